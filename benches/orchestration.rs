@@ -1,22 +1,22 @@
-//! What a job costs beside its work: jobs a second, CPU time of all that take part, SQS requests.
-//! No target, figures only.
+//! The overhead of a job: jobs per second, CPU time of all processes, SQS requests. Figures only,
+//! no target.
 //!
-//! `orchestration [VARIANT=JOBS]...` runs the variants that are named, in turn; `--json` prints each
-//! as one line for programs. How it grows: `--rows=N` has the tables hold N ended ingestions before the
-//! first job, `--behind=N` leaves N more jobs in the queue behind the ones that are measured (of
-//! `empty`), `--slots=N` gives the worker so many slots.
+//! `orchestration [VARIANT=JOBS]...` runs the named variants in turn; `--json` prints each as one
+//! JSON line. For growth: `--rows=N` fills the tables with N ended ingestions first, `--behind=N`
+//! leaves N more jobs in the queue behind the measured ones (of `empty`), `--slots=N` sets the
+//! worker's slots.
 //!
 //! * `empty`: work that does nothing, with every statement, heartbeat and metric of the worker.
 //! * `smallest`: a few bytes of no known format, which are claimed, fetched, refused and recorded.
 //! * `whole`: a one-page PDF with a text layer and a model that answers at once, every step and
 //!   artefact included.
-//! * `waiting`: as many slots as jobs, and all of them wait for the model: what a minute of that
-//!   takes, how much memory, and how near any lease came to its end.
+//! * `waiting`: as many slots as jobs, all waiting for the model: the cost of a minute of that,
+//!   memory, and the smallest remaining lease.
 //!
-//! The worker is a process of its own with default settings. SQS is the stand-in, in the first
+//! The worker is a separate process with default settings. SQS is the stand-in, in the first
 //! process. Postgres is the one of `DOCMILL_TEST_DATABASE_URL`, which `scripts/orchestration.sh`
-//! starts with durability; files lie in memory. All share the machine, so jobs a second is a floor.
-//! CPU time is read from `/proc`, so on Linux only.
+//! starts with durability; files are in memory. All share the machine, so jobs per second is a
+//! lower bound. CPU time is read from `/proc`, so on Linux only.
 #![expect(clippy::unwrap_used, reason = "a broken world ends the run")]
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
 
@@ -52,15 +52,15 @@ use costs::CpuSeconds;
 use support::documents;
 use support::world::World;
 
-/// What is run if nothing is named.
+/// The default variants.
 const USUAL: [(Variant, usize); 3] =
     [(Variant::Empty, 20_000), (Variant::Smallest, 4_000), (Variant::Whole, 1_000)];
 /// Jobs before the clock starts: connections are open, code is in memory.
 const WARM: usize = 64;
-/// Of the measured messages, by the stand-in's clock.
+/// Delay of the measured messages, by the stand-in's clock.
 const DELAY: Duration = Duration::from_secs(600);
-const PATIENCE: Duration = Duration::from_secs(600);
-/// So long is watched what jobs take that wait.
+const RUN_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long waiting jobs are measured.
 const WATCHED: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,11 +136,7 @@ async fn main() {
         words.remove(0);
         return worker_side::run(words).await;
     }
-    let parse = |word: &String| {
-        let (name, jobs) = word.split_once('=').unwrap();
-        (Variant::from_name(name).unwrap(), jobs.parse().unwrap())
-    };
-    let mut wanted: Vec<(Variant, usize)> = words.iter().map(parse).collect();
+    let mut wanted: Vec<(Variant, usize)> = words.iter().map(|word| parse_variant(word)).collect();
     if wanted.is_empty() {
         wanted.extend(USUAL);
     }
@@ -159,6 +155,11 @@ async fn main() {
         verify(&world, variant, jobs, around).await;
         if is_json { println!("{measured}") } else { print_measured(&measured) }
     }
+}
+
+fn parse_variant(word: &str) -> (Variant, usize) {
+    let (name, jobs) = word.split_once('=').unwrap();
+    (Variant::from_name(name).unwrap(), jobs.parse().unwrap())
 }
 
 /// Works through many jobs; what that took.
@@ -235,8 +236,8 @@ async fn watch_waiting(world: &World, jobs: usize, around: Surroundings) -> serd
         least = least.min(world.scalar(left).await.parse().unwrap());
     }
     // Percent of a core.
-    let share = |seconds: f64| seconds * 100.0 / started.elapsed().as_secs_f64();
-    let worker = share(process.cpu(postmaster).worker - cpu.worker);
+    let seconds = process.cpu(postmaster).worker - cpu.worker;
+    let worker = seconds * 100.0 / started.elapsed().as_secs_f64();
     process.say("answer").await;
     until_done(world).await;
     process.end().await;
@@ -269,7 +270,6 @@ fn print_measured(measured: &serde_json::Value) {
 fn requests_per_job(before: &Counts, after: &Counts, jobs: usize) -> serde_json::Value {
     let before: BTreeMap<_, _> = before.by_name().collect();
     let (mut all, mut each) = (0.0, serde_json::Map::new());
-    let round = |share: f64| json!((share * 1000.0).round() / 1000.0);
     for (name, requests) in after.by_name() {
         // The producer's, not the worker's.
         if name.starts_with("SendMessage") {
@@ -279,11 +279,15 @@ fn requests_per_job(before: &Counts, after: &Counts, jobs: usize) -> serde_json:
         if made > 0 {
             let share = f64::from(u32::try_from(made).unwrap()) / count(jobs);
             all += share;
-            each.insert(name.to_owned(), round(share));
+            each.insert(name.to_owned(), rounded(share));
         }
     }
-    each.insert("all".to_owned(), round(all));
+    each.insert("all".to_owned(), rounded(all));
     each.into()
+}
+
+fn rounded(share: f64) -> serde_json::Value {
+    json!((share * 1000.0).round() / 1000.0)
 }
 
 fn count(jobs: usize) -> f64 {
@@ -363,7 +367,7 @@ async fn insert_rows(world: &World, jobs: usize) -> Vec<String> {
 
 /// Statements that the database has committed so far: every one of the worker's is a transaction.
 async fn statements_so_far(world: &World) -> f64 {
-    // Sessions tell what they did once they are idle for a second.
+    // Sessions report statistics after a second of idling.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     let sql = "SELECT xact_commit::text FROM pg_stat_database WHERE datname = current_database()";
     world.scalar(sql).await.parse().unwrap()
@@ -372,30 +376,30 @@ async fn statements_so_far(world: &World) -> f64 {
 /// Returns how often it has asked the database.
 async fn until_recorded(world: &World) -> f64 {
     let open = "SELECT EXISTS (SELECT 1 FROM docmill.ingestion WHERE status = 'in-progress')::text";
-    let (deadline, mut asked) = (Instant::now() + PATIENCE, 1.0);
+    let (deadline, mut asked) = (Instant::now() + RUN_TIMEOUT, 1.0);
     while world.scalar(open).await != "false" {
-        assert!(Instant::now() < deadline, "no end within {PATIENCE:?}");
+        assert!(Instant::now() < deadline, "no end within {RUN_TIMEOUT:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
         asked += 1.0;
     }
     asked
 }
 
-/// Until so many have ended that no row stood for before; how many have by then, without the warm ones,
-/// and how often it has asked the database.
+/// Waits until `wanted` ingestions without an earlier row have ended. Returns how many have,
+/// without the warm-up ones, and the number of queries made.
 async fn until_so_many_ended(world: &World, wanted: usize) -> (usize, f64) {
     let sql = format!(
         "SELECT count(*)::text FROM docmill.ingestion
         WHERE completed_at IS NOT NULL AND kind IS DISTINCT FROM '{}'",
         growth::GROWN
     );
-    let (deadline, mut asked) = (Instant::now() + PATIENCE, 1.0);
+    let (deadline, mut asked) = (Instant::now() + RUN_TIMEOUT, 1.0);
     loop {
         let ended: usize = world.scalar(&sql).await.parse().unwrap();
         if ended >= wanted {
             return (ended - WARM, asked);
         }
-        assert!(Instant::now() < deadline, "no end within {PATIENCE:?}");
+        assert!(Instant::now() < deadline, "no end within {RUN_TIMEOUT:?}");
         tokio::time::sleep(Duration::from_millis(100)).await;
         asked += 1.0;
     }
@@ -406,15 +410,15 @@ async fn until_done(world: &World) {
     until_gone(world).await;
 }
 
-/// Until the messages are gone; asks the stand-in, which costs no request.
+/// Waits until the queue is empty; asks the stand-in directly, which costs no request.
 async fn until_gone(world: &World) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + RUN_TIMEOUT;
     let left = || {
         let depth = world.sqs.depth("documents");
         depth.ready + depth.in_flight + depth.delayed
     };
     while left() > 0 {
-        assert!(Instant::now() < deadline, "messages are left after {PATIENCE:?}");
+        assert!(Instant::now() < deadline, "messages are left after {RUN_TIMEOUT:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -422,7 +426,7 @@ async fn until_gone(world: &World) {
 /// How many arenas glibc's allocator may have.
 const ARENAS: &str = "MALLOC_ARENA_MAX";
 
-/// What the image says of them.
+/// The image's setting of memory arenas.
 fn arenas_of_the_image() -> &'static str {
     let image = include_str!("../Dockerfile").lines();
     let value =
@@ -455,7 +459,7 @@ impl Process {
     }
 
     async fn expect(&mut self, word: &str) {
-        let line = tokio::time::timeout(PATIENCE, self.said.next_line()).await.unwrap();
+        let line = tokio::time::timeout(RUN_TIMEOUT, self.said.next_line()).await.unwrap();
         assert_eq!(line.unwrap().as_deref(), Some(word));
     }
 
@@ -474,7 +478,7 @@ impl Process {
 
     async fn end(mut self) {
         drop(self.child.stdin.take());
-        let status = tokio::time::timeout(PATIENCE, self.child.wait()).await.unwrap().unwrap();
+        let status = tokio::time::timeout(RUN_TIMEOUT, self.child.wait()).await.unwrap().unwrap();
         assert!(status.success(), "the worker ended with {status}");
     }
 }

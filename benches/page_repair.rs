@@ -1,6 +1,6 @@
-//! What judging and repairing a page image costs and does: `scripts/bench.sh page_repair [--write
-//! DIR] [--degrees] FILE...` prints one line per first page; `--write` keeps the pages that were
-//! repaired as PGM files, so that any OCR program can be run on them.
+//! Cost and effect of assessing and repairing a page image: `scripts/bench.sh page_repair [--write
+//! DIR] [--degrees] FILE...` prints one line per first page; `--write` stores the repaired pages as
+//! PGM files, for any OCR program.
 #![expect(clippy::print_stdout, reason = "a program that prints figures")]
 
 use std::path::{Path, PathBuf};

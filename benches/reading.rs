@@ -4,13 +4,13 @@
 //!   speed READERS DIR OUT [LANGUAGES]
 //!                                reads the images in DIR as a worker would, writes OUT/NAME.txt and
 //!                                prints pages, seconds and CPU seconds; READERS: `both`, or
-//!                                `tesseract` alone, and then what share of the CPU is not recognition
-//!   memory DOCUMENTS             a worker of its own over so many mixed documents: memory of it and
-//!                                of its children, as time passes
-//!   long PAGES                   the same over one document of so many scans
+//!                                `tesseract` alone, with the CPU share that is not recognition
+//!   memory DOCUMENTS             a separate worker over this many mixed documents: memory of it and
+//!                                its children over time
+//!   long PAGES                   the same over one document of this many scans
 //!
-//! See `scripts/reading_steps.sh`, `reading_speed.sh` and `reading_memory.sh`. Linux only: CPU time and
-//! memory are read from `/proc`.
+//! See `scripts/reading_steps.sh`, `reading_speed.sh` and `reading_memory.sh`. Linux only: CPU time
+//! and memory are read from `/proc`.
 #![expect(clippy::unwrap_used, reason = "a broken world ends the run")]
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
 

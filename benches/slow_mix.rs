@@ -1,14 +1,13 @@
-//! Slow jobs must not hold back quick ones: 200 messages, every tenth job of 2 s and the rest of
-//! 5 ms, ten slots. Against the time that ten slots need at best.
+//! Slow jobs must not delay quick ones: 200 messages, every tenth job of 2 s and the rest of 5 ms,
+//! over ten slots, compared with the ideal time of ten slots.
 //!
-//! Everything is real but the model, which makes a job as long as its document says, and SQS,
-//! which is the stand-in in this process. Postgres runs without durability. The time counts from
-//! the first receive to the last record, every step included, not only the model's; the worker has
-//! read [`WARM_MESSAGES`] before, because opening connections is not the question here, nor that
-//! Postgres plans a statement five times on each of them before it keeps a plan. Each order is run
-//! [`RUNS`] times and its fastest run counts: what other machines on the same host take away
-//! meanwhile (printed, where Linux tells) is not the worker's. Exit code 1 if any order of the
-//! messages takes more than [`MOST`] times the ideal time.
+//! Everything is real but the model, whose delay depends on the document, and SQS, which is the
+//! stand-in in this process. Postgres runs without durability. The time is from the first receive
+//! to the last record, with every step. The worker has read [`WARM_MESSAGES`] before, to exclude
+//! opening connections and Postgres' first five plans of each statement. Each order is run [`RUNS`]
+//! times and its fastest run counts, since other machines on the host take CPU time (printed, on
+//! Linux). Exit code 1 if any order of the messages takes more than [`MAX_RATIO`] times the ideal
+//! time.
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
 
 #[path = "shared/answering.rs"]
@@ -40,11 +39,11 @@ const WARM_MESSAGES: usize = 10 * SLOTS as usize;
 const SLOW: Duration = Duration::from_secs(2);
 const QUICK: Duration = Duration::from_millis(5);
 /// Of the ideal time.
-const MOST: f64 = 1.25;
+const MAX_RATIO: f64 = 1.25;
 /// Runs of each order.
 const RUNS: usize = 5;
 /// The whole run of one order; far more than it may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const RUN_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How many are not recorded yet.
 const OPEN: &str = "SELECT count(*)::text FROM docmill.ingestion WHERE status = 'in-progress'";
@@ -83,9 +82,9 @@ async fn main() -> ExitCode {
         }
         worst = worst.max(fastest);
     }
-    let passed = worst <= MOST;
+    let passed = worst <= MAX_RATIO;
     let verdict = if passed { "ok" } else { "TOO SLOW" };
-    println!("worst order {worst:.3} x ideal, at most {MOST} allowed: {verdict}");
+    println!("worst order {worst:.3} x ideal, at most {MAX_RATIO} allowed: {verdict}");
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -103,7 +102,7 @@ fn ideal() -> Duration {
     (work / SLOTS).max(SLOW)
 }
 
-/// How long slots take that know no job's length and start whichever message is next.
+/// The time of slots that take the next message without knowing its length.
 fn in_turn(order: Order) -> Duration {
     let mut free_at = [Duration::ZERO; SLOTS as usize];
     for number in numbers(order) {
@@ -146,12 +145,14 @@ async fn run(order: Order) -> Duration {
     world.send_all(&ids).await;
     let before = world.sqs.counts().of(Action::ReceiveMessage);
     let worker = world.worker_on(world.ledger().await, Some(model)).await;
-    let received = || async { world.sqs.counts().of(Action::ReceiveMessage) > before };
-    until(Duration::from_millis(1), received).await;
+    until(Duration::from_millis(1), || async {
+        world.sqs.counts().of(Action::ReceiveMessage) > before
+    })
+    .await;
     let started = Instant::now();
     // Of the worker itself: what asks Postgres all the time takes a part of both cores.
-    let all_written = || async { worker.monitor.stats().done == MESSAGES as u64 };
-    until(Duration::from_millis(1), all_written).await;
+    until(Duration::from_millis(1), || async { worker.monitor.stats().done == MESSAGES as u64 })
+        .await;
     let took = started.elapsed();
     worker.stop().await;
     let ends = "SELECT count(*) || ' ' || min(status) || ' to ' || max(status) || ', attempts '
@@ -177,9 +178,9 @@ async fn warm_up(world: &World, model: Arc<Answering>) {
 
 /// Looks this often whether it is so.
 async fn until<F: Future<Output = bool>>(pause: Duration, mut is_so: impl FnMut() -> F) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + RUN_TIMEOUT;
     while !is_so().await {
-        assert!(Instant::now() < deadline, "no end within {PATIENCE:?}");
+        assert!(Instant::now() < deadline, "no end within {RUN_TIMEOUT:?}");
         tokio::time::sleep(pause).await;
     }
 }

@@ -1,10 +1,10 @@
-//! Two real workers over one provider whose limit they do not know and that changes: 20 requests a
-//! second, after 20 s 8, after 45 s 30. Prints the time against the limit's own, the share of calls
-//! that were refused after the first 20 s, and the attempts. Then two more, whose key is wrong for a
-//! while in the middle: prints what that did to the documents. Exit code 1 if a target is missed:
-//! every document completed with one attempt counted, at most 1.2 times the limit's own time, less
-//! than 5 % refused; no document ended while the key was wrong, and all of them by themselves once
-//! it is right. Argument: how many jobs.
+//! Two real workers over one provider with an unknown, changing limit: 20 requests a second, after
+//! 20 s 8, after 45 s 30. Prints the time relative to the limit's own, the share of calls refused
+//! after the first 20 s, and the attempts. Then two more workers with a key that is invalid for a
+//! while: prints the effect on the documents. Exit code 1 if a target is missed: every document
+//! completed with one counted attempt, at most 1.2 times the limit's own time, less than 5 %
+//! refused; no document ended while the key was invalid, and all of them without intervention
+//! afterwards. Argument: number of jobs.
 #![expect(clippy::unwrap_used, reason = "a broken world ends the run")]
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
 
@@ -29,12 +29,12 @@ use support::process::Process;
 use support::world::World;
 
 const JOBS: u32 = 1_000;
-/// What a call takes that is let through.
+/// The duration of an admitted call.
 const LATENCY: Duration = Duration::from_millis(300);
 /// For the curve that is printed.
 const WINDOW: Duration = Duration::from_secs(5);
 /// Times the limit's own time.
-const LONGEST: f64 = 1.2;
+const MAX_RATIO: f64 = 1.2;
 /// Of the calls after the first 20 s.
 const REFUSED: f64 = 0.05;
 /// How long the key is wrong, and jobs of that part.
@@ -99,11 +99,7 @@ async fn counted(world: &World) -> String {
 
 /// A key that is wrong for a while.
 async fn denied() -> bool {
-    let keyed = |key: &str| Script {
-        api_key: Some(key.to_owned()),
-        ..Script::always(Answer::late(LATENCY))
-    };
-    let world = World::with_model(keyed("right")).await;
+    let world = World::with_model(script_with_key("right")).await;
     let server = world.llm.as_ref().unwrap();
     submit(&world, DENIED_JOBS).await;
     let settings = [
@@ -116,7 +112,7 @@ async fn denied() -> bool {
     while count(&world, "completed").await < DENIED_JOBS / 4 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    server.set(keyed("another"));
+    server.set(script_with_key("another"));
     // Calls that were under way keep their answer.
     tokio::time::sleep(LATENCY * 3).await;
     let before = count(&world, "completed").await;
@@ -124,7 +120,7 @@ async fn denied() -> bool {
     tokio::time::sleep(DENIED).await;
     let (within, failed) = (count(&world, "completed").await, count(&world, "failed").await);
     let tried = server.calls().len() - calls;
-    server.set(keyed("right"));
+    server.set(script_with_key("right"));
     let since = Instant::now();
     while count(&world, "in-progress").await > 0 && since.elapsed() < DENIED * 8 {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -141,6 +137,10 @@ async fn denied() -> bool {
     within == before && failed == 0 && completed == DENIED_JOBS && counted == "1"
 }
 
+fn script_with_key(key: &str) -> Script {
+    Script { api_key: Some(key.to_owned()), ..Script::always(Answer::late(LATENCY)) }
+}
+
 /// Whether every target was reached.
 async fn report(world: &World, limit: &RateLimit, (jobs, took): (u32, Duration)) -> bool {
     let (completed, attempts) = (count(world, "completed").await, counted(world).await);
@@ -150,11 +150,10 @@ async fn report(world: &World, limit: &RateLimit, (jobs, took): (u32, Duration))
     let counts = limit.counts();
     let ideal = limit.ideal(jobs);
     let times = took.as_secs_f64() / ideal.as_secs_f64();
-    let real = |n: usize| f64::from(u32::try_from(n).unwrap());
-    let share = real(counts.late_refused) / real(counts.late.max(1));
+    let share = as_float(counts.late_refused) / as_float(counts.late.max(1));
     println!("{completed} of {jobs} completed, attempts counted: {attempts}; ended: {outcomes}");
     println!(
-        "{:.1} s, the limit's own time {:.1} s: {times:.2} times (target {LONGEST})",
+        "{:.1} s, the limit's own time {:.1} s: {times:.2} times (target {MAX_RATIO})",
         took.as_secs_f64(),
         ideal.as_secs_f64()
     );
@@ -165,5 +164,9 @@ async fn report(world: &World, limit: &RateLimit, (jobs, took): (u32, Duration))
         share * 100.0,
         REFUSED * 100.0
     );
-    completed == jobs && attempts == "1" && times <= LONGEST && share < REFUSED
+    completed == jobs && attempts == "1" && times <= MAX_RATIO && share < REFUSED
+}
+
+fn as_float(n: usize) -> f64 {
+    f64::from(u32::try_from(n).unwrap())
 }

@@ -40,12 +40,12 @@ TO_SERVICES = ["postgres stopped", "postgres frozen", "postgres silent", "queue 
 class Worker:
     """One process; `resume` is when it goes on, if it stands still."""
 
-    def __init__(self, backlog, environment, folder, failpoint=None):
-        self.backlog, self.failpoint, self.resume, self.hurt = backlog, failpoint, None, False
+    def __init__(self, job_source, environment, folder, failpoint=None):
+        self.job_source, self.failpoint, self.resume, self.hurt = job_source, failpoint, None, False
         extra = {"DOCMILL_FAILPOINTS": failpoint} if failpoint else {}
-        self.log = folder / f"{backlog.name}-{time.monotonic_ns()}.log"
+        self.log = folder / f"{job_source.name}-{time.monotonic_ns()}.log"
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([backlog.docmill, *backlog.work], stderr=log,
+            self.process = subprocess.Popen([job_source.docmill, *job_source.work], stderr=log,
                                             stdout=subprocess.DEVNULL, start_new_session=True,
                                             env=environment | extra)
         self.pid = self.process.pid
@@ -76,8 +76,8 @@ class Chaos:
                                                                   str(self.proxy.port))}
         subprocess.run([docmill, "migrate"], env=hands, check=True, stdout=subprocess.DEVNULL)
         self.workspace = self.disk.place / "workspace"
-        self.backlogs = [places.QueueBacklog(docmill, hands), places.BucketBacklog(docmill, hands),
-                         places.WorkspaceBacklog(docmill, hands, self.workspace)]
+        self.job_sources = [places.QueueJobSource(docmill, hands), places.BucketJobSource(docmill, hands),
+                         places.WorkspaceJobSource(docmill, hands, self.workspace)]
         self.worker_environment, self.workers = works, []
         # Those that ended by themselves; when another may be started then.
         self.ended, self.not_before = [], {}
@@ -86,8 +86,8 @@ class Chaos:
         """Says what happens, and when."""
         print(f"{time.monotonic() - self.began:6.1f} s  {text}", flush=True)
 
-    def start_worker(self, backlog, failpoint=None):
-        worker = Worker(backlog, self.worker_environment, self.folder / "logs", failpoint)
+    def start_worker(self, job_source, failpoint=None):
+        worker = Worker(job_source, self.worker_environment, self.folder / "logs", failpoint)
         self.sessions.add(worker.pid)
         if failpoint:
             self.note(worker, "failpoint")
@@ -95,51 +95,51 @@ class Chaos:
 
     def note(self, worker, what):
         self.causes.note(worker.pid, what, time.time())
-        self.cut_short[worker.backlog.name] += 1
+        self.cut_short[worker.job_source.name] += 1
 
     def hand_in_wave(self, wave):
-        def hand_in(backlog):
-            every = DOCUMENTS[backlog.name]
-            backlog.hand_in(self.folder / "papers",
+        def hand_in(job_source):
+            every = DOCUMENTS[job_source.name]
+            job_source.hand_in(self.folder / "papers",
                             range(wave * every // WAVES, (wave + 1) * every // WAVES))
         with concurrent.futures.ThreadPoolExecutor() as together:
-            list(together.map(hand_in, self.backlogs))
+            list(together.map(hand_in, self.job_sources))
 
     def tend(self, is_trouble=True):
         """Wakes who has stood still long enough, and replaces who has ended."""
         for worker in list(self.workers):
             if worker.resume is None and worker.is_stopped():
                 # By a failpoint.
-                worker.resume = time.monotonic() + worker.backlog.lease + 2
+                worker.resume = time.monotonic() + worker.job_source.lease + 2
             if worker.resume is not None and time.monotonic() > worker.resume:
                 worker.resume = None
                 os.kill(worker.pid, signal.SIGCONT)
             code = worker.process.poll()
             if code is not None:
                 self.workers.remove(worker)
-                is_ours = worker.hurt or worker.failpoint or (code == 0 and worker.backlog.name ==
+                is_ours = worker.hurt or worker.failpoint or (code == 0 and worker.job_source.name ==
                                                               "workspace")
                 if not is_ours:
                     self.ended.append((worker, code, time.time()))
-                    self.not_before[worker.backlog.name] = time.monotonic() + 2
-        for backlog in self.backlogs:
-            if self.not_before.get(backlog.name, 0) > time.monotonic():
+                    self.not_before[worker.job_source.name] = time.monotonic() + 2
+        for job_source in self.job_sources:
+            if self.not_before.get(job_source.name, 0) > time.monotonic():
                 continue
-            here = [w for w in self.workers if w.backlog is backlog and w.resume is None]
+            here = [w for w in self.workers if w.job_source is job_source and w.resume is None]
             for _ in range(len(here), WORKERS):
-                if is_trouble or not self.is_over(backlog):
-                    self.start_worker(backlog)
+                if is_trouble or not self.is_over(job_source):
+                    self.start_worker(job_source)
             # Those who went on have been replaced meanwhile.
             spare = [w for w in here if not w.hurt][WORKERS + 1:]
             for worker in spare:
                 self.hurt(worker, "term", signal.SIGTERM)
 
-    def is_over(self, backlog):
-        return backlog.is_over(self.database)
+    def is_over(self, job_source):
+        return job_source.is_over(self.database)
 
     def hurt_worker(self, what):
         free = [w for w in self.workers if w.resume is None and not w.hurt]
-        places_of_stop = [w for w in free if w.backlog.name != "bucket"]
+        places_of_stop = [w for w in free if w.job_source.name != "bucket"]
         # A lock of a bucket lasts so long that few stops of its workers fit into a run.
         may = free if what != "stop" or self.random.random() < 0.1 else places_of_stop
         if not may:
@@ -153,15 +153,15 @@ class Chaos:
         elif what == "stop":
             self.note(worker, "stop")
             os.kill(worker.pid, signal.SIGSTOP)
-            worker.resume = time.monotonic() + worker.backlog.lease + 2
+            worker.resume = time.monotonic() + worker.job_source.lease + 2
         else:
             action = self.random.choice(["kill", "kill", "stop", "error", "delay:2s"])
             side = self.random.choice(["before", "after"])
             seam, turn = self.random.choice(SEAMS), self.random.randint(1, 8)
             self.hurt(worker, "term", signal.SIGTERM)
-            self.start_worker(worker.backlog, f"{seam}.{side}={action}@{turn}")
+            self.start_worker(worker.job_source, f"{seam}.{side}={action}@{turn}")
             what = f"failpoint {seam}.{side}={action}@{turn}"
-        self.say(f"{what}: {worker.backlog.name} {worker.pid}")
+        self.say(f"{what}: {worker.job_source.name} {worker.pid}")
 
     def hurt(self, worker, what, how):
         worker.hurt = True
@@ -223,9 +223,9 @@ class Chaos:
     def run(self, minutes):
         self.began = time.monotonic()
         trouble = minutes * 60 * TROUBLE
-        self.backlogs[1].ask("bucket", "config", "--set", "max_retries=100")
+        self.job_sources[1].ask("bucket", "config", "--set", "max_retries=100")
         for setting in ("heartbeat_interval=5", "retry_pause_seconds=2", "stale_timeout_minutes=1"):
-            self.backlogs[1].ask("bucket", "config", "--set", setting)
+            self.job_sources[1].ask("bucket", "config", "--set", setting)
         wave, deck = 0, self.deck()
         while (now := time.monotonic() - self.began) < trouble or wave < WAVES:
             if wave < WAVES and now >= wave * trouble / WAVES:
@@ -246,12 +246,12 @@ class Chaos:
         until = time.monotonic() + PATIENCE
         while True:
             self.tend(is_trouble=False)
-            over = [backlog for backlog in self.backlogs if self.is_over(backlog)]
+            over = [job_source for job_source in self.job_sources if self.is_over(job_source)]
             is_quiet = not any(worker.resume or worker.is_stopped() for worker in self.workers)
-            if len(over) == len(self.backlogs) and is_quiet and self.sqs.left() == (0, 0):
+            if len(over) == len(self.job_sources) and is_quiet and self.sqs.left() == (0, 0):
                 break
             if time.monotonic() > until:
-                names = [backlog.name for backlog in self.backlogs if backlog not in over]
+                names = [job_source.name for job_source in self.job_sources if job_source not in over]
                 self.problems.append(f"not over after {PATIENCE} s: {names}, messages "
                                      f"{self.sqs.left()}")
                 break
@@ -273,7 +273,7 @@ class Chaos:
 
     def count(self):
         calls = self.model.calls_by_document()
-        queue, bucket, workspace = self.backlogs
+        queue, bucket, workspace = self.job_sources
         found, outcomes = chaos_count.count_queue(self.database, queue, self.causes, calls)
         self.problems += found
         self.problems += chaos_count.count_bucket(bucket, self.disk.place / "bucket",

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Workers of the three backlogs (Postgres with a queue, a BlobForge bucket, an olmOCR workspace) work on
+# Workers of the three job sources (Postgres with a queue, a BlobForge bucket, an olmOCR workspace) work on
 # 500 documents for MINUTES (default 3) while a random sequence of deaths, standstills, stops, failpoints
 # and outages goes over them; then everything is counted. Exit code 1 if any of it is not as it must be.
 #

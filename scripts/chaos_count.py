@@ -63,13 +63,13 @@ def is_explained(attempt, causes):
     return False
 
 
-def count_queue(database, backlog, causes, calls):
+def count_queue(database, job_source, causes, calls):
     problems = []
     def expect(what, sql, wanted):
         found = database.ask(sql)
         if found != str(wanted):
             problems.append(f"queue: {found} {what}, not {wanted}")
-    all_of_them = len(backlog.handed_in)
+    all_of_them = len(job_source.handed_in)
     expect("ingestions", "SELECT count(*) FROM docmill.ingestion", all_of_them)
     expect("completed", "SELECT count(*) FROM docmill.ingestion WHERE status = 'completed'",
            all_of_them)
@@ -93,7 +93,7 @@ def count_queue(database, backlog, causes, calls):
         cut_short[number] += 1
         if not is_explained(attempt, causes):
             problems.append(f"queue: nobody caused {json.dumps(attempt)}")
-    for number in backlog.handed_in:
+    for number in job_source.handed_in:
         most = 1 + cut_short[number]
         if calls.get(number, 0) > most:
             problems.append(f"queue: {calls[number]} calls for {number}, {most} at most")
@@ -101,41 +101,41 @@ def count_queue(database, backlog, causes, calls):
     return problems, dict(outcomes)
 
 
-def count_bucket(backlog, place, interruptions, calls):
-    problems, (done, dead, left) = [], backlog.standing()
-    wanted = len(backlog.handed_in)
+def count_bucket(job_source, place, interruptions, calls):
+    problems, (done, dead, left) = [], job_source.standing()
+    wanted = len(job_source.handed_in)
     if (done, dead, left) != (wanted, 0, 0):
         problems.append(f"bucket: {done} done, {dead} dead, {left} left of {wanted}")
     results = list(place.rglob("out/*.zip"))
     if len(results) != wanted:
         problems.append(f"bucket: {len(results)} results of {wanted}")
     problems += [f"bucket: a lock is left: {path}" for path in place.rglob("processing/*.json")]
-    return problems + count_calls(backlog, interruptions, calls)
+    return problems + count_calls(job_source, interruptions, calls)
 
 
-def count_workspace(backlog, interruptions, calls):
-    problems, told = [], backlog.standing()
-    named = collections.Counter(backlog.named())
-    missing = set(backlog.handed_in) - set(named)
+def count_workspace(job_source, interruptions, calls):
+    problems, told = [], job_source.standing()
+    named = collections.Counter(job_source.named())
+    missing = set(job_source.handed_in) - set(named)
     twice = [name for name, count in named.items() if count > 1]
     if missing or twice or told["unread"]:
         problems.append(f"workspace: missing {sorted(missing)}, twice {twice}, "
                         f"not read {told['unread']}")
     if told["groups_done"] != told["groups"]:
         problems.append(f"workspace: {told['groups_done']} of {told['groups']} groups done")
-    done = {path.stem.removeprefix("output_") for path in (backlog.place / "results").glob("*")}
-    for path in (backlog.place / "worker_locks").glob("*"):
+    done = {path.stem.removeprefix("output_") for path in (job_source.place / "results").glob("*")}
+    for path in (job_source.place / "worker_locks").glob("*"):
         # Of a worker that died after its result was put: nobody looks at it again.
         if path.stem.rpartition("_")[2] not in done:
             problems.append(f"workspace: a lock is left: {path}")
-    return problems + count_calls(backlog, interruptions, calls)
+    return problems + count_calls(job_source, interruptions, calls)
 
 
-def count_calls(backlog, interruptions, calls):
+def count_calls(job_source, interruptions, calls):
     """A worker of two documents loses two calls at most each time that it is cut short."""
-    again = sum(max(0, calls.get(number, 0) - 1) for number in backlog.handed_in)
+    again = sum(max(0, calls.get(number, 0) - 1) for number in job_source.handed_in)
     if again > 2 * interruptions:
-        return [f"{backlog.name}: {again} calls again, {interruptions} interruptions of 2 jobs"]
+        return [f"{job_source.name}: {again} calls again, {interruptions} interruptions of 2 jobs"]
     return []
 
 

@@ -1,4 +1,4 @@
-"""What chaos.py works on: Postgres, stand-ins for SQS and a model, a disk, and the three backlogs.
+"""What chaos.py works on: Postgres, stand-ins for SQS and a model, a disk, and the three job_sources.
 
 Each can be hurt as the thing it stands for can: killed, frozen, silenced, wiped, filled. Nothing here
 decides when.
@@ -200,7 +200,7 @@ class Disk:
             subprocess.run(["umount", "--lazy", str(self.place)], check=False)
 
 
-class Backlog:
+class JobSource:
     """Where documents wait; `work` is the command of a worker, `lease` its claims' seconds."""
 
     def __init__(self, docmill, environment):
@@ -233,7 +233,7 @@ class Backlog:
         wait_for(f"{self.name}: not handed in", lambda: self.put(batch), 120)
 
 
-class QueueBacklog(Backlog):
+class QueueJobSource(JobSource):
     name, letter, lease, work = "queue", "Q", LEASE, ["worker"]
 
     def put(self, batch):
@@ -243,7 +243,7 @@ class QueueBacklog(Backlog):
         return database.count("status = 'in-progress'") == 0
 
 
-class BucketBacklog(Backlog):
+class BucketJobSource(JobSource):
     name, letter, lease, work = "bucket", "B", BUCKET_LEASE, ["bucket", "work", "--jobs", "2"]
 
     def put(self, batch):
@@ -259,7 +259,7 @@ class BucketBacklog(Backlog):
         return done + dead >= len(self.handed_in) and left == 0
 
 
-class WorkspaceBacklog(Backlog):
+class WorkspaceJobSource(JobSource):
     name, letter, lease = "workspace", "W", WORKSPACE_LEASE
 
     def __init__(self, docmill, environment, place):

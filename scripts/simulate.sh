@@ -7,13 +7,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$PATH:$HOME/.cargo/bin"
 if [ -n "${SEED:-}" ]; then
-    exec scripts/run_tests.sh simulation::whatever_happens
+    exec scripts/run_tests.sh simulation::each_document_ends_once
 fi
 until=$((SECONDS + 60 * ${1:-60}))
 mark=target/simulated
 seed=$(cat $mark 2>/dev/null || echo 0)
 while [ $SECONDS -lt $until ]; do
-    FIRST_SEED=$seed SCHEDULES=2000 scripts/run_tests.sh simulation::whatever_happens
+    FIRST_SEED=$seed SCHEDULES=2000 scripts/run_tests.sh simulation::each_document_ends_once
     seed=$((seed + 2000))
     echo "$seed" >$mark
 done

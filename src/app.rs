@@ -1,7 +1,7 @@
 //! The composition root: the only place that names implementations.
 //!
-//! Everything is built from the configuration on demand, so that a command connects to what it
-//! needs and to nothing else.
+//! All parts are built from the configuration on demand, so that a command connects only to what it
+//! needs.
 
 mod bucket;
 mod console;
@@ -66,7 +66,7 @@ pub use page_process::serve_page_process;
 pub use workspace::WorkspaceParts;
 
 /// How much longer than the worker its maintenance may take to end.
-const TENDING: Duration = Duration::from_secs(1);
+const MAINTENANCE_DRAIN: Duration = Duration::from_secs(1);
 
 /// Builds what a command needs.
 #[derive(Debug, Clone)]
@@ -183,8 +183,8 @@ impl App {
         Ok(ServiceBackends { db, ledger, queue, store })
     }
 
-    /// What the health pages ask: Postgres over a connection of their own, so that they neither wait
-    /// for jobs nor keep them waiting.
+    /// The dependencies of the health pages: Postgres over a separate connection, so that health
+    /// checks and jobs do not wait for each other.
     ///
     /// # Errors
     /// Postgres cannot be reached.
@@ -211,7 +211,7 @@ impl App {
         Arc::new(Governor::new(self.config.throttle.clone()))
     }
 
-    /// What the pipeline needs beside its backends.
+    /// The pipeline's services.
     ///
     /// # Errors
     /// Tesseract is not installed, a kind cannot be read, the model does not answer.
@@ -249,10 +249,10 @@ impl App {
         Ok(LocalPipeline::new(Box::pin(self.pipeline_services()).await?))
     }
 
-    /// The worker and its maintenance, ready to run.
+    /// Builds the worker and its maintenance.
     ///
     /// # Errors
-    /// Whatever it needs and cannot reach.
+    /// A dependency cannot be reached.
     pub async fn build_worker(
         &self,
         parts: &ServiceBackends,
@@ -320,7 +320,7 @@ impl App {
         beside.extend(showing);
         let beside = futures::future::join_all(beside.into_iter().map(WatchedTask::join)).await;
         // Asked to stop when the worker was: what is still under way hangs.
-        let tended = tending.join_within(TENDING).await;
+        let tended = tending.join_within(MAINTENANCE_DRAIN).await;
         parts.db.close().await;
         worked?;
         beside.into_iter().chain([tended]).collect()
@@ -334,7 +334,7 @@ impl App {
         let terms = WebhookTerms::new(&self.config);
         let delivery = WebhookDelivery::new(db.clone(), terms, Arc::new(SystemResolver))?;
         if let Some(delivery) = &delivery {
-            // Before anything can end that is to be told.
+            // Before any ingestion can end whose outcome is to be delivered.
             delivery.register_targets().await?;
         }
         let until = stop.clone();
@@ -400,14 +400,14 @@ impl App {
         Ok(ProcessPool::within(memory, program, setup, most))
     }
 
-    /// What page processes run, and with which settings.
+    /// The program and settings of page processes.
     fn prepare_processes(
         &self,
         engines: &PageEngines,
         threads: usize,
     ) -> fault::Result<(ProcessProgram, ProcessSetup)> {
         let Config { cpu, limits, ocr, .. } = &self.config;
-        // A page process looks for no weights: it is told the folder, or that there is none.
+        // Page processes do not search for weights: they get the folder, or none.
         let models = engines.weights().map(Path::to_owned).unwrap_or_default();
         let ocr = OcrConfig { models, ..ocr.clone() };
         let setup = ProcessSetup::new(cpu, limits, &ocr, self.page_recipe(), threads);
@@ -419,7 +419,7 @@ impl App {
         Ok((program, setup))
     }
 
-    /// What page processes may take of the memory that the container, or a setting, leaves them.
+    /// The memory that page processes may use, by the container's limit or a setting.
     fn share_memory(&self, setup: &ProcessSetup) -> ProcessMemory {
         let Config { cpu, limits, .. } = &self.config;
         let granted = process_memory::granted_bytes();
@@ -431,7 +431,7 @@ impl App {
             tracing::warn!(
                 granted_bytes = total,
                 wanted_bytes = plan.total_bytes(),
-                "page processes may take more memory than there is: `docmill doctor` says what to do"
+                "page processes may exceed the available memory: see `docmill doctor`"
             );
         }
         plan
@@ -448,7 +448,7 @@ impl App {
     }
 }
 
-/// Says once at the start what reads pictures of pages.
+/// Logs the OCR engines at the start.
 fn report_engines(config: &OcrConfig, engines: &PageEngines) {
     let engine = engines.name();
     if engines.weights().is_none() && config.engine == OcrEngineChoice::Auto {
@@ -462,23 +462,23 @@ fn report_engines(config: &OcrConfig, engines: &PageEngines) {
     }
 }
 
-/// Starts the first page process before the first document comes. That it has to be confined and
-/// cannot be is said here; what may pass is only told, the next document starts another.
+/// Starts the first page process before the first document. Required confinement that fails is an
+/// error here; a transient failure is only logged, since the next document starts another process.
 async fn start_reading(reader: &DocumentReader) -> fault::Result<()> {
     match reader.processes.start_shared().await {
         Err(error) if error.fault == Fault::Misconfigured => Err(error),
         Err(error) => {
-            tracing::warn!(error = %error, "{error}: documents will wait for another");
+            tracing::warn!(error = %error, "starting a page process failed, retrying with the next document: {error}");
             Ok(())
         }
         Ok(_confinement) => Ok(()),
     }
 }
 
-/// Asks the health page of a worker on this machine.
+/// Queries the health page of a worker on this machine.
 ///
 /// # Errors
-/// It does not answer within 5 s, or says that it is not well.
+/// No answer within 5 s, or an unhealthy worker.
 pub async fn check_health(config: &Config) -> anyhow::Result<()> {
     let mut address = config.worker.address;
     if address.ip().is_unspecified() {

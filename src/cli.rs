@@ -1,8 +1,8 @@
-//! The command line: what was typed, and which function answers it.
+//! The command line: arguments, and the function that handles each command.
 //!
-//! Results go to standard output (tables for people, `--json` for programs), everything else to
-//! standard error. Exit codes: 0 done, 1 failed, 2 wrong use (also of the configuration, all of
-//! whose problems are said at once and before anything connects). Not promised: the tables' form.
+//! Results go to standard output (tables, or JSON with `--json`), everything else to standard
+//! error. Exit codes: 0 done, 1 failed, 2 wrong use. Configuration errors are wrong use too; all of
+//! them are reported together, before anything connects. Not promised: the format of tables.
 
 mod block;
 mod bucket;
@@ -41,7 +41,7 @@ use docmill_client::telemetry::{self, TraceExporter};
 use docmill_core::config::{Config, ConfigNeeds, InvalidConfig, LogFormat};
 use docmill_documents::sandbox::{COMMAND, confine, process_memory};
 
-/// Reads documents named by queue messages and records structured data in Postgres, exactly once.
+/// Read documents named by queue messages and record structured data in Postgres, exactly once
 #[derive(Debug, Parser)]
 #[command(name = "docmill", version, max_term_width = 100)]
 pub struct Cli {
@@ -51,110 +51,110 @@ pub struct Cli {
     command: Command,
 }
 
-/// What every command takes.
+/// Global options.
 #[derive(Debug, Clone, clap::Args)]
 struct GlobalArgs {
-    /// The configuration file (TOML); settings from `DOCMILL__SECTION__KEY` win over it
+    /// Configuration file (TOML); `DOCMILL__SECTION__KEY` variables override it
     #[arg(long, global = true, env = "DOCMILL_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Print JSON for programs instead of tables for people
+    /// Print JSON instead of tables
     #[arg(long, global = true)]
     json: bool,
-    /// Say more on standard error: log lines, causes of errors
+    /// Print more on standard error: log lines, causes of errors
     #[arg(long, short, global = true)]
     verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Work on messages until stopped (SIGTERM drains, a second one hurries)
+    /// Run a worker (SIGTERM: drain; twice: abort)
     Worker,
-    /// Bring the database's schema up to date
+    /// Migrate the database schema
     Migrate(run::MigrateArgs),
-    /// Run everything on this machine: private Postgres, folders as store and queue, one worker
+    /// Run all parts locally: private Postgres, folders as store and queue, one worker
     Dev(dev::DevArgs),
-    /// Hand in documents: files, folders, patterns, prefixes of buckets, lists of such
+    /// Submit documents: files, folders, patterns, bucket prefixes, lists of these
     Submit(submit::SubmitArgs),
-    /// Show how an ingestion stands, and its attempts
+    /// Show an ingestion's status and attempts
     Status(jobs::StatusArgs),
     /// List ingestions, newest first
     List(jobs::ListArgs),
-    /// Find documents by parts of names, labels, hashes, suppliers, numbers
+    /// Search documents by parts of names, labels, hashes, suppliers, numbers
     Search(search::SearchArgs),
-    /// Find the documents with one content or path
+    /// Find documents by content hash or path
     Lookup(search::LookupArgs),
-    /// Write every document as a line of JSON
+    /// Write all documents as JSON lines
     Manifest(search::ManifestArgs),
-    /// Write what is known of documents as CSV
+    /// Export extracted data as CSV
     Export(export::CsvExportArgs),
-    /// Work on ingestions once more
+    /// Retry ingestions
     Retry(jobs::ChangeArgs),
-    /// Make ingestions that have not ended more or less urgent
+    /// Change the priority of unfinished ingestions
     Reprioritize(reprioritize::ReprioritizeArgs),
-    /// Withdraw ingestions that have not ended
+    /// Cancel unfinished ingestions
     Cancel(jobs::ChangeArgs),
-    /// Decide about documents that call for a person
+    /// Review documents flagged for manual review
     #[command(subcommand)]
     Review(review::ReviewCommand),
-    /// Keep workers from taking up some or all work
+    /// Pause all work, or one kind, tenant or provider
     Pause(jobs::PauseArgs),
-    /// End a pause
+    /// Resume paused work
     Resume(jobs::PauseArgs),
-    /// Cancel documents with this content unread from now on
+    /// Block a content hash: cancel its documents unread
     Block(block::BlockArgs),
-    /// End a block
+    /// Unblock a content hash
     Unblock(block::BlockArgs),
-    /// Delete everything of one tenant for good: rows, objects, messages
+    /// Erase a tenant's data permanently: rows, objects, messages
     Erase(erase::EraseArgs),
-    /// For how long tenants' documents are kept
+    /// Manage how long tenants' documents are kept
     #[command(subcommand)]
     Retention(erase::RetentionCommand),
-    /// Look at messages that were given up, and bring them back
+    /// List and redrive dead letters
     #[command(subcommand)]
     Dead(dead::DeadCommand),
-    /// Look after a queue in Redis
+    /// Manage a Redis queue
     #[command(subcommand)]
     Redis(redis::RedisCommand),
-    /// Do one pass of maintenance: lost messages, dead letters, old rows
+    /// Run one maintenance pass: lost messages, dead letters, old rows
     Janitor(run::JanitorArgs),
-    /// Take one document through every step, without database and queue
+    /// Process one document without database or queue
     Process(document::ProcessArgs),
-    /// Read one document and stop there
+    /// Transcribe one document, without extraction
     Transcribe(document::TranscribeArgs),
-    /// Read a folder of documents and score the results against truth/NAME.json and NAME.txt
+    /// Evaluate a folder of documents against truth/NAME.json and truth/NAME.txt
     Eval(document::EvalArgs),
-    /// Look at the kinds of documents
+    /// List and check document kinds
     #[command(subcommand)]
     Kinds(kinds::KindsCommand),
-    /// Show what was spent, by day, tenant, model or document
+    /// Show costs by day, tenant, model or document
     Costs(costs::CostsArgs),
-    /// Show which local models have this machine's memory, and which wait for it
+    /// Show local models: loaded, idle, or waiting for memory
     Scheduler,
-    /// Work on a BlobForge bucket (or a folder laid out as one) without a database
+    /// Run and manage a BlobForge bucket (or folder) without a database
     #[command(subcommand)]
     Bucket(bucket::BucketCommand),
-    /// Work on an olmOCR workspace (a folder, or below an s3:// prefix) without a database
+    /// Run and manage an olmOCR workspace (folder or s3:// prefix) without a database
     #[command(subcommand)]
     Workspace(workspace::WorkspaceCommand),
-    /// Look at the configuration
+    /// Check or print the configuration
     #[command(subcommand)]
     Config(settings::ConfigCommand),
-    /// Show the service at one glance: messages, jobs, throughput, failures
+    /// Show service status: messages, jobs, throughput, failures
     Dashboard(dashboard::DashboardArgs),
-    /// Serve pages for operators and reviewers, and an interface for programs
+    /// Serve the web console and the HTTP API
     Web(web::WebArgs),
-    /// Look at who is told of outcomes and decisions, and tell them again
+    /// List and replay webhook deliveries
     #[command(subcommand)]
     Webhooks(webhooks::WebhooksCommand),
-    /// Look at everything a worker needs, and say what must be changed; changes nothing
+    /// Check everything a worker needs and list required fixes; read-only
     Doctor,
-    /// Ask the worker on this machine whether it is well
+    /// Check the health of the worker on this machine
     Healthcheck,
-    /// Print a completion script for a shell
+    /// Print a shell completion script
     Completions(shell::CompletionsArgs),
     /// Write man pages, one per command
     Man(shell::ManArgs),
-    /// Read documents for a worker, over standard input and output; docmill starts it by itself
+    /// Run a page process over standard input and output; started by docmill itself
     #[command(name = COMMAND, hide = true)]
     PageProcess,
 }
@@ -174,7 +174,7 @@ impl CommandExit {
     }
 }
 
-/// What the commands are given.
+/// The context of a command.
 struct CommandContext {
     global: GlobalArgs,
 }
@@ -220,8 +220,8 @@ const NOTHING: ConfigNeeds = ConfigNeeds { database: false, queue: false, store:
 /// Runs the program.
 pub fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|command| command == COMMAND) {
-        // Of a process that is hidden this belongs to root, and can no longer be said. Where the
-        // system has no such thing, or refuses it, limits of memory hold all the same.
+        // In a hidden process this file belongs to root and is no longer writable. Without it
+        // memory limits still apply.
         drop(process_memory::volunteer_for_oom_kill());
     }
     // Before the first secret is read and the first thread is started.
@@ -244,7 +244,7 @@ pub fn main() -> ExitCode {
         }
     };
     let ended = runtime.block_on(Box::pin(dispatch(CommandContext { global }, command)));
-    // What still runs in the background holds nothing that must be kept.
+    // Remaining background tasks hold no state.
     runtime.shutdown_background();
     match ended {
         Ok(CommandExit::Done) => ExitCode::SUCCESS,
@@ -253,7 +253,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Says what went wrong, with the cause if it is not in the text already.
+/// Prints an error, with its causes unless the text contains them.
 fn report_error(error: &anyhow::Error, verbose: bool) -> ExitCode {
     if print::is_closed(error) {
         return ExitCode::SUCCESS;
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_before_anything_runs() {
+    fn invalid_arguments_are_refused_before_anything_runs() {
         for wrong in [
             vec!["docmill"],
             vec!["docmill", "submit"],

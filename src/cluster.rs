@@ -1,10 +1,10 @@
-//! A private Postgres server for embedded mode and tests: made, started, stopped, nothing
-//! installed and nothing outside its folder.
+//! A private Postgres server for embedded mode and tests: created, started and stopped without
+//! installing anything, or writing outside its folder.
 //!
-//! It listens on a free port of 127.0.0.1 and asks for a random password that lies in the folder.
-//! Not promised: tuning, backups, upgrades of a folder that another major version made. A folder
-//! belongs to one process at a time, by a lock that ends with the process; a server left behind by
-//! a killed process is found and used again.
+//! It listens on a free port of 127.0.0.1, with a random password stored in the folder. Not
+//! promised: tuning, backups, upgrades from another major version. A folder belongs to one process
+//! at a time, by a lock that ends with the process; a server left by a killed process is found and
+//! reused.
 
 mod programs;
 
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use programs::PostgresPrograms;
 
-/// What a crash of the machine may cost.
+/// Durability in a crash of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrashDurability {
     /// A crash loses nothing that was committed.
@@ -44,7 +44,7 @@ pub enum ClusterError {
     /// Another living process uses the folder.
     #[error("{} is in use by another docmill process", .0.display())]
     InUse(PathBuf),
-    /// A program failed; the end of what it said.
+    /// A program failed; with the end of its output.
     #[error("{program} failed: {said}")]
     Program {
         /// The program that failed: `initdb` or `pg_ctl`.
@@ -75,13 +75,13 @@ pub struct PrivatePostgres {
 }
 
 /// `initdb` takes seconds on a busy machine; recovery after a crash can take longer.
-const PATIENCE: Duration = Duration::from_secs(120);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 
 impl PrivatePostgres {
-    /// Makes the cluster in `dir` if it is not there, starts it, and waits until it answers.
+    /// Creates the cluster in `dir` if missing, starts it, and waits until it answers.
     ///
     /// # Errors
-    /// Postgres not installed, no user to run it as, a folder in use or unusable, or a program
+    /// Postgres is not installed, no user to run it as, a folder in use or unusable, or a program
     /// that failed, with the end of its output.
     pub async fn start(dir: &Path, durability: CrashDurability) -> Result<Self, ClusterError> {
         let programs = PostgresPrograms::find()?;
@@ -134,10 +134,12 @@ impl PrivatePostgres {
     async fn run(&self, program: &'static str, arguments: &[&str]) -> Result<Output, ClusterError> {
         let mut command = tokio::process::Command::from(self.programs.command(program));
         command.arg("-D").arg(self.data_folder()).args(arguments).current_dir(&self.dir);
-        let said = match tokio::time::timeout(PATIENCE, command.kill_on_drop(true).output()).await {
+        let said = match tokio::time::timeout(COMMAND_TIMEOUT, command.kill_on_drop(true).output())
+            .await
+        {
             Ok(Ok(output)) => return Ok(output),
             Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("no end after {} s", PATIENCE.as_secs()),
+            Err(_) => format!("timed out after {} s", COMMAND_TIMEOUT.as_secs()),
         };
         Err(ClusterError::Program { program, said })
     }
@@ -171,7 +173,7 @@ impl PrivatePostgres {
         lines.lines().nth(3)?.trim().parse().ok()
     }
 
-    /// Starts the server on a free port; another port if somebody was faster.
+    /// Starts the server on a free port; retries if another process takes the port.
     async fn launch(&self, durability: CrashDurability) -> Result<u16, ClusterError> {
         let log = self.dir.join("log");
         let log = log.to_string_lossy();
@@ -193,7 +195,7 @@ impl PrivatePostgres {
     }
 
     fn server_options(&self, port: u16, durability: CrashDurability) -> String {
-        // A socket's path must fit into 107 bytes; nobody needs it but psql, so go without.
+        // A socket's path is limited to 107 bytes; only psql needs it, so long paths go without.
         let socket = self.dir.to_string_lossy();
         let usable = socket.len() < 80 && !socket.contains([' ', '\'', '"', ',', '@']);
         let socket = if usable { socket.as_ref() } else { "''" };
@@ -209,7 +211,7 @@ impl PrivatePostgres {
         )
     }
 
-    /// The end of what a program or the server said.
+    /// A program's or the server's failure, with the end of its output.
     fn failure(&self, program: &'static str, output: &Output) -> ClusterError {
         let mut said = String::from_utf8_lossy(&output.stderr).into_owned();
         if let Ok(log) = fs::read_to_string(self.dir.join("log")) {
@@ -230,7 +232,7 @@ impl Drop for PrivatePostgres {
             let mut command = self.programs.command("pg_ctl");
             command.arg("-D").arg(self.data_folder()).args(STOP).current_dir(&self.dir);
             if let Err(error) = command.output() {
-                tracing::warn!(%error, "the private Postgres was not stopped");
+                tracing::warn!(%error, "cannot stop the private Postgres");
             }
         }
     }
@@ -250,14 +252,14 @@ fn lock_folder(dir: &Path) -> Result<File, ClusterError> {
 /// The password of this folder, made once.
 fn load_password(dir: &Path, programs: &PostgresPrograms) -> Result<String, ClusterError> {
     let path = dir.join("password");
-    let failed = |source| ClusterError::Folder { path: path.clone(), source };
     if let Ok(password) = fs::read_to_string(&path)
         && !password.trim().is_empty()
     {
         return Ok(password.trim().to_owned());
     }
     let password = uuid::Uuid::new_v4().simple().to_string();
-    programs::write_private(&path, &password).map_err(failed)?;
+    programs::write_private(&path, &password)
+        .map_err(|source| ClusterError::Folder { path: path.clone(), source })?;
     programs.change_owner(&path)?;
     Ok(password)
 }

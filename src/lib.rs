@@ -1,5 +1,5 @@
-//! The docmill program: the composition root, the commands, and membership in a cluster. Everything
-//! else is a library in `crates/`; docs/explanation/architecture.md is the map.
+//! The docmill program: commands, composition root, and a private Postgres. Everything else is a
+//! library in `crates/`; see docs/explanation/architecture.md.
 
 pub mod app;
 pub mod cli;

@@ -1,4 +1,4 @@
-//! What a process has taken of the machine so far, as `/proc` tells it: on Linux only.
+//! The CPU time and memory of processes so far, from `/proc`: on Linux only.
 //!
 //! Ticks of ten milliseconds: good for runs of a second and more.
 #![expect(clippy::unwrap_used, reason = "a broken world ends the run")]
@@ -41,16 +41,19 @@ impl CpuSeconds {
         }
     }
 
-    /// What was taken since `before`, in microseconds a job.
+    /// The consumption since `before`, in microseconds per job.
     pub(crate) fn per_job(&self, before: &Self, jobs: f64) -> Self {
-        let each = |after: f64, before: f64| (after - before) * 1e6 / jobs;
         Self {
-            worker: each(self.worker, before.worker),
-            pages: each(self.pages, before.pages),
-            postgres: each(self.postgres, before.postgres),
-            queue: each(self.queue, before.queue),
+            worker: us_per_job(jobs, self.worker, before.worker),
+            pages: us_per_job(jobs, self.pages, before.pages),
+            postgres: us_per_job(jobs, self.postgres, before.postgres),
+            queue: us_per_job(jobs, self.queue, before.queue),
         }
     }
+}
+
+fn us_per_job(jobs: f64, after: f64, before: f64) -> f64 {
+    (after - before) * 1e6 / jobs
 }
 
 /// Bytes of memory that a process has, its page processes not counted.

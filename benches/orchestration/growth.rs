@@ -1,5 +1,5 @@
-//! A database that has been in use for long, and what the statements of a job take of Postgres over
-//! it: time of execution and pages touched, which hold on a busy machine too, jobs a second do not.
+//! A database after long use, and the cost of a job's statements in it: execution time and pages
+//! touched. Both are comparable on a busy machine; jobs per second are not.
 #![expect(clippy::unwrap_used, reason = "a broken world ends the run")]
 
 use serde_json::{Map, Value, json};
@@ -10,13 +10,13 @@ use crate::support::world::World;
 /// The kind of the rows that [`fill_tables`] makes; nothing else has it.
 pub(crate) const GROWN: &str = "grown";
 
-/// What a statement is told by, and its name among the figures. The bench's own name the schema, the
-/// worker's never do.
+/// Identifies a statement, and names it among the figures. The bench's own statements name the
+/// schema, the worker's never do.
 const NAMED: &str = "CASE WHEN query LIKE '%given_up AS (%' THEN 'claim'
     WHEN query LIKE '%), ended AS (%' THEN 'end' ELSE 'others' END";
 
-/// So many documents, each with an ingestion that ended and its attempt. Indexes are built afterwards,
-/// which is the same and takes a fraction of the time; so does doing without foreign keys and triggers.
+/// Inserts this many documents, each with an ended ingestion and its attempt. Indexes are built
+/// afterwards, without foreign keys and triggers: the same result in a fraction of the time.
 pub(crate) async fn fill_tables(world: &World, rows: usize) {
     let sql = format!(
         "SET LOCAL session_replication_role = replica;
@@ -60,8 +60,8 @@ pub(crate) async fn fill_tables(world: &World, rows: usize) {
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&world.pool).await.unwrap();
 }
 
-/// Forgets what statements took so far. False: the server does not count them
-/// (`shared_preload_libraries`), and [`statement_costs`] knows nothing.
+/// Resets the statement statistics. False: the server does not collect them
+/// (`shared_preload_libraries`), and [`statement_costs`] is empty.
 pub(crate) async fn begin_counting(world: &World) -> bool {
     let loaded = world.scalar("SELECT current_setting('shared_preload_libraries')").await;
     if !loaded.contains("pg_stat_statements") {
@@ -73,8 +73,8 @@ pub(crate) async fn begin_counting(world: &World) -> bool {
     true
 }
 
-/// What the worker's statements took since [`begin_counting`]: microseconds of execution and pages for
-/// a job, rows for a statement. Triggers are part of the statement that fires them.
+/// The cost of the worker's statements since [`begin_counting`]: microseconds of execution and
+/// pages per job, rows per statement. Triggers count with the statement that fires them.
 pub(crate) async fn statement_costs(world: &World, jobs: f64) -> Value {
     let sql = format!(
         "SELECT json_object_agg(name, json_build_object('us', us, 'pages', pages, 'rows', rows))::text
@@ -89,16 +89,17 @@ pub(crate) async fn statement_costs(world: &World, jobs: f64) -> Value {
         ) AS named"
     );
     let costs: Map<String, Value> = serde_json::from_str(&world.scalar(&sql).await).unwrap();
-    let column = |what: &str| -> Value {
-        costs
-            .iter()
-            .map(|(name, of)| (name.clone(), of.get(what).cloned().unwrap_or_default()))
-            .collect::<Map<_, _>>()
-            .into()
-    };
     json!({
-        "postgres_execution_us_per_job": column("us"),
-        "pages_per_job": column("pages"),
-        "rows_per_statement": column("rows"),
+        "postgres_execution_us_per_job": column_of(&costs, "us"),
+        "pages_per_job": column_of(&costs, "pages"),
+        "rows_per_statement": column_of(&costs, "rows"),
     })
+}
+
+fn column_of(costs: &Map<String, Value>, what: &str) -> Value {
+    costs
+        .iter()
+        .map(|(name, of)| (name.clone(), of.get(what).cloned().unwrap_or_default()))
+        .collect::<Map<_, _>>()
+        .into()
 }

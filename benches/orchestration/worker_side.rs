@@ -32,7 +32,7 @@ use crate::answering::Answering;
 use crate::support::world::sqs_queue;
 use crate::{Variant, support};
 
-/// Metrics are put together so often where nobody asks for them, as the service does.
+/// Interval of the metrics upkeep without a scraper, as in the service.
 const UPKEEP: Duration = Duration::from_secs(5);
 
 /// Work that is done as soon as it is begun: what is left is the worker itself.
@@ -88,7 +88,8 @@ impl IngestionWork for EmptyWork {
     }
 }
 
-/// A model that answers nobody before everybody has asked and the first process says so.
+/// A model that answers only after all requests have arrived and the first process gives the
+/// signal.
 struct HeldModel {
     inner: Answering,
     asked: AtomicUsize,
@@ -177,7 +178,7 @@ fn configure(
     config.store.path = folder.into();
     config.llm.provider = LlmProvider::None;
     config.worker.slots = slots.unwrap_or(config.worker.slots);
-    // This very program would be started again as a page process, and it knows no such part.
+    // The bench itself would be started as a page process, and it cannot be one.
     config.cpu.program = support::page_processes::docmill();
     config
 }

@@ -20,7 +20,7 @@ BENCH, INSTALLED = sys.argv[4], Path(sys.argv[5])
 NODE, PYTHON = INSTALLED / "node_modules/.bin/node", INSTALLED / "venv/bin/python"
 CONCURRENCY = 64
 # A peer that hangs is a line in the table, and no end of the others.
-PATIENCE = 120
+RUN_TIMEOUT = 120
 
 
 def peer(name, what, program, jobs):
@@ -55,7 +55,7 @@ def run_docmill(jobs):
     environment = {**os.environ, **({"TMPDIR": shared} if os.access(shared, os.W_OK) else {})}
     said = subprocess.run(
         [BENCH, "--json", f"empty={jobs}"],
-        env=environment, capture_output=True, text=True, timeout=PATIENCE,
+        env=environment, capture_output=True, text=True, timeout=RUN_TIMEOUT,
     )
     if said.returncode:
         raise RuntimeError(said.stderr.strip()[-300:])
@@ -82,7 +82,7 @@ def run_peer(program, jobs, number):
         }
         said = subprocess.run(
             [*map(str, program), str(jobs), str(CONCURRENCY)],
-            env=environment, capture_output=True, text=True, timeout=PATIENCE,
+            env=environment, capture_output=True, text=True, timeout=RUN_TIMEOUT,
         )
         lines = [line for line in said.stdout.splitlines() if line.startswith("{")]
         if said.returncode or not lines:

@@ -1,4 +1,4 @@
-//! Memory of a worker and its children while it reads, a sample a second: the proportional set
+//! Memory of a worker and its children while it reads, one sample per second: the proportional set
 //! size (`Pss`), so that pages shared between processes count once.
 
 use std::time::{Duration, Instant};
@@ -10,11 +10,11 @@ use super::support::world::World;
 
 /// Lines of the printed curve.
 const LINES: usize = 24;
-/// Growth that is put down to caches that fill and to luck: this share, and so many MB.
+/// Growth attributed to caches and noise: this share, and this many MB.
 const SLACK: (f64, f64) = (0.10, 48.0);
-const PATIENCE: Duration = Duration::from_secs(3600);
+const RUN_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// A moment of the run.
+/// One sample of the run.
 struct Sample {
     seconds: f64,
     done: usize,
@@ -23,7 +23,7 @@ struct Sample {
     processes: usize,
 }
 
-/// Mixed documents: mostly text, some scans and photos, some that are not what they say.
+/// Mixed documents: mostly text, some scans and photos, some mislabelled.
 pub(crate) async fn mixed(count: usize) {
     let world = World::new().await;
     for number in 0..count {
@@ -48,7 +48,7 @@ pub(crate) async fn mixed(count: usize) {
     verdict(&samples);
 }
 
-/// One document of so many scans.
+/// One document of `pages` scans.
 pub(crate) async fn long(pages: u32) {
     let world = World::new().await;
     let id = world.submit("long.pdf", pictures::scans(pages, 100)).await;
@@ -61,13 +61,13 @@ pub(crate) async fn long(pages: u32) {
     verdict(&samples);
 }
 
-/// Starts a worker and looks at it until `done` says `all`.
+/// Starts a worker and samples it until `done` reports `all`.
 async fn watch(world: &World, done: &str, all: usize) -> Vec<Sample> {
     let settings = [("WORKER__SLOTS", "8"), ("LIMITS__PAGES", "1000"), ("LLM__PROVIDER", "none")];
     let worker = Process::worker_at("warn", world, &settings);
     let (started, mut samples) = (Instant::now(), Vec::new());
     loop {
-        assert!(started.elapsed() < PATIENCE, "no end within {PATIENCE:?}");
+        assert!(started.elapsed() < RUN_TIMEOUT, "no end within {RUN_TIMEOUT:?}");
         tokio::time::sleep(Duration::from_secs(1)).await;
         let now = world.scalar(done).await.parse().unwrap();
         let family = family(worker.id());

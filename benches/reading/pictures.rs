@@ -40,7 +40,7 @@ pub(crate) fn jpeg(pdf: Vec<u8>, dpi: u16) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// A PDF of so many scanned pages.
+/// A PDF of `pages` scans.
 pub(crate) fn scans(pages: u32, dpi: u16) -> Vec<u8> {
     let mut file = ImagePdf::default();
     for number in 1..=pages {

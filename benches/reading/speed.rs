@@ -1,5 +1,5 @@
-//! Pages per second of everything between the file and its text, in the processes that a worker
-//! would use; then once more in this process, to see what part of the CPU time is recognition.
+//! Pages per second from file to text, in the page processes of a worker; then once more in this
+//! process, for the share of recognition in the CPU time.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -113,7 +113,7 @@ fn outside(files: &[PathBuf], services: &PipelineServices, config: &Config) -> f
             continue;
         };
         for index in 0..document.page_count() {
-            // What cannot be read was counted as read nothing above.
+            // Unreadable pages were counted as empty above.
             drop(read_page(&document, index, &services.reader.recipe, &mut timed));
         }
     }

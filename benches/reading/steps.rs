@@ -1,4 +1,4 @@
-//! What each step costs on one A4 page at 300 dpi, one page after the other on one core.
+//! The cost of each step on one A4 page at 300 dpi, in order, on one core.
 
 use std::time::{Duration, Instant};
 
@@ -10,17 +10,16 @@ use docmill_documents::{PageContent, PageRaster, open_document};
 use super::{pictures, support::documents};
 
 const DPI: u16 = 300;
-/// A step is repeated for so long, after one turn that does not count.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a step is repeated, after one uncounted run.
+const STEP_TIME: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run() {
     let build = if cfg!(debug_assertions) { "with debug assertions" } else { "release" };
     println!("ms per A4 page at {DPI} dpi, one core, build {build}");
-    let dense = || pictures::dense("S-1");
-    let png: Bytes = pictures::picture(dense(), DPI).bytes.into();
-    let jpeg: Bytes = pictures::jpeg(dense(), DPI).into();
+    let png: Bytes = pictures::picture(pictures::dense("S-1"), DPI).bytes.into();
+    let jpeg: Bytes = pictures::jpeg(pictures::dense("S-1"), DPI).into();
     let scan: Bytes = pictures::scans(1, DPI).into();
-    let text: Bytes = dense().into();
+    let text: Bytes = pictures::dense("S-1").into();
     let drawn: Bytes = drawn().into();
     step("decode a PNG", || page(&png));
     step("decode a JPEG", || page(&jpeg));
@@ -37,7 +36,7 @@ pub(crate) async fn run() {
 fn step<T>(name: &str, mut work: impl FnMut() -> T) {
     std::hint::black_box(work());
     let (mut turns, started) = (0_u32, Instant::now());
-    while turns == 0 || started.elapsed() < PATIENCE {
+    while turns == 0 || started.elapsed() < STEP_TIME {
         std::hint::black_box(work());
         turns += 1;
     }

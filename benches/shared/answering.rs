@@ -1,7 +1,7 @@
-//! A model without a server: reads plain invoices line by line, as late as their number says.
+//! A model without a server: reads plain invoices line by line, with a delay by their number.
 //!
-//! The replies are of the size and form that a real model would give, so that storing, reading
-//! and judging them costs what it costs. Nothing is learned about models from this.
+//! The replies have the size and form of a real model's, so that storing, reading and judging them
+//! costs the same. They say nothing about models.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use docmill_llm::{FinishReason, Llm, ModelReply, Prompt};
 use docmill_testkit::openai::read_document;
 use serde_json::json;
 
-/// What stands before the number on the invoices of `tests/it/support/documents.rs`.
+/// The text before the number on the invoices of `tests/it/support/documents.rs`.
 const LABEL: &str = "Invoice number: ";
 
 /// Answers for invoices that differ in their number alone.
@@ -24,7 +24,7 @@ pub(crate) struct Answering {
 }
 
 impl Answering {
-    /// A model that takes as long as `length` says of an invoice's number.
+    /// A model with a delay of `length` by an invoice's number.
     pub(crate) fn new(length: fn(&str) -> Duration) -> Self {
         Self { length, first: OnceLock::new() }
     }

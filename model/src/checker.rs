@@ -1,18 +1,17 @@
-//! Visits every state of a protocol, breadth first, and says what is broken and how one gets there.
+//! Visits every state of a protocol, breadth first, and reports a broken property with its path.
 //!
-//! States are compared as a whole, not by a hash alone, so that none is passed over. Liveness is asked
-//! of the fair steps: those of a world in which nothing fails any more. From every state that can be
-//! reached, whatever has gone wrong before, each path of fair steps must lead to a goal; the checker
-//! says how many ticks that takes at most. That is why it is our own: the checkers at hand look for
-//! *eventually* along one path and give it up where paths join or close to a circle.
-//! Not promised: states beyond the bounds of the protocol.
+//! States are compared in full, not by a hash, so that none is skipped. Liveness is checked over
+//! fair steps: those of a world without new faults. From every reachable state, each path of fair
+//! steps must lead to a goal; the checker reports the maximum number of ticks. Existing checkers do
+//! not offer this: they check *eventually* along one path, and give it up where paths join or form
+//! a cycle. Not promised: states beyond the bounds of the protocol.
 
 use std::fmt::Debug;
 use std::hash::{BuildHasher, Hash};
 
 /// Something that goes from state to state.
 pub trait Protocol {
-    /// All that there is to know at one moment.
+    /// A complete state.
     type State: Copy + Eq + Hash + Debug;
 
     /// Where it may begin.
@@ -28,7 +27,7 @@ pub trait Protocol {
 /// A step to another state.
 #[derive(Debug, Clone, Copy)]
 pub struct ProtocolStep<S> {
-    /// What is done, by whom.
+    /// The step and its actor.
     pub label: &'static str,
     /// The state after it.
     pub state: S,
@@ -220,8 +219,12 @@ impl<S: Copy + Eq + Hash + Debug> StateGraph<S> {
     }
 
     fn way_to(&self, state: u32) -> Vec<u32> {
-        let parent = |at: &u32| Some(self.parents[*at as usize]).filter(|parent| *parent != NONE);
-        let mut way: Vec<u32> = std::iter::successors(Some(state), parent).collect();
+        let mut way = vec![state];
+        while let Some(&at) = way.last()
+            && self.parents[at as usize] != NONE
+        {
+            way.push(self.parents[at as usize]);
+        }
         way.reverse();
         way
     }

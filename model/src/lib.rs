@@ -1,11 +1,10 @@
-//! A model of how ingestions are claimed, renewed, recorded and their messages disposed of, and a
-//! checker that visits every state that it can reach.
+//! A model of how ingestions are claimed, renewed and recorded and their messages disposed of, with
+//! a checker that visits every reachable state.
 //!
-//! What a claim finds and what follows a failure is decided by the product's own pure functions
-//! (`decide_claim`, `decide_retry`); the steps around them are written down here once more, each with
-//! the function of the product that it stands for. docs/explanation/reliability.md says what is modelled and what
-//! is not. Not promised: anything about the code that the steps do not say; that is what the
-//! simulation of the real code is for.
+//! Claims and retries are decided by the product's own pure functions (`decide_claim`,
+//! `decide_retry`). The steps around them are modelled, each with the name of the product's
+//! function. docs/explanation/reliability.md lists the model's scope. Not promised: properties of
+//! code that the steps do not cover; the simulation of the real code tests those.
 #![expect(clippy::indexing_slicing, reason = "places are numbered by this crate, never by input")]
 
 pub mod checker;

@@ -1,5 +1,5 @@
-//! Visits every state within the bounds and says what it found: `docmill-model [FAULTS [ORDERS]]`.
-//! Ends with 1 if a property does not hold.
+//! Visits every state within the bounds and prints the result: `docmill-model [FAULTS [ORDERS]]`.
+//! Exit code 1 if a property does not hold.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -10,8 +10,8 @@ use docmill_model::protocol::{self, ClaimProtocol, EarlierRules, property};
 
 fn main() -> ExitCode {
     let mut bounds = std::env::args().skip(1).map(|bound| bound.parse::<u8>());
-    let mut next = |default| bounds.next().unwrap_or(Ok(default));
-    let (Ok(faults), Ok(orders)) = (next(3), next(1)) else {
+    let bounds = (bounds.next().unwrap_or(Ok(3)), bounds.next().unwrap_or(Ok(1)));
+    let (Ok(faults), Ok(orders)) = bounds else {
         return report(&["usage: docmill-model [FAULTS [ORDERS]]".to_owned()], ExitCode::from(2));
     };
     let checked = ClaimProtocol { faults, orders, rules: EarlierRules::default() };

@@ -56,7 +56,7 @@ pub struct EarlierRules {
     pub asks_under_new_token: bool,
     /// A message that comes while an end is written shares the fate of the one that it ends.
     pub adopts_always: bool,
-    /// Artefacts are put whatever is there, by whoever.
+    /// Artefacts are written unconditionally.
     pub puts_blindly: bool,
 }
 
@@ -88,7 +88,7 @@ impl StepList<'_> {
         self.push(label, state, true);
     }
 
-    /// A step that may happen, but on which nobody may rely.
+    /// Adds a possible step without fairness: no liveness may rely on it.
     pub fn add_unsure(&mut self, label: &'static str, state: Result<WorldState, &'static str>) {
         self.push(label, state, false);
     }
@@ -120,7 +120,7 @@ impl Protocol for ClaimProtocol {
             if state.workers[at].frozen {
                 let mut after = *state;
                 after.workers[at].frozen = false;
-                // With one worker awake the other may stand still for ever.
+                // While one worker is awake the other may stay frozen forever.
                 match may_thaw {
                     true => list.add("a worker goes on", after),
                     false => list.add_unsure("a worker goes on", Ok(after)),
@@ -164,25 +164,30 @@ impl Protocol for ClaimProtocol {
 
 /// Whether all is done: the goal of L1.
 pub fn has_ended(state: &WorldState) -> bool {
-    let is_left = |place: MessagePlace| match place {
-        MessagePlace::Absent => false,
-        // The letter of a document that failed stays for a person (`dead::judge_letter`).
-        MessagePlace::Dead => state.row.status != RowStatus::Failed,
-        MessagePlace::Visible | MessagePlace::Hidden(_) => true,
-    };
-    !state.is_open() && !state.has_message(is_left)
+    !state.is_open()
+        && !state.has_message(|place: MessagePlace| match place {
+            MessagePlace::Absent => false,
+            // The letter of a document that failed stays for a person (`dead::decide_action`).
+            MessagePlace::Dead => state.row.status != RowStatus::Failed,
+            MessagePlace::Visible | MessagePlace::Hidden(_) => true,
+        })
 }
 
-/// Whether nobody waits for a silent worker: the goal of L2. What the queue lost, or gave up, is the
-/// janitor's business, which has its own pace.
+/// Whether no message or row waits for a silent worker: the goal of L2. Lost and dead messages are
+/// the janitor's task, which has its own pace.
 pub fn has_no_orphan(state: &WorldState) -> bool {
-    let is_alive = |worker: &WorkerState| !worker.frozen && state.is_held_by(worker.token);
     let has_message =
         state.has_message(|place| matches!(place, MessagePlace::Visible | MessagePlace::Hidden(_)));
-    !state.is_open() || state.row.token == 0 || state.workers.iter().any(is_alive) || !has_message
+    !state.is_open()
+        || state.row.token == 0
+        || state
+            .workers
+            .iter()
+            .any(|worker: &WorkerState| !worker.frozen && state.is_held_by(worker.token))
+        || !has_message
 }
 
-/// What was given up by its sender arrives after all.
+/// A request that its sender gave up arrives after all.
 fn list_arrivals(state: &WorldState, rules: EarlierRules, list: &mut StepList<'_>) {
     let mut after = WorldState { late: LateRequest::None, ..*state };
     match state.late {

@@ -1,7 +1,8 @@
-//! What the queue, the janitor and operators do.
+//! The steps of queue, janitor and operators.
 //!
-//! The queue as SQS says: at least once, in any order, a receipt good until the next receive, given up
-//! after so many receives, gone after its retention (`testkit::sqs`, held to the service by a probe).
+//! The queue follows SQS: at-least-once, any order, receipts valid until the next receive, dead
+//! after a number of receives, deleted after its retention (`testkit::sqs`, verified against the
+//! service by a probe).
 
 use crate::protocol::{EarlierRules, StepList, property};
 use crate::row_rules;
@@ -44,7 +45,7 @@ fn list_deliveries(state: &WorldState, at: usize, rules: EarlierRules, list: &mu
         }
     }
     if let Some(mut after) = state.with_fault() {
-        // The answer to a poll is lost, or the poll was dropped by whoever sent it.
+        // The answer to a poll is lost, or its sender dropped the poll.
         take_out(&mut after, at);
         list.add_unsure("a message is handed out to nobody", Ok(after));
     }
@@ -78,9 +79,9 @@ fn take_out(state: &mut WorldState, at: usize) {
     }
 }
 
-/// `worker::batch::handle_batch`: entered into the registry first; of an ingestion that this process
-/// works on the job adopts the receipt (`InFlightMessage::reserve`), kept apart if it is of another
-/// message that comes while an answer or an end is under way (`InFlightMessage::seal`).
+/// `worker::batch::handle_batch`: registers the message first. A job in progress adopts the receipt
+/// (`InFlightMessage::reserve`). It is kept apart if it belongs to another message that arrives
+/// while an answer or an end is under way (`InFlightMessage::seal`).
 fn receive(state: &WorldState, at: usize, worker: usize, rules: EarlierRules) -> WorldState {
     let mut after = *state;
     take_out(&mut after, at);
@@ -126,7 +127,7 @@ pub fn send(state: &WorldState, place: MessagePlace) -> Option<WorldState> {
     Some(after)
 }
 
-/// `ops::janitor::chores::resend_lost`: noted first, then sent; only while the queue holds fewer
+/// `operations::janitor::chores::resend_lost`: noted first, then sent; only while the queue holds fewer
 /// messages than there are rows.
 fn list_resend(state: &WorldState, list: &mut StepList<'_>) {
     let in_queue =
@@ -145,7 +146,7 @@ fn list_resend(state: &WorldState, list: &mut StepList<'_>) {
     }
 }
 
-/// `ops::dead::judge_letter`.
+/// `operations::dead::decide_action`.
 fn list_letter_steps(state: &WorldState, at: usize, list: &mut StepList<'_>) {
     let mut after = *state;
     match state.row.status {
@@ -167,7 +168,7 @@ fn list_letter_steps(state: &WorldState, at: usize, list: &mut StepList<'_>) {
     }
 }
 
-/// `ops::retry` and `ops::dead::redrive_letters`.
+/// `operations::retry` and `ops::dead::redrive_letters`.
 pub fn list_operator_steps(state: &WorldState, list: &mut StepList<'_>) {
     if state.owes_message {
         if let Some(mut after) = send(state, MessagePlace::Visible) {

@@ -1,9 +1,8 @@
-//! What the ledger does with the row: claims, renewals and ends, under its lock.
+//! The ledger's changes to the row: claims, renewals and ends, under its lock.
 //!
-//! What a claim finds is decided by the product's own `decide_claim`
-//! (`crates/ledger/src/decide.rs`); what it then writes mirrors `MemoryLedger::claim_ingestion`
-//! and `LedgerRow::{start_claim, release_claim, finish}`, which a differential test holds against the
-//! SQL of `db::claims`.
+//! The product's own `decide_claim` (`crates/ledger/src/decide.rs`) decides a claim. The writes
+//! mirror `MemoryLedger::claim_ingestion` and `LedgerRow::{start_claim, release_claim, finish}`,
+//! which a differential test compares with the SQL of `db::claims`.
 
 use std::time::Duration;
 
@@ -14,18 +13,18 @@ use time::OffsetDateTime;
 use crate::protocol::{EarlierRules, property};
 use crate::state::{CRASHES, Ending, LEASE, RowStatus, WorldState};
 
-/// What a tick is worth where the product counts in seconds; longer than `decide::SOON`.
+/// The duration of a tick, for the product's seconds; longer than `decide::SOON`.
 pub const TICK: Duration = Duration::from_secs(60);
 const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
 
-/// What a claim was answered.
+/// The answer to a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimAnswer {
     /// The claim is the asker's.
     Claimed,
-    /// Somebody else's for so many ticks.
+    /// Claimed by another worker for this many ticks.
     Busy(u8),
-    /// Due in so many ticks.
+    /// Due in this many ticks.
     NotDue(u8),
     /// Nothing is left to do.
     Ended,
@@ -99,7 +98,7 @@ fn close_after_crash(
         let row = &mut world.row;
         row.token = 0;
         if rules.counts_late {
-            // Nobody ever hears of it.
+            // The claim is never reported.
             row.claims -= 1;
         } else {
             row.closed += 1;
@@ -131,7 +130,7 @@ pub fn write_end(
         if !rules.has_no_token {
             return Ok(false);
         }
-        // `UPDATE … WHERE id = $1`: whoever comes last has it.
+        // `UPDATE … WHERE id = $1`: the last writer wins.
         return Err(match world.is_open() {
             true => property::ONLY_THE_HOLDER_WRITES,
             false => property::ONE_END,
@@ -168,7 +167,8 @@ pub fn cancel_row(world: &mut WorldState) {
     end_row(world, RowStatus::Cancelled);
 }
 
-/// The janitor gives up a dead-lettered row that nobody survives (`db::operators::janitor::fail_unclaimed`).
+/// The janitor fails a dead-lettered row after too many crashes
+/// (`db::operators::janitor::fail_unclaimed`).
 pub fn fail_unclaimed(world: &mut WorldState) {
     world.row.closed += u8::from(world.row.token != 0);
     end_row(world, RowStatus::Failed);

@@ -1,26 +1,26 @@
-//! Everything there is at one moment: the messages that ask for one ingestion, its row, the workers,
-//! and what is still on its way.
+//! The complete state: the messages of one ingestion, its row, the workers, and requests in
+//! transit.
 //!
-//! Time is counted in ticks of one heartbeat. Receipts and tokens are only ever compared, so a receipt
-//! is a bit (is it of the newest receive?) and a token the smallest number that nobody else knows.
+//! Time is counted in ticks of one heartbeat. Receipts and tokens are only compared, so a receipt
+//! is a bit (is it of the newest receive?) and a token the smallest unused number.
 
 /// Messages that may exist at a time for the one ingestion.
 pub const MESSAGES: usize = 2;
 /// Workers of the service.
 pub const WORKERS: usize = 2;
-/// A claim lasts so long without a renewal.
+/// Ticks until an unrenewed claim expires.
 pub const LEASE: u8 = 3;
-/// A received message stays hidden so long.
+/// Ticks that a received message stays hidden.
 pub const VISIBILITY: u8 = 2;
-/// After so many receives the queue gives a message up.
+/// Receives after which the queue gives a message up.
 pub const DEAD_AFTER: u8 = 4;
-/// From so many receives on a message is replaced instead of hidden (`worker::replace_limit`).
+/// Receives from which a message is replaced instead of hidden (`worker::replace_limit`).
 pub const REPLACE_AT: u8 = DEAD_AFTER / 2;
-/// A row without a message is sent again after so long a quiet.
+/// Ticks without change after which a row without a message is sent again.
 pub const QUIET: u8 = 4;
 /// Crashes that end a document (`retry.crash_attempts`).
 pub const CRASHES: u8 = 2;
-/// Attempts before passing trouble is final (`retry.transient_attempts`).
+/// Attempts before a transient fault is final (`retry.transient_attempts`).
 pub const ATTEMPTS: u8 = 2;
 
 /// Where a message is.
@@ -46,7 +46,7 @@ pub struct ModelledMessage {
     pub receives: u8,
 }
 
-/// What became of the ingestion.
+/// The ingestion's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RowStatus {
     /// `in-progress`.
@@ -83,8 +83,7 @@ pub struct RowState {
     pub returned: u8,
     /// Whether it names the stored artefact.
     pub names_artefact: bool,
-    /// Whether the holder of the claim fell silent in any way: it died, stood still, or a renewal of
-    /// it failed.
+    /// Whether the claim's holder became silent: it died, froze, or failed to renew.
     pub silent: bool,
     /// Ticks that it has been without a message, up to [`QUIET`].
     pub quiet: u8,
@@ -106,16 +105,16 @@ pub enum Ending {
     Interrupt,
 }
 
-/// What is to be done with the messages of a delivery.
+/// The disposition of a delivery's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Disposal {
     /// Deleted.
     Acknowledge,
-    /// Visible again after so many ticks.
+    /// Visible again after this many ticks.
     Hide(u8),
 }
 
-/// What a worker is about to do.
+/// The next action of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum WorkerPhase {
     /// Nothing: its slot is free.
@@ -140,7 +139,7 @@ pub enum WorkerPhase {
 /// One worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct WorkerState {
-    /// What it is about to do.
+    /// The next action.
     pub phase: WorkerPhase,
     /// The messages it has receipts of, as bits.
     pub held: u8,
@@ -150,9 +149,9 @@ pub struct WorkerState {
     pub apart: u8,
     /// The token of its claim or of the claim that it asks for; 0: none.
     pub token: u8,
-    /// Ticks until its own clock says that the claim may be over.
+    /// Ticks until the claim may be over by its own clock.
     pub local: u8,
-    /// Whether it does not know what became of its last write.
+    /// Whether the result of its last write is unknown.
     pub in_doubt: bool,
     /// Whether it ever was, for this write.
     pub doubted: bool,
@@ -160,7 +159,7 @@ pub struct WorkerState {
     pub recorded: bool,
     /// Whether it was asked to stop.
     pub stopping: bool,
-    /// Whether it stands still (`SIGSTOP`, a frozen machine).
+    /// Whether it is frozen (`SIGSTOP`, a suspended machine).
     pub frozen: bool,
     /// Whether its claim is to be renewed before more time passes.
     pub renewal_due: bool,
@@ -168,7 +167,7 @@ pub struct WorkerState {
     pub extension_due: bool,
 }
 
-/// A request whose answer nobody waits for any more, and which may still arrive.
+/// A request without a waiting sender, which may still arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum LateRequest {
     /// None.
@@ -191,7 +190,7 @@ pub struct WorldState {
     pub row: RowState,
     /// The workers.
     pub workers: [WorkerState; WORKERS],
-    /// What may still arrive.
+    /// Requests that may still arrive.
     pub late: LateRequest,
     /// Whether the artefact is stored.
     pub stored: bool,
@@ -212,7 +211,7 @@ pub struct WorldState {
 }
 
 impl WorldState {
-    /// A row and its message, with so many faults and operators' orders to come.
+    /// A row and its message, with this many faults and operators' orders to come.
     pub fn submitted(kills: bool, faults: u8, orders: u8) -> Self {
         let mut world = Self { kills, faults, orders, ..Self::default() };
         world.messages[0].place = MessagePlace::Visible;
@@ -224,7 +223,7 @@ impl WorldState {
         self.row.status == RowStatus::Open
     }
 
-    /// Whether the row says that this token has its claim.
+    /// Whether this token holds the row's claim.
     pub fn is_held_by(&self, token: u8) -> bool {
         self.is_open() && token != 0 && self.row.token == token
     }
@@ -239,7 +238,7 @@ impl WorldState {
         self.messages.iter().position(|message| message.place == MessagePlace::Absent)
     }
 
-    /// A token that nobody knows.
+    /// An unused token.
     pub fn fresh_token(&self) -> u8 {
         let late = match self.late {
             LateRequest::End(_, token) | LateRequest::Renewal(token) => token,
@@ -271,8 +270,8 @@ impl WorldState {
         }
     }
 
-    /// The holder of the claim is cut short: if that was during a paid call, or before what it brought
-    /// was kept, the call may have to be made again.
+    /// The claim's holder is interrupted: during a paid call, or before its result was stored, the
+    /// call may have to be repeated.
     pub fn cut_short(&mut self, at: usize) {
         let worker = &self.workers[at];
         if self.is_held_by(worker.token)
@@ -289,8 +288,8 @@ impl WorldState {
         }
     }
 
-    /// The same state as it is written once, of all that differ in nothing that matters: which worker
-    /// is called the first, which number a token has, and what has been accounted for.
+    /// The canonical form of equivalent states, which differ only in the order of workers, the
+    /// numbers of tokens, or settled accounts.
     #[must_use]
     pub fn normalised(mut self) -> Self {
         self.rename_tokens();

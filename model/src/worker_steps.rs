@@ -1,4 +1,4 @@
-//! What one worker does, step by step, and what may go wrong in each.
+//! The steps of one worker, and the possible faults of each.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub fn list_steps(state: &WorldState, at: usize, rules: EarlierRules, list: &mut
     }
 }
 
-/// A worker dies, stands still, or is asked to stop.
+/// A worker dies, freezes, or is stopped.
 fn list_trouble(state: &WorldState, at: usize, list: &mut StepList<'_>) {
     let Some(mut after) = state.with_fault() else { return };
     if state.workers[at].phase != WorkerPhase::Idle {
@@ -120,13 +120,13 @@ fn renew(state: &WorldState, at: usize, rules: EarlierRules) -> WorldState {
         // Counted from when it was asked for; no time passes within a step.
         after.workers[at].local = LEASE;
     } else if !matches!(after.workers[at].phase, WorkerPhase::End(_)) {
-        // `apply_renewal`: lost; the job ends, the message is somebody else's business.
+        // `apply_renewal`: lost; the job ends, and the new holder disposes of the message.
         leave(&mut after, at);
     }
     after
 }
 
-/// The job is over for this worker, whatever becomes of its messages.
+/// The job is over for this worker, whatever its messages do.
 fn leave(state: &mut WorldState, at: usize) {
     let stopping = state.workers[at].stopping;
     state.workers[at] = WorkerState { stopping, ..WorkerState::default() };
@@ -138,7 +138,7 @@ fn list_claims(state: &WorldState, at: usize, rules: EarlierRules, list: &mut St
     if worker.stopping {
         let mut after = *state;
         after.workers[at].phase = match worker.in_doubt {
-            // What may have been claimed is taken back (`give_up_claims`).
+            // A claim in doubt is released (`give_up_claims`).
             true => WorkerPhase::End(Ending::Interrupt),
             false => WorkerPhase::Dispose(Disposal::Hide(0)),
         };
@@ -249,8 +249,8 @@ fn list_put(state: &WorldState, at: usize, rules: EarlierRules, list: &mut StepL
         after.cut_short(at);
         return list.add("an artefact is there already", fail(after, at, Fault::Transient));
     }
-    // Of a claim that an operator has just withdrawn, too: until the next renewal nobody knows, and
-    // nothing is replaced.
+    // Also for a claim just withdrawn by an operator: until the next renewal the worker does not
+    // notice, and nothing is replaced.
     (after.stored, after.workers[at].phase) = (true, WorkerPhase::Save);
     list.add("an artefact is put", after);
     if let Some(mut failed) = state.with_fault() {
@@ -281,7 +281,7 @@ fn list_save(state: &WorldState, at: usize, rules: EarlierRules, list: &mut Step
     }
 }
 
-/// What follows a failure is the product's own table.
+/// The product's own failure table decides.
 fn fail(mut state: WorldState, at: usize, fault: Fault) -> WorldState {
     let number = u32::from(state.row.attempts);
     let config = RetryConfig {
@@ -366,7 +366,7 @@ fn dispose(state: &mut WorldState, at: usize, ending: Ending) {
     (worker.in_doubt, worker.doubted, worker.recorded) = (false, false, false);
 }
 
-/// `QueueBacklog::dispose_receipts` and `hide`: every receipt, those adopted meanwhile included.
+/// `QueueJobSource::dispose_receipts` and `hide`: every receipt, those adopted meanwhile included.
 fn list_disposal(
     state: &WorldState,
     at: usize,

@@ -1,16 +1,16 @@
-//! What the checker finds: nothing under our rules, the known counterexample under each rule of the
-//! earlier design and for each guard that is taken out.
+//! The checker's results: no violation under the product's rules, the known counterexample under
+//! each rule of the earlier design and for each removed guard.
 
 use docmill_model::checker::{Counterexample, StateGraph};
 use docmill_model::protocol::{ClaimProtocol, EarlierRules, has_ended, has_no_orphan, property};
 
-/// The first property that does not hold under these rules, with so many faults and orders.
+/// The first violated property under these rules, with this many faults and orders.
 fn find_broken(rules: EarlierRules, faults: u8, orders: u8) -> Option<Counterexample> {
     let checked = ClaimProtocol { faults, orders, rules };
     let graph = StateGraph::explore(&checked);
-    let ends = || graph.longest_way(&checked, property::ENDS, has_ended).err();
-    let taken_over = || graph.longest_way(&checked, property::IS_TAKEN_OVER, has_no_orphan).err();
-    graph.counterexample.clone().or_else(ends).or_else(taken_over)
+    let found = graph.counterexample.clone();
+    let found = found.or_else(|| graph.longest_way(&checked, property::ENDS, has_ended).err());
+    found.or_else(|| graph.longest_way(&checked, property::IS_TAKEN_OVER, has_no_orphan).err())
 }
 
 fn assert_found(rules: EarlierRules, bounds: [u8; 2], expected: &str, step: &str) {
@@ -23,7 +23,7 @@ fn assert_found(rules: EarlierRules, bounds: [u8; 2], expected: &str, step: &str
 }
 
 #[test]
-fn our_rules_hold_whatever_single_fault_and_order_of_an_operator_come_together() {
+fn our_rules_hold_for_every_fault_combined_with_every_order() {
     for (faults, orders) in [(1, 0), (0, 1), (2, 0)] {
         let found = find_broken(EarlierRules::default(), faults, orders);
         assert!(found.is_none(), "{faults} faults, {orders} orders: {found:#?}");
@@ -38,7 +38,7 @@ fn deleting_the_message_of_a_row_that_is_taken_loses_it() {
 }
 
 #[test]
-fn without_a_token_a_write_that_comes_late_changes_what_has_ended() {
+fn without_a_token_a_late_write_changes_an_ended_row() {
     let rules = EarlierRules { has_no_token: true, ..Default::default() };
     assert_found(rules, [1, 0], property::ONE_END, "a late end arrives");
 }
@@ -70,7 +70,7 @@ fn asking_again_under_another_token_takes_a_lost_answer_for_a_crash() {
 }
 
 #[test]
-fn putting_artefacts_blindly_replaces_what_a_newer_claim_refers_to() {
+fn unconditional_writes_replace_a_newer_claims_artefacts() {
     let rules = EarlierRules { puts_blindly: true, ..Default::default() };
     assert_found(rules, [1, 0], property::ONLY_THE_HOLDER_WRITES, "a worker goes on");
 }

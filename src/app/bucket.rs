@@ -21,10 +21,10 @@ use docmill_storage::{ObjectStore, conditions};
 const FOLDER_EVERY: Duration = Duration::from_millis(500);
 
 impl App {
-    /// The bucket, checked for what its locks stand on.
+    /// Opens the configured bucket, and checks the conditional writes that its locks need.
     ///
     /// # Errors
-    /// Nothing or two things are configured; it cannot be reached; it ignores conditions.
+    /// None or two are configured; it cannot be reached; it ignores conditions.
     pub async fn open_bucket(&self) -> anyhow::Result<BlobForgeBucket> {
         let config = &self.config.bucket;
         config.check_place()?;
@@ -42,7 +42,7 @@ impl App {
                     bucket: name.to_owned(),
                     endpoint: config.endpoint.clone(),
                     region: config.region.clone(),
-                    // What stands at an endpoint of its own seldom has a host for each bucket.
+                    // Custom endpoints rarely have a host name per bucket.
                     path_style: !config.endpoint.is_empty(),
                     ..StoreConfig::default()
                 };
@@ -59,8 +59,8 @@ impl App {
         Ok(BlobForgeBucket::new(Arc::new(store), StoreClock::default()))
     }
 
-    /// A worker of the bucket with `jobs` documents at once, which may go on for `drain` after a
-    /// stop; with `once` it ends when nothing waits any more.
+    /// The parts of a bucket worker: `jobs` documents in parallel, drained for `drain` after a
+    /// stop; with `once` it ends when nothing is waiting.
     ///
     /// # Errors
     /// As [`App::open_bucket`] and [`App::pipeline_services`].

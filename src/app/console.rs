@@ -89,7 +89,7 @@ impl App {
         Ok(Some(watch_task("console", stop, console.serve(stop.clone()))))
     }
 
-    /// What draws pages of originals; `None` if nobody wants that, or if it cannot be done here.
+    /// The page drawer for originals; `None` if it is switched off or impossible here.
     fn build_page_drawer(&self, store: &Arc<dyn ObjectStore>) -> Option<Arc<PageDrawer>> {
         if !self.config.web.page_pictures {
             return None;
@@ -101,14 +101,14 @@ impl App {
                 Some(Arc::new(PageDrawer::new(store, places, largest, processes)))
             }
             Err(error) => {
-                tracing::warn!("no page is shown as a picture: {error}");
+                tracing::warn!("page images are unavailable: {error}");
                 None
             }
         }
     }
 
-    /// Page processes that draw pages for people: one for each document, gone with its picture, so
-    /// that nothing waits in memory for the next visitor and no document meets another.
+    /// Page processes that draw pages for people: one for each document, ended with its picture, so
+    /// that none stays in memory and no two documents share one.
     fn build_drawing_processes(&self) -> fault::Result<Arc<ProcessPool>> {
         // A page process finds a reader when it starts; drawing needs none, so the lightest does.
         let ocr = OcrConfig { engine: OcrEngineChoice::Tesseract, ..self.config.ocr.clone() };
@@ -121,18 +121,18 @@ impl App {
 }
 
 impl OpenConsole {
-    /// Where the pages are.
+    /// The address of the pages.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system does not report it.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Says in the log where they are, and if nobody has to sign in.
+    /// Logs the address of the pages, and whether they are open without sign-in.
     ///
     /// # Errors
-    /// The system does not say where.
+    /// The system does not report the address.
     pub fn announce(&self, config: &WebConfig) -> std::io::Result<()> {
         tracing::info!("pages on http://{}{}/", self.address()?, config.base_path);
         if config.is_open() {
@@ -143,8 +143,8 @@ impl OpenConsole {
         Ok(())
     }
 
-    /// Serves the pages and delivers webhooks until it is asked to stop; what is being answered then is cut off, and
-    /// Postgres undoes what was not committed.
+    /// Serves the pages and delivers webhooks until stopped. Requests in progress are cut off, and
+    /// Postgres rolls back uncommitted changes.
     pub async fn serve(self, stop: Shutdown) {
         let Self { listener, pages, database, webhooks } = self;
         let telling = webhooks.map(|delivery| delivery.run(stop.clone()));

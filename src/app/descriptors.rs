@@ -2,9 +2,9 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit of open descriptors to the hard one: the usual 1024 is meant for programs
-/// that wait by `select`, and a worker with all its slots busy comes near it. Page processes have a
-/// low one of their own. A limit that cannot be raised stays.
+/// Raises the soft limit of open descriptors to the hard one: the usual 1024 exists for programs
+/// that use `select`, and a busy worker comes near it. Page processes get a low limit of their own.
+/// A failure is ignored.
 pub fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current == limit.maximum {
@@ -12,6 +12,6 @@ pub fn raise_descriptor_limit() {
     }
     let raised = Rlimit { current: limit.maximum, ..limit };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::debug!(error = %error, "the limit of open descriptors stays as it is");
+        tracing::debug!(error = %error, "cannot raise the limit of open descriptors");
     }
 }

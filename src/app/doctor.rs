@@ -23,8 +23,8 @@ use docmill_queue::sqs::SqsQueue;
 use docmill_storage::folder::FolderStore;
 use docmill_storage::s3::S3Store;
 
-/// A server that does not answer is reported after this, whatever the worker's own patience is.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of each check, whatever the worker's own timeouts are.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl App {
     /// Looks at everything a worker needs, each as far as it answers.
@@ -63,7 +63,7 @@ impl App {
 
     async fn check_database(&self) -> Vec<DoctorFinding> {
         let mut config = self.config.database.clone();
-        config.connect_timeout = config.connect_timeout.min(PATIENCE);
+        config.connect_timeout = config.connect_timeout.min(PROBE_TIMEOUT);
         match docmill_ledger::db::Db::connect(&config).await {
             Ok(db) => {
                 let findings = database::check(&db).await;
@@ -225,10 +225,13 @@ impl App {
             Err(error) => return vec![DoctorFinding::unusable(CHECK, &error)],
         };
         let asked = named.values().map(async |provider| {
-            let silent = || Error::transient(format!("{}: silent", provider.name()));
-            match with_deadline(PATIENCE, provider.ping(), silent).await {
+            match with_deadline(PROBE_TIMEOUT, provider.ping(), || {
+                Error::transient(format!("{}: no answer", provider.name()))
+            })
+            .await
+            {
                 Ok(()) => {
-                    DoctorFinding::ok(CHECK, format!("{} takes our credentials", provider.name()))
+                    DoctorFinding::ok(CHECK, format!("{} accepts the credentials", provider.name()))
                 }
                 Err(error) => DoctorFinding::unusable(CHECK, &error),
             }
@@ -245,6 +248,6 @@ fn clock_finding(
 ) -> DoctorFinding {
     match reading {
         Ok(reading) => clock::check(check, whose, reading),
-        Err(error) => DoctorFinding::ok(check, format!("{whose} does not tell its time: {error}")),
+        Err(error) => DoctorFinding::ok(check, format!("the clock of {whose} is unknown: {error}")),
     }
 }

@@ -1,5 +1,5 @@
-//! The health pages of a worker: their port and the recorder of metrics are there before the first
-//! job, so that nothing goes uncounted.
+//! The health pages of a worker: port and metrics recorder exist before the first job, so that
+//! nothing goes uncounted.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::App;
 use docmill_console::health_port::{self, HealthState};
 use docmill_worker::runner::{RunnerMonitor, ServiceHealth};
 
-/// Health pages that nobody serves yet.
+/// Health pages, bound but not yet served.
 pub struct HealthPages {
     listener: Option<TcpListener>,
     metrics: PrometheusHandle,
@@ -58,7 +58,7 @@ impl HealthPages {
     pub fn describe(&self) -> String {
         match self.listener.as_ref().map(TcpListener::local_addr) {
             Some(Ok(address)) => format!("health pages on http://{address}"),
-            Some(Err(_)) | None => "no health pages".to_owned(),
+            Some(Err(_)) | None => "health pages disabled".to_owned(),
         }
     }
 

@@ -26,8 +26,8 @@ use docmill_scheduler::Scheduler;
 /// How often a model server is asked again at start, a second longer apart each time.
 const STARTING: RetryBackoff = RetryBackoff::linear(Duration::from_secs(1)).with_retries(3);
 
-/// Who gives local models their turns; `None`: none is local, or no model is configured and none
-/// reads pages.
+/// The scheduler of local models; `None`: no model is local, or no model is configured or used for
+/// pages.
 ///
 /// # Errors
 /// As [`Scheduler::start`].
@@ -157,7 +157,7 @@ async fn connect_batches(
     })
 }
 
-/// Tells accounts apart without naming their key: the server, and a fingerprint of the key.
+/// Identifies an account without its key: the server, and a fingerprint of the key.
 fn account_id(config: &LlmConfig) -> String {
     // A key that cannot be read was refused when its model was made.
     let key = config.key_source().current_secret().unwrap_or_default();
@@ -165,13 +165,16 @@ fn account_id(config: &LlmConfig) -> String {
     format!("{}{} {:.8}", config.base_url, config.region, digest)
 }
 
-/// Asks a model server whether it is there, a few times: it may be starting beside us. What only a
-/// person can mend (a wrong key) is not asked twice.
+/// Pings a model server a few times, since it may be starting up. Errors that need a person (a
+/// wrong key) are not retried.
 async fn wait_until_answering(ping: impl AsyncFn() -> fault::Result<()>) -> fault::Result<()> {
-    let wait_after = |error: &fault::Error, failed| {
-        let wait = STARTING.next_wait(failed).filter(|_| !error.fault.needs_person())?;
-        tracing::warn!(error = %error, tries = failed + 1, "{error}, trying again");
-        Some(wait)
-    };
-    retry(|_| ping(), wait_after).await
+    retry(
+        |_| ping(),
+        |error: &fault::Error, failed| {
+            let wait = STARTING.next_wait(failed).filter(|_| !error.fault.needs_person())?;
+            tracing::warn!(error = %error, tries = failed + 1, "{error}, retrying");
+            Some(wait)
+        },
+    )
+    .await
 }

@@ -1,8 +1,8 @@
 //! `docmill page-process`: the process that opens documents and reads their pages.
 //!
-//! Reads its setup from standard input, gives up what it does not need, and answers on standard
-//! output until its input ends: then its worker is gone, whatever way it went, and so is this
-//! process, with every program that it runs.
+//! It reads its setup from standard input, drops its privileges, and answers on standard output
+//! until its input closes. Then its worker is gone, and the process ends with every program that it
+//! runs.
 
 use std::io;
 
@@ -21,7 +21,7 @@ use docmill_documents::sandbox::confine::{self, ConfinementStatus};
 /// The limits cannot be set, what reads page images is not there, or the other side breaks the
 /// rules of the wire.
 pub fn serve_page_process() -> io::Result<()> {
-    // A panic's words may quote the document, and standard error is read by nobody.
+    // A panic message may quote the document, and no one reads standard error.
     std::panic::set_hook(Box::new(|_quotes| ()));
     let served = serve::serve_pages(io::stdin().lock(), io::stdout(), prepare_process);
     if getpgrp() == getpid() {

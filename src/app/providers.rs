@@ -1,4 +1,4 @@
-//! Who reads page images elsewhere: those whom the configuration or a kind names, and no others.
+//! The remote OCR providers named by the configuration or a kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! The tasks beside the worker, each watched: none may die unseen.
+//! The tasks beside the worker, each watched.
 //!
-//! Without maintenance a lost message is never sent again, without the delivery of webhooks nobody is
-//! told anything, and all the while the worker says that it is well. So the end of one of them in a
-//! panic is the end of the service: it drains, and says what died; another process takes its place.
+//! Without maintenance a lost message is never sent again; without webhook delivery no target is
+//! notified; the health pages would still report success. So if one of them panics, the service
+//! drains and ends with an error that names it; another process takes over.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use docmill_pipeline::shutdown::Shutdown;
 /// A task of the service that runs until the stop.
 pub(super) struct WatchedTask(JoinHandle<anyhow::Result<()>>);
 
-/// Starts a task. If it panics, the service is asked to stop, and [`WatchedTask::join`] says why.
+/// Starts a task. After its panic the service stops, and [`WatchedTask::join`] returns the reason.
 pub(super) fn watch_task(
     name: &'static str,
     stop: &Shutdown,
@@ -27,9 +27,9 @@ pub(super) fn watch_task(
         if AssertUnwindSafe(task).catch_unwind().await.is_ok() {
             return Ok(());
         }
-        tracing::error!(part = name, "the {name} died: the service stops");
+        tracing::error!(part = name, "{name} panicked: the service stops");
         stop.request();
-        Err(anyhow::anyhow!("the {name} died, see the log of that time"))
+        Err(anyhow::anyhow!("{name} panicked, see the log"))
     }))
 }
 
@@ -42,10 +42,10 @@ impl WatchedTask {
         self.0.await?
     }
 
-    /// Waits so long at most; what is under way even then is dropped where it is.
+    /// Waits at most `most`; then the task is aborted.
     ///
     /// # Errors
-    /// It died.
+    /// The task panicked.
     pub(super) async fn join_within(mut self, most: Duration) -> anyhow::Result<()> {
         match tokio::time::timeout(most, &mut self.0).await {
             Ok(ended) => ended?,
@@ -62,19 +62,19 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_part_that_dies_stops_the_service_which_says_what_died() {
+    async fn a_panicking_task_stops_the_service_with_its_name() {
         let stop = Shutdown::default();
         let until = stop.clone();
         let other = watch_task("console", &stop, async move { until.wait_until_requested().await });
         let dying = watch_task("maintenance", &stop, async { panic!("told to") });
-        // Nobody but the one that dies asks for the stop.
+        // Only the panicking task requests the stop.
         other.join().await.unwrap();
         let error = dying.join_within(Duration::from_secs(20)).await.unwrap_err();
-        assert_eq!(error.to_string(), "the maintenance died, see the log of that time");
+        assert_eq!(error.to_string(), "maintenance panicked, see the log");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_part_that_hangs_holds_up_no_stop() {
+    async fn a_hanging_task_does_not_delay_the_stop() {
         let stop = Shutdown::default();
         let hanging = watch_task("maintenance", &stop, std::future::pending());
         hanging.join_within(Duration::from_secs(5)).await.unwrap();

@@ -19,7 +19,7 @@ use docmill_storage::folder::FolderStore;
 use docmill_storage::prefixed::PrefixedStore;
 use docmill_storage::s3::{BucketAccess, S3Store};
 
-/// What a command on a workspace needs.
+/// The parts of a command on a workspace.
 pub struct WorkspaceParts {
     /// The workspace with its groups.
     pub workspace: Arc<Workspace>,
@@ -29,10 +29,10 @@ pub struct WorkspaceParts {
 }
 
 impl App {
-    /// The workspace at a folder's path or an `s3://bucket/prefix`.
+    /// Opens the workspace at a folder's path or an `s3://bucket/prefix`.
     ///
     /// # Errors
-    /// It cannot be reached; it ignores the conditions that locks stand on.
+    /// It cannot be reached; it ignores the conditions that locks rely on.
     pub async fn open_workspace(
         &self,
         address: &str,
@@ -52,12 +52,12 @@ impl App {
         };
         let workspace = Workspace::open(store, StoreClock::default(), format, timeout)
             .await
-            .with_context(|| format!("{address} cannot be a workspace"))?;
+            .with_context(|| format!("{address} cannot hold a workspace"))?;
         Ok(WorkspaceParts { workspace: Arc::new(workspace), s3 })
     }
 
-    /// Where documents are fetched from; `s3` says whether any lie there, `local` whether any may be
-    /// files of this machine.
+    /// The sources of documents; `s3`: whether any are in S3, `local`: whether local files are
+    /// allowed.
     pub async fn workspace_sources(
         &self,
         parts: &WorkspaceParts,
@@ -78,7 +78,7 @@ impl App {
         DocumentSources { s3: store, largest, local, archives }
     }
 
-    /// What reads documents.
+    /// The reader of documents.
     ///
     /// # Errors
     /// As [`App::pipeline_services`].
@@ -98,7 +98,7 @@ impl App {
             bucket: bucket.to_owned(),
             endpoint: config.endpoint.clone(),
             region: config.region.clone(),
-            // What stands at an endpoint of its own seldom has a host for each bucket.
+            // Custom endpoints rarely have a host name per bucket.
             path_style: config.path_style || !config.endpoint.is_empty(),
             ..StoreConfig::default()
         }

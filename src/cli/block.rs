@@ -9,7 +9,7 @@ pub(super) struct BlockArgs {
     /// SHA-256 of the content: 64 digits of hex
     #[arg(value_parser = parse_sha256)]
     sha256: String,
-    /// For those who read it later
+    /// Comment for the audit log
     #[arg(long, default_value = "")]
     why: String,
 }

@@ -13,54 +13,54 @@ use crate::app::App;
 use docmill_compat::bucket::{BlobForgeBucket, BucketSettings, BucketState};
 use docmill_core::model::Priority;
 
-/// What to do.
+/// Subcommands.
 #[derive(Debug, Subcommand)]
 pub(super) enum BucketCommand {
-    /// Hand in files, folders and Git repositories (Git LFS: only what the bucket lacks is fetched)
+    /// Ingest files, folders and Git repositories (Git LFS: fetches only missing content)
     Ingest(work::BucketIngestArgs),
-    /// Convert what waits until stopped; what is in work is put back at a signal
+    /// Run a worker (SIGTERM: drain, then put back)
     Work(work::BucketWorkArgs),
-    /// Count documents by where they stand; with a hash, show where that one stands
+    /// Count documents by state, or show one document's state
     Status(show::BucketStatusArgs),
-    /// List documents, and count them
+    /// List and count documents
     List(show::BucketListArgs),
-    /// Change the priority of documents that wait
+    /// Change the priority of waiting documents
     Reprioritize(change::BucketReprioritizeArgs),
-    /// Try failed and given-up documents again
+    /// Retry failed and dead documents
     Retry(change::BucketRetryArgs),
-    /// Take up what dead workers left, queue failed documents again
+    /// Run one maintenance pass: abandoned locks, due retries
     Janitor(change::BucketJanitorArgs),
-    /// Show counts, workers and what they do
+    /// Show status: counts, workers, running jobs
     Dashboard(show::BucketDashboardArgs),
-    /// Look for documents by words of their paths and tags
+    /// Search documents by words of their paths and tags
     Search(show::BucketSearchArgs),
-    /// Show all that is known of one document
+    /// Show one document's record
     Lookup(show::BucketLookupArgs),
-    /// Show the manifest, or make it anew
+    /// Show or rebuild the manifest
     Manifest(show::BucketManifestArgs),
     /// List workers
     Workers(show::BucketWorkersArgs),
-    /// Show or change the settings that all workers of the bucket share
+    /// Show or change the settings shared by all workers
     Config(change::BucketConfigArgs),
-    /// Give documents up; a worker that has one stops at its next heartbeat
+    /// Cancel documents; their workers stop at the next heartbeat
     Cancel(change::BucketCancelArgs),
-    /// Remove everything there is of documents
+    /// Remove documents completely
     Remove(change::BucketRemoveArgs),
-    /// Write a result to disk
+    /// Download results
     Download(results::BucketDownloadArgs),
-    /// Show how the text of a result begins
+    /// Preview the text of a result
     Preview(results::BucketPreviewArgs),
-    /// Show what went wrong with a document, BlobForge's own log included
+    /// Show a document's failures, including BlobForge's log
     Logs(results::BucketLogsArgs),
-    /// Remove what was given up: originals, marks and places in the manifest
+    /// Remove dead documents: originals, markers and manifest entries
     ClearDead(change::BucketClearDeadArgs),
-    /// Look for documents that have not ended, by words of their paths and tags
+    /// Search unfinished documents by words of their paths and tags
     SearchQueue(show::BucketSearchArgs),
     #[command(flatten)]
     Replaced(ReplacedCommand),
 }
 
-/// Commands of BlobForge that something else stands in for.
+/// Replaced BlobForge commands, refused with the name of the replacement.
 #[derive(Debug, Subcommand)]
 pub(super) enum ReplacedCommand {
     #[command(hide = true)]
@@ -77,7 +77,7 @@ pub(super) enum ReplacedCommand {
     TestS3(ReplacedArgs),
 }
 
-/// Whatever such a command was given.
+/// Its arguments, unread.
 #[derive(Debug, clap::Args)]
 pub(super) struct ReplacedArgs {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
@@ -139,7 +139,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<CommandExit> {
     if let BucketCommand::Replaced(replaced) = &what {
         let (name, successor) = replaced.successor();
-        anyhow::bail!("there is no `{name}` here: use {successor}");
+        anyhow::bail!("`{name}` is not supported: use {successor}");
     }
     let app = context.build_app(NOTHING)?;
     app.config().bucket.check_place()?;

@@ -13,13 +13,13 @@ use docmill_operations::inspect::{self, CostGrouping, CostSum};
 /// Arguments of `costs`.
 #[derive(Debug, clap::Args)]
 pub(super) struct CostsArgs {
-    /// What the sums are by
+    /// Group by
     #[arg(long, value_enum, default_value_t = CostGroupingArg::Day)]
     by: CostGroupingArg,
-    /// Only what was spent within this time, whole days of UTC
+    /// Spent within this time, in whole UTC days
     #[arg(long, value_name = "TIME", value_parser = inspect::parse_look_back, default_value = "30days")]
     since: Duration,
-    /// At most so many lines
+    /// Maximum number of rows
     #[arg(long, default_value_t = 100)]
     limit: u32,
 }
@@ -38,7 +38,7 @@ struct CostLine {
     #[serde(flatten)]
     sum: CostSum,
     cost: String,
-    /// What batches saved.
+    /// Savings by batches.
     saved: String,
     currency: String,
 }

@@ -14,10 +14,10 @@ use docmill_pipeline::shutdown::Shutdown;
 /// Arguments of `dashboard`.
 #[derive(Debug, clap::Args)]
 pub(super) struct DashboardArgs {
-    /// Print once and end, on a terminal too
+    /// Print once and exit, even on a terminal
     #[arg(long)]
     once: bool,
-    /// Time between two looks
+    /// Refresh interval
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = humantime::parse_duration)]
     every: Duration,
 }

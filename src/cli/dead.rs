@@ -7,29 +7,29 @@ use docmill_core::fault::Fault;
 use docmill_operations::dead::{self, DeadLetterView};
 use docmill_operations::inspect;
 
-/// What to do.
+/// Subcommands.
 #[derive(Debug, Subcommand)]
 pub(super) enum DeadCommand {
-    /// List the messages in the dead-letter queue, and how their ingestions stand
+    /// List dead letters and the status of their ingestions
     List {
-        /// At most so many
+        /// Maximum number of results
         #[arg(long, default_value_t = 100)]
         limit: usize,
     },
-    /// Show one: by message id or ingestion id
+    /// Show one dead letter
     Show {
         /// Message id or ingestion id
         id: String,
     },
-    /// Reopen the ingestions of dead messages and send them again
+    /// Reopen the ingestions of dead letters and send them again
     Redrive {
-        /// Only those whose ingestion failed for this reason
+        /// Filter by the ingestion's failure reason
         #[arg(long, value_name = "CODE", value_parser = jobs::parse_reason)]
         reason: Option<String>,
-        /// Only say which
+        /// Dry run: list the affected messages
         #[arg(long)]
         dry_run: bool,
-        /// For those who read it later
+        /// Comment for the audit log
         #[arg(long, default_value = "")]
         why: String,
     },

@@ -1,10 +1,10 @@
-//! `docmill dev`: everything on this machine, by one command.
+//! `docmill dev`: runs all parts locally, by one command.
 //!
 //! The same code as in production with other backends: a private Postgres, a folder as store and
-//! one as queue, all below one data folder. Hands the given documents in, runs a worker in this
-//! process, shows how far it is, and ends when every document has ended. Running it again is safe:
-//! what was read before is shown, what was interrupted goes on. Not meant for production: the
-//! database has no backup.
+//! one as queue, all below one data folder. It submits the given documents, runs a worker in this
+//! process, shows progress, and ends when every document has ended. Running it again is safe:
+//! finished documents are shown, interrupted ones continue. Not for production: the database has no
+//! backup.
 
 mod data_folder;
 mod document_summary;
@@ -28,18 +28,18 @@ use document_summary::DocumentSummary;
 /// Arguments of `dev`.
 #[derive(Debug, clap::Args)]
 pub(super) struct DevArgs {
-    /// Files, and folders whose documents are read
+    /// Files and folders to read
     paths: Vec<PathBuf>,
-    /// Go on serving after the given documents have ended, until a signal comes
+    /// Keep serving after the given documents have ended, until a signal
     #[arg(long)]
     keep: bool,
-    /// Where database, documents and messages are kept
+    /// Data folder: database, documents, messages
     #[arg(long, value_name = "DIR", default_value = ".docmill")]
     data: PathBuf,
-    /// Forget what earlier runs left in the data folder
+    /// Delete the data of earlier runs first
     #[arg(long)]
     fresh: bool,
-    /// Read documents once more that were read before
+    /// Read documents again that were read before
     #[arg(long)]
     again: bool,
 }
@@ -54,7 +54,7 @@ pub(super) async fn run(context: &CommandContext, dev: DevArgs) -> anyhow::Resul
     let found = submit::find_paths(&dev.paths).await;
     submitted::print_skipped(&found.skipped);
     if found.files.is_empty() && !dev.keep {
-        anyhow::bail!("there is no document to read");
+        anyhow::bail!("no documents to read");
     }
     let stop = Shutdown::default();
     stop.on_signals()?;
@@ -78,7 +78,7 @@ async fn serve_dev(
     db.migrate().await?;
     db.close().await;
     let parts = Box::pin(app.open_backends()).await?;
-    // Before the first document is handed in: what is missing is said without leaving rows.
+    // Before the first submission, so that missing dependencies leave no rows.
     let (worker, maintenance) = app.build_worker(&parts).await?;
     let monitor = worker.monitor();
     let pages = if dev.keep { Some(serve_health(&app, &parts, &monitor).await?) } else { None };

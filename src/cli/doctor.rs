@@ -28,7 +28,7 @@ fn format_report(report: &DoctorReport) -> String {
     lines.push(match wrong {
         0 => "nothing must be changed".to_owned(),
         1 => "1 thing must be changed".to_owned(),
-        more => format!("{more} things must be changed"),
+        more => format!("{more} required fixes"),
     });
     lines.join("\n")
 }

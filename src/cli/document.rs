@@ -29,25 +29,25 @@ use docmill_storage::folder::FolderStore;
 /// Arguments of `process`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ProcessArgs {
-    /// The document
+    /// Document to read
     file: PathBuf,
 }
 
 /// Arguments of `transcribe`.
 #[derive(Debug, clap::Args)]
 pub(super) struct TranscribeArgs {
-    /// The document
+    /// Document to read
     file: PathBuf,
-    /// How to print what was read
+    /// Output format
     #[arg(long, value_enum, default_value_t = TranscriptFormat::Lines)]
     format: TranscriptFormat,
-    /// With --format chunks: tokens of a piece at most, estimated as a quarter of its bytes
+    /// With --format chunks: maximum tokens per chunk, estimated as bytes / 4
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..=100_000))]
     chunk_tokens: u32,
-    /// Write the document there as well, as a PDF/A in which what was read from its pictures is found
+    /// Also write a searchable PDF/A here
     #[arg(long, value_name = "PDF")]
     searchable: Option<PathBuf>,
-    /// Write the pictures of its figures into this folder, and let Markdown lead to them
+    /// Write figure images into this folder and link them from the Markdown
     #[arg(long, value_name = "DIR")]
     assets: Option<PathBuf>,
 }
@@ -55,50 +55,50 @@ pub(super) struct TranscribeArgs {
 /// Arguments of `eval`.
 #[derive(Debug, clap::Args)]
 pub(super) struct EvalArgs {
-    /// Documents, with truth/NAME.json or truth/NAME.txt below
+    /// Folder of documents, with truth/NAME.json or truth/NAME.txt below
     dir: PathBuf,
-    /// Score what is read from the pages alone, without XML that a document may carry
+    /// Score pages only; ignore embedded XML
     #[arg(long)]
     ignore_xml: bool,
-    /// Hold the run against an earlier one: what --json printed then
+    /// Compare with an earlier run: a file of its --json output
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    /// Fail if a figure is below: a field's F1 (total=0.95, inv:total=0.95) or another of the
-    /// names in the JSON's `measures`
+    /// Fail if a figure is lower: a field's F1 (total=0.95, inv:total=0.95) or another name in the
+    /// JSON's `measures`
     #[arg(long, value_name = "NAME=VALUE")]
     fail_under: Vec<MeasureLimit>,
-    /// Fail if a figure is above, e.g. `silent_errors=0`
+    /// Fail if a figure is higher, e.g. `silent_errors=0`
     #[arg(long, value_name = "NAME=VALUE")]
     fail_over: Vec<MeasureLimit>,
-    /// Write a report with plots and the values that differ: it holds document content
+    /// Write a report with plots and differing values; contains document content
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Put errors into the known truth instead, and tell how many of them the gate sees
+    /// Inject errors into the known truth and count how many the gate catches
     #[arg(long)]
     inject: bool,
-    /// With --inject: the same seed gives the same errors
+    /// With --inject: random seed
     #[arg(long, default_value_t = 1, requires = "inject")]
     seed: u64,
-    /// Read everything once more without repair, and print that beside it
+    /// Read all documents again without image repair, and print both
     #[arg(long)]
     no_repair: bool,
-    /// Score one part of the families alone: fit on `tune`, quote `check`
+    /// Score one split of the families: fit on `tune`, report `check`
     #[arg(long, value_enum, value_name = "PART")]
     split: Option<SplitPart>,
-    /// Keep transcripts and replies of models in this folder, and use those that are kept
+    /// Cache transcripts and model replies in this folder
     #[arg(long, value_name = "DIR", conflicts_with = "no_repair")]
     keep: Option<PathBuf>,
-    /// Write the signs of every candidate of the tune part, for `scripts/fit_reading.py`
+    /// Write the features of every candidate of the tune split, for `scripts/fit_reading.py`
     #[arg(long, value_name = "FILE", conflicts_with = "split")]
     evidence: Option<PathBuf>,
 }
 
-/// A part of the families of a folder.
+/// A split of a folder's families.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SplitPart {
-    /// What weights and words are fitted on
+    /// For fitting weights and words
     Tune,
-    /// What figures are quoted for
+    /// For reported figures
     Check,
 }
 
@@ -136,7 +136,7 @@ async fn read_input(path: &Path, app: &App) -> anyhow::Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// Says which file it is and what the system has against reading it.
+/// The error for a file that cannot be read.
 fn unreadable_file(path: &Path, error: &std::io::Error) -> anyhow::Error {
     anyhow::anyhow!("cannot read {}: {error}", path.display())
 }
@@ -178,7 +178,7 @@ pub(super) async fn transcribe(
     arguments: TranscribeArgs,
 ) -> anyhow::Result<CommandExit> {
     let mut config = context.load_config(NOTHING)?;
-    // Reading needs no model: one that does not answer must not stand in the way.
+    // Reading needs no model, so an unreachable one must not fail it.
     config.llm.provider = LlmProvider::None;
     config.ocr.searchable_pdf = arguments.searchable.is_some();
     let app = App::new(config);
@@ -225,8 +225,8 @@ pub(super) async fn transcribe(
 /// Writes the pictures of figures; the paths by which Markdown leads to them.
 fn write_figures(folder: &Path, cut: &CutFigures) -> anyhow::Result<PicturePaths> {
     let name = folder.to_str().filter(|name| !name.contains(|c: char| "()<>\\\n\r\"".contains(c)));
-    let name = name.context("--assets wants a folder whose name Markdown can have as a path")?;
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {name}"))?;
+    let name = name.context("--assets needs a folder name that is a valid Markdown path")?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {name}"))?;
     for picture in &cut.pictures {
         let path = folder.join(&picture.name);
         std::fs::write(&path, &picture.bytes)
@@ -297,7 +297,7 @@ fn load_earlier(path: &Path) -> anyhow::Result<EarlierReport> {
     let text = std::fs::read_to_string(path);
     let text = text.map_err(|error| unreadable_file(path, &error))?;
     serde_json::from_str(&text)
-        .with_context(|| format!("{} is not what `docmill eval --json` prints", path.display()))
+        .with_context(|| format!("{} is not the output of `docmill eval --json`", path.display()))
 }
 
 /// The pipeline as the arguments of `eval` have it.
@@ -307,7 +307,7 @@ async fn open_pipeline(app: &App, arguments: &EvalArgs) -> anyhow::Result<LocalP
     let pipeline = LocalPipeline::new(services);
     let Some(folder) = &arguments.keep else { return Ok(pipeline) };
     let store = FolderStore::open(folder).await;
-    let store = store.with_context(|| format!("cannot keep anything in {}", folder.display()))?;
+    let store = store.with_context(|| format!("cannot write to {}", folder.display()))?;
     Ok(pipeline.keeping_artefacts(Arc::new(store)))
 }
 
@@ -315,8 +315,10 @@ async fn score_documents(app: &App, arguments: &EvalArgs) -> anyhow::Result<Eval
     let pipeline = &open_pipeline(app, arguments).await?;
     let at_once = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) + 1;
     let part = arguments.split.map(FamilyPart::from);
-    let sample = |path, bytes| Box::pin(score_sample(pipeline, path, bytes));
-    Ok(docmill_eval::run(&arguments.dir, part, at_once, sample).await?)
+    Ok(docmill_eval::run(&arguments.dir, part, at_once, |path, bytes| {
+        Box::pin(score_sample(pipeline, path, bytes))
+    })
+    .await?)
 }
 
 /// Judges the known truth of every document, with and without errors in it.
@@ -352,7 +354,7 @@ fn is_of_certainty(reason: &str) -> bool {
     reason.split(':').next() == Some("uncertain")
 }
 
-/// What OCR or model could not do counts as a failure of its own name; the rest goes on.
+/// Failures of OCR or model are scored under their own name; the run continues.
 async fn score_sample(pipeline: &LocalPipeline, path: PathBuf, bytes: Bytes) -> EvalSample {
     match pipeline.process_file(&path, bytes).await {
         Ok(done) => EvalSample {

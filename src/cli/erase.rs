@@ -8,46 +8,46 @@ use super::{CommandContext, CommandExit, DATABASE, jobs, print};
 use docmill_core::config::ConfigNeeds;
 use docmill_operations::erase::{self, ErasureBackends, ErasureReport};
 
-/// A write that is under way when a claim is lost may take so long.
+/// Maximum duration of a write in progress when its claim is lost.
 const LAST_WRITE: Duration = Duration::from_secs(5);
 
 /// Arguments of `erase`.
 #[derive(Debug, clap::Args)]
 pub(super) struct EraseArgs {
-    /// Whose documents
+    /// Tenant
     #[arg(long)]
     tenant: String,
-    /// Only count what would go
+    /// Dry run: count only
     #[arg(long)]
     dry_run: bool,
-    /// For those who read it later
+    /// Comment for the audit log
     #[arg(long, default_value = "")]
     why: String,
 }
 
-/// What to do about retention.
+/// Subcommands.
 #[derive(Debug, Subcommand)]
 pub(super) enum RetentionCommand {
-    /// Show whose documents are kept for how long
+    /// List retention by tenant
     List,
-    /// Keep a tenant's documents for so many days after they ended
+    /// Set retention in days after the end of an ingestion
     Set {
-        /// Whose documents
+        /// Tenant
         #[arg(long)]
         tenant: String,
-        /// How long
+        /// Days
         #[arg(long, value_parser = clap::value_parser!(i32).range(1..=36_500))]
         days: i32,
-        /// For those who read it later
+        /// Comment for the audit log
         #[arg(long, default_value = "")]
         why: String,
     },
-    /// Keep a tenant's documents for ever
+    /// Remove a tenant's retention: keep documents forever
     Clear {
-        /// Whose documents
+        /// Tenant
         #[arg(long)]
         tenant: String,
-        /// For those who read it later
+        /// Comment for the audit log
         #[arg(long, default_value = "")]
         why: String,
     },
@@ -82,7 +82,7 @@ fn format_erased(done: &ErasureReport) -> String {
         format!("objects {would}deleted: {}", done.objects),
     ];
     if done.shared > 0 {
-        lines.push(format!("originals that another tenant uses and that stay: {}", done.shared));
+        lines.push(format!("originals shared with another tenant, kept: {}", done.shared));
     }
     if !done.dry_run {
         lines.push(format!("dead letters deleted: {}", done.dead_letters));

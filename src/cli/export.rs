@@ -1,7 +1,8 @@
-//! `docmill export`: what is known of documents as CSV (RFC 4180, lines end with LF), for spreadsheets and accounts.
+//! `docmill export`: extracted data as CSV (RFC 4180, LF line ends), for spreadsheets and
+//! accounting.
 //!
-//! Texts come from documents that strangers wrote: what a spreadsheet would run as a formula is shown
-//! as text. Lists and objects are JSON in their cell, or rows of their own with `--lines`.
+//! Document texts are untrusted: cells that a spreadsheet would evaluate as a formula are escaped.
+//! Lists and objects are JSON in their cell, or separate rows with `--lines`.
 
 use anyhow::Context as _;
 use serde_json::{Map, Value};
@@ -16,25 +17,25 @@ use docmill_operations::inspect::{self, ExportedDocument, IngestionFilter};
 
 /// Documents of one question, where all are wanted.
 const PAGE: u32 = 500;
-/// What stands before the fields.
+/// The columns before the fields.
 const FIRST_COLUMNS: [&str; 6] =
     ["document_id", "file", "tenant", "registered_at", "needs_review", "review_reasons"];
-/// What begins a formula somewhere: in Excel, `LibreOffice` or Google Sheets.
+/// First characters of a formula in Excel, `LibreOffice` or Google Sheets.
 const FORMULA: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];
 
 /// Arguments of `export`.
 #[derive(Debug, clap::Args)]
 pub(super) struct CsvExportArgs {
-    /// The kind of documents, whose fields are the columns
+    /// Document kind; its fields are the columns
     #[arg(long, default_value = "invoice")]
     kind: String,
-    /// Only those of this tenant
+    /// Filter by tenant
     #[arg(long)]
     tenant: Option<String>,
-    /// Only those registered within this time, e.g. 30days
+    /// Registered within this time, e.g. 30days
     #[arg(long, value_name = "TIME", value_parser = inspect::parse_look_back)]
     since: Option<std::time::Duration>,
-    /// One row for each entry of this list instead of one for each document, e.g. `line_items`
+    /// One row per entry of this list instead of per document, e.g. `line_items`
     #[arg(long, value_name = "LIST")]
     lines: Option<String>,
 }
@@ -74,19 +75,24 @@ impl ExportColumns {
 
     /// The rows of one document.
     fn rows(&self, first: &[String], data: &Map<String, Value>) -> Vec<Vec<String>> {
-        let cell = |from: &Map<String, Value>, name: &String| {
-            from.get(name).map_or_else(String::new, value_cell)
-        };
-        let own: Vec<String> =
-            first.iter().cloned().chain(self.fields.iter().map(|name| cell(data, name))).collect();
+        let own: Vec<String> = first
+            .iter()
+            .cloned()
+            .chain(self.fields.iter().map(|name| cell_of(data, name)))
+            .collect();
         let Some((list, items)) = &self.list else { return vec![own] };
         let entries = data.get(list).and_then(Value::as_array).into_iter().flatten();
         let entries = entries.filter_map(Value::as_object);
-        let row = |entry: &Map<String, Value>| {
-            own.iter().cloned().chain(items.iter().map(|item| cell(entry, item))).collect()
-        };
-        entries.map(row).collect()
+        entries
+            .map(|entry: &Map<String, Value>| {
+                own.iter().cloned().chain(items.iter().map(|item| cell_of(entry, item))).collect()
+            })
+            .collect()
     }
+}
+
+fn cell_of(from: &Map<String, Value>, name: &str) -> String {
+    from.get(name).map_or_else(String::new, value_cell)
 }
 
 pub(super) async fn export(
@@ -95,9 +101,8 @@ pub(super) async fn export(
 ) -> anyhow::Result<CommandExit> {
     let (_, db) = open_database(context, DATABASE).await?;
     let kinds = KindSet::load(&context.load_config(DATABASE)?.kinds)?;
-    let kind = kinds
-        .get(&arguments.kind)
-        .with_context(|| format!("there is no kind `{}`", arguments.kind))?;
+    let kind =
+        kinds.get(&arguments.kind).with_context(|| format!("unknown kind `{}`", arguments.kind))?;
     let columns = ExportColumns::of_kind(kind, arguments.lines.as_deref())?;
     let filter = IngestionFilter {
         kind: Some(arguments.kind),
@@ -151,11 +156,13 @@ fn plain_text(text: &str) -> String {
 }
 
 fn csv_line(cells: &[String]) -> String {
-    let quote = |cell: &String| match cell.contains([',', '"', '\n', '\r', ';']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.clone(),
-    };
-    let cells: Vec<String> = cells.iter().map(quote).collect();
+    let cells: Vec<String> = cells
+        .iter()
+        .map(|cell: &String| match cell.contains([',', '"', '\n', '\r', ';']) {
+            true => format!("\"{}\"", cell.replace('"', "\"\"")),
+            false => cell.clone(),
+        })
+        .collect();
     format!("{}\n", cells.join(","))
 }
 

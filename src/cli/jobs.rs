@@ -13,20 +13,20 @@ use docmill_operations::retry::{self, AuditNote, IngestionChange, PauseScope, Pa
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
 pub(super) struct StatusArgs {
-    /// Ingestion id, document id, or the beginning of a document's SHA-256
+    /// Ingestion id, document id, or SHA-256 prefix
     id: String,
 }
 
 /// Arguments of `retry` and `cancel`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ChangeArgs {
-    /// Ingestion ids, document ids (the newest ingestion), or beginnings of SHA-256
+    /// Ingestion ids, document ids (newest ingestion), or SHA-256 prefixes
     #[arg(required = true)]
     ids: Vec<String>,
-    /// For those who read it later
+    /// Comment for the audit log
     #[arg(long, default_value = "")]
     why: String,
-    /// Only say which ingestions are meant
+    /// Dry run: list the affected ingestions
     #[arg(long)]
     dry_run: bool,
 }
@@ -34,28 +34,28 @@ pub(super) struct ChangeArgs {
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ListArgs {
-    /// Only those of this status
+    /// Filter by status
     #[arg(long, value_parser = PossibleValuesParser::new(["in-progress", "completed", "failed", "cancelled"]))]
     status: Option<String>,
-    /// Only those that ended for this reason
+    /// Filter by outcome reason
     #[arg(long, value_name = "CODE", value_parser = parse_reason)]
     reason: Option<String>,
-    /// Only those of this kind
+    /// Filter by kind
     #[arg(long)]
     kind: Option<String>,
-    /// Only those of this tenant
+    /// Filter by tenant
     #[arg(long)]
     tenant: Option<String>,
-    /// Only those that a person has to look at
+    /// Only documents that need review
     #[arg(long)]
     review: bool,
-    /// Only those registered within this time, e.g. 2h or 3days
+    /// Registered within this time, e.g. 2h or 3days
     #[arg(long, value_name = "TIME", value_parser = inspect::parse_look_back)]
     since: Option<std::time::Duration>,
-    /// At most so many
+    /// Maximum number of results
     #[arg(long, default_value_t = 50)]
     limit: u32,
-    /// Go on after this ingestion
+    /// Continue after this ingestion
     #[arg(long, value_name = "ID")]
     after: Option<IngestionId>,
 }
@@ -65,25 +65,25 @@ pub(super) struct ListArgs {
 pub(super) struct PauseArgs {
     #[command(flatten)]
     what: PauseTargetArgs,
-    /// For those who read it later
+    /// Comment for the audit log
     #[arg(long, default_value = "")]
     why: String,
 }
 
-/// What is paused or resumed.
+/// The scope of a pause.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct PauseTargetArgs {
-    /// Everything
+    /// All work
     #[arg(value_name = "all", value_parser = ["all"])]
     everything: Option<String>,
-    /// One kind of document
+    /// One document kind
     #[arg(long)]
     kind: Option<String>,
     /// One tenant
     #[arg(long)]
     tenant: Option<String>,
-    /// One provider of OCR or models
+    /// One OCR or model provider
     #[arg(long)]
     provider: Option<String>,
 }
@@ -108,7 +108,7 @@ pub(super) fn parse_reason(text: &str) -> Result<String, String> {
     }
 }
 
-/// Who runs this command.
+/// The actor and comment for the audit log.
 pub(super) fn audit_note(why: String) -> AuditNote {
     let named =
         ["DOCMILL_OPERATOR", "USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
@@ -307,7 +307,7 @@ pub(super) async fn resume(
     show_pauses(context, &db, if lifted { "" } else { "it was not paused; " }).await
 }
 
-/// Says what is paused now.
+/// Prints the active pauses.
 async fn show_pauses(context: &CommandContext, db: &Db, note: &str) -> anyhow::Result<CommandExit> {
     let pauses = retry::list_pauses(db).await?;
     context.result_output().show(&pauses, || {

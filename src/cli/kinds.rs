@@ -8,17 +8,17 @@ use serde_json::json;
 use super::{CommandContext, CommandExit, NOTHING, print};
 use docmill_gate::kinds::{Kind, KindProblem, KindSet, KindsError};
 
-/// Characters of a version that tell one from another.
+/// Characters of a version that are shown.
 const SHORT: usize = 12;
 
-/// What to do.
+/// Subcommands.
 #[derive(Debug, Clone, Subcommand)]
 pub(super) enum KindsCommand {
-    /// List the kinds in force: the built-in ones and those of `kinds.path`
+    /// List the active kinds: built-in ones and those of `kinds.path`
     List,
-    /// Say what is wrong with kinds, by file and line; without a folder, with those in force
+    /// Check kinds, by file and line; without a folder: the active ones
     Check {
-        /// A folder with one folder per kind, or the folder of one kind
+        /// Folder with one folder per kind, or the folder of one kind
         dir: Option<PathBuf>,
     },
 }
@@ -41,36 +41,46 @@ pub(super) fn run(context: &CommandContext, what: KindsCommand) -> anyhow::Resul
 
 fn list_kinds(context: &CommandContext) -> anyhow::Result<CommandExit> {
     let kinds = KindSet::load(&context.load_config(NOTHING)?.kinds)?;
-    let languages = |kind: &Kind| kind.labels.languages().collect::<Vec<_>>().join(" ");
-    let origin = |kind: &Kind| if kind.built_in { "built in" } else { "folder" };
-    let view = |kind: &Kind| {
-        json!({
-            "name": kind.name,
-            "title": kind.title,
-            "origin": origin(kind),
-            "version": kind.version,
-            "fields": kind.fields().map(|(name, _)| name).collect::<Vec<_>>(),
-            "rules": kind.rules.len(),
-            "languages": kind.labels.languages().collect::<Vec<_>>(),
-        })
-    };
-    let row = |kind: &Kind| {
-        [
-            kind.name.clone(),
-            kind.title.clone(),
-            origin(kind).to_owned(),
-            kind.version.chars().take(SHORT).collect(),
-            kind.fields().count().to_string(),
-            kind.rules.len().to_string(),
-            languages(kind),
-        ]
-    };
     let header = ["kind", "title", "from", "version", "fields", "rules", "labels in"];
-    let views: Vec<_> = kinds.iter().map(view).collect();
+    let views: Vec<_> = kinds.iter().map(kind_view).collect();
     context
         .result_output()
-        .show(&views, || print::table(header, &kinds.iter().map(row).collect::<Vec<_>>()))?;
+        .show(&views, || print::table(header, &kinds.iter().map(kind_row).collect::<Vec<_>>()))?;
     Ok(CommandExit::Done)
+}
+
+/// A kind as a row of the table.
+fn kind_row(kind: &Kind) -> [String; 7] {
+    [
+        kind.name.clone(),
+        kind.title.clone(),
+        origin_of(kind).to_owned(),
+        kind.version.chars().take(SHORT).collect(),
+        kind.fields().count().to_string(),
+        kind.rules.len().to_string(),
+        list_languages(kind),
+    ]
+}
+
+/// A kind for programs.
+fn kind_view(kind: &Kind) -> serde_json::Value {
+    json!({
+        "name": kind.name,
+        "title": kind.title,
+        "origin": origin_of(kind),
+        "version": kind.version,
+        "fields": kind.fields().map(|(name, _)| name).collect::<Vec<_>>(),
+        "rules": kind.rules.len(),
+        "languages": kind.labels.languages().collect::<Vec<_>>(),
+    })
+}
+
+fn list_languages(kind: &Kind) -> String {
+    kind.labels.languages().collect::<Vec<_>>().join(" ")
+}
+
+fn origin_of(kind: &Kind) -> &'static str {
+    if kind.built_in { "built in" } else { "folder" }
 }
 
 fn report_problems(
@@ -79,10 +89,9 @@ fn report_problems(
     problems: &[KindProblem],
 ) -> anyhow::Result<CommandExit> {
     let view = json!({ "valid": problems.is_empty(), "kinds": count, "problems": problems });
-    let text = || match problems {
-        [] => format!("{count} kinds, nothing wrong"),
+    context.result_output().show(&view, || match problems {
+        [] => format!("{count} kinds, no problems"),
         some => some.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
-    };
-    context.result_output().show(&view, text)?;
+    })?;
     Ok(CommandExit::from_success(problems.is_empty()))
 }

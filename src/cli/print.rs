@@ -1,9 +1,8 @@
-//! The one place that writes to the terminal.
+//! Writes to the terminal; no other module does.
 //!
-//! Names of files, keys of objects and values of documents are written by strangers: what a
-//! terminal would obey instead of showing it (ESC, its C1 forms, overrides of the direction of
-//! writing) leaves here as `\u{fffd}`, in JSON as an escape. A reader that has seen enough
-//! (`docmill list | head`) ends the program quietly.
+//! File names, object keys and document values are untrusted. Characters that control a terminal
+//! (ESC, its C1 forms, direction overrides) are printed as `\u{fffd}`, in JSON as an escape. A
+//! closed pipe (`docmill list | head`) ends the program quietly.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -14,7 +13,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 /// Cells longer than this are cut in tables; `--json` has them whole.
-const WIDEST: usize = 60;
+const MAX_CELL_CHARS: usize = 60;
 
 /// Clears the screen and goes to its first line (ECMA-48).
 const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
@@ -60,7 +59,7 @@ pub(super) fn redraw(text: &str) -> io::Result<()> {
     print(text)
 }
 
-/// A line on standard error. That nobody can read it is no reason to fail.
+/// Prints a line on standard error, ignoring failures.
 pub(super) fn note(text: &str) {
     writeln!(io::stderr().lock(), "{}", sanitize_text(text)).ok();
 }
@@ -70,8 +69,8 @@ pub(super) fn json_line<T: Serialize>(value: &T) -> serde_json::Result<String> {
     Ok(escape_json(&serde_json::to_string(value)?))
 }
 
-/// JSON with an escape for each character that a terminal obeys; within JSON they stand in texts
-/// only, and serde escapes only the older half of them.
+/// Escapes every character of a JSON text that controls a terminal; they occur only in strings, and
+/// serde escapes only the older half of them.
 fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
@@ -94,13 +93,18 @@ fn is_obeyed(c: char) -> bool {
 /// A text of several lines as it may reach a terminal: breaks of lines and pages and tabulators
 /// stay.
 pub(super) fn sanitize_text(text: &str) -> Cow<'_, str> {
-    let is_bad = |c: char| is_obeyed(c) && !matches!(c, '\n' | '\t' | '\u{c}');
-    if !text.contains(is_bad) {
+    if !text.contains(is_bad_in_text) {
         return Cow::Borrowed(text);
     }
     Cow::Owned(
-        text.chars().map(|c| if is_bad(c) { char::REPLACEMENT_CHARACTER } else { c }).collect(),
+        text.chars()
+            .map(|c| if is_bad_in_text(c) { char::REPLACEMENT_CHARACTER } else { c })
+            .collect(),
     )
+}
+
+fn is_bad_in_text(c: char) -> bool {
+    is_obeyed(c) && !matches!(c, '\n' | '\t' | '\u{c}')
 }
 
 /// A value as part of a line: a break in it could pass for a line of ours.
@@ -108,15 +112,16 @@ pub(super) fn inline(text: &str) -> String {
     text.chars().map(|c| if is_obeyed(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// What went wrong, on standard error.
+/// Prints an error on standard error.
 pub(super) fn error(text: &str) {
     note(&format!("docmill: {text}"));
 }
 
 /// Whether the reader of our output has gone.
 pub(super) fn is_closed(error: &anyhow::Error) -> bool {
-    let closed = |io: &io::Error| io.kind() == io::ErrorKind::BrokenPipe;
-    error.chain().any(|cause| cause.downcast_ref().is_some_and(closed))
+    error.chain().any(|cause| {
+        cause.downcast_ref().is_some_and(|io: &io::Error| io.kind() == io::ErrorKind::BrokenPipe)
+    })
 }
 
 /// Columns under their names; each as wide as its widest cell.
@@ -150,10 +155,10 @@ fn format_line(cells: &[String], widths: &[usize]) -> String {
 /// too long.
 fn sanitize_cell(cell: &str) -> String {
     let plain = inline(cell);
-    if plain.chars().count() <= WIDEST {
+    if plain.chars().count() <= MAX_CELL_CHARS {
         return plain;
     }
-    plain.chars().take(WIDEST - 1).chain(['…']).collect()
+    plain.chars().take(MAX_CELL_CHARS - 1).chain(['…']).collect()
 }
 
 /// How long ago that was, in whole seconds.
@@ -197,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn json_escapes_what_a_terminal_obeys_and_says_the_same() {
+    fn json_escapes_terminal_controls_and_keeps_its_meaning() {
         let line = json_line(&HOSTILE).unwrap();
         assert!(!line.contains(is_obeyed), "{line:?}");
         assert_eq!(serde_json::from_str::<String>(&line).unwrap(), HOSTILE);

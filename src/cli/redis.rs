@@ -9,26 +9,26 @@ use docmill_core::config::QueueBackend;
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_queue::redis::{Cleaning, RedisQueue};
 
-/// What to do.
+/// Subcommands.
 #[derive(Debug, Subcommand)]
 pub(super) enum RedisCommand {
-    /// Put back what nobody holds any more, whoever held it
+    /// Requeue messages whose lease has expired
     Clean {
-        /// Look at what is being processed (the default)
+        /// Check the processing list (default)
         #[arg(long, conflicts_with = "deep")]
         light: bool,
-        /// Look at every item, also at those that a crash left in no list
+        /// Check every item, including those that a crash left in no list
         #[arg(long)]
         deep: bool,
-        /// Go on until stopped, one pass every so often
+        /// Repeat until stopped, one pass per interval
         #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "2s",
               value_parser = humantime::parse_duration)]
         watch: Option<Duration>,
     },
-    /// How many messages wait, are worked on, are put off and are dead, over all tiers; asks Redis alone
+    /// Count messages ready, in flight, delayed and dead over all tiers; asks Redis only
     Length,
-    /// Clean on request: lines `light:QUEUE` and `deep:QUEUE` on standard input are answered by
-    /// `light cleaned QUEUE` and `deep cleaned QUEUE`, as the tests of redis-work-queue expect
+    /// Clean on request: answer `light:QUEUE` and `deep:QUEUE` on standard input with `light
+    /// cleaned QUEUE` and `deep cleaned QUEUE`, as the tests of redis-work-queue expect
     Cleaner,
 }
 
@@ -50,7 +50,7 @@ pub(super) async fn run(
                 None => {
                     let cleaned = queue.clean(depth).await?;
                     let shown = serde_json::json!({ "put_back": cleaned });
-                    context.result_output().show(&shown, || format!("put back: {cleaned}"))?;
+                    context.result_output().show(&shown, || format!("requeued: {cleaned}"))?;
                 }
                 Some(every) => clean_repeatedly(&queue, depth, every).await?,
             }
@@ -70,7 +70,7 @@ pub(super) async fn run(
     Ok(CommandExit::Done)
 }
 
-/// Cleans until stopped. A failed pass is said and the next one tried.
+/// Cleans until stopped. A failed pass is logged, and the next one tried.
 async fn clean_repeatedly(
     queue: &RedisQueue,
     depth: Cleaning,
@@ -81,8 +81,8 @@ async fn clean_repeatedly(
     loop {
         match queue.clean(depth).await {
             Ok(0) => {}
-            Ok(cleaned) => tracing::warn!(cleaned, "put back: {cleaned}"),
-            Err(error) => tracing::warn!(error = %error, "not cleaned: {error}"),
+            Ok(cleaned) => tracing::warn!(cleaned, "requeued: {cleaned}"),
+            Err(error) => tracing::warn!(error = %error, "cleaning failed: {error}"),
         }
         tokio::select! {
             () = stop.wait_until_requested() => return Ok(()),

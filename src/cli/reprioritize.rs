@@ -8,16 +8,16 @@ use docmill_operations::retry;
 /// Arguments.
 #[derive(Debug, clap::Args)]
 pub(super) struct ReprioritizeArgs {
-    /// critical, high, normal, low or background
+    /// New priority: critical, high, normal, low or background
     #[arg(long = "to", value_name = "PRIORITY")]
     priority: Priority,
-    /// Ingestion ids, document ids (the newest ingestion), or beginnings of SHA-256
+    /// Ingestion ids, document ids (newest ingestion), or SHA-256 prefixes
     #[arg(required = true)]
     ids: Vec<String>,
-    /// For those who read it later
+    /// Comment for the audit log
     #[arg(long, default_value = "")]
     why: String,
-    /// Only say which ingestions are meant
+    /// Dry run: list the affected ingestions
     #[arg(long)]
     dry_run: bool,
 }

@@ -26,40 +26,40 @@ use docmill_operations::review::{
 /// The largest file of data that is read.
 const MAX_DATA: u64 = 16 << 20;
 
-/// What to do.
+/// Subcommands.
 #[derive(Debug, Subcommand)]
 pub(super) enum ReviewCommand {
-    /// List the documents that call for a person, those that wait longest first
+    /// List documents that need review, oldest first
     List(ReviewListArgs),
-    /// Show one document: why it is here, what was read, what was decided before
+    /// Show one document: reasons, extracted data, earlier decisions
     Show {
-        /// Document id, ingestion id, or the beginning of a SHA-256
+        /// Document id, ingestion id, or SHA-256 prefix
         id: String,
     },
-    /// Say that the data is right
+    /// Accept the data
     Accept(AcceptArgs),
-    /// Say what is right instead
+    /// Correct the data
     Correct(CorrectArgs),
-    /// Say that it is no document to be recorded
+    /// Reject the document
     Reject(DecisionArgs),
-    /// Undo your own last decision about a document, shortly after it
+    /// Undo your own last decision about a document, within the undo period
     Undo(UndoArgs),
-    /// Write what was decided as a folder that `docmill eval` scores against
+    /// Export decisions as a folder for `docmill eval`
     Export(TruthExportArgs),
 }
 
 /// Arguments of `review export`.
 #[derive(Debug, clap::Args)]
 pub(super) struct TruthExportArgs {
-    /// The folder: documents, and truth/NAME.json beside them
+    /// Output folder: documents, and truth/NAME.json
     folder: PathBuf,
-    /// Only those of this tenant
+    /// Filter by tenant
     #[arg(long)]
     tenant: Option<String>,
-    /// Only those of this kind
+    /// Filter by kind
     #[arg(long)]
     kind: Option<String>,
-    /// Write KIND/examples/ID.txt and ID.json for the kinds' folders in the place of documents and truth
+    /// Write KIND/examples/ID.txt and ID.json for the kinds' folders instead
     #[arg(long)]
     examples: bool,
 }
@@ -67,19 +67,19 @@ pub(super) struct TruthExportArgs {
 /// Arguments of `review list`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ReviewListArgs {
-    /// Only those of this tenant
+    /// Filter by tenant
     #[arg(long)]
     tenant: Option<String>,
-    /// Only those of this kind
+    /// Filter by kind
     #[arg(long)]
     kind: Option<String>,
-    /// Only those with this reason, e.g. totals
+    /// Filter by review reason, e.g. totals
     #[arg(long)]
     reason: Option<String>,
-    /// At most so many
+    /// Maximum number of results
     #[arg(long, default_value_t = 50)]
     limit: u32,
-    /// Go on after this document
+    /// Continue after this document
     #[arg(long, value_name = "ID")]
     after: Option<Uuid>,
 }
@@ -87,15 +87,15 @@ pub(super) struct ReviewListArgs {
 /// Arguments of every decision, and all of `review reject`.
 #[derive(Debug, clap::Args)]
 pub(super) struct DecisionArgs {
-    /// Document id, ingestion id, or the beginning of a SHA-256
+    /// Document id, ingestion id, or SHA-256 prefix
     id: String,
-    /// The version that `review show` named: nothing is written if there is another by now
+    /// Version shown by `review show`; fail if it has changed
     #[arg(long, value_name = "VERSION", value_parser = parse_version)]
     seen: Option<OffsetDateTime>,
-    /// For those who read it later
+    /// Comment for the audit log
     #[arg(long, default_value = "")]
     why: String,
-    /// Decide also if somebody else has the document open
+    /// Decide even if another reviewer has the document open
     #[arg(long)]
     take_over: bool,
 }
@@ -103,9 +103,9 @@ pub(super) struct DecisionArgs {
 /// Arguments of `review undo`.
 #[derive(Debug, clap::Args)]
 pub(super) struct UndoArgs {
-    /// Document id, ingestion id, or the beginning of a SHA-256
+    /// Document id, ingestion id, or SHA-256 prefix
     id: String,
-    /// For those who read it later
+    /// Comment for the audit log
     #[arg(long, default_value = "")]
     why: String,
 }
@@ -115,7 +115,7 @@ pub(super) struct UndoArgs {
 pub(super) struct AcceptArgs {
     #[command(flatten)]
     decision: DecisionArgs,
-    /// Take what the newest ingestion read, also if the document carries something else
+    /// Accept the newest ingestion's data, even if the document carries other data
     #[arg(long)]
     newest: bool,
 }
@@ -125,7 +125,7 @@ pub(super) struct AcceptArgs {
 pub(super) struct CorrectArgs {
     #[command(flatten)]
     decision: DecisionArgs,
-    /// One field and what is right there; nothing after `=`: the document has none
+    /// Field and correct value; empty after `=`: the document has none
     #[arg(
         long = "set",
         id = "fields",
@@ -133,7 +133,7 @@ pub(super) struct CorrectArgs {
         required_unless_present = "data"
     )]
     fields: Vec<String>,
-    /// The whole data as a file of JSON; `-`: standard input
+    /// All data as a JSON file; `-`: standard input
     #[arg(long, value_name = "FILE", conflicts_with = "fields")]
     data: Option<PathBuf>,
 }
@@ -247,11 +247,13 @@ async fn export_truth(
 }
 
 fn parse_fields(fields: &[String]) -> Result<BTreeMap<String, String>, UsageError> {
-    let parse = |text: &String| match text.split_once('=') {
-        Some((name, value)) => Ok((name.trim().to_owned(), value.to_owned())),
-        None => Err(UsageError("--set takes FIELD=VALUE, e.g. --set total=120.50".to_owned())),
-    };
-    fields.iter().map(parse).collect()
+    fields
+        .iter()
+        .map(|text: &String| match text.split_once('=') {
+            Some((name, value)) => Ok((name.trim().to_owned(), value.to_owned())),
+            None => Err(UsageError("--set takes FIELD=VALUE, e.g. --set total=120.50".to_owned())),
+        })
+        .collect()
 }
 
 fn read_data(path: &Path) -> anyhow::Result<Value> {
@@ -343,19 +345,22 @@ fn format_case(case: &ReviewCase) -> String {
         let (who, why) = (print::inline(&revision.reviewer), print::inline(&revision.why));
         lines.push(format!("  {at}: {} by {who} {why}", revision.decision));
     }
-    let data = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
     if let Some(pending) = &case.pending {
-        lines.push(format!("the first person says {}", data(&pending.data)));
+        lines.push(format!("first reviewer: {}", pretty(&pending.data)));
     }
     if let Some(carried) = &case.document_data {
-        lines.push(format!("the document carries {}", data(carried)));
+        lines.push(format!("document: {}", pretty(carried)));
     }
     if let Some(read) =
         case.ingestion_data.as_ref().filter(|it| Some(*it) != case.document_data.as_ref())
     {
-        lines.push(format!("the newest ingestion read {}", data(read)));
+        lines.push(format!("newest ingestion: {}", pretty(read)));
     }
     lines.join("\n")
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
 fn show_decision(context: &CommandContext, done: &RecordedDecision) -> anyhow::Result<CommandExit> {

@@ -7,14 +7,14 @@ use crate::app;
 use docmill_client::telemetry;
 use docmill_core::config::ConfigNeeds;
 use docmill_operations::janitor::{JanitorReport, Maintenance, MaintenanceBackends};
-use docmill_operations::moving::{self, EarlierWorkers, MigrationWishes};
+use docmill_operations::moving::{self, EarlierWorkers, MigrationOptions};
 use docmill_pipeline::failpoint;
 use docmill_pipeline::shutdown::Shutdown;
 
 /// Arguments of `janitor`.
 #[derive(Debug, clap::Args)]
 pub(super) struct JanitorArgs {
-    /// Only say what would be done
+    /// Dry run: list what would be done
     #[arg(long)]
     dry_run: bool,
 }
@@ -35,37 +35,39 @@ pub(super) async fn run_worker(context: &CommandContext) -> anyhow::Result<Comma
 /// Arguments of `migrate`.
 #[derive(Debug, clap::Args)]
 pub(super) struct MigrateArgs {
-    /// Move `document` and `ingestion` of this schema into `database.schema` and adopt them; views of
-    /// the same names stay behind (docs/guides/moving.md)
+    /// Move `document` and `ingestion` of this schema into `database.schema` and adopt them; leave
+    /// views of the same names (docs/guides/moving.md)
     #[arg(long, value_name = "SCHEMA")]
     adopt: Option<String>,
-    /// Adopt, and take it back: say whether it would work. Keeps writers out of both tables meanwhile
+    /// Adopt in a transaction and roll it back. Locks out writers of both tables meanwhile
     #[arg(long)]
     rehearse: bool,
-    /// Whether workers of the earlier system run beside docmill's (docs/guides/moving.md)
+    /// Whether workers of the earlier system run beside docmill (docs/guides/moving.md)
     #[arg(long, value_enum)]
     earlier_workers: Option<EarlierWorkersArg>,
 }
 
-/// What is known of the earlier system's workers.
+/// The state of the earlier system's workers.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum EarlierWorkersArg {
-    /// They run, or are to run again: what they write is heeded
+    /// They run, or will run again: their writes count
     Stay,
-    /// They are stopped for good
+    /// They are stopped permanently
     Gone,
 }
 
 impl MigrateArgs {
-    fn into_wishes(self) -> anyhow::Result<MigrationWishes> {
+    fn into_options(self) -> anyhow::Result<MigrationOptions> {
         if let Some(schema) = &self.adopt {
-            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
             anyhow::ensure!(
-                !schema.is_empty() && schema.chars().all(plain),
+                !schema.is_empty()
+                    && schema
+                        .chars()
+                        .all(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'),
                 "--adopt takes a schema's name of a-z, 0-9 and _"
             );
         }
-        Ok(MigrationWishes {
+        Ok(MigrationOptions {
             adopt_from: self.adopt,
             rehearse: self.rehearse,
             earlier_workers: self.earlier_workers.map(|workers| match workers {
@@ -80,14 +82,14 @@ pub(super) async fn migrate(
     context: &CommandContext,
     arguments: MigrateArgs,
 ) -> anyhow::Result<CommandExit> {
-    let wishes = arguments.into_wishes()?;
+    let options = arguments.into_options()?;
     let app = context.build_app(DATABASE)?;
     context.quiet_logs()?;
     let db = app.connect_database().await?;
-    moving::migrate_schema(&db, &wishes).await?;
+    moving::migrate_schema(&db, &options).await?;
     let place = db.description();
-    let done = serde_json::json!({ "migrated": !wishes.rehearse, "database": place });
-    context.result_output().show(&done, || match wishes.rehearse {
+    let done = serde_json::json!({ "migrated": !options.rehearse, "database": place });
+    context.result_output().show(&done, || match options.rehearse {
         true => format!("{place} can be adopted; nothing was changed"),
         false => format!("{place} is up to date"),
     })?;
@@ -136,22 +138,22 @@ fn format_pass(pass: &JanitorReport) -> String {
     let would = if pass.dry_run { "would be " } else { "" };
     let mut lines = vec![
         format!("parked ingestions sent: {}", pass.woken),
-        format!("waiting for long without a message: {}", pass.candidates),
+        format!("long waiting without a message: {}", pass.candidates),
         format!("{would}sent again: {}", pass.resent.len()),
         format!("dead letters {would}sent again: {}", pass.revived),
-        format!("dead letters that stand for nothing {would}deleted: {}", pass.cleared),
+        format!("obsolete dead letters {would}deleted: {}", pass.cleared),
         format!("dead letters whose document {would}failed as crashed: {}", pass.given_up),
     ];
     if !pass.dry_run {
         lines.push(format!("old rows deleted: {}", pass.deleted_rows));
-        lines.push(format!("things put right in the queue: {}", pass.queue_repairs));
+        lines.push(format!("queue repairs: {}", pass.queue_repairs));
         lines.push(format!("documents past their tenant's retention erased: {}", pass.expired));
     }
     for failed in &pass.failed {
         lines.push(format!("failed: {}: {}", failed.chore.name(), failed.error));
     }
     if pass.cut_short {
-        lines.push("cut short: what is not told above was not looked at".to_owned());
+        lines.push("stopped early: chores not listed above were not run".to_owned());
     }
     if pass.queue_is_behind {
         lines.push("the queue is behind: it holds as many messages as it should".to_owned());
@@ -163,12 +165,12 @@ pub(super) async fn check_health(context: &CommandContext) -> anyhow::Result<Com
     let config = context.load_config(NOTHING)?;
     app::check_health(&config).await?;
     if context.global.verbose {
-        print::note("well");
+        print::note("healthy");
     }
     Ok(CommandExit::Done)
 }
 
-/// A page process; without a runtime, and without words that nobody would read.
+/// Runs a page process: no runtime, no output besides its protocol.
 pub(super) fn run_page_process() -> ExitCode {
     match app::serve_page_process() {
         Ok(()) => ExitCode::SUCCESS,

@@ -13,22 +13,22 @@ const PAGE: u32 = 1000;
 /// Arguments of `search`.
 #[derive(Debug, clap::Args)]
 pub(super) struct SearchArgs {
-    /// Parts of names, paths, labels, hashes, suppliers, numbers; all have to be there
+    /// Parts of names, paths, labels, hashes, suppliers, numbers; all must match
     #[arg(required_unless_present_any = ["tags", "supplier", "number"])]
     words: Vec<String>,
-    /// Only with this label, or label and value
+    /// Filter by label, or label and value
     #[arg(long = "tag", id = "tags", value_name = "NAME[=VALUE]")]
     tags: Vec<String>,
-    /// Only with this in the supplier's name
+    /// Filter by part of the supplier's name
     #[arg(long)]
     supplier: Option<String>,
-    /// Only with exactly this number
+    /// Filter by exact number
     #[arg(long)]
     number: Option<String>,
-    /// Only those of this tenant
+    /// Filter by tenant
     #[arg(long)]
     tenant: Option<String>,
-    /// At most so many
+    /// Maximum number of results
     #[arg(long, default_value_t = 50)]
     limit: u32,
 }
@@ -37,10 +37,10 @@ pub(super) struct SearchArgs {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub(super) struct LookupArgs {
-    /// SHA-256 of the original in hex, or its beginning
+    /// SHA-256 of the original in hex, or a prefix
     #[arg(long)]
     hash: Option<String>,
-    /// Where the original lies, or the name it had with its sender; exactly
+    /// Exact location of the original, or its exact name at the sender
     #[arg(long)]
     path: Option<String>,
 }
@@ -48,10 +48,10 @@ pub(super) struct LookupArgs {
 /// Arguments of `manifest`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ManifestArgs {
-    /// Only those of this tenant
+    /// Filter by tenant
     #[arg(long)]
     tenant: Option<String>,
-    /// Only with this label, or label and value
+    /// Filter by label, or label and value
     #[arg(long = "tag", value_name = "NAME[=VALUE]")]
     tags: Vec<String>,
 }
@@ -95,7 +95,7 @@ async fn show_found(
     Ok(CommandExit::from_success(!rows.is_empty()))
 }
 
-/// Every document, one JSON object a line, whatever the form asked for: a manifest is for programs.
+/// Prints every document as one JSON object per line, with or without `--json`.
 pub(super) async fn print_manifest(
     context: &CommandContext,
     asked: ManifestArgs,

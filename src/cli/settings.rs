@@ -8,12 +8,12 @@ use super::{CommandContext, CommandExit, NOTHING};
 use docmill_core::config::ConfigNeeds;
 use docmill_operations::doctor::prices;
 
-/// What to do.
+/// Subcommands.
 #[derive(Debug, Clone, Copy, Subcommand)]
 pub(super) enum ConfigCommand {
-    /// List everything that would keep a worker from starting; nothing connects
+    /// Check the configuration offline: list everything that would stop a worker from starting
     Check,
-    /// Print the settings in force, secrets masked
+    /// Print the effective settings, secrets masked
     Show,
 }
 

@@ -1,5 +1,4 @@
-//! What makes the program at home in a shell: completions and man pages, made of the command line
-//! itself.
+//! Shell completions and man pages, generated from the command line's definition.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,14 +12,14 @@ use super::{Cli, CommandContext, CommandExit, print};
 /// Arguments of `completions`.
 #[derive(Debug, clap::Args)]
 pub(super) struct CompletionsArgs {
-    /// For which shell
+    /// Shell
     shell: Shell,
 }
 
 /// Arguments of `man`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ManArgs {
-    /// Where the pages are written, one per command; it is made if it is not there
+    /// Output folder, one page per command; created if missing
     dir: PathBuf,
 }
 

@@ -15,7 +15,7 @@ use docmill_operations::submit::{
     SubmitStatus,
 };
 
-/// So many lines are shown as a table; of more, only what needs a person, and counts.
+/// Maximum lines of the table; of more, only documents that need review, and counts.
 const SHOWN: usize = 200;
 /// Found and not yet looked at.
 const AHEAD: usize = 1024;
@@ -23,26 +23,26 @@ const AHEAD: usize = 1024;
 /// Arguments of `submit`.
 #[derive(Debug, clap::Args)]
 pub(super) struct SubmitArgs {
-    /// Files, folders, quoted patterns (`'in/*.pdf'`), `s3://bucket/prefix`; `-` reads such paths
-    /// from standard input, one a line
+    /// Files, folders, quoted patterns (`'in/*.pdf'`), `s3://bucket/prefix`; `-`: read paths from
+    /// standard input, one per line
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Paths on standard input end with a NUL byte instead of a line break (`find -print0`)
+    /// Paths on standard input are separated by NUL bytes (`find -print0`)
     #[arg(long, short = '0')]
     null: bool,
-    /// Make a new ingestion even of content that was handed in before
+    /// Create a new ingestion even for known content
     #[arg(long, alias = "again")]
     force: bool,
-    /// Kind of the documents
+    /// Document kind
     #[arg(long)]
     kind: Option<String>,
-    /// Whose they are
+    /// Tenant
     #[arg(long)]
     tenant: Option<String>,
-    /// How urgent they are: critical, high, normal, low or background
+    /// Priority: critical, high, normal, low or background
     #[arg(long, default_value_t)]
     priority: Priority,
-    /// A label, or a label with a value
+    /// Label, or label and value
     #[arg(long = "tag", value_name = "NAME[=VALUE]")]
     tags: Vec<String>,
 }
@@ -86,7 +86,7 @@ pub(super) async fn run(
     if let Some(traces) = traces {
         traces.shutdown().await;
     }
-    // What was done is said, also if the rest could not be.
+    // Results are printed even if the rest failed.
     let ended = report.finish();
     handed_in?;
     ended
@@ -106,14 +106,14 @@ async fn search_listed(search: &mut SubmitSearch<'_>, null: bool) {
     }
 }
 
-/// Says which paths were not handed in.
+/// Prints the paths that were not submitted.
 pub(super) fn print_skipped(skipped: &[SkippedPath]) {
     for skip in skipped {
         print::note(&format!("skipped {}: {}", skip.file.display(), skip.problem));
     }
 }
 
-/// What is said while documents are handed in, and at the end.
+/// Reports progress and results of a submission.
 struct SubmitReporter {
     out: print::ResultOutput,
     bar: ProgressBar,

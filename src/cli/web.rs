@@ -10,12 +10,12 @@ use serde::Serialize;
 /// Arguments of `web`.
 #[derive(Debug, clap::Args)]
 pub(super) struct WebArgs {
-    /// Print a new token and what the configuration keeps of it, and end
+    /// Print a new token and its configuration entry, and exit
     #[arg(long)]
     new_token: bool,
 }
 
-/// A token and what is kept of it.
+/// A token and its configuration entry.
 #[derive(Debug, Serialize)]
 struct NewToken {
     token: String,

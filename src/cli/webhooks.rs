@@ -1,5 +1,4 @@
-//! `docmill webhooks`: who is told of outcomes and decisions, what they were not told, and telling
-//! them again.
+//! `docmill webhooks`: targets, undelivered messages, and replays.
 
 use clap::Subcommand;
 use serde_json::json;
@@ -10,40 +9,40 @@ use docmill_operations::webhooks::{
     self, COUNTED, DeliveryQuery, DeliveryRow, ReplayReport, WebhookTargetState,
 };
 
-/// What to do.
+/// Subcommands.
 #[derive(Debug, Subcommand)]
 pub(super) enum WebhooksCommand {
-    /// List the targets, and how many messages each has not been told
+    /// List targets and their undelivered messages
     Targets,
-    /// List what a target has not been told, oldest first
+    /// List a target's undelivered messages, oldest first
     List {
-        /// Name of the target
+        /// Target name
         target: String,
-        /// What was given up, in the place of what is still tried
+        /// List dead deliveries instead of pending ones
         #[arg(long)]
         dead: bool,
-        /// At most so many
+        /// Maximum number of results
         #[arg(long, default_value_t = 100)]
         limit: u32,
     },
-    /// Send messages once more, whether they were taken or given up
+    /// Send deliveries again, delivered or dead
     #[command(group = clap::ArgGroup::new("which").required(true))]
     Replay {
-        /// Numbers of deliveries, as `list` shows them
+        /// Delivery numbers, as shown by `list`
         #[arg(group = "which")]
         ids: Vec<i64>,
-        /// Everything of this target that was given up
+        /// All dead deliveries of this target
         #[arg(long, group = "which", value_name = "TARGET")]
         dead: Option<String>,
-        /// For those who read it later
+        /// Comment for the audit log
         #[arg(long, default_value = "")]
         why: String,
     },
-    /// Send to a target again that answered 410 Gone
+    /// Re-enable a target that answered 410 Gone
     Enable {
-        /// Name of the target
+        /// Target name
         target: String,
-        /// For those who read it later
+        /// Comment for the audit log
         #[arg(long, default_value = "")]
         why: String,
     },
@@ -81,7 +80,7 @@ pub(super) async fn run(
             let ReplayReport { replayed, left } = &done;
             output.show(&done, || {
                 let (replayed, left) = (replayed.len(), left.len());
-                format!("open again: {replayed}\ngone, or being sent now: {left}")
+                format!("reopened: {replayed}\nmissing or being sent: {left}")
             })?;
             return Ok(CommandExit::from_success(done.left.is_empty()));
         }

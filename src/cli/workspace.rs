@@ -23,34 +23,34 @@ use docmill_pipeline::shutdown::Shutdown;
 
 /// Pause before a group is tried again.
 const RETRY_PAUSE: Duration = Duration::from_secs(15);
-/// Pause between two looks at a group that somebody else has.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// Interval between two checks of a group locked by another node.
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What to do.
+/// Subcommands.
 #[derive(Debug, Subcommand)]
 pub(super) enum WorkspaceCommand {
-    /// Add documents to the index; those in it already stay where they are
+    /// Add documents to the index
     Populate(PopulateArgs),
-    /// Read documents until every group is done; what is in work is given back at a signal
+    /// Run a worker until every group is done (SIGTERM: drain, then release)
     Work(WorkspaceWorkArgs),
-    /// Count groups, documents and pages, and name the documents that could not be read
+    /// Count groups, documents and pages; list failed documents
     Stats(WorkspaceArgs),
 }
 
 /// Which workspace, and how its nodes agree.
 #[derive(Debug, clap::Args)]
 pub(super) struct WorkspaceArgs {
-    /// A folder, or the s3:// address of a bucket and prefix (endpoint and region as in `store.*`)
+    /// Folder, or s3:// address of a bucket and prefix (endpoint and region as in `store.*`)
     workspace: String,
-    /// Whose locks and marks are written; both are always looked at
+    /// Layout of the locks and markers written; both layouts are read
     #[arg(long, value_enum, default_value_t = WorkspaceFormatArg::Both)]
     format: WorkspaceFormatArg,
-    /// How long a lock lasts without renewal; the same on every node
+    /// Lock duration without renewal; must be equal on all nodes
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = parse_timeout)]
     timeout: Duration,
 }
 
-/// Layouts by the version of olmOCR that began with them.
+/// Layouts by the olmOCR version that introduced them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum WorkspaceFormatArg {
     #[value(name = "olmocr-0.3")]
@@ -78,19 +78,19 @@ pub(super) struct PopulateArgs {
     /// Files, folders, quoted patterns, s3:// prefixes and patterns; documents, and .tar.gz of PDFs
     #[arg(required_unless_present_any = ["list", "failed"])]
     documents: Vec<PathBuf>,
-    /// A file of paths and s3:// addresses, one per line, taken as they are
+    /// File of paths and s3:// addresses, one per line, taken literally
     #[arg(long, value_name = "FILE")]
     list: Vec<PathBuf>,
-    /// Open finished groups again whose documents could not all be read
+    /// Reopen finished groups with failed documents
     #[arg(long)]
     failed: bool,
-    /// Documents in a group
+    /// Documents per group
     #[arg(long, value_name = "N", conflicts_with = "pages_per_group")]
     items_per_group: Option<std::num::NonZeroU32>,
-    /// Pages in a group, by the average of at most 100 documents
+    /// Pages per group, by the average of at most 100 documents
     #[arg(long, value_name = "N", default_value_t = 500)]
     pages_per_group: u32,
-    /// Only say what would be added
+    /// Dry run: list what would be added
     #[arg(long)]
     dry_run: bool,
 }
@@ -100,39 +100,39 @@ pub(super) struct PopulateArgs {
 pub(super) struct WorkspaceWorkArgs {
     #[command(flatten)]
     place: WorkspaceArgs,
-    /// Groups at the same time
+    /// Groups in parallel
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1000))]
     workers: u16,
-    /// How often a document is read again at once because a page of it failed
+    /// Immediate retries of a document with failed pages
     #[arg(long, default_value_t = 8)]
     max_page_retries: u32,
-    /// Lost pages per page, above which a document is left out
+    /// Maximum share of lost pages; documents above it fail
     #[arg(long, value_name = "RATE", default_value_t = 0.004, value_parser = parse_rate)]
     max_page_error_rate: f64,
-    /// How often a document is begun, in all runs of its group
+    /// Maximum attempts per document, over all runs of its group
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     tries: u32,
-    /// Leave out PDFs that are forms, in another language than English, or spam; `stats` names them
+    /// Skip PDFs that are forms, not in English, or spam; `stats` lists them
     #[arg(long, alias = "apply_filter")]
     apply_filter: bool,
-    /// Write what was read as Markdown too, below markdown/ under the documents' own paths
+    /// Also write Markdown, below markdown/ under the documents' own paths
     #[arg(long)]
     markdown: bool,
-    /// Read files of this machine that the index of an s3:// workspace names; whoever may write to
-    /// the bucket chooses them
+    /// Read local files named by the index of an s3:// workspace; anyone who can write to the
+    /// bucket chooses them
     #[arg(long)]
     local_files: bool,
-    /// End once only groups are left that other nodes have
+    /// Exit when only groups locked by other nodes are left
     #[arg(long)]
     leave_locked: bool,
-    /// How long groups in work may go on after a signal; then they are given back
+    /// Drain time after a signal; then groups are released
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
     drain: Duration,
 }
 
 fn parse_timeout(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    // A lock is renewed every third of it, and S3 tells whole seconds.
+    // A lock is renewed every third of it, and S3 has a precision of seconds.
     if time < Duration::from_secs(6) { Err("at least 6s".to_owned()) } else { Ok(time) }
 }
 
@@ -312,7 +312,7 @@ async fn read_groups(
     let parts = open_workspace(app, &arguments.place).await?;
     let (index, _) = parts.workspace.load_index().await?;
     let s3 = index.groups.iter().flat_map(|group| &group.paths).any(|path| is_s3(path));
-    // Who may write to a folder of this machine is on it already.
+    // Anyone who can write to a local workspace folder already has access to this machine.
     let local = arguments.local_files || parts.s3.is_none();
     let sources = app.workspace_sources(&parts, s3, local).await;
     let workspace = Arc::clone(&parts.workspace);
@@ -333,7 +333,7 @@ async fn read_groups(
             document_time: app.config().worker.job_timeout,
             page_error_rate: arguments.max_page_error_rate,
             retry_pause: RETRY_PAUSE,
-            look_again: LOOK_AGAIN,
+            poll_interval: POLL_INTERVAL,
             leave_locked: arguments.leave_locked,
             drain: arguments.drain,
         },

@@ -1,9 +1,8 @@
-//! Where Postgres' programs are, and as whom they run.
+//! Postgres' programs, and the user that runs them.
 //!
-//! Postgres refuses to run as root. In a container one often is root, so the server then runs as
-//! the user `postgres` that every package makes, through `setpriv`; that user keeps the one
-//! capability of passing folders it may not enter, because a clone below `/root` is not passable
-//! otherwise.
+//! Postgres refuses to run as root, which is usual in containers. There the server runs as the user
+//! `postgres`, which every package creates, through `setpriv`. That user keeps one capability, to
+//! pass through folders that it may not enter, because a clone may be below `/root`.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -107,11 +106,13 @@ fn is_root() -> bool {
 }
 
 fn postgres_user() -> Result<(u32, u32), ClusterError> {
-    let number = |flag: &str| -> Option<u32> {
-        let output = Command::new("id").args([flag, "postgres"]).output().ok()?;
-        std::str::from_utf8(output.stdout.trim_ascii()).ok()?.parse().ok()
-    };
-    number("-u").zip(number("-g")).ok_or(ClusterError::NoUser)
+    id_of_postgres("-u").zip(id_of_postgres("-g")).ok_or(ClusterError::NoUser)
+}
+
+/// `id` of the user `postgres`.
+fn id_of_postgres(flag: &str) -> Option<u32> {
+    let output = Command::new("id").args([flag, "postgres"]).output().ok()?;
+    std::str::from_utf8(output.stdout.trim_ascii()).ok()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! A scripted Google Document AI: `:process` of an OCR processor, and the token server before it.
+//! A scripted Google Document AI: `:process` of an OCR processor, and the token server.
 //!
-//! As strict as the real one about what it knows of: unknown fields, paths, tokens, 15 pages and 40
-//! MB a call. What it "reads" follows from the sizes of the pictures that it gets, so that pages
-//! that are mixed up, or offsets that are wrong, show in the text. Replies have the dialect's
-//! traps: 64-bit numbers as strings, zeros left out, one text for all pages, tokens that are less
-//! than a word. Every exchange is recorded. Not there: batch processing, anything but OCR.
+//! As strict as the real one about unknown fields, paths, tokens, 15 pages and 40 MB a call. The
+//! text it "reads" follows from the sizes of the pictures, so that swapped pages or wrong offsets
+//! show in the text. Replies have the dialect's traps: 64-bit numbers as strings, omitted zeros,
+//! one text for all pages, tokens smaller than a word. Every exchange is recorded. Not implemented:
+//! batch processing, anything but OCR.
 
 mod check;
 mod reply;
@@ -33,7 +33,7 @@ const TOKEN: &str = "ya29.of-the-stand-in";
 /// Most bytes of a request: 40 MB as base64, and more.
 const BODY_CAP: usize = 80 << 20;
 
-/// What goes wrong with a call.
+/// The fault of a call.
 #[derive(Debug, Clone)]
 pub enum Trouble {
     /// A refusal, as `google.rpc.Status` in JSON.
@@ -57,7 +57,7 @@ pub enum Trouble {
     Cut,
     /// No answer before the caller has gone.
     Silence,
-    /// The right answer, after so many milliseconds.
+    /// The right answer, after this many milliseconds.
     Late(u64),
 }
 
@@ -67,7 +67,7 @@ impl Trouble {
         Self::Refused { status, code, retry_after: None, message: "scripted", reason: None }
     }
 
-    /// Over the quota, with a header that says how long.
+    /// Over the quota, with the delay in a header.
     pub fn throttled(retry_after: Option<&'static str>) -> Self {
         let (status, code) = (429, "RESOURCE_EXHAUSTED");
         Self::Refused { status, code, retry_after, message: "Quota exceeded", reason: None }
@@ -76,7 +76,7 @@ impl Trouble {
 
 type Reads = Arc<dyn Fn(Seen) -> Said + Send + Sync>;
 
-/// How the stand-in answers.
+/// The behaviour of the stand-in.
 #[derive(Clone)]
 pub struct Script {
     troubles: VecDeque<Trouble>,
@@ -97,7 +97,7 @@ impl Script {
         self
     }
 
-    /// What it reads from a picture.
+    /// Sets the text of a picture.
     #[must_use]
     pub fn reading(mut self, reads: impl Fn(Seen) -> Said + Send + Sync + 'static) -> Self {
         self.reads = Arc::new(reads);
@@ -105,12 +105,12 @@ impl Script {
     }
 }
 
-/// A call that the stand-in has received.
+/// A received call.
 #[derive(Debug, Clone, Serialize)]
 pub struct Call {
     /// The whole body of the request as JSON.
     pub request: Value,
-    /// What was answered; null if nothing that is JSON.
+    /// The answer; null if it is not JSON.
     pub reply: Value,
     /// The pictures that were sent.
     pub pages: Vec<Seen>,

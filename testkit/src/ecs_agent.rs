@@ -1,7 +1,7 @@
-//! The container agent of ECS, as far as a task asks it for scale-in protection.
+//! The ECS container agent's endpoint for scale-in protection.
 //!
-//! Strict as the agent's documentation says (`PUT /task-protection/v1/state` with
-//! `ProtectionEnabled` and `ExpiresInMinutes` from 1 to 2880); every wish is recorded.
+//! Strict by the agent's documentation (`PUT /task-protection/v1/state` with `ProtectionEnabled`
+//! and `ExpiresInMinutes` from 1 to 2880); every request is recorded.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 use crate::served::Served;
 
-/// One wish: whether to protect, and for how many minutes.
-pub type Wish = (bool, Option<u64>);
+/// One request: whether to protect, and for how many minutes.
+pub type ProtectionRequest = (bool, Option<u64>);
 
 #[derive(Default)]
 struct Shared {
-    wishes: Vec<Wish>,
+    requests: Vec<ProtectionRequest>,
     refuse: u32,
 }
 
@@ -49,34 +49,35 @@ impl Agent {
         format!("{}/api", self.served.endpoint())
     }
 
-    /// Every wish that was granted, oldest first.
-    pub fn wishes(&self) -> Vec<Wish> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).wishes.clone()
+    /// The granted requests, oldest first.
+    pub fn requests(&self) -> Vec<ProtectionRequest> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).requests.clone()
     }
 
-    /// Refuses the next so many wishes.
+    /// Refuses the next `times` requests.
     pub fn refuse(&self, times: u32) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).refuse = times;
     }
 }
 
 async fn take(State(kept): State<Kept>, Json(wish): Json<Value>) -> (StatusCode, Json<Value>) {
-    let refused = |code: &str| {
-        (StatusCode::BAD_REQUEST, Json(json!({"error": {"Code": code, "Message": "refused"}})))
-    };
     let Some(enabled) = wish.get("ProtectionEnabled").and_then(Value::as_bool) else {
-        return refused("InvalidParameterException");
+        return refuse("InvalidParameterException");
     };
     let minutes = wish.get("ExpiresInMinutes").and_then(Value::as_u64);
     if wish.get("ExpiresInMinutes").is_some() && !minutes.is_some_and(|m| (1..=2880).contains(&m)) {
-        return refused("InvalidParameterException");
+        return refuse("InvalidParameterException");
     }
     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
     if kept.refuse > 0 {
         kept.refuse -= 1;
-        return refused("AccessDeniedException");
+        return refuse("AccessDeniedException");
     }
-    kept.wishes.push((enabled, minutes));
+    kept.requests.push((enabled, minutes));
     let protection = json!({"ProtectionEnabled": enabled, "TaskArn": "arn:aws:ecs:r:1:task/t"});
     (StatusCode::OK, Json(json!({"protection": protection})))
+}
+
+fn refuse(code: &str) -> (StatusCode, Json<Value>) {
+    (StatusCode::BAD_REQUEST, Json(json!({"error": {"Code": code, "Message": "refused"}})))
 }

@@ -1,5 +1,5 @@
-//! Stand-ins for the services docmill talks to: strict where the real ones are strict, able to
-//! misbehave on request. For tests and benches only; nothing here is shipped.
+//! Stand-ins for external services: as strict as the real ones, with faults on request. For tests
+//! and benches only; not shipped.
 
 pub mod document_ai;
 pub mod ecs_agent;
@@ -11,5 +11,5 @@ pub mod silent_proxy;
 pub mod sqs;
 pub mod textract;
 
-/// The name under which most tests know it: they have it speak the first of its protocols.
+/// The alias used by most tests, which speak its first protocol.
 pub use models as openai;

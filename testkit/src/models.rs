@@ -2,15 +2,14 @@
 //!
 //! It speaks HTTP/1.1 over plain sockets, so that it can do what a web framework forbids: reset a
 //! connection, cut a body, stay silent. Requests are checked as strictly as the contracts allow
-//! (`openai/openai-openapi` 2.3.0, `PyPI`'s anthropic 2.11 and
-//! google-genai 3.4, botocore's bedrock-runtime and bedrock), replies
-//! carry every field that they require, and every call is recorded, so that a test can say that no
-//! completed call was made twice. `scripts/contracts.sh` compares what it sends with the vendors'
-//! own types.
+//! (`openai/openai-openapi` 2.3.0, `PyPI`'s anthropic 2.11 and google-genai 3.4, botocore's
+//! bedrock-runtime and bedrock). Replies carry every required field. Every call is recorded, so
+//! that a test can prove that no completed call was repeated. `scripts/contracts.sh` compares its
+//! messages with the vendors' own types.
 //!
-//! Pictures are looked at, not read: what a model says of one is the script's to say.
+//! Pictures are validated, not read: the script defines their content.
 //!
-//! Not there: pipelined requests.
+//! Not implemented: pipelined requests.
 
 mod batches;
 mod connection;
@@ -108,7 +107,7 @@ impl Server {
         Ok(Self { address, state, task })
     }
 
-    /// The address that the stand-in listens on.
+    /// The address of the stand-in.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -124,7 +123,7 @@ impl Server {
         *self.state.script.lock().unwrap_or_else(PoisonError::into_inner) = script;
     }
 
-    /// Says what becomes of batches from now on.
+    /// Sets the fate of batches from now on.
     pub fn plan_batches(&self, plan: BatchPlan) {
         self.state.shelf().plan = plan;
     }

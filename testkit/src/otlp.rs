@@ -1,7 +1,7 @@
-//! A collector that keeps the spans it is sent (OTLP over HTTP, protobuf, path `/v1/traces`).
+//! A collector that stores received spans (OTLP over HTTP, protobuf, path `/v1/traces`).
 //!
-//! Strict: another path, method or content type is refused, and so is a body that is no request of
-//! the protocol. Not there: metrics, logs, compression, partial success.
+//! Strict: another path, method or content type is refused, and so is an invalid body. Not
+//! implemented: metrics, logs, compression, partial success.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -109,13 +109,16 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn attributes(pairs: Vec<KeyValue>) -> BTreeMap<String, String> {
-    let text = |value: Value| match value {
+    let pair = |pair: KeyValue| Some((pair.key, value_text(pair.value?.value?)));
+    pairs.into_iter().filter_map(pair).collect()
+}
+
+fn value_text(value: Value) -> String {
+    match value {
         Value::StringValue(text) => text,
         Value::BoolValue(is) => is.to_string(),
         Value::IntValue(number) => number.to_string(),
         Value::DoubleValue(number) => number.to_string(),
         other => format!("{other:?}"),
-    };
-    let pair = |pair: KeyValue| Some((pair.key, text(pair.value?.value?)));
-    pairs.into_iter().filter_map(pair).collect()
+    }
 }

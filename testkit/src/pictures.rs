@@ -1,5 +1,5 @@
-//! What the stand-ins for page reading see of a picture: its size. Tests give each page a size of
-//! its own, so that a page is recognised by what was sent and by nothing else.
+//! The stand-ins for OCR see only the size of a picture. Tests give each page its own size, so that
+//! a page is identified by the sent picture alone.
 
 use serde::Serialize;
 
@@ -18,13 +18,16 @@ pub struct Seen {
 /// The pictures in a PNG, a JPEG or a PDF of pictures, in order; `None` for anything else.
 pub fn seen(bytes: &[u8]) -> Option<Vec<Seen>> {
     if let Some(rest) = bytes.strip_prefix(b"\x89PNG\r\n\x1a\n") {
-        let number = |at: usize| Some(u32::from_be_bytes(*rest.get(at..)?.first_chunk()?));
-        return Some(vec![Seen { width: number(8)?, height: number(12)? }]);
+        return Some(vec![Seen { width: big_endian(rest, 8)?, height: big_endian(rest, 12)? }]);
     }
     if bytes.starts_with(&[0xff, 0xd8]) {
         return jpeg(bytes).map(|seen| vec![seen]);
     }
     bytes.starts_with(b"%PDF-").then(|| pdf(bytes))
+}
+
+fn big_endian(rest: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(*rest.get(at..)?.first_chunk()?))
 }
 
 /// Reads the frame header of a JPEG (ITU-T T.81 §B.2.2).
@@ -48,17 +51,21 @@ fn jpeg(bytes: &[u8]) -> Option<Seen> {
 /// The image dictionaries of a PDF, in the order of the file.
 fn pdf(bytes: &[u8]) -> Vec<Seen> {
     let text = String::from_utf8_lossy(bytes);
-    let number = |text: &str, name: &str| {
-        let rest = text.split_once(name)?.1;
-        let end = rest.find(|c: char| !c.is_ascii_digit())?;
-        rest.get(..end)?.parse().ok()
-    };
     let types = text.split("/Subtype").skip(1);
     types
         .filter(|object| object.trim_start().starts_with("/Image"))
         .filter_map(|image| {
             let head = image.split("stream").next()?;
-            Some(Seen { width: number(head, "/Width ")?, height: number(head, "/Height ")? })
+            Some(Seen {
+                width: number_after(head, "/Width ")?,
+                height: number_after(head, "/Height ")?,
+            })
         })
         .collect()
+}
+
+fn number_after(text: &str, name: &str) -> Option<u32> {
+    let rest = text.split_once(name)?.1;
+    let end = rest.find(|c: char| !c.is_ascii_digit())?;
+    rest.get(..end)?.parse().ok()
 }

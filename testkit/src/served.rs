@@ -1,5 +1,4 @@
-//! What stand-ins that are written as a router have in common: a server on a free port, and the
-//! list of the calls that it got.
+//! Common parts of stand-ins built on a router: a server on a free port, and the list of its calls.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,8 +1,8 @@
-//! A TCP proxy that can fall silent without closing anything, like a host that is gone, a firewall
-//! that has forgotten its connections, or a server whose disk stands still.
+//! A TCP proxy that can fall silent without closing connections, like a host that is gone, a
+//! firewall that dropped its state, or a server with a stalled disk.
 //!
-//! What a silent connection is sent is still acknowledged, by the kernel, so no timer of TCP ever
-//! ends it. Not promised: what was under way when it fell silent may have arrived or not.
+//! The kernel still acknowledges data sent to a silent connection, so no TCP timer ever ends it.
+//! Not promised: whether data in transit at that moment has arrived.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// Forwards connections to one address, until it is told to fall silent.
+/// Forwards connections to one address, until it falls silent.
 #[derive(Debug)]
 pub struct SilentProxy {
     address: SocketAddr,

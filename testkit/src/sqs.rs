@@ -1,14 +1,13 @@
 //! A strict, fast stand-in for Amazon SQS over its AWS JSON 1.0 protocol.
 //!
-//! Standard queues only. Messages, visibility, delays, redrive and move tasks behave as the
-//! service documents them, and what the service refuses is refused: stale handles, batches of
-//! more than ten, hiding beyond twelve hours. On request ([`Server::faults`]) it misbehaves as the
-//! real one does now and then. Signatures are not checked; state lives in memory and dies with the
-//! [`Server`]. The same probe that runs against it runs against another SQS stand-in that was
-//! written by others (`tests/it/sqs_probe.rs`).
+//! Standard queues only. Messages, visibility, delays, redrive and move tasks behave as documented,
+//! and the service's refusals are reproduced: stale handles, batches of more than ten, hiding
+//! beyond twelve hours. On request ([`Server::faults`]) it misbehaves as the service sometimes
+//! does. Signatures are not checked; state is in memory and ends with the [`Server`]. The same
+//! probe runs against it and against a third-party SQS stand-in (`tests/it/sqs_probe.rs`).
 //!
-//! Time is real time plus what [`Server::advance`] added, so that a test never sleeps to see
-//! something expire. Long polls wait in real time.
+//! Time is real time plus the sum of [`Server::advance`], so that tests need not sleep until
+//! something expires. Long polls wait in real time.
 
 mod action;
 mod answer;
@@ -107,13 +106,15 @@ impl Server {
         broker::arn(name)
     }
 
-    /// Makes a queue and answers its URL.
+    /// Creates a queue and returns its URL.
     ///
     /// # Errors
-    /// What the service would say, for a bad name or attribute.
+    /// The service's error, for a bad name or attribute.
     pub fn create_queue(&self, name: &str, attributes: &[(&str, &str)]) -> Result<String, String> {
-        let pair = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-        let attributes: BTreeMap<String, String> = attributes.iter().map(pair).collect();
+        let attributes: BTreeMap<String, String> = attributes
+            .iter()
+            .map(|(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
         self.broker.create(name, &attributes).map_err(|refusal| refusal.message)?;
         Ok(self.queue_url(name))
     }
@@ -132,7 +133,7 @@ impl Server {
         self.create_queue(name, &[("RedrivePolicy", policy.as_str())])
     }
 
-    /// What goes wrong, and when.
+    /// The injected faults.
     pub fn faults(&self) -> &Faults {
         &self.broker.faults
     }
@@ -147,7 +148,7 @@ impl Server {
         self.broker.advance(by);
     }
 
-    /// How many messages stand where in a queue; zeros if there is no such queue.
+    /// Message counts of a queue by state; zeros if there is no such queue.
     pub fn depth(&self, name: &str) -> Depth {
         self.broker.by_name(name).map(|cell| self.broker.depth(&cell)).unwrap_or_default()
     }
@@ -198,8 +199,8 @@ async fn serve(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) ->
     response(result)
 }
 
-/// Does the work in a task of its own: a client that hangs up does not stop it, so that the
-/// messages of an abandoned long poll are handed out all the same, as by the service.
+/// Runs the request in a separate task: a disconnected client does not stop it, so that the
+/// messages of an abandoned long poll are handed out anyway, as by the service.
 async fn perform(broker: Arc<Broker>, request: Request) -> Answer<Value> {
     let work = async move {
         let result = answer::answer(&broker, &request).await;

@@ -1,10 +1,9 @@
 //! A scripted Amazon Textract: text detection in a picture, and by a job in a file in S3.
 //!
-//! The protocol is AWS JSON 1.1. Requests are checked as the service model (`textract/2018-06-27`)
-//! says; signatures must be there, but are not verified. A token stands for the same job for ever,
-//! which is what a worker that takes over relies on. What is "read" from a picture follows from its
-//! size; what is in a file is scripted. Every exchange is recorded. Not there: anything but text
-//! detection.
+//! The protocol is AWS JSON 1.1. Requests are checked by the service model (`textract/2018-06-27`);
+//! signatures are required, but not verified. A client token names the same job forever: a worker
+//! that takes over relies on that. The text "read" from a picture follows from its size; a file's
+//! content is scripted. Every exchange is recorded. Not implemented: anything but text detection.
 
 mod check;
 mod reply;
@@ -62,11 +61,14 @@ pub struct File {
 }
 
 impl File {
-    /// Pages that say their number, read at once.
+    /// Pages that contain their number, read at once.
     pub fn of_pages(pages: u32) -> Self {
-        let page = |number| vec![format!("Seite {number} von {pages}"), format!("Zürich-{number}")];
         Self {
-            pages: (1..=pages).map(page).collect(),
+            pages: (1..=pages)
+                .map(|number| {
+                    vec![format!("Seite {number} von {pages}"), format!("Zürich-{number}")]
+                })
+                .collect(),
             running: 0,
             status: "SUCCEEDED",
             lost: Vec::new(),
@@ -75,7 +77,7 @@ impl File {
     }
 }
 
-/// How the stand-in answers.
+/// The behaviour of the stand-in.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     /// How the next calls end, each for its operation.
@@ -101,7 +103,7 @@ impl Script {
         self
     }
 
-    /// Whatever file is named is this one.
+    /// Serves this file for every name.
     #[must_use]
     pub fn with_any_file(mut self, file: File) -> Self {
         self.any_file = Some(file);
@@ -109,7 +111,7 @@ impl Script {
     }
 }
 
-/// A call that the stand-in has received, and its answer.
+/// A received call and its answer.
 #[derive(Debug, Clone, Serialize)]
 pub struct Call {
     /// Name of the operation, without the service's prefix.
@@ -208,9 +210,9 @@ impl Server {
 type Refused = (&'static str, String);
 
 async fn serve(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Response {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let signed = text("authorization").unwrap_or_default().starts_with("AWS4-HMAC-SHA256 ");
-    let target = text("x-amz-target").unwrap_or_default();
+    let signed =
+        header_text(&headers, "authorization").unwrap_or_default().starts_with("AWS4-HMAC-SHA256 ");
+    let target = header_text(&headers, "x-amz-target").unwrap_or_default();
     let operation = target.strip_prefix("Textract.").unwrap_or_default().to_owned();
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     let trouble = {
@@ -235,6 +237,10 @@ async fn serve(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -
     let kind = HeaderValue::from_static("application/x-amz-json-1.1");
     response.headers_mut().insert("content-type", kind);
     response
+}
+
+fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 fn error(code: &str, message: &str) -> Value {

@@ -1,5 +1,5 @@
-//! The ways in which documents arrive: what a message or a row says is checked against what is
-//! there, and nobody's word costs anybody else a document.
+//! Arriving documents: messages and rows are verified against the store, and untrusted senders
+//! cannot harm other documents.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
@@ -168,7 +168,7 @@ async fn an_object_that_is_handed_in_and_announced_is_one_ingestion_that_lacks_n
         .unwrap();
         let expected = [("acme acme receipt high mail in-progress".to_owned(),)];
         assert_eq!(rows, expected, "event first: {event_first}");
-        // The quotes of earlier releases say nothing.
+        // Quotes of earlier releases are ignored.
         let quoted = "UPDATE ingestion SET object_etag = '\"' || object_etag || '\"'";
         sqlx::query(quoted).execute(database.pool()).await.unwrap();
         let known: uuid::Uuid = sqlx::query_scalar("SELECT id FROM ingestion")
@@ -243,7 +243,7 @@ async fn a_forged_event_neither_silences_a_key_nor_has_it_read_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_about_what_is_not_there_makes_no_row_and_is_kept_for_a_person() {
+async fn an_event_about_a_missing_object_makes_no_row_and_is_quarantined() {
     let world = World::new().await;
     world.send(event("documents/never.pdf", "00", "0A")).await;
     let worker = world
@@ -264,7 +264,7 @@ async fn an_event_about_what_is_not_there_makes_no_row_and_is_kept_for_a_person(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_list_of_places_no_event_is_taken_and_with_one_it_says_whose_they_are() {
+async fn events_need_an_allow_list_which_assigns_the_tenant() {
     let mut world = World::new().await;
     world.config.store.allow = Vec::new();
     let etag = put(&world, "documents/a.pdf", "N-1").await;
@@ -312,7 +312,7 @@ async fn one_body_full_of_made_up_ids_neither_pauses_intake_nor_becomes_many_mes
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_known_ones_of_a_group_do_not_wait_for_the_others() {
+async fn known_ids_of_a_group_do_not_wait_for_unknown_ones() {
     let world = World::new().await;
     let known = world.insert("a.pdf", documents::invoice("K-1")).await;
     let (document, late) = (DocumentId::random(), IngestionId::random());
@@ -411,7 +411,7 @@ async fn a_body_that_takes_for_ever_does_not_hold_back_the_others_of_its_batch()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_names_what_its_tenant_may_not_is_never_read() {
+async fn a_row_outside_its_tenants_places_is_never_read() {
     let mut world = World::new().await;
     world.config.store.allow = vec!["documents/inbox/{tenant}/".parse().unwrap()];
     world.config.retry.missing_attempts = 1;
@@ -445,7 +445,7 @@ async fn a_row_that_names_what_its_tenant_may_not_is_never_read() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_one_object_is_told_from_one_of_the_bucket() {
+async fn a_refusal_of_one_object_is_distinguished_from_one_of_the_bucket() {
     let bucket = RefusingBucket::start().await;
     let store = S3Store::with_client(s3_client(&bucket.endpoint()), BUCKET);
     let read = async |key: &str| {
@@ -555,7 +555,7 @@ async fn erasing_by_an_alias_takes_nothing_of_anybody_else_and_an_honest_one_is_
     for key in [original, &transcript] {
         assert!(world.store.head(key).await.unwrap().is_some(), "{key} is another tenant's");
     }
-    // The bucket has announced the object as well, so it has a second row, which is nobody's.
+    // The bucket's event registered the object too, as a second row without a tenant.
     let etag = world.store.head(original).await.unwrap().unwrap().etag.0;
     let ledger = PostgresLedger::new(db.clone());
     let twin = ObjectRegistration {

@@ -1,9 +1,9 @@
-//! The leader of the batch lane, a real process, killed before and after every step of a batch in turn, at
-//! each vendor, and standing still where its lead runs out under it: each question is in one batch at the
-//! vendor's, each document has one outcome, nothing is paid for twice.
+//! The leader of the batch lane, a real process, killed before and after every step of a batch, at
+//! each vendor, and frozen until its lead expires: each request is in one batch at the vendor, each
+//! document has one outcome, no answer is paid for twice.
 //!
-//! One batch goes through all of it: whoever leads next goes on from where the dead one was. Just after a
-//! step is what is written down just before the next, so that here leaders are killed after each alone;
+//! One batch goes through all steps: the next leader continues where the dead one stopped. After a
+//! step the state is that before the next one, so leaders are killed only after each;
 //! `scripts/batch_kills.sh` kills them before each as well.
 
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::failpoints::{send_signal, worker_that_fails};
 use crate::support::process::Process;
 use crate::support::world::{SOON, until};
 
-/// The steps of a batch until its documents go on, in order; each is passed by the leader after the one
-/// that was killed at the step before.
+/// The steps of a batch until its documents continue, in order; each is executed by the leader
+/// after the one killed at the step before.
 const STEPS: [&str; 16] = [
     "batch_lead",
     "batch_gather",
@@ -43,8 +43,8 @@ const LATE_POINTS: [&[&str]; 2] = [
     &["batch_late.after", "batch_discard.after"],
 ];
 
-/// The queue answers what a process has asked that was killed meanwhile: a message that is sent before
-/// its poll of a second is over would be the dead one's for minutes.
+/// The queue still answers the poll of a killed process: a message sent before its poll of a second
+/// ends would be hidden for minutes.
 const DEAD_POLL: Duration = Duration::from_millis(1500);
 
 /// Whether a vendor's files of questions are a try's own, so that they are taken from it.
@@ -75,7 +75,7 @@ impl LedLane {
         Self { lane, settings }
     }
 
-    /// A leader that fails at a failpoint; nobody else may lead before its lead is over.
+    /// A leader that fails at a failpoint; no other leads before its lead expires.
     async fn fail_leader(&self, plan: &str) -> Process {
         let settings: Vec<(&str, &str)> =
             self.settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
@@ -152,7 +152,7 @@ async fn a_leader_killed_at_every_step_of_a_batch_of_gemini_pays_for_nothing_twi
     Box::pin(kill_at_every_step(Vendor::Gemini)).await;
 }
 
-/// A leader stands still at the point until another has handed the batch in, and goes on.
+/// A leader freezes at the point until another has submitted the batch, and then continues.
 async fn stand_still(vendor: Vendor, point: &str) -> LedLane {
     let led = LedLane::new(vendor).await;
     let lane = &led.lane;
@@ -167,7 +167,7 @@ async fn stand_still(vendor: Vendor, point: &str) -> LedLane {
     }
     send_signal(&still, "-CONT");
     let told = ["by somebody else", "is handed in", "made twice", "fault="];
-    // Nothing of Anthropic's tells the vendor that both tries are one.
+    // Anthropic's API cannot identify two tries as one.
     if vendor == Vendor::Anthropic && point == "batch_fence.after" {
         until(SOON, || async { lane.model().batches().get(1).is_some_and(|it| it.cancelled) })
             .await;
@@ -191,7 +191,7 @@ async fn a_leader_that_stood_still_before_the_fence_hands_nothing_in_beside_its_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_leader_makes_that_stood_still_behind_the_fence_is_refused_or_cancelled_at_once() {
+async fn a_batch_of_a_leader_frozen_behind_the_fence_is_refused_or_cancelled_at_once() {
     for vendor in [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock, Vendor::Gemini] {
         let led = Box::pin(stand_still(vendor, "batch_fence.after")).await;
         let batches = led.lane.model().batches();

@@ -1,5 +1,5 @@
-//! The batch lane against stand-ins of the vendors: one outcome for each document and no answer paid
-//! for twice, whatever is lost, killed, late or left out on the way.
+//! The batch lane against stand-ins of the vendors: one outcome per document, and no answer paid
+//! for twice, despite lost replies, killed leaders, late or missing answers.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::support::process::Process;
 use crate::support::world::{Running, SOON, World, until};
 
 const VENDORS: [Vendor; 4] = [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock, Vendor::Gemini];
-/// What a lead, and the wait for a submission to show up, last at most.
+/// Maximum duration of a lead, and of the wait for a submission to appear.
 pub(crate) const LEAD: Duration = Duration::from_secs(301);
 
-/// Batches of Bedrock through a stand-in at this address.
+/// Bedrock batches through a stand-in at this address.
 fn bedrock_terms(address: &str) -> BedrockBatchConfig {
     BedrockBatchConfig {
         role_arn: "arn:aws:iam::123456789012:role/batches".to_owned(),
@@ -76,7 +76,7 @@ impl BatchWorld {
         self.world.worker_with(|now| *now = config).await
     }
 
-    /// What makes a worker of its own process lead this lane, and send messages.
+    /// The settings that make a worker process lead this lane, and send messages.
     pub(crate) fn process_settings(&self, vendor: Vendor) -> Vec<(&'static str, String)> {
         let address = self.model().base_url();
         let provider = match vendor {
@@ -114,7 +114,7 @@ impl BatchWorld {
         id
     }
 
-    /// So many documents, all of which wait in the lane.
+    /// Submits `count` documents, all waiting in the lane.
     pub(crate) async fn submit_waiting(&self, count: usize) -> Vec<IngestionId> {
         let mut ids = Vec::new();
         for number in 0..count {
@@ -175,7 +175,7 @@ impl BatchWorld {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_wait_is_answered_in_one_batch_at_half_price_and_what_may_not_is_asked_at_once() {
+async fn waiting_requests_go_in_one_batch_at_half_price_and_others_at_once() {
     let lane = BatchWorld::new(Vendor::Openai).await;
     let worker = lane.worker().await;
     let now = lane.world.submit("invoice.pdf", documents::invoice("N-1")).await;
@@ -252,7 +252,7 @@ async fn a_batch_whose_submission_was_not_answered_is_found_again_and_never_hand
         lane.model().plan_batches(lost);
         let first = lane.collector("first").await;
         assert_eq!(lane.pass(&first).await.failed, 1, "{vendor:?}: the reply is lost");
-        // Its leader dies with it. What is held does not say whose it is, at one vendor.
+        // The leader dies with it. One vendor does not list who submitted a batch.
         lane.world.pass(LEAD).await;
         let second = lane.collector("second").await;
         for _look in 0..3 {
@@ -387,7 +387,7 @@ async fn an_answer_after_the_direct_call_overwrites_nothing_and_is_counted_as_pa
     let lane = BatchWorld::new(Vendor::Openai).await;
     let worker = lane.worker().await;
     let ids = lane.submit_waiting(1).await;
-    // Neither ends by itself nor when it is told to.
+    // It neither ends by itself nor when cancelled.
     lane.model().plan_batches(BatchPlan { held: true, deaf: true, ..BatchPlan::default() });
     let collector = lane.collector("a").await;
     lane.pass(&collector).await;

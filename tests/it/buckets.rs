@@ -1,5 +1,5 @@
-//! A BlobForge bucket without a database: the faults that were measured in BlobForge itself do not
-//! occur here, whoever dies, freezes, lists late or has a wrong clock.
+//! A BlobForge bucket without a database: the faults measured in BlobForge itself do not occur,
+//! despite dead or frozen workers, late listings and wrong clocks.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod deaths;
@@ -96,7 +96,7 @@ impl Place {
         self.work(convert.clone(), true).run(Shutdown::default()).await.unwrap()
     }
 
-    /// Every object that tells where a document stands.
+    /// Every object that shows a document's state.
     fn marks(&self) -> Vec<String> {
         self.store.keys("queue/")
     }
@@ -115,7 +115,7 @@ fn terms(once: bool) -> BucketWorkerOptions {
     }
 }
 
-/// What a converter of the tests does.
+/// The fake converter's behaviour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
     Well,
@@ -131,9 +131,9 @@ struct Fake {
     manner: Mutex<Manner>,
     calls: Mutex<BTreeMap<String, u32>>,
     count: AtomicU64,
-    /// Documents that fail, whatever the others do.
+    /// Documents that fail, independent of the plan.
     refused: Mutex<BTreeMap<String, Fault>>,
-    /// What it says that every document needs and is down.
+    /// The dependency that it reports as down.
     outage: Mutex<Option<String>>,
 }
 

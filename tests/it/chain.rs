@@ -1,5 +1,5 @@
-//! Several models: the next one of the chain in the same claim, nothing lost and nothing paid for
-//! twice; and vendors whose credentials are wrong for a while.
+//! Several models: the next one of the chain reads in the same claim, nothing is lost, and nothing
+//! is paid for twice; and vendors whose credentials are invalid for a while.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn without_lines(request: &Request) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_next_model_is_asked_in_the_same_claim_and_keeps_what_the_first_one_read() {
+async fn the_next_model_reads_in_the_same_claim_and_keeps_earlier_values() {
     for vendor in [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock] {
         let world = World::with_model(Script::function(without_supplier)).await;
         let script = Script::function(without_lines).from(vendor);
@@ -156,7 +156,7 @@ async fn a_document_is_refused_with_all_that_was_read_when_the_last_model_fails_
     assert_eq!(stronger.calls().len(), 1);
 }
 
-/// Leaves the supplier out until it is told that it did.
+/// Omits the supplier until it is asked for it.
 fn without_supplier_at_first(request: &Request) -> Answer {
     let told = "An earlier reply left these fields empty: supplier_name. ";
     if request.body.to_string().contains(told) {
@@ -166,7 +166,7 @@ fn without_supplier_at_first(request: &Request) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_model_is_asked_once_more_for_what_it_left_out_before_a_person_is() {
+async fn the_same_model_is_asked_once_more_for_missing_fields_before_review() {
     let world = World::with_model(Script::function(without_supplier_at_first)).await;
     let worker = world.worker().await;
     let id = world.submit("a.pdf", documents::invoice("C-9")).await;
@@ -175,7 +175,7 @@ async fn the_same_model_is_asked_once_more_for_what_it_left_out_before_a_person_
     let calls = world.llm.as_ref().unwrap().calls();
     assert_eq!((world.attempts(id).await, calls.len()), (vec!["completed".to_owned()], 2));
     assert!(world.column(id, "structured_data->>'supplier_name'").await.is_some());
-    // Both are paid for, and what the reader says of it is where the earlier worker had it.
+    // Both readings are paid for, and the reader's note is where the earlier worker had it.
     let one = World::with_model(Script::default()).await;
     let worker = one.worker().await;
     let plain = one.submit("a.pdf", documents::invoice("C-9")).await;
@@ -208,7 +208,7 @@ async fn the_same_model_is_asked_once_more_for_what_it_left_out_before_a_person_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_missing_twice_goes_to_a_person_and_nobody_is_asked_a_third_time() {
+async fn fields_missing_twice_go_to_review_without_a_third_call() {
     for (ask_again, calls) in [(true, 2), (false, 1)] {
         let world = World::with_model(Script::function(without_supplier)).await;
         let worker = world.worker_with(|config| config.llm.ask_again = ask_again).await;

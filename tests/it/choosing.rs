@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::support::documents;
 use crate::support::world::{SOON, World, until};
 
-/// Titles of two kinds, and nothing else that tells.
+/// Titles of two kinds, and no other feature.
 fn undecided() -> Vec<u8> {
     documents::pdf(&[
         (60.0, 60.0, "Corner Tools Ltd"),
@@ -85,7 +85,7 @@ async fn invariant_8_a_kind_that_was_paid_for_is_not_asked_for_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_is_none_and_a_model_that_is_not_to_be_asked_leave_the_tie_to_a_person() {
+async fn an_invalid_answer_or_no_model_leaves_the_tie_to_a_person() {
     for (ask, calls) in [(true, 2), (false, 1)] {
         let world = World::with_model(choosing("an invoice, I think")).await;
         let id = world.submit("undecided.pdf", undecided()).await;

@@ -98,7 +98,7 @@ fn a_file_that_cannot_be_read_is_named_with_the_reason() {
 }
 
 #[test]
-fn everything_wrong_with_the_configuration_is_said_at_once_and_nothing_connects() {
+fn all_configuration_errors_are_reported_together_before_connecting() {
     let output = run(docmill(&["worker"]).env("DOCMILL__OCR__DPI", "7"));
     assert_eq!(output.status.code(), Some(2));
     let said = said(&output);
@@ -191,7 +191,7 @@ async fn a_document_is_handed_in_looked_at_cancelled_and_retried_by_command() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_document_is_said_per_file_and_the_rest_goes_on() {
+async fn files_that_are_no_documents_are_reported_and_the_rest_goes_on() {
     let desk = Desk::new().await;
     let (good, bad) = (desk.file("good.pdf", "%PDF-1.7"), desk.file("bad.txt", "hello"));
     let output = desk.run(&["submit", &bad, "/no/such.pdf", &good, "--json"]);
@@ -299,7 +299,7 @@ fn a_document_is_printed_as_lines_blocks_and_pieces_with_every_word_in_each() {
 }
 
 #[test]
-fn the_embedded_mode_reads_what_it_is_given_and_shows_it_again_when_run_again() {
+fn the_embedded_mode_reads_documents_and_shows_them_again_on_the_next_run() {
     let folder = tempfile::tempdir().unwrap();
     // Postgres may run as another user, who must get into the folder.
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);

@@ -87,7 +87,7 @@ async fn a_rotated_password_and_a_restarted_server_under_load_fail_no_document()
     let new = format!("postgres://postgres:rotated@{place}");
     let done = count(&new, "completed").await;
     assert!(done < i64::try_from(DOCUMENTS).unwrap(), "there is work left: {done}");
-    // The worker knows only the old password by now, and every connection it had is gone.
+    // The worker has only the old password, and all its connections are closed.
     until(SOON, || async { worker.log().contains("28P01") }).await;
     std::fs::write(folder.join("url"), &new).unwrap();
 
@@ -166,8 +166,8 @@ fn message(letter: u8, content: &[u8]) -> Vec<u8> {
     [&[letter], &length[..], content].concat()
 }
 
-/// Speaks as much of the protocol as a login and one question need. Every connection is told the
-/// same server process, as behind a pooler that lends one session to one transaction after another.
+/// Speaks the parts of the protocol for a login and one query. Every connection reports the same
+/// server process, as behind a pooler that lends one session to one transaction after another.
 async fn pretend(mut client: TcpStream) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut asked = vec![0; 4096];
@@ -260,7 +260,7 @@ async fn behind_counter(config: DatabaseConfig) -> (DatabaseConfig, RoundTrips) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_statement_is_one_round_trip_and_a_connection_that_nobody_uses_goes_back_to_the_pool() {
+async fn a_statement_is_one_round_trip_and_an_idle_connection_returns_to_the_pool() {
     const STATEMENTS: usize = 200;
     let database = TestDatabase::create().await;
     let (config, trips) = behind_counter(database.config()).await;

@@ -1,5 +1,4 @@
-//! What was spent is written down by attempt, document, tenant and day, and a spent budget parks
-//! the work.
+//! Spending is booked by attempt, document, tenant and day, and an exhausted budget parks the work.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::{Duration, Instant};
@@ -74,7 +73,7 @@ async fn a_call_without_a_price_is_counted_as_such() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_spent_budget_parks_the_work_until_the_next_day_and_counts_no_attempt() {
     let world = World::with_model(Script::default()).await;
-    // What one call costs is more than this.
+    // One call costs more than this.
     let worker = world.worker_with(|config| config.cost = prices("0.000001")).await;
     let first = world.submit("invoice.pdf", documents::invoice("C-3")).await;
     world.until(first, "status", "completed").await;

@@ -10,15 +10,15 @@ use crate::support::documents;
 use crate::support::process::{Process, calls, hanging_tesseract};
 use crate::support::world::{SOON, World, until};
 
-/// Lets the lease and the visibility run out, once no poll of the dead is open any more: such a
-/// poll would be handed the message all the same.
+/// Lets the lease and the visibility expire, once no poll of the dead worker is open: such a poll
+/// would still be handed the message.
 async fn over_the_lease(world: &World) {
     until(SOON, || async { world.sqs.counts().open(Action::ReceiveMessage) == 0 }).await;
     world.pass(Duration::from_secs(700)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_killed_in_the_middle_of_ocr_is_taken_over_from_and_one_result_stands() {
+async fn a_worker_killed_during_ocr_is_taken_over_with_one_result() {
     let world = World::new().await;
     let programs = tempfile::tempdir().unwrap();
     let program = hanging_tesseract(programs.path());

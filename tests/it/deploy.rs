@@ -1,5 +1,5 @@
-//! What is deployed with: settings that exist, alarms about metrics that exist, and a template whose
-//! queues and bucket a worker works with.
+//! Deployment files: existing settings, alarms about existing metrics, and a template with whose
+//! queues and bucket a worker runs.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,14 +52,14 @@ fn env_file(path: &str) -> Settings {
     read(path).lines().filter(|line| !line.starts_with('#')).map(pair).collect()
 }
 
-/// The environment of a worker of an overlay; its secrets stand in one file or outside.
+/// The environment of an overlay's worker; its secrets are in one file or external.
 fn overlay(name: &str) -> Settings {
     let mut settings = env_file("deploy/kubernetes/base/settings.env");
     settings.extend(env_file(&format!("deploy/kubernetes/overlays/{name}/settings.env")));
     settings
 }
 
-/// The `Name`/`Value` pairs of a task definition. What the stack fills in is invented here.
+/// The `Name`/`Value` pairs of a task definition, with invented values for the stack's parameters.
 fn task_environment(template: &str) -> Settings {
     let template = read(template);
     let lines: Vec<&str> = template.lines().map(str::trim).collect();
@@ -109,7 +109,7 @@ fn compose() -> Settings {
     read("compose.yaml").lines().filter_map(pair).collect()
 }
 
-/// What `docmill config check` says to these settings.
+/// The output of `docmill config check` for these settings.
 fn check(settings: &Settings) -> (bool, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
     command.args(["config", "check"]).env_clear().envs(settings).stdin(Stdio::null());
@@ -118,7 +118,7 @@ fn check(settings: &Settings) -> (bool, String) {
 }
 
 #[test]
-fn what_is_shipped_reads_documents_by_confined_processes_or_not_at_all() {
+fn shipped_configurations_require_confined_page_processes() {
     let confine = "DOCMILL__CPU__CONFINE";
     for name in ["aws", "gcp", "local", "bucket"] {
         let settings = overlay(name);
@@ -192,7 +192,7 @@ fn a_settings_file_that_comes_as_a_text_is_obeyed_checked_and_never_quoted() {
 }
 
 #[test]
-fn every_platform_grants_more_than_the_drain_and_says_how_much() {
+fn every_platforms_stop_timeout_exceeds_the_drain() {
     let duration = |settings: &Settings, name: &str| {
         let text = settings.get(name).unwrap_or_else(|| panic!("{name} is not set"));
         humantime::parse_duration(text).unwrap()
@@ -239,7 +239,7 @@ fn pages_on_kubernetes_may_do_the_same_as_on_ecs() {
 }
 
 #[test]
-fn the_pages_that_are_deployed_have_a_valid_configuration_in_which_somebody_may_come_in() {
+fn the_deployed_console_has_a_valid_configuration_with_a_sign_in() {
     let mut ecs = task_environment(WEB);
     let mut all = Vec::new();
     for overlay_name in ["aws", "gcp"] {
@@ -255,7 +255,7 @@ fn the_pages_that_are_deployed_have_a_valid_configuration_in_which_somebody_may_
     for (place, mut settings) in all {
         let (well, said) = check(&settings);
         assert!(well, "{place}: {said}");
-        // Nobody may listen to everybody and let nobody in.
+        // Listening on all addresses without sign-in is refused.
         settings.remove("DOCMILL_CONFIG_TEXT");
         let (well, said) = check(&settings);
         assert!(!well && said.contains("there are no web.tokens"), "{place}: {said}");
@@ -341,9 +341,9 @@ fn alarms_and_board_ask_for_metrics_and_labels_that_the_worker_exports() {
     assert!(missing.is_empty(), "the board does not show {missing:?}");
 }
 
-/// A counter that appears as 1 has not grown, as far as Prometheus can tell.
+/// Prometheus sees no growth in a counter that appears as 1.
 #[test]
-fn what_alarms_count_is_exported_at_zero_before_anything_has_happened() {
+fn counters_of_alarms_are_exported_at_zero_from_the_start() {
     let page = metrics::install_metrics().unwrap();
     metrics::start_maintenance_counters(MaintenanceChore::ALL.iter().map(|chore| chore.name()));
     let page = page.render();
@@ -419,7 +419,8 @@ fn line_of(template: &str, key: &str) -> String {
     found.unwrap_or_else(|| panic!("no line {key}")).trim().to_owned()
 }
 
-/// Sends the bucket's events as the template says; Moto makes buckets of templates without them.
+/// Sends the bucket's events by the template's rules; Moto creates buckets of templates without
+/// them.
 async fn send_events(s3: &aws_sdk_s3::Client, bucket: &str, queue_arn: &str) -> String {
     let template = read(STORAGE);
     let (_, parameter) = template.split_once("\n  EventPrefix:\n").unwrap();

@@ -1,5 +1,4 @@
-//! The pages tell the truth: their queries run, their codes, metrics, settings, modules and links
-//! exist.
+//! The manual is correct: its queries run; its codes, metrics, settings, modules and links exist.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeSet;
@@ -62,7 +61,7 @@ fn queries(page: &str) -> Vec<String> {
 async fn every_query_in_the_docs_runs() {
     let database = TestDatabase::create().await;
     // One connection, as a reader's psql: the first block of each page sets its search path. The
-    // producers' page first, so that the operators' queries meet rows.
+    // producers' page runs first, so that the operators' queries find rows.
     let mut session = database.pool().acquire().await.unwrap();
     for page in ["docs/guides/producers.md", "docs/guides/operations.md"] {
         for query in queries(page) {
@@ -88,7 +87,7 @@ fn every_reason_and_every_fault_is_explained_to_the_operator() {
             reason.code()
         );
     }
-    // What an attempt may end in besides.
+    // Additional ends of an attempt.
     let (_, faults) = page.split_once("An attempt may also end in a fault").unwrap();
     for fault in [
         Fault::Transient,

@@ -14,7 +14,7 @@ use crate::support::postgres::TestDatabase;
 use crate::support::process::docmill;
 use crate::support::world::{World, s3_client};
 
-/// Check, verdict, and everything that was said about it.
+/// Check, verdict, and its texts.
 type Findings = BTreeMap<String, (String, String)>;
 
 fn doctor(world: &World, settings: &[(&str, &str)], stop_timeout: &str) -> (i32, Findings) {
@@ -36,7 +36,7 @@ fn wrong(findings: &Findings) -> Vec<&str> {
     wrong.map(|(check, _)| check.as_str()).collect()
 }
 
-/// A bucket that tells `queue` of everything.
+/// A bucket that sends all events to `queue`.
 async fn chatty_bucket(endpoint: &str, queue: &str) {
     let s3 = s3_client(endpoint);
     s3.create_bucket().bucket("chatty").send().await.unwrap();
@@ -75,7 +75,7 @@ async fn a_sound_set_up_has_nothing_that_must_be_changed() {
     }
 }
 
-/// Settings, the platform's stop timeout, the check that must object, a word of what it says.
+/// Settings, the platform's stop timeout, the check that must fail, a word of its text.
 type WrongSetUp<'a> = (Vec<(&'a str, &'a str)>, &'a str, &'a str, &'a str);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,7 +139,7 @@ async fn each_of_twelve_wrong_set_ups_is_named_by_its_cause() {
         let (_, said) = findings.get(*check).unwrap();
         assert!(said.contains(word), "{settings:?}: {said}");
     }
-    // Two that stand in the world and not in the settings.
+    // Two faults of the environment, not of the settings.
     world.sqs.faults().fail(Action::SendMessage, 1, Failure::AccessDenied);
     let (code, findings) = doctor(&world, &[], "120");
     assert_eq!((code, wrong(&findings)), (1, vec!["queue.permissions"]), "{findings:#?}");

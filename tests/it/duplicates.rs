@@ -1,4 +1,4 @@
-//! What becomes of a second document of one supplier and number, by what the kind's rule says.
+//! A second document with the same supplier and number, by the kind's rule.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! `migrate` over a database that holds the tables of the earlier system, with rows in every
-//! status: they are taken over in place and worked on.
+//! `migrate` over a database with the earlier system's tables, with rows in every status: they are
+//! adopted in place and processed.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;

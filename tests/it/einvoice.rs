@@ -1,5 +1,5 @@
-//! E-invoices through every step: who reads a document that carries XML, what is made of XML that
-//! is broken, hostile or at odds with its page, and what it costs.
+//! E-invoices through every step: the reader of a document with XML, the handling of broken,
+//! hostile or contradicting XML, and the costs.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::Path;
@@ -109,7 +109,7 @@ async fn the_state_of_the_attached_xml_decides_who_reads_and_a_person_learns_why
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_nothing_but_xml_is_read_or_refused_for_what_it_is() {
+async fn a_file_of_only_xml_is_read_or_refused_as_xml() {
     let secret = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(secret.path(), "a-secret-of-this-machine").unwrap();
     let order = cii("N-1").replace("CrossIndustryInvoice", "SCRDMCCBDACIOMessageStructure");
@@ -159,7 +159,7 @@ fn every_word_for_an_e_invoice_of_no_use_is_explained_to_the_operator() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_can_see_what_an_xml_file_says() {
+async fn the_content_of_an_xml_file_is_shown_to_reviewers() {
     let transcript = local_pipeline().await.transcribe_file(cii("N-1").into()).await.unwrap();
     assert!(
         transcript.full_text().contains("\nGrandTotalAmount 120.00\n"),
@@ -169,7 +169,7 @@ async fn a_person_can_see_what_an_xml_file_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_person_sees_beside_an_e_invoice_and_nobody_held_it_against_is_flagged() {
+async fn visible_text_beside_an_e_invoice_that_was_not_compared_is_flagged() {
     let letters: String = (0..600)
         .map(|at| {
             let (x, y) = (60 + at % 60 * 8, 60 + at / 60 * 14);
@@ -202,7 +202,7 @@ async fn what_a_person_sees_beside_an_e_invoice_and_nobody_held_it_against_is_fl
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn text_that_nobody_sees_confirms_no_e_invoice() {
+async fn invisible_text_confirms_no_e_invoice() {
     let print = "BT /F1 11 Tf 1 0 0 1 60 500 Tm (N-2) Tj ET";
     let contradicts = vec!["einvoice_contradicts_page:invoice_number"];
     #[rustfmt::skip]
@@ -274,7 +274,7 @@ async fn work_on_text_waits_for_a_core_and_never_takes_a_thread_that_keeps_lease
     let (release, held) = std::sync::mpsc::channel::<()>();
     let busy = tokio::spawn(async move { pool.run(move || held.recv().is_ok()).await });
     let mut whole = Box::pin(process(&pipeline, cii("N-1").into()));
-    // Reading takes a moment; the gate cannot follow while the only core is taken.
+    // Reading takes a moment; the gate waits while the only core is busy.
     assert!(tokio::time::timeout(Duration::from_secs(3), whole.as_mut()).await.is_err());
     release.send(()).unwrap();
     assert_eq!(end(&whole.await), ("einvoice", "-", vec![]));

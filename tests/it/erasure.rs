@@ -1,4 +1,4 @@
-//! Forgetting a tenant: no row, object or message of it is left, and nobody else loses anything.
+//! Erasing a tenant: no row, object or message of it is left, and no other tenant loses anything.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
@@ -119,7 +119,7 @@ async fn erasing_a_tenant_leaves_no_row_object_or_message_of_it_and_the_others_a
     }
     assert_eq!(objects(&world).await, of_kept);
 
-    // What still lies in the queue goes when it is received.
+    // Messages still in the queue are deleted when received.
     let worker = world.worker().await;
     world.until(kept_waiting, "status", "completed").await;
     until(SOON, || async {
@@ -140,7 +140,7 @@ async fn erasing_a_tenant_leaves_no_row_object_or_message_of_it_and_the_others_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_worker_has_in_hand_is_taken_from_it_before_it_is_erased() {
+async fn a_running_ingestion_is_taken_from_its_worker_before_erasure() {
     let mut world = World::with_model(docmill_testkit::openai::Script::always(
         docmill_testkit::openai::Answer::Hang,
     ))
@@ -201,7 +201,7 @@ async fn only_documents_past_their_tenants_retention_expire() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn retention_keeps_an_original_that_a_younger_row_names_by_whatever_of_its_names() {
+async fn retention_keeps_an_original_that_a_younger_row_uses_under_any_name() {
     let moto = Moto::start().await;
     let mut world = World::new().await;
     let s3 = s3_client(&moto.endpoint());

@@ -1,5 +1,5 @@
-//! A labelled folder is read, scored and summed up; the rules reader on real invoices, where the
-//! shared samples are at hand.
+//! Evaluation of a labelled folder: reading, scoring, summing up; the rules reader on real
+//! invoices, if the shared samples are available.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs;
@@ -101,7 +101,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 #[tokio::test]
-async fn a_folder_is_scored_by_group_and_what_is_unknown_is_not_scored() {
+async fn a_folder_is_scored_by_group_and_unknown_truth_is_not_scored() {
     let folder = folder();
     let process = |path: PathBuf, _| async move {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
@@ -122,7 +122,7 @@ async fn a_folder_is_scored_by_group_and_what_is_unknown_is_not_scored() {
     };
     let report = docmill_eval::run(folder.path(), None, 2, process).await.unwrap();
     assert_eq!((report.all.documents, report.without_truth), (3, 1));
-    // What is sent to a person although it is right is counted by reason.
+    // Correct documents sent to review are counted by reason.
     let counted = report.all.reasons.get("vat_id_form").unwrap();
     assert_eq!((counted.right, counted.right_alone, counted.wrong), (1, 1, 0));
     assert!(report.to_string().contains("vat_id_form"), "{report}");
@@ -140,7 +140,7 @@ async fn a_folder_is_scored_by_group_and_what_is_unknown_is_not_scored() {
 }
 
 #[tokio::test]
-async fn scans_are_scored_by_what_is_wrong_with_them_and_without_repair_beside_it() {
+async fn scans_are_scored_by_defect_with_and_without_repair() {
     let folder = folder();
     let table = folder.path().join("SCANS.tsv");
     fs::write(folder.path().join("truth/a_1.txt"), "Total due 10").unwrap();

@@ -1,4 +1,4 @@
-//! A PDF in S3 and its event on SQS, both spoken by a server nobody here wrote.
+//! A PDF in S3 and its event on SQS, both served by third-party software.
 
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ async fn an_event_about_an_object_that_was_replaced_since_has_it_read_as_it_is()
     until(SOON, || async { world.all_ids().await.len() == 1 }).await;
     let id = *world.all_ids().await.first().unwrap();
     world.until(id, "status", "completed").await;
-    // Replaced while its ingestion waits, in a bucket that says nothing.
+    // Replaced while its ingestion waits, in a bucket without events.
     let body = ByteStream::from(documents::invoice("S-5"));
     let waiting = IngestionId::random();
     let document = DocumentId::random();

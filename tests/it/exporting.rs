@@ -7,8 +7,8 @@ use time::OffsetDateTime;
 
 use crate::support::postgres::TestDatabase;
 
-/// Of two readings of a document the newer counts, whatever page of the answer either is on; a
-/// document that nothing was read of, or of another kind or tenant, is not there.
+/// Of two readings of a document the newer counts, on whichever page of the answer it is. Documents
+/// without data, or of another kind or tenant, are excluded.
 const DOCUMENTS: &str = "
     SET session_replication_role = replica;
     INSERT INTO document (id, file_path, tenant, structured_data)

@@ -1,10 +1,10 @@
-//! Workers that die or stand still at one seam after the other, each a real process: whatever was
-//! committed, deleted, put or renewed a moment before or is a moment later, one document has one end,
-//! one result and no more paid calls than were cut short, and no message or claim is left.
+//! Real worker processes that die or freeze at each seam in turn: after any commit, deletion, write
+//! or renewal, one document has one end, one result and no more paid calls than were interrupted,
+//! and no message or claim is left.
 //!
-//! The seams are those of `docmill_pipeline::failpoint`, which says what acts there. A worker that stands still
-//! does so past its lease, while another takes over, and goes on beside it. In a bucket a lock lasts a
-//! minute at least, so that there it is `scripts/chaos.sh` that stops workers.
+//! The seams are those of `docmill_pipeline::failpoint`. A frozen worker stays frozen past its
+//! lease, while another takes over, and then continues beside it. A bucket's lock lasts at least a
+//! minute, so `scripts/chaos.sh` freezes workers there.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
@@ -27,7 +27,7 @@ use crate::support::world::{SOON, World, until};
 const AT_ONCE: usize = 4;
 const SIGKILL: i32 = 9;
 
-/// What a worker does at a failpoint.
+/// A worker's action at a failpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Deed {
     Dies,
@@ -41,7 +41,7 @@ impl Deed {
     }
 }
 
-/// What the model does, so that the seam is reached.
+/// The model's behaviour that reaches the seam.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// It answers at once.
@@ -54,8 +54,8 @@ enum Way {
     Replaced,
 }
 
-/// A seam, the way to it, and how many calls are made for one document at most: two where the answer
-/// had come and was not stored yet.
+/// A seam, the way to it, and the maximum calls for one document: two where the answer had come and
+/// was not stored yet.
 type SeamCase = (&'static str, Way, usize);
 
 const BEFORE_THE_END: [SeamCase; 9] = [
@@ -69,7 +69,7 @@ const BEFORE_THE_END: [SeamCase; 9] = [
     ("artefact.after@2", Way::Straight, 1),
     ("reply.after", Way::Straight, 1),
 ];
-/// Those at which standing still differs from dying: somebody else is there when it goes on.
+/// The seams at which freezing differs from dying: another worker exists when it continues.
 const STILL_BEFORE_THE_END: [SeamCase; 5] = [
     ("claim.after", Way::Straight, 1),
     ("artefact.before", Way::Straight, 1),
@@ -118,7 +118,7 @@ async fn open_world(way: Way) -> World {
 
 /// Longer than a heartbeat of [`SHORT`].
 const SLOW: Duration = Duration::from_millis(2500);
-/// For cases in which leases run out by themselves: who stands still has to see its time gone.
+/// For cases in which leases expire in real time, as seen by the frozen process.
 const SHORT: [(&str, &str); 2] = [("CLAIM__LEASE", "5s"), ("QUEUE__VISIBILITY", "5s")];
 const PAST_THE_LEASE: Duration = Duration::from_millis(5500);
 
@@ -147,7 +147,7 @@ impl Clock {
         }
     }
 
-    /// What is held by nobody that is alive is anybody's afterwards.
+    /// Waits until claims of dead holders have expired.
     async fn outlast_lease(self, world: &World) {
         match self {
             Self::Real => tokio::time::sleep(PAST_THE_LEASE).await,
@@ -156,7 +156,7 @@ impl Clock {
     }
 }
 
-/// Whether the process stands still.
+/// Whether the process is frozen.
 fn is_stopped(process: &Process) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.id())).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
@@ -188,8 +188,8 @@ async fn number(world: &World, sql: &str) -> i64 {
     world.scalar(sql).await.parse().unwrap()
 }
 
-/// Time leaps while processes start: where messages are worn, the one that took the worn one's place
-/// may reach its limit too before anybody looks at it. Then maintenance sends it again.
+/// Time leaps while processes start. A message that replaced a worn one may reach its receive limit
+/// unseen; maintenance sends it again.
 fn settings_of_second<'a>(way: Way, own: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     let tending = [("JANITOR__ENABLED", "true"), ("JANITOR__INTERVAL", "1s")];
     own.iter().copied().chain(tending.into_iter().filter(|_| way == Way::Replaced)).collect()
@@ -225,7 +225,7 @@ async fn run_over_queue((point, way, most_calls): SeamCase, deed: Deed) {
         }
     }
     assert_one_end(&world, id, &case).await;
-    // A worn message that its worker left behind may reach its limit while nobody looks at it.
+    // A worn message that its worker left behind may reach its receive limit unseen.
     let dead = world.queue.receive_dead(10, Duration::ZERO).await.unwrap();
     assert!(dead.is_empty() || way == Way::Replaced, "{case}: a dead letter");
     let calls = world.llm.as_ref().unwrap().calls().len();
@@ -244,7 +244,7 @@ async fn assert_one_end(world: &World, id: IngestionId, case: &str) {
     assert_eq!(world.column(id, "claim_token").await, None, "{case}: a claim is left");
     let attempts = world.attempts(id).await;
     let (last, earlier) = attempts.split_last().unwrap();
-    // Transient: an artefact was put by one that stood still just before its put.
+    // Transient: a frozen worker wrote an artefact just after its takeover.
     let ends = ["crashed", "throttled", "transient"];
     let is_cut_short = |end: &String| ends.contains(&end.as_str());
     assert!(last == "completed" && earlier.iter().all(is_cut_short), "{case}: {attempts:?}");
@@ -299,7 +299,7 @@ async fn a_worker_that_stood_still_around_a_renewal_finds_its_claim_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_stood_still_while_it_gave_a_document_back_takes_it_from_nobody() {
+async fn a_worker_frozen_during_a_release_does_not_take_the_document_from_its_new_holder() {
     run_all(&STILL_RETURNS, Deed::StandsStill).await;
 }
 

@@ -1,5 +1,5 @@
-//! What may be in memory, and what a late writer may replace: the bounds of invariants 8 and 9 at
-//! the steps that keep them.
+//! Bounds on memory, and on replacements by late writers: invariants 8 and 9 at the steps that keep
+//! them.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use docmill_storage::{
     Etag, FetchedObject, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult,
 };
 
-/// One object that answers at once, and may say another size than it has.
+/// One object that answers at once, optionally with a wrong size.
 struct OneObject {
     says: u64,
     bytes: Bytes,
@@ -131,7 +131,8 @@ async fn invariant_9_documents_in_memory_share_one_budget_and_the_next_waits_for
 }
 
 #[tokio::test]
-async fn invariant_9_a_document_over_the_limit_costs_no_memory_whatever_the_store_says_of_it() {
+async fn invariant_9_a_document_over_the_limit_costs_no_memory_even_if_the_store_reports_a_wrong_size()
+ {
     let budget = ByteBudget::new(ByteSize(150 << 10));
     let honest = OneObject::new(101 << 10, 101 << 10);
     assert!(is_too_large(fetched(&honest, &budget).await));
@@ -139,7 +140,7 @@ async fn invariant_9_a_document_over_the_limit_costs_no_memory_whatever_the_stor
         (store.requests.load(Ordering::SeqCst), store.bodies.load(Ordering::SeqCst))
     };
     assert_eq!(counted(&honest), (1, 0), "refused by its size alone");
-    // So much in use that sizes are asked for first.
+    // So much is in use that sizes are requested first.
     let _others = budget.try_reserve(100 << 10).unwrap();
     let honest = OneObject::new(101 << 10, 50 << 10);
     assert!(is_too_large(fetched(&honest, &budget).await));
@@ -170,7 +171,7 @@ async fn a_document_of_usual_size_costs_one_request_and_holds_no_more_than_its_b
     drop(budget.try_reserve(budget.total()).unwrap());
 }
 
-/// What is said of a document that a folder has, if it was registered in this version.
+/// The result for a document of a folder, registered in this version.
 async fn fetched_from(
     store: &FolderStore,
     ledger: &MemoryLedger,
@@ -228,7 +229,7 @@ fn content(text: &str) -> BTreeMap<String, String> {
 }
 
 #[tokio::test]
-async fn invariant_8_a_late_zombie_cannot_replace_what_a_newer_claim_has_written() {
+async fn invariant_8_a_late_zombie_cannot_replace_a_newer_claims_artefact() {
     let folder = tempfile::tempdir().unwrap();
     let store: Arc<dyn ObjectStore> = Arc::new(FolderStore::open(folder.path()).await.unwrap());
     let store = store.as_ref();
@@ -257,7 +258,7 @@ async fn invariant_8_a_write_whose_reply_was_lost_is_ours_all_the_same() {
 }
 
 #[tokio::test]
-async fn invariant_2_no_artefact_is_written_once_the_claim_is_known_to_be_lost() {
+async fn invariant_2_no_artefact_is_written_after_a_noticed_loss_of_the_claim() {
     let folder = tempfile::tempdir().unwrap();
     let store = FolderStore::open(folder.path()).await.unwrap();
     let id = IngestionId::random();

@@ -1,5 +1,5 @@
-//! The queue of marker objects, over a folder: the races that the earlier system's bucket queue
-//! lost, and what is its own beyond the suite of all queues.
+//! The queue of marker objects over a folder: the races that the earlier system's bucket queue
+//! lost, and its properties beyond the suite of all queues.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use docmill_storage::{
 
 /// Locks that never end by themselves within a test.
 const LONG: Duration = Duration::from_secs(600);
-/// Locks that have ended as soon as they are taken: the worker behind them is believed dead.
+/// Locks that expire as soon as they are taken: their worker is presumed dead.
 const DEAD_AT_ONCE: Duration = Duration::ZERO;
 
 struct Place {
@@ -171,7 +171,7 @@ fn depth(ready: u64, in_flight: u64, delayed: u64, dead: u64) -> QueueDepth {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_was_believed_dead_can_neither_keep_nor_finish_nor_return_the_message() {
+async fn a_worker_presumed_dead_can_neither_keep_nor_finish_nor_return_the_message() {
     let place = Place::new().await;
     let zombie = place.worker(DEAD_AT_ONCE);
     let heir = place.worker(LONG);
@@ -243,12 +243,12 @@ async fn a_message_that_kills_its_workers_is_counted_and_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_who_change_one_object_at_once_none_undoes_what_another_did() {
+async fn concurrent_changes_of_one_object_lose_none() {
     let place = Place::new().await;
     let engine = Arc::new(RecordStore::new(place.store.clone(), StoreClock::default()));
     assert!(engine.create("count", &0_u64).await.unwrap());
     let one_more = |engine: Arc<RecordStore>| async move {
-        // Against too many at once it gives up and says so.
+        // After too many concurrent changes it gives up with an error.
         while engine.change("count", |count: &u64| Some(count + 1)).await.is_err() {}
     };
     let all: Vec<_> = (0..24).map(|_| tokio::spawn(one_more(engine.clone()))).collect();
@@ -277,7 +277,7 @@ async fn a_message_sent_again_while_it_is_worked_on_comes_once_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_puts_a_message_off_does_not_put_off_what_was_sent_meanwhile() {
+async fn deferring_a_message_does_not_defer_one_sent_meanwhile() {
     let place = Place::new().await;
     let queue = place.worker(LONG);
     send(&queue, "urgent").await;
@@ -317,7 +317,7 @@ async fn a_lock_whose_message_is_gone_is_swept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_blobforge_put_into_the_bucket_is_received_in_order_of_priority() {
+async fn blobforges_markers_are_received_by_priority() {
     let place = Place::new().await;
     let name = |c: &str| c.repeat(64);
     for (tier, name, body) in [
@@ -337,7 +337,7 @@ async fn what_blobforge_put_into_the_bucket_is_received_in_order_of_priority() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_waiting_receive_hears_of_a_message_soon() {
+async fn a_waiting_receive_returns_a_new_message_soon() {
     let place = Place::new().await;
     let queue = place.worker(LONG);
     let receiver = place.worker(LONG);

@@ -1,5 +1,5 @@
-//! What is kept for fuzzing (`make fuzz`), tried once: the inputs that found something, and those from
-//! which the fuzzer begins. No search happens here.
+//! Runs the fuzzing corpora (`make fuzz`) once: inputs of past findings, and seeds. Does not
+//! search.
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ mod data;
 mod pages;
 
 #[test]
-fn every_input_that_is_kept_for_fuzzing_holds_what_its_target_asserts() {
+fn every_stored_fuzzing_input_passes_its_target() {
     let mut folders: BTreeSet<String> = fs::read_dir("fuzz/corpora")
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -1,4 +1,4 @@
-//! The health port under those who connect and say nothing, and those who ask without end.
+//! The health port under idle connections, and under endless requests.
 
 use std::time::Duration;
 
@@ -62,8 +62,8 @@ async fn a_flood_of_questions_costs_one_call_to_the_queue_every_two_seconds() {
     while let Some(status) = answers.next().await {
         assert_eq!(status, 200);
     }
-    // One question each for readiness and gauges every two seconds, each of one request a queue
-    // (and its dead letters); the worker itself asks for neither.
+    // One query each for readiness and gauges every two seconds, each of one request per queue and
+    // dead-letter queue; the worker itself makes neither.
     let windows = begun.elapsed().as_secs() / 2 + 1;
     let asked = depths() - before;
     assert!(asked <= 4 * windows, "{asked} calls for 400 questions in {windows} windows");

@@ -50,7 +50,7 @@ async fn invariant_1_a_message_outlives_every_failed_try_to_record_its_outcome()
     let depth = world.queue.depth().await.unwrap();
     assert_eq!(depth.ready + depth.in_flight, 1, "nothing was recorded, nothing is deleted");
     world.execute("ALTER TABLE docmill.ingestion DROP CONSTRAINT broken").await;
-    // What could not end in any way was given back for a while.
+    // Without any end, it was released for a while.
     world
         .pass_until(|| async { world.column(id, "status").await.as_deref() == Some("completed") })
         .await;
@@ -117,7 +117,7 @@ async fn invariant_4_an_attempt_is_counted_at_the_claim_and_given_back_when_thro
     let worker = world.worker_with(|config| config.throttle.longest_wait = Duration::ZERO).await;
     world.pass_until(|| async { world.column(id, "status").await.unwrap() == "completed" }).await;
     let mut ends = world.attempts(id).await;
-    // The provider's clock is not the tests': a job may be told to wait more than once.
+    // The provider's clock is not moved: a job may have to wait more than once.
     ends.dedup();
     assert_eq!(ends, ["crashed", "throttled", "completed"]);
     assert_eq!(world.column(id, "attempt_count").await.unwrap(), "2", "the throttled one is free");
@@ -130,8 +130,8 @@ async fn invariant_5_a_poll_under_way_at_the_stop_is_waited_for_and_its_messages
     let worker = world.worker_with(|config| config.queue.wait = Duration::from_secs(5)).await;
     until(SOON, || async { world.sqs.counts().open(Action::ReceiveMessage) > 0 }).await;
     let stopping = tokio::spawn(worker.stop());
-    // The poll is out and the worker is stopping: whatever comes now reaches a dead end unless
-    // the poll is waited for.
+    // The poll is out and the worker is stopping: a message received now is lost unless the poll is
+    // awaited.
     until(SOON, || async { !stopping.is_finished() }).await;
     let id = world.submit("a.pdf", documents::invoice("I-5")).await;
     stopping.await.unwrap();
@@ -281,7 +281,7 @@ async fn invariant_11_a_cut_reply_is_never_a_completed_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn invariant_11_what_a_rule_refuses_is_never_completed_and_its_data_is_kept_for_a_person() {
+async fn invariant_11_refused_data_is_never_completed_and_kept_for_a_person() {
     let world = World::with_model(Script::always(Answer::WrongSums)).await;
     let id = world.submit("a.pdf", documents::invoice("I-11")).await;
     let worker = world.worker().await;
@@ -300,8 +300,8 @@ async fn invariant_11_what_a_rule_refuses_is_never_completed_and_its_data_is_kep
 async fn invariant_13_ownership_follows_the_clock_of_postgres_alone() {
     let world = World::new().await;
     let id = world.submit("a.pdf", documents::invoice("I-13")).await;
-    // A claim of one minute, and a database clock that is then two minutes further: the lease is
-    // over although hardly any time has passed on this machine.
+    // A claim of one minute, and a database clock two minutes ahead: the lease is over although
+    // hardly any time has passed on this machine.
     world.ledger().await.claim(&[id], &terms("gone", 60)).await.unwrap();
     world.database.advance(Duration::from_secs(120)).await;
     let worker = world.worker().await;

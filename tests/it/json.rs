@@ -66,7 +66,7 @@ fn check(command: &str, printed: &Value) {
             "docs/reference/json.md, {command}: `{path}` is missing"
         );
     }
-    // What lies inside of an empty list or of null does not show.
+    // The content of an empty list or of null is not shown.
     let shows = |(path, kind): &(&String, &String)| !path.contains('.') && !kind.contains("absent");
     for (path, _) in fields.iter().filter(shows) {
         assert!(found.contains(path), "docs/reference/json.md, {command}: `{path}` does not exist");
@@ -103,7 +103,7 @@ fn sample(name: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_commands_print_is_what_the_page_says() {
+async fn the_json_of_the_commands_matches_its_page() {
     let world = World::new().await;
     let sample = sample("invoice_en.pdf");
     check("process", &run(&world, &["process", &sample]));
@@ -159,7 +159,7 @@ async fn what_the_commands_print_is_what_the_page_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_printed_of_dead_letters_is_what_the_page_says() {
+async fn the_json_of_dead_letters_matches_its_page() {
     let world = World::with_redrive(2).await;
     world.submit("a.pdf", documents::invoice("D-1")).await;
     world.receive_to_death().await;
@@ -187,7 +187,7 @@ async fn a_dead_letter_whose_history_cannot_be_read_is_not_shown_as_one_that_has
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_printed_of_money_and_of_redis_is_what_the_page_says() {
+async fn the_json_of_costs_and_redis_matches_its_page() {
     let world = World::with_model(Script::always(Answer::Read)).await;
     let id = world.submit("a.pdf", documents::invoice("C-1")).await;
     let worker = world.worker().await;
@@ -208,7 +208,7 @@ async fn what_is_printed_of_money_and_of_redis_is_what_the_page_says() {
 }
 
 #[test]
-fn what_is_printed_without_a_database_is_what_the_page_says() {
+fn the_json_of_commands_without_a_database_matches_its_page() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     check("transcribe", &alone(folder.path(), &["transcribe", &sample("invoice_en.pdf")]));
@@ -242,7 +242,7 @@ fn what_is_printed_without_a_database_is_what_the_page_says() {
 }
 
 #[test]
-fn what_is_printed_of_a_bucket_is_what_the_page_says() {
+fn the_json_of_bucket_commands_matches_its_page() {
     let folder = tempfile::tempdir().unwrap();
     let bucket = |arguments: &[&str]| alone(folder.path(), &[&["bucket"][..], arguments].concat());
     let broken = folder.path().join("broken.pdf");
@@ -269,7 +269,7 @@ fn what_is_printed_of_a_bucket_is_what_the_page_says() {
 }
 
 #[test]
-fn what_is_printed_of_a_workspace_is_what_the_page_says() {
+fn the_json_of_workspace_commands_matches_its_page() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("workspace").display().to_string();
     let broken = folder.path().join("broken.pdf");
@@ -297,7 +297,7 @@ fn every_command_is_on_the_page() {
         .filter_map(|page| page.as_str()?.strip_suffix(".1"))
         .map(|name| name.replace('-', " "))
         .collect();
-    // What only has commands below it prints nothing of its own.
+    // A command with subcommands prints nothing itself.
     let groups = |name: &&String| !commands.iter().any(|all| all.starts_with(&format!("{name} ")));
     let page = std::fs::read_to_string(PAGE).unwrap().replace('-', " ");
     let missing: Vec<&String> = commands

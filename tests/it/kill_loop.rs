@@ -1,7 +1,7 @@
-//! Workers that are killed all the time, over each queue: every document ends once, none is lost.
+//! Workers that are killed repeatedly, over each queue: every document ends once, none is lost.
 //!
-//! A few documents and kills here; `scripts/kill_loop.sh` runs the same with many, by
-//! `DOCMILL_KILL_DOCUMENTS` and `DOCMILL_KILLS`.
+//! A few documents and kills here; `scripts/kill_loop.sh` runs many, by `DOCMILL_KILL_DOCUMENTS`
+//! and `DOCMILL_KILLS`.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;

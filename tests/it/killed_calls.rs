@@ -1,5 +1,5 @@
-//! Workers that are killed while they wait for models: what is paid for again is only what was
-//! under way. `scripts/killed_calls.sh` runs it with 500 calls.
+//! Workers killed while they wait for models: only calls in progress are paid for again.
+//! `scripts/killed_calls.sh` runs it with 500 calls.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use crate::support::documents;
 use crate::support::process::Process;
 use crate::support::world::{SOON, World, until};
 
-/// How many calls are interrupted, if the environment does not say otherwise.
+/// The default number of interrupted calls.
 const FEW: usize = 16;
 const LABEL: &str = "Invoice number: ";
 const SETTINGS: [(&str, &str); 4] = [

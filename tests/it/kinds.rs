@@ -1,5 +1,5 @@
-//! A kind is a folder: the one that docs/guides/kinds.md describes works as it stands there, and what is
-//! wrong with a faulty one is said by file and line.
+//! A kind is a folder: the one of docs/guides/kinds.md works as printed, and errors of a faulty one
+//! name file and line.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::Path;
@@ -56,7 +56,7 @@ fn delivery_note() -> Vec<u8> {
 }
 
 #[test]
-fn the_kind_that_the_docs_describe_is_told_and_read_from_its_folder_alone() {
+fn the_documented_kind_is_classified_and_read_from_its_folder_alone() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(write_example(folder.path()), 7);
     let kinds = folder.path().to_str().unwrap();
@@ -90,7 +90,7 @@ fn the_kind_that_the_docs_describe_is_told_and_read_from_its_folder_alone() {
         })
     );
 
-    // Without the folder nobody knows the kind.
+    // Without the folder the kind is unknown.
     let processed =
         printed(&docmill(Path::new(""), &["process", file.to_str().unwrap(), "--json"]));
     assert_eq!((&processed["status"], &processed["kind"]), (&json!("failed"), &json!("generic")));
@@ -98,7 +98,7 @@ fn the_kind_that_the_docs_describe_is_told_and_read_from_its_folder_alone() {
 }
 
 #[test]
-fn what_is_wrong_with_a_kind_is_said_by_file_and_line() {
+fn errors_of_a_kind_name_file_and_line() {
     #[rustfmt::skip]
     let faults = [
         ("kind.toml",     "weight = 5",             "weight = \"5\"",            "kind.toml:5: `weight`"),

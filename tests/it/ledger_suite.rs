@@ -174,7 +174,7 @@ async fn invariant_2_nothing_is_written_under_a_token_that_is_not_in_the_row() {
 }
 
 #[tokio::test]
-async fn what_was_not_the_documents_fault_is_given_back_and_what_was_is_counted() {
+async fn faults_of_dependencies_release_the_document_and_its_own_are_counted() {
     let table = [
         // fault               counted  attempts after  in a streak of deferrals
         (Fault::Transient, true, 1, false),
@@ -314,7 +314,7 @@ async fn a_cancelled_claim_is_lost_and_its_attempt_is_closed() {
 }
 
 #[tokio::test]
-async fn a_newer_object_supersedes_what_nobody_works_on() {
+async fn a_newer_object_supersedes_unclaimed_ingestions() {
     for at in Fixture::both().await {
         let (old, new) = (object("k", Some("e"), Some("0F")), object("k", Some("f"), Some("10")));
         let id = at.ledger().register_object(&old).await.unwrap();
@@ -334,7 +334,7 @@ async fn a_newer_object_supersedes_what_nobody_works_on() {
 }
 
 #[tokio::test]
-async fn a_sequencer_nobody_vouches_for_or_an_absurd_one_gives_up_nothing_that_waits() {
+async fn an_untrusted_or_absurd_sequencer_supersedes_no_waiting_ingestion() {
     for at in Fixture::both().await {
         let genuine = object("k", Some("e"), Some("0055AED6DCD90281E5"));
         at.ledger().register_object(&genuine).await.unwrap();
@@ -406,7 +406,7 @@ async fn an_object_that_changed_is_read_as_it_is_unless_another_ingestion_reads_
 }
 
 #[tokio::test]
-async fn ids_without_a_row_are_told_from_the_others_in_one_question() {
+async fn unknown_ids_are_found_by_one_query() {
     for at in Fixture::both().await {
         let known = IngestionId::random();
         at.insert(known, DocumentId::random()).await;
@@ -527,7 +527,7 @@ async fn of_two_copies_of_an_invoice_that_were_judged_beside_each_other_one_is_f
             at.insert(id, DocumentId::random()).await;
             claimed.push((id, at.take(id).await.token));
         }
-        // Nobody has completed when the gate looks; all are recorded at the same moment.
+        // None has completed when the gate looks; all are recorded at the same moment.
         let end = IngestionResult { duplicate_rule: Some("again".to_owned()), ..record(None) };
         let ledger = at.ledger();
         let ends = claimed.iter().map(|(id, token)| ledger.record_result(*id, *token, &end));
@@ -547,7 +547,7 @@ async fn of_two_copies_of_an_invoice_that_were_judged_beside_each_other_one_is_f
 }
 
 #[tokio::test]
-async fn what_is_recorded_is_flagged_only_for_another_document_and_where_a_rule_asks() {
+async fn a_duplicate_is_flagged_only_for_another_document_and_by_a_rule() {
     for at in Fixture::both().await {
         let rule = IngestionResult { duplicate_rule: Some("again".to_owned()), ..record(None) };
         let failed = IngestionResult { reason: Some(OutcomeReason::GateRefused), ..rule.clone() };
@@ -663,7 +663,7 @@ async fn a_claim_asked_for_again_under_its_token_is_the_same_claim_and_no_crash(
 }
 
 #[tokio::test]
-async fn what_the_holder_has_written_is_read_back_and_what_others_have_is_lost() {
+async fn the_holders_write_is_read_back_and_anothers_is_a_loss() {
     for at in Fixture::both().await {
         let ledger = at.ledger();
         let mut taken = Vec::new();
@@ -692,7 +692,7 @@ async fn what_the_holder_has_written_is_read_back_and_what_others_have_is_lost()
 }
 
 #[tokio::test]
-async fn what_a_person_has_to_mend_is_tried_ever_more_seldom_and_anything_else_ends_that() {
+async fn denied_work_is_retried_at_growing_intervals_until_another_outcome() {
     for at in Fixture::both().await {
         let id = IngestionId::random();
         at.insert(id, DocumentId::random()).await;

@@ -251,7 +251,7 @@ async fn a_cut_reply_is_asked_for_in_parts_that_lose_nothing() {
 }
 
 #[tokio::test]
-async fn a_few_lines_that_are_cut_by_themselves_end_as_cut_with_what_was_read_besides() {
+async fn single_lines_that_are_cut_end_as_truncated_with_the_rest_kept() {
     let server = Server::start(Script::always(Answer::CutAbove { lines: 6 })).await.unwrap();
     let (ending, partial) = ending(extract(&server, &long_invoice(), &mut Memory::default()).await);
     assert_eq!(ending.outcome_reason(), OutcomeReason::Cut);
@@ -276,7 +276,7 @@ async fn a_reply_that_its_server_could_not_read_is_asked_for_once_more_and_then_
     extract(&once, &long_invoice(), &mut Memory::default()).await.unwrap();
     assert_eq!(once.calls().len(), 2, "in other words, and not the same again");
 
-    // Whatever has more lines is cut, which the server says in this way.
+    // Longer replies are cut, with the server's reason for it.
     let server = Server::start(Script::function(|request: &Request| {
         if document_lines(&request.body).len() > 12 { unread_reply() } else { Answer::Read }
     }));
@@ -373,7 +373,7 @@ async fn replies_of_another_identity_are_not_used() {
 }
 
 #[tokio::test]
-async fn what_makes_an_extraction_another_changes_its_identity() {
+async fn every_input_of_an_extraction_changes_its_identity() {
     let server = Server::start(Script::default()).await.unwrap();
     let (one, kind) = (client(&server), kind());
     let other_model = LlmConfig { model: "model-2".to_owned(), ..config(&server) };

@@ -96,7 +96,7 @@ async fn a_local_model_that_reads_pages_waits_for_its_turn_as_any_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_says_that_its_cards_do_not_answer_any_more_and_ends_what_it_has_begun() {
+async fn a_worker_reports_unresponsive_gpus_and_ends_its_running_jobs() {
     let world = World::with_model(Script::always(Answer::late(Duration::from_secs(15)))).await;
     let folder = tempfile::tempdir().unwrap();
     let read = folder.path().join("read").display().to_string();

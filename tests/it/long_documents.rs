@@ -35,8 +35,7 @@ use crate::support::documents;
 use crate::support::process::Process;
 use crate::support::world::{SOON, World, until};
 
-/// The picture of a page with some words on it.
-/// The page of a PDF as a scanner would send it at so many dots per inch.
+/// Renders the page of a PDF as a scan at `dpi` dots per inch.
 pub(crate) fn scanned_page(pdf: Vec<u8>, dpi: u16) -> EncodedImage {
     let bytes = documents::scan(pdf, f32::from(dpi));
     let format = image::ImageFormat::Png;
@@ -52,7 +51,7 @@ fn text_page(text: &str) -> EncodedImage {
     scanned_page(documents::pdf(&[(60.0, 60.0, text)]), 100)
 }
 
-/// A PDF of so many scans, each with its own number on it.
+/// A PDF of `pages` scans, each with its number on it.
 pub(crate) fn scans(pages: u32) -> Vec<u8> {
     let mut file = ImagePdf::default();
     for number in 1..=pages {
@@ -62,7 +61,7 @@ pub(crate) fn scans(pages: u32) -> Vec<u8> {
     file.finish()
 }
 
-/// A reader that looks at no page, says the same of each, and counts them.
+/// A reader that ignores pages, returns the same for each, and counts them.
 #[derive(Clone, Default)]
 pub(crate) struct Counting {
     pub(crate) pages: Arc<AtomicUsize>,
@@ -176,8 +175,8 @@ async fn pages_are_handed_on_while_later_ones_have_not_been_looked_at() {
     let reader = reader(&counting, 100).await;
     let mut sink = Noting { pages: counting.pages, begun: Vec::new() };
     let document = reader.open_document(scans(30).into(), false).await.unwrap();
-    let (finished, wishes) = (Vec::new(), ReadOptions::default());
-    let reading = ReadRequest { document, sha256: "sha".to_owned(), finished, wishes };
+    let (finished, options) = (Vec::new(), ReadOptions::default());
+    let reading = ReadRequest { document, sha256: "sha".to_owned(), finished, options };
     let transcript = reader.read_remaining(reading, &mut sink).await.unwrap();
     let numbers: Vec<u32> = transcript.pages.iter().map(|page| page.number).collect();
     assert_eq!(numbers, (1..=30).collect::<Vec<u32>>());
@@ -201,8 +200,8 @@ async fn parts(world: &World, id: IngestionId) -> Vec<String> {
     entries.into_iter().map(|entry| entry.key).collect()
 }
 
-/// Writes `kept` in the place of every word of the finished pages in the store, so that they can
-/// be told from pages that were read anew. Returns their numbers.
+/// Replaces every word of the stored finished pages by `kept`, to distinguish them from newly read
+/// pages. Returns their numbers.
 async fn mark(world: &World, id: IngestionId) -> BTreeSet<u64> {
     let mut numbers = BTreeSet::new();
     for key in parts(world, id).await {
@@ -320,7 +319,7 @@ async fn a_bad_page_is_kept_as_repaired_with_its_score_and_paths_and_goes_on_to_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_that_nobody_came_back_for_go_with_the_attempts_and_those_of_live_rows_stay() {
+async fn abandoned_pages_are_deleted_with_the_attempts_and_those_of_live_rows_stay() {
     let world = World::new().await;
     let by = AuditNote { operator: "test".to_owned(), why: "a test".to_owned() };
     let (ledger, db) = (world.ledger().await, world.database.db());
@@ -362,7 +361,7 @@ async fn pages_that_nobody_came_back_for_go_with_the_attempts_and_those_of_live_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_evaluation_keeps_is_not_read_again_by_the_next_one() {
+async fn an_evaluations_cache_is_used_by_the_next_one() {
     let folder = tempfile::tempdir().unwrap();
     let counting = Counting { quality: 0.9, ..Counting::default() };
     let reader = reader(&counting, 100).await;

@@ -79,7 +79,7 @@ async fn an_invoice_of_3200_rows_on_66_pages_comes_out_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_cuts_what_is_long_costs_calls_but_no_row() {
+async fn a_server_that_truncates_long_replies_costs_calls_but_no_row() {
     let (_, _, end, data) = Box::pin(run(Script::always(Answer::CutAbove { lines: 60 }))).await;
     assert_eq!(end, "completed");
     assert_eq!(numbers(&data), all_numbers());
@@ -97,7 +97,7 @@ async fn invariant_11_a_server_that_cuts_every_reply_ends_it_as_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_stops_early_and_says_it_is_done_is_not_believed() {
+async fn a_models_claim_of_completeness_is_verified() {
     let (world, id, _, data) = Box::pin(run(Script::function(|request: &Request| {
         let mut content = read_document(&request.body);
         let items = content.pointer_mut("/fields/line_items").unwrap().as_array_mut().unwrap();

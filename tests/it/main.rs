@@ -1,7 +1,6 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
 
 mod arrivals;
-mod backlog_suite;
 mod batch_kills;
 mod batches;
 mod buckets;
@@ -30,6 +29,7 @@ mod fuzz_corpora;
 mod health_port;
 mod injection;
 mod invariants;
+mod job_source_suite;
 mod json;
 mod kill_loop;
 mod killed_calls;

@@ -61,7 +61,7 @@ pub(crate) fn memory_queue() -> Arc<MemoryQueue> {
     Arc::new(MemoryQueue::new(Duration::from_secs(120), Some(1000)))
 }
 
-/// So many messages that were put aside, each of which names an ingestion, and a long one.
+/// Inserts `kept` quarantined messages, each naming an ingestion, and a long one.
 async fn fill_quarantine(database: &TestDatabase, kept: u32) {
     let rows = format!(
         "INSERT INTO quarantined_message (message_id, body, reason, quarantined_at)
@@ -75,7 +75,7 @@ async fn fill_quarantine(database: &TestDatabase, kept: u32) {
     database.pool().execute(AssertSqlSafe(rows)).await.unwrap();
 }
 
-/// So many documents that have ended, each with an attempt, and a thousand that wait.
+/// Inserts `ended` ended documents, each with an attempt, and a thousand waiting ones.
 pub(crate) async fn fill(database: &TestDatabase, ended: u32) {
     let waiting = 1_000;
     let mut session = database.pool().acquire().await.unwrap();
@@ -113,7 +113,7 @@ pub(crate) async fn fill(database: &TestDatabase, ended: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_runs_in_a_loop_reads_few_rows_of_a_hundred_thousand_that_have_ended() {
+async fn periodic_queries_read_few_of_a_hundred_thousand_ended_rows() {
     let database = TestDatabase::create().await;
     fill(&database, 100_000).await;
     fill_quarantine(&database, 100_000).await;
@@ -168,10 +168,9 @@ async fn erasing_a_document_reads_few_of_the_messages_that_are_kept() {
     assert_eq!(kept, 100_000 + 1 - 2);
 }
 
-/// Columns that name a row of another table, of which nothing finds the rows that name one: to
-/// delete it, Postgres would walk through them all.
+/// Foreign keys without an index: deleting a referenced row would scan the whole table.
 #[tokio::test]
-async fn what_refers_to_a_row_is_found_by_index_when_the_row_is_deleted() {
+async fn referencing_rows_are_found_by_index_when_a_row_is_deleted() {
     let database = TestDatabase::create().await;
     let without = "SELECT c.conrelid::regclass || ': ' || a.attname
         FROM pg_constraint c
@@ -249,7 +248,7 @@ async fn a_pass_deletes_so_many_old_attempts_and_leaves_the_rest_to_the_next() {
 }
 
 #[tokio::test]
-async fn a_pass_whose_lead_cannot_be_renewed_says_that_it_was_cut_short_and_why() {
+async fn a_pass_that_loses_its_lead_reports_why_it_stopped() {
     let database = TestDatabase::create().await;
     let refuse = "CREATE FUNCTION docmill.refuse() RETURNS trigger LANGUAGE plpgsql
             AS $$ BEGIN RAISE EXCEPTION 'told to'; END $$;
@@ -284,7 +283,7 @@ fn maintenance_with(database: &TestDatabase, store: &Arc<ControlledStore>) -> Ma
 }
 
 #[tokio::test]
-async fn a_pass_that_is_cut_off_over_a_slow_store_has_deleted_what_it_came_to() {
+async fn a_pass_cut_off_over_a_slow_store_keeps_its_progress() {
     let database = TestDatabase::create().await;
     fill(&database, 400).await;
     leave_pages(&database, 1_001, 1_400).await;
@@ -330,7 +329,7 @@ async fn a_named_answer_that_is_too_old_gives_way_before_it_is_deleted() {
 }
 
 #[tokio::test]
-async fn a_chore_that_fails_is_told_and_stops_none_of_the_others() {
+async fn a_failed_chore_is_reported_and_stops_no_other() {
     let database = TestDatabase::create().await;
     fill(&database, 50).await;
     database.advance(HOUR * 24 * 30).await;
@@ -357,7 +356,7 @@ async fn a_pass_ends_soon_after_the_stop_and_is_made_by_the_leader_alone() {
     assert_eq!(maintenance.run_pass_as_leader(&stop).await.unwrap(), None);
     assert_eq!(maintenance.find_leader().await.unwrap().as_deref(), Some("w-1"));
     janitor::release_lead(&database.db(), "janitor", "w-1").await.unwrap();
-    // The first statement of the pass waits for a lock that nobody gives back.
+    // The first statement of the pass waits for a lock that is never released.
     let mut holder = database.pool().begin().await.unwrap();
     holder.execute("LOCK TABLE ingestion IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let asked = stop.clone();
@@ -384,7 +383,7 @@ async fn traces_of(world: &World, id: IngestionId) -> [String; 2] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_paused_is_written_once_has_no_message_and_goes_on_when_the_pause_is_lifted() {
+async fn a_paused_ingestion_is_written_once_without_a_message_and_continues_after_the_pause() {
     let world = World::new().await;
     let db = world.database.db();
     operators::add_pause(&db, PauseScope::Kind, "invoice", &by()).await.unwrap();
@@ -414,14 +413,14 @@ async fn what_is_paused_is_written_once_has_no_message_and_goes_on_when_the_paus
     assert_eq!(traces_of(&world, id).await, before);
     assert!(operators::remove_pause(&db, PauseScope::Kind, "invoice", &by()).await.unwrap());
     assert_eq!(maintenance_of(&world).run_pass(false).await.woken, 1);
-    // A worker that has not heard of it yet gives it back once.
+    // A worker without the news releases it once.
     world.pass_until(|| async { world.column(id, "status").await.unwrap() == "completed" }).await;
     worker.stop().await;
     assert_eq!(world.column(id, "attempt_count").await.unwrap(), "1");
 }
 
 #[tokio::test]
-async fn a_paused_provider_holds_back_those_who_ask_it_first_and_nobody_else() {
+async fn a_paused_provider_holds_back_only_documents_that_use_it_first() {
     let database = TestDatabase::create().await;
     fill(&database, 1).await;
     let ledger = PostgresLedger::new(database.db());
@@ -458,7 +457,7 @@ async fn a_paused_provider_holds_back_those_who_ask_it_first_and_nobody_else() {
         operators::add_pause(&db, scope, name, &by()).await.unwrap();
     };
     assert_eq!(parked().await, []);
-    // Asked by nobody first: it stands in for others, or is asked when they were not sure.
+    // Never first: a fallback, or an escalation.
     pause(PauseScope::Provider, "anthropic").await;
     assert_eq!(parked().await, []);
     pause(PauseScope::Provider, "textract").await;
@@ -494,7 +493,7 @@ async fn a_long_wait_leaves_no_message_in_flight_and_is_sent_again_when_it_is_du
 }
 
 #[tokio::test]
-async fn what_was_parked_and_could_not_be_sent_is_sent_by_the_next_pass() {
+async fn a_parked_ingestion_whose_send_failed_is_sent_by_the_next_pass() {
     let database = TestDatabase::create().await;
     fill(&database, 1).await;
     database.pool().execute("UPDATE ingestion SET parked_until = now()").await.unwrap();
@@ -627,7 +626,7 @@ async fn retention_erases_rows_with_their_objects_and_one_that_cannot_go_holds_u
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_marked_already_is_erased_before_anything_else_is_marked() {
+async fn marked_documents_are_erased_before_others_are_marked() {
     let world = World::new().await;
     let db = world.database.db();
     let places =
@@ -635,7 +634,7 @@ async fn what_is_marked_already_is_erased_before_anything_else_is_marked() {
     erasure::set_retention(&db, "acme", Some(30), &by()).await.unwrap();
     let doomed = ended_document(&world, "documents/doomed.pdf", Some("acme"), "acme").await;
     assert_eq!(erasure::doom_expired(&db, &[doomed]).await.unwrap(), 1);
-    // Nobody can tell any more what else is to be marked.
+    // The remaining documents can no longer be determined.
     world.execute("ALTER TABLE docmill.tenant_retention RENAME COLUMN days TO nights").await;
     let sweep = RetentionSweep::default();
     assert!(erase::erase_expired(places, &sweep, None).await.is_err());
@@ -697,7 +696,7 @@ async fn letters_that_come_round_again_end_the_reading_of_a_dead_letter_queue() 
 }
 
 #[tokio::test]
-async fn what_a_day_has_cost_is_the_sum_of_what_any_release_writes_down() {
+async fn a_days_cost_is_the_sum_over_all_releases_books() {
     let database = TestDatabase::create().await;
     let ledger = PostgresLedger::new(database.db());
     let paid = "INSERT INTO spending (ingestion_id, claims, day, provider, document_id, cost_nanos)
@@ -748,7 +747,7 @@ async fn a_migration_does_not_wait_in_front_of_the_workers_for_a_locked_table() 
     let mut holder = database.pool().begin().await.unwrap();
     holder.execute("LOCK TABLE docmill.ingestion IN ACCESS SHARE MODE").await.unwrap();
     let migrating = tokio::spawn(async move { db.migrate().await });
-    // Whoever comes meanwhile has to wait for moments only, not until the holder is done.
+    // Concurrent sessions wait only briefly, not until the holder ends.
     for _ in 0..4 {
         let begun = Instant::now();
         sqlx::query("SELECT count(*) FROM docmill.ingestion")

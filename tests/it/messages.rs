@@ -1,4 +1,4 @@
-//! Every form of message ends as the design says, and nothing is lost.
+//! Every form of message ends as designed, and nothing is lost.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn event(bucket: &str, key: &str, sequencer: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_producer_that_knows_two_columns_and_sends_the_bare_id_gets_its_result() {
+async fn a_producer_with_two_columns_and_a_bare_id_gets_its_result() {
     let world = World::new().await;
     let id = world.submit("a.pdf", documents::invoice("A-1")).await;
     let worker = world.worker().await;
@@ -78,7 +78,7 @@ async fn invariant_1_an_unusable_body_is_deleted_only_once_its_copy_is_kept() {
     world.execute(away).await;
     world.send("what is this?").await;
     let worker = world.worker().await;
-    // Whatever was received so often was looked at, and the copy refused, all but the last time.
+    // Each receive resolved the message, and all but the last refused the copy.
     until(SOON, || async {
         world.sqs.advance(Duration::from_secs(60));
         world.sqs.counts().of(Action::ReceiveMessage) > 8

@@ -1,6 +1,6 @@
-//! docs/guides/moving.md followed word by word, there and back: its statements and commands are taken from
-//! the page and run over a database as the earlier worker leaves it, with a product's own columns,
-//! tables, views and triggers; the earlier worker's statements run beside ours.
+//! docs/guides/moving.md executed literally, there and back: its statements and commands run over a
+//! database as the earlier worker leaves it, with a product's own columns, tables, views and
+//! triggers. The earlier worker's statements run beside docmill's.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use docmill_core::config::DatabaseConfig;
 use docmill_core::model::IngestionId;
 use docmill_ledger::db::claims::PostgresLedger;
-use docmill_ledger::db::migrating::adopting::{EarlierWorkers, MigrationWishes};
+use docmill_ledger::db::migrating::adopting::{EarlierWorkers, MigrationOptions};
 use docmill_ledger::db::{Db, SchemaVersion};
 use docmill_ledger::{ClaimOutcome, ClaimTerms, Ledger};
 use docmill_storage::{GetOptions, GetResult};
@@ -23,7 +23,7 @@ use crate::support::documents;
 use crate::support::postgres::TestDatabase;
 use crate::support::world::World;
 
-/// What a product has around the earlier worker's tables.
+/// A product's objects around the earlier worker's tables.
 const PRODUCT: &str = "
 CREATE TYPE ingestion_status AS ENUM ('in-progress', 'completed', 'failed');
 CREATE TYPE attempt AS ENUM ('first', 'second');
@@ -160,7 +160,7 @@ fn id(letter: char) -> IngestionId {
     format!("{letter}0000000-0000-0000-0000-000000000001").parse().unwrap()
 }
 
-/// What a reader of the page runs, in its order.
+/// The page's steps, in order.
 #[derive(Debug)]
 enum CommandBlock {
     Statement(String),
@@ -244,7 +244,7 @@ async fn check_what_was_kept(world: &MovedProduct) {
 }
 
 async fn check_side_by_side(world: &MovedProduct) {
-    // What the earlier workers had in hand stays theirs, until its end.
+    // Ingestions in progress at the earlier workers stay theirs until they end.
     for letter in ['a', 'b'] {
         let answer = world.claim(letter).await;
         assert!(matches!(answer, ClaimOutcome::Busy(_)), "{letter}: {answer:?}");
@@ -255,7 +255,7 @@ async fn check_side_by_side(world: &MovedProduct) {
     let data =
         "SELECT structured_data->>'total' FROM public.document WHERE left(id::text, 1) = 'a'";
     assert_eq!(world.ask::<String>(data).await, "9");
-    // What they say of a reading is in their data, before and now, and in the columns.
+    // Their notes on a reading are in their data, before and now, and in the columns.
     let said =
         "SELECT string_agg(left(id::text, 1) || extraction_successful || extraction_confidence
             || array_to_string(missing_fields, '+'), ' ' ORDER BY id)
@@ -274,7 +274,7 @@ async fn check_side_by_side(world: &MovedProduct) {
     }
     let review = "SELECT needs_human_review FROM public.document WHERE left(id::text, 1) = 'e'";
     assert!(world.ask::<bool>(review).await);
-    // What ours hold is not theirs, however long ago it began; nor is its end.
+    // docmill's claims are not theirs, however old, nor is their end.
     assert!(matches!(world.claim('f').await, ClaimOutcome::Claimed(_)));
     let long_ago = "SET docmill.session = 'yes';
         UPDATE docmill.ingestion SET started_at = now() - interval '1 hour'
@@ -314,7 +314,7 @@ async fn check_as_before(world: &MovedProduct) {
     assert_eq!(world.ask::<String>(data).await, "9");
 }
 
-/// Migrates a product's database that was changed first; what the refusal said.
+/// Migrates a product's database after a change; the text of the refusal.
 async fn refusal(change: &str, schema: &str, from: Option<&str>) -> String {
     let world = MovedProduct::before().await;
     let mut owner = world.database.pool().acquire().await.unwrap();
@@ -327,16 +327,16 @@ async fn refusal(change: &str, schema: &str, from: Option<&str>) -> String {
     let before: String = world.ask(state).await;
     let config = DatabaseConfig { schema: schema.to_owned(), ..world.database.config() };
     let db = Db::connect(&config).await.unwrap();
-    let wishes =
-        MigrationWishes { adopt_from: from.map(str::to_owned), ..MigrationWishes::default() };
-    let said = db.migrate_with(&wishes).await.unwrap_err().to_string();
+    let options =
+        MigrationOptions { adopt_from: from.map(str::to_owned), ..MigrationOptions::default() };
+    let said = db.migrate_with(&options).await.unwrap_err().to_string();
     assert_eq!(world.ask::<String>(state).await, before, "{said}");
     assert!(said.contains("nothing was changed"), "{said}");
     said
 }
 
 #[tokio::test]
-async fn what_cannot_be_adopted_is_refused_with_what_to_do_before_anything_changed() {
+async fn an_unadoptable_schema_is_refused_unchanged_with_instructions() {
     let said = refusal("", "public", None).await;
     for word in ["the table `worker`", "the type `attempt`", "the table `pause`", "--adopt public"]
     {
@@ -377,8 +377,8 @@ async fn tables_that_have_columns_of_ours_are_adopted_where_they_are() {
     let config = DatabaseConfig { schema: "public".to_owned(), ..world.database.config() };
     let db = Db::connect(&config).await.unwrap();
     let earlier_workers = Some(EarlierWorkers::Gone);
-    let wishes = MigrationWishes { earlier_workers, ..MigrationWishes::default() };
-    db.migrate_with(&wishes).await.unwrap();
+    let options = MigrationOptions { earlier_workers, ..MigrationOptions::default() };
+    db.migrate_with(&options).await.unwrap();
     assert_eq!(db.schema_version().await.unwrap(), SchemaVersion::Current);
     let kept =
         "SELECT count(*) FROM public.ingestion i JOIN public.document d ON d.id = i.document_id
@@ -387,7 +387,7 @@ async fn tables_that_have_columns_of_ours_are_adopted_where_they_are() {
     let free = "SELECT count(*) FROM public.ingestion WHERE claim_token IS NOT NULL";
     assert_eq!(world.ask::<i64>(free).await, 0);
     // Again, and nothing happens.
-    db.migrate_with(&wishes).await.unwrap();
+    db.migrate_with(&options).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -455,7 +455,7 @@ fn any_source_has(folders: &[&str], text: &str) -> bool {
 }
 
 #[test]
-fn every_row_of_earlier_behaviour_names_what_holds_it_and_that_is_there() {
+fn every_row_of_earlier_behaviour_names_an_existing_test() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(root.join("docs/guides/moving.md")).unwrap();
     let (_, table) = page.split_once("## Earlier behaviour, row by row").unwrap();

@@ -1,5 +1,5 @@
 //! Buckets and workspaces with models: a run that is killed or loses its document pays for no
-//! finished call again, what is kept for that goes with the result, and the day's budget holds.
+//! finished call again, its artefacts are deleted with the result, and the day's budget holds.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ fn without_supplier(request: &Request) -> Answer {
 }
 
 impl Desk {
-    /// The second model answers once as told, and then as it should.
+    /// The second model answers once as given, and then correctly.
     async fn new(second: Answer) -> Self {
         let first = Server::start(Script::function(without_supplier)).await.unwrap();
         let second = Server::start(Script::of([second])).await.unwrap();
@@ -124,7 +124,7 @@ impl Desk {
             tries: 3,
             page_error_rate: 0.004,
             retry_pause: Duration::from_millis(10),
-            look_again: Duration::from_millis(20),
+            poll_interval: Duration::from_millis(20),
             leave_locked: false,
             document_time: Duration::from_secs(60),
             drain: Duration::ZERO,
@@ -216,7 +216,7 @@ async fn invariant_2_a_run_that_has_lost_its_document_writes_no_artefact_any_mor
     let desk = Desk::new(Answer::late(Duration::from_millis(300))).await;
     let (converter, original) = (desk.converter().await, original("B-2"));
     let (lost, renewer) = claim();
-    // What was paid is booked all the same, in the record of an attempt that nobody has replaced.
+    // Paid calls are booked anyway, in the record of the current attempt.
     let records = || {
         let keys = desk.store.keys(KEPT).into_iter().filter(|key| key.ends_with("/attempt.json"));
         keys.map(|key| {
@@ -251,11 +251,11 @@ async fn invariant_2_a_run_that_has_lost_its_document_writes_no_artefact_any_mor
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_attempt_that_begins_takes_the_document_from_one_that_was_believed_dead() {
+async fn a_new_attempt_takes_the_document_from_one_presumed_dead() {
     let desk = Desk::new(Answer::late(Duration::from_millis(500))).await;
     let (converter, original) = (desk.converter().await, original("B-3"));
     let ((frozen, _one), (owner, _other)) = (claim(), claim());
-    // The first does not know that it has lost its lock, as after a pause of its machine.
+    // The first is unaware that it lost its lock, as after a suspended machine.
     let takes_over = async {
         assert!(desk.second.arrived(1, SOON).await);
         converter.convert(&original, &owner).await
@@ -270,7 +270,7 @@ async fn an_attempt_that_begins_takes_the_document_from_one_that_was_believed_de
 async fn a_spent_budget_stops_buckets_and_workspaces_also_in_other_processes() {
     let model = Server::start(Script::default()).await.unwrap();
     let mut config = Desk::with_model(&model);
-    // What one call costs is more than this.
+    // One call costs more than this.
     config.cost = prices("0.000001");
     let idle = Server::start(Script::default()).await.unwrap();
     let desk = Desk { store: Arc::default(), first: model, second: idle, config };
@@ -299,7 +299,7 @@ async fn a_spent_budget_stops_buckets_and_workspaces_also_in_other_processes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_document_by_itself_is_asked_about_anew_each_time_whatever_the_days_budget() {
+async fn one_documents_spending_is_read_anew_each_time() {
     let model = Server::start(Script::default()).await.unwrap();
     let mut config = Desk::with_model(&model);
     config.cost = prices("0.000001");

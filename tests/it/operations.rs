@@ -1,4 +1,4 @@
-//! What operators, the janitor and reports ask of Postgres.
+//! Postgres queries of operators, janitor and reports.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ async fn claim(database: &TestDatabase, id: IngestionId) -> ClaimOutcome {
     PostgresLedger::new(database.db()).claim(&[id], &terms()).await.unwrap().remove(0)
 }
 
-/// What was done to whom, by whom.
+/// The audit log: action, subject, actor.
 async fn audit(database: &TestDatabase) -> Vec<(String, String, String)> {
     sqlx::query_as("SELECT operator, action, target FROM operator_action ORDER BY id")
         .fetch_all(database.pool())
@@ -205,7 +205,7 @@ async fn only_a_row_that_was_quiet_for_long_enough_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_dead_letters_row_is_told_and_given_up_only_if_nobody_holds_it() {
+async fn a_dead_letters_row_is_reported_and_failed_only_if_unclaimed() {
     let database = TestDatabase::create().await;
     let db = database.db();
     let id = submit(&database, &"ab".repeat(32), None).await;

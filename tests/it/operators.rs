@@ -1,4 +1,4 @@
-//! What operators do: handing in, looking, retrying, cancelling, pausing.
+//! Operators' actions: submit, inspect, retry, cancel, pause.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::PathBuf;
@@ -214,7 +214,7 @@ async fn two_submissions_of_the_same_bytes_at_once_make_one_ingestion() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_document_is_refused_in_words_and_leaves_nothing() {
+async fn a_file_that_is_no_document_is_refused_and_leaves_nothing() {
     let office = Office::new().await;
     let long = "%PDF-".to_owned() + &"x".repeat(1000);
     for (name, content, said) in [
@@ -338,12 +338,12 @@ async fn a_cancelled_ingestion_is_lost_to_its_worker_and_done_for_its_message() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_operator_holds_back_is_told_apart_from_an_outage() {
+async fn an_operators_pause_is_distinguished_from_an_outage() {
     let world = World::new().await;
     let invoices = PauseTarget { scope: PauseScope::Kind, name: "invoice".to_owned() };
     retry::pause_target(&world.database.db(), &invoices, &somebody()).await.unwrap();
     let worker = world.worker().await;
-    // It looks for pauses before it says that it lives.
+    // It loads pauses before it reports that it is alive.
     let lives = || async { world.scalar("SELECT count(*)::text FROM docmill.worker").await != "0" };
     until(SOON, lives).await;
     let id = world.submit("a.pdf", documents::invoice("P-1")).await;

@@ -1,4 +1,5 @@
-//! What a silent Postgres, a lost reply, a lock and a refusal cost: seconds, and nobody else.
+//! The cost of a silent Postgres, a lost reply, a lock and a refusal: seconds, for the affected
+//! calls only.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use crate::support::flaky::{FlakyLedger, Recording};
 use crate::support::postgres::TestDatabase;
 use crate::support::world::{SOON, World, until};
 
-/// What an outage may cost after it is over.
+/// Maximum recovery time after an outage.
 const BACK: Duration = Duration::from_secs(30);
 const CONNECTIONS: u32 = 4;
 
@@ -40,7 +41,7 @@ async fn through_proxy(config: DatabaseConfig) -> (SilentProxy, DatabaseConfig) 
     (proxy, DatabaseConfig { url, max_connections: CONNECTIONS, statement_timeout, ..config })
 }
 
-/// Asks on so many connections at the same time.
+/// Queries on `count` connections in parallel.
 fn ask_many(ledger: &PostgresLedger, count: u32) -> JoinSet<Result<(), Fault>> {
     let mut asked = JoinSet::new();
     for _ in 0..count {
@@ -60,7 +61,7 @@ async fn statements_on_a_silent_connection_end_and_new_connections_are_used_once
     let answers = ask_many(&ledger, 4 * CONNECTIONS).join_all().await;
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
 
-    // First with statements that nobody waits for to their end, then with some that are.
+    // First with abandoned statements, then with awaited ones.
     for is_dropped in [true, false] {
         proxy.fall_silent();
         let begun = Instant::now();
@@ -89,7 +90,8 @@ async fn a_worker_whose_postgres_was_silent_goes_on_soon_after_and_has_counted_n
     let mut world = World::new().await;
     let (proxy, config) = through_proxy(world.database.config()).await;
     world.config.database = config;
-    // What was claimed before the silence is put off for so long: by default, longer than anyone waits here.
+    // The delay of ingestions claimed before the silence: the default is longer than this test
+    // waits.
     world.config.retry.unavailable_delay = Duration::from_secs(2);
     let db = Db::connect(&world.config.database).await.unwrap();
     let worker = world.worker_on(Arc::new(PostgresLedger::new(db)), None).await;
@@ -101,7 +103,7 @@ async fn a_worker_whose_postgres_was_silent_goes_on_soon_after_and_has_counted_n
         ids.push(world.insert("a.pdf", documents::invoice(&format!("S-{number}"))).await);
     }
     world.send_all(&ids).await;
-    // In the middle of things, whatever they are.
+    // At an arbitrary point.
     proxy.fall_silent();
     until(SOON, || async { worker.monitor.is_busy() }).await;
     // Longer than a statement, its answer and a connection together may take.
@@ -148,7 +150,7 @@ async fn a_claim_whose_reply_is_lost_fails_no_document_whose_message_goes_first(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_somebody_has_locked_holds_up_no_other_whose_claim_was_lost_beside_it() {
+async fn a_locked_row_delays_no_other_row_with_a_lost_claim() {
     let world = World::new().await;
     let locked = world.submit("a.pdf", documents::invoice("L-1")).await;
     let free = world.submit("b.pdf", documents::invoice("L-2")).await;
@@ -187,7 +189,7 @@ async fn a_claim_that_may_have_been_made_is_taken_back_when_the_worker_stops() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_give_back_whose_reply_is_lost_is_known_to_have_been_made() {
+async fn a_release_with_a_lost_reply_is_found_by_reading_back() {
     let mut world = World::with_model(Script::always(Answer::Hang)).await;
     world.config.queue.acknowledge = AcknowledgeMode::Early;
     let id = world.submit("a.pdf", documents::invoice("G-1")).await;
@@ -339,7 +341,7 @@ async fn a_message_is_given_back_after_its_extension_and_not_while_that_is_under
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_slow_queue_has_extended_counts_although_the_rest_is_late() {
+async fn extensions_by_a_slow_queue_count_although_the_rest_is_late() {
     let world = World::new().await;
     for _ in 0..100 {
         world.send("x").await;

@@ -1,5 +1,5 @@
-//! Who owns a message and a claim, at the moments when that is easily got wrong: while it is
-//! claimed, while something is replaced, while the worker stops, after a loss.
+//! Ownership of messages and claims at critical moments: during claiming, during a replacement,
+//! during the stop, after a loss.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::support::memory_queue::{Call, MemoryQueue};
 use crate::support::recording_queue::{Fate, RecordingQueue};
 use crate::support::world::{SOON, World, until};
 
-/// Gives the row to somebody else, as a takeover would.
+/// Gives the row to another worker, as a takeover would.
 async fn steal(world: &World, id: IngestionId) -> ClaimToken {
     let thief = ClaimToken::random();
     world
@@ -38,7 +38,7 @@ fn others() -> ClaimTerms {
     ClaimTerms { worker: "other".to_owned(), lease: Duration::from_secs(600), crash_limit: 3 }
 }
 
-/// A delivery whose receive call was sent so long ago.
+/// A delivery whose receive call was sent `ago`.
 fn received_ago(ago: Duration) -> Delivery {
     Delivery {
         message_id: "m".to_owned(),
@@ -112,7 +112,7 @@ async fn invariant_2_a_lost_claim_ends_the_call_that_is_under_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn invariant_2_a_loss_that_a_write_tells_of_is_obeyed_before_any_heartbeat() {
+async fn invariant_2_a_loss_reported_by_a_write_stops_the_job_before_any_heartbeat() {
     let prose = Answer::Text { content: "Here you are.".to_owned() };
     let late = Answer::Late { millis: 2000, then: Box::new(prose) };
     let mut world = World::with_model(Script::always(late)).await;

@@ -1,5 +1,5 @@
-//! Child processes that read documents: one that dies fails the guilty document only, one that hangs
-//! is killed, and what a document does not need is out of its reach.
+//! Child processes that read documents: a crash fails only the guilty document, a hanging process
+//! is killed, and resources that a document does not need are out of reach.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod budgets;
@@ -143,7 +143,7 @@ async fn a_document_goes_on_elsewhere_after_its_process_was_killed() {
     let second = document.read_page(1).await.unwrap().page.text();
     assert_ne!(first, second);
     assert_ne!(second, pid(&bystander).await, "either may have been what killed it");
-    // Killed once more, and alone: nobody's fault but that of whoever did it.
+    // Killed again, alone and from outside: not the document's fault.
     signal("-KILL", &second);
     until_gone(&second).await;
     assert_eq!(told(document.read_page(0).await), Err(Err(Fault::Transient)));
@@ -191,7 +191,7 @@ async fn read_one(document: &OpenDocument, page: u32, done: &AtomicUsize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_wants_any_more_is_killed() {
+async fn abandoned_page_processes_are_killed() {
     let (cells, _folder) = Driven::default().start();
     for alone in [false, true] {
         let document = Arc::new(cells.open_document(of(&["pid", "hang"]), alone).await.unwrap());
@@ -210,7 +210,7 @@ async fn what_nobody_wants_any_more_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_nobody_wants_is_left_alone_while_others_need_its_process() {
+async fn an_abandoned_page_goes_on_while_others_need_its_process() {
     let (cells, _folder) = Driven::default().start();
     let other = cells.open_document(of(&["pid", "wait"]), false).await.unwrap();
     let process = pid(&other).await;
@@ -258,7 +258,7 @@ async fn files_network_and_programs_are_out_of_reach() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn memory_ends_where_the_smallest_configuration_says() {
+async fn memory_stays_within_the_smallest_configuration() {
     let limits = LimitsConfig {
         page_pixels: 1_000_000,
         document_bytes: ByteSize::from_mib(1),

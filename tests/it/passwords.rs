@@ -1,4 +1,4 @@
-//! Encrypted PDFs: opened with the password of their row or of their tenant, by whoever may know it.
+//! Encrypted PDFs: opened with the password of their row or of their tenant, and no other's.
 
 use sqlx::AssertSqlSafe;
 

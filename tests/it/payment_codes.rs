@@ -23,7 +23,7 @@ const LINES: [&str; 9] = [
     "Thank you for your order",
 ];
 
-/// What comes of an invoice with this line in print and this code.
+/// The result of an invoice with this printed line and this code.
 fn processed(folder: &Path, print: &str, code: Option<&str>) -> Value {
     let lines = [&LINES[..], &[print]].concat();
     let drawn =
@@ -43,7 +43,7 @@ fn reasons(processed: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_code_fills_what_is_missing_and_flags_what_it_contradicts() {
+fn a_payment_code_fills_missing_fields_and_flags_contradictions() {
     let folder = tempfile::tempdir().unwrap();
     let printed = format!("IBAN: {ACCOUNT}");
     let about_codes = |processed: &Value| -> Vec<String> {

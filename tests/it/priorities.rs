@@ -52,7 +52,7 @@ async fn invariant_6_no_more_is_received_than_there_are_slots_over_all_tiers_tog
     }
     let worker = world.worker_with(|config| config.worker.slots = 2).await;
     assert!(model.arrived(2, SOON).await);
-    // Whatever else was received would be in flight by the next turn of the short polls.
+    // Anything else received would be in flight by the next short poll.
     for _ in 0..30 {
         let depth = world.queue.depth().await.unwrap();
         assert_eq!((depth.ready, depth.in_flight), (10, 2));
@@ -69,7 +69,7 @@ async fn invariant_6_no_more_is_received_than_there_are_slots_over_all_tiers_tog
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_idle_worker_hears_of_a_message_in_any_tier_at_once() {
+async fn an_idle_worker_receives_a_message_of_any_tier_at_once() {
     let world = tiered(World::new().await).await;
     let worker = world.worker_with(|config| config.queue.wait = Duration::from_secs(5)).await;
     for (number, priority) in Priority::ALL.into_iter().enumerate() {
@@ -80,7 +80,7 @@ async fn an_idle_worker_hears_of_a_message_in_any_tier_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_made_urgent_goes_to_its_tier_and_ends_once() {
+async fn a_reprioritized_ingestion_goes_to_its_tier_and_ends_once() {
     let world = tiered(World::new().await).await;
     let id = submit(&world, Priority::Low, "R-1").await;
     let db = world.database.db();
@@ -122,7 +122,7 @@ async fn a_message_sent_again_goes_to_the_tier_and_the_group_of_its_row() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_dashboard_tells_the_tiers_apart() {
+async fn the_dashboard_lists_the_tiers() {
     let world = tiered(World::new().await).await;
     submit(&world, Priority::High, "D-1").await;
     submit(&world, Priority::Low, "D-2").await;

@@ -27,11 +27,15 @@ async fn a_task_is_protected_while_its_worker_is_busy_and_not_a_moment_longer() 
         tokio::spawn(scale_in_protection::run_protection(asking, monitor, pace, ended.clone()));
     world.submit("a.pdf", documents::invoice("E-1")).await;
     // Renewed while the job goes on, with an expiry in case the worker dies.
-    until(SOON, || async { agent.wishes().len() >= 2 }).await;
-    assert!(agent.wishes().iter().all(|wish| *wish == (true, Some(1))), "{:?}", agent.wishes());
+    until(SOON, || async { agent.requests().len() >= 2 }).await;
+    assert!(
+        agent.requests().iter().all(|request| *request == (true, Some(1))),
+        "{:?}",
+        agent.requests()
+    );
     // The job is released: nothing is claimed any more.
     worker.hurry().await;
-    until(SOON, || async { agent.wishes().last() == Some(&(false, None)) }).await;
+    until(SOON, || async { agent.requests().last() == Some(&(false, None)) }).await;
     ended.cancel();
     running.await.unwrap();
 }

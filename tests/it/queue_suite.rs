@@ -1,11 +1,10 @@
-//! What every queue does, whatever is behind it: one set of cases, run over SQS (on the stand-in),
-//! the queue of marker objects (in a folder and in moto's S3), Redis and the memory queue of the
-//! tests; over moto's SQS as far as it goes.
+//! The queue suite: one set of cases, run over SQS (on the stand-in), the queue of marker objects
+//! (in a folder and in moto's S3), Redis and the memory queue of the tests; over moto's SQS where
+//! that supports them.
 //!
-//! A new backend is one [`Harness`] and one line at `queues!`. Cases use a fresh queue each and
-//! bodies that differ (a queue may take the same body sent twice for one message). What backends
-//! may do differently is not asked: order, exact ids, what becomes of an acknowledgement by a
-//! receipt that somebody else's replaced.
+//! A new backend is one [`Harness`] and one line at `queues!`. Each case uses a fresh queue and
+//! different bodies (a queue may merge equal bodies). Permitted differences are not tested: order,
+//! exact ids, the effect of an acknowledgement by a replaced receipt.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 mod contract;
@@ -30,7 +29,7 @@ use docmill_queue::{Delivery, MessageQueue, OutgoingMessage, ReceiptHandle};
 /// A kind of queue and the time it lives in.
 #[async_trait]
 pub(crate) trait Harness: Send + Sync {
-    /// A fresh, empty queue whose messages are dead after so many receives.
+    /// A fresh, empty queue whose messages are dead after `dead_after` receives.
     async fn queue(&self, dead_after: Option<u32>) -> Arc<dyn MessageQueue>;
     /// The same with the tiers `high` and `low` beside the normal one, where those are a matter of
     /// configuration.
@@ -48,8 +47,8 @@ pub(crate) trait Harness: Send + Sync {
     async fn pass(&self, time: Duration);
 }
 
-/// Times are given in thousandths of the harness's visibility, rounded up to whole seconds where
-/// they are asked of a queue, because SQS knows no less.
+/// Times are thousandths of the harness's visibility, rounded up to whole seconds for queue calls,
+/// because SQS has no finer unit.
 fn part(h: &dyn Harness, thousandths: u32) -> Duration {
     h.visibility() * thousandths / 1000
 }
@@ -87,7 +86,7 @@ async fn acknowledge(queue: &dyn MessageQueue, receipt: &ReceiptHandle) {
     all_done(queue.acknowledge(std::slice::from_ref(receipt)).await);
 }
 
-/// Receives until so many messages were found.
+/// Receives until `count` messages were found.
 async fn take_all(queue: &dyn MessageQueue, count: usize) -> Vec<Delivery> {
     let mut all = Vec::new();
     while all.len() < count {
@@ -120,13 +119,13 @@ macro_rules! queues {
                 is_delayed_when_it_is_sent_so,
                 batches_of_any_size_fail_only_where_they_must,
                 an_empty_batch_is_nothing,
-                depth_tells_ready_from_in_flight_from_delayed,
+                depth_counts_ready_in_flight_and_delayed_separately,
                 many_receivers_never_share_a_message,
-                a_receive_gives_at_most_what_was_asked_for,
+                a_receive_returns_at_most_the_requested_number,
                 an_empty_receive_waits_its_time,
                 a_waiting_receive_wakes_for_a_new_message,
-                the_urgent_is_served_more_and_says_so,
-                what_a_message_carries_is_never_somebody_else_s,
+                urgent_tiers_are_polled_more_often_and_metrics_show_it,
+                a_messages_content_is_never_another_messages,
             ],
             hiding: [
                 is_hidden_until_its_time_is_over,
@@ -140,7 +139,7 @@ macro_rules! queues {
             ends: [
                 acknowledging_twice_is_a_success,
                 acknowledged_before_the_work_it_never_comes_back,
-                is_dead_after_so_many_receives,
+                is_dead_after_the_maximum_number_of_receives,
                 never_dies_without_a_limit,
                 a_dead_letter_is_shown_without_being_taken_and_comes_back_when_redriven,
             ],

@@ -43,7 +43,7 @@ async fn one_429_leaves_the_count_of_attempts_at_one() {
     world.pass_until(|| async { world.column(id, "status").await.unwrap() == "completed" }).await;
     worker.stop().await;
     let mut ends = world.attempts(id).await;
-    // The provider's clock is not the tests': the job may be told to wait more than once.
+    // The provider's clock is not moved: a job may have to wait more than once.
     ends.dedup();
     assert_eq!(ends, ["throttled", "completed"]);
     assert_eq!(world.column(id, "attempt_count").await.unwrap(), "1");
@@ -171,7 +171,7 @@ async fn a_dead_letter_that_no_worker_survived_is_not_sent_round_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redrive_opens_what_failed_and_leaves_what_was_completed_cancelled_or_is_held() {
+async fn a_redrive_reopens_failed_ingestions_only() {
     let world = World::with_redrive(3).await;
     let mut ids = Vec::new();
     for number in 0..4 {

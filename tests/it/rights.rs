@@ -1,4 +1,4 @@
-//! What each role of the database may do, and that it may do no more; tried by logins, as they come.
+//! The rights of each database role, and their limits; tried by real logins.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::{Duration, Instant};
@@ -48,7 +48,7 @@ async fn document(database: &TestDatabase) -> (DocumentId, IngestionId) {
 }
 
 const REFUSED: Option<&str> = Some("42501");
-/// Something that never happened, to be told.
+/// An event that never happened.
 const FORGED_EVENT: &str = "INSERT INTO webhook_delivery (target, document_id, event, event_id,
     event_number, occurred_at, facts, state, due_at, open_since)
     VALUES ('x', gen_random_uuid(), 'document.completed', gen_random_uuid(), 1, now(), '{}', 'due',
@@ -94,7 +94,7 @@ async fn a_producer_adds_rows_reads_results_and_changes_nothing() {
             "SELECT structured_data, needs_human_review, review_reasons, corrected_at FROM document",
             None,
         ),
-        // What only the worker says.
+        // Only the worker may write these.
         row(
             format!(
                 "INSERT INTO ingestion (document_id, transcription_file_path)
@@ -141,7 +141,7 @@ async fn a_worker_obeys_pauses_and_blocks_and_rewrites_nothing_that_operators_di
         row("DELETE FROM document", REFUSED),
         row("DELETE FROM ingestion", REFUSED),
         row("TRUNCATE attempt", REFUSED),
-        // What happened is told as it happened, and by nobody's say-so.
+        // Events are written by their cause, and cannot be forged.
         row("INSERT INTO webhook_target (name, place, url_hash) VALUES ('x', 'y', 'z')", None),
         row(
             "SELECT settle_webhook_delivery(1, gen_random_uuid(), true, '1s', '1s', 200, '')",
@@ -157,7 +157,7 @@ async fn a_worker_obeys_pauses_and_blocks_and_rewrites_nothing_that_operators_di
 }
 
 #[tokio::test]
-async fn an_operator_steers_and_cannot_rewrite_what_was_done_or_erase() {
+async fn the_operator_role_can_steer_but_neither_rewrite_history_nor_erase() {
     let database = TestDatabase::create().await;
     let (document_id, ingestion) = document(&database).await;
     let table = [
@@ -298,7 +298,7 @@ async fn every_function_with_its_owners_rights_looks_for_temporary_tables_last()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_migration_that_meets_a_busy_table_lets_the_others_through_and_ends_all_the_same() {
+async fn a_migration_of_a_busy_table_lets_other_sessions_through_and_completes() {
     let database = TestDatabase::create().await;
     let (_, ingestion) = document(&database).await;
     // As if the newest migration that alters the table had not been applied.

@@ -1,5 +1,5 @@
-//! The runner over a backlog that does as it is told: what every backlog may count on. That the
-//! real backlogs do as this one does is asked in `backlog_suite`.
+//! The runner over a scripted job source: the guarantees to every job source. `job_source_suite`
+//! checks that the real ones behave like this one.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::borrow::Cow;
@@ -17,17 +17,17 @@ use docmill_pipeline::failure::RetryAttempt;
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_pipeline::{ClaimHandle, StepError, claim_handle};
 use docmill_worker::runner::{
-    Backlog, ClaimedJob, DueRenewal, FinishedJob, IntakeGate, JobConclusion, JobEnd, LeaseTerms,
+    ClaimedJob, DueRenewal, FinishedJob, IntakeGate, JobConclusion, JobEnd, JobSource, LeaseTerms,
     RenewalResult, Runner, RunnerHandle, RunnerOptions, WorkerStats,
 };
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::backlog_suite::WorkPlan;
+use crate::job_source_suite::WorkPlan;
 
 const S: fn(u64) -> Duration = Duration::from_secs;
 
-/// What the work on a job does.
+/// The work on a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Does {
     Well,
@@ -41,11 +41,11 @@ pub(crate) enum Does {
     Waits(Duration),
     /// The job keeps something, then hangs.
     KeepsAndHangs,
-    /// What is planned for this name.
+    /// The plan for this name.
     AsPlanned(&'static str),
 }
 
-/// What goes wrong beside the jobs.
+/// The fault beside the jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UpkeepScript {
     Well,
@@ -58,7 +58,7 @@ enum UpkeepScript {
     NothingAnswers,
 }
 
-/// A backlog in memory.
+/// A job source in memory.
 pub(crate) struct Script {
     jobs: Mutex<VecDeque<Does>>,
     lease: LeaseTerms,
@@ -69,17 +69,17 @@ pub(crate) struct Script {
     returns: bool,
     /// For jobs that are done as planned.
     pub(crate) plan: WorkPlan,
-    /// Names of planned jobs that are claimed, and of those that somebody else has claimed.
+    /// Names of planned jobs that are claimed, and of those claimed by another worker.
     held: Mutex<BTreeSet<&'static str>>,
     taken: Mutex<BTreeSet<&'static str>>,
-    /// What renewals answer, and how long they take.
+    /// The answer to renewals, and its delay.
     renewal: Mutex<(RenewalResult, Duration)>,
     holds_back: AtomicBool,
-    /// What is down that every job needs.
+    /// A dependency of every job that is down.
     outage: Option<&'static str>,
-    /// How often the runner is told so; from then on it is there again.
+    /// How often the runner finds it down; from then on it is up.
     outage_answers: AtomicUsize,
-    /// What the upkeep beside the jobs does.
+    /// The behaviour of the upkeep tasks.
     upkeep: UpkeepScript,
     /// One permit for each end that may be written.
     writing: Semaphore,
@@ -143,7 +143,7 @@ impl Script {
             && self.held.lock().unwrap().insert(name)
     }
 
-    /// Somebody else takes the claim of a planned job.
+    /// Another worker takes the claim of a planned job.
     pub(crate) fn take_claim(&self, name: &'static str) {
         self.taken.lock().unwrap().insert(name);
     }
@@ -168,11 +168,11 @@ impl Script {
 }
 
 fn runner(script: &Arc<Script>, drain: Duration) -> Runner<Script> {
-    let options = RunnerOptions { slots: 3, drain, supplying: S(0), settling: S(5) };
+    let options = RunnerOptions { slots: 3, drain, supplying: S(0), drain_grace: S(5) };
     Runner::new(Arc::clone(script), options, Arc::new(IntakeGate::new(S(1), S(60))))
 }
 
-/// What tells one conclusion from another.
+/// A conclusion in a word.
 fn word(conclusion: &JobConclusion<()>) -> (JobEnd, String) {
     match conclusion {
         JobConclusion::Completed(()) => (JobEnd::Done, "completed".to_owned()),
@@ -187,7 +187,7 @@ fn word(conclusion: &JobConclusion<()>) -> (JobEnd, String) {
 }
 
 #[async_trait]
-impl Backlog for Script {
+impl JobSource for Script {
     type Job = Does;
     type Output = ();
     type Rest = ();
@@ -427,7 +427,7 @@ async fn a_claim_that_a_renewal_finds_lost_or_withdrawn_ends_its_job() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_cannot_be_renewed_is_given_up_in_time_where_nobody_would_tell() {
+async fn an_unrenewed_claim_counts_as_lost_at_its_deadline_where_no_answer_reports_it() {
     let began = Instant::now();
     let script = Script {
         lease: LeaseTerms { every: S(20), lease: S(60), lost_unrenewed: true, side: "lock" },
@@ -502,7 +502,7 @@ async fn a_second_signal_does_not_wait_for_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_an_outage_intake_waits_longer_each_time_whatever_is_done_without_what_is_down() {
+async fn intake_pauses_grow_in_an_outage_despite_jobs_that_need_nothing() {
     let (fails, well) = (Does::Fails(Fault::Unavailable), Does::Well);
     let began = Instant::now();
     let jobs = [[fails, well, well]; 12].into_iter().flatten();
@@ -514,7 +514,7 @@ async fn in_an_outage_intake_waits_longer_each_time_whatever_is_done_without_wha
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_is_done_once_what_was_down_is_there_again_lets_intake_go_on_at_once() {
+async fn a_completed_job_after_the_outage_reopens_intake_at_once() {
     let (fails, soon) = (Does::Fails(Fault::Unavailable), Does::Takes(S(1) / 10));
     let jobs = [fails, soon, soon, Does::Well, Does::Well];
     let answers = AtomicUsize::new(1);
@@ -527,7 +527,7 @@ async fn a_job_that_is_done_once_what_was_down_is_there_again_lets_intake_go_on_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_to_some_jobs_only_pauses_intake_for_nobody() {
+async fn a_refusal_of_some_jobs_does_not_pause_intake() {
     let spent = Fault::OverBudget(S(3600));
     let faults = [Fault::Unavailable, Fault::Denied, Fault::Misconfigured, spent];
     let jobs = faults.map(|fault| [Does::Fails(fault), Does::Well]);
@@ -538,7 +538,7 @@ async fn what_is_refused_to_some_jobs_only_pauses_intake_for_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_in_passing_counts_unless_it_is_one_of_what_is_down_for_all() {
+async fn a_transient_failure_counts_unless_a_common_dependency_is_down() {
     let passing = Does::Fails(Fault::Transient);
     for (outage, expected) in
         [(None, "again transient true"), (Some("the store"), "again unavailable false")]
@@ -549,7 +549,7 @@ async fn a_failure_in_passing_counts_unless_it_is_one_of_what_is_down_for_all() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_operator_has_paused_is_given_back_unbegun() {
+async fn a_paused_job_is_released_unstarted() {
     let script = Script::of([Does::Well]);
     script.holds_back.store(true, Ordering::SeqCst);
     let (script, _) = script.run().await;
@@ -569,7 +569,7 @@ async fn a_runner_that_is_dropped_stops_where_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leases_of_no_job_that_nobody_answers_for_delay_no_renewal_of_a_claim() {
+async fn unanswered_side_leases_delay_no_renewal_of_a_claim() {
     let upkeep = UpkeepScript::SideLeasesHang;
     let script = Script { upkeep, ..Script::of([Does::Takes(S(100))]) };
     let (script, stats) = script.run().await;
@@ -579,13 +579,13 @@ async fn leases_of_no_job_that_nobody_answers_for_delay_no_renewal_of_a_claim() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_that_dies_ends_the_runner_with_an_error_and_its_jobs_are_given_back() {
+async fn a_panicking_task_ends_the_runner_with_an_error_and_its_jobs_are_released() {
     let table = [
-        (UpkeepScript::RenewalsPanic, "the heartbeat died"),
-        (UpkeepScript::SideLeasesPanic, "the heartbeat of the queue died"),
-        (UpkeepScript::BackgroundPanics, "the background died"),
+        (UpkeepScript::RenewalsPanic, "the heartbeat panicked"),
+        (UpkeepScript::SideLeasesPanic, "the heartbeat of the queue panicked"),
+        (UpkeepScript::BackgroundPanics, "the background panicked"),
         // Without a heartbeat that is missing, jobs have the whole drain to end.
-        (UpkeepScript::IntakePanics, "the intake loop died"),
+        (UpkeepScript::IntakePanics, "the intake loop panicked"),
     ];
     for (upkeep, expected) in table {
         let script = Arc::new(Script { upkeep, endless: true, ..Script::of([Does::Hangs]) });

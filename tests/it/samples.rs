@@ -1,5 +1,5 @@
-//! The documents of `samples/` end as `samples/EXPECT.tsv` says, through every step but without
-//! database and queue; `make demo` shows the same with them. Needs Tesseract.
+//! The documents of `samples/` end as listed in `samples/EXPECT.tsv`, through every step without
+//! database and queue; `make demo` shows the same. Needs Tesseract.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use docmill_core::config::Config;
 use docmill_operations::process::ProcessReport;
 use serde_json::Value;
 
-/// The fields of the data that the table's last three columns stand for.
+/// The fields of the table's last three columns.
 const FIELDS: [&str; 3] = ["supplier_name", "invoice_number", "total"];
 
 fn samples() -> PathBuf {

@@ -39,7 +39,7 @@ fn terms() -> ClaimTerms {
 }
 
 #[tokio::test]
-async fn a_producer_that_knows_only_the_old_columns_goes_on_working() {
+async fn a_producer_with_only_the_old_columns_keeps_working() {
     let database = TestDatabase::create().await;
     let id = produce(&database).await;
     let claim = PostgresLedger::new(database.db()).claim(&[id], &terms()).await.unwrap().remove(0);
@@ -110,7 +110,7 @@ async fn a_fresh_ingestion_has_as_many_attempts_in_the_schema_as_in_the_code() {
 }
 
 #[tokio::test]
-async fn every_word_of_the_code_is_known_to_the_schema() {
+async fn every_code_of_the_program_is_allowed_by_the_schema() {
     let database = TestDatabase::create().await;
     for reason in OutcomeReason::ALL {
         let id = produce(&database).await;
@@ -168,7 +168,7 @@ async fn every_word_of_the_code_is_known_to_the_schema() {
 }
 
 #[tokio::test]
-async fn every_table_view_and_column_says_what_it_means() {
+async fn every_table_view_and_column_has_a_comment() {
     let database = TestDatabase::create().await;
     let silent: Vec<String> = sqlx::query_scalar(
         "SELECT c.relname || COALESCE('.' || a.attname, '')
@@ -211,7 +211,7 @@ async fn no_index_is_on_a_column_that_a_renewal_changes() {
 }
 
 #[tokio::test]
-async fn what_is_in_flight_is_told_apart_with_the_reason_in_words() {
+async fn in_flight_ingestions_are_listed_by_state_with_the_reason() {
     let database = TestDatabase::create().await;
     let states = [
         ("queued", "", "waits for its message"),
@@ -255,7 +255,7 @@ async fn what_is_in_flight_is_told_apart_with_the_reason_in_words() {
 }
 
 #[tokio::test]
-async fn the_other_views_show_ends_and_what_a_person_has_to_look_at() {
+async fn the_other_views_show_ends_and_open_reviews() {
     let database = TestDatabase::create().await;
     let ledger = PostgresLedger::new(database.db());
     let id = produce(&database).await;

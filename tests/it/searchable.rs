@@ -24,7 +24,7 @@ async fn stored(world: &World, key: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// What the stored transcript says of the copy, once the ingestion has ended.
+/// The stored transcript's entry about the copy, once the ingestion has ended.
 async fn said_of_copy(world: &World, id: IngestionId) -> Option<Value> {
     until(SOON, || async { world.column(id, "status").await.unwrap() != "in-progress" }).await;
     let transcript = stored(world, &keys::transcription_key(id)).await.unwrap();
@@ -47,7 +47,7 @@ fn words_of(file: &[u8]) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scan_is_kept_with_its_text_if_that_is_asked_for_and_what_has_its_text_is_not() {
+async fn a_searchable_copy_is_made_of_scans_only_if_configured() {
     let world = World::new().await;
     let scan = std::fs::read(sample("scan_skewed.pdf")).unwrap();
     let native = std::fs::read(sample("invoice_en.pdf")).unwrap();
@@ -74,7 +74,7 @@ async fn a_scan_is_kept_with_its_text_if_that_is_asked_for_and_what_has_its_text
     let expected: Vec<&str> = expected.split_whitespace().collect();
     assert!(expected.contains(&"PM-7719"), "the scan was read");
     assert_eq!(words_of(&file), expected);
-    // The picture is the one that the words stand on.
+    // The words are placed on this picture.
     let document = Document::load_mem(&file).unwrap();
     let pages: Vec<_> = document.get_pages().into_values().collect();
     for (page, read) in pages.into_iter().zip(&transcript.pages) {
@@ -111,7 +111,7 @@ async fn a_copy_that_would_be_too_large_is_left_out_and_holds_nothing_up() {
 }
 
 #[test]
-fn the_command_line_writes_a_copy_of_a_photograph_and_says_so_where_there_is_none() {
+fn the_command_line_writes_a_searchable_copy_of_a_photograph_or_reports_none() {
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.pdf");
     let transcribe = |name: &str| {

@@ -1,4 +1,5 @@
-//! What the program prints holds no secret of its configuration, and nothing that a terminal obeys.
+//! The program's output contains no secret of its configuration, and no terminal control
+//! characters.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::Path;
@@ -26,7 +27,7 @@ fn everything_said(output: &Output) -> String {
 }
 
 #[test]
-fn no_command_repeats_a_secret_that_stands_wrong_in_the_configuration() {
+fn no_command_prints_a_secret_misplaced_in_the_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("docmill.toml");
     for (text, place) in [

@@ -1,5 +1,5 @@
 //! Invariant 12: no word of a document, a prompt, a reply or a field value leaves a worker by its
-//! log, its metrics or what it writes for operators. A real process, at the most talkative level.
+//! log, its metrics or its notes for operators. A real process, at the most verbose level.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use crate::support::process::Process;
 use crate::support::world::{SOON, World, until};
 
 /// Words of the documents (supplier, address, tax id, item, amounts, the numbers' first letters),
-/// of broken files, of message bodies, of what a program says, and of the replies.
+/// of broken files, of message bodies, of a program's output, and of the replies.
 const MARKS: [&str; 31] = [
     "quibblewick",
     "papyrus",
@@ -49,7 +49,7 @@ const MARKS: [&str; 31] = [
     "i cannot help with that request",
 ];
 
-/// An invoice with nothing in it that could stand in a log by chance.
+/// An invoice without words that could appear in a log by chance.
 fn invoice(number: &str) -> Vec<u8> {
     documents::pdf(&[
         (60.0, 60.0, "Quibblewick Papyrus Ltd"),
@@ -173,7 +173,7 @@ fn log_of(world: &World) -> String {
     files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
 }
 
-/// What the worker's page of metrics says.
+/// The worker's metrics page.
 async fn metrics_of(world: &World) -> String {
     let log = log_of(world);
     let (_, address) = log.split_once("health pages on ").unwrap();
@@ -228,7 +228,7 @@ async fn ended(world: &World, id: IngestionId, name: &str, outcome: &str) {
     }
 }
 
-/// Panics with the line in which a mark stands.
+/// Panics with the line that contains a mark.
 fn assert_silent(place: &str, text: &str, prompts: &[String]) {
     let lower = text.to_lowercase();
     for mark in MARKS {
@@ -288,7 +288,7 @@ async fn invariant_12_no_word_of_a_document_or_a_reply_is_in_log_metrics_or_deta
 
     assert!(prompts.iter().any(|prompt| prompt.contains("Quibblewick")), "the model was asked");
     assert!(log.contains("sent back for repair"), "the level is high enough");
-    assert!(log.contains("put into quarantine") && log.contains("not in the database yet"));
+    assert!(log.contains("quarantined") && log.contains("not in the database yet"));
     assert!(metrics.contains("docmill_attempts_total") && metrics.contains("gate_refused"));
     assert!(said.contains("model_refused") && said.contains("gate_refused"), "{said}");
     assert_silent("the log", &log, &prompts);

@@ -1,8 +1,8 @@
-//! Invariant 5: a call to a peer that says nothing more ends by itself, whoever is called.
+//! Invariant 5: a call to a silent peer ends by itself, for every kind of peer.
 //!
-//! The peer's host still takes what it is sent, so no timer of TCP ends anything. Time is paused, so a
-//! call without an end of its own is found at once and none is waited for. Not here: Postgres, beside
-//! which real clocks run (`outages.rs`), and what is looked up before a worker runs.
+//! The peer's host still acknowledges data, so no TCP timer ends the call. Time is paused, so a
+//! call without its own timeout is found at once. Not covered: Postgres, beside which real clocks
+//! run (`outages.rs`), and lookups before a worker runs.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
@@ -36,7 +36,8 @@ const WITHOUT_END: Duration = Duration::from_secs(24 * 3600);
 /// Less than any limit: what ends sooner has ended for another reason.
 const SILENCE: Duration = Duration::from_millis(500);
 
-/// Awaits a call to a silent peer, which is to fail for having waited. `call` says whether it failed.
+/// Awaits a call to a silent peer, which must fail by its timeout. `call` returns whether it
+/// failed.
 async fn assert_ends(what: &str, call: impl Future<Output = bool>) {
     let begun = Instant::now();
     let failed = tokio::time::timeout(WITHOUT_END, call).await;
@@ -59,7 +60,7 @@ async fn proxy_to(url: &str) -> SilentProxy {
     SilentProxy::start(place.split('/').next().unwrap()).await.unwrap()
 }
 
-/// Nobody is behind it, and it says nothing from the start.
+/// A proxy without a peer, silent from the start.
 async fn mute() -> SilentProxy {
     let proxy = SilentProxy::start("127.0.0.1:1").await.unwrap();
     proxy.fall_silent();

@@ -1,12 +1,11 @@
-//! The real worker, from intake to disposition, under schedules drawn from a seed: two workers over one
-//! queue and one ledger, in memory and in paused time, with faults in every call until they cease. At
-//! the end everything is counted. A schedule that falls is cut down to the smallest that does.
+//! The real worker, from intake to disposition, under schedules drawn from a seed: two workers over
+//! one queue and one ledger, in memory and in paused time, with faults in every call until they
+//! cease. Then everything is counted. A failing schedule is cut down to the smallest that fails.
 //!
-//! `SEED=… ` runs one schedule, `FAULTS`, `DOCUMENTS` and `WORKERS` of it what they name; `FIRST_SEED` and
-//! `SCHEDULES` choose others. The work itself is a script with the pipeline's order of steps (`work`); the
-//! pipeline's own steps have tests of their own. A seed decides every fault and delay; the order in which
-//! futures that are ready at the same moment run is the runtime's, so that a seed is a schedule to within
-//! that.
+//! `SEED=… ` runs one schedule, `FAULTS`, `DOCUMENTS` and `WORKERS` select parts of it;
+//! `FIRST_SEED` and `SCHEDULES` choose others. The work is a script with the pipeline's order of
+//! steps (`work`); the pipeline's own steps are tested elsewhere. A seed decides every fault and
+//! delay. The runtime decides the order of futures that are ready at the same moment.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 #[cfg(debug_assertions)]
@@ -51,21 +50,21 @@ fn run_part(part: u64) {
 }
 
 #[test]
-fn whatever_happens_each_document_ends_once_and_no_message_is_lost() {
+fn each_document_ends_once_and_no_message_is_lost_under_all_faults() {
     run_part(0);
 }
 
 #[test]
-fn whatever_happens_each_document_ends_once_and_no_message_is_lost_in_the_second_quarter() {
+fn each_document_ends_once_and_no_message_is_lost_in_the_second_quarter() {
     run_part(1);
 }
 
 #[test]
-fn whatever_happens_each_document_ends_once_and_no_message_is_lost_in_the_third_quarter() {
+fn each_document_ends_once_and_no_message_is_lost_in_the_third_quarter() {
     run_part(2);
 }
 
 #[test]
-fn whatever_happens_each_document_ends_once_and_no_message_is_lost_in_the_last_quarter() {
+fn each_document_ends_once_and_no_message_is_lost_in_the_last_quarter() {
     run_part(3);
 }

@@ -1,6 +1,6 @@
-//! What SQS does, asked with the bare SDK of two stand-ins that do not know each other: moto's
-//! server and ours. Where both pass, ours is believed also for what moto lacks: what only ours
-//! can be asked is below, named by the documentation it follows.
+//! SQS's behaviour, probed with the bare SDK at two independent stand-ins: moto's server and
+//! docmill's. Where both pass, docmill's is also trusted for features that moto lacks. Probes of
+//! those are in `ours`, by the documentation.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod ours;
@@ -50,13 +50,13 @@ fn code<T: std::fmt::Debug, E: ProvideErrorMetadata>(result: Result<T, E>) -> St
 const SOON: Duration = Duration::from_secs(8);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn moto_does_what_we_believe_sqs_to_do() {
+async fn moto_passes_the_sqs_probes() {
     let moto = Moto::start().await;
     Box::pin(shared::probe(&client(&moto.endpoint()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn our_stand_in_does_what_we_believe_sqs_to_do() {
+async fn our_stand_in_passes_the_sqs_probes() {
     let server = docmill_testkit::sqs::Server::start().await.unwrap();
     Box::pin(shared::probe(&client(&server.endpoint()))).await;
 }

@@ -1,4 +1,4 @@
-//! What every store promises, asked of the folder, of memory and of S3 (on moto's server).
+//! The store suite: one set of cases, over the folder, memory and S3 (on moto's server).
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +45,7 @@ macro_rules! suite {
 }
 
 suite!(
-    what_was_written_is_read_back_with_its_metadata,
+    a_written_object_is_read_back_with_its_metadata,
     an_object_that_is_not_there_is_no_error,
     of_sixteen_writers_of_a_new_object_one_wins,
     of_sixteen_writers_over_one_version_one_wins,
@@ -79,7 +79,7 @@ async fn read(store: &dyn ObjectStore, key: &str) -> Option<String> {
     }
 }
 
-async fn what_was_written_is_read_back_with_its_metadata(store: Arc<dyn ObjectStore>) {
+async fn a_written_object_is_read_back_with_its_metadata(store: Arc<dyn ObjectStore>) {
     let metadata = BTreeMap::from([
         ("original-name".to_owned(), "we ird näme $(id);&#.pdf".to_owned()),
         ("tags".to_owned(), "[\"a b\", \"ü\"]".to_owned()),
@@ -109,7 +109,7 @@ async fn an_object_that_is_not_there_is_no_error(store: Arc<dyn ObjectStore>) {
     assert!(store.head("a/b/c").await.unwrap().is_some());
 }
 
-/// Runs sixteen writers at once and returns who was told to have written.
+/// Runs sixteen writers at once and returns those whose write succeeded.
 async fn race<F, R>(store: &Arc<dyn ObjectStore>, each: F) -> Vec<usize>
 where
     F: Fn(Arc<dyn ObjectStore>, usize) -> R,
@@ -177,7 +177,7 @@ async fn of_sixteen_conditional_deletes_one_wins(store: Arc<dyn ObjectStore>) {
         async move { store.delete_if_match("k", &etag).await.unwrap() }
     })
     .await;
-    // S3 answers a conditional delete of what is gone with success, so a loser may hear `true`.
+    // S3 answers a conditional delete of a missing object with success, so a loser may get `true`.
     assert!(!winners.is_empty());
     assert_eq!(read(&*store, "k").await, None);
 }

@@ -19,7 +19,7 @@ use crate::support::world::{World, s3_client};
 
 const MANY: usize = 5000;
 
-/// Hands in what these paths mean; ends early after so many lines, as a process that is killed.
+/// Submits these paths; ends early after `lines` lines, like a killed process.
 async fn hand_in(
     world: &World,
     store: &dyn ObjectStore,
@@ -66,7 +66,7 @@ async fn hand_in(
     done
 }
 
-/// Bodies of all messages; the stand-in's clock makes those that were seen visible again.
+/// Bodies of all messages; moving the stand-in's clock makes received ones visible again.
 async fn bodies(world: &World) -> Vec<String> {
     let mut bodies = Vec::new();
     loop {
@@ -79,7 +79,7 @@ async fn bodies(world: &World) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_registered_and_never_sent_is_sent_when_it_is_handed_in_again() {
+async fn a_registered_unsent_document_is_sent_on_resubmission() {
     let world = World::new().await;
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.pdf"), "%PDF-a").unwrap();

@@ -1,4 +1,4 @@
-//! What the integration tests share.
+//! Shared parts of the integration tests.
 
 pub(crate) mod browser;
 pub(crate) mod controlled_store;

@@ -1,5 +1,5 @@
-//! What the end of an ingestion does to its document: one test per row of the record table of
-//! the design, and the ends that come late, fail, or meet a person's correction.
+//! The effect of an ingestion's end on its document: one test per row of the design's record table,
+//! and ends that come late, fail, or conflict with a person's correction.
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use docmill_core::model::{DocumentId, IngestionId, IngestionStage, ModelUsage, OutcomeReason};
@@ -17,7 +17,7 @@ struct Stage1 {
     claims: Vec<(IngestionId, docmill_core::model::ClaimToken)>,
 }
 
-/// What the document says.
+/// The document's data.
 type Document = (Option<Value>, bool, Vec<String>);
 
 impl Stage1 {
@@ -162,7 +162,7 @@ async fn a_refused_one_keeps_its_partial_data_to_itself() {
 }
 
 #[tokio::test]
-async fn one_that_failed_before_extraction_asks_for_a_person_and_says_why() {
+async fn a_failure_before_extraction_needs_review_with_its_reason() {
     let at = Stage1::with(1).await;
     at.fails(0).await;
     assert_eq!(at.document().await, (None, true, reasons(&["corrupt"])));
@@ -237,8 +237,8 @@ async fn a_cancelled_one_changes_nothing_and_hides_no_older_failure() {
 #[tokio::test]
 async fn two_that_complete_at_the_same_moment_leave_the_newer_data() {
     let at = Stage1::with(2).await;
-    // The newer one's end is held open, so that the older one's must wait for the document's row
-    // and then compare with what is there by then.
+    // The newer one's end is uncommitted, so that the older one's must wait for the document's row
+    // and then compare with its new state.
     let mut newer = at.database.pool().begin().await.unwrap();
     sqlx::query(
         "UPDATE ingestion SET status = 'completed', completed_at = docmill_now(),
@@ -278,7 +278,7 @@ async fn open_end(
     open
 }
 
-/// Commits once somebody waits for a lock, which must happen.
+/// Commits once another session waits for a lock, which must happen.
 async fn commit_when_waited_for(at: &Stage1, open: sqlx::Transaction<'static, sqlx::Postgres>) {
     let waiting = "SELECT count(*) FROM pg_stat_activity
         WHERE wait_event_type = 'Lock' AND datname = current_database()";
@@ -321,7 +321,7 @@ async fn a_failure_under_way_while_the_newer_one_is_cancelled_is_shown() {
 }
 
 #[tokio::test]
-async fn what_was_superseded_by_nothing_that_is_read_calls_for_a_person() {
+async fn an_ingestion_superseded_by_an_unread_version_needs_review() {
     let superseded_by = async |at: &Stage1, place: usize, by: usize| {
         sqlx::query("UPDATE ingestion SET superseded_by = $2 WHERE id = $1")
             .bind(at.claims[place].0.0)

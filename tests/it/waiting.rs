@@ -1,4 +1,4 @@
-//! Waiting is nobody's fault: it uses up no job's time, and a backlog comes to its end in order.
+//! Waiting is not charged to job_timeout, and a backlog ends in order.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ async fn is_off_the_clock(what: &str, wait: impl Future) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_jobs_time_stands_still_while_it_waits_for_what_others_have() {
+async fn waiting_is_not_charged_to_a_jobs_time() {
     let budget = ByteBudget::new(ByteSize(4096));
     let _taken = budget.try_reserve(4096).unwrap();
     is_off_the_clock("bytes in memory", budget.take(1)).await;
@@ -58,9 +58,9 @@ async fn a_jobs_time_stands_still_while_it_waits_for_what_others_have() {
     is_off_the_clock("a provider's turn", governor.admit(&key, TokenEstimate::default())).await;
 }
 
-/// When the documents of a world ended, in the order in which they were claimed: seconds from the
-/// first claim. Each had one attempt, which ended like this. What was claimed within a second came at
-/// the same time: batches of one receive do not wait for each other.
+/// When the documents of a world ended, in the order of their claims: seconds from the first claim.
+/// Each had one attempt, with this outcome. Claims within a second count as simultaneous: batches
+/// of one receive do not wait for each other.
 async fn ends_in_order(world: &World, outcome: &str) -> Vec<f64> {
     let outcomes = "SELECT string_agg(DISTINCT outcome, ', ') FROM docmill.attempt";
     assert_eq!(world.scalar(outcomes).await, outcome);
@@ -107,7 +107,7 @@ async fn a_backlog_that_takes_far_longer_than_the_time_of_a_job_completes_in_ord
     worker.stop().await;
     // The rules reader finds no invoice on these pages.
     let ends = ends_in_order(&world, "gate_refused").await;
-    // What it takes until the first page is begun is nobody's place in line.
+    // The time before the first page does not count.
     let ends: Vec<f64> = ends.into_iter().map(|end| end - 2.0).collect();
     let latest = latest_of_its_share(&ends);
     assert!(latest <= 2.0, "one ended after {latest:.1} times its share: {ends:.1?}");
@@ -152,8 +152,8 @@ async fn a_queue_that_hands_out_more_than_it_was_asked_for_costs_no_document_its
     }
 }
 
-/// `scripts/load_scans.sh`: so many documents of so many scanned pages, submitted at once to one
-/// worker with two cores, whose jobs have three times the time that one document alone takes.
+/// `scripts/load_scans.sh`: `DOCUMENTS` documents of `PAGES` scanned pages, submitted at once to
+/// one worker with two cores, with three times one document's duration as job timeout.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "minutes of reading: scripts/load_scans.sh"]
 async fn a_deep_backlog_of_long_scans_completes_in_order_at_the_first_attempt() {
@@ -180,7 +180,7 @@ async fn a_deep_backlog_of_long_scans_completes_in_order_at_the_first_attempt() 
     assert!(latest <= 2.0, "{ends:.0?}");
 }
 
-/// A document with so many pages: each the one of `samples/scan_skewed.pdf`, or a straight and clean
+/// A document of `pages` pages: each the one of `samples/scan_skewed.pdf`, or a straight and clean
 /// scan of an invoice, which takes a third of the time.
 fn scanned_pages(pages: u32) -> Vec<u8> {
     match std::env::var("DOCMILL_LOAD_SCAN").unwrap().as_str() {
@@ -212,7 +212,7 @@ fn skewed_pages(pages: u32) -> Vec<u8> {
     bytes
 }
 
-/// Submits documents of so many scanned pages, all different by a few bytes that no reader looks at.
+/// Submits documents of `pages` scanned pages, all different by a few bytes that no reader uses.
 async fn submit_scans(world: &World, documents: u32, pages: u32) {
     let mut ids = Vec::new();
     let scanned = scanned_pages(pages);

@@ -1,5 +1,5 @@
-//! Webhooks: what is recorded is told, signed, in order, and to nobody who may not be told. Over a
-//! real Postgres, real HTTP and, where something dies, real processes.
+//! Webhooks: recorded events are delivered, signed, in order, and only to permitted targets. Over a
+//! real Postgres, real HTTP and, where a process dies, real processes.
 
 mod aws;
 mod deaths;

@@ -1,5 +1,5 @@
-//! An olmOCR workspace: each group worked on once whoever dies or has a wrong clock, no document
-//! lost with its group, and marks of both layouts that real nodes would understand.
+//! An olmOCR workspace: each group processed once despite dead workers and wrong clocks, no
+//! document lost with its group, and marks of both layouts that real nodes understand.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod archives;
@@ -55,7 +55,7 @@ impl Desk {
         (Self::over(store.clone()).await, store)
     }
 
-    /// So many documents, in groups.
+    /// Adds `documents` documents, in groups.
     async fn populate(&self, documents: usize, at_once: usize) -> Vec<WorkGroup> {
         let paths: Vec<String> = (0..documents).map(|number| self.paper(number)).collect();
         populate_workspace(&self.workspace, &paths, at_once, false).await.unwrap();
@@ -118,7 +118,7 @@ fn terms() -> WorkspaceOptions {
         tries: 3,
         page_error_rate: 0.004,
         retry_pause: Duration::from_millis(10),
-        look_again: Duration::from_millis(20),
+        poll_interval: Duration::from_millis(20),
         leave_locked: false,
         document_time: Duration::from_secs(60),
         drain: Duration::ZERO,
@@ -132,7 +132,7 @@ fn ours(claimed: GroupClaimResult) -> GroupClaim {
     }
 }
 
-/// What the reader of the tests does with a document.
+/// The fake reader's behaviour for a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
     Well,
@@ -144,11 +144,11 @@ enum Manner {
     Hangs,
     /// The reading takes this long.
     Takes(Duration),
-    /// So many readings keep something and take too long, the next ends.
+    /// This many readings store progress and time out, the next ends.
     IsLong(u32),
 }
 
-/// A reader that counts, and treats each document as it is told.
+/// A counting reader that follows the plan for each document.
 #[derive(Default)]
 struct Fake {
     manners: Mutex<BTreeMap<String, Manner>>,
@@ -305,7 +305,7 @@ async fn of_twenty_that_take_one_group_one_has_it() {
 }
 
 #[tokio::test]
-async fn a_worker_that_was_believed_dead_neither_keeps_nor_removes_the_new_ones_locks() {
+async fn a_worker_presumed_dead_neither_keeps_nor_removes_the_new_workers_locks() {
     let (desk, store) = Desk::in_memory().await;
     let group = desk.populate(1, 1).await.remove(0);
     let mut zombie = ours(desk.workspace.claim_group("zombie", &group).await.unwrap());
@@ -353,7 +353,7 @@ async fn a_clock_two_hours_off_neither_steals_nor_loses_a_lock() {
 }
 
 #[tokio::test]
-async fn what_either_layout_calls_done_is_not_done_again() {
+async fn a_group_done_in_either_layout_is_not_repeated() {
     let (desk, _) = Desk::in_memory().await;
     let groups = desk.populate(3, 1).await;
     desk.put(&flag_key(&groups[0].hash)).await;
@@ -378,7 +378,7 @@ async fn a_group_that_was_finished_while_its_lock_was_taken_is_not_done_again() 
 }
 
 #[tokio::test]
-async fn what_a_worker_left_of_a_finished_group_goes_once_its_locks_are_abandoned() {
+async fn a_dead_workers_leftovers_of_a_finished_group_go_with_its_abandoned_locks() {
     let (desk, store) = Desk::in_memory().await;
     let groups = desk.populate(2, 1).await;
     for group in &groups {

@@ -1,16 +1,16 @@
-//! A BlobForge bucket without a database: hand documents in, work on them, inspect and repair.
+//! A BlobForge bucket without a database: ingest, process, inspect and repair documents.
 //!
-//! A document is named by the SHA-256 of its bytes. Its state is shown by objects: a marker below
-//! `queue/todo/`, a lock while somebody works on it, a mark in `queue/failed/` or `queue/dead/`, a
-//! result below `store/out/`. The layout is that of BlobForge, whose tools find what they know.
-//! Whoever changes the state of a document must own its lock, workers and operators alike, and
-//! every change of the lock names the version that was written last: a worker that was believed
-//! dead can neither renew a lock it lost nor end what is somebody else's by now.
+//! A document is named by the SHA-256 of its bytes. Objects show its state: a marker below
+//! `queue/todo/`, a lock while a worker has it, a mark in `queue/failed/` or `queue/dead/`, a
+//! result below `store/out/`. The layout is BlobForge's, so its tools work too. Changing a
+//! document's state requires its lock, for workers and operators alike. Every change of the lock
+//! names the last written version: a worker presumed dead can neither renew a lock it lost nor end
+//! another worker's run.
 //!
 //! A run is counted in the marker when it begins, so that a document that kills its workers is
-//! counted too, and what is seen twice is counted once. Not promised: that two workers never
-//! convert at the same time (a frozen one may think so for a while; only one result is kept), and
-//! whatever needs Postgres: attempts with their reasons, claims, review (see `docs/guides/buckets.md`).
+//! counted too, and none is counted twice. Not promised: that two workers never convert at the same
+//! time (a frozen one may for a while; only one result is kept), nor features that need Postgres:
+//! attempts with their reasons, claims, review (see `docs/guides/buckets.md`).
 
 mod change;
 mod claim;
@@ -133,10 +133,10 @@ impl BlobForgeBucket {
         self.engine.exists(SETTINGS).await.map(drop)
     }
 
-    /// The state of the document; `None` if nobody knows it.
+    /// The state of the document; `None` if unknown.
     ///
     /// # Errors
-    /// The store's: a question that was not answered is no "no".
+    /// Store errors: an unanswered request never counts as "no".
     pub async fn state(&self, hash: &str) -> Result<Option<BucketState>> {
         let (lock, out) = (lock_key(hash), out_key(hash));
         let (dead, failed) = (dead_key(hash), failed_key(hash));
@@ -157,8 +157,8 @@ impl BlobForgeBucket {
         })
     }
 
-    /// The document's markers, most urgent first; more than one is possible (somebody changed its
-    /// priority, or BlobForge's janitor added one).
+    /// The document's markers, most urgent first. There may be several, after a change of priority
+    /// or by BlobForge's janitor.
     async fn find_markers(
         &self,
         hash: &str,
@@ -201,12 +201,12 @@ impl BlobForgeBucket {
         self.engine.delete(&failed_key(hash)).await
     }
 
-    /// Removes what was stored of a document while it was worked on, once its result is there; only
-    /// for the owner of its lock. What cannot be removed now goes when it is old.
+    /// Deletes the artefacts of a document with a result; only for the owner of its lock. Leftovers
+    /// are deleted by age.
     async fn forget_artefacts(&self, hash: &str) {
         let removed = remove_artefacts(self.engine.store(), convert::artefact_id(hash)).await;
         if let Err(error) = removed {
-            tracing::warn!(document = hash, error = %error, "artefacts stay for now: {error}");
+            tracing::warn!(document = hash, error = %error, "artefacts were not deleted: {error}");
         }
     }
 

@@ -1,20 +1,20 @@
-//! What attempts write down where an object store is all there is: a BlobForge bucket, an olmOCR
-//! workspace.
+//! The ledger of attempts over an object store: for BlobForge buckets and olmOCR workspaces.
 //!
-//! Everything lies below [`OWN_FOLDER`], which the other users of such a store do not read. Each
-//! document has a record with the number of its newest attempt and the references that a row would
-//! have. The record is written on condition only: an attempt that begins replaces the token in it,
-//! and from then on every write of an earlier attempt is refused. Who may begin one is not decided
-//! here but by the lock of the document, which the caller must own.
+//! All objects are below [`OWN_FOLDER`], which other users of the store ignore. Each document has a
+//! record with the number of its newest attempt and the references that a row would have. The
+//! record is written conditionally only: a new attempt replaces the token in it, and from then on
+//! writes of earlier attempts are refused. The caller must own the document's lock before it begins
+//! an attempt.
 //!
-//! What a process has spent in a day is one object, so that no two processes write to one; the
+//! The spending of a process in a day is one object, so that no two processes write to one. The
 //! day's sum is read from all of them. Not promised: duplicates by supplier and number, a block
-//! list, and that a worker learns of what others have spent sooner than after 15 s, or after a minute
-//! while the store is slow to answer. Days are UTC by the worker's own clock.
+//! list, and seeing the spending of others sooner than after 15 s, or a minute while the store is
+//! slow. Days are UTC by the worker's own clock.
 
 mod stored_spending;
 
-pub use stored_spending::{StoredSpending, sum_stored_spending};
+pub use stored_spending::StoredSpending;
+pub(crate) use stored_spending::sum_stored_spending;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,17 +37,17 @@ use docmill_ledger::{
 use docmill_storage::prefixed::PrefixedStore;
 use docmill_storage::{Etag, GetOptions, GetResult, ObjectStore, PutResult, keys};
 
-/// Where what is ours lies in a store whose layout is another's.
+/// The folder for docmill's own objects in a store with another system's layout.
 pub const OWN_FOLDER: &str = "docmill/";
-/// Artefacts that nobody has touched for so long are removed.
-pub const KEPT_FOR: Duration = Duration::from_secs(30 * 86_400);
+/// Artefacts unchanged for this long are removed.
+pub(crate) const KEPT_FOR: Duration = Duration::from_secs(30 * 86_400);
 
 /// How old what is known of the spending of others may be.
 const OTHERS_FRESH: Duration = Duration::from_secs(15);
-/// How old it may be while somebody is reading it anew.
+/// Maximum age while a reload is in progress.
 const OTHERS_KEPT: Duration = Duration::from_secs(60);
 /// Larger objects are no records of ours.
-const LARGEST: u64 = 1 << 20;
+const MAX_RECORD_BYTES: u64 = 1 << 20;
 /// How often the beginning of an attempt is tried against others.
 const TRIES: u32 = 5;
 /// Requests at the same time.
@@ -63,9 +63,9 @@ pub struct ObjectLedger {
     /// Never locked across a call of the store: a store that is silent keeps no budget check
     /// waiting that can do without it.
     spending: Mutex<Option<DayBook>>,
-    /// Who writes the spending: one after the other, so that the newest comes last.
+    /// Serialises writes of the spending, so that the newest comes last.
     writing: tokio::sync::Mutex<()>,
-    /// Who reads what others have spent: one for all.
+    /// Serialises reloads of other processes' spending: one serves all.
     reading: tokio::sync::Mutex<()>,
 }
 
@@ -78,7 +78,7 @@ pub struct ObjectAttempt {
     written: tokio::sync::Mutex<(AttemptRecord, Etag)>,
 }
 
-/// What is stored of a document's attempts.
+/// The stored record of a document's attempts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct AttemptRecord {
@@ -90,14 +90,13 @@ struct AttemptRecord {
     transcription: Option<ArtefactRef>,
     #[serde(skip_serializing_if = "Option::is_none")]
     extraction: Option<ArtefactRef>,
-    /// What all attempts have cost, in billionths of the currency.
+    /// The cost of all attempts, in billionths of the currency.
     spent_nanos: u64,
     /// Tokens that all attempts have taken.
     spent_tokens: u64,
 }
 
-/// What is kept of one document, as a listing brings it: the keys of one document at a time, never
-/// those of all.
+/// The objects of one document during a listing: the keys of one document at a time.
 #[derive(Default)]
 struct KeptDocument {
     id: String,
@@ -111,7 +110,7 @@ impl KeptDocument {
         self.keys.push(key);
     }
 
-    /// Whether there was something, which nobody had touched for [`KEPT_FOR`] and which is gone now.
+    /// Removes it if unchanged for [`KEPT_FOR`]; returns whether it did.
     async fn remove_if_old(self, store: &dyn ObjectStore) -> Result<bool> {
         let Some(touched) = self.touched else { return Ok(false) };
         if !SystemTime::now().duration_since(touched).is_ok_and(|age| age > KEPT_FOR) {
@@ -121,7 +120,7 @@ impl KeptDocument {
     }
 }
 
-/// What is known of one day's spending.
+/// The loaded spending of one day.
 struct DayBook {
     day: Date,
     own: DailySpending,
@@ -138,7 +137,7 @@ struct BookVersion {
     version: u64,
 }
 
-/// What one process has spent in a day, as it is stored.
+/// The stored spending of one process in a day.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct DailySpending {
@@ -149,7 +148,7 @@ struct DailySpending {
     rows: Vec<ObjectSpendingRow>,
 }
 
-/// What was paid for one model of one provider.
+/// Spending with one model of one provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct ObjectSpendingRow {
     provider: String,
@@ -182,7 +181,7 @@ impl ObjectLedger {
     ///
     /// # Errors
     /// The store's; transient if others begin attempts at it again and again.
-    pub async fn begin_attempt(
+    pub(crate) async fn begin_attempt(
         self: &Arc<Self>,
         id: IngestionId,
         document: DocumentRef,
@@ -204,15 +203,14 @@ impl ObjectLedger {
             let written = tokio::sync::Mutex::new((record, etag));
             return Ok((claimed, ObjectAttempt { ledger: Arc::clone(self), id, token, written }));
         }
-        Err(Error::transient("attempts at a document are begun by many at once"))
+        Err(Error::transient("too many concurrent attempts at a document"))
     }
 
-    /// Removes what is kept of documents that nobody has worked on for [`KEPT_FOR`]; returns how
-    /// many those were.
+    /// Removes the objects of documents unchanged for [`KEPT_FOR`]; returns how many.
     ///
     /// # Errors
-    /// The store's; some may be gone and others still there.
-    pub async fn remove_abandoned(&self) -> Result<usize> {
+    /// Store errors; some may be removed already.
+    pub(crate) async fn remove_abandoned(&self) -> Result<usize> {
         let mut removed = 0;
         let mut document = KeptDocument::default();
         let mut after: Option<String> = None;
@@ -252,10 +250,10 @@ impl ObjectLedger {
             book.version += 1;
             BookVersion { day: book.day, version: book.version }
         });
-        // Nobody else writes there, and this process one after the other.
+        // Only this process writes there, one write at a time.
         let _turn = self.writing.lock().await;
         let unwritten = self.with_book(|book| {
-            // Whoever had the turn before may have written ours with its own.
+            // An earlier turn may have written this amount with its own.
             let is_written = book.day == added.day && book.written >= added.version;
             (!is_written).then(|| (book.day, book.version, book.own.clone()))
         });
@@ -280,7 +278,7 @@ impl ObjectLedger {
         Ok(SpentToday { cost_nanos, until_next_day: until.try_into().unwrap_or_default() })
     }
 
-    /// What others have spent, as far as that is known; read anew by one who asks, for all.
+    /// The known spending of other processes; one caller reloads it for all.
     async fn spent_by_others(&self) -> Result<u64> {
         let known = |within: Duration| {
             let others = self.with_book(|book| book.others);
@@ -343,10 +341,9 @@ impl DailySpending {
         if spent.cost_nanos.is_none() {
             self.unpriced_calls += calls.max(u64::from(pages > 0));
         }
-        let is_it = |row: &&mut ObjectSpendingRow| {
+        if let Some(row) = self.rows.iter_mut().find(|row: &&mut ObjectSpendingRow| {
             row.provider == spent.provider && row.model == spent.model
-        };
-        if let Some(row) = self.rows.iter_mut().find(is_it) {
+        }) {
             row.calls += calls;
             row.pages += pages;
             row.usage += spent.usage;
@@ -359,7 +356,7 @@ impl DailySpending {
     }
 }
 
-/// What is known of today's spending; begun anew when the day (UTC) changes.
+/// Today's book; a new one when the day (UTC) changes.
 fn current_day(book: &mut Option<DayBook>) -> &mut DayBook {
     let day = OffsetDateTime::now_utc().date();
     if book.as_ref().is_some_and(|book| book.day != day) {
@@ -461,18 +458,17 @@ impl AttemptLedger for ObjectAttempt {
         if more == DocumentSpending::default() {
             return ledger.add_spending(spent).await;
         }
-        // A newer attempt has the record by now: it knows what was spent before it began.
-        let add = |record: &mut AttemptRecord| {
+        // A newer attempt owns the record: it counted this spending when it began.
+        let in_record = self.save_record(id, self.token, |record: &mut AttemptRecord| {
             record.spent_nanos = record.spent_nanos.saturating_add(more.cost_nanos);
             record.spent_tokens = record.spent_tokens.saturating_add(more.tokens);
-        };
-        let in_record = self.save_record(id, self.token, add);
+        });
         let (of_day, of_document) = tokio::join!(ledger.add_spending(spent), in_record);
         of_day?;
         of_document.map(drop)
     }
 
-    /// Buckets and workspaces know no tenants: whoever is meant, it is everybody.
+    /// Buckets and workspaces have no tenants: the sum is over all.
     async fn spent_today(&self, _tenant: Option<&str>) -> Result<SpentToday> {
         self.ledger.sum_today().await
     }
@@ -497,19 +493,19 @@ impl AttemptLedger for ObjectAttempt {
     }
 }
 
-/// Removes what was kept of a document whose result stands by now. `store` is the whole bucket or
-/// workspace. Parts of a document that a killed attempt left half read may stay for [`KEPT_FOR`].
+/// Removes the artefacts of a document with a result. `store` is the whole bucket or workspace.
+/// Pages stored by a killed attempt may stay for [`KEPT_FOR`].
 ///
 /// # Errors
-/// The store's; some may be gone and others still there.
-pub async fn remove_artefacts(store: &dyn ObjectStore, id: IngestionId) -> Result<()> {
+/// Store errors; some may be removed already.
+pub(crate) async fn remove_artefacts(store: &dyn ObjectStore, id: IngestionId) -> Result<()> {
     let record = format!("{OWN_FOLDER}{}", keys::attempt_record_key(id));
     if store.head(&record).await?.is_none() {
         return Ok(());
     }
     let artefacts = keys::artefact_keys(id).map(|key| format!("{OWN_FOLDER}{key}"));
     delete_all(store, &artefacts).await?;
-    // Last, because it says that there may be others.
+    // Last, because it shows that there may be others.
     store.delete(&record).await
 }
 
@@ -517,7 +513,7 @@ pub async fn remove_artefacts(store: &dyn ObjectStore, id: IngestionId) -> Resul
 ///
 /// # Errors
 /// As [`remove_artefacts`].
-pub async fn erase_artefacts(store: &dyn ObjectStore, id: IngestionId) -> Result<()> {
+pub(crate) async fn erase_artefacts(store: &dyn ObjectStore, id: IngestionId) -> Result<()> {
     let below = format!("{OWN_FOLDER}{}", keys::ingestion_prefix(id));
     loop {
         let found = store.list(&below, None, PAGE).await?;
@@ -539,7 +535,7 @@ async fn read_record<T>(store: &dyn ObjectStore, key: &str) -> Result<Option<(T,
 where
     T: serde::de::DeserializeOwned + Default,
 {
-    match store.get(key, GetOptions { at_most: LARGEST, if_match: None }).await? {
+    match store.get(key, GetOptions { at_most: MAX_RECORD_BYTES, if_match: None }).await? {
         GetResult::Found(object) => {
             let value = serde_json::from_slice(&object.bytes).unwrap_or_default();
             Ok(Some((value, object.etag)))
@@ -571,7 +567,7 @@ async fn write_record(
 
 fn encode_record<T: Serialize>(record: &T) -> Result<bytes::Bytes> {
     let text = serde_json::to_vec(record).map_err(|error| {
-        Error::internal("a record of an attempt has no JSON").with_source(error)
+        Error::internal("cannot serialise an attempt's record").with_source(error)
     })?;
     Ok(text.into())
 }

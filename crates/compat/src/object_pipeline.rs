@@ -1,10 +1,9 @@
-//! The pipeline where an object store is all there is: buckets and workspaces.
+//! The pipeline over an object store: for buckets and workspaces.
 //!
-//! The steps of a worker with Postgres, over a ledger and artefacts in the store of the bucket or
-//! workspace itself: transcript, finished pages and replies of models are stored before they are
-//! used and found again by the next attempt at the same document, and the day's spending of all
-//! workers is summed. Who may work on a document is not decided here: the caller owns its lock, and
-//! says so with a claim.
+//! The steps of a worker with Postgres, over a ledger and artefacts in the bucket or workspace
+//! itself. Transcript, finished pages and model replies are stored before they are used and reused
+//! by the next attempt. The day's spending of all workers is summed. The caller owns the document's
+//! lock, and passes a claim for it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -62,7 +61,8 @@ impl ObjectPipeline {
             original_name: None,
             etag: None,
         };
-        // Whoever was asleep for longer than its lock must not take the document from its owner.
+        // A worker suspended for longer than its lock must not take the document from its new
+        // owner.
         claim.ensure_live().await?;
         let (claimed, attempt) = self.ledger.begin_attempt(id, original).await?;
         let claim = claim.for_ingestion(id, claimed.token);
@@ -75,7 +75,7 @@ impl ObjectPipeline {
         process_claimed(&context, &claimed, &claim, name, bytes).await
     }
 
-    /// Removes, in the background, what is kept of documents that nobody has come back for.
+    /// Removes abandoned artefacts, in the background.
     pub fn start_removal(&self) {
         let ledger = Arc::clone(&self.ledger);
         tokio::spawn(async move {
@@ -83,10 +83,10 @@ impl ObjectPipeline {
             match ledger.remove_abandoned().await {
                 Ok(0) => {}
                 Ok(documents) => {
-                    tracing::info!(documents, "removed what was kept for more than {days} days");
+                    tracing::info!(documents, "removed artefacts older than {days} days");
                 }
                 Err(error) => {
-                    tracing::warn!(error = %error, "old artefacts stay for now: {error}");
+                    tracing::warn!(error = %error, "old artefacts were not removed: {error}");
                 }
             }
         });

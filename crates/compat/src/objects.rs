@@ -1,26 +1,24 @@
-//! A queue of marker objects in any store with conditional writes: the embedded mode's queue, and
-//! a bucket as a queue.
+//! A queue of marker objects in any store with conditional writes: the embedded mode's queue, and a
+//! bucket as a queue.
 //!
-//! A message is one marker; who works on it holds a lock object beside it. Every change of either
-//! is conditional on the version that was read, so that a worker that was believed dead can
-//! neither keep a lock it lost nor remove somebody else's:
+//! A message is one marker; its consumer holds a lock object beside it. Every change of either is
+//! conditional on the version that was read, so that a worker presumed dead can neither keep a lost
+//! lock nor remove another's:
 //!
-//! - after taking a lock the marker is read again: a finished message is not done twice from
+//! - after taking a lock the marker is read again: a finished message is not processed twice from
 //!   an old listing;
-//! - a lock past its end is taken over by replacing exactly the version that was seen;
+//! - an expired lock is taken over by replacing exactly the version that was read;
 //! - receives are counted in the marker when the lock is taken, not when the work fails;
-//! - an acknowledgement removes the marker, then the lock, under a lock renewed for it, and keeps
-//!   a marker that was sent again meanwhile.
+//! - an acknowledgement removes the marker, then the lock, under a lock renewed for it, and keeps a
+//!   marker that was sent again meanwhile.
 //!
 //! A body is one message however often it is sent (its name is the body's hash). Times are the
-//! store's, so that workers whose clocks differ agree. Where listings are paid, one is kept for a
-//! while (`paced`): what this process puts back it sees at once, what others put there somewhat
-//! later.
+//! store's, so that workers with different clocks agree. Where listings are paid, one is cached for
+//! a while (`paced`): this process sees its own messages at once, those of others somewhat later.
 //!
-//! [`engine`] is what any dialect stands on, [`blobforge`] the dialect that messages lie in, and
-//! [`marker_queue`] how its markers and locks are handled; a bucket of that dialect without a
-//! database is worked on by `ops::bucket`, over the same marker queue. [`olmocr`] is the layout
-//! of olmOCR's workspaces, worked on by `ops::workspace`.
+//! [`engine`] is the base of both layouts, [`blobforge`] the layout of messages, and
+//! [`marker_queue`] its markers and locks. `bucket` uses the same marker queue for documents.
+//! [`olmocr`] is the layout of olmOCR's workspaces, used by `workspace`.
 
 mod availability;
 pub mod blobforge;
@@ -95,7 +93,7 @@ impl ObjectQueue {
         }
     }
 
-    /// The same, but a listing is kept for so long for every request it took.
+    /// The same, with listings cached for `each_list` per request.
     #[must_use]
     pub fn with_list_pace(mut self, each_list: Duration) -> Self {
         self.receiver.set_pace(each_list);
@@ -214,7 +212,7 @@ impl MessageQueue for ObjectQueue {
                 Ok(None) => continue,
                 Err(error) if streak.passes_over(&error) => {
                     let key = lock_key(&name);
-                    tracing::warn!(key, error = %error, "a lock stays as it is: {error}");
+                    tracing::warn!(key, error = %error, "a lock was not released: {error}");
                     continue;
                 }
                 Err(error) => return Err(error),

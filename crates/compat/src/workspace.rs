@@ -1,13 +1,12 @@
-//! An olmOCR workspace without a database: hand documents in, work on them, count.
+//! An olmOCR workspace without a database: populate, work, count.
 //!
 //! A workspace is an index of work groups beside locks, marks and results, in a folder or below an
-//! `s3://` prefix; nodes of olmOCR may work on the same one. A group is worked on under a lock that
-//! is taken, renewed, released and taken over on condition only, so that of our workers exactly one
-//! has it; what olmOCR does without conditions is seen when a lock is renewed. The status of each
-//! document is stored until its group is finished, and for those that could not be read afterwards
-//! as well. Not promised: that a node of olmOCR that overwrites a lock between two of our checks
-//! does not begin a group as well; one result is kept, and whatever needs Postgres (see
-//! `docs/guides/workspaces.md`).
+//! `s3://` prefix; nodes of olmOCR may share it. Work on a group needs its lock, which is taken,
+//! renewed, released and taken over conditionally, so that exactly one docmill worker has it. Locks
+//! that olmOCR overwrites unconditionally are noticed at the next renewal. The status of each
+//! document is stored until its group is finished, and longer for failed ones. Not promised: that
+//! an olmOCR node that overwrites a lock between two renewals does not start the group as well (one
+//! result is kept), nor features that need Postgres (see `docs/guides/workspaces.md`).
 
 mod archive;
 mod claim;
@@ -33,7 +32,7 @@ use bytes::Bytes;
 
 pub use archive::{ArchiveLimits, is_archive};
 pub use claim::{GroupClaim, GroupClaimResult};
-pub use dolma::dolma_line;
+pub(crate) use dolma::dolma_line;
 pub use ledger::{DocumentStatus, GroupEntry};
 pub use populate::{PopulateReport, RefusedPath, populate_workspace, sample_group_size};
 pub use read::{DocumentText, PipelineReader, ReadOutcome, WorkspaceReader, WorkspaceReading};
@@ -43,7 +42,7 @@ pub use stats::{UnreadDocument, WorkspaceStats, load_stats};
 pub use work::{WorkspaceOptions, WorkspaceTally, WorkspaceWorker, WorkspaceWorkerSetup};
 
 use crate::objects::engine::{RecordStore, StoreClock};
-use crate::objects::olmocr::index::{LARGEST, WorkIndex};
+use crate::objects::olmocr::index::{MAX_INDEX_BYTES, WorkIndex};
 use crate::objects::olmocr::{
     FLAGS, INDEX, LEDGER, RESULTS, WorkspaceFormat, finished_group, flag_key, result_key,
 };
@@ -60,11 +59,11 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Over a store whose keys begin where the workspace begins. A lock that was not renewed for
-    /// `timeout` is abandoned; all nodes have to agree on it.
+    /// Opens a workspace over a store whose keys are relative to it. A lock not renewed for
+    /// `timeout` is abandoned; all nodes must agree on it.
     ///
     /// # Errors
-    /// The store does not answer, or ignores the conditions that locks stand on.
+    /// The store does not answer, or ignores the conditions that locks rely on.
     pub async fn open(
         store: Arc<dyn ObjectStore>,
         clock: StoreClock,
@@ -102,7 +101,7 @@ impl Workspace {
         match self
             .engine
             .store()
-            .get(INDEX, GetOptions { at_most: LARGEST, if_match: None })
+            .get(INDEX, GetOptions { at_most: MAX_INDEX_BYTES, if_match: None })
             .await?
         {
             GetResult::Found(object) => Ok((WorkIndex::decode(&object.bytes)?, Some(object.etag))),

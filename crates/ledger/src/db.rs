@@ -31,7 +31,7 @@ use docmill_core::retry::with_deadline;
 use connection::login::{self, DatabaseLogin};
 use connection::statements::StatementPool;
 use connection::{DatabaseAddress, session_statement};
-use migrating::adopting::{self, MigrationWishes};
+use migrating::adopting::{self, MigrationOptions};
 
 pub(crate) use connection::faults::{SqlErrorContext, fault_from_sqlx};
 
@@ -158,7 +158,7 @@ impl Db {
     /// # Errors
     /// The failing migration by name; nothing of it was applied, and it can be run again.
     pub async fn migrate(&self) -> Result<()> {
-        self.migrate_with(&MigrationWishes::default()).await
+        self.migrate_with(&MigrationOptions::default()).await
     }
 
     /// The same, and what is wished beyond it. Tables of the earlier system are adopted in one
@@ -166,7 +166,7 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::migrate`]; what stands in the way of an adoption, with nothing changed.
-    pub async fn migrate_with(&self, wishes: &MigrationWishes) -> Result<()> {
+    pub async fn migrate_with(&self, options: &MigrationOptions) -> Result<()> {
         // A connection of its own: migrations may take longer than any statement should.
         let mut connection =
             self.pool.detach_connection().await.context("connecting to migrate")?;
@@ -174,7 +174,7 @@ impl Db {
             .execute("SET statement_timeout = 0")
             .await
             .context("preparing a connection to migrate")?;
-        let done = self.migrate_over(&mut connection, wishes).await;
+        let done = self.migrate_over(&mut connection, options).await;
         connection.close().await.context("closing the connection that migrated")?;
         done
     }
@@ -182,7 +182,7 @@ impl Db {
     async fn migrate_over(
         &self,
         connection: &mut PgConnection,
-        wishes: &MigrationWishes,
+        options: &MigrationOptions,
     ) -> Result<()> {
         let explain = |error: MigrateError| {
             Error::internal(format!("migrating {}: {error}", self.description())).with_source(error)
@@ -192,13 +192,13 @@ impl Db {
         // In turn as well: two that make it at the same moment fail in spite of IF NOT EXISTS.
         let make = format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\"");
         connection.execute(AssertSqlSafe(make)).await.context("making the schema")?;
-        let adopted = adopting::adopt_tables(connection, &MIGRATIONS, schema, wishes).await?;
-        if wishes.rehearse {
+        let adopted = adopting::adopt_tables(connection, &MIGRATIONS, schema, options).await?;
+        if options.rehearse {
             let nothing = "there is nothing to adopt, so nothing to rehearse";
             return if adopted { Ok(()) } else { Err(Error::internal(nothing)) };
         }
         migrating::apply_missing(connection, &MIGRATIONS).await.map_err(explain)?;
-        if let Some(earlier) = wishes.earlier_workers.filter(|_| !adopted) {
+        if let Some(earlier) = options.earlier_workers.filter(|_| !adopted) {
             adopting::note_earlier_workers(connection, earlier).await?;
         }
         Ok(())

@@ -130,7 +130,7 @@ pub async fn list_letters(
     queue: &dyn MessageQueue,
     max: usize,
 ) -> fault::Result<Vec<DeadLetterView>> {
-    let mut reader = LetterReader::new(queue, INSPECTION_HIDE, max);
+    let mut reader = DeadLetterPager::new(queue, INSPECTION_HIDE, max);
     let mut letters = Vec::new();
     loop {
         let batch = reader.read_letters(REDRIVE_BATCH).await?;
@@ -145,7 +145,7 @@ pub async fn list_letters(
 
 /// Reads a dead-letter queue once: to its end, to the first letter that comes a second time, or to
 /// the limit. The letters read stay hidden from other readers meanwhile.
-pub(crate) struct LetterReader<'a> {
+pub(crate) struct DeadLetterPager<'a> {
     queue: &'a dyn MessageQueue,
     hidden: Duration,
     left: usize,
@@ -155,7 +155,7 @@ pub(crate) struct LetterReader<'a> {
     is_at_end: bool,
 }
 
-impl<'a> LetterReader<'a> {
+impl<'a> DeadLetterPager<'a> {
     pub(crate) fn new(queue: &'a dyn MessageQueue, hidden: Duration, most: usize) -> Self {
         Self {
             queue,
@@ -248,7 +248,7 @@ async fn load_rows(
 }
 
 /// The action for a letter.
-enum LetterFate {
+enum DeadLetterAction {
     /// It stays for a person, or until its row can be judged.
     Stay,
     /// It is obsolete.
@@ -259,16 +259,20 @@ enum LetterFate {
     GiveUp,
 }
 
-fn judge_letter(letter: &DeadLetterView, crash_limit: u32) -> LetterFate {
+fn decide_action(letter: &DeadLetterView, crash_limit: u32) -> DeadLetterAction {
     let Some(row) = &letter.row else {
-        return if letter.stands_for_several() { LetterFate::Revive } else { LetterFate::Stay };
+        return if letter.stands_for_several() {
+            DeadLetterAction::Revive
+        } else {
+            DeadLetterAction::Stay
+        };
     };
     match row.status {
-        IngestionStatus::InProgress if row.leased => LetterFate::Stay,
-        IngestionStatus::InProgress if row.crashes >= crash_limit => LetterFate::GiveUp,
-        IngestionStatus::InProgress => LetterFate::Revive,
-        IngestionStatus::Completed | IngestionStatus::Cancelled => LetterFate::Clear,
-        IngestionStatus::Failed => LetterFate::Stay,
+        IngestionStatus::InProgress if row.leased => DeadLetterAction::Stay,
+        IngestionStatus::InProgress if row.crashes >= crash_limit => DeadLetterAction::GiveUp,
+        IngestionStatus::InProgress => DeadLetterAction::Revive,
+        IngestionStatus::Completed | IngestionStatus::Cancelled => DeadLetterAction::Clear,
+        IngestionStatus::Failed => DeadLetterAction::Stay,
     }
 }
 
@@ -287,7 +291,7 @@ pub async fn reconcile_letters(
     if queue.depth().await?.dead.unwrap_or_default() == 0 {
         return Ok(done);
     }
-    let mut reader = LetterReader::new(queue, REDRIVE_HIDE, terms.most);
+    let mut reader = DeadLetterPager::new(queue, REDRIVE_HIDE, terms.most);
     let mut left = Vec::new();
     let ended = loop {
         if turn.is_some_and(|turn| turn.is_over()) {
@@ -333,11 +337,11 @@ async fn reconcile_batch(
     let letters = describe_letters(db, batch).await?;
     let (mut revived, mut cleared, mut left) = (Vec::new(), Vec::new(), Vec::new());
     for letter in &letters {
-        match judge_letter(letter, terms.crash_limit) {
-            LetterFate::Revive => revived.push(letter),
-            LetterFate::Clear => cleared.push(letter),
-            LetterFate::Stay => left.push(letter),
-            LetterFate::GiveUp => {
+        match decide_action(letter, terms.crash_limit) {
+            DeadLetterAction::Revive => revived.push(letter),
+            DeadLetterAction::Clear => cleared.push(letter),
+            DeadLetterAction::Stay => left.push(letter),
+            DeadLetterAction::GiveUp => {
                 left.push(letter);
                 if let Some(row) = &letter.row
                     && (terms.dry_run || give_up(db, row).await?)
@@ -374,7 +378,7 @@ pub async fn redrive_letters(
     by: &AuditNote,
 ) -> fault::Result<RedriveReport> {
     let mut done = RedriveReport::default();
-    let mut reader = LetterReader::new(queue, REDRIVE_HIDE, usize::MAX);
+    let mut reader = DeadLetterPager::new(queue, REDRIVE_HIDE, usize::MAX);
     let mut left = Vec::new();
     let ended = loop {
         let batch = match reader.read_letters(REDRIVE_BATCH).await {

@@ -20,7 +20,7 @@ use serde::Serialize;
 pub use docmill_ledger::db::operators::erasure::{TenantRetention, list_retentions, set_retention};
 
 use super::erasable_keys;
-use crate::dead::{self, LetterReader};
+use crate::dead::{self, DeadLetterPager};
 use crate::janitor::ChoreTurn;
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::message::MessageBody;
@@ -341,7 +341,7 @@ async fn delete_below(store: &dyn ObjectStore, id: IngestionId) -> Result<usize>
 
 /// Deletes the dead letters of erased ingestions.
 async fn delete_dead_letters(places: ErasureBackends<'_>) -> Result<usize> {
-    let mut reader = LetterReader::new(places.queue, dead::REDRIVE_HIDE, usize::MAX);
+    let mut reader = DeadLetterPager::new(places.queue, dead::REDRIVE_HIDE, usize::MAX);
     let (mut buried, mut others) = (0, Vec::new());
     let ended = loop {
         let letters = match reader.read_letters(LETTERS).await {

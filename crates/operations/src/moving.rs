@@ -3,12 +3,12 @@
 
 use docmill_core::fault::Result;
 use docmill_ledger::db::Db;
-pub use docmill_ledger::db::migrating::adopting::{EarlierWorkers, MigrationWishes};
+pub use docmill_ledger::db::migrating::adopting::{EarlierWorkers, MigrationOptions};
 
 /// Applies the missing migrations and the optional extras.
 ///
 /// # Errors
 /// The failing migration, or all obstacles to an adoption; nothing has changed then.
-pub async fn migrate_schema(db: &Db, wishes: &MigrationWishes) -> Result<()> {
-    db.migrate_with(wishes).await
+pub async fn migrate_schema(db: &Db, options: &MigrationOptions) -> Result<()> {
+    db.migrate_with(options).await
 }

@@ -1,8 +1,8 @@
-//! Artefacts in the store: identified by what they were made from, written so that a late zombie
-//! cannot replace what a newer claim refers to (invariant 8).
+//! Artefacts in the store: identified by their inputs, and written so that a late zombie cannot
+//! replace an artefact that a newer claim refers to (invariant 8).
 //!
-//! The stored form is the content's JSON with `made_from`, the identity, beside it. Anything
-//! unreadable, or made from something else, is treated as absent and replaced, never used.
+//! The stored form is the content's JSON with `made_from`, the identity, beside it. An artefact
+//! that is unreadable or has another identity counts as absent, and is replaced.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use docmill_storage::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
 
 /// Larger artefacts are neither written nor read: a transcript of `limits.text_bytes` at their most
 /// and the replies about one document have less.
-const LARGEST: u64 = 256 << 20;
+const MAX_ARTEFACT_BYTES: u64 = 256 << 20;
 
 /// Content of no more JSON than this is written on the spot: it takes no longer than a way to another
 /// thread and back.
@@ -38,7 +38,7 @@ struct ArtefactEnvelope<T> {
 pub struct ArtefactSlot<T> {
     key: String,
     identity: String,
-    /// Version that lies there, whatever it holds.
+    /// Version of the stored object, readable or not.
     found: Option<Etag>,
     /// The content, if it is of our identity.
     pub content: Option<T>,
@@ -48,31 +48,34 @@ pub struct ArtefactSlot<T> {
 }
 
 /// The identity of an artefact that is made from these parts: SHA-256, in hex.
-pub fn identity_of(parts: &[&str]) -> String {
+pub(crate) fn identity_of(parts: &[&str]) -> String {
     sha256_of_parts(LengthOrder::LittleEndian, parts)
 }
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> ArtefactSlot<T> {
-    /// Reads what is stored at `key`.
+    /// Loads the artefact stored at `key`.
     ///
     /// # Errors
-    /// What the store says. Unreadable content is not an error.
+    /// Store errors. Unreadable content is not an error.
     pub async fn load(
         store: &dyn ObjectStore,
         pool: &Arc<CpuPool>,
         key: String,
         identity: String,
     ) -> fault::Result<Self> {
-        let what = GetOptions { at_most: LARGEST, if_match: None };
+        let what = GetOptions { at_most: MAX_ARTEFACT_BYTES, if_match: None };
         let (found, content) = match store.get(&key, what).await? {
             GetResult::Found(object) => {
                 let (bytes, wanted) = (object.bytes, identity.clone());
-                let parse = move || {
-                    let envelope = serde_json::from_slice::<ArtefactEnvelope<T>>(&bytes).ok();
-                    let ours = envelope.filter(|envelope| envelope.made_from == wanted);
-                    ours.map(|envelope| envelope.content)
-                };
-                (Some(object.etag), pool.run(parse).await?)
+                (
+                    Some(object.etag),
+                    pool.run(move || {
+                        let envelope = serde_json::from_slice::<ArtefactEnvelope<T>>(&bytes).ok();
+                        let ours = envelope.filter(|envelope| envelope.made_from == wanted);
+                        ours.map(|envelope| envelope.content)
+                    })
+                    .await?,
+                )
             }
             // Larger than any that is written now: made anew in its place.
             GetResult::TooLarge { .. } => (store.head(&key).await?.map(|meta| meta.etag), None),
@@ -81,11 +84,10 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> ArtefactSlot<T> {
         Ok(Self { key, identity, found, content, pool: Arc::clone(pool) })
     }
 
-    /// Writes new content over exactly what was found, while the claim is live.
+    /// Writes new content over the loaded version, while the claim is live.
     ///
     /// # Errors
-    /// [`fault::Fault::ClaimLost`] also when somebody else wrote in between: only another claim
-    /// does that.
+    /// [`fault::Fault::ClaimLost`], also after a concurrent write: only another claim writes here.
     pub async fn write(
         &mut self,
         store: &dyn ObjectStore,
@@ -96,20 +98,21 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> ArtefactSlot<T> {
         let (envelope, bytes) = match serialise_small(&envelope) {
             Some(bytes) => (envelope, Ok(bytes)),
             None => {
-                let serialise = move || {
-                    let bytes = serde_json::to_vec(&envelope);
-                    (envelope, bytes)
-                };
-                self.pool.run(serialise).await?
+                self.pool
+                    .run(move || {
+                        let bytes = serde_json::to_vec(&envelope);
+                        (envelope, bytes)
+                    })
+                    .await?
             }
         };
         let bytes = bytes.map(Bytes::from).map_err(|error| {
             fault::Error::internal("an artefact could not be serialised").with_source(error)
         })?;
         let (size, key) = (bytes.len(), &self.key);
-        if size as u64 > LARGEST {
+        if size as u64 > MAX_ARTEFACT_BYTES {
             // The limits on text and replies keep far below it.
-            let context = format!("{key} would have {size} bytes and could not be read again");
+            let context = format!("{key} has {size} bytes, over the limit");
             return Err(fault::Error::internal(context));
         }
         self.found =
@@ -119,8 +122,8 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> ArtefactSlot<T> {
         Ok(())
     }
 
-    /// What a row keeps of it.
-    pub fn to_ref(&self) -> docmill_core::model::ArtefactRef {
+    /// The reference stored in the row.
+    pub(crate) fn to_ref(&self) -> docmill_core::model::ArtefactRef {
         docmill_core::model::ArtefactRef { path: self.key.clone(), identity: self.identity.clone() }
     }
 }
@@ -135,11 +138,11 @@ fn serialise_small<T: Serialize>(envelope: &ArtefactEnvelope<T>) -> Option<Vec<u
     Some(buffer)
 }
 
-/// Writes `bytes` over exactly the version that was found, while the claim is live.
+/// Writes `bytes` over the loaded version, while the claim is live.
 ///
 /// # Errors
-/// [`fault::Fault::ClaimLost`]; a transient fault if somebody else wrote in between, which only
-/// another claim does; what the store says.
+/// [`fault::Fault::ClaimLost`]; a transient fault after a concurrent write, which only another
+/// claim makes; store errors.
 pub(super) async fn replace_version(
     store: &dyn ObjectStore,
     hold: &ClaimHandle,
@@ -166,7 +169,7 @@ async fn confirm_refused_write(
     key: &str,
     bytes: &Bytes,
 ) -> fault::Result<Etag> {
-    match store.get(key, GetOptions { at_most: LARGEST, if_match: None }).await? {
+    match store.get(key, GetOptions { at_most: MAX_ARTEFACT_BYTES, if_match: None }).await? {
         GetResult::Found(object) if object.bytes == *bytes => Ok(object.etag),
         GetResult::Found(_) => {
             let context = "another claim wrote this artefact in the meantime";

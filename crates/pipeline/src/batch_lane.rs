@@ -1,10 +1,10 @@
-//! The batch lane of an attempt: whether a question to a model waits for a batch, its answer, and the
-//! direct call that takes its place.
+//! The batch lane of an attempt: whether a model request waits for a batch, its answer, and the
+//! direct call instead.
 //!
-//! A question goes by batch at most once. Asked again (its answer was used before and an operator wants
-//! the model asked anew, its batch failed, the deadline passed) it is a direct call. Who gathers
-//! questions and fetches answers is `ops::batches`. Not promised: that a question that was left to a
-//! direct call is not answered by its batch as well; that is counted, and its answer not used.
+//! A request goes by batch at most once. It is a direct call when it is repeated: its answer was
+//! used before and an operator reopened the document, its batch failed, or the deadline passed.
+//! `operations::batches` collects requests and fetches answers. Not promised: that a request left
+//! to a direct call is not answered by its batch too; that answer is counted and not used.
 
 use std::time::Duration;
 
@@ -25,8 +25,9 @@ use docmill_llm::{ModelReply, Prompt};
 use docmill_storage::{GetOptions, GetResult, ObjectStore, keys};
 
 /// Larger answers are not stored, and so not read.
-const LARGEST: u64 = 64 << 20;
-/// What waits comes back so much after its time is over, when it has been left to a direct call.
+const MAX_STATE_BYTES: u64 = 64 << 20;
+/// Delay after the deadline before a waiting document returns; by then its request is a direct
+/// call.
 const MARGIN: Duration = Duration::from_secs(60);
 
 /// The lane for the questions of one reading.
@@ -45,10 +46,10 @@ impl BatchLane<'_> {
         identity_of(&["docmill batch request", self.identity, key])
     }
 
-    /// How a call is made.
+    /// Chooses between batch and direct call.
     ///
     /// # Errors
-    /// [`Fault::Batched`]: it waits for a batch. What ledger and store say; a lost claim.
+    /// [`Fault::Batched`]: waiting for a batch. Ledger and store errors; a lost claim.
     pub(super) async fn route(
         &self,
         request: &str,
@@ -72,7 +73,7 @@ impl BatchLane<'_> {
                     (standing.time_left + terms.grace + MARGIN).saturating_sub(standing.overdue);
                 Err(put_off(wait))
             }
-            // Nobody has looked after the lane for all that time.
+            // The lane has had no collector for all that time.
             Some(BatchRequestState::Waiting) => {
                 if wait_off_clock(ledger.leave_batch_lane(id, request)).await? {
                     metrics::count_batched(self.api.provider(), "deadline", 1);
@@ -106,7 +107,7 @@ impl BatchLane<'_> {
         let body = Bytes::from(self.api.encode_prompt(prompt)?);
         let bytes = body.len() as u64;
         claim.ensure_live().await?;
-        // What lies there already is the same: its name says all that is asked.
+        // An existing object is identical: its name covers the whole request.
         let key = keys::batch_question_key(claim.id, request);
         self.attempt.artefacts().put_if_absent(&key, body).await?;
         let terms = &self.attempt.config().llm.batch;
@@ -135,7 +136,7 @@ impl BatchLane<'_> {
     /// The stored answer. One that is gone, or cannot be read, is asked for by a direct call.
     async fn load_answer(&self, request: &str) -> Result<CallRoute> {
         let key = keys::batch_answer_key(self.attempt.claim.id, request);
-        let what = GetOptions { at_most: LARGEST, if_match: None };
+        let what = GetOptions { at_most: MAX_STATE_BYTES, if_match: None };
         let reply = match self.attempt.artefacts().get(&key, what).await? {
             GetResult::Found(object) => serde_json::from_slice::<BatchedReply>(&object.bytes).ok(),
             _ => None,
@@ -152,10 +153,10 @@ impl BatchLane<'_> {
         })
     }
 
-    /// These answers are among the document's replies now: what was kept for the lane goes.
+    /// Deletes the lane's copies of answers that are now among the document's replies.
     ///
     /// # Errors
-    /// What the ledger says.
+    /// Ledger errors.
     pub(super) async fn use_answers(&self, requests: &[String]) -> Result<()> {
         if requests.is_empty() {
             return Ok(());
@@ -169,7 +170,7 @@ impl BatchLane<'_> {
     }
 }
 
-/// Removes what is kept of a question. What cannot be removed goes with its document.
+/// Deletes the objects of a request. Leftovers are deleted with their document.
 async fn remove_objects(
     store: &dyn ObjectStore,
     id: docmill_core::model::IngestionId,
@@ -177,7 +178,7 @@ async fn remove_objects(
 ) {
     for key in [keys::batch_question_key(id, request), keys::batch_answer_key(id, request)] {
         if let Err(error) = store.delete(&key).await {
-            tracing::debug!(%error, "what a batch no longer needs stays: {error}");
+            tracing::debug!(%error, "batch objects were not deleted: {error}");
         }
     }
 }

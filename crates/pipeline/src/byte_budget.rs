@@ -1,7 +1,7 @@
-//! Bytes that may be in memory at the same time, as a budget that is waited for.
+//! A budget of bytes held in memory, with waiting.
 //!
-//! Counted in pieces of 4 KiB, because permits are 32-bit numbers and documents may be large.
-//! Whoever waits here must have nothing reserved from the same budget.
+//! Counted in units of 4 KiB, because permits are 32-bit numbers and documents may be large. A
+//! waiter must hold no reservation of the same budget.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use docmill_core::work_clock::wait_off_clock;
 
 /// Bytes per permit of the semaphore.
 const PERMIT_BYTES: u64 = 4096;
-/// One part in so many is set aside for texts, on top of the budget.
+/// The share set aside for texts is one part in this many, on top of the budget.
 const TEXT_SHARE: usize = 4;
 
 /// A budget of bytes that every part of the process shares. Cloned freely; all clones are one.
 #[derive(Debug, Clone)]
 pub struct ByteBudget {
     free: Arc<Semaphore>,
-    /// Set aside for texts, which nobody waits for; see `text_room`.
+    /// Set aside for texts, which never wait; see `text_budget`.
     aside: Arc<Semaphore>,
     total: u64,
 }
@@ -34,15 +34,15 @@ pub struct ReservedBytes {
 }
 
 impl ReservedBytes {
-    /// Gives back what is more than so many bytes.
-    pub fn shrink_to(&mut self, bytes: u64) {
+    /// Releases all but `bytes`.
+    pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let kept = usize::try_from(permits(bytes)).unwrap_or(usize::MAX);
         drop(self.permit.split(self.permit.num_permits().saturating_sub(kept)));
     }
 }
 
 impl ByteBudget {
-    /// So many bytes, rounded down to 4 KiB but never to nothing.
+    /// A budget of `bytes`, rounded down to 4 KiB but never to zero.
     pub fn new(bytes: ByteSize) -> Self {
         let permits = usize::try_from(bytes.0 / PERMIT_BYTES).unwrap_or(usize::MAX);
         let permits = permits.clamp(1, Semaphore::MAX_PERMITS);
@@ -52,7 +52,7 @@ impl ByteBudget {
         Self { free: Arc::new(Semaphore::new(permits)), aside, total }
     }
 
-    /// With enough set aside for one text of so many bytes.
+    /// With enough set aside for one text of `bytes`.
     #[must_use]
     pub fn with_text(mut self, bytes: ByteSize) -> Self {
         let wanted = usize::try_from(permits(bytes.0)).unwrap_or(Semaphore::MAX_PERMITS);
@@ -77,17 +77,17 @@ impl ByteBudget {
         self.total
     }
 
-    /// Reserves so many bytes if they are free now.
+    /// Reserves `bytes` if they are free now.
     pub fn try_reserve(&self, bytes: u64) -> Option<ReservedBytes> {
         let permit = Arc::clone(&self.free).try_acquire_many_owned(permits(bytes)).ok()?;
         Some(ReservedBytes { permit })
     }
 
-    /// Waits until so many bytes are free, which are at most [`ByteBudget::total`], and reserves
-    /// them. Whoever waits here must have none of them reserved.
+    /// Waits until `bytes` are free (at most [`ByteBudget::total`]), and reserves them. The caller
+    /// must hold no reservation.
     ///
     /// # Errors
-    /// `Internal`: the budget is closed, which nobody does.
+    /// `Internal`: the budget is closed, which never happens.
     pub async fn take(&self, bytes: u64) -> fault::Result<ReservedBytes> {
         let taken = Arc::clone(&self.free).acquire_many_owned(permits(bytes));
         let taken = wait_off_clock(taken).await;
@@ -95,11 +95,11 @@ impl ByteBudget {
         Ok(ReservedBytes { permit: taken.map_err(closed)? })
     }
 
-    /// As [`ByteBudget::take`], for somebody who has some of the bytes already: they are given back by
-    /// `give_back` before anything is waited for, or else all who have some would wait for each other.
+    /// As [`ByteBudget::take`], for a caller that holds a reservation: `give_back` releases it
+    /// before any wait, since holders would otherwise wait for each other.
     ///
     /// # Errors
-    /// What giving back says; as [`ByteBudget::take`].
+    /// Errors of `give_back`; as [`ByteBudget::take`].
     pub async fn take_giving_back<E: From<fault::Error>>(
         &self,
         bytes: u64,
@@ -115,7 +115,7 @@ impl ByteBudget {
     }
 }
 
-/// Pieces that so many bytes take.
+/// Permits for `bytes`.
 pub(super) fn permits(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(PERMIT_BYTES).max(1)).unwrap_or(u32::MAX)
 }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_turns_out_smaller_keeps_its_own_bytes_alone() {
+    fn an_oversized_reservation_shrinks_to_the_real_size() {
         let budget = ByteBudget::new(ByteSize(4 * PERMIT_BYTES));
         let mut room = budget.try_reserve(4 * PERMIT_BYTES).unwrap();
         room.shrink_to(PERMIT_BYTES + 1);

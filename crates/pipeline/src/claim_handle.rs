@@ -1,9 +1,9 @@
-//! What a running attempt knows of its own claim.
+//! A running attempt's view of its own claim.
 //!
-//! The heartbeat moves the local deadline and reports a loss; the attempt asks before everything
-//! that costs money or writes (invariant 2). A renewal that merely failed is not a loss: past the
-//! deadline [`ClaimHandle::ensure_live`] waits until a renewal succeeds. Knows nothing of where a
-//! claim is stored: a row, an object or, for a document that nobody else can have, nowhere.
+//! The heartbeat moves the local deadline and reports a loss. The attempt checks before everything
+//! that costs money or writes (invariant 2). A failed renewal is not a loss: past the deadline
+//! [`ClaimHandle::ensure_live`] waits until a renewal succeeds. Independent of where the claim is
+//! stored: in a row, in an object, or nowhere for a document that only this process can have.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -33,7 +33,7 @@ pub struct ClaimHandle {
 /// How long the claim lasts without a renewal, by this machine's own clocks.
 #[derive(Debug, Clone)]
 enum LocalLease {
-    /// Nobody else can claim it.
+    /// No other process can claim it.
     Unlimited,
     /// Up to the newest value.
     Until(watch::Receiver<LeaseEnd>),
@@ -52,7 +52,7 @@ impl LeaseEnd {
         Self { until, suspended: suspended_time() }
     }
 
-    /// Whether the lease is over at `now`, if the machine was suspended for so long by then.
+    /// Whether the lease is over at `now`, given the total time of suspension so far.
     fn is_over(self, now: Instant, suspended: Duration) -> bool {
         now + suspended.saturating_sub(self.suspended) >= self.until
     }
@@ -82,7 +82,7 @@ pub fn claim_pair(
 }
 
 impl ClaimHandle {
-    /// A claim that needs no renewal and cannot be lost: of a document that nobody else works on.
+    /// A claim without renewal that cannot be lost: no other process works on the document.
     pub fn unlimited(id: IngestionId, token: ClaimToken) -> Self {
         let (lost, lease) = (CancellationToken::new(), LocalLease::Unlimited);
         Self { id, token, lost, lease, stage: Arc::default() }
@@ -117,7 +117,7 @@ impl ClaimHandle {
                 return Err(fault::Error::claim_lost());
             }
             let lease_end = *lease_until.borrow_and_update();
-            // The clock that timers go by, so that both stand still where a test lets it stand.
+            // The clock of timers, so that tests can pause both.
             let now = tokio::time::Instant::now().into_std();
             if !lease_end.is_over(now, suspended_time()) {
                 return Ok(());
@@ -167,7 +167,7 @@ impl ClaimRenewer {
         stage_at(&self.stage)
     }
 
-    /// A renewal answered that the claim is somebody else's.
+    /// Records that a renewal found another holder.
     pub fn note_lost(&self) {
         self.lost.cancel();
     }
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_claim_that_nobody_can_take_lasts_without_a_renewal() {
+    async fn an_unlimited_claim_needs_no_renewal() {
         let claim = ClaimHandle::unlimited(IngestionId::random(), ClaimToken::random());
         assert!(claim.ensure_live().await.is_ok());
     }

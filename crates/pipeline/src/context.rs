@@ -1,5 +1,5 @@
-//! What the steps work with: services that a process has once, the three backends that differ from
-//! one way of running docmill to another, and the attempt at hand.
+//! The context of the steps: services that a process has once, the three backends that differ
+//! between ways of running docmill, and the current attempt.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use docmill_llm::chain::ModelChain;
 use docmill_scheduler::Scheduler;
 use docmill_storage::ObjectStore;
 
-/// What a process has once for all its documents.
+/// The services that all documents of a process share.
 pub struct PipelineServices {
     /// Opens documents and reads their pages into a transcript.
     pub reader: Arc<DocumentReader>,
@@ -32,7 +32,7 @@ pub struct PipelineServices {
     pub pool: Arc<CpuPool>,
     /// The models; none: the rules reader.
     pub models: ModelChain,
-    /// Who gives the local ones among them their turns; `None`: none is local.
+    /// Schedules the local models; `None`: there are none.
     pub scheduler: Option<Arc<Scheduler>>,
     /// How fast each provider may be called, of pages and of models.
     pub governor: Arc<Governor>,
@@ -44,28 +44,30 @@ pub struct PipelineServices {
     pub costs: Arc<CostTracker>,
     /// The configuration of this process.
     pub config: Arc<Config>,
-    /// Whether only the pages are read, whatever XML the document carries.
+    /// Whether embedded XML is ignored and only the pages are read.
     pub ignore_xml: bool,
 }
 
 impl PipelineServices {
-    /// A provider without which no kind of document comes to its end, if it is known to be down or to
-    /// deny us: of pages, or of the model that is asked first.
+    /// A provider that every kind needs and that is known to be down or to deny access: of pages,
+    /// or of the first model.
     pub fn find_outage(&self) -> Option<String> {
-        let of_pages = |kind: &Kind| self.reader.remote_ocr.find_outage(kind.read_by.as_deref());
         let of_models = |kind: &Kind| {
             let first = self.models.for_kind(&kind.name).into_iter().next();
             first.map(|first| first.llm).filter(|llm| llm.is_down())
         };
-        let pages: Option<Vec<_>> = self.kinds.iter().map(of_pages).collect();
+        let pages: Option<Vec<_>> = self
+            .kinds
+            .iter()
+            .map(|kind: &Kind| self.reader.remote_ocr.find_outage(kind.read_by.as_deref()))
+            .collect();
         let models: Option<Vec<_>> = self.kinds.iter().map(of_models).collect();
         let pages = pages.and_then(|down| down.first().map(|name| (*name).to_owned()));
         pages.or_else(|| models?.first().map(|llm| llm.provider().to_owned()))
     }
 
-    /// What a pause may hold back: for each kind those to whom its documents are given first. A
-    /// provider that only stands in for another, or is asked when the first was not sure, holds
-    /// nothing back.
+    /// The scopes of pauses: for each kind the providers that its documents go to first. Fallbacks
+    /// and escalations are not included.
     pub fn pause_terms(&self, default_kind: &str) -> PauseTerms {
         let mut providers = Vec::new();
         let mut add = |kind: &str, read_as: &str| {
@@ -87,7 +89,7 @@ impl PipelineServices {
         PauseTerms { default_kind: default_kind.to_owned(), providers }
     }
 
-    /// What bounds the calls about one transcript.
+    /// The limits of the calls about one transcript.
     pub(super) fn call_terms(&self, identity: String, max_output_tokens: u32) -> CallLimits {
         let (limits, llm) = (&self.config.limits, &self.config.llm);
         let (prompt_tokens, parts_at_once) = (limits.prompt_tokens, llm.parts_at_once);
@@ -108,9 +110,9 @@ pub struct PipelineContext {
     pub documents: Arc<dyn ObjectStore>,
     /// Where transcripts, replies and finished pages are kept, and found again by a later attempt.
     pub artefacts: Arc<dyn ObjectStore>,
-    /// What the attempt asks, and writes down of itself.
+    /// The attempt's ledger.
     pub ledger: Arc<dyn AttemptLedger>,
-    /// What all attempts of this process share.
+    /// The services of this process.
     pub services: Arc<PipelineServices>,
 }
 
@@ -144,11 +146,11 @@ impl<'a> AttemptContext<'a> {
         SpendingBook { costs, ledger: ledger.as_ref(), claimed: self.claimed }
     }
 
-    /// Opens the original; what is encrypted with the passwords that are known for it: its own, then
-    /// its tenant's. `looks`: e-invoices are looked for in it.
+    /// Opens the original; an encrypted one with its own passwords, then its tenant's. `looks`:
+    /// whether to search it for e-invoices.
     ///
     /// # Errors
-    /// As [`DocumentReader::open_tenant_document`]; what the ledger says.
+    /// As [`DocumentReader::open_tenant_document`]; ledger errors.
     pub(super) async fn open_document(
         &self,
         bytes: Bytes,
@@ -178,7 +180,7 @@ impl<'a> AttemptContext<'a> {
     /// References a stored transcript.
     ///
     /// # Errors
-    /// What the ledger says; a lost claim.
+    /// Ledger errors; a lost claim.
     pub(super) async fn save_transcription(&self, saved: &StoredTranscript) -> fault::Result<()> {
         let (ledger, claim) = (&self.context.ledger, self.claim);
         let saving = ledger.save_transcription(claim.id, claim.token, saved);
@@ -186,10 +188,10 @@ impl<'a> AttemptContext<'a> {
         ensure_applied(wait_off_clock(saving).await?)
     }
 
-    /// References stored replies of models.
+    /// References stored model replies.
     ///
     /// # Errors
-    /// What the ledger says; a lost claim.
+    /// Ledger errors; a lost claim.
     pub(super) async fn save_extraction(&self, artefact: &ArtefactRef) -> fault::Result<()> {
         let (ledger, claim) = (&self.context.ledger, self.claim);
         let saving = ledger.save_extraction(claim.id, claim.token, artefact);

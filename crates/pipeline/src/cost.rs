@@ -1,10 +1,10 @@
-//! What a document costs: priced and written down as it is spent, and not begun once the budget of
-//! the day, of the tenant's day or of the document is.
+//! The cost of a document: priced and booked as it is spent, and limited by the budgets of the day,
+//! of the tenant's day and of the document.
 //!
-//! A budget is hard in this sense: no call begins once what all workers have written down reaches
-//! it. Calls under way then, of every worker, still end and are written down; and a worker learns
-//! of what others have spent in the day within `FRESH`. A spent day puts work off, a spent document
-//! ends: another day would not make it cheaper.
+//! A budget is hard in this sense: no call begins once the booked spending of all workers has
+//! reached it. Calls already running still end and are booked, and a worker sees the spending of
+//! others within `FRESH`. An exhausted day defers work. An exhausted document ends: another day
+//! would not make it cheaper.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ use docmill_llm::{Llm, Prompt};
 
 /// How old what is known of the day's spending may be.
 const FRESH: Duration = Duration::from_secs(2);
-/// Jobs come back spread over so much of the next day.
+/// Deferred jobs return spread over this part of the next day.
 const SPREAD: Duration = Duration::from_secs(60);
 /// Billionths in one unit of the currency.
 const NANOS: u64 = 1_000_000_000;
@@ -51,7 +51,7 @@ struct KnownSpending {
 }
 
 impl CostTracker {
-    /// A tracker that knows nothing of the day's spending yet.
+    /// A tracker with no spending loaded yet.
     pub fn new(config: CostConfig) -> Self {
         metrics::daily_budget(nanos_to_units(decimal_to_nanos(config.daily_budget)));
         Self { config, known: Mutex::default() }
@@ -61,11 +61,11 @@ impl CostTracker {
         self.known.lock()
     }
 
-    /// Returns if something may be spent today, on behalf of this tenant.
+    /// Checks that today's budget and the tenant's are not exhausted.
     ///
     /// # Errors
-    /// [`Fault::OverBudget`] with the time until the next day's budget; what the ledger says.
-    pub async fn ensure_budget(
+    /// [`Fault::OverBudget`] with the time until the next day's budget; ledger errors.
+    pub(crate) async fn ensure_budget(
         &self,
         ledger: &dyn AttemptLedger,
         tenant: Option<&str>,
@@ -91,24 +91,25 @@ impl CostTracker {
         Err(self.over_budget_error(key, budget, known))
     }
 
-    /// Where the day that is known is over, says that the next day's budget is not spent: a worker
-    /// that has nothing to do asks nobody, and would say so for days.
+    /// Clears the gauge of an exhausted day once that is over: an idle worker loads no spending,
+    /// and would report it for days.
     pub fn end_spent_day(&self) {
         let mut known = self.lock_known();
-        let is_over = |known: &KnownSpending| known.at.elapsed() >= known.until_next_day;
-        if known.get(&None).is_some_and(is_over) {
+        if known
+            .get(&None)
+            .is_some_and(|known: &KnownSpending| known.at.elapsed() >= known.until_next_day)
+        {
             known.remove(&None);
             metrics::spent_today(0.0, false);
         }
     }
 
-    /// Whether something may still be spent on this document: what the next call takes before it says
-    /// anything must fit besides. Where nothing has a price, nobody asks before a model's first call in
-    /// a first claim (`begins`) what was spent: a question of the ledger for every job, of which the
-    /// answer is nothing, or what reading pages took, and that was asked then.
+    /// Whether the document's budget has room for the next call's input. Without prices nothing is
+    /// loaded before a model's first call in a first claim (`begins`): it would cost a query per
+    /// job, for an answer that is zero or already checked when pages were read.
     ///
     /// # Errors
-    /// What the ledger says.
+    /// Ledger errors.
     async fn has_room(
         &self,
         ledger: &dyn AttemptLedger,
@@ -116,9 +117,8 @@ impl CostTracker {
         ahead: DocumentSpending,
         begins: bool,
     ) -> Result<bool> {
-        let bound = |most: u64| if most == 0 { u64::MAX } else { most };
-        let budget = bound(decimal_to_nanos(self.config.document_budget));
-        let tokens = bound(self.config.document_tokens);
+        let budget = or_unlimited(decimal_to_nanos(self.config.document_budget));
+        let tokens = or_unlimited(self.config.document_tokens);
         if budget == u64::MAX && tokens == u64::MAX {
             return Ok(true);
         }
@@ -129,7 +129,7 @@ impl CostTracker {
         Ok(spent.cost_nanos < budget && spent.tokens < tokens)
     }
 
-    /// What bounds the cost of a document, as keys and values.
+    /// The document's cost limits, as keys and values.
     fn document_bounds(&self) -> String {
         let CostConfig { document_budget, document_tokens, currency, .. } = &self.config;
         format!(
@@ -183,15 +183,16 @@ impl CostTracker {
     fn price(&self, spent: &SpendingEntry<'_>, day: Date) -> Option<u64> {
         let named = self.config.price_on(spent.provider, spent.model, day);
         // Pages cost the same with every processor of a provider, unless one is named.
-        let any = || self.config.price_on(spent.provider, "", day).filter(|_| spent.pages > 0);
-        let price = named.or_else(any)?;
+        let price = named.or_else(|| {
+            self.config.price_on(spent.provider, "", day).filter(|_| spent.pages > 0)
+        })?;
         let sum = token_price(price, &spent.usage);
         Some(decimal_to_nanos(
             sum + Decimal::from(spent.pages) * price.pages / Decimal::from(1_000),
         ))
     }
 
-    /// What tokens cost in a batch, today.
+    /// Today's price of tokens in a batch.
     pub fn price_batched(&self, provider: &str, model: &str, usage: ModelUsage) -> BatchedPrice {
         let today = OffsetDateTime::now_utc().date();
         let Some(price) = self.config.price_on(provider, model, today) else {
@@ -204,12 +205,17 @@ impl CostTracker {
     }
 }
 
-/// What tokens cost in a batch.
+/// Zero means no limit.
+fn or_unlimited(most: u64) -> u64 {
+    if most == 0 { u64::MAX } else { most }
+}
+
+/// The price of tokens in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchedPrice {
     /// In billionths of the currency; `None`: there is no price.
     pub cost_nanos: Option<u64>,
-    /// What they would have cost more directly.
+    /// The additional price of a direct call.
     pub saved_nanos: u64,
 }
 
@@ -224,7 +230,7 @@ fn token_price(price: &ModelPrice, usage: &ModelUsage) -> Decimal {
     tokens.iter().map(|(count, price)| Decimal::from(*count) * price / million).sum()
 }
 
-/// What was spent with one model of one provider.
+/// Spending with one model of one provider.
 #[derive(Debug, Clone, Copy)]
 struct SpendingEntry<'a> {
     provider: &'a str,
@@ -258,17 +264,17 @@ pub(super) struct SpendingBook<'a> {
 }
 
 impl SpendingBook<'_> {
-    /// Whether a call may be paid for that takes so much by what it shows alone; `false`: this document
-    /// has cost enough. Fails once nothing may be spent today, see [`CostTracker::ensure_budget`].
+    /// Whether a call with this input cost may be made; `false`: the document's budget is
+    /// exhausted. Fails once the day's is, see [`CostTracker::ensure_budget`].
     async fn may_call(&self, ahead: DocumentSpending, begins: bool) -> Result<bool> {
         self.costs.ensure_budget(self.ledger, self.claimed.tenant.as_deref()).await?;
         self.costs.has_room(self.ledger, self.claimed.id, ahead, begins).await
     }
 
-    /// Writes down what was spent.
+    /// Books spending.
     ///
     /// # Errors
-    /// What the ledger says.
+    /// Ledger errors.
     async fn book(&self, spent: SpendingEntry<'_>) -> Result<()> {
         let today = OffsetDateTime::now_utc().date();
         let price = self.costs.price(&spent, today);
@@ -287,8 +293,8 @@ impl SpendingBook<'_> {
     }
 }
 
-/// Passes pages on to another sink, lets no call to a provider begin once the budget is spent, and
-/// writes down the cost of each call.
+/// Passes pages on to another sink, stops provider calls once the budget is spent, and books the
+/// cost of each call.
 pub(super) struct BilledPageSink<'a> {
     spending: SpendingBook<'a>,
     inner: &'a mut dyn PageSink,
@@ -356,8 +362,8 @@ impl<'a> LlmCallBilling<'a> {
         self.booked = kept.map_or(0, |kept| kept.calls.len());
     }
 
-    /// Whether a call may be paid for; see [`SpendingBook::may_call`]. Its pictures are counted before
-    /// it is made: of a text nobody sends more than a window, of pictures one call may take dozens.
+    /// Whether a call may be made; see [`SpendingBook::may_call`]. Its images are counted before: a
+    /// text fits one context window, but a call may carry dozens of images.
     pub(super) async fn may_call(&self, prompt: &Prompt) -> Result<bool> {
         let usage = ModelUsage { input: prompt.picture_tokens(), ..ModelUsage::default() };
         let (provider, model) = (self.llm.provider(), self.llm.model());
@@ -386,10 +392,10 @@ impl<'a> LlmCallBilling<'a> {
 
     /// Writes down what is new among these.
     pub(super) async fn book(&mut self, replies: &RecordedReplies) -> Result<()> {
-        // What was kept in another form was not taken over: everything is new.
+        // Replies stored in another form were dropped: all are new.
         let begin = if replies.calls.len() < self.booked { 0 } else { self.booked };
         let new = replies.calls.get(begin..).unwrap_or_default();
-        // What a batch answered was booked with its answer.
+        // Batch answers were booked when they were fetched.
         let new: Vec<_> = new.iter().filter(|call| !call.batched).collect();
         if new.is_empty() {
             self.booked = replies.calls.len();
@@ -433,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gauge_of_a_spent_day_falls_back_with_the_day_though_nobody_asks() {
+    fn the_gauge_of_a_spent_day_resets_without_further_calls() {
         let page = metrics::install_metrics().unwrap();
         let gauge = |value: u8| {
             let line = format!("docmill_daily_budget_spent {value}");

@@ -1,10 +1,9 @@
-//! Transcripts of the earlier worker, in EDN: read, so that an ingestion that was open when it was
-//! taken over is not read a second time, and written, for programs that read them.
+//! Transcripts of the earlier worker, in EDN: read, so that an adopted open ingestion is not read
+//! twice, and written, for programs that read them.
 //!
-//! It is a map with the document's text, its quality, and what is known of its pages. It has no
-//! positions: lines get places of their own, one below the other, that stand for no place on a page.
-//! Not promised: that it was made from the bytes that lie there now, unless it names their hash; the
-//! row that refers to it is what vouches for it.
+//! A transcript is a map of the document's text, its quality, and data about its pages. It has no
+//! positions: lines get synthetic ones, one below the other. Not promised: that it was made from
+//! the current bytes, unless it carries their hash; the row that refers to it vouches for it.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -23,11 +22,11 @@ const CELL: (f32, f32) = (6.0, 12.0);
 /// Room for brackets, keys and escapes around the text of a transcript.
 const AROUND_TEXT: u64 = 4;
 
-/// What the earlier worker read of the document whose bytes have this hash, if its row refers to
-/// that and it can be used.
+/// The earlier worker's transcript of the document with this hash, if its row refers to one that is
+/// usable.
 ///
 /// # Errors
-/// What the store says. What is not there, or no transcript, is none: the document is read.
+/// Store errors. A missing or invalid transcript counts as none: the document is read.
 pub(super) async fn load_earlier_transcript(
     attempt: AttemptContext<'_>,
     sha256: &str,
@@ -36,14 +35,16 @@ pub(super) async fn load_earlier_transcript(
     let referenced = attempt.claimed.transcription.as_ref();
     let earlier = referenced.filter(|it| it.identity.is_empty() && it.path.ends_with(".edn"));
     let Some(earlier) = earlier.filter(|_| config.ocr.earlier_transcripts) else { return Ok(None) };
-    // Without a model the data is told by places on the page, of which this has none.
+    // The rules reader needs positions, and this transcript has none.
     if attempt.services().models.is_empty() {
         return Ok(None);
     }
     let at_most = config.limits.text_bytes.0.saturating_mul(AROUND_TEXT);
     let what = GetOptions { at_most, if_match: None };
     let GetResult::Found(object) = attempt.context.documents.get(&earlier.path, what).await? else {
-        tracing::warn!("the earlier worker's transcript is not there or too large: read anew");
+        tracing::warn!(
+            "the earlier worker's transcript is missing or too large: reading the document"
+        );
         return Ok(None);
     };
     let (bytes, sha256) = (object.bytes, sha256.to_owned());
@@ -51,16 +52,19 @@ pub(super) async fn load_earlier_transcript(
     match read {
         Ok(transcript) => Ok(Some(transcript)),
         Err(why) => {
-            tracing::warn!(why, "the earlier worker's transcript cannot be used, read anew: {why}");
+            tracing::warn!(
+                why,
+                "the earlier worker's transcript is unusable, reading the document: {why}"
+            );
             Ok(None)
         }
     }
 }
 
-/// Writes the transcript where the earlier worker did, if that is wished.
+/// Writes the transcript where the earlier worker did, if configured.
 ///
 /// # Errors
-/// A lost claim; what the store says.
+/// A lost claim; store errors.
 pub(super) async fn write_as_earlier(
     attempt: AttemptContext<'_>,
     transcript: &Transcript,
@@ -80,13 +84,12 @@ pub(super) async fn write_as_earlier(
 
 /// The transcript as a map of the names that the earlier worker's has.
 fn earlier_form(transcript: &Transcript, preprocessed: Option<&str>) -> Value {
-    let defect = |it: &docmill_core::model::PageDefect| json!({"type": it.kind, "confidence": it.confidence});
     let page = |page: &PageText| {
         json!({
             "page_number": page.number,
             "text": page.text(),
             "quality_score": page.quality,
-            "defects": page.defects.iter().map(defect).collect::<Vec<_>>(),
+            "defects": page.defects.iter().map(|it: &docmill_core::model::PageDefect| json!({"type": it.kind, "confidence": it.confidence})).collect::<Vec<_>>(),
             "languages": page.languages,
         })
     };
@@ -105,51 +108,60 @@ fn earlier_form(transcript: &Transcript, preprocessed: Option<&str>) -> Value {
 fn read_transcript(bytes: &[u8], sha256: &str) -> Result<Transcript, &'static str> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8")?;
     let map = parse_edn(text).map_err(|_| "it is not one EDN value")?;
-    let named = |value: &Value, names: &[&str]| {
-        names.iter().find_map(|name| value.get(*name).filter(|it| !it.is_null()).cloned())
-    };
-    if named(&map, &["sha256"]).is_some_and(|it| it != sha256) {
+    if first_named(&map, &["sha256"]).is_some_and(|it| it != sha256) {
         return Err("it is of another version of the document");
     }
-    let score = |value: &Value| {
-        let score = named(value, &["quality-score", "quality"])?.as_f64()?;
-        #[expect(clippy::cast_possible_truncation, reason = "a share needs no more")]
-        let share = score as f32;
-        (0.0..=1.0).contains(&score).then_some(share)
-    };
-    let pages = match named(&map, &["pages"]) {
+    let pages = match first_named(&map, &["pages"]) {
         Some(Value::Array(pages)) => pages,
         _ => Vec::new(),
     };
-    let of_page = |page: &Value| Some(named(page, &["text"])?.as_str()?.to_owned());
-    let texts: Option<Vec<String>> = pages.iter().map(of_page).collect();
+    let texts: Option<Vec<String>> = pages
+        .iter()
+        .map(|page: &Value| Some(first_named(page, &["text"])?.as_str()?.to_owned()))
+        .collect();
     let texts = match texts.filter(|texts| !texts.is_empty()) {
         Some(texts) => texts,
         None => {
-            let whole = named(&map, &["text"]);
+            let whole = first_named(&map, &["text"]);
             let whole = whole.as_ref().and_then(Value::as_str).ok_or("it has no text")?;
             whole.split('\u{c}').map(str::to_owned).collect()
         }
     };
-    let scores: Vec<Option<f32>> = pages.iter().map(score).collect();
+    let scores: Vec<Option<f32>> = pages.iter().map(score_of).collect();
     #[expect(clippy::cast_precision_loss, reason = "a number of pages")]
     let mean = (!scores.is_empty())
         .then(|| scores.iter().copied().sum::<Option<f32>>().map(|sum| sum / scores.len() as f32))
         .flatten();
-    let quality = score(&map).or(mean).ok_or("it has no quality score")?;
-    let page = |(at, text): (usize, &String)| {
-        let quality = scores.get(at).copied().flatten().unwrap_or(quality);
-        lay_page(u32::try_from(at + 1).unwrap_or(u32::MAX), quality, text)
-    };
-    let provider = named(&map, &["provider"]);
+    let quality = score_of(&map).or(mean).ok_or("it has no quality score")?;
+    let provider = first_named(&map, &["provider"]);
     let provider = provider.as_ref().and_then(Value::as_str).unwrap_or("unknown provider");
     Ok(Transcript {
         format: Transcript::FORMAT,
         sha256: sha256.to_owned(),
         provider: format!("the earlier worker, {provider}"),
-        pages: texts.iter().enumerate().map(page).collect(),
+        pages: texts
+            .iter()
+            .enumerate()
+            .map(|(at, text): (usize, &String)| {
+                let quality = scores.get(at).copied().flatten().unwrap_or(quality);
+                lay_page(u32::try_from(at + 1).unwrap_or(u32::MAX), quality, text)
+            })
+            .collect(),
         quality,
     })
+}
+
+/// The quality score of a transcript or page.
+fn score_of(value: &Value) -> Option<f32> {
+    let score = first_named(value, &["quality-score", "quality"])?.as_f64()?;
+    #[expect(clippy::cast_possible_truncation, reason = "a share needs no more")]
+    let share = score as f32;
+    (0.0..=1.0).contains(&score).then_some(share)
+}
+
+/// The first of these entries that is not null.
+fn first_named(value: &Value, names: &[&str]) -> Option<Value> {
+    names.iter().find_map(|name| value.get(*name).filter(|it| !it.is_null()).cloned())
 }
 
 /// A page of these lines, each word at the place of its characters in a page of equal cells.
@@ -213,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_transcript_of_this_document_is_not_used() {
+    fn anothers_or_an_invalid_transcript_is_not_used() {
         #[rustfmt::skip]
         let table = [
             ("{:text \"a\"", "it is not one EDN value"),
@@ -230,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_for_others_is_read_again_with_the_same_text() {
+    fn a_written_earlier_transcript_reads_back_with_the_same_text() {
         let pages = vec![lay_page(1, 0.5, "a  \"b\"\n\\ c"), lay_page(2, 1.0, "é")];
         let (format, sha256) = (Transcript::FORMAT, "ab".to_owned());
         let written = Transcript { format, sha256, provider: "p".into(), pages, quality: 0.75 };

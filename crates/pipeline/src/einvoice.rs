@@ -1,10 +1,10 @@
-//! Fetched to extracted without OCR and model: a document that carries an e-invoice, or is one. The
-//! XML is read in the page process, like everything that strangers write.
+//! Extraction from an e-invoice, without OCR and model: from a document that carries one, or is
+//! one. The XML is untrusted and is parsed in the page process.
 //!
-//! The XML is looked for before anything else is read, because it costs milliseconds and may spare
-//! the rest. Pages beside it are read only as far as they have a text layer: the gate compares the
-//! XML with what they print, and tells a person where they show more. An XML that is of no use leaves the pages to the other readers, and
-//! the gate says why; a document that is nothing but this XML ends here.
+//! The XML is looked for first, because that takes milliseconds and may save all other reading.
+//! Pages beside it are read only by their text layer: the gate compares them with the XML, and
+//! flags pages that show more. If the XML is unusable, the other readers take the pages and the
+//! gate says why. A document that is only such an XML ends here.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::context::{AttemptContext, PipelineServices};
 use crate::fetch::FetchedDocument;
 use crate::reading::{PrintedPages, mean_quality};
 use crate::step_error::StepError;
-use crate::text_room::TextRoom;
+use crate::text_budget::TextBudget;
 use docmill_core::metrics;
 use docmill_core::model::{Extraction, Transcript};
 use docmill_documents::reading::reader_version;
@@ -26,9 +26,9 @@ use docmill_storage::keys;
 
 /// The result of the search for XML in a document.
 pub(super) struct EinvoiceScan {
-    /// What the XML says; none: other readers have to be asked.
+    /// The parsed XML; `None`: other readers take over.
     pub parsed: Option<ParsedEinvoice>,
-    /// What the gate is to know of it.
+    /// The state of the XML, for the gate.
     pub note: docmill_gate::EinvoiceState,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct ParsedEinvoice {
     /// Text layers alone; a page that is a picture has no lines.
     pub transcript: Transcript,
     /// Room for their text.
-    pub room: TextRoom,
+    pub text_budget: TextBudget,
 }
 
 impl ParsedEinvoice {
@@ -62,11 +62,11 @@ impl ParsedEinvoice {
     }
 }
 
-/// Takes the e-invoice that was found in a document as it was opened; its SHA-256 is given.
+/// Takes the e-invoice found when the document was opened; `sha256` is the document's.
 ///
 /// # Errors
-/// Rejected: a document that is XML and no e-invoice that can be read; one that carries an
-/// e-invoice and whose pages cannot be read. Faults of the CPU work.
+/// Rejected: a document that is XML but no readable e-invoice; one that carries an e-invoice and
+/// whose pages cannot be read. Faults of the CPU work.
 pub(super) async fn scan_einvoice(
     services: &PipelineServices,
     document: &mut OpenDocument,
@@ -77,9 +77,9 @@ pub(super) async fn scan_einvoice(
     let note = match invoice {
         Ok(None) => return Ok(EinvoiceScan::NONE),
         Ok(Some(invoice)) if einvoice::kind_uses_einvoice(kind) => {
-            let mut room = TextRoom::new(&services.budget);
+            let mut text_budget = TextBudget::new(&services.budget);
             let PrintedPages { pages, show_more } =
-                services.reader.printed_pages(document, &mut room).await?;
+                services.reader.printed_pages(document, &mut text_budget).await?;
             let transcript = Transcript {
                 format: Transcript::FORMAT,
                 sha256: sha256.to_owned(),
@@ -92,7 +92,7 @@ pub(super) async fn scan_einvoice(
             } else {
                 docmill_gate::EinvoiceState::Attached { show_more }
             };
-            let parsed = Some(ParsedEinvoice { invoice, transcript, room });
+            let parsed = Some(ParsedEinvoice { invoice, transcript, text_budget });
             return Ok(EinvoiceScan { parsed, note });
         }
         // The producer wants something else of this document.

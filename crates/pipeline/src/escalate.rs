@@ -1,13 +1,12 @@
-//! Model after model: one reads, the gate judges, and where its verdict asks for more
+//! Escalation: a model reads, the gate judges, and if its verdict asks for more
 //! ([`Verdict::needs_escalation`]) the next model of the chain reads the same pages, inside the
 //! same claim.
 //!
-//! The pages themselves are as good as they get by then: what repair they call for comes before
-//! the first reading, once. A stronger model's reading never replaces a weaker one's as a whole:
-//! the two are joined both ways round so that no populated value is lost, and the gate says which
-//! way holds better. Where the last model leaves fields empty without which the gate refuses, it is
-//! asked once more, with their names, before a person is. A model that cannot be reached ends the escalation as it would end the first
-//! reading; what was paid for until then is stored.
+//! Image repair has happened before the first reading, once. A stronger model's reading never
+//! replaces a weaker one's as a whole: the two are merged in both orders so that no populated value
+//! is lost, and the gate scores which order is better. If the last model leaves fields empty that
+//! the gate requires, it is asked once more, with their names, before a person is. An unreachable
+//! model ends the escalation as it would end the first reading; paid replies are stored.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +21,7 @@ use docmill_gate::Verdict;
 use docmill_gate::kinds::RuleConsequence;
 use docmill_llm::chain::ChainModel;
 
-/// What one model of the chain does. A trait so that the order of the models is tested over
-/// scripted readings.
+/// The reading by one model of the chain. A trait, so that tests script the readings.
 #[async_trait]
 pub(super) trait EscalationStep: Send {
     /// Has the pages read by this model of the chain.
@@ -33,7 +31,7 @@ pub(super) trait EscalationStep: Send {
     /// Whether a model may be asked twice.
     fn may_read_again(&self) -> bool;
 
-    /// Has the pages read by the same model once more, which is told what it left empty.
+    /// Reads the pages with the same model again, with the names of the missing fields.
     async fn read_again(
         &mut self,
         at: usize,
@@ -62,7 +60,7 @@ pub(super) async fn escalate(
     models: &[ChainModel],
     step: &mut dyn EscalationStep,
 ) -> Result<EscalationOutcome, StepError> {
-    // On the heap, as all that follows a reading: whoever waits for the model has no room for it.
+    // On the heap, like all state after a reading: it is held while a job waits for a model.
     let mut so_far: Option<Box<EscalationOutcome>> = None;
     for (at, model) in models.iter().enumerate() {
         let read = step.read(at, model).await?;
@@ -72,7 +70,7 @@ pub(super) async fn escalate(
             return Box::pin(ask_once_more(*now, at, model, step)).await;
         }
         metrics::count_escalation(model.llm.provider());
-        tracing::debug!(llm.model = model.llm.model(), "the next model of the chain is asked");
+        tracing::debug!(llm.model = model.llm.model(), "escalating to the next model");
         so_far = Some(now);
     }
     so_far.map(|so_far| *so_far).ok_or_else(|| {
@@ -93,8 +91,8 @@ fn may_help(now: &EscalationOutcome, next: Option<&ChainModel>, this: &ChainMode
     }
 }
 
-/// One more reading of what is incomplete by the model that read last. What nobody could name as
-/// missing, the same model would leave out again.
+/// Asks the last model again for named missing fields. Without names it would leave out the same
+/// ones.
 async fn ask_once_more(
     now: EscalationOutcome,
     at: usize,
@@ -106,13 +104,13 @@ async fn ask_once_more(
     if missing.is_empty() || !step.may_read_again() {
         return Ok(now);
     }
-    tracing::debug!(llm.model = model.llm.model(), "the same model is asked for what is missing");
+    tracing::debug!(llm.model = model.llm.model(), "asking the same model for missing fields");
     let read = step.read_again(at, model, missing).await?;
     merge_attempt(Some(now), read, step).await
 }
 
-/// The empty fields that the gate refuses for, and where the reader says itself that it could not
-/// read all, those that it names. None where another reading would not help.
+/// The empty fields that the gate refuses for, or those that the reader itself named as unreadable.
+/// Empty where another reading would not help.
 fn missing_fields(extraction: &Extraction, verdict: &Verdict) -> Vec<String> {
     if !verdict.needs_escalation() {
         return Vec::new();
@@ -120,8 +118,8 @@ fn missing_fields(extraction: &Extraction, verdict: &Verdict) -> Vec<String> {
     let refused = verdict.findings.iter().filter(|it| it.consequence == RuleConsequence::Again);
     let stated = extraction.missing_fields.iter().filter(|_| !extraction.successful);
     let named = refused.filter_map(|finding| finding.field.as_ref()).chain(stated);
-    let is_empty = |name: &&String| extraction.data.get(*name).is_some_and(is_blank);
-    let unique: BTreeSet<&String> = named.filter(is_empty).collect();
+    let unique: BTreeSet<&String> =
+        named.filter(|name: &&String| extraction.data.get(*name).is_some_and(is_blank)).collect();
     unique.into_iter().cloned().collect()
 }
 
@@ -186,8 +184,14 @@ async fn choose_better(
 
 /// How many rules refuse, then how many object at all.
 fn severity(verdict: &Verdict) -> (usize, usize) {
-    let refusing = |it: &&docmill_gate::GateFinding| it.consequence >= RuleConsequence::Review;
-    (verdict.findings.iter().filter(refusing).count(), verdict.findings.len())
+    (
+        verdict
+            .findings
+            .iter()
+            .filter(|it: &&docmill_gate::GateFinding| it.consequence >= RuleConsequence::Review)
+            .count(),
+        verdict.findings.len(),
+    )
 }
 
 /// Two readings of which neither was whole: the later one's reason, the data of both.

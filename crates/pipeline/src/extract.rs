@@ -1,9 +1,8 @@
-//! Transcribed to extracted: the models where some are configured, the rules reader otherwise.
+//! Extraction: by the models where some are configured, by the rules reader otherwise.
 //!
-//! Every reply of a model is stored and referenced before it is used, so that a crash between the
-//! reply and its record costs nothing twice. The replies of all models of a chain lie in one
-//! artefact, each under its own identity: the artefact's is the first model's, so that a chain that
-//! grows loses nothing.
+//! Every model reply is stored and referenced before it is used, so that a crash in between costs
+//! nothing twice. The replies of all models of a chain share one artefact, each under its own
+//! identity. The artefact's identity is the first model's, so that extending the chain keeps it.
 
 use std::sync::Arc;
 
@@ -33,10 +32,10 @@ use docmill_llm::batch::BatchApi;
 use docmill_llm::chain::ChainModel;
 use docmill_storage::keys;
 
-/// What a reader made of the transcript.
+/// A reader's result.
 #[derive(Debug)]
 pub(super) enum ExtractionOutcome {
-    /// Everything it was asked for; the gate says whether that is acceptable.
+    /// Complete; the gate decides whether it is acceptable.
     Whole(Extraction),
     /// The model answered, but not acceptably, and would again.
     Unfinished(UnfinishedExtraction),
@@ -47,9 +46,9 @@ pub(super) enum ExtractionOutcome {
 pub(super) struct UnfinishedExtraction {
     /// The code that goes into the row.
     pub(super) reason: OutcomeReason,
-    /// What went wrong, for operators; never document content.
+    /// The error for operators; never document content.
     pub(super) detail: String,
-    /// What there is of it, for the reviewer.
+    /// The partial data, for the reviewer.
     pub(super) partial: Option<Box<Extraction>>,
     /// Tokens that the model has used.
     pub(super) usage: ModelUsage,
@@ -67,14 +66,14 @@ pub(super) async fn extract_by_rules(
     transcript: &Arc<Transcript>,
 ) -> Result<Extraction, StepError> {
     let (kind, transcript) = (Arc::clone(kind), Arc::clone(transcript));
-    let read = move || {
+    run_on_text(services, move || {
         fill_from_codes(
             docmill_extract::rules::extract_by_rules(&transcript, &kind),
             &transcript,
             &kind,
         )
-    };
-    run_on_text(services, read).await
+    })
+    .await
 }
 
 /// Lays a transcript out as it is shown to models.
@@ -117,10 +116,10 @@ struct StoredModelReplies {
 }
 
 impl<'a> ModelReadings<'a> {
-    /// Loads what an earlier run has stored.
+    /// Loads the replies of an earlier run.
     ///
     /// # Errors
-    /// What the store says; rejected if its text takes too long to lay out.
+    /// Store errors; rejected if laying out its text takes too long.
     pub(super) async fn open(
         attempt: AttemptContext<'a>,
         kind: Arc<Kind>,
@@ -170,7 +169,7 @@ impl<'a> ModelReadings<'a> {
             missing,
             ..services.call_terms(identity.clone(), model.max_output_tokens)
         };
-        // What comes before the call and after it is on the heap: jobs wait in the call.
+        // State before and after the call is on the heap: jobs wait in the call.
         let pages = Box::pin(self.pictures.draw_pages(at, model, &kind)).await?;
         let shown = ShownDocument { text: shown, pages };
         let book = LlmCallBilling::new(self.attempt.spending_book(), llm);
@@ -195,11 +194,13 @@ impl<'a> ModelReadings<'a> {
         self.pictures.note_shown(model, read.shown_pages());
         self.pictures.reread_claims(read.list_claims()).await?;
         let transcript = Arc::clone(&self.transcribed.transcript);
-        let merge = move || {
-            let read = read.into_extraction(&kind, &transcript);
-            read.map(|extraction| fill_from_codes(extraction, &transcript, &kind))
-        };
-        sort_outcome(run_on_text(self.attempt.services(), merge).await?)
+        sort_outcome(
+            run_on_text(self.attempt.services(), move || {
+                let read = read.into_extraction(&kind, &transcript);
+                read.map(|extraction| fill_from_codes(extraction, &transcript, &kind))
+            })
+            .await?,
+        )
     }
 
     /// The pages that were shown, and what was read from them.
@@ -298,9 +299,9 @@ impl ReplyJournal for ModelReplyStore<'_, '_> {
 }
 
 impl StoredModelReplies {
-    /// Whether a claim stored them that came after the last reopening, by the number of this claim
-    /// and that of the attempts since then. Attempts that were given back are not counted, so that
-    /// after some of them what is ours may be taken for something older, never the other way round.
+    /// Whether a claim after the last reopening stored the replies, by the number of this claim and
+    /// of attempts since then. Released attempts are not counted: after some of them own replies
+    /// may count as older, never the other way round.
     fn was_stored_since_opened(&self, claims: i64, attempts: u32) -> bool {
         let before = claims.saturating_sub(i64::from(attempts));
         self.claims.is_some_and(|stored| stored > before)
@@ -322,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_build_without_a_chain_stored_is_found_again() {
+    fn replies_stored_before_chains_existed_are_found() {
         let alone = serde_json::to_value(RecordedReplies::new("first")).unwrap();
         let stored: StoredModelReplies = serde_json::from_value(alone.clone()).unwrap();
         assert_eq!(stored.first.as_ref().unwrap().identity, "first");
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_that_no_row_names_are_taken_up_only_if_nobody_reopened_the_document_since() {
+    fn unreferenced_replies_are_used_only_if_stored_since_the_last_reopening() {
         for (stored, claims, attempts, expected) in [
             // Its worker died before it could refer to them.
             (Some(1), 2, 2, true),

@@ -1,22 +1,22 @@
-//! Seams at which a test ends, stops, delays or fails a worker: just before and just after each write
-//! that others see. `DOCMILL_FAILPOINTS` says where, as `SEAM.SIDE=ACTION@PASS`, separated by commas:
+//! Failpoints: seams just before and just after each externally visible write, at which a test
+//! kills, stops, delays or fails a worker. `DOCMILL_FAILPOINTS` lists `SEAM.SIDE=ACTION@PASS`,
+//! separated by commas:
 //!
 //! ```text
 //! DOCMILL_FAILPOINTS="result.after=kill@1,delete.before=delay:300ms@2"
 //! ```
 //!
-//! Actions: `kill` (SIGKILL to the own process), `stop` (SIGSTOP; a SIGCONT lets it go on from there),
-//! `error` (before: nothing was done; after: it was, and its answer is lost), `delay:TIME`. The pass is
-//! the how-many-eth time the process comes by, from 1 (without `@`: the first); each acts once.
+//! Actions: `kill` (SIGKILL to the own process), `stop` (SIGSTOP; a SIGCONT resumes it), `error`
+//! (before: not executed; after: executed, answer lost), `delay:TIME`. `@PASS` counts the passes at
+//! the seam, from 1 (default 1); each acts once.
 //!
-//! Only builds with debug assertions have them: of a build without, nothing is left but the calls
-//! between them, and no word of this module (`scripts/image.sh` looks for one). A Cargo feature would
-//! do the same, but makes a second set of features of everything that depends on it, so that what is
-//! shown, tested and linted would be compiled twice. The crate `fail` needs such a feature, too, and
-//! knows neither signals nor the side of a call.
+//! Only builds with debug assertions have failpoints. Other builds keep just the calls between
+//! them, and no string of this module (`scripts/image.sh` checks). A Cargo feature would compile
+//! everything that depends on it twice for tests and lints. The crate `fail` needs such a feature
+//! too, and has neither signals nor sides.
 //!
-//! Not promised: that a failpoint is reached. Which pass belongs to which document is chance as soon as
-//! a worker has more than one.
+//! Not promised: that a failpoint is reached. With more than one slot the order of documents at a
+//! seam is random.
 
 use docmill_core::fault;
 
@@ -61,11 +61,11 @@ pub enum FailureSeam {
     BatchUpload,
     /// `batch_fence`: it is asked whether a batch is still to be made; after: the vendor is asked next.
     BatchFence,
-    /// `batch_create`: the vendor makes the batch; after: its name there is known to nobody.
+    /// `batch_create`: the vendor creates the batch; after: its id is lost.
     BatchCreate,
     /// `batch_handle`: the vendor's name of a batch is noted.
     BatchHandle,
-    /// `batch_poll`: the vendor is asked how a batch stands.
+    /// `batch_poll`: the vendor is asked for a batch's status.
     BatchPoll,
     /// `batch_fetch`: a file of answers is opened.
     BatchFetch,
@@ -117,10 +117,10 @@ pub async fn guard_batch<T>(
     answers
 }
 
-/// Refuses a plan that makes no sense, before any work; says aloud that there is one.
+/// Validates the plan before any work, and logs it.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The invalid part.
 pub fn check_plan() -> fault::Result<()> {
     injected::check_plan()
 }
@@ -211,7 +211,7 @@ mod injected {
         After,
     }
 
-    /// By then a process that is to stand still does.
+    /// A process is stopped within this time.
     const STOPPED_BY: Duration = Duration::from_millis(100);
 
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -237,7 +237,7 @@ mod injected {
             if planned.passes.fetch_add(1, Ordering::SeqCst) + 1 != planned.at {
                 continue;
             }
-            tracing::warn!(?seam, ?side, action = ?planned.action, "a failpoint acts");
+            tracing::warn!(?seam, ?side, action = ?planned.action, "failpoint triggered");
             match planned.action {
                 SeamAction::Kill => {
                     send_self(Signal::KILL)?;
@@ -261,7 +261,7 @@ mod injected {
             .map_err(|error| fault::Error::internal("cannot send a signal").with_source(error))
     }
 
-    /// As a network's: it says nothing of what was done.
+    /// Like a network error: whether the call took effect is unknown.
     pub(super) fn error() -> fault::Error {
         fault::Error::new(Fault::Unavailable, "no answer: a failpoint")
     }
@@ -306,7 +306,7 @@ mod injected {
         use super::*;
 
         #[test]
-        fn a_plan_says_where_what_and_at_which_pass_and_nonsense_is_refused() {
+        fn a_plan_names_seam_action_and_pass_and_invalid_ones_are_refused() {
             for (text, expected) in [
                 ("result.after=kill", Some((BEFORE, SeamAction::Kill, 1, false))),
                 ("claim.before=stop@3", Some((BEFORE, SeamAction::Stop, 3, true))),

@@ -1,4 +1,5 @@
-//! What follows a failed attempt: one pure table, limits and delays from the configuration.
+//! The failure table: the consequence of a failed attempt, pure, with limits and delays from the
+//! configuration.
 
 use std::time::Duration;
 
@@ -7,11 +8,11 @@ use docmill_core::fault::Fault;
 use docmill_core::mend::{self, SwitchableMend};
 use docmill_core::model::OutcomeReason;
 
-/// After a long deferral the next one lasts at least this part of that time: a limit that lasts for
-/// hours costs a message tens of receives, not thousands, and a queue counts them.
+/// A repeated deferral lasts at least this part of the time deferred so far. A limit of hours then
+/// costs a message tens of receives, not thousands; queues count receives.
 const STREAK: u32 = 8;
 
-/// What is known about the attempt when the decision is taken.
+/// The inputs of the decision.
 #[derive(Debug, Clone, Copy)]
 pub struct RetryAttempt {
     /// Attempts that count, this one included, since the last reopening.
@@ -22,7 +23,7 @@ pub struct RetryAttempt {
     pub jitter: f64,
 }
 
-/// What is done with the ingestion.
+/// The decision about the ingestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryDecision {
     /// Another attempt after this time.
@@ -34,7 +35,7 @@ pub enum RetryDecision {
     },
     /// The ingestion ends for good, for this reason.
     End(OutcomeReason),
-    /// Nothing is written: another claim, or an operator, says what becomes of it.
+    /// Nothing is written: another claim, or an operator, decides.
     LeaveToOwner,
 }
 
@@ -84,9 +85,9 @@ pub fn decide_retry(fault: Fault, attempt: RetryAttempt, config: &RetryConfig) -
     }
 }
 
-/// Chooses what follows an attempt that has worked for as long as it may. What it has kept the next
-/// one need not do again, so a document that is merely long comes to its end, however many attempts
-/// that takes: none of them counts. One that kept nothing would end the same way each time.
+/// The decision after a timeout. The next attempt reuses the stored progress, so a long document
+/// completes over several attempts: none of them counts. An attempt without progress would end the
+/// same way each time, so it counts.
 pub fn decide_timeout(has_progress: bool) -> RetryDecision {
     if has_progress && !mend::is_taken_out(SwitchableMend::KeptProgress) {
         RetryDecision::Again { counted: false, after: Duration::ZERO }
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_failed_attempt() {
+    fn the_failure_table() {
         let (whole, long) = (Some(S(8 * 3600)), Some(S(8 * 3600 + 1)));
         #[rustfmt::skip]
         let table = [

@@ -1,9 +1,9 @@
-//! The first step, fetch: reads the original's bytes, within the limits.
+//! The fetch step: reads the original's bytes, within the limits.
 //!
-//! The bytes count against one budget for the whole process until they are dropped. As much as most
-//! documents have is reserved before anything is known, so that these come with one request; a larger
-//! one is asked for again once its size is reserved. Either way the size is known before the body is
-//! read: an oversized upload costs one request and no memory.
+//! The bytes count against one budget of the process until they are dropped. A usual document's
+//! size is reserved first, so that most need one request; a larger one is requested again once its
+//! size is reserved. The size is checked before the body is read: an oversized upload costs one
+//! request and no memory.
 
 use bytes::Bytes;
 
@@ -16,7 +16,7 @@ use docmill_core::work_clock::wait_off_clock;
 use docmill_ledger::AttemptLedger;
 use docmill_storage::{Etag, FetchedObject, GetOptions, GetResult, ObjectStore};
 
-/// What is reserved for a document of which no size is known: most invoices have less, scans too.
+/// Reserved before the size is known: most invoices are smaller, scans too.
 const USUAL_BYTES: u64 = 4 << 20;
 
 /// The original document as it was fetched.
@@ -35,9 +35,9 @@ pub struct FetchedDocument {
 /// Reads the original of `document`.
 ///
 /// # Errors
-/// Rejected: `too_large`, `empty`, `blocked`, and `superseded`: the object is another version than
-/// `document` names, which ends the input only if another ingestion reads that version. Faults:
-/// `missing`, and what the store says.
+/// Rejected: `too_large`, `empty`, `blocked`, and `superseded`: the object has another version than
+/// `document` names. That ends the input only if another ingestion reads the version. Faults:
+/// `missing`, and store errors.
 pub async fn fetch_document(
     store: &dyn ObjectStore,
     ledger: &dyn AttemptLedger,
@@ -45,7 +45,7 @@ pub async fn fetch_document(
     limits: &LimitsConfig,
     budget: &ByteBudget,
 ) -> Result<FetchedDocument, StepError> {
-    let (object, room) = get_within_budget(store, document, limits, budget).await?;
+    let (object, reserved) = get_within_budget(store, document, limits, budget).await?;
     let (bytes, etag) = (object.bytes, object.etag);
     let sha256 = digest::sha256_hex(&bytes);
     if wait_off_clock(ledger.is_blocked(&sha256)).await? {
@@ -54,7 +54,7 @@ pub async fn fetch_document(
             "the content is on the block list",
         ));
     }
-    Ok(FetchedDocument { bytes, sha256, etag, _budget: room })
+    Ok(FetchedDocument { bytes, sha256, etag, _budget: reserved })
 }
 
 /// The object, and as much of the budget as its bytes take.
@@ -67,12 +67,12 @@ async fn get_within_budget(
     let limit = limits.document_bytes.0;
     let usual = USUAL_BYTES.min(limit);
     let size = match budget.try_reserve(usual) {
-        Some(mut room) => match get_object(store, document, usual).await? {
+        Some(mut reserved) => match get_object(store, document, usual).await? {
             Ok(object) => {
                 let size = u64::try_from(object.bytes.len()).unwrap_or(u64::MAX);
                 check_size(size, limits)?;
-                room.shrink_to(size);
-                return Ok((object, room));
+                reserved.shrink_to(size);
+                return Ok((object, reserved));
             }
             Err(size) => size,
         },
@@ -80,11 +80,11 @@ async fn get_within_budget(
         None => store.head(&document.file_path).await?.ok_or_else(missing_error)?.size,
     };
     check_size(size, limits)?;
-    let room = budget.take(size).await?;
+    let reserved = budget.take(size).await?;
     let object = get_object(store, document, limit).await?;
     let object = object.map_err(|size| too_large_error(size, limits))?;
     check_size(u64::try_from(object.bytes.len()).unwrap_or(u64::MAX), limits)?;
-    Ok((object, room))
+    Ok((object, reserved))
 }
 
 /// The object in the version that `document` names, or its size if it has more bytes than these.

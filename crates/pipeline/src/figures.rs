@@ -1,11 +1,11 @@
-//! Pictures of a document's figures, cut out of its pages by the page processes, for what is made of a
-//! document beside its data. A figure without a picture stays a figure.
+//! Figure images of a document, cut out of its pages by the page processes, for outputs beside the
+//! data. A figure whose image fails remains a figure.
 
 use bytes::Bytes;
 
 use crate::context::PipelineServices;
 use crate::step_error::{StepError, step_error};
-use crate::text_room::TextRoom;
+use crate::text_budget::TextBudget;
 use docmill_core::model::{BoundingBox, ImageEncoding, PageCrop, PageText, Transcript};
 use docmill_documents::sandbox::{DocumentOpening, OpenDocument};
 use docmill_layout::{DocumentLayout, FigureArea, PicturePaths, list_figures};
@@ -29,17 +29,19 @@ pub struct FigurePicture {
 pub struct CutFigures {
     /// In the order of reading.
     pub pictures: Vec<FigurePicture>,
-    room: TextRoom,
+    text_budget: TextBudget,
 }
 
 impl CutFigures {
     /// Where the pictures lie if their files are in this folder.
     pub fn paths_below(&self, folder: &str) -> PicturePaths {
-        let path = |picture: &FigurePicture| {
-            let FigureArea { page, number, .. } = picture.place;
-            ((page, number), format!("{folder}/{}", picture.name))
-        };
-        self.pictures.iter().map(path).collect()
+        self.pictures
+            .iter()
+            .map(|picture: &FigurePicture| {
+                let FigureArea { page, number, .. } = picture.place;
+                ((page, number), format!("{folder}/{}", picture.name))
+            })
+            .collect()
     }
 }
 
@@ -53,7 +55,8 @@ pub async fn cut_figures(
     transcript: &Transcript,
     layout: &DocumentLayout,
 ) -> Result<CutFigures, StepError> {
-    let mut cut = CutFigures { pictures: Vec::new(), room: TextRoom::new(&services.budget) };
+    let mut cut =
+        CutFigures { pictures: Vec::new(), text_budget: TextBudget::new(&services.budget) };
     let places = list_figures(layout);
     if places.is_empty() {
         return Ok(cut);
@@ -70,7 +73,7 @@ pub async fn cut_figures(
         if held > MAX_BYTES {
             break;
         }
-        cut.room.resize(held)?;
+        cut.text_budget.resize(held)?;
         cut.pictures.push(picture);
     }
     Ok(cut)

@@ -1,16 +1,16 @@
-//! Finished pages, kept while the rest of a document is being read, so that a worker that is killed
-//! half-way costs the pages that were on their way and no others.
+//! The page journal: finished pages are stored while the rest of a document is read, so that a
+//! killed worker loses only the pages in progress.
 //!
-//! Pages are written in parts, each under a key of its own that holds the number of the claim: no
-//! two claims ever write to one key, so a late zombie can only leave parts behind, never replace
-//! one. A part is written when `MAX_PAGES` pages read by OCR are due, when the oldest of them has
-//! waited for `LONGEST`, or when there is no room for their repaired images in the budget: a
-//! document of a few pages costs no request. Pages that a provider was paid for are written before
-//! the next call. Pages of native text are not kept, they are read again in no time. A first claim
-//! looks for nothing. All parts go once the transcript is stored and referenced; what no claim
-//! comes back for, the janitor removes with the attempts.
+//! Pages are written in parts, each under its own key with the number of the claim. No two claims
+//! write to one key, so a late zombie can leave parts behind but never replace one. A part is
+//! written when `MAX_PAGES` OCR pages are ready, when the oldest has waited for `MAX_PART_AGE`, or
+//! when the budget has no room for their repaired images: a document of a few pages costs no
+//! request. Pages paid for are written before the next call. Native-text pages are not stored,
+//! since reading them takes milliseconds. A first claim does not look for parts. All parts are
+//! deleted once the transcript is stored and referenced; the janitor deletes abandoned ones with
+//! the attempts.
 //!
-//! Not promised: the last few pages that were read here. A kill costs up to `MAX_PAGES` of them.
+//! Not promised: the last pages read locally. A kill costs up to `MAX_PAGES` of them.
 
 mod part;
 
@@ -35,11 +35,11 @@ use part::JournalPart;
 /// Pages in a part. At two to five seconds a page and core, ten are lost work of half a minute.
 const MAX_PAGES: usize = 10;
 /// A page that has waited this long is written, however few there are.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_PART_AGE: Duration = Duration::from_secs(30);
 /// Image bytes in a part, give or take a page; bounds what reading a part back takes.
 const MAX_BYTES: usize = 8 << 20;
 /// Larger objects are not our parts: far above the above, for pages of enormous size.
-const LARGEST: u64 = 256 << 20;
+const MAX_PART_BYTES: u64 = 256 << 20;
 /// Parts of one document: far more than `limits.pages` may yield under any number of claims.
 const MAX_PARTS: usize = 10_000;
 /// Requests at the same time when parts are removed.
@@ -62,7 +62,7 @@ pub(super) struct PageJournal<'a> {
     /// When the oldest page of the open part was finished.
     open_since: Option<Instant>,
     /// Bytes reserved for the open part's images.
-    room: Vec<ReservedBytes>,
+    reserved: Vec<ReservedBytes>,
 }
 
 struct StoredJournalPart {
@@ -72,10 +72,10 @@ struct StoredJournalPart {
 }
 
 impl<'a> PageJournal<'a> {
-    /// The journal of a claim, and the pages that earlier claims have finished.
+    /// Opens the journal of a claim, with the pages that earlier claims have finished.
     ///
     /// # Errors
-    /// What the store says.
+    /// Store errors.
     pub(super) async fn open(
         store: &'a dyn ObjectStore,
         budget: &'a ByteBudget,
@@ -94,15 +94,14 @@ impl<'a> PageJournal<'a> {
             written: 0,
             open: JournalPart::default(),
             open_since: None,
-            room: Vec::new(),
+            reserved: Vec::new(),
         };
         let finished = if claims > 1 { journal.load_finished().await? } else { Vec::new() };
         Ok((journal, finished))
     }
 
-    /// Lists and reads what earlier claims have left. Of a page that was read twice the later
-    /// reading counts: parts are listed in the order of claims, and within a claim in that of
-    /// writing.
+    /// Loads the parts of earlier claims. The later reading of a page wins: parts are listed by
+    /// claim, then in the order of writing.
     async fn load_finished(&mut self) -> fault::Result<Vec<PageText>> {
         let mut finished = BTreeMap::new();
         for key in list_parts(self.store, &keys::page_parts_prefix(self.hold.id)).await? {
@@ -124,13 +123,13 @@ impl<'a> PageJournal<'a> {
     fn is_due(&self) -> bool {
         self.open.pages.len() >= MAX_PAGES
             || self.open.image_bytes() >= MAX_BYTES
-            || self.open_since.is_some_and(|since| since.elapsed() >= LONGEST)
+            || self.open_since.is_some_and(|since| since.elapsed() >= MAX_PART_AGE)
     }
 
-    /// Writes the open part, if there is anything in it, while the claim is live.
+    /// Writes the open part, if it is not empty, while the claim is live.
     ///
     /// # Errors
-    /// [`fault::Fault::ClaimLost`]; what the store says.
+    /// [`fault::Fault::ClaimLost`]; store errors.
     pub(super) async fn flush(&mut self) -> Result<(), StepError> {
         if self.open.pages.is_empty() {
             return Ok(());
@@ -143,10 +142,11 @@ impl<'a> PageJournal<'a> {
         let key = keys::page_part_key(self.hold.id, self.claims, self.written);
         match self.store.put_if_absent(&key, bytes.clone()).await? {
             PutResult::Written(_) => {}
-            // Ours if the reply was lost and the client tried again. Nobody else writes here.
+            // Our own write, if the reply was lost and the client retried. Only this claim writes
+            // here.
             PutResult::Refused if is_stored(self.store, &key, &bytes).await? => {}
             PutResult::Refused => {
-                let context = "finished pages of this claim were written by somebody else";
+                let context = "another process wrote finished pages of this claim";
                 return Err(fault::Error::internal(context).into());
             }
         }
@@ -154,7 +154,7 @@ impl<'a> PageJournal<'a> {
         self.parts.push(StoredJournalPart { key, images: self.open.image_sizes().collect() });
         self.open = JournalPart::default();
         self.open_since = None;
-        self.room.clear();
+        self.reserved.clear();
         Ok(())
     }
 
@@ -164,11 +164,11 @@ impl<'a> PageJournal<'a> {
         stored.chain(self.open.image_sizes()).collect()
     }
 
-    /// Hands the repaired images of these pages to `take`, each once, in no order; no more than a
+    /// Passes the repaired images of these pages to `take`, each once, in any order; at most one
     /// part is in memory.
     ///
     /// # Errors
-    /// What the store says, and what `take` says.
+    /// Store errors, and those of `take`.
     pub(super) async fn visit_images(
         &self,
         mut wanted: BTreeSet<u32>,
@@ -210,10 +210,10 @@ impl<'a> PageJournal<'a> {
         }
     }
 
-    /// Removes every part. What cannot be removed now is left to the janitor.
+    /// Deletes every part; leftovers are the janitor's.
     pub(super) async fn remove(&mut self) {
         self.open = JournalPart::default();
-        self.room.clear();
+        self.reserved.clear();
         let written = self.parts.drain(..).map(|part| part.key);
         let keys: Vec<String> = self.useless.drain(..).chain(written).collect();
         if let Err(error) = remove_all(self.store, &keys).await {
@@ -236,7 +236,7 @@ impl PageSink for PageJournal<'_> {
             None => false,
             Some(image) => match self.budget.try_reserve(image.bytes.len() as u64) {
                 Some(permit) => {
-                    self.room.push(permit);
+                    self.reserved.push(permit);
                     false
                 }
                 None => true,
@@ -259,10 +259,10 @@ impl PageSink for PageJournal<'_> {
     }
 }
 
-/// Removes what is left of an ingestion's finished pages.
+/// Deletes the stored pages of an ingestion.
 ///
 /// # Errors
-/// What the store says; some may be gone and others still there.
+/// Store errors; some parts may be deleted already.
 pub async fn clear_journal(store: &dyn ObjectStore, id: IngestionId) -> fault::Result<()> {
     let keys = list_parts(store, &keys::page_parts_prefix(id)).await?;
     remove_all(store, &keys).await
@@ -278,14 +278,14 @@ async fn read_part(
     key: &str,
     identity: &str,
 ) -> fault::Result<Option<JournalPart>> {
-    match store.get(key, GetOptions { at_most: LARGEST, if_match: None }).await? {
+    match store.get(key, GetOptions { at_most: MAX_PART_BYTES, if_match: None }).await? {
         GetResult::Found(object) => Ok(JournalPart::decode(&object.bytes, identity)),
         GetResult::Missing | GetResult::Changed | GetResult::TooLarge { .. } => Ok(None),
     }
 }
 
 async fn is_stored(store: &dyn ObjectStore, key: &str, bytes: &Bytes) -> fault::Result<bool> {
-    let found = store.get(key, GetOptions { at_most: LARGEST, if_match: None }).await?;
+    let found = store.get(key, GetOptions { at_most: MAX_PART_BYTES, if_match: None }).await?;
     Ok(matches!(found, GetResult::Found(object) if object.bytes == *bytes))
 }
 

@@ -23,25 +23,25 @@ pub(super) fn named_kind(attempt: AttemptContext<'_>) -> fault::Result<Arc<Kind>
     })
 }
 
-/// `named`, unless the kind is to be determined from the document.
+/// `requested_kind`, unless the kind is to be determined from the document.
 ///
 /// # Errors
 /// Rejected if its text takes too long to look through.
 pub(super) async fn resolve_kind(
     attempt: AttemptContext<'_>,
-    named: &Arc<Kind>,
+    requested_kind: &Arc<Kind>,
     transcript: &Arc<Transcript>,
 ) -> Result<ClassifiedKind, StepError> {
-    let mut told = None;
+    let mut classified = None;
     if attempt.config().kinds.classify && attempt.claimed.kind.is_none() {
         let (kinds, transcript) = (Arc::clone(&attempt.services().kinds), Arc::clone(transcript));
-        told = run_on_text(attempt.services(), move || kinds.classify(&transcript)).await?;
+        classified = run_on_text(attempt.services(), move || kinds.classify(&transcript)).await?;
     }
-    Ok(told.unwrap_or_else(|| ClassifiedKind::certain(Arc::clone(named))))
+    Ok(classified.unwrap_or_else(|| ClassifiedKind::certain(Arc::clone(requested_kind))))
 }
 
-/// Adds to a verdict what is doubtful about the kind: a document of no known kind is refused, one
-/// that might be of two is flagged.
+/// Adds doubts about the kind to a verdict: an unknown kind is refused, an ambiguous one is
+/// flagged.
 pub(super) fn note_ambiguity(doubt: Option<KindAmbiguity>, verdict: &mut Verdict) {
     verdict.findings.extend(doubt.map(|doubt| GateFinding {
         rule: doubt.review_reason().to_owned(),

@@ -1,8 +1,8 @@
-//! A document whose kind the cheap signs leave open: a model chooses among the kinds that tie, in
-//! one short call that is paid for, stored and counted like every other.
+//! Resolves a tie between kinds: a model chooses among them in one short call, which is paid for,
+//! stored and counted like every other.
 //!
-//! The reply lies beside the other artefacts, found by its identity; no row refers to it. Without a
-//! model, and after an answer that is none, the tie stays and a person decides.
+//! The reply is an artefact found by its identity; no row refers to it. Without a model, or after
+//! an invalid answer, the tie remains and a person decides.
 
 use std::sync::Arc;
 
@@ -24,19 +24,22 @@ use docmill_llm::chain::{ChainModel, ModelChain};
 use docmill_storage::keys;
 
 /// The kinds that tie and the model that is asked; none where there is no tie or no model for them.
-fn find_tie(models: &ModelChain, told: &ClassifiedKind) -> Option<(Vec<Arc<Kind>>, ChainModel)> {
-    if told.doubt != Some(KindAmbiguity::Tie) {
+fn find_tie(
+    models: &ModelChain,
+    classified: &ClassifiedKind,
+) -> Option<(Vec<Arc<Kind>>, ChainModel)> {
+    if classified.doubt != Some(KindAmbiguity::Tie) {
         return None;
     }
-    let model = models.for_kind(&told.kind.name).into_iter().next()?;
-    let kinds = [&told.kind].into_iter().chain(&told.rivals).cloned().collect();
+    let model = models.for_kind(&classified.kind.name).into_iter().next()?;
+    let kinds = [&classified.kind].into_iter().chain(&classified.rivals).cloned().collect();
     Some((kinds, model))
 }
 
-/// What the kind is after a model has spoken.
+/// The kind after the model's answer.
 fn apply_choice(
     all: &KindSet,
-    told: ClassifiedKind,
+    classified: ClassifiedKind,
     kinds: &[Arc<Kind>],
     choice: &KindChoice,
 ) -> ClassifiedKind {
@@ -46,7 +49,7 @@ fn apply_choice(
         KindChoice::Nothing => None,
     };
     metrics::kind_asked(if now.is_some() { "settled" } else { "open" });
-    now.unwrap_or(told)
+    now.unwrap_or(classified)
 }
 
 /// Resolves a tie of a document, if there is one and a model to ask; also returns the tokens used.
@@ -56,11 +59,12 @@ fn apply_choice(
 pub(super) async fn resolve_tie(
     attempt: AttemptContext<'_>,
     transcribed: &TranscribedDocument,
-    told: ClassifiedKind,
+    classified: ClassifiedKind,
 ) -> Result<(ClassifiedKind, ModelUsage), StepError> {
     let services = attempt.services();
-    let asked = find_tie(&services.models, &told).filter(|_| services.config.kinds.ask_on_ties);
-    let Some((kinds, model)) = asked else { return Ok((told, ModelUsage::default())) };
+    let asked =
+        find_tie(&services.models, &classified).filter(|_| services.config.kinds.ask_on_ties);
+    let Some((kinds, model)) = asked else { return Ok((classified, ModelUsage::default())) };
     let llm = model.llm.as_ref();
     let identity = docmill_extract::choice_identity(&transcribed.identity, llm, &kinds);
     let key = keys::kind_choice_key(attempt.claim.id);
@@ -71,7 +75,7 @@ pub(super) async fn resolve_tie(
     let shown = lay_out(services, &transcribed.transcript).await?;
     let (choice, usage) =
         docmill_extract::choose_kind(llm, &kinds, &shown, &identity, &mut journal).await?;
-    Ok((apply_choice(&services.kinds, told, &kinds, &choice), usage))
+    Ok((apply_choice(&services.kinds, classified, &kinds, &choice), usage))
 }
 
 /// The journal of the one call.
@@ -114,7 +118,7 @@ mod tests {
         let all = KindSet::load(&KindsConfig::default()).unwrap();
         let kinds: Vec<Arc<Kind>> =
             ["receipt", "invoice"].map(|name| Arc::clone(all.get(name).unwrap())).into();
-        let told = ClassifiedKind {
+        let classified = ClassifiedKind {
             kind: Arc::clone(&kinds[0]),
             doubt: Some(KindAmbiguity::Tie),
             rivals: vec![Arc::clone(&kinds[1])],
@@ -125,9 +129,9 @@ mod tests {
             (KindChoice::Neither, "generic", Some(KindAmbiguity::Unknown)),
             (KindChoice::Nothing, "receipt", Some(KindAmbiguity::Tie)),
         ] {
-            let now = apply_choice(&all, told.clone(), &kinds, &choice);
+            let now = apply_choice(&all, classified.clone(), &kinds, &choice);
             assert_eq!((now.kind.name.as_str(), now.doubt), (kind, doubt), "{choice:?}");
         }
-        assert!(find_tie(&ModelChain::default(), &told).is_none(), "no model, nobody to ask");
+        assert!(find_tie(&ModelChain::default(), &classified).is_none(), "no model, nobody to ask");
     }
 }

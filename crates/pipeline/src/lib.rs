@@ -1,25 +1,25 @@
-//! The pipeline: the one place where the order of a document's steps is written.
+//! The pipeline: defines the order of a document's steps.
 //!
-//! [`run_pipeline`] takes a claimed document through the steps. Each is a plain function that takes
-//! the output of the one before:
+//! [`run_pipeline`] takes a claimed document through the steps. Each is a plain function of the
+//! output of the one before:
 //!
 //! 1. **Fetch** ([`fetch`]): the original's bytes, within the limits and not on the block list.
-//! 2. **Transcribe** (`einvoice`, `transcribe`): it is opened in a page process. If it carries an
-//!    e-invoice, that is its data, and of the pages only the text layers are taken. If not, its
-//!    pages are read, by text layer or OCR. The transcript is stored before anything is made of it.
-//! 3. **Extract** (`kind`, `choice`, `extract`, `escalate`): its kind is determined, then the
-//!    models of the chain read the transcript, one after the other for as long as the gate asks for
-//!    more, or the rules reader does. Every reply of a model is stored before it is used.
-//! 4. **Gate** (`verdict`): deterministic rules judge what was extracted.
-//! 5. **Record**: what is to be written down, which is the caller's to write.
+//! 2. **Transcribe** (`einvoice`, `transcribe`): the document is opened in a page process. An
+//!    embedded e-invoice is its data, and of the pages only the text layers are read. Otherwise its
+//!    pages are read, by text layer or OCR. The transcript is stored before it is used.
+//! 3. **Extract** (`kind`, `kind_choice`, `extract`, `escalate`): the kind is classified, then the
+//!    models of the chain read the transcript while the gate asks for more, or the rules reader
+//!    does. Every model reply is stored before it is used.
+//! 4. **Gate** (`verdict`): deterministic rules judge the extraction.
+//! 5. **Record**: returned to the caller, who writes it.
 //!
-//! Before each step, each paid call and each write the claim is checked: once it is lost, nothing
-//! more happens. What an earlier attempt has stored is used and not paid for again.
+//! The claim is checked before each step, each paid call and each write: once it is lost, nothing
+//! more happens. Stored results of earlier attempts are used and not paid for again.
 //!
-//! Where a document comes from, where its artefacts go and who notes what it has cost are the three
-//! backends of [`PipelineContext`]: a database's worker, a bucket's, a workspace's and `docmill
-//! process` differ in nothing else. Nothing here touches a queue; what happens to a message follows
-//! from what [`run_pipeline`] returns.
+//! The source of a document, the place of its artefacts and the book of its costs are the three
+//! backends of [`PipelineContext`]. The database's worker, a bucket's, a workspace's and `docmill
+//! process` differ only in these. The pipeline does not touch a queue; the message's disposition
+//! follows from the result of [`run_pipeline`].
 
 pub mod artefact;
 mod batch_lane;
@@ -49,7 +49,7 @@ mod searchable;
 pub mod shutdown;
 mod step_error;
 mod structure;
-mod text_room;
+mod text_budget;
 mod text_work;
 mod timings;
 mod transcribe;
@@ -86,7 +86,7 @@ pub use reading::{DocumentReader, ReadRequest};
 pub use remote_ocr::{ReadOptions, RemoteOcr};
 pub use step_error::{StageFailure, StepError};
 pub use structure::find_layout;
-pub use text_room::TextRoom;
+pub use text_budget::TextBudget;
 pub use text_work::run_on_text;
 use timings::StageClock;
 pub use timings::StageTimings;
@@ -98,7 +98,7 @@ const MAX_VERSIONS: u32 = 3;
 /// The output of a run of the pipeline.
 #[derive(Debug)]
 pub struct PipelineOutput {
-    /// What is to be written down of it.
+    /// The result to record.
     pub record: IngestionResult,
     /// The transcript of the document.
     pub transcript: Arc<Transcript>,
@@ -120,8 +120,7 @@ pub async fn run_pipeline(
     steps.finish(outcome)
 }
 
-/// Takes a claimed document through the first two steps only, whatever XML it carries: what is on
-/// its pages.
+/// Runs the first two steps only, ignoring embedded XML: reads the pages.
 ///
 /// # Errors
 /// As [`run_pipeline`].
@@ -152,7 +151,7 @@ struct PipelineRun<'a> {
     /// Tokens of calls that belong to no reading.
     spent: ModelUsage,
     /// Room for the text of the pages beside an e-invoice.
-    room: Option<TextRoom>,
+    text_budget: Option<TextBudget>,
     /// Which pages models were shown, for operators.
     shown: String,
 }
@@ -164,14 +163,13 @@ impl<'a> PipelineRun<'a> {
             clock: StageClock::start(),
             span: Span::none(),
             spent: ModelUsage::default(),
-            room: None,
+            text_budget: None,
             shown: String::new(),
         }
     }
 
-    /// Every step in its order. Each is a future of its own on the heap, which goes with the step: of
-    /// thousands of jobs most wait, and one that waits for its model keeps nothing of what read its
-    /// pages.
+    /// Runs the steps in order. Each is a separate future on the heap, dropped with the step: of
+    /// thousands of jobs most wait for a model, and hold nothing of the page reading.
     async fn run(&mut self) -> Result<PipelineOutput, StepError> {
         let named = kind::named_kind(self.attempt)?;
         // Moved on and never borrowed here: what waits for a model has no room for them.
@@ -180,10 +178,10 @@ impl<'a> PipelineRun<'a> {
         let (transcript, outcome) = match parsed {
             Some(parsed) => Box::pin(self.judge_einvoice(parsed, &named, fetched, note)).await?,
             None => {
-                let (transcribed, told) =
+                let (transcribed, classified) =
                     Box::pin(self.read_and_classify(&named, fetched, document)).await?;
                 let transcript = Arc::clone(&transcribed.transcript);
-                let input = GateInput::of_text(&told, note, &transcript);
+                let input = GateInput::of_text(&classified, note, &transcript);
                 let outcome = Box::pin(self.extract(input, &transcribed)).await?;
                 (transcript, outcome)
             }
@@ -236,7 +234,7 @@ impl<'a> PipelineRun<'a> {
         let fetched = loop {
             match fetch::fetch_document(documents, ledger, &wanted, limits, budget).await {
                 Err(error) if error.is_superseded() && versions == MAX_VERSIONS => {
-                    let text = "the object is replaced again and again";
+                    let text = "the object was replaced repeatedly";
                     return Err(Error::transient(text).into());
                 }
                 Err(error) if error.is_superseded() => {
@@ -252,8 +250,8 @@ impl<'a> PipelineRun<'a> {
         Ok((fetched, document))
     }
 
-    /// The object is another version than the row names: the current one, unless another ingestion
-    /// of the document reads it, in whose favour this one ends.
+    /// The object has another version than the row names. Takes the current one, unless another
+    /// ingestion of the document reads it: then this one ends.
     async fn adopt_version(&self) -> Result<String, StepError> {
         let AttemptContext { context, claimed, claim } = self.attempt;
         let there = context.documents.head(&claimed.document.file_path).await?;
@@ -278,8 +276,8 @@ impl<'a> PipelineRun<'a> {
         note: EinvoiceState,
     ) -> Result<(Arc<Transcript>, EscalationOutcome), StepError> {
         let read = self.read_einvoice(parsed, named, &fetched);
-        let (transcript, told, extraction) = Box::pin(read).await?;
-        let input = GateInput::of_text(&told, note, &transcript);
+        let (transcript, classified, extraction) = Box::pin(read).await?;
+        let input = GateInput::of_text(&classified, note, &transcript);
         let verdict = Box::pin(self.judge(input, &extraction)).await?;
         Ok((transcript, EscalationOutcome::Judged(extraction, Box::new(verdict))))
     }
@@ -294,7 +292,7 @@ impl<'a> PipelineRun<'a> {
         let is_named = self.attempt.claimed.kind.is_some();
         let kinds = &self.attempt.services().kinds;
         let (kind, extraction) = parsed.to_extraction(kinds, named, is_named);
-        self.room = Some(parsed.room);
+        self.text_budget = Some(parsed.text_budget);
         let transcript =
             einvoice::store_transcript(self.attempt, fetched, parsed.transcript).await?;
         self.enter(IngestionStage::Extract)?;
@@ -309,7 +307,7 @@ impl<'a> PipelineRun<'a> {
         document: OpenDocument,
     ) -> Result<(transcribe::TranscribedDocument, StoredTranscript), StepError> {
         let attempt = self.attempt;
-        // Before the document is read only its producer can say what it is.
+        // Before the document is read only its producer can name the kind.
         let is_named = attempt.claimed.kind.is_some() || !attempt.config().kinds.classify;
         let order = named.read_by.clone().filter(|_| is_named);
         transcribe::load_or_transcribe(attempt, order, fetched, document)
@@ -317,7 +315,7 @@ impl<'a> PipelineRun<'a> {
             .await
     }
 
-    /// Reads the pages and tells which kind the document is of; where several tie a model is asked.
+    /// Reads the pages and classifies the kind; a model resolves ties.
     async fn read_and_classify(
         &mut self,
         named: &Arc<Kind>,
@@ -325,17 +323,17 @@ impl<'a> PipelineRun<'a> {
         document: OpenDocument,
     ) -> Result<(transcribe::TranscribedDocument, ClassifiedKind), StepError> {
         let (transcribed, stored) = self.read_pages(named, fetched, document).await?;
-        // What costs nothing is done while the reference is written, what is paid for is not.
+        // Free work runs while the reference is written; paid work does not.
         let saving = self.attempt.save_transcription(&stored);
         let resolving = kind::resolve_kind(self.attempt, named, &transcribed.transcript);
-        let (saved, told) = futures::future::join(saving, resolving).await;
+        let (saved, classified) = futures::future::join(saving, resolving).await;
         saved?;
         self.enter(IngestionStage::Extract)?;
-        let (told, spent) = kind_choice::resolve_tie(self.attempt, &transcribed, told?)
+        let (classified, spent) = kind_choice::resolve_tie(self.attempt, &transcribed, classified?)
             .instrument(self.span.clone())
             .await?;
         self.spent += spent;
-        Ok((transcribed, told))
+        Ok((transcribed, classified))
     }
 
     /// Has the transcript read by as many models as it takes, or by labels and layout.
@@ -345,7 +343,7 @@ impl<'a> PipelineRun<'a> {
         transcribed: &transcribe::TranscribedDocument,
     ) -> Result<EscalationOutcome, StepError> {
         let services = self.attempt.services();
-        let kind = &input.told.kind;
+        let kind = &input.classified.kind;
         let rungs = services.models.for_kind(&kind.name);
         let Some(first) = rungs.first() else {
             let extraction = extract::extract_by_rules(services, kind, input.transcript).await?;
@@ -381,7 +379,7 @@ impl<'a> PipelineRun<'a> {
         if self.attempt.claim.is_lost() { Err(StepError::claim_lost()) } else { Ok(()) }
     }
 
-    /// Ends the stage it is in, and says which that was if the run failed there.
+    /// Ends the current stage, and names it if the run failed there.
     fn finish<T>(mut self, outcome: Result<T, StepError>) -> Result<T, StageFailure> {
         if let Err(error) = &outcome {
             spans::record_failure(&self.span, error.code());

@@ -55,7 +55,7 @@ impl std::ops::Deref for PagesByNumber {
     }
 }
 
-/// More text than a document may have, as a step says it.
+/// A text over the limits, as a step error.
 pub(super) fn overflow_error(over: TextOverflow) -> StepError {
     StepError::rejected(OutcomeReason::TooLarge, over.to_string())
 }
@@ -74,7 +74,7 @@ impl LocalPages<'_> {
     /// Reads the pages of these numbers in page processes.
     ///
     /// # Errors
-    /// The input's fault, the fault of the OCR, or what the sink says.
+    /// The input's fault, the fault of the OCR, or errors of the sink.
     pub(super) async fn read_pages(
         &self,
         numbers: &[u32],

@@ -1,10 +1,10 @@
-//! Pages shown to the models that extract, and what these read from them held against a second look.
+//! Page images for the extracting models, and the check of what these read from them.
 //!
-//! The original is opened again for both, because nothing of it stays in memory while a model thinks:
-//! once to draw the pages that the kind wants shown, sized by the model's rule, and once to read the
-//! places again that a reply names for values which the transcript does not have. What the second
-//! reading says becomes a line of the transcript that the gate judges by; what it does not say becomes
-//! one too, marked as one model's word. The stored transcript stays as it was read.
+//! The original is opened again for both, because it is not kept in memory during a model call.
+//! First the pages are drawn that the kind shows, sized by the model's rule. Later the regions are
+//! read again that a reply names for values missing from the transcript. A confirmed value becomes
+//! a line of the transcript for the gate; an unconfirmed one too, marked as read by one model only.
+//! The stored transcript is unchanged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::context::AttemptContext;
 use crate::reopened::reopen_original;
 use crate::step_error::{StepError, step_error};
-use crate::text_room::TextRoom;
+use crate::text_budget::TextBudget;
 use crate::text_work::run_on_text;
 use docmill_core::model::{BoundingBox, ImageHeader, PageCrop, PageText, TextLine, Transcript};
 use docmill_documents::sandbox::OpenDocument;
@@ -26,7 +26,7 @@ use docmill_llm::chain::ChainModel;
 const MAX_BYTES: usize = 3_750_000;
 /// Most places of one reply that are read again; what is beyond stays one model's word.
 const MAX_REREADS: usize = 24;
-/// Some models give places in thousandths of the picture, whatever they are asked for.
+/// Some models return coordinates in thousandths of the picture, whatever the prompt requires.
 const THOUSANDTHS: f64 = 1000.0;
 
 /// The pictures of one document's pages.
@@ -36,8 +36,8 @@ pub(super) struct PagePictures<'a> {
     /// Of the pictures that were drawn last.
     sizes: BTreeMap<u32, ImageHeader>,
     /// Room for them, given back when the model has answered.
-    room: TextRoom,
-    /// What models read from pictures.
+    text_budget: TextBudget,
+    /// Values that models read from pictures.
     claims: Vec<RereadClaim>,
     is_shown: bool,
     notes: Vec<String>,
@@ -46,9 +46,9 @@ pub(super) struct PagePictures<'a> {
 impl<'a> PagePictures<'a> {
     /// Nothing is shown so far.
     pub(super) fn new(attempt: AttemptContext<'a>, transcript: Arc<Transcript>) -> Self {
-        let room = TextRoom::new(&attempt.services().budget);
+        let text_budget = TextBudget::new(&attempt.services().budget);
         let (sizes, claims, notes) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { attempt, transcript, sizes, room, claims, is_shown: false, notes }
+        Self { attempt, transcript, sizes, text_budget, claims, is_shown: false, notes }
     }
 
     /// The pages that the model at this place of the chain is shown.
@@ -90,7 +90,7 @@ impl<'a> PagePictures<'a> {
                 continue;
             };
             bytes = bytes.saturating_add(u64::try_from(image.bytes.len()).unwrap_or(u64::MAX));
-            self.room.resize(bytes)?;
+            self.text_budget.resize(bytes)?;
             self.sizes.insert(number, image.header);
             let picture = PromptPicture::new(Arc::new(image), rule);
             shown.push(ShownPage { number, picture });
@@ -101,7 +101,7 @@ impl<'a> PagePictures<'a> {
     /// Takes down which pages the model has been shown; their pictures are gone by now.
     pub(super) fn note_shown(&mut self, model: &ChainModel, shown: &[u32]) {
         // Giving back cannot fail.
-        drop(self.room.resize(0));
+        drop(self.text_budget.resize(0));
         let left_out: Vec<u32> =
             self.sizes.keys().filter(|number| !shown.contains(number)).copied().collect();
         let name = model.llm.model();
@@ -115,7 +115,7 @@ impl<'a> PagePictures<'a> {
         }
     }
 
-    /// Reads the places again at which a model says it read what the transcript does not have.
+    /// Reads the regions again that a model named for values missing from the transcript.
     ///
     /// # Errors
     /// As [`PagePictures::draw_pages`].
@@ -127,8 +127,10 @@ impl<'a> PagePictures<'a> {
             return Ok(());
         }
         let transcript = Arc::clone(&self.transcript);
-        let find_open = move || docmill_gate::unprinted_claims(&transcript, claims);
-        let open = run_on_text(self.attempt.services(), find_open).await?;
+        let open = run_on_text(self.attempt.services(), move || {
+            docmill_gate::unprinted_claims(&transcript, claims)
+        })
+        .await?;
         if open.is_empty() {
             return Ok(());
         }
@@ -144,7 +146,7 @@ impl<'a> PagePictures<'a> {
         Ok(())
     }
 
-    /// A place in pixels, as was asked for, or in thousandths: whichever of them says the value.
+    /// A region in pixels, as required, or in thousandths: whichever contains the value.
     async fn reread_claim(
         &self,
         document: &OpenDocument,
@@ -186,8 +188,12 @@ impl<'a> PagePictures<'a> {
             return Ok(None);
         }
         let (transcript, claims) = (Arc::clone(&self.transcript), self.claims.clone());
-        let add = move || docmill_gate::add_reread_lines(&transcript, &claims);
-        Ok(Some(Arc::new(run_on_text(self.attempt.services(), add).await?)))
+        Ok(Some(Arc::new(
+            run_on_text(self.attempt.services(), move || {
+                docmill_gate::add_reread_lines(&transcript, &claims)
+            })
+            .await?,
+        )))
     }
 
     /// Whether any model was shown a page.
@@ -195,7 +201,7 @@ impl<'a> PagePictures<'a> {
         self.is_shown
     }
 
-    /// What was shown and what was not, for operators; empty: none was to be.
+    /// The pages shown and not shown, for operators; empty: none were requested.
     pub(super) fn describe(&self) -> String {
         self.notes.join("; ")
     }

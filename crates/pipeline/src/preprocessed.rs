@@ -1,10 +1,10 @@
-//! `preprocessed.{ext}`: the repaired pages, for the reviewer who wants to see what the text was
-//! read from. The original stays where it is; pages that were read as they are, are not in here.
+//! `preprocessed.{ext}`: the repaired page images, for a reviewer who wants to see the input of the
+//! OCR. Pages read unrepaired are not included; the original is unchanged.
 //!
-//! A single picture stays a picture; of a PDF and of several pages a PDF is made, whose page labels
-//! are the numbers of the original's pages. It is bounded as a document is, by
-//! `limits.document_bytes`: the pages with the highest numbers are left out first, and which are in
-//! it is said in the transcript. Stored before the transcript that speaks of it.
+//! A single picture stays a picture. A PDF and several pages become a PDF whose page labels are the
+//! original's page numbers. Its size is bounded by `limits.document_bytes`: the highest pages are
+//! left out first, and the transcript lists the included ones. Stored before the transcript that
+//! refers to it.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use docmill_core::model::{EncodedImage, FileRef, IngestionId, digest};
 use docmill_documents::{DocumentFormat, ImagePdf};
 use docmill_storage::keys;
 
-/// What the transcript says of the stored file.
+/// The transcript's entry about the stored file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PreprocessedFile {
     /// The stored object's key and version.
@@ -29,12 +29,12 @@ pub(super) struct PreprocessedFile {
     pub pages: Vec<u32>,
 }
 
-/// Stores the repaired pages that the journal has, up to `most` bytes of images; `None` if there
-/// are none. `format` and `pages` are the original's. The caller must have released its part of the
-/// document budget; if there is no room, the journal writes its open part and releases its own.
+/// Stores the journal's repaired pages, up to `most` bytes of images; `None` if there are none.
+/// `format` and `pages` are the original's. The caller must have released its share of the document
+/// budget. If there is no room, the journal writes its open part and releases its own.
 ///
 /// # Errors
-/// [`fault::Fault::ClaimLost`]; what the store says.
+/// [`fault::Fault::ClaimLost`]; store errors.
 pub(super) async fn store_preprocessed(
     journal: &mut PageJournal<'_>,
     format: Option<DocumentFormat>,
@@ -90,13 +90,14 @@ async fn assemble_file(
     match form {
         PreprocessedFormat::Picture => {
             let mut only = None;
-            let keep = |_: u32, image| {
-                only = Some(image);
-                Ok(())
-            };
-            journal.visit_images(chosen, keep).await?;
-            let lost = || fault::Error::internal("the repaired page is gone");
-            let EncodedImage { header, bytes } = only.ok_or_else(lost)?;
+            journal
+                .visit_images(chosen, |_: u32, image| {
+                    only = Some(image);
+                    Ok(())
+                })
+                .await?;
+            let EncodedImage { header, bytes } =
+                only.ok_or_else(|| fault::Error::internal("the repaired page is missing"))?;
             let key = keys::preprocessed_key(id, header.encoding.extension());
             Ok(AssembledFile { key, bytes: bytes.into(), pages })
         }
@@ -105,7 +106,7 @@ async fn assemble_file(
             journal
                 .visit_images(chosen, |number, image| {
                     pdf.add_page(number, &image).map_err(|bad| {
-                        fault::Error::internal("a repaired page cannot be kept").with_source(bad)
+                        fault::Error::internal("cannot store a repaired page").with_source(bad)
                     })
                 })
                 .await?;

@@ -1,9 +1,8 @@
-//! Bytes to transcript: every page by its text layer or by OCR, here or by a provider.
+//! Bytes to transcript: every page by its text layer or by OCR, local or by a provider.
 //!
-//! Documents are only opened in page processes (`sandbox`), never here. Pages stream: a few of them are
-//! asked for at the same time, each finished page goes to a [`PageSink`] at once, and the first
-//! that fails ends the document.
-//! A page is read once, however bad it is: its quality says so, and the gate decides.
+//! Documents are only opened in page processes (`sandbox`). Pages stream: a few are requested in
+//! parallel, each finished page goes to a [`PageSink`] at once, and the first failure ends the
+//! document. A page is read once, however bad: its quality is recorded, and the gate decides.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use crate::local_pages::{LocalPages, PagesByNumber};
 use crate::page_sink::PageSink;
 use crate::remote_ocr::{self, ReadOptions, RemoteOcr};
 use crate::step_error::{StepError, step_error};
-use crate::text_room::TextRoom;
+use crate::text_budget::TextBudget;
 use docmill_core::config::OcrProvider;
 use docmill_core::model::{
     OutcomeReason, PageSource, PageText, PrintedPage, ReadRecipe, Transcript,
@@ -43,11 +42,11 @@ pub struct ReadRequest {
     pub sha256: String,
     /// Pages that an earlier reading of the same identity finished; they are not read again.
     pub finished: Vec<PageText>,
-    /// What it asks of the remote providers.
-    pub wishes: ReadOptions,
+    /// The document's options for remote providers.
+    pub options: ReadOptions,
 }
 
-/// What the pages of a document have as text.
+/// The text layers of a document's pages.
 pub struct PrintedPages {
     /// Their texts, in order.
     pub pages: Vec<PageText>,
@@ -58,24 +57,25 @@ pub struct PrintedPages {
 impl DocumentReader {
     /// Everything that changes what is read from the same bytes. Stored with every transcript, so
     /// it is made of texts and numbers alone, never of what things are called in this program.
-    pub fn reader_identity(&self, wishes: &ReadOptions) -> String {
+    pub fn reader_identity(&self, options: &ReadOptions) -> String {
         let (format, pages) = (Transcript::FORMAT, reader_version());
         let (recipe, ocr) = (self.recipe.identity(), self.ocr.identity());
-        let remote_ocr = self.remote_ocr.identity(wishes);
+        let remote_ocr = self.remote_ocr.identity(options);
         format!("transcript {format}; pages {pages}; {recipe}; {ocr}{remote_ocr}")
     }
 
-    /// Who is asked first for what a picture says, by the name under which operators pause it;
-    /// `order`: of a kind that has one of its own.
-    pub fn first_provider(&self, order: Option<&[OcrProvider]>) -> String {
-        let here = || self.ocr.name().split(' ').take(1).collect();
-        self.remote_ocr.first_remote(order).map_or_else(here, str::to_owned)
+    /// The first provider for page images, by its name in operators' pauses; `order`: the kind's
+    /// own.
+    pub(crate) fn first_provider(&self, order: Option<&[OcrProvider]>) -> String {
+        self.remote_ocr
+            .first_remote(order)
+            .map_or_else(|| self.ocr.name().split(' ').take(1).collect(), str::to_owned)
     }
 
     /// Opens a document of no tenant, see [`DocumentReader::open_tenant_document`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`DocumentReader::open_tenant_document`].
     pub async fn open_document(
         &self,
         bytes: Bytes,
@@ -107,7 +107,7 @@ impl DocumentReader {
         document.has_text_fields().await.map_err(step_error)
     }
 
-    /// What one page, counted from 0, has as text, without reading a picture.
+    /// The text layer of one page, counted from 0, without OCR.
     ///
     /// # Errors
     /// As [`DocumentReader::open_document`].
@@ -119,15 +119,15 @@ impl DocumentReader {
         document.printed_page(index).await.map_err(step_error)
     }
 
-    /// What the pages of a document have as text, without reading a picture, and whether one of them
-    /// shows more than that; `room` grows with it.
+    /// The text layers of all pages, without OCR, and whether one of them shows more than its text;
+    /// `text_budget` grows with it.
     ///
     /// # Errors
     /// As [`DocumentReader::open_document`]; no room for the text.
-    pub async fn printed_pages(
+    pub(crate) async fn printed_pages(
         &self,
         document: &OpenDocument,
-        room: &mut TextRoom,
+        text_budget: &mut TextBudget,
     ) -> Result<PrintedPages, StepError> {
         let mut pages = PagesByNumber::new(document.text_limits());
         let mut show_more = false;
@@ -135,30 +135,29 @@ impl DocumentReader {
             .map(|index| document.printed_page(index))
             .buffer_unordered(self.max_parallel_pages());
         while let Some(page) = printed.try_next().await.map_err(step_error)? {
-            room.grow(page.text.memory_bytes())?;
+            text_budget.grow(page.text.memory_bytes())?;
             show_more |= page.shows_more;
             pages.insert(page.text)?;
         }
         Ok(PrintedPages { pages: pages.into_pages(), show_more })
     }
 
-    /// Reads the pages that are not finished yet and hands each to `sink` as soon as it is read, in
-    /// any order. Never more than [`DocumentReader::max_parallel_pages`] pages are between the
-    /// document and the sink, and while the sink is busy no further page is begun: whatever a
-    /// document's length, only texts pile up.
+    /// Reads the unfinished pages and passes each to `sink` as soon as it is read, in any order. At
+    /// most [`DocumentReader::max_parallel_pages`] pages are in progress, and no further page
+    /// begins while the sink is busy: only texts accumulate, whatever the document's length.
     ///
-    /// Dropping the future ends the document's own process, or gives its pages in the shared one a
-    /// moment to end.
+    /// Dropping the future ends the document's own process, or gives its pages in a shared one a
+    /// short grace.
     ///
     /// # Errors
     /// The input's fault (`empty`, `unsupported_type`, `encrypted`, `corrupt`, `too_large`,
-    /// `timeout`, `no_text`), the fault of the OCR, or what the sink says.
+    /// `timeout`, `no_text`), the fault of the OCR, or errors of the sink.
     pub async fn read_remaining(
         &self,
         reading: ReadRequest,
         sink: &mut dyn PageSink,
     ) -> Result<Transcript, StepError> {
-        let ReadRequest { document, sha256, finished, wishes } = reading;
+        let ReadRequest { document, sha256, finished, options } = reading;
         let mut pages = PagesByNumber::new(document.text_limits());
         finished.into_iter().try_for_each(|page| pages.insert(page))?;
         let local = LocalPages {
@@ -166,12 +165,13 @@ impl DocumentReader {
             recipe: &self.recipe,
             at_once: self.max_parallel_pages(),
         };
-        if self.remote_ocr.is_local_first(&wishes) {
-            let unread = |number: &u32| !pages.contains_key(number);
-            let open: Vec<u32> = (1..=document.page_count()).filter(unread).collect();
+        if self.remote_ocr.is_local_first(&options) {
+            let open: Vec<u32> = (1..=document.page_count())
+                .filter(|number: &u32| !pages.contains_key(number))
+                .collect();
             local.read_pages(&open, &mut pages, sink).await?;
         } else {
-            remote_ocr::read_pages(&self.remote_ocr, &local, &wishes, &mut pages, sink).await?;
+            remote_ocr::read_pages(&self.remote_ocr, &local, &options, &mut pages, sink).await?;
         }
         let pages = pages.into_pages();
         let transcript = Transcript {
@@ -184,8 +184,8 @@ impl DocumentReader {
         if transcript.is_empty() { Err(no_text_error(&transcript)) } else { Ok(transcript) }
     }
 
-    /// Most pages of one document that are worked on at the same time: one for every core, and one
-    /// that is ready when a core becomes free.
+    /// Maximum pages of one document in progress: one per core, and one ready for the next free
+    /// core.
     pub fn max_parallel_pages(&self) -> usize {
         self.processes.thread_count() + 1
     }
@@ -194,8 +194,12 @@ impl DocumentReader {
 /// Nothing on the pages, or nothing left of them.
 fn no_text_error(transcript: &Transcript) -> StepError {
     let pages = transcript.pages.len();
-    let is_damaged = |page: &&PageText| page.source == PageSource::Native && page.quality <= 0.0;
-    match transcript.pages.iter().filter(is_damaged).count() {
+    match transcript
+        .pages
+        .iter()
+        .filter(|page: &&PageText| page.source == PageSource::Native && page.quality <= 0.0)
+        .count()
+    {
         0 => StepError::rejected(
             OutcomeReason::NoText,
             format!("{pages} pages were read, no text is on them"),
@@ -207,7 +211,7 @@ fn no_text_error(transcript: &Transcript) -> StepError {
     }
 }
 
-/// A page is a page, however little stands on it.
+/// The mean over pages, each of equal weight.
 pub(super) fn mean_quality(pages: &[PageText]) -> f32 {
     let count = u16::try_from(pages.len()).unwrap_or(u16::MAX).max(1);
     pages.iter().map(|page| page.quality).sum::<f32>() / f32::from(count)

@@ -1,17 +1,16 @@
-//! Reading pages by providers: pictures out, texts in.
+//! Remote OCR: page images out, texts in.
 //!
-//! A page with a sound text layer stays as it is: the layer is exact, costs nothing, and the page
-//! does not leave this machine. The page process draws all others, and they go to the providers in
-//! the configured order, in batches that one call can carry. The next provider reads what the one
-//! before does not take, and everything while that one is down. It does not step in for one that is
-//! only busy: that passes, and the job waits for it without using an attempt.
+//! A page with a sound text layer is not sent: the layer is exact and free. The page process draws
+//! all others, and they go to the providers in the configured order, in batches of one call each.
+//! The next provider reads pages that the one before refuses, and all pages while that one is down.
+//! It does not replace a busy one: the job waits, without using an attempt.
 //!
 //! A page whose reading falls short is repaired once and read again by the same provider; the
-//! better reading stays. Whatever was paid for is with the sink before the next call is made, the
-//! first reading of such a page too.
+//! better reading stays. Every paid reading reaches the sink before the next call, including the
+//! first reading of such a page.
 //!
-//! Memory: a batch reserves its bytes before its first picture is drawn, and whoever waits for
-//! bytes has no pictures in memory, so that documents cannot block each other.
+//! Memory: a batch reserves its bytes before its first picture is drawn, and a waiting batch holds
+//! no pictures, so documents cannot block each other.
 
 mod page_batches;
 mod provider_pass;
@@ -34,11 +33,11 @@ use provider_pass::ProviderPass;
 pub use stored_original::StoredOriginal;
 use unread_pages::{UnreadPages, finalize_page, refused_provider};
 
-/// Who reads page images, and in which order they are asked.
+/// The providers for page images, and their order.
 pub struct RemoteOcr {
     order: Vec<OcrProvider>,
     providers: BTreeMap<OcrProvider, Arc<dyn RemoteOcrProvider>>,
-    room: ImageByteBudget,
+    image_budget: ImageByteBudget,
 }
 
 impl Default for RemoteOcr {
@@ -48,10 +47,10 @@ impl Default for RemoteOcr {
     }
 }
 
-/// What a document asks of the providers, besides what is configured for all.
+/// A document's options for remote providers.
 #[derive(Clone, Default)]
 pub struct ReadOptions {
-    /// Who is asked, in this order; none: as configured.
+    /// The order of providers; `None`: as configured.
     pub order: Option<Vec<OcrProvider>>,
     /// Where the document lies, if it is a PDF that a provider may fetch there by itself.
     pub original: Option<StoredOriginal>,
@@ -65,25 +64,26 @@ impl RemoteOcr {
         providers: BTreeMap<OcrProvider, Arc<dyn RemoteOcrProvider>>,
         memory: ByteSize,
     ) -> Self {
-        Self { order, providers, room: ImageByteBudget::new(memory) }
+        Self { order, providers, image_budget: ImageByteBudget::new(memory) }
     }
 
-    fn provider_order<'a>(&'a self, wishes: &'a ReadOptions) -> &'a [OcrProvider] {
-        wishes.order.as_deref().unwrap_or(&self.order)
+    fn provider_order<'a>(&'a self, options: &'a ReadOptions) -> &'a [OcrProvider] {
+        options.order.as_deref().unwrap_or(&self.order)
     }
 
     /// Everything about the providers that changes what is read; nothing if all is read here.
-    pub(super) fn identity(&self, wishes: &ReadOptions) -> String {
-        let asked = self.provider_order(wishes).iter().map(|name| match self.providers.get(name) {
-            Some(provider) => format!("; {}", provider.identity()),
-            None => format!("; {}", name.name()),
-        });
-        if self.is_local_first(wishes) { String::new() } else { asked.collect() }
+    pub(super) fn identity(&self, options: &ReadOptions) -> String {
+        let asked =
+            self.provider_order(options).iter().map(|name| match self.providers.get(name) {
+                Some(provider) => format!("; {}", provider.identity()),
+                None => format!("; {}", name.name()),
+            });
+        if self.is_local_first(options) { String::new() } else { asked.collect() }
     }
 
     /// Whether the first to be asked is this machine's own OCR.
-    pub(super) fn is_local_first(&self, wishes: &ReadOptions) -> bool {
-        self.provider_order(wishes).first() == Some(&OcrProvider::Tesseract)
+    pub(super) fn is_local_first(&self, options: &ReadOptions) -> bool {
+        self.provider_order(options).first() == Some(&OcrProvider::Tesseract)
     }
 
     /// The name of the provider that is asked first, unless that is this machine's own OCR; `order`
@@ -93,8 +93,8 @@ impl RemoteOcr {
         first.and_then(|name| self.providers.get(name)).map(|provider| provider.name())
     }
 
-    /// The provider that is asked first in this order (none: the configured one), if everybody in it
-    /// is known to be down or to deny us.
+    /// The first provider of this order (`None`: the configured one), if all of them are known to
+    /// be down or to deny access.
     pub(super) fn find_outage(&self, order: Option<&[OcrProvider]>) -> Option<&'static str> {
         let order = order.unwrap_or(&self.order);
         let down = |name: &OcrProvider| self.providers.get(name).filter(|it| it.is_down());
@@ -110,7 +110,7 @@ impl RemoteOcr {
             Some(provider) => Ok(Some(provider)),
             None if name == OcrProvider::Tesseract => Ok(None),
             None => {
-                let context = format!("{} is to read pages and was not set up", name.name());
+                let context = format!("OCR provider {} is not configured", name.name());
                 Err(fault::Error::internal(context))
             }
         }
@@ -120,22 +120,23 @@ impl RemoteOcr {
 /// Reads the pages of a document that are not in `pages` yet.
 ///
 /// # Errors
-/// The input's fault, that of the providers or of the OCR here, or what the sink says.
+/// The input's fault, that of the providers or of the local OCR, or errors of the sink.
 pub(super) async fn read_pages(
     remote: &RemoteOcr,
     local: &LocalPages<'_>,
-    wishes: &ReadOptions,
+    options: &ReadOptions,
     pages: &mut PagesByNumber,
     sink: &mut dyn PageSink,
 ) -> Result<(), StepError> {
-    let order = remote.provider_order(wishes);
+    let order = remote.provider_order(options);
     let paid = take_paid_in_vain(pages);
-    let unread = |number: &u32| !pages.contains_key(number);
     let mut left = UnreadPages {
-        numbers: (1..=local.document.page_count()).filter(unread).collect(),
+        numbers: (1..=local.document.page_count())
+            .filter(|number: &u32| !pages.contains_key(number))
+            .collect(),
         ..UnreadPages::default()
     };
-    let mut witnesses = BTreeMap::new();
+    let mut local_reads = BTreeMap::new();
     for name in order {
         if left.numbers.is_empty() {
             break;
@@ -150,15 +151,15 @@ pub(super) async fn read_pages(
                     |number: &u32| paid.get(number).is_some_and(|it| it == provider.name());
                 let (known, open) = left.numbers.into_iter().partition(asked_before);
                 let mut round =
-                    ProviderPass::new(local, &remote.room, provider.as_ref(), pages, sink);
-                let mut left = round.read_first(open, wishes.original.as_ref()).await?;
+                    ProviderPass::new(local, &remote.image_budget, provider.as_ref(), pages, sink);
+                let mut left = round.read_first(open, options.original.as_ref()).await?;
                 left.numbers.extend::<Vec<u32>>(known);
                 left.numbers.sort_unstable();
-                witnesses.append(&mut left.witnesses);
+                local_reads.append(&mut left.local_reads);
                 left
             }
             None => {
-                read_here(local, left.numbers, &mut witnesses, pages, sink).await?;
+                read_here(local, left.numbers, &mut local_reads, pages, sink).await?;
                 UnreadPages::default()
             }
         };
@@ -168,11 +169,12 @@ pub(super) async fn read_pages(
     }
     for name in order {
         if let Some(provider) = remote.find_provider(*name)? {
-            let mut round = ProviderPass::new(local, &remote.room, provider.as_ref(), pages, sink);
+            let mut round =
+                ProviderPass::new(local, &remote.image_budget, provider.as_ref(), pages, sink);
             round.read_repaired().await?;
         }
     }
-    // What could not be read a second time stays as it was read first.
+    // Pages without a second reading keep the first.
     for page in pages.values_mut() {
         finalize_page(page);
     }
@@ -190,13 +192,13 @@ fn take_paid_in_vain(pages: &mut PagesByNumber) -> BTreeMap<u32, String> {
 async fn read_here(
     local: &LocalPages<'_>,
     numbers: Vec<u32>,
-    witnesses: &mut BTreeMap<u32, PageText>,
+    local_reads: &mut BTreeMap<u32, PageText>,
     pages: &mut PagesByNumber,
     sink: &mut dyn PageSink,
 ) -> Result<(), StepError> {
     let mut open = Vec::new();
     for number in numbers {
-        match witnesses.remove(&number) {
+        match local_reads.remove(&number) {
             Some(page) => {
                 sink.store_page(&page, None).await?;
                 pages.insert(page)?;
@@ -207,8 +209,8 @@ async fn read_here(
     local.read_pages(&open, pages, sink).await
 }
 
-/// What read the pages, for the transcript: every provider in the order of the pages, and `here`
-/// where none did.
+/// The readers of the pages, for the transcript: every provider in page order, and `here` where
+/// none was used.
 pub(super) fn provider_names(pages: &[PageText], here: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     let read = pages.iter().filter(|page| page.source == PageSource::Ocr);

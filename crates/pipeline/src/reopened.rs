@@ -1,10 +1,10 @@
-//! The original, opened once more after it was read: nothing of it stays in memory meanwhile. For pages
-//! that are drawn for a model or for people.
+//! The original, opened again after the reading, since it is not kept in memory. For pages drawn
+//! for a model or for people.
 
 use crate::context::AttemptContext;
 use crate::fetch;
 use crate::step_error::StepError;
-use crate::text_room::TextRoom;
+use crate::text_budget::TextBudget;
 use docmill_core::fault::Error;
 use docmill_documents::sandbox::OpenDocument;
 use docmill_storage::GetResult;
@@ -14,7 +14,7 @@ use docmill_storage::known_content::get_known_content;
 pub(super) struct ReopenedDocument {
     /// The document, in a page process.
     pub(super) document: OpenDocument,
-    _room: TextRoom,
+    _text_budget: TextBudget,
 }
 
 /// Fetches the original once more, in room that is not waited for: this document's text holds some of
@@ -32,17 +32,17 @@ pub(super) async fn reopen_original(
     let path = &claimed.document.file_path;
     let meta = documents.head(path).await?.ok_or_else(fetch::missing_error)?;
     let at_most = services.config.limits.document_bytes.0;
-    let mut room = TextRoom::new(&services.budget);
-    room.grow(meta.size.min(at_most))?;
+    let mut text_budget = TextBudget::new(&services.budget);
+    text_budget.grow(meta.size.min(at_most))?;
     let bytes = match get_known_content(documents, path, sha256, at_most).await? {
         GetResult::Found(object) => object.bytes,
         GetResult::Missing => return Err(fetch::missing_error().into()),
         GetResult::Changed | GetResult::TooLarge { .. } => return Err(replaced_error()),
     };
     let document = attempt.open_document(bytes, false).await?;
-    Ok(ReopenedDocument { document, _room: room })
+    Ok(ReopenedDocument { document, _text_budget: text_budget })
 }
 
 fn replaced_error() -> StepError {
-    Error::transient("the object was replaced while its pages were to be drawn").into()
+    Error::transient("the object was replaced before its pages were drawn").into()
 }

@@ -1,12 +1,12 @@
-//! `searchable.pdf`: a document that was read from its pictures as a PDF/A in which its text is found,
-//! if that is wished (`ocr.searchable_pdf`).
+//! `searchable.pdf`: a PDF/A with a text layer of a document that was read by OCR, if configured
+//! (`ocr.searchable_pdf`).
 //!
-//! Made of a document of which at least one page was read from its picture; of any other the original
-//! has its text and is the better copy. A page that was read from a repaired picture is that picture,
-//! because its text stands where it stands there; any other is drawn once more as the file shows it,
-//! in a page process. It is bounded as a document is, by `limits.document_bytes`. What cannot be made
-//! is left out whole, said in the log and in the transcript, and holds nothing else up: a copy without
-//! some of its pages would pass for the document. Stored before the transcript that speaks of it.
+//! Made if at least one page was read by OCR; otherwise the original has its text and is the better
+//! copy. A page read from a repaired picture shows that picture, because the text positions are the
+//! picture's. All others are drawn again by a page process. The size is bounded by
+//! `limits.document_bytes`. If a page fails, the whole copy is left out, with a log line and a note
+//! in the transcript: an incomplete copy would pass for the document. Stored before the transcript
+//! that refers to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::context::AttemptContext;
 use crate::journal::PageJournal;
 use crate::reopened::reopen_original;
 use crate::step_error::{StepError, step_error};
-use crate::text_room::TextRoom;
+use crate::text_budget::TextBudget;
 use crate::text_work::run_on_text;
 use docmill_core::fault::Error;
 use docmill_core::model::{
@@ -28,7 +28,7 @@ use docmill_core::work_clock::note_progress;
 use docmill_documents::{InvalidImageError, SearchablePdf};
 use docmill_storage::keys;
 
-/// What the transcript says of the copy that was wished.
+/// The transcript's entry about the configured copy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum SearchableCopy {
@@ -51,12 +51,13 @@ pub(super) async fn store_searchable(
     journal: &PageJournal<'_>,
     transcript: &Transcript,
 ) -> Result<Option<SearchableCopy>, StepError> {
-    let is_read = |page: &PageText| page.source == PageSource::Ocr;
-    if !attempt.config().ocr.searchable_pdf || !transcript.pages.iter().any(is_read) {
+    if !attempt.config().ocr.searchable_pdf
+        || !transcript.pages.iter().any(|page: &PageText| page.source == PageSource::Ocr)
+    {
         return Ok(None);
     }
-    let mut room = TextRoom::new(&attempt.services().budget);
-    let bytes = match make_copy(attempt, journal, transcript, &mut room).await {
+    let mut text_budget = TextBudget::new(&attempt.services().budget);
+    let bytes = match make_copy(attempt, journal, transcript, &mut text_budget).await {
         Ok(bytes) => bytes,
         Err(StepError::Rejected { reason, detail }) => {
             tracing::warn!(reason = reason.code(), "no searchable copy is made: {detail}");
@@ -73,15 +74,15 @@ pub(super) async fn store_searchable(
     Ok(Some(SearchableCopy::Stored(FileRef { path: key, sha256 })))
 }
 
-/// The copy's bytes, for which `room` grows.
+/// The copy's bytes, for which `text_budget` grows.
 async fn make_copy(
     attempt: AttemptContext<'_>,
     journal: &PageJournal<'_>,
     transcript: &Transcript,
-    room: &mut TextRoom,
+    text_budget: &mut TextBudget,
 ) -> Result<Bytes, StepError> {
     let most = attempt.config().limits.document_bytes.0;
-    let mut repaired = take_repaired(journal, transcript, most, room).await?;
+    let mut repaired = take_repaired(journal, transcript, most, text_budget).await?;
     let held: u64 = repaired.values().map(|image| count_bytes(&image.bytes)).sum();
     let mut original = None;
     let mut pdf = SearchablePdf::default();
@@ -99,10 +100,13 @@ async fn make_copy(
         };
         let page = page.clone();
         // As long as its text is: beside the threads that keep leases.
-        let add = move || pdf.add_page(&page, picture.as_ref()).map(|()| pdf);
-        pdf = run_on_text(attempt.services(), add).await?.map_err(wrong_picture)?;
+        pdf = run_on_text(attempt.services(), move || {
+            pdf.add_page(&page, picture.as_ref()).map(|()| pdf)
+        })
+        .await?
+        .map_err(wrong_picture)?;
         let size = u64::try_from(pdf.size()).unwrap_or(u64::MAX);
-        room.resize(held.saturating_add(within(size, most)?))?;
+        text_budget.resize(held.saturating_add(within(size, most)?))?;
         note_progress();
     }
     let identity = transcript.sha256.clone();
@@ -116,27 +120,30 @@ async fn take_repaired(
     journal: &PageJournal<'_>,
     transcript: &Transcript,
     most: u64,
-    room: &mut TextRoom,
+    text_budget: &mut TextBudget,
 ) -> Result<BTreeMap<u32, EncodedImage>, StepError> {
     let pages = transcript.pages.iter().filter(|page| page.repaired);
     let wanted: BTreeSet<u32> = pages.map(|page| page.number).collect();
     let sizes = journal.image_sizes();
-    let size = |number: &u32| sizes.get(number).copied().unwrap_or(0);
-    let bytes = wanted.iter().map(size).fold(0, usize::saturating_add);
-    room.resize(within(u64::try_from(bytes).unwrap_or(u64::MAX), most)?)?;
+    let bytes = wanted
+        .iter()
+        .map(|number: &u32| sizes.get(number).copied().unwrap_or(0))
+        .fold(0, usize::saturating_add);
+    text_budget.resize(within(u64::try_from(bytes).unwrap_or(u64::MAX), most)?)?;
     let mut taken = BTreeMap::new();
-    let take = |number: u32, image| {
-        taken.insert(number, image);
-        Ok(())
-    };
-    journal.visit_images(wanted.clone(), take).await?;
+    journal
+        .visit_images(wanted.clone(), |number: u32, image| {
+            taken.insert(number, image);
+            Ok(())
+        })
+        .await?;
     match wanted.iter().all(|number| taken.contains_key(number)) {
         true => Ok(taken),
-        false => Err(Error::internal("a page was read from a picture that is not kept").into()),
+        false => Err(Error::internal("a page's picture is missing").into()),
     }
 }
 
-/// So many bytes, if a copy may have them.
+/// `bytes`, if within the limit of a copy.
 fn within(bytes: u64, most: u64) -> Result<u64, StepError> {
     if bytes <= most {
         return Ok(bytes);
@@ -151,5 +158,5 @@ fn count_bytes(bytes: &[u8]) -> u64 {
 
 /// Pictures of page processes are looked at before they are handed on.
 fn wrong_picture(wrong: InvalidImageError) -> StepError {
-    Error::internal("a page's picture cannot be kept").with_source(wrong).into()
+    Error::internal("cannot store a page's picture").with_source(wrong).into()
 }

@@ -60,11 +60,11 @@ impl Shutdown {
                     else => return,
                 }
                 if stop.is_requested() {
-                    tracing::warn!("second signal: giving jobs back at once");
+                    tracing::warn!("second signal: releasing jobs at once");
                     stop.abort_drain();
                     return;
                 }
-                tracing::info!("asked to stop: draining");
+                tracing::info!("stop signal: draining");
                 stop.request();
             }
         });

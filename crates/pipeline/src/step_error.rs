@@ -15,7 +15,7 @@ pub enum StepError {
         /// Counts and limits, e.g. `1812 pages, limits.pages is 1000`.
         detail: String,
     },
-    /// The outside failed, or the claim is lost; the fault says how to react.
+    /// A dependency failed, or the claim is lost; the fault decides the reaction.
     #[error(transparent)]
     Fault(#[from] fault::Error),
 }
@@ -35,12 +35,12 @@ impl StepError {
     }
 
     /// Whether the object is another version than was asked for.
-    pub fn is_superseded(&self) -> bool {
+    pub(crate) fn is_superseded(&self) -> bool {
         matches!(self, Self::Rejected { reason: OutcomeReason::Superseded, .. })
     }
 
     /// Whether a password is needed that is not known yet.
-    pub fn is_encrypted(&self) -> bool {
+    pub(crate) fn is_encrypted(&self) -> bool {
         matches!(self, Self::Rejected { reason: OutcomeReason::Encrypted, .. })
     }
 
@@ -64,7 +64,7 @@ pub struct StageFailure {
     pub error: StepError,
 }
 
-/// What a page process says, as a step says it.
+/// A page process's error as a step error.
 pub(super) fn step_error(error: DocumentReadError) -> StepError {
     match error {
         DocumentReadError::Refused { reason, detail } => StepError::rejected(reason, detail),

@@ -1,5 +1,5 @@
-//! Work on the text of a document: strangers wrote it, so it runs on the threads for CPU work, never
-//! on those that keep leases and answer health checks, and it has an end.
+//! CPU work on a document's text. The text is untrusted, so the work runs on the CPU threads, never
+//! on those of leases and health checks, and has a time limit.
 
 use crate::context::PipelineServices;
 use crate::step_error::StepError;

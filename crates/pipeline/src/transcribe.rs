@@ -1,6 +1,6 @@
-//! The second step, transcribe: a stored transcript of the same identity is reused, otherwise the
-//! document is read, its pages kept as they are finished, and the transcript stored before anything is
-//! made of it. The row refers to it before anything is paid for, which is the caller's to see to.
+//! The transcribe step: reuses a stored transcript of the same identity; otherwise reads the
+//! document, stores finished pages in the journal, and stores the transcript before it is used. The
+//! caller writes the row's reference before any paid call.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::reading::ReadRequest;
 use crate::remote_ocr::{ReadOptions, StoredOriginal};
 use crate::searchable::{SearchableCopy, store_searchable};
 use crate::step_error::StepError;
-use crate::text_room::TextRoom;
+use crate::text_budget::TextBudget;
 use docmill_core::config::{LimitsConfig, OcrProvider};
 use docmill_core::model::{EncodedImage, PageSource, PageText, PageUsage, TextMeter, Transcript};
 use docmill_core::{fault, metrics};
@@ -37,7 +37,7 @@ pub(super) struct TranscribedDocument {
     /// The identity of the transcript: what it was made from.
     pub identity: String,
     /// Room for its text, given back with it.
-    _room: TextRoom,
+    _text_budget: TextBudget,
 }
 
 /// The stored form: the transcript, and beside it where its repaired pages and its searchable copy lie.
@@ -51,8 +51,8 @@ struct TranscriptFile {
     searchable: Option<SearchableCopy>,
 }
 
-/// Reads the document, or what an earlier attempt stored of it. `order` is whom its kind has read
-/// page images, if it says so. Beside the text what the row is to say of it.
+/// Reads the document, or loads the transcript of an earlier attempt. `order`: the kind's own order
+/// of providers. Also returns the reference for the row.
 ///
 /// # Errors
 /// Rejected with the reader's reasons; faults of store, ledger and OCR; a lost claim.
@@ -65,14 +65,14 @@ pub(super) async fn load_or_transcribe(
     let AttemptContext { claimed, claim, .. } = attempt;
     let (services, store) = (attempt.services(), attempt.artefacts());
     let sha256 = fetched.sha256.clone();
-    let wishes = ReadOptions { order, original: provider_original(attempt, &fetched) };
-    let reader = services.reader.reader_identity(&wishes);
+    let options = ReadOptions { order, original: provider_original(attempt, &fetched) };
+    let reader = services.reader.reader_identity(&options);
     let identity = identity_of(&[&Transcript::FORMAT.to_string(), &sha256, &reader]);
     let key = keys::transcription_key(claim.id);
     let mut slot =
         ArtefactSlot::<TranscriptFile>::load(store, &services.pool, key, identity.clone()).await?;
     let mut journal = None;
-    let mut room = TextRoom::new(&services.budget);
+    let mut text_budget = TextBudget::new(&services.budget);
     let earlier = match slot.content {
         Some(_) => None,
         None => earlier_transcript::load_earlier_transcript(attempt, &sha256).await?,
@@ -89,19 +89,19 @@ pub(super) async fn load_or_transcribe(
         let (kept, finished) =
             PageJournal::open(store, budget, claim, claims, identity.clone()).await?;
         let kept = journal.insert(kept);
-        let reading = ReadRequest { document, sha256: sha256.clone(), finished, wishes };
-        let request = RoomedRequest { reading, room: &mut room };
+        let reading = ReadRequest { document, sha256: sha256.clone(), finished, options };
+        let request = BudgetedRequest { reading, text_budget: &mut text_budget };
         let stored = Box::pin(read_and_store(attempt, kept, fetched, request)).await?;
         let repaired = stored.preprocessed.as_ref().map(|made| made.file.path.as_str());
         earlier_transcript::write_as_earlier(attempt, &stored.transcript, repaired).await?;
         slot.write(store, claim, stored).await?;
     }
     let Some(TranscriptFile { mut transcript, preprocessed, .. }) = slot.content.take() else {
-        return Err(fault::Error::internal("a transcript that was written is not there").into());
+        return Err(fault::Error::internal("a written transcript is missing").into());
     };
     transcript.shrink_to_fit();
     // One that was stored under other limits is no smaller for that.
-    room.resize(measure_text(&transcript, &services.config.limits)?)?;
+    text_budget.resize(measure_text(&transcript, &services.config.limits)?)?;
     let saved = StoredTranscript {
         artefact: slot.to_ref(),
         quality: transcript.quality,
@@ -110,7 +110,14 @@ pub(super) async fn load_or_transcribe(
         preprocessed: preprocessed.map(|made| made.file),
     };
     remove_finished_pages(attempt, journal).await;
-    Ok((TranscribedDocument { transcript: Arc::new(transcript), identity, _room: room }, saved))
+    Ok((
+        TranscribedDocument {
+            transcript: Arc::new(transcript),
+            identity,
+            _text_budget: text_budget,
+        },
+        saved,
+    ))
 }
 
 /// Finished pages are of no use once the transcript is stored.
@@ -145,25 +152,25 @@ pub(super) fn measure_text(
 }
 
 /// A reading, and the room that grows with what is read.
-struct RoomedRequest<'a> {
+struct BudgetedRequest<'a> {
     reading: ReadRequest,
-    room: &'a mut TextRoom,
+    text_budget: &'a mut TextBudget,
 }
 
 /// Takes room for the text of each page before it goes on to where pages are kept.
-struct RoomedPageSink<'a> {
+struct BudgetedPageSink<'a> {
     inner: BilledPageSink<'a>,
-    room: &'a mut TextRoom,
+    text_budget: &'a mut TextBudget,
 }
 
 #[async_trait]
-impl PageSink for RoomedPageSink<'_> {
+impl PageSink for BudgetedPageSink<'_> {
     async fn store_page(
         &mut self,
         page: &PageText,
         repaired: Option<EncodedImage>,
     ) -> Result<(), StepError> {
-        self.room.grow(page.memory_bytes())?;
+        self.text_budget.grow(page.memory_bytes())?;
         self.inner.store_page(page, repaired).await
     }
 
@@ -181,14 +188,14 @@ async fn read_and_store(
     attempt: AttemptContext<'_>,
     journal: &mut PageJournal<'_>,
     fetched: FetchedDocument,
-    request: RoomedRequest<'_>,
+    request: BudgetedRequest<'_>,
 ) -> Result<TranscriptFile, StepError> {
-    let RoomedRequest { reading, room } = request;
+    let BudgetedRequest { reading, text_budget } = request;
     let format = DocumentFormat::sniff(&fetched.bytes);
-    room.grow(reading.finished.iter().map(PageText::memory_bytes).sum())?;
+    text_budget.grow(reading.finished.iter().map(PageText::memory_bytes).sum())?;
     let inner = BilledPageSink::new(attempt.spending_book(), journal);
-    let mut roomed = RoomedPageSink { inner, room };
-    let read = attempt.services().reader.read_remaining(reading, &mut roomed).await;
+    let mut budgeted = BudgetedPageSink { inner, text_budget };
+    let read = attempt.services().reader.read_remaining(reading, &mut budgeted).await;
     // Releases its part of the budget: what follows may have to wait for some.
     drop(fetched);
     let transcript = match read {

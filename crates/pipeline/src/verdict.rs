@@ -1,6 +1,6 @@
-//! Extracted to recorded: asks the gate, and writes down what follows from its verdict.
+//! Extraction to result: runs the gate, and builds the record from its verdict.
 //!
-//! The record table of the design is here and nowhere else.
+//! The only place of the design's record table.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use docmill_gate::kinds::ClassifiedKind;
 use docmill_gate::{self, EinvoiceState, GateLookups, Verdict};
 use docmill_ledger::{IngestionResult, VerdictDetails};
 
-/// What the gate has to know of a document beside its data.
+/// The gate's inputs beside the data.
 #[derive(Clone, Copy)]
 pub(super) struct GateInput<'a> {
     /// Its kind, and what is doubtful about that.
-    pub(super) told: &'a ClassifiedKind,
-    /// What is known of an e-invoice it carries.
+    pub(super) classified: &'a ClassifiedKind,
+    /// The state of an embedded e-invoice.
     pub(super) note: EinvoiceState,
     /// The transcript that the data was read from.
     pub(super) transcript: &'a Arc<Transcript>,
@@ -34,18 +34,18 @@ pub(super) struct GateInput<'a> {
 impl<'a> GateInput<'a> {
     /// Of a document of which nothing but the text was shown.
     pub(super) fn of_text(
-        told: &'a ClassifiedKind,
+        classified: &'a ClassifiedKind,
         note: EinvoiceState,
         transcript: &'a Arc<Transcript>,
     ) -> Self {
-        Self { told, note, transcript, pictures_shown: false }
+        Self { classified, note, transcript, pictures_shown: false }
     }
 }
 
-/// Looks up what the gate needs to know, and asks it.
+/// Looks up the gate's inputs, and runs it.
 ///
 /// # Errors
-/// What the ledger says; rejected if the text keeps the gate busy for too long.
+/// Ledger errors; rejected if judging the text takes too long.
 pub(super) async fn judge_extraction(
     attempt: AttemptContext<'_>,
     input: GateInput<'_>,
@@ -53,15 +53,15 @@ pub(super) async fn judge_extraction(
 ) -> Result<Verdict, StepError> {
     let (ledger, claimed) = (&attempt.context.ledger, attempt.claimed);
     let (document, tenant) = (claimed.document.id, claimed.tenant.as_deref());
-    let text = |field: &str| extraction.data.get(field).and_then(serde_json::Value::as_str);
-    // What is only flagged is looked for once, as the result is recorded: the key is locked then.
-    let asks = input.told.kind.acts_on_duplicates();
-    let duplicate_of = match (text("supplier_name"), text("invoice_number")) {
-        (Some(supplier), Some(number)) if asks => {
-            wait_off_clock(ledger.find_duplicate(document, tenant, supplier, number)).await?
-        }
-        _ => None,
-    };
+    // Duplicates that are only flagged are searched at recording, under the lock of the key.
+    let asks = input.classified.kind.acts_on_duplicates();
+    let duplicate_of =
+        match (text_of(&extraction, "supplier_name"), text_of(&extraction, "invoice_number")) {
+            (Some(supplier), Some(number)) if asks => {
+                wait_off_clock(ledger.find_duplicate(document, tenant, supplier, number)).await?
+            }
+            _ => None,
+        };
     let lookups = GateLookups {
         duplicate_of,
         today: claimed.claimed_at.date(),
@@ -70,14 +70,20 @@ pub(super) async fn judge_extraction(
         pictures_shown: input.pictures_shown,
     };
     let (extraction, transcript) = (extraction.clone(), Arc::clone(input.transcript));
-    let kind = Arc::clone(&input.told.kind);
-    let judge = move || docmill_gate::judge_extraction(&extraction, &transcript, &kind, &lookups);
-    let mut verdict = run_on_text(attempt.services(), judge).await?;
-    kind::note_ambiguity(input.told.doubt, &mut verdict);
+    let kind = Arc::clone(&input.classified.kind);
+    let mut verdict = run_on_text(attempt.services(), move || {
+        docmill_gate::judge_extraction(&extraction, &transcript, &kind, &lookups)
+    })
+    .await?;
+    kind::note_ambiguity(input.classified.doubt, &mut verdict);
     Ok(verdict)
 }
 
-/// What is recorded of an extraction the gate has judged.
+fn text_of<'a>(extraction: &'a Extraction, field: &str) -> Option<&'a str> {
+    extraction.data.get(field).and_then(serde_json::Value::as_str)
+}
+
+/// The record of a judged extraction.
 pub(super) fn judged_result(
     extraction: Extraction,
     verdict: &Verdict,
@@ -107,8 +113,7 @@ pub(super) fn judged_result(
     }
 }
 
-/// What is recorded when the model answered, but not acceptably: the partial data is kept for the
-/// reviewer.
+/// The record of an unacceptable model answer, with the partial data for the reviewer.
 pub(super) fn unfinished_result(unfinished: UnfinishedExtraction) -> IngestionResult {
     let UnfinishedExtraction { reason, detail, partial, usage, model } = unfinished;
     let stated = partial.as_deref().map(Extraction::reader_statement);
@@ -127,13 +132,13 @@ pub(super) fn unfinished_result(unfinished: UnfinishedExtraction) -> IngestionRe
     }
 }
 
-/// What is recorded of an ingestion that ended before there was an extraction.
+/// The record of an ingestion that ended before its extraction.
 pub fn early_result(
     reason: OutcomeReason,
     stage: IngestionStage,
     detail: String,
 ) -> IngestionResult {
-    // A cancelled ingestion needs nobody's eyes; every failed one does.
+    // A cancelled ingestion needs no review; every failed one does.
     let needs_human_review = reason.status() == IngestionStatus::Failed;
     let review_reasons = if needs_human_review { vec![reason.code().to_owned()] } else { vec![] };
     IngestionResult {

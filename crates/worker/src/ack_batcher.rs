@@ -1,8 +1,8 @@
-//! What happens to messages, in batches.
+//! Acknowledges, hides and releases messages in batches.
 //!
-//! Dispositions of many jobs share requests; a job waits for its own to be done, so that its
-//! heartbeat outlives it. A failed disposition is tried again a few times and then left: the
-//! message comes back and the row answers what to do with it.
+//! Dispositions of many jobs share requests. A job waits for its own to be done, so that its
+//! heartbeat outlives it. A failed disposition is retried a few times and then dropped: the message
+//! is delivered again, and its row decides.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use docmill_core::retry::RetryBackoff;
 use docmill_pipeline::failpoint::{FailureSeam, guard_batch};
 use docmill_queue::{MessageQueue, ReceiptHandle};
 
-/// How long the first of a batch waits for company: no slot waits with it, and a request for one
-/// costs as much as a request for ten. Longer would fill more requests at some hundred jobs a second,
-/// and leave as many more messages in flight that no slot works on.
-const LINGER: Duration = Duration::from_millis(20);
+/// How long a batch waits to fill after its first disposition. No slot waits meanwhile, and a
+/// request for one costs as much as a request for ten. A longer wait would fill more requests at
+/// some hundred jobs a second, but leave as many more messages in flight.
+const BATCH_LINGER: Duration = Duration::from_millis(20);
 /// Messages in one request.
 const REQUEST: usize = 10;
 /// Requests of one kind at the same time.
@@ -28,7 +28,7 @@ const BATCH: usize = 100;
 /// The tries of one disposition.
 const BACKOFF: RetryBackoff = RetryBackoff::doubling(Duration::from_millis(200)).with_retries(3);
 
-/// What is done with a message.
+/// The disposition of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageDisposition {
     /// The message is deleted for good.
@@ -73,11 +73,11 @@ impl AckBatcher {
             MessageDisposition::Hide(_) => &self.hides,
         };
         if items.send(PendingDisposition { receipt, what, done }).await.is_err() {
-            tracing::error!("a disposition came after the end of the worker");
+            tracing::error!("disposition dropped: the worker has ended");
             return;
         }
         if finished.await.is_err() {
-            tracing::error!("a batch of dispositions died");
+            tracing::error!("a batch of dispositions panicked");
         }
     }
 }
@@ -107,12 +107,12 @@ async fn run_batches(queue: Arc<dyn MessageQueue>, mut inbox: mpsc::Receiver<Pen
     }
 }
 
-/// Waits a moment for more, unless every request is full.
+/// Waits up to [`BATCH_LINGER`] for more, unless every request is full.
 async fn fill_batch(
     inbox: &mut mpsc::Receiver<PendingDisposition>,
     batch: &mut Vec<PendingDisposition>,
 ) {
-    let until = tokio::time::Instant::now() + LINGER;
+    let until = tokio::time::Instant::now() + BATCH_LINGER;
     while !batch.len().is_multiple_of(REQUEST) {
         match tokio::time::timeout_at(until, inbox.recv()).await {
             Ok(Some(item)) => batch.push(item),
@@ -132,7 +132,7 @@ async fn apply_dispositions(queue: &dyn MessageQueue, mut items: Vec<PendingDisp
     }
     for item in &items {
         metrics::count_disposition("failed");
-        tracing::warn!(what = ?item.what, "a message was left as it is: the queue did not answer");
+        tracing::warn!(what = ?item.what, "disposition given up: the queue did not answer");
     }
 }
 
@@ -166,7 +166,7 @@ fn settle_answers(
 ) -> Vec<PendingDisposition> {
     let mut failed = Vec::new();
     for (item, answer) in items.into_iter().zip(answers) {
-        // A receipt that a newer one has replaced: whoever got that one disposes of the message.
+        // A newer receipt exists: its holder disposes of the message.
         let answer = match answer {
             Err(error) if error.fault == Fault::Missing => Ok(()),
             answer => answer,
@@ -174,7 +174,7 @@ fn settle_answers(
         match answer {
             Ok(()) => {
                 metrics::count_disposition(label);
-                // The job may have been dropped at the end of a drain; then nobody waits.
+                // The job may have been dropped at the end of a drain.
                 let _gone = item.done.send(());
             }
             Err(error) => {
@@ -197,15 +197,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_batch_waits_for_company_until_every_request_is_full_and_no_longer_than_told() {
-        let soon = LINGER / 2;
+    async fn a_batch_waits_for_more_until_full_or_the_linger_ends() {
+        let soon = BATCH_LINGER / 2;
         #[rustfmt::skip]
         let table = [
-            // at hand, later, together, waited
+            // pending, late arrivals, batch size, waited
             (10, 3, 10, Duration::ZERO),
             (3, 7, 10, soon),
             (13, 9, 20, soon),
-            (3, 4, 7, LINGER),
+            (3, 4, 7, BATCH_LINGER),
         ];
         for (at_hand, later, together, waited) in table {
             let (items, mut inbox) = mpsc::channel(64);

@@ -1,15 +1,15 @@
-//! What a body other than a single id asks for, found out before anything is claimed.
+//! Resolves message bodies other than a single id, before anything is claimed.
 //!
-//! A body is somebody's word. Ids are looked for in the database and objects in the store before
-//! anything follows from them: a message can point at what is there, and do no more. Several things
-//! in one body become a message each. Not promised: that an object under an allowed prefix was put
-//! there by whoever may; that is for the bucket's policy.
+//! Bodies are untrusted input. Ids are looked up in the database and objects in the store before
+//! anything follows from them. Several ids or objects in one body become one message each. Not
+//! promised: that an object under an allowed prefix was written by an authorised party; the
+//! bucket's policy decides that.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::registry::InFlightMessage;
-use crate::{DATABASE, QueueBacklog, batch};
+use crate::{DATABASE, QueueJobSource, batch};
 use docmill_core::fault::{self, Fault};
 use docmill_core::metrics;
 use docmill_core::model::message::{MessageBody, ObjectCreated, plain_etag};
@@ -20,28 +20,28 @@ use docmill_storage::{ObjectMeta, keys};
 use parking_lot::Mutex;
 
 /// How long a message is hidden when something it needs did not answer.
-const TROUBLE: Duration = Duration::from_secs(10);
-/// Events of places that are not allowed are told of this often.
-const TOLD_EVERY: Duration = Duration::from_secs(600);
+const LEDGER_FAILURE_DELAY: Duration = Duration::from_secs(10);
+/// Interval between warnings about events outside the allowed places.
+const WARNING_INTERVAL: Duration = Duration::from_secs(600);
 
-/// Events that were not taken, and when the log last said so.
+/// Counts refused events, and rate-limits the warning about them.
 #[derive(Debug, Default)]
 pub struct RefusedEvents {
-    since_told: AtomicU64,
-    told: Mutex<Option<Instant>>,
+    since_warned: AtomicU64,
+    last_warned: Mutex<Option<Instant>>,
 }
 
 impl RefusedEvents {
-    /// Counts one; the log says how many every ten minutes, and not which: keys may be names.
+    /// Counts one. The log gives the count every ten minutes, without keys: keys may be names.
     fn note(&self, bucket: &str) {
-        let count = self.since_told.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut told = self.told.lock();
-        if told.is_some_and(|at| at.elapsed() < TOLD_EVERY) {
+        let count = self.since_warned.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut last_warned = self.last_warned.lock();
+        if last_warned.is_some_and(|at| at.elapsed() < WARNING_INTERVAL) {
             return;
         }
-        *told = Some(Instant::now());
-        drop(told);
-        self.since_told.store(0, Ordering::Relaxed);
+        *last_warned = Some(Instant::now());
+        drop(last_warned);
+        self.since_warned.store(0, Ordering::Relaxed);
         tracing::warn!(
             bucket,
             count,
@@ -51,7 +51,7 @@ impl RefusedEvents {
     }
 }
 
-/// What one object asks for.
+/// The result of resolving one object.
 enum ArrivedObject {
     /// This ingestion.
     Ingestion(IngestionId),
@@ -63,96 +63,96 @@ enum ArrivedObject {
 
 /// Finds out which single ingestion a body asks for; everything else is answered here.
 pub(super) async fn resolve_body(
-    backlog: &QueueBacklog,
+    source: &QueueJobSource,
     body: MessageBody,
     delivery: &Delivery,
     ticket: &InFlightMessage,
 ) -> Option<IngestionId> {
     match body {
         MessageBody::Ingestion(id) => return Some(id),
-        MessageBody::Group(ids) => resolve_group(backlog, ids, delivery, ticket).await,
+        MessageBody::Group(ids) => resolve_group(source, ids, delivery, ticket).await,
         MessageBody::Objects(objects) => match <[ObjectCreated; 1]>::try_from(objects) {
-            Ok([object]) => match resolve_object(backlog, object).await {
+            Ok([object]) => match resolve_object(source, object).await {
                 Ok(ArrivedObject::Ingestion(id)) => return Some(id),
                 Ok(ArrivedObject::NoWork(what)) => {
-                    acknowledge_without_work(backlog, ticket, what).await;
+                    acknowledge_without_work(source, ticket, what).await;
                 }
                 Ok(ArrivedObject::Absent) => {
-                    wait_for(backlog, delivery, ticket, "unknown_object").await;
+                    wait_for(source, delivery, ticket, "unknown_object").await;
                 }
-                Err(error) => hide_after_error(backlog, ticket, &error).await,
+                Err(error) => hide_after_error(source, ticket, &error).await,
             },
             Err(objects) => {
                 let bodies = objects.iter().map(ObjectCreated::to_event).collect();
-                fan_out(backlog, ticket, bodies).await;
+                fan_out(source, ticket, bodies).await;
             }
         },
-        MessageBody::NoWork(what) => acknowledge_without_work(backlog, ticket, what).await,
-        MessageBody::Malformed(_) if backlog.queue.leaves_foreign() => {
-            leave_to_others(backlog, delivery, ticket).await;
+        MessageBody::NoWork(what) => acknowledge_without_work(source, ticket, what).await,
+        MessageBody::Malformed(_) if source.queue.leaves_foreign() => {
+            leave_to_others(source, delivery, ticket).await;
         }
         MessageBody::Malformed(why) => {
-            quarantine_delivery(backlog, delivery, ticket, "malformed", why).await;
+            quarantine_delivery(source, delivery, ticket, "malformed", why).await;
         }
     }
     None
 }
 
-/// One message for each id that has a row; those that have none wait together, as one message, so
-/// that nobody can make many of one body by making ids up.
+/// Sends one message for each id that has a row. Ids without one wait together in one message, so
+/// that invented ids cannot multiply messages.
 async fn resolve_group(
-    backlog: &QueueBacklog,
+    source: &QueueJobSource,
     ids: Vec<IngestionId>,
     delivery: &Delivery,
     ticket: &InFlightMessage,
 ) {
-    let unknown = match backlog.ledger.find_unknown(&ids).await {
+    let unknown = match source.ledger.find_unknown(&ids).await {
         Ok(unknown) => unknown,
-        Err(error) => return hide_after_error(backlog, ticket, &error).await,
+        Err(error) => return hide_after_error(source, ticket, &error).await,
     };
     if unknown.len() == ids.len() {
-        return wait_for(backlog, delivery, ticket, "unknown_ingestion").await;
+        return wait_for(source, delivery, ticket, "unknown_ingestion").await;
     }
     let known = ids.iter().filter(|id| !unknown.contains(id));
     let mut bodies: Vec<String> = known.map(ToString::to_string).collect();
     if !unknown.is_empty() {
         bodies.push(serde_json::json!({ "ingestion_ids": unknown }).to_string());
     }
-    fan_out(backlog, ticket, bodies).await;
+    fan_out(source, ticket, bodies).await;
 }
 
-/// Asks the store what is there before a row is made of it: an event is a reason to look, and
-/// decides neither which version is read nor whether another is given up.
+/// Checks the store before a row is made. An event decides neither which version is read nor
+/// whether another is given up.
 async fn resolve_object(
-    backlog: &QueueBacklog,
+    source: &QueueJobSource,
     object: ObjectCreated,
 ) -> fault::Result<ArrivedObject> {
-    let store = &backlog.config.store;
+    let store = &source.config.store;
     let (bucket, key) = (object.bucket.as_str(), object.key.as_str());
     if keys::is_own_artefact(key) {
         return Ok(ArrivedObject::NoWork("own_artefact"));
     }
     let Some(place) = store.find_place(bucket, key) else {
-        backlog.refused.note(bucket);
+        source.refused.note(bucket);
         return Ok(ArrivedObject::NoWork("not_allowed"));
     };
     let tenant = place.tenant.map(ToOwned::to_owned);
     let name = store.object_name(bucket, key);
-    let there = match backlog.work.documents().head(&name).await {
+    let there = match source.work.documents().head(&name).await {
         Ok(Some(there)) => Some(there),
         Ok(None) => return Ok(ArrivedObject::Absent),
-        // It is there and cannot be read: its row will say so, for a person to see.
+        // The object exists but is unreadable: its row will show that to a person.
         Err(error) if error.fault == Fault::Missing => None,
         Err(error) => return Err(error),
     };
     if let (Some(document), Some(meta)) = (keys::submitted_document(key), &there)
         && meta.metadata.get(keys::SUBMITTED_AS).is_some_and(|by| *by == document.to_string())
     {
-        // `submit` registers what it uploads, with all it knows; its row may be on its way.
+        // `submit` registers its uploads itself, with more data; the row may still be on its way.
         return Ok(ArrivedObject::Ingestion(IngestionId::first_for_document(document)));
     }
     let registration = build_registration(&object, there.as_ref(), name, tenant);
-    backlog.ledger.register_object(&registration).await.map(ArrivedObject::Ingestion)
+    source.ledger.register_object(&registration).await.map(ArrivedObject::Ingestion)
 }
 
 /// The version that is there; the event's word on order counts only if it is about that version.
@@ -188,62 +188,62 @@ fn build_registration(
 
 /// Sends one message each and then acknowledges: a crash in between sends some of them twice,
 /// which is harmless, and never none.
-async fn fan_out(backlog: &QueueBacklog, ticket: &InFlightMessage, bodies: Vec<String>) {
+async fn fan_out(source: &QueueJobSource, ticket: &InFlightMessage, bodies: Vec<String>) {
     let messages: Vec<OutgoingMessage> =
         bodies.into_iter().map(|body| ticket.replacement_message(body)).collect();
-    let answers = backlog.queue.send(&messages).await;
+    let answers = source.queue.send(&messages).await;
     if let Some(error) = answers.into_iter().find_map(Result::err) {
-        hide_after_error(backlog, ticket, &error).await;
+        hide_after_error(source, ticket, &error).await;
         return;
     }
     metrics::count_delivery("fanned_out");
-    backlog.acknowledge(ticket).await;
+    source.acknowledge(ticket).await;
 }
 
 async fn acknowledge_without_work(
-    backlog: &QueueBacklog,
+    source: &QueueJobSource,
     ticket: &InFlightMessage,
     what: &'static str,
 ) {
     metrics::count_delivery(if what == "not_allowed" { what } else { "no_work" });
-    tracing::debug!(what, "a message that asks for nothing: {what}");
-    backlog.acknowledge(ticket).await;
+    tracing::debug!(what, "acknowledging a message without work: {what}");
+    source.acknowledge(ticket).await;
 }
 
-/// What a message names is not there: it may still be on its way (a producer that sends before it
-/// commits), or never come; then a copy is kept. Never replaced by a fresh message: its age is what
-/// ends the waiting.
+/// Hides a message whose ingestion or object does not exist yet: a producer may send before it
+/// commits. After the time limit a copy is kept in quarantine. Never replaced by a fresh message,
+/// because the message's age ends the wait.
 pub(super) async fn wait_for(
-    backlog: &QueueBacklog,
+    source: &QueueJobSource,
     delivery: &Delivery,
     ticket: &InFlightMessage,
     what: &'static str,
 ) {
-    let settings = &backlog.config.queue;
+    let settings = &source.config.queue;
     let age = delivery.sent_at.and_then(|sent| SystemTime::now().duration_since(sent).ok());
     let is_old = age.is_some_and(|age| age >= settings.unknown_age);
     if is_old && delivery.receive_count >= settings.unknown_receives {
-        let why = "what it names was not there after many receives";
-        return quarantine_delivery(backlog, delivery, ticket, what, why).await;
+        let why = "its ingestion or object did not appear in many receives";
+        return quarantine_delivery(source, delivery, ticket, what, why).await;
     }
     metrics::count_delivery("unknown");
     let growing = Duration::from_secs(5) * (1 << delivery.receive_count.saturating_sub(1).min(7));
     let delay = growing.min(Duration::from_secs(600));
     let id = &delivery.message_id;
-    tracing::debug!(message.id = %id, what, "what message {id} names is not there yet: {what}");
-    backlog.hide(ticket, None, batch::add_jitter(delay)).await;
+    tracing::debug!(message.id = %id, what, "message {id} waits: {what}");
+    source.hide(ticket, None, batch::add_jitter(delay)).await;
 }
 
 /// Puts back what another program is to work on; without an answer its hiding ends by itself.
-async fn leave_to_others(backlog: &QueueBacklog, delivery: &Delivery, ticket: &InFlightMessage) {
+async fn leave_to_others(source: &QueueJobSource, delivery: &Delivery, ticket: &InFlightMessage) {
     metrics::count_delivery("foreign");
     metrics::count_disposition("leave");
     let id = &delivery.message_id;
-    for answer in backlog.queue.leave_to_others(&ticket.take_receipts()).await {
+    for answer in source.queue.leave_to_others(&ticket.take_receipts()).await {
         match answer {
-            Ok(()) => tracing::debug!(message.id = %id, "message {id} is left to others"),
+            Ok(()) => tracing::debug!(message.id = %id, "message {id} released to other consumers"),
             Err(error) => {
-                tracing::warn!(message.id = %id, error = %error, "{id} is hidden: {error}")
+                tracing::warn!(message.id = %id, error = %error, "releasing message {id} failed: {error}")
             }
         }
     }
@@ -251,7 +251,7 @@ async fn leave_to_others(backlog: &QueueBacklog, delivery: &Delivery, ticket: &I
 
 /// Keeps a copy of the whole, then deletes; without the copy the message stays.
 async fn quarantine_delivery(
-    backlog: &QueueBacklog,
+    source: &QueueJobSource,
     delivery: &Delivery,
     ticket: &InFlightMessage,
     reason: &'static str,
@@ -263,23 +263,23 @@ async fn quarantine_delivery(
         reason: reason.to_owned(),
         receive_count: delivery.receive_count,
     };
-    if let Err(error) = backlog.ledger.quarantine_message(&message).await {
-        hide_after_error(backlog, ticket, &error).await;
+    if let Err(error) = source.ledger.quarantine_message(&message).await {
+        hide_after_error(source, ticket, &error).await;
         return;
     }
     metrics::count_delivery(reason);
     metrics::count_quarantined(reason);
     let id = &delivery.message_id;
-    tracing::warn!(message.id = %id, reason, why, "message {id} put into quarantine: {why}");
-    backlog.acknowledge(ticket).await;
+    tracing::warn!(message.id = %id, reason, why, "message {id} quarantined: {why}");
+    source.acknowledge(ticket).await;
 }
 
 /// Something the message needs did not answer: it comes back in a while.
-async fn hide_after_error(backlog: &QueueBacklog, ticket: &InFlightMessage, error: &fault::Error) {
+async fn hide_after_error(source: &QueueJobSource, ticket: &InFlightMessage, error: &fault::Error) {
     metrics::count_delivery("trouble");
-    tracing::warn!(error = %error, "a message could not be looked at: {error}");
-    if backlog.ledger.current_time().await.is_err() {
-        backlog.intake_gate.close(DATABASE);
+    tracing::warn!(error = %error, "resolving a message failed: {error}");
+    if source.ledger.current_time().await.is_err() {
+        source.intake_gate.close(DATABASE);
     }
-    backlog.hide(ticket, None, batch::add_jitter(TROUBLE)).await;
+    source.hide(ticket, None, batch::add_jitter(LEDGER_FAILURE_DELAY)).await;
 }

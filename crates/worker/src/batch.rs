@@ -1,8 +1,23 @@
 //! From a received batch to jobs: every delivery gets exactly one answer.
 //!
-//! All ids of the batch are claimed by one statement, at once. What other bodies ask for is found out
-//! by `arrival`, each by itself, and claimed then: neither a slow body nor a slow job holds back
-//! others of its batch.
+//! One statement claims all ids of the batch. `arrival` resolves other bodies one by one, and
+//! claims them separately: neither a slow body nor a slow job delays others of its batch.
+//!
+//! If the answer of the statement is lost, the claims are in doubt (`in_doubt`): they may be
+//! committed. They are claimed again under the same tokens, so that a committed claim is returned
+//! instead of counting as a crash:
+//!
+//! ```text
+//! worker                              ledger
+//!   | claim a, b, c (tokens 1, 2, 3) --> | commits a, b; c is leased to another worker
+//!   | <-- connection lost                |   in_doubt = true, intake closes
+//!   | claim a, b, c (tokens 1, 2, 3) --> | old session still holds the lock of b
+//!   | <-- a claimed, b locked, c busy    |   split_unresolved
+//!   | start a; hide c                    |   without waiting for b
+//!   | claim b (token 2) ---------------> | lock released
+//!   | <-- b claimed                      |
+//!   | stop meanwhile: release_claim b -> |   give_up_claims
+//! ```
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,7 +29,7 @@ use tracing::Span;
 
 use crate::registry::InFlightMessage;
 use crate::runner::{ClaimedJob, RunnerHandle, SlotPermit};
-use crate::{DATABASE, MAX_DELAY, QueueBacklog, QueuedJob, arrival, finalize};
+use crate::{DATABASE, MAX_DELAY, QueueJobSource, QueuedJob, arrival, finalize};
 use docmill_client::telemetry::spans;
 use docmill_core::fault;
 use docmill_core::mend::{self, SwitchableMend};
@@ -29,11 +44,11 @@ use docmill_pipeline::{ClaimHandle, claim_handle};
 use docmill_queue::Delivery;
 
 /// How long a message is hidden when it could not be claimed.
-const TROUBLE: Duration = Duration::from_secs(10);
+const LEDGER_FAILURE_DELAY: Duration = Duration::from_secs(10);
 /// Between two tries to claim a batch while Postgres does not answer.
 const CLAIM_WAITS: RetryBackoff =
     RetryBackoff::doubling(Duration::from_millis(200)).up_to(Duration::from_secs(5));
-/// A message whose row somebody has locked is hidden so long.
+/// How long a message is hidden while another session has locked its row.
 const LOCKED: Duration = Duration::from_secs(5);
 
 /// A message that asks for one ingestion.
@@ -57,8 +72,8 @@ struct ArrivedBody {
 
 /// Answers every delivery; starts a job, on one of the slots, for each claimed ingestion.
 pub async fn handle_batch(
-    backlog: Arc<QueueBacklog>,
-    runner: RunnerHandle<QueueBacklog>,
+    source: Arc<QueueJobSource>,
+    runner: RunnerHandle<QueueJobSource>,
     deliveries: Vec<Delivery>,
     slots: Vec<SlotPermit>,
 ) {
@@ -66,12 +81,12 @@ pub async fn handle_batch(
     let held: Vec<(Delivery, InFlightMessage)> = deliveries
         .into_iter()
         .map(|delivery| {
-            let ticket = backlog.registry.hold(&delivery);
+            let ticket = source.registry.hold(&delivery);
             (delivery, ticket)
         })
         .collect();
     if runner.is_stopping() {
-        let releases = held.iter().map(|(_, ticket)| backlog.release(ticket));
+        let releases = held.iter().map(|(_, ticket)| source.release(ticket));
         futures::future::join_all(releases).await;
         return;
     }
@@ -92,48 +107,47 @@ pub async fn handle_batch(
     left.truncate(others.len());
     let others: Vec<_> = others
         .into_iter()
-        .map(|arrived| handle_body(&backlog, &runner, arrived, left.pop_front()))
+        .map(|arrived| handle_body(&source, &runner, arrived, left.pop_front()))
         .collect();
     drop(left);
     let claims = async {
         if !wanted.is_empty() {
-            claim_requested(&backlog, &runner, wanted, slots).await;
+            claim_requested(&source, &runner, wanted, slots).await;
         }
     };
     tokio::join!(claims, futures::future::join_all(others));
 }
 
-/// Finds out what a body asks for, and claims it by itself: however long that takes, the other
-/// messages of its batch do not wait for it.
+/// Resolves one body and claims its ingestion, independently of the other messages of the batch.
 async fn handle_body(
-    backlog: &QueueBacklog,
-    runner: &RunnerHandle<QueueBacklog>,
+    source: &QueueJobSource,
+    runner: &RunnerHandle<QueueJobSource>,
     arrived: ArrivedBody,
     slot: Option<SlotPermit>,
 ) {
     let ArrivedBody { body, delivery, ticket, place } = arrived;
     // Only the event about one object may become a job; nothing else keeps its slot meanwhile.
     let slot = slot.filter(|_| matches!(body, MessageBody::Objects(_)));
-    let Some(id) = arrival::resolve_body(backlog, body, &delivery, &ticket).await else { return };
+    let Some(id) = arrival::resolve_body(source, body, &delivery, &ticket).await else { return };
     if !ticket.reserve(id) {
         metrics::count_delivery("mine");
         return;
     }
     let wanted = RequestedIngestion { id, delivery, ticket, place, named_by_id: false };
-    claim_requested(backlog, runner, vec![wanted], slot.into_iter().collect()).await;
+    claim_requested(source, runner, vec![wanted], slot.into_iter().collect()).await;
 }
 
 async fn claim_requested(
-    backlog: &QueueBacklog,
-    runner: &RunnerHandle<QueueBacklog>,
+    source: &QueueJobSource,
+    runner: &RunnerHandle<QueueJobSource>,
     wanted: Vec<RequestedIngestion>,
     slots: VecDeque<SlotPermit>,
 ) {
-    // Whatever the answers are, they are about the time at which they are asked for.
+    // Deliveries after this point may be news; they do not share these answers.
     wanted.iter().for_each(|wanted| wanted.ticket.seal());
-    let Some(wanted) = park_paused(backlog, wanted).await else { return };
+    let Some(wanted) = park_paused(source, wanted).await else { return };
     let asked = wanted.iter().map(|wanted| ClaimRequest::with_fresh_token(wanted.id)).collect();
-    claim_batch(backlog, runner, PendingClaims { wanted, asked, slots, in_doubt: false }).await;
+    claim_batch(source, runner, PendingClaims { wanted, asked, slots, in_doubt: false }).await;
 }
 
 /// Claims that are being asked for, each under its own token.
@@ -152,45 +166,45 @@ impl PendingClaims {
         Self { wanted, asked: Vec::new(), slots: VecDeque::new(), in_doubt: false }
     }
 
-    /// What is in doubt and cannot be told yet is asked for again, and keeps its slots; everything
-    /// else is answered. The rows of others are no reason for it to wait.
-    fn split_untold(self, answers: Vec<ClaimOutcome>) -> (Self, AnsweredClaims) {
+    /// Splits off locked rows while the claims are in doubt; they keep their slots and are claimed
+    /// again. All other messages are answered now.
+    fn split_unresolved(self, answers: Vec<ClaimOutcome>) -> (Self, AnsweredClaims) {
         let Self { wanted, asked, mut slots, in_doubt } = self;
-        let mut untold = Self { in_doubt, ..Self::unasked(Vec::new()) };
+        let mut unresolved = Self { in_doubt, ..Self::unasked(Vec::new()) };
         let mut answered = Vec::new();
         for ((wanted, asked), answer) in wanted.into_iter().zip(asked).zip(answers) {
             if in_doubt && is_locked(&answer) {
-                untold.wanted.push(wanted);
-                untold.asked.push(asked);
+                unresolved.wanted.push(wanted);
+                unresolved.asked.push(asked);
             } else {
                 answered.push((wanted, answer));
             }
         }
-        untold.slots = slots.split_off(slots.len().saturating_sub(untold.wanted.len()));
-        (untold, AnsweredClaims { answered, slots })
+        unresolved.slots = slots.split_off(slots.len().saturating_sub(unresolved.wanted.len()));
+        (unresolved, AnsweredClaims { answered, slots })
     }
 }
 
-/// Claims and starts; what is untold is claimed again beside the work that goes on.
+/// Claims and starts; what is unresolved is claimed again beside the work that goes on.
 async fn claim_batch(
-    backlog: &QueueBacklog,
-    runner: &RunnerHandle<QueueBacklog>,
+    source: &QueueJobSource,
+    runner: &RunnerHandle<QueueJobSource>,
     mut pending: PendingClaims,
 ) {
-    let (answers, claiming) = match claim_until_answered(backlog, runner, &mut pending).await {
+    let (answers, claiming) = match claim_until_answered(source, runner, &mut pending).await {
         Ok(answered) => answered,
-        Err(error) => return give_up_claims(backlog, pending, &error).await,
+        Err(error) => return give_up_claims(source, pending, &error).await,
     };
-    let (untold, answered) = pending.split_untold(answers);
+    let (unresolved, answered) = pending.split_unresolved(answers);
     let again = async {
-        if !untold.wanted.is_empty() {
-            Box::pin(claim_batch(backlog, runner, untold)).await;
+        if !unresolved.wanted.is_empty() {
+            Box::pin(claim_batch(source, runner, unresolved)).await;
         }
     };
-    tokio::join!(answer_claims(backlog, runner, answered, claiming), again);
+    tokio::join!(answer_claims(source, runner, answered, claiming), again);
 }
 
-/// What the ledger said of messages, and the slots for those that it gave us.
+/// The ledger's answers, and the slots for the claimed ingestions.
 struct AnsweredClaims {
     answered: Vec<(RequestedIngestion, ClaimOutcome)>,
     slots: VecDeque<SlotPermit>,
@@ -198,18 +212,18 @@ struct AnsweredClaims {
 
 /// Starts what is ours, and answers the other messages.
 async fn answer_claims(
-    backlog: &QueueBacklog,
-    runner: &RunnerHandle<QueueBacklog>,
+    source: &QueueJobSource,
+    runner: &RunnerHandle<QueueJobSource>,
     answers: AnsweredClaims,
     claiming: Range<Instant>,
 ) {
     let AnsweredClaims { answered, mut slots } = answers;
-    // Only ids that producers sent say whether it is the right database, each of them once.
+    // Only first deliveries of ids sent by producers show whether the database is the right one.
     let is_news = |wanted: &RequestedIngestion| wanted.delivery.receive_count <= 1;
     let sent = || answered.iter().filter(|(wanted, _)| wanted.named_by_id && is_news(wanted));
     let unknown = sent().filter(|(_, answer)| matches!(answer, ClaimOutcome::Unknown)).count();
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    backlog.pauses.count_unknown(count(sent().count()), count(unknown), &backlog.intake_gate);
+    source.pauses.count_unknown(count(sent().count()), count(unknown), &source.intake_gate);
     let (mut ours, mut others, mut unstarted) = (Vec::new(), Vec::new(), Vec::new());
     for (wanted, answer) in answered {
         match answer {
@@ -223,12 +237,12 @@ async fn answer_claims(
                     claiming: claiming.clone(),
                 };
                 match slots.pop_front() {
-                    Some(slot) => ours.push(start_job(backlog, runner, taken, slot)),
+                    Some(slot) => ours.push(start_job(source, runner, taken, slot)),
                     // More than was asked for.
-                    None => unstarted.push(release_delivery(backlog, taken)),
+                    None => unstarted.push(release_delivery(source, taken)),
                 }
             }
-            answer => others.push(answer_without_work(backlog, wanted, answer)),
+            answer => others.push(answer_without_work(source, wanted, answer)),
         }
     }
     drop(slots);
@@ -236,28 +250,28 @@ async fn answer_claims(
     tokio::join!(ours, others, futures::future::join_all(unstarted));
 }
 
-/// Asks for the claims until they are answered, always under the same tokens: those that were made
-/// although the answer was lost are taken up, and not taken for a crash of ours once their lease is
-/// over. Meanwhile the messages stay ours, and intake is closed while the ledger does not answer.
-/// Given up at a stop, or when the ledger refuses them and there is no doubt. Returns the answers, in
-/// the order of the claims, and from when to when they were asked for.
+/// Claims under the same tokens until the ledger answers. Claims that were committed although the
+/// answer was lost are returned again, and do not count as crashes after their lease. Meanwhile the
+/// messages stay in flight, and intake is closed while the ledger does not answer. Gives up at a
+/// stop, or when the ledger refuses and nothing is in doubt. Returns the answers in the order of
+/// the claims, and the time span of the call.
 async fn claim_until_answered(
-    backlog: &QueueBacklog,
-    runner: &RunnerHandle<QueueBacklog>,
+    source: &QueueJobSource,
+    runner: &RunnerHandle<QueueJobSource>,
     pending: &mut PendingClaims,
 ) -> fault::Result<(Vec<ClaimOutcome>, Range<Instant>)> {
     let (begun, mut failed) = (Instant::now(), 0);
     loop {
         // Not dropped at a stop: the statement has its own limit, and its answer is worth it.
-        let claiming = backlog.ledger.claim_with_tokens(&pending.asked, &backlog.terms);
+        let claiming = source.ledger.claim_with_tokens(&pending.asked, &source.terms);
         let error = match guard_call(FailureSeam::Claim, claiming).await {
             // A locked row may have our claim already.
             Ok(answers) if pending.in_doubt && answers.iter().all(is_locked) => {
-                fault::Error::transient("a row that may be claimed is locked by another session")
+                fault::Error::transient("a row with a claim in doubt is locked by another session")
             }
             Ok(answers) => return Ok((answers, begun..Instant::now())),
             Err(error) => {
-                backlog.intake_gate.close(DATABASE);
+                source.intake_gate.close(DATABASE);
                 pending.in_doubt |= error.fault == fault::Fault::Unavailable
                     && !mend::is_taken_out(SwitchableMend::ClaimRepeat);
                 error
@@ -282,41 +296,41 @@ fn is_locked(answer: &ClaimOutcome) -> bool {
 
 /// The messages come back in a while, at a stop at once; claims that may have been made are taken
 /// back.
-async fn give_up_claims(backlog: &QueueBacklog, pending: PendingClaims, error: &fault::Error) {
+async fn give_up_claims(source: &QueueJobSource, pending: PendingClaims, error: &fault::Error) {
     let PendingClaims { wanted, asked, in_doubt, .. } = pending;
-    tracing::warn!(error = %error, "the messages of a batch are given back: {error}");
+    tracing::warn!(error = %error, "releasing the messages of a batch: {error}");
     let hidden = wanted.iter().map(|wanted| {
         metrics::count_delivery("trouble");
-        let after = if in_doubt { Duration::ZERO } else { add_jitter(TROUBLE) };
-        backlog.hide(&wanted.ticket, Some(wanted.id), after)
+        let after = if in_doubt { Duration::ZERO } else { add_jitter(LEDGER_FAILURE_DELAY) };
+        source.hide(&wanted.ticket, Some(wanted.id), after)
     });
     let taken_back = asked.iter().filter(|_| in_doubt).map(|asked| async move {
         let (claim, _renewer) = claim_handle::claim_pair(
             asked.id,
             asked.token,
-            (Instant::now() + backlog.terms.lease).into_std(),
+            (Instant::now() + source.terms.lease).into_std(),
         );
         let stopped = unstarted_release(&claim);
-        finalize::write_release(backlog.ledger.as_ref(), &claim, &stopped).await;
+        finalize::write_release(source.ledger.as_ref(), &claim, &stopped).await;
     });
     tokio::join!(futures::future::join_all(hidden), futures::future::join_all(taken_back));
 }
 
-/// What a pause holds back is not claimed: it waits without a message until the pause is lifted.
-/// Returns the others; `None`: there are none, or nothing could be asked.
+/// Parks ingestions held back by a pause: they wait without a message until it is lifted. Returns
+/// the others; `None`: none left, or the ledger did not answer.
 async fn park_paused(
-    backlog: &QueueBacklog,
+    source: &QueueJobSource,
     wanted: Vec<RequestedIngestion>,
 ) -> Option<Vec<RequestedIngestion>> {
-    if !backlog.pauses.is_partly_paused() {
+    if !source.pauses.is_partly_paused() {
         return Some(wanted);
     }
     let ids: Vec<IngestionId> = wanted.iter().map(|wanted| wanted.id).collect();
-    let parked = match backlog.ledger.park(&ids, &backlog.pause_terms, MAX_DELAY).await {
+    let parked = match source.ledger.park(&ids, &source.pause_terms, MAX_DELAY).await {
         Ok(parked) => parked,
         Err(error) => {
-            backlog.intake_gate.close(DATABASE);
-            give_up_claims(backlog, PendingClaims::unasked(wanted), &error).await;
+            source.intake_gate.close(DATABASE);
+            give_up_claims(source, PendingClaims::unasked(wanted), &error).await;
             return None;
         }
     };
@@ -325,7 +339,7 @@ async fn park_paused(
     let answers = held.iter().map(|held| {
         metrics::count_delivery("parked");
         metrics::count_disposition("park");
-        backlog.acknowledge(&held.ticket)
+        source.acknowledge(&held.ticket)
     });
     futures::future::join_all(answers).await;
     (!free.is_empty()).then_some(free)
@@ -344,8 +358,8 @@ struct ClaimedDelivery {
 /// Starts the job; with `queue.acknowledge = "early"` the message goes first, and only who deleted
 /// it works.
 async fn start_job(
-    backlog: &QueueBacklog,
-    runner: &RunnerHandle<QueueBacklog>,
+    source: &QueueJobSource,
+    runner: &RunnerHandle<QueueJobSource>,
     taken: ClaimedDelivery,
     slot: SlotPermit,
 ) {
@@ -356,10 +370,10 @@ async fn start_job(
     taken.ticket.unseal();
     let ClaimedIngestion { id, token, lease_until, .. } = taken.claimed;
     let (claim, renewer) = claim_handle::claim_pair(id, token, lease_until);
-    if backlog.acknowledges_early() && !try_delete_early(backlog, &taken.ticket).await {
-        return release_unstarted(backlog, &claim).await;
+    if source.acknowledges_early() && !try_delete_early(source, &taken.ticket).await {
+        return release_unstarted(source, &claim).await;
     }
-    let trace = job_span(backlog, &taken);
+    let trace = job_span(source, &taken);
     let ClaimedDelivery { claimed, ticket, place, claiming, .. } = taken;
     let log = tracing::info_span!(
         "job",
@@ -373,9 +387,9 @@ async fn start_job(
 }
 
 /// Whether the message is deleted, and was so by us.
-async fn try_delete_early(backlog: &QueueBacklog, ticket: &InFlightMessage) -> bool {
+async fn try_delete_early(source: &QueueJobSource, ticket: &InFlightMessage) -> bool {
     let receipts = ticket.take_receipts();
-    let answers = backlog.queue.try_acknowledge(&receipts).await;
+    let answers = source.queue.try_acknowledge(&receipts).await;
     let won = !answers.is_empty() && answers.iter().all(|answer| matches!(answer, Ok(true)));
     if won {
         metrics::count_disposition("acknowledge");
@@ -384,13 +398,13 @@ async fn try_delete_early(backlog: &QueueBacklog, ticket: &InFlightMessage) -> b
 }
 
 /// A claim without a slot to work on it: given back, and its message as well.
-async fn release_delivery(backlog: &QueueBacklog, taken: ClaimedDelivery) {
+async fn release_delivery(source: &QueueJobSource, taken: ClaimedDelivery) {
     let ClaimedIngestion { id, token, lease_until, .. } = taken.claimed;
-    tracing::error!(ingestion.id = %id, "{id} has no slot");
+    tracing::error!(ingestion.id = %id, "no slot for {id}: claim released");
     let (claim, _renewer) = claim_handle::claim_pair(id, token, lease_until);
     let stopped = unstarted_release(&claim);
-    finalize::write_release(backlog.ledger.as_ref(), &claim, &stopped).await;
-    backlog.release(&taken.ticket).await;
+    finalize::write_release(source.ledger.as_ref(), &claim, &stopped).await;
+    source.release(&taken.ticket).await;
 }
 
 /// How a claim is given back on which no work was begun.
@@ -404,24 +418,25 @@ fn unstarted_release(claim: &ClaimHandle) -> ClaimRelease {
     }
 }
 
-/// The message is another's, or still there: the claim is released without a trace of work.
-async fn release_unstarted(backlog: &QueueBacklog, claim: &ClaimHandle) {
+/// The message was deleted by another worker, or still exists: releases the claim without counting
+/// an attempt.
+async fn release_unstarted(source: &QueueJobSource, claim: &ClaimHandle) {
     let how = unstarted_release(claim);
-    finalize::write_release(backlog.ledger.as_ref(), claim, &how).await;
+    finalize::write_release(source.ledger.as_ref(), claim, &how).await;
     metrics::count_delivery("claimed");
     metrics::count_disposition("leave");
     let id = claim.id;
     tracing::warn!(
         ingestion.id = %id,
-        "the message of {id} could not be deleted before the work, which is left alone"
+        "early acknowledgement of {id} failed: job not started"
     );
 }
 
 /// The span of the job, with what was done for its whole batch.
-fn job_span(backlog: &QueueBacklog, taken: &ClaimedDelivery) -> Span {
+fn job_span(source: &QueueJobSource, taken: &ClaimedDelivery) -> Span {
     let ClaimedDelivery { claimed, delivery, claiming, .. } = taken;
     let message = spans::TracedMessage {
-        from: &backlog.destination,
+        from: &source.destination,
         id: &delivery.message_id,
         receive_count: delivery.receive_count,
         traceparent: delivery.traceparent.as_deref(),
@@ -439,7 +454,7 @@ fn job_span(backlog: &QueueBacklog, taken: &ClaimedDelivery) -> Span {
 }
 
 async fn answer_without_work(
-    backlog: &QueueBacklog,
+    source: &QueueJobSource,
     wanted: RequestedIngestion,
     answer: ClaimOutcome,
 ) {
@@ -447,29 +462,29 @@ async fn answer_without_work(
     match answer {
         ClaimOutcome::Busy(remaining) => {
             metrics::count_delivery("busy");
-            backlog.hide(&ticket, Some(id), add_jitter(remaining)).await;
+            source.hide(&ticket, Some(id), add_jitter(remaining)).await;
         }
         ClaimOutcome::Locked => {
             metrics::count_delivery("locked");
-            backlog.hide(&ticket, Some(id), add_jitter(LOCKED)).await;
+            source.hide(&ticket, Some(id), add_jitter(LOCKED)).await;
         }
         ClaimOutcome::NotDue(wait) => {
             metrics::count_delivery("not_due");
-            backlog.hide(&ticket, Some(id), wait).await;
+            source.hide(&ticket, Some(id), wait).await;
         }
         ClaimOutcome::Exhausted => {
             metrics::count_delivery("exhausted");
-            tracing::error!(ingestion.id = %id, "ingestion {id} given up: crashed");
-            backlog.acknowledge(&ticket).await;
+            tracing::error!(ingestion.id = %id, "ingestion {id} failed: crash limit reached");
+            source.acknowledge(&ticket).await;
         }
         ClaimOutcome::Terminal(status) => {
             metrics::count_delivery("terminal");
-            tracing::debug!(ingestion.id = %id, status = status.code(), "{id} is done already");
-            backlog.acknowledge(&ticket).await;
+            tracing::debug!(ingestion.id = %id, status = status.code(), "ingestion {id} already ended");
+            source.acknowledge(&ticket).await;
         }
         ClaimOutcome::Unknown => {
             tracing::info!(ingestion.id = %id, "ingestion {id} is not in the database yet");
-            arrival::wait_for(backlog, &delivery, &ticket, "unknown_ingestion").await;
+            arrival::wait_for(source, &delivery, &ticket, "unknown_ingestion").await;
         }
         ClaimOutcome::Claimed(_) => {}
     }

@@ -1,9 +1,9 @@
-//! Writes how a job ended into the ledger and decides what happens to its message.
+//! Writes the outcome of a job into the ledger and decides what happens to its message.
 //!
-//! Writes are retried in place while the claim lives. After a reply that may be lost the row is
-//! read back by token first, so that an outcome is recorded exactly once (invariant 7). An outcome
-//! that Postgres refuses for good (a value that no column takes) ends the ingestion as `internal`
-//! with the reason; if it refuses even that, the claim is given back.
+//! Writes are retried while the claim lives. After a possibly lost reply the row is read back by
+//! token first, so that an outcome is recorded exactly once (invariant 7). If Postgres rejects an
+//! outcome permanently (a value that no column takes), the ingestion ends as `internal` with the
+//! reason. If it rejects that too, the claim is released.
 
 use std::time::Duration;
 
@@ -22,13 +22,13 @@ const PARKED_SOON: Duration = Duration::from_secs(1);
 /// Between two tries.
 const WRITE_WAITS: RetryBackoff =
     RetryBackoff::doubling(Duration::from_millis(100)).up_to(Duration::from_secs(5));
-/// What Postgres has refused so often it refuses for good.
+/// Rejections by Postgres after which a write counts as permanently rejected.
 const REFUSALS: u32 = 3;
-/// The next attempt at a document whose end could not be written in any form waits so long.
+/// Delay before the next attempt when no form of the outcome could be written.
 const REFUSED_DELAY: Duration = Duration::from_secs(5 * 60);
 
-/// Writes what follows from how the work ended, and returns what happens to the message; `None`:
-/// the claim is lost, and the message is somebody else's business.
+/// Writes the outcome and returns the message's disposition; `None`: the claim is lost, and its new
+/// holder disposes of the message.
 pub async fn finalize_attempt(
     ledger: &dyn Ledger,
     claim: &ClaimHandle,
@@ -70,7 +70,7 @@ async fn write_refused(
     let detail = format!("the result could not be written: {refusal}");
     tracing::error!(ingestion.id = %id, error = %refusal, "{id}: {detail}");
     let (reason, stage) = (OutcomeReason::Internal, record.stage);
-    // What was paid for stays on record.
+    // Paid calls stay on record.
     let failure =
         IngestionResult { usage: record.usage, ..verdict::early_result(reason, stage, detail) };
     match record_until_refused(ledger, claim, &failure).await {
@@ -96,15 +96,21 @@ async fn record_until_refused(
 ) -> fault::Result<FinishedJob<Option<MessageDisposition>>> {
     let outcome = record.reason.map_or("completed", OutcomeReason::code);
     let end = if record.reason.is_none() { JobEnd::Done } else { JobEnd::Dead };
-    let write = || {
-        guard_call(FailureSeam::ResultWrite, ledger.record_result(claim.id, claim.token, record))
-    };
-    Ok(match write_until_answered(claim, ledger, REFUSALS, write).await? {
-        WriteResult::Yes => {
-            FinishedJob { end, outcome, rest: Some(MessageDisposition::Acknowledge) }
-        }
-        WriteResult::Lost => finish_fenced(outcome),
-    })
+    Ok(
+        match write_until_answered(claim, ledger, REFUSALS, || {
+            guard_call(
+                FailureSeam::ResultWrite,
+                ledger.record_result(claim.id, claim.token, record),
+            )
+        })
+        .await?
+        {
+            WriteResult::Yes => {
+                FinishedJob { end, outcome, rest: Some(MessageDisposition::Acknowledge) }
+            }
+            WriteResult::Lost => finish_fenced(outcome),
+        },
+    )
 }
 
 /// Releases the claim; the message comes again after the pause.
@@ -119,13 +125,13 @@ pub async fn write_release(
         || guard_call(FailureSeam::Release, ledger.release_claim(claim.id, claim.token, how));
     match write_until_answered(claim, ledger, REFUSALS, write).await {
         Ok(WriteResult::Yes) => {
-            // What waits for a batch is woken by its answer: its message is parked when it comes.
+            // The answer of the batch wakes the ingestion: its message is parked when it comes.
             let hide = if matches!(how.fault, Fault::Batched(_)) { PARKED_SOON } else { how.after };
             FinishedJob { end, outcome, rest: Some(MessageDisposition::Hide(hide)) }
         }
         Ok(WriteResult::Lost) => finish_fenced(outcome),
-        // Nothing else could be written instead. The lease ends by itself, the next claim counts a crash, and
-        // after some of these the ingestion ends: rather than an end that is written for ever.
+        // Nothing is left to write. The lease expires, the next claim counts a crash, and the crash
+        // limit ends the ingestion.
         Err(_) => finish_lost(),
     }
 }
@@ -139,13 +145,13 @@ fn finish_lost() -> FinishedJob<Option<MessageDisposition>> {
     FinishedJob { end: JobEnd::Lost, outcome: "claim_lost", rest: None }
 }
 
-/// Tries one write until the ledger has answered whether it took effect.
+/// Retries one write until the ledger has answered whether it took effect.
 ///
-/// Whatever the error, the write may have arrived: it is read back before it is tried again, and
-/// once more if it then finds no claim (it may have arrived in between).
+/// After any error the write may have arrived. It is read back before it is retried, and once more
+/// if the retry then finds no claim.
 ///
 /// # Errors
-/// What the ledger said when it had refused it `refusals` times.
+/// The ledger's last error, once it has refused the write `refusals` times.
 async fn write_until_answered<F>(
     claim: &ClaimHandle,
     ledger: &dyn Ledger,

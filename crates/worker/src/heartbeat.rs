@@ -1,8 +1,7 @@
-//! Both leases of what is in flight: the row's, of every running job, and the queue's, of every
-//! message from the moment of its receipt.
+//! Renews both leases: the row's, for every running job, and the message's, from its receipt on.
 //!
-//! The row decides: only its answer "no such claim" is a loss. A receipt that is no longer good
-//! changes nothing. The runner says when, and lets neither of the two wait for the other.
+//! The row decides: only its answer "no such claim" is a loss. An expired receipt changes nothing.
+//! The runner schedules both, so that neither waits for the other.
 
 use std::time::Duration;
 
@@ -29,9 +28,12 @@ pub async fn renew_rows<J>(
     terms: LeaseTerms,
 ) -> Vec<RenewalResult> {
     let claims: Vec<LeaseRenewal> = due.iter().map(lease_renewal).collect();
-    let late = || fault::Error::transient("no answer within one heartbeat");
     let renewing = guard_call(FailureSeam::Lease, ledger.renew_leases(&claims, terms.lease));
-    match with_deadline(terms.every, renewing, late).await {
+    match with_deadline(terms.every, renewing, || {
+        fault::Error::transient("no answer within one heartbeat")
+    })
+    .await
+    {
         Ok(answers) => {
             let locked = answers.iter().filter(|held| **held == LeaseStatus::Locked).count();
             if locked > 0 {
@@ -41,7 +43,7 @@ pub async fn renew_rows<J>(
         }
         Err(error) => {
             let count = claims.len();
-            tracing::warn!(error = %error, claims = count, "renewing {count} claims failed");
+            tracing::warn!(error = %error, claims = count, "renewal of {count} claims failed");
             vec![RenewalResult::Failed; count]
         }
     }
@@ -59,8 +61,8 @@ fn renewal_result(held: LeaseStatus) -> RenewalResult {
     }
 }
 
-/// Extends messages that were last hidden more than half a heartbeat ago, those first that have
-/// waited longest, for at most one heartbeat: what is left then comes first in the next.
+/// Extends messages that were last hidden more than half a heartbeat ago, oldest first, for at most
+/// one heartbeat. The rest comes first in the next.
 pub async fn extend_messages(
     registry: &MessageRegistry,
     queue: &dyn MessageQueue,
@@ -83,7 +85,7 @@ pub async fn extend_messages(
     registry.end_extensions(&due);
     if left > 0 {
         metrics::heartbeat_failure("queue");
-        tracing::warn!(messages = left, "extending {left} messages failed");
+        tracing::warn!(messages = left, "extension of {left} messages failed");
     }
 }
 
@@ -100,7 +102,7 @@ async fn extend_part(
     let answers = guard_batch(FailureSeam::Visibility, receipts.len(), extending).await;
     let mut done = 0;
     for (due, answer) in part.iter().zip(answers) {
-        // Missing: received again by somebody, or deleted; the row decides what that means.
+        // Missing: received again elsewhere, or deleted; the row decides.
         let has_failed = answer.is_err_and(|error| error.fault != Fault::Missing);
         if !has_failed {
             registry.note_extended(due.key, asked.into_std());

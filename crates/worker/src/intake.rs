@@ -1,9 +1,9 @@
-//! One loop that owns the long polls.
+//! The intake loop: owns the long polls.
 //!
-//! Slots are taken before a poll is sent, so that no more is received than can start, over all
-//! tiers together (invariant 6). A poll that was sent is never dropped: the queue would hand the
-//! messages out all the same (invariant 5). One poll per tier waits while there is little to do;
-//! more are added only while they come back full and slots are free (`tier_poller`).
+//! Slots are acquired before a poll is sent, so that over all tiers no more is received than can
+//! start (invariant 6). A sent poll is never dropped: the queue would hand out its messages anyway
+//! (invariant 5). An idle tier has one waiting poll. More are added only while polls come back full
+//! and slots are free (`tier_poller`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt as _, OptionFuture};
 use tokio::task::JoinSet;
 
-use crate::runner::{PULSE, RunnerHandle, SlotPermit};
+use crate::runner::{RunnerHandle, SlotPermit, TICK_INTERVAL};
 use crate::tier_poller::{PollRequest, TierPoller};
-use crate::{QUEUE, QUEUE_PAUSE, QueueBacklog, batch};
+use crate::{QUEUE, QUEUE_PAUSE, QueueJobSource, batch};
 use docmill_core::company::affordable_wait;
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_queue::Delivery;
 
-/// How long the first free slot of many waits for company while others are taken: a poll for one costs
-/// as much as a poll for ten. The slot stands idle for it, so no longer than a receive takes.
-const LINGER: Duration = Duration::from_millis(2);
+/// How long the first free slot waits for others: a poll for one message costs as much as a poll
+/// for ten. The slot is idle meanwhile, so this is no longer than a receive takes.
+const BATCH_LINGER: Duration = Duration::from_millis(2);
 
-/// What a poll came back with.
+/// The result of a poll.
 struct PollResult {
     request: PollRequest,
     received: fault::Result<Vec<Delivery>>,
@@ -32,12 +32,12 @@ struct PollResult {
 
 /// Receives until asked to stop; returns when the last poll has returned and every batch of it is
 /// answered. Jobs go on.
-pub async fn run_intake(backlog: Arc<QueueBacklog>, runner: RunnerHandle<QueueBacklog>) {
+pub async fn run_intake(source: Arc<QueueJobSource>, runner: RunnerHandle<QueueJobSource>) {
     let mut polls: JoinSet<PollResult> = JoinSet::new();
     let mut batches: JoinSet<()> = JoinSet::new();
     let slots = runner.slot_counts().0;
-    let linger = affordable_wait(LINGER, u32::try_from(slots).unwrap_or(u32::MAX));
-    let mut poller = TierPoller::new(&backlog.queue.tiers(), slots);
+    let linger = affordable_wait(BATCH_LINGER, u32::try_from(slots).unwrap_or(u32::MAX));
+    let mut poller = TierPoller::new(&source.queue.tiers(), slots);
     // Kept from turn to turn: what it has waited for already counts.
     let mut gathering: Option<BoxFuture<'_, Vec<SlotPermit>>> = None;
     while !runner.is_stopping() {
@@ -53,21 +53,21 @@ pub async fn run_intake(backlog: Arc<QueueBacklog>, runner: RunnerHandle<QueueBa
             Some(slots) = OptionFuture::from(gathering.as_mut()) => {
                 gathering = None;
                 if let Some(request) = poller.next_request(slots.len()) {
-                    polls.spawn(poll_queue(Arc::clone(&backlog), request, slots));
+                    polls.spawn(poll_queue(Arc::clone(&source), request, slots));
                 }
             }
             Some(polled) = polls.join_next(), if !polls.is_empty() => {
                 record_poll(&mut poller, &polled);
-                dispatch_batch(&backlog, &runner, polled, &mut batches);
+                dispatch_batch(&source, &runner, polled, &mut batches);
             }
             Some(ended) = batches.join_next(), if !batches.is_empty() => report_batch(&ended),
-            () = tokio::time::sleep(PULSE) => {}
+            () = tokio::time::sleep(TICK_INTERVAL) => {}
         }
     }
     drop(gathering);
     while let Some(polled) = polls.join_next().await {
         runner.note_alive();
-        dispatch_batch(&backlog, &runner, polled, &mut batches);
+        dispatch_batch(&source, &runner, polled, &mut batches);
     }
     metrics::set_polls(0);
     while let Some(ended) = batches.join_next().await {
@@ -75,22 +75,22 @@ pub async fn run_intake(backlog: Arc<QueueBacklog>, runner: RunnerHandle<QueueBa
     }
 }
 
-/// What a batch that died has not answered comes again once its time is up.
+/// Unanswered messages of a batch that panicked are delivered again after their visibility timeout.
 fn report_batch(ended: &Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
-        tracing::error!(error = %error, "a received batch died");
+        tracing::error!(error = %error, "handling of a received batch panicked");
     }
 }
 
 async fn poll_queue(
-    backlog: Arc<QueueBacklog>,
+    source: Arc<QueueJobSource>,
     request: PollRequest,
     mut slots: Vec<SlotPermit>,
 ) -> PollResult {
     // More may have been gathered than this tier asks for.
     slots.truncate(request.most);
-    let wait = backlog.config.queue.wait.min(request.longest_wait);
-    let received = backlog.queue.receive_from(request.tier, slots.len(), wait).await;
+    let wait = source.config.queue.wait.min(request.longest_wait);
+    let received = source.queue.receive_from(request.tier, slots.len(), wait).await;
     PollResult { request, received, slots }
 }
 
@@ -105,17 +105,17 @@ fn record_poll(poller: &mut TierPoller, polled: &Result<PollResult, tokio::task:
 }
 
 fn dispatch_batch(
-    backlog: &Arc<QueueBacklog>,
-    runner: &RunnerHandle<QueueBacklog>,
+    source: &Arc<QueueJobSource>,
+    runner: &RunnerHandle<QueueJobSource>,
     polled: Result<PollResult, tokio::task::JoinError>,
     batches: &mut JoinSet<()>,
 ) {
     match polled {
         Ok(PollResult { received: Ok(deliveries), slots, .. }) => {
-            backlog.intake_gate.open(QUEUE);
+            source.intake_gate.open(QUEUE);
             if !deliveries.is_empty() {
                 batches.spawn(batch::handle_batch(
-                    Arc::clone(backlog),
+                    Arc::clone(source),
                     runner.clone(),
                     deliveries,
                     slots,
@@ -123,12 +123,12 @@ fn dispatch_batch(
             }
         }
         Ok(PollResult { received: Err(error), .. }) => {
-            tracing::warn!(error = %error, "receiving failed: {error}");
-            backlog.intake_gate.close_for(QUEUE, QUEUE_PAUSE);
+            tracing::warn!(error = %error, "receive failed: {error}");
+            source.intake_gate.close_for(QUEUE, QUEUE_PAUSE);
         }
         Err(error) => {
-            tracing::error!(error = %error, "a poll died");
-            backlog.intake_gate.close_for(QUEUE, QUEUE_PAUSE);
+            tracing::error!(error = %error, "a poll panicked");
+            source.intake_gate.close_for(QUEUE, QUEUE_PAUSE);
         }
     }
 }

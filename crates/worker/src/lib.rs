@@ -1,23 +1,22 @@
-//! The worker of the service: ingestions claimed in Postgres, named by the messages of a queue.
+//! The worker of the service: jobs are ingestions, named by queue messages and claimed in Postgres.
 //!
-//! It is a [`Backlog`] of the one runner (`crate::runner`), which has the slots, panics, time, the
-//! failure table and the drain; here is what only messages and rows need. The life of a job:
+//! It is a [`JobSource`] of the runner (`crate::runner`), which has the slots, panics, timeouts,
+//! the failure table and the drain. This module adds messages and rows. The life of a job:
 //!
-//! 1. [`intake`] polls the queue, for no more messages than there are free slots; [`tier_poller`] chooses
-//!    the tier and the size of each poll.
-//! 2. [`batch`] registers every received message ([`registry`]: from now on [`heartbeat`] keeps it
-//!    hidden), reads the bodies, and claims all ids of the batch by one statement; [`arrival`] finds
-//!    out what groups and events of the store ask for.
+//! 1. [`intake`] polls the queue for no more messages than there are free slots; [`tier_poller`]
+//!    chooses the tier and the size of each poll.
+//! 2. [`batch`] registers every received message ([`registry`]; from now on [`heartbeat`] keeps it
+//!    hidden), parses the bodies, and claims all ids of the batch by one statement; [`arrival`]
+//!    resolves groups and store events.
 //! 3. Each claimed ingestion becomes a [`QueuedJob`] with a slot; every other message is answered
-//!    at once: acknowledged, hidden, fanned out, or put into quarantine.
-//! 4. The runner does the work, `pipeline::run_pipeline`, and renews the claims, all in one
-//!    statement.
-//! 5. [`finalize`] writes the outcome into the ledger, exactly once whatever gets lost (invariant 7);
-//!    the slot is free again.
+//!    at once: acknowledged, hidden, fanned out, or quarantined.
+//! 4. The runner runs `pipeline::run_pipeline`, and renews all claims by one statement.
+//! 5. [`finalize`] writes the outcome into the ledger exactly once, despite lost replies (invariant
+//!    7); the slot is free again.
 //! 6. [`ack_batcher`] acknowledges, hides or replaces the message, many in one request.
 //!
-//! Meanwhile [`pause_watch`] obeys operators' pauses and writes that the worker is alive. Nothing here
-//! knows documents; `pipeline` does.
+//! Meanwhile [`pause_watch`] applies operators' pauses and records that the worker is alive. This
+//! crate does not touch documents; `pipeline` does.
 
 pub mod ack_batcher;
 pub mod arrival;
@@ -44,7 +43,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::runner::{
-    Backlog, DueRenewal, FinishedJob, IntakeGate, JobConclusion, LeaseTerms, PauseReason,
+    DueRenewal, FinishedJob, IntakeGate, JobConclusion, JobSource, LeaseTerms, PauseReason,
     RenewalResult, Runner, RunnerHandle, RunnerMonitor, RunnerOptions, WorkerStats,
 };
 use ack_batcher::{AckBatcher, DispositionInbox, MessageDisposition};
@@ -66,28 +65,27 @@ use pauses::PauseTracker;
 use registry::{InFlightMessage, MessageRegistry, UndisposedReceipts};
 use work::IngestionWork;
 
-/// Jobs that were cancelled may take so long to write that down. With what ends after them it is
-/// less than the 10 s that lie between the default of `worker.drain` and what Fargate grants.
-const SETTLE: Duration = Duration::from_secs(5);
+/// Grace for cancelled jobs to write their release. Together with the steps after them it is below
+/// the 10 s between the default of `worker.drain` and Fargate's stop timeout.
+const DRAIN_GRACE: Duration = Duration::from_secs(5);
 /// The queue's redrive policy is read this often.
 const REDRIVE_EVERY: Duration = Duration::from_secs(5 * 60);
-/// A message with a delay waits at most so long before it is visible (SQS).
+/// The maximum delay of a message (SQS).
 const MAX_DELAY: Duration = Duration::from_secs(15 * 60);
 /// Postgres does not answer.
 const DATABASE: PauseReason = PauseReason::from_label("database");
 /// The queue does not answer.
 const QUEUE: PauseReason = PauseReason::from_label("queue");
-/// Intake waits so long after a first failure, and at most so long after many in a row.
+/// Intake pause after a first failure, and its limit after many in a row.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Short enough that work goes on within half a minute after an outage.
 const MAX_PAUSE: Duration = Duration::from_secs(15);
-/// The queue is asked again so long after a poll that failed; a poll that nobody answers takes its
-/// time, too.
+/// Pause after a failed poll; an unanswered poll takes its own timeout in addition.
 const QUEUE_PAUSE: Duration = Duration::from_secs(3);
 
 /// Nothing lies there: asking for it shows whether the store answers.
 const STORE_PROBE: &str = "ingestions/none";
-/// A store that takes longer to say so counts as down.
+/// A store that takes longer to answer counts as down.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An ingestion that is claimed, and the message that named it.
@@ -98,7 +96,7 @@ pub struct QueuedJob {
 }
 
 /// Ingestions in Postgres that messages of a queue name.
-pub struct QueueBacklog {
+pub struct QueueJobSource {
     work: Arc<dyn IngestionWork>,
     ledger: Arc<dyn Ledger>,
     queue: Arc<dyn MessageQueue>,
@@ -116,13 +114,13 @@ pub struct QueueBacklog {
     dispositions: Mutex<Option<DispositionInbox>>,
     intake_gate: Arc<IntakeGate>,
     pauses: PauseTracker,
-    /// What a pause may hold back.
+    /// Operators' pauses that apply to this worker.
     pause_terms: PauseTerms,
     /// A message received this often is replaced instead of hidden.
     replace_at: AtomicU32,
 }
 
-impl QueueBacklog {
+impl QueueJobSource {
     /// Whether messages are deleted before the work (`queue.acknowledge`).
     fn acknowledges_early(&self) -> bool {
         self.config.queue.acknowledge == AcknowledgeMode::Early
@@ -147,15 +145,14 @@ impl QueueBacklog {
         match self.ledger.park(&ids, &self.pause_terms, MAX_DELAY).await {
             Ok(parked) => parked.contains(&id),
             Err(error) => {
-                tracing::debug!(ingestion.id = %id, error = %error, "{id} is hidden: {error}");
+                tracing::debug!(ingestion.id = %id, error = %error, "parking {id} failed, message hidden: {error}");
                 false
             }
         }
     }
 
-    /// Hides the message, or deletes it where the ingestion waits without one; replaces it by a fresh
-    /// one when it was received so often that the redrive policy would soon take it (only where the
-    /// ingestion it stands for is known).
+    /// Hides the message, or deletes it where the ingestion waits without one. A message close to
+    /// the redrive policy's receive limit is replaced by a fresh one, if its ingestion is known.
     async fn hide(&self, ticket: &InFlightMessage, id: Option<IngestionId>, after: Duration) {
         if let Some(id) = id
             && self.park_long(id, after).await
@@ -198,11 +195,11 @@ impl QueueBacklog {
                 tracing::warn!(
                     ingestion.id = %id,
                     error = %error,
-                    "no new message for {id} could be sent; the janitor will send one: {error}"
+                    "replacing the message of {id} failed, the janitor will send one: {error}"
                 );
             }
         }
-        // What was adopted meanwhile.
+        // Receipts adopted meanwhile.
         self.acknowledge(ticket).await;
     }
 
@@ -230,7 +227,7 @@ impl QueueBacklog {
             tokio::time::sleep(REDRIVE_EVERY).await;
             match self.queue.receives_before_dead().await {
                 Ok(most) => self.replace_at.store(replace_limit(most), Ordering::Relaxed),
-                Err(error) => tracing::debug!(error = %error, "the redrive policy was not read"),
+                Err(error) => tracing::debug!(error = %error, "reading the redrive policy failed"),
             }
         }
     }
@@ -269,10 +266,10 @@ impl QueueBacklog {
 }
 
 #[async_trait]
-impl Backlog for QueueBacklog {
+impl JobSource for QueueJobSource {
     type Job = QueuedJob;
     type Output = Box<IngestionResult>;
-    /// `None`: the claim is lost, the message is somebody else's business.
+    /// `None`: the claim is lost; its new holder disposes of the message.
     type Rest = Option<MessageDisposition>;
 
     async fn supply_jobs(self: Arc<Self>, runner: RunnerHandle<Self>) {
@@ -335,8 +332,7 @@ impl Backlog for QueueBacklog {
             }
             None => metrics::count_disposition("leave"),
         }
-        // Now, not when the last who knows the job has let it go: the message may be on its way to
-        // us again.
+        // Not on drop of the last holder: the message may be delivered to this worker again before.
         ticket.stop_heartbeat();
     }
 
@@ -371,9 +367,11 @@ impl Backlog for QueueBacklog {
         if let Some(provider) = self.work.find_outage() {
             return Some(provider);
         }
-        let late = || fault::Error::transient("no answer in time");
         let asked = self.work.documents().head(STORE_PROBE);
-        with_deadline(PROBE_TIMEOUT, asked, late).await.err().map(|_| "the store".to_owned())
+        with_deadline(PROBE_TIMEOUT, asked, || fault::Error::transient("no answer in time"))
+            .await
+            .err()
+            .map(|_| "the store".to_owned())
     }
 
     async fn run_background(self: Arc<Self>, runner: RunnerHandle<Self>, stop: CancellationToken) {
@@ -399,14 +397,14 @@ fn replace_limit(receives_before_dead: Option<u32>) -> u32 {
 
 /// The worker of the service.
 pub struct QueueWorker {
-    runner: Runner<QueueBacklog>,
+    runner: Runner<QueueJobSource>,
 }
 
 impl QueueWorker {
-    /// Puts a worker together; nothing is received yet. `name` is this process.
+    /// Builds a worker; nothing is received yet. `name` identifies this process.
     ///
     /// # Errors
-    /// The queue does not say after how many receives it gives a message up.
+    /// The queue's receive limit cannot be read.
     pub async fn new(
         pipeline: PipelineContext,
         ledger: Arc<dyn Ledger>,
@@ -441,13 +439,13 @@ impl QueueWorker {
             drain: config.worker.drain,
             // A poll that is still out may take its whole wait; its messages are then released too.
             supplying: config.queue.wait + Duration::from_secs(5),
-            settling: SETTLE,
+            drain_grace: DRAIN_GRACE,
         };
         // Until Postgres has answered once: what operators have paused is not known before, and a
         // job taken until then would not obey it.
         let intake_gate =
             Arc::new(IntakeGate::new(FIRST_PAUSE, MAX_PAUSE).starting_closed(DATABASE));
-        let backlog = QueueBacklog {
+        let source = QueueJobSource {
             work,
             ledger,
             queue,
@@ -464,7 +462,7 @@ impl QueueWorker {
             pause_terms,
             replace_at,
         };
-        Ok(Self { runner: Runner::new(Arc::new(backlog), options, intake_gate) })
+        Ok(Self { runner: Runner::new(Arc::new(source), options, intake_gate) })
     }
 
     /// For the health pages.

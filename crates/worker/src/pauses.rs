@@ -1,4 +1,4 @@
-//! What operators have paused, and whether the messages fit the database: both may close intake.
+//! Closes intake for operators' pauses, and while most messages do not fit the database.
 
 use crate::runner::{IntakeGate, PauseReason};
 use docmill_core::model::ClaimedIngestion;
@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 /// Most messages name ingestions that are not in the database.
 const UNKNOWN: PauseReason = PauseReason::from_label("unknown_ingestions");
-/// So long after a message that named an ingestion the database is taken for the right one.
+/// How long a known ingestion proves that the database is the right one.
 const KNOWN_FOR: Duration = Duration::from_secs(600);
 /// An operator paused everything.
 const OPERATOR: PauseReason = PauseReason::from_label("operator");
 
-/// What operators have paused in part, and the results of recent claims.
+/// Partial pauses, and the results of recent claims.
 #[derive(Debug, Default)]
 pub struct PauseTracker {
     state: Mutex<PauseState>,
@@ -61,10 +61,9 @@ impl PauseTracker {
         })
     }
 
-    /// Counts messages that were received for the first time. When most of the last twenty or more
-    /// were unknown, and none has been known for a while, intake waits: the database is probably the
-    /// wrong one. Whoever may send messages can send names of nothing; a worker that finds what others
-    /// name goes on.
+    /// Counts messages received for the first time. Intake closes when most of the last twenty or
+    /// more named unknown ingestions, and no known one came for a while: the database is probably
+    /// the wrong one. A sender of invented ids cannot stop a worker that also receives known ones.
     pub fn count_unknown(&self, asked: u32, unknown: u32, intake_gate: &IntakeGate) {
         let mut state = self.lock_state();
         if unknown < asked {
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn messages_that_name_nothing_pause_intake_unless_others_name_what_is_there() {
+    async fn messages_with_unknown_ids_pause_intake_unless_others_name_known_ones() {
         let (pauses, intake_gate) = (PauseTracker::default(), intake_gate());
         pauses.count_unknown(10, 10, &intake_gate);
         assert!(!intake_gate.is_paused(), "ten are too few to judge by");

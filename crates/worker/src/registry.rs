@@ -1,8 +1,7 @@
-//! The messages that are in flight in this process, from their receipt until their disposition is
-//! done.
+//! The messages in flight in this process, from their receipt until their disposition is done.
 //!
-//! The heartbeat reads it, and second deliveries are recognised by it. An [`InFlightMessage`]
-//! stands for one such message; dropping it forgets the message, whatever happened to the job.
+//! The heartbeat reads it, and repeated deliveries are recognised by it. Dropping an
+//! [`InFlightMessage`] removes its message, however the job ended.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use docmill_core::mend::{self, SwitchableMend};
 use docmill_core::model::IngestionId;
 use docmill_queue::{Delivery, OutgoingMessage, ReceiptHandle};
 
-/// A message is given back although its extension is still under way after so long.
+/// How long a release waits for a pending extension.
 const MAX_EXTENSION: Duration = Duration::from_secs(10);
 
 /// Every message that is in flight in this process.
@@ -35,7 +34,7 @@ struct RegistryState {
 }
 
 impl RegistryState {
-    /// Forgets a message, and frees its ingestion for another.
+    /// Removes a message, and frees its ingestion for another.
     fn remove(&mut self, key: u64) {
         let removed = self.messages.remove(&key);
         if let Some(id) = removed.and_then(|message| message.id)
@@ -180,9 +179,9 @@ impl MessageRegistry {
 }
 
 impl InFlightMessage {
-    /// Reserves the ingestion for this message. If this process works on it already, that job
-    /// adopts our receipt (of one message the newest is the one that is sure to work; another
-    /// message for the same ingestion shares its fate, unless that is sealed) and `false` returns.
+    /// Reserves the ingestion for this message. If this process works on it already, returns
+    /// `false`, and that job adopts the receipt: only the newest receipt of a message is sure to
+    /// work. Another message for the same ingestion is disposed of with it, unless that is sealed.
     pub fn reserve(&self, id: IngestionId) -> bool {
         let mut held = self.registry.lock_state();
         let RegistryState { messages, by_id } = &mut *held;
@@ -201,9 +200,9 @@ impl InFlightMessage {
         true
     }
 
-    /// From now on an answer about the ingestion, or its end, is under way: another message that comes
-    /// may have been sent after that, by an operator who opened the ingestion again, say. It is kept
-    /// apart, and does not share the fate of this one.
+    /// From now on an answer about the ingestion, or its end, is under way. A message that arrives
+    /// later may have been sent after that (an operator reopened the ingestion), so it is handled
+    /// separately.
     pub fn seal(&self) {
         if mend::is_taken_out(SwitchableMend::MessageSeal) {
             return;
@@ -222,9 +221,9 @@ impl InFlightMessage {
         }
     }
 
-    /// Takes every receipt to be disposed of. `None`: there is none, and by the same look the message
-    /// is in flight no more: what is delivered after it is somebody else's to answer, where a receipt
-    /// that is adopted after a last look stays hidden for all its time.
+    /// Takes all receipts to be disposed of. `None`: there are none, and in the same step the
+    /// message leaves the registry. A receipt adopted after that would stay hidden until its
+    /// timeout.
     pub fn take_all_or_end(&self) -> Option<UndisposedReceipts> {
         let mut held = self.registry.lock_state();
         let message = held.messages.get_mut(&self.key)?;
@@ -248,9 +247,8 @@ impl InFlightMessage {
         receipts.unwrap_or_default().into_iter().map(|(_, receipt)| receipt).collect()
     }
 
-    /// Waits until no call that extends the message is under way, but not for long. The queue may
-    /// take an extension for newer than a release that was sent after it, and then the message,
-    /// which is to be seen at once, stays hidden for as long as it was extended.
+    /// Waits briefly until no call that extends the message is under way. Otherwise the queue may
+    /// apply the extension after a later release, and hide a message that should be visible.
     pub async fn wait_until_extended(&self) {
         let extended = async {
             loop {
@@ -340,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_comes_while_an_end_is_written_does_not_share_the_fate_of_what_ends() {
+    fn a_message_received_while_an_end_is_written_is_handled_separately() {
         let registry = Arc::new(MessageRegistry::default());
         let id = IngestionId::random();
         let first = registry.hold(&delivery("m", "old"));
@@ -361,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_comes_after_the_last_look_for_receipts_is_not_adopted_by_what_has_ended() {
+    fn a_message_after_the_last_take_of_receipts_is_not_adopted_by_the_ended_job() {
         let registry = Arc::new(MessageRegistry::default());
         let id = IngestionId::random();
         let ended = registry.hold(&delivery("m", "released"));

@@ -1,31 +1,29 @@
-//! Runs jobs until it is asked to stop: one runner for every place that work comes from.
+//! Runs jobs until stopped: one runner for every source of work.
 //!
-//! A [`Backlog`] knows where work is found, how a claim on it is renewed and what is written when
-//! it ends; the runner knows everything else: slots, the list of running jobs, panics, timeouts,
-//! heartbeats, the failure table, pauses after outages, metrics, traces, the drain. The life of a
-//! job:
+//! A [`JobSource`] finds work, renews claims and writes outcomes. The runner has everything else:
+//! slots, the list of running jobs, panics, timeouts, heartbeats, the failure table, pauses after
+//! outages, metrics, traces, the drain. The life of a job:
 //!
-//! 1. [`Backlog::supply_jobs`] waits for a slot ([`RunnerHandle::acquire_slot`]: only while no
+//! 1. [`JobSource::supply_jobs`] waits for a slot ([`RunnerHandle::acquire_slot`]: only while no
 //!    [`PauseReason`] closes the [`IntakeGate`]), finds work, claims it, and hands it over with the
 //!    slot ([`RunnerHandle::start_job`]).
-//! 2. The job enters the list of running jobs. From now on [`Backlog::renew`] is called, for all
-//!    jobs that are due together, to renew their claims. The job learns of a loss from its claim
-//!    handle.
-//! 3. [`Backlog::run_job`] does the work. A panic, a job that takes too long, a lost claim, a stop:
-//!    each ends this job and no other.
-//! 4. What follows is one table (`pipeline::failure`): completed, ended, tried again, released.
-//! 5. The slot is free again, and [`Backlog::finish_job`] writes that down beside the next job's
-//!    start; then the claim is no longer renewed. As many ends as there are slots are written at a
-//!    time: a job beyond these keeps its slot.
-//! 6. [`Backlog::run_deferred`] does what comes after that, such as deleting a message.
+//! 2. The job enters the list of running jobs. From now on [`JobSource::renew`] renews its claim,
+//!    together with all others that are due. The claim handle reports a loss to the job.
+//! 3. [`JobSource::run_job`] does the work. A panic, a timeout, a lost claim or a stop ends this
+//!    job and no other.
+//! 4. The failure table (`pipeline::failure`) decides: completed, ended, retried, released.
+//! 5. The slot is free again, and [`JobSource::finish_job`] writes the outcome while the next job
+//!    starts; then the claim is no longer renewed. As many outcomes as there are slots are written
+//!    at a time: a job beyond these keeps its slot.
+//! 6. [`JobSource::run_deferred`] does what comes after that, such as deleting a message.
 //!
-//! Intake pushes jobs instead of being pulled (`next(free)`): the three backlogs find work in ways
-//! of their own (long polls of several tiers, listings that cost money, an index in random order),
-//! and one that has polls out for minutes must reserve slots for what they may bring. What they
-//! share is the slots, the intake gate and the stop, so that is what they are given.
+//! Job sources push jobs instead of being pulled (`next(free)`). The three of them find work in
+//! different ways: long polls of several tiers, listings that cost money, an index in random order.
+//! A source with polls out for minutes must reserve slots for their results. Slots, intake gate and
+//! stop are all that they share, so the handle offers those.
 //!
-//! Nothing here knows queues, Postgres or buckets. Not promised: that a job is not begun twice. A
-//! claim that is lost is noticed at the next renewal or write, and until then both may work.
+//! The runner does not depend on queues, Postgres or buckets. Not promised: that a job is started
+//! only once. A lost claim is noticed at the next renewal or write; until then both may work.
 
 pub mod guard;
 mod handle;
@@ -59,7 +57,7 @@ use docmill_core::work_clock::LinePlace;
 use docmill_pipeline::failure::RetryAttempt;
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_pipeline::{ClaimHandle, ClaimRenewer, StepError};
-pub use handle::{PULSE, RunnerHandle, SlotPermit};
+pub use handle::{RunnerHandle, SlotPermit, TICK_INTERVAL};
 pub use intake_gate::{IntakeGate, PauseReason};
 pub use monitor::{ObservedJob, RunnerMonitor};
 pub use service_health::{PROBE_TIMEOUT, ServiceHealth, probe_dependency};
@@ -68,17 +66,17 @@ use upkeep::{RunnerFailure, UpkeepTasks};
 
 /// Where work comes from, how a claim on it is renewed, and how it ends.
 #[async_trait]
-pub trait Backlog: Send + Sync + Sized + 'static {
+pub trait JobSource: Send + Sync + Sized + 'static {
     /// A claimed piece of work. The job's task and the heartbeat share it; it is dropped after
     /// both.
     type Job: Send + Sync + 'static;
-    /// What completed work hands to [`Backlog::finish_job`].
+    /// The output of completed work, for [`JobSource::finish_job`].
     type Output: Send + 'static;
-    /// What is left to do once the outcome is written.
+    /// The remaining work once the outcome is written.
     type Rest: Send + 'static;
 
-    /// Finds work, claims it and starts it, until the runner stops or, if this backlog can end,
-    /// until nothing is left. Trouble is waited out.
+    /// Finds work, claims it and starts it, until the runner stops or a finite source is exhausted.
+    /// Waits through outages.
     async fn supply_jobs(self: Arc<Self>, runner: RunnerHandle<Self>);
 
     /// Does the work. Dropped at any await when the job must not go on.
@@ -122,7 +120,7 @@ pub trait Backlog: Send + Sync + Sized + 'static {
     async fn run_deferred(&self, _job: &Self::Job, _rest: Self::Rest) {}
 
     /// Renews leases that belong to no job; called at every heartbeat, beside
-    /// [`Backlog::renew`] and independent of it.
+    /// [`JobSource::renew`] and independent of it.
     async fn renew_side_leases(&self) {}
 
     /// Whether there are leases that belong to no job.
@@ -135,10 +133,9 @@ pub trait Backlog: Send + Sync + Sized + 'static {
         false
     }
 
-    /// What every job needs and is down or refuses us, by its name; `None`: nothing, as far as is
-    /// known. Asked after failures that an outage may have caused, and before intake that waited for
-    /// one is as it was. For anything else intake does not wait: work that is released with a delay
-    /// stays away for that long, which is this backlog's to see to.
+    /// The name of a dependency of every job that is down or refuses access, if one is known.
+    /// Called after failures that an outage may have caused, and before intake resumes. Other
+    /// outages do not close intake: the source delays the released work itself.
     async fn find_outage(&self) -> Option<String> {
         None
     }
@@ -157,9 +154,9 @@ pub struct LeaseTerms {
     /// A claim that is not renewed for this long may be taken by anybody.
     pub lease: Duration,
     /// Whether a claim counts as lost when it could not be renewed in time. If not, only an answer
-    /// that says so is a loss, and the job waits for one before everything that counts.
+    /// is a loss, and the job waits for one before every side effect.
     pub lost_unrenewed: bool,
-    /// What is renewed, for the metric of failures: `row` or `lock`.
+    /// The renewed lease, as a label of the failure metric: `row` or `lock`.
     pub side: &'static str,
 }
 
@@ -179,7 +176,7 @@ pub struct DueRenewal<J> {
 pub enum RenewalResult {
     /// Ours for another lease, from when it was asked for.
     Kept,
-    /// The claim belongs to somebody else.
+    /// Another worker holds the claim.
     Lost,
     /// The claim is still ours, but an operator wants the work to stop.
     Withdrawn,
@@ -187,7 +184,7 @@ pub enum RenewalResult {
     Failed,
 }
 
-/// What follows from the way a job ended.
+/// The consequence of the way a job ended.
 #[derive(Debug)]
 pub enum JobConclusion<T> {
     /// The work was completed, with this output.
@@ -211,23 +208,23 @@ pub enum JobConclusion<T> {
         after: Duration,
         /// The stage in which the attempt ended.
         stage: IngestionStage,
-        /// What was being done, never content.
+        /// The step that failed, never content.
         detail: String,
     },
     /// An operator has cancelled the work.
     Withdrawn,
-    /// The claim belongs to somebody else, so nothing is written.
+    /// Another worker holds the claim, so nothing is written.
     ClaimLost,
 }
 
-/// What [`Backlog::finish_job`] has written, and what is left to do.
+/// What [`JobSource::finish_job`] has written, and what is left to do.
 #[derive(Debug)]
 pub struct FinishedJob<R> {
     /// The way in which the job is counted.
     pub end: JobEnd,
     /// The word for it in metrics, traces and logs.
     pub outcome: &'static str,
-    /// What [`Backlog::run_deferred`] still has to do.
+    /// What [`JobSource::run_deferred`] still has to do.
     pub rest: R,
 }
 
@@ -256,23 +253,23 @@ pub struct RunnerOptions {
     pub slots: usize,
     /// How long jobs may go on after the stop.
     pub drain: Duration,
-    /// How long after the stop [`Backlog::supply_jobs`] may need to end, even if the drain is cut
+    /// How long after the stop [`JobSource::supply_jobs`] may need to end, even if the drain is cut
     /// short: a poll that is out is never dropped.
     pub supplying: Duration,
     /// How long it may take, after both, until every job is released.
-    pub settling: Duration,
+    pub drain_grace: Duration,
 }
 
-/// What the parts of a runner share.
-struct RunnerState<B: Backlog> {
-    backlog: Arc<B>,
+/// State shared by the parts of a runner.
+struct RunnerState<S: JobSource> {
+    source: Arc<S>,
     options: RunnerOptions,
     intake_gate: Arc<IntakeGate>,
     slots: Arc<Semaphore>,
     /// Turns at writing the end of a job whose slot is free already.
     endings: Arc<Semaphore>,
     tasks: TaskTracker,
-    running: Mutex<HashMap<u64, RunningJob<B::Job>>>,
+    running: Mutex<HashMap<u64, RunningJob<S::Job>>>,
     next_key: AtomicU64,
     /// A job ended, or something else that intake may wait for.
     changed: Notify,
@@ -296,12 +293,12 @@ struct RunningJob<J> {
     withdrawn: CancellationToken,
     renewed: Instant,
     told_stage: IngestionStage,
-    /// Its end is being written: from now on the writer learns whether the claim is lost.
+    /// Its end is being written: the writer itself detects a lost claim.
     is_ending: bool,
 }
 
-impl<B: Backlog> RunnerState<B> {
-    fn lock_running(&self) -> MutexGuard<'_, HashMap<u64, RunningJob<B::Job>>> {
+impl<S: JobSource> RunnerState<S> {
+    fn lock_running(&self) -> MutexGuard<'_, HashMap<u64, RunningJob<S::Job>>> {
         // The map stays sound if a holder panicked: every change is one call on it.
         self.running.lock()
     }
@@ -315,7 +312,7 @@ impl<B: Backlog> RunnerState<B> {
     }
 
     fn is_busy(&self) -> bool {
-        !self.lock_running().is_empty() || self.backlog.has_side_leases()
+        !self.lock_running().is_empty() || self.source.has_side_leases()
     }
 
     fn spawn<F>(&self, task: F) -> JoinHandle<Option<F::Output>>
@@ -327,16 +324,16 @@ impl<B: Backlog> RunnerState<B> {
     }
 }
 
-/// Takes work from one backlog.
-pub struct Runner<B: Backlog> {
-    shared: Arc<RunnerState<B>>,
+/// Takes work from one job source.
+pub struct Runner<S: JobSource> {
+    shared: Arc<RunnerState<S>>,
 }
 
-impl<B: Backlog> Runner<B> {
+impl<S: JobSource> Runner<S> {
     /// Puts a runner together; nothing is taken yet.
-    pub fn new(backlog: Arc<B>, options: RunnerOptions, intake_gate: Arc<IntakeGate>) -> Self {
+    pub fn new(source: Arc<S>, options: RunnerOptions, intake_gate: Arc<IntakeGate>) -> Self {
         let shared = RunnerState {
-            backlog,
+            source,
             options,
             intake_gate,
             slots: Arc::new(Semaphore::new(options.slots)),
@@ -376,7 +373,7 @@ impl<B: Backlog> Runner<B> {
         let last = CancellationToken::new();
         let mut upkeep = UpkeepTasks::start(&shared, &last);
         let handle = RunnerHandle::from_shared(&shared);
-        let mut supply = shared.spawn(Arc::clone(&shared.backlog).supply_jobs(handle));
+        let mut supply = shared.spawn(Arc::clone(&shared.source).supply_jobs(handle));
 
         let (mut supplied, mut failed) = (None, None);
         tokio::select! {
@@ -395,7 +392,7 @@ impl<B: Backlog> Runner<B> {
             shared.tasks.close();
             shared.tasks.wait().await;
             ended.err().map(|error| {
-                tracing::error!(error = %error, "the intake loop died");
+                tracing::error!(error = %error, "the intake loop panicked");
                 RunnerFailure { part: "intake loop" }
             })
         };
@@ -416,9 +413,9 @@ impl<B: Backlog> Runner<B> {
     }
 }
 
-/// Lets jobs end until the deadline, then gives them back. Says what died, if anything did.
-async fn drain_jobs<B: Backlog>(
-    shared: &RunnerState<B>,
+/// Lets jobs end until the deadline, then releases them. Returns the part that died, if any.
+async fn drain_jobs<S: JobSource>(
+    shared: &RunnerState<S>,
     drained: impl Future<Output = Option<RunnerFailure>>,
     stop: &Shutdown,
     upkeep: &mut UpkeepTasks,
@@ -435,22 +432,22 @@ async fn drain_jobs<B: Backlog>(
     failed.or(also_failed)
 }
 
-/// Cancels what still runs and waits until that is written down, within the limits. `began`: when
-/// intake was told to stop.
-async fn give_back_jobs<B: Backlog>(
-    shared: &RunnerState<B>,
+/// Cancels running jobs and waits until their release is written, within the limits. `began`: when
+/// intake was stopped.
+async fn give_back_jobs<S: JobSource>(
+    shared: &RunnerState<S>,
     drained: impl Future<Output = Option<RunnerFailure>>,
     began: Instant,
 ) -> Option<RunnerFailure> {
-    let RunnerOptions { supplying, settling, .. } = shared.options;
+    let RunnerOptions { supplying, drain_grace, .. } = shared.options;
     let held = shared.lock_running().len();
-    tracing::warn!(jobs = held, "drain deadline: giving {held} jobs back");
+    tracing::warn!(jobs = held, "drain deadline: releasing {held} jobs");
     shared.cancel_jobs.cancel();
     // At a deadline that is no longer than a poll, the last poll is back by now.
-    let left = supplying.saturating_sub(began.elapsed()) + settling;
+    let left = supplying.saturating_sub(began.elapsed()) + drain_grace;
     tokio::time::timeout(left, drained).await.unwrap_or_else(|_elapsed| {
         let left = shared.lock_running().len();
-        tracing::error!(jobs = left, "{left} jobs could not be given back");
+        tracing::error!(jobs = left, "{left} jobs could not be released");
         None
     })
 }

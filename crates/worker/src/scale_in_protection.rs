@@ -1,9 +1,9 @@
-//! Asks ECS not to scale this task in while it is busy.
+//! Protects a busy ECS task from scale-in.
 //!
-//! The container agent takes the request at `$ECS_AGENT_URI/task-protection/v1/state` and forgets
-//! it after a time, so that a worker that died does not keep its task for ever; a busy worker
-//! repeats it at half of that time. Without protection a scale-in costs no document either, only
-//! the work of jobs that do not end within the drain.
+//! The request goes to the container agent at `$ECS_AGENT_URI/task-protection/v1/state` and
+//! expires, so that a dead worker does not keep its task. A busy worker renews it at half of that
+//! time. Without protection a scale-in costs no document, only the work of jobs that do not end
+//! within the drain.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use docmill_core::fault::{Error, Result};
 use docmill_core::metrics;
 
 /// The agent is on this machine.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// More of an answer is not read.
 const ANSWER: usize = 64 << 10;
 /// After a refusal the agent is not asked again for this long.
@@ -29,7 +29,7 @@ const REST: Duration = Duration::from_secs(30);
 pub struct ProtectionTiming {
     /// Time between two checks of the worker.
     pub look: Duration,
-    /// A worker that was idle for so long is free to go.
+    /// How long a worker stays protected after its last job.
     pub linger: Duration,
     /// Protection that is not renewed ends after this, in whole minutes.
     pub expires: Duration,
@@ -61,8 +61,8 @@ impl ContainerAgent {
         let state = format!("{}/task-protection/v1/state", uri.trim_end_matches('/'));
         let state: Url = state
             .parse()
-            .map_err(|error| Error::internal("ECS_AGENT_URI is no address").with_source(error))?;
-        Ok(Self { client: http::build_client(&state, PATIENCE)?, state })
+            .map_err(|error| Error::internal("ECS_AGENT_URI is not a URL").with_source(error))?;
+        Ok(Self { client: http::build_client(&state, REQUEST_TIMEOUT)?, state })
     }
 
     async fn set_protection(&self, protected: bool, expires: Duration) -> Result<()> {
@@ -149,7 +149,7 @@ pub async fn run_protection(
     if wish.protected_at.is_some()
         && let Err(error) = agent.set_protection(false, pace.expires).await
     {
-        tracing::warn!(error = %error, "the protection ends by itself: {error}");
+        tracing::warn!(error = %error, "protection not withdrawn, it will expire: {error}");
     }
     metrics::scale_in_protected(false);
 }
@@ -177,10 +177,10 @@ mod tests {
             (326, false, Some(false), "idle for long"),
             (330, false, None,        "free"),
         ];
-        for (at, busy, told, name) in table {
+        for (at, busy, expected, name) in table {
             let now = begin + seconds(at);
             let next = wish.next_request(busy, now, pace);
-            assert_eq!(next, told, "{name}");
+            assert_eq!(next, expected, "{name}");
             if let Some(protected) = next {
                 wish.note_sent(protected, now);
             }

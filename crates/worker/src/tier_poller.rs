@@ -1,9 +1,8 @@
-//! Which tier is polled next, for how many messages and for how long. Pure.
+//! Decides which tier is polled next, for how many messages and for how long. Pure.
 //!
-//! A queue without tiers counts as one tier. An idle tier has one poll out that waits. With several
-//! tiers such a poll asks for one message only, so that the slots it reserves while it waits are
-//! few; a tier whose polls come back full asks for more, and gets more polls. Free slots go to the
-//! tiers by weight.
+//! A queue without tiers counts as one tier. An idle tier has one waiting poll. With several tiers
+//! such a poll asks for one message only, so that it reserves few slots. A tier whose polls come
+//! back full asks for more, and gets more polls. Free slots are divided by weight.
 
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ const SHORT_WAIT: Duration = Duration::from_secs(1);
 pub struct PollRequest {
     /// Index of the tier that is polled.
     pub tier: usize,
-    /// At most so many messages.
+    /// Maximum number of messages.
     pub most: usize,
     /// It should not wait for longer.
     pub longest_wait: Duration,
@@ -36,7 +35,7 @@ struct TierPolls {
     size: usize,
 }
 
-/// Decides which tier is polled next; it knows the polls of every tier.
+/// Decides which tier is polled next, from the polls of every tier.
 #[derive(Debug)]
 pub struct TierPoller {
     poller: Vec<TierPolls>,
@@ -45,7 +44,7 @@ pub struct TierPoller {
 }
 
 impl TierPoller {
-    /// For a queue with these tiers (none: it counts as one) and a worker with so many slots.
+    /// For a queue with these tiers (none: one tier) and a worker with this number of slots.
     pub fn new(tiers: &[QueueTier], slots: usize) -> Self {
         let weights: Vec<u32> = match tiers {
             [] => vec![1],
@@ -62,11 +61,11 @@ impl TierPoller {
         open.map(|lane| lane.size).max()
     }
 
-    /// The next poll, now that so many slots are at hand; it is counted as sent.
+    /// The next poll for `slots` free slots; it is counted as sent.
     pub fn next_request(&mut self, slots: usize) -> Option<PollRequest> {
         let Self { poller, turns, .. } = self;
-        let ready = |at: usize| poller.get(at).is_some_and(|lane| lane.out < lane.wanted);
-        let tier = turns.next_ready(ready)?;
+        let tier = turns
+            .next_ready(|at: usize| poller.get(at).is_some_and(|lane| lane.out < lane.wanted))?;
         let crowded = self.poller.len() > self.slots;
         let lane = self.poller.get_mut(tier)?;
         lane.out += 1;
@@ -74,8 +73,8 @@ impl TierPoller {
         Some(PollRequest { tier, most: lane.size.min(slots), longest_wait })
     }
 
-    /// A poll came back with so many of so many messages asked for, or failed. One poll more after
-    /// a full one, back to one after an empty or failed one.
+    /// Records the result of a poll: messages received and requested, or a failure. A full poll
+    /// adds one poll; an empty or failed one resets to one.
     pub fn note_result(&mut self, tier: usize, got: Option<(usize, usize)>) {
         let several = self.poller.len() > 1;
         let Some(lane) = self.poller.get_mut(tier) else { return };

@@ -1,7 +1,6 @@
-//! What a worker does with an ingestion that it has claimed: the pipeline, or in simulations a script.
+//! The work on a claimed ingestion: the pipeline, or a script in simulations.
 //!
-//! Not promised: that the work ends by itself. The runner limits its time, and drops it when it must
-//! not go on.
+//! Not promised: that the work ends by itself. The runner limits its time, and may drop it.
 
 use async_trait::async_trait;
 
@@ -10,7 +9,7 @@ use docmill_ledger::{IngestionResult, PauseTerms};
 use docmill_pipeline::{self, ClaimHandle, PipelineContext, StepError};
 use docmill_storage::ObjectStore;
 
-/// The work on claimed ingestions, and what a worker has to know of it.
+/// The work on claimed ingestions, and its properties that the worker needs.
 #[async_trait]
 pub trait IngestionWork: Send + Sync {
     /// Works on one ingestion, up to what is to be recorded. Dropped at any await.
@@ -29,14 +28,13 @@ pub trait IngestionWork: Send + Sync {
     /// A provider that every document needs and that is known to be down.
     fn find_outage(&self) -> Option<String>;
 
-    /// What an operator's pause may hold back.
+    /// The scopes of operators' pauses that apply to this worker.
     fn pause_terms(&self, default_kind: &str) -> PauseTerms;
 
     /// How its calls to providers go.
     fn list_lanes(&self) -> Vec<ProviderLane>;
 
-    /// Has gauges say what has lapsed with time though nothing was worked on since. Asked every few
-    /// seconds.
+    /// Refreshes gauges that change with time alone. Called every few seconds.
     fn refresh_gauges(&self);
 
     /// The models of its machine; `None`: it schedules none.

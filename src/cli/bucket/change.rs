@@ -1,4 +1,4 @@
-//! What changes documents and settings of a bucket.
+//! Commands that change a bucket's documents and settings.
 
 use crate::cli::{CommandContext, CommandExit, print};
 use docmill_compat::bucket::{
@@ -9,10 +9,10 @@ use docmill_core::model::Priority;
 /// Arguments of `reprioritize`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketReprioritizeArgs {
-    /// The new priority; unset: the last of what follows
+    /// New priority; unset: the last argument
     #[arg(long = "to", value_parser = super::parse_priority)]
     to: Option<Priority>,
-    /// Hashes, or their beginnings
+    /// Hashes or prefixes
     #[arg(required = true)]
     documents: Vec<String>,
 }
@@ -22,21 +22,21 @@ pub(in crate::cli) struct BucketReprioritizeArgs {
 #[command(group = clap::ArgGroup::new("which").required(true).multiple(true)
     .args(["documents", "failed", "dead"]))]
 pub(in crate::cli) struct BucketRetryArgs {
-    /// Hashes, or their beginnings
+    /// Hashes or prefixes
     documents: Vec<String>,
-    /// Every document that failed
+    /// All failed documents
     #[arg(long)]
     failed: bool,
-    /// Every document that was given up
+    /// All dead documents
     #[arg(long)]
     dead: bool,
-    /// Where they are to wait; unset: where they waited
+    /// New priority; unset: unchanged
     #[arg(long, value_parser = super::parse_priority)]
     priority: Option<Priority>,
-    /// Forget how often they were begun; otherwise each is begun once more
+    /// Reset the attempt counter; otherwise each gets one more attempt
     #[arg(long)]
     reset_retries: bool,
-    /// Only say which documents are meant
+    /// Dry run: list the affected documents
     #[arg(long)]
     dry_run: bool,
 }
@@ -44,10 +44,10 @@ pub(in crate::cli) struct BucketRetryArgs {
 /// Arguments of `janitor`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketJanitorArgs {
-    /// Only say what would be done
+    /// Dry run: list what would be done
     #[arg(long)]
     dry_run: bool,
-    /// Queue failed documents again without waiting for their pause
+    /// Requeue failed documents without waiting for their retry delay
     #[arg(long)]
     now: bool,
 }
@@ -55,24 +55,24 @@ pub(in crate::cli) struct BucketJanitorArgs {
 /// Arguments of `config`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketConfigArgs {
-    /// Change one
+    /// Change a setting
     #[arg(long, value_name = "NAME=NUMBER", value_parser = parse_assignment)]
     set: Option<(String, u64)>,
 }
 
 fn parse_assignment(text: &str) -> Result<(String, u64), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=NUMBER")?;
-    let value = value.parse().map_err(|_| format!("`{value}` is no number"))?;
+    let value = value.parse().map_err(|_| format!("`{value}` is not a number"))?;
     Ok((name.to_owned(), value))
 }
 
 /// Arguments of `cancel`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketCancelArgs {
-    /// Hashes, or their beginnings
+    /// Hashes or prefixes
     #[arg(required = true)]
     documents: Vec<String>,
-    /// Only say which documents are meant
+    /// Dry run: list the affected documents
     #[arg(long)]
     dry_run: bool,
 }
@@ -80,13 +80,13 @@ pub(in crate::cli) struct BucketCancelArgs {
 /// Arguments of `remove`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketRemoveArgs {
-    /// Hashes, or their beginnings
+    /// Hashes or prefixes
     #[arg(required = true)]
     documents: Vec<String>,
-    /// Also those that are worked on; their workers lose them
+    /// Include running documents; their workers lose them
     #[arg(long)]
     force: bool,
-    /// Only say which documents are meant
+    /// Dry run: list the affected documents
     #[arg(long)]
     dry_run: bool,
 }
@@ -103,20 +103,22 @@ pub(super) async fn reprioritize(
         None => {
             let last = documents.pop().unwrap_or_default();
             let named = super::parse_priority(&last).map_err(|known| {
-                anyhow::anyhow!("name the new priority, last or after --to: {known}")
+                anyhow::anyhow!("give the new priority, last or after --to: {known}")
             })?;
             anyhow::ensure!(!documents.is_empty(), "name the documents before the priority");
             named
         }
     };
-    let move_it = async |hash: &str| bucket::reprioritize_document(bucket, hash, to).await;
-    change_each(context, bucket, &documents, false, move_it).await
+    change_each(context, bucket, &documents, false, async |hash: &str| {
+        bucket::reprioritize_document(bucket, hash, to).await
+    })
+    .await
 }
 
 /// Arguments of `clear-dead`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketClearDeadArgs {
-    /// Remove them; otherwise they are only named
+    /// Remove them; without this: list only
     #[arg(long)]
     yes: bool,
 }
@@ -132,8 +134,10 @@ pub(super) async fn clear_dead(
     if !arguments.yes {
         return show_hashes(context, &hashes);
     }
-    let remove = async |hash: &str| bucket::remove_document(bucket, hash, false).await;
-    change_each(context, bucket, &hashes, false, remove).await
+    change_each(context, bucket, &hashes, false, async |hash: &str| {
+        bucket::remove_document(bucket, hash, false).await
+    })
+    .await
 }
 
 pub(super) async fn retry(
@@ -167,8 +171,10 @@ pub(super) async fn cancel(
     bucket: &BlobForgeBucket,
     arguments: BucketCancelArgs,
 ) -> anyhow::Result<CommandExit> {
-    let cancel = async |hash: &str| bucket::cancel_document(bucket, hash).await;
-    change_each(context, bucket, &arguments.documents, arguments.dry_run, cancel).await
+    change_each(context, bucket, &arguments.documents, arguments.dry_run, async |hash: &str| {
+        bucket::cancel_document(bucket, hash).await
+    })
+    .await
 }
 
 pub(super) async fn remove(
@@ -176,8 +182,10 @@ pub(super) async fn remove(
     bucket: &BlobForgeBucket,
     arguments: BucketRemoveArgs,
 ) -> anyhow::Result<CommandExit> {
-    let remove = async |hash: &str| bucket::remove_document(bucket, hash, arguments.force).await;
-    change_each(context, bucket, &arguments.documents, arguments.dry_run, remove).await
+    change_each(context, bucket, &arguments.documents, arguments.dry_run, async |hash: &str| {
+        bucket::remove_document(bucket, hash, arguments.force).await
+    })
+    .await
 }
 
 /// Does it to every document that is meant, or only names them.

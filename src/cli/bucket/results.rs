@@ -1,4 +1,4 @@
-//! What became of a document: its result on disk, how its text begins, what went wrong.
+//! Commands on a document's result: download, preview, logs.
 
 use std::io::{Cursor, Read as _};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use docmill_compat::objects::blobforge::out_key;
 use docmill_storage::{GetOptions, GetResult};
 
 /// A larger result is no preview's to read; bytes.
-const LARGEST: u64 = 1 << 30;
+const MAX_RESULT_BYTES: u64 = 1 << 30;
 /// Bytes of a text that a preview looks at.
 const PREVIEWED: u64 = 1 << 20;
 /// A larger log was not written by BlobForge; bytes.
@@ -21,13 +21,13 @@ const MAX_LOG: u64 = 1 << 20;
 /// Arguments of `download`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketDownloadArgs {
-    /// Hashes, or their beginnings
+    /// Hashes or prefixes
     #[arg(required = true)]
     documents: Vec<String>,
-    /// The folder that HASH.zip is written to
+    /// Output folder for HASH.zip
     #[arg(long, short, default_value = ".", value_name = "FOLDER")]
     output: PathBuf,
-    /// Write over a file that is there
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
 }
@@ -35,9 +35,9 @@ pub(in crate::cli) struct BucketDownloadArgs {
 /// Arguments of `preview`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketPreviewArgs {
-    /// A hash, or its beginning
+    /// Hash or prefix
     document: String,
-    /// So many lines
+    /// Number of lines
     #[arg(long, short = 'n', default_value_t = 40)]
     lines: usize,
 }
@@ -45,7 +45,7 @@ pub(in crate::cli) struct BucketPreviewArgs {
 /// Arguments of `logs`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketLogsArgs {
-    /// A hash, or its beginning
+    /// Hash or prefix
     document: String,
 }
 
@@ -67,9 +67,9 @@ pub(super) async fn download(
 
 /// Whole or not at all under its name: what reads it meanwhile sees no half of it.
 async fn write_file(path: &Path, bytes: &[u8], force: bool) -> anyhow::Result<()> {
-    let failed = || format!("{} cannot be written", path.display());
+    let failed = || format!("cannot write {}", path.display());
     if !force && tokio::fs::try_exists(path).await.with_context(failed)? {
-        anyhow::bail!("{} is there already: --force writes over it", path.display());
+        anyhow::bail!("{} exists: use --force to overwrite", path.display());
     }
     let part = path.with_extension(format!("{}.part", uuid::Uuid::new_v4().simple()));
     let write = async {
@@ -87,7 +87,7 @@ async fn write_file(path: &Path, bytes: &[u8], force: bool) -> anyhow::Result<()
 }
 
 async fn fetch_result(bucket: &BlobForgeBucket, hash: &str) -> anyhow::Result<bytes::Bytes> {
-    let what = GetOptions { at_most: LARGEST, if_match: None };
+    let what = GetOptions { at_most: MAX_RESULT_BYTES, if_match: None };
     match bucket.store().get(&out_key(hash), what).await? {
         GetResult::Found(found) => Ok(found.bytes),
         GetResult::TooLarge { size } => anyhow::bail!("the result is too large: {size} bytes"),
@@ -107,7 +107,8 @@ pub(super) async fn preview(
     let hash = bucket::find_document(bucket, &arguments.document, false).await?.hash;
     let bytes = fetch_result(bucket, &hash).await?;
     let mut text = Vec::new();
-    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).context("the result is no zip")?;
+    let mut archive =
+        zip::ZipArchive::new(Cursor::new(bytes)).context("the result is not a zip file")?;
     let content = archive.by_name("content.md").context("the result has no content.md")?;
     content.take(PREVIEWED).read_to_end(&mut text).context("the result is damaged")?;
     let text = String::from_utf8_lossy(&text);

@@ -14,20 +14,20 @@ use docmill_core::model::Priority;
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketStatusArgs {
-    /// A hash, or its beginning; unset: the whole bucket
+    /// Hash or prefix; unset: the whole bucket
     document: Option<String>,
 }
 
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketListArgs {
-    /// Only those that stand there
+    /// Filter by state
     #[arg(long, value_enum)]
     state: Option<BucketStateArg>,
-    /// Only those that wait with this priority
+    /// Filter by priority
     #[arg(long, value_parser = super::parse_priority)]
     priority: Option<Priority>,
-    /// At most so many of each state
+    /// Maximum number per state
     #[arg(long, default_value_t = 50)]
     limit: usize,
 }
@@ -35,7 +35,7 @@ pub(in crate::cli) struct BucketListArgs {
 /// Arguments of `dashboard`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketDashboardArgs {
-    /// Show it again and again, with so much time between
+    /// Refresh at this interval
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     watch: Option<Duration>,
 }
@@ -43,10 +43,10 @@ pub(in crate::cli) struct BucketDashboardArgs {
 /// Arguments of `search`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketSearchArgs {
-    /// Words, all of which are in a path or tag
+    /// Words; all must occur in a path or tag
     #[arg(required = true)]
     words: Vec<String>,
-    /// At most so many
+    /// Maximum number of results
     #[arg(long, default_value_t = 50)]
     limit: usize,
 }
@@ -55,10 +55,10 @@ pub(in crate::cli) struct BucketSearchArgs {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub(in crate::cli) struct BucketLookupArgs {
-    /// By SHA-256, or its beginning
+    /// SHA-256, or a prefix
     #[arg(long)]
     hash: Option<String>,
-    /// By a path it was handed in by
+    /// Path at ingestion
     #[arg(long)]
     path: Option<String>,
 }
@@ -66,10 +66,10 @@ pub(in crate::cli) struct BucketLookupArgs {
 /// Arguments of `manifest`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketManifestArgs {
-    /// Make it anew from the labels of the originals
+    /// Rebuild it from the labels of the originals
     #[arg(long)]
     rebuild: bool,
-    /// With --rebuild: only say what would change
+    /// With --rebuild: dry run
     #[arg(long, requires = "rebuild")]
     dry_run: bool,
 }
@@ -77,12 +77,12 @@ pub(in crate::cli) struct BucketManifestArgs {
 /// Arguments of `workers`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketWorkersArgs {
-    /// Only those that work or wait for work
+    /// Only active workers
     #[arg(long)]
     active: bool,
 }
 
-/// What is said of an original that is all there is of its document.
+/// The note on an original without markers.
 const UNMARKED: &str = "nothing is to be done with its original; `docmill bucket retry` queues it";
 
 pub(super) async fn show_status(
@@ -122,7 +122,7 @@ pub(super) async fn list(
 ) -> anyhow::Result<CommandExit> {
     let state = arguments.state.map(BucketState::from);
     let found = bucket::list_documents(bucket, state, arguments.priority, arguments.limit).await?;
-    // What BlobForge's `list` shows.
+    // BlobForge's `list` shows the counts too.
     let standing = bucket::count_states(bucket).await?;
     context.result_output().show(&found, || {
         let rows: Vec<_> = found
@@ -278,7 +278,7 @@ pub(super) async fn show_manifest(
         let rebuilt = bucket::BucketManifest::rebuild(bucket, how).await?;
         context.result_output().show(&rebuilt, || {
             let aside = rebuilt.put_aside.as_ref();
-            let aside = aside.map(|key| format!("\nwhat lay there is kept as {key}"));
+            let aside = aside.map(|key| format!("\nthe old file is {key}"));
             let unmarked: String =
                 rebuilt.unmarked.iter().map(|hash| format!("\n{hash}: {UNMARKED}")).collect();
             format!(

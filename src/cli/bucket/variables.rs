@@ -13,11 +13,11 @@ const SHARED: [(&str, &str); 4] = [
     ("BLOBFORGE_CONVERSION_TIMEOUT", "conversion_timeout"),
 ];
 
-/// Nothing is said against a variable that says what the bucket says. Any other value is refused:
-/// workers that disagree about when a lock is abandoned take each other's documents.
+/// Accepts a variable that equals the bucket's setting, and refuses any other value: workers that
+/// disagree about abandoned locks take each other's documents.
 ///
 /// # Errors
-/// A variable that says something else, with the command that changes it for all. The store's.
+/// A variable with another value, with the command that changes the setting for all. Store errors.
 pub(super) async fn check_variables(
     bucket: &BlobForgeBucket,
     variables: impl Iterator<Item = (String, String)>,

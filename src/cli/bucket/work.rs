@@ -18,30 +18,29 @@ use docmill_worker::runner::WorkerStats;
 /// Arguments of `ingest`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketIngestArgs {
-    /// Files, folders, and addresses of Git repositories; `-` reads files and folders from standard
-    /// input, one a line
+    /// Files, folders, Git repository addresses; `-`: read paths from standard input, one per line
     #[arg(required = true)]
     places: Vec<String>,
-    /// Paths on standard input end with a NUL byte instead of a line break (`find -print0`)
+    /// Paths on standard input are separated by NUL bytes (`find -print0`)
     #[arg(long, short = '0')]
     null: bool,
-    /// How urgent they are
+    /// Priority
     #[arg(long, default_value = "3_normal", value_parser = super::parse_priority)]
     priority: Priority,
-    /// A label beside those of the path
+    /// Additional label
     #[arg(long = "tag")]
     tags: Vec<String>,
-    /// Everything that docmill reads, not only PDFs (BlobForge's own workers read those only)
+    /// Ingest all formats that docmill reads, not only PDFs (BlobForge's workers read only PDFs)
     #[arg(long)]
     any_format: bool,
-    /// Only say what would be done
+    /// Dry run: list what would be done
     #[arg(long)]
     dry_run: bool,
-    /// The program that knows Git and Git LFS
+    /// Git program, with Git LFS
     #[arg(long, default_value = "git", value_name = "PROGRAM")]
     git: PathBuf,
-    /// Fetch content of Git LFS for folders too, as the settings of their repositories say (these
-    /// may run programs)
+    /// Fetch Git LFS content for folders too, by their repositories' settings (which may run
+    /// programs)
     #[arg(long)]
     trust_folders: bool,
 }
@@ -49,17 +48,17 @@ pub(in crate::cli) struct BucketIngestArgs {
 /// Arguments of `work`.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct BucketWorkArgs {
-    /// Documents at the same time; unset: one more than cores
+    /// Documents in parallel; unset: cores + 1
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
     jobs: Option<u16>,
-    /// End once nothing waits any more
+    /// Exit when no documents are waiting
     #[arg(long)]
     once: bool,
-    /// How long documents in work may go on after a signal; then they are put back
+    /// Drain time after a signal; then documents are put back
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
     drain: Duration,
-    /// Hours of this machine's local time at which documents are taken; again, or separated by
-    /// commas, for more; over midnight as 22:00-06:00. With --once it ends outside them
+    /// Run windows in local time, repeated or comma-separated, e.g. 22:00-06:00. With --once: exit
+    /// outside them
     #[arg(long, value_name = "HH:MM-HH:MM")]
     run_window: Vec<bucket::RunWindows>,
 }

@@ -51,7 +51,7 @@ impl DataFolder {
         config.store.path = self.dir.join("store");
         config.queue.backend = QueueBackend::Folder;
         config.queue.path = self.dir.join("queue");
-        // Somebody waits in front of it: stop soon, and give interrupted work back soon.
+        // Interactive use: stop soon, and release interrupted work soon.
         config.queue.wait = Duration::from_secs(1);
         config.worker.drain = config.worker.drain.min(Duration::from_secs(10));
         config

@@ -82,20 +82,22 @@ fn field_value(data: Option<&Map<String, Value>>, name: &str) -> Value {
     data.and_then(|data| data.get(name)).cloned().unwrap_or_default()
 }
 
-/// How the submitted files stand now, in their order.
+/// The status of the submitted files, in their order.
 pub(super) async fn load_summaries(
     db: &Db,
     submissions: &[Submission],
 ) -> anyhow::Result<Vec<DocumentSummary>> {
     let rows = inspect::ingestions_by_id(db, &submitted_ingestions(submissions)).await?;
-    let end = |submission: &Submission| {
-        let row = rows.iter().find(|row| submission.ingestion_id == Some(IngestionId(row.id)));
-        row.map_or_else(
-            || DocumentSummary::from_refused(submission),
-            |row| DocumentSummary::from_row(submission, row),
-        )
-    };
-    Ok(submissions.iter().map(end).collect())
+    Ok(submissions
+        .iter()
+        .map(|submission: &Submission| {
+            let row = rows.iter().find(|row| submission.ingestion_id == Some(IngestionId(row.id)));
+            row.map_or_else(
+                || DocumentSummary::from_refused(submission),
+                |row| DocumentSummary::from_row(submission, row),
+            )
+        })
+        .collect())
 }
 
 /// For people.

@@ -16,7 +16,7 @@ use docmill_worker::runner::{ObservedJob, RunnerMonitor};
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_millis(250);
-/// Every so many looks the reasons of those that only wait are said again.
+/// Polls between two reminders why documents wait.
 const REMIND: u32 = 60;
 
 /// Returns when every submitted ingestion has ended, or when stopped.
@@ -91,14 +91,14 @@ impl ProgressDisplay {
         }
     }
 
-    /// What takes long says why.
+    /// Prints the reasons of long waits.
     fn show_reasons(&self, waiting: &[inspect::InFlightIngestion]) {
         let queued = waiting.iter().filter(|row| row.state == "queued").count();
         for row in waiting.iter().filter(|row| row.state != "queued").take(10) {
             self.print_line(&format!("{}: {}", row.ingestion_id, row.explanation));
         }
         if queued > 0 {
-            self.print_line(&format!("{queued} of {} are waiting for their turn", self.total));
+            self.print_line(&format!("{queued} of {} are queued", self.total));
         }
     }
 

@@ -1,6 +1,6 @@
-//! Which signs each candidate for a field has: what `scripts/fit_reading.py` fits weights to.
+//! The features of each candidate for a field, to which `scripts/fit_reading.py` fits weights.
 //!
-//! Of the tune part of the families only. No values leave: a line tells signs, and what is right.
+//! Tune split only. No values are written: a line has features, and which candidate is right.
 
 use std::path::Path;
 

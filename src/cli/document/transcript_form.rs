@@ -8,15 +8,15 @@ use serde::Serialize;
 /// How a document is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum TranscriptFormat {
-    /// The lines as they stand across the pages, pages divided by form feeds
+    /// Lines in page layout, pages separated by form feeds
     Lines,
-    /// Blocks in reading order, cells divided by tabs, pages by form feeds
+    /// Blocks in reading order, cells separated by tabs, pages by form feeds
     Text,
-    /// Headings, lists and tables, pages divided by rules
+    /// Headings, lists and tables, pages separated by rules
     Markdown,
-    /// Lines and words with boxes and confidences, and the blocks of every page
+    /// Lines and words with boxes and confidences, and each page's blocks
     Json,
-    /// Pieces for retrieval with page and box, as JSON
+    /// Chunks for retrieval with page and box, as JSON
     Chunks,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn join_blocks<'a>(
     }
 }
 
-/// The document in pieces of at most so many estimated tokens.
+/// Cuts the document into chunks of at most `most` estimated tokens.
 pub(super) fn cut_document<'a>(
     read: &'a Transcript,
     found: &DocumentLayout,

@@ -1,8 +1,8 @@
-//! The scripted model server as a program, for tests with real processes and for trying docmill
-//! by hand: `model-standin --listen 127.0.0.1:9001 [--script FILE]`. The file is a JSON
-//! [`Script`], which also says whose protocol is spoken; without one every document is read by the
-//! simple reader, over OpenAI's. `GET /_calls` lists the calls so far, `GET /_exchanges` whole
-//! requests and answers if the script has `"record": true`. It prints its address when it is ready.
+//! The scripted model server as a program, for tests with real processes and for manual tests:
+//! `model-standin --listen 127.0.0.1:9001 [--script FILE]`. The file is a JSON [`Script`], which
+//! also selects the vendor's protocol; without one the simple reader answers, over OpenAI's. `GET
+//! /_calls` lists the calls so far, `GET /_exchanges` whole requests and answers if the script has
+//! `"record": true`. It prints its address when it is ready.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;

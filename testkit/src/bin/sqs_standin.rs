@@ -1,6 +1,6 @@
-//! `sqs-standin [--listen 127.0.0.1:PORT] [--queue NAME]...`: the SQS stand-in as a process of its
-//! own, for benches. Its first line of output is its address; every queue gets `NAME-dead`, after
-//! 1000 receives. It runs until it is killed.
+//! `sqs-standin [--listen 127.0.0.1:PORT] [--queue NAME]...`: the SQS stand-in as a separate
+//! process, for benches. Its first line of output is its address; every queue gets `NAME-dead`,
+//! after 1000 receives. It runs until killed.
 
 use std::io::Write as _;
 use std::net::SocketAddr;

@@ -65,7 +65,14 @@ pub(super) fn request(body: &Value) -> Result<Vec<Seen>, String> {
 
 fn mask(root: &Map<String, Value>) -> Result<(), String> {
     let mask = part(root, "fieldMask")?.as_str().ok_or("field_mask is a text")?;
-    let allowed = |path: &str| match path.split_once('.') {
+    match mask.split(',').find(|path| !is_allowed_path(path)) {
+        Some(path) => Err(format!("Invalid field mask path: {path}")),
+        None => Ok(()),
+    }
+}
+
+fn is_allowed_path(path: &str) -> bool {
+    match path.split_once('.') {
         None => ["text", "error", "mimeType", "pages", "entities"].contains(&path),
         Some(("pages", field)) => [
             "pageNumber",
@@ -82,10 +89,6 @@ fn mask(root: &Map<String, Value>) -> Result<(), String> {
         ]
         .contains(&field),
         Some(_) => false,
-    };
-    match mask.split(',').find(|path| !allowed(path)) {
-        Some(path) => Err(format!("Invalid field mask path: {path}")),
-        None => Ok(()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What was read, in the dialect of the real service.
+//! Replies in the dialect of the real service.
 #![expect(clippy::indexing_slicing, reason = "a key of a JSON object made here")]
 
 use base64::Engine as _;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::pictures::Seen;
 
-/// What is read from a page.
+/// The content of a page.
 #[derive(Debug, Clone)]
 pub struct Said {
     /// The lines of the page, each of words set apart by spaces.
@@ -50,8 +50,11 @@ impl Said {
 
 /// Left edge, top edge, width and height of word `word` on line `line`, as shares of the picture.
 fn place(line: usize, word: usize) -> [f64; 4] {
-    let number = |count: usize| f64::from(u16::try_from(count).unwrap_or(u16::MAX));
-    [0.1 + 0.12 * number(word), 0.1 + 0.03 * number(line), 0.1, 0.02]
+    [0.1 + 0.12 * as_float(word), 0.1 + 0.03 * as_float(line), 0.1, 0.02]
+}
+
+fn as_float(count: usize) -> f64 {
+    f64::from(u16::try_from(count).unwrap_or(u16::MAX))
 }
 
 /// The answer to a request about these pages.

@@ -1,6 +1,7 @@
-//! The vendors' batches: OpenAI's files and batches, Anthropic's message batches, and in rooms of their
-//! own Bedrock's jobs and Gemini's batches. Every question is held against the vendor's rules and answered by the script like a call by itself, when its batch
-//! ends; so a prompt that was answered in a batch and by itself shows up as answered twice.
+//! The vendors' batches: OpenAI's files and batches, Anthropic's message batches; Bedrock's jobs
+//! and Gemini's batches are in submodules. When its batch ends, each request is checked by the
+//! vendor's rules and answered by the script like a single call. A prompt answered both in a batch
+//! and by itself is therefore recorded twice.
 #![expect(clippy::indexing_slicing, reason = "a key of a JSON value: what is not there is null")]
 
 mod bedrock;
@@ -15,14 +16,14 @@ use super::State;
 use super::script::Request;
 use super::vendor::{Said, Vendor};
 
-/// What becomes of batches.
+/// The fate of batches.
 #[derive(Debug, Clone, Default)]
 pub struct BatchPlan {
     /// They do not end by themselves.
     pub held: bool,
-    /// So many submissions arrive, but are not answered.
+    /// Submissions that arrive but are not answered.
     pub lost: usize,
-    /// So many submissions are refused with 500 and do not arrive.
+    /// Submissions refused with 500 that do not arrive.
     pub refused: usize,
     /// Questions expire: those whose number in the batch is in here.
     pub expired: Vec<usize>,
@@ -30,11 +31,11 @@ pub struct BatchPlan {
     pub fails: bool,
     /// A cancelled batch answers everything all the same.
     pub deaf: bool,
-    /// So many downloads of answers break off after the first line.
+    /// Downloads of answers that break off after the first line.
     pub broken: usize,
 }
 
-/// A batch that the stand-in has.
+/// A received batch.
 #[derive(Debug, Clone)]
 pub struct HeldBatch {
     /// The handle.
@@ -75,7 +76,7 @@ pub(crate) enum BatchAnswer {
     Nothing,
 }
 
-/// What came with a request.
+/// The parts of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent<'a> {
     pub(crate) headers: &'a HashMap<String, String>,
@@ -90,7 +91,7 @@ pub(crate) struct NewBatch {
     requests: Vec<(String, Value)>,
 }
 
-/// When every batch was made: now, as far as vendors tell it.
+/// The creation time of every batch: now, in the vendors' precision.
 fn now() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map(|since| since.as_secs()).unwrap_or_default()
@@ -152,8 +153,8 @@ impl State {
                 self.end_all_due(Vendor::Anthropic);
                 let shelf = self.shelf();
                 let data: Vec<Value> = shelf.batches.iter().rev().map(anthropic_batch).collect();
-                let ends = |at: Option<&Value>| at.map(|batch| batch["id"].clone());
-                let (first, last) = (ends(data.first()), ends(data.last()));
+                let first = data.first().map(|batch| batch["id"].clone());
+                let last = data.last().map(|batch| batch["id"].clone());
                 let list =
                     json!({"data": data, "has_more": false, "first_id": first, "last_id": last});
                 BatchAnswer::Json(200, list)
@@ -171,12 +172,8 @@ impl State {
 
     /// The file of a form, as OpenAI takes it.
     fn upload(&self, form: &str) -> BatchAnswer {
-        let field = |name: &str| {
-            let (_, rest) = form.split_once(&format!("name=\"{name}\""))?;
-            let (_, value) = rest.split_once("\r\n\r\n")?;
-            value.split_once("\r\n--").map(|(value, _)| value.to_owned())
-        };
-        let (Some(purpose), Some(file)) = (field("purpose"), field("file")) else {
+        let (Some(purpose), Some(file)) = (form_field(form, "purpose"), form_field(form, "file"))
+        else {
             return refused("the form lacks a field");
         };
         if purpose != "batch" || !form.contains(".jsonl\"") {
@@ -195,13 +192,14 @@ impl State {
         let Ok(asked) = serde_json::from_slice::<Value>(sent.body) else {
             return refused("no JSON");
         };
-        let text = |name: &str| asked[name].as_str().unwrap_or_default().to_owned();
-        if text("completion_window") != "24h" || text("endpoint") != "/v1/chat/completions" {
+        if text_of(&asked, "completion_window") != "24h"
+            || text_of(&asked, "endpoint") != "/v1/chat/completions"
+        {
             return refused("completion_window or endpoint");
         }
         let file = {
             let shelf = self.shelf();
-            let input = text("input_file_id");
+            let input = text_of(&asked, "input_file_id");
             shelf.files.iter().find(|(id, _)| *id == input).map(|(_, file)| file.clone())
         };
         let Some(file) = file else { return refused("no such file") };
@@ -217,7 +215,7 @@ impl State {
             ));
         }
         let name = asked["metadata"]["docmill_batch"].as_str().unwrap_or_default().to_owned();
-        let new = NewBatch { name, input: text("input_file_id"), requests };
+        let new = NewBatch { name, input: text_of(&asked, "input_file_id"), requests };
         self.create(Vendor::Openai, new, sent.headers)
     }
 
@@ -226,10 +224,12 @@ impl State {
             return refused("no JSON");
         };
         let Some(all) = asked["requests"].as_array() else { return refused("requests") };
-        let request = |it: &Value| {
-            (it["custom_id"].as_str().unwrap_or_default().to_owned(), it["params"].clone())
-        };
-        let requests = all.iter().map(request).collect();
+        let requests = all
+            .iter()
+            .map(|it: &Value| {
+                (it["custom_id"].as_str().unwrap_or_default().to_owned(), it["params"].clone())
+            })
+            .collect();
         let new = NewBatch { name: String::new(), input: String::new(), requests };
         self.create(Vendor::Anthropic, new, sent.headers)
     }
@@ -259,10 +259,14 @@ impl State {
     ) -> BatchAnswer {
         let NewBatch { name, input, requests } = new;
         let custom_ids: Vec<String> = requests.iter().map(|(id, _)| id.clone()).collect();
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let fits = |id: &String| (1..=64).contains(&id.len()) && id.chars().all(plain);
         let unique: std::collections::HashSet<&String> = custom_ids.iter().collect();
-        if requests.is_empty() || !custom_ids.iter().all(fits) || unique.len() != custom_ids.len() {
+        if requests.is_empty()
+            || !custom_ids.iter().all(|id: &String| {
+                (1..=64).contains(&id.len())
+                    && id.chars().all(|c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+            })
+            || unique.len() != custom_ids.len()
+        {
             return refused("custom_id");
         }
         let mut shelf = self.shelf();
@@ -389,6 +393,16 @@ impl State {
         shelf.plan.broken = shelf.plan.broken.saturating_sub(1);
         BatchAnswer::Lines(lines, breaks)
     }
+}
+
+fn text_of(asked: &Value, name: &str) -> String {
+    asked[name].as_str().unwrap_or_default().to_owned()
+}
+
+fn form_field(form: &str, name: &str) -> Option<String> {
+    let (_, rest) = form.split_once(&format!("name=\"{name}\""))?;
+    let (_, value) = rest.split_once("\r\n\r\n")?;
+    value.split_once("\r\n--").map(|(value, _)| value.to_owned())
 }
 
 /// A line of a file of answers.

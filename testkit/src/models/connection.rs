@@ -130,7 +130,7 @@ async fn answer(stream: &mut TcpStream, incoming: &Incoming, state: &State) -> i
     complete(stream, state, (vendor, path), Request { body, number }).await
 }
 
-/// What the model says, with the tokens that it counts.
+/// The model's reply, with its token counts.
 fn say(state: &State, answer: &Answer, request: &Request) -> Option<Said> {
     let (window, blind) = {
         let script = state.script.lock().unwrap_or_else(PoisonError::into_inner);
@@ -240,8 +240,10 @@ fn refusal(vendor: Vendor, answer: &Answer) -> Outgoing {
 }
 
 fn list(models: Vec<String>) -> Value {
-    let entry = |id: String| json!({"id": id, "object": "model", "created": 0, "owned_by": "us"});
-    let data: Vec<Value> = models.into_iter().map(entry).collect();
+    let data: Vec<Value> = models
+        .into_iter()
+        .map(|id: String| json!({"id": id, "object": "model", "created": 0, "owned_by": "us"}))
+        .collect();
     json!({"object": "list", "data": data})
 }
 

@@ -1,5 +1,5 @@
 //! Frames of Amazon's event streams (`application/vnd.amazon.eventstream`): lengths, headers and
-//! payload, each part with its checksum. Strings only, which is all that Bedrock's events carry.
+//! payload, each part with its checksum. Only string headers, as in Bedrock's events.
 
 use serde_json::Value;
 
@@ -20,10 +20,9 @@ pub(super) fn frame(kind: &str, name: &str, payload: &Value) -> Vec<u8> {
         headers.extend_from_slice(value.as_bytes());
     }
     let payload = payload.to_string();
-    let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes();
     // Two lengths, two checksums.
-    let mut frame = length(16 + headers.len() + payload.len()).to_vec();
-    frame.extend_from_slice(&length(headers.len()));
+    let mut frame = be_length(16 + headers.len() + payload.len()).to_vec();
+    frame.extend_from_slice(&be_length(headers.len()));
     frame.extend_from_slice(&checksum(&frame).to_be_bytes());
     frame.extend_from_slice(&headers);
     frame.extend_from_slice(payload.as_bytes());
@@ -32,13 +31,20 @@ pub(super) fn frame(kind: &str, name: &str, payload: &Value) -> Vec<u8> {
     frame
 }
 
+fn be_length(bytes: usize) -> [u8; 4] {
+    u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes()
+}
+
 /// CRC-32 (ISO-HDLC) of the bytes.
 fn checksum(bytes: &[u8]) -> u32 {
-    let step = |crc: u32| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 };
     let all = bytes
         .iter()
-        .fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc)));
+        .fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc_step(crc)));
     !all
+}
+
+fn crc_step(crc: u32) -> u32 {
+    if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The pictures of a request, looked at as strictly as vendors look: what it says it is, what it is,
-//! and how large. Nothing is decoded but the head.
+//! Validates the pictures of a request as strictly as vendors do: declared type, actual type, and
+//! size. Only the header is decoded.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,9 +15,9 @@ const MAX_PICTURES: usize = 20;
 pub struct SentPicture {
     /// The encoded picture.
     pub bytes: Vec<u8>,
-    /// Pixels per row, as the picture says.
+    /// Pixels per row, by the header.
     pub width: u32,
-    /// Rows, as the picture says.
+    /// Rows, by the header.
     pub height: u32,
 }
 
@@ -50,33 +50,37 @@ pub(crate) fn sent_pictures(body: &Value) -> Result<Vec<SentPicture>, String> {
 }
 
 fn picture_of(part: &Value) -> Result<Option<SentPicture>, String> {
-    let text = |pointer: &str| part.pointer(pointer).and_then(Value::as_str);
-    if let Some(url) = text("/image_url/url") {
-        if !matches!(text("/image_url/detail"), Some("low" | "high" | "auto" | "original")) {
+    if let Some(url) = text_at(part, "/image_url/url") {
+        if !matches!(text_at(part, "/image_url/detail"), Some("low" | "high" | "auto" | "original"))
+        {
             return Err("image_url.detail is not said".to_owned());
         }
         let data = url.strip_prefix("data:").ok_or("an address would be fetched")?;
         let (kind, data) = data.split_once(";base64,").ok_or("no base64 in the data URL")?;
         return look_at(kind, data).map(Some);
     }
-    if text("/type") == Some("image") {
-        if text("/source/type") != Some("base64") {
+    if text_at(part, "/type") == Some("image") {
+        if text_at(part, "/source/type") != Some("base64") {
             return Err("image.source: only base64".to_owned());
         }
-        let (kind, data) = (text("/source/media_type"), text("/source/data"));
+        let (kind, data) = (text_at(part, "/source/media_type"), text_at(part, "/source/data"));
         return look_at(kind.ok_or("media_type")?, data.ok_or("data")?).map(Some);
     }
-    if let Some(data) = text("/inlineData/data") {
-        return look_at(text("/inlineData/mimeType").ok_or("mimeType")?, data).map(Some);
+    if let Some(data) = text_at(part, "/inlineData/data") {
+        return look_at(text_at(part, "/inlineData/mimeType").ok_or("mimeType")?, data).map(Some);
     }
-    if let Some(data) = text("/image/source/bytes") {
-        let format = text("/image/format").ok_or("image.format is missing")?;
+    if let Some(data) = text_at(part, "/image/source/bytes") {
+        let format = text_at(part, "/image/format").ok_or("image.format is missing")?;
         return look_at(&format!("image/{format}"), data).map(Some);
     }
-    if part.get("document").is_some() || text("/type") == Some("file") {
+    if part.get("document").is_some() || text_at(part, "/type") == Some("file") {
         return Err("a document was sent".to_owned());
     }
     Ok(None)
+}
+
+fn text_at<'a>(part: &'a Value, pointer: &str) -> Option<&'a str> {
+    part.pointer(pointer).and_then(Value::as_str)
 }
 
 fn look_at(kind: &str, data: &str) -> Result<SentPicture, String> {

@@ -1,6 +1,5 @@
-//! A limit on requests a second that changes while the server runs, as a token bucket of a second's
-//! worth: how vendors describe theirs. Refusals carry the exact wait every other time and nothing
-//! otherwise, since vendors do both.
+//! A limit on requests per second that changes while the server runs, as a token bucket of one
+//! second, like the vendors'. Every other refusal carries the exact wait, since vendors do both.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -90,7 +89,7 @@ impl RateLimit {
         self.state().counts
     }
 
-    /// The time in which the limit itself lets so many through.
+    /// The minimum time for this many requests under the limit.
     pub fn ideal(&self, requests: u32) -> Duration {
         let step = 0.001;
         let (mut at, mut left) = (0.0, f64::from(requests));

@@ -1,7 +1,7 @@
-//! The simple reader behind the default answer: enough to read plain invoices line by line.
+//! The simple reader behind the default answer: reads plain invoices line by line.
 //!
 //! Works on any prompt that shows the document as `p1.l12| text` and asks for an object with
-//! `fields` and `evidence`. It is a stand-in for a model, not a good one.
+//! `fields` and `evidence`. A stand-in for a model, not a good one.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ const LABELS: [(&str, &[&str]); 6] = [
     ("total", &["total due", "grand total", "total", "gesamtbetrag"]),
 ];
 
-/// What a request asks, whichever vendor's it is.
+/// A request's task, whichever vendor's it is.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) system: String,
@@ -33,7 +33,7 @@ const SCHEMAS: [&str; 6] = [
     "/generationConfig/responseJsonSchema",
 ];
 
-/// What stands before the schema in a prompt of ours.
+/// The text before the schema in docmill's prompts.
 const IN_PROMPT: &str = "JSON Schema of the reply:\n";
 
 /// Reads what a request asks for.
@@ -60,12 +60,15 @@ pub(crate) fn asked(body: &Value) -> Asked {
 
 /// A text, or the texts of blocks.
 fn content(value: &Value) -> String {
-    let block = |block: &Value| block.get("text").and_then(Value::as_str).map(str::to_owned);
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(blocks) => blocks.iter().filter_map(block).collect(),
+        Value::Array(blocks) => blocks.iter().filter_map(block_text).collect(),
         _ => String::new(),
     }
+}
+
+fn block_text(block: &Value) -> Option<String> {
+    block.get("text").and_then(Value::as_str).map(str::to_owned)
 }
 
 fn in_prompt(system: &str) -> Option<Value> {
@@ -83,8 +86,11 @@ pub fn document_lines(body: &Value) -> Vec<(String, String)> {
 fn line(text: &str) -> Option<(&str, &str)> {
     let (id, text) = text.split_once("| ")?;
     let (page, line) = id.strip_prefix('p')?.split_once(".l")?;
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    (digits(page) && digits(line)).then_some((id, text))
+    (is_number(page) && is_number(line)).then_some((id, text))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// The line before the first document line: the fence.
@@ -128,17 +134,16 @@ pub fn read_document(body: &Value) -> Value {
 type Ids = Vec<(String, String)>;
 
 fn field(name: &str, schema: &Value, lines: &[(String, String)]) -> (Value, Ids) {
-    let one = |value: Value, id: &str| (value, vec![(String::new(), id.to_owned())]);
     match name {
         "line_items" => items(schema, lines),
-        "supplier_name" => {
-            lines.first().map_or((Value::Null, Vec::new()), |(id, text)| one(json!(text), id))
-        }
+        "supplier_name" => lines
+            .first()
+            .map_or((Value::Null, Vec::new()), |(id, text)| with_evidence(json!(text), id)),
         "currency" => ["EUR", "USD", "GBP", "CHF"]
             .iter()
             .find_map(|code| {
                 let (id, _) = lines.iter().find(|(_, text)| text.contains(code))?;
-                Some(one(json!(code), id))
+                Some(with_evidence(json!(code), id))
             })
             .unwrap_or((Value::Null, Vec::new())),
         _ => {
@@ -149,11 +154,16 @@ fn field(name: &str, schema: &Value, lines: &[(String, String)]) -> (Value, Ids)
                 .find_map(|label| {
                     let (id, text) =
                         lines.iter().find(|(_, text)| text.to_lowercase().starts_with(label))?;
-                    Some(one(value(name, schema, text.get(label.len()..)?)?, id))
+                    Some(with_evidence(value(name, schema, text.get(label.len()..)?)?, id))
                 })
                 .unwrap_or((Value::Null, Vec::new()))
         }
     }
+}
+
+/// A value with one line as its evidence.
+fn with_evidence(value: Value, id: &str) -> (Value, Ids) {
+    (value, vec![(String::new(), id.to_owned())])
 }
 
 fn value(name: &str, schema: &Value, rest: &str) -> Option<Value> {
@@ -200,20 +210,19 @@ fn date(text: &str) -> String {
     }
 }
 
-/// Lines that end in quantity, unit price and amount. One that is nothing else has lost what it is
-/// about to another line, and says so by a description that is null.
+/// Lines that end in quantity, unit price and amount. A line with nothing else has its description
+/// on another line; its description is null.
 fn items(schema: &Value, lines: &[(String, String)]) -> (Value, Ids) {
     // Some dialects write "or null" as an alternative.
     let list = ["/items", "/anyOf/0/items"].into_iter().find_map(|at| schema.pointer(at));
     let price = list.and_then(|list| list.pointer("/properties/amount")).unwrap_or(&Value::Null);
     let (mut items, mut ids) = (Vec::new(), Vec::new());
-    let numeric = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
     for (id, text) in lines {
         let words: Vec<&str> = text.split_whitespace().collect();
         let Some((description, [quantity, unit, total])) = words.split_last_chunk::<3>() else {
             continue;
         };
-        if ![quantity, unit, total].into_iter().all(|word| numeric(word)) {
+        if ![quantity, unit, total].into_iter().all(|word| starts_with_digit(word)) {
             continue;
         }
         let description = Some(description.join(" ")).filter(|text| !text.is_empty());
@@ -227,6 +236,10 @@ fn items(schema: &Value, lines: &[(String, String)]) -> (Value, Ids) {
         }));
     }
     (Value::Array(items), ids)
+}
+
+fn starts_with_digit(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What was called and how it ended.
+//! The record of calls and their ends.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::vendor::Tokens;
 
-/// A call that the stand-in has received, and its answer.
+/// A received call and its answer.
 #[derive(Debug, Clone, Serialize)]
 pub struct Call {
     /// The same for calls with the same messages.
@@ -67,8 +67,8 @@ impl Records {
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).push(exchange);
     }
 
-    /// What a call costs: of a prefix that was marked for the cache, or at a vendor that caches by
-    /// itself, the first call writes and later ones read.
+    /// The tokens of a call: the first call with a prefix marked for the cache (or any, at a vendor
+    /// that caches by itself) writes it, and later ones read it.
     pub(crate) fn tokens(&self, body: &Value, reply: &str) -> Tokens {
         let asked = super::read::asked(body);
         let (prefix, rest) = (asked.system.len() / 4, asked.user.len() / 4);

@@ -1,4 +1,4 @@
-//! What the server answers, as data (for the program) or as a function (for tests in process).
+//! The server's answers, as data (for the program) or as a function (for tests in process).
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -48,21 +48,21 @@ pub enum Answer {
         /// The JSON that becomes the reply's text.
         content: Value,
     },
-    /// This text as the reply's text: prose, broken JSON, whatever.
+    /// This text as the reply's text, e.g. prose or broken JSON.
     Text {
         /// The text of the reply.
         content: String,
     },
-    /// What a simple reader finds on the document lines of the prompt, in the schema asked for.
+    /// The simple reader's result for the document lines of the prompt, in the requested schema.
     Read,
     /// As `Read`, but with a total that its parts do not add up to.
     WrongSums,
     /// The given text with stop reason `length`.
     Cut {
-        /// What was generated before the limit.
+        /// The text generated before the limit.
         content: String,
     },
-    /// As `Read`, but cut whenever the prompt holds more than so many document lines.
+    /// As `Read`, but cut when the prompt holds more document lines than this.
     CutAbove {
         /// Most document lines that still fit.
         lines: usize,
@@ -133,7 +133,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// What a simple reader finds on the document, after a while.
+    /// The simple reader's result, after a delay.
     pub fn late(after: Duration) -> Self {
         let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
         Self::Late { millis, then: Box::new(Self::Read) }
@@ -182,17 +182,18 @@ impl Answer {
 
     /// The reply text and why it ends, for answers that are replies.
     pub(crate) fn reply(&self, request: &Request) -> Option<(String, End)> {
-        let read = || read_document(&request.body);
         Some(match self {
             Self::Ok { content } => (content.to_string(), End::Done),
             Self::Text { content } => (content.clone(), End::Done),
             Self::Read | Self::StreamCut | Self::StreamStall | Self::StreamError { .. } => {
-                (read().to_string(), End::Done)
+                (read_document(&request.body).to_string(), End::Done)
             }
-            Self::Ends { reason } => (read().to_string(), End::Other(reason.clone())),
+            Self::Ends { reason } => {
+                (read_document(&request.body).to_string(), End::Other(reason.clone()))
+            }
             Self::Whitespace => (format!("{{\"fields\": {{{}", " \n".repeat(20_000)), End::Length),
             Self::WrongSums => {
-                let mut value = read();
+                let mut value = read_document(&request.body);
                 if let Some(total) = value.pointer_mut("/fields/total") {
                     *total = wrong(total);
                 }
@@ -200,7 +201,7 @@ impl Answer {
             }
             Self::Cut { content } => (content.clone(), End::Length),
             Self::CutAbove { lines } => {
-                let text = read().to_string();
+                let text = read_document(&request.body).to_string();
                 if read::document_lines(&request.body).len() > *lines {
                     (text.chars().take(text.chars().count() / 2).collect(), End::Length)
                 } else {

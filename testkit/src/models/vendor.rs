@@ -33,7 +33,7 @@ pub enum Vendor {
     Gemini,
 }
 
-/// Why a reply ends, whatever a vendor calls it.
+/// The reason why a reply ends, for all vendors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     Done,
@@ -63,12 +63,12 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// With so many more in the prompt.
+    /// With this many more input tokens.
     pub(crate) fn with_input(self, more: usize) -> Self {
         Self { input: self.input + more, ..self }
     }
 
-    /// What is counted of a prompt that was shortened to a window.
+    /// The count of a prompt truncated to a context window.
     pub(crate) fn within(self, window: Option<usize>) -> Self {
         match window {
             Some(most) if self.input + self.read + self.written > most => {
@@ -95,7 +95,7 @@ pub(crate) struct Trouble<'a> {
 }
 
 impl Vendor {
-    /// What follows the address in `llm.base_url`.
+    /// The path after the address in `llm.base_url`.
     pub(crate) fn base_path(self) -> &'static str {
         match self {
             Self::Openai | Self::Anthropic => "/v1",
@@ -133,14 +133,13 @@ impl Vendor {
 
     /// The key that a request carries.
     pub(crate) fn key(self, headers: &HashMap<String, String>) -> Option<&str> {
-        let header = |name: &str| headers.get(name).map(String::as_str);
         match self {
-            Self::Openai => header("authorization")
+            Self::Openai => header_of(headers, "authorization")
                 .and_then(|value| value.strip_prefix("Bearer "))
-                .or_else(|| header("api-key")),
-            Self::Anthropic => header("x-api-key"),
-            Self::Gemini => header("x-goog-api-key"),
-            Self::Bedrock => header("authorization").map(|value| {
+                .or_else(|| header_of(headers, "api-key")),
+            Self::Anthropic => header_of(headers, "x-api-key"),
+            Self::Gemini => header_of(headers, "x-goog-api-key"),
+            Self::Bedrock => header_of(headers, "authorization").map(|value| {
                 let signed = value.split("Credential=").nth(1);
                 let signed = signed.and_then(|rest| rest.split('/').next());
                 signed.or_else(|| value.strip_prefix("Bearer ")).unwrap_or_default()
@@ -202,6 +201,10 @@ impl Vendor {
             Self::Gemini => gemini::error(trouble),
         }
     }
+}
+
+fn header_of<'a>(headers: &'a HashMap<String, String>, name: &str) -> Option<&'a str> {
+    headers.get(name).map(String::as_str)
 }
 
 /// Pieces of a text, as a stream brings them.

@@ -1,4 +1,4 @@
-//! The names of what the stand-in can do.
+//! The names of the supported operations.
 
 macro_rules! actions {
     ($($name:ident),* $(,)?) => {
@@ -17,7 +17,7 @@ macro_rules! actions {
                 }
             }
 
-            /// The operation of this name, if the stand-in has it.
+            /// The operation of this name, if supported.
             pub fn from_name(name: &str) -> Option<Self> {
                 match name {
                     $(stringify!($name) => Some(Self::$name),)*

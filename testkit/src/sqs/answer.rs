@@ -13,8 +13,8 @@ use super::message::{Content, Wanted};
 use super::moves;
 use super::refusal::{Answer, Kind, Refusal, refuse};
 
-/// What all entries of a batch together, and any one message, may have.
-const LARGEST: usize = 1_048_576;
+/// Maximum bytes of a message, and of all entries of a batch together.
+const MAX_BATCH_BYTES: usize = 1_048_576;
 
 /// One request: who asks what of which server.
 #[derive(Debug)]
@@ -56,11 +56,11 @@ fn on_queue(broker: &Broker, cell: &QueueCell, request: &Request) -> Answer<Valu
         Action::SendMessageBatch => {
             let entries = entries(input)?;
             let total: usize = entries.iter().map(|(_, entry)| entry_size(entry)).sum();
-            if total > LARGEST {
+            if total > MAX_BATCH_BYTES {
                 return refuse(
                     Kind::BatchRequestTooLong,
                     format!(
-                        "Batch requests cannot be longer than {LARGEST} bytes. You have sent {total} bytes."
+                        "Batch requests cannot be longer than {MAX_BATCH_BYTES} bytes. You have sent {total} bytes."
                     ),
                 );
             }
@@ -235,12 +235,13 @@ fn entries(input: &Value) -> Answer<Vec<(&str, &Value)>> {
             format!("Maximum number of entries per request are 10. You have sent {}.", list.len()),
         );
     }
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let mut seen = BTreeSet::new();
     let mut entries = Vec::new();
     for entry in list {
         let id = text(entry, "Id")?;
-        if id.len() > 80 || !id.chars().all(word) {
+        if id.len() > 80
+            || !id.chars().all(|c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+        {
             return refuse(
                 Kind::InvalidBatchEntryId,
                 "A batch entry id can only contain alphanumeric characters, hyphens and \

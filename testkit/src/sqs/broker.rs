@@ -18,7 +18,7 @@ use super::shelf::{Depth, Handle, Shelf, Take, Taken};
 pub(super) const ACCOUNT: &str = "000000000000";
 const REGION: &str = "us-east-1";
 
-/// One purge per queue in so much time, as in the service.
+/// Interval between two purges of a queue, as in the service.
 const PURGE_INTERVAL: Millis = 60_000;
 
 #[derive(Debug)]
@@ -92,8 +92,10 @@ impl Broker {
 
     /// Makes a queue, or finds it if it has the same attributes.
     pub(super) fn create(&self, name: &str, given: &BTreeMap<String, String>) -> Answer<()> {
-        let word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if name.is_empty() || name.len() > 80 || !name.chars().all(word) {
+        if name.is_empty()
+            || name.len() > 80
+            || !name.chars().all(|c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+        {
             return refuse(
                 Kind::InvalidParameterValue,
                 "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in \
@@ -185,7 +187,7 @@ impl Broker {
         let mischief = self.faults.mischief();
         cell.inside().shelf.put(message, now, now + delay + mischief.delay, &mischief);
         if delay + mischief.delay > 0 {
-            // Every waiting receive has to learn of the new time to look again.
+            // Wakes every waiting receive, to check again at the new time.
             cell.wake.notify_waiters();
         } else {
             cell.wake.notify_one();
@@ -275,7 +277,7 @@ impl Broker {
         cell.inside().shelf.delete(handle, ignored)
     }
 
-    /// Hides a message for so many seconds from now.
+    /// Hides a message for `seconds` from now.
     pub(super) fn change(&self, cell: &QueueCell, handle: &str, seconds: u64) -> Answer<()> {
         let handle = cell.handle(handle)?;
         let now = self.clock.now();
@@ -333,7 +335,7 @@ impl Broker {
     }
 }
 
-/// The name by which policies know a queue.
+/// The name of a queue in policies.
 pub(super) fn arn(name: &str) -> String {
     format!("arn:aws:sqs:{REGION}:{ACCOUNT}:{name}")
 }

@@ -1,12 +1,12 @@
-//! The stand-in's own time: real time plus an offset that only tests move, and only forward.
+//! The stand-in's clock: real time plus an offset that only tests move, and only forward.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Milliseconds since 1970, as the stand-in sees them.
+/// Milliseconds since 1970, by the stand-in's clock.
 pub(super) type Millis = u64;
 
-/// A clock that never runs backwards, whatever happens to the machine's own.
+/// A clock that never runs backwards, even if the machine's does.
 #[derive(Debug)]
 pub(super) struct Clock {
     started: Instant,

@@ -68,12 +68,12 @@ impl Faults {
         self.script().outage = failure;
     }
 
-    /// Every request of this action is answered so much later.
+    /// Delays the answers of this action by `latency`.
     pub fn latency(&self, action: Action, latency: Duration) {
         self.script().latency.insert(action, latency);
     }
 
-    /// The next `times` receives answer at once with nothing, whatever there is.
+    /// The next `times` receives return at once without messages.
     pub fn empty_receives(&self, times: u32) {
         self.script().empty_receives = times;
     }
@@ -89,7 +89,7 @@ impl Faults {
         self.script().reorder = on;
     }
 
-    /// Every message sent from now on becomes visible so much later, counted as ready or not.
+    /// Delays the visibility of every message sent from now on, counted as ready or not.
     pub fn delay(&self, by: Duration) {
         self.script().delay = by;
     }
@@ -113,7 +113,7 @@ impl Faults {
         Counts { requests: script.requests.clone(), answered: script.answered.clone() }
     }
 
-    /// Counts a request and says how late and how wrong it goes.
+    /// Counts a request, and returns its delay and fault.
     pub(super) fn begin(&self, action: Action) -> (Duration, Option<Failure>) {
         let mut script = self.script();
         *script.requests.entry(action).or_default() += 1;
@@ -177,7 +177,7 @@ impl Mischief {
         self.duplicate > 0.0 && fastrand::f64() < self.duplicate
     }
 
-    /// Never zero, which stands for "not received yet".
+    /// Never zero, which means "not received yet".
     pub(super) fn nonce(&self) -> u64 {
         fastrand::u64(1..)
     }

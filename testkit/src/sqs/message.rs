@@ -1,4 +1,4 @@
-//! One message: what was sent, its checksums, and where it stands.
+//! One message: content, checksums, and state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::clock::Millis;
 use super::refusal::{Answer, Kind, refuse};
 
-/// What a sender gave us; checked.
+/// The sender's content; validated.
 #[derive(Debug, Clone)]
 pub(super) struct Content {
     pub(super) body: String,
@@ -22,7 +22,7 @@ pub(super) struct Content {
     pub(super) system: BTreeMap<String, String>,
 }
 
-/// Where a message stands.
+/// The state of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// Visible; the number is its place in the order of delivery.
@@ -95,16 +95,17 @@ impl Message {
 
     fn system_attributes(&self) -> BTreeMap<String, String> {
         let mut all = self.content.system.clone();
-        let mut set = |name: &str, value: String| all.insert(name.to_owned(), value);
-        set("SenderId", "AIDASTANDIN".to_owned());
-        set("SentTimestamp", self.sent_at.to_string());
-        set("ApproximateReceiveCount", self.receive_count.to_string());
-        if let Some(first) = self.first_received_at {
-            set("ApproximateFirstReceiveTimestamp", first.to_string());
-        }
-        if let Some(source) = &self.dead_from {
-            set("DeadLetterQueueSourceArn", source.clone());
-        }
+        let more = [
+            ("SenderId", Some("AIDASTANDIN".to_owned())),
+            ("SentTimestamp", Some(self.sent_at.to_string())),
+            ("ApproximateReceiveCount", Some(self.receive_count.to_string())),
+            (
+                "ApproximateFirstReceiveTimestamp",
+                self.first_received_at.map(|first| first.to_string()),
+            ),
+            ("DeadLetterQueueSourceArn", self.dead_from.clone()),
+        ];
+        all.extend(more.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         all
     }
 }
@@ -129,13 +130,12 @@ impl Wanted {
     }
 
     fn own(&self, name: &str) -> bool {
-        let by_prefix = |wanted: &String| {
-            wanted.strip_suffix(".*").is_some_and(|prefix| name.starts_with(prefix))
-        };
         self.own.contains("All")
             || self.own.contains(".*")
             || self.own.contains(name)
-            || self.own.iter().any(by_prefix)
+            || self.own.iter().any(|wanted: &String| {
+                wanted.strip_suffix(".*").is_some_and(|prefix| name.starts_with(prefix))
+            })
     }
 }
 
@@ -218,9 +218,9 @@ fn attribute_parts(value: &Value) -> Option<(&str, u8, Vec<u8>)> {
     (known && !text.is_empty()).then(|| (kind, 1, text.as_bytes().to_vec()))
 }
 
-/// The checksum over message attributes, as the developer guide defines it: names in order, each
-/// of name, type and value preceded by its length (4 bytes, big-endian), the value by its
-/// transport byte. `None` if one is malformed or there are none.
+/// The checksum over message attributes, as the developer guide defines it: names in order, each of
+/// name, type and value preceded by its length (4 bytes, big-endian), the value by its transport
+/// byte. `None` if there are none, or one is malformed.
 fn attributes_md5(attributes: &Map<String, Value>) -> Option<String> {
     if attributes.is_empty() {
         return None;
@@ -241,6 +241,9 @@ fn attributes_md5(attributes: &Map<String, Value>) -> Option<String> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    bytes.iter().flat_map(|byte| [hex_digit(byte >> 4), hex_digit(byte & 15)]).collect()
+}
+
+fn hex_digit(nibble: u8) -> char {
+    char::from_digit(u32::from(nibble), 16).unwrap_or_default()
 }

@@ -33,7 +33,7 @@ pub(super) struct Moves {
     tasks: Mutex<Vec<Task>>,
 }
 
-/// What a caller asks for.
+/// A request for a move task.
 #[derive(Debug)]
 pub(super) struct Order {
     pub(super) source: String,
@@ -91,15 +91,9 @@ fn shown(task: &Task) -> Value {
 
 /// Starts a task and answers its handle. It runs by itself.
 pub(super) fn start(broker: &Arc<Broker>, order: Order) -> Answer<String> {
-    let gone = |arn: &str| {
-        refuse(
-            Kind::ResourceNotFound,
-            format!("The resource that you specified for the {arn} parameter doesn't exist."),
-        )
-    };
-    let Some(source) = broker.by_arn(&order.source) else { return gone("SourceArn") };
+    let Some(source) = broker.by_arn(&order.source) else { return refuse_missing("SourceArn") };
     if order.destination.as_ref().is_some_and(|arn| broker.by_arn(arn).is_none()) {
-        return gone("DestinationArn");
+        return refuse_missing("DestinationArn");
     }
     if !broker.is_dead_letter_queue(&order.source) {
         return refuse(
@@ -139,6 +133,13 @@ pub(super) fn start(broker: &Arc<Broker>, order: Order) -> Answer<String> {
     let handle = task.handle.clone();
     tokio::spawn(run(Arc::clone(broker), source, task));
     Ok(handle)
+}
+
+fn refuse_missing(arn: &str) -> Answer<String> {
+    refuse(
+        Kind::ResourceNotFound,
+        format!("The resource that you specified for the {arn} parameter doesn't exist."),
+    )
 }
 
 /// Moves what is visible until nothing is left.

@@ -1,8 +1,8 @@
-//! What the stand-in says when it does not do what it was asked for.
+//! Refusals of the stand-in.
 //!
-//! Every refusal has two names: the shape of the JSON protocol (`__type`) and the code of the
-//! older query protocol, which SDKs read from `x-amzn-query-error` to choose the typed error.
-//! Source: the service's model as generated into `aws-sdk-sqs`, and the API reference.
+//! Every refusal has two names: the shape of the JSON protocol (`__type`) and the code of the older
+//! query protocol, which SDKs read from `x-amzn-query-error` to choose the typed error. Source: the
+//! service's model as generated into `aws-sdk-sqs`, and the API reference.
 
 use serde_json::{Value, json};
 

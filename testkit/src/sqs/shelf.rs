@@ -9,19 +9,19 @@ use super::message::{Message, Place};
 use super::refusal::{Answer, Kind, refuse};
 
 /// The longest a message may stay hidden after its receive.
-const LONGEST: Millis = 12 * 3600 * 1000;
+const MAX_VISIBILITY_MS: Millis = 12 * 3600 * 1000;
 
 /// More than this in flight is refused, as by the service.
 const MAX_IN_FLIGHT: usize = 120_000;
 
-/// What a receipt handle says.
+/// The content of a receipt handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Handle {
     pub(super) id: u64,
     pub(super) nonce: u64,
 }
 
-/// What one receive asks for.
+/// The parameters of a receive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Take {
     pub(super) now: Millis,
@@ -31,14 +31,14 @@ pub(super) struct Take {
     pub(super) dead_after: Option<u32>,
 }
 
-/// What a receive found.
+/// The result of a receive.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pub(super) received: Vec<(Handle, Message)>,
     pub(super) dead: Vec<Message>,
 }
 
-/// How many messages stand where.
+/// Message counts by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Depth {
     /// Messages that can be received now.
@@ -171,7 +171,7 @@ impl Shelf {
         if !matches!(message.place, Place::InFlight(_)) {
             return refuse(Kind::MessageNotInflight, "The message is not in flight.");
         }
-        if now + visibility > message.received_at + LONGEST {
+        if now + visibility > message.received_at + MAX_VISIBILITY_MS {
             return refuse(
                 Kind::InvalidParameterValue,
                 "Value for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout \

@@ -44,8 +44,9 @@ pub(super) fn start(request: &Value) -> Result<Start, Refused> {
     let place = object(part(root, "DocumentLocation")?, &["S3Object"])?;
     let object = object(part(place, "S3Object")?, &["Bucket", "Name", "Version"])?;
     let token = text(root, "ClientRequestToken")?;
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if token.len() > 64 || !token.chars().all(plain) {
+    if token.len() > 64
+        || !token.chars().all(|c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+    {
         return Err(invalid("ClientRequestToken"));
     }
     Ok(Start { bucket: text(object, "Bucket")?, key: text(object, "Name")?, token })

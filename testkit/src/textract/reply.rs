@@ -1,4 +1,4 @@
-//! What was read, as blocks.
+//! Replies as blocks.
 #![expect(clippy::indexing_slicing, reason = "a key of a JSON object made here")]
 
 use serde_json::{Value, json};
@@ -46,7 +46,6 @@ pub(super) fn job(file: &File, confidence: f64, from: usize, most: usize) -> Val
 /// The page, its lines, then their words: a line comes before the words that it names.
 fn blocks(page: u32, lines: &[String], confidence: f64) -> Vec<Value> {
     let line_id = |line: usize| format!("line-{page}-{line}");
-    let word_id = |line: usize, word: usize| format!("word-{page}-{line}-{word}");
     let ids: Vec<String> = (0..lines.len()).map(line_id).collect();
     let mut blocks = vec![json!({
         "BlockType": "PAGE", "Id": format!("page-{page}"), "Page": page,
@@ -55,7 +54,7 @@ fn blocks(page: u32, lines: &[String], confidence: f64) -> Vec<Value> {
     })];
     for (line, words) in lines.iter().enumerate() {
         let count = words.split(' ').count();
-        let ids: Vec<String> = (0..count).map(|word| word_id(line, word)).collect();
+        let ids: Vec<String> = (0..count).map(|word| id_of_word(page, line, word)).collect();
         blocks.push(json!({
             "BlockType": "LINE", "Id": line_id(line), "Page": page, "Text": words,
             "Confidence": confidence, "Geometry": geometry(0.1, top(line), 0.8, 0.02),
@@ -66,7 +65,7 @@ fn blocks(page: u32, lines: &[String], confidence: f64) -> Vec<Value> {
         for (at, word) in words.split(' ').enumerate() {
             let left = 0.1 + 0.12 * f64::from(u16::try_from(at).unwrap_or(u16::MAX));
             blocks.push(json!({
-                "BlockType": "WORD", "Id": word_id(line, at), "Page": page, "Text": word,
+                "BlockType": "WORD", "Id": id_of_word(page, line, at), "Page": page, "Text": word,
                 "TextType": "PRINTED", "Confidence": confidence,
                 "Geometry": geometry(left, top(line), 0.1, 0.02),
             }));
@@ -75,15 +74,22 @@ fn blocks(page: u32, lines: &[String], confidence: f64) -> Vec<Value> {
     blocks
 }
 
+fn id_of_word(page: u32, line: usize, word: usize) -> String {
+    format!("word-{page}-{line}-{word}")
+}
+
 fn top(line: usize) -> f64 {
     0.1 + 0.03 * f64::from(u16::try_from(line).unwrap_or(u16::MAX))
 }
 
 fn geometry(left: f64, top: f64, width: f64, height: f64) -> Value {
     let (right, bottom) = (left + width, top + height);
-    let point = |x: f64, y: f64| json!({"X": x, "Y": y});
     json!({
         "BoundingBox": {"Width": width, "Height": height, "Left": left, "Top": top},
-        "Polygon": [point(left, top), point(right, top), point(right, bottom), point(left, bottom)],
+        "Polygon": [point_at(left, top), point_at(right, top), point_at(right, bottom), point_at(left, bottom)],
     })
+}
+
+fn point_at(x: f64, y: f64) -> Value {
+    json!({"X": x, "Y": y})
 }

@@ -21,7 +21,8 @@ fn worker(place: &Place, convert: &std::sync::Arc<Fake>) -> BucketWorkerSetup {
     work
 }
 
-/// What a worker of the same name finds after one was killed by `writes`; whether it was killed.
+/// The state that a worker of the same name finds after one was killed after `writes`; whether it
+/// was killed.
 async fn killed_after(writes: u32, place: &Place, convert: &std::sync::Arc<Fake>) -> bool {
     place.store.dies_after(Some(writes));
     let first = worker(place, convert).run(Shutdown::default());
@@ -35,7 +36,7 @@ async fn killed_after(writes: u32, place: &Place, convert: &std::sync::Arc<Fake>
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_worker_killed_at_any_write_leaves_its_successor_takes_up_at_once() {
+async fn the_leftovers_of_a_worker_killed_at_any_write_are_repaired_at_once() {
     let mut writes = 0;
     loop {
         let place = Place::simulated();
@@ -61,7 +62,7 @@ async fn of_two_results_the_first_is_kept() {
     let place = Place::new();
     let hash = place.add("twice", Priority::Normal).await;
     let mut claim = place.claim("second", &hash).await;
-    // Of a worker that stood still so long that this one began as well.
+    // By a worker that was frozen until this one took over.
     place.store.put(&out_key(&hash), "first".into(), &Default::default()).await.unwrap();
     assert_eq!(claim.publish(&place.bucket, "second".into()).await.unwrap(), JobEnd::Done);
     let kept = place

@@ -75,13 +75,13 @@ async fn a_document_that_kills_its_workers_is_dead_after_three_runs() {
     for run in 1..=3 {
         let claim = place.claim("victim", &hash).await;
         assert_eq!(claim.run, run);
-        // The worker dies: nobody renews its lock any more.
+        // The worker dies: its lock is no longer renewed.
         place.store.age(&lock_key(&hash), ABANDONED);
         let expected = if run < 3 { "queued" } else { "dead" };
         assert_eq!(sweep(&place).await, [(expected.to_owned(), run)]);
     }
     assert_eq!(place.marks(), [dead_key(&hash)]);
-    assert_eq!(place.store.json(&dead_key(&hash))["error"], "its worker fell silent");
+    assert_eq!(place.store.json(&dead_key(&hash))["error"], "its worker stopped renewing its lock");
 }
 
 #[tokio::test]
@@ -225,7 +225,7 @@ async fn a_worker_that_dies_after_publishing_costs_no_second_conversion() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_blobforge_leaves_behind_is_counted() {
+async fn blobforges_leftovers_are_counted() {
     let place = Place::new();
     let hash = place.add("theirs", Priority::High).await;
     let lock = json!({"worker": "theirs", "started": 1, "last_heartbeat": 1,
@@ -243,7 +243,7 @@ async fn what_blobforge_leaves_behind_is_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_signal_puts_what_is_in_work_back_uncounted() {
+async fn a_signal_releases_running_documents_uncounted() {
     let place = Place::new();
     let hash = place.add("long", Priority::Normal).await;
     let (convert, stop) = (Fake::new(Manner::Hangs), Shutdown::default());
@@ -262,7 +262,7 @@ async fn a_signal_puts_what_is_in_work_back_uncounted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_the_documents_fault_is_not_counted() {
+async fn faults_of_dependencies_are_not_counted() {
     let place = Place::new();
     let hash = place.add("unlucky", Priority::Normal).await;
     let (convert, stop) = (Fake::new(Manner::Fails(Fault::Unavailable)), Shutdown::default());
@@ -277,7 +277,7 @@ async fn what_is_not_the_documents_fault_is_not_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_to_one_document_is_put_off_and_keeps_no_other_waiting() {
+async fn a_refusal_of_one_document_defers_it_and_delays_no_other() {
     let spent = Fault::OverBudget(Duration::from_secs(7200));
     for fault in [Fault::Denied, Fault::Misconfigured, Fault::Unavailable, spent] {
         let place = Place::simulated();
@@ -305,7 +305,7 @@ async fn what_is_refused_to_one_document_is_put_off_and_keeps_no_other_waiting()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_every_document_needs_and_is_down_makes_the_worker_wait() {
+async fn the_worker_waits_for_a_dependency_of_every_document() {
     let place = Place::simulated();
     for number in 0..200 {
         place.add(&format!("{number}"), Priority::Normal).await;
@@ -330,7 +330,7 @@ async fn a_document_at_fault_is_given_up_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_original_that_is_not_what_its_name_says_is_given_up() {
+async fn an_original_that_does_not_match_its_hash_is_given_up() {
     let place = Place::new();
     let hash = place.add("good", Priority::Normal).await;
     let raw = format!("store/raw/{hash}.pdf");
@@ -342,7 +342,7 @@ async fn an_original_that_is_not_what_its_name_says_is_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_takes_up_at_its_start_what_it_left_and_nobody_elses() {
+async fn a_worker_repairs_only_its_own_leftovers_at_its_start() {
     let place = Place::new();
     let (mine, others) =
         (place.add("mine", Priority::Normal).await, place.add("others", Priority::Normal).await);
@@ -454,7 +454,7 @@ async fn a_message_is_given_up_at_a_time_of_the_stores_clock() {
     assert!(store.keys("queue/todo/").is_empty() && store.keys("queue/processing/").is_empty());
 }
 
-/// What no record may be: three MiB, which some producer put where a marker belongs.
+/// Larger than any record: three MiB, as by a faulty producer.
 fn oversized() -> bytes::Bytes {
     vec![b'x'; 3 << 20].into()
 }
@@ -609,7 +609,7 @@ async fn each_dead_letter_is_read_once_in_a_reading_however_many_there_are() {
             }
         }
         assert_eq!((seen.len(), gets() - before), (300, 300), "reading {reading}");
-        // What is released shows again, from the beginning.
+        // Released letters become visible again, from the first.
         for released in queue.release_dead(&receipts).await {
             released.unwrap();
         }

@@ -74,7 +74,7 @@ async fn odd_paths_survive_the_way_into_the_bucket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_in_any_state_is_not_queued_again() {
+async fn a_document_in_any_state_is_not_queued_again() {
     let states = ["todo", "processing", "failed", "dead", "done"];
     let place = Place::new();
     let names: Vec<String> = states.iter().map(|state| format!("{state}.pdf")).collect();
@@ -142,7 +142,7 @@ async fn two_ingests_at_once_lose_no_entry() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_manifest_that_is_none_is_kept_aside_and_made_anew() {
+async fn an_invalid_manifest_is_moved_aside_and_rebuilt() {
     let place = Place::new();
     let dir = folder(&["old/a.pdf", "old/b.pdf"]);
     hand_in(&place, dir.path()).await;
@@ -167,7 +167,7 @@ async fn a_manifest_that_is_none_is_kept_aside_and_made_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rebuild_drops_what_has_no_original_and_keeps_paths() {
+async fn a_rebuild_drops_entries_without_an_original_and_keeps_paths() {
     let place = Place::new();
     let dir = folder(&["deep/a.pdf", "deep/b.pdf"]);
     hand_in(&place, dir.path()).await;
@@ -190,7 +190,7 @@ async fn a_dry_run_hands_nothing_in() {
     assert!(place.store.keys("").is_empty());
 }
 
-/// A repository's working tree with pointers, and a `git` that knows `lfs smudge` and counts.
+/// A repository's working tree with pointers, and a counting `git` with `lfs smudge`.
 struct Lfs {
     dir: TempDir,
 }
@@ -240,7 +240,7 @@ impl Lfs {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_hundred_pointers_ninety_of_them_known_ten_are_fetched() {
+async fn of_a_hundred_pointers_only_the_ten_unknown_are_fetched() {
     let (place, lfs) = (Place::new(), Lfs::new());
     for number in 0..100 {
         let hash = lfs.add(&format!("we, ird *{number}\n.pdf"), &format!("%PDF-{number}"));
@@ -260,7 +260,7 @@ async fn of_a_hundred_pointers_ninety_of_them_known_ten_are_fetched() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pointer_in_a_folder_that_nobody_cloned_or_trusts_runs_no_program() {
+async fn a_pointer_in_an_untrusted_folder_runs_no_program() {
     let (place, lfs) = (Place::new(), Lfs::new());
     lfs.add("a.pdf", "%PDF-1");
     let how = IngestOptions { trusts_folders: false, ..lfs.how() };
@@ -272,7 +272,7 @@ async fn a_pointer_in_a_folder_that_nobody_cloned_or_trusts_runs_no_program() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn content_that_is_not_what_the_pointer_says_is_refused() {
+async fn content_that_does_not_match_its_pointer_is_refused() {
     let (place, lfs) = (Place::new(), Lfs::new());
     let hash = lfs.add("a.pdf", "%PDF-right");
     std::fs::write(lfs.at("contents").join(&hash), "%PDF-wrong").unwrap();

@@ -22,7 +22,7 @@ fn shipped() -> BucketWorkerOptions {
     BucketWorkerOptions { each_list, longest_pause, ..terms(false) }
 }
 
-/// Runs twenty workers for so many simulated minutes; listing requests in each of them.
+/// Runs twenty workers for `minutes` simulated minutes; the listing requests of each.
 async fn minutes(place: &Place, convert: &Arc<Fake>, minutes: usize) -> Vec<u64> {
     let stop = Shutdown::default();
     let workers: Vec<_> = (0..20)

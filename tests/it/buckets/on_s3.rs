@@ -1,4 +1,4 @@
-//! The same over S3 as somebody else understood it (moto), below a prefix that needs encoding.
+//! The same over an independent S3 implementation (moto), below a prefix that needs encoding.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::io::{Cursor, Read as _};

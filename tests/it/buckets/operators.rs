@@ -1,4 +1,4 @@
-//! What operators change.
+//! Operators' changes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -68,7 +68,7 @@ async fn a_document_without_failure_is_not_retried_and_one_in_work_is_left_alone
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_document_that_waits_is_moved_with_what_is_known_of_it() {
+async fn a_waiting_document_is_moved_with_its_record() {
     let place = Place::new();
     let hash = place.add("moved", Priority::Normal).await;
     place.claim("dead", &hash).await;
@@ -83,7 +83,7 @@ async fn a_document_that_waits_is_moved_with_what_is_known_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_stops_what_an_operator_withdraws() {
+async fn a_worker_stops_a_cancelled_ingestion() {
     let place = Place::new();
     let hash = place.add("unwanted", Priority::Normal).await;
     BucketSettings::set(&place.bucket, "heartbeat_interval", 1).await.unwrap();
@@ -106,7 +106,7 @@ async fn a_worker_stops_what_an_operator_withdraws() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_operator_withdraws_is_given_up_however_its_run_ends_without_a_result() {
+async fn a_cancelled_document_is_dead_however_its_run_ends_without_a_result() {
     for end in ["it fails", "it is put back", "its worker dies", "a janitor dies over it as well"] {
         let place = Place::new();
         let hash = place.add("unwanted", Priority::Normal).await;
@@ -141,7 +141,7 @@ async fn what_an_operator_withdraws_is_given_up_however_its_run_ends_without_a_r
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_removed_by_force_is_lost_to_its_worker() {
+async fn a_forced_removal_takes_the_document_from_its_worker() {
     let place = Place::new();
     let hash = place.add("secret", Priority::Normal).await;
     BucketManifest::rebuild(&place.bucket, Default::default()).await.unwrap();
@@ -155,7 +155,7 @@ async fn what_is_removed_by_force_is_lost_to_its_worker() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dry_run_of_the_janitor_says_what_it_would_do_and_does_nothing() {
+async fn a_janitors_dry_run_lists_its_actions_and_changes_nothing() {
     let place = Place::new();
     for text in ["a", "b"] {
         let hash = place.add(text, Priority::Normal).await;
@@ -207,7 +207,7 @@ async fn every_state_is_counted_and_listed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_put_back_says_why_wherever_it_is_shown() {
+async fn a_document_that_was_put_back_shows_the_reason_everywhere() {
     let place = Place::new();
     let hash = place.add("put back", Priority::Normal).await;
     place.add("fresh", Priority::High).await;
@@ -226,7 +226,7 @@ async fn what_was_put_back_says_why_wherever_it_is_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_original_that_nobody_queued_is_named_and_a_retry_queues_it_as_what_it_is() {
+async fn an_unqueued_original_is_listed_and_a_retry_queues_it_in_its_format() {
     let place = Place::new();
     let marked = place.add("marked", Priority::Normal).await;
     let done = place.add("done", Priority::Critical).await;
@@ -252,7 +252,7 @@ async fn an_original_that_nobody_queued_is_named_and_a_retry_queues_it_as_what_i
     assert!(rebuilt.unmarked.is_empty());
 }
 
-/// An operator's command that is killed once so many of its writes have arrived; whether it was.
+/// An operator's command, killed after `writes` writes; whether it was killed.
 async fn killed_after<T>(place: &Place, writes: u32, command: impl Future<Output = T>) -> bool {
     place.store.dies_after(Some(writes));
     // Simulated: as long as anything still happens, no time passes.
@@ -365,7 +365,7 @@ async fn keep_artefacts(place: &Place, hash: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_kept_of_a_document_goes_with_its_result_and_with_the_document_and_stays_else() {
+async fn artefacts_go_with_their_result_or_document_only() {
     let place = Place::new();
     for (priority, how) in ["published", "found done", "mended", "removed", "refused"]
         .into_iter()

@@ -64,8 +64,8 @@ impl Desk {
     }
 }
 
-/// A desk whose bucket has converted an invoice and a note and given up a broken file; the invoice's
-/// hash, and the folder of the three.
+/// A bucket that has converted an invoice and a note and failed a broken file; the invoice's hash,
+/// and the folder of the three.
 fn desk_with_papers() -> (Desk, String, String) {
     let desk = Desk::new();
     let papers = desk.dir.path().join("papers");
@@ -129,7 +129,7 @@ fn figures_of_a_document_are_published_beside_its_markdown_and_it_leads_to_them(
 }
 
 #[test]
-fn what_a_bucket_holds_is_fetched_shown_and_moved_by_the_commands_of_the_earlier_program() {
+fn the_earlier_programs_commands_fetch_show_and_move_documents() {
     let (desk, hash, _papers) = desk_with_papers();
     let hash = hash.as_str();
     let out = desk.dir.path().display().to_string();
@@ -162,8 +162,7 @@ fn what_a_bucket_holds_is_fetched_shown_and_moved_by_the_commands_of_the_earlier
 }
 
 #[test]
-fn a_list_on_standard_input_is_handed_in_and_what_is_wrong_with_one_path_does_not_stop_the_others()
-{
+fn a_list_on_standard_input_is_submitted_despite_single_bad_paths() {
     let desk = Desk::new();
     let papers = desk.dir.path().join("papers");
     let odd = papers.join("we, \"ird\"\nname.pdf");
@@ -194,7 +193,7 @@ fn a_list_on_standard_input_is_handed_in_and_what_is_wrong_with_one_path_does_no
 }
 
 #[test]
-fn what_is_missing_or_contradicts_itself_is_wrong_use_and_names_the_keys() {
+fn missing_or_contradictory_settings_are_wrong_use_and_named() {
     let desk = Desk::new();
     let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
     command.args(["bucket", "status"]).env_remove("BLOBFORGE_S3_BUCKET");
@@ -209,14 +208,14 @@ fn what_is_missing_or_contradicts_itself_is_wrong_use_and_names_the_keys() {
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("docmill bucket search"));
 }
 
-/// What a page of the worker says, and its status.
+/// The body of a worker's page, and its status.
 async fn page(worker: &Process, path: &str) -> (u16, String) {
     let answer = reqwest::get(format!("http://{}{path}", worker.pages())).await.unwrap();
     (answer.status().as_u16(), answer.text().await.unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_pages_of_a_worker_show_that_it_lives_and_what_became_of_its_documents() {
+async fn a_workers_pages_show_liveness_and_outcomes() {
     let desk = Desk::new();
     let papers = desk.dir.path().join("papers");
     std::fs::write(papers.join("good.pdf"), invoice("4712")).unwrap();
@@ -250,7 +249,7 @@ async fn the_pages_of_a_worker_show_that_it_lives_and_what_became_of_its_documen
     let mut second = desk.command(&["work", "--once"]);
     let second = second.env("DOCMILL__WORKER__ADDRESS", address).output().unwrap();
     assert!(second.status.success());
-    assert!(String::from_utf8_lossy(&second.stderr).contains("no health pages"));
+    assert!(String::from_utf8_lossy(&second.stderr).contains("health pages disabled"));
 
     worker.terminate();
     assert!(worker.ended(SOON).await.success());
@@ -258,7 +257,7 @@ async fn the_pages_of_a_worker_show_that_it_lives_and_what_became_of_its_documen
 }
 
 #[test]
-fn a_variable_that_says_something_else_than_the_bucket_is_refused_with_its_successor() {
+fn a_variable_that_contradicts_the_buckets_settings_is_refused_with_its_replacement() {
     let desk = Desk::new();
     for (variable, setting, own, other) in [
         ("BLOBFORGE_MAX_RETRIES", "max_retries", "3", "9"),

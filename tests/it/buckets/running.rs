@@ -1,4 +1,4 @@
-//! What the runner gives a bucket's worker: panics and time end one document, a stop drains.
+//! A bucket's worker under the runner: panics and timeouts end one document, a stop drains.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ use docmill_storage::ObjectStore;
 
 use super::{Fake, Manner, Place, until};
 
-/// Converts each document as its name says.
+/// Converts each document by its name.
 struct ByName;
 
 #[async_trait]
@@ -144,7 +144,7 @@ async fn the_lock_of_a_document_in_work_is_renewed_and_its_loss_ends_the_work() 
     let beats = || place.store.json(&lock_key(&hash))["last_heartbeat"].as_u64().unwrap();
     let first = beats();
     until("its lock is renewed", || beats() > first).await;
-    // Somebody believes that it was abandoned.
+    // Another worker took it over as abandoned.
     let theirs = serde_json::json!({"worker": "theirs", "started": 1, "last_heartbeat": 1});
     let nothing = Default::default();
     place.store.put(&lock_key(&hash), theirs.to_string().into(), &nothing).await.unwrap();
@@ -157,7 +157,7 @@ async fn the_lock_of_a_document_in_work_is_renewed_and_its_loss_ends_the_work() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn outside_its_run_windows_a_worker_takes_nothing_and_inside_everything() {
-    // Whatever the time is, exactly one of the two is open; not at the very turn of one.
+    // Exactly one of the two windows is open, except at the minute's end.
     let second = chrono::Timelike::num_seconds_from_midnight(&chrono::Local::now().time());
     let from = format!("{:02}:{:02}", second / 3600, second / 60 % 60);
     let is_before_noon = second < 12 * 3600;

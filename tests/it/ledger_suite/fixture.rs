@@ -1,4 +1,4 @@
-//! Both ledgers behind one face, with a clock that stands still and rows that can be compared.
+//! Both ledgers behind one interface, with a frozen clock and comparable rows.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The differential test: random histories over both ledgers give the same answers and the same
-//! rows. Histories are drawn from a seed that a failure prints.
+//! The differential test: random histories give the same answers and the same rows in both ledgers.
+//! A failure prints the seed.
 #![expect(clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::time::Duration;

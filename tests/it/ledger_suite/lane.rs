@@ -61,7 +61,7 @@ async fn gather(database: &TestDatabase, name: &str) {
 }
 
 #[tokio::test]
-async fn an_answer_is_settled_and_booked_once_whoever_reads_it_again_and_a_late_one_as_well() {
+async fn an_answer_is_settled_and_booked_once_even_if_late_or_read_again() {
     let database = TestDatabase::create().await;
     let db = database.db();
     let cost = AnswerCost {
@@ -103,7 +103,7 @@ async fn of_two_that_hand_a_batch_in_at_once_one_does() {
     let (db, route) = (database.db(), route());
     enter(&database, |own| own).await;
     gather(&database, "batch").await;
-    // Two leaders at once, as after a lead that ran out while its holder stood still.
+    // Two leaders at once, as after a lead that expired while its holder was frozen.
     let seen = [list_due(&db, &route).await.unwrap(), list_due(&db, &route).await.unwrap()];
     let first = note_try(&db, &seen[0][0]).await.unwrap().unwrap();
     assert_eq!(note_try(&db, &seen[1][0]).await.unwrap(), None, "both saw that there was none");

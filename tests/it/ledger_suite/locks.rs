@@ -1,5 +1,5 @@
-//! What only Postgres has to show: claimers side by side, renewals that touch no index, commits
-//! that do not wait for the disk.
+//! Properties of Postgres only: concurrent claims, renewals that touch no index, commits that do
+//! not wait for the disk.
 
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,7 @@ async fn an_invoice_waits_for_its_copy_that_is_being_recorded_and_is_flagged_for
     let database = TestDatabase::create().await;
     let (first, second) = (insert(&database, 1).await[0], insert(&database, 1).await[0]);
     let end = IngestionResult { duplicate_rule: Some("again".to_owned()), ..record(None) };
-    // The end of the first stands half written, before the row of its document.
+    // The end of the first is half written, before its document's row.
     let mut holder = database.pool().begin().await.unwrap();
     sqlx::query("SELECT FROM document d JOIN ingestion i ON i.document_id = d.id WHERE i.id = $1 FOR UPDATE OF d")
         .bind(first.0)
@@ -107,7 +107,7 @@ async fn begin_recording(
 
 /// Two to the power of 1,024 is no number of Postgres.
 #[tokio::test]
-async fn what_was_denied_more_often_than_a_delay_can_double_is_still_given_back() {
+async fn a_document_denied_beyond_the_longest_delay_is_still_released() {
     let database = TestDatabase::create().await;
     let id = insert(&database, 1).await[0];
     let often = "UPDATE ingestion SET denials = 5000 WHERE id = $1";
@@ -162,17 +162,16 @@ async fn renewals_are_hot_so_that_leases_cost_no_index_writes() {
     }
     db.close().await;
     let hot = hot_updates(&database, 8200).await - hot_claims;
-    // With an index on what a renewal changes it would be none at all. How many of the rest find
-    // room on their page varies with what else the machine does: alone nine in ten, under load
-    // four; so this asks for one.
+    // With an index on a changed column it would be none. How many of the rest find room on their
+    // page depends on the machine's load: nine in ten alone, four under load; so this requires one.
     assert!(hot >= 800, "{hot} of 8000 renewals were HOT");
 }
 
 #[tokio::test]
 async fn a_holder_finds_its_row_by_its_key_and_not_among_all_that_are_in_progress() {
     let database = TestDatabase::create().await;
-    // Few enough that an index of them is one page, which looks as cheap as the key; and without
-    // statistics, which say sometimes that the table is so small that no index is worth it.
+    // So few that an index of them is one page, which looks as cheap as the key; and without
+    // statistics, which sometimes show a table too small for any index.
     leave_alone(&database).await;
     let ids = insert(&database, 100).await;
     let db = Db::connect(&database.config()).await.unwrap();
@@ -205,7 +204,7 @@ async fn leave_alone(database: &TestDatabase) {
     sqlx::query(alone).execute(database.pool()).await.unwrap();
 }
 
-/// How often an index was used, as far as ended sessions have told.
+/// Index scans, as reported by ended sessions.
 async fn scans(database: &TestDatabase, index: &str) -> i64 {
     sqlx::query_scalar("SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = $1")
         .bind(index)
@@ -284,8 +283,8 @@ async fn claims_do_not_wait_for_the_disk_and_ends_do() {
 async fn ends_written_together_are_each_their_own_affair() {
     let database = TestDatabase::create().await;
     let ledger = PostgresLedger::new(database.db());
-    // Often: Postgres tells of an error before it undoes the statement, so what is tried again at once
-    // could find the locks of what has failed.
+    // Repeated: Postgres reports an error before it undoes the statement, so an immediate retry may
+    // find the locks of the failed one.
     for _ in 0..10 {
         write_ends_of_which_one_is_refused(&ledger, &insert(&database, 60).await).await;
     }
@@ -349,7 +348,7 @@ pub(super) async fn take_all(ledger: &PostgresLedger, ids: &[IngestionId]) -> Ve
     ledger.claim(ids, &terms()).await.unwrap().into_iter().map(taken).collect()
 }
 
-/// Somebody's transaction that holds the lock of one row of this table.
+/// A transaction that holds the lock of one row of this table.
 pub(super) async fn lock_row(
     database: &TestDatabase,
     table: &str,
@@ -362,7 +361,7 @@ pub(super) async fn lock_row(
 }
 
 #[tokio::test]
-async fn a_row_that_somebody_has_locked_keeps_no_other_from_being_claimed_or_renewed() {
+async fn a_locked_row_delays_no_other_claim_or_renewal() {
     let database = TestDatabase::create().await;
     let ledger = PostgresLedger::new(database.db());
     let ids = insert(&database, 5).await;
@@ -389,7 +388,7 @@ async fn a_row_that_somebody_has_locked_keeps_no_other_from_being_claimed_or_ren
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_or_a_document_that_somebody_has_locked_keeps_no_other_end_from_being_written() {
+async fn a_locked_row_or_document_delays_no_other_end() {
     let database = TestDatabase::create().await;
     let ledger = PostgresLedger::new(database.db());
     let mut ids = insert(&database, 20).await;
@@ -408,7 +407,7 @@ async fn a_row_or_a_document_that_somebody_has_locked_keeps_no_other_end_from_be
         ends.spawn(async move {
             let end = record(None);
             let first = ledger.record_result(id, token, &end).await;
-            // What was held up goes by itself, and holds up nobody again.
+            // Deleted by itself, without delaying others again.
             let again =
                 if first.is_err() { ledger.record_result(id, token, &end).await } else { first };
             (place, again)
@@ -437,7 +436,7 @@ async fn a_claim_that_errs_has_claimed_nothing() {
     let ledger = PostgresLedger::new(database.db());
     let ids = insert(&database, 2).await;
     let asked = [ids[0], ids[1], IngestionId::random()];
-    // What is asked of an unknown id, beside the claims of those that are known.
+    // Queries about unknown ids, beside the claims of known ones.
     let rename = "ALTER TABLE erased_ingestion RENAME TO elsewhere";
     sqlx::query(rename).execute(database.pool()).await.unwrap();
     let answers = ledger.claim(&asked, &terms()).await;

@@ -1,13 +1,13 @@
-//! How Postgres goes about the statements of jobs: each row found by its key, and one plan kept per
-//! connection. (`maintenance` looks at every statement over a large table; here the table is small, where
-//! the planner would rather read all of it.) And nothing that grows with the square of the rows asked for.
+//! Postgres' plans for the statements of jobs: each row found by its key, and one plan kept per
+//! connection. (`maintenance` checks every statement over a large table; over the small one here
+//! the planner would read all of it.) Nothing grows with the square of the requested rows.
 
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
 use crate::support::postgres::TestDatabase;
 
-/// What makes the planner take arguments for one row: by ids, by places.
+/// Arguments that the planner takes for one row: ids, positions.
 const RANGES: [&str; 2] =
     ["BETWEEN '00000000-0000-0000-0000-000000000000'", "BETWEEN 1 AND 1000000"];
 /// Claim, renewal, reference, spending, end; block list and duplicates.
@@ -94,8 +94,8 @@ async fn the_statements_of_jobs_find_each_row_by_its_key_in_a_small_table_too_an
     session.close().await.unwrap();
 }
 
-/// The first ends of a connection are planned with their values, and the statistics know nothing of what
-/// was handed in within a second: the planner takes it for a row or two.
+/// The first statements of a connection are planned with their values, and the statistics lack rows
+/// submitted within a second: the planner expects a row or two.
 #[tokio::test]
 async fn an_end_reads_no_ingestions_of_other_documents_however_many_came_at_once() {
     let database = TestDatabase::create().await;

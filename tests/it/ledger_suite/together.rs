@@ -1,4 +1,4 @@
-//! What jobs ask or write at the same time: in few statements, and each answered for itself.
+//! Concurrent queries and writes of jobs: few statements, and an answer for each.
 
 use docmill_core::fault::Result;
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, ModelUsage};
@@ -57,7 +57,7 @@ async fn watch_statements(database: &TestDatabase) {
 const STATEMENTS: &str = "SELECT count(DISTINCT transaction) FROM seen";
 
 #[tokio::test]
-async fn what_twelve_receives_bring_at_the_same_time_is_claimed_in_a_few_statements() {
+async fn twelve_concurrent_receives_are_claimed_in_a_few_statements() {
     let database = TestDatabase::create().await;
     let ledger = PostgresLedger::new(database.db());
     let ids = insert(&database, 60).await;
@@ -122,7 +122,7 @@ async fn claims_that_are_asked_for_together_have_each_the_terms_of_who_asked() {
 }
 
 #[tokio::test]
-async fn what_sixty_jobs_write_at_the_same_time_takes_a_few_statements() {
+async fn sixty_concurrent_writes_take_a_few_statements() {
     let database = TestDatabase::create().await;
     let ledger = PostgresLedger::new(database.db());
     let ids = insert(&database, 60).await;
@@ -178,7 +178,7 @@ async fn invariant_2_of_references_that_are_written_together_each_needs_its_own_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_somebody_has_locked_keeps_no_other_reference_waiting_and_gets_its_own_later() {
+async fn a_locked_row_delays_no_other_reference_and_gets_its_own_later() {
     let database = TestDatabase::create().await;
     let ledger = PostgresLedger::new(database.db());
     let ids = insert(&database, 20).await;
@@ -210,7 +210,7 @@ async fn invariant_2_a_reference_that_waits_for_its_row_is_lost_with_a_claim_tha
     let ids = insert(&database, 2).await;
     let tokens = take_all(&ledger, &ids).await;
     let (reply, text) = (artefact("replies.json"), transcript("text.json"));
-    // Somebody takes both rows over, and has not committed yet: each write waits for its own.
+    // Both rows are taken over, uncommitted: each write waits for its own.
     let mut taking = database.pool().begin().await.unwrap();
     sqlx::query("UPDATE ingestion SET claim_token = gen_random_uuid()")
         .execute(&mut *taking)
@@ -281,8 +281,8 @@ async fn two_payments_for_the_same_attempt_in_one_statement_are_both_counted() {
     assert_eq!(count(&database, "SELECT sum(calls)::bigint FROM spending").await, 4);
 }
 
-/// The first statement waits for a lock of the table, so long that another begins beside it; more than
-/// two never do.
+/// The first statement waits for a table lock until another begins beside it; more than two never
+/// do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_that_takes_long_has_one_beside_it_and_never_two() {
     let database = TestDatabase::create().await;
@@ -304,8 +304,8 @@ async fn a_statement_that_takes_long_has_one_beside_it_and_never_two() {
         let statements = i64::try_from(place + 1).unwrap().min(2);
         until(SOON, || async { waiting().await == statements }).await;
     }
-    // Nobody begins a third however long that takes: nothing that is waited for would show it. One that
-    // looks for a deadlock, after a second, is not seen to wait meanwhile.
+    // However long that takes, no third begins: no observable event would show it. A session that
+    // checks for a deadlock, after a second, is not listed as waiting meanwhile.
     let begun = std::time::Instant::now();
     while begun.elapsed() < std::time::Duration::from_millis(200) {
         assert!(waiting().await <= 2, "a third statement");

@@ -1,4 +1,4 @@
-//! How the client reacts to what a server says or does not say.
+//! The client's reaction to a server's answers and silences.
 
 use docmill_client::throttle::Governor;
 use docmill_core::config::ThrottleConfig;
@@ -7,7 +7,7 @@ use docmill_llm::governed::GovernedLlm;
 use super::*;
 
 #[tokio::test]
-async fn what_comes_back_decides_how_to_react() {
+async fn every_answer_has_its_fault() {
     let denied = |code: &str| Answer::error(429, code);
     #[rustfmt::skip]
     let table = [
@@ -53,7 +53,7 @@ async fn one_429_with_or_without_a_time_is_waited_out_by_the_governor() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_not_to_repeat_is_obeyed() {
+async fn a_servers_no_retry_answer_is_obeyed() {
     let answer = Answer::Status {
         status: 500,
         retry_after: None,
@@ -89,7 +89,7 @@ async fn a_model_that_wants_the_newer_name_of_the_cap_is_asked_again_with_it_onc
 }
 
 #[tokio::test]
-async fn the_check_at_start_names_the_address_and_what_to_look_at() {
+async fn the_check_at_start_names_the_address_and_the_next_step() {
     let script = |key: Option<&str>, models: Option<&str>| Script {
         api_key: key.map(str::to_owned),
         models: models.map(|name| vec![name.to_owned()]),
@@ -113,7 +113,7 @@ async fn the_check_at_start_names_the_address_and_what_to_look_at() {
     let client = client(&gone);
     let address = gone.address().to_string();
     drop(gone);
-    // The listener closes when its task is dropped, a moment later.
+    // The listener closes shortly after its task is dropped.
     let error = loop {
         match client.ping().await {
             Err(error) => break error,

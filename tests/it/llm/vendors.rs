@@ -1,5 +1,5 @@
 //! Every vendor's client against the scripted server in that vendor's protocol: the same outcome
-//! for the same event, whatever it is called there.
+//! for the same event.
 
 use docmill_client::throttle::Governor;
 use docmill_core::config::{LlmServer, PromptCache, StructuredOutput, ThrottleConfig};
@@ -102,9 +102,9 @@ async fn the_second_document_of_a_kind_reads_its_prefix_from_the_cache_at_every_
     }
 }
 
-/// What each vendor answers to the same event: calls made, fault.
+/// Each vendor's answer to the same event: calls made, fault.
 #[tokio::test]
-async fn what_comes_back_decides_how_to_react_at_every_vendor() {
+async fn every_answer_has_its_fault_at_every_vendor() {
     let (some, none) = (Some(Duration::from_secs(9)), None);
     #[rustfmt::skip]
     let table = [
@@ -221,7 +221,7 @@ async fn white_space_without_end_is_asked_for_once_more_and_not_in_parts() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_does_not_fit_is_told_from_a_bad_request_at_every_vendor() {
+async fn an_overlong_prompt_is_distinguished_from_a_bad_request_at_every_vendor() {
     for (vendor, words) in [
         (Vendor::Anthropic, "prompt is too long: 210000 tokens > 200000 maximum"),
         (Vendor::Bedrock, "Input is too long for requested model."),
@@ -375,7 +375,7 @@ async fn one_429_is_waited_out_by_the_governor_at_every_vendor() {
 }
 
 #[tokio::test]
-async fn a_server_that_drops_what_does_not_fit_without_a_word_is_found_out() {
+async fn a_server_that_silently_drops_part_of_a_prompt_is_detected() {
     let server = Server::start(Script::default()).await.unwrap();
     let config = LlmConfig { server: LlmServer::Ollama, ..config_of(Vendor::Openai, &server) };
     let llm = model(&config).await;

@@ -1,4 +1,4 @@
-//! What a page process may say and take, and how many there may be.
+//! Limits on a page process's answers and resources, and on the number of processes.
 
 use std::io::{PipeReader, PipeWriter};
 
@@ -17,8 +17,8 @@ fn setup(limits: &LimitsConfig, threads: usize) -> ProcessSetup {
     ProcessSetup::new(&cpu, limits, &OcrConfig::default(), recipe(), threads)
 }
 
-/// A page process that was taken over: whatever it is asked, it says a page of so many words, and
-/// that there are none too many.
+/// A compromised page process: it answers every request with a page of `words` words, declared
+/// within the limits.
 fn liar(words: usize) -> ProcessProgram {
     let serve = move |mut input: PipeReader, mut output: PipeWriter| {
         wire::read_frame::<ProcessSetup>(&mut input, 0).unwrap();
@@ -58,7 +58,7 @@ fn liar(words: usize) -> ProcessProgram {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_worker_counts_words_itself_whatever_a_page_process_says() {
+async fn the_worker_counts_words_itself() {
     let limits = LimitsConfig { page_words: 100, ..Default::default() };
     for (words, expected) in [(100, Ok(())), (101, Err(Ok(OutcomeReason::TooLarge)))] {
         let cells = ProcessPool::new(liar(words), setup(&limits, 1), 1000);
@@ -75,7 +75,7 @@ async fn the_worker_counts_words_itself_whatever_a_page_process_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_that_fits_into_no_message_is_too_large_and_kills_nobody() {
+async fn a_page_over_the_frame_limit_is_too_large_and_kills_no_process() {
     let (cells, _folder) = Driven::default().start();
     let other = cells.open_document(of(&["pid"]), false).await.unwrap();
     let before = pid(&other).await;

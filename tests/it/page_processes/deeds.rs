@@ -1,5 +1,5 @@
-//! A cell whose pages do what stands on them: what a bug in a decoder, or a document that uses one,
-//! could make a page process do.
+//! A page process whose pages contain commands: the possible effects of a decoder bug, or of a
+//! document that exploits one.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs::File;
@@ -136,7 +136,7 @@ fn recurse(depth: &mut u64) -> u64 {
     recurse(depth) ^ frame[1]
 }
 
-/// What a try came to: `no` if the system forbids it.
+/// The result of a try: `no` if the system forbids it.
 fn outcome(what: &str, done: io::Result<()>) -> String {
     match done {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => format!("{what}: no"),
@@ -197,7 +197,7 @@ fn breed() -> Vec<String> {
     vec![outcome("start a thread", thread), outcome("start a process", child)]
 }
 
-/// Runs programs that try the same, and one that tries nothing; each line says how it ended.
+/// Runs programs that try the same, and one that tries nothing; one line per result.
 fn run_programs(victim: &str) -> Vec<String> {
     let tries: [(&str, &[&str]); 8] = [
         ("/usr/bin/true", &[]),

@@ -1,5 +1,4 @@
-//! What a page process that was taken over can still do: nothing to others, and nothing that outlives
-//! it.
+//! A compromised page process can harm no other process, and nothing outlives it.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::process::{Child, Command, Stdio};
@@ -93,7 +92,7 @@ async fn a_program_of_a_page_process_reaches_no_other_process_and_does_not_leave
     assert_eq!(victim.look(), before);
 }
 
-/// What left the group keeps the pipes of a page process open for longer than it lives.
+/// A child that left the process group keeps the pipes of a page process open beyond its life.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_process_that_leaves_something_behind_is_over_when_it_is_killed() {
     const LEAVE: &str = "rm -f \"$here/left\"\n\
@@ -138,8 +137,8 @@ async fn a_confined_page_process_reads_by_the_library_and_by_the_program() {
     }
 }
 
-/// A page process that says it could confine its calls and not its files, as on a kernel without
-/// Landlock, and then says no more.
+/// A page process that reports confined calls but unconfined files, as on a kernel without
+/// Landlock, and then stays silent.
 fn unconfined_program(folder: &std::path::Path) -> std::path::PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let head = br#"{"confinement":{"files":false,"calls":true}}"#;
@@ -183,7 +182,7 @@ async fn a_worker_whose_page_processes_cannot_be_confined_does_not_start() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_says_whether_its_page_processes_are_confined() {
+async fn a_worker_reports_whether_its_page_processes_are_confined() {
     let world = World::new().await;
     for (confine, expected) in [("required", "1"), ("off", "0")] {
         let worker = Process::worker(&world, &[("CPU__CONFINE", confine)]);

@@ -1,4 +1,4 @@
-//! A page process that was taken over answers in its own interest: it is not believed.
+//! A compromised page process answers in its own interest: its answers are validated.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::{Arc, mpsc};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::page_processes::recipe;
 
-/// What it says when it is asked to open a document, and to any other request.
+/// Its answer to the request to open a document, and to any other.
 #[derive(Clone)]
 struct Lies {
     opened: Value,
@@ -113,7 +113,7 @@ fn picture() -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// Each is believed, or refused as what went astray, and what it is.
+/// Each is accepted, or refused with its error.
 async fn assert_believed(table: impl IntoIterator<Item = (&'static str, Question, Lies, bool)>) {
     for (name, question, lies, is_believed) in table {
         let asked = tokio::time::timeout(Duration::from_secs(60), ask(lies, &question)).await;
@@ -259,7 +259,7 @@ async fn a_document_that_is_opened_again_is_not_looked_through_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_page_process_says_a_document_can_be_blamed_for_is_believed() {
+async fn a_page_processs_verdict_about_its_document_is_accepted() {
     let answer = json!({ "Refused": { "reason": "too_large", "detail": "1001 pages, limits.pages is 1000" } });
     let asked = ask(Lies { answer, ..Lies::default() }, &Question::Read).await;
     assert!(matches!(

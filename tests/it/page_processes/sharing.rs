@@ -1,4 +1,4 @@
-//! Which documents meet in one page process.
+//! Documents that share a page process.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;

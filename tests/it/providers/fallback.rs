@@ -81,12 +81,12 @@ async fn three_in_a_row_are_asked_in_their_order_and_a_document_may_wish_another
         assert!(pictures::says(&text, number), "page {number} says {text}");
     }
     assert_eq!(amazon.answered(amazon::DETECT), 3);
-    let wishes = docmill_pipeline::ReadOptions { order: Some(vec![Tesseract]), original: None };
-    assert_ne!(reader.reader_identity(&wishes), reader.reader_identity(&Default::default()));
+    let options = docmill_pipeline::ReadOptions { order: Some(vec![Tesseract]), original: None };
+    assert_ne!(reader.reader_identity(&options), reader.reader_identity(&Default::default()));
     let document = reader.open_document(pictures::scans(2).into(), false).await.unwrap();
     let mut sink = repair::Kept::default();
     let (finished, sha256) = (Vec::new(), "sha".to_owned());
-    let reading = docmill_pipeline::ReadRequest { document, sha256, finished, wishes };
+    let reading = docmill_pipeline::ReadRequest { document, sha256, finished, options };
     let read = reader.read_remaining(reading, &mut sink).await.unwrap();
     assert_eq!(texts(&read), ["here", "here"]);
 }

@@ -114,8 +114,8 @@ async fn read_until_spent(waits_for_answers: bool) -> (Purse, u32) {
     let provider: Arc<dyn RemoteOcrProvider> = Arc::clone(&slow) as _;
     let reader = reader(&[Google], vec![(Google, provider)]);
     let document = reader.open_document(pictures::scans(9).into(), false).await.unwrap();
-    let (finished, sha256, wishes) = (Vec::new(), "sha".to_owned(), ReadOptions::default());
-    let reading = ReadRequest { document, sha256, finished, wishes };
+    let (finished, sha256, options) = (Vec::new(), "sha".to_owned(), ReadOptions::default());
+    let reading = ReadRequest { document, sha256, finished, options };
     let (allowed, asked, kept, booked) = (3, 0, 0, 0);
     let mut purse =
         Purse { slow: Arc::clone(&slow), allowed, asked, waits_for_answers, kept, booked };

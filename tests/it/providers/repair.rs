@@ -57,9 +57,9 @@ async fn read(
     let provider: Arc<dyn RemoteOcrProvider> = Arc::new(document_ai(server, |_| ()));
     let reader = repairing(reader(&[Google], vec![(Google, provider)]));
     let document = reader.open_document(document.into(), false).await.unwrap();
-    let (sha256, wishes) = ("sha".to_owned(), ReadOptions::default());
+    let (sha256, options) = ("sha".to_owned(), ReadOptions::default());
     let mut kept = Kept::default();
-    let reading = ReadRequest { document, sha256, finished, wishes };
+    let reading = ReadRequest { document, sha256, finished, options };
     (reader.read_remaining(reading, &mut kept).await, kept)
 }
 

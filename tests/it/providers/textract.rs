@@ -191,12 +191,12 @@ async fn read(
     let id = IngestionId::random();
     let etag = Etag("one".to_owned());
     let original = StoredOriginal::new(Arc::new(bucket), "documents/a.pdf".to_owned(), etag, id);
-    let wishes = ReadOptions { order: None, original: Some(original) };
+    let options = ReadOptions { order: None, original: Some(original) };
     let document = reader.open_document(document.into(), false).await.unwrap();
     let (sha256, finished) = ("sha".to_owned(), Vec::new());
     let mut kept = Kept::default();
     let read =
-        reader.read_remaining(ReadRequest { document, sha256, finished, wishes }, &mut kept).await;
+        reader.read_remaining(ReadRequest { document, sha256, finished, options }, &mut kept).await;
     (read, kept, id)
 }
 

@@ -202,8 +202,8 @@ async fn read_pages(
 ) -> (Transcript, KeptPages) {
     let document = reader.open_document(bytes.into(), false).await.unwrap();
     let mut kept = KeptPages::default();
-    let (sha256, wishes) = ("sha".to_owned(), ReadOptions::default());
-    let reading = ReadRequest { document, sha256, finished, wishes };
+    let (sha256, options) = ("sha".to_owned(), ReadOptions::default());
+    let reading = ReadRequest { document, sha256, finished, options };
     let read = reader.read_remaining(reading, &mut kept).await.unwrap();
     (read, kept)
 }

@@ -1,6 +1,6 @@
 //! The integration contract of redis-work-queue: workers of its Rust client, `docmill redis
-//! cleaner` as the cleaner, our queue as one of the workers, and somebody who breaks the lists on
-//! purpose. Every expected result must be there in the end.
+//! cleaner` as the cleaner, docmill's queue as one of the workers, and a saboteur that corrupts the
+//! lists. Every expected result must exist in the end.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -53,7 +53,7 @@ impl Cleaner {
     }
 }
 
-/// What the tasks of one test share.
+/// State shared by the tasks of one test.
 struct Scene {
     server: Redis,
     over: AtomicBool,
@@ -68,7 +68,7 @@ impl Scene {
         client.get_multiplexed_async_std_connection().await.unwrap()
     }
 
-    /// Every seventh item is dropped by whoever has it, as if it had died.
+    /// Every seventh item is dropped by its holder, as by a crash.
     fn drops(&self) -> bool {
         self.turns.fetch_add(1, Ordering::Relaxed) % 7 == 6
     }

@@ -70,7 +70,7 @@ pub(super) async fn an_empty_batch_is_nothing(h: &dyn Harness) {
     assert!(queue.acknowledge_dead(&[]).await.is_empty());
 }
 
-pub(super) async fn depth_tells_ready_from_in_flight_from_delayed(h: &dyn Harness) {
+pub(super) async fn depth_counts_ready_in_flight_and_delayed_separately(h: &dyn Harness) {
     let queue = h.queue(Some(100)).await;
     let later =
         OutgoingMessage { delay: Duration::from_secs(600), ..OutgoingMessage::from_body("later") };
@@ -110,7 +110,7 @@ pub(super) async fn many_receivers_never_share_a_message(h: &dyn Harness) {
     for receiver in receivers {
         all.extend(receiver.await.unwrap());
     }
-    // One that lost every race for a moment may have left early.
+    // A reader that lost every race may have left early.
     while let Some(delivery) = look(&*queue).await {
         acknowledge(&*queue, &delivery.receipt).await;
         all.push(delivery);
@@ -119,7 +119,7 @@ pub(super) async fn many_receivers_never_share_a_message(h: &dyn Harness) {
     assert_eq!((all.len(), distinct.len()), (MESSAGES, MESSAGES), "none twice, none lost");
 }
 
-pub(super) async fn a_receive_gives_at_most_what_was_asked_for(h: &dyn Harness) {
+pub(super) async fn a_receive_returns_at_most_the_requested_number(h: &dyn Harness) {
     let queue = h.queue(None).await;
     let messages: Vec<OutgoingMessage> =
         (0..8).map(|n| OutgoingMessage::from_body(format!("asked {n}"))).collect();
@@ -151,7 +151,7 @@ pub(super) async fn a_waiting_receive_wakes_for_a_new_message(h: &dyn Harness) {
     assert!(sent.elapsed() < PATIENT / 2, "woken, not timed out: {:?}", sent.elapsed());
 }
 
-pub(super) async fn the_urgent_is_served_more_and_says_so(h: &dyn Harness) {
+pub(super) async fn urgent_tiers_are_polled_more_often_and_metrics_show_it(h: &dyn Harness) {
     const EACH: usize = 9;
     let queue = h.tiered().await;
     let of = |priority: Priority| {
@@ -173,7 +173,7 @@ pub(super) async fn the_urgent_is_served_more_and_says_so(h: &dyn Harness) {
     assert!(urgent * 2 > EACH, "{order:?}");
 }
 
-pub(super) async fn what_a_message_carries_is_never_somebody_else_s(h: &dyn Harness) {
+pub(super) async fn a_messages_content_is_never_another_messages(h: &dyn Harness) {
     let queue = h.queue(None).await;
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let marked = OutgoingMessage {

@@ -26,7 +26,7 @@ pub(super) async fn acknowledged_before_the_work_it_never_comes_back(h: &dyn Har
     assert!(look(&*queue).await.is_none(), "whatever became of who took it");
 }
 
-pub(super) async fn is_dead_after_so_many_receives(h: &dyn Harness) {
+pub(super) async fn is_dead_after_the_maximum_number_of_receives(h: &dyn Harness) {
     let queue = h.queue(Some(2)).await;
     assert_eq!(queue.receives_before_dead().await.unwrap(), Some(2));
     send(&*queue, "poison").await;
@@ -81,7 +81,7 @@ pub(super) async fn a_dead_letter_is_shown_without_being_taken_and_comes_back_wh
         h.pass(hidden).await;
         let mut newer = queue.receive_dead(10, hidden).await.unwrap();
         assert_eq!(newer.len(), 1);
-        // Whatever the first reader is told, another has it now.
+        // Another reader holds it now, whatever the first one is answered.
         let old = [letters[0].delivery.receipt.clone()];
         drop(queue.release_dead(&old).await);
         assert!(queue.receive_dead(10, hidden).await.unwrap().is_empty());

@@ -125,7 +125,7 @@ impl Harness for Bucket {
     }
 
     fn visibility(&self) -> Duration {
-        // Long enough for what many requests to a slow stand-in take between two looks.
+        // Longer than many requests to a slow stand-in take between two polls.
         Duration::from_secs(8)
     }
 
@@ -202,7 +202,7 @@ impl MotoSqs {
         QueueConfig {
             url: request.send().await.unwrap().queue_url.unwrap(),
             visibility: self.visibility(),
-            // moto knows groups on FIFO queues only.
+            // moto supports groups on FIFO queues only.
             fair: false,
             ..QueueConfig::default()
         }

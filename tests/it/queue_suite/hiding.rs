@@ -1,4 +1,4 @@
-//! Between a receive and its end: hidden, extended, given back, forgotten by who died.
+//! Between a receive and its end: hidden, extended, released, abandoned by a dead worker.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ pub(super) async fn a_receiver_that_dies_at_any_step_loses_nothing(h: &dyn Harne
             _ => {}
         }
     }
-    // Nobody acknowledges; the successor is taken by somebody who dies as well.
+    // Not acknowledged; another worker takes the successor and dies as well.
     assert_eq!(take(&*queue).await.body, "its successor");
     h.pass(part(h, 1500)).await;
     let left = take_all(&*queue, 5).await;

@@ -1,5 +1,5 @@
-//! The queue for work that is no document: the program of docs/guides/jobs.md beside the Rust client of
-//! redis-work-queue, both directions.
+//! The queue for work other than documents: the program of docs/guides/jobs.md beside the Rust
+//! client of redis-work-queue, in both directions.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! What the memory queue of the tests does beyond the suite: failures on request.
+//! The memory queue of the tests beyond the suite: failures on request.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{acknowledge, send, take_all};
 use crate::support::memory_queue::{Call, MemoryQueue};
 
 #[tokio::test]
-async fn the_memory_queue_fails_and_duplicates_when_it_is_told_to() {
+async fn the_memory_queue_fails_and_duplicates_on_request() {
     let queue = MemoryQueue::new(Duration::from_secs(30), None);
     send(&queue, "told").await;
     queue.fail(Call::Receive, 1, Fault::Unavailable);

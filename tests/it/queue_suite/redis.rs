@@ -1,5 +1,5 @@
-//! Redis together with the Rust client of redis-work-queue 0.3.0, and the races that its format
-//! has when its transitions take several steps.
+//! Redis together with the Rust client of redis-work-queue 0.3.0, and the races that its format has
+//! when its transitions take several steps.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -57,7 +57,7 @@ impl Both {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_client_adds_the_other_leases_and_completes() {
+async fn items_added_by_one_client_are_leased_and_completed_by_the_other() {
     let both = Both::start().await;
     let db = &mut both.connection().await;
     let item = Item::from_string_data("from them".to_owned());
@@ -132,7 +132,7 @@ async fn of_many_who_complete_one_item_exactly_one_has_done_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_zombie_neither_completes_nor_renews_nor_releases_what_another_has() {
+async fn a_zombie_neither_completes_nor_renews_nor_releases_anothers_claim() {
     let both = Both::start().await;
     all_done(both.ours.send(&[OutgoingMessage::from_body("taken over")]).await);
     let zombie = take(&*both.ours).await.receipt;
@@ -151,7 +151,7 @@ async fn a_zombie_neither_completes_nor_renews_nor_releases_what_another_has() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn completing_what_a_cleaner_has_put_back_leaves_no_ghost() {
+async fn completing_a_requeued_item_leaves_no_ghost() {
     let both = Both::start().await;
     all_done(both.ours.send(&["late", "next"].map(OutgoingMessage::from_body)).await);
     let late = take(&*both.ours).await;
@@ -166,7 +166,7 @@ async fn completing_what_a_cleaner_has_put_back_leaves_no_ghost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_another_client_took_over_from_us_is_neither_doubled_nor_taken_back() {
+async fn an_item_taken_over_by_another_client_is_neither_duplicated_nor_taken_back() {
     let both = Both::start().await;
     all_done(both.ours.send(&[OutgoingMessage::from_body("taken over")]).await);
     let id = take(&*both.ours).await.message_id;
@@ -202,7 +202,7 @@ async fn an_id_that_is_listed_twice_is_handed_out_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_another_client_completes_for_us_leaves_nothing_behind() {
+async fn an_item_completed_by_another_client_leaves_nothing_behind() {
     let both = Both::start().await;
     all_done(both.ours.send(&[OutgoingMessage::from_body("theirs to end")]).await);
     let delivery = take(&*both.ours).await;
@@ -215,7 +215,7 @@ async fn what_another_client_completes_for_us_leaves_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_receipt_of_what_was_given_back_is_worth_nothing() {
+async fn the_receipt_of_a_released_message_is_invalid() {
     let both = Both::start().await;
     all_done(both.ours.send(&[OutgoingMessage::from_body("given back")]).await);
     let receipt = take(&*both.ours).await.receipt;
@@ -248,7 +248,7 @@ async fn a_connection_that_breaks_costs_no_transition() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cleaners_heal_what_crashes_between_two_steps_leave_and_make_no_double() {
+async fn cleaners_repair_crashes_between_two_steps_without_duplicates() {
     let both = Both::start().await;
     let db = &mut both.server.look().await;
     // Added and in no list: a crash between SETNX and LPUSH.
@@ -345,7 +345,7 @@ async fn ours(both: &Both, delivery: Delivery, count: impl Fn(String)) {
     }
 }
 
-/// What a worker of redis-work-queue 0.1 does to take an item: two steps, and its own key of a lease.
+/// How a worker of redis-work-queue 0.1 takes an item: two steps, and its own key of a lease.
 async fn lease_as_0_1(db: &mut redis::aio::MultiplexedConnection, seconds: u64) -> Option<String> {
     let id: Option<String> = db.rpoplpush("shared:queue", "shared:processing").await.unwrap();
     let key = format!("shared:leased_by_session:{}", id.as_ref()?);
@@ -385,7 +385,7 @@ async fn a_lease_of_a_0_1_client_is_heeded_and_ours_is_one_to_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_given_back_or_completed_leaves_no_lease_of_either_version() {
+async fn a_released_or_completed_item_leaves_no_lease_of_either_version() {
     let both = Both::start().await;
     all_done(both.ours.send(&[OutgoingMessage::from_body("twice")]).await);
     let delivery = take(&*both.ours).await;
@@ -400,7 +400,7 @@ async fn what_is_given_back_or_completed_leaves_no_lease_of_either_version() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_left_to_others_stays_at_the_front_and_ours_is_taken_past_it() {
+async fn foreign_items_stay_at_the_front_and_own_ones_are_taken_past_them() {
     let both = Both::start().await;
     let db = &mut both.server.look().await;
     let _: () = db.set("shared:item:resize", b"\xff\x00 picture").await.unwrap();
@@ -414,7 +414,7 @@ async fn what_is_left_to_others_stays_at_the_front_and_ours_is_taken_past_it() {
     let ours = take(&*both.ours).await;
     assert_eq!(ours.body, "ours");
     acknowledge(&*both.ours, &ours.receipt).await;
-    // Nothing for us is there, and nobody is kept busy by looking.
+    // None are for this consumer, and polling does not busy-loop.
     let calls = || async {
         let info: String = redis::cmd("INFO")
             .arg("commandstats")

@@ -103,7 +103,7 @@ async fn a_user_with_the_documented_rights_over_tls_can_do_all_and_nothing_else(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_whose_certificate_nobody_vouches_for_gets_no_password() {
+async fn a_server_with_an_untrusted_certificate_gets_no_password() {
     let server = Redis::over_tls(&["--requirepass", "sesame"]).await;
     let url = format!("rediss://:sesame@{}/0", server.address());
     let vouched = QueueConfig {

@@ -1,4 +1,4 @@
-//! What the SQS queue does beyond the suite: failures of the service and of the way to it.
+//! The SQS queue beyond the suite: failures of the service and of the network.
 
 use std::time::{Duration, Instant};
 
@@ -62,7 +62,7 @@ async fn passing_trouble_with_an_acknowledgement_is_ridden_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_receive_is_told_at_once_and_by_what_it_asks_for() {
+async fn a_failed_receive_is_reported_at_once() {
     let (sqs, queue) = queue().await;
     for (failure, expected) in [
         (Failure::Throttle, Fault::Throttled(None)),
@@ -103,7 +103,7 @@ async fn a_queue_that_was_deleted_or_refuses_us_stops_everything_not_one_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_whole_batch_that_failed_is_told_for_every_entry() {
+async fn a_failed_batch_is_an_error_for_every_entry() {
     let (sqs, queue) = queue().await;
     sqs.server.faults().outage(Some(Failure::Throttle));
     let results = queue.send(&numbered(10)).await;
@@ -111,7 +111,7 @@ async fn a_whole_batch_that_failed_is_told_for_every_entry() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wish_for_twelve_hours_is_cut_to_what_is_left_of_them() {
+async fn a_hiding_of_twelve_hours_is_cut_to_the_remaining_limit() {
     let (sqs, queue) = queue().await;
     send(&queue, "long").await;
     let delivery = take(&queue).await;
@@ -155,7 +155,7 @@ async fn a_queue_that_cannot_be_used_is_named_with_what_to_check() {
     let fifo = QueueConfig { url: sqs.server.queue_url("orders.fifo"), ..good.clone() };
     let patience = Duration::from_millis(200);
     let here = client(&sqs.server.endpoint());
-    // A port that nothing listens on: it was free a moment ago.
+    // A port without a listener: it was just free.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nobody = client(&format!("http://{free}"));
     for (name, client, config, fault, words) in [

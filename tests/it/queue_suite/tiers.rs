@@ -1,5 +1,5 @@
-//! Several SQS queues as one: each message goes where it belongs, and everything that is done with
-//! it afterwards reaches the same queue.
+//! Several SQS queues as one: each message goes to its own tier, and every later call about it
+//! reaches the same queue.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What the simulation finds by itself once a mend is taken out (`docmill_core::mend`): each of these is a
-//! finding that a person had made by reading.
+//! The simulation finds each removed fix (`docmill_core::mend`) by itself; all of them were first
+//! found by review.
 
 use docmill_core::mend::{SwitchableMend, run_without};
 
@@ -15,8 +15,8 @@ struct FoundSchedule {
 
 /// Schedules that are looked at.
 const SCHEDULES: u64 = 100;
-/// Of a schedule that falls a part can be left over that falls only as a whole: so many are cut down until
-/// one is small.
+/// A cut-down part of a failing schedule may fail only as a whole: this many are cut down until one
+/// is small.
 const CUT_SCHEDULES: usize = 5;
 
 /// The schedules that fall without the mend.
@@ -57,7 +57,7 @@ fn with_refused_credentials_in_the_streak_of_deferrals_the_simulation_finds_docu
 }
 
 #[test]
-fn with_messages_that_share_the_fate_of_what_ends_the_simulation_finds_rows_without_a_message() {
+fn without_separate_handling_of_later_messages_the_simulation_finds_rows_without_a_message() {
     assert_found(SwitchableMend::MessageSeal, "is open without a message");
 }
 

@@ -1,17 +1,17 @@
-//! A schedule as data: documents, workers, and a list of faults, drawn from a seed. Each fault says by
-//! itself where it strikes, so that one taken off the list moves none of the others.
+//! A schedule as data: documents, workers, and a list of faults, drawn from a seed. Each fault is
+//! placed independently, so that removing one moves no other.
 
 use std::fmt;
 use std::time::Duration;
 
 use docmill_core::fault::Fault;
 
-/// Faults happen for so long.
-pub(super) const TROUBLE: Duration = Duration::from_secs(10 * 60);
+/// Faults happen for this long.
+pub(super) const FAULT_PHASE: Duration = Duration::from_secs(10 * 60);
 /// Workers of a schedule that is not cut down, and its documents.
 const WORKERS: usize = 2;
 const DOCUMENTS: usize = 6;
-/// Of each sort, so many calls may have a fault.
+/// Calls of each sort that may have a fault.
 const CALLS: usize = 90;
 
 /// A call that goes over a network.
@@ -30,12 +30,12 @@ pub(super) enum PortCall {
     Provider,
 }
 
-/// What goes wrong with one call, or with one entry of it.
+/// The fault of one call, or of one entry of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum CallFault {
     /// Nothing is done.
     Refused,
-    /// It is done, and its answer is lost; of a receive: the messages were handed out to nobody.
+    /// Executed, and the answer is lost; of a receive: the messages were handed out to no one.
     AnswerLost,
     /// It takes up to twelve seconds each way.
     Slow,
@@ -56,7 +56,7 @@ pub(super) enum WorldEvent {
     Death { worker: usize },
     /// A worker is asked to stop, and another takes its place.
     Stop { worker: usize },
-    /// Nothing that a worker asks or is told gets through, then all of it.
+    /// All calls and answers of a worker are delayed, then delivered.
     Standstill { worker: usize, lasts: Duration },
     /// An operator withdraws a document.
     Cancel { document: usize },
@@ -68,7 +68,7 @@ pub(super) enum WorldEvent {
     ClockAhead { by: Duration },
     /// The clock of the ledger falls behind the workers'.
     ClockBehind { by: Duration },
-    /// The ledger answers nobody.
+    /// The ledger does not answer.
     LedgerSilent { lasts: Duration },
     /// The provider refuses our credentials.
     Refusal { lasts: Duration },
@@ -79,13 +79,13 @@ pub(super) enum WorldEvent {
 /// One thing that goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum PlannedFault {
-    /// With the so-manieth call of its sort, from 0, whoever makes it.
+    /// At call number `nth` of its sort, from 0, by any worker.
     Call { call: PortCall, nth: usize, fault: CallFault },
-    /// So long after the beginning.
+    /// At this time after the start.
     At { at: Duration, event: WorldEvent },
 }
 
-/// What a document does to its workers.
+/// A document's effect on its workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DocumentPlan {
     Reads,
@@ -94,7 +94,7 @@ pub(super) enum DocumentPlan {
     Slow,
 }
 
-/// A schedule, whole or cut down. What is left keeps the number that it had.
+/// A schedule, whole or cut down. Its remaining faults keep their numbers.
 #[derive(Debug, Clone)]
 pub(super) struct SchedulePlan {
     pub seed: u64,
@@ -121,7 +121,7 @@ impl SchedulePlan {
         let mut at = Duration::ZERO;
         loop {
             at += between(&mut random, 5, 60);
-            if at >= TROUBLE {
+            if at >= FAULT_PHASE {
                 break;
             }
             let event = draw_event(&mut random);

@@ -33,9 +33,9 @@ pub(super) struct SharedLedger {
 
 struct LedgerClock {
     synced: Instant,
-    /// For so long it stands still.
+    /// How long it is frozen.
     owed: Duration,
-    /// What it shows, from its beginning.
+    /// The time it shows, from its start.
     shown: Duration,
 }
 
@@ -77,7 +77,7 @@ impl SharedLedger {
     }
 }
 
-/// Who opens documents again.
+/// Reopens documents.
 pub(super) struct ScheduleOperator {
     pub ledger: Arc<SharedLedger>,
     pub queue: Arc<MemoryQueue>,
@@ -142,7 +142,7 @@ impl FaultyLedger {
         Ok(answer)
     }
 
-    /// A call whose only trouble is that of all.
+    /// A call with only the common faults.
     async fn reach(&self) -> Result<&MemoryLedger> {
         self.gate.pass().await;
         self.trouble.reach_ledger().await?;
@@ -227,7 +227,7 @@ impl Ledger for FaultyLedger {
         let mut answers = self.call(PortCall::Claim, claim).await?;
         for answer in &mut answers {
             if let ClaimOutcome::Claimed(claimed) = answer {
-                // By the schedule's clock, which the ledger in memory does not know.
+                // By the schedule's clock, which the memory ledger does not use.
                 claimed.lease_until = (begun + terms.lease).into_std();
             }
         }
@@ -343,7 +343,7 @@ impl FaultyQueue {
         SentEntries { fates, arriving }
     }
 
-    /// Its answers; `expired` is said of a receipt that is no longer good.
+    /// Its answers; an invalid receipt gets `expired`.
     async fn arrive<E>(
         &self,
         sent: &SentEntries<E>,

@@ -1,16 +1,16 @@
-//! From a schedule that falls to the smallest that does: what can be left out is left out, half of the
-//! list first, then smaller and smaller parts (delta debugging: Zeller and Hildebrandt, "Simplifying and
-//! Isolating Failure-Inducing Input", 2002).
+//! Shrinks a failing schedule: removes faults while it still fails, half of the list first, then
+//! smaller and smaller parts (delta debugging: Zeller and Hildebrandt, "Simplifying and Isolating
+//! Failure-Inducing Input", 2002).
 //!
-//! Not promised: that no other list is shorter, only that of this one nothing can be left out singly,
-//! unless the runs were used up.
+//! Not promised: the globally shortest list, only that no single fault can be removed, unless the
+//! runs were used up.
 
 use super::plan::SchedulePlan;
 use super::world::{ScheduleEnd, run_schedule};
 
-/// So many runs are spent on one schedule.
+/// Maximum runs for one schedule.
 const MAX_RUNS: usize = 600;
-/// The smallest is run so often, to say whether it always falls.
+/// Repetitions of the smallest, to see whether it always fails.
 const AGAIN: usize = 5;
 
 /// A schedule that was cut down.
@@ -23,7 +23,7 @@ pub(super) struct SmallestSchedule {
 }
 
 impl SmallestSchedule {
-    /// What a person needs to run it again.
+    /// The instructions to run it again.
     pub(super) fn describe(&self) -> String {
         let Self { plan, broken, falls, runs } = self;
         format!(
@@ -102,7 +102,7 @@ pub(super) fn run_guarded(plan: &SchedulePlan) -> ScheduleEnd {
 pub(super) fn shrink(plan: SchedulePlan, end: ScheduleEnd) -> SmallestSchedule {
     let broken = end.broken.err().unwrap_or_default();
     let mut cutter = ScheduleCutter { smallest: plan, broken, runs: 0 };
-    // What never struck was no part of it.
+    // Faults that never struck were irrelevant.
     let mut struck = cutter.smallest.clone();
     struck.faults.retain(|(number, _)| end.met.contains(number));
     cutter.try_plan(struck);

@@ -1,4 +1,4 @@
-//! The faults of a plan as they come: which call is struck, who stands still, what is down.
+//! Applies the faults of a plan: struck calls, frozen workers, outages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -7,9 +7,9 @@ use std::time::Duration;
 use docmill_core::fault::{Error, Fault, Result};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::plan::{CallFault, PlannedFault, PortCall, SchedulePlan, TROUBLE};
+use super::plan::{CallFault, FAULT_PHASE, PlannedFault, PortCall, SchedulePlan};
 
-/// A statement that nobody answers is given up after so long.
+/// Timeout of an unanswered statement.
 const SILENCE: Duration = Duration::from_secs(15);
 
 pub(super) fn lost() -> Error {
@@ -34,7 +34,7 @@ struct TroubleState {
     rush_until: Instant,
 }
 
-/// What becomes of one call, or of one entry of it.
+/// The fate of one call, or of one entry of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallFate {
     call: PortCall,
@@ -58,7 +58,7 @@ impl PlannedTrouble {
         };
         Self {
             seed: plan.seed,
-            calm_from: now + TROUBLE,
+            calm_from: now + FAULT_PHASE,
             faults: of_calls.collect(),
             state: Mutex::new(state),
         }
@@ -104,7 +104,7 @@ impl PlannedTrouble {
     }
 
     /// # Errors
-    /// Nobody answers.
+    /// No answer.
     pub(super) async fn reach_ledger(&self) -> Result<()> {
         let silent_until = self.state.lock().unwrap().ledger_silent_until;
         if Instant::now() >= silent_until {
@@ -139,7 +139,7 @@ impl PlannedTrouble {
     }
 }
 
-/// What a worker asks and is told goes through here, unless it stands still. Its own timers run on.
+/// All calls and answers of a worker pass this gate, unless it is frozen. Its own timers go on.
 pub(super) struct WorkerGate(Mutex<Instant>);
 
 impl WorkerGate {

@@ -1,5 +1,6 @@
-//! The work on a document as a script: the pipeline's order of fetch, two stages that are paid for and
-//! stored before they are used, and a verdict, with the claim asked for before each call and put.
+//! The work on a document as a script: the pipeline's order of fetch, two stages that are paid for
+//! and stored before they are used, and a verdict, with the claim checked before each call and
+//! write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -28,14 +29,14 @@ use super::world::SLOTS;
 /// Bytes of the repaired pages of a document, and of the file that is made of them.
 const PICTURES: u64 = 4096;
 
-/// What was paid for one stage of one document, and how often that was cut short.
+/// Payments for one stage of one document, and how often it was interrupted.
 #[derive(Debug, Default)]
 struct StageBill {
     paid: u32,
     cut_short: u32,
 }
 
-/// What one job has of the bytes for pictures, and whether it waits for more.
+/// A job's share of the bytes for pictures, and whether it waits for more.
 #[derive(Debug, Default)]
 struct JobBytes {
     holds: AtomicBool,
@@ -48,7 +49,7 @@ type WorkerBytes = Arc<Mutex<Vec<Weak<JobBytes>>>>;
 /// A document and the code of a stage of it.
 type Stage = (IngestionId, &'static str);
 
-/// What is known of the documents of a schedule, whichever worker has them.
+/// State of a schedule's documents, shared by all workers.
 pub(super) struct ScriptedDocuments {
     plans: BTreeMap<IngestionId, (usize, DocumentPlan)>,
     stored: Mutex<BTreeSet<Stage>>,
@@ -122,7 +123,7 @@ impl ScriptedDocuments {
         self.bills.lock().unwrap().retain(|(of, _), _| *of != id);
     }
 
-    /// What was paid for twice, and was not cut short.
+    /// A stage paid for twice without an interruption.
     pub(super) fn find_overpaid(&self, id: IngestionId) -> Option<String> {
         let bills = self.bills.lock().unwrap();
         let mut of_document = bills.iter().filter(|(stage, _)| stage.0 == id);
@@ -229,7 +230,7 @@ impl IngestionWork for ScriptedWork {
             DocumentPlan::IsRefused => {
                 return Err(StepError::rejected(OutcomeReason::Corrupt, "as planned".to_owned()));
             }
-            // Without the words of a panic: nobody is to read thousands of them.
+            // Without the panic's message: there would be thousands of them.
             DocumentPlan::Panics => std::panic::resume_unwind(Box::new("as planned")),
             DocumentPlan::Reads | DocumentPlan::Slow => {}
         }

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 use uuid::Uuid;
 
-use super::plan::{DocumentPlan, PlannedFault, SchedulePlan, TROUBLE, WorldEvent};
+use super::plan::{DocumentPlan, FAULT_PHASE, PlannedFault, SchedulePlan, WorldEvent};
 use super::ports::{FaultyLedger, FaultyQueue, ScheduleOperator, SharedLedger};
 use super::trouble::{PlannedTrouble, WorkerGate};
 use super::work::{ScriptedDocuments, ScriptedWork};
@@ -25,24 +25,24 @@ use crate::support::memory_queue::MemoryQueue;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Everything is over by then.
-const PATIENCE: Duration = Duration::from_secs(3 * 3600);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(3 * 3600);
 /// Messages are counted this often.
 const WATCH: Duration = Duration::from_secs(20);
 pub(super) const SLOTS: u32 = 3;
-/// A row that was silent for so long may have lost its message (`janitor.quiet`).
+/// A row silent for this long may have lost its message (`janitor.quiet`).
 const QUIET: Duration = Duration::from_secs(60);
 /// A worker that is silent for longer may lose its claims: with what else may go wrong, a third of a
 /// lease is enough.
 const SILENT: Duration = Duration::from_secs(40);
 
-/// What did not hold, in words.
+/// The violated property, in words.
 pub(super) type Broken = Result<(), String>;
 
 fn ensure(holds: bool, says: impl FnOnce() -> String) -> Broken {
     if holds { Ok(()) } else { Err(says()) }
 }
 
-/// A time in which a worker, or all of them, could not be heard.
+/// A period in which a worker, or all of them, could not be reached.
 struct Silence {
     /// `None`: all.
     worker: Option<String>,
@@ -75,7 +75,7 @@ struct SimulatedWorld {
     drains: Vec<JoinHandle<Broken>>,
 }
 
-/// What became of a schedule.
+/// The result of a schedule.
 pub(super) struct ScheduleEnd {
     pub broken: Broken,
     /// Numbers of the faults that have struck.
@@ -181,7 +181,7 @@ impl SimulatedWorld {
         Worker { name, stop, gate, task }
     }
 
-    /// The workers through the trouble, until nothing is left to do.
+    /// Runs the workers through the faults, until no work is left.
     async fn run(&mut self) -> Broken {
         let began = Instant::now();
         while self.workers.len() < self.plan.workers {
@@ -203,7 +203,7 @@ impl SimulatedWorld {
             self.trouble.note_met(number);
             self.act(event).await;
         }
-        self.watch_until(began + TROUBLE).await?;
+        self.watch_until(began + FAULT_PHASE).await?;
         self.wait_for_end(began).await?;
         for worker in std::mem::take(&mut self.workers) {
             self.drain(worker);
@@ -219,7 +219,7 @@ impl SimulatedWorld {
             WorldEvent::Death { worker } => {
                 let dead = self.replace(worker).await;
                 dead.task.abort();
-                self.note_silence(Some(dead.name), PATIENCE);
+                self.note_silence(Some(dead.name), RECOVERY_TIMEOUT);
             }
             WorldEvent::Stop { worker } => {
                 let stopped = self.replace(worker).await;
@@ -284,7 +284,7 @@ impl SimulatedWorld {
                 silences.push(Silence {
                     worker: Some(name.clone()),
                     from,
-                    until: until + PATIENCE,
+                    until: until + RECOVERY_TIMEOUT,
                 });
             }
             ensure(!is_heard || took < drain + 60 * SECOND, || {
@@ -293,7 +293,7 @@ impl SimulatedWorld {
         }));
     }
 
-    /// Lets time pass; no open row that nobody holds is without a message meanwhile.
+    /// Lets time pass, and checks that no unclaimed open row is without a message.
     async fn watch_until(&self, then: Instant) -> Broken {
         while Instant::now() < then {
             sleep_until(then.min(Instant::now() + WATCH)).await;
@@ -347,14 +347,14 @@ impl SimulatedWorld {
             if open.is_empty() && left.is_empty() {
                 return Ok(());
             }
-            ensure(began.elapsed() < PATIENCE, || {
+            ensure(began.elapsed() < RECOVERY_TIMEOUT, || {
                 format!("without an end: open {open:?}, messages {left:?}")
             })?;
             sleep(WATCH).await;
         }
     }
 
-    /// What has to hold in the end, whatever happened.
+    /// Checks the final properties.
     fn count(&self) -> Broken {
         let most = self.most_running.load(Ordering::SeqCst);
         ensure(most <= SLOTS, || format!("{most} jobs in {SLOTS} slots"))?;
@@ -408,7 +408,7 @@ impl SimulatedWorld {
         }
     }
 
-    /// Whether its worker, or all of them, could not be heard during this attempt.
+    /// Whether its worker, or all of them, could not be reached during this attempt.
     fn was_silent(&self, attempt: &LedgerAttempt) -> bool {
         let (began, ended) = (attempt.started_at.unwrap(), attempt.ended_at);
         let worker = attempt.worker.as_deref().unwrap();

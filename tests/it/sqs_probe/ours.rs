@@ -1,5 +1,5 @@
-//! What only our stand-in can be asked: moto has no move tasks, takes old handles, and cannot be
-//! told to misbehave. Expectations follow the API reference of each action.
+//! Probes for docmill's stand-in only: moto has no move tasks, accepts old handles, and cannot
+//! misbehave on request. Expectations follow the API reference of each action.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
@@ -124,7 +124,7 @@ async fn limits_of_size_time_and_age_hold() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_asked_to_go_wrong_goes_wrong_that_often() {
+async fn requested_faults_happen_the_requested_number_of_times() {
     let (server, _) = start().await;
     let url = server.create_queue("wrong", &[]).unwrap();
     let config = client(&server.endpoint()).config().to_builder();

@@ -1,4 +1,4 @@
-//! The probes that both stand-ins are asked.
+//! The probes of both stand-ins.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! A real browser, steered as `WebDriver` says (JSON over HTTP): Debian's Chromium and its driver. Every
-//! key and click that a person would need is counted.
+//! A real browser, driven by `WebDriver` (JSON over HTTP): Debian's Chromium and its driver. Every
+//! key and click is counted.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -39,7 +39,7 @@ pub(crate) struct DrivenBrowser {
     client: Client,
     strokes: AtomicUsize,
     clicks: AtomicUsize,
-    /// What the browser leaves behind, the driver's files among them; it goes last.
+    /// The browser's files, and the driver's; dropped last.
     _folder: TempDir,
 }
 
@@ -76,7 +76,7 @@ fn start_driver(folder: &Path) -> (Child, u16) {
         let (_, port) = line.split_once("started successfully on port ")?;
         port.trim_end_matches('.').parse().ok()
     });
-    // Whoever writes where nobody reads is killed for it.
+    // A writer to a closed pipe is killed.
     driver.stdout = Some(said.into_inner());
     (driver, port.unwrap())
 }
@@ -140,7 +140,7 @@ impl DrivenBrowser {
         self.look("/url").await.as_str().unwrap().to_owned()
     }
 
-    /// What a function's body returns on the page.
+    /// The result of a function's body on the page.
     pub(crate) async fn run(&self, script: &str) -> Value {
         self.ask("/execute/sync", json!({ "script": script, "args": [] })).await
     }
@@ -155,7 +155,7 @@ impl DrivenBrowser {
         self.run("return document.body.innerText").await.as_str().unwrap().to_owned()
     }
 
-    /// What a field holds.
+    /// A field's value.
     pub(crate) async fn value(&self, css: &str) -> String {
         let script = format!("return document.querySelector({}).value", json!(css));
         self.run(&script).await.as_str().unwrap().to_owned()
@@ -248,8 +248,8 @@ impl DrivenBrowser {
         lines.as_array().unwrap().iter().filter_map(request).collect()
     }
 
-    /// What the browser complained of since this was asked last: scripts that failed, and what the
-    /// Content-Security-Policy forbade; answers of another status than 200 left aside.
+    /// The browser's complaints since the last call: failed scripts, and violations of the
+    /// Content-Security-Policy; ignores answers with another status than 200.
     pub(crate) async fn take_complaints(&self) -> Vec<String> {
         let lines = self.ask("/se/log", json!({ "type": "browser" })).await;
         let text = |line: &Value| line["message"].as_str().unwrap_or_default().to_owned();

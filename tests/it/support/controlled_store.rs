@@ -1,6 +1,5 @@
-//! The store in memory as tests need it: counts its listings and what was read and is still held, lets
-//! other tasks in between, makes objects older, and can ignore conditions or fall silent as some
-//! services do.
+//! The memory store with controls for tests: counts listings and contents still held, yields to
+//! other tasks, ages objects, and can ignore conditions or fall silent as some services do.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +28,7 @@ pub(crate) struct ControlledStore {
     read_time: Mutex<Duration>,
     /// Conditions are accepted and ignored.
     pub(crate) lenient: AtomicBool,
-    /// How much older than they are objects are said to be.
+    /// Additional reported age of objects.
     aged: Mutex<BTreeMap<String, Duration>>,
     /// An object, and another that is there as soon as it is written.
     follows: Mutex<Option<(String, String)>>,
@@ -39,7 +38,7 @@ pub(crate) struct ControlledStore {
     outage: Mutex<Option<WriteOutage>>,
     /// Listings that are answered, and what becomes of later ones; `None`: all are.
     listing: Mutex<Option<(u64, ListingFault)>>,
-    /// What was read and is still in somebody's hands.
+    /// Contents that were read and are still held.
     pub(crate) held: Arc<HeldContents>,
     /// Reading these is never answered.
     silent: Mutex<BTreeSet<String>>,
@@ -49,7 +48,7 @@ pub(crate) struct ControlledStore {
     pub(crate) reads: AtomicU64,
 }
 
-/// How many contents that were read are in somebody's hands, and how many were at once.
+/// The number of contents held now, and its maximum.
 #[derive(Default)]
 pub(crate) struct HeldContents {
     pub(crate) now: AtomicU64,
@@ -89,7 +88,7 @@ struct WriteOutage {
     refused: u32,
 }
 
-/// What becomes of a listing.
+/// The fate of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListingFault {
     /// It is refused.
@@ -123,8 +122,8 @@ impl ControlledStore {
         Self { inner, ..Self::default() }
     }
 
-    /// Lets so many more writes through; every later one is never answered, as if whoever makes it
-    /// had been killed.
+    /// Lets `writes` more writes through; later ones are never answered, as if their writer had
+    /// been killed.
     pub(crate) fn dies_after(&self, writes: Option<u32>) {
         *self.writes_left.lock().unwrap() = writes;
     }
@@ -135,12 +134,12 @@ impl ControlledStore {
         *self.outage.lock().unwrap() = Some(outage);
     }
 
-    /// Somebody else is so fast that `next` is there as soon as `key` is written.
+    /// A concurrent writer creates `next` as soon as `key` is written.
     pub(crate) fn follow(&self, key: &str, next: &str) {
         *self.follows.lock().unwrap() = Some((key.to_owned(), next.to_owned()));
     }
 
-    /// Every read takes so long.
+    /// The duration of every read.
     pub(crate) fn reads_take(&self, time: Duration) {
         *self.read_time.lock().unwrap() = time;
     }
@@ -159,7 +158,7 @@ impl ControlledStore {
         tokio::task::yield_now().await;
     }
 
-    /// Answers so many listings in all.
+    /// Answers `answered` listings in all.
     pub(crate) fn lists_until(&self, answered: u64, then: ListingFault) {
         *self.listing.lock().unwrap() = Some((answered, then));
     }
@@ -177,12 +176,12 @@ impl ControlledStore {
         false
     }
 
-    /// Never answers whoever reads this.
+    /// Never answers reads of this key.
     pub(crate) fn silence(&self, key: &str) {
         self.silent.lock().unwrap().insert(key.to_owned());
     }
 
-    /// Answers whoever reads this as a store in passing trouble does, and never otherwise.
+    /// Answers reads of this key with a transient fault, always.
     pub(crate) fn fail_reads_of(&self, key: &str) {
         self.failing.lock().unwrap().insert(key.to_owned());
     }
@@ -230,7 +229,7 @@ impl ControlledStore {
         self.lenient.load(Ordering::SeqCst)
     }
 
-    /// What follows a write that took effect.
+    /// The hook after a successful write.
     async fn written(&self, key: &str) {
         self.aged.lock().unwrap().remove(key);
         let follows = self.follows.lock().unwrap().take_if(|pair| pair.0 == key);

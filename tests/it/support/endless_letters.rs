@@ -1,5 +1,5 @@
-//! A dead-letter queue whose letters come round again and again, as one does that takes longer to be
-//! read than its letters stay hidden.
+//! A dead-letter queue whose letters reappear during a pass, as when reading takes longer than
+//! their hiding.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -30,13 +30,13 @@ pub(crate) struct FlakyLedger {
     pub(crate) inner: Arc<dyn Ledger>,
     pub(crate) recording: Recording,
     pub(crate) records: AtomicU32,
-    /// So many claims are still made without a reply.
+    /// Claims still to be made without a reply.
     pub(crate) lost_claims: AtomicU32,
-    /// So many claims are still given back without a reply.
+    /// Claims still to be released without a reply.
     pub(crate) lost_releases: AtomicU32,
     /// Once set, no write of this worker arrives any more: as good as dead.
     pub(crate) dead: AtomicBool,
-    /// Once set, references to transcripts meet a claim that is somebody else's.
+    /// Once set, references to transcripts find another worker's claim.
     pub(crate) references_lost: AtomicBool,
 }
 

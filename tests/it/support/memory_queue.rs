@@ -1,8 +1,7 @@
-//! A queue in memory for tests of what stands on queues: the semantics of the real ones (hiding,
-//! counts, delays, dead letters, stale receipts), held to them by the suite of all queues, and
-//! failures on request.
+//! A queue in memory for tests: the semantics of the real ones (hiding, counts, delays, dead
+//! letters, stale receipts), verified by the suite of all queues, and failures on request.
 //!
-//! Its clock is tokio's, so that paused time works, plus what [`MemoryQueue::advance`] added.
+//! Its clock is tokio's, so that paused time works, plus the sum of [`MemoryQueue::advance`].
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
@@ -17,7 +16,7 @@ use docmill_queue::{
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The calls that can be told to fail.
+/// The calls with failures on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Call {
     Receive,
@@ -66,7 +65,7 @@ pub(crate) struct MemoryQueue {
 }
 
 /// The longest a message may be hidden, as on SQS.
-const LONGEST: Duration = Duration::from_secs(12 * 3600);
+const MAX_VISIBILITY: Duration = Duration::from_secs(12 * 3600);
 
 impl MemoryQueue {
     /// Deliveries stay hidden for `visibility`; after `dead_after` receives a message is dead.
@@ -81,7 +80,7 @@ impl MemoryQueue {
             calls: BTreeMap::new(),
         };
         let (inside, wake) = (Mutex::new(inside), Notify::new());
-        Self { visibility, dead_after, longest: LONGEST, inside, wake }
+        Self { visibility, dead_after, longest: MAX_VISIBILITY, inside, wake }
     }
 
     /// With another limit than twelve hours to how long a message may be hidden from its receive on.

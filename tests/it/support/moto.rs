@@ -1,4 +1,4 @@
-//! A moto server of the test's own: SQS and S3 as somebody else understood them.
+//! A moto server for one test: an independent implementation of SQS and S3.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::io::{BufRead as _, BufReader};
@@ -33,7 +33,7 @@ impl Moto {
     /// A server on a port of its own choice, once it listens.
     pub(crate) async fn start() -> Self {
         let program = python();
-        // Which port it took it says itself: one that was free a moment ago may be another test's.
+        // It reports its own port: a port that was just free may be another test's.
         let mut child = Command::new(&program)
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/support/moto_in_turn.py"))
             .args(["-H", "127.0.0.1", "-p", "0"])
@@ -49,14 +49,14 @@ impl Moto {
             });
         let said = child.stderr.take().unwrap();
         let (listening, told) = tokio::sync::oneshot::channel();
-        // To its end: what it says of each request must not fill the pipe.
+        // To its end: its log lines must not fill the pipe.
         std::thread::spawn(move || {
             let mut listening = Some(listening);
             for line in BufReader::new(said).lines().map_while(Result::ok) {
                 if let Some(port) = told_port(&line)
                     && let Some(listening) = listening.take()
                 {
-                    // Nobody waits any more: the test is over.
+                    // Unless the test is over.
                     let _late = listening.send(port);
                 }
             }

@@ -1,5 +1,5 @@
-//! Readers and cells for tests: served by a thread of the test, by the real program, or by a script
-//! of deeds that real documents hardly ever do.
+//! Readers and page processes for tests: served by a thread of the test, by the real program, or by
+//! a script of deeds that real documents hardly ever do.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::os::unix::fs::PermissionsExt;
@@ -65,7 +65,7 @@ pub(crate) struct Driven {
     pub(crate) limits: LimitsConfig,
     pub(crate) cpu: CpuConfig,
     pub(crate) threads: usize,
-    /// What confined ones may run.
+    /// Programs that confined processes may run.
     pub(crate) programs: Vec<PathBuf>,
     /// Lines of shell that come before the process; `$here` is the folder of the script.
     pub(crate) before: &'static str,
@@ -80,7 +80,7 @@ impl Default for Driven {
 }
 
 impl Driven {
-    /// Cells that run this very test program, whose pages do what stands on them (see
+    /// Page processes that run this very test program, and execute the commands on their pages (see
     /// `page_processes::deeds`). The folder holds the script that starts it.
     pub(crate) fn start(self) -> (Arc<ProcessPool>, TempDir) {
         let (program, folder) = script_program(self.before);

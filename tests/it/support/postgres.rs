@@ -1,9 +1,9 @@
-//! A database of its own for every test.
+//! A separate database for every test.
 //!
-//! The server is the one that `scripts/with_postgres.sh` started (`DOCMILL_TEST_DATABASE_URL`); if
-//! there is none, the process starts a private cluster for itself, which is slower. Databases are
-//! copies of a template that is migrated once per server and version of the schema, and dropped
-//! with the test. Times can be moved: only tests replace `docmill_now()`.
+//! The server is the one of `scripts/with_postgres.sh` (`DOCMILL_TEST_DATABASE_URL`), or else a
+//! private cluster of this process, which is slower. Databases are copies of a template that is
+//! migrated once per server and schema version, and dropped with the test. Times can be moved: only
+//! tests replace `docmill_now()`.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::{Arc, Weak};
@@ -161,7 +161,7 @@ async fn run(admin: &mut PgConnection, sql: String) {
     admin.execute(AssertSqlSafe(sql)).await.unwrap();
 }
 
-/// The name of the migrated template, made by whoever comes first.
+/// The name of the migrated template, created on first use.
 async fn template(server: &Server, admin: &mut PgConnection) -> String {
     let name = format!("docmill_template_{}", Db::schema_fingerprint());
     run(admin, "SELECT pg_advisory_lock(20261121)".to_owned()).await;

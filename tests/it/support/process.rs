@@ -95,12 +95,12 @@ impl Process {
         self.0.id()
     }
 
-    /// What it has logged.
+    /// Its log.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.1).unwrap()
     }
 
-    /// Where its health pages are, once it has said so.
+    /// The address of its health pages, once logged.
     pub(crate) fn pages(&self) -> String {
         let log = self.log();
         let (_, address) = log.split_once("health pages on http://").unwrap();
@@ -149,8 +149,8 @@ impl Drop for Process {
     }
 }
 
-/// A program that looks like Tesseract and hangs on its pages as long as `hang` exists; it writes
-/// a line to `calls` for each page it is asked for.
+/// A fake Tesseract that hangs on its pages as long as `hang` exists; it writes a line to `calls`
+/// for each requested page.
 pub(crate) fn hanging_tesseract(folder: &Path) -> std::path::PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let script = folder.join("tesseract");

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use super::world::World;
 
-/// What became of one receipt.
+/// The fate of one receipt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Fate {
     pub(crate) body: String,
@@ -27,7 +27,7 @@ pub(crate) struct Fate {
 pub(crate) struct RecordingQueue {
     inner: Arc<dyn MessageQueue>,
     fates: Mutex<BTreeMap<String, Fate>>,
-    /// It hands out so many messages more than it is asked for.
+    /// Messages handed out beyond the requested number.
     more: usize,
     /// One permit for each request to delete that may pass.
     deletions: Semaphore,
@@ -56,7 +56,7 @@ impl RecordingQueue {
         self.deletions.add_permits(Semaphore::MAX_PERMITS);
     }
 
-    /// One that hands out so many messages more than it is asked for.
+    /// A queue that hands out `more` messages than requested.
     pub(crate) fn handing_out(inner: Arc<dyn MessageQueue>, more: usize) -> Self {
         Self { more, ..Self::new(inner) }
     }

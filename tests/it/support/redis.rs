@@ -23,8 +23,8 @@ impl Drop for Redis {
     }
 }
 
-/// A port that nobody has, below those that the system gives out by itself: one of these may be
-/// another test's by the time that the server takes it.
+/// A free port below the ephemeral range: an ephemeral one could be another test's by the time the
+/// server binds it.
 fn free_port() -> u16 {
     let mut ports = std::iter::repeat_with(|| fastrand::u16(20_000..32_000));
     let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
@@ -41,7 +41,7 @@ impl Redis {
         Self::start_at(&["--port"], settings, None).await
     }
 
-    /// One that speaks TLS alone, by a certificate of an authority that nobody else knows.
+    /// A server with TLS only, with a certificate of a private authority.
     pub(crate) async fn over_tls(settings: &[&str]) -> Self {
         let keys = tempfile::tempdir().unwrap();
         make_certificates(keys.path());

@@ -1,5 +1,5 @@
-//! A bucket as far as reading goes, whose refusals a test chooses: by prefix, and by the name of the
-//! object for what is wrong with that object alone.
+//! A read-only bucket with chosen refusals: by prefix, and by the object's name for faults of that
+//! object alone.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,7 +74,7 @@ async fn answer(
     let is_head = method == Method::HEAD;
     let refusal = |status: StatusCode, code: &str| {
         let text = format!("<Error><Code>{code}</Code><Message>no</Message></Error>");
-        // S3 says nothing more to HEAD.
+        // S3 sends no body to HEAD.
         let text = if is_head { String::new() } else { text };
         Response::builder().status(status).body(Body::from(text)).unwrap()
     };

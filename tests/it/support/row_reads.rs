@@ -1,6 +1,6 @@
-//! How many rows of each table a piece of work read, as Postgres counts them.
+//! Rows of each table read by a piece of work, as counted by Postgres.
 //!
-//! Not for work that goes on in other connections while it is measured: those are closed first.
+//! Not for work that uses other connections during the measurement: those are closed first.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
@@ -23,9 +23,8 @@ async fn rows_read(observer: &mut PgConnection) -> BTreeMap<String, [i64; 2]> {
     rows.iter().map(|row| (row.get("relname"), counts(row))).collect()
 }
 
-/// Closes every other connection. A connection tells what it has read when it likes, but for
-/// certain when it ends: one of the pool that filled the tables would tell it in the midst of
-/// what is measured.
+/// Closes every other connection. A connection reports its reads at any time, but certainly at its
+/// end: one of the pool that filled the tables would report them during the measurement.
 async fn close_others(database: &TestDatabase) {
     let others = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -39,7 +38,7 @@ async fn close_others(database: &TestDatabase) {
     .await;
 }
 
-/// Does something with connections of its own, and says how many rows of each table that read.
+/// Runs work on separate connections, and returns how many rows of each table it read.
 pub(crate) async fn rows_read_by<F: Future<Output = ()>>(
     database: &TestDatabase,
     work: impl FnOnce(Db) -> F,

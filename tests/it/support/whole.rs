@@ -27,8 +27,8 @@ pub(crate) trait ReadWhole {
 impl ReadWhole for DocumentReader {
     async fn read(&self, bytes: Bytes, sha256: &str, alone: bool) -> Result<Transcript, StepError> {
         let document = self.open_document(bytes, alone).await?;
-        let (sha256, wishes) = (sha256.to_owned(), ReadOptions::default());
-        let reading = ReadRequest { document, sha256, finished: Vec::new(), wishes };
+        let (sha256, options) = (sha256.to_owned(), ReadOptions::default());
+        let reading = ReadRequest { document, sha256, finished: Vec::new(), options };
         self.read_remaining(reading, &mut Unkept).await
     }
 }

@@ -1,4 +1,4 @@
-//! Everything a worker needs, real where it can be: Postgres, the SQS protocol, a folder store,
+//! All dependencies of a worker, real where possible: Postgres, the SQS protocol, a folder store,
 //! and a scripted model server. One world per test.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -62,7 +62,7 @@ impl World {
         Box::pin(Self::with(None, 1000)).await
     }
 
-    /// With a redrive policy of so many receives.
+    /// With a redrive policy of `receives` receives.
     pub(crate) async fn with_redrive(receives: u32) -> Self {
         Box::pin(Self::with(None, receives)).await
     }
@@ -346,10 +346,9 @@ impl World {
         self.sqs.advance(time);
     }
 
-    /// Waits for what needs hides to lapse: whenever it has not happened for half a second, a
-    /// minute passes. Never faster, because a disposition that is still on its way starts its hide
-    /// when it arrives, and a claim that is being worked on must not lose its lease to a leaping
-    /// clock.
+    /// Waits for a state that needs hides to expire: after each half second without it, a minute
+    /// passes. Never faster, because a pending disposition starts its hide when it arrives, and a
+    /// claim in use must not lose its lease to a leaping clock.
     pub(crate) async fn pass_until<F: Future<Output = bool>>(&self, condition: impl Fn() -> F) {
         let deadline = Instant::now() + SOON * 3;
         let mut still_since = Instant::now();

@@ -178,7 +178,8 @@ async fn rules_are_checked_while_a_reviewer_types() {
     retype(&ann, "130").await;
     ann.click("#field-vat_amount").await;
     retype(&ann, "30").await;
-    until(SOON, || async { !says("confirms").await && !says("is not on the document").await }).await;
+    until(SOON, || async { !says("confirms").await && !says("is not on the document").await })
+        .await;
     let decided = "SELECT count(*) FROM document_revision";
     assert_eq!(desk.scalar(decided).await, "0", "advice decides nothing");
     assert_stayed_here(&desk, &ann).await;

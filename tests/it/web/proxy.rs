@@ -113,7 +113,10 @@ async fn who_is_not_the_proxy_and_says_who_he_is_is_refused_on_pages_and_by_prog
             // A token that is right does not make it better.
             let answer = send(pretends.bearer_auth("token of operator")).await;
             assert_eq!(answer.status, StatusCode::FORBIDDEN, "{path}");
-            assert!(answer.body.contains("Only the proxy may name the user."), "{path}: {answer:?}");
+            assert!(
+                answer.body.contains("Only the proxy may name the user."),
+                "{path}: {answer:?}"
+            );
             assert!(!answer.body.contains(&ingestion.to_string()));
         }
     }

@@ -1,4 +1,4 @@
-//! SQS, SNS and `EventBridge` as targets, as a stand-in that others wrote understands what is sent.
+//! SQS, SNS and `EventBridge` as targets, against a third-party stand-in.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::support::world::{SOON, until};
 
 const ACCOUNT: &str = "123456789012";
 
-/// A target at the stand-in, which no secret signs.
+/// A target at the stand-in, without a secret.
 fn aws_target(name: &str, arn: String, moto: &Moto) -> WebhookTarget {
     let (secret, endpoint) = (String::new().into(), format!("{}/", moto.endpoint()));
     WebhookTarget { secret, endpoint, concurrency: 1, ..target(name, &arn) }
 }
 
-/// Delivery with the stand-in's credentials, until it is aborted.
+/// Delivery with the stand-in's credentials, until aborted.
 async fn deliver(database: &TestDatabase, config: &Config) -> JoinHandle<()> {
     let keys = aws_sdk_s3::config::Credentials::new("test", "test", None, None, "test");
     let terms = WebhookTerms::new(config);
@@ -36,8 +36,7 @@ async fn deliver(database: &TestDatabase, config: &Config) -> JoinHandle<()> {
     tokio::spawn(delivery.run(Shutdown::default()))
 }
 
-/// A call of a service for which there is no client here; the stand-in knows it by the scope of the
-/// signature alone.
+/// A call to a service without a client here; the stand-in identifies it by the signature's scope.
 async fn ask(moto: &Moto, service: &str, target: &str, kind: &str, body: String) -> String {
     let scope = format!(
         "AWS4-HMAC-SHA256 Credential=test/20261123/us-east-1/{service}/aws4_request, SignedHeaders=host, Signature=x"
@@ -73,7 +72,7 @@ fn queue_arn(name: &str) -> String {
     format!("arn:aws:sqs:us-east-1:{ACCOUNT}:{name}")
 }
 
-/// Bodies and attributes of what has come, read until there are so many.
+/// Bodies and attributes of received messages, read until there are `count`.
 async fn receive(moto: &Moto, queue: &str, count: usize) -> Vec<aws_sdk_sqs::types::Message> {
     let client = sqs::client(&moto.endpoint());
     let mut found = Vec::new();
@@ -96,7 +95,7 @@ fn payload(message: &aws_sdk_sqs::types::Message) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_a_topic_and_an_event_bus_are_told_what_a_receiver_at_an_address_would_be() {
+async fn a_queue_a_topic_and_an_event_bus_receive_the_same_events_as_an_http_target() {
     let (moto, database) = (Moto::start().await, TestDatabase::create().await);
     let mut queues = Vec::new();
     for name in ["direct", "of-topic"] {
@@ -133,13 +132,13 @@ async fn a_queue_a_topic_and_an_event_bus_are_told_what_a_receiver_at_an_address
     assert_eq!(inside["data"]["document_id"], json!(id));
     let open = "SELECT count(*) FROM webhook_delivery WHERE state <> 'delivered'";
     until(SOON, || async { scalar(&database, open).await == "0" }).await;
-    // Of a bus the stand-in says only whether it is one and the event has all its parts.
+    // For a bus the stand-in only checks that it is one and the event is complete.
     assert_eq!(scalar(&database, "SELECT count(*) FROM webhook_delivery").await, "3");
     running.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fifo_queue_that_was_away_is_told_everything_in_order_per_document_once_it_is_there() {
+async fn a_fifo_queue_receives_all_events_in_order_per_document_after_an_outage() {
     let (moto, database) = (Moto::start().await, TestDatabase::create().await);
     let config = telling(vec![aws_target("queue", queue_arn("later.fifo"), &moto)]);
     let running = deliver(&database, &config).await;

@@ -30,8 +30,7 @@ async fn a_target_at_a_private_address_is_refused_before_anything_is_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_moves_to_a_private_address_is_not_followed_and_what_was_checked_is_connected()
-{
+async fn a_name_rebound_to_a_private_address_is_refused_and_the_checked_address_is_used() {
     let database = TestDatabase::create().await;
     let receiver = WebhookReceiver::start(ReceiverMood::Status(200)).await;
     let name = MovingName::default();
@@ -46,7 +45,7 @@ async fn a_name_that_moves_to_a_private_address_is_not_followed_and_what_was_che
     until(SOON, || async { receiver.taken().len() == 1 }).await;
     assert_eq!(*name.asked.lock(), 1, "asked again between the check and the connection");
     for moved in [
-        // One of them is enough: whoever connects might take that.
+        // One forbidden address is enough: the connection might use it.
         vec!["127.0.0.1", "10.0.0.1"],
         vec!["127.0.0.2"],
         vec!["169.254.169.254"],

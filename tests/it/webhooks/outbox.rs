@@ -27,7 +27,7 @@ fn dead_of(target: &str) -> DeliveryQuery {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_given_up_is_shown_and_told_again_under_its_own_id_when_an_operator_says_so() {
+async fn dead_deliveries_are_listed_and_replayed_with_their_id_on_request() {
     let database = TestDatabase::create().await;
     let receiver = WebhookReceiver::start(ReceiverMood::Status(500)).await;
     let mut config = telling(vec![target("erp", &receiver.url())]);
@@ -51,14 +51,14 @@ async fn what_was_given_up_is_shown_and_told_again_under_its_own_id_when_an_oper
     let next = "SELECT count(*) FROM webhook_delivery
         WHERE event = 'document.failed' AND lease_token IS NULL AND tries = 1";
     until(SOON, || async { scalar(&database, next).await == "1" }).await;
-    // The next ones are told, with a gap in their numbers.
+    // Later messages are delivered, with a gap in their numbers.
     receiver.answer(ReceiverMood::Status(200));
     database.advance(Duration::from_secs(2 * 24 * 3600 + 7200)).await;
     until(SOON, || async { receiver.taken().len() == 2 }).await;
     let dead = webhooks::list_deliveries(&database.db(), &dead_of("erp"), 10).await.unwrap();
     assert_eq!(dead.len(), 1);
     assert_eq!(dead.first().unwrap().last_problem.as_deref(), Some("500 Internal Server Error"));
-    // What was taken is noted a moment later.
+    // Deliveries are recorded shortly afterwards.
     let told = || async {
         let targets = webhooks::list_targets(&database.db()).await.unwrap();
         targets.first().map(|target| (target.open, target.dead)) == Some((0, 1))
@@ -72,7 +72,7 @@ async fn what_was_given_up_is_shown_and_told_again_under_its_own_id_when_an_oper
         (replayed.event().as_str(), &replayed.id),
         ("document.completed", &tries.first().unwrap().id)
     );
-    // What was delivered can be told again as well.
+    // Delivered messages can be sent again too.
     let delivered =
         scalar(&database, "SELECT max(id) FROM webhook_delivery").await.parse().unwrap();
     webhooks::replay_deliveries(&database.db(), &[delivered], &by()).await.unwrap();
@@ -82,7 +82,7 @@ async fn what_was_given_up_is_shown_and_told_again_under_its_own_id_when_an_oper
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_told_of_what_was_rolled_back_and_nothing_is_written_where_nobody_listens() {
+async fn rolled_back_events_are_not_delivered_and_none_are_written_without_targets() {
     let database = TestDatabase::create().await;
     let (_, unheard) = document(&database, "acme").await;
     complete(&database, unheard).await;
@@ -108,7 +108,7 @@ async fn nothing_is_told_of_what_was_rolled_back_and_nothing_is_written_where_no
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_ends_while_the_next_is_written_leaves_no_delivery_waiting_for_nobody() {
+async fn an_end_beside_the_next_write_leaves_no_delivery_waiting() {
     let database = TestDatabase::create().await;
     let receiver = WebhookReceiver::start(ReceiverMood::Status(200)).await;
     let config = telling(vec![target("erp", &receiver.url())]);
@@ -133,7 +133,7 @@ async fn what_ends_while_the_next_is_written_leaves_no_delivery_waiting_for_nobo
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_janitor_gives_up_what_nobody_sends_and_forgets_what_ended_long_ago() {
+async fn the_janitor_fails_unsent_messages_and_deletes_old_rows() {
     let database = TestDatabase::create().await;
     let receiver = WebhookReceiver::start(ReceiverMood::Status(200)).await;
     let config = telling(vec![target("erp", &receiver.url())]);

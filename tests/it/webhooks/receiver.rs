@@ -1,4 +1,4 @@
-//! Somebody who is told, and a service that tells.
+//! A webhook receiver, and a service that delivers.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::net::{IpAddr, SocketAddr};
@@ -73,7 +73,7 @@ struct ReceiverState {
     received: Arc<Mutex<Vec<ReceivedMessage>>>,
 }
 
-/// A server that is told.
+/// A server that receives webhooks.
 pub(super) struct WebhookReceiver {
     pub(super) address: SocketAddr,
     state: ReceiverState,
@@ -105,7 +105,7 @@ impl WebhookReceiver {
         self.state.received.lock().clone()
     }
 
-    /// What was taken.
+    /// The accepted messages.
     pub(super) fn taken(&self) -> Vec<ReceivedMessage> {
         let mut all = self.received();
         all.retain(|message| message.taken);
@@ -157,7 +157,7 @@ pub(super) fn target(name: &str, url: &str) -> WebhookTarget {
     }
 }
 
-/// Settings that tell these targets, on this machine and quickly.
+/// Settings for these targets, local and quick.
 pub(super) fn telling(targets: Vec<WebhookTarget>) -> Config {
     let mut config = Config::default();
     config.webhooks.targets = targets;
@@ -203,7 +203,7 @@ impl RunningDelivery {
     }
 }
 
-/// What a name leads to, as the test says.
+/// The scripted addresses of a name.
 #[derive(Clone, Default)]
 pub(super) struct MovingName {
     pub(super) addresses: Arc<Mutex<Vec<IpAddr>>>,
@@ -233,8 +233,8 @@ pub(super) async fn scalar(database: &TestDatabase, sql: &str) -> String {
     found.unwrap_or_default()
 }
 
-/// Waits until so many deliveries are written down as delivered. Before the clock leaps: a delivery that is
-/// still held then loses its lease, and is told once more.
+/// Waits until `count` deliveries are recorded. Before the clock leaps: a delivery in progress then
+/// loses its lease, and is sent again.
 pub(super) async fn until_delivered(database: &TestDatabase, count: usize) {
     let delivered = "SELECT count(*) FROM webhook_delivery WHERE state = 'delivered'";
     until(SOON, || async { scalar(database, delivered).await == count.to_string() }).await;

@@ -1,4 +1,4 @@
-//! What is told, to whom, when, and how it is signed.
+//! Webhook events: content, recipients, time, signature.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ fn keyed_hash(key: &[u8], text: &[u8]) -> Vec<u8> {
     outer.chain_update(inner.finalize()).finalize().to_vec()
 }
 
-/// As the specification says that a receiver verifies.
+/// Verifies as the specification requires of receivers.
 fn is_signed_with(message: &ReceivedMessage, secret: &str) -> bool {
     let key = STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
     let text = format!("{}.{}.{}", message.id, message.timestamp, message.body);
@@ -41,7 +41,7 @@ fn is_signed_with(message: &ReceivedMessage, secret: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receiver_that_was_down_for_an_hour_is_told_everything_in_order_per_document() {
+async fn a_receiver_down_for_an_hour_receives_all_events_in_order_per_document() {
     let database = TestDatabase::create().await;
     let receiver = WebhookReceiver::start(ReceiverMood::Status(503)).await;
     let config = telling(vec![target("erp", &receiver.url())]);
@@ -52,7 +52,7 @@ async fn a_receiver_that_was_down_for_an_hour_is_told_everything_in_order_per_do
         let (id, ingestion) = document(&database, "acme").await;
         complete(&database, ingestion).await;
         known.push((id, ingestion));
-        // Every one that is there has more to tell.
+        // Every existing one has further events.
         for (_, ingestion) in &known {
             fail_again(&database, *ingestion).await;
         }
@@ -82,8 +82,7 @@ async fn a_receiver_that_was_down_for_an_hour_is_told_everything_in_order_per_do
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_is_signed_as_the_specification_says_and_with_both_secrets_while_one_is_replaced()
-{
+async fn a_message_is_signed_by_the_specification_with_both_secrets_during_a_rotation() {
     let database = TestDatabase::create().await;
     let receiver = WebhookReceiver::start(ReceiverMood::Status(200)).await;
     let folder = tempfile::tempdir().unwrap();
@@ -120,7 +119,7 @@ async fn a_message_is_signed_as_the_specification_says_and_with_both_secrets_whi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn outcomes_and_decisions_are_told_without_content_unless_a_target_asks_for_it() {
+async fn outcomes_and_decisions_are_delivered_without_content_by_default() {
     let database = TestDatabase::create().await;
     let thin = WebhookReceiver::start(ReceiverMood::Status(200)).await;
     let whole = WebhookReceiver::start(ReceiverMood::Status(200)).await;
@@ -160,12 +159,12 @@ async fn outcomes_and_decisions_are_told_without_content_unless_a_target_asks_fo
     for message in whole.taken() {
         assert_eq!(message.json()["data"]["data"], json!({"total": "CONTENTMARK"}));
     }
-    // One event has one id, whoever is told.
+    // One event has one id at all targets.
     assert_eq!(thin.taken()[0].id, whole.taken()[0].id);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_target_is_told_of_its_own_tenant_and_events_alone() {
+async fn a_target_receives_only_its_tenants_and_events() {
     let database = TestDatabase::create().await;
     let receiver = WebhookReceiver::start(ReceiverMood::Status(200)).await;
     let mut erp = target("erp", &receiver.url());
@@ -199,7 +198,7 @@ async fn a_target_that_hangs_keeps_no_other_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_target_that_says_gone_is_told_nothing_more_until_it_is_enabled_or_moves() {
+async fn a_target_that_answered_gone_receives_nothing_until_enabled_or_moved() {
     let database = TestDatabase::create().await;
     let receiver = WebhookReceiver::start(ReceiverMood::Status(410)).await;
     let config = telling(vec![target("erp", &receiver.url())]);
@@ -232,7 +231,7 @@ async fn a_target_that_says_gone_is_told_nothing_more_until_it_is_enabled_or_mov
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_decision_is_told_when_it_can_be_undone_no_more_and_one_that_was_undone_is_never_told() {
+async fn a_decision_is_delivered_after_the_undo_period_and_an_undone_one_never() {
     let database = TestDatabase::create().await;
     let receiver = WebhookReceiver::start(ReceiverMood::Status(200)).await;
     let running =

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::{Desk, Fake, Manner, terms};
 
-/// A packed archive of these members, under whatever names.
+/// A packed archive of these members, with arbitrary names.
 pub(super) fn pack(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     for (name, content) in members {
@@ -104,7 +104,7 @@ async fn a_document_that_fails_in_an_archive_is_tried_again_alone_and_its_group_
 }
 
 #[tokio::test]
-async fn what_came_before_the_end_of_a_torn_archive_is_kept_and_the_archive_is_named() {
+async fn members_before_the_tear_of_an_archive_are_kept_and_the_archive_is_reported() {
     let (desk, _) = Desk::in_memory().await;
     let whole = pack(&[("a.pdf", b"paper a"), ("b.pdf", &vec![b'b'; 100_000])]);
     let (group, path) = archive_in(&desk, &whole[..whole.len() - 60]).await;
@@ -123,7 +123,7 @@ async fn what_came_before_the_end_of_a_torn_archive_is_kept_and_the_archive_is_n
 }
 
 #[tokio::test]
-async fn an_archive_over_its_limits_that_is_gone_or_has_nothing_in_it_says_so() {
+async fn an_archive_that_is_too_large_missing_or_empty_is_reported_as_such() {
     let (desk, _) = Desk::in_memory().await;
     let bomb = pack(&[("a.pdf", b"paper a"), ("zeros", &vec![0; 1 << 20])]);
     assert!(bomb.len() < 50_000, "{} packed bytes", bomb.len());

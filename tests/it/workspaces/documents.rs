@@ -1,4 +1,4 @@
-//! What becomes of single documents of a group.
+//! Outcomes of single documents of a group.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ async fn a_document_that_loses_too_many_pages_is_left_out() {
 }
 
 #[tokio::test]
-async fn at_a_stop_the_group_is_given_back_what_was_read_kept_and_no_try_counted() {
+async fn a_stop_releases_the_group_keeps_its_texts_and_counts_no_try() {
     let (desk, store) = Desk::in_memory().await;
     let group = desk.populate(2, 2).await.remove(0);
     let reader = Fake::new();
@@ -129,7 +129,7 @@ async fn a_document_over_which_its_workers_die_is_begun_three_times() {
 }
 
 #[tokio::test]
-async fn groups_are_as_large_as_the_sample_says() {
+async fn groups_have_the_sampled_size() {
     let (desk, _) = Desk::in_memory().await;
     let paths: Vec<String> = (0..5).map(|number| desk.paper(number)).collect();
     let sources = DocumentSources {

@@ -1,4 +1,4 @@
-//! The same in a folder and over S3 as somebody else understood it (moto): many workers, each
+//! The same in a folder and over an independent S3 implementation (moto): many workers, each
 //! document once.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

@@ -62,7 +62,7 @@ fn a_folder_of_papers_becomes_dolma_and_a_second_populate_adds_nothing() {
     assert_eq!(json(&["work", &place])["unread"], 1);
 }
 
-/// A page of so many words, made by one of the makers of documents.
+/// A page of `words` words, by one of the makers of documents.
 fn page(make: impl Fn(&[(f32, f32, &str)]) -> Vec<u8>, text: &str) -> Vec<u8> {
     let words: Vec<&str> = text.split(' ').collect();
     let lines: Vec<String> = words.chunks(10).map(|words| words.join(" ")).collect();
@@ -115,8 +115,8 @@ fn of_an_archive_forms_spam_and_other_languages_are_left_out_if_the_filter_is_as
         left,
         [
             "form.pdf filtered: a form",
-            "german.pdf filtered: in another language than English (deu)",
-            "spam.pdf filtered: its words are those of pages made for search engines",
+            "german.pdf filtered: not in English (deu)",
+            "spam.pdf filtered: search engine spam",
         ]
     );
     let mut written: Vec<_> = std::fs::read_dir(at("ws/markdown/may"))
@@ -156,7 +156,7 @@ fn markdown_is_written_under_a_documents_own_path_if_it_is_asked_for() {
 }
 
 #[test]
-fn a_path_with_a_line_break_is_left_out_and_said_so() {
+fn a_path_with_a_line_break_is_skipped_and_reported() {
     let dir = tempfile::tempdir().unwrap();
     let odd = dir.path().join("line\nbreak.pdf");
     std::fs::write(&odd, "%PDF-1.7").unwrap();

@@ -1,4 +1,4 @@
-//! What the runner gives a workspace's worker: panics and time end one document, a stop drains.
+//! A workspace's worker under the runner: panics and timeouts end one document, a stop drains.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -82,7 +82,7 @@ async fn a_stop_lets_a_group_end_within_the_drain() {
 }
 
 #[tokio::test]
-async fn what_is_no_documents_fault_gives_the_group_back_with_no_try_counted() {
+async fn a_fault_of_no_document_releases_the_group_uncounted() {
     let (desk, store) = Desk::in_memory().await;
     let group = desk.populate(2, 2).await.remove(0);
     let reader = Fake::new();
@@ -105,7 +105,7 @@ async fn what_is_no_documents_fault_gives_the_group_back_with_no_try_counted() {
 }
 
 #[tokio::test]
-async fn what_is_refused_to_one_document_keeps_neither_its_group_nor_others_waiting() {
+async fn a_refusal_of_one_document_delays_neither_its_group_nor_others() {
     let (desk, _) = Desk::in_memory().await;
     let groups = desk.populate(6, 2).await;
     let reader = Fake::new();
@@ -128,7 +128,7 @@ async fn what_is_refused_to_one_document_keeps_neither_its_group_nor_others_wait
 }
 
 #[tokio::test]
-async fn what_waits_for_what_is_refused_to_it_or_was_left_by_a_dead_worker_is_named() {
+async fn deferred_documents_and_those_of_dead_workers_are_listed() {
     let (desk, store) = Desk::in_memory().await;
     let groups = desk.populate(4, 2).await;
     let (denied, left) = (groups[0].paths[0].clone(), groups[1].paths[1].clone());
@@ -207,7 +207,7 @@ async fn the_locks_of_a_group_in_work_are_renewed_and_their_loss_ends_the_work()
     let reader = Fake::new();
     reader.does(&group.paths[0], Manner::Hangs);
     let mut terms = terms();
-    terms.look_again = Duration::from_secs(60);
+    terms.poll_interval = Duration::from_secs(60);
     let worker = desk.worker(&reader, terms).open().await.unwrap();
     let (monitor, stop) = (worker.monitor(), Shutdown::default());
     let working = tokio::spawn(worker.run(stop.clone()));

@@ -1,5 +1,5 @@
-//! What operators change. Each change is made under the document's lock, so that no worker takes
-//! it up meanwhile; a document that is worked on is left to its worker.
+//! Operators' changes. Each is made under the document's lock, so that no worker claims the
+//! document meanwhile; a running document is left to its worker.
 
 use serde::Serialize;
 
@@ -21,11 +21,11 @@ use docmill_core::model::Priority;
 pub struct BucketChange {
     /// SHA-256 of the document's bytes, in hex.
     pub hash: String,
-    /// What was done (or would be).
+    /// The action taken (or, in a dry run, to be taken).
     pub change: BucketAction,
 }
 
-/// What an operator's change has done to a document.
+/// The effect of an operator's change on a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BucketAction {
@@ -39,7 +39,7 @@ pub enum BucketAction {
     Asked,
     /// There is nothing of it any more.
     Removed,
-    /// Nothing was changed, because somebody works on the document.
+    /// Not changed, because a worker holds the lock.
     Busy,
     /// Nothing was changed, because there was nothing to do.
     Nothing,
@@ -59,7 +59,7 @@ async fn operator_lock(bucket: &BlobForgeBucket) -> Result<MarkerLock> {
     Ok(MarkerLock::new(OPERATOR, "", bucket.engine.now().await?))
 }
 
-/// Takes the lock, makes the change, and releases the lock whatever the result.
+/// Takes the lock, runs the change, and releases the lock whatever the result.
 async fn run_locked<F>(bucket: &BlobForgeBucket, hash: &str, work: F) -> Result<BucketChange>
 where
     F: AsyncFnOnce() -> Result<BucketAction>,
@@ -76,12 +76,12 @@ fn change_line(hash: &str, change: BucketAction) -> BucketChange {
     BucketChange { hash: hash.to_owned(), change }
 }
 
-/// Puts a failed or given-up document back among those that wait: with the priority it had or the
-/// one that is named, and begun once more, or as if never begun (`reset`). An original that nobody
-/// has queued, because who handed it in died, waits from now on.
+/// Requeues a failed or dead document: at its former priority or the given one, for one more run,
+/// or with its count reset (`reset`). An original without markers (its ingestion was interrupted)
+/// is queued too.
 ///
 /// # Errors
-/// The store's.
+/// Store errors.
 pub async fn retry_document(
     bucket: &BlobForgeBucket,
     settings: &BucketSettings,
@@ -162,12 +162,12 @@ pub async fn reprioritize_document(
     .await
 }
 
-/// Gives up a document that waits or failed. The worker of one in work learns of it from a note in
-/// its lock, which it sees at its next heartbeat or when its run ends otherwise than with a result;
-/// if it has died, the janitor sees it. BlobForge's workers do not know such notes.
+/// Cancels a waiting or failed document. A running document's worker finds the note in its lock at
+/// the next heartbeat, or when its run fails; if it has died, the janitor finds it. BlobForge's
+/// workers ignore such notes.
 ///
 /// # Errors
-/// The store's.
+/// Store errors.
 pub async fn cancel_document(bucket: &BlobForgeBucket, hash: &str) -> Result<BucketChange> {
     let done = run_locked(bucket, hash, async || withdraw_locked(bucket, hash).await).await?;
     if done.change != BucketAction::Busy {
@@ -197,13 +197,12 @@ async fn withdraw_locked(bucket: &BlobForgeBucket, hash: &str) -> Result<BucketA
     Ok(BucketAction::Cancelled)
 }
 
-/// Removes everything there is of a document: original, result, marks, what was kept of earlier
-/// runs, its place in the manifest.
-/// One that is worked on is left alone unless `force`: then its worker loses it. The lock says what
-/// it was taken for: should this die over it, the janitor removes the rest.
+/// Removes a document completely: original, result, markers, artefacts, manifest entry. A running
+/// one is refused unless `force`: then its worker loses it. The lock records the removal, so that
+/// the janitor completes an interrupted one.
 ///
 /// # Errors
-/// The store's.
+/// Store errors.
 pub async fn remove_document(
     bucket: &BlobForgeBucket,
     hash: &str,
@@ -240,7 +239,7 @@ pub(super) async fn remove_all(bucket: &BlobForgeBucket, hash: &str) -> Result<B
         || bucket.engine.exists(&failed_key(hash)).await?;
     let known = match BucketManifest::load(bucket).await {
         Ok(manifest) => manifest.entries.contains_key(hash),
-        // What is no manifest names nothing; a rebuild will not find the original any more.
+        // An invalid manifest has no entry, and a rebuild will not find the original.
         Err(error) if error.fault == Fault::Rejected => false,
         Err(error) => return Err(error),
     };

@@ -1,9 +1,9 @@
-//! Claiming a document, renewing its lock, and ending its run.
+//! Claims a document, renews its lock, and ends its run.
 //!
-//! Claiming: the lock first, then a second check of everything the listing may have been wrong
-//! about, then the count. Each end renews the lock first, so that a worker that lost it changes
-//! nothing, then writes what is new before it removes what is old: a crash in between leaves a
-//! document that the next check ends the same way.
+//! Claiming takes the lock, checks again everything that the listing may have had wrong, and counts
+//! the run. Each end renews the lock first, so that a worker that lost it changes nothing. Then it
+//! writes the new objects before it removes the old: after a crash in between the next check ends
+//! the document the same way.
 
 use super::dead_letter_reason::DeadLetterReason;
 use super::worker_identity::WorkerIdentity;
@@ -48,7 +48,7 @@ pub struct BucketClaim {
 pub enum BucketClaimResult {
     /// The document is claimed by us.
     Ours(Box<BucketClaim>),
-    /// Somebody else has the document's lock.
+    /// Another worker holds the document's lock.
     Busy,
     /// Nothing is to be done: it is done, given up, or its marker is gone.
     Settled,
@@ -61,7 +61,7 @@ pub enum LockRenewal {
     Ours,
     /// Still ours, but an operator wants the work to stop.
     Cancelled,
-    /// Somebody else's, or gone: stop, and touch nothing.
+    /// Another worker's, or gone: stop, and touch nothing.
     Lost,
 }
 
@@ -132,7 +132,8 @@ async fn begin_run(
         }
         return Ok(None);
     }
-    // BlobForge leaves the marker of a failed document as it was, so its mark may know more.
+    // BlobForge does not update the marker of a failed document, so its failure mark may count
+    // more.
     let before = marker.value.retries.max(failed.map_or(0, |failed| failed.value.run_count()));
     if before >= settings.max_retries {
         let mut marker = marker.value;
@@ -147,8 +148,12 @@ async fn begin_run(
             .await?;
         return Ok(None);
     }
-    let count = |old: QueueMarker| Some(QueueMarker { retries: before.saturating_add(1), ..old });
-    let counted = bucket.queue.count_under_lock(hash, *priority, count).await?;
+    let counted = bucket
+        .queue
+        .count_under_lock(hash, *priority, |old: QueueMarker| {
+            Some(QueueMarker { retries: before.saturating_add(1), ..old })
+        })
+        .await?;
     let Some(marker) = counted else { return Ok(None) };
     let run = marker.retries;
     let renewing = bucket.engine.renew_lock(held, |lock| {
@@ -161,7 +166,7 @@ async fn begin_run(
         Err(error) => {
             // An outage of the store is to cost no document one of its runs.
             if let Err(second) = uncount_run(bucket, hash, before, "could not be begun").await {
-                tracing::warn!(error = %second, "a run that was not begun is counted: {second}");
+                tracing::warn!(error = %second, "an unstarted run remains counted: {second}");
             }
             Err(error)
         }
@@ -171,13 +176,15 @@ async fn begin_run(
 /// Takes back what was counted of a run, under the lock: `before` are those before it.
 async fn uncount_run(bucket: &BlobForgeBucket, hash: &str, before: u32, why: &str) -> Result<()> {
     for (priority, _) in bucket.find_markers(hash).await? {
-        let uncounted = |marker: &QueueMarker| {
-            let mut marker = marker.clone();
-            marker.retries = marker.retries.min(before);
-            marker.recovered_from = Some(why.to_owned());
-            Some(marker)
-        };
-        bucket.engine.change(&todo_key(priority, hash), uncounted).await?;
+        bucket
+            .engine
+            .change(&todo_key(priority, hash), |marker: &QueueMarker| {
+                let mut marker = marker.clone();
+                marker.retries = marker.retries.min(before);
+                marker.recovered_from = Some(why.to_owned());
+                Some(marker)
+            })
+            .await?;
     }
     Ok(())
 }
@@ -219,7 +226,7 @@ impl BucketClaim {
         let putting = bucket.engine.store().put_if_absent(&out, archive);
         let put = guard_call(FailureSeam::ResultWrite, putting).await?;
         if put == PutResult::Refused {
-            tracing::info!(document = self.hash, "there was a result already; it stays");
+            tracing::info!(document = self.hash, "a result existed already and was kept");
         }
         guard_call(FailureSeam::Delete, bucket.clear_markers(&self.hash)).await?;
         bucket.engine.delete(&failed_key(&self.hash)).await?;

@@ -1,6 +1,6 @@
-//! Turns an original into what is published: the same steps as with a database, without it. Their
-//! results are stored in the bucket until the document is published, so that a run that is killed
-//! pays nothing twice.
+//! Converts an original into its published result: the steps of the database's worker, without the
+//! database. Their results are stored in the bucket until the document is published, so that a
+//! killed run pays nothing twice.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub struct ConversionOutput {
     pub markdown: String,
     /// Names without folders, and bytes.
     pub assets: Vec<(String, Bytes)>,
-    /// What else there is to say about it.
+    /// Additional metadata.
     pub meta: Value,
 }
 
@@ -58,18 +58,17 @@ pub struct ConversionOutput {
 /// that fail, hang or count.
 #[async_trait]
 pub trait DocumentConverter: Send + Sync {
-    /// Converts one document whose lock `claim` stands for.
+    /// Converts one document under the lock of `claim`.
     ///
     /// # Errors
-    /// Something else than the document is at fault, or the claim is lost.
+    /// Faults other than the document's, or a lost claim.
     async fn convert(
         &self,
         original: &OriginalDocument,
         claim: &ClaimHandle,
     ) -> Result<ConversionResult>;
 
-    /// What every document needs and is down or refuses us, by its name; `None`: nothing, as far as
-    /// is known.
+    /// The name of a dependency of every document that is down or refuses access, if one is known.
     fn find_outage(&self) -> Option<String> {
         None
     }
@@ -89,7 +88,7 @@ impl DocumentConverter for PipelineConverter {
         claim: &ClaimHandle,
     ) -> Result<ConversionResult> {
         let (document, bytes) = (document_of(&original.hash), &original.bytes);
-        // The path is only shown in reports; the hash says less about a person than a file name.
+        // The path appears only in reports; the hash reveals less about a person than a file name.
         let path = Path::new(&original.hash);
         let processed = self.pipeline.process_document(document, path, bytes, claim).await?;
         let Some(transcript) = &processed.transcript else {
@@ -134,17 +133,14 @@ pub(super) fn artefact_id(hash: &str) -> IngestionId {
     ingestion_of(document_of(hash))
 }
 
-/// What was read is published also if the gate refused what was extracted from it: the refusal and
-/// the partial data stand beside it.
+/// The text is published even if the gate refused the extraction; the refusal and the partial data
+/// are published with it.
 fn build_output(
     transcript: &Transcript,
     processed: &ProcessReport,
     layout: &DocumentLayout,
     figures: CutFigures,
 ) -> Result<ConversionOutput> {
-    let part = |value: serde_json::Result<Vec<u8>>| {
-        value.map_err(|error| Error::internal("the result has no JSON").with_source(error))
-    };
     let extraction = json!({
         "status": processed.status,
         "reason": processed.reason,
@@ -168,9 +164,13 @@ fn build_output(
     let paths = figures.paths_below("assets");
     let markdown = render_with_pictures(layout, &paths);
     let mut assets = vec![
-        ("transcription.json".to_owned(), part(serde_json::to_vec(transcript))?.into()),
-        ("extraction.json".to_owned(), part(serde_json::to_vec_pretty(&extraction))?.into()),
+        ("transcription.json".to_owned(), serialised(serde_json::to_vec(transcript))?.into()),
+        ("extraction.json".to_owned(), serialised(serde_json::to_vec_pretty(&extraction))?.into()),
     ];
     assets.extend(figures.pictures.into_iter().map(|figure| (figure.name, figure.bytes)));
     Ok(ConversionOutput { markdown, assets, meta })
+}
+
+fn serialised(value: serde_json::Result<Vec<u8>>) -> Result<Vec<u8>> {
+    value.map_err(|error| Error::internal("cannot serialise the result").with_source(error))
 }

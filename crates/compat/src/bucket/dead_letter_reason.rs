@@ -9,14 +9,14 @@ pub(super) struct DeadLetterReason<'a> {
     ///
     /// [reason]: crate::objects::blobforge::records::DeadMarker::reason
     pub(super) reason: &'a str,
-    /// What went wrong: codes and counts, never content.
+    /// The error: codes and counts, never content.
     pub(super) detail: &'a str,
 }
 
 impl DeadLetterReason<'static> {
     /// An operator wants no further run of it.
     pub(super) const WITHDRAWN: Self =
-        Self { reason: CANCELLED, detail: "withdrawn by an operator" };
+        Self { reason: CANCELLED, detail: "cancelled by an operator" };
 }
 
 impl<'a> DeadLetterReason<'a> {

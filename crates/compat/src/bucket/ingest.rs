@@ -1,9 +1,9 @@
-//! Handing documents in: files, folders and Git repositories.
+//! Ingestion of files, folders and Git repositories.
 //!
-//! In this order: original, marker, manifest. A crash between them leaves what the next run
-//! completes: what is in any state is not queued again, but gets its name into the manifest. Of a
-//! file that lies in Git LFS only the pointer is read, which holds its hash; the content is
-//! fetched only if the bucket does not have it.
+//! Writes the original, then the marker, then the manifest. The next run completes an interrupted
+//! one: a document in any state is not queued again, but its name is added to the manifest. Of a
+//! Git LFS file only the pointer is read, which holds the hash; the content is fetched only if the
+//! bucket lacks it.
 
 mod files;
 mod git;
@@ -33,7 +33,7 @@ const BATCH: usize = 50;
 /// Documents handed in at the same time.
 const AT_ONCE: usize = 8;
 
-/// What is said of a pointer whose content is not fetched.
+/// The problem reported for a pointer whose content is not fetched.
 const UNTRUSTED: &str = "a pointer of Git LFS: its content is fetched as the settings of its \
                          repository say, which may run programs; give the repository's address, run \
                          `git lfs pull` yourself, or say --trust-folders";
@@ -47,14 +47,14 @@ pub struct IngestOptions {
     pub tags: Vec<String>,
     /// Everything that can be read, not only PDFs; BlobForge's own workers read those only.
     pub any_format: bool,
-    /// Only say what would be done.
+    /// List only.
     pub dry_run: bool,
     /// Larger files are refused; bytes.
     pub largest: u64,
-    /// The program that knows Git and Git LFS.
+    /// The Git program, with Git LFS.
     pub git: PathBuf,
-    /// Content of Git LFS is fetched for pointers in any working tree. Its settings say how, and
-    /// may name programs: only for trees that are trusted. Without it only for what was cloned here.
+    /// Whether to fetch Git LFS content for pointers in any working tree. Its settings control the
+    /// fetch and may run programs: only for trusted trees. Otherwise only for own clones.
     pub trusts_folders: bool,
 }
 
@@ -66,7 +66,7 @@ pub enum IngestStatus {
     Queued,
     /// The same bytes were handed in before.
     Known,
-    /// Nothing was done; `problem` says why.
+    /// Not ingested; `problem` has the reason.
     Refused,
 }
 
@@ -94,11 +94,11 @@ pub struct IngestReport {
     pub files: Vec<IngestedFile>,
 }
 
-/// Hands in everything that lies at a place. `seen` is called with how many files are through.
+/// Ingests everything at a place. Calls `seen` with the number of files done.
 ///
 /// # Errors
-/// The bucket does not answer, or the repository cannot be cloned. What is wrong with one file is
-/// in the report.
+/// The bucket does not answer, or the repository cannot be cloned. Problems of single files are in
+/// the report.
 pub async fn ingest_all(
     bucket: &BlobForgeBucket,
     place: &IngestSource,
@@ -144,7 +144,7 @@ fn refused_file(path: String, problem: String) -> IngestedFile {
     IngestedFile { path, fate, hash: None, state: None, fetched: false, problem }
 }
 
-/// Hands one file in, and says what the manifest should know of it.
+/// Ingests one file, and returns its manifest entry.
 async fn ingest_file(
     bucket: &BlobForgeBucket,
     file: &IngestFile,
@@ -193,14 +193,14 @@ async fn ingest_file(
     let past = DocumentHistory { extension, ..DocumentHistory::default() };
     let queued_at = bucket.engine.now().await?;
     let marker = QueueMarker { queued_at, past, ..QueueMarker::default() };
-    // Somebody may have been faster: then it waits all the same.
+    // A concurrent ingestion may have created it: it waits all the same.
     bucket.engine.create(&todo_key(how.priority, &hash), &marker).await?;
     line.fate = IngestStatus::Queued;
     Ok((line, Some(entry)))
 }
 
-/// Puts the original into the bucket unless it is there. Returns the extension of its key and
-/// whether the content was fetched; the inner error says what is wrong with the file.
+/// Stores the original unless it exists. Returns the extension of its key and whether the content
+/// was fetched; the inner error is the file's problem.
 async fn store_original(
     bucket: &BlobForgeBucket,
     file: &IngestFile,

@@ -1,9 +1,9 @@
-//! Repairs: locks that nobody renews any more, failed documents whose pause is over, and what a
-//! former start of the same worker left behind.
+//! Repairs: abandoned locks, failed documents whose retry delay is over, and leftovers of an
+//! earlier start of the same worker.
 //!
-//! Each document is looked at and changed under its lock, an abandoned one taken over by replacing
-//! exactly the version that was seen, so that of two janitors one acts. Nothing is added to a
-//! count: a run was counted when it began, and what is found is the largest that anybody wrote.
+//! Each document is checked and changed under its lock. An abandoned lock is taken over by
+//! replacing exactly the version that was read, so that one of two janitors acts. No count is
+//! increased: a run was counted when it began, and the largest count found is used.
 
 mod decide;
 
@@ -27,16 +27,16 @@ use docmill_core::model::Priority;
 /// The id that a janitor writes into a lock.
 const JANITOR: &str = "janitor";
 
-/// What one pass did, or would do.
+/// The result of one pass, or of a dry run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SweepReport {
     /// Whether this was a dry run, which changes nothing.
     pub dry_run: bool,
-    /// Each document that was not as it should be.
+    /// The repaired documents.
     pub acts: Vec<JanitorAction>,
 }
 
-/// What the janitor did about one document.
+/// The repair of one document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct JanitorAction {
     /// SHA-256 of the document's bytes, in hex.
@@ -52,7 +52,7 @@ pub struct JanitorAction {
 /// Options of a janitor's pass.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SweepOptions {
-    /// Only say what would be done.
+    /// Dry run.
     pub dry_run: bool,
     /// Do not wait for the pause after a failure.
     pub at_once: bool,
@@ -124,7 +124,7 @@ impl SweepPass {
                 Ok(())
             }
             Err(error) if self.streak.passes_over(&error) => {
-                tracing::warn!(document = hash, error = %error, "cannot be mended: {error}");
+                tracing::warn!(document = hash, error = %error, "cannot repair a document: {error}");
                 Ok(())
             }
             Err(error) => Err(error),
@@ -156,9 +156,9 @@ pub(super) async fn sweep_own_locks(
 #[derive(Clone, Copy)]
 struct LockRepair<'a> {
     dry_run: bool,
-    /// By what the lock says, and its age.
+    /// Decides from the lock and its age.
     is_abandoned: &'a (dyn Fn(&MarkerLock, Duration) -> bool + Sync),
-    /// In whose name; nobody's in particular: [`JANITOR`].
+    /// The worker whose leftovers are repaired; `None`: [`JANITOR`] acts for all.
     who: Option<&'a WorkerIdentity>,
 }
 
@@ -192,7 +192,7 @@ async fn repair_abandoned(
     apply_decision(bucket, settings, hash, held, Some(&seen.lease)).await.map(Some)
 }
 
-/// Checks one failed document; if its pause is over and nobody has it, repairs it.
+/// Checks one failed document; repairs it if its retry delay is over and its lock is free.
 async fn repair_failed(
     bucket: &BlobForgeBucket,
     settings: &BucketSettings,
@@ -266,11 +266,10 @@ async fn apply_decision(
     Ok(action_line(hash, worker, verdict))
 }
 
-/// What went wrong with a run whose worker was heard of no more.
-const SILENT: &str = "its worker fell silent";
+/// The error recorded for a run whose worker stopped renewing its lock.
+const SILENT: &str = "its worker stopped renewing its lock";
 
-/// The marker as it is to be from now on: what the most urgent one and the mark of the failure
-/// say, and what happened now.
+/// Builds the new marker from the most urgent one, the failure mark, and the current event.
 async fn build_marker(
     bucket: &BlobForgeBucket,
     hash: &str,
@@ -314,7 +313,7 @@ async fn build_marker(
     Ok(marker)
 }
 
-/// What there is of a document, beside the lock in question.
+/// Collects a document's objects, besides the lock in question.
 async fn collect_facts(
     bucket: &BlobForgeBucket,
     settings: &BucketSettings,

@@ -1,8 +1,8 @@
-//! `registry/manifest.json`: what every document of the bucket is called.
+//! `registry/manifest.json`: the names of the bucket's documents.
 //!
-//! One JSON object, changed in batches by If-Match, so that of two who add at once neither loses
-//! an entry. It can be made anew from the originals' labels, which know one name of each. A file
-//! that is no manifest is put aside under a name of its own before a new one takes its place.
+//! One JSON object, changed in batches by If-Match, so that concurrent additions lose no entry. It
+//! can be rebuilt from the originals' labels, which hold one name each. An invalid file is moved
+//! aside under a name of its own before a new one replaces it.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -19,7 +19,7 @@ use docmill_storage::{Etag, GetOptions, GetResult, PutResult};
 /// How often a change is tried; BlobForge tries as often.
 const TRIES: u32 = 10;
 /// A larger manifest is not read: about four million names.
-const LARGEST: u64 = 1 << 30;
+const MAX_MANIFEST_BYTES: u64 = 1 << 30;
 
 /// The manifest as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ pub struct ManifestEntry {
 }
 
 impl ManifestEntry {
-    /// Takes over what another entry of the same document knows besides. Whether that was anything.
+    /// Merges another entry of the same document; returns whether it added anything.
     fn merge(&mut self, other: &Self) -> bool {
         let before = self.clone();
         for path in &other.paths {
@@ -88,25 +88,25 @@ impl ManifestEntry {
 pub struct RebuildReport {
     /// Documents with an original.
     pub documents: usize,
-    /// Of these, how many the manifest did not know.
+    /// New entries among these.
     pub added: usize,
     /// Entries without an original, which go.
     pub removed: usize,
     /// The key to which a file that was no manifest was moved.
     pub put_aside: Option<String>,
-    /// Documents whose original is all there is of them, by hash: nobody has queued them, or their
-    /// marks are lost. A retry queues them.
+    /// Documents with an original only, by hash: never queued, or their markers are lost. A retry
+    /// queues them.
     pub unmarked: Vec<String>,
 }
 
 /// Options of [`BucketManifest::rebuild`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RebuildOptions {
-    /// Only say what would change.
+    /// Dry run.
     pub dry_run: bool,
 }
 
-/// What is stored under the manifest's name.
+/// The object stored under the manifest's name.
 enum ManifestRead {
     Nothing,
     Whole(Box<BucketManifest>, Etag),
@@ -130,10 +130,10 @@ impl BucketManifest {
         }
     }
 
-    /// Adds documents, and paths and tags of those it knows.
+    /// Adds documents, and new paths and tags of known ones.
     ///
     /// # Errors
-    /// The store's; transient if too many change it at once. A second try adds nothing twice.
+    /// Store errors; transient after too many concurrent changes. Adding twice has no effect.
     pub(super) async fn add(
         bucket: &BlobForgeBucket,
         new: &BTreeMap<String, ManifestEntry>,
@@ -170,19 +170,17 @@ impl BucketManifest {
             ManifestRead::Nothing | ManifestRead::Broken(..) => BTreeMap::new(),
         };
         let originals = list_originals(bucket).await?;
-        let lacks = |hash: &&String| !originals.contains_key(*hash);
         let mut rebuilt = RebuildReport {
             documents: originals.len(),
             added: originals.keys().filter(|hash| !known.contains_key(*hash)).count(),
-            removed: known.keys().filter(lacks).count(),
+            removed: known.keys().filter(|hash: &&String| !originals.contains_key(*hash)).count(),
             put_aside: None,
             unmarked: find_unmarked(bucket, originals.keys()).await?,
         };
         if how.dry_run {
             return Ok(rebuilt);
         }
-        // What was handed in while the originals were listed stays: only what was known before and
-        // has no original goes.
+        // Entries added during the listing stay: only older ones without an original are removed.
         rebuilt.put_aside = update_manifest(bucket, |manifest| {
             let before = manifest.entries.clone();
             manifest
@@ -190,7 +188,7 @@ impl BucketManifest {
                 .retain(|hash, _| originals.contains_key(hash) || !known.contains_key(hash));
             for (hash, entry) in &originals {
                 let known = manifest.entries.entry(hash.clone()).or_insert_with(|| entry.clone());
-                // A label knows a name, the manifest a path: the name adds nothing to that.
+                // Labels hold a name, the manifest a path: the name adds nothing to that.
                 if known.paths.is_empty() {
                     known.merge(entry);
                 }
@@ -203,7 +201,7 @@ impl BucketManifest {
 }
 
 async fn read_manifest(bucket: &BlobForgeBucket) -> Result<ManifestRead> {
-    let what = GetOptions { at_most: LARGEST, if_match: None };
+    let what = GetOptions { at_most: MAX_MANIFEST_BYTES, if_match: None };
     Ok(match bucket.engine.store().get(MANIFEST, what).await? {
         GetResult::Missing | GetResult::Changed => ManifestRead::Nothing,
         GetResult::Found(object) => match serde_json::from_slice::<BucketManifest>(&object.bytes) {
@@ -211,14 +209,15 @@ async fn read_manifest(bucket: &BlobForgeBucket) -> Result<ManifestRead> {
             Err(_) => ManifestRead::Broken(object.bytes, object.etag),
         },
         GetResult::TooLarge { size } => {
-            let text = format!("registry/manifest.json has {size} bytes, {LARGEST} are read");
+            let text =
+                format!("registry/manifest.json has {size} bytes, {MAX_MANIFEST_BYTES} are read");
             return Err(Error::new(Fault::Rejected, text));
         }
     })
 }
 
-/// Changes the manifest as often as it takes to meet nobody; `false` from `make` leaves it as it
-/// is. Returns where a file that was no manifest was put.
+/// Changes the manifest, with retries after concurrent changes; `false` from `make` leaves it
+/// unchanged. Returns the key of an invalid file that was moved aside.
 async fn update_manifest<F>(bucket: &BlobForgeBucket, make: F) -> Result<Option<String>>
 where
     F: Fn(&mut BucketManifest) -> bool + Send,
@@ -238,7 +237,7 @@ where
         }
         manifest.updated_at = format_rfc3339(bucket.engine.now().await?);
         let bytes = serde_json::to_vec(&manifest)
-            .map_err(|error| Error::internal("the manifest has no JSON").with_source(error))?;
+            .map_err(|error| Error::internal("cannot serialise the manifest").with_source(error))?;
         let store = bucket.engine.store();
         let put = match &etag {
             None => store.put_if_absent(MANIFEST, bytes.into()).await?,
@@ -256,7 +255,7 @@ async fn preserve_broken(bucket: &BlobForgeBucket, bytes: Bytes) -> Result<Strin
     let at = bucket.engine.now().await?;
     let key = format!("registry/manifest.broken-{at}.json");
     bucket.engine.store().put_if_absent(&key, bytes).await?;
-    tracing::warn!(key, "registry/manifest.json is no manifest and was put aside");
+    tracing::warn!(key, "registry/manifest.json is invalid and was moved aside");
     Ok(key)
 }
 
@@ -282,7 +281,7 @@ async fn find_unmarked(
     Ok(unmarked)
 }
 
-/// What the labels of the originals say.
+/// Lists the originals by their labels.
 async fn list_originals(bucket: &BlobForgeBucket) -> Result<BTreeMap<String, ManifestEntry>> {
     let mut all = BTreeMap::new();
     for listed in bucket.engine.list_all(RAW).await? {

@@ -29,7 +29,7 @@ pub(super) fn pack_output(
 ) -> Result<Bytes> {
     let info = build_info(original, output, maker);
     let info = serde_json::to_vec_pretty(&info)
-        .map_err(|error| Error::internal("the result has no JSON").with_source(error))?;
+        .map_err(|error| Error::internal("cannot serialise the result").with_source(error))?;
     write_archive(output, &info)
         .map_err(|error| Error::internal("the result cannot be packed").with_source(error))
 }
@@ -52,7 +52,7 @@ fn write_archive(output: &ConversionOutput, info: &[u8]) -> zip::result::ZipResu
     Ok(zip.finish()?.into_inner().into())
 }
 
-/// BlobForge's fields; `marker_meta`, where it has what its converter says, has what ours says.
+/// BlobForge's fields; `marker_meta` has docmill's converter data in place of Marker's.
 fn build_info(
     original: &OriginalDocument,
     output: &ConversionOutput,

@@ -1,8 +1,8 @@
 //! The workers of a bucket, one object each below `registry/workers/`.
 //!
-//! A worker's name is the machine's fingerprint and a number on it. A number is taken on condition,
-//! as locks are, so that two processes on one machine never have the same name; one is free once
-//! its worker said that it stopped, surely ended, or was not heard of for as long as a lock may be.
+//! A worker's name is the machine's fingerprint and a number. A number is taken by a conditional
+//! write, so that two processes on one machine never share a name. It is free once its worker
+//! reported its stop, certainly ended, or has not renewed for as long as a lock may last.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub struct RegisteredWorker {
     /// One of the documents it works on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_job: Option<String>,
-    /// When it last said that it is alive; RFC 3339, UTC.
+    /// The last heartbeat; RFC 3339, UTC.
     pub last_heartbeat: String,
     /// When this start of it began; RFC 3339, UTC.
     pub started_at: String,
@@ -39,7 +39,7 @@ pub struct RegisteredWorker {
     pub instance: String,
     /// The process of this start.
     pub(super) process: ProcessIdentity,
-    /// What became of the documents it took.
+    /// Counts of its documents by outcome.
     pub metrics: BTreeMap<String, u64>,
     /// Fields that other programs wrote; they are kept.
     #[serde(flatten)]
@@ -78,8 +78,7 @@ impl WorkerRegistration {
                 return Ok(Self { who, held });
             }
         }
-        let text =
-            format!("{SEATS} workers named {base} are registered and not known to have ended");
+        let text = format!("{SEATS} workers named {base} are registered and may still run");
         Err(Error::new(Fault::Unavailable, text))
     }
 
@@ -162,10 +161,10 @@ async fn try_register(
     bucket.engine.take_over_lock(&key, &etag, worker).await
 }
 
-/// Every worker that ever registered, and how long ago it was heard of.
+/// Lists all workers ever registered, with the age of their last heartbeat.
 ///
 /// # Errors
-/// The store's.
+/// Store errors.
 pub async fn list_workers(bucket: &BlobForgeBucket) -> Result<Vec<(RegisteredWorker, Duration)>> {
     let mut all = Vec::new();
     for entry in bucket.engine.list_all(WORKERS).await? {

@@ -53,11 +53,14 @@ pub async fn count_states(bucket: &BlobForgeBucket) -> Result<BucketCounts> {
         let waits = u64::from(!locks.contains_key(hash));
         *standing.todo.entry(priority.blobforge_key()).or_default() += waits;
     }
-    let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-    (standing.processing, standing.failed) = (count(locks.len()), count(failed.len()));
+    (standing.processing, standing.failed) = (count_of(locks.len()), count_of(failed.len()));
     standing.dead = dead;
-    standing.done = count(out.iter().filter(|e| hash_in_result_key(&e.key).is_some()).count());
+    standing.done = count_of(out.iter().filter(|e| hash_in_result_key(&e.key).is_some()).count());
     Ok(standing)
+}
+
+fn count_of(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 /// The hash in the key of a result.
@@ -87,7 +90,7 @@ pub struct RunningDocument {
 pub struct BucketDashboard {
     /// How many documents are in each state.
     pub standing: BucketCounts,
-    /// The registered workers, and how many seconds ago each was heard of.
+    /// The registered workers, and the age of their last heartbeat in seconds.
     pub workers: Vec<(RegisteredWorker, u64)>,
     /// The documents that are worked on.
     pub running: Vec<RunningDocument>,
@@ -121,13 +124,15 @@ pub async fn load_dashboard(bucket: &BlobForgeBucket) -> Result<BucketDashboard>
             renewed_seconds_ago: bucket.age_by_store(entry.modified).await?.as_secs(),
         });
     }
-    let seconds = |(worker, age): (RegisteredWorker, Duration)| (worker, age.as_secs());
     let waiting = bucket.queue.list_first().await?.markers.into_iter().take(SAMPLED).collect();
     let mut put_back = BTreeMap::new();
     for why in read_put_back(bucket, waiting).await?.into_iter().flatten() {
         *put_back.entry(why).or_default() += 1;
     }
-    let workers = workers.into_iter().map(seconds).collect();
+    let workers = workers
+        .into_iter()
+        .map(|(worker, age): (RegisteredWorker, Duration)| (worker, age.as_secs()))
+        .collect();
     Ok(BucketDashboard { standing, workers, running, put_back })
 }
 
@@ -170,7 +175,7 @@ pub struct ListedDocument {
     pub state: BucketState,
     /// The name of its priority, if it waits.
     pub priority: Option<&'static str>,
-    /// What it is called, as far as the manifest knows.
+    /// Its paths, from the manifest.
     pub paths: Vec<String>,
     /// If it waits: why it was put back, or the worker that it was taken from.
     pub put_back: Option<String>,
@@ -332,15 +337,14 @@ fn find_unique(
     match (meant.next(), meant.next()) {
         (Some(hash), None) => Ok(hash),
         (None, _) => {
-            let text =
-                "the manifest has no such document: look for it with `docmill bucket search`";
+            let text = "no such document in the manifest: try `docmill bucket search`";
             Err(Error::new(Fault::Missing, text))
         }
         (Some(_), Some(_)) if name.is_empty() => {
-            Err(Error::new(Fault::Rejected, "name a hash, its beginning, or a path"))
+            Err(Error::new(Fault::Rejected, "give a hash, a hash prefix, or a path"))
         }
         (Some(_), Some(_)) => {
-            let text = "several documents are meant: name more of the hash, or the whole path";
+            let text = "ambiguous: give more of the hash, or the whole path";
             Err(Error::new(Fault::Rejected, text))
         }
     }

@@ -1,5 +1,5 @@
-//! The hours of the day at which a worker of a bucket takes documents, by this machine's local time,
-//! as BlobForge's `--run-window` has them. What is in work goes on after its window.
+//! The hours of the day at which a worker claims documents, in local time, as in BlobForge's
+//! `--run-window`. Running documents are finished after the window.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -19,7 +19,7 @@ impl RunWindows {
     }
 
     /// How long no document may be taken, as the clock on the wall is now; `None`: one may.
-    pub fn closed_for(&self) -> Option<Duration> {
+    pub(crate) fn closed_for(&self) -> Option<Duration> {
         self.closed_at(Local::now().time().num_seconds_from_midnight())
     }
 
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_window_is_said() {
+    fn an_invalid_run_window_is_reported() {
         for text in ["", "6", "06:00", "24:00-01:00", "06:60-07:00", "06:00-07:00,", "a-b"] {
             let error = text.parse::<RunWindows>().unwrap_err();
             assert!(error.contains("HH:MM-HH:MM"), "{error}");

@@ -1,7 +1,7 @@
-//! Settings that all workers of a bucket share, in `registry/config.json`.
+//! Settings shared by all workers of a bucket, in `registry/config.json`.
 //!
-//! Names and defaults are BlobForge's; fields we do not know survive. A worker reads them at its
-//! start and once an hour.
+//! Names and defaults are BlobForge's; unknown fields survive. A worker reads them at its start and
+//! once an hour.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use docmill_storage::{Etag, GetOptions, GetResult, PutResult};
 /// How often a change is tried against others.
 const TRIES: u32 = 10;
 /// Larger settings are refused, in bytes.
-const LARGEST: u64 = 1 << 20;
+const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 
 /// The settings that all workers of a bucket follow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct BucketSettings {
     pub max_retries: u32,
     /// Seconds between two renewals of a lock.
     pub heartbeat_interval: u64,
-    /// A lock that was not renewed for so many minutes is abandoned.
+    /// A lock not renewed for this many minutes is abandoned.
     pub stale_timeout_minutes: u64,
     /// Seconds one conversion may take.
     pub conversion_timeout: u64,
@@ -65,19 +65,20 @@ impl BucketSettings {
         Ok(settings)
     }
 
-    /// Changes one of them for all workers; the value is a number.
+    /// Changes a setting for all workers; the value is a number.
     ///
     /// # Errors
-    /// The store's; rejected if there is no such setting, misconfigured if it would be out of range
-    /// or what is stored is no settings: that is never replaced by defaults.
+    /// Store errors; rejected for an unknown setting; misconfigured for a value out of range, or if
+    /// the stored settings are invalid, which are never replaced by defaults.
     pub async fn set(bucket: &BlobForgeBucket, name: &str, value: u64) -> Result<Self> {
         let store = bucket.engine.store();
         for turn in 0..TRIES {
             let (mut settings, etag) = read_settings(bucket).await?;
             settings.put(name, value)?;
             settings.check()?;
-            let json = serde_json::to_vec(&settings)
-                .map_err(|error| Error::internal("settings have no JSON").with_source(error))?;
+            let json = serde_json::to_vec(&settings).map_err(|error| {
+                Error::internal("cannot serialise the settings").with_source(error)
+            })?;
             let put = match &etag {
                 None => store.put_if_absent(SETTINGS, json.into()).await?,
                 Some(etag) => store.put_if_match(SETTINGS, etag, json.into()).await?,
@@ -126,7 +127,7 @@ impl BucketSettings {
         Duration::from_secs(self.heartbeat_interval)
     }
 
-    /// After so long without renewal a lock is abandoned.
+    /// A lock not renewed for this long is abandoned.
     pub fn stale_after(&self) -> Duration {
         Duration::from_secs(self.stale_timeout_minutes.saturating_mul(60))
     }
@@ -143,10 +144,10 @@ impl BucketSettings {
     }
 }
 
-/// What is stored, strictly: one field that is not understood would cost all of them. Without an
-/// object the defaults.
+/// Reads the settings strictly: one invalid field would cost all of them. Without an object, the
+/// defaults.
 async fn read_settings(bucket: &BlobForgeBucket) -> Result<(BucketSettings, Option<Etag>)> {
-    let what = GetOptions { at_most: LARGEST, if_match: None };
+    let what = GetOptions { at_most: MAX_SETTINGS_BYTES, if_match: None };
     match bucket.engine.store().get(SETTINGS, what).await? {
         GetResult::Missing | GetResult::Changed => Ok((BucketSettings::default(), None)),
         GetResult::Found(object) => match serde_json::from_slice(&object.bytes) {
@@ -154,7 +155,7 @@ async fn read_settings(bucket: &BlobForgeBucket) -> Result<(BucketSettings, Opti
             Err(error) => Err(misconfigured(&error.to_string())),
         },
         GetResult::TooLarge { size } => {
-            Err(misconfigured(&format!("it has {size} bytes, {LARGEST} are read")))
+            Err(misconfigured(&format!("it has {size} bytes, {MAX_SETTINGS_BYTES} are read")))
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Finding documents that wait, by few listing requests.
+//! Finds waiting documents, with few listing requests.
 //!
-//! One listing over all priorities shows either everything or the most urgent; if all it shows is
-//! of one priority, a second one begins at a random of its 256 shards, so that workers do not meet.
-//! What was found is drawn from until it is used up or old. Each request delays the next scan.
+//! One listing over all priorities shows either everything or the most urgent. If all entries have
+//! one priority, a second listing begins at a random one of its 256 shards, so that workers rarely
+//! collide. Candidates are drawn from the result until it is used up or old. Each request delays
+//! the next scan.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -41,7 +42,7 @@ impl TodoScanner {
     }
 
     /// When it is time to scan again.
-    pub fn next_scan(&self) -> Instant {
+    pub(crate) fn next_scan(&self) -> Instant {
         self.next
     }
 
@@ -51,7 +52,7 @@ impl TodoScanner {
     }
 
     /// Notes that something that was found could be claimed: another scan is worth it.
-    pub fn mark_productive(&mut self) {
+    pub(crate) fn mark_productive(&mut self) {
         self.fruitful = true;
     }
 
@@ -59,7 +60,7 @@ impl TodoScanner {
     ///
     /// # Errors
     /// The store's.
-    pub async fn next_candidate(
+    pub(crate) async fn next_candidate(
         &mut self,
         bucket: &BlobForgeBucket,
     ) -> Result<Option<MarkerCandidate>> {
@@ -95,8 +96,8 @@ impl TodoScanner {
         Ok(())
     }
 
-    /// The delay that the requests cost, and more while nothing is found; up to a quarter more, so
-    /// that workers that began together do not scan together.
+    /// The delay by the cost of the requests, longer while nothing is found, with up to a quarter
+    /// of jitter, so that workers started together do not scan together.
     fn scan_pause(&self, requests: u32) -> Duration {
         let idle = self.each.saturating_mul(1 << self.empty.saturating_sub(1).min(16));
         let idle = if self.empty > 1 { idle.min(self.longest) } else { Duration::ZERO };

@@ -1,15 +1,15 @@
-//! A worker of a bucket: claims what waits, converts it, writes how it ended, and takes its turn as
-//! janitor, until it is stopped.
+//! A worker of a bucket: claims waiting documents, converts them, writes their ends, and takes its
+//! turn as janitor, until stopped.
 //!
-//! It is a [`Backlog`] of the one runner (`docmill_worker::runner`): listings are scanned for what waits, a
-//! claim is a lock, an end is written beside the original. At a signal the documents in work may go
-//! on for as long as the drain lasts, none by default; then they are released, their runs not
-//! counted. What is not the documents' fault (the store or a model does not answer) is released as
-//! well, and passed over for a while; intake waits only for what every document needs.
+//! It is a [`JobSource`] of the runner (`docmill_worker::runner`): listings are scanned for waiting
+//! documents, a claim is a lock, an end is written beside the original. At a signal running
+//! documents may go on for the drain time, none by default; then they are released, their runs not
+//! counted. After faults of dependencies a document is released too, and skipped for a while.
+//! Intake waits only for dependencies of every document.
 
 mod background;
+mod deferred;
 mod job;
-mod put_off;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use parking_lot::Mutex as SyncMutex;
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
+use self::deferred::DeferredDocuments;
 use self::job::{BucketJob, JobConversion};
-use self::put_off::PutOffDocuments;
 use super::claim::{BucketClaim, BucketClaimResult, LockRenewal, MarkerCandidate, claim_document};
 use super::convert::DocumentConverter;
 use super::registry::WorkerRegistration;
@@ -39,19 +39,19 @@ use docmill_pipeline::failure::RetryAttempt;
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_pipeline::{ClaimHandle, StepError, claim_handle};
 use docmill_worker::runner::{
-    Backlog, ClaimedJob, DueRenewal, FinishedJob, IntakeGate, JobConclusion, LeaseTerms,
+    ClaimedJob, DueRenewal, FinishedJob, IntakeGate, JobConclusion, JobSource, LeaseTerms,
     PauseReason, RenewalResult, Runner, RunnerHandle, RunnerMonitor, RunnerOptions, SlotPermit,
     WorkerStats,
 };
 
 /// How long a worker waits after something that is not a document's fault, and the longest after
 /// many in a row.
-const BREATH: Duration = Duration::from_secs(15);
-const MAX_BREATH: Duration = Duration::from_secs(60);
+const OUTAGE_PAUSE: Duration = Duration::from_secs(15);
+const MAX_OUTAGE_PAUSE: Duration = Duration::from_secs(60);
 /// How long a document whose marks cannot be read is passed over at first.
 const UNREADABLE: Duration = Duration::from_secs(60);
 /// How long it may take at a stop until everything is released.
-const PUTTING_BACK: Duration = Duration::from_secs(60);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Options of a bucket worker.
 #[derive(Debug, Clone)]
@@ -74,7 +74,7 @@ pub struct BucketWorkerOptions {
     pub windows: RunWindows,
 }
 
-/// What a worker needs before it registers.
+/// The parts of a worker before it registers.
 pub struct BucketWorkerSetup {
     /// The bucket to work on.
     pub bucket: Arc<BlobForgeBucket>,
@@ -86,18 +86,18 @@ pub struct BucketWorkerSetup {
 
 /// A worker that is registered.
 pub struct BucketWorker {
-    runner: Runner<BucketBacklog>,
+    runner: Runner<BucketJobSource>,
 }
 
 /// The documents that wait in a bucket, as work for a runner.
-struct BucketBacklog {
+struct BucketJobSource {
     bucket: Arc<BlobForgeBucket>,
     convert: Arc<dyn DocumentConverter>,
     terms: BucketWorkerOptions,
     who: WorkerIdentity,
     registration: Mutex<WorkerRegistration>,
     settings: watch::Sender<BucketSettings>,
-    put_off: SyncMutex<PutOffDocuments>,
+    deferred: SyncMutex<DeferredDocuments>,
     /// Documents in a row that could not be taken because their marks cannot be read.
     unreadable: SyncMutex<UnreadableStreak>,
     intake_gate: Arc<IntakeGate>,
@@ -119,26 +119,26 @@ impl BucketWorkerSetup {
         let swept = janitor::sweep_own_locks(&bucket, &settings, &who).await?;
         let (place, recovered) = (bucket.describe(), swept.acts.len());
         tracing::info!(worker = who.id, recovered, "working on {place}");
-        let intake_gate = Arc::new(IntakeGate::new(BREATH, MAX_BREATH));
+        let intake_gate = Arc::new(IntakeGate::new(OUTAGE_PAUSE, MAX_OUTAGE_PAUSE));
         let options = RunnerOptions {
             slots: terms.jobs,
             drain: terms.drain,
             supplying: Duration::ZERO,
-            settling: PUTTING_BACK,
+            drain_grace: RELEASE_TIMEOUT,
         };
-        let backlog = BucketBacklog {
+        let source = BucketJobSource {
             bucket,
             convert,
             terms,
             who,
             registration: Mutex::new(registration),
             settings: watch::Sender::new(settings),
-            put_off: SyncMutex::default(),
+            deferred: SyncMutex::default(),
             unreadable: SyncMutex::default(),
             intake_gate: Arc::clone(&intake_gate),
             destination: QueueDestination { system: "blobforge".to_owned(), name: place },
         };
-        Ok(BucketWorker { runner: Runner::new(Arc::new(backlog), options, intake_gate) })
+        Ok(BucketWorker { runner: Runner::new(Arc::new(source), options, intake_gate) })
     }
 
     /// Works until stopped, or with `once` until nothing waits.
@@ -165,16 +165,16 @@ impl BucketWorker {
     }
 }
 
-impl BucketBacklog {
-    /// Keeps in mind what is to stay away, for as long as the failure table says.
+impl BucketJobSource {
+    /// Records the deferral that the failure table demands.
     fn note_conclusion(&self, hash: &str, conclusion: &JobConclusion<JobConversion>) {
-        let mut put_off = self.put_off.lock();
+        let mut deferred = self.deferred.lock();
         match conclusion {
             JobConclusion::Again { counted: false, after, .. } if !after.is_zero() => {
-                put_off.put_off(hash, *after);
+                deferred.defer(hash, *after);
             }
             JobConclusion::Again { counted: false, .. } => {}
-            _ => put_off.forget(hash),
+            _ => deferred.forget(hash),
         }
     }
 
@@ -207,16 +207,16 @@ impl BucketBacklog {
                 false
             }
             Err(error) if self.unreadable.lock().passes_over(&error) => {
-                tracing::warn!(document, error = %error, "a document is passed over: {error}");
+                tracing::warn!(document, error = %error, "skipping a document for a while: {error}");
                 metrics::count_delivery("unreadable");
-                self.put_off.lock().put_off(document, UNREADABLE);
+                self.deferred.lock().defer(document, UNREADABLE);
                 true
             }
             Err(error) => {
-                tracing::warn!(document, error = %error, "cannot take a document: {error}");
+                tracing::warn!(document, error = %error, "cannot claim a document: {error}");
                 metrics::count_delivery("trouble");
                 self.intake_gate.close_with_backoff(PauseReason::SOURCE);
-                // It is not known to be nobody's or somebody else's.
+                // Not known to be unlocked or another worker's.
                 true
             }
         }
@@ -248,12 +248,12 @@ impl BucketBacklog {
 }
 
 #[async_trait]
-impl Backlog for BucketBacklog {
+impl JobSource for BucketJobSource {
     type Job = BucketJob;
     type Output = JobConversion;
     type Rest = ();
 
-    /// Takes documents as long as there are.
+    /// Claims documents while there are any.
     async fn supply_jobs(self: Arc<Self>, runner: RunnerHandle<Self>) {
         let mut look = TodoScanner::new(self.terms.each_list, self.terms.longest_pause);
         while let Some(slot) = runner.acquire_slot().await {
@@ -263,15 +263,15 @@ impl Backlog for BucketBacklog {
                     return;
                 }
                 // Not longer: clocks are set, and days have hours more or less.
-                let pause = closed.min(MAX_BREATH);
+                let pause = closed.min(MAX_OUTAGE_PAUSE);
                 runner.wait_until(tokio::time::Instant::now() + pause).await;
                 continue;
             }
             match look.next_candidate(&self.bucket).await {
                 Ok(Some(candidate)) => {
                     let is_running = runner.is_running(|job| job.hash == candidate.hash);
-                    // What is put off still waits: there is more to come.
-                    if self.put_off.lock().is_put_off(&candidate.hash)
+                    // Deferred documents still wait: the source is not exhausted.
+                    if self.deferred.lock().is_deferred(&candidate.hash)
                         || !is_running && self.begin_job(&runner, &candidate, slot).await
                     {
                         look.mark_productive();
@@ -285,7 +285,7 @@ impl Backlog for BucketBacklog {
                     runner.wait_until(look.next_scan()).await;
                 }
                 Err(error) => {
-                    tracing::warn!(error = %error, "cannot look for documents: {error}");
+                    tracing::warn!(error = %error, "cannot list documents: {error}");
                     self.intake_gate.close_with_backoff(PauseReason::SOURCE);
                 }
             }
@@ -339,7 +339,7 @@ impl Backlog for BucketBacklog {
         RetryAttempt { number: job.run, deferred_for: None, jitter: fastrand::f64() }
     }
 
-    /// The bucket says how often a document is begun, whatever went wrong.
+    /// The bucket's settings limit runs, whatever the fault.
     fn retry_config(&self) -> Cow<'_, RetryConfig> {
         Cow::Owned(RetryConfig::default().with_attempts(self.settings.borrow().max_retries))
     }

@@ -1,9 +1,8 @@
 //! The identity of a worker: the machine's fingerprint, its number there, and the start of the
 //! process.
 //!
-//! The fingerprint is BlobForge's (the first 12 hex digits of the SHA-256 of
-//! `hostname:machine-id`); there it is the whole name, so that two processes on one machine steal
-//! each other's work.
+//! The fingerprint is BlobForge's: the first 12 hex digits of the SHA-256 of `hostname:machine-id`.
+//! In BlobForge it is the whole name, so that two processes on one machine steal each other's work.
 
 use std::path::Path;
 

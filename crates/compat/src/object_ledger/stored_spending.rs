@@ -1,4 +1,4 @@
-//! What was spent over a store without a database, all days and processes together.
+//! Total spending over a store without a database, of all days and processes.
 
 use futures::{StreamExt as _, TryStreamExt as _};
 
@@ -6,7 +6,7 @@ use super::{AT_ONCE, DailySpending, OWN_FOLDER, PAGE, read_record};
 use docmill_core::fault::Result;
 use docmill_storage::{ObjectStore, keys};
 
-/// What all processes have spent over a store, as they wrote it down.
+/// The booked spending of all processes over a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoredSpending {
     /// Billionths of the currency.
@@ -15,11 +15,11 @@ pub struct StoredSpending {
     pub unpriced_calls: u64,
 }
 
-/// Sums up what the books of all days say; `store` is the one that documents are worked on over.
+/// Sums up the books of all days; `store` is the bucket or workspace.
 ///
 /// # Errors
-/// The store's.
-pub async fn sum_stored_spending(store: &dyn ObjectStore) -> Result<StoredSpending> {
+/// Store errors.
+pub(crate) async fn sum_stored_spending(store: &dyn ObjectStore) -> Result<StoredSpending> {
     let start = format!("{OWN_FOLDER}{}", keys::SPENDING);
     let (mut books, mut after): (Vec<String>, Option<String>) = (Vec::new(), None);
     loop {

@@ -28,7 +28,7 @@ fn spent(nanos: u64) -> ProviderSpending {
 }
 
 #[tokio::test]
-async fn a_later_attempt_finds_what_an_earlier_one_referenced_and_the_earlier_writes_no_more() {
+async fn a_later_attempt_finds_earlier_references_and_fences_the_earlier_attempt() {
     let ledger = ObjectLedger::new(Arc::new(MemoryStore::default()));
     let id = IngestionId::random();
     let (first, early) = ledger.begin_attempt(id, document()).await.unwrap();
@@ -84,8 +84,8 @@ async fn a_days_sum_is_that_of_all_processes_and_of_those_before_them() {
 }
 
 #[tokio::test]
-async fn what_is_kept_goes_with_the_result_and_what_nobody_has_touched_goes_in_the_end() {
-    // By a clock that stands 40 days back, everything is as old as that.
+async fn artefacts_go_with_the_result_and_abandoned_ones_by_age() {
+    // With a clock 40 days behind, every object is that old.
     let old =
         Arc::new(MemoryStore::with_clock(|| SystemTime::now() - Duration::from_secs(40 * 86_400)));
     let new = Arc::new(MemoryStore::default());
@@ -108,7 +108,7 @@ async fn what_is_kept_goes_with_the_result_and_what_nobody_has_touched_goes_in_t
 }
 
 #[tokio::test]
-async fn what_a_document_has_cost_is_known_to_the_next_attempt_at_it_and_to_no_other() {
+async fn a_documents_cost_carries_over_to_its_next_attempt_only() {
     let ledger = ObjectLedger::new(Arc::new(MemoryStore::default()));
     let id = IngestionId::random();
     let (first, attempt) = ledger.begin_attempt(id, document()).await.unwrap();
@@ -134,7 +134,7 @@ async fn a_store_that_does_not_answer_a_write_keeps_no_budget_check_waiting() {
     let ledger = ObjectLedger::new(Arc::new(MemoryStore::default()));
     ledger.add_spending(&spent(7)).await.unwrap();
     assert_eq!(ledger.sum_today().await.unwrap().cost_nanos, 7);
-    // Whoever writes now waits for the store.
+    // Writers wait for the store from here on.
     let silent = ledger.writing.lock().await;
     let writing = tokio::spawn({
         let ledger = Arc::clone(&ledger);

@@ -1,8 +1,8 @@
-//! Whether a message may be had: by its lock and by its marker, read no more often than need be.
+//! Whether a message is available, by its lock and its marker, with few reads.
 //!
-//! What was read is remembered: an object that cannot become due before a known time, unless it is
-//! rewritten, is not read again until then. That saves reading every hidden message and every live
-//! lock at every listing, and is only a saving: forgetting all of it is always right.
+//! Results are cached: an object that cannot become due before a known time is not read again until
+//! then, unless it is rewritten. This saves reading every hidden message and every live lock at
+//! every listing. Dropping the cache is always correct.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use docmill_core::metrics;
 use docmill_storage::ObjectEntry;
 use parking_lot::Mutex;
 
-/// More than this is forgotten at once.
-const MOST: usize = 20_000;
+/// A cache larger than this is cleared.
+const MAX_KNOWN_MESSAGES: usize = 20_000;
 /// Stores keep times to the second: an object written within the last two may be rewritten
 /// without its time changing. Milliseconds.
-const SETTLED: u64 = 2_000;
+const MIN_RECORD_AGE_MS: u64 = 2_000;
 /// How long a message that cannot be read is passed over.
 const SET_ASIDE: Duration = Duration::from_secs(300);
-/// The same if it may be the store that was in passing trouble.
+/// The same after a possibly transient fault of the store.
 const SET_ASIDE_BRIEFLY: Duration = Duration::from_secs(15);
 
 /// Answers about messages of listings.
@@ -43,7 +43,7 @@ impl AvailabilityCache {
         self.known.known_until(entry).is_some()
     }
 
-    /// Whether the message is known to be hidden or was set aside: told without a request.
+    /// Whether the message is known to be hidden or was set aside, without a request.
     pub(super) fn is_hidden(&self, entry: &ObjectEntry, now: u64) -> bool {
         self.known.known_until(entry).is_some_and(|until| until > now)
     }
@@ -55,7 +55,7 @@ impl AvailabilityCache {
             return;
         }
         let key = &entry.key;
-        tracing::warn!(key, error = %error, "a message is passed over for a while: {error}");
+        tracing::warn!(key, error = %error, "skipping a message for a while: {error}");
         metrics::count_delivery("unreadable");
         let time = match error.fault {
             Fault::Transient => SET_ASIDE_BRIEFLY,
@@ -64,7 +64,7 @@ impl AvailabilityCache {
         self.known.insert(entry, add_duration(now, time));
     }
 
-    /// Whether somebody's lock on the message still lasts.
+    /// Whether a live lock on the message exists.
     pub(super) async fn is_locked(
         &self,
         name: &str,
@@ -107,7 +107,7 @@ impl UnavailableUntil {
 
     /// Notes that; `now` is the store's, as the entry's time is.
     fn note_until(&self, entry: &ObjectEntry, until: u64, now: u64) {
-        if to_millis(entry.modified).saturating_add(SETTLED) <= now {
+        if to_millis(entry.modified).saturating_add(MIN_RECORD_AGE_MS) <= now {
             self.insert(entry, until);
         }
     }
@@ -115,7 +115,7 @@ impl UnavailableUntil {
     /// The same whenever it was written.
     fn insert(&self, entry: &ObjectEntry, until: u64) {
         let mut known = self.0.lock();
-        if known.len() >= MOST {
+        if known.len() >= MAX_KNOWN_MESSAGES {
             known.clear();
         }
         known.insert(entry.key.clone(), (entry.modified, until));

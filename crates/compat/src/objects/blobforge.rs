@@ -1,35 +1,35 @@
-//! The dialect of a BlobForge bucket: which keys mean what. Pure; records are in [`records`].
+//! The layout of a BlobForge bucket: the meaning of its keys. Pure; records are in [`records`].
 //!
 //! The layout of BlobForge 039ba07 (July 2026), below a prefix that the store adds:
 //! `store/raw/HASH.pdf`, `store/out/HASH.zip`, `queue/todo/PRIORITY/HASH`,
 //! `queue/{processing,failed,dead}/HASH`, `registry/…`. A HASH is the SHA-256 of the document in
-//! hex; for the queue of messages, of the message's body.
+//! hex; for the message queue, of the message's body.
 
 pub mod records;
 
 use docmill_core::model::Priority;
 
 /// Everything that waits, of all priorities; keys sort by urgency.
-pub const TODO: &str = "queue/todo/";
+pub(crate) const TODO: &str = "queue/todo/";
 /// Locks of what is worked on.
-pub const LOCKS: &str = "queue/processing/";
-/// What failed and is to be tried again.
+pub(crate) const LOCKS: &str = "queue/processing/";
+/// Failed documents, to be retried.
 pub const FAILED: &str = "queue/failed/";
 /// Prefix of the keys of documents that were given up.
 pub const DEAD: &str = "queue/dead/";
 /// Prefix of the originals' keys.
-pub const RAW: &str = "store/raw/";
+pub(crate) const RAW: &str = "store/raw/";
 /// Prefix of the results' keys.
 pub const OUT: &str = "store/out/";
 /// Workers, one object each.
 pub const WORKERS: &str = "registry/workers/";
 /// Names, tags and sizes of all documents.
-pub const MANIFEST: &str = "registry/manifest.json";
+pub(crate) const MANIFEST: &str = "registry/manifest.json";
 /// Settings that all workers of the bucket share.
 pub const SETTINGS: &str = "registry/config.json";
 
 /// Prefix of the keys of markers that wait with this priority.
-pub fn tier_prefix(priority: Priority) -> String {
+pub(crate) fn tier_prefix(priority: Priority) -> String {
     format!("{TODO}{}/", priority.blobforge_key())
 }
 
@@ -64,7 +64,7 @@ pub fn out_key(hash: &str) -> String {
 }
 
 /// The registry's record of a worker.
-pub fn worker_key(id: &str) -> String {
+pub(crate) fn worker_key(id: &str) -> String {
     format!("{WORKERS}{id}.json")
 }
 
@@ -86,9 +86,9 @@ pub fn is_hash(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Where a listing of a priority may begin, so that workers do not meet at its first entries: one
-/// of 256 shards, by the first two digits of the hash.
-pub fn shard_prefix(priority: Priority, number: u8) -> String {
+/// A start within a priority's listing, so that workers rarely collide at its first entries: one of
+/// 256 shards, by the first two digits of the hash.
+pub(crate) fn shard_prefix(priority: Priority, number: u8) -> String {
     format!("{}{number:02x}", tier_prefix(priority))
 }
 

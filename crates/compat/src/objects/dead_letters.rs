@@ -1,8 +1,8 @@
-//! Messages that were received too often.
+//! Dead letters: messages received too often.
 //!
-//! A reading goes from key to key, in as many calls as it takes, and reads each letter once: what it
-//! has passed is hidden, by it or by others. It is over when the letters are released or show again
-//! by themselves.
+//! A pass goes from key to key, over several calls, and reads each letter once: letters already
+//! read are hidden, from all readers. It ends when the letters are released or become visible
+//! again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl DeadLetterReader {
         self.queue.engine()
     }
 
-    /// Takes up to `max`, hidden from other readers for so long.
+    /// Takes up to `max` letters, hidden from other readers for `time`.
     pub(super) async fn take_letters(&self, max: usize, time: Duration) -> Result<Vec<DeadLetter>> {
         let (mut taken, mut streak) = (Vec::new(), UnreadableStreak::default());
         loop {
@@ -74,7 +74,7 @@ impl DeadLetterReader {
                     Ok(letter) => taken.extend(letter),
                     Err(error) if streak.passes_over(&error) => {
                         let key = &entry.key;
-                        tracing::warn!(key, error = %error, "a dead letter is left out: {error}");
+                        tracing::warn!(key, error = %error, "skipped a dead letter: {error}");
                     }
                     Err(error) => return Err(error),
                 }

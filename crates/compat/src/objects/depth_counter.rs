@@ -1,10 +1,10 @@
-//! How much waits.
+//! Counts waiting messages.
 //!
-//! In a folder every message is counted. In a bucket that would be a request for every message and
-//! for every thousand of them, from each worker that is asked. There one worker counts for all and
-//! leaves the answer in the bucket, by one listing request per priority: names are hashes, spread
-//! evenly, so that how far a full page reaches tells how many there are (within a few per cent).
-//! Only so many messages are read; a marker that was not counts as ready, a lock as in flight.
+//! In a folder every message is counted. In a bucket this would take a request per message and per
+//! thousand keys, from each worker. There one worker counts for all and stores the result, by one
+//! listing request per priority: names are evenly spread hashes, so the last name of a full page
+//! shows the total within a few per cent. Only a limited number of messages is read; unread markers
+//! count as ready, locks as in flight.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,17 +23,17 @@ use docmill_core::model::Priority;
 use docmill_queue::QueueDepth;
 use docmill_storage::ObjectEntry;
 
-/// What was counted last, for all workers.
+/// The stored count, for all workers.
 const COUNTED: &str = "registry/depth.json";
-/// A count is good for as long as so many listing requests cost.
+/// A count is valid for as long as this many listing requests cost.
 const GOOD_FOR: u32 = 4;
 /// Objects read for one count of a bucket, at most.
 const READ: usize = 200;
 /// How often a worker checks whether another has finished counting, and for how long each time.
-const LOOKS: u32 = 20;
+const MAX_HEADS: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(100);
 
-/// A count, and the right to make the next one: whoever replaces it counts.
+/// A count, and the right to make the next one: the worker that replaces it counts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct SharedDepth {
@@ -47,7 +47,7 @@ impl LockRecord for SharedDepth {
     }
 }
 
-/// Where a message stands.
+/// The state of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MessageState {
     Ready,
@@ -103,10 +103,10 @@ impl DepthCounter {
         Ok(tally.depth)
     }
 
-    /// What was counted by whichever worker, counted anew by one of them when it is old.
+    /// The stored count; one worker renews it when it is old.
     async fn count_for_all(&self) -> Result<QueueDepth> {
         let good_for = self.each_list.saturating_mul(GOOD_FOR).as_millis();
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_HEADS {
             let nonce = uuid::Uuid::new_v4().simple().to_string();
             let found = self.engine().read_lock::<SharedDepth>(COUNTED).await?;
             let ours = match &found {
@@ -126,7 +126,7 @@ impl DepthCounter {
             };
             if let Some(mut ours) = ours {
                 let depth = self.estimate_depth().await?;
-                // Should somebody else count already, theirs stays.
+                // A concurrent count wins.
                 self.engine().renew_lock(&mut ours, |counted| counted.depth = Some(depth)).await?;
                 return Ok(depth);
             }
@@ -135,7 +135,7 @@ impl DepthCounter {
             }
             tokio::time::sleep(BETWEEN).await;
         }
-        // Whoever was to count died over it.
+        // The counting worker died.
         self.estimate_depth().await
     }
 
@@ -176,7 +176,7 @@ impl DepthCounter {
                     self.availability.set_aside(entry, &error, tally.now);
                     MessageState::Delayed
                 }
-                told => told?,
+                count => count?,
             };
             match state {
                 MessageState::Ready => ready += 1,
@@ -185,10 +185,9 @@ impl DepthCounter {
             }
         }
         let seen = count_of(page.listed).max(1);
-        let scaled = |part: u64| part.saturating_mul(whole) / seen;
-        tally.depth.ready += scaled(ready);
-        tally.depth.in_flight += scaled(in_flight);
-        tally.depth.delayed += scaled(delayed);
+        tally.depth.ready += scale(whole, seen, ready);
+        tally.depth.in_flight += scale(whole, seen, in_flight);
+        tally.depth.delayed += scale(whole, seen, delayed);
         Ok(())
     }
 
@@ -223,6 +222,11 @@ impl DepthCounter {
     }
 }
 
+/// Extrapolates a sample's part.
+fn scale(whole: u64, seen: u64, part: u64) -> u64 {
+    part.saturating_mul(whole) / seen
+}
+
 /// A count that is being made.
 struct DepthTally {
     depth: QueueDepth,
@@ -244,8 +248,8 @@ fn count_of(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-/// How many names there are, if the first `seen` of them end with `last`: all of them if the page
-/// was not full, else as many as even spreading makes of the share of names up to `last`.
+/// The total number of names, if the first `seen` of them end with `last`: all of them if the page
+/// was not full, otherwise extrapolated from the share of the name space up to `last`.
 fn estimate_total(seen: usize, last: Option<&str>) -> u64 {
     let counted = count_of(seen);
     let digits = last.and_then(|name| name.get(..8));
@@ -264,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_page_tells_by_its_reach_how_many_there_are() {
+    fn the_last_name_of_a_full_page_gives_the_total() {
         let name = |digits: &str| format!("{digits}{}", "0".repeat(56));
         for (seen, last, expected) in [
             (0, None, 0),

@@ -1,9 +1,9 @@
-//! What every dialect of a bucket as a queue stands on: objects that are changed on condition
-//! only, locks made of them, and the store's clock.
+//! The base of both layouts: conditional changes of objects, locks made of them, and the store's
+//! clock.
 //!
-//! Knows no key and no record: those are the dialects'. Relies on nothing but [`ObjectStore`]'s
-//! conditional writes, so that a folder and a bucket behave alike. Not promised: fairness between
-//! those who change one object at once.
+//! It has no keys and no records: the layouts define those. It needs only the conditional writes of
+//! [`ObjectStore`], so that folders and buckets behave alike. Not promised: fairness between
+//! concurrent changes of one object.
 
 mod clock;
 mod lock;
@@ -16,7 +16,8 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use clock::{StoreClock, format_rfc3339, time_of, to_millis};
+pub use clock::{StoreClock, time_of};
+pub(crate) use clock::{format_rfc3339, to_millis};
 pub use lock::{LockRecord, ObjectLock, ObservedLock};
 pub use unreadable::UnreadableStreak;
 
@@ -27,7 +28,7 @@ use docmill_storage::{Etag, GetOptions, GetResult, ObjectEntry, ObjectStore, Put
 /// How often a change is tried against others before it is given up for now.
 pub(super) const TRIES: u32 = 10;
 /// The largest record that is read; bodies of SQS, which may be in one, have at most 1 MiB.
-const LARGEST: u64 = 2 << 20;
+const MAX_RECORD_BYTES: u64 = 2 << 20;
 /// Entries of one listing request.
 pub const PAGE: usize = 1000;
 
@@ -57,8 +58,8 @@ impl RecordStore {
         self.store.as_ref()
     }
 
-    /// The same, for whoever shares it.
-    pub fn shared_store(&self) -> Arc<dyn ObjectStore> {
+    /// A shared handle to the store.
+    pub(crate) fn shared_store(&self) -> Arc<dyn ObjectStore> {
         Arc::clone(&self.store)
     }
 
@@ -79,14 +80,15 @@ impl RecordStore {
         &self,
         key: &str,
     ) -> Result<Option<VersionedRecord<T>>> {
-        match self.store.get(key, GetOptions { at_most: LARGEST, if_match: None }).await? {
+        match self.store.get(key, GetOptions { at_most: MAX_RECORD_BYTES, if_match: None }).await? {
             GetResult::Found(object) => {
                 let value = serde_json::from_slice(&object.bytes).unwrap_or_default();
                 Ok(Some(VersionedRecord { value, etag: object.etag }))
             }
             GetResult::Missing | GetResult::Changed => Ok(None),
             GetResult::TooLarge { size } => {
-                let text = format!("{key} has {size} bytes, a record has at most {LARGEST}");
+                let text =
+                    format!("{key} has {size} bytes, a record has at most {MAX_RECORD_BYTES}");
                 Err(Error::internal(text))
             }
         }
@@ -100,20 +102,20 @@ impl RecordStore {
         Ok(self.store.put_if_absent(key, to_json_bytes(value)?).await? != PutResult::Refused)
     }
 
-    /// Writes a record whatever was there before: for those only the holder of a lock writes.
+    /// Writes a record unconditionally: for records that only a lock's holder writes.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub async fn write<T: Serialize>(&self, key: &str, value: &T) -> Result<()> {
         let nothing = std::collections::BTreeMap::new();
         self.store.put(key, to_json_bytes(value)?, &nothing).await.map(drop)
     }
 
-    /// Changes a record that is there, as often as it takes to meet nobody. `None` from `change`
-    /// leaves it. Returns what the record says now, `None` if there is none.
+    /// Changes an existing record, with retries after concurrent changes. `None` from `change`
+    /// leaves it. Returns the current record, `None` if there is none.
     ///
     /// # Errors
-    /// The store's; transient if too many change it at once.
+    /// Store errors; transient after too many concurrent changes.
     pub async fn change<T, F>(&self, key: &str, mut change: F) -> Result<Option<T>>
     where
         T: Serialize + DeserializeOwned + Default,
@@ -151,7 +153,7 @@ impl RecordStore {
     ///
     /// # Errors
     /// The store's.
-    pub async fn list_all(&self, prefix: &str) -> Result<Vec<ObjectEntry>> {
+    pub(crate) async fn list_all(&self, prefix: &str) -> Result<Vec<ObjectEntry>> {
         let mut all: Vec<ObjectEntry> = Vec::new();
         loop {
             let after = all.last().map(|entry| entry.key.clone());
@@ -168,7 +170,7 @@ impl RecordStore {
 /// A record as it is stored.
 pub(super) fn to_json_bytes<T: Serialize>(value: &T) -> Result<Bytes> {
     let text = serde_json::to_vec(value)
-        .map_err(|error| Error::internal("a record of the queue has no JSON").with_source(error))?;
+        .map_err(|error| Error::internal("cannot serialise a queue record").with_source(error))?;
     Ok(text.into())
 }
 
@@ -178,11 +180,11 @@ const CONTENDED_WAITS: RetryBackoff = RetryBackoff::doubling(Duration::from_mill
     .with_jitter(Jitter::Full);
 
 /// Waits before the next try, longer each time and never in step with others.
-pub async fn back_off(turn: u32) {
+pub(crate) async fn back_off(turn: u32) {
     CONTENDED_WAITS.sleep(turn).await;
 }
 
 /// Too many change one object at once.
-pub fn contention_error() -> Error {
-    Error::transient("an object of the queue is changed by many at once")
+pub(crate) fn contention_error() -> Error {
+    Error::transient("too many concurrent updates of a queue object")
 }

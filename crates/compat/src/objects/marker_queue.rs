@@ -1,14 +1,13 @@
-//! Markers, locks and marks of a BlobForge bucket, for all who work on one: the queue of messages
-//! (`ObjectQueue`) and the workers of a bucket of documents (`ops::bucket`).
+//! Markers, locks and marks of a BlobForge bucket: shared by the message queue (`ObjectQueue`) and
+//! the workers of a bucket of documents (`bucket`).
 //!
-//! Something waits because there is a marker of it, is worked on because there is a lock of its
-//! name, and was given up because there is a mark of that. What the marker and the mark say beside
-//! BlobForge's fields is the caller's; the steps that keep two workers apart are here: lock first,
-//! read the marker again and count under the lock, write what is new before removing what is
-//! old. Every time in a record is the store's.
+//! An entry waits while it has a marker, is in work while it has a lock, and is dead once it has a
+//! dead mark. The content of marker and mark besides BlobForge's fields is the caller's. The steps
+//! that keep two workers apart are here: take the lock, read the marker again and count under the
+//! lock, write new objects before removing old ones. All recorded times are the store's.
 //!
-//! Not promised: when a lock has ended. Messages have an end in their lock, documents are judged by
-//! how long ago it was renewed.
+//! Not promised: when a lock ends. Messages have a deadline in their lock; documents go by the time
+//! of its last renewal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,18 +56,18 @@ impl MarkerPage {
     }
 
     /// The priority of the first marker.
-    pub fn first_priority(&self) -> Option<Priority> {
+    pub(crate) fn first_priority(&self) -> Option<Priority> {
         self.markers.first().and_then(priority_of)
     }
 
     /// The priority of the last marker.
-    pub fn last_priority(&self) -> Option<Priority> {
+    pub(crate) fn last_priority(&self) -> Option<Priority> {
         self.markers.last().and_then(priority_of)
     }
 
-    /// The markers most urgent first, within a priority in no order: workers that list the same
-    /// page do not meet at its first entries.
-    pub fn into_shuffled(mut self) -> Vec<ObjectEntry> {
+    /// The markers, most urgent first, in random order within a priority: workers with the same
+    /// page rarely collide.
+    pub(crate) fn into_shuffled(mut self) -> Vec<ObjectEntry> {
         fastrand::shuffle(&mut self.markers);
         self.markers.sort_by_key(priority_of);
         self.markers
@@ -90,11 +89,11 @@ impl MarkerQueue {
         &self.engine
     }
 
-    /// The first page of all that waits, whatever its priority.
+    /// The first page of all waiting entries, of any priority.
     ///
     /// # Errors
-    /// The store's.
-    pub async fn list_first(&self) -> Result<MarkerPage> {
+    /// Store errors.
+    pub(crate) async fn list_first(&self) -> Result<MarkerPage> {
         Ok(MarkerPage::from_entries(self.engine.store().list(TODO, None, PAGE).await?))
     }
 
@@ -102,7 +101,11 @@ impl MarkerQueue {
     ///
     /// # Errors
     /// The store's.
-    pub async fn list_tier(&self, priority: Priority, after: Option<&str>) -> Result<MarkerPage> {
+    pub(crate) async fn list_tier(
+        &self,
+        priority: Priority,
+        after: Option<&str>,
+    ) -> Result<MarkerPage> {
         let page = self.engine.store().list(&tier_prefix(priority), after, PAGE).await?;
         Ok(MarkerPage::from_entries(page))
     }
@@ -111,7 +114,7 @@ impl MarkerQueue {
     ///
     /// # Errors
     /// The store's.
-    pub async fn list_markers(&self) -> Result<Vec<ObjectEntry>> {
+    pub(crate) async fn list_markers(&self) -> Result<Vec<ObjectEntry>> {
         let mut all = self.engine.list_all(TODO).await?;
         all.retain(|entry| marker_in(&entry.key).is_some());
         Ok(all)
@@ -121,7 +124,7 @@ impl MarkerQueue {
     ///
     /// # Errors
     /// The store's.
-    pub async fn list_named(&self, prefix: &str) -> Result<BTreeMap<String, ObjectEntry>> {
+    pub(crate) async fn list_named(&self, prefix: &str) -> Result<BTreeMap<String, ObjectEntry>> {
         let all = self.engine.list_all(prefix).await?.into_iter();
         let named = all.filter_map(|e| Some((hash_in(&e.key, prefix)?.to_owned(), e)));
         Ok(named.collect())
@@ -131,7 +134,7 @@ impl MarkerQueue {
     ///
     /// # Errors
     /// The store's.
-    pub async fn list_locks(&self) -> Result<BTreeMap<String, ObjectEntry>> {
+    pub(crate) async fn list_locks(&self) -> Result<BTreeMap<String, ObjectEntry>> {
         self.list_named(LOCKS).await
     }
 
@@ -139,24 +142,27 @@ impl MarkerQueue {
     ///
     /// # Errors
     /// The store's.
-    pub async fn count_dead(&self) -> Result<u64> {
+    pub(crate) async fn count_dead(&self) -> Result<u64> {
         Ok(self.list_named(DEAD).await?.len().try_into().unwrap_or(u64::MAX))
     }
 
-    /// The markers of this name, most urgent first. More than one is possible: somebody changed
-    /// its priority, or BlobForge's janitor added one.
+    /// The markers of this name, most urgent first. There may be several, after a change of
+    /// priority or by BlobForge's janitor.
     ///
     /// # Errors
-    /// The store's.
-    pub async fn read_markers<M>(&self, name: &str) -> Result<Vec<(Priority, VersionedRecord<M>)>>
+    /// Store errors.
+    pub(crate) async fn read_markers<M>(
+        &self,
+        name: &str,
+    ) -> Result<Vec<(Priority, VersionedRecord<M>)>>
     where
         M: DeserializeOwned + Default,
     {
-        let look = |priority| async move {
+        let all = futures::future::try_join_all(Priority::ALL.map(|priority| async move {
             let seen = self.engine.read::<M>(&todo_key(priority, name)).await?;
             Ok::<_, Error>(seen.map(|seen| (priority, seen)))
-        };
-        let all = futures::future::try_join_all(Priority::ALL.map(look)).await?;
+        }))
+        .await?;
         Ok(all.into_iter().flatten().collect())
     }
 
@@ -164,7 +170,7 @@ impl MarkerQueue {
     ///
     /// # Errors
     /// The store's.
-    pub async fn has_marker(&self, name: &str) -> Result<bool> {
+    pub(crate) async fn has_marker(&self, name: &str) -> Result<bool> {
         for priority in Priority::ALL {
             if self.engine.exists(&todo_key(priority, name)).await? {
                 return Ok(true);
@@ -177,18 +183,19 @@ impl MarkerQueue {
     ///
     /// # Errors
     /// The store's; some may be removed.
-    pub async fn remove_markers(&self, name: &str, priorities: &[Priority]) -> Result<()> {
-        let remove = |priority: &Priority| {
+    pub(crate) async fn remove_markers(&self, name: &str, priorities: &[Priority]) -> Result<()> {
+        futures::future::try_join_all(priorities.iter().map(|priority: &Priority| {
             let key = todo_key(*priority, name);
             async move { self.engine.delete(&key).await }
-        };
-        futures::future::try_join_all(priorities.iter().map(remove)).await.map(drop)
+        }))
+        .await
+        .map(drop)
     }
 
-    /// Takes the lock of this name if nobody has it.
+    /// Takes the lock of this name if it is free.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub async fn try_lock(
         &self,
         name: &str,
@@ -201,7 +208,10 @@ impl MarkerQueue {
     ///
     /// # Errors
     /// The store's; transient if it changes faster than it can be read.
-    pub async fn read_lock(&self, name: &str) -> Result<Option<engine::ObservedLock<MarkerLock>>> {
+    pub(crate) async fn read_lock(
+        &self,
+        name: &str,
+    ) -> Result<Option<engine::ObservedLock<MarkerLock>>> {
         self.engine.read_lock(&lock_key(name)).await
     }
 
@@ -219,11 +229,11 @@ impl MarkerQueue {
         self.engine.take_over_lock(&lock_key(name), seen, lock).await
     }
 
-    /// The lock of this nonce, taken earlier; `None` if it is somebody else's or gone.
+    /// Finds a lock taken earlier, by its nonce; `None` if it is another's or gone.
     ///
     /// # Errors
-    /// The store's.
-    pub async fn find_held(
+    /// Store errors.
+    pub(crate) async fn find_held(
         &self,
         name: &str,
         nonce: &str,
@@ -237,7 +247,7 @@ impl MarkerQueue {
     ///
     /// # Errors
     /// That of the read, or else that of the store.
-    pub async fn keep_or_release<T>(
+    pub(crate) async fn keep_or_release<T>(
         &self,
         mut lock: ObjectLock<MarkerLock>,
         found: Result<Option<T>>,
@@ -250,20 +260,20 @@ impl MarkerQueue {
             }
             Err(error) => {
                 if let Err(second) = self.engine.release_lock(&mut lock).await {
-                    tracing::warn!(error = %second, "a lock stays until it has ended: {second}");
+                    tracing::warn!(error = %second, "a lock was not released and will expire: {second}");
                 }
                 Err(error)
             }
         }
     }
 
-    /// Reads the marker again, now that the lock is ours, and counts in it as `count` does;
-    /// what it makes of the marker is returned. `None`: the marker is gone, `count` found nothing
-    /// to do, or too many change it at once; the next listing tells.
+    /// Reads the marker again under the lock, and counts in it by `count`, whose result is
+    /// returned. `None`: the marker is gone, `count` declined, or too many concurrent changes; the
+    /// next listing shows which.
     ///
     /// # Errors
-    /// The store's.
-    pub async fn count_under_lock<M, F>(
+    /// Store errors.
+    pub(crate) async fn count_under_lock<M, F>(
         &self,
         name: &str,
         priority: Priority,
@@ -287,13 +297,13 @@ impl MarkerQueue {
         Ok(None)
     }
 
-    /// Gives something up whose lock is ours: first the mark, then the markers of `priorities` go,
-    /// so that a crash between them leaves both and the next scan does it again. `mark` makes the
-    /// record, told when (RFC 3339, by the store's clock).
+    /// Moves an entry with a held lock to the dead letters: first the mark, then the markers of
+    /// `priorities` are removed, so that after a crash in between the next scan repeats it. `mark`
+    /// makes the record, given the time (RFC 3339, by the store's clock).
     ///
     /// # Errors
-    /// The store's.
-    pub async fn dead_letter<D: Serialize>(
+    /// Store errors.
+    pub(crate) async fn dead_letter<D: Serialize>(
         &self,
         name: &str,
         priorities: &[Priority],

@@ -1,8 +1,7 @@
-//! What a scan of the store found, kept for a while: listings of a bucket are slow and paid.
+//! A cached scan of the store: listings of a bucket are slow and paid.
 //!
-//! One listing over all priorities tells most of the time all there is. Only a priority that does
-//! not fit into it is entered by itself, from a random shard on, so that workers do not meet at
-//! its first entries.
+//! One listing over all priorities usually shows everything. Only a priority that exceeds it is
+//! listed by itself, from a random shard on, so that workers rarely collide at its first entries.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,10 +17,10 @@ use docmill_core::model::Priority;
 use docmill_storage::ObjectEntry;
 
 /// The longest that a listing is kept, however many requests it took.
-const LONGEST: Duration = Duration::from_secs(60);
+const MAX_SCAN_AGE: Duration = Duration::from_secs(60);
 
 /// No more than these are kept beside what a listing showed.
-const MOST: usize = 2 * PAGE;
+const MAX_FOUND_MARKERS: usize = 2 * PAGE;
 
 /// Messages that may be free, and the locks there were.
 #[derive(Default)]
@@ -64,7 +63,7 @@ impl MarkerScan {
         let modified = time_of(at);
         if let Some(entry) = self.found.iter_mut().find(|entry| entry.key == key) {
             entry.modified = modified;
-        } else if self.found.len() < MOST {
+        } else if self.found.len() < MAX_FOUND_MARKERS {
             self.found.push(ObjectEntry { key, size: 0, modified });
         }
     }
@@ -80,11 +79,12 @@ impl MarkerScan {
         if let Some(cut) = cut {
             // Of what is cut off, the beginning is what everybody sees.
             self.found.retain(|entry| marker_in(&entry.key).is_some_and(|(tier, _)| tier < cut));
-            // Paid for twice over: while so much waits, an older scan is good enough.
+            // Counted twice: with so many waiting, an older scan is good enough.
             requests += 2;
             self.load_next_page(queue).await?;
         }
-        let keep = each.saturating_mul(u32::try_from(requests).unwrap_or(u32::MAX)).min(LONGEST);
+        let keep =
+            each.saturating_mul(u32::try_from(requests).unwrap_or(u32::MAX)).min(MAX_SCAN_AGE);
         self.next = Some(Instant::now() + keep);
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! Messages as objects: their JSON, and what a receipt holds. Pure.
+//! Messages as objects: their JSON, and the content of a receipt. Pure.
 //!
-//! A message lies where BlobForge has the marker of a document and understands those too; what is
-//! ours is added to its fields. Times are milliseconds since 1970 by the store's clock.
+//! A message has the key of a BlobForge document's marker, whose fields it extends; BlobForge's own
+//! markers can be read too. Times are milliseconds since 1970 by the store's clock.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -32,7 +32,7 @@ pub(super) struct QueuedMessage {
     /// BlobForge's count of failed attempts; not ours to change.
     pub(super) retries: u32,
     pub(super) queued_at: u64,
-    /// Absent in markers written by BlobForge: the name is all they say.
+    /// Absent in markers written by BlobForge: they carry only the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) body: Option<String>,
     /// Invisible before this time, in milliseconds since 1970.
@@ -78,7 +78,7 @@ pub(super) struct DeadMessage {
     pub(super) rest: Map<String, Value>,
 }
 
-/// What a receipt says: which message, from which tier, under which lock, sent how often.
+/// The content of a receipt: message, tier, lock, number of sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ObjectReceipt {
     pub(super) tier: String,

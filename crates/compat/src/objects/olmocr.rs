@@ -1,10 +1,9 @@
-//! The layout of an olmOCR workspace: names of objects, and the names of work groups.
+//! The layout of an olmOCR workspace: object names, and names of work groups.
 //!
-//! olmOCR changed its layout once. Up to 0.2 a group is done when its result is there, and its lock
-//! is named like the result; from 0.3 there are flags and locks of their own. The two do not see
-//! each other's marks. We read both and write both, unless configured otherwise. Bodies of locks
-//! and flags are empty with olmOCR, which checks only whether they exist and since when. Pure:
-//! nothing is read or written here.
+//! olmOCR changed its layout once. Up to 0.2 a group is done when its result exists, and its lock
+//! is named like the result; from 0.3 there are separate flags and locks. The two versions do not
+//! see each other's marks. docmill reads both and writes both, unless configured otherwise.
+//! olmOCR's locks and flags are empty: it checks only their existence and age. Pure: no I/O here.
 
 pub mod archive;
 pub mod index;
@@ -18,14 +17,14 @@ use docmill_core::model::digest;
 /// Every group and its documents.
 pub const INDEX: &str = "work_index_list.csv.zstd";
 /// Locks of both layouts.
-pub const LOCKS: &str = "worker_locks/";
+pub(crate) const LOCKS: &str = "worker_locks/";
 /// Marks of the newer layout.
-pub const FLAGS: &str = "done_flags/";
+pub(crate) const FLAGS: &str = "done_flags/";
 /// Results of both layouts.
-pub const RESULTS: &str = "results/";
-/// What was read as Markdown, in files named after the documents.
-pub const MARKDOWN: &str = "markdown/";
-/// What became of each document; ours, unknown to olmOCR.
+pub(crate) const RESULTS: &str = "results/";
+/// Results as Markdown, in files named after the documents.
+pub(crate) const MARKDOWN: &str = "markdown/";
+/// The status of each document; docmill's own, unknown to olmOCR.
 pub const LEDGER: &str = "document_ledger/";
 
 /// Whose marks are written. Both are always read.
@@ -51,12 +50,12 @@ impl WorkspaceFormat {
     }
 
     /// Whether a flag is written beside the result.
-    pub fn has_flags(self) -> bool {
+    pub(crate) fn has_flags(self) -> bool {
         self != Self::Older
     }
 }
 
-/// What stands in a lock of ours; in olmOCR's own: nothing.
+/// The content of docmill's locks; olmOCR's are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkspaceLock {
@@ -97,12 +96,12 @@ pub fn result_key(hash: &str) -> String {
     format!("{RESULTS}output_{hash}.jsonl")
 }
 
-/// What is known of the documents of a group lies below.
-pub fn ledger_prefix(hash: &str) -> String {
+/// The prefix of the entries about a group's documents.
+pub(crate) fn ledger_prefix(hash: &str) -> String {
     format!("{LEDGER}{hash}/")
 }
 
-/// What is known of one document of a group.
+/// The key of the entry about one document of a group.
 pub fn ledger_key(hash: &str, path: &str) -> String {
     format!("{LEDGER}{hash}/{}.json", sha1_hex(path.as_bytes()))
 }
@@ -123,7 +122,7 @@ pub fn finished_group(key: &str) -> Option<&str> {
 }
 
 /// The group whose lock this is, in either layout.
-pub fn locked_group(key: &str) -> Option<&str> {
+pub(crate) fn locked_group(key: &str) -> Option<&str> {
     let name = key.strip_prefix(LOCKS)?;
     let newer = name.strip_prefix("worker_").and_then(|name| name.strip_suffix(".lock"));
     newer.or_else(|| name.strip_prefix("output_")?.strip_suffix(".jsonl"))
@@ -142,7 +141,7 @@ pub fn group_hash(paths: &[String]) -> String {
 }
 
 /// SHA-1 in lower-case hex.
-pub fn sha1_hex(bytes: &[u8]) -> String {
+pub(crate) fn sha1_hex(bytes: &[u8]) -> String {
     digest::encode_hex(Sha1::digest(bytes))
 }
 
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn both_layouts_locks_are_taken_unless_told_otherwise() {
+    fn both_layouts_locks_are_taken_by_default() {
         assert_eq!(WorkspaceFormat::default().lock_keys("h"), all_lock_keys("h"));
         assert_eq!(WorkspaceFormat::Newer.lock_keys("h"), ["worker_locks/worker_h.lock"]);
         assert_eq!(WorkspaceFormat::Older.lock_keys("h"), ["worker_locks/output_h.jsonl"]);

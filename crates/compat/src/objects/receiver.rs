@@ -32,7 +32,7 @@ pub(super) struct MessageReceiver {
 pub(super) struct ReceiveTerms {
     /// How long a delivery stays hidden.
     pub(super) visibility: Duration,
-    /// After so many receives a message is given up; `None`: never.
+    /// Receives after which a message is dead; `None`: never.
     pub(super) dead_after: Option<u32>,
     /// The name in our locks.
     pub(super) worker: String,
@@ -48,13 +48,13 @@ struct ListedMessage<'a> {
     lock: Option<&'a ObjectEntry>,
 }
 
-/// What became of an attempt to receive one.
+/// The result of an attempt to receive a message.
 enum ReceiveAttempt {
     /// We hold the lock: the message is ours.
     Taken(Box<Delivery>),
     /// Hidden or locked; it may be had later.
     Later,
-    /// Gone, or somebody was faster; the next listing tells.
+    /// Gone, or taken by another worker; the next listing shows which.
     Gone,
 }
 
@@ -67,7 +67,7 @@ impl MessageReceiver {
         Self { queue, availability, scan: Mutex::default(), terms }
     }
 
-    /// A listing is kept for so long for every request it took.
+    /// Caches a listing for `each_list` per request it took.
     pub(super) fn set_pace(&mut self, each_list: Duration) {
         self.terms.each_list = each_list;
     }
@@ -77,8 +77,8 @@ impl MessageReceiver {
         self.scan.lock().await.note_returned(returned);
     }
 
-    /// Takes what waits, most urgent first. What was locked is returned even if a later request
-    /// fails: otherwise it would stay hidden for nothing.
+    /// Takes waiting messages, most urgent first. Locked messages are returned even if a later
+    /// request fails: otherwise they would stay hidden in vain.
     pub(super) async fn take_messages(&self, max: usize) -> Result<Vec<Delivery>> {
         let mut scan = self.scan.lock().await;
         let mut taken = Vec::new();

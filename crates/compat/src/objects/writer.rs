@@ -1,4 +1,4 @@
-//! What happens to a message after its receive, and sending.
+//! Sends messages, and changes them after a receive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(super) struct MessageWriter {
     visibility: Duration,
 }
 
-/// What was put (back) among the messages that wait.
+/// A message put (back) among the waiting ones.
 pub(super) struct ReturnedMessage {
     /// Key of the message's marker.
     pub(super) key: String,
@@ -46,17 +46,20 @@ impl MessageWriter {
             return Ok(None);
         };
         let now = self.engine().now().await?;
-        let longer = |lock: &mut MarkerLock| {
-            lock.last_heartbeat = now;
-            lock.expires_at = Some(add_duration(now, time));
-        };
-        Ok(self.engine().renew_lock(&mut held, longer).await?.then_some(held))
+        Ok(self
+            .engine()
+            .renew_lock(&mut held, |lock: &mut MarkerLock| {
+                lock.last_heartbeat = now;
+                lock.expires_at = Some(add_duration(now, time));
+            })
+            .await?
+            .then_some(held))
     }
 
     /// Deletes the message for good, unless it was sent again since the receive.
     pub(super) async fn finish_message(&self, ticket: &ObjectReceipt) -> Result<()> {
         let key = ticket.todo_key();
-        // Nobody takes the lock over while the two objects are being removed.
+        // The renewed lock cannot be taken over while the two objects are being removed.
         let Some(mut lock) = self.renew_lock(ticket, self.visibility).await? else {
             return if self.engine().exists(&key).await? { Err(lost_lock_error()) } else { Ok(()) };
         };
@@ -66,7 +69,7 @@ impl MessageWriter {
             let done = if seen.value.sends == ticket.sends {
                 store.delete_if_match(&key, &seen.etag).await?
             } else {
-                // What was sent again starts as a message of its own.
+                // A resent message starts anew.
                 let fresh = QueuedMessage { receives: 0, first_received_at: None, ..seen.value };
                 store.put_if_match(&key, &seen.etag, to_json_bytes(&fresh)?).await?
                     != PutResult::Refused
@@ -91,17 +94,18 @@ impl MessageWriter {
         };
         let not_before = add_duration(self.engine().now().await?, time);
         // A message that was sent again since the receive keeps the time of that sending.
-        let postpone = |message: &QueuedMessage| {
-            let ours = message.sends == ticket.sends;
-            ours.then(|| QueuedMessage { not_before, ..message.clone() })
-        };
-        self.engine().change(&ticket.todo_key(), postpone).await?;
+        self.engine()
+            .change(&ticket.todo_key(), |message: &QueuedMessage| {
+                let ours = message.sends == ticket.sends;
+                ours.then(|| QueuedMessage { not_before, ..message.clone() })
+            })
+            .await?;
         self.engine().release_lock(&mut lock).await?;
         Ok(Some(ReturnedMessage { key: ticket.todo_key(), at: self.engine().now().await? }))
     }
 
-    /// One message per body: what waits already stays where it is, becomes visible no later than
-    /// asked for now, and outlives the acknowledgement of an earlier receive.
+    /// One message per body: a waiting one keeps its place, becomes visible no later than requested
+    /// now, and survives the acknowledgement of an earlier receive.
     pub(super) async fn send(&self, message: &OutgoingMessage) -> Result<ReturnedMessage> {
         let name = name_of(&message.body);
         let key = todo_key(message.priority, &name);

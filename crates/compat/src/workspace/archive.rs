@@ -17,8 +17,8 @@ impl From<MemberContent> for SourceContent {
     }
 }
 
-/// Walks through an archive on a thread of its own; a step is made when the one before it is taken,
-/// and none any more once nobody listens.
+/// Walks through an archive on a separate thread; each step is made when the one before is taken,
+/// and the walk ends when the receiver is dropped.
 pub(super) fn walk_archive(packed: Bytes, limits: ArchiveLimits) -> mpsc::Receiver<ArchiveStep> {
     let (steps, inbox) = mpsc::channel(1);
     #[expect(
@@ -27,9 +27,9 @@ pub(super) fn walk_archive(packed: Bytes, limits: ArchiveLimits) -> mpsc::Receiv
                   the threads for CPU work are too few"
     )]
     tokio::task::spawn_blocking(move || {
-        let say = |step| steps.blocking_send(step).is_ok();
-        if let Err(broken) = list_members(&packed, limits, say) {
-            // Nobody listens any more if this fails.
+        if let Err(broken) = list_members(&packed, limits, |step| steps.blocking_send(step).is_ok())
+        {
+            // Fails if the receiver is dropped.
             drop(steps.blocking_send(broken));
         }
     });

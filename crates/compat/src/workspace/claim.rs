@@ -22,7 +22,7 @@ pub struct GroupClaim {
 pub enum GroupClaimResult {
     /// The group is claimed by us.
     Ours(GroupClaim),
-    /// Somebody else has it; its lock is abandoned after so long if it is not renewed.
+    /// Another node holds it; without renewal its lock is abandoned after this time.
     Busy(Duration),
     /// The group is finished already.
     Done,
@@ -61,7 +61,7 @@ impl Workspace {
         }
     }
 
-    /// Takes the locks, whatever the group's state; else how long somebody else's lock lasts.
+    /// Takes the locks, whatever the group's state; otherwise the remaining time of another's lock.
     pub(super) async fn lock_group(
         &self,
         worker: &str,
@@ -152,7 +152,7 @@ impl Workspace {
     /// Releases the locks, and only logs a failure: for callers that return another error.
     pub(super) async fn try_release_locks(&self, claim: &mut GroupClaim) {
         if let Err(error) = self.release_locks(claim).await {
-            tracing::warn!(error = %error, "a lock stays until it is abandoned: {error}");
+            tracing::warn!(error = %error, "a lock was not released and will expire: {error}");
         }
     }
 

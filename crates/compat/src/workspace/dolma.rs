@@ -1,8 +1,8 @@
-//! A document as a line of a result: the Dolma form as olmOCR writes it.
+//! A document as a line of a result: the Dolma format as olmOCR writes it.
 //!
-//! Source: olmOCR 0.4.27. Positions count code points, as Python's strings do, not bytes. What
-//! olmOCR's model says of a page and our readers do not (rotation, tables, diagrams) has the values of a
-//! plain upright page; the language is null where it is not known.
+//! Source: olmOCR 0.4.27. Positions count code points, as Python's strings do, not bytes. Page
+//! attributes that only olmOCR's model reports (rotation, tables, diagrams) have the values of a
+//! plain upright page; an unknown language is null.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::objects::olmocr::sha1_hex;
 
 /// The line of a document, without a line break; `None` if there is no text. `today` is a date as
 /// `2026-01-31`.
-pub fn dolma_line(path: &str, text: &DocumentText, today: &str) -> Option<String> {
+pub(crate) fn dolma_line(path: &str, text: &DocumentText, today: &str) -> Option<String> {
     let (whole, spans) = join_pages(&text.pages);
     if whole.is_empty() {
         return None;
@@ -46,8 +46,8 @@ pub fn dolma_line(path: &str, text: &DocumentText, today: &str) -> Option<String
     Some(line.to_string())
 }
 
-/// Texts of pages one after the other, a line break after each but the last, and where each stands:
-/// start, end, number. A page without text adds nothing.
+/// Joins page texts with line breaks, and lists the span of each: start, end, number. A page
+/// without text adds nothing.
 fn join_pages(pages: &[(u32, String)]) -> (String, Vec<(usize, usize, u32)>) {
     let (mut whole, mut spans, mut at) = (String::new(), Vec::new(), 0);
     for (index, (number, text)) in pages.iter().enumerate() {

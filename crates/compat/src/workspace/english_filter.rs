@@ -1,17 +1,17 @@
-//! What `--apply_filter` of olmOCR leaves out: PDFs that are forms, that are in another language than
-//! English, and that are made to be found by search engines.
+//! The filter of olmOCR's `--apply_filter`: skips PDFs that are forms, not in English, or search
+//! engine spam.
 //!
-//! Source: `olmocr/filter/filter.py` of olmOCR 0.4.27: the first five pages, as the file has them as
-//! text; what has less than 200 letters of it, or more other signs than letters, is kept, since it may
-//! be a scan. Another library tells the language: where that is not sure the document is kept.
+//! Source: `olmocr/filter/filter.py` of olmOCR 0.4.27. It samples the text layers of the first five
+//! pages; a text of less than 200 letters, or with more other characters than letters, passes,
+//! since it may be a scan. Language detection is by another library: uncertain documents pass.
 
 use std::collections::BTreeSet;
 
 use whatlang::Lang;
 
 /// Pages that are looked at.
-pub(super) const LOOKED_AT: u32 = 5;
-/// Signs below which nothing is said of a text.
+pub(super) const SAMPLED_PAGES: u32 = 5;
+/// Minimum characters for a decision.
 const ENOUGH: usize = 200;
 /// Words of a text above which it is made to be found, per word.
 const SPAM: f64 = 0.004;
@@ -40,22 +40,25 @@ pub(super) fn filter_text(text: &str) -> Option<String> {
     }
     let language = whatlang::detect(text).filter(whatlang::Info::is_reliable);
     if let Some(language) = language.map(|found| found.lang()).filter(|found| *found != Lang::Eng) {
-        return Some(format!("in another language than English ({})", language.code()));
+        return Some(format!("not in English ({})", language.code()));
     }
-    is_spam(text).then(|| "its words are those of pages made for search engines".to_owned())
+    is_spam(text).then(|| "search engine spam".to_owned())
 }
 
 fn is_spam(text: &str) -> bool {
     let spam: BTreeSet<&str> = SPAM_WORDS.into();
     let lower = text.to_lowercase();
-    let is_word = |sign: char| sign.is_alphanumeric() || sign == '_';
-    let words = lower.split(|sign| !is_word(sign)).filter(|word| !word.is_empty());
+    let words = lower.split(|sign| !is_word_char(sign)).filter(|word| !word.is_empty());
     let (mut all, mut of_spam) = (0_u32, 0_u32);
     for word in words {
         all += 1;
         of_spam += u32::from(spam.contains(word));
     }
     f64::from(of_spam) > SPAM * f64::from(all)
+}
+
+fn is_word_char(sign: char) -> bool {
+    sign.is_alphanumeric() || sign == '_'
 }
 
 #[cfg(test)]
@@ -73,13 +76,13 @@ mod tests {
         можно начать, как только будут найдены деньги. Никто против этого не возражал. ";
 
     #[test]
-    fn english_is_kept_and_so_is_what_has_too_few_letters_to_tell() {
+    fn english_and_texts_with_too_few_letters_pass() {
         let few_letters = "12.50 | 13.75 | 9.00 | a\n".repeat(20);
         let scan = "Le chat";
         for kept in [ENGLISH, &ENGLISH.repeat(3), "", scan, &few_letters] {
             assert_eq!(filter_text(kept), None, "{kept}");
         }
-        // 199 signs are too few to say anything.
+        // 199 characters are too few.
         let short: String = GERMAN.chars().take(199).collect();
         assert_eq!(filter_text(&short), None);
     }

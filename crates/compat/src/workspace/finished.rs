@@ -1,8 +1,8 @@
-//! What a worker leaves behind that dies between the result of a group and the release of its locks: the
-//! group is done, so nobody takes it any more, and its locks and the entries of what was read would stay
-//! for good.
+//! Cleans up after workers that died between writing a group's result and releasing its locks. The
+//! group is done, so it is never claimed again, and its locks and ledger entries would stay
+//! forever.
 //!
-//! Not promised: locks of the layout that is not written here; they are left to whoever writes it.
+//! Not promised: locks of the layout that is not written here.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,11 @@ use crate::objects::olmocr::{LOCKS, locked_group, result_key};
 use docmill_core::fault::Result;
 
 impl Workspace {
-    /// Removes what is left of finished groups by workers that died: abandoned locks, and entries of
-    /// documents whose text is in the result. A lock that may still be somebody's stays.
+    /// Removes leftovers of finished groups: abandoned locks, and entries of documents whose text
+    /// is in the result. A lock that may be live stays.
     ///
     /// # Errors
-    /// The store's; what is left goes the next time.
+    /// Store errors; the next call removes the rest.
     pub(super) async fn clear_finished(
         &self,
         worker: &str,
@@ -29,12 +29,12 @@ impl Workspace {
             .filter_map(|entry| locked_group(&entry.key).filter(|hash| is_ours(&entry.key, hash)));
         let left: BTreeSet<&str> = locked.filter(|hash| finished.contains(*hash)).collect();
         for hash in left {
-            // As whoever opens a group again: nobody else touches it meanwhile.
+            // Under the group's locks, like a reopening.
             let Ok(mut claim) = self.lock_group(worker, hash).await? else { continue };
             let cleared = self.clear_entries(hash).await;
             self.try_release_locks(&mut claim).await;
             cleared?;
-            tracing::info!(group = hash, "what a dead worker left of a finished group is gone");
+            tracing::info!(group = hash, "removed a dead worker's leftovers of a finished group");
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! One run over the documents of a group, those within its archives included: which are still open,
-//! what became of each, and what follows for one that failed. What ends the run is `job`'s.
+//! One run over the documents of a group, including its archives' members: the open documents, the
+//! status of each, and the consequence of a failure. `job` ends the run.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::ledger::{DocumentStatus, GroupEntry, GroupLedger};
 use super::markdown::write_markdown;
 use super::read::ReadOutcome;
 use super::source::SourceContent;
-use super::work::WorkspaceBacklog;
+use super::work::WorkspaceJobSource;
 use crate::objects::olmocr::sha1_hex;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::OutcomeReason;
@@ -30,8 +30,8 @@ pub(super) enum GroupProgress {
     Whole,
     /// Documents of it are to be tried again.
     Partial,
-    /// Documents of it wait for what is refused to them or away, for at least so long if that is
-    /// known; the others are read.
+    /// Some documents wait for a dependency that is down or refuses them, for at least this time;
+    /// the others are read.
     PutOff(Duration),
 }
 
@@ -58,20 +58,20 @@ impl GroupProgress {
 
 /// A run under a claim.
 pub(super) struct GroupRun<'a> {
-    backlog: &'a WorkspaceBacklog,
+    source: &'a WorkspaceJobSource,
     claim: &'a ClaimHandle,
     known: &'a mut GroupLedger,
-    /// What was looked at, in its order.
+    /// The visited documents, in order.
     documents: Vec<String>,
 }
 
 impl<'a> GroupRun<'a> {
     pub(super) fn new(
-        backlog: &'a WorkspaceBacklog,
+        source: &'a WorkspaceJobSource,
         claim: &'a ClaimHandle,
         known: &'a mut GroupLedger,
     ) -> Self {
-        Self { backlog, claim, known, documents: Vec::new() }
+        Self { source, claim, known, documents: Vec::new() }
     }
 
     /// Reads what is still open of these documents and archives.
@@ -98,7 +98,7 @@ impl<'a> GroupRun<'a> {
         content: Option<SourceContent>,
     ) -> StepResult<GroupProgress> {
         self.documents.push(path.to_owned());
-        let (backlog, most) = (self.backlog, self.backlog.terms.tries);
+        let (source, most) = (self.source, self.source.terms.tries);
         let mut entry = self.known.entry_for(path);
         if entry.is_settled(most) {
             return Ok(GroupProgress::Whole);
@@ -108,16 +108,16 @@ impl<'a> GroupRun<'a> {
         self.save(entry.clone()).await?;
         let document = sha1_hex(path.as_bytes());
         tracing::debug!(document, run = entry.tries, "document begun");
-        let (clock, limit) = (WorkClock::start(), backlog.terms.document_time);
+        let (clock, limit) = (WorkClock::start(), source.terms.document_time);
         let mut put_off = None;
-        match run_guarded(&clock, limit, read_document(backlog, path, content, self.claim)).await {
+        match run_guarded(&clock, limit, read_document(source, path, content, self.claim)).await {
             GuardedOutcome::Ended(Ok(read)) => read.apply_to(&mut entry),
             GuardedOutcome::Ended(Err(error)) => {
-                put_off = note_failure(backlog, &mut entry, error)?;
+                put_off = note_failure(source, &mut entry, error)?;
             }
             GuardedOutcome::Panicked => {
-                let error = Error::internal("a panic, see the log of that time");
-                put_off = note_failure(backlog, &mut entry, error)?;
+                let error = Error::internal("panicked, see the log");
+                put_off = note_failure(source, &mut entry, error)?;
             }
             GuardedOutcome::TookTooLong { has_progress } => note_timeout(&mut entry, has_progress),
         }
@@ -126,19 +126,19 @@ impl<'a> GroupRun<'a> {
         Ok(progress)
     }
 
-    /// Reads the documents of an archive one after the other. What is the matter with the archive
-    /// itself stands in the ledger under its own path, beside what was read of it.
+    /// Reads the documents of an archive in order. Errors of the archive itself are recorded in the
+    /// ledger under its own path.
     async fn read_archive(&mut self, path: &str) -> StepResult<GroupProgress> {
-        let (backlog, most) = (self.backlog, self.backlog.terms.tries);
+        let (source, most) = (self.source, self.source.terms.tries);
         let mut own = self.known.entry_for(path);
         if own.standing == DocumentStatus::Failed && own.is_settled(most) {
             self.list_known_members(path);
             return Ok(GroupProgress::Whole);
         }
-        let packed = match backlog.sources.fetch_archive(path).await {
+        let packed = match source.sources.fetch_archive(path).await {
             Ok(SourceContent::Bytes(packed)) => packed,
             Ok(SourceContent::TooLarge) => {
-                let limit = backlog.sources.archives.bytes;
+                let limit = source.sources.archives.bytes;
                 let detail = format!("limits.archive_bytes is {limit}");
                 DocumentRead::refused("too_large", detail).apply_to(&mut own);
                 self.list_known_members(path);
@@ -146,13 +146,13 @@ impl<'a> GroupRun<'a> {
             }
             Err(error) => {
                 own.tries = own.tries.saturating_add(1);
-                let put_off = note_failure(backlog, &mut own, error)?;
+                let put_off = note_failure(source, &mut own, error)?;
                 let progress = GroupProgress::after(&own, put_off, most);
                 self.list_known_members(path);
                 return self.save(own).await.map(|()| progress);
             }
         };
-        let mut steps = archive::walk_archive(packed, backlog.sources.archives);
+        let mut steps = archive::walk_archive(packed, source.sources.archives);
         let (mut progress, mut seen) = (GroupProgress::Whole, BTreeSet::new());
         let mut walked = DocumentRead::Empty;
         while let Some(step) = steps.recv().await {
@@ -176,24 +176,27 @@ impl<'a> GroupRun<'a> {
             self.save(own).await?;
         } else {
             // Another file of this name may have been there before.
-            self.known.remove(&backlog.workspace, |entry| entry.path == path).await?;
+            self.known.remove(&source.workspace, |entry| entry.path == path).await?;
         }
         Ok(progress)
     }
 
     /// An archive that cannot be fetched any more, and what was read of it before.
     fn list_known_members(&mut self, archive: &str) {
-        let is_member = |entry: &&GroupEntry| {
-            split_member(&entry.path).is_some_and(|(whose, _)| whose == archive)
-        };
-        let known = self.known.entries().filter(is_member).map(|entry| entry.path.clone());
+        let known = self
+            .known
+            .entries()
+            .filter(|entry: &&GroupEntry| {
+                split_member(&entry.path).is_some_and(|(whose, _)| whose == archive)
+            })
+            .map(|entry| entry.path.clone());
         self.documents.extend(known);
         self.documents.push(archive.to_owned());
     }
 
     /// Keeps what is known of a document.
     async fn save(&mut self, entry: GroupEntry) -> StepResult<()> {
-        match self.known.save(&self.backlog.workspace, entry).await? {
+        match self.known.save(&self.source.workspace, entry).await? {
             true => Ok(()),
             false => Err(StepError::claim_lost()),
         }
@@ -201,59 +204,59 @@ impl<'a> GroupRun<'a> {
 }
 
 async fn read_document(
-    backlog: &WorkspaceBacklog,
+    source: &WorkspaceJobSource,
     path: &str,
     content: Option<SourceContent>,
     claim: &ClaimHandle,
 ) -> Result<DocumentRead> {
     let content = match content {
         Some(content) => content,
-        None => backlog.sources.fetch(path).await?,
+        None => source.sources.fetch(path).await?,
     };
     let bytes = match content {
         SourceContent::Bytes(bytes) => bytes,
         SourceContent::TooLarge => {
-            let limit = backlog.sources.largest;
+            let limit = source.sources.largest;
             let detail = format!("limits.document_bytes is {limit}");
             return Ok(DocumentRead::refused("too_large", detail));
         }
     };
-    let mut text = match backlog.reader.read_document(path, bytes, claim).await? {
+    let mut text = match source.reader.read_document(path, bytes, claim).await? {
         ReadOutcome::Whole(text) => text,
         ReadOutcome::Empty => return Ok(DocumentRead::Empty),
         ReadOutcome::Refused { code, detail } => return Ok(DocumentRead::Refused { code, detail }),
     };
-    if exceeds_rate(text.lost, text.pages.len(), backlog.terms.page_error_rate) {
+    if exceeds_rate(text.lost, text.pages.len(), source.terms.page_error_rate) {
         let detail = format!("{} of {} pages were lost", text.lost, text.pages.len());
         return Ok(DocumentRead::refused("page_errors", detail));
     }
     if let Some(markdown) = text.markdown.take() {
-        write_markdown(&backlog.workspace, path, markdown).await?;
+        write_markdown(&source.workspace, path, markdown).await?;
     }
     let today = OffsetDateTime::now_utc().date().to_string();
     Ok(dolma::dolma_line(path, &text, &today).map_or(DocumentRead::Empty, DocumentRead::Line))
 }
 
-/// What follows for one document, by the failure table; a time if what it needs is refused to it or
-/// away, which counts no try: how long that lasts at least.
+/// Applies the failure table to one document; returns a delay if a dependency is down or refuses
+/// the document, which is not counted.
 ///
 /// # Errors
-/// The error itself, if every other document would fare the same: the group is released.
+/// The error itself, if it would affect every document: the group is released.
 fn note_failure(
-    backlog: &WorkspaceBacklog,
+    source: &WorkspaceJobSource,
     entry: &mut GroupEntry,
     error: Error,
 ) -> StepResult<Option<Duration>> {
     let attempt = RetryAttempt { number: entry.tries, deferred_for: None, jitter: fastrand::f64() };
     let mut put_off = None;
-    entry.standing = match failure::decide_retry(error.fault, attempt, &backlog.retry) {
+    entry.standing = match failure::decide_retry(error.fault, attempt, &source.retry) {
         RetryDecision::LeaveToOwner => return Err(error.into()),
         RetryDecision::Again { counted: false, .. } => {
-            if error.fault == Fault::Interrupted || backlog.reader.find_outage().is_some() {
+            if error.fault == Fault::Interrupted || source.reader.find_outage().is_some() {
                 return Err(error.into());
             }
             put_off = Some(told_wait(error.fault));
-            backlog.warn_put_off(&error);
+            source.warn_put_off(&error);
             entry.tries = entry.tries.saturating_sub(1);
             DocumentStatus::Waiting
         }
@@ -265,15 +268,15 @@ fn note_failure(
     Ok(put_off)
 }
 
-/// How long what was refused stays so, if whoever refused it has said so.
+/// The delay that the refusing dependency named, if any.
 pub(super) fn told_wait(fault: Fault) -> Duration {
     match fault {
-        Fault::Throttled(Some(told)) | Fault::OverBudget(told) => told,
+        Fault::Throttled(Some(delay)) | Fault::OverBudget(delay) => delay,
         _ => Duration::ZERO,
     }
 }
 
-/// What follows for one document that was read for as long as it may be.
+/// Applies the failure table to a document that timed out.
 fn note_timeout(entry: &mut GroupEntry, has_progress: bool) {
     let detail = describe_timeout(has_progress).to_owned();
     match failure::decide_timeout(has_progress) {
@@ -286,7 +289,7 @@ fn note_timeout(entry: &mut GroupEntry, has_progress: bool) {
     }
 }
 
-/// What follows from reading a document.
+/// The result of reading a document.
 enum DocumentRead {
     Line(String),
     Empty,
@@ -313,8 +316,11 @@ impl DocumentRead {
 
 /// Whether more pages were lost than a document may lose; the rate is lost pages per page.
 fn exceeds_rate(lost: usize, pages: usize, rate: f64) -> bool {
-    let count = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
-    count(lost) > rate * count(pages)
+    as_float(lost) > rate * as_float(pages)
+}
+
+fn as_float(number: usize) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! One group: its documents one after the other, what became of each, and the result of all.
+//! One group: its documents in order, the status of each, and the group's result.
 //!
-//! A document that fails is begun again in a later run of its group, while those beside it keep
-//! what was read of them; after `tries` it is left out of the result, and stays in the ledger. One
-//! whose reading panics or takes too long fails alone, as a job of its own would. What is refused to
-//! one document holds up none beside it: the group comes back for that one, with no try counted.
+//! A failed document is retried in a later run of its group, while the texts of the others are
+//! kept. After `tries` it is left out of the result, and stays in the ledger. A panic or timeout
+//! fails only its document, as in a job of its own. A dependency's refusal of one document does not
+//! delay the others: the group is retried for that one, uncounted.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::Workspace;
 use super::claim::GroupClaim;
 use super::group_run::{GroupProgress, GroupRun, told_wait};
 use super::ledger::{DocumentStatus, GroupEntry, GroupLedger};
-use super::work::WorkspaceBacklog;
+use super::work::WorkspaceJobSource;
 use crate::objects::olmocr::index::WorkGroup;
 use crate::objects::olmocr::{flag_key, result_key, sha1_hex};
 use docmill_core::fault::{Error, Fault, Result};
@@ -61,11 +61,11 @@ impl GroupJob {
     /// Reads the documents that are still open.
     pub(super) async fn read_documents(
         &self,
-        backlog: &WorkspaceBacklog,
+        source: &WorkspaceJobSource,
         claim: &ClaimHandle,
     ) -> std::result::Result<GroupProgress, StepError> {
         let mut known = self.known.lock().await;
-        let mut run = GroupRun::new(backlog, claim, &mut known);
+        let mut run = GroupRun::new(source, claim, &mut known);
         let progress = run.read_all(&self.group.paths).await?;
         *self.documents.lock().await = run.into_documents();
         Ok(progress)
@@ -74,57 +74,57 @@ impl GroupJob {
     /// Writes how the run ended, and releases the locks.
     pub(super) async fn finish_run(
         &self,
-        backlog: &WorkspaceBacklog,
+        source: &WorkspaceJobSource,
         conclusion: &JobConclusion<GroupProgress>,
     ) -> Result<JobEnd> {
         let Some(mut claim) = self.claim.lock().await.take() else { return Ok(JobEnd::Lost) };
         let mut known = self.known.lock().await;
         let end = match conclusion {
             JobConclusion::Completed(GroupProgress::Whole) => {
-                self.finish_group(backlog, &mut claim, &mut known).await
+                self.finish_group(source, &mut claim, &mut known).await
             }
             JobConclusion::Completed(GroupProgress::Partial) => Ok(JobEnd::Failed),
             JobConclusion::Completed(GroupProgress::PutOff(_)) => Ok(JobEnd::GivenBack),
             JobConclusion::Again { counted: false, .. } | JobConclusion::Withdrawn => {
-                return_documents(backlog, &mut known).await.map(|()| JobEnd::GivenBack)
+                return_documents(source, &mut known).await.map(|()| JobEnd::GivenBack)
             }
             JobConclusion::Again { .. } | JobConclusion::Ended { .. } => {
-                backlog.pause_intake();
+                source.pause_intake();
                 Ok(JobEnd::Failed)
             }
             JobConclusion::ClaimLost => Ok(JobEnd::Lost),
         };
-        backlog.workspace.try_release_locks(&mut claim).await;
+        source.workspace.try_release_locks(&mut claim).await;
         end
     }
 
     async fn finish_group(
         &self,
-        backlog: &WorkspaceBacklog,
+        source: &WorkspaceJobSource,
         claim: &mut GroupClaim,
         known: &mut GroupLedger,
     ) -> Result<JobEnd> {
         let held = Mutex::new((claim, known));
         let publish = |_| async {
             let (claim, known) = &mut *held.lock().await;
-            self.publish(backlog, claim, known).await
+            self.publish(source, claim, known).await
         };
-        let wait_after = |error: &Error, failed| {
+        retry(publish, |error: &Error, failed| {
             let wait = BACKOFF.next_wait(failed).filter(|_| error.fault == Fault::Transient)?;
             tracing::warn!(error = %error, turn = failed + 1, "cannot finish a group: {error}");
             Some(wait)
-        };
-        retry(publish, wait_after).await
+        })
+        .await
     }
 
-    /// The result first, then the flag: whoever sees either knows that the group is done.
+    /// The result first, then the flag: either shows that the group is done.
     async fn publish(
         &self,
-        backlog: &WorkspaceBacklog,
+        source: &WorkspaceJobSource,
         claim: &mut GroupClaim,
         known: &mut GroupLedger,
     ) -> Result<JobEnd> {
-        let (workspace, group) = (&backlog.workspace, &self.group);
+        let (workspace, group) = (&source.workspace, &self.group);
         let documents = self.documents.lock().await;
         if !fail_crashed(workspace, &documents, known).await?
             || !workspace.renew_locks(claim).await?
@@ -151,13 +151,9 @@ impl GroupJob {
             for entry in entries.iter().filter(|entry| entry.is_unread()) {
                 let document = sha1_hex(entry.path.as_bytes());
                 let reason = entry.reason.as_str();
-                tracing::warn!(
-                    document,
-                    reason,
-                    "a document was not read, `stats` names it: {reason}"
-                );
+                tracing::warn!(document, reason, "a document failed, see `stats`: {reason}");
             }
-            backlog.lock_tally().add_group(entries.iter());
+            source.lock_tally().add_group(entries.iter());
         }
         let forgetting = known.remove(workspace, |entry| !entry.is_unread());
         guard_call(FailureSeam::Delete, forgetting).await?;
@@ -178,11 +174,11 @@ pub(super) fn outcome_label(conclusion: &JobConclusion<GroupProgress>) -> &'stat
     }
 }
 
-/// When a group that was given back is taken again: at once after a stop, else after the pause, or
-/// when it was told.
+/// The delay before a released group is claimed again: none after a stop, otherwise the pause, or
+/// the delay that a dependency named.
 pub(super) fn put_off_wait(conclusion: &JobConclusion<GroupProgress>, pause: Duration) -> Duration {
     match conclusion {
-        JobConclusion::Completed(GroupProgress::PutOff(told)) => pause.max(*told),
+        JobConclusion::Completed(GroupProgress::PutOff(delay)) => pause.max(*delay),
         JobConclusion::Again { after, .. } if after.is_zero() => Duration::ZERO,
         JobConclusion::Again { fault, .. } => pause.max(told_wait(*fault)),
         _ => Duration::ZERO,
@@ -191,11 +187,11 @@ pub(super) fn put_off_wait(conclusion: &JobConclusion<GroupProgress>, pause: Dur
 
 /// The documents in work are as if they had not been begun: not their fault. Those that another
 /// worker died over, and that this run did not come to, stay counted.
-async fn return_documents(backlog: &WorkspaceBacklog, known: &mut GroupLedger) -> Result<()> {
+async fn return_documents(source: &WorkspaceJobSource, known: &mut GroupLedger) -> Result<()> {
     let begun: Vec<GroupEntry> = known.begun_here().cloned().collect();
     for mut entry in begun {
         (entry.standing, entry.tries) = (DocumentStatus::Waiting, entry.tries.saturating_sub(1));
-        known.save(&backlog.workspace, entry).await?;
+        known.save(&source.workspace, entry).await?;
     }
     Ok(())
 }

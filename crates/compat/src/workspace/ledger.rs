@@ -1,8 +1,8 @@
-//! What became of each document of a group, so that one that failed is not lost with its group, and
-//! one that was read is not read again.
+//! The status of each document of a group, so that a failed one is not lost with its group, and a
+//! read one is not read again.
 //!
-//! Written by the owner of the group's lock, each time on condition that nobody else has written
-//! meanwhile. Entries of read documents go once their group's result is there.
+//! Written by the owner of the group's lock, conditionally each time. Entries of read documents are
+//! removed once their group's result exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use docmill_core::fault::{Error, Result};
 use docmill_storage::{Etag, GetOptions, GetResult, ObjectStore, PutResult};
 
 /// The largest entry in bytes; it contains a document's whole text.
-const LARGEST: u64 = 256 << 20;
+const MAX_LEDGER_BYTES: u64 = 256 << 20;
 
 /// The status of a document in its group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub enum DocumentStatus {
     Failed,
 }
 
-/// What the ledger knows of one document.
+/// The entry about one document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GroupEntry {
@@ -67,7 +67,7 @@ impl GroupEntry {
     }
 
     /// Whether its text is missing from the result though there may be some.
-    pub fn is_unread(&self) -> bool {
+    pub(crate) fn is_unread(&self) -> bool {
         matches!(
             self.standing,
             DocumentStatus::Refused | DocumentStatus::Failed | DocumentStatus::Begun
@@ -96,10 +96,12 @@ impl GroupLedger {
         Ok(known)
     }
 
-    /// What is known of a document; a waiting one if nothing is.
+    /// The entry about a document; a waiting one if there is none.
     pub(super) fn entry_for(&self, path: &str) -> GroupEntry {
-        let nothing = || GroupEntry { path: path.to_owned(), ..GroupEntry::default() };
-        self.entries.get(path).map_or_else(nothing, |(entry, _)| entry.clone())
+        self.entries.get(path).map_or_else(
+            || GroupEntry { path: path.to_owned(), ..GroupEntry::default() },
+            |(entry, _)| entry.clone(),
+        )
     }
 
     /// The entries of all documents.
@@ -112,11 +114,12 @@ impl GroupLedger {
         self.begun_here.iter().filter_map(|path| self.entries.get(path)).map(|(entry, _)| entry)
     }
 
-    /// Writes an entry; `false` if somebody else has written it meanwhile.
+    /// Writes an entry; `false` after a concurrent write.
     pub(super) async fn save(&mut self, workspace: &Workspace, entry: GroupEntry) -> Result<bool> {
         let key = ledger_key(&self.hash, &entry.path);
-        let json = serde_json::to_vec(&entry)
-            .map_err(|error| Error::internal("an entry has no JSON").with_source(error))?;
+        let json = serde_json::to_vec(&entry).map_err(|error| {
+            Error::internal("cannot serialise a ledger entry").with_source(error)
+        })?;
         let store = workspace.engine.store();
         let put = match self.entries.get(&entry.path) {
             Some((_, etag)) => store.put_if_match(&key, etag, json.into()).await?,
@@ -150,12 +153,11 @@ impl GroupLedger {
     }
 }
 
-/// Removes what was stored of a document while it was read, once its text is in the ledger. What
-/// cannot be removed now goes when it is old.
+/// Deletes a document's artefacts once its text is in the ledger. Leftovers are deleted by age.
 async fn forget_artefacts(store: &dyn ObjectStore, path: &str) {
     if let Err(error) = remove_artefacts(store, artefact_id(path)).await {
         let document = sha1_hex(path.as_bytes());
-        tracing::warn!(document, error = %error, "artefacts stay for now: {error}");
+        tracing::warn!(document, error = %error, "artefacts were not deleted: {error}");
     }
 }
 
@@ -164,7 +166,7 @@ pub(super) async fn read_entry(
     workspace: &Workspace,
     key: &str,
 ) -> Result<Option<(GroupEntry, Etag)>> {
-    let what = GetOptions { at_most: LARGEST, if_match: None };
+    let what = GetOptions { at_most: MAX_LEDGER_BYTES, if_match: None };
     match workspace.engine.store().get(key, what).await? {
         GetResult::Found(object) => {
             let entry = serde_json::from_slice::<GroupEntry>(&object.bytes).ok();

@@ -1,6 +1,5 @@
-//! What was read as Markdown, in files named after the documents, as olmOCR's `--markdown` writes
-//! them. Documents whose names differ by nothing but the bucket or the ending share a file, and the
-//! last one that was read is in it.
+//! Results as Markdown, in files named after the documents, as written by olmOCR's `--markdown`.
+//! Documents whose names differ only in bucket or extension share a file; the last one read wins.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! Adding documents to the index, in groups.
+//! Adds documents to the index, in groups.
 //!
-//! A path that is in a group already is left alone, so that populating twice adds nothing. The
-//! index is replaced only as the version that was read: two that populate at once lose nothing.
+//! A path that is in a group already is skipped, so that populating twice adds nothing. The index
+//! is replaced conditionally: concurrent runs lose nothing.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ const SAMPLE: usize = 100;
 /// Pages of a document where none of the sample could be opened; olmOCR's figure.
 const AVERAGE_UNKNOWN: u64 = 10;
 
-/// A path that cannot stand in an index.
+/// A path that cannot be in an index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RefusedPath {
     /// The path as it was given.
@@ -33,7 +33,7 @@ pub struct RefusedPath {
     pub problem: String,
 }
 
-/// What populating has added and left out.
+/// The added and the skipped documents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PopulateReport {
     /// Documents that are new in the index.
@@ -46,11 +46,11 @@ pub struct PopulateReport {
     pub refused: Vec<RefusedPath>,
 }
 
-/// Adds the paths that are in no group yet, in groups of `at_once`, an archive in one of its own; with
-/// `dry_run` only says what would be added.
+/// Adds the paths that are in no group yet, in groups of `at_once`, an archive in one of its own;
+/// with `dry_run` only lists them.
 ///
 /// # Errors
-/// The store's; an index that is of no use; transient if too many change it at once.
+/// Store errors; an invalid index; transient after too many concurrent changes.
 pub async fn populate_workspace(
     workspace: &Workspace,
     paths: &[String],
@@ -94,7 +94,7 @@ pub async fn populate_workspace(
     Err(contention_error())
 }
 
-/// What can stand in an index, once each; and what cannot.
+/// The valid paths, once each, and the invalid ones.
 fn validate_paths(paths: &[String]) -> (BTreeSet<String>, Vec<RefusedPath>) {
     let (mut good, mut refused) = (BTreeSet::new(), Vec::new());
     for path in paths {
@@ -106,11 +106,11 @@ fn validate_paths(paths: &[String]) -> (BTreeSet<String>, Vec<RefusedPath>) {
     (good, refused)
 }
 
-/// How many documents have so many pages, by the average of at most 100 that are opened; archives, and
-/// what cannot be opened, do not count.
+/// How many documents have `pages` pages, by the average of at most 100 that are opened; archives
+/// and unreadable documents do not count.
 ///
 /// # Errors
-/// Something else than the documents is at fault.
+/// Faults other than the documents'.
 pub async fn sample_group_size(
     pages: u32,
     paths: &[String],

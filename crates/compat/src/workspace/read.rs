@@ -1,6 +1,6 @@
-//! Reads a document's pages from its bytes: the same steps as with a database, without it. Their
-//! results are stored in the workspace until the document's line is in the ledger, so that a run
-//! that is killed pays nothing twice.
+//! Reads a document's pages from its bytes: the steps of the database's worker, without the
+//! database. Their results are stored in the workspace until the document's line is in the ledger,
+//! so that a killed run pays nothing twice.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::english_filter::{LOOKED_AT, filter_text};
+use super::english_filter::{SAMPLED_PAGES, filter_text};
 use crate::object_pipeline::{ObjectPipeline, ingestion_of};
 use docmill_core::fault::{Fault, Result};
 use docmill_core::model::{
@@ -18,20 +18,20 @@ use docmill_layout::render_markdown;
 use docmill_operations::process::ProcessReport;
 use docmill_pipeline::{ClaimHandle, StepError, find_layout, run_on_text};
 
-/// What was read of a document.
+/// The result of reading a document.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DocumentText {
     /// Numbers from 1, and texts.
     pub pages: Vec<(u32, String)>,
     /// Of each page the one language that it was read in, as ISO 639-1 has it, where that is known.
     pub languages: Vec<Option<&'static str>>,
-    /// The whole as Markdown, if the reader was told to make it.
+    /// The document as Markdown, if configured.
     pub markdown: Option<String>,
     /// Pages whose content was lost.
     pub lost: usize,
     /// Tokens that models were given for it, and gave back.
     pub usage: ModelUsage,
-    /// What was extracted, and the gate's verdict.
+    /// The extraction, and the gate's verdict.
     pub extraction: Value,
 }
 
@@ -71,10 +71,10 @@ pub trait WorkspaceReader: Send + Sync {
     /// Something else than the document is at fault.
     async fn count_pages(&self, bytes: Bytes) -> Result<Option<u32>>;
 
-    /// Reads one document of a group whose locks `claim` stands for.
+    /// Reads one document of a group under the locks of `claim`.
     ///
     /// # Errors
-    /// Something else than the document is at fault, or the claim is lost.
+    /// Faults other than the document's, or a lost claim.
     async fn read_document(
         &self,
         path: &str,
@@ -82,8 +82,7 @@ pub trait WorkspaceReader: Send + Sync {
         claim: &ClaimHandle,
     ) -> Result<ReadOutcome>;
 
-    /// What every document needs and is down or refuses us, by its name; `None`: nothing, as far as
-    /// is known.
+    /// The name of a dependency of every document that is down or refuses access, if one is known.
     fn find_outage(&self) -> Option<String> {
         None
     }
@@ -130,7 +129,7 @@ impl WorkspaceReader for PipelineReader {
         let document = document_of(path);
         let mut retries = 0;
         loop {
-            // The path is only shown in reports; a file's name may say who a document is about.
+            // The path appears only in reports; a file's name may identify a person.
             let shown = Path::new("document");
             match self.pipeline.process_document(document, shown, &bytes, claim).await {
                 Ok(processed) => return self.read_outcome(&processed).await,
@@ -151,8 +150,8 @@ impl WorkspaceReader for PipelineReader {
     }
 }
 
-/// A document is in one group only, whose lock keeps others away from what is stored of it; the
-/// same bytes under another path may be in another group.
+/// A document belongs to one group, whose lock protects its artefacts; the same bytes under another
+/// path may belong to another group.
 fn document_of(path: &str) -> DocumentId {
     DocumentId::from_object("", path)
 }
@@ -163,8 +162,8 @@ pub(super) fn artefact_id(path: &str) -> IngestionId {
 }
 
 impl PipelineReader {
-    /// What the filter has against a document, if it is asked. One that cannot be opened is refused
-    /// with its own reason when it is read.
+    /// The filter's objection, if the filter is on. An unreadable document is refused with its own
+    /// reason by the reader.
     async fn find_objection(&self, bytes: &Bytes) -> Result<Option<String>> {
         if !self.reading.apply_filter {
             return Ok(None);
@@ -183,7 +182,7 @@ impl PipelineReader {
             return Ok(Some("a form".to_owned()));
         }
         let mut text = String::new();
-        for index in 0..document.page_count().min(LOOKED_AT) {
+        for index in 0..document.page_count().min(SAMPLED_PAGES) {
             text.push_str(&services.reader.printed_page(&document, index).await?.text.text());
             text.push('\n');
         }
@@ -221,14 +220,17 @@ fn primary_language(page: &PageText) -> Option<&'static str> {
     LANGUAGES.iter().find(|(name, _)| name == language).map(|(_, code)| *code)
 }
 
-/// What was read counts also if the gate refused what was extracted from it.
+/// The text counts even if the gate refused the extraction.
 fn document_text(transcript: &Transcript, processed: &ProcessReport) -> DocumentText {
-    let lost = |page: &&PageText| page.source == PageSource::Native && page.quality <= 0.0;
     DocumentText {
         pages: transcript.pages.iter().map(|page| (page.number, page.text())).collect(),
         languages: transcript.pages.iter().map(primary_language).collect(),
         markdown: None,
-        lost: transcript.pages.iter().filter(lost).count(),
+        lost: transcript
+            .pages
+            .iter()
+            .filter(|page: &&PageText| page.source == PageSource::Native && page.quality <= 0.0)
+            .count(),
         usage: processed.usage,
         extraction: json!({
             "status": processed.status,
@@ -246,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_read_in_one_language_says_which_and_any_other_does_not() {
+    fn only_a_page_in_one_language_has_its_language() {
         let page = |languages: &[&str]| {
             let plain = PageText::from_native(1, (1.0, 1.0), 1.0, Vec::new());
             PageText { languages: languages.iter().map(|it| (*it).to_owned()).collect(), ..plain }

@@ -1,8 +1,7 @@
-//! Trying again what could not be read: a finished group is opened anew for its unread documents,
-//! and what was read of the others is kept.
+//! Reopens finished groups for their failed documents; the texts of the others are kept.
 //!
-//! Each step can be repeated: whoever dies in between leaves a group that is either still finished,
-//! with its unread documents in the ledger, or open.
+//! Each step is repeatable: after a crash the group is either still finished, with its failed
+//! documents in the ledger, or open.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +15,13 @@ use docmill_core::fault::Result;
 use docmill_storage::{GetOptions, GetResult};
 
 /// The largest result that is read, in bytes.
-const LARGEST: u64 = 4 << 30;
+const MAX_RESULT_BYTES: u64 = 4 << 30;
 
-/// Opens every finished group with unread documents; returns these documents' paths. Groups that
-/// somebody works on are left alone.
+/// Reopens every finished group with failed documents; returns their paths. Locked groups are
+/// skipped.
 ///
 /// # Errors
-/// The store's, an index of no use.
+/// Store errors, an invalid index.
 pub async fn reopen_groups(workspace: &Workspace, dry_run: bool) -> Result<Vec<String>> {
     let listed = workspace.engine.list_all(LEDGER).await?;
     let touched: BTreeSet<&str> =
@@ -85,15 +84,17 @@ async fn reopen_group(
 
 /// The lines of a group's result by the path they name; nothing if there is no result.
 async fn lines_of(workspace: &Workspace, hash: &str) -> Result<BTreeMap<String, String>> {
-    let what = GetOptions { at_most: LARGEST, if_match: None };
+    let what = GetOptions { at_most: MAX_RESULT_BYTES, if_match: None };
     let GetResult::Found(object) = workspace.engine.store().get(&result_key(hash), what).await?
     else {
         return Ok(BTreeMap::new());
     };
     let text = String::from_utf8_lossy(&object.bytes);
-    let path = |line: &str| {
-        let value: serde_json::Value = serde_json::from_str(line).ok()?;
-        value.pointer("/metadata/Source-File")?.as_str().map(str::to_owned)
-    };
-    Ok(text.split('\n').filter_map(|line| Some((path(line)?, line.to_owned()))).collect())
+    Ok(text.split('\n').filter_map(|line| Some((source_path(line)?, line.to_owned()))).collect())
+}
+
+/// The document's path in a line of a result.
+fn source_path(line: &str) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_str(line).ok()?;
+    value.pointer("/metadata/Source-File")?.as_str().map(str::to_owned)
 }

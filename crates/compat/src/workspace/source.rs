@@ -43,7 +43,7 @@ impl DocumentSources {
     ///
     /// # Errors
     /// As [`DocumentSources::fetch`].
-    pub async fn fetch_archive(&self, path: &str) -> Result<SourceContent> {
+    pub(crate) async fn fetch_archive(&self, path: &str) -> Result<SourceContent> {
         self.fetch_up_to(path, self.archives.bytes).await
     }
 
@@ -57,7 +57,7 @@ impl DocumentSources {
             return read_file(path, largest).await;
         }
         let store = self.s3.as_ref().ok_or_else(|| {
-            let text = "the index names s3:// documents since this worker began: start it again";
+            let text = "the index contains s3:// documents since this worker started: restart it";
             Error::new(Fault::Unavailable, text)
         })?;
         match store.get(path, GetOptions { at_most: largest, if_match: None }).await? {
@@ -69,23 +69,26 @@ impl DocumentSources {
 }
 
 async fn read_file(path: &str, largest: u64) -> Result<SourceContent> {
-    let failed = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => missing_store_error(),
-        _ => Error::transient("a document's file cannot be read").with_source(error),
-    };
-    let file = tokio::fs::File::open(path).await.map_err(failed)?;
-    if !file.metadata().await.map_err(failed)?.is_file() {
+    let file = tokio::fs::File::open(path).await.map_err(read_error)?;
+    if !file.metadata().await.map_err(read_error)?.is_file() {
         // A pipe would never end.
         return Err(missing_store_error());
     }
     let mut bytes = Vec::new();
-    file.take(largest.saturating_add(1)).read_to_end(&mut bytes).await.map_err(failed)?;
+    file.take(largest.saturating_add(1)).read_to_end(&mut bytes).await.map_err(read_error)?;
     match u64::try_from(bytes.len()) {
         Ok(size) if size <= largest => Ok(SourceContent::Bytes(bytes.into())),
         _ => Ok(SourceContent::TooLarge),
     }
 }
 
+fn read_error(error: std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => missing_store_error(),
+        _ => Error::transient("a document's file cannot be read").with_source(error),
+    }
+}
+
 fn missing_store_error() -> Error {
-    Error::new(Fault::Missing, "there is no document where the index says")
+    Error::new(Fault::Missing, "no document at the index's path")
 }

@@ -1,4 +1,4 @@
-//! What stands in a workspace: groups, documents, pages, and which documents could not be read.
+//! Counts of a workspace: groups, documents, pages, and the failed documents.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use docmill_storage::{GetOptions, GetResult};
 /// Results that are read at the same time.
 const AT_ONCE: usize = 8;
 /// The largest result that is read, in bytes.
-const LARGEST: u64 = 4 << 30;
+const MAX_RESULT_BYTES: u64 = 4 << 30;
 
 /// A document that could not be read, or that waits for what was refused to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -42,7 +42,7 @@ pub struct WorkspaceStats {
     pub groups: usize,
     /// Groups that are finished.
     pub groups_done: usize,
-    /// Those that are not done and that somebody works on.
+    /// Unfinished groups with a live lock.
     pub groups_in_work: usize,
     /// Documents of the index.
     pub documents: usize,
@@ -58,7 +58,7 @@ pub struct WorkspaceStats {
     pub input_tokens: u64,
     /// Tokens that models gave back, likewise.
     pub output_tokens: u64,
-    /// What docmill's workers paid for it, in billionths of the currency.
+    /// docmill's spending on it, in billionths of the currency.
     pub cost_nanos: u64,
     /// Calls whose price is not configured, which are not in that.
     pub unpriced_calls: u64,
@@ -66,7 +66,7 @@ pub struct WorkspaceStats {
     pub unread: Vec<UnreadDocument>,
 }
 
-/// What is counted of a line; what is missing counts nothing.
+/// The counted fields of a line; a missing one counts as zero.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct DolmaLine {
@@ -126,7 +126,7 @@ pub async fn load_stats(workspace: &Workspace) -> Result<WorkspaceStats> {
 
 async fn count_result(workspace: &Workspace, key: String) -> Result<WorkspaceStats> {
     let mut stats = WorkspaceStats::default();
-    let what = GetOptions { at_most: LARGEST, if_match: None };
+    let what = GetOptions { at_most: MAX_RESULT_BYTES, if_match: None };
     let GetResult::Found(object) = workspace.engine.store().get(&key, what).await? else {
         return Ok(stats);
     };
@@ -164,7 +164,7 @@ async fn list_unread(
         let Some(group) = group_in_ledger(&listed.key) else { continue };
         let is_over = finished.contains(group);
         let is_in_work = all_lock_keys(group).iter().any(|key| locked.contains(key));
-        let crashed = ("crashed".to_owned(), "its worker fell silent".to_owned());
+        let crashed = ("crashed".to_owned(), "its worker stopped renewing its lock".to_owned());
         let (waits, (reason, detail)) = match entry.standing {
             DocumentStatus::Refused => (false, (entry.reason, entry.detail)),
             DocumentStatus::Failed => (!is_over, (entry.reason, entry.detail)),

@@ -1,11 +1,11 @@
-//! A worker of a workspace: goes through the groups in an order of its own, several at a time,
-//! until all are done or it is stopped.
+//! A worker of a workspace: processes the groups in random order, several in parallel, until all
+//! are done or it is stopped.
 //!
-//! It is a [`Backlog`] of the one runner (`docmill_worker::runner`): one group is one job, which loops over
-//! its documents. A group that somebody else has is put back and checked again; groups that are
-//! added meanwhile are seen once the others are done. At a signal the groups in work may go on for
-//! as long as the drain lasts, none by default; then they are released, what was read of them stays
-//! stored, and the document in work is not counted.
+//! It is a [`JobSource`] of the runner (`docmill_worker::runner`): one group is one job, which
+//! loops over its documents. A group locked by another node is put back and checked again. Added
+//! groups are seen once the others are done. At a signal running groups may go on for the drain
+//! time, none by default; then they are released, their texts stay stored, and the current document
+//! is not counted.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -36,7 +36,7 @@ use docmill_pipeline::failure::RetryAttempt;
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_pipeline::{ClaimHandle, StepError, claim_handle};
 use docmill_worker::runner::{
-    Backlog, ClaimedJob, DueRenewal, FinishedJob, IntakeGate, JobConclusion, JobEnd, LeaseTerms,
+    ClaimedJob, DueRenewal, FinishedJob, IntakeGate, JobConclusion, JobEnd, JobSource, LeaseTerms,
     PauseReason, RenewalResult, Runner, RunnerHandle, RunnerMonitor, RunnerOptions, SlotPermit,
     WorkerStats,
 };
@@ -59,15 +59,15 @@ pub struct WorkspaceOptions {
     pub page_error_rate: f64,
     /// Pause before a group is tried again, and after something that is no document's fault.
     pub retry_pause: Duration,
-    /// Pause between two checks of a group that somebody else has.
-    pub look_again: Duration,
+    /// Interval between two checks of a group locked by another node.
+    pub poll_interval: Duration,
     /// End once only such groups are left.
     pub leave_locked: bool,
     /// How long groups in work may go on after a stop.
     pub drain: Duration,
 }
 
-/// What a worker needs before it reads the index.
+/// The parts of a worker before it reads the index.
 pub struct WorkspaceWorkerSetup {
     /// The workspace to work on.
     pub workspace: Arc<Workspace>,
@@ -112,12 +112,12 @@ impl WorkspaceTally {
 
 /// A worker that has read the index of its workspace.
 pub struct WorkspaceWorker {
-    backlog: Arc<WorkspaceBacklog>,
-    runner: Runner<WorkspaceBacklog>,
+    source: Arc<WorkspaceJobSource>,
+    runner: Runner<WorkspaceJobSource>,
 }
 
 /// The groups of a workspace that are not done.
-pub(super) struct WorkspaceBacklog {
+pub(super) struct WorkspaceJobSource {
     pub(super) workspace: Arc<Workspace>,
     pub(super) reader: Arc<dyn WorkspaceReader>,
     pub(super) sources: Arc<DocumentSources>,
@@ -139,7 +139,7 @@ pub(super) struct WorkspaceBacklog {
 struct WaitingGroup {
     group: WorkGroup,
     not_before: Instant,
-    /// Whether somebody else had it at the last check.
+    /// Whether another node held it at the last check.
     locked: bool,
 }
 
@@ -155,10 +155,10 @@ impl WorkspaceWorkerSetup {
             slots: terms.jobs,
             drain: terms.drain,
             supplying: Duration::ZERO,
-            settling: GIVING_BACK,
+            drain_grace: GIVING_BACK,
         };
         let place = workspace.describe();
-        let backlog = WorkspaceBacklog {
+        let source = WorkspaceJobSource {
             workspace,
             reader,
             sources,
@@ -171,11 +171,11 @@ impl WorkspaceWorkerSetup {
             tally: Mutex::default(),
             warned: Mutex::default(),
         };
-        backlog.load_waiting().await?;
-        tracing::info!(groups = backlog.lock_waiting().len(), "working on {place}");
-        let backlog = Arc::new(backlog);
-        let runner = Runner::new(Arc::clone(&backlog), options, intake_gate);
-        Ok(WorkspaceWorker { backlog, runner })
+        source.load_waiting().await?;
+        tracing::info!(groups = source.lock_waiting().len(), "working on {place}");
+        let source = Arc::new(source);
+        let runner = Runner::new(Arc::clone(&source), options, intake_gate);
+        Ok(WorkspaceWorker { source, runner })
     }
 
     /// Works until everything is done or it is stopped.
@@ -198,13 +198,13 @@ impl WorkspaceWorker {
     /// # Errors
     /// As [`Runner::run`]. Other failures are waited out.
     pub async fn run(self, stop: Shutdown) -> Result<WorkspaceTally> {
-        let Self { backlog, runner } = self;
+        let Self { source, runner } = self;
         let WorkerStats { failed, lost, .. } = runner.run(stop).await?;
-        Ok(WorkspaceTally { partial: failed, lost, ..*backlog.lock_tally() })
+        Ok(WorkspaceTally { partial: failed, lost, ..*source.lock_tally() })
     }
 }
 
-impl WorkspaceBacklog {
+impl WorkspaceJobSource {
     fn lock_waiting(&self) -> MutexGuard<'_, VecDeque<WaitingGroup>> {
         self.waiting.lock()
     }
@@ -213,19 +213,21 @@ impl WorkspaceBacklog {
         self.tally.lock()
     }
 
-    /// The groups that are not done, in an order of our own, so that workers seldom meet.
+    /// The unfinished groups, in random order, so that workers rarely collide.
     async fn load_waiting(&self) -> Result<()> {
         let (index, finished) =
             tokio::try_join!(self.workspace.load_index(), self.workspace.finished_groups())?;
         if let Err(error) = self.workspace.clear_finished(&self.worker, &finished).await {
-            tracing::warn!(error = %error, "what dead workers left stays for now: {error}");
+            tracing::warn!(error = %error, "leftovers of dead workers were not removed: {error}");
         }
         let mut groups = index.0.groups;
         groups.retain(|group| !finished.contains(&group.hash));
         fastrand::shuffle(&mut groups);
         let not_before = Instant::now();
-        let waiting = |group| WaitingGroup { group, not_before, locked: false };
-        *self.lock_waiting() = groups.into_iter().map(waiting).collect();
+        *self.lock_waiting() = groups
+            .into_iter()
+            .map(|group| WaitingGroup { group, not_before, locked: false })
+            .collect();
         Ok(())
     }
 
@@ -265,18 +267,18 @@ impl WorkspaceBacklog {
 
     /// The store does not answer: every group would fare the same.
     fn pause_for_error(&self, error: &Error) {
-        tracing::warn!(error = %error, "cannot work on a group: {error}");
+        tracing::warn!(error = %error, "cannot process a group: {error}");
         self.pause_intake();
     }
 
-    /// Warns that what documents need is refused to them or away: once for each reason, and again
-    /// after a while, since those that wait are tried again and again.
+    /// Warns that a dependency is down or refuses documents: once per reason, and again after a
+    /// while, since waiting documents are retried repeatedly.
     pub(super) fn warn_put_off(&self, error: &Error) {
         let (reason, now) = (error.fault.code(), Instant::now());
         let mut warned = self.warned.lock();
         if warned.get(reason).is_none_or(|at| now.duration_since(*at) >= WARN_AGAIN) {
             warned.insert(reason, now);
-            tracing::warn!(reason, "documents are put off, `stats` names them: {error}");
+            tracing::warn!(reason, "documents deferred, see `stats`: {error}");
         }
     }
 
@@ -296,7 +298,7 @@ impl WorkspaceBacklog {
             Ok(GroupTakeResult::Ours(job)) => runner.start_job(self.claimed_job(*job, since), slot),
             Ok(GroupTakeResult::Busy(left)) => {
                 metrics::count_delivery("busy");
-                self.requeue_group(group, left.min(self.terms.look_again), true);
+                self.requeue_group(group, left.min(self.terms.poll_interval), true);
             }
             Ok(GroupTakeResult::Done) => metrics::count_delivery("terminal"),
             Err(error) => {
@@ -350,7 +352,7 @@ enum GroupTakeResult {
 }
 
 #[async_trait]
-impl Backlog for WorkspaceBacklog {
+impl JobSource for WorkspaceJobSource {
     type Job = GroupJob;
     type Output = GroupProgress;
     type Rest = ();
@@ -360,9 +362,9 @@ impl Backlog for WorkspaceBacklog {
         while let Some(slot) = runner.acquire_slot().await {
             while taking.try_join_next().is_some() {}
             if let Some(group) = self.next_due() {
-                let (backlog, runner) = (Arc::clone(&self), runner.clone());
+                let (source, runner) = (Arc::clone(&self), runner.clone());
                 taking.spawn(async move {
-                    backlog.take_group(&runner, group, slot).await;
+                    source.take_group(&runner, group, slot).await;
                     runner.wake();
                 });
                 continue;
@@ -378,7 +380,7 @@ impl Backlog for WorkspaceBacklog {
                 // Nothing waits and nothing is in work: the index is read again, once the intake
                 // gate is open.
                 (None, true) => Instant::now(),
-                (None, false) => Instant::now() + self.terms.look_again,
+                (None, false) => Instant::now() + self.terms.poll_interval,
             };
             runner.wait_until(next).await;
         }
@@ -412,11 +414,11 @@ impl Backlog for WorkspaceBacklog {
         _claim: &ClaimHandle,
         conclusion: JobConclusion<GroupProgress>,
     ) -> FinishedJob<()> {
-        let (pause, look_again) = (self.terms.retry_pause, self.terms.look_again);
+        let (pause, poll_interval) = (self.terms.retry_pause, self.terms.poll_interval);
         let settled = job.finish_run(self, &conclusion).await;
         let (end, outcome, again) = match settled {
             Ok(JobEnd::Done) => (JobEnd::Done, "completed", None),
-            Ok(JobEnd::Lost) => (JobEnd::Lost, "claim_lost", Some(look_again)),
+            Ok(JobEnd::Lost) => (JobEnd::Lost, "claim_lost", Some(poll_interval)),
             Ok(JobEnd::GivenBack) => {
                 let wait = job::put_off_wait(&conclusion, pause);
                 (JobEnd::GivenBack, job::outcome_label(&conclusion), Some(wait))

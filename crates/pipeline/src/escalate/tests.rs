@@ -1,4 +1,4 @@
-//! An escalation over scripted readings: what each model brings, and what the gate says of it.
+//! Escalation over scripted readings: each model's reply, and the gate's verdict.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -77,8 +77,8 @@ fn unfinished(
 struct Scripted {
     readings: VecDeque<Result<ExtractionOutcome, StepError>>,
     asked: Vec<usize>,
-    /// What a model was told that it left empty; none: it may not be asked twice.
-    told: Option<Vec<Vec<String>>>,
+    /// The missing fields named to a model; `None`: it may not be asked twice.
+    asked_for: Option<Vec<Vec<String>>>,
 }
 
 #[async_trait]
@@ -89,7 +89,7 @@ impl EscalationStep for Scripted {
     }
 
     fn may_read_again(&self) -> bool {
-        self.told.is_some()
+        self.asked_for.is_some()
     }
 
     async fn read_again(
@@ -99,7 +99,7 @@ impl EscalationStep for Scripted {
         missing: Vec<String>,
     ) -> Result<ExtractionOutcome, StepError> {
         assert_eq!(self.asked.last(), Some(&at), "another model than the last");
-        self.told.as_mut().unwrap().push(missing);
+        self.asked_for.as_mut().unwrap().push(missing);
         self.readings.pop_front().unwrap()
     }
 
@@ -132,14 +132,14 @@ async fn climbed(
     caps: &[u32],
     readings: Vec<Result<ExtractionOutcome, StepError>>,
 ) -> (Result<EscalationOutcome, StepError>, usize) {
-    let mut scripted = Scripted { readings: readings.into(), asked: Vec::new(), told: None };
+    let mut scripted = Scripted { readings: readings.into(), asked: Vec::new(), asked_for: None };
     let climbed = escalate(&models(caps), &mut scripted).await;
     assert_eq!(scripted.asked, (0..scripted.asked.len()).collect::<Vec<_>>());
     (climbed, scripted.asked.len())
 }
 
 #[tokio::test]
-async fn the_next_model_is_asked_where_the_gate_says_again_and_nowhere_else() {
+async fn the_next_model_is_asked_only_if_the_gate_escalates() {
     let (sound, wrong) = (json!({"total": 10, "number": 1}), json!({"total": 9, "number": 1}));
     let person = json!({"total": 9, "number": 1, "stop": 1});
     #[rustfmt::skip]
@@ -201,7 +201,7 @@ async fn a_stronger_model_that_gives_no_reply_leaves_the_earlier_reading_standin
 }
 
 #[tokio::test]
-async fn what_was_rescued_of_broken_replies_fills_the_reading_that_is_whole() {
+async fn values_from_broken_replies_fill_the_complete_reading() {
     let broken = unfinished(OutcomeReason::GateRefused, Some(json!({"number": 1})));
     let second = json!({"total": 10, "number": null});
     let (climbed, _) = climbed(&[9, 9], vec![broken, whole(second)]).await;
@@ -230,7 +230,7 @@ async fn a_model_that_cannot_be_reached_ends_the_climb_with_its_fault() {
 }
 
 #[tokio::test]
-async fn the_last_model_is_asked_once_more_for_what_is_missing_and_for_nothing_else() {
+async fn the_last_model_is_asked_once_more_for_missing_fields_only() {
     let (sound, nameless) =
         (json!({"total": 10, "number": 1}), json!({"total": 10, "number": null}));
     let half = json!({"total": null, "number": null, "due": null});
@@ -242,7 +242,7 @@ async fn the_last_model_is_asked_once_more_for_what_is_missing_and_for_nothing_e
     let no: &[&[&str]] = &[];
     #[rustfmt::skip]
     let table = [
-        // the readings                                          told                  whole
+        // the readings                                          asked for             whole
         ("nothing is missing",   vec![whole(sound.clone())],                           no, true),
         ("it is found then",     vec![whole(nameless.clone()), whole(sound.clone())],  &[&["number"]], true),
         ("nor the second time",  vec![whole(nameless.clone()), whole(nameless.clone())], &[&["number"]], false),
@@ -251,12 +251,12 @@ async fn the_last_model_is_asked_once_more_for_what_is_missing_and_for_nothing_e
         ("a person has to look", vec![whole(json!({"total": 10, "number": null, "stop": 1}))], no, false),
         ("declined",             vec![unfinished(OutcomeReason::ModelRefused, None)],  no, false),
     ];
-    for (name, readings, told, is_whole) in table {
+    for (name, readings, asked_for, is_whole) in table {
         let all = readings.len();
         let mut scripted =
-            Scripted { readings: readings.into(), asked: Vec::new(), told: Some(Vec::new()) };
+            Scripted { readings: readings.into(), asked: Vec::new(), asked_for: Some(Vec::new()) };
         let outcome = escalate(&models(&[9]), &mut scripted).await.unwrap();
-        assert_eq!(scripted.told.unwrap(), told, "{name}");
+        assert_eq!(scripted.asked_for.unwrap(), asked_for, "{name}");
         let passed = matches!(&outcome, EscalationOutcome::Judged(_, it) if !it.is_refused());
         assert_eq!(passed, is_whole, "{name}");
         if let EscalationOutcome::Judged(extraction, _) = outcome {
@@ -266,15 +266,15 @@ async fn the_last_model_is_asked_once_more_for_what_is_missing_and_for_nothing_e
 }
 
 #[tokio::test]
-async fn a_stronger_model_is_asked_before_one_is_asked_twice_and_none_is_if_that_is_not_wished() {
+async fn a_stronger_model_comes_before_a_repeat_and_repeats_can_be_switched_off() {
     let nameless = || whole(json!({"total": 10, "number": null}));
     let mut scripted = Scripted {
         readings: [nameless(), nameless(), nameless()].into(),
         asked: Vec::new(),
-        told: Some(Vec::new()),
+        asked_for: Some(Vec::new()),
     };
     escalate(&models(&[9, 9]), &mut scripted).await.unwrap();
-    assert_eq!((scripted.asked, scripted.told.unwrap().len()), (vec![0, 1], 1));
+    assert_eq!((scripted.asked, scripted.asked_for.unwrap().len()), (vec![0, 1], 1));
     let (_, asked) = climbed(&[9], vec![nameless()]).await;
     assert_eq!(asked, 1);
 }

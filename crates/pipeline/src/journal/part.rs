@@ -1,7 +1,6 @@
-//! Some finished pages as they lie in the store: a line of JSON, then the images it speaks of, one
-//! after the other as they are encoded.
+//! A stored part of finished pages: a line of JSON, then the encoded images it lists, in order.
 //!
-//! What cannot be read, or was made from something else, is no part: its pages are read again.
+//! An unreadable part, or one of another identity, is ignored: its pages are read again.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_cut_or_has_more_than_it_says_is_none() {
+    fn a_truncated_or_overlong_part_is_ignored() {
         let bytes = part().encode("id").unwrap();
         for cut in 0..bytes.len() {
             assert!(JournalPart::decode(bytes.get(..cut).unwrap(), "id").is_none(), "cut at {cut}");

@@ -1,6 +1,6 @@
-//! Groups pages into batches that one call can carry.
+//! Groups pages into batches, one call each.
 //!
-//! The bytes of a batch are reserved before its first picture is drawn, from one budget for the
+//! The bytes of a batch are reserved before its first picture is drawn, from one budget of the
 //! process, and released when the batch has been read.
 
 use std::collections::VecDeque;
@@ -24,13 +24,13 @@ const USUAL_PICTURE: u64 = 1 << 20;
 pub struct ImageByteBudget(ByteBudget);
 
 impl ImageByteBudget {
-    /// A budget of so many bytes, rounded down to 4 KiB.
+    /// A budget of `bytes`, rounded down to 4 KiB.
     pub fn new(bytes: ByteSize) -> Self {
         Self(ByteBudget::new(bytes))
     }
 
-    /// Reserves, when they are free, the bytes that so many usual pictures take, and returns how
-    /// many bytes of pictures fit in there. Whoever waits here must have none reserved.
+    /// Waits for the bytes of `pages` usual pictures, reserves them, and returns how many bytes of
+    /// pictures fit. The caller must hold no reservation.
     async fn reserve_bytes(&self, pages: usize) -> Result<(ReservedBytes, usize), StepError> {
         let pages = u64::try_from(pages).unwrap_or(u64::MAX);
         let wanted = pages.saturating_mul(USUAL_PICTURE * COPIES).min(self.0.total());
@@ -42,12 +42,12 @@ impl ImageByteBudget {
 /// Pictures for one call, and the bytes reserved for them.
 pub(super) struct PageBatch {
     pub(super) pictures: Vec<PagePicture>,
-    _room: ReservedBytes,
+    _reserved: ReservedBytes,
 }
 
 /// The next pages of a document, sorted by what is to be done with them.
 pub(super) struct DrawnPages {
-    /// Pages that nobody has to read.
+    /// Pages that need no reading.
     pub(super) known: Vec<PageText>,
     /// The others, if there are any.
     pub(super) slice: Option<PageBatch>,
@@ -88,24 +88,26 @@ pub(super) struct PageBatcher<'a> {
     pub(super) reach: ProviderCallLimits,
     /// Pages that are drawn at the same time.
     pub(super) at_once: usize,
-    pub(super) room: &'a ImageByteBudget,
+    pub(super) image_budget: &'a ImageByteBudget,
 }
 
 impl<'a> PageBatcher<'a> {
-    /// The pages of these numbers, in batches. Nothing is drawn before it is asked for.
+    /// The pages of these numbers, in batches, drawn on demand.
     ///
-    /// Pages that are read here as well take seconds each, so several are at work, and come in the
-    /// order in which they are done: one that is drawn never waits for one that waits for room.
+    /// Pages that are also read locally take seconds each, so several are in progress, and they
+    /// come in the order of completion: a drawn page never waits for one that waits for memory.
     pub(super) fn stream_batches(
         self,
         numbers: Vec<u32>,
     ) -> impl Stream<Item = Result<DrawnPages, StepError>> + 'a {
         if matches!(self.wanted, PictureRequest::Witnessed(_)) {
-            let alone = move |number| async move {
-                let batch = self.fill(&mut VecDeque::from([number])).await?;
-                Ok(DrawnPages { is_last: false, ..batch })
-            };
-            return stream::iter(numbers).map(alone).buffer_unordered(self.at_once).left_stream();
+            return stream::iter(numbers)
+                .map(move |number| async move {
+                    let batch = self.fill(&mut VecDeque::from([number])).await?;
+                    Ok(DrawnPages { is_last: false, ..batch })
+                })
+                .buffer_unordered(self.at_once)
+                .left_stream();
         }
         let batches =
             stream::try_unfold((self, VecDeque::from(numbers)), |(filler, mut open)| async move {
@@ -120,7 +122,7 @@ impl<'a> PageBatcher<'a> {
 
     async fn fill(&self, open: &mut VecDeque<u32>) -> Result<DrawnPages, StepError> {
         let most = self.reach.pages.min(open.len());
-        let (room, bytes) = self.room.reserve_bytes(most).await?;
+        let (image_budget, bytes) = self.image_budget.reserve_bytes(most).await?;
         let mut filling =
             BatchBuilder { most: bytes.min(self.reach.bytes), ..BatchBuilder::default() };
         while filling.pictures.len() < self.reach.pages && !open.is_empty() && !filling.is_full {
@@ -137,13 +139,14 @@ impl<'a> PageBatcher<'a> {
                 done += 1;
             }
             drop(drawn);
-            // What did not fit any more is drawn again for the next call.
+            // Pages that did not fit are drawn again for the next call.
             for number in next.into_iter().skip(done).rev() {
                 open.push_front(number);
             }
         }
         let BatchBuilder { known, pictures, too_large, .. } = filling;
-        let slice = (!pictures.is_empty()).then_some(PageBatch { pictures, _room: room });
+        let slice =
+            (!pictures.is_empty()).then_some(PageBatch { pictures, _reserved: image_budget });
         Ok(DrawnPages { known, slice, too_large, is_last: open.is_empty() })
     }
 }
@@ -170,7 +173,7 @@ impl BatchBuilder {
             PageViewResult::Picture(picture) => *picture,
         };
         let size = picture.image.bytes.len();
-        // What was read here is kept until the call is over.
+        // The local reading is held until the call ends.
         let repaired = picture.witness.as_ref().and_then(|read| read.repaired.as_ref());
         let held = size + repaired.map_or(0, |image| image.bytes.len());
         if size > reach.bytes {
@@ -225,10 +228,10 @@ mod tests {
 
     #[tokio::test]
     async fn room_is_waited_for_and_never_more_is_asked_for_than_there_is() {
-        let room = ImageByteBudget::new(ByteSize::from_mib(64));
-        let (one, bytes) = room.reserve_bytes(15).await.unwrap();
+        let image_budget = ImageByteBudget::new(ByteSize::from_mib(64));
+        let (one, bytes) = image_budget.reserve_bytes(15).await.unwrap();
         assert_eq!(bytes, 15 << 20);
-        let mut waiting = Box::pin(room.reserve_bytes(30));
+        let mut waiting = Box::pin(image_budget.reserve_bytes(30));
         assert!(futures::poll!(waiting.as_mut()).is_pending());
         drop(one);
         let (_all, bytes) = waiting.await.unwrap();

@@ -22,9 +22,9 @@ use docmill_documents::{has_text, page_from_reading};
 
 /// Calls about one document at the same time.
 const CALLS: usize = 4;
-/// A file is read as a whole if at most one page in so many would be paid for in vain.
+/// A file is sent as a whole if at most one page in this many would be paid for unnecessarily.
 const IN_VAIN: usize = 10;
-/// How often a page is turned for a provider that says it does not stand upright.
+/// Maximum rotations of a page that a provider reports as not upright.
 const MAX_TURNS: u8 = 2;
 /// Fewer pages are read from their pictures, which is answered at once.
 const FEW_PAGES: usize = 2;
@@ -34,16 +34,16 @@ type ProviderAnswer = fault::Result<(Vec<ProviderReading>, PageUsage)>;
 /// A provider, a document, and what there is of it.
 pub(super) struct ProviderPass<'a> {
     local: &'a LocalPages<'a>,
-    room: &'a ImageByteBudget,
+    image_budget: &'a ImageByteBudget,
     provider: &'a dyn RemoteOcrProvider,
     pages: &'a mut PagesByNumber,
     sink: &'a mut dyn PageSink,
-    /// What ended the turn before its end.
+    /// The error that ended the pass early.
     stop: Option<fault::Error>,
     /// Why some pages were not taken.
     refused: Option<StepError>,
-    /// What was read here of pages that were not taken.
-    witnesses: BTreeMap<u32, PageText>,
+    /// Local readings of pages that the provider did not take.
+    local_reads: BTreeMap<u32, PageText>,
     /// Pages that have to be turned, and by how many quarters clockwise.
     turned: Vec<(u32, u8)>,
 }
@@ -51,20 +51,20 @@ pub(super) struct ProviderPass<'a> {
 impl<'a> ProviderPass<'a> {
     pub(super) fn new(
         local: &'a LocalPages<'a>,
-        room: &'a ImageByteBudget,
+        image_budget: &'a ImageByteBudget,
         provider: &'a dyn RemoteOcrProvider,
         pages: &'a mut PagesByNumber,
         sink: &'a mut dyn PageSink,
     ) -> Self {
         Self {
             local,
-            room,
+            image_budget,
             provider,
             pages,
             sink,
             stop: None,
             refused: None,
-            witnesses: BTreeMap::new(),
+            local_reads: BTreeMap::new(),
             turned: Vec::new(),
         }
     }
@@ -94,12 +94,12 @@ impl<'a> ProviderPass<'a> {
             Some(error) => return Err(error.into()),
             None => self.refused.take(),
         };
-        let witnesses = std::mem::take(&mut self.witnesses);
-        Ok(UnreadPages { numbers: open, why, witnesses })
+        let local_reads = std::mem::take(&mut self.local_reads);
+        Ok(UnreadPages { numbers: open, why, local_reads })
     }
 
-    /// Has pages read that are read here as well; those that the provider wants turned again, as it
-    /// says and then the other way round, because what models call clockwise differs.
+    /// Reads pages remotely that are also read locally. Pages reported as rotated are turned as
+    /// reported, then the other way round: models disagree about "clockwise".
     async fn read_beside(&mut self, fit: PictureFit, open: Vec<u32>) -> Result<(), StepError> {
         self.run_calls(PictureRequest::Witnessed(fit), open).await?;
         for round in 0..MAX_TURNS {
@@ -110,7 +110,8 @@ impl<'a> ProviderPass<'a> {
                 }
                 let turned = PictureFit { quarter_turns, ..fit };
                 self.run_calls(PictureRequest::Witnessed(turned), vec![number]).await?;
-                // Whatever it says of the turned picture, the next turn is of the first one.
+                // Later rotations start from the first report, not from that about the turned
+                // picture.
                 let again = self.turned.iter_mut().filter(|(other, _)| *other == number);
                 again.for_each(|(_, next)| *next = turn);
             }
@@ -126,10 +127,14 @@ impl<'a> ProviderPass<'a> {
     /// leaves them as they were read first.
     pub(super) async fn read_repaired(&mut self) -> Result<(), StepError> {
         let name = self.provider.name();
-        let waits = |page: &&PageText| {
-            page.provider.as_ref().is_some_and(|notes| notes.provisional && notes.name == name)
-        };
-        let numbers: Vec<u32> = self.pages.values().filter(waits).map(|page| page.number).collect();
+        let numbers: Vec<u32> = self
+            .pages
+            .values()
+            .filter(|page: &&PageText| {
+                page.provider.as_ref().is_some_and(|notes| notes.provisional && notes.name == name)
+            })
+            .map(|page| page.number)
+            .collect();
         if numbers.is_empty() {
             return Ok(());
         }
@@ -144,8 +149,8 @@ impl<'a> ProviderPass<'a> {
         }
     }
 
-    /// Draws and sends, several calls at the same time, until there is nothing left or the provider
-    /// has had enough. Whatever ends it before, the calls under way are waited for, kept and booked.
+    /// Draws and sends, several calls in parallel, until no page is left or the provider refuses
+    /// more. If it ends early, running calls are awaited, stored and booked.
     async fn run_calls(
         &mut self,
         wanted: PictureRequest,
@@ -157,7 +162,7 @@ impl<'a> ProviderPass<'a> {
             wanted,
             reach: provider.call_limits(),
             at_once,
-            room: self.room,
+            image_budget: self.image_budget,
         };
         let mut batches = Box::pin(filler.stream_batches(numbers));
         let mut calls = FuturesUnordered::new();
@@ -195,7 +200,7 @@ impl<'a> ProviderPass<'a> {
         }
     }
 
-    /// Keeps the pages that nobody has to read, and asks whether a call may be made for the others.
+    /// Stores pages that need no reading, and checks the budget for the others.
     async fn admit_batch(&mut self, batch: DrawnPages) -> Result<Option<PageBatch>, StepError> {
         let slice = self.keep_known(batch).await?;
         if slice.is_some() {
@@ -204,7 +209,7 @@ impl<'a> ProviderPass<'a> {
         Ok(slice)
     }
 
-    /// Keeps the pages that nobody has to read; the others.
+    /// Stores pages that need no reading; returns the others.
     async fn keep_known(&mut self, batch: DrawnPages) -> Result<Option<PageBatch>, StepError> {
         for page in batch.known {
             self.store_page(page, None).await?;
@@ -282,8 +287,7 @@ impl<'a> ProviderPass<'a> {
         }
     }
 
-    /// Puts what was read into the place of what was read here, or keeps in mind that it was paid for
-    /// and is of no use.
+    /// Replaces the local reading by the remote one, or records that an unusable one was paid for.
     async fn accept_beside(
         &mut self,
         witness: PageReadResult,
@@ -293,7 +297,7 @@ impl<'a> ProviderPass<'a> {
         let name = self.provider.name();
         let number = page.number;
         let Some(why) = reading.refused else {
-            self.witnesses.remove(&number);
+            self.local_reads.remove(&number);
             let notes = ProviderNotes {
                 name: name.to_owned(),
                 version: reading.version,
@@ -310,7 +314,7 @@ impl<'a> ProviderPass<'a> {
         self.sink.store_page(&refused_page(&page, name, why), None).await?;
         // Beside a picture that the next reader would have to make again it is read again.
         if repaired.is_none() {
-            self.witnesses.insert(number, page);
+            self.local_reads.insert(number, page);
         }
         Ok(())
     }
@@ -350,10 +354,12 @@ impl<'a> ProviderPass<'a> {
             return Ok(numbers);
         }
         let Some(file) = original.provider_file().await? else { return Ok(numbers) };
-        let size = |picture: &PagePicture| {
-            (picture.facts.number, (picture.image.header.width, picture.image.header.height))
-        };
-        let sizes: PictureSizes = pictures.iter().map(size).collect();
+        let sizes: PictureSizes = pictures
+            .iter()
+            .map(|picture: &PagePicture| {
+                (picture.facts.number, (picture.image.header.width, picture.image.header.height))
+            })
+            .collect();
         self.sink.before_call().await?;
         let (mut readings, usage) = match files.read_file(&file, &sizes).await {
             Ok(read) => read,
@@ -379,8 +385,8 @@ impl<'a> ProviderPass<'a> {
         Ok(numbers.into_iter().filter(|number| !self.pages.contains_key(number)).collect())
     }
 
-    /// Reads the pages of these numbers without drawing pictures of them: stores those that nobody
-    /// has to read, and returns what is known of the others.
+    /// Surveys these pages without drawing: stores those that need no reading, and returns the
+    /// facts about the others.
     async fn survey(&mut self, numbers: &[u32]) -> Result<Vec<PagePicture>, StepError> {
         let document = self.local.document;
         let mut looks = stream::iter(numbers.to_vec())
@@ -398,8 +404,8 @@ impl<'a> ProviderPass<'a> {
     }
 }
 
-/// Waits for something of this document's own while the calls under way go on: they are paid for, and
-/// must not run into their limits because nobody looks.
+/// Polls local work while the running calls progress too: they are paid for, and must not run into
+/// their timeouts unpolled.
 async fn poll_beside<W: Future, C: Future>(
     wait: W,
     calls: &mut FuturesUnordered<C>,

@@ -24,10 +24,10 @@ impl StoredOriginal {
         Self { store, name, etag, token: id.to_string() }
     }
 
-    /// Where a provider finds it; `None` if it lies where none does, or was replaced.
+    /// The location for a provider; `None` if no provider can read it there, or it was replaced.
     ///
     /// # Errors
-    /// What the store says.
+    /// Store errors.
     pub(super) async fn provider_file(&self) -> fault::Result<Option<StoredFile>> {
         let found = self.store.locate_in_s3(&self.name).await?;
         let same = found.filter(|address| address.etag == self.etag);
@@ -39,11 +39,10 @@ impl StoredOriginal {
         }))
     }
 
-    /// Whether it still is what it was. Only a bucket that keeps versions makes sure of that by
-    /// itself.
+    /// Whether the object is unchanged. Only a versioned bucket guarantees it by itself.
     ///
     /// # Errors
-    /// What the store says.
+    /// Store errors.
     pub(super) async fn is_unchanged(&self) -> fault::Result<bool> {
         Ok(self.provider_file().await?.is_some())
     }

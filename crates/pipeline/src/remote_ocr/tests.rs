@@ -47,7 +47,7 @@ fn page(number: u32, source: PageSource, provider: Option<&str>) -> PageText {
 }
 
 #[test]
-fn the_identity_names_everybody_in_their_order_and_nobody_where_all_is_read_here() {
+fn the_identity_lists_remote_providers_in_order_and_none_for_local_reading() {
     use OcrProvider::{DocumentAi, Tesseract};
     let both = remote_ocr(&[DocumentAi, Tesseract]);
     let identity = both.identity(&ReadOptions::default());
@@ -56,8 +56,8 @@ fn the_identity_names_everybody_in_their_order_and_nobody_where_all_is_read_here
     // As it was before there were any providers: stored transcripts stay of use.
     assert_eq!(RemoteOcr::default().identity(&ReadOptions::default()), "");
     assert_eq!(remote_ocr(&[Tesseract, DocumentAi]).identity(&ReadOptions::default()), "");
-    let wishes = ReadOptions { order: Some(vec![Tesseract]), original: None };
-    assert_eq!(both.identity(&wishes), "");
+    let options = ReadOptions { order: Some(vec![Tesseract]), original: None };
+    assert_eq!(both.identity(&options), "");
 }
 
 #[test]

@@ -1,21 +1,20 @@
-//! What one provider's turn leaves behind: pages for the next one, and pages that are final.
+//! The result of one provider's pass: unread pages for the next one, and final pages.
 
 use std::collections::BTreeMap;
 
 use crate::step_error::StepError;
 use docmill_core::model::{PageSource, PageText, ProviderNotes, ReadingRefusal};
 
-/// What a provider left unread, and why.
+/// The pages that a provider left unread, and why.
 #[derive(Debug, Default)]
 pub(super) struct UnreadPages {
     pub(super) numbers: Vec<u32>,
     pub(super) why: Option<StepError>,
-    /// What was read here of some of them meanwhile.
-    pub(super) witnesses: BTreeMap<u32, PageText>,
+    /// Local readings of some of them.
+    pub(super) local_reads: BTreeMap<u32, PageText>,
 }
 
-/// What is kept of a page whose reading was paid for and is of no use: so much that whoever comes
-/// back does not pay for it again.
+/// The record of a page whose paid reading is unusable, so that no later attempt pays for it again.
 pub(super) fn refused_page(page: &PageText, provider: &str, why: ReadingRefusal) -> PageText {
     let notes = ProviderNotes {
         name: provider.to_owned(),

@@ -22,11 +22,10 @@ pub enum GuardedOutcome<T> {
     },
 }
 
-/// Runs work until it has worked for `limit` by this clock, and catches its panic. What it waits for
-/// others is not counted ([`WorkClock`]).
+/// Runs work until it has worked for `limit` by this clock, and catches its panic. Waiting is not
+/// charged ([`WorkClock`]).
 ///
-/// What it shares with others must stay sound if it stops anywhere: so must everything that is
-/// dropped at an await.
+/// State shared with other tasks must stay consistent if the work stops at any await.
 pub async fn run_guarded<T>(
     clock: &Arc<WorkClock>,
     limit: Duration,
@@ -44,12 +43,12 @@ pub async fn run_guarded<T>(
     }
 }
 
-/// What is said of work that was stopped at its limit.
+/// The error text for work stopped at its limit.
 pub fn describe_timeout(has_progress: bool) -> &'static str {
     if has_progress {
-        "it worked for worker.job_timeout; another attempt goes on from what was kept"
+        "worker.job_timeout reached; the next attempt continues from stored progress"
     } else {
-        "it worked for worker.job_timeout and got nowhere"
+        "worker.job_timeout reached without progress"
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a backlog is given of its runner: slots to start jobs on, and when to wait or stop.
+//! A job source's handle to its runner: slots, starting jobs, waiting, stopping.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,13 +8,13 @@ use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Backlog, ClaimedJob, IntakeGate, RunnerState, RunningJob, WorkerStats, job};
+use super::{ClaimedJob, IntakeGate, JobSource, RunnerState, RunningJob, WorkerStats, job};
 use docmill_core::metrics;
 use docmill_core::model::IngestionStage;
 use docmill_core::work_clock::WorkClock;
 
 /// The loop that supplies jobs shows that it lives at least this often.
-pub const PULSE: Duration = Duration::from_secs(1);
+pub const TICK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The right to run one job, taken before work is looked for.
 #[derive(Debug)]
@@ -28,17 +28,17 @@ impl SlotPermit {
     }
 }
 
-/// What a backlog can ask of its runner. Cloned freely.
-pub struct RunnerHandle<B: Backlog>(Arc<RunnerState<B>>);
+/// A job source's handle to its runner. Cheap to clone.
+pub struct RunnerHandle<S: JobSource>(Arc<RunnerState<S>>);
 
-impl<B: Backlog> Clone for RunnerHandle<B> {
+impl<S: JobSource> Clone for RunnerHandle<S> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<B: Backlog> RunnerHandle<B> {
-    pub(super) fn from_shared(shared: &Arc<RunnerState<B>>) -> Self {
+impl<S: JobSource> RunnerHandle<S> {
+    pub(super) fn from_shared(shared: &Arc<RunnerState<S>>) -> Self {
         Self(Arc::clone(shared))
     }
 
@@ -53,14 +53,14 @@ impl<B: Backlog> RunnerHandle<B> {
                 biased;
                 () = self.0.stop_intake.cancelled() => return None,
                 mut slots = &mut one => return slots.pop(),
-                () = tokio::time::sleep(PULSE) => {}
+                () = tokio::time::sleep(TICK_INTERVAL) => {}
             }
         }
     }
 
-    /// Waits until the intake gate is open and a slot is free, and takes up to `most`. While others
-    /// are in use, it waits up to `linger` for more to become free; zero: not at all, where a timer would
-    /// take a millisecond. Does not return once the process ends.
+    /// Waits until the intake gate is open and a slot is free, and takes up to `most`. If other
+    /// slots are in use, waits up to `linger` for more; zero: not at all, since a timer takes a
+    /// millisecond. Does not return once the process ends.
     pub async fn acquire_slots(&self, most: usize, linger: Duration) -> Vec<SlotPermit> {
         let shared = &self.0;
         let mut slots = vec![self.acquire_first_slot().await];
@@ -98,7 +98,7 @@ impl<B: Backlog> RunnerHandle<B> {
     }
 
     /// Starts a claimed job; its slot is free again once its work has ended.
-    pub fn start_job(&self, claimed: ClaimedJob<B::Job>, slot: SlotPermit) {
+    pub fn start_job(&self, claimed: ClaimedJob<S::Job>, slot: SlotPermit) {
         let ClaimedJob { job, claim, renewer, since, place, trace, log } = claimed;
         metrics::count_delivery("claimed");
         let (shared, job) = (Arc::clone(&self.0), Arc::new(job));
@@ -134,12 +134,12 @@ impl<B: Backlog> RunnerHandle<B> {
         self.0.pulse_ms.store(elapsed, Ordering::Relaxed);
     }
 
-    /// Waits until then, a job's end, [`RunnerHandle::wake`] or the stop, whatever comes first. The
-    /// loop that waits here counts as alive.
+    /// Waits until `then`, a job's end, [`RunnerHandle::wake`] or the stop, whichever comes first.
+    /// A loop waiting here counts as alive.
     pub async fn wait_until(&self, then: Instant) {
         loop {
             self.note_alive();
-            let next = then.min(Instant::now() + PULSE);
+            let next = then.min(Instant::now() + TICK_INTERVAL);
             tokio::select! {
                 biased;
                 () = self.0.stop_intake.cancelled() => return,
@@ -178,12 +178,12 @@ impl<B: Backlog> RunnerHandle<B> {
     }
 
     /// Whether a job runs that `is_meant` accepts.
-    pub fn is_running(&self, is_meant: impl Fn(&B::Job) -> bool) -> bool {
+    pub fn is_running(&self, is_meant: impl Fn(&S::Job) -> bool) -> bool {
         self.0.lock_running().values().any(|running| is_meant(&running.job))
     }
 
     /// One of the jobs that run.
-    pub fn any_job(&self) -> Option<Arc<B::Job>> {
+    pub fn any_job(&self) -> Option<Arc<S::Job>> {
         self.0.lock_running().values().next().map(|running| Arc::clone(&running.job))
     }
 

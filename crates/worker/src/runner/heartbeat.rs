@@ -1,8 +1,8 @@
-//! Renews the claims of everything that runs, in batches.
+//! Renews the claims of all running jobs, in batches.
 //!
-//! A renewal that answers "not yours" ends the job. One that merely failed is tried again soon;
-//! meanwhile the claim handle's local deadline keeps the job from starting anything
-//! that counts, or the claim counts as lost where no answer would say so (`lost_unrenewed`).
+//! A lost claim ends its job. A failed renewal is retried soon. Meanwhile the claim handle's local
+//! deadline keeps the job from starting side effects. Where no answer would report a loss, the
+//! claim counts as lost at the deadline (`lost_unrenewed`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,17 +10,20 @@ use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use super::{Backlog, DueRenewal, LeaseTerms, RenewalResult, RunnerState};
+use super::{DueRenewal, JobSource, LeaseTerms, RenewalResult, RunnerState};
 use docmill_core::metrics;
 use docmill_core::model::IngestionStage;
 
-/// What failed is tried again after this time, or a quarter of a heartbeat: jobs may be waiting for
+/// Retry delay after a failed renewal, at most a quarter of a heartbeat: jobs may be waiting for
 /// the answer.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
 /// Renews claims until asked to stop; the caller stops it last of all.
-pub(super) async fn renew_claims<B: Backlog>(shared: Arc<RunnerState<B>>, stop: CancellationToken) {
-    let mut terms = shared.backlog.lease_terms();
+pub(super) async fn renew_claims<S: JobSource>(
+    shared: Arc<RunnerState<S>>,
+    stop: CancellationToken,
+) {
+    let mut terms = shared.source.lease_terms();
     let mut ticks = heartbeat_interval(terms.every);
     let mut has_failed = false;
     loop {
@@ -34,7 +37,7 @@ pub(super) async fn renew_claims<B: Backlog>(shared: Arc<RunnerState<B>>, stop: 
         };
         let Some(failed) = stop.run_until_cancelled(beat).await else { return };
         has_failed = failed;
-        let now = shared.backlog.lease_terms();
+        let now = shared.source.lease_terms();
         if now.every != terms.every {
             ticks = heartbeat_interval(now.every);
         }
@@ -43,29 +46,29 @@ pub(super) async fn renew_claims<B: Backlog>(shared: Arc<RunnerState<B>>, stop: 
 }
 
 /// Renews the leases of no job, in the same rhythm, until asked to stop.
-pub(super) async fn renew_side_leases<B: Backlog>(
-    shared: Arc<RunnerState<B>>,
+pub(super) async fn renew_side_leases<S: JobSource>(
+    shared: Arc<RunnerState<S>>,
     stop: CancellationToken,
 ) {
-    let mut every = shared.backlog.lease_terms().every;
+    let mut every = shared.source.lease_terms().every;
     let mut ticks = heartbeat_interval(every);
     loop {
         let beat = async {
             ticks.tick().await;
-            shared.backlog.renew_side_leases().await;
+            shared.source.renew_side_leases().await;
         };
         if stop.run_until_cancelled(beat).await.is_none() {
             return;
         }
-        let now = shared.backlog.lease_terms().every;
+        let now = shared.source.lease_terms().every;
         if now != every {
             (every, ticks) = (now, heartbeat_interval(now));
         }
     }
 }
 
-/// Twice as often as needed, for what is older than half an interval: nothing is ever older than
-/// one interval, and what was just claimed costs nothing.
+/// Runs twice as often as needed and renews claims older than half an interval: none gets older
+/// than one interval, and fresh claims cost nothing.
 fn heartbeat_interval(every: Duration) -> Interval {
     let mut ticks = tokio::time::interval(every / 2);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -79,15 +82,15 @@ struct HeartbeatRound {
     terms: LeaseTerms,
 }
 
-/// Renews what is due; says whether any of it failed.
-async fn renew_due<B: Backlog>(shared: &RunnerState<B>, terms: LeaseTerms) -> bool {
+/// Renews due claims; returns whether any renewal failed.
+async fn renew_due<S: JobSource>(shared: &RunnerState<S>, terms: LeaseTerms) -> bool {
     let asked = Instant::now();
     let Some(before) = asked.checked_sub(terms.every / 2) else { return false };
     let (keys, due) = collect_due(shared, before);
     if due.is_empty() {
         return false;
     }
-    let answers = shared.backlog.renew(&due).await;
+    let answers = shared.source.renew(&due).await;
     let has_failed = answers.contains(&RenewalResult::Failed);
     if has_failed {
         metrics::heartbeat_failure(terms.side);
@@ -99,11 +102,11 @@ async fn renew_due<B: Backlog>(shared: &RunnerState<B>, terms: LeaseTerms) -> bo
     has_failed
 }
 
-/// What was last renewed before `before`, with the keys to report the results by.
-fn collect_due<B: Backlog>(
-    shared: &RunnerState<B>,
+/// Claims last renewed before `before`, with the keys to report the results by.
+fn collect_due<S: JobSource>(
+    shared: &RunnerState<S>,
     before: Instant,
-) -> (Vec<u64>, Vec<DueRenewal<B::Job>>) {
+) -> (Vec<u64>, Vec<DueRenewal<S::Job>>) {
     let running = shared.lock_running();
     let old = running.iter().filter(|(_, running)| running.renewed < before);
     let due = old.map(|(key, running)| {
@@ -117,8 +120,8 @@ fn collect_due<B: Backlog>(
 
 /// Passes the result on to the job's claim handle. The lease counts from when it was asked for: the
 /// answer may have taken long to arrive.
-fn apply_renewal<B: Backlog>(
-    shared: &RunnerState<B>,
+fn apply_renewal<S: JobSource>(
+    shared: &RunnerState<S>,
     key: u64,
     new_stage: Option<IngestionStage>,
     answer: RenewalResult,
@@ -138,11 +141,11 @@ fn apply_renewal<B: Backlog>(
             }
         }
         RenewalResult::Failed if !(terms.lost_unrenewed && is_over) => {}
-        // Its own end was written before the renewal arrived, or whoever writes it will learn.
+        // Its end is already written, or the writer will see the loss.
         RenewalResult::Lost | RenewalResult::Failed if running.is_ending => {}
         RenewalResult::Lost | RenewalResult::Failed => {
             metrics::lease_lost();
-            let name = shared.backlog.describe(&running.job);
+            let name = shared.source.describe(&running.job);
             tracing::warn!(ingestion.id = %running.claim.id, "claim on {name} is lost");
             running.renewer.note_lost();
         }

@@ -1,7 +1,7 @@
-//! The intake gate: the reasons why no work is taken right now.
+//! The intake gate: the reasons why no work is taken.
 //!
 //! A reason closes the gate for a time (a dependency is down) or until it is lifted (an operator's
-//! pause, the database). The gate is open while no reason closes it. Running jobs are not touched.
+//! pause, the database). The gate is open while no reason closes it. Running jobs are not affected.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ impl PauseReason {
     /// Where work comes from does not answer.
     pub const SOURCE: Self = Self("source");
 
-    /// A reason that only one backlog has; `label` is its value in the metric.
+    /// A reason that only one job source has; `label` is its value in the metric.
     pub const fn from_label(label: &'static str) -> Self {
         Self(label)
     }
@@ -112,7 +112,7 @@ impl IntakeGate {
         self.lock_closed().contains_key(&reason)
     }
 
-    /// Lifts this reason and forgets how often it has closed the gate.
+    /// Lifts this reason and resets its count of closings.
     pub fn open(&self, reason: PauseReason) {
         if self.lock_closed().remove(&reason).is_some() {
             metrics::set_paused(reason.0, false);
@@ -121,7 +121,7 @@ impl IntakeGate {
         }
     }
 
-    /// Writes of each reason whether it closes the gate now. One that lapses tells nobody.
+    /// Sets the gauge of each reason. Needed because no event marks a closing that times out.
     pub fn publish_metrics(&self) {
         let now = Instant::now();
         for (reason, closed) in self.lock_closed().iter() {

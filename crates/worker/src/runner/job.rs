@@ -1,7 +1,7 @@
-//! One claimed job from its start to its end: exactly one outcome, whatever happens.
+//! One claimed job from start to end: exactly one outcome.
 //!
-//! The work may panic, hang, lose its claim or be interrupted. Each of these is one
-//! [`WorkOutcome`], and what follows from it is written while the next job starts on its slot.
+//! The work may panic, hang, lose its claim or be interrupted. Each is one [`WorkOutcome`]. The
+//! outcome is written while the next job starts on the slot.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
 use super::guard::{GuardedOutcome, describe_timeout, run_guarded};
-use super::{Backlog, FinishedJob, JobConclusion, JobEnd, PauseReason, RunnerState, SlotPermit};
+use super::{FinishedJob, JobConclusion, JobEnd, JobSource, PauseReason, RunnerState, SlotPermit};
 use docmill_client::telemetry::spans;
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::Fault;
@@ -20,24 +20,24 @@ use docmill_core::work_clock::WorkClock;
 use docmill_pipeline::failure::{self, RetryAttempt, RetryDecision};
 use docmill_pipeline::{ClaimHandle, StepError};
 
-/// A job's entry in the list of running jobs, and its slot, in the end a turn at writing; dropped
-/// together, whatever happened.
-pub(super) struct RunningJobGuard<B: Backlog> {
-    shared: Arc<RunnerState<B>>,
+/// A job's entry in the list of running jobs, with its slot and later its turn at writing. All are
+/// released together on drop.
+pub(super) struct RunningJobGuard<S: JobSource> {
+    shared: Arc<RunnerState<S>>,
     key: u64,
     slot: Option<SlotPermit>,
 }
 
-impl<B: Backlog> RunningJobGuard<B> {
-    pub(super) fn new(shared: Arc<RunnerState<B>>, key: u64, slot: SlotPermit) -> Self {
+impl<S: JobSource> RunningJobGuard<S> {
+    pub(super) fn new(shared: Arc<RunnerState<S>>, key: u64, slot: SlotPermit) -> Self {
         Self { shared, key, slot: Some(slot) }
     }
 }
 
-impl<B: Backlog> RunningJobGuard<B> {
-    /// Its work is over: waits until its end is written. Its slot is free meanwhile for the next job; not
-    /// while as many ends as there are slots are being written without one, so that what cannot be
-    /// written does not pile up.
+impl<S: JobSource> RunningJobGuard<S> {
+    /// Waits until the end of the job is written. Its slot is free for the next job meanwhile,
+    /// unless as many ends as there are slots are being written already: unwritten ends do not pile
+    /// up.
     async fn write_end<T>(&mut self, end: impl Future<Output = T>) -> T {
         if let Some(running) = self.shared.lock_running().get_mut(&self.key) {
             running.is_ending = true;
@@ -54,7 +54,7 @@ impl<B: Backlog> RunningJobGuard<B> {
     }
 }
 
-impl<B: Backlog> Drop for RunningJobGuard<B> {
+impl<S: JobSource> Drop for RunningJobGuard<S> {
     fn drop(&mut self) {
         // Not under the lock: dropping the job may do more work.
         let removed = self.shared.lock_running().remove(&self.key);
@@ -64,7 +64,7 @@ impl<B: Backlog> Drop for RunningJobGuard<B> {
     }
 }
 
-/// What the task of a job owns.
+/// The data owned by the task of a job.
 pub(super) struct JobTask<J> {
     pub(super) job: Arc<J>,
     pub(super) claim: ClaimHandle,
@@ -93,28 +93,28 @@ enum WorkOutcome<T> {
 
 /// Runs one job. Its slot is free again as soon as the work has ended: the outcome is written, and
 /// deferred work done, while the next job starts.
-pub(super) async fn run_job<B: Backlog>(
-    shared: Arc<RunnerState<B>>,
-    run: Box<JobTask<B::Job>>,
-    entry: RunningJobGuard<B>,
+pub(super) async fn run_job<S: JobSource>(
+    shared: Arc<RunnerState<S>>,
+    run: Box<JobTask<S::Job>>,
+    entry: RunningJobGuard<S>,
 ) {
     let (trace, log) = (run.trace.clone(), run.log.clone());
     execute_job(&shared, run, entry).instrument(log).instrument(trace).await;
 }
 
-async fn execute_job<B: Backlog>(
-    shared: &RunnerState<B>,
-    run: Box<JobTask<B::Job>>,
-    mut entry: RunningJobGuard<B>,
+async fn execute_job<S: JobSource>(
+    shared: &RunnerState<S>,
+    run: Box<JobTask<S::Job>>,
+    mut entry: RunningJobGuard<S>,
 ) {
     let started = Instant::now();
-    let (backlog, job, claim) = (&shared.backlog, run.job.as_ref(), &run.claim);
+    let (source, job, claim) = (&shared.source, run.job.as_ref(), &run.claim);
     let mut ending = run_to_outcome(shared, &run).await;
     note_outage(shared, &mut ending).await;
     report_outcome(shared, job, claim, &ending);
-    let attempt = backlog.retry_attempt(job);
-    let conclusion = conclude_job(ending, claim.stage(), attempt, &backlog.retry_config());
-    let settling = backlog.finish_job(job, claim, conclusion).instrument(spans::record_span());
+    let attempt = source.retry_attempt(job);
+    let conclusion = conclude_job(ending, claim.stage(), attempt, &source.retry_config());
+    let settling = source.finish_job(job, claim, conclusion).instrument(spans::record_span());
     let FinishedJob { end, outcome, rest } = entry.write_end(settling).await;
     spans::record_outcome(&run.trace, outcome);
     shared.stats.add(end);
@@ -124,7 +124,7 @@ async fn execute_job<B: Backlog>(
     if matches!(end, JobEnd::Done | JobEnd::Dead) {
         metrics::attempts_to_end(outcome, attempt.number);
     }
-    let name = backlog.describe(job);
+    let name = source.describe(job);
     tracing::info!(
         ingestion.id = %claim.id,
         outcome,
@@ -132,19 +132,19 @@ async fn execute_job<B: Backlog>(
         elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
         "{name} ended its attempt: {outcome}"
     );
-    backlog.run_deferred(job, rest).await;
+    source.run_deferred(job, rest).await;
 }
 
 /// Does the work until it ends or must not go on.
-async fn run_to_outcome<B: Backlog>(
-    shared: &RunnerState<B>,
-    run: &JobTask<B::Job>,
-) -> WorkOutcome<B::Output> {
-    let (backlog, job, claim) = (&shared.backlog, run.job.as_ref(), &run.claim);
-    if backlog.is_job_paused(job) {
+async fn run_to_outcome<S: JobSource>(
+    shared: &RunnerState<S>,
+    run: &JobTask<S::Job>,
+) -> WorkOutcome<S::Output> {
+    let (source, job, claim) = (&shared.source, run.job.as_ref(), &run.claim);
+    if source.is_job_paused(job) {
         return WorkOutcome::HeldBack;
     }
-    let work = run_guarded(&run.clock, backlog.job_timeout(job), backlog.run_job(job, claim));
+    let work = run_guarded(&run.clock, source.job_timeout(job), source.run_job(job, claim));
     tokio::select! {
         biased;
         () = claim.wait_until_lost() => WorkOutcome::Failed(StepError::claim_lost()),
@@ -162,17 +162,17 @@ async fn run_to_outcome<B: Backlog>(
 }
 
 /// Logs what went wrong, once.
-fn report_outcome<B: Backlog, T>(
-    shared: &RunnerState<B>,
-    job: &B::Job,
+fn report_outcome<S: JobSource, T>(
+    shared: &RunnerState<S>,
+    job: &S::Job,
     claim: &ClaimHandle,
     ending: &WorkOutcome<T>,
 ) {
     let (id, stage) = (claim.id, claim.stage().code());
-    let name = shared.backlog.describe(job);
+    let name = shared.source.describe(job);
     match ending {
         WorkOutcome::Done(_) => {}
-        // Whoever has the claim by now reports the outcome.
+        // The new holder of the claim reports the outcome.
         WorkOutcome::Failed(error) if error.is_claim_lost() => {}
         WorkOutcome::Failed(StepError::Fault(error)) => {
             let fault = error.fault.code();
@@ -200,19 +200,19 @@ fn report_outcome<B: Backlog, T>(
     }
 }
 
-/// Pauses intake while something is down that every job needs, and lets it go on once that is there
-/// again: a job that is done without it says nothing about it. What is refused to one job only is
-/// that job's affair.
-async fn note_outage<B: Backlog, T>(shared: &RunnerState<B>, ending: &mut WorkOutcome<T>) {
+/// Closes intake while a dependency of every job is down, and opens it once that answers again. A
+/// job that succeeds without the dependency proves nothing. A refusal of one job affects only that
+/// job.
+async fn note_outage<S: JobSource, T>(shared: &RunnerState<S>, ending: &mut WorkOutcome<T>) {
     match ending {
         WorkOutcome::Done(_) => resume_intake(shared).await,
         WorkOutcome::Failed(StepError::Fault(error)) if may_be_outage(error.fault) => {
-            let Some(name) = shared.backlog.find_outage().await else { return };
+            let Some(name) = shared.source.find_outage().await else { return };
             if shared.intake_gate.close_with_backoff(PauseReason::DEPENDENCY) {
-                tracing::warn!(dependency = name, "every job needs {name}, which is down");
+                tracing::warn!(dependency = name, "{name} is down: intake paused");
             }
             if error.fault == Fault::Transient {
-                // It would have met every other document as well, so it is not counted.
+                // The outage would have failed any document, so it is not counted.
                 error.fault = Fault::Unavailable;
             }
         }
@@ -221,9 +221,9 @@ async fn note_outage<B: Backlog, T>(shared: &RunnerState<B>, ending: &mut WorkOu
 }
 
 /// After a job that is done: lifts the pause for what is down, if that is there again.
-async fn resume_intake<B: Backlog>(shared: &RunnerState<B>) {
-    let (gate, backlog) = (&shared.intake_gate, &shared.backlog);
-    if gate.is_unlifted(PauseReason::DEPENDENCY) && backlog.find_outage().await.is_none() {
+async fn resume_intake<S: JobSource>(shared: &RunnerState<S>) {
+    let (gate, source) = (&shared.intake_gate, &shared.source);
+    if gate.is_unlifted(PauseReason::DEPENDENCY) && source.find_outage().await.is_none() {
         gate.open(PauseReason::DEPENDENCY);
     }
 }
@@ -233,7 +233,7 @@ fn may_be_outage(fault: Fault) -> bool {
     matches!(fault, Fault::Transient | Fault::Unavailable | Fault::Denied | Fault::Misconfigured)
 }
 
-/// What follows, by the failure table.
+/// Applies the failure table.
 fn conclude_job<T>(
     ending: WorkOutcome<T>,
     stage: IngestionStage,
@@ -257,9 +257,7 @@ fn conclude_job<T>(
             JobConclusion::Ended { reason, stage, detail }
         }
         WorkOutcome::Failed(StepError::Fault(error)) => after_fault(error.fault, error.to_string()),
-        WorkOutcome::Panicked => {
-            after_fault(Fault::Internal, "a panic, see the log of that time".to_owned())
-        }
+        WorkOutcome::Panicked => after_fault(Fault::Internal, "panicked, see the log".to_owned()),
         WorkOutcome::TookTooLong { has_progress } => {
             let detail = describe_timeout(has_progress).to_owned();
             conclude(failure::decide_timeout(has_progress), Fault::Transient, detail)

@@ -1,4 +1,4 @@
-//! What a runner shows to the health pages, the progress bar and whoever protects it.
+//! A read-only view of a runner, for health pages, progress bar and scale-in protection.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Backlog, RunnerState, RunningJob, WorkerStats};
+use super::{JobSource, RunnerState, RunningJob, WorkerStats};
 use docmill_core::metrics;
 use docmill_core::model::{IngestionId, IngestionStage};
 
@@ -17,7 +17,7 @@ const EVERY: Duration = Duration::from_secs(2);
 /// A job in the list of running jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObservedJob {
-    /// What it works on.
+    /// The ingestion.
     pub id: IngestionId,
     /// Where its work is.
     pub stage: IngestionStage,
@@ -25,11 +25,11 @@ pub struct ObservedJob {
     pub is_ending: bool,
 }
 
-/// A read-only view of a runner, whatever its backlog. Cloned freely.
+/// A read-only view of a runner with any job source. Cheap to clone.
 #[derive(Clone)]
 pub struct RunnerMonitor(Arc<dyn ObservedRunner>);
 
-/// What a monitor sees of a runner.
+/// The runner's side of a monitor.
 trait ObservedRunner: Send + Sync {
     fn intake_age(&self) -> Duration;
     fn is_draining(&self) -> bool;
@@ -39,7 +39,7 @@ trait ObservedRunner: Send + Sync {
 }
 
 impl RunnerMonitor {
-    pub(super) fn from_shared<B: Backlog>(shared: Arc<RunnerState<B>>) -> Self {
+    pub(super) fn from_shared<S: JobSource>(shared: Arc<RunnerState<S>>) -> Self {
         Self(shared)
     }
 
@@ -69,7 +69,7 @@ impl RunnerMonitor {
     }
 }
 
-impl<B: Backlog> ObservedRunner for RunnerState<B> {
+impl<S: JobSource> ObservedRunner for RunnerState<S> {
     fn intake_age(&self) -> Duration {
         let pulse = Duration::from_millis(self.pulse_ms.load(Ordering::Relaxed));
         self.started.elapsed().saturating_sub(pulse)
@@ -84,12 +84,14 @@ impl<B: Backlog> ObservedRunner for RunnerState<B> {
     }
 
     fn running_jobs(&self) -> Vec<ObservedJob> {
-        let observe = |running: &RunningJob<B::Job>| ObservedJob {
-            id: running.claim.id,
-            stage: running.renewer.stage(),
-            is_ending: running.is_ending,
-        };
-        self.lock_running().values().map(observe).collect()
+        self.lock_running()
+            .values()
+            .map(|running: &RunningJob<S::Job>| ObservedJob {
+                id: running.claim.id,
+                stage: running.renewer.stage(),
+                is_ending: running.is_ending,
+            })
+            .collect()
     }
 
     fn stats(&self) -> WorkerStats {
@@ -98,8 +100,8 @@ impl<B: Backlog> ObservedRunner for RunnerState<B> {
 }
 
 /// Writes the gauges until asked to stop.
-pub(super) async fn update_gauges<B: Backlog>(
-    shared: Arc<RunnerState<B>>,
+pub(super) async fn update_gauges<S: JobSource>(
+    shared: Arc<RunnerState<S>>,
     stop: CancellationToken,
 ) {
     let mut rounds = tokio::time::interval(EVERY);

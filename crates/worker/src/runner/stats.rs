@@ -1,11 +1,11 @@
-//! What became of the jobs of one run.
+//! Counts of how the jobs of one run ended.
 
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 use serde::Serialize;
 
-/// How a job ended, in terms that every backlog shares.
+/// How a job ended, in terms that every job source shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobEnd {
     /// Its result was written.
@@ -18,7 +18,7 @@ pub enum JobEnd {
     Cancelled,
     /// It was released; the attempt does not count.
     GivenBack,
-    /// It belonged to somebody else by then, or that could not be found out; nothing was written.
+    /// The claim was lost, or could not be verified; nothing was written.
     Lost,
 }
 

@@ -1,8 +1,8 @@
-//! The tasks beside the jobs, each watched: none may die unseen.
+//! The tasks beside the jobs, each watched.
 //!
-//! Without its heartbeat a worker loses its claims one by one, without its background it obeys no
-//! pause, and all the while its pages say that it is well. So the end of one of them, which nobody
-//! asked for, is the end of the runner: its jobs are given back at once, and it says what died.
+//! Without its heartbeat a worker loses its claims one by one; without its background task it
+//! applies no pause; its health pages would still report success. So if one of them ends unasked,
+//! the runner stops: its jobs are released at once, and the error names the task.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use futures::FutureExt as _;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{Backlog, RunnerHandle, RunnerState, heartbeat, monitor};
+use super::{JobSource, RunnerHandle, RunnerState, heartbeat, monitor};
 use docmill_core::fault;
 
-/// What of a runner died, which is why it stopped.
+/// The task that died and stopped the runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RunnerFailure {
     pub(super) part: &'static str,
@@ -22,27 +22,27 @@ pub(super) struct RunnerFailure {
 
 impl RunnerFailure {
     pub(super) fn into_error(self) -> fault::Error {
-        fault::Error::internal(format!("the {} died, see the log of that time", self.part))
+        fault::Error::internal(format!("the {} panicked, see the log", self.part))
     }
 }
 
-/// The tasks that run as long as there are jobs.
+/// The tasks that run while there are jobs.
 pub(super) struct UpkeepTasks(JoinSet<&'static str>);
 
 impl UpkeepTasks {
     /// Starts them; they end once `last` is cancelled, and not before.
-    pub(super) fn start<B: Backlog>(
-        shared: &Arc<RunnerState<B>>,
+    pub(super) fn start<S: JobSource>(
+        shared: &Arc<RunnerState<S>>,
         last: &CancellationToken,
     ) -> Self {
-        let (backlog, handle) = (Arc::clone(&shared.backlog), RunnerHandle::from_shared(shared));
+        let (source, handle) = (Arc::clone(&shared.source), RunnerHandle::from_shared(shared));
         let mut tasks = Self(JoinSet::new());
         // The two renewals do not wait for each other: a queue that is slow to answer costs no row.
         tasks.watch("heartbeat", heartbeat::renew_claims(Arc::clone(shared), last.clone()));
         let side = heartbeat::renew_side_leases(Arc::clone(shared), last.clone());
         tasks.watch("heartbeat of the queue", side);
         tasks.watch("gauges", monitor::update_gauges(Arc::clone(shared), last.clone()));
-        tasks.watch("background", backlog.run_background(handle, last.clone()));
+        tasks.watch("background", source.run_background(handle, last.clone()));
         tasks
     }
 
@@ -60,7 +60,7 @@ impl UpkeepTasks {
         match self.0.join_next().await {
             Some(ended) => {
                 let failure = RunnerFailure { part: ended.unwrap_or("upkeep") };
-                tracing::error!(part = failure.part, "the {} died", failure.part);
+                tracing::error!(part = failure.part, "the {} panicked", failure.part);
                 failure
             }
             None => std::future::pending().await,

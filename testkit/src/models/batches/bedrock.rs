@@ -1,11 +1,11 @@
-//! Bedrock's model invocation jobs (botocore's `bedrock/2023-04-20`), and as much of a bucket as they
-//! need. The bucket is below `/s3/`.
+//! Bedrock's model invocation jobs (botocore's `bedrock/2023-04-20`), with the parts of S3 that
+//! they need. The bucket is below `/s3/`.
 
 use serde_json::{Value, json};
 
 use super::{BatchAnswer, HeldBatch, NewBatch, Sent, State, Vendor, refused};
 
-/// What ARNs of jobs begin with.
+/// The prefix of job ARNs.
 const ARN: &str = "arn:aws:bedrock:us-east-1:123456789012:model-invocation-job/";
 
 impl State {
@@ -41,7 +41,6 @@ impl State {
     }
 
     fn answer_bucket(&self, method: &str, key: &str, sent: Sent<'_>) -> BatchAnswer {
-        let missing = || BatchAnswer::Json(404, Value::Null);
         // BUCKET/PREFIX/answers/JOB/NAME.jsonl.out
         let job = key.strip_suffix(".jsonl.out").and_then(|key| key.rsplit('/').nth(1));
         let has_answers = job.is_some_and(|job| {
@@ -62,7 +61,7 @@ impl State {
             }
             ("HEAD", Some(_)) if has_answers => BatchAnswer::Json(200, Value::Null),
             ("GET", Some(job)) if has_answers => self.download(job),
-            _ => missing(),
+            _ => BatchAnswer::Json(404, Value::Null),
         }
     }
 
@@ -70,20 +69,19 @@ impl State {
         let Ok(asked) = serde_json::from_slice::<Value>(sent.body) else {
             return refused("no JSON");
         };
-        let text = |pointer: &str| asked.pointer(pointer).and_then(Value::as_str);
-        let input = text("/inputDataConfig/s3InputDataConfig/s3Uri");
-        let output = text("/outputDataConfig/s3OutputDataConfig/s3Uri");
+        let input = text_at(&asked, "/inputDataConfig/s3InputDataConfig/s3Uri");
+        let output = text_at(&asked, "/outputDataConfig/s3OutputDataConfig/s3Uri");
         let (Some(name), Some(token), Some(input), Some(_)) = (
-            text("/jobName"),
-            text("/clientRequestToken"),
+            text_at(&asked, "/jobName"),
+            text_at(&asked, "/clientRequestToken"),
             input.and_then(|uri| uri.strip_prefix("s3://")),
             output.filter(|uri| uri.ends_with("/answers/")),
         ) else {
             return refused("a part of the job is missing");
         };
-        if text("/modelInvocationType") != Some("Converse")
-            || !text("/roleArn").is_some_and(|role| role.starts_with("arn:aws:iam::"))
-            || text("/modelId").is_none()
+        if text_at(&asked, "/modelInvocationType") != Some("Converse")
+            || !text_at(&asked, "/roleArn").is_some_and(|role| role.starts_with("arn:aws:iam::"))
+            || text_at(&asked, "/modelId").is_none()
         {
             return refused("modelInvocationType, roleArn or modelId");
         }
@@ -91,8 +89,7 @@ impl State {
             Ok(requests) => requests,
             Err(wrong) => return wrong,
         };
-        let plain = |id: &String| id.len() == 11 && id.chars().all(|c| c.is_ascii_alphanumeric());
-        if !requests.iter().all(|(id, _)| plain(id)) {
+        if !requests.iter().all(|(id, _)| is_record_id(id)) {
             return refused("recordId");
         }
         // Its token makes it the job that is there already.
@@ -108,10 +105,22 @@ impl State {
         self.end_all_due(Vendor::Bedrock);
         let sought = query.split('&').find_map(|pair| pair.strip_prefix("nameContains="));
         let shelf = self.shelf();
-        let named = |job: &&HeldBatch| sought.is_none_or(|name| job.name.contains(name));
-        let jobs: Vec<Value> = shelf.batches.iter().filter(named).map(bedrock_job).collect();
+        let jobs: Vec<Value> = shelf
+            .batches
+            .iter()
+            .filter(|job: &&HeldBatch| sought.is_none_or(|name| job.name.contains(name)))
+            .map(bedrock_job)
+            .collect();
         BatchAnswer::Json(200, json!({"invocationJobSummaries": jobs}))
     }
+}
+
+fn text_at<'a>(asked: &'a Value, pointer: &str) -> Option<&'a str> {
+    asked.pointer(pointer).and_then(Value::as_str)
+}
+
+fn is_record_id(id: &str) -> bool {
+    id.len() == 11 && id.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
 /// The answer to a submission.

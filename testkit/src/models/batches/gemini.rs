@@ -1,5 +1,5 @@
-//! Gemini's files and batches (`PyPI`'s google-genai 3.4): an upload in two steps, a batch over the file,
-//! long-running operations that say how it stands.
+//! Gemini's files and batches (`PyPI`'s google-genai 3.4): an upload in two steps, a batch over the
+//! file, and long-running operations with its state.
 #![expect(clippy::indexing_slicing, reason = "a key of a JSON value: what is not there is null")]
 
 use serde_json::{Value, json};
@@ -38,23 +38,28 @@ impl State {
         Some(answer)
     }
 
-    /// An upload is begun without a query, and comes whole with the one that was told.
+    /// An upload starts without a query; its content comes with the returned one.
     fn take_upload(&self, query: &str, sent: Sent<'_>) -> BatchAnswer {
-        let header = |name: &str| sent.headers.get(name).map(String::as_str).unwrap_or_default();
         if query.is_empty() {
-            let announced = header("x-goog-upload-header-content-length").parse::<usize>();
-            let (Ok(size), "resumable", "start") =
-                (announced, header("x-goog-upload-protocol"), header("x-goog-upload-command"))
-            else {
+            let announced =
+                header_of(&sent, "x-goog-upload-header-content-length").parse::<usize>();
+            let (Ok(size), "resumable", "start") = (
+                announced,
+                header_of(&sent, "x-goog-upload-protocol"),
+                header_of(&sent, "x-goog-upload-command"),
+            ) else {
                 return refused("the headers of an upload");
             };
             let id = uuid::Uuid::new_v4().simple();
-            let url = format!("http://{}/upload/v1beta/files?id={id}&size={size}", header("host"));
+            let url = format!(
+                "http://{}/upload/v1beta/files?id={id}&size={size}",
+                header_of(&sent, "host")
+            );
             return BatchAnswer::Told(vec![("x-goog-upload-url", url)], json!({}));
         }
         let size = query.split_once("&size=").and_then(|(_, size)| size.parse().ok());
-        let whole = header("x-goog-upload-command") == "upload, finalize"
-            && header("x-goog-upload-offset") == "0"
+        let whole = header_of(&sent, "x-goog-upload-command") == "upload, finalize"
+            && header_of(&sent, "x-goog-upload-offset") == "0"
             && size == Some(sent.body.len());
         if !whole {
             return refused("an upload that is not what was announced");
@@ -90,6 +95,10 @@ impl State {
         let operations: Vec<Value> = self.shelf().batches.iter().map(gemini_batch).collect();
         BatchAnswer::Json(200, json!({"operations": operations}))
     }
+}
+
+fn header_of<'a>(sent: &Sent<'a>, name: &str) -> &'a str {
+    sent.headers.get(name).map(String::as_str).unwrap_or_default()
 }
 
 /// A batch as a long-running operation.

@@ -32,8 +32,10 @@ pub(super) fn check(body: &Value, limit: LimitNames) -> Result<(), Wrong> {
     }
     let json_schema = format.get("json_schema").unwrap_or(&Value::Null);
     let name = text(json_schema.get("name")).unwrap_or_default();
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+    if name.is_empty()
+        || name.len() > 64
+        || !name.chars().all(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+    {
         return Err((
             "response_format",
             "json_schema.name must match ^[a-zA-Z0-9_-]{1,64}$".into(),
@@ -59,14 +61,18 @@ fn messages(body: &Value) -> Result<(), Wrong> {
         if !matches!(role, "system" | "developer" | "user" | "assistant") {
             return Err(("messages", format!("`{role}` is no role")));
         }
-        let is_part = |part: &Value| match part.get("type").and_then(Value::as_str) {
-            Some("text") => text(part.get("text")).is_some(),
-            Some("image_url") => role == "user" && part.get("image_url").is_some(),
-            _ => false,
-        };
         let is_content = match message.get("content") {
             Some(Value::String(_)) => true,
-            Some(Value::Array(parts)) => !parts.is_empty() && parts.iter().all(is_part),
+            Some(Value::Array(parts)) => {
+                !parts.is_empty()
+                    && parts.iter().all(|part: &Value| {
+                        match part.get("type").and_then(Value::as_str) {
+                            Some("text") => text(part.get("text")).is_some(),
+                            Some("image_url") => role == "user" && part.get("image_url").is_some(),
+                            _ => false,
+                        }
+                    })
+            }
             _ => false,
         };
         if !is_content {
@@ -179,28 +185,38 @@ pub(super) fn reply(body: &Value, said: &Said) -> Value {
 }
 
 pub(super) fn events(body: &Value, said: &Said) -> Vec<(Option<&'static str>, Value)> {
-    let chunk = |choices: Value, usage: Value| {
-        json!({
-            "id": format!("chatcmpl-{}", said.number),
-            "object": "chat.completion.chunk",
-            "created": now(),
-            "model": body.get("model"),
-            "choices": choices,
-            "usage": usage,
-        })
-    };
-    let choice = |delta: Value, reason: Value| json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": reason}]);
-    let mut events = vec![chunk(choice(json!({"role": "assistant"}), Value::Null), Value::Null)];
+    let mut events = vec![chunk_of(
+        body,
+        said,
+        choice_of(json!({"role": "assistant"}), Value::Null),
+        Value::Null,
+    )];
     if said.end == End::Declined {
         let delta = json!({"refusal": "I'm sorry, I cannot help with that request."});
-        events.push(chunk(choice(delta, Value::Null), Value::Null));
+        events.push(chunk_of(body, said, choice_of(delta, Value::Null), Value::Null));
     } else {
-        let piece = |text| chunk(choice(json!({"content": text}), Value::Null), Value::Null);
-        events.extend(pieces(&said.text).into_iter().map(piece));
+        events.extend(pieces(&said.text).into_iter().map(|text| {
+            chunk_of(body, said, choice_of(json!({"content": text}), Value::Null), Value::Null)
+        }));
     }
-    events.push(chunk(choice(json!({}), json!(reason(&said.end))), Value::Null));
-    events.push(chunk(json!([]), usage(said)));
+    events.push(chunk_of(body, said, choice_of(json!({}), json!(reason(&said.end))), Value::Null));
+    events.push(chunk_of(body, said, json!([]), usage(said)));
     events.into_iter().map(|event| (None, event)).collect()
+}
+
+fn choice_of(delta: Value, reason: Value) -> Value {
+    json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": reason}])
+}
+
+fn chunk_of(body: &Value, said: &Said, choices: Value, usage: Value) -> Value {
+    json!({
+        "id": format!("chatcmpl-{}", said.number),
+        "object": "chat.completion.chunk",
+        "created": now(),
+        "model": body.get("model"),
+        "choices": choices,
+        "usage": usage,
+    })
 }
 
 pub(super) fn error(trouble: &Trouble<'_>) -> Outgoing {

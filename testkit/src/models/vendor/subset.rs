@@ -1,5 +1,5 @@
-//! The subset of JSON Schema that Anthropic and Bedrock take (`anthropic/lib/_parse/_transform.py`
-//! of anthropic 2.11): anything else is refused at once.
+//! The subset of JSON Schema that Anthropic and Bedrock accept
+//! (`anthropic/lib/_parse/_transform.py` of anthropic 2.11): anything else is refused at once.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ const KNOWN: [&str; 13] = [
 const FORMATS: [&str; 10] =
     ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
-/// What is wrong with a schema.
+/// The schema's error, if any.
 pub(super) fn check(schema: &Value) -> Result<(), String> {
     let object = schema.as_object().ok_or("a schema must be an object")?;
     if let Some(key) = object.keys().find(|key| !KNOWN.contains(&key.as_str())) {
@@ -53,7 +53,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_the_services_refuse_is_refused_at_any_depth() {
+    fn schemas_that_the_services_refuse_are_refused_at_any_depth() {
         let under = |schema: Value| {
             check(&json!({"type": "object", "additionalProperties": false, "properties": {
                 "a": {"anyOf": [{"type": "array", "items": schema}, {"type": "null"}]}

@@ -129,8 +129,8 @@ async fn a_page_on_which_nothing_looks_like_text_is_shown_to_nobody() {
     let mut file = docmill_documents::ImagePdf::default();
     file.add_page(1, &pictures::blank(1)).unwrap();
     let document = reader.open_document(file.finish().into(), false).await.unwrap();
-    let (finished, sha256, wishes) = (Vec::new(), "sha".to_owned(), ReadOptions::default());
-    let reading = ReadRequest { document, sha256, finished, wishes };
+    let (finished, sha256, options) = (Vec::new(), "sha".to_owned(), ReadOptions::default());
+    let reading = ReadRequest { document, sha256, finished, options };
     let read = reader.read_remaining(reading, &mut KeptPages::default()).await;
     let Err(StepError::Rejected { reason, .. }) = read else { panic!("{read:?}") };
     assert_eq!(reason, docmill_core::model::OutcomeReason::NoText);

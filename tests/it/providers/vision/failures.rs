@@ -103,8 +103,8 @@ async fn text_without_ink_is_invented_even_where_nobody_here_can_read() {
     let reader = vision_reader(&config, unread).await;
     let document = reader.open_document(pictures::scans(1).into(), false).await.unwrap();
     let mut kept = KeptPages::default();
-    let (finished, sha256, wishes) = (Vec::new(), "sha".to_owned(), ReadOptions::default());
-    let reading = ReadRequest { document, sha256, finished, wishes };
+    let (finished, sha256, options) = (Vec::new(), "sha".to_owned(), ReadOptions::default());
+    let reading = ReadRequest { document, sha256, finished, options };
     let _no_text = reader.read_remaining(reading, &mut kept).await;
     assert_eq!(kept.refusals(), [Invented]);
 }

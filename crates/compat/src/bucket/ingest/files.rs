@@ -46,8 +46,8 @@ pub(super) enum IngestContent {
     Elsewhere(LfsPointer),
 }
 
-/// Looks through folders and at single files: PDFs by their name, with `any_format` whatever may be
-/// read. Hidden folders are left out, links are not followed.
+/// Lists folders and single files: PDFs by name, with `any_format` every readable format. Skips
+/// hidden folders, and does not follow links.
 pub(super) async fn find_files(roots: &[PathBuf], any_format: bool) -> FoundFiles {
     let mut all = FoundFiles::default();
     for root in roots {
@@ -75,7 +75,7 @@ async fn walk_root(root: &Path, any_format: bool) -> FoundFiles {
                     found.files.push(file);
                 }
             }
-            // A repository may hold links that somebody else made.
+            // Links in a repository are untrusted.
             WalkStep::Link(_) => {}
             WalkStep::Unreadable(folder, error) => {
                 let is_root = folder == root;
@@ -97,18 +97,20 @@ fn name_of(path: &Path, root: &Path) -> String {
 
 /// Reads a file; the error is in words for the report.
 pub(super) async fn read_content(path: &Path, largest: u64) -> Result<IngestContent, String> {
-    let text = |error: std::io::Error| error.to_string();
-    let size = tokio::fs::metadata(path).await.map_err(text)?.len();
+    let size = tokio::fs::metadata(path).await.map_err(|error| error.to_string())?.len();
     if size == 0 {
         return Err("empty".to_owned());
     }
     if size > largest {
         return Err(format!("{size} bytes, limits.document_bytes is {largest}"));
     }
-    let file = tokio::fs::File::open(path).await.map_err(text)?;
+    let file = tokio::fs::File::open(path).await.map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
     // It may have grown meanwhile.
-    file.take(largest.saturating_add(1)).read_to_end(&mut bytes).await.map_err(text)?;
+    file.take(largest.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .await
+        .map_err(|error| error.to_string())?;
     if let Some(pointer) = LfsPointer::parse(&bytes) {
         return Ok(IngestContent::Elsewhere(pointer));
     }
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_called_pdf_and_is_none_is_refused() {
+    async fn a_pdf_by_name_only_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.pdf");
         for (bytes, problem) in [("hello", "not a document"), ("", "empty")] {

@@ -1,6 +1,6 @@
-//! Where documents come from: a folder, or a repository that is cloned first.
+//! Sources of documents: a folder, or a repository that is cloned first.
 //!
-//! A clone fetches no content from Git LFS (`GIT_LFS_SKIP_SMUDGE=1`) and no history.
+//! A clone fetches no Git LFS content (`GIT_LFS_SKIP_SMUDGE=1`) and no history.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -64,7 +64,7 @@ pub(super) async fn open_source(place: &IngestSource, git: &Path) -> Result<Sour
         }
         IngestSource::Repository(address) => {
             let folder = tempfile::tempdir()
-                .map_err(|error| Error::transient("cannot make a folder").with_source(error))?;
+                .map_err(|error| Error::transient("cannot create a folder").with_source(error))?;
             clone_repository(address, git, folder.path()).await?;
             let source = strip_credentials(address);
             let roots = vec![folder.path().to_owned()];
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_told_from_a_path() {
+    fn an_address_is_distinguished_from_a_path() {
         assert_eq!(IngestSource::parse("a/b"), IngestSource::Local("a/b".into()));
         assert!(matches!(
             IngestSource::parse("https://host/repo.git"),

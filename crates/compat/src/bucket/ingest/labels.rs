@@ -1,10 +1,10 @@
-//! What an original is labelled with, and the tags that its path gives. Pure.
+//! Labels of an original, and the tags derived from its path. Pure.
 
 use std::path::Path;
 
 use crate::bucket::ObjectLabels;
 
-/// What S3 takes of user metadata in all, less room for the names: bytes once encoded.
+/// S3's limit for user metadata, less the names: bytes once encoded.
 const ROOM: usize = 1_800;
 
 /// The folders of the path and the file's name without its extension, then further ones; none
@@ -22,8 +22,8 @@ pub(super) fn collect_tags(path: &Path, more: &[String]) -> Vec<String> {
     tags
 }
 
-/// BlobForge's labels: `original-name`, `tags` as a JSON list, `size`. What does not fit is left
-/// out, tags from the front (the file's own name is last); the manifest has them all.
+/// BlobForge's labels: `original-name`, `tags` as a JSON list, `size`. Tags over the limit are
+/// dropped from the front (the file's own name is last); the manifest has them all.
 pub(super) fn build_labels(name: &str, tags: &[String], size: usize) -> ObjectLabels {
     let name = truncate_name(name.rsplit('/').next().unwrap_or_default());
     let mut tags = tags;
@@ -41,14 +41,22 @@ pub(super) fn build_labels(name: &str, tags: &[String], size: usize) -> ObjectLa
 /// As much of a name as fits; at its end, where the extension is.
 fn truncate_name(name: &str) -> String {
     let starts = name.char_indices().map(|(at, _)| at);
-    let fits = |at: &usize| name.get(*at..).is_some_and(|rest| encoded_length(rest) <= ROOM / 2);
-    starts.into_iter().find(fits).and_then(|at| name.get(at..)).unwrap_or_default().to_owned()
+    starts
+        .into_iter()
+        .find(|at: &usize| name.get(*at..).is_some_and(|rest| encoded_length(rest) <= ROOM / 2))
+        .and_then(|at| name.get(at..))
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// The length of the text in bytes once it is percent-encoded.
 fn encoded_length(text: &str) -> usize {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-~".contains(&byte);
-    text.bytes().map(|byte| if plain(byte) { 1 } else { 3 }).sum()
+    text.bytes().map(|byte| if is_unreserved(byte) { 1 } else { 3 }).sum()
+}
+
+/// Whether percent-encoding keeps the byte.
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_.-~".contains(&byte)
 }
 
 #[cfg(test)]
@@ -64,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_fit_into_what_a_bucket_takes() {
+    fn labels_fit_the_buckets_limit() {
         let plain = build_labels("a/lorem.pdf", &["a".to_owned(), "lorem".to_owned()], 7);
         assert_eq!(plain["original-name"], "lorem.pdf");
         assert_eq!((plain["tags"].as_str(), plain["size"].as_str()), ("[\"a\",\"lorem\"]", "7"));

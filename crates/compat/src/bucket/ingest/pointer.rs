@@ -1,8 +1,8 @@
-//! Pointers of Git LFS: what they say, and how their content is fetched.
+//! Git LFS pointers: parsing, and fetching of their content.
 //!
-//! Form: <https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md>. The content is fetched by
-//! `git lfs smudge`, which reads the pointer from standard input: unlike `git lfs pull --include`
-//! it takes no pattern, so that a path with commas or stars means itself.
+//! Format: <https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md>. The content is fetched by
+//! `git lfs smudge`, which reads the pointer from standard input. Unlike `git lfs pull --include`
+//! it takes no pattern, so paths with commas or stars are literal.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -17,10 +17,10 @@ use docmill_core::model::digest;
 
 /// The first line of every pointer.
 const VERSION: &str = "version https://git-lfs.github.com/spec/v1";
-/// A pointer is shorter than this, says the form.
-const LONGEST: usize = 1024;
+/// The format's limit for pointers.
+const MAX_POINTER_BYTES: usize = 1024;
 /// The longest that one content may take.
-const PATIENCE: Duration = Duration::from_secs(1800);
+const SMUDGE_TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// The fields of a Git LFS pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) struct LfsPointer {
 impl LfsPointer {
     /// `None` for what is no pointer.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() < LONGEST)?;
+        let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() < MAX_POINTER_BYTES)?;
         let mut lines = text.lines();
         if lines.next()? != VERSION {
             return None;
@@ -62,7 +62,7 @@ impl LfsPointer {
         if self.size > largest {
             return Err(format!("{} bytes, limits.document_bytes is {largest}", self.size));
         }
-        let fetched = tokio::time::timeout(PATIENCE, self.smudge(git, path)).await;
+        let fetched = tokio::time::timeout(SMUDGE_TIMEOUT, self.smudge(git, path)).await;
         let bytes = match fetched {
             Ok(Ok(bytes)) => bytes,
             Ok(Err(error)) => return Err(format!("cannot run `git lfs smudge`: {error}")),
@@ -93,10 +93,10 @@ impl LfsPointer {
         }
         let mut bytes = Vec::new();
         if let Some(output) = child.stdout.take() {
-            // More than the pointer says is not its content, and is not read.
+            // Content longer than the pointer's size is wrong, and not read further.
             output.take(self.size.saturating_add(1)).read_to_end(&mut bytes).await?;
         }
-        // Its content is judged by the hash, whatever it ends with.
+        // The hash verifies the content, whatever the exit code.
         child.wait().await?;
         Ok(bytes)
     }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pointer_is_told_from_a_document() {
+    fn a_pointer_is_distinguished_from_a_document() {
         let hash = "4d7a".repeat(16);
         let good = format!("{VERSION}\noid sha256:{hash}\nsize 12345\n");
         let pointer = LfsPointer::parse(good.as_bytes()).unwrap();

@@ -1,8 +1,8 @@
-//! What becomes of a document that nobody works on any more. Pure.
+//! Decides about a document without a live worker. Pure.
 
 use docmill_core::model::Priority;
 
-/// What there is of the document.
+/// The objects of the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DocumentFacts {
     /// Whether its result is in the bucket.
@@ -27,14 +27,14 @@ pub(super) struct DocumentFacts {
     pub(super) withdrawn: bool,
     /// Whether that lock was taken to remove it.
     pub(super) removing: bool,
-    /// So many runs a document has.
+    /// Maximum runs.
     pub(super) max: u32,
 }
 
-/// What is to be done about a document.
+/// The repair of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SweepDecision {
-    /// It has ended: remove what still says otherwise.
+    /// It has ended: remove contradicting objects.
     Clear,
     /// The document was begun too often and is given up.
     Bury { priority: Priority, runs: u32 },
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_becomes_of_a_document_that_nobody_works_on() {
+    fn the_janitors_decision_table() {
         let nothing = DocumentFacts {
             done: false,
             dead: false,

@@ -19,8 +19,8 @@ use docmill_pipeline::ClaimHandle;
 use docmill_storage::{GetOptions, GetResult};
 use docmill_worker::runner::{FinishedJob, JobConclusion, JobEnd};
 
-/// The tries of an end before it is left to the janitor: about five minutes, a third of the time that
-/// the lock stays ours without being renewed.
+/// Retries of an end before it is left to the janitor: about five minutes, a third of the time that
+/// an unrenewed lock is valid.
 const BACKOFF: RetryBackoff =
     RetryBackoff::doubling(Duration::from_secs(1)).up_to(Duration::from_secs(30)).with_retries(13);
 
@@ -105,7 +105,7 @@ impl BucketJob {
             GetResult::Missing | GetResult::Changed => return Err(missing()),
         };
         if digest::sha256_hex(&bytes) != self.hash {
-            return refused("corrupt", "the original is not what its hash says".to_owned());
+            return refused("corrupt", "the original does not match its hash".to_owned());
         }
         let label = |name: &str| meta.metadata.get(name).cloned().unwrap_or_default();
         let tags = serde_json::from_str(&label("tags")).unwrap_or_default();
@@ -131,11 +131,12 @@ impl BucketJob {
         let claim = Mutex::new(claim);
         let write =
             |_| async { write_end(bucket, who, &mut *claim.lock().await, conclusion, most).await };
-        let wait_after = |error: &Error, failed| {
+        match retry(write, |error: &Error, failed| {
             tracing::warn!(error = %error, turn = failed + 1, "cannot end a run: {error}");
             BACKOFF.next_wait(failed)
-        };
-        match retry(write, wait_after).await {
+        })
+        .await
+        {
             Ok(JobEnd::Lost) => FinishedJob { end: JobEnd::Lost, outcome: "claim_lost", rest: () },
             // Perhaps noticed only while another end was being written.
             Ok(end @ JobEnd::Cancelled) => FinishedJob { end, outcome: "cancelled", rest: () },

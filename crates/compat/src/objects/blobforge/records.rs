@@ -1,8 +1,8 @@
-//! What stands in the objects of a BlobForge bucket. Pure.
+//! The records in a BlobForge bucket. Pure.
 //!
-//! BlobForge's fields keep their names and meaning, ours are added, and fields we do not know
-//! survive a rewrite. Times are milliseconds since 1970 by the store's clock unless a name says
-//! otherwise. `retries` is how often a document was begun before; `run` counts from 1.
+//! BlobForge's fields keep their names and meaning, docmill's are added, and unknown fields survive
+//! a rewrite. Times are milliseconds since 1970 by the store's clock unless a name says otherwise.
+//! `retries` counts earlier runs; `run` counts from 1.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -27,22 +27,22 @@ pub struct QueueMarker {
     /// The error of the last failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
-    /// What its next mark is to remember.
+    /// Data for its next mark.
     #[serde(flatten)]
     pub past: DocumentHistory,
-    /// Fields that we do not know, kept when the record is rewritten.
+    /// Unknown fields, kept in a rewrite.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
 
-/// What goes with a document from mark to mark.
+/// Data that follows a document from mark to mark.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DocumentHistory {
     /// The latest failures, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<RecordedFailure>,
-    /// What the original is, if no PDF: the extension of its key.
+    /// The type of an original that is no PDF: the extension of its key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extension: Option<String>,
 }
@@ -78,13 +78,14 @@ pub struct MarkerLock {
     /// Whether an operator wants the work to stop.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cancel: bool,
-    /// Whether its holder removes the document: whoever finds the lock abandoned goes on with that.
+    /// Whether its holder removes the document: a takeover of the abandoned lock completes the
+    /// removal.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub removing: bool,
     /// Of the queue of messages: when anybody may take it over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
-    /// Fields that we do not know, kept when the record is rewritten.
+    /// Unknown fields, kept in a rewrite.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -124,7 +125,7 @@ pub struct LockProgress {
     pub stage: String,
     /// Seconds since the lock was taken.
     pub elapsed_seconds: u64,
-    /// Fields that we do not know, kept when the record is rewritten.
+    /// Unknown fields, kept in a rewrite.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -139,11 +140,11 @@ pub struct RecordedFailure {
     pub worker: String,
     /// Number of the run that failed, starting at 1.
     pub run: u32,
-    /// What went wrong: codes and counts, never content.
+    /// The error: codes and counts, never content.
     pub error: String,
 }
 
-/// Appends to what is remembered; the oldest is forgotten first.
+/// Appends to the history; drops the oldest.
 pub fn append_failure(history: &mut Vec<RecordedFailure>, failure: RecordedFailure) {
     history.push(failure);
     let surplus = history.len().saturating_sub(REMEMBERED);
@@ -154,7 +155,7 @@ pub fn append_failure(history: &mut Vec<RecordedFailure>, failure: RecordedFailu
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FailedMarker {
-    /// What went wrong: codes and counts, never content.
+    /// The error: codes and counts, never content.
     pub error: String,
     /// Name of the worker whose run failed.
     pub worker: String,
@@ -167,10 +168,10 @@ pub struct FailedMarker {
     /// Where it is to wait again; absent in BlobForge's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// What the next marker is to remember, see [`QueueMarker::past`].
+    /// Data for the next marker, see [`QueueMarker::past`].
     #[serde(flatten)]
     pub past: DocumentHistory,
-    /// Fields that we do not know, kept when the record is rewritten.
+    /// Unknown fields, kept in a rewrite.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -197,7 +198,7 @@ pub struct DeadMarker {
     /// The priority under which it waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// What a new marker is to remember, see [`QueueMarker::past`].
+    /// Data for a new marker, see [`QueueMarker::past`].
     #[serde(flatten)]
     pub past: DocumentHistory,
     /// Fields of others, and those of the queue of messages.
@@ -206,7 +207,7 @@ pub struct DeadMarker {
 }
 
 /// The reason of what was begun too often.
-pub const EXCEEDED: &str = "exceeded_max_retries";
+pub(crate) const EXCEEDED: &str = "exceeded_max_retries";
 /// The reason of what an operator withdrew.
 pub const CANCELLED: &str = "cancelled";
 
@@ -217,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_of_blobforge_are_understood_and_keep_what_we_do_not_know() {
+    fn records_of_blobforge_are_read_and_unknown_fields_kept() {
         let marker: QueueMarker = serde_json::from_value(
             json!({"retries": 2, "queued_at": 7, "recovered_from": "w", "colour": "red"}),
         )

@@ -1,8 +1,8 @@
-//! The store's clock, so that machines whose clocks differ agree on what is late.
+//! The store's clock, so that machines with different clocks agree on deadlines.
 //!
-//! Every time that decides who owns what is the store's: the time it gives to an object that is
-//! written, and this machine's clock corrected by how far it is from that. Precision is the
-//! store's: S3 tells whole seconds.
+//! Every time that decides about ownership is the store's: the modification time of a written
+//! object, and this machine's clock corrected by the measured offset. The precision is the store's:
+//! whole seconds with S3.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -75,7 +75,7 @@ impl StoreClock {
 }
 
 /// A time in milliseconds since 1970.
-pub fn to_millis(time: SystemTime) -> u64 {
+pub(crate) fn to_millis(time: SystemTime) -> u64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
@@ -86,6 +86,6 @@ pub fn time_of(millis: u64) -> SystemTime {
 }
 
 /// Milliseconds since 1970 as RFC 3339, UTC.
-pub fn format_rfc3339(millis: u64) -> String {
+pub(crate) fn format_rfc3339(millis: u64) -> String {
     OffsetDateTime::from(time_of(millis)).format(&Rfc3339).unwrap_or_default()
 }

@@ -1,10 +1,9 @@
 //! Locks: objects that exactly one holder can change.
 //!
-//! A lock is taken by writing it where there is none, or taken over by replacing exactly the
-//! version that was judged abandoned. Whatever its holder does with it, keeping or releasing,
-//! names the version it wrote last. A version that is not the holder's any more is read: the
-//! nonce in it says whether it is still the holder's lock (a reply was lost, an operator left a
-//! note in it) or somebody else's, which the holder then never touches.
+//! A lock is created conditionally, or taken over by replacing exactly the version judged
+//! abandoned. Renewal and release name the version written last. If the version differs, the lock
+//! is read. Its nonce shows whether it is still the holder's (a lost reply, an operator's note) or
+//! another's, which the holder then never touches.
 
 use std::time::SystemTime;
 
@@ -15,7 +14,7 @@ use super::{RecordStore, TRIES, VersionedRecord, back_off, contention_error, to_
 use docmill_core::fault::Result;
 use docmill_storage::{Etag, PutResult};
 
-/// What a dialect writes into a lock.
+/// The layout's content of a lock.
 pub trait LockRecord: Serialize + DeserializeOwned + Default + Clone + Send + Sync {
     /// Different for every taking of a lock.
     fn nonce(&self) -> &str;
@@ -30,7 +29,7 @@ pub struct ObjectLock<L> {
 }
 
 impl<L> ObjectLock<L> {
-    /// What the lock said when we last wrote or read it.
+    /// The content when last written or read.
     pub fn lease(&self) -> &L {
         &self.lease
     }
@@ -48,11 +47,11 @@ pub struct ObservedLock<L> {
 }
 
 impl RecordStore {
-    /// Takes a lock that nobody has; `None` if somebody does.
+    /// Takes a free lock; `None` if it is held.
     ///
     /// # Errors
-    /// The store's.
-    pub async fn acquire_lock<L: LockRecord>(
+    /// Store errors.
+    pub(crate) async fn acquire_lock<L: LockRecord>(
         &self,
         key: &str,
         lease: L,
@@ -66,7 +65,7 @@ impl RecordStore {
     ///
     /// # Errors
     /// The store's.
-    pub async fn take_over_lock<L: LockRecord>(
+    pub(crate) async fn take_over_lock<L: LockRecord>(
         &self,
         key: &str,
         seen: &Etag,
@@ -76,12 +75,12 @@ impl RecordStore {
         Ok(acquired_lock(key, put, lease))
     }
 
-    /// Writes the lock anew as `change` makes it, which keeps it ours for another while; `false`
-    /// if it is not ours any more. What others noted in it meanwhile is in the lease afterwards.
+    /// Renews the lock with the content from `change`; `false` if another holds it. Notes written
+    /// into it meanwhile are in the lease afterwards.
     ///
     /// # Errors
-    /// The store's; then the lock may or may not have been written, and is still to be renewed.
-    pub async fn renew_lock<L: LockRecord>(
+    /// Store errors; the lock may or may not have been written, and still has to be renewed.
+    pub(crate) async fn renew_lock<L: LockRecord>(
         &self,
         held: &mut ObjectLock<L>,
         change: impl Fn(&mut L) + Send,
@@ -106,7 +105,10 @@ impl RecordStore {
     ///
     /// # Errors
     /// The store's.
-    pub async fn release_lock<L: LockRecord>(&self, held: &mut ObjectLock<L>) -> Result<bool> {
+    pub(crate) async fn release_lock<L: LockRecord>(
+        &self,
+        held: &mut ObjectLock<L>,
+    ) -> Result<bool> {
         for turn in 0..TRIES {
             if self.store.delete_if_match(&held.key, &held.etag).await? {
                 return Ok(true);
@@ -119,11 +121,11 @@ impl RecordStore {
         Err(contention_error())
     }
 
-    /// The lock of this nonce, taken earlier; `None` if it is somebody else's or gone.
+    /// Finds a lock taken earlier, by its nonce; `None` if it is another's or gone.
     ///
     /// # Errors
-    /// The store's.
-    pub async fn find_held_lock<L: LockRecord>(
+    /// Store errors.
+    pub(crate) async fn find_held_lock<L: LockRecord>(
         &self,
         key: &str,
         nonce: &str,
@@ -140,7 +142,10 @@ impl RecordStore {
     ///
     /// # Errors
     /// The store's; transient if it changes faster than it can be read.
-    pub async fn read_lock<L: LockRecord>(&self, key: &str) -> Result<Option<ObservedLock<L>>> {
+    pub(crate) async fn read_lock<L: LockRecord>(
+        &self,
+        key: &str,
+    ) -> Result<Option<ObservedLock<L>>> {
         for turn in 0..TRIES {
             let Some(meta) = self.store.head(key).await? else { return Ok(None) };
             let Some(seen) = self.read::<L>(key).await? else { return Ok(None) };

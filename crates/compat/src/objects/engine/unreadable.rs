@@ -1,15 +1,15 @@
-//! Whether a failure is one object's affair or the store's.
+//! Whether a failure concerns one object or the store.
 //!
-//! What is too large, was encrypted with a key that is not ours or lies in an archive says nothing
-//! of the other objects: whoever goes through many passes over it. Many such in a row are the
-//! store's doing, a right that is missing for instance. So is a store that does not answer; but one
-//! object alone may be answered with a 5xx for days, and the first in every look would end them all.
+//! An object that is too large, encrypted with an unavailable key or archived proves nothing about
+//! the others: scans skip it. Many in a row are a fault of the store, such as a missing permission.
+//! So is a store that does not answer. But a single object may be answered with a 5xx for days, and
+//! as the first entry of each scan it would stop them all.
 
 use docmill_core::fault::{Error, Fault};
 
-/// So many objects in a row may be unreadable by themselves.
+/// Maximum consecutive objects unreadable by themselves.
 const IN_A_ROW: u32 = 10;
-/// So many in a row may fail as if the store were in passing trouble.
+/// Maximum consecutive objects with transient faults.
 const TRANSIENT_IN_A_ROW: u32 = 2;
 
 /// The objects in a row that could not be read.
@@ -19,7 +19,7 @@ pub struct UnreadableStreak(u32);
 impl UnreadableStreak {
     /// Whether to go on with the next object after this failure. If not, the streak is over as well:
     /// it has been answered for.
-    pub fn passes_over(&mut self, error: &Error) -> bool {
+    pub(crate) fn passes_over(&mut self, error: &Error) -> bool {
         let most = match error.fault {
             Fault::Internal | Fault::Denied | Fault::Missing | Fault::Rejected => IN_A_ROW,
             Fault::Transient => TRANSIENT_IN_A_ROW,
@@ -31,7 +31,7 @@ impl UnreadableStreak {
     }
 
     /// An object was read.
-    pub fn end_streak(&mut self) {
+    pub(crate) fn end_streak(&mut self) {
         self.0 = 0;
     }
 }

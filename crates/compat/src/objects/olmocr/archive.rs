@@ -1,10 +1,10 @@
-//! Archives of documents, `.tar.gz` and `.tgz`: each PDF in one is a document of its own, by the name
-//! `ARCHIVE::MEMBER`, as olmOCR names it.
+//! Archives of documents, `.tar.gz` and `.tgz`: each PDF in one is a separate document, named
+//! `ARCHIVE::MEMBER`, as in olmOCR.
 //!
-//! Strangers pack archives. One is unpacked in memory, a document at a time; no member's name is ever
-//! the name of a file, links and devices are passed over, and bytes, entries and names are counted
-//! while they come. Not promised: members in several pieces
-//! (sparse files), and names that are no UTF-8, whose odd signs are replaced.
+//! Archives are untrusted. One is unpacked in memory, a document at a time. Member names are never
+//! used as file names, links and devices are skipped, and bytes, entries and names are counted
+//! during unpacking. Not promised: sparse files, and names that are no UTF-8, whose invalid bytes
+//! are replaced.
 
 use std::io::{self, Read};
 
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use docmill_core::config::LimitsConfig;
 use flate2::bufread::MultiGzDecoder;
 
-/// Bytes of a member's name, or of what an extended header says; more is nobody's name.
+/// Maximum bytes of a member's name, or of an extended header.
 const MAX_NAME: u64 = 64 << 10;
 /// Between archive and member in the name of a document.
 const SEPARATOR: &str = "::";
@@ -40,7 +40,7 @@ pub fn split_member(path: &str) -> Option<(&str, &str)> {
 pub struct ArchiveLimits {
     /// Bytes of an archive as it lies, and of all that is in it together.
     pub bytes: u64,
-    /// What is in it, whatever it is.
+    /// Maximum entries of any kind.
     pub entries: u32,
     /// Bytes of one document.
     pub document: u64,
@@ -72,14 +72,14 @@ pub enum MemberContent {
     TooLarge,
 }
 
-/// What the walk through an archive comes to next; without a further step it is at its end.
+/// The next event of a walk through an archive; none after its end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ArchiveStep {
     /// A PDF.
     Document {
         /// The name that it has in the archive.
         member: String,
-        /// What it holds.
+        /// The content.
         content: MemberContent,
     },
     /// The rest of the archive is not read.
@@ -91,7 +91,7 @@ pub enum ArchiveStep {
     },
 }
 
-/// What may still be unpacked; more is an error, and not an end.
+/// Bounds the unpacked bytes; exceeding the bound is an error, not an end of file.
 struct BoundedReader<R> {
     inner: R,
     left: u64,
@@ -106,10 +106,10 @@ impl<R: Read> Read for BoundedReader<R> {
     }
 }
 
-/// Tells of each PDF of a packed archive until `say` wants no more.
+/// Reports each PDF of a packed archive until `say` returns false.
 ///
 /// # Errors
-/// Why the rest is not read, as the step that says so.
+/// The step that explains why the rest is not read.
 pub fn list_members(
     packed: &[u8],
     limits: ArchiveLimits,

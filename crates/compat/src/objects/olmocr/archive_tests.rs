@@ -33,7 +33,7 @@ fn document(name: &str, content: &[u8]) -> Vec<u8> {
     entry(name.as_bytes(), EntryType::Regular, content)
 }
 
-/// What is found in a packed archive: names with their contents, and why it broke off.
+/// The walk through a packed archive: names with their contents, and the reason for a stop.
 fn walk(
     packed: &[u8],
     limits: ArchiveLimits,
@@ -124,7 +124,7 @@ fn a_bomb_a_flood_and_an_endless_name_are_left_where_their_limit_is_passed() {
 }
 
 #[test]
-fn what_is_torn_or_no_archive_says_so_and_keeps_what_came_before() {
+fn a_torn_archive_is_reported_and_earlier_members_kept() {
     let mut archive = document("a.pdf", b"one");
     archive.extend(document("b.pdf", b"two"));
     let whole = pack(&archive);
@@ -160,7 +160,7 @@ fn an_archive_with_any_bytes_changed_stays_within_its_limits() {
             let at = random.usize(..changed.len());
             changed[at] = random.u8(..);
         }
-        // What a header says counts only with the right sum of its bytes.
+        // A header is valid only with the right checksum.
         for header in changed.chunks_exact_mut(512) {
             let mut sealed = Header::from_byte_slice(header).clone();
             sealed.set_cksum();
@@ -181,7 +181,7 @@ fn an_archive_with_any_bytes_changed_stays_within_its_limits() {
 }
 
 #[test]
-fn nobody_who_listens_no_more_is_told_more() {
+fn removed_targets_receive_nothing_more() {
     let mut told = 0;
     let packed = pack(&document("a.pdf", b"one").repeat(5));
     let ended = list_members(&packed, LIMITS, |_| {
@@ -192,7 +192,7 @@ fn nobody_who_listens_no_more_is_told_more() {
 }
 
 #[test]
-fn an_archive_is_known_by_its_ending_and_a_member_by_its_archive() {
+fn an_archive_is_recognised_by_extension_and_a_member_is_named_by_its_archive() {
     for (path, archive) in [
         ("/a/b.tar.gz", true),
         ("s3://b/x.TGZ", true),

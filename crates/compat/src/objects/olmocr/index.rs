@@ -1,8 +1,8 @@
 //! The index of a workspace: one work group per line, as rows of comma-separated values, in one
-//! zstd frame that tells its content's size.
+//! zstd frame that declares its content's size.
 //!
 //! olmOCR splits into lines before it interprets quotes, strips each line, and decodes exactly one
-//! frame of known size. What it would misread is refused here, both ways: such a path is not
+//! frame of known size. Content that it would misread is refused both ways: such a path is not
 //! written, such an index is not read.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use super::group_hash;
 use docmill_core::fault::{Error, Fault, Result};
 
 /// The largest index; bytes before compression.
-pub const LARGEST: u64 = 1 << 30;
+pub(crate) const MAX_INDEX_BYTES: u64 = 1 << 30;
 /// The zstd compression level that olmOCR uses.
 const LEVEL: i32 = 3;
 
@@ -31,7 +31,7 @@ pub struct WorkIndex {
     pub groups: Vec<WorkGroup>,
 }
 
-/// Why a path cannot stand in an index; `None` if it can.
+/// The reason why a path cannot be in an index, if there is one.
 pub fn path_problem(path: &str) -> Option<&'static str> {
     // Where Python splits lines, locally or on S3.
     const BREAKS: [char; 10] = [
@@ -54,7 +54,7 @@ impl WorkIndex {
     ///
     /// # Errors
     /// Rejected, with what is wrong: torn, of no stated size, more than one frame, above
-    /// [`LARGEST`], no UTF-8, a line without a hash.
+    /// [`MAX_INDEX_BYTES`], no UTF-8, a line without a hash.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let text = decompress_index(bytes)?;
         let mut groups: Vec<WorkGroup> = Vec::new();
@@ -73,7 +73,7 @@ impl WorkIndex {
                 ))
             })?;
             let group = WorkGroup { hash: hash.clone(), paths: fields.collect() };
-            // Of two lines of one hash olmOCR takes the last, where the first stood.
+            // Of two lines with one hash olmOCR takes the last, at the position of the first.
             match places.get(&hash).and_then(|place| groups.get_mut(*place)) {
                 Some(earlier) => *earlier = group,
                 None => {
@@ -149,7 +149,7 @@ fn decompress_index(bytes: &[u8]) -> Result<String> {
             "it goes on after its first zstd frame, where olmOCR stops reading",
         ));
     }
-    if size > LARGEST {
+    if size > MAX_INDEX_BYTES {
         return Err(broken_index_error("it is larger than any index"));
     }
     let size =
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_olmocr_could_not_read_is_refused_with_the_reason() {
+    fn paths_that_olmocr_cannot_read_are_refused_with_the_reason() {
         let good = index(&[&["a.pdf"], &["b.pdf"]]).encode().unwrap();
         let two = [good.clone(), good.clone()].concat();
         let mut compressor = zstd::bulk::Compressor::new(3).unwrap();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_a_group_already_is_not_added_again() {
+    fn a_path_in_a_group_is_not_added_again() {
         let mut index = WorkIndex::default();
         let paths =
             |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();

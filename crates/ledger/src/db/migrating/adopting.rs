@@ -34,7 +34,7 @@ pub enum EarlierWorkers {
 
 /// What `migrate` is to do beyond applying what is missing.
 #[derive(Debug, Clone, Default)]
-pub struct MigrationWishes {
+pub struct MigrationOptions {
     /// The schema whose `document` and `ingestion` move into ours; none: they are adopted where they
     /// are, if ours has them.
     pub adopt_from: Option<String>,
@@ -66,9 +66,9 @@ pub(in crate::db) async fn adopt_tables(
     connection: &mut PgConnection,
     all: &Migrator,
     schema: &str,
-    wishes: &MigrationWishes,
+    options: &MigrationOptions,
 ) -> Result<bool> {
-    let from = wishes.adopt_from.as_deref().unwrap_or(schema);
+    let from = options.adopt_from.as_deref().unwrap_or(schema);
     let adoption = Adoption { from, to: schema };
     if is_migrated(connection, schema).await? {
         if adoption.moves() {
@@ -94,7 +94,7 @@ pub(in crate::db) async fn adopt_tables(
         obstacles.push("nothing was changed; docs/guides/moving.md has examples".to_owned());
         return Err(Error::internal(obstacles.join("\n- ")));
     }
-    take_over(connection, all, adoption, &needs, wishes).await.map_err(say_unchanged)?;
+    take_over(connection, all, adoption, &needs, options).await.map_err(say_unchanged)?;
     Ok(true)
 }
 
@@ -148,7 +148,7 @@ async fn take_over(
     all: &Migrator,
     adoption: Adoption<'_>,
     needs: &SchemaNeeds,
-    wishes: &MigrationWishes,
+    options: &MigrationOptions,
 ) -> Result<()> {
     let mut transaction = connection.begin().await.context("beginning to adopt")?;
     let settings = "SET CONSTRAINTS ALL IMMEDIATE; SET LOCAL lock_timeout = '30s'";
@@ -166,12 +166,12 @@ async fn take_over(
     for view in shapes.unwrap_or_default() {
         transaction.execute(AssertSqlSafe(view)).await.context("leaving a view behind")?;
     }
-    let workers = wishes.earlier_workers.unwrap_or(EarlierWorkers::Stay);
+    let workers = options.earlier_workers.unwrap_or(EarlierWorkers::Stay);
     if workers == EarlierWorkers::Stay {
         transaction.execute(sqlx::raw_sql(BRIDGE)).await.context("building the bridge")?;
     }
     let ended =
-        if wishes.rehearse { transaction.rollback().await } else { transaction.commit().await };
+        if options.rehearse { transaction.rollback().await } else { transaction.commit().await };
     ended.context("ending the adoption")
 }
 

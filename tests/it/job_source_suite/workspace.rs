@@ -21,7 +21,7 @@ use docmill_storage::folder::FolderStore;
 use docmill_storage::{GetOptions, GetResult, ObjectStore};
 use tempfile::TempDir;
 
-use super::{BacklogSite, SiteTerms, SiteWorker, WorkPlan};
+use super::{JobSourceSite, SiteTerms, SiteWorker, WorkPlan};
 
 /// olmOCR's timeout of a lock.
 const TIMEOUT: Duration = Duration::from_secs(1800);
@@ -73,7 +73,7 @@ impl WorkspaceSite {
 }
 
 #[async_trait(?Send)]
-impl BacklogSite for WorkspaceSite {
+impl JobSourceSite for WorkspaceSite {
     async fn open() -> Self {
         let (folder, papers) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let store: Arc<dyn ObjectStore> = Arc::new(FolderStore::open(folder.path()).await.unwrap());
@@ -111,7 +111,7 @@ impl BacklogSite for WorkspaceSite {
                 document_time: Duration::from_secs(600),
                 page_error_rate: 0.004,
                 retry_pause: Duration::from_secs(60),
-                look_again: Duration::from_millis(20),
+                poll_interval: Duration::from_millis(20),
                 leave_locked: false,
                 drain: terms.drain,
             },

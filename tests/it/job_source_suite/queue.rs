@@ -11,7 +11,7 @@ use docmill_core::model::IngestionId;
 use docmill_llm::{Llm, ModelReply, Prompt};
 use docmill_testkit::openai::{Answer, Script};
 
-use super::{BacklogSite, SiteTerms, SiteWorker, WorkPlan};
+use super::{JobSourceSite, SiteTerms, SiteWorker, WorkPlan};
 use crate::support::documents;
 use crate::support::world::{Running, World};
 
@@ -51,7 +51,7 @@ impl Llm for PlannedLlm {
 }
 
 #[async_trait(?Send)]
-impl BacklogSite for QueueSite {
+impl JobSourceSite for QueueSite {
     async fn open() -> Self {
         let world = World::with_model(Script::always(Answer::Read)).await;
         Self { world, plan: Arc::default(), ids: Mutex::default() }

@@ -1,4 +1,4 @@
-//! What the work on each job of a site does, told by the test and followed by every worker.
+//! The work on each job of a site, planned by the test and followed by every worker.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::support::world::SOON;
 
-/// What the work on a job does.
+/// The work on a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum JobDeed {
     #[default]
@@ -73,12 +73,12 @@ impl WorkPlan {
         self.0.borrow().jobs.get(job).is_some_and(|job| job.deed == JobDeed::Waits)
     }
 
-    /// Waits until so many works go on at the same time.
+    /// Waits until `count` jobs run in parallel.
     pub(crate) async fn until_working(&self, count: usize) {
         self.until(|work| work.working == count).await;
     }
 
-    /// Waits until so many works were begun, of all jobs together.
+    /// Waits until `count` jobs have begun, of all together.
     pub(crate) async fn until_all_begun(&self, count: u32) {
         self.until(|work| work.jobs.values().map(|job| job.begun).sum::<u32>() >= count).await;
     }

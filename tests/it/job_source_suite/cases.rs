@@ -5,27 +5,27 @@ use std::time::Duration;
 
 use docmill_core::fault::Fault;
 
-use super::{BacklogSite, JobDeed, SiteTerms};
+use super::{JobDeed, JobSourceSite, SiteTerms};
 use crate::support::world::{SOON, until};
 
 const JOBS: [&str; 8] = ["J-11", "J-12", "J-13", "J-14", "J-15", "J-16", "J-17", "J-18"];
 const FIRST: &str = "J-01";
 
 /// Adds jobs whose work does so.
-async fn add_all<S: BacklogSite>(site: &S, jobs: &[&'static str], deed: JobDeed) {
+async fn add_all<S: JobSourceSite>(site: &S, jobs: &[&'static str], deed: JobDeed) {
     for job in jobs {
         site.plan().set(job, deed);
         site.add(job).await;
     }
 }
 
-async fn until_all_complete<S: BacklogSite>(site: &S, jobs: &[&'static str]) {
+async fn until_all_complete<S: JobSourceSite>(site: &S, jobs: &[&'static str]) {
     for job in jobs {
         site.until_complete(job).await;
     }
 }
 
-pub(crate) async fn two_workers_share_the_jobs_and_none_is_begun_twice<S: BacklogSite>() {
+pub(crate) async fn two_workers_share_the_jobs_and_none_is_begun_twice<S: JobSourceSite>() {
     let site = S::open().await;
     add_all(&site, &JOBS, JobDeed::Waits).await;
     let terms = SiteTerms::with_slots(3);
@@ -43,7 +43,7 @@ pub(crate) async fn two_workers_share_the_jobs_and_none_is_begun_twice<S: Backlo
     }
 }
 
-pub(crate) async fn a_job_that_is_held_is_begun_by_nobody_else<S: BacklogSite>() {
+pub(crate) async fn a_job_that_is_held_is_begun_by_nobody_else<S: JobSourceSite>() {
     let site = S::open().await;
     add_all(&site, &[FIRST], JobDeed::Waits).await;
     let first = site.start(SiteTerms::with_slots(1)).await;
@@ -61,7 +61,7 @@ pub(crate) async fn a_job_that_is_held_is_begun_by_nobody_else<S: BacklogSite>()
     assert_eq!(site.plan().begun(FIRST), 1);
 }
 
-pub(crate) async fn a_job_that_has_ended_never_comes_back<S: BacklogSite>() {
+pub(crate) async fn a_job_that_has_ended_never_comes_back<S: JobSourceSite>() {
     let site = S::open().await;
     add_all(&site, &[FIRST], JobDeed::Succeeds).await;
     let first = site.start(SiteTerms::with_slots(2)).await;
@@ -76,7 +76,7 @@ pub(crate) async fn a_job_that_has_ended_never_comes_back<S: BacklogSite>() {
     assert_eq!(site.plan().begun(FIRST), 1);
 }
 
-pub(crate) async fn a_job_that_is_given_back_is_done_by_another_worker<S: BacklogSite>() {
+pub(crate) async fn a_job_that_is_given_back_is_done_by_another_worker<S: JobSourceSite>() {
     let site = S::open().await;
     add_all(&site, &[FIRST], JobDeed::Fails(Fault::Unavailable)).await;
     let first = site.start(SiteTerms::with_slots(2)).await;
@@ -92,7 +92,9 @@ pub(crate) async fn a_job_that_is_given_back_is_done_by_another_worker<S: Backlo
     assert_eq!(second.end().await.done, 1);
 }
 
-pub(crate) async fn a_drain_gives_back_what_it_holds_and_another_goes_on_at_once<S: BacklogSite>() {
+pub(crate) async fn a_drain_gives_back_what_it_holds_and_another_goes_on_at_once<
+    S: JobSourceSite,
+>() {
     let site = S::open().await;
     add_all(&site, &JOBS, JobDeed::Waits).await;
     let first = site.start(SiteTerms::with_slots(3)).await;
@@ -110,7 +112,7 @@ pub(crate) async fn a_drain_gives_back_what_it_holds_and_another_goes_on_at_once
     assert_eq!(second.end().await.done, 8);
 }
 
-pub(crate) async fn a_stop_lets_what_runs_end_and_begins_nothing_more<S: BacklogSite>() {
+pub(crate) async fn a_stop_lets_what_runs_end_and_begins_nothing_more<S: JobSourceSite>() {
     let site = S::open().await;
     add_all(&site, &JOBS, JobDeed::Waits).await;
     let first = site.start(SiteTerms { drain: SOON, ..SiteTerms::with_slots(2) }).await;
@@ -130,7 +132,7 @@ pub(crate) async fn a_stop_lets_what_runs_end_and_begins_nothing_more<S: Backlog
 }
 
 pub(crate) async fn a_claim_that_a_renewal_finds_lost_ends_the_job_and_nothing_is_written<
-    S: BacklogSite,
+    S: JobSourceSite,
 >() {
     let site = S::open().await;
     add_all(&site, &[FIRST], JobDeed::Waits).await;
@@ -146,11 +148,11 @@ pub(crate) async fn a_claim_that_a_renewal_finds_lost_ends_the_job_and_nothing_i
     site.plan().until_working(0).await;
 }
 
-pub(crate) async fn a_step_that_panics_ends_one_job_and_no_other<S: BacklogSite>() {
+pub(crate) async fn a_step_that_panics_ends_one_job_and_no_other<S: JobSourceSite>() {
     let site = S::open().await;
     add_all(&site, &[FIRST], JobDeed::Panics).await;
     add_all(&site, &JOBS, JobDeed::Waits).await;
-    // A slot for each: in which order they are begun is the backlog's affair.
+    // A slot for each: in which order they are begun is the job source's affair.
     let worker = site.start(SiteTerms::with_slots(9)).await;
     until(SOON, || async { worker.monitor.stats().failed > 0 }).await;
     site.plan().until_working(8).await;
@@ -163,7 +165,7 @@ pub(crate) async fn a_step_that_panics_ends_one_job_and_no_other<S: BacklogSite>
     assert!(!site.is_complete(FIRST).await);
 }
 
-pub(crate) async fn no_more_jobs_run_than_there_are_slots<S: BacklogSite>() {
+pub(crate) async fn no_more_jobs_run_than_there_are_slots<S: JobSourceSite>() {
     let site = S::open().await;
     add_all(&site, &JOBS, JobDeed::Waits).await;
     let terms = SiteTerms { drain: Duration::from_secs(60), ..SiteTerms::with_slots(2) };

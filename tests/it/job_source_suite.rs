@@ -1,9 +1,9 @@
-//! What every backlog does under the one runner: one set of cases, run over Postgres with a queue, a
-//! BlobForge bucket and an olmOCR workspace in a folder, and over the scripted backlog that the
-//! runner's own tests stand on, so that what they count on is what the real ones do.
+//! The job source suite: one set of cases, run over Postgres with a queue, a BlobForge bucket and
+//! an olmOCR workspace in a folder, and over the scripted job source of the runner's own tests, so
+//! that these rely on the real ones' behaviour.
 //!
-//! A new backlog is one [`BacklogSite`] and one line at `backlogs!`. What backlogs may do
-//! differently is not asked: the order of jobs, how often a failed one is begun, and when.
+//! A new job source is one [`JobSourceSite`] and one line at `job_sources!`. Permitted differences
+//! are not tested: the order of jobs, how often a failed one is started, and when.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod bucket;
@@ -24,25 +24,25 @@ pub(crate) use plan::{JobDeed, WorkPlan};
 
 use crate::support::world::{SOON, until};
 
-/// A place with a backlog of its own, and workers on it.
+/// A place with a job source of its own, and workers on it.
 #[async_trait(?Send)]
-pub(crate) trait BacklogSite: Sized {
+pub(crate) trait JobSourceSite: Sized {
     /// A fresh one, in which nothing waits.
     async fn open() -> Self;
 
-    /// What the work on each job does.
+    /// The work on each job.
     fn plan(&self) -> &WorkPlan;
 
     /// Adds a job; its name is its own.
     async fn add(&self, job: &'static str);
 
-    /// Says once more that the job is there, as a producer does that knows no better.
+    /// Offers the job again, as a producer that repeats itself.
     async fn offer(&self, job: &'static str);
 
     /// Starts a worker.
     async fn start(&self, terms: SiteTerms) -> SiteWorker;
 
-    /// Somebody else takes the claim of a job that runs.
+    /// Another worker takes the claim of a running job.
     async fn take_claim(&self, job: &'static str);
 
     /// Whether anybody has a claim on the job.
@@ -51,7 +51,7 @@ pub(crate) trait BacklogSite: Sized {
     /// Whether the job's result is written.
     async fn is_complete(&self, job: &'static str) -> bool;
 
-    /// Lets so much time go by that everything that was put off is due.
+    /// Lets enough time pass for everything deferred to be due.
     async fn pass(&self) {}
 
     /// Waits until the job's result is written.
@@ -86,7 +86,7 @@ pub(crate) struct SiteWorker {
 }
 
 impl SiteWorker {
-    /// Stops it, waits for its end, and tells how its jobs ended.
+    /// Stops it, waits for its end, and returns how its jobs ended.
     async fn end(self) -> WorkerStats {
         self.stop.request();
         self.task.await.unwrap();
@@ -94,7 +94,7 @@ impl SiteWorker {
     }
 }
 
-/// One test per case and backlog.
+/// One test per case and job source.
 macro_rules! site_cases {
     ($name:ident, $site:ty, [$($case:ident),* $(,)?]) => {
         mod $name {
@@ -108,7 +108,7 @@ macro_rules! site_cases {
     };
 }
 
-macro_rules! backlogs {
+macro_rules! job_sources {
     ($($name:ident => $site:ty),* $(,)?) => {
         $(site_cases!($name, $site, [
             two_workers_share_the_jobs_and_none_is_begun_twice,
@@ -124,9 +124,9 @@ macro_rules! backlogs {
     };
 }
 
-backlogs!(
-    on_postgres_with_a_queue => crate::backlog_suite::queue::QueueSite,
-    on_a_bucket => crate::backlog_suite::bucket::BucketSite,
-    on_a_workspace => crate::backlog_suite::workspace::WorkspaceSite,
-    on_a_script => crate::backlog_suite::scripted::ScriptedSite,
+job_sources!(
+    on_postgres_with_a_queue => crate::job_source_suite::queue::QueueSite,
+    on_a_bucket => crate::job_source_suite::bucket::BucketSite,
+    on_a_workspace => crate::job_source_suite::workspace::WorkspaceSite,
+    on_a_script => crate::job_source_suite::scripted::ScriptedSite,
 );

@@ -1,7 +1,7 @@
-//! Room for the text of a document in the budget of bytes. How much text a document has shows only
-//! while it is read, when it holds room for its bytes already: so this never waits. Where the
-//! budget is taken, a part of it that is set aside for texts serves; where that is taken as well,
-//! the document is put off until others have ended.
+//! Memory for a document's text, within the byte budget. The text's size shows only during reading,
+//! when the document already holds memory for its bytes: so this never waits. When the budget is
+//! full, a share set aside for texts is used. When that is full too, the document is deferred until
+//! others have ended.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const LATER: Duration = Duration::from_secs(30);
 
 /// Bytes of text that a document holds, given back on drop.
 #[derive(Debug)]
-pub struct TextRoom {
+pub struct TextBudget {
     budget: ByteBudget,
     bytes: u64,
     own: Option<OwnedSemaphorePermit>,
@@ -23,24 +23,24 @@ pub struct TextRoom {
     aside: Option<OwnedSemaphorePermit>,
 }
 
-impl TextRoom {
+impl TextBudget {
     /// No room so far.
     pub fn new(budget: &ByteBudget) -> Self {
         Self { budget: budget.clone(), bytes: 0, own: None, aside: None }
     }
 
-    /// Takes room for so many bytes more.
+    /// Reserves `bytes` more.
     ///
     /// # Errors
-    /// As [`TextRoom::resize`].
+    /// As [`TextBudget::resize`].
     pub fn grow(&mut self, bytes: u64) -> fault::Result<()> {
         self.resize(self.bytes.saturating_add(bytes))
     }
 
-    /// Holds room for so many bytes, whatever it was before.
+    /// Resizes the reservation to `bytes`.
     ///
     /// # Errors
-    /// `Throttled`: texts of other documents take all that there is; what was held stays so.
+    /// `Throttled`: texts of other documents fill the budget; the reservation is unchanged.
     pub fn resize(&mut self, bytes: u64) -> fault::Result<()> {
         let wanted = if bytes == 0 { 0 } else { permits(bytes) };
         let held = count(self.own.as_ref()) + count(self.aside.as_ref());
@@ -96,15 +96,15 @@ mod tests {
     #[test]
     fn text_counts_against_the_budget_of_documents_and_is_given_back() {
         let budget = budget();
-        let mut room = TextRoom::new(&budget);
-        room.grow(2 * PIECE).unwrap();
-        room.grow(PIECE).unwrap();
+        let mut text = TextBudget::new(&budget);
+        text.grow(2 * PIECE).unwrap();
+        text.grow(PIECE).unwrap();
         assert!(budget.try_reserve(6 * PIECE).is_none());
         assert!(budget.try_reserve(5 * PIECE).is_some());
-        room.resize(PIECE).unwrap();
+        text.resize(PIECE).unwrap();
         assert!(budget.try_reserve(8 * PIECE).is_none());
         assert!(budget.try_reserve(7 * PIECE).is_some());
-        drop(room);
+        drop(text);
         assert!(budget.try_reserve(8 * PIECE).is_some());
     }
 
@@ -112,7 +112,7 @@ mod tests {
     fn where_documents_fill_the_budget_a_text_still_has_some_room_and_then_is_put_off() {
         let budget = budget();
         let documents = budget.try_reserve(8 * PIECE).unwrap();
-        let (mut first, mut second) = (TextRoom::new(&budget), TextRoom::new(&budget));
+        let (mut first, mut second) = (TextBudget::new(&budget), TextBudget::new(&budget));
         first.grow(PIECE).unwrap();
         second.grow(PIECE).unwrap();
         let error = second.grow(PIECE).unwrap_err();
@@ -127,8 +127,8 @@ mod tests {
     fn one_document_of_the_most_text_always_finds_room() {
         let budget = ByteBudget::new(ByteSize(8 * PIECE)).with_text(ByteSize(20 * PIECE));
         let _documents = budget.try_reserve(8 * PIECE).unwrap();
-        let mut room = TextRoom::new(&budget);
-        room.grow(20 * PIECE).unwrap();
-        assert!(room.grow(1).is_err());
+        let mut text = TextBudget::new(&budget);
+        text.grow(20 * PIECE).unwrap();
+        assert!(text.grow(1).is_err());
     }
 }

@@ -22,7 +22,7 @@ use docmill_storage::ObjectStore;
 use docmill_storage::folder::FolderStore;
 use tempfile::TempDir;
 
-use super::{BacklogSite, SiteTerms, SiteWorker, WorkPlan};
+use super::{JobSourceSite, SiteTerms, SiteWorker, WorkPlan};
 
 /// A folder with a bucket in it.
 pub(crate) struct BucketSite {
@@ -66,7 +66,7 @@ impl BucketSite {
 }
 
 #[async_trait(?Send)]
-impl BacklogSite for BucketSite {
+impl JobSourceSite for BucketSite {
     async fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store: Arc<dyn ObjectStore> = Arc::new(FolderStore::open(folder.path()).await.unwrap());

@@ -1,4 +1,4 @@
-//! The scripted backlog of the runner's own tests.
+//! The scripted job source of the runner's own tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use async_trait::async_trait;
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_worker::runner::{IntakeGate, Runner, RunnerOptions};
 
-use super::{BacklogSite, SiteTerms, SiteWorker, WorkPlan};
+use super::{JobSourceSite, SiteTerms, SiteWorker, WorkPlan};
 use crate::runner::{Does, Script};
 
 /// A script that several runners follow.
 pub(crate) struct ScriptedSite(Arc<Script>);
 
 #[async_trait(?Send)]
-impl BacklogSite for ScriptedSite {
+impl JobSourceSite for ScriptedSite {
     async fn open() -> Self {
         Self(Arc::new(Script::shared(Duration::from_secs(1))))
     }
@@ -32,12 +32,12 @@ impl BacklogSite for ScriptedSite {
     }
 
     async fn start(&self, terms: SiteTerms) -> SiteWorker {
-        let settling = Duration::from_secs(5);
+        let drain_grace = Duration::from_secs(5);
         let options = RunnerOptions {
             slots: terms.slots,
             drain: terms.drain,
             supplying: Duration::ZERO,
-            settling,
+            drain_grace,
         };
         let gate = Arc::new(IntakeGate::new(Duration::from_secs(1), Duration::from_secs(60)));
         let runner = Runner::new(Arc::clone(&self.0), options, gate);
