@@ -1,10 +1,9 @@
-//! Marks on a page's picture that are no text: QR codes with what they say, boxes to be ticked, figures,
-//! signatures, stamps and writing by hand.
+//! Marks on a page's picture besides its text: QR codes with their payload, checkboxes, figures,
+//! signatures, stamps and handwriting.
 //!
-//! Everything is bounded by counts, not by time: pixels that are looked at, corner patterns, codes that
-//! are tried. A code that cannot be read is left out, and so is a box of which it is not clear what it
-//! is: a page has no mark that it does not show. Not told: whose hand or stamp it is, and codes of any other
-//! symbology. Belongs into a page process.
+//! Everything is bounded by counts, not by time: pixels, corner patterns, decoded codes. Precision over
+//! recall: unreadable codes and ambiguous boxes are dropped. Not covered: whose hand or stamp it is, and
+//! other symbologies. Runs inside of a page process.
 
 mod checkboxes;
 mod figures;
@@ -24,12 +23,12 @@ use self::ink::PageInk;
 use self::ruling_removal::UnruledInk;
 use self::stamps::StampForms;
 
-/// What was found on a picture; boxes in its pixels.
+/// Marks of a picture; boxes in its pixels.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct PageMarks {
     /// Codes whose error correction holds.
     pub(crate) codes: Vec<PageCode>,
-    /// Boxes beside words.
+    /// Checkboxes beside words.
     pub(crate) boxes: Vec<TickBox>,
     /// Pictures on it.
     pub(crate) figures: Vec<PageMark>,
@@ -54,7 +53,7 @@ pub(crate) fn find_marks(
     Ok(PageMarks { codes, boxes, figures })
 }
 
-/// Looks for what a pen or a stamp left on a picture of which `lines` were read and `known` was found.
+/// Looks for marks of a pen or a stamp on a picture of which `lines` were read and `known` was found.
 ///
 /// # Errors
 /// No memory.
@@ -73,8 +72,8 @@ pub(crate) fn find_pen_marks(
     Ok(found)
 }
 
-/// Whether there may be a code on the picture, and the codes that can be read there: three corner
-/// patterns lie as they do on one, or ink and paper change as often as the modules of one do that is too
+/// Whether there may be a code on the picture, and the codes that can be read there. There may be one
+/// if three corner patterns lie as on a code, or if ink and paper alternate as densely as in a code too
 /// fine for this picture.
 ///
 /// # Errors

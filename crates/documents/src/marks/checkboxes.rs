@@ -1,36 +1,36 @@
-//! Boxes to be ticked: an outline of four straight sides, beside a word, empty or with something in it.
+//! Checkboxes: an outline of four straight sides beside a word, empty or ticked.
 //!
-//! Rather none than one that is none: what lies between empty and ticked is left out, and so are
-//! squares in a row (a field for each letter), squares within codes, and pages in scripts that have
-//! squares for letters. Which of two words beside a box it belongs to is not told.
+//! Precision over recall: uncertain marks are dropped. So are squares in a row (one field per letter),
+//! squares within codes, and pages in scripts with square letters. Not covered: which of two words
+//! beside a box it belongs to.
 
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
 use super::ink::{InkPiece, PageInk};
 
-/// Sides of a box, in inches.
-const MIN_SIDE: f32 = 0.075;
-const MAX_SIDE: f32 = 0.32;
-/// Pixels of a side below which nothing is told.
-const MIN_PIXELS: i32 = 9;
-/// How square it is.
+const MIN_SIDE_INCHES: f32 = 0.075;
+const MAX_SIDE_INCHES: f32 = 0.32;
+const MIN_SIDE_PIXELS: i32 = 9;
+/// Shorter side by longer side.
 const MIN_RATIO: f32 = 0.8;
 /// Share of each side that is drawn.
-const DRAWN: f32 = 0.93;
-/// Thickest side, as a share of the box.
-const THICKEST: f32 = 0.2;
-/// Share of a box within its sides that is ink: of an empty one at most, of a ticked one at least and
-/// at most.
-const EMPTY: f32 = 0.015;
-const TICKED: std::ops::RangeInclusive<f32> = 0.07..=0.75;
-/// Boxes of a page that are looked at.
+const MIN_DRAWN_SHARE: f32 = 0.93;
+/// Thickness of the sides, as a share of the box.
+const MAX_THICKNESS: f32 = 0.2;
+/// Share of ink within the sides, of an empty box and of a ticked one.
+const MAX_EMPTY_INK: f32 = 0.015;
+const TICKED_INK: std::ops::RangeInclusive<f32> = 0.07..=0.75;
+/// A page with more squares has none that are checkboxes.
 const MAX_BOXES: usize = 400;
-/// How far the word behind it begins, in sides of the box.
-const BESIDE: f32 = 1.8;
-/// Squares closer than this are a row of fields.
-const ROW_GAP: f32 = 0.9;
+/// Gap between a box and the word behind it, in sides of the box.
+const MAX_WORD_GAP: f32 = 1.8;
+/// Squares closer than this, in sides, are a row of fields.
+const MAX_ROW_GAP: f32 = 0.9;
 
-/// A box to be ticked.
+/// Characters that boxes and ticks are read as.
+const TICK_READINGS: &str = "xXvVyY✓✔✗✘×☐☒☑□oO0DUuLlIi1";
+
+/// A checkbox.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TickBox {
     /// Its outline.
@@ -39,8 +39,8 @@ pub(crate) struct TickBox {
     pub(crate) checked: bool,
 }
 
-/// Finds the boxes beside words; `lines` with boxes in pixels of the picture, `taken` the places of
-/// codes in pixels of what was looked at.
+/// Finds the checkboxes beside words; `lines` with boxes in pixels of the picture, `taken` the areas of
+/// codes in pixels of `ink`.
 pub(super) fn find_boxes(
     ink: &PageInk,
     dpi: u32,
@@ -52,9 +52,11 @@ pub(super) fn find_boxes(
     }
     #[expect(clippy::cast_precision_loss, reason = "dots per inch")]
     let inch = dpi.max(1) as f32 / ink.scale;
-    let is_candidate = |piece: &&InkPiece| has_size_of_box(**piece, inch);
     let mut squares: Vec<TickBox> = Vec::new();
-    for (label, piece) in ink.pieces.iter().enumerate().skip(1).filter(|(_, it)| is_candidate(it)) {
+    for (label, piece) in ink.pieces.iter().enumerate().skip(1) {
+        if !has_size_of_box(*piece, inch) {
+            continue;
+        }
         if squares.len() == MAX_BOXES {
             return Vec::new();
         }
@@ -67,22 +69,25 @@ pub(super) fn find_boxes(
             continue;
         };
         if let Some(square) = squares.last_mut() {
-            square.checked = inside > EMPTY;
-            if inside > EMPTY && !TICKED.contains(&inside) {
-                // Neither: it still says that those beside it are a row.
+            square.checked = inside > MAX_EMPTY_INK;
+            if inside > MAX_EMPTY_INK && !TICKED_INK.contains(&inside) {
+                // Neither empty nor ticked, but evidence that the squares beside it are a row.
                 square.area.h = 0.0;
             }
         }
     }
-    let alone = |square: &TickBox| {
-        square.area.h > 0.0 && !squares.iter().any(|other| are_in_row(&square.area, &other.area))
-    };
-    let beside = |square: &TickBox| line_beside(lines, square).is_some();
-    squares.iter().copied().filter(|square| alone(square) && beside(square)).collect()
+    let mut found = Vec::new();
+    for square in &squares {
+        let is_alone = square.area.h > 0.0
+            && !squares.iter().any(|other| are_in_row(&square.area, &other.area));
+        if is_alone && line_beside(lines, square).is_some() {
+            found.push(*square);
+        }
+    }
+    found
 }
 
-/// Writes the boxes into the lines, as signs that Unicode has for them, in the place of what was read
-/// of their ink.
+/// Writes the boxes into the lines as Unicode's signs for them, replacing words read from their ink.
 pub(crate) fn write_boxes(lines: &mut [TextLine], boxes: &[TickBox]) {
     for square in boxes {
         let Some(at) = line_beside(lines, square) else { continue };
@@ -94,29 +99,32 @@ pub(crate) fn write_boxes(lines: &mut [TextLine], boxes: &[TickBox]) {
             confidence: 0.9,
             unwitnessed: false,
         };
-        let behind = |word: &TextWord| word.bounding_box.x >= square.area.x;
-        let place = line.words.iter().position(behind).unwrap_or(line.words.len());
-        line.words.insert(place, sign);
+        let next = line.words.iter().position(|word| word.bounding_box.x >= square.area.x);
+        line.words.insert(next.unwrap_or(line.words.len()), sign);
     }
 }
 
 /// Whether letters of the page are squares themselves.
 fn has_square_letters(lines: &[TextLine]) -> bool {
-    let letters = || {
-        let words = lines.iter().flat_map(|line| &line.words);
-        words.flat_map(|word| word.text.chars()).filter(|c| c.is_alphabetic())
-    };
-    let is_square = |c: &char| matches!(c, '\u{3000}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}');
-    letters().filter(is_square).count() * 20 > letters().count()
+    let (mut square, mut all) = (0, 0);
+    let words = lines.iter().flat_map(|line| &line.words);
+    for c in words.flat_map(|word| word.text.chars()).filter(|c| c.is_alphabetic()) {
+        all += 1;
+        square += usize::from(matches!(
+            c,
+            '\u{3000}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}'
+        ));
+    }
+    square * 20 > all
 }
 
 #[expect(clippy::cast_precision_loss, reason = "pixels of a side")]
 fn has_size_of_box(piece: InkPiece, inch: f32) -> bool {
     let (width, height) = (piece.width as f32, piece.height as f32);
-    let within = |side: f32| (MIN_SIDE * inch..=MAX_SIDE * inch).contains(&side);
-    piece.width.min(piece.height) >= MIN_PIXELS
-        && within(width)
-        && within(height)
+    let sides = MIN_SIDE_INCHES * inch..=MAX_SIDE_INCHES * inch;
+    piece.width.min(piece.height) >= MIN_SIDE_PIXELS
+        && sides.contains(&width)
+        && sides.contains(&height)
         && width.min(height) >= MIN_RATIO * width.max(height)
 }
 
@@ -136,53 +144,84 @@ fn contains(around: &BoundingBox, area: &BoundingBox) -> bool {
     (around.x..around.right()).contains(&x) && (around.y..around.bottom()).contains(&y)
 }
 
+/// A side of a piece's box, to be walked along from its beginning and inwards from each point.
+#[derive(Clone, Copy)]
+struct BoxSide<'a> {
+    ink: &'a PageInk,
+    label: usize,
+    start: (i32, i32),
+    along: (i32, i32),
+    inwards: (i32, i32),
+    length: i32,
+    /// Pixels to the opposite side.
+    depth: i32,
+}
+
+impl<'a> BoxSide<'a> {
+    fn all(ink: &'a PageInk, label: usize, piece: InkPiece) -> [Self; 4] {
+        let InkPiece { left, top, width, height, .. } = piece;
+        let (right, bottom) = (left + width - 1, top + height - 1);
+        let above = Self {
+            ink,
+            label,
+            start: (left, top),
+            along: (1, 0),
+            inwards: (0, 1),
+            length: width,
+            depth: height,
+        };
+        let before = Self { along: (0, 1), inwards: (1, 0), length: height, depth: width, ..above };
+        let below = Self { start: (left, bottom), inwards: (0, -1), ..above };
+        let behind = Self { start: (right, top), inwards: (-1, 0), ..before };
+        [above, below, before, behind]
+    }
+
+    fn is_drawn(&self, at: i32, inwards: i32) -> bool {
+        let x = self.start.0 + at * self.along.0 + inwards * self.inwards.0;
+        let y = self.start.1 + at * self.along.1 + inwards * self.inwards.1;
+        self.ink.label_at(x, y) == self.label
+    }
+
+    /// Share of the side near which there is ink of the piece.
+    fn drawn_share(&self, strip: i32) -> f32 {
+        let is_near = |at: &i32| (0..strip).any(|inwards| self.is_drawn(*at, inwards));
+        let drawn = (0..self.length).filter(is_near).count();
+        #[expect(clippy::cast_precision_loss, reason = "pixels of a side")]
+        let share = drawn as f32 / self.length.max(1) as f32;
+        share
+    }
+
+    /// How far in its first stroke ends. The first pixel of a side that is not quite straight may be
+    /// paper.
+    fn stroke_end(&self, at: i32) -> i32 {
+        let begin = (0..self.depth).find(|inwards| self.is_drawn(at, *inwards));
+        let begin = begin.unwrap_or(self.depth);
+        (begin..self.depth).find(|inwards| !self.is_drawn(at, *inwards)).unwrap_or(self.depth)
+    }
+}
+
 /// Whether the piece runs along all four edges of its box, thinly, and its middle rows and columns
 /// are no solid ink.
 fn has_four_sides(ink: &PageInk, label: usize, piece: InkPiece) -> bool {
-    let InkPiece { left, top, width, height, .. } = piece;
-    let strip = (width.min(height) / 9).max(1);
-    let is_own = |x: i32, y: i32| ink.label_at(x, y) == label;
-    let share = |length: i32, is_drawn: &dyn Fn(i32) -> bool| {
-        let drawn = (0..length).filter(|at| is_drawn(*at)).count();
-        #[expect(clippy::cast_precision_loss, reason = "pixels of a side")]
-        let share = drawn as f32 / length.max(1) as f32;
-        share
-    };
-    let any = |is_drawn: &dyn Fn(i32) -> bool| (0..strip).any(is_drawn);
-    let above = share(width, &|x| any(&|y| is_own(left + x, top + y)));
-    let below = share(width, &|x| any(&|y| is_own(left + x, top + height - 1 - y)));
-    let before = share(height, &|y| any(&|x| is_own(left + x, top + y)));
-    let behind = share(height, &|y| any(&|x| is_own(left + width - 1 - x, top + y)));
-    [above, below, before, behind].into_iter().all(|side| side >= DRAWN)
-        && thickness(ink, label, piece).is_some_and(|thick| thick <= THICKEST)
+    let strip = (piece.width.min(piece.height) / 9).max(1);
+    let sides = BoxSide::all(ink, label, piece);
+    sides.iter().all(|side| side.drawn_share(strip) >= MIN_DRAWN_SHARE)
+        && thickness(&sides, piece).is_some_and(|thick| thick <= MAX_THICKNESS)
 }
 
-/// How thick the sides are, as a share of the box: the middle of what is measured along each.
-fn thickness(ink: &PageInk, label: usize, piece: InkPiece) -> Option<f32> {
-    let InkPiece { left, top, width, height, .. } = piece;
-    let run = |length: i32, is_drawn: &dyn Fn(i32) -> bool| {
-        // The first pixel of a side that is not quite straight may be paper.
-        let begin = (0..length).find(|at| is_drawn(*at)).unwrap_or(length);
-        (begin..length).find(|at| !is_drawn(*at)).unwrap_or(length)
-    };
-    let is_own = |x: i32, y: i32| ink.label_at(x, y) == label;
-    let (right, bottom) = (left + width - 1, top + height - 1);
+/// Median thickness of the sides, as a share of the box.
+fn thickness(sides: &[BoxSide<'_>], piece: InkPiece) -> Option<f32> {
     let mut runs: Vec<i32> = Vec::new();
-    for y in top..=bottom {
-        runs.push(run(width, &|x| is_own(left + x, y)));
-        runs.push(run(width, &|x| is_own(right - x, y)));
-    }
-    for x in left..=right {
-        runs.push(run(height, &|y| is_own(x, top + y)));
-        runs.push(run(height, &|y| is_own(x, bottom - y)));
+    for side in sides {
+        runs.extend((0..side.length).map(|at| side.stroke_end(at)));
     }
     runs.sort_unstable();
     #[expect(clippy::cast_precision_loss, reason = "pixels of a side")]
-    let share = *runs.get(runs.len() / 2)? as f32 / width.min(height) as f32;
+    let share = *runs.get(runs.len() / 2)? as f32 / piece.width.min(piece.height) as f32;
     Some(share)
 }
 
-/// Share of ink well within the sides, whatever piece it is of.
+/// Share of ink well within the sides, of any piece.
 fn ink_inside(ink: &PageInk, piece: InkPiece) -> Option<f32> {
     let InkPiece { left, top, width, height, .. } = piece;
     let (across, down) = (width * 11 / 50 + 1, height * 11 / 50 + 1);
@@ -203,30 +242,27 @@ fn are_in_row(one: &BoundingBox, other: &BoundingBox) -> bool {
     let gap = (other.x - one.right()).max(one.x - other.right());
     let side = one.w.max(other.w);
     one != other
-        && (-0.3 * side..ROW_GAP * side).contains(&gap)
+        && (-0.3 * side..MAX_ROW_GAP * side).contains(&gap)
         && (one.y - other.y).abs() < 0.5 * side
 }
 
-/// The line of which a word stands beside the box.
+/// The line with a word beside the box.
 fn line_beside(lines: &[TextLine], square: &TickBox) -> Option<usize> {
-    let side = square.area.h;
-    let middle = square.area.y + side / 2.0;
-    let is_beside = |word: &TextWord| {
-        let place = word.bounding_box;
-        let gap = place.x - square.area.right();
-        (-0.15 * side..BESIDE * side).contains(&gap)
-            && (place.y..place.bottom()).contains(&middle)
-            && (0.3 * side..2.2 * side).contains(&place.h)
-            && word.text.chars().any(char::is_alphabetic)
-    };
-    let mut marks = lines.iter().map(|line| {
-        line.words.iter().any(is_beside)
+    lines.iter().position(|line| {
+        line.words.iter().any(|word| is_beside(word, &square.area))
             && !line.words.iter().any(|word| is_letter_within(word, &square.area))
-    });
-    marks.position(|is_line| is_line)
+    })
 }
 
-/// Whether the word is what was read of the box.
+fn is_beside(word: &TextWord, square: &BoundingBox) -> bool {
+    let (side, place) = (square.h, word.bounding_box);
+    (-0.15 * side..MAX_WORD_GAP * side).contains(&(place.x - square.right()))
+        && (place.y..place.bottom()).contains(&(square.y + side / 2.0))
+        && (0.3 * side..2.2 * side).contains(&place.h)
+        && word.text.chars().any(char::is_alphabetic)
+}
+
+/// Whether the word was read from the ink of the box.
 fn is_within(word: &BoundingBox, square: &BoundingBox) -> bool {
     let across = word.right().min(square.right()) - word.x.max(square.x);
     let down = word.bottom().min(square.bottom()) - word.y.max(square.y);
@@ -234,10 +270,9 @@ fn is_within(word: &BoundingBox, square: &BoundingBox) -> bool {
     shared > 0.6 * (word.w * word.h).max(f32::MIN_POSITIVE)
 }
 
-/// A letter or number in a frame is none that was ticked.
+/// Whether the box frames a letter or number that no tick looks like.
 fn is_letter_within(word: &TextWord, square: &BoundingBox) -> bool {
-    let is_tick = |c: char| "xXvVyY✓✔✗✘×☐☒☑□oO0DUuLlIi1".contains(c);
     is_within(&word.bounding_box, square)
         && word.confidence > 0.5
-        && word.text.chars().any(|c| c.is_alphanumeric() && !is_tick(c))
+        && word.text.chars().any(|c| c.is_alphanumeric() && !TICK_READINGS.contains(c))
 }

@@ -1,35 +1,36 @@
-//! Figures on a page's picture: regions of tone, darker over a good part of an inch than print ever is,
-//! that no words cover. Rather none than a wrong one.
+//! Figures on a page's picture: regions of tone, darker over a good part of an inch than print, that no
+//! words cover. Precision over recall.
 //!
-//! Not told: drawings of lines on white, which are as light as print; what touches the edges of the
-//! picture, where shadows and tables lie that a page was photographed on; what fills the page.
+//! Not covered: line drawings on white, which are as light as print; regions at the edges of the
+//! picture, where photographs have shadows and the table; regions that fill the page.
 
 use docmill_core::model::{BoundingBox, PageMark, PageMarkKind, TextLine};
 use opencv::core::{CV_32S, Mat, Point, Rect, Size};
 use opencv::imgproc;
 use opencv::prelude::*;
 
+use super::ruling_removal::box_of;
 use crate::image::opencv_mat::{OpenCvError, count_values, shrink_mat, view_raster};
 use crate::page::PageRaster;
 
-/// Dots per inch at which tone is looked at.
+/// Resolution at which tone is measured.
 const TONE_DPI: u32 = 50;
-/// Over so many of them tone is averaged: two lines of print.
-const AVERAGED: i32 = 13;
+/// Side of the square over which tone is averaged: two lines of print.
+const AVERAGED_DOTS: i32 = 13;
 /// Tone as a share of the paper's. Black print in small letters is at .75.
-const TONE: f32 = 0.66;
-/// Least side, in dots: an inch.
-const MIN_SIDE: i32 = 50;
-/// Share of the page that a figure covers at least and at most.
-const SIZES: std::ops::Range<f64> = 0.02..0.85;
-/// White between a figure and the edge of the picture, in dots.
-const EDGE: i32 = 7;
+const MAX_TONE: f32 = 0.66;
+/// An inch.
+const MIN_SIDE_DOTS: i32 = 50;
+/// Share of the page.
+const AREA_SHARES: std::ops::Range<f64> = 0.02..0.85;
+/// White between a figure and the edge of the picture.
+const MIN_EDGE_DOTS: i32 = 7;
 /// Share of its box that has tone.
-const FILLED: f64 = 0.6;
-/// Share of its box that words cover at most.
-const WORDS: f32 = 0.1;
-/// How much its greys differ, as a standard deviation: more than those of a shadow.
-const TEXTURE: f64 = 12.0;
+const MIN_FILLED_SHARE: f64 = 0.6;
+/// Share of its box that words cover.
+const MAX_WORDS_SHARE: f32 = 0.1;
+/// Standard deviation of its greys: shadows have less.
+const MIN_DEVIATION: f64 = 12.0;
 
 /// The figures, from the top; boxes in pixels of the picture, as those of `lines` are.
 ///
@@ -45,9 +46,9 @@ pub(super) fn find_figures(
     let mut found = Vec::new();
     for area in toned_areas(&tones)? {
         let scale = f32::from(i16::try_from(factor).unwrap_or(1));
-        let place = scaled_box(area, scale);
-        if differs(&tones, area)? && !has_words(&place, lines) {
-            found.push(PageMark { kind: PageMarkKind::Figure, bounding_box: place });
+        let bounding_box = scaled_box(area, scale);
+        if differs(&tones, area)? && !has_words(&bounding_box, lines) {
+            found.push(PageMark { kind: PageMarkKind::Figure, bounding_box });
         }
         if found.len() == PageMark::MAX_PER_PAGE {
             break;
@@ -61,10 +62,10 @@ fn toned_areas(tones: &Mat) -> Result<Vec<Rect>, OpenCvError> {
     // The grey of which a tenth of the page is lighter.
     let paper = count_values(tones, &Mat::default())?.quantile(0.9);
     let (mut average, mut toned) = (Mat::default(), Mat::default());
-    let (side, border) = (Size::new(AVERAGED, AVERAGED), opencv::core::BORDER_REPLICATE);
+    let (side, border) = (Size::new(AVERAGED_DOTS, AVERAGED_DOTS), opencv::core::BORDER_REPLICATE);
     imgproc::blur(tones, &mut average, side, Point::new(-1, -1), border)?;
-    let most = f64::from(paper * TONE);
-    imgproc::threshold(&average, &mut toned, most, 255.0, imgproc::THRESH_BINARY_INV)?;
+    let darkest = f64::from(paper * MAX_TONE);
+    imgproc::threshold(&average, &mut toned, darkest, 255.0, imgproc::THRESH_BINARY_INV)?;
     let (mut labels, mut stats, mut centres) = (Mat::default(), Mat::default(), Mat::default());
     imgproc::connected_components_with_stats(
         &toned,
@@ -76,42 +77,37 @@ fn toned_areas(tones: &Mat) -> Result<Vec<Rect>, OpenCvError> {
     )?;
     let (across, down) = (tones.cols(), tones.rows());
     let whole = f64::from(across) * f64::from(down);
-    let is_figure = |numbers: &&[i32]| match **numbers {
-        [left, top, width, height, count] => {
-            let size = f64::from(width) * f64::from(height);
-            width.min(height) >= MIN_SIDE
-                && SIZES.contains(&(size / whole))
-                && left.min(top) >= EDGE
-                && left + width <= across - EDGE
-                && top + height <= down - EDGE
-                && f64::from(count) >= FILLED * size
-        }
-        _ => false,
-    };
-    let area = |numbers: &[i32]| match *numbers {
-        [left, top, width, height, _] => Some(Rect::new(left, top, width, height)),
-        _ => None,
-    };
+    let mut found = Vec::new();
     // The first piece is the paper.
-    let pieces = stats.data_typed::<i32>()?.chunks_exact(5).skip(1);
-    Ok(pieces.filter(is_figure).filter_map(area).collect())
+    for numbers in stats.data_typed::<i32>()?.chunks_exact(5).skip(1) {
+        let [left, top, width, height, count] = *numbers else { continue };
+        let size = f64::from(width) * f64::from(height);
+        if width.min(height) >= MIN_SIDE_DOTS
+            && AREA_SHARES.contains(&(size / whole))
+            && left.min(top) >= MIN_EDGE_DOTS
+            && left + width <= across - MIN_EDGE_DOTS
+            && top + height <= down - MIN_EDGE_DOTS
+            && f64::from(count) >= MIN_FILLED_SHARE * size
+        {
+            found.push(Rect::new(left, top, width, height));
+        }
+    }
+    Ok(found)
 }
 
 fn differs(tones: &Mat, area: Rect) -> Result<bool, OpenCvError> {
     let (mut mean, mut deviation) = (Mat::default(), Mat::default());
     let inside = tones.roi(area)?;
     opencv::core::mean_std_dev(&inside, &mut mean, &mut deviation, &opencv::core::no_array())?;
-    Ok(deviation.data_typed::<f64>()?.first().is_some_and(|value| *value >= TEXTURE))
+    Ok(deviation.data_typed::<f64>()?.first().is_some_and(|value| *value >= MIN_DEVIATION))
 }
 
 fn has_words(area: &BoundingBox, lines: &[TextLine]) -> bool {
     let words = lines.iter().flat_map(|line| &line.words);
-    words.map(|word| area.shared_area(&word.bounding_box)).sum::<f32>() > WORDS * area.w * area.h
+    words.map(|word| area.shared_area(&word.bounding_box)).sum::<f32>()
+        > MAX_WORDS_SHARE * area.w * area.h
 }
 
-#[expect(clippy::cast_precision_loss, reason = "pixels of a side")]
 fn scaled_box(area: Rect, scale: f32) -> BoundingBox {
-    let length = |pixels: i32| pixels as f32 * scale;
-    let (x, y) = (length(area.x), length(area.y));
-    BoundingBox { x, y, w: length(area.width), h: length(area.height) }
+    box_of(area).scaled(scale, scale)
 }

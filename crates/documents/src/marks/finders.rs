@@ -1,28 +1,26 @@
-//! The three corner patterns by which a QR code is found: a ring of ink around a stone of ink, in
-//! widths of 1, 1, 3, 1 and 1 modules across.
+//! The three finder patterns of a QR code: a ring of ink around a stone of ink, 1, 1, 3, 1 and 1
+//! modules wide across.
 //!
-//! The crate that reads the codes compares each pattern that it finds with each pair of others, so what
-//! it will find on a part of the page is counted by its own rules before it is asked.
+//! The decoding crate compares each pattern with each pair of others. So the patterns that it would
+//! find on a part of the page are counted first, by its own rules.
 
 use std::collections::HashSet;
 
 use docmill_core::model::BoundingBox;
 
 use super::ink::{InkPiece, InkRun, PageInk};
+use super::ruling_removal::to_f32;
 
-/// Pixels of a pattern's side below which nothing is read.
-const MIN_PIXELS: i32 = 7;
-/// Corner patterns of one page that are kept.
+const MIN_SIDE_PIXELS: i32 = 7;
 const MAX_FINDERS: usize = 600;
-/// Patterns of like size around one that are looked at as its neighbours.
-const NEIGHBOURS: usize = 24;
-/// Threes that are kept.
+/// Patterns of like size around each.
+const MAX_NEIGHBOURS: usize = 24;
 const MAX_TRIPLES: usize = 2_000;
 /// Modules between the middles of two patterns: of the smallest code and of the largest.
 const MIN_MODULES: f32 = 12.0;
 const MAX_MODULES: f32 = 185.0;
 
-/// A corner pattern.
+/// A finder pattern, in the corner of a code.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct CornerFinder {
     /// Its middle.
@@ -32,7 +30,7 @@ pub(super) struct CornerFinder {
     pub(super) module: f32,
 }
 
-/// Three patterns that lie as those of a code do.
+/// Three patterns in the positions of those of a code.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct FinderTriple {
     /// The one between the others, and those.
@@ -49,11 +47,13 @@ impl FinderTriple {
         let fourth = (one.x + other.x - self.corner.x, one.y + other.y - self.corner.y);
         let all = [(self.corner.x, self.corner.y), (one.x, one.y), (other.x, other.y), fourth];
         let reach = 6.5 * self.corner.module.max(one.module).max(other.module);
-        let least = |values: [f32; 4]| values.into_iter().fold(f32::MAX, f32::min) - reach;
-        let most = |values: [f32; 4]| values.into_iter().fold(f32::MIN, f32::max) + reach;
-        let (across, down) = (all.map(|it| it.0), all.map(|it| it.1));
-        let (x, y) = (least(across), least(down));
-        BoundingBox { x, y, w: most(across) - x, h: most(down) - y }
+        let (mut left, mut top, mut right, mut bottom) = (f32::MAX, f32::MAX, f32::MIN, f32::MIN);
+        for (x, y) in all {
+            (left, top) = (left.min(x), top.min(y));
+            (right, bottom) = (right.max(x), bottom.max(y));
+        }
+        let (x, y) = (left - reach, top - reach);
+        BoundingBox { x, y, w: right + reach - x, h: bottom + reach - y }
     }
 
     fn span(&self) -> f32 {
@@ -68,7 +68,7 @@ pub(super) fn find_finders(ink: &PageInk) -> Vec<CornerFinder> {
     let mut found = Vec::new();
     for (label, ring) in ink.pieces.iter().enumerate().skip(1) {
         let (small, large) = (ring.width.min(ring.height), ring.width.max(ring.height));
-        if small < MIN_PIXELS || small * 10 < large * 7 {
+        if small < MIN_SIDE_PIXELS || small * 10 < large * 7 {
             continue;
         }
         let (x, y) = (ring.left + ring.width / 2, ring.top + ring.height / 2);
@@ -89,17 +89,19 @@ pub(super) fn find_finders(ink: &PageInk) -> Vec<CornerFinder> {
 /// Whether a piece has the size and place of the stone in a ring.
 fn is_stone(ring: &InkPiece, stone: InkPiece) -> bool {
     let share = i64::from(stone.count) * 100 / i64::from(ring.count.max(1));
-    let inside = |from: i32, length: i32, start: i32, side: i32| {
-        let (before, behind) = (start - from, from + length - start - side);
-        before > 0 && behind > 0 && (before - behind).abs() * 5 <= length
-    };
     (11..70).contains(&share)
-        && inside(ring.left, ring.width, stone.left, stone.width)
-        && inside(ring.top, ring.height, stone.top, stone.height)
+        && is_centred((ring.left, ring.width), (stone.left, stone.width))
+        && is_centred((ring.top, ring.height), (stone.top, stone.height))
 }
 
-/// How many patterns the crate that reads codes may find on a part of a page, at least; counted up to
-/// one more than `most`. It looks along rows, and for rings of any outline.
+/// Whether `stone` lies within `ring`, about in its middle; start and length of both.
+fn is_centred(ring: (i32, i32), stone: (i32, i32)) -> bool {
+    let (before, behind) = (stone.0 - ring.0, ring.0 + ring.1 - stone.0 - stone.1);
+    before > 0 && behind > 0 && (before - behind).abs() * 5 <= ring.1
+}
+
+/// Lower bound of the patterns that the decoding crate may find on a part of a page, counted up to one
+/// more than `most`. It searches along rows, for rings of any outline.
 pub(super) fn count_patterns(part: &PageInk, most: usize) -> usize {
     let mut known: HashSet<(usize, usize)> = HashSet::new();
     for y in 0..part.height() {
@@ -162,12 +164,9 @@ fn pattern_at(part: &PageInk, runs: &PatternRuns, y: i32) -> Option<(usize, usiz
 }
 
 fn placed(ring: InkPiece) -> CornerFinder {
-    #[expect(clippy::cast_precision_loss, reason = "pixels of a side")]
-    let middle = |start: i32, length: i32| start as f32 + length as f32 / 2.0;
-    #[expect(clippy::cast_precision_loss, reason = "pixels of a side")]
-    let side = ring.width.max(ring.height) as f32;
-    let (x, y) = (middle(ring.left, ring.width), middle(ring.top, ring.height));
-    CornerFinder { x, y, module: side / 7.0 }
+    let x = to_f32(ring.left) + to_f32(ring.width) / 2.0;
+    let y = to_f32(ring.top) + to_f32(ring.height) / 2.0;
+    CornerFinder { x, y, module: to_f32(ring.width.max(ring.height)) / 7.0 }
 }
 
 fn distance(one: CornerFinder, other: CornerFinder) -> f32 {
@@ -185,7 +184,7 @@ pub(super) fn group_finders(finders: &[CornerFinder]) -> Vec<FinderTriple> {
             .filter(|(other, finder)| *other != at && may_belong(*corner, *finder))
             .collect();
         near.sort_by(|one, other| distance(*corner, one.1).total_cmp(&distance(*corner, other.1)));
-        near.truncate(NEIGHBOURS);
+        near.truncate(MAX_NEIGHBOURS);
         for (index, (first, one)) in near.iter().enumerate() {
             for (second, other) in near.iter().skip(index + 1) {
                 if is_square(*corner, *one, *other) {

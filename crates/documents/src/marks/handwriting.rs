@@ -1,10 +1,10 @@
-//! What was written by hand, and signatures, told from print by the ink: letters that are joined, strokes of
-//! one pen, a height that print around does not have, and no word there that was read surely.
+//! Handwriting and signatures, recognised by the ink: joined letters, strokes of one pen, a height that
+//! the print around does not have, and no confident word there.
 //!
-//! A signature is such writing below words that end a letter or beside a word for signatures, in the eleven
-//! languages of layouts. Rather none than one that is none: pages that were read badly have none, because
-//! print that nobody can read looks alike; letters that stand alone, as in block writing, are not told, and
-//! neither are digits by hand, ticks and words that were read.
+//! A signature is handwriting below the closing of a letter or beside a word for signatures, in the eleven
+//! languages of layouts. Precision over recall: uncertain marks are dropped. Pages that were read badly
+//! have none, because illegible print looks alike. Not covered: block letters, handwritten digits, ticks,
+//! and words that OCR could read.
 
 use docmill_core::model::{BoundingBox, PageMark, PageMarkKind, TextLine, TextWord};
 use opencv::core::{CV_32F, Mat, Rect};
@@ -14,42 +14,40 @@ use opencv::prelude::*;
 use super::ruling_removal::{PenPiece, UnruledInk, box_of, to_f32};
 use crate::image::opencv_mat::OpenCvError;
 
-/// A word that is read at least this surely is print.
-const SURE: f32 = 0.7;
-/// So many of them have to be on a page, and so large a share of its words.
-const MIN_SURE: usize = 8;
-const SURE_SHARE: f32 = 0.6;
-/// Share of a piece that such words cover at most, and of a whole piece of writing.
-const READ: f32 = 0.35;
-const READ_OF_ALL: f32 = 0.25;
-/// Pieces of a page that are looked at. A page with more is no page of print.
+/// A word of at least this confidence is print.
+const PRINT_CONFIDENCE: f32 = 0.7;
+/// Such words of a page, and their share of its words.
+const MIN_PRINT_WORDS: usize = 8;
+const MIN_PRINT_SHARE: f32 = 0.6;
+/// Share of a piece, and of a whole group, that such words cover.
+const MAX_READ_SHARE: f32 = 0.35;
+const MAX_READ_SHARE_OF_GROUP: f32 = 0.25;
+/// A page with more pieces is not a page of print.
 const MAX_PIECES: usize = 3000;
-/// Pieces closer than this, in heights of a word, stand together.
-const TOGETHER: f32 = 0.9;
-/// Share of the ink in pieces as wide as joined letters, and how wide these are in heights of a word.
-const JOINED: f32 = 0.66;
-const JOINED_WIDTH: f32 = 3.0;
-/// Widest stroke, as it is measured, in inches.
-const STROKE: f32 = 0.065;
+/// Gap between pieces of a group, in heights of a word.
+const MAX_GAP: f32 = 0.9;
+/// Share of the ink in pieces as wide as joined letters, and their width in heights of a word.
+const MIN_JOINED_SHARE: f32 = 0.66;
+const MIN_JOINED_WIDTH: f32 = 3.0;
+const MAX_STROKE_INCHES: f32 = 0.065;
 /// Share of its box that is ink.
-const FILLED: std::ops::Range<f32> = 0.03..0.45;
-/// Largest share of its edges that runs in one of eight directions.
-const ONE_WAY: f32 = 0.47;
+const INK_SHARES: std::ops::Range<f32> = 0.03..0.45;
+/// Share of its edges that runs in one of eight directions.
+const MAX_ONE_WAY_SHARE: f32 = 0.47;
 /// Strokes that a column and a row cross on average.
-const STROKES_DOWN: f32 = 1.15;
-const STROKES_ACROSS: f32 = 3.0;
+const MIN_STROKES_DOWN: f32 = 1.15;
+const MIN_STROKES_ACROSS: f32 = 3.0;
 /// By how much it is darker than the paper around it.
-const CONTRAST: f64 = 45.0;
-/// Pieces of a group that lie within its largest one: in a badge or a drawing there are more.
+const MIN_CONTRAST: f64 = 45.0;
+/// Pieces of a group within its largest one: a badge or a drawing has more.
 const MAX_WITHIN: usize = 3;
-/// Sizes in inches; the least height is in heights of a word.
-const WIDTHS: std::ops::Range<f32> = 0.4..4.5;
-const MAX_HEIGHT: f32 = 1.6;
+const WIDTH_INCHES: std::ops::Range<f32> = 0.4..4.5;
+const MAX_HEIGHT_INCHES: f32 = 1.6;
+/// In heights of a word; of any handwriting and of a signature.
 const MIN_HEIGHT: f32 = 0.9;
-/// Least height of a signature.
-const SIGNATURE_HEIGHT: f32 = 1.5;
+const MIN_SIGNATURE_HEIGHT: f32 = 1.5;
 
-/// Words beside a line to be signed on.
+/// Words beside the line for a signature.
 const SIGNED: [&str; 27] = [
     "signature",
     "signatures",
@@ -79,7 +77,7 @@ const SIGNED: [&str; 27] = [
     "podpisano",
     "podpisał",
 ];
-/// Words that end a letter.
+/// Words of a letter's closing.
 const CLOSING: [&str; 29] = [
     "regards",
     "sincerely",
@@ -112,21 +110,21 @@ const CLOSING: [&str; 29] = [
     "wyrazami",
 ];
 
-/// Words of a page in pixels of what was looked at.
+/// Words of a page in pixels of the ink.
 struct ReadWords<'a> {
     all: Vec<(&'a TextWord, BoundingBox)>,
-    /// Height of those that were read surely.
+    /// Median height of the print.
     height: f32,
 }
 
-/// Pieces that stand together.
+/// Pieces close to each other.
 struct PenGroup {
     area: Rect,
     members: Vec<PenPiece>,
 }
 
-/// What was written by hand, from the top; `lines` and the places in pixels of the page's picture, `taken`
-/// what something else was found to be.
+/// Handwriting, from the top. `lines` and `taken`, the areas of other marks, are in pixels of the page's
+/// picture.
 ///
 /// # Errors
 /// No memory.
@@ -138,7 +136,7 @@ pub(super) fn find_hands(
     let Some(words) = ReadWords::from_lines(lines, ink.scale) else { return Ok(Vec::new()) };
     let taken: Vec<BoundingBox> = taken.iter().map(|area| shrunk(area, ink.scale)).collect();
     let mut found = Vec::new();
-    for group in group_pieces(words.unread_pieces(ink, &taken), TOGETHER * words.height) {
+    for group in group_pieces(words.unread_pieces(ink, &taken), MAX_GAP * words.height) {
         if found.len() < PageMark::MAX_PER_PAGE
             && words.may_be_hand(&group, ink.inch)
             && is_drawn_by_pen(ink, &group)?
@@ -155,7 +153,7 @@ pub(super) fn find_hands(
 }
 
 impl<'a> ReadWords<'a> {
-    /// `None` of a page that was not read well enough.
+    /// `None` if the page was not read well enough.
     fn from_lines(lines: &'a [TextLine], scale: f32) -> Option<Self> {
         let words = lines.iter().flat_map(|line| &line.words);
         let all: Vec<_> = words.map(|word| (word, shrunk(&word.bounding_box, scale))).collect();
@@ -163,10 +161,10 @@ impl<'a> ReadWords<'a> {
         let mut heights: Vec<f32> =
             all.iter().filter(|(word, _)| is_sure(word)).map(|(_, area)| area.h).collect();
         heights.sort_by(f32::total_cmp);
-        let share = SURE_SHARE * to_f32(i32::try_from(counts).unwrap_or(i32::MAX));
+        let share = MIN_PRINT_SHARE * to_f32(i32::try_from(counts).unwrap_or(i32::MAX));
         let sure = to_f32(i32::try_from(heights.len()).unwrap_or(i32::MAX));
         let height = heights.get(heights.len() / 2).copied().filter(|height| *height >= 4.0)?;
-        (heights.len() >= MIN_SURE && sure >= share).then_some(Self { all, height })
+        (heights.len() >= MIN_PRINT_WORDS && sure >= share).then_some(Self { all, height })
     }
 
     fn sure(&self) -> impl Iterator<Item = &BoundingBox> {
@@ -178,90 +176,97 @@ impl<'a> ReadWords<'a> {
         covered / (area.w * area.h).max(f32::MIN_POSITIVE)
     }
 
-    /// The pieces as large as letters or larger that nobody read; none if there are too many.
+    /// Unread pieces at least as large as letters; none if there are too many.
     fn unread_pieces(&self, ink: &UnruledInk, taken: &[BoundingBox]) -> Vec<PenPiece> {
-        let is_candidate = |piece: &&PenPiece| {
-            let Rect { width, height, .. } = piece.area;
+        let mut pieces = Vec::new();
+        for piece in &ink.pieces {
             let area = box_of(piece.area);
-            let in_taken = |place: &BoundingBox| place.shared_area(&area) > 0.5 * area.w * area.h;
-            to_f32(height) >= 0.35 * self.height
+            let is_candidate = area.h >= 0.35 * self.height
                 && to_f32(piece.count) >= 0.02 * self.height * self.height
-                && to_f32(width) <= WIDTHS.end * ink.inch
-                && to_f32(height) <= 2.0 * ink.inch
-                && !taken.iter().any(in_taken)
-                && self.read_share(&area) < READ
-        };
-        let pieces: Vec<PenPiece> =
-            ink.pieces.iter().filter(is_candidate).take(MAX_PIECES + 1).copied().collect();
-        if pieces.len() > MAX_PIECES { Vec::new() } else { pieces }
+                && area.w <= WIDTH_INCHES.end * ink.inch
+                && area.h <= 2.0 * ink.inch
+                && !taken.iter().any(|mark| mark.shared_area(&area) > 0.5 * area.w * area.h)
+                && self.read_share(&area) < MAX_READ_SHARE;
+            if !is_candidate {
+                continue;
+            }
+            if pieces.len() == MAX_PIECES {
+                return Vec::new();
+            }
+            pieces.push(*piece);
+        }
+        pieces
     }
 
-    /// By sizes and by what was read there.
+    /// By sizes and by the words that were read there.
     fn may_be_hand(&self, group: &PenGroup, inch: f32) -> bool {
         let area = box_of(group.area);
-        let is_joined = |piece: &&PenPiece| {
-            let (width, height) = (to_f32(piece.area.width), to_f32(piece.area.height));
-            let is_low = width >= 1.6 * self.height && width >= 1.1 * height;
-            is_low || width >= 2.0 * self.height && height >= 1.5 * self.height
-        };
-        let ink_of = |pieces: &mut dyn Iterator<Item = &PenPiece>| -> f32 {
-            pieces.map(|piece| to_f32(piece.count)).sum()
-        };
-        let all = ink_of(&mut group.members.iter()).max(1.0);
-        let joined = ink_of(&mut group.members.iter().filter(is_joined));
-        let joined_width: f32 =
-            group.members.iter().filter(is_joined).map(|piece| to_f32(piece.area.width)).sum();
-        let weighed = group.members.iter().map(|piece| piece.stroke * to_f32(piece.count));
-        let stroke = weighed.sum::<f32>() / all;
-        WIDTHS.contains(&(area.w / inch))
-            && area.h <= MAX_HEIGHT * inch
+        let (mut all, mut joined, mut joined_width, mut weighed) = (0.0, 0.0, 0.0, 0.0);
+        for piece in &group.members {
+            let count = to_f32(piece.count);
+            all += count;
+            weighed += piece.stroke * count;
+            if self.is_joined(piece) {
+                joined += count;
+                joined_width += to_f32(piece.area.width);
+            }
+        }
+        let all = f32::max(all, 1.0);
+        WIDTH_INCHES.contains(&(area.w / inch))
+            && area.h <= MAX_HEIGHT_INCHES * inch
             && area.h >= MIN_HEIGHT * self.height
-            && joined >= JOINED * all
-            && joined_width >= JOINED_WIDTH * self.height
-            && stroke <= STROKE * inch
-            && FILLED.contains(&(all / (area.w * area.h)))
+            && joined >= MIN_JOINED_SHARE * all
+            && joined_width >= MIN_JOINED_WIDTH * self.height
+            && weighed / all <= MAX_STROKE_INCHES * inch
+            && INK_SHARES.contains(&(all / (area.w * area.h)))
             && group.pieces_within_largest() <= MAX_WITHIN
-            && self.read_share(&area) < READ_OF_ALL
-            && !self.has_word_within(&area)
+            && self.read_share(&area) < MAX_READ_SHARE_OF_GROUP
+            && !self.sure().any(|word| is_in_middle(word, &area))
     }
 
-    /// Whether a word that was read surely stands in its middle. Above and below are labels.
-    fn has_word_within(&self, area: &BoundingBox) -> bool {
-        let is_within = |word: &&BoundingBox| {
-            let middle = (word.y + word.h / 2.0 - area.y) / area.h;
-            word.shared_area(area) > 0.5 * word.w * word.h && (0.2..0.8).contains(&middle)
-        };
-        self.sure().any(|word| is_within(&word))
+    /// Whether a piece is as wide as joined letters.
+    fn is_joined(&self, piece: &PenPiece) -> bool {
+        let (width, height) = (to_f32(piece.area.width), to_f32(piece.area.height));
+        let is_low = width >= 1.6 * self.height && width >= 1.1 * height;
+        is_low || width >= 2.0 * self.height && height >= 1.5 * self.height
     }
 
-    /// Whether what stands here stands where people sign.
+    /// Whether the area lies where people sign.
     fn is_signed(&self, area: &BoundingBox, inch: f32) -> bool {
-        let says = |list: &[&str], word: &TextWord| {
-            let letters = word.text.chars().filter(|c| c.is_alphabetic());
-            let text: String = letters.flat_map(char::to_lowercase).collect();
-            list.contains(&text.as_str())
-        };
-        let is_label = |(word, place): &(&TextWord, BoundingBox)| {
-            let apart = (place.x - area.right()).max(area.x - place.right());
-            let above = area.bottom() - 0.4 * area.h - 0.3 * inch;
-            let is_here = (above..area.bottom() + 0.55 * inch).contains(&place.y);
-            let closes = (0.0..1.3 * inch).contains(&(area.y + area.h / 2.0 - place.y));
-            is_sure(word)
-                && apart < inch
-                && (is_here && says(&SIGNED, word) || closes && says(&CLOSING, word))
-        };
-        area.h >= SIGNATURE_HEIGHT * self.height && self.all.iter().any(is_label)
+        area.h >= MIN_SIGNATURE_HEIGHT * self.height
+            && self.all.iter().any(|(word, place)| asks_for_signature(word, place, area, inch))
     }
+}
+
+/// Whether the word lies in the middle of an area. Above and below are labels.
+fn is_in_middle(word: &BoundingBox, area: &BoundingBox) -> bool {
+    let middle = (word.y + word.h / 2.0 - area.y) / area.h;
+    word.shared_area(area) > 0.5 * word.w * word.h && (0.2..0.8).contains(&middle)
+}
+
+/// Whether a word at `place` is a label for signatures beside `area`, or a letter's closing above it.
+fn asks_for_signature(word: &TextWord, place: &BoundingBox, area: &BoundingBox, inch: f32) -> bool {
+    let apart = (place.x - area.right()).max(area.x - place.right());
+    let above = area.bottom() - 0.4 * area.h - 0.3 * inch;
+    let is_beside = (above..area.bottom() + 0.55 * inch).contains(&place.y);
+    let is_above = (0.0..1.3 * inch).contains(&(area.y + area.h / 2.0 - place.y));
+    let letters = word.text.chars().filter(|c| c.is_alphabetic());
+    let text: String = letters.flat_map(char::to_lowercase).collect();
+    is_sure(word)
+        && apart < inch
+        && (is_beside && SIGNED.contains(&text.as_str())
+            || is_above && CLOSING.contains(&text.as_str()))
 }
 
 impl PenGroup {
     fn pieces_within_largest(&self) -> usize {
-        let size = |piece: &&PenPiece| i64::from(piece.area.width) * i64::from(piece.area.height);
-        let Some(largest) = self.members.iter().max_by_key(size) else { return 0 };
-        let is_within = |piece: &&PenPiece| {
-            piece.label != largest.label && (piece.area & largest.area) == piece.area
-        };
-        self.members.iter().filter(is_within).count()
+        let largest = self
+            .members
+            .iter()
+            .max_by_key(|piece| i64::from(piece.area.width) * i64::from(piece.area.height));
+        let Some(largest) = largest else { return 0 };
+        let others = self.members.iter().filter(|piece| piece.label != largest.label);
+        others.filter(|piece| (piece.area & largest.area) == piece.area).count()
     }
 }
 
@@ -270,14 +275,14 @@ fn is_word(word: &TextWord) -> bool {
 }
 
 fn is_sure(word: &TextWord) -> bool {
-    word.confidence >= SURE && is_word(word)
+    word.confidence >= PRINT_CONFIDENCE && is_word(word)
 }
 
 fn shrunk(area: &BoundingBox, scale: f32) -> BoundingBox {
     area.scaled(1.0 / scale, 1.0 / scale)
 }
 
-/// Joins pieces side by side, whatever is between them in the list.
+/// Joins pieces side by side, in any order of the list.
 fn group_pieces(pieces: Vec<PenPiece>, reach: f32) -> Vec<PenGroup> {
     let mut groups: Vec<PenGroup> = Vec::new();
     for piece in pieces {
@@ -307,33 +312,32 @@ fn is_drawn_by_pen(ink: &UnruledInk, group: &PenGroup) -> Result<bool, OpenCvErr
     let labels: Vec<i32> = group.members.iter().map(|piece| piece.label).collect();
     let [mask, paper] = ink.cut_masks(group.area, &labels)?;
     let part = ink.grey.roi(group.area)?;
-    let light = |mask: &Mat| {
-        opencv::core::mean(&part, mask).map(|mean| {
-            let [grey, ..] = mean.0;
-            grey
-        })
-    };
-    if light(&paper)? - light(&mask)? < CONTRAST {
+    let [paper_grey, ..] = opencv::core::mean(&part, &paper)?.0;
+    let [ink_grey, ..] = opencv::core::mean(&part, &mask)?.0;
+    if paper_grey - ink_grey < MIN_CONTRAST {
         return Ok(false);
     }
-    let beginnings = |from: Rect, to: Rect| -> Result<f32, OpenCvError> {
-        let (mut other, mut begun) = (Mat::default(), Mat::default());
-        opencv::core::bitwise_not(&mask.roi(from)?, &mut other, &opencv::core::no_array())?;
-        let ends = mask.roi(to)?;
-        opencv::core::bitwise_and(&other, &ends, &mut begun, &opencv::core::no_array())?;
-        Ok(to_f32(opencv::core::count_non_zero(&begun)?))
-    };
     let (width, height) = (group.area.width, group.area.height);
     if width < 2 || height < 2 {
         return Ok(false);
     }
-    let across =
-        beginnings(Rect::new(0, 0, width - 1, height), Rect::new(1, 0, width - 1, height))?;
-    let down = beginnings(Rect::new(0, 0, width, height - 1), Rect::new(0, 1, width, height - 1))?;
+    let before = Rect::new(0, 0, width - 1, height);
+    let across = count_beginnings(&mask, before, Rect::new(1, 0, width - 1, height))?;
+    let above = Rect::new(0, 0, width, height - 1);
+    let down = count_beginnings(&mask, above, Rect::new(0, 1, width, height - 1))?;
     let columns: f32 = group.members.iter().map(|piece| to_f32(piece.area.width)).sum();
-    Ok(across >= STROKES_ACROSS * to_f32(height)
-        && down >= STROKES_DOWN * columns
-        && one_way_share(&mask)? < ONE_WAY)
+    Ok(across >= MIN_STROKES_ACROSS * to_f32(height)
+        && down >= MIN_STROKES_DOWN * columns
+        && one_way_share(&mask)? < MAX_ONE_WAY_SHARE)
+}
+
+/// Pixels of ink in the area `to` with paper at the same position in `from`.
+fn count_beginnings(mask: &Mat, from: Rect, to: Rect) -> Result<f32, OpenCvError> {
+    let (mut other, mut begun) = (Mat::default(), Mat::default());
+    opencv::core::bitwise_not(&mask.roi(from)?, &mut other, &opencv::core::no_array())?;
+    let ends = mask.roi(to)?;
+    opencv::core::bitwise_and(&other, &ends, &mut begun, &opencv::core::no_array())?;
+    Ok(to_f32(opencv::core::count_non_zero(&begun)?))
 }
 
 /// The largest share of the edges that runs in one of eight directions.
@@ -361,6 +365,6 @@ fn one_way_share(mask: &Mat) -> Result<f32, OpenCvError> {
     }
     let all: u32 = counts.iter().sum();
     let most = counts.iter().max().copied().unwrap_or_default();
-    let number = |count: u32| to_f32(i32::try_from(count).unwrap_or(i32::MAX));
-    Ok(number(most) / number(all.max(1)))
+    let [most, all] = [most, all.max(1)].map(|it| i32::try_from(it).unwrap_or(i32::MAX));
+    Ok(to_f32(most) / to_f32(all))
 }

@@ -1,7 +1,7 @@
 //! The ink of a picture as its connected pieces.
 //!
-//! They are put together of runs, of which a page has some hundred thousand: what labels each pixel
-//! takes ten times as long for the same pieces.
+//! They are joined from runs, of which a page has some hundred thousand: labelling each pixel takes
+//! ten times as long for the same pieces.
 
 use std::ops::Range;
 
@@ -13,22 +13,22 @@ use crate::image::opencv_mat::{OpenCvError, shrink_mat, view_raster};
 use crate::page::PageRaster;
 use docmill_core::model::BoundingBox;
 
-/// Pixels that are looked at: A4 at 350 dpi. A larger picture is looked at smaller.
+/// A4 at 350 dpi. A larger picture is shrunk.
 const MAX_PIXELS: u64 = 12_000_000;
-/// Side of the surroundings that ink has to be darker than, in pixels at any resolution in use: wider
-/// than a corner pattern of a code.
-pub(super) const SURROUNDINGS: i32 = 151;
+/// Side of the surroundings that ink has to be darker than: wider than a finder pattern of a code at any
+/// resolution in use.
+pub(super) const SURROUNDINGS_PIXELS: i32 = 151;
 /// By how much it has to be darker.
-pub(super) const DARKER: f64 = 18.0;
+pub(super) const MIN_DARKER: f64 = 18.0;
 
 /// Value of a pixel of ink.
 const INK: u8 = 255;
-/// Places across and down by which the ink of an area is estimated.
+/// Sampled points across and down by which the ink of an area is estimated.
 const SAMPLES: u16 = 32;
 
-/// A change between ink and paper in so many pixels at least is busy: a code has one a module or two, and
-/// where a module has more pixels it is read.
-const BUSY: i64 = 12;
+/// Ink that changes to paper or back at least once in so many pixels is busy. A code does so once in a
+/// module or two, and codes with larger modules are decoded.
+const MAX_PIXELS_PER_CHANGE: i64 = 12;
 
 /// A connected piece of ink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +48,7 @@ pub(super) struct InkRun {
     pub(super) from: i32,
     /// The first one behind it.
     pub(super) to: i32,
-    /// The piece that it is of. While pieces are put together: the number of a run of the same piece, of
-    /// the run itself or of one before it.
+    /// Its piece. While pieces are joined: index of a run of the same piece, itself or an earlier one.
     piece: usize,
 }
 
@@ -62,7 +61,7 @@ pub(super) struct PageInk {
     rows: Vec<usize>,
     /// The pieces; the first one is the paper.
     pub(super) pieces: Vec<InkPiece>,
-    /// How much larger the picture is than what was looked at.
+    /// How much larger the picture is than this ink.
     pub(super) scale: f32,
 }
 
@@ -81,8 +80,8 @@ impl PageInk {
             f64::from(INK),
             mean,
             inverse,
-            SURROUNDINGS,
-            DARKER,
+            SURROUNDINGS_PIXELS,
+            MIN_DARKER,
         )?;
         Self::from_bits(bits, f32::from(factor))
     }
@@ -133,7 +132,7 @@ impl PageInk {
         self.pieces = pieces;
     }
 
-    /// A part of it by itself: what is connected only outside of it is not.
+    /// A part of it by itself, in which ink connected only outside of it is not connected.
     pub(super) fn cut_out(&self, area: Rect) -> Result<Self, OpenCvError> {
         let mut bits = Mat::default();
         self.bits.roi(area)?.copy_to(&mut bits)?;
@@ -142,24 +141,26 @@ impl PageInk {
 
     /// Whether ink and paper change about as often as on a code, along rows and along columns.
     pub(super) fn is_busy(&self) -> Result<bool, OpenCvError> {
-        let changes = |from: Rect, to: Rect| -> Result<i64, OpenCvError> {
-            let mut differs = Mat::default();
-            let (one, other) = (self.bits.roi(from)?, self.bits.roi(to)?);
-            opencv::core::absdiff(&one, &other, &mut differs)?;
-            Ok(i64::from(opencv::core::count_non_zero(&differs)?))
-        };
         let (width, height) = (self.width(), self.height());
         if width < 2 || height < 2 {
             return Ok(false);
         }
-        let across =
-            changes(Rect::new(0, 0, width - 1, height), Rect::new(1, 0, width - 1, height))?;
-        let down = changes(Rect::new(0, 0, width, height - 1), Rect::new(0, 1, width, height - 1))?;
+        let before = Rect::new(0, 0, width - 1, height);
+        let across = self.count_changes(before, Rect::new(1, 0, width - 1, height))?;
+        let above = Rect::new(0, 0, width, height - 1);
+        let down = self.count_changes(above, Rect::new(0, 1, width, height - 1))?;
         let pixels = i64::from(width) * i64::from(height);
-        Ok(across.min(down) * BUSY >= pixels)
+        Ok(across.min(down) * MAX_PIXELS_PER_CHANGE >= pixels)
     }
 
-    /// Rows of what was looked at.
+    /// Pixels that differ between two areas of the same size.
+    fn count_changes(&self, from: Rect, to: Rect) -> Result<i64, OpenCvError> {
+        let mut differs = Mat::default();
+        opencv::core::absdiff(&self.bits.roi(from)?, &self.bits.roi(to)?, &mut differs)?;
+        Ok(i64::from(opencv::core::count_non_zero(&differs)?))
+    }
+
+    /// Rows of the ink.
     pub(super) fn height(&self) -> i32 {
         self.bits.rows()
     }
@@ -188,18 +189,16 @@ impl PageInk {
         self.label_at(x, y) != 0
     }
 
-    /// Whether so much of an area is ink as of codes, and hardly of anything else: of places side by
-    /// side in it a quarter.
-    #[expect(clippy::cast_possible_truncation, reason = "pixels of a page")]
+    /// Whether a quarter of an area is ink, as of codes and hardly of anything else.
     pub(super) fn is_dense(&self, area: &BoundingBox) -> bool {
-        let places = (0..SAMPLES).flat_map(|row| (0..SAMPLES).map(move |column| (column, row)));
-        let at = |start: f32, length: f32, index: u16| {
-            (start + length * (f32::from(index) + 0.5) / f32::from(SAMPLES)) as i32
-        };
-        let is_ink = |(column, row): &(u16, u16)| {
-            self.is_ink(at(area.x, area.w, *column), at(area.y, area.h, *row))
-        };
-        places.filter(is_ink).count() * 4 > usize::from(SAMPLES) * usize::from(SAMPLES)
+        let mut inked = 0;
+        for row in 0..SAMPLES {
+            let y = sample_point(area.y, area.h, row);
+            for column in 0..SAMPLES {
+                inked += usize::from(self.is_ink(sample_point(area.x, area.w, column), y));
+            }
+        }
+        inked * 4 > usize::from(SAMPLES) * usize::from(SAMPLES)
     }
 
     pub(super) fn piece(&self, label: usize) -> Option<InkPiece> {
@@ -218,6 +217,11 @@ impl InkPiece {
     }
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "pixels of a page")]
+fn sample_point(start: f32, length: f32, index: u16) -> i32 {
+    (start + length * (f32::from(index) + 0.5) / f32::from(SAMPLES)) as i32
+}
+
 /// Adds the runs of a row, each a piece by itself.
 fn push_runs(row: &[u8], runs: &mut Vec<InkRun>) {
     let mut behind = 0;
@@ -227,9 +231,12 @@ fn push_runs(row: &[u8], runs: &mut Vec<InkRun>) {
         let from = behind + skipped;
         let length = rest.get(skipped..).and_then(|ink| memchr::memchr(0, ink));
         behind = length.map_or(row.len(), |length| from + length);
-        let place = |at: usize| i32::try_from(at).unwrap_or(i32::MAX);
-        runs.push(InkRun { from: place(from), to: place(behind), piece: runs.len() });
+        runs.push(InkRun { from: to_i32(from), to: to_i32(behind), piece: runs.len() });
     }
+}
+
+pub(super) fn to_i32(pixels: usize) -> i32 {
+    i32::try_from(pixels).unwrap_or(i32::MAX)
 }
 
 /// Joins the runs of a row, the last ones, with those of the row above that they touch.
@@ -252,16 +259,15 @@ fn join_runs(runs: &mut [InkRun], one: usize, other: usize) {
     }
 }
 
-/// The first run of a piece, to which all that were passed on the way point then.
+/// The first run of a piece (union-find with path compression).
 fn first_of_piece(runs: &mut [InkRun], at: usize) -> usize {
-    let earlier = |runs: &[InkRun], at: usize| runs.get(at).map_or(at, |run| run.piece);
     let mut first = at;
-    while earlier(runs, first) != first {
-        first = earlier(runs, first);
+    while earlier_run(runs, first) != first {
+        first = earlier_run(runs, first);
     }
     let mut passed = at;
     while passed != first {
-        let next = earlier(runs, passed);
+        let next = earlier_run(runs, passed);
         if let Some(run) = runs.get_mut(passed) {
             run.piece = first;
         }
@@ -270,12 +276,16 @@ fn first_of_piece(runs: &mut [InkRun], at: usize) -> usize {
     first
 }
 
+fn earlier_run(runs: &[InkRun], at: usize) -> usize {
+    runs.get(at).map_or(at, |run| run.piece)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use opencv::core::{CV_8U, CV_32S};
 
-    /// What the library that labels each pixel makes of the same ink.
+    /// Pieces of the same ink by the library, which labels each pixel.
     fn pieces_by_pixels(bits: &Mat) -> Vec<InkPiece> {
         let (mut labels, mut stats, mut centres) = (Mat::default(), Mat::default(), Mat::default());
         imgproc::connected_components_with_stats(

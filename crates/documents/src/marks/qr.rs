@@ -1,7 +1,7 @@
-//! QR codes: from three corner patterns to what the code says.
+//! QR codes: from three finder patterns to the payload.
 //!
-//! The crate that reads them is shown only a piece of the page on which few patterns lie, as black and
-//! white: what it does there is bounded, and a panic of it costs the code.
+//! The decoding crate gets only a piece of the page with few patterns, in black and white. So its work
+//! is bounded, and a panic costs the code only.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,17 +10,17 @@ use rqrr::PreparedImage;
 use opencv::core::Rect;
 
 use super::finders::{CornerFinder, FinderTriple, count_patterns};
-use super::ink::PageInk;
+use super::ink::{PageInk, to_i32};
 use crate::image::opencv_mat::OpenCvError;
 use docmill_core::model::{BoundingBox, CodeSymbology, PageCode};
 
 /// Codes of a page that are tried.
 const MAX_TRIES: usize = 96;
-/// Patterns that may lie on the piece of a page that is tried, the code's own included.
-const MAX_WITHIN: usize = 8;
-/// Least side of a piece, in pixels: the smallest code has 21 modules.
-const MIN_SIDE: usize = 21;
-/// Pixels of all pieces together: so many as the largest page has four times.
+/// Patterns on the piece of a page that is tried, the code's own included.
+const MAX_PATTERNS: usize = 8;
+/// The smallest code has 21 modules.
+const MIN_SIDE_PIXELS: usize = 21;
+/// Pixels of all pieces together: four times the largest page.
 const MAX_PIXELS: i64 = 48_000_000;
 
 /// Reads the codes, at most [`PageCode::MAX_PER_PAGE`]; boxes in pixels of the picture.
@@ -92,55 +92,60 @@ impl CodePiece {
         i64::from(self.width) * i64::from(self.height)
     }
 
-    /// What the codes on it say.
+    /// The codes on it.
     fn read(self, ink: &PageInk) -> Result<Vec<PageCode>, OpenCvError> {
         let sides = (usize::try_from(self.width), usize::try_from(self.height));
         let (Ok(width), Ok(height)) = sides else { return Ok(Vec::new()) };
-        if width.min(height) < MIN_SIDE {
+        if width.min(height) < MIN_SIDE_PIXELS {
             return Ok(Vec::new());
         }
         let part = ink.cut_out(Rect::new(self.left, self.top, self.width, self.height))?;
-        if count_patterns(&part, MAX_WITHIN) > MAX_WITHIN {
+        if count_patterns(&part, MAX_PATTERNS) > MAX_PATTERNS {
             return Ok(Vec::new());
         }
-        let side = |at: usize| i32::try_from(at).unwrap_or(i32::MAX);
-        let is_ink = |x: usize, y: usize| part.is_ink(side(x), side(y));
-        let decode = || {
-            let mut prepared = PreparedImage::prepare_from_bitmap(width, height, is_ink);
-            let mut said = Vec::new();
-            for grid in prepared.detect_grids() {
-                let mut bytes = Vec::new();
-                if grid.decode_to(&mut bytes).is_ok() {
-                    said.push((grid.bounds.map(|corner| (corner.x, corner.y)), bytes));
-                }
-            }
-            said
-        };
-        let said = catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_payload| {
-            tracing::debug!("reading a code panicked; the page has it not");
+        let decoded = catch_unwind(AssertUnwindSafe(|| decode_grids(&part, width, height)));
+        let decoded = decoded.unwrap_or_else(|_payload| {
+            tracing::debug!("decoding a code panicked; the code is left out");
             Vec::new()
         });
-        let code = |(corners, bytes): ([(i32, i32); 4], Vec<u8>)| {
-            let area = self.place_on_page(corners, ink.scale);
-            PageCode::from_bytes(CodeSymbology::Qr, bytes, area)
-        };
-        Ok(said.into_iter().filter_map(code).collect())
+        let mut codes = Vec::new();
+        for (corners, bytes) in decoded {
+            let area = self.area_on_page(corners, ink.scale);
+            codes.extend(PageCode::from_bytes(CodeSymbology::Qr, bytes, area));
+        }
+        Ok(codes)
     }
 
     /// The box around corners within the piece, in pixels of the picture.
     #[expect(clippy::cast_precision_loss, reason = "pixels of a side")]
-    fn place_on_page(self, corners: [(i32, i32); 4], scale: f32) -> BoundingBox {
-        let clamp = |at: i32, most: i32| at.clamp(0, most);
-        let across = corners.map(|(x, _)| clamp(x, self.width));
-        let down = corners.map(|(_, y)| clamp(y, self.height));
-        let least = |values: [i32; 4]| values.into_iter().min().unwrap_or_default();
-        let most = |values: [i32; 4]| values.into_iter().max().unwrap_or_default();
-        let (left, top) = (least(across), least(down));
+    fn area_on_page(self, corners: [(i32, i32); 4], scale: f32) -> BoundingBox {
+        let (mut left, mut top, mut right, mut bottom) = (self.width, self.height, 0, 0);
+        for (x, y) in corners {
+            let (x, y) = (x.clamp(0, self.width), y.clamp(0, self.height));
+            (left, top) = (left.min(x), top.min(y));
+            (right, bottom) = (right.max(x), bottom.max(y));
+        }
         BoundingBox {
             x: (self.left + left) as f32 * scale,
             y: (self.top + top) as f32 * scale,
-            w: (most(across) - left) as f32 * scale,
-            h: (most(down) - top) as f32 * scale,
+            w: (right - left) as f32 * scale,
+            h: (bottom - top) as f32 * scale,
         }
     }
+}
+
+/// Corners and bytes of each code on a part of a page.
+type DecodedGrid = ([(i32, i32); 4], Vec<u8>);
+
+fn decode_grids(part: &PageInk, width: usize, height: usize) -> Vec<DecodedGrid> {
+    let mut prepared =
+        PreparedImage::prepare_from_bitmap(width, height, |x, y| part.is_ink(to_i32(x), to_i32(y)));
+    let mut decoded = Vec::new();
+    for grid in prepared.detect_grids() {
+        let mut bytes = Vec::new();
+        if grid.decode_to(&mut bytes).is_ok() {
+            decoded.push((grid.bounds.map(|corner| (corner.x, corner.y)), bytes));
+        }
+    }
+    decoded
 }

@@ -1,27 +1,25 @@
-//! The ink of a page without its rulings, as connected pieces with the width of their strokes: what a pen
-//! or a stamp left is one piece of it, even where it crosses a line to be signed on.
+//! The ink of a page without its rulings, as connected pieces with the width of their strokes. Ink of a
+//! pen or a stamp stays one piece even where it crosses the line for a signature.
 
 use opencv::core::{CV_8U, CV_32S, Mat, Point, Rect, Scalar, Size};
 use opencv::imgproc;
 use opencv::prelude::*;
 
-use super::ink::{DARKER, SURROUNDINGS};
+use super::ink::{MIN_DARKER, SURROUNDINGS_PIXELS};
 use crate::image::opencv_mat::{OpenCvError, shrink_mat, view_raster};
 use crate::page::PageRaster;
 use docmill_core::model::BoundingBox;
 
-/// A picture of so many dots per inch or more is looked at smaller: at half of that a pen's stroke still has
-/// two or three pixels.
-const FINE_DPI: u32 = 250;
-/// Pixels that are looked at: an A4 page just below that.
+/// Finer pictures are shrunk: at half of that a pen's stroke still has two or three pixels.
+const MAX_DPI: u32 = 250;
+/// An A4 page just below that.
 const MAX_PIXELS: u64 = 8_600_000;
-/// Length of a ruling at least and thickness at most, in inches.
-const RULING: f32 = 0.5;
-const THICKNESS: f32 = 0.045;
-/// Gaps in a ruling that count for nothing, in pixels.
-const GAP: i32 = 5;
-/// How far ink is followed across a ruling that was taken out, in inches.
-const CROSSED: f32 = 0.035;
+const MIN_RULING_INCHES: f32 = 0.5;
+const MAX_THICKNESS_INCHES: f32 = 0.045;
+/// Gaps in a ruling that are closed.
+const MAX_GAP_PIXELS: i32 = 5;
+/// How far ink is followed across a removed ruling.
+const MAX_CROSSING_INCHES: f32 = 0.035;
 
 /// A connected piece of ink.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,23 +50,33 @@ impl UnruledInk {
     /// No memory.
     pub(super) fn from_raster(picture: &PageRaster) -> Result<Self, OpenCvError> {
         let pixels = u64::from(picture.width) * u64::from(picture.height);
-        let is_small = |factor: &u8| {
-            let factor = u32::from(*factor);
-            picture.dpi / factor < FINE_DPI && pixels <= MAX_PIXELS * u64::from(factor * factor)
-        };
-        let factor = (1..=32_u8).find(is_small).unwrap_or(32);
+        let mut factor = 1_u8;
+        while factor < 32
+            && (picture.dpi / u32::from(factor) >= MAX_DPI
+                || pixels > MAX_PIXELS * u64::from(factor) * u64::from(factor))
+        {
+            factor += 1;
+        }
         let grey = shrink_mat(&view_raster(picture)?, i32::from(factor))?;
         #[expect(clippy::cast_precision_loss, reason = "dots per inch")]
         let inch = picture.dpi.max(1) as f32 / f32::from(factor);
         let mut bits = Mat::default();
         let (mean, inverse) = (imgproc::ADAPTIVE_THRESH_MEAN_C, imgproc::THRESH_BINARY_INV);
-        imgproc::adaptive_threshold(&grey, &mut bits, 255.0, mean, inverse, SURROUNDINGS, DARKER)?;
+        imgproc::adaptive_threshold(
+            &grey,
+            &mut bits,
+            255.0,
+            mean,
+            inverse,
+            SURROUNDINGS_PIXELS,
+            MIN_DARKER,
+        )?;
         let bits = without_rulings(&bits, inch)?;
         let (labels, pieces) = find_pieces(&bits)?;
         Ok(Self { grey, labels, pieces, inch, scale: f32::from(factor) })
     }
 
-    /// Rows and columns of what was looked at.
+    /// Rows and columns of the ink.
     pub(super) fn size(&self) -> (i32, i32) {
         (self.labels.rows(), self.labels.cols())
     }
@@ -90,8 +98,8 @@ impl UnruledInk {
 
     /// The ink of these pieces within an area, 255 on 0, and its paper alike.
     pub(super) fn cut_masks(&self, area: Rect, members: &[i32]) -> Result<[Mat; 2], OpenCvError> {
-        let zeros = || Mat::new_size_with_default(area.size(), CV_8U, Scalar::all(0.0));
-        let (mut ink, mut paper) = (zeros()?, zeros()?);
+        let mut ink = Mat::new_size_with_default(area.size(), CV_8U, Scalar::all(0.0))?;
+        let mut paper = ink.try_clone()?;
         for y in 0..area.height {
             let pixels = ink.at_row_mut::<u8>(y)?.iter_mut().zip(paper.at_row_mut::<u8>(y)?);
             for (label, (mark, blank)) in self.row_of(area, area.y + y).iter().zip(pixels) {
@@ -102,18 +110,16 @@ impl UnruledInk {
         Ok([ink, paper])
     }
 
-    /// A place in pixels of the page's picture.
+    /// An area in pixels of the page's picture.
     pub(super) fn to_page(&self, area: Rect) -> BoundingBox {
         box_of(area).scaled(self.scale, self.scale)
     }
 }
 
 /// A rectangle of pixels as a box.
-#[expect(clippy::cast_precision_loss, reason = "pixels of a page")]
 pub(super) fn box_of(area: Rect) -> BoundingBox {
-    let length = |pixels: i32| pixels as f32;
-    let (x, y) = (length(area.x), length(area.y));
-    BoundingBox { x, y, w: length(area.width), h: length(area.height) }
+    let (x, y) = (to_f32(area.x), to_f32(area.y));
+    BoundingBox { x, y, w: to_f32(area.width), h: to_f32(area.height) }
 }
 
 /// Takes long thin lines along rows and columns out, and joins again what crosses them.
@@ -128,7 +134,7 @@ fn without_rulings(bits: &Mat, inch: f32) -> Result<Mat, OpenCvError> {
     opencv::core::bitwise_not(&rulings, &mut others, &opencv::core::no_array())?;
     opencv::core::bitwise_and(bits, &others, &mut left, &opencv::core::no_array())?;
     let (mut closed, mut crossing) = (Mat::default(), Mat::default());
-    let reach = to_pixels(CROSSED * inch).max(3) | 1;
+    let reach = to_pixels(MAX_CROSSING_INCHES * inch).max(3) | 1;
     morph(&left, &mut closed, imgproc::MORPH_CLOSE, &rectangle(3, reach)?)?;
     opencv::core::bitwise_and(&closed, &rulings, &mut crossing, &opencv::core::no_array())?;
     opencv::core::bitwise_and(&crossing, bits, &mut closed, &opencv::core::no_array())?;
@@ -137,19 +143,17 @@ fn without_rulings(bits: &Mat, inch: f32) -> Result<Mat, OpenCvError> {
 }
 
 fn find_rulings(bits: &Mat, inch: f32, upright: bool) -> Result<Mat, OpenCvError> {
-    let along = |length: i32| if upright { rectangle(1, length) } else { rectangle(length, 1) };
     let (mut closed, mut long) = (Mat::default(), Mat::default());
-    morph(bits, &mut closed, imgproc::MORPH_CLOSE, &along(GAP)?)?;
-    morph(&closed, &mut long, imgproc::MORPH_OPEN, &along(to_pixels(RULING * inch).max(GAP))?)?;
+    morph(bits, &mut closed, imgproc::MORPH_CLOSE, &line_element(MAX_GAP_PIXELS, upright)?)?;
+    let length = to_pixels(MIN_RULING_INCHES * inch).max(MAX_GAP_PIXELS);
+    morph(&closed, &mut long, imgproc::MORPH_OPEN, &line_element(length, upright)?)?;
     let (labels, stats) = label_pieces(&long)?;
-    let is_thin = |numbers: &[i32]| match *numbers {
-        [_, _, width, height, count] => {
-            let length = if upright { height } else { width };
-            to_f32(count) <= THICKNESS * inch * to_f32(length)
-        }
-        _ => false,
-    };
-    let thin: Vec<bool> = stats.data_typed::<i32>()?.chunks_exact(5).map(is_thin).collect();
+    let mut thin = Vec::new();
+    for numbers in stats.data_typed::<i32>()?.chunks_exact(5) {
+        let [_, _, width, height, count] = *numbers else { continue };
+        let length = if upright { height } else { width };
+        thin.push(to_f32(count) <= MAX_THICKNESS_INCHES * inch * to_f32(length));
+    }
     for y in 0..labels.rows() {
         let row = labels.at_row::<i32>(y)?;
         for (label, pixel) in row.iter().zip(long.at_row_mut::<u8>(y)?) {
@@ -176,19 +180,17 @@ fn find_pieces(bits: &Mat) -> Result<(Mat, Vec<PenPiece>), OpenCvError> {
             }
         }
     }
-    let piece = |(label, (numbers, sum)): (i32, (&[i32], f32))| match *numbers {
-        [left, top, width, height, count] => Some(PenPiece {
-            label,
-            area: Rect::new(left, top, width, height),
-            count,
-            // Of a stroke so wide the pixels are a quarter of that from its edge on average.
-            stroke: 4.0 * sum / to_f32(count.max(1)) - 1.0,
-        }),
-        _ => None,
-    };
     let numbers = stats.data_typed::<i32>()?.chunks_exact(5).zip(sums);
+    let mut pieces = Vec::new();
     // The first piece is the paper.
-    Ok((labels, (0..).zip(numbers).skip(1).filter_map(piece).collect()))
+    for (label, (numbers, sum)) in (0..).zip(numbers).skip(1) {
+        let [left, top, width, height, count] = *numbers else { continue };
+        let area = Rect::new(left, top, width, height);
+        // A stroke's pixels are on average a quarter of its width from its edge.
+        let stroke = 4.0 * sum / to_f32(count.max(1)) - 1.0;
+        pieces.push(PenPiece { label, area, count, stroke });
+    }
+    Ok((labels, pieces))
 }
 
 fn label_pieces(bits: &Mat) -> Result<(Mat, Mat), OpenCvError> {
@@ -202,6 +204,10 @@ fn label_pieces(bits: &Mat) -> Result<(Mat, Mat), OpenCvError> {
         CV_32S,
     )?;
     Ok((labels, stats))
+}
+
+fn line_element(length: i32, upright: bool) -> Result<Mat, OpenCvError> {
+    if upright { rectangle(1, length) } else { rectangle(length, 1) }
 }
 
 fn rectangle(width: i32, height: i32) -> Result<Mat, OpenCvError> {

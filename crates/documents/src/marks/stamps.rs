@@ -1,9 +1,9 @@
-//! Stamps, told from print by their form: a ring with letters along it, or a frame that was put down askew
-//! with letters in it. Rather none than one that is none.
+//! Stamps, recognised by their form: a ring with letters along it, or a skewed frame with letters in it.
+//! Precision over recall: uncertain marks are dropped.
 //!
-//! Not told: frames that stand upright, which are fields and tables as well; rings in the letterhead, which
-//! are badges; stamps without a frame, oval ones, and those whose frame is broken or joined to other lines.
-//! Colour is not looked at: pages are read in grey.
+//! Not covered: upright frames, which may be fields and tables; rings in the letterhead, which are
+//! badges; stamps without a frame, oval ones, and frames that are broken or joined to other lines.
+//! Colour is not used: pages are read in grey.
 
 use docmill_core::model::{BoundingBox, PageMark, PageMarkKind};
 use opencv::core::{Point, Point2f, Rect, Vector};
@@ -12,32 +12,30 @@ use opencv::imgproc;
 use super::ruling_removal::{PenPiece, UnruledInk, to_f32, to_pixels};
 use crate::image::opencv_mat::OpenCvError;
 
-/// Longer sides of a stamp, in inches, and the least of the shorter one.
-const SIDES: std::ops::Range<f32> = 0.8..4.0;
-const MIN_SIDE: f32 = 0.3;
-/// Radii of a ring, in inches.
-const RADII: std::ops::Range<f32> = 0.4..1.3;
-/// How far its outline lies from a circle at most, in inches.
-const OFF_CIRCLE: f32 = 0.018;
+/// Longer side of a stamp.
+const LONG_SIDE_INCHES: std::ops::Range<f32> = 0.8..4.0;
+const MIN_SHORT_SIDE_INCHES: f32 = 0.3;
+const RADIUS_INCHES: std::ops::Range<f32> = 0.4..1.3;
+/// Distance of the outline from its circle.
+const MAX_OFF_CIRCLE_INCHES: f32 = 0.018;
 /// Circles through three points of an outline that are tried.
-const TRIES: u32 = 150;
+const CIRCLE_TRIES: u32 = 150;
 /// Directions from the middle, and the share of them in which there is outline.
 const DIRECTIONS: u16 = 72;
-const CLOSED: f32 = 0.85;
-/// Where letters along a ring stand, in radii, how many there are, and in how many twelfths of it.
-const RIM: std::ops::Range<f32> = 0.55..0.97;
+const MIN_CLOSED_SHARE: f32 = 0.85;
+/// Letters along a ring: their distance from the middle in radii, how many there are, and in how many
+/// twelfths of the ring.
+const RIM_RADII: std::ops::Range<f32> = 0.55..0.97;
 const MIN_LETTERS: usize = 8;
 const MIN_TWELFTHS: usize = 7;
-/// Share of the page's height above and below which a ring is part of its letterhead or foot.
-const BODY: std::ops::Range<f32> = 0.17..0.95;
-/// By how many degrees a frame stands askew.
-const ASKEW: std::ops::Range<f32> = 2.5..35.0;
-/// Letters in a frame.
+/// Heights on the page, as a share. Rings above and below belong to its letterhead or foot.
+const BODY_SHARES: std::ops::Range<f32> = 0.17..0.95;
+const SKEW_DEGREES: std::ops::Range<f32> = 2.5..35.0;
 const MIN_FRAMED_LETTERS: usize = 4;
-/// Pieces of a page that are looked at, as many as marks are kept.
+/// A page with more pieces of a stamp's size has no stamps.
 const MAX_CANDIDATES: usize = PageMark::MAX_PER_PAGE;
 
-/// A circle in pixels of what was looked at.
+/// A circle in pixels of the ink.
 #[derive(Debug, Clone, Copy)]
 struct RingFit {
     x: f32,
@@ -45,12 +43,12 @@ struct RingFit {
     radius: f32,
 }
 
-/// What was found by its form.
+/// Stamps and rings of a page.
 #[derive(Debug, Default)]
 pub(super) struct StampForms {
     pub(super) stamps: Vec<PageMark>,
-    /// Places of closed rings, badges among them, in pixels of the page's picture: letters along them are not
-    /// written by hand.
+    /// Closed rings, badges among them, in pixels of the page's picture: letters along them are not
+    /// handwriting.
     pub(super) rings: Vec<BoundingBox>,
 }
 
@@ -59,12 +57,8 @@ pub(super) struct StampForms {
 /// # Errors
 /// No memory.
 pub(super) fn find_stamps(ink: &UnruledInk) -> Result<StampForms, OpenCvError> {
-    let has_size = |piece: &&PenPiece| {
-        let (width, height) = (to_f32(piece.area.width), to_f32(piece.area.height));
-        SIDES.contains(&(width.max(height) / ink.inch)) && width.min(height) >= MIN_SIDE * ink.inch
-    };
-    let candidates: Vec<&PenPiece> =
-        ink.pieces.iter().filter(has_size).take(MAX_CANDIDATES + 1).collect();
+    let candidates = ink.pieces.iter().filter(|piece| has_stamp_size(piece, ink.inch));
+    let candidates: Vec<&PenPiece> = candidates.take(MAX_CANDIDATES + 1).collect();
     let mut found = StampForms::default();
     if candidates.len() > MAX_CANDIDATES {
         return Ok(found);
@@ -84,6 +78,12 @@ pub(super) fn find_stamps(ink: &UnruledInk) -> Result<StampForms, OpenCvError> {
         }
     }
     Ok(found)
+}
+
+fn has_stamp_size(piece: &PenPiece, inch: f32) -> bool {
+    let (width, height) = (to_f32(piece.area.width), to_f32(piece.area.height));
+    LONG_SIDE_INCHES.contains(&(width.max(height) / inch))
+        && width.min(height) >= MIN_SHORT_SIDE_INCHES * inch
 }
 
 impl RingFit {
@@ -129,27 +129,28 @@ fn trace_outline(ink: &UnruledInk, piece: &PenPiece) -> Vec<Point> {
     outline
 }
 
-/// The circle that most of an outline lies on, if it is closed: letters that touch a stamp are part of its
-/// outline. The points are drawn by a fixed sequence.
+/// The circle that most of an outline lies on, if it is closed (RANSAC, because letters that touch a
+/// stamp are part of its outline). The random sequence is fixed.
 fn fit_ring(outline: &[Point], inch: f32) -> Option<RingFit> {
     let mut seed = 0x2545_f491_u32;
-    let mut draw = || {
-        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let at = (seed >> 8) as usize % outline.len().max(1);
-        outline.get(at).map(|point| (to_f32(point.x), to_f32(point.y)))
-    };
     let mut best: Option<(f32, RingFit)> = None;
-    for _ in 0..TRIES {
-        let ring = circle_through([draw()?, draw()?, draw()?]);
-        let Some(ring) = ring.filter(|ring| RADII.contains(&(ring.radius / inch))) else {
+    for _ in 0..CIRCLE_TRIES {
+        let mut points = [(0.0, 0.0); 3];
+        for point in &mut points {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let drawn = outline.get((seed >> 8) as usize % outline.len().max(1))?;
+            *point = (to_f32(drawn.x), to_f32(drawn.y));
+        }
+        let ring = circle_through(points);
+        let Some(ring) = ring.filter(|ring| RADIUS_INCHES.contains(&(ring.radius / inch))) else {
             continue;
         };
-        let closed = closed_share(outline, ring, OFF_CIRCLE * inch);
+        let closed = closed_share(outline, ring, MAX_OFF_CIRCLE_INCHES * inch);
         if best.is_none_or(|(share, _)| closed > share) {
             best = Some((closed, ring));
         }
     }
-    best.filter(|(share, _)| *share >= CLOSED).map(|(_, ring)| ring)
+    best.filter(|(share, _)| *share >= MIN_CLOSED_SHARE).map(|(_, ring)| ring)
 }
 
 fn circle_through([(ax, ay), (bx, by), (cx, cy)]: [(f32, f32); 3]) -> Option<RingFit> {
@@ -180,7 +181,7 @@ fn closed_share(outline: &[Point], ring: RingFit, off: f32) -> f32 {
 
 fn has_letters_along(ink: &UnruledInk, ring: RingFit) -> bool {
     let (rows, _) = ink.size();
-    if !BODY.contains(&(ring.y / to_f32(rows.max(1)))) {
+    if !BODY_SHARES.contains(&(ring.y / to_f32(rows.max(1)))) {
         return false;
     }
     let mut twelfths = [false; 12];
@@ -188,7 +189,8 @@ fn has_letters_along(ink: &UnruledInk, ring: RingFit) -> bool {
     for piece in &ink.pieces {
         let (x, y) = middle_of(piece.area);
         let side = to_f32(piece.area.width.max(piece.area.height)) / ring.radius;
-        if (0.05..0.45).contains(&side) && RIM.contains(&(ring.distance(x, y) / ring.radius)) {
+        if (0.05..0.45).contains(&side) && RIM_RADII.contains(&(ring.distance(x, y) / ring.radius))
+        {
             letters += 1;
             if let Some(seen) = twelfths.get_mut(ring.sector(x, y, 12)) {
                 *seen = true;
@@ -198,7 +200,7 @@ fn has_letters_along(ink: &UnruledInk, ring: RingFit) -> bool {
     letters >= MIN_LETTERS && twelfths.iter().filter(|seen| **seen).count() >= MIN_TWELFTHS
 }
 
-/// Whether the piece runs along all four sides of a rectangle that stands askew, with letters in it.
+/// Whether the piece runs along all four sides of a rectangle that is skewed, with letters in it.
 fn is_askew_frame(
     ink: &UnruledInk,
     piece: &PenPiece,
@@ -208,43 +210,50 @@ fn is_askew_frame(
     let (long, short) =
         (frame.size.width.max(frame.size.height), frame.size.width.min(frame.size.height));
     let turned = ((frame.angle + 45.0).rem_euclid(90.0) - 45.0).abs();
-    if !ASKEW.contains(&turned)
-        || !SIDES.contains(&(long / ink.inch))
-        || short < MIN_SIDE * ink.inch
+    if !SKEW_DEGREES.contains(&turned)
+        || !LONG_SIDE_INCHES.contains(&(long / ink.inch))
+        || short < MIN_SHORT_SIDE_INCHES * ink.inch
     {
         return Ok(false);
     }
     let mut corners = [Point2f::default(); 4];
     frame.points(&mut corners)?;
     let ends = corners.iter().zip(corners.iter().cycle().skip(1));
-    if !ends.clone().all(|(from, to)| side_share(ink, piece.label, *from, *to) >= CLOSED) {
+    if !ends.clone().all(|(from, to)| side_share(ink, piece.label, *from, *to) >= MIN_CLOSED_SHARE)
+    {
         return Ok(false);
     }
     let (sin, cos) = frame.angle.to_radians().sin_cos();
-    let is_within = |other: &&PenPiece| {
+    let mut letters = 0;
+    for other in &ink.pieces {
         let (x, y) = middle_of(other.area);
         let (x, y) = (x - frame.center.x, y - frame.center.y);
         let (along, beside) = (x * cos + y * sin, y * cos - x * sin);
         let side = to_f32(other.area.width.max(other.area.height)) / short;
-        (0.05..0.6).contains(&side)
-            && along.abs() < 0.48 * frame.size.width
-            && beside.abs() < 0.48 * frame.size.height
-    };
-    Ok(ink.pieces.iter().filter(is_within).count() >= MIN_FRAMED_LETTERS)
+        letters += usize::from(
+            (0.05..0.6).contains(&side)
+                && along.abs() < 0.48 * frame.size.width
+                && beside.abs() < 0.48 * frame.size.height,
+        );
+    }
+    Ok(letters >= MIN_FRAMED_LETTERS)
 }
 
 /// The share of a side near which there is ink of the piece.
 fn side_share(ink: &UnruledInk, label: i32, from: Point2f, to: Point2f) -> f32 {
     let near = to_pixels(0.02 * ink.inch).max(2);
     let steps = to_pixels((to.x - from.x).hypot(to.y - from.y)).max(1);
-    let is_drawn = |step: &i32| {
-        let part = to_f32(*step) / to_f32(steps);
+    let mut drawn = 0;
+    for step in 0..steps {
+        let part = to_f32(step) / to_f32(steps);
         let x = to_pixels(from.x + (to.x - from.x) * part);
         let y = to_pixels(from.y + (to.y - from.y) * part);
-        (y - near..=y + near).any(|y| (x - near..=x + near).any(|x| ink.label_at(x, y) == label))
-    };
-    let drawn = (0..steps).filter(is_drawn).count();
-    to_f32(i32::try_from(drawn).unwrap_or_default()) / to_f32(steps)
+        drawn += i32::from(
+            (y - near..=y + near)
+                .any(|y| (x - near..=x + near).any(|x| ink.label_at(x, y) == label)),
+        );
+    }
+    to_f32(drawn) / to_f32(steps)
 }
 
 fn middle_of(area: Rect) -> (f32, f32) {

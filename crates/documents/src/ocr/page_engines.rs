@@ -96,7 +96,7 @@ impl OcrEngine for PageEngines {
             (Some(neural), OcrEngineChoice::Neural) => neural.make_recogniser(),
             (Some(neural), _) => Ok(Box::new(ReaderPair {
                 plain: self.tesseract.make_recogniser()?,
-                keen: neural.make_recogniser()?,
+                robust: neural.make_recogniser()?,
             })),
             (None, _) => self.tesseract.make_recogniser(),
         }
@@ -106,7 +106,7 @@ impl OcrEngine for PageEngines {
 /// Tesseract with the neural reader beside it.
 struct ReaderPair {
     plain: Box<dyn PageRecogniser>,
-    keen: Box<dyn PageRecogniser>,
+    robust: Box<dyn PageRecogniser>,
 }
 
 impl PageRecogniser for ReaderPair {
@@ -118,7 +118,7 @@ impl PageRecogniser for ReaderPair {
         self.plain.recognise(page, languages)
     }
 
-    fn keen_reader(&mut self) -> Option<&mut dyn PageRecogniser> {
-        Some(self.keen.as_mut())
+    fn robust_reader(&mut self) -> Option<&mut dyn PageRecogniser> {
+        Some(self.robust.as_mut())
     }
 }

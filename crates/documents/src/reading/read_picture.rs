@@ -1,46 +1,41 @@
-//! The picture of a page, from its pixels to its text: repaired if its defects call for it, turned
-//! if it lies wrong, read once in the language it is written in, and a second time only where the
-//! first reading falls short. The better reading stays, with the words that only the other has.
-//! Small print that falls short even then is read a third time, enlarged and sharpened.
+//! The picture of a page, from its pixels to its text, by the table of passes in [`plan`]: run a pass,
+//! merge it into the best reading, stop when that is good. The better of two readings stays, with the
+//! words that only the other has.
 
-mod keen;
+mod main_reader;
 mod other_language;
+mod plan;
+mod robust_reader;
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
+use self::plan::{EngineSet, PassCondition, PassEngine, PassPicture, ReadingPass, ReadingPlan};
 use crate::image::encode::encode_page;
 use crate::image::opencv_mat::{self, OpenCvError};
-use crate::language::LanguageEvidence;
 use crate::marks::{PageMarks, find_marks, find_pen_marks, write_boxes};
 use crate::page::PageRaster;
 use crate::page_error::PageError;
 use crate::pdf::lines::join_rows;
 use crate::quality::text_cells::TextCells;
-use crate::quality::{self, PageAssessment, SURE_FEET};
+use crate::quality::{self, PageAssessment};
 use crate::reading::legibility::{LegibilityScore, score_legibility};
 use crate::reading::merge_ocr::{ReadingOrigins, merge_lines};
-use crate::reading::orientation_probe;
 use crate::reading::recognise::PageRecogniser;
-use crate::repair::{RepairStep, RepairedRaster, repair_page, sharpen_enlarged};
+use crate::repair::{RepairStep, RepairedRaster, cut_out_sheet, repair_page};
 use docmill_core::model::{
     EncodedImage, PageCode, PageDefect, PageDefectKind, PageMark, ReadRecipe, TextLine,
 };
 
-/// What is read first where nothing is known, if it is installed.
-const USUAL_LANGUAGE: &str = "eng";
-/// Letters stand on their feet beyond this, see [`quality::LineDirection::feet`].
-const UPRIGHT: f32 = 0.1;
 /// A page whose words are this sure lies as it was read: upside down they would not be.
 const SURELY_UPRIGHT: f32 = 0.7;
-/// A reading in the language that the words speak of may score this much less than the first one:
-/// confidences of two languages are not quite alike.
-const LANGUAGE_BONUS: f32 = 1.02;
-/// A reading whose words are at least this part as sure has something to say beside the better one.
-const PEER: f32 = 0.75;
-/// Another reading is begun only within this part of the page's time, so that a page that was read
-/// is not lost to its limit.
-const TIME_FOR_MORE: u32 = 3;
+/// A worse reading is merged into the better one if its words are at least this part as sure.
+const MIN_PEER_CONFIDENCE: f32 = 0.75;
+/// Of a reading by the robust reader of this quality nine words in a hundred may be wrong.
+const DOUBTLESS_QUALITY: f32 = 0.93;
+/// Another pass is begun only within this part of the page's time, so that a page that was read is not
+/// lost to its limit.
+const MORE_PASSES_DIVISOR: u32 = 3;
 
 /// A page that was read from its picture.
 #[derive(Debug)]
@@ -53,17 +48,17 @@ pub(crate) struct PictureRead {
     pub height: u32,
     /// Quality of the reading, 0 to 1.
     pub quality: f32,
-    /// What was wrong with the picture as the file has it.
+    /// Defects of the picture as the file has it.
     pub defects: Vec<PageDefect>,
     /// Languages it was read with.
     pub languages: Vec<String>,
-    /// The language that its words are surely of.
+    /// Language that its words prove.
     pub heard: Option<String>,
     /// The picture that was read, if it is not the one of the file.
     pub repaired: Option<EncodedImage>,
     /// Codes on the picture that was read.
     pub codes: Vec<PageCode>,
-    /// What else it shows.
+    /// Other marks on that picture.
     pub marks: Vec<PageMark>,
 }
 
@@ -89,8 +84,8 @@ struct PictureCandidate<'a> {
     turned: u8,
     /// Whether more was done to it than turning.
     repaired: bool,
-    /// The steps, turns aside, that have moved its ink. Pictures that the same ones have moved, and
-    /// that lie the same way up, show the page in the same places, larger perhaps.
+    /// Steps but turns that have moved its ink. Pictures with the same ones that lie the same way up
+    /// have the page's words in the same places, up to their scale.
     moved: Vec<RepairStep>,
     /// Whether its letters were enlarged.
     enlarged: bool,
@@ -101,10 +96,15 @@ impl<'a> PictureCandidate<'a> {
         let picture = Cow::Borrowed(page);
         Self { picture, turned: 0, repaired: false, moved: Vec::new(), enlarged: false }
     }
+
+    /// Whether the picture is another one than the file's.
+    fn is_altered(&self) -> bool {
+        self.repaired || self.turned != 0
+    }
 }
 
 impl PictureCandidate<'static> {
-    /// A page of which `found` was known.
+    /// Of a page of which `found` was known.
     fn from_repair(done: RepairedRaster, found: &PageAssessment) -> Self {
         let RepairedRaster { raster, steps } = done;
         Self {
@@ -122,13 +122,9 @@ impl PictureCandidate<'static> {
 
 /// One reading of one picture.
 struct OcrPass<'a> {
-    picture: Cow<'a, PageRaster>,
-    turned: u8,
-    repaired: bool,
-    moved: Vec<RepairStep>,
-    enlarged: bool,
-    /// Whether the keen reader read it.
-    keen: bool,
+    candidate: PictureCandidate<'a>,
+    /// Whether the robust reader read it.
+    robust: bool,
     text: TextCells,
     lines: Vec<TextLine>,
     legibility: LegibilityScore,
@@ -137,40 +133,76 @@ struct OcrPass<'a> {
 }
 
 impl OcrPass<'_> {
-    /// Whether the picture is another one than the file's.
-    fn is_altered(&self) -> bool {
-        self.repaired || self.turned != 0
-    }
-
     /// Quarter turns clockwise that put the page upright, if it was read so surely that they are known.
     fn known_turns(&self) -> Option<u8> {
-        (self.legibility.confidence >= SURELY_UPRIGHT).then_some(self.turned)
+        (self.legibility.confidence >= SURELY_UPRIGHT).then_some(self.candidate.turned)
     }
 
-    /// With the words that `other`, a reading of the same page that is not as good, has better or
-    /// alone; as it is if the words of the two cannot be compared, or if the other
-    /// is so much worse that its few sure words are luck.
-    fn merge_with(mut self, other: &Self) -> Self {
-        let is_equal = other.legibility.confidence >= PEER * self.legibility.confidence;
-        if is_equal && self.moved == other.moved && self.turned == other.turned {
-            let scale = |picture: &PageRaster| f64::from(picture.width.max(1));
-            #[expect(clippy::cast_possible_truncation, reason = "a scale of one digit")]
-            let scale = (scale(&self.picture) / scale(&other.picture)) as f32;
-            let origins = match self.keen == other.keen {
-                true => ReadingOrigins::OneReader,
-                false => ReadingOrigins::TwoReaders {
-                    base: self.legibility.confidence,
-                    other: other.legibility.confidence,
-                },
-            };
-            self.lines = merge_lines(self.lines, &other.lines, scale, origins);
-            self.legibility = score_reading(&self.text, &self.lines, self.keen);
+    /// With the words that `other`, a worse reading of the same page, has better or alone. Unchanged if
+    /// the words of the two cannot be compared, or if `other` is so much worse that its few sure words
+    /// are luck.
+    fn merge_with(&mut self, other: &Self) {
+        let is_peer =
+            other.legibility.confidence >= MIN_PEER_CONFIDENCE * self.legibility.confidence;
+        let (own, others) = (&self.candidate, &other.candidate);
+        if !is_peer || own.moved != others.moved || own.turned != others.turned {
+            return;
         }
-        self
+        let (width, other_width) = (own.picture.width.max(1), others.picture.width.max(1));
+        #[expect(clippy::cast_possible_truncation, reason = "a scale of one digit")]
+        let scale = (f64::from(width) / f64::from(other_width)) as f32;
+        let origins = match self.robust == other.robust {
+            true => ReadingOrigins::OneReader,
+            false => ReadingOrigins::TwoReaders {
+                base: self.legibility.confidence,
+                other: other.legibility.confidence,
+            },
+        };
+        self.lines = merge_lines(std::mem::take(&mut self.lines), &other.lines, scale, origins);
+        self.legibility = score_reading(&self.text, &self.lines, self.robust);
     }
 
-    fn is_better_than(&self, other: &Self) -> bool {
-        self.legibility.quality() > other.legibility.quality()
+    /// Whether this reading is kept rather than `earlier`. Of equal ones the robust reader's is.
+    fn replaces(&self, earlier: &Self) -> bool {
+        let (quality, earlier_quality) = (self.legibility.quality(), earlier.legibility.quality());
+        let is_preferred = self.robust && !earlier.robust;
+        quality > earlier_quality || is_preferred && quality >= earlier_quality
+    }
+}
+
+/// A page's picture as the file has it, and its assessment.
+#[derive(Clone, Copy)]
+struct SourcePicture<'a> {
+    page: &'a PageRaster,
+    found: &'a PageAssessment,
+}
+
+/// The passes over a page so far.
+struct PageReading<'a> {
+    /// The best reading, merged with the others.
+    best: OcrPass<'a>,
+    /// The last reading that was worse, if its picture was enlarged and may be sharpened.
+    enlarged: Option<OcrPass<'a>>,
+    /// Whether a picture was read that was repaired as its defects call for.
+    is_repaired: bool,
+    passes: usize,
+}
+
+impl<'a> PageReading<'a> {
+    /// Merges `next` into the best reading, or the other way round; the worse of the two.
+    fn merge(&mut self, next: OcrPass<'a>) -> OcrPass<'a> {
+        self.passes += 1;
+        let worse = match next.replaces(&self.best) {
+            true => std::mem::replace(&mut self.best, next),
+            false => next,
+        };
+        self.best.merge_with(&worse);
+        worse
+    }
+
+    /// The reading of an enlarged picture, if there is one.
+    fn enlarged(&self) -> Option<&OcrPass<'a>> {
+        Some(&self.best).filter(|best| best.candidate.enlarged).or(self.enlarged.as_ref())
     }
 }
 
@@ -181,142 +213,148 @@ impl PictureReader<'_> {
     /// Those of the recogniser; no memory for the repair.
     pub(crate) fn read(&mut self, page: &PageRaster) -> Result<PictureRead, PageError> {
         let found = quality::assess_page(page)?;
-        let (best, is_repaired) = match self.begins_keenly(&found) {
-            true => self.read_keenly_first(page, &found)?,
-            false => self.read_plainly_first(page, &found)?,
-        };
-        let is_altered = best.is_altered();
-        let mut defects = found.defects;
-        if best.turned == 0 && is_repaired {
+        let plan = ReadingPlan::choose(&found, self.engines());
+        let source = SourcePicture { page, found: &found };
+        let PageReading { best, is_repaired, .. } = self.run_plan(&plan, source)?;
+        let OcrPass { candidate, lines, legibility, languages, heard, .. } = best;
+        let is_altered = candidate.is_altered();
+        let mut defects = found.defects.clone();
+        if candidate.turned == 0 && is_repaired {
             // It looked turned and was read upright, or was not read at all.
             defects.retain(|defect| defect.kind != PageDefectKind::Rotated);
         }
-        // What a repair has mended does not count any more.
+        // Repaired defects do not count any more.
         let image_score = if is_altered || is_repaired { 1.0 } else { found.score };
-        let mut lines = join_rows(best.lines);
-        let found = find_marks(&best.picture, &lines)?;
-        let by_pen = find_pen_marks(&best.picture, &lines, &found)?;
+        let picture = candidate.picture;
+        let mut lines = join_rows(lines);
+        let found = find_marks(&picture, &lines)?;
+        let by_pen = find_pen_marks(&picture, &lines, &found)?;
         let PageMarks { codes, boxes, figures } = found;
         write_boxes(&mut lines, &boxes);
         let marks = figures.into_iter().chain(by_pen).take(PageMark::MAX_PER_PAGE).collect();
         Ok(PictureRead {
-            width: best.picture.width,
-            height: best.picture.height,
-            quality: best.legibility.combine_with_image(image_score),
-            repaired: if is_altered { Some(encode_page(&best.picture)?) } else { None },
+            width: picture.width,
+            height: picture.height,
+            quality: legibility.combine_with_image(image_score),
+            repaired: if is_altered { Some(encode_page(&picture)?) } else { None },
             lines,
             codes,
             marks,
             defects,
-            languages: best.languages,
-            heard: best.heard,
+            languages,
+            heard,
         })
     }
 
-    /// Reads a piece of a page as it is, by every reader there is: what one of them says counts.
+    /// Reads a piece of a page as it is, by every reader there is.
     ///
     /// # Errors
     /// Those of the recogniser.
     pub(crate) fn read_crop(&mut self, crop: &PageRaster) -> Result<Vec<TextLine>, PageError> {
         let languages = self.choose_languages(self.hint.clone());
         let mut lines = self.recogniser.recognise(crop, &languages)?;
-        if !self.recogniser.is_keen()
-            && self.has_keen_reader()
-            && let Some(keen) = self.recogniser.keen_reader()
+        if self.engines() == EngineSet::MainAndRobust
+            && let Some(robust) = self.recogniser.robust_reader()
         {
-            lines.extend(keen.recognise(crop, &languages)?);
+            lines.extend(robust.recognise(crop, &languages)?);
         }
         Ok(lines)
     }
 
-    /// Once, repaired where its defects call for it; and whether they did.
-    fn read_plainly<'a>(
-        &mut self,
-        page: &'a PageRaster,
-        found: &PageAssessment,
-    ) -> Result<(OcrPass<'a>, bool), PageError> {
-        let repaired = self.repair_page(page, found)?;
-        let is_repaired = repaired.is_some();
-        let first = repaired.unwrap_or_else(|| PictureCandidate::from_original(page));
-        Ok((self.read_candidate(first, found)?, is_repaired))
-    }
-
-    /// Repaired where its defects call for it, and if that falls short by the keen reader as well, or
-    /// where there is none, once more the other way; the best of it, and whether there was a repair.
-    fn read_plainly_first<'a>(
-        &mut self,
-        page: &'a PageRaster,
-        found: &PageAssessment,
-    ) -> Result<(OcrPass<'a>, bool), PageError> {
-        let (best, is_repaired) = self.read_plainly(page, found)?;
-        if !self.falls_short(&best) {
-            return Ok((self.reread_other_language(best)?, is_repaired));
+    fn engines(&mut self) -> EngineSet {
+        if self.recogniser.is_robust() {
+            return EngineSet::RobustOnly;
         }
-        if self.has_keen_reader() {
-            let keen = self.read_keen_once(page, found, best.known_turns())?;
-            let was_repaired = is_repaired || keen.repaired;
-            return self.read_keen_again(page, found, join_readers(keen, best), was_repaired);
-        }
-        self.remember_language(&best);
-        // A repair may have done harm; without one, a smaller defect may have.
-        let other = match is_repaired {
-            true => Some(PictureCandidate::from_original(page)),
-            false => self.repair_page(page, &found.with_suspicions())?,
-        };
-        let Some(candidate) = other else { return Ok((best, is_repaired)) };
-        let second = self.read_candidate(candidate, found)?;
-        Ok((self.join_passes(best, second)?, is_repaired))
+        if self.has_robust_reader() { EngineSet::MainAndRobust } else { EngineSet::MainOnly }
     }
 
-    /// What was heard once need not be looked for in the next picture of the page.
-    fn remember_language(&mut self, reading: &OcrPass<'_>) {
-        self.hint = self.hint.take().or_else(|| reading.heard.clone());
-    }
-
-    /// The better of two readings of the page with what the other has beyond it; if that falls
-    /// short as well and one of the two was of an enlarged picture, with a third reading of that
-    /// one.
-    fn join_passes<'a>(
+    /// Runs the passes of `plan` that are needed, and merges them.
+    fn run_plan<'a>(
         &mut self,
-        first: OcrPass<'a>,
-        second: OcrPass<'a>,
-    ) -> Result<OcrPass<'a>, PageError> {
-        let is_better = second.is_better_than(&first);
-        let (best, other) = if is_better { (second, first) } else { (first, second) };
-        let best = best.merge_with(&other);
-        let enlarged = [&best, &other].into_iter().find(|reading| reading.enlarged);
-        let third = match enlarged.filter(|_| self.may_sharpen() && self.falls_short(&best)) {
-            Some(enlarged) => self.read_sharpened(enlarged)?,
-            None => return Ok(best),
+        plan: &ReadingPlan,
+        source: SourcePicture<'a>,
+    ) -> Result<PageReading<'a>, PageError> {
+        let picture = self.candidate(plan.first.picture, source, None)?;
+        let picture = picture.unwrap_or_else(|| PictureCandidate::from_original(source.page));
+        let is_repaired = is_called_for(plan.first, &picture);
+        let best = match plan.first.engine {
+            PassEngine::Main => self.read_by_main(picture, source.found)?,
+            PassEngine::Robust => self.read_by_robust(picture, source.found, None)?,
         };
-        Ok(if third.is_better_than(&best) {
-            third.merge_with(&best)
-        } else {
-            best.merge_with(&third)
+        let mut reading = PageReading { best, enlarged: None, is_repaired, passes: 1 };
+        for pass in &plan.then {
+            if !self.is_needed(pass.condition, &reading.best) {
+                continue;
+            }
+            let Some(next) = self.run_pass(*pass, source, &mut reading)? else { continue };
+            let worse = reading.merge(next);
+            reading.enlarged = Some(worse).filter(|it| plan.sharpens() && it.candidate.enlarged);
+        }
+        if reading.passes == 1 {
+            reading.best = self.reread_other_language(reading.best)?;
+        }
+        Ok(reading)
+    }
+
+    /// One further pass; `None`: the page has no such picture.
+    fn run_pass<'a>(
+        &mut self,
+        pass: ReadingPass,
+        source: SourcePicture<'a>,
+        reading: &mut PageReading<'a>,
+    ) -> Result<Option<OcrPass<'a>>, PageError> {
+        // Reuse the detected language.
+        self.hint = self.hint.take().or_else(|| reading.best.heard.clone());
+        if pass.picture == PassPicture::Sharpened {
+            let enlarged = reading.enlarged().filter(|_| self.may_sharpen());
+            return enlarged.map(|enlarged| self.read_sharpened(enlarged)).transpose();
+        }
+        let Some(picture) = self.candidate(pass.picture, source, Some(reading))? else {
+            return Ok(None);
+        };
+        reading.is_repaired |= is_called_for(pass, &picture);
+        let next = match (pass.engine, pass.picture) {
+            (PassEngine::Main, _) => self.read_by_main(picture, source.found)?,
+            (PassEngine::Robust, PassPicture::WholePhotograph) => {
+                self.read_by_robust(picture, source.found, None)?
+            }
+            (PassEngine::Robust, _) => {
+                self.read_by_robust(picture, source.found, reading.best.known_turns())?
+            }
+        };
+        Ok(Some(next))
+    }
+
+    /// The picture for a pass, `reading` being the passes before it.
+    fn candidate<'a>(
+        &self,
+        picture: PassPicture,
+        source: SourcePicture<'a>,
+        reading: Option<&PageReading<'_>>,
+    ) -> Result<Option<PictureCandidate<'a>>, PageError> {
+        let SourcePicture { page, found } = source;
+        let original = PictureCandidate::from_original(page);
+        let was_repaired = reading.is_some_and(|reading| reading.is_repaired);
+        Ok(match picture {
+            PassPicture::RepairedOrOriginal => Some(self.repair(page, found)?.unwrap_or(original)),
+            PassPicture::Repaired => self.repair(page, found)?,
+            PassPicture::Unrepaired if !was_repaired => None,
+            PassPicture::SheetOrOriginal | PassPicture::Unrepaired => {
+                Some(self.cut_out(source)?.unwrap_or(original))
+            }
+            PassPicture::WholePhotograph => {
+                let moved = reading.map(|reading| &reading.best.candidate.moved);
+                moved
+                    .is_some_and(|moved| moved.contains(&RepairStep::Perspective))
+                    .then_some(original)
+            }
+            PassPicture::Opposite if was_repaired => Some(original),
+            PassPicture::Opposite => self.repair(page, &found.with_suspicions())?,
+            PassPicture::Sharpened => None,
         })
     }
 
-    /// The same picture, sharpened, read in the same way.
-    fn read_sharpened(&mut self, enlarged: &OcrPass<'_>) -> Result<OcrPass<'static>, PageError> {
-        let picture = sharpen_enlarged(&enlarged.picture)?;
-        let languages = enlarged.languages.clone();
-        let (lines, legibility, heard) = self.read_with(&picture, &enlarged.text, &languages)?;
-        Ok(OcrPass {
-            picture: Cow::Owned(picture),
-            text: enlarged.text.clone(),
-            repaired: true,
-            lines,
-            legibility,
-            languages,
-            heard,
-            turned: enlarged.turned,
-            moved: enlarged.moved.clone(),
-            enlarged: true,
-            keen: enlarged.keen,
-        })
-    }
-
-    fn repair_page(
+    fn repair(
         &self,
         page: &PageRaster,
         found: &PageAssessment,
@@ -325,111 +363,24 @@ impl PictureReader<'_> {
         Ok(done.map(|done| PictureCandidate::from_repair(done, found)))
     }
 
-    /// Reads a picture upright and in its language.
-    fn read_candidate<'a>(
-        &mut self,
-        candidate: PictureCandidate<'a>,
-        found: &PageAssessment,
-    ) -> Result<OcrPass<'a>, PageError> {
-        let PictureCandidate { mut picture, mut turned, repaired, moved, enlarged } = candidate;
-        let mut text = text_cells(&picture, found)?;
-        let mut language = self.hint.clone();
-        let is_upright =
-            !found.has_defect(PageDefectKind::Rotated) && found.direction.feet >= UPRIGHT;
-        let is_unheard = self.recipe.languages.is_empty() && language.is_none();
-        if (turned != 0 || !is_upright || is_unheard)
-            && let Some(look) = self.probe_picture(&picture, &text, turned, found)?
-        {
-            language = language.or(look.language);
-            if look.quarter_turns != 0 {
-                picture = Cow::Owned(orientation_probe::rotate_raster(
-                    picture.into_owned(),
-                    look.quarter_turns,
-                ));
-                turned = (turned + look.quarter_turns) % 4;
-                text = text_cells(&picture, found)?;
-            }
-        }
-        let languages = self.choose_languages(language);
-        let (lines, legibility, heard) = self.read_with(&picture, &text, &languages)?;
-        self.reread_in_language(OcrPass {
-            picture,
-            turned,
-            repaired,
-            moved,
-            enlarged,
-            keen: false,
-            text,
-            lines,
-            legibility,
-            languages,
-            heard,
-        })
+    fn cut_out(
+        &self,
+        source: SourcePicture<'_>,
+    ) -> Result<Option<PictureCandidate<'static>>, PageError> {
+        let sheet = cut_out_sheet(source.page, source.found, self.recipe.repairs)?;
+        Ok(sheet.map(|sheet| PictureCandidate::from_repair(sheet, source.found)))
     }
 
-    fn probe_picture(
-        &mut self,
-        picture: &PageRaster,
-        text: &TextCells,
-        turned: u8,
-        found: &PageAssessment,
-    ) -> Result<Option<orientation_probe::OrientationProbe>, PageError> {
-        let back = (4 - turned % 4) % 4;
-        let is_surely_upright = turned == 0
-            && !found.has_defect(PageDefectKind::Rotated)
-            && found.direction.feet >= SURE_FEET;
-        let turns: &[u8] = if self.may_turn() && !is_surely_upright { &[2, 1, 3] } else { &[] };
-        let first = self.choose_languages(self.hint.clone());
-        let order = orientation_probe::ProbeOptions { turns, unless_sure: back };
-        Ok(orientation_probe::probe_orientation(picture, text, &order, &first, self.recogniser)?)
+    fn is_needed(&self, condition: PassCondition, best: &OcrPass<'_>) -> bool {
+        let good = match condition {
+            // The middle between suspicious and perfect: a page that passes by luck is read again too.
+            PassCondition::FallsShort => f32::midpoint(self.recipe.threshold, 1.0),
+            PassCondition::InDoubt => DOUBTLESS_QUALITY,
+        };
+        best.legibility.quality() < good && self.has_time()
     }
 
-    /// Reads it again if its words are of another language than it was read with.
-    fn reread_in_language<'a>(&mut self, mut first: OcrPass<'a>) -> Result<OcrPass<'a>, PageError> {
-        let Some(language) = first.heard.clone() else { return Ok(first) };
-        let is_free = self.recipe.languages.is_empty() && !first.languages.contains(&language);
-        if !is_free || !self.has_time() {
-            return Ok(first);
-        }
-        let languages = vec![language];
-        let (lines, legibility, heard) = self.read_with(&first.picture, &first.text, &languages)?;
-        if legibility.quality() * LANGUAGE_BONUS >= first.legibility.quality() {
-            first = OcrPass { lines, legibility, languages, heard, ..first };
-        }
-        Ok(first)
-    }
-
-    fn read_with(
-        &mut self,
-        picture: &PageRaster,
-        text: &TextCells,
-        languages: &[String],
-    ) -> Result<(Vec<TextLine>, LegibilityScore, Option<String>), PageError> {
-        let lines = self.recogniser.recognise(picture, languages)?;
-        let legibility = score_legibility(text, &lines);
-        let heard =
-            LanguageEvidence::from_lines(&lines).leading_language(self.recogniser.languages());
-        Ok((lines, legibility, heard.map(str::to_owned)))
-    }
-
-    /// The configured languages; otherwise the one that is known, or a usual one.
-    fn choose_languages(&self, known: Option<String>) -> Vec<String> {
-        if !self.recipe.languages.is_empty() {
-            return self.recipe.languages.clone();
-        }
-        let installed = self.recogniser.languages();
-        let usual = installed.iter().find(|language| *language == USUAL_LANGUAGE);
-        known.or_else(|| usual.or_else(|| installed.first()).cloned()).into_iter().collect()
-    }
-
-    /// Whether a second reading is worth its time: below the middle between what is suspicious and
-    /// what is perfect, so that a page that passes by luck gets one too.
-    fn falls_short(&self, reading: &OcrPass<'_>) -> bool {
-        let good = f32::midpoint(self.recipe.threshold, 1.0);
-        reading.legibility.quality() < good && self.has_time()
-    }
-
-    pub(crate) fn may_turn(&self) -> bool {
+    fn may_turn(&self) -> bool {
         self.recipe.repairs.enabled && self.recipe.repairs.orientation
     }
 
@@ -438,29 +389,31 @@ impl PictureReader<'_> {
     }
 
     fn has_time(&self) -> bool {
-        self.started.elapsed() < self.page_time / TIME_FOR_MORE
+        self.started.elapsed() < self.page_time / MORE_PASSES_DIVISOR
     }
 }
 
-/// The better of two readings with what the other has beyond it.
-fn join_readers<'a>(one: OcrPass<'a>, other: OcrPass<'a>) -> OcrPass<'a> {
-    match other.is_better_than(&one) {
-        true => other.merge_with(&one),
-        false => one.merge_with(&other),
+/// Whether `picture` is repaired as the page's defects call for, not on a suspicion. Turns alone are no
+/// repair for the robust reader, which detects them by itself.
+fn is_called_for(pass: ReadingPass, picture: &PictureCandidate<'_>) -> bool {
+    match (pass.engine, pass.picture) {
+        (_, PassPicture::Opposite) => false,
+        (PassEngine::Robust, PassPicture::RepairedOrOriginal) => picture.repaired,
+        _ => picture.is_altered(),
     }
 }
 
-/// How far the lines can be trusted. Letters that are too small lower what Tesseract makes of them
-/// before it notices; the keen reader's confidence says it.
-fn score_reading(text: &TextCells, lines: &[TextLine], is_keen: bool) -> LegibilityScore {
+/// How far the lines can be trusted. Small letters lower Tesseract's accuracy before its confidence;
+/// the robust reader's confidence reflects them.
+fn score_reading(text: &TextCells, lines: &[TextLine], is_robust: bool) -> LegibilityScore {
     let legibility = score_legibility(text, lines);
-    match is_keen {
+    match is_robust {
         true => LegibilityScore { size: 1.0, ..legibility },
         false => legibility,
     }
 }
 
-/// Where text seems to be. Noise seems to be text as well, unless it is calmed first.
+/// Where text seems to be. Noise looks like text unless it is reduced first.
 fn text_cells(picture: &PageRaster, found: &PageAssessment) -> Result<TextCells, OpenCvError> {
     if !found.has_defect(PageDefectKind::Noisy) {
         return Ok(TextCells::from_raster(picture));

@@ -64,7 +64,7 @@ pub trait PageRecogniser: Send {
     ///
     /// # Errors
     /// Those of [`PageRecogniser::recognise`].
-    fn recognise_places(
+    fn recognise_regions(
         &mut self,
         _page: &PageRaster,
         places: &[BoundingBox],
@@ -78,18 +78,18 @@ pub trait PageRecogniser: Send {
     ///
     /// # Errors
     /// A list cannot be read.
-    fn tell_words(&self, _words: &[&str], _languages: &[String]) -> Result<Option<Vec<bool>>> {
+    fn known_words(&self, _words: &[&str], _languages: &[String]) -> Result<Option<Vec<bool>>> {
         Ok(None)
     }
 
     /// Whether it reads bad pictures well, whichever way up they lie and in any of its languages at
     /// once, and takes several times as long for it.
-    fn is_keen(&self) -> bool {
+    fn is_robust(&self) -> bool {
         false
     }
 
     /// The reader of bad pictures that goes with this one, which may be itself; `None`: there is none.
-    fn keen_reader(&mut self) -> Option<&mut dyn PageRecogniser> {
+    fn robust_reader(&mut self) -> Option<&mut dyn PageRecogniser> {
         None
     }
 }

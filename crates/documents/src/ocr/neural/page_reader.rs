@@ -221,7 +221,7 @@ impl PageRecogniser for NeuralReader {
         Ok(TurnedReading { turned: Some(TurnedPage { quarter_turns, upright }), lines })
     }
 
-    fn recognise_places(
+    fn recognise_regions(
         &mut self,
         page: &PageRaster,
         places: &[BoundingBox],
@@ -237,7 +237,7 @@ impl PageRecogniser for NeuralReader {
         Ok(lines.into_iter().map(believed).collect())
     }
 
-    fn tell_words(&self, words: &[&str], languages: &[String]) -> Result<Option<Vec<bool>>> {
+    fn known_words(&self, words: &[&str], languages: &[String]) -> Result<Option<Vec<bool>>> {
         let Some(known) = &self.words else { return Ok(None) };
         if !languages.iter().all(|language| known.languages().contains(language)) {
             return Ok(None);
@@ -250,11 +250,11 @@ impl PageRecogniser for NeuralReader {
         Ok(Some(words.iter().map(is_known).collect()))
     }
 
-    fn is_keen(&self) -> bool {
+    fn is_robust(&self) -> bool {
         true
     }
 
-    fn keen_reader(&mut self) -> Option<&mut dyn PageRecogniser> {
+    fn robust_reader(&mut self) -> Option<&mut dyn PageRecogniser> {
         Some(self)
     }
 }

@@ -3,7 +3,7 @@
 //! Tesseract reads a page in one language, and what stands on it in another one without the letters
 //! that only that one has, and as surely: the page is read well enough by its confidence. What tells
 //! such lines is that their words are none of the page's language. So where a good part of a page is
-//! such lines, those with a word that nobody knows, and their neighbours, are read by the keen reader
+//! such lines, those with a word that nobody knows, and their neighbours, are read by the robust reader
 //! as well, which reads all of its languages at once. Where they stand Tesseract has found already.
 
 use super::{OcrPass, PictureReader, score_reading};
@@ -37,24 +37,26 @@ impl ToldWords {
 }
 
 impl PictureReader<'_> {
-    /// The reading of a page, with what the keen reader makes of its lines in other languages than it
+    /// The reading of a page, with what the robust reader makes of its lines in other languages than it
     /// was read with.
     pub(super) fn reread_other_language<'a>(
         &mut self,
         mut reading: OcrPass<'a>,
     ) -> Result<OcrPass<'a>, PageError> {
-        if reading.keen || !self.has_keen_reader() || !self.has_time() {
+        if reading.robust || !self.has_robust_reader() || !self.has_time() {
             return Ok(reading);
         }
         let languages = self.recipe.languages.clone();
-        let Some(keen) = self.recogniser.keen_reader() else { return Ok(reading) };
+        let Some(robust) = self.recogniser.robust_reader() else { return Ok(reading) };
         let words = long_words(&reading.lines);
         let flat: Vec<&str> = words.iter().flatten().map(String::as_str).collect();
-        let Some(known) = keen.tell_words(&flat, &reading.languages)? else { return Ok(reading) };
+        let Some(known) = robust.known_words(&flat, &reading.languages)? else {
+            return Ok(reading);
+        };
         let chosen = lines_to_reread(&count_words(&words, &known));
-        let places: Vec<BoundingBox> =
-            chosen.iter().filter_map(|at| line_place(reading.lines.get(*at)?)).collect();
-        let again = keen.recognise_places(&reading.picture, &places, &languages)?;
+        let regions: Vec<BoundingBox> =
+            chosen.iter().filter_map(|at| line_region(reading.lines.get(*at)?)).collect();
+        let again = robust.recognise_regions(&reading.candidate.picture, &regions, &languages)?;
         let read: Vec<TextLine> = again.into_iter().flatten().collect();
         if read.is_empty() {
             return Ok(reading);
@@ -105,7 +107,7 @@ fn lines_to_reread(lines: &[ToldWords]) -> Vec<usize> {
     (0..lines.len()).filter(is_near).collect()
 }
 
-fn line_place(line: &TextLine) -> Option<BoundingBox> {
+fn line_region(line: &TextLine) -> Option<BoundingBox> {
     line.words.iter().map(|word| word.bounding_box).reduce(BoundingBox::union)
 }
 

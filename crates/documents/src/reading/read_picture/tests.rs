@@ -2,7 +2,9 @@
 //! of its letters, which are black above and grey below.
 
 use super::*;
+use crate::quality::SURE_FEET;
 use crate::quality::page_in_code::{skewed, specked, text_page};
+use crate::reading::orientation_probe;
 use docmill_core::fault::Result;
 use docmill_core::model::{BoundingBox, RepairSwitches, TextWord};
 
@@ -360,13 +362,13 @@ fn a_page_that_turns_out_to_be_in_another_language_is_read_again_and_keeps_what_
 }
 
 #[test]
-fn small_letters_count_against_tesseract_alone_because_the_keen_reader_says_it_itself() {
+fn small_letters_count_against_tesseract_alone_because_the_robust_reader_says_it_itself() {
     let blank = PageRaster { width: 400, height: 400, dpi: 100, pixels: vec![255; 160_000] };
     let bounding_box = BoundingBox { x: 10.0, y: 10.0, w: 60.0, h: 7.0 };
     let word = TextWord { text: "Total".into(), bounding_box, confidence: 0.9, unwitnessed: false };
     let lines = [TextLine { words: vec![word] }];
     let quality =
-        |is_keen| score_reading(&TextCells::from_raster(&blank), &lines, is_keen).quality();
+        |is_robust| score_reading(&TextCells::from_raster(&blank), &lines, is_robust).quality();
     assert!((quality(true) - 0.9).abs() < 0.001, "{}", quality(true));
     assert!(quality(false) < 0.5, "{}", quality(false));
 }

@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::page::PageRaster;
+use crate::reading::read_picture::plan::{EngineSet, PassEngine, ReadingPlan};
+use crate::reading::read_picture::{PageReading, SourcePicture};
 use crate::reading::recognise::PageRecogniser;
 use docmill_core::fault::Result;
 use docmill_core::model::{ReadRecipe, RepairSwitches, TextWord};
@@ -35,11 +37,11 @@ fn page_lines(texts: &[&str], confidence: f32) -> Vec<TextLine> {
     lines
 }
 
-/// Tesseract, who reads `lines`, and beside it a keen reader.
+/// Tesseract, who reads `lines`, and beside it a robust reader.
 struct Pair {
     languages: Vec<String>,
     lines: Vec<TextLine>,
-    keen: PlaceReader,
+    robust: PlaceReader,
 }
 
 /// Reads accents where Tesseract read none, and nothing of whole pages.
@@ -58,8 +60,8 @@ impl PageRecogniser for Pair {
         Ok(self.lines.clone())
     }
 
-    fn keen_reader(&mut self) -> Option<&mut dyn PageRecogniser> {
-        Some(&mut self.keen)
+    fn robust_reader(&mut self) -> Option<&mut dyn PageRecogniser> {
+        Some(&mut self.robust)
     }
 }
 
@@ -72,7 +74,7 @@ impl PageRecogniser for PlaceReader {
         panic!("no page is read again as a whole")
     }
 
-    fn recognise_places(
+    fn recognise_regions(
         &mut self,
         _: &PageRaster,
         places: &[BoundingBox],
@@ -80,28 +82,28 @@ impl PageRecogniser for PlaceReader {
     ) -> Result<Vec<Option<TextLine>>> {
         self.asked = places.to_vec();
         let at = |place: &BoundingBox| {
-            self.lines.iter().find(|line| line_place(line).is_some_and(|it| it == *place)).cloned()
+            self.lines.iter().find(|line| line_region(line).is_some_and(|it| it == *place)).cloned()
         };
         Ok(places.iter().map(at).collect())
     }
 
-    fn tell_words(&self, words: &[&str], languages: &[String]) -> Result<Option<Vec<bool>>> {
+    fn known_words(&self, words: &[&str], languages: &[String]) -> Result<Option<Vec<bool>>> {
         assert_eq!(languages, ["eng"]);
         let is_known = |word: &&str| KNOWN.contains(&word.to_lowercase().as_str());
         Ok(self.has_words.then(|| words.iter().map(is_known).collect()))
     }
 
-    fn is_keen(&self) -> bool {
+    fn is_robust(&self) -> bool {
         true
     }
 }
 
-/// What is read of a page that Tesseract reads as `plain` and the keen reader as `keen`, and how many
+/// What is read of a page that Tesseract reads as `plain` and the robust reader as `robust`, and how many
 /// lines that one was asked for.
-fn read(plain: &[&str], keen: &[&str], has_words: bool) -> (Vec<String>, usize) {
+fn read(plain: &[&str], robust: &[&str], has_words: bool) -> (Vec<String>, usize) {
     let languages = vec!["eng".to_owned()];
-    let keen = PlaceReader { has_words, asked: Vec::new(), lines: page_lines(keen, 0.97) };
-    let mut both = Pair { languages: languages.clone(), lines: page_lines(plain, 0.93), keen };
+    let robust = PlaceReader { has_words, asked: Vec::new(), lines: page_lines(robust, 0.97) };
+    let mut both = Pair { languages: languages.clone(), lines: page_lines(plain, 0.93), robust };
     let recipe = ReadRecipe { dpi: 200, languages, repairs: RepairSwitches::NONE, threshold: 0.0 };
     let mut reader = PictureReader {
         recogniser: &mut both,
@@ -113,21 +115,25 @@ fn read(plain: &[&str], keen: &[&str], has_words: bool) -> (Vec<String>, usize) 
     // Nothing else on it looks like text that nobody found.
     let page = PageRaster { width: 1240, height: 1754, dpi: 150, pixels: vec![255; 1240 * 1754] };
     let found = crate::quality::assess_page(&page).unwrap();
-    let (best, _) = reader.read_plainly_first(&page, &found).unwrap();
-    (best.lines.iter().map(TextLine::text).collect(), both.keen.asked.len())
+    let plan = ReadingPlan::choose(&found, EngineSet::MainAndRobust);
+    assert_eq!(plan.first.engine, PassEngine::Main);
+    let source = SourcePicture { page: &page, found: &found };
+    let PageReading { best, .. } = reader.run_plan(&plan, source).unwrap();
+    (best.lines.iter().map(TextLine::text).collect(), both.robust.asked.len())
 }
 
 #[test]
-fn lines_in_other_languages_are_read_by_the_keen_reader_too_and_those_of_the_page_s_are_not() {
+fn lines_in_other_languages_are_read_by_the_robust_reader_too_and_those_of_the_page_s_are_not() {
     let plain =
         ["quick brown jumps", "over lazy", "tiber braune springt", "Over lazy cao", "email"];
-    let keen = ["Quick Brown Jumps", "Over Lazy", "über braune springt", "Over lazy cão", "Email"];
+    let robust =
+        ["Quick Brown Jumps", "Over Lazy", "über braune springt", "Over lazy cão", "Email"];
     // The lines beside it are read again, and the first and the last one are not.
-    let both = [plain[0], keen[1], keen[2], keen[3], plain[4]];
-    assert_eq!(read(&plain, &keen, true), (both.map(str::to_owned).into(), 3));
-    assert_eq!(read(&plain, &keen, false), (plain.map(str::to_owned).into(), 0), "no lists");
+    let both = [plain[0], robust[1], robust[2], robust[3], plain[4]];
+    assert_eq!(read(&plain, &robust, true), (both.map(str::to_owned).into(), 3));
+    assert_eq!(read(&plain, &robust, false), (plain.map(str::to_owned).into(), 0), "no lists");
     let own = ["quick brown jumps", "over lazy Fuchs", "email brown tiber"];
-    assert_eq!(read(&own, &keen, true), (own.map(str::to_owned).into(), 0), "names in it");
+    assert_eq!(read(&own, &robust, true), (own.map(str::to_owned).into(), 0), "names in it");
 }
 
 #[test]

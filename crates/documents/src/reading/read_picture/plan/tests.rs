@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use opencv::core::Point2f;
 use parking_lot::Mutex;
 
-use super::*;
+use crate::page::PageRaster;
 use crate::quality::page_in_code::{noisy, photographed, shadowed, specked, speckled, text_page};
-use crate::reading::recognise::PageRecogniser;
+use crate::reading::read_picture::PictureReader;
+use crate::reading::recognise::{PageRecogniser, TurnedReading};
 use docmill_core::fault::Result;
 use docmill_core::model::{BoundingBox, ReadRecipe, RepairSwitches, TextLine, TextWord};
 
-/// A name, a page, how sure Tesseract is of it, how sure the keen reader is of its picture and of any
+/// A name, a page, how sure Tesseract is of it, how sure the robust reader is of its picture and of any
 /// other one of it, and who reads what.
 type ReadersCase<'a> = (&'a str, &'a PageRaster, f32, [f32; 2], &'a [&'a str]);
 /// The readings of whole pages, in order.
@@ -22,11 +23,11 @@ type ReadingLog = Arc<Mutex<Vec<String>>>;
 struct TwoReaders {
     languages: Vec<String>,
     plain: f32,
-    keen: KeenScript,
+    robust: RobustScript,
     log: ReadingLog,
 }
 
-struct KeenScript {
+struct RobustScript {
     as_it_is: f32,
     altered: f32,
     original: PageRaster,
@@ -56,12 +57,12 @@ impl PageRecogniser for TwoReaders {
         Ok(page_of_words(page, if is_whole { self.plain } else { 0.95 }))
     }
 
-    fn keen_reader(&mut self) -> Option<&mut dyn PageRecogniser> {
-        Some(&mut self.keen)
+    fn robust_reader(&mut self) -> Option<&mut dyn PageRecogniser> {
+        Some(&mut self.robust)
     }
 }
 
-impl KeenScript {
+impl RobustScript {
     fn read(&mut self, page: &PageRaster, how: &str) -> Vec<TextLine> {
         let (what, sure) = match *page == self.original {
             true => ("as it is", self.as_it_is),
@@ -73,30 +74,30 @@ impl KeenScript {
     }
 }
 
-impl PageRecogniser for KeenScript {
+impl PageRecogniser for RobustScript {
     fn languages(&self) -> &[String] {
         &[]
     }
 
     fn recognise(&mut self, page: &PageRaster, _: &[String]) -> Result<Vec<TextLine>> {
-        Ok(self.read(page, "keen"))
+        Ok(self.read(page, "robust"))
     }
 
     fn recognise_turned(&mut self, page: &PageRaster, _: &[String]) -> Result<TurnedReading> {
-        Ok(TurnedReading::of_upright(self.read(page, "keen turning")))
+        Ok(TurnedReading::of_upright(self.read(page, "robust turning")))
     }
 
-    fn is_keen(&self) -> bool {
+    fn is_robust(&self) -> bool {
         true
     }
 }
 
-fn who_reads(page: &PageRaster, plain: f32, keen: [f32; 2]) -> Vec<String> {
+fn who_reads(page: &PageRaster, plain: f32, robust: [f32; 2]) -> Vec<String> {
     let log = ReadingLog::default();
-    let [as_it_is, altered] = keen;
-    let script = KeenScript { as_it_is, altered, original: page.clone(), log: Arc::clone(&log) };
+    let [as_it_is, altered] = robust;
+    let script = RobustScript { as_it_is, altered, original: page.clone(), log: Arc::clone(&log) };
     let languages = vec!["eng".to_owned()];
-    let mut both = TwoReaders { languages, plain, keen: script, log: Arc::clone(&log) };
+    let mut both = TwoReaders { languages, plain, robust: script, log: Arc::clone(&log) };
     let recipe = ReadRecipe {
         dpi: 200,
         languages: vec!["eng".to_owned()],
@@ -124,13 +125,13 @@ fn a_page_s_picture_and_each_reading_say_who_reads_it_next() {
         .map(|(x, y)| Point2f::new(x, y));
     let photo = photographed(&noisy(&shadowed(&text_page(1240, 1754, 12)), 15), corners);
     // Which way up a page lies is asked for until it was read so surely that it is known.
-    let (first, looking) = ("keen turning: as it is", "keen turning: repaired");
-    let (sheet, again) = ("keen turning: sheet", "keen: repaired");
+    let (first, looking) = ("robust turning: as it is", "robust turning: repaired");
+    let (sheet, again) = ("robust turning: sheet", "robust: repaired");
     #[rustfmt::skip]
     let table: [ReadersCase<'_>; 13] = [
         ("clean print, read well",       &clean, 0.95, [0.99, 0.99], &["plain"]),
         ("clean print, read badly",      &clean, 0.6,  [0.97, 0.97], &["plain", first]),
-        ("clean print, read fairly",     &clean, 0.75, [0.97, 0.97], &["plain", "keen: as it is"]),
+        ("clean print, read fairly",     &clean, 0.75, [0.97, 0.97], &["plain", "robust: as it is"]),
         ("a bad page, read well",        &bad,   0.9,  [0.97, 0.97], &[first]),
         ("a bad page, hardly in doubt",  &bad,   0.9,  [0.89, 0.89], &[first, "plain"]),
         ("a bad page, read fairly",      &bad,   0.6,  [0.75, 0.9],  &[first, "plain", again]),
@@ -142,7 +143,7 @@ fn a_page_s_picture_and_each_reading_say_who_reads_it_next() {
         ("a photograph of a sheet",      &photo, 0.9,  [0.5, 0.97],  &[sheet]),
         ("a photograph, read badly",     &photo, 0.6,  [0.5, 0.65],  &[sheet, "plain", looking, first]),
     ];
-    for (name, page, plain, keen, expected) in table {
-        assert_eq!(who_reads(page, plain, keen), expected, "{name}");
+    for (name, page, plain, robust, expected) in table {
+        assert_eq!(who_reads(page, plain, robust), expected, "{name}");
     }
 }
