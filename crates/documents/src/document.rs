@@ -1,4 +1,4 @@
-//! A document: what its bytes are, how many pages it has, and what each page consists of.
+//! An open document: its format, its number of pages, and the content of each.
 //!
 //! Not promised: that a page can be read because the document could be opened.
 
@@ -27,8 +27,8 @@ pub struct ParsedDocument {
     pub(crate) limits: LimitsConfig,
     dpi: u32,
     content: DocumentContent,
-    /// Language of the first page that said it, for the others.
-    pub(crate) heard: OnceLock<String>,
+    /// Language of the first page whose words prove one, for the others.
+    pub(crate) detected_language: OnceLock<String>,
 }
 
 #[derive(Debug)]
@@ -89,9 +89,15 @@ pub fn open_locked_document(
         }
         _ => Ok(DocumentContent::Picture(bytes)),
     })?;
-    let heard = OnceLock::new();
-    let document =
-        ParsedDocument { format, bytes: all, limits: limits.clone(), dpi, content, heard };
+    let detected_language = OnceLock::new();
+    let document = ParsedDocument {
+        format,
+        bytes: all,
+        limits: limits.clone(),
+        dpi,
+        content,
+        detected_language,
+    };
     let (pages, limit) = (document.page_count(), limits.pages);
     if pages > limit {
         let detail = format!("{pages} pages, limits.pages is {limit}");
@@ -101,7 +107,7 @@ pub fn open_locked_document(
 }
 
 impl ParsedDocument {
-    /// What the bytes are.
+    /// Format of the bytes.
     pub fn format(&self) -> DocumentFormat {
         self.format
     }
@@ -196,16 +202,16 @@ impl ParsedDocument {
         catch_decoder(|| Ok(file.has_text_fields())).unwrap_or(false)
     }
 
-    /// Keeps the language of the first page that says it: the others are then read in it at once,
-    /// unless their own words say otherwise.
+    /// Keeps the language of the first page whose words prove one. The others are then read in it
+    /// at once, unless their own words prove another.
     pub(crate) fn remember_language(&self, language: Option<&str>) {
         if let Some(language) = language {
-            self.heard.get_or_init(|| language.to_owned());
+            self.detected_language.get_or_init(|| language.to_owned());
         }
     }
 
-    /// What page `index`, which starts at 0, prints as text, without recognising anything. A page
-    /// that would have to be read from its picture has no lines.
+    /// Printed text of page `index`, which starts at 0, without OCR. A page that would have to be
+    /// read from its picture has no lines.
     ///
     /// # Errors
     /// As [`ParsedDocument::page_content`].

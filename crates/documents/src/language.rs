@@ -1,9 +1,9 @@
-//! Which language a text is written in, by its commonest words.
+//! The language of a text, by its commonest words.
 //!
-//! Function words of running text, and the words that forms, invoices and receipts are made of,
-//! each without its accents: what reads a text before its language is known loses those first. A
-//! word of several languages counts for each of them in part. It tells the languages of
-//! [`PROFILES`] apart and says nothing about others.
+//! Function words of running text, and the usual words of forms, invoices and receipts, each
+//! without its accents: OCR that does not know the language yet loses those first. A word of
+//! several languages counts for each of them in part. Distinguishes the languages of [`PROFILES`]
+//! only.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use docmill_core::model::TextLine;
 
-/// Words of a language. `rechnung*` stands for every word that begins so.
+/// Words of a language. `rechnung*` matches every word that begins so.
 struct LanguageProfile {
     language: &'static str,
     words: &'static [&'static str],
@@ -154,12 +154,12 @@ impl WordIndex {
     }
 }
 
-/// Points below which nothing is said: a word or two may be a name.
-const LEAST: f32 = 3.0;
+/// A word or two may be a name.
+const MIN_POINTS: f32 = 3.0;
 /// How many times the points of the next language the first must have.
 const LEAD: f32 = 1.25;
 
-/// What the words of a text say about its language.
+/// Evidence of a text's language.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LanguageEvidence {
     points: [f32; PROFILES.len()],
@@ -172,9 +172,10 @@ impl LanguageEvidence {
         for word in lines.into_iter().flat_map(|line| &line.words) {
             let languages = WORDS.languages_of(&fold_word(&word.text));
             let share = 1.0 / f32::from(u8::try_from(languages.count_ones()).unwrap_or(u8::MAX));
-            let speaks = |at: &usize| languages >> at & 1 == 1;
-            for (_, points) in (0..).zip(&mut points).filter(|(at, _)| speaks(at)) {
-                *points += share;
+            for (at, points) in points.iter_mut().enumerate() {
+                if languages >> at & 1 == 1 {
+                    *points += share;
+                }
             }
         }
         Self { points }
@@ -191,7 +192,7 @@ impl LanguageEvidence {
         known.sort_by(|one, other| other.0.total_cmp(&one.0));
         let (points, language) = known.first()?;
         let next = known.get(1).map_or(0.0, |next| next.0);
-        (*points >= LEAST && *points >= LEAD * next).then_some(*language)
+        (*points >= MIN_POINTS && *points >= LEAD * next).then_some(*language)
     }
 
     /// Points of the most likely language, whichever it is.
@@ -205,7 +206,7 @@ pub(crate) fn is_known_language(language: &str) -> bool {
     PROFILES.iter().any(|profile| profile.language == language)
 }
 
-/// Small letters without accents and without what is no letter at either end.
+/// Lower case without accents, and without anything but letters at either end.
 fn fold_word(word: &str) -> String {
     let word = word.trim_matches(|c: char| !c.is_alphabetic());
     let plain = word.nfd().filter(|c| !unicode_normalization::char::is_combining_mark(*c));

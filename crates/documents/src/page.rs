@@ -1,9 +1,9 @@
-//! What a page consists of, before anything is read from a picture.
+//! Content of a page before OCR.
 
 use docmill_core::model::{PageCode, PageMark, TextLayer, TextLine};
 
-/// Best quality of a page whose file or picture is cut off: what is missing may be what matters, so
-/// a document of such pages stays below any threshold that lets it pass unseen.
+/// Cap on the quality of a page whose file or picture is cut off. The missing part may matter, so a
+/// document of such pages stays below any threshold that would pass it unseen.
 pub(crate) const CUT_QUALITY: f32 = 0.3;
 
 /// A page as grey pixels.
@@ -13,13 +13,13 @@ pub struct PageRaster {
     pub width: u32,
     /// Rows.
     pub height: u32,
-    /// Dots per inch; estimated from the size of the paper where the file does not say.
+    /// Dots per inch; estimated from the paper size where the file states none.
     pub dpi: u32,
     /// `width * height` bytes, row by row from the top, 0 is black.
     pub pixels: Vec<u8>,
 }
 
-/// What a page consists of.
+/// Content of a page.
 #[derive(Debug, Clone)]
 pub enum PageContent {
     /// A sound text layer (or a page with nothing on it); sizes and boxes in points of 1/72 inch.
@@ -32,16 +32,16 @@ pub enum PageContent {
         lines: Vec<TextLine>,
         /// Codes that are drawn on it.
         codes: Vec<PageCode>,
-        /// What is drawn on it besides.
+        /// Drawn marks besides text.
         marks: Vec<PageMark>,
     },
     /// A picture that has to be read by OCR.
     Image(PageRaster),
-    /// What could be decoded of a picture that is cut off or damaged; the rest is blank.
+    /// The decoded part of a picture that is cut off or damaged; the rest is blank.
     Cut(PageRaster),
     /// A text layer that cannot be all there is, or that cannot be right, and the page's picture.
     Doubtful {
-        /// What the layer says.
+        /// The text layer.
         layer: TextLayer,
         /// The rendered page, upright.
         picture: PageRaster,

@@ -1,4 +1,4 @@
-//! How good a page image is before it is read: a score from 0 to 1, and what is wrong with it.
+//! Quality of a page image before OCR: a score from 0 to 1, and its defects.
 //!
 //! Provider-neutral: the names of the defects are those of Google Document AI and three of ours,
 //! the confidences are ours. Each is a smooth ramp, `ramp`, between what reads well and what
@@ -20,7 +20,7 @@
 //! | `document_cutoff` | edges of the sheet seen, if not all four | 1 | 3 |
 //!
 //! The score is the product of `1 − weight × confidence`: defects multiply, as the errors they
-//! cause do. What reading adds to it (words' confidence, text not found) is added after reading.
+//! cause do. Evidence from OCR (words' confidence, missing text) is added after reading.
 //!
 //! Not promised: that a page of pictures, or one with less than a dozen letters, is judged well.
 
@@ -74,12 +74,12 @@ const WEIGHTS: [(PageDefectKind, f32); 11] = [
 /// Noise in grey levels from which it is noise and not specks.
 const GRAIN: f32 = 5.0;
 
-/// What is known of a page image before it is read.
+/// Assessment of a page image before OCR.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageAssessment {
     /// 0 to 1; 1 is a page without any defect.
     pub score: f32,
-    /// What is wrong, and how surely; the kinds in order of their declaration.
+    /// Defects with their confidence, in order of their declaration.
     pub defects: Vec<PageDefect>,
     /// The direction and skew of the lines.
     pub direction: LineDirection,
@@ -93,7 +93,7 @@ pub struct PageAssessment {
     pub(crate) elongation: f32,
     /// Noise between the pixels, in grey levels.
     pub(crate) noise: f32,
-    /// Whether enlarging it would enlarge what compression or a scanner's grain left on it.
+    /// Whether enlarging would amplify artifacts of compression or a scanner's grain.
     pub(crate) rough: bool,
     /// Where the sheet lies in its picture.
     pub(crate) outline: PaperOutline,
@@ -129,9 +129,9 @@ impl PageAssessment {
         self.has_defect(PageDefectKind::Noisy) && !self.bilevel && self.noise < GRAIN
     }
 
-    /// Quarter turns clockwise, 0 to 3, that make the page upright, as far as can be told from the
-    /// shapes on it. Lines along columns are seen surely; head and feet only where
-    /// [`LineDirection::feet`] is far from 0.
+    /// Quarter turns clockwise, 0 to 3, that make the page upright, judged by the shapes on it.
+    /// Lines along columns are detected surely; head and feet only where [`LineDirection::feet`] is
+    /// far from 0.
     pub fn quarter_turns(&self) -> u8 {
         let sideways = match self.direction.axis {
             LineAxis::Columns if self.has_defect(PageDefectKind::Rotated) => 1,
@@ -144,7 +144,7 @@ impl PageAssessment {
 /// [`LineDirection::feet`] beyond this, either way, is sure.
 pub const SURE_FEET: f32 = 0.25;
 
-/// Measures `page` and judges what is wrong with it.
+/// Measures `page` and finds its defects.
 ///
 /// # Errors
 /// `OpenCV` had no memory.

@@ -13,11 +13,10 @@ mod seen_page;
 pub mod serve;
 pub(crate) mod show_page;
 
-/// Version of what is read from the same bytes. Raise it with every change that can change a page's
-/// text.
+/// Version of page reading. Raise it with every change that can change a page's text.
 const VERSION: u32 = 13;
 
-/// Version of page reading, apart from its recipe; part of each transcript's identity.
+/// Version of page reading and of `OpenCV`; part of each transcript's identity.
 pub fn reader_version() -> String {
     format!("{VERSION} with OpenCV {}", opencv::core::CV_VERSION)
 }

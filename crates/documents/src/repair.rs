@@ -1,12 +1,11 @@
-//! Repairs a page image so that it can be read: only what its defects call for, in an order in
-//! which each step helps the next.
+//! Repairs a page image for OCR: only as its defects call for, in an order in which each step helps
+//! the next.
 //!
 //! turn → cut the sheet out of its photograph → straighten its lines → even out the light → stretch
-//! the contrast → calm noise → sharpen → straighten and enlarge. A page without a defect that a step
-//! is for is left alone. The result is grey: Tesseract's own threshold was never beaten by one of ours.
+//! the contrast → reduce noise → sharpen → deskew and enlarge. A page without the defects of a step
+//! does not get it. The result is grey: no threshold of ours ever beat Tesseract's own.
 //!
-//! Deterministic: the same page gives the same pixels. Whether the repaired page reads better is
-//! for the reader to compare.
+//! Deterministic. The reader compares whether the repaired page reads better.
 
 mod steps;
 #[cfg(test)]
@@ -26,7 +25,7 @@ use docmill_core::model::RepairSwitches;
 pub struct RepairedRaster {
     /// The new picture.
     pub raster: PageRaster,
-    /// What was done, in order; never empty.
+    /// Applied steps in order; never empty.
     pub steps: Vec<RepairStep>,
 }
 

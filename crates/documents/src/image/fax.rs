@@ -1,11 +1,12 @@
 //! Fax pages in TIFF: Group 3 in one and in two dimensions (ITU-T T.4), its form without line ends
 //! (TIFF 6.0 §10, "modified Huffman") and Group 4 (T.6), strip by strip and in either order of bits.
 //!
-//! A damaged line stays white up to the next end of a line; what is missing at the end is white, and
-//! the page is known as cut. A fax in standard resolution has half as many lines to the inch as
-//! dots: its lines are repeated until its pixels are squares again.
+//! A damaged line stays white up to the next end of a line. Lines missing at the end are white, and
+//! the page counts as cut. A fax in standard resolution has half as many lines to the inch as dots:
+//! its lines are repeated until its pixels are square.
 //!
-//! Not promised: tiles, and the uncompressed mode that both recommendations allow and nobody sends.
+//! Not covered: tiles, and the uncompressed mode that both recommendations allow and no fax machine
+//! uses.
 
 use hayro_ccitt::{DecodeSettings, DecoderContext, EncodingMode};
 
@@ -88,8 +89,8 @@ impl FaxCoding {
         bytes: &[u8],
         directory: &TiffDirectory,
     ) -> Result<Option<Self>, PageRefusal> {
-        let number = |tag: u16| directory.numbers(bytes, tag).first().copied();
-        let is_two_dimensional = number(T4_OPTIONS).unwrap_or(0) & TWO_DIMENSIONAL != 0;
+        let tags = TagReader { bytes, directory };
+        let is_two_dimensional = tags.number(T4_OPTIONS).unwrap_or(0) & TWO_DIMENSIONAL != 0;
         let encoding = match directory.compression() {
             MODIFIED_HUFFMAN => EncodingMode::Group3_1D,
             GROUP_3 if is_two_dimensional => EncodingMode::Group3_2D,
@@ -97,23 +98,24 @@ impl FaxCoding {
             GROUP_4 => EncodingMode::Group4,
             _ => return Ok(None),
         };
-        if number(TILE_WIDTH).is_some() {
+        if tags.number(TILE_WIDTH).is_some() {
             return Ok(None);
         }
-        let is_bilevel = number(BITS_PER_SAMPLE).unwrap_or(1) == 1
-            && number(SAMPLES_PER_PIXEL).unwrap_or(1) == 1;
-        let side = |tag: u16| number(tag).and_then(|side| u32::try_from(side).ok());
-        let (Some(width), Some(height), true) = (side(IMAGE_WIDTH), side(IMAGE_LENGTH), is_bilevel)
+        let is_bilevel = tags.number(BITS_PER_SAMPLE).unwrap_or(1) == 1
+            && tags.number(SAMPLES_PER_PIXEL).unwrap_or(1) == 1;
+        let (Some(width), Some(height), true) =
+            (tags.side(IMAGE_WIDTH), tags.side(IMAGE_LENGTH), is_bilevel)
         else {
             return Err(contradiction());
         };
-        let rows_per_strip = number(ROWS_PER_STRIP)
+        let rows_per_strip = tags
+            .number(ROWS_PER_STRIP)
             .map_or(height, |rows| u32::try_from(rows).unwrap_or(height).min(height));
         Ok(Some(Self {
             encoding,
             is_byte_aligned: directory.compression() == MODIFIED_HUFFMAN,
-            is_reversed: number(FILL_ORDER) == Some(LOWEST_BIT_FIRST),
-            is_inverted: number(PHOTOMETRIC) == Some(BLACK_IS_ZERO),
+            is_reversed: tags.number(FILL_ORDER) == Some(LOWEST_BIT_FIRST),
+            is_inverted: tags.number(PHOTOMETRIC) == Some(BLACK_IS_ZERO),
             width,
             height,
             rows_per_strip: rows_per_strip.max(1),
@@ -217,16 +219,34 @@ fn contradiction() -> PageRefusal {
     PageRefusal::new(OutcomeReason::Corrupt, "a TIFF whose fields contradict each other")
 }
 
+/// Numbers in the fields of a directory.
+#[derive(Clone, Copy)]
+struct TagReader<'a> {
+    bytes: &'a [u8],
+    directory: &'a TiffDirectory,
+}
+
+impl TagReader<'_> {
+    fn number(self, tag: u16) -> Option<u64> {
+        self.directory.numbers(self.bytes, tag).first().copied()
+    }
+
+    fn side(self, tag: u16) -> Option<u32> {
+        self.number(tag).and_then(|side| u32::try_from(side).ok())
+    }
+}
+
+/// How often a dot is repeated where there are `fewer` dots to the inch than `more`.
+fn stretch_factor(more: u32, fewer: u32) -> u32 {
+    let (more, fewer) = (u64::from(more), u64::from(fewer.max(1)));
+    u32::try_from(((2 * more + fewer) / (2 * fewer)).clamp(1, MAX_STRETCHED_PIXELS)).unwrap_or(1)
+}
+
 impl PixelStretch {
     /// For a page of so many dots to the inch across and down, as far as the file says.
     fn from_resolution(dots: Option<(u32, u32)>) -> Self {
         let (across, down) = dots.unwrap_or((1, 1));
-        let times = |more: u32, fewer: u32| {
-            let (more, fewer) = (u64::from(more), u64::from(fewer.max(1)));
-            u32::try_from(((2 * more + fewer) / (2 * fewer)).clamp(1, MAX_STRETCHED_PIXELS))
-                .unwrap_or(1)
-        };
-        Self { down: times(across, down), across: times(down, across) }
+        Self { down: stretch_factor(across, down), across: stretch_factor(down, across) }
     }
 
     fn apply(self, page: FaxRows) -> Vec<u8> {

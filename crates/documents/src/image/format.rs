@@ -1,10 +1,10 @@
-//! What the bytes are, by their content alone; names and media types are never asked.
+//! Format of a file, by its content alone, not by names or media types.
 //!
-//! Signatures: PDF 32000-1 §7.5.2 and implementation note 13 (the header may stand anywhere in
-//! the first 1024 bytes; further in, behind what a gateway or a printer's job put in front of it, if
-//! the file also ends as a PDF does and is no archive), PNG §5.2, JPEG SOI + marker, TIFF 6.0 §2 and its 64-bit form, RIFF with
-//! WEBP, GIF in both versions, BMP. XML by its declaration, or by an element and the namespace of
-//! an e-invoice near the start.
+//! Signatures: PDF 32000-1 §7.5.2 and implementation note 13, PNG §5.2, JPEG SOI + marker, TIFF 6.0
+//! §2 and its 64-bit form, RIFF with WEBP, GIF in both versions, BMP. The PDF header may be
+//! anywhere in the first 1024 bytes; further in, behind the preamble of a gateway or a printer, if
+//! the file also ends as a PDF and is not an archive. XML is recognised by its declaration, or by
+//! an element and the namespace of an e-invoice near the start.
 
 use bytes::Bytes;
 
@@ -13,7 +13,7 @@ const HEADER_WINDOW: usize = 1024;
 
 /// How far into a file that ends as a PDF does its header is searched for, ...
 const FAR_WINDOW: usize = 1 << 20;
-/// ... and within how many bytes from its end it says so.
+/// ... and its end marker within how many bytes of its end.
 const END_WINDOW: usize = 2048;
 
 /// How files begin that hold other files, PDFs among them, as they are: ZIP, OLE (Outlook's messages),
@@ -24,7 +24,7 @@ const CONTAINERS: [&[u8]; 5] =
 /// How far into a file without an XML declaration the namespace of an e-invoice is searched for.
 const NAMESPACE_WINDOW: usize = 8192;
 
-/// What the namespaces of e-invoices have in common: CII, `ZUGFeRD` 1, UBL.
+/// Common part of the namespaces of e-invoices: CII, `ZUGFeRD` 1, UBL.
 const NAMESPACES: [&str; 3] = [
     "urn:un:unece:uncefact:data:standard:CrossIndustryInvoice",
     "urn:ferd:CrossIndustryDocument",
@@ -86,14 +86,14 @@ impl DocumentFormat {
     }
 }
 
-/// Where the PDF header stands.
+/// Position of the PDF header.
 fn find_pdf_header(bytes: &[u8]) -> Option<usize> {
-    let window = |length: usize| bytes.get(..length).unwrap_or(bytes);
-    memchr::memmem::find(window(HEADER_WINDOW), b"%PDF-").or_else(|| {
+    let near = bytes.get(..HEADER_WINDOW).unwrap_or(bytes);
+    memchr::memmem::find(near, b"%PDF-").or_else(|| {
         let ends = bytes.get(bytes.len().saturating_sub(END_WINDOW)..).unwrap_or_default();
         let is_whole = memchr::memmem::find(ends, b"%%EOF").is_some();
         let is_container = CONTAINERS.iter().any(|start| bytes.starts_with(start));
-        let far = window(FAR_WINDOW);
+        let far = bytes.get(..FAR_WINDOW).unwrap_or(bytes);
         let mut headers = memchr::memmem::find_iter(far, b"%PDF-").filter(|at| {
             matches!(far.get(at + 5..at + 8), Some([major, b'.', minor])
                 if major.is_ascii_digit() && minor.is_ascii_digit())
@@ -102,7 +102,7 @@ fn find_pdf_header(bytes: &[u8]) -> Option<usize> {
     })
 }
 
-/// A PDF without what stands in front of its header, unless its table of objects counts that too.
+/// A PDF without the bytes before its header, unless its table of objects counts these too.
 pub(crate) fn strip_leading_junk(bytes: Bytes) -> Bytes {
     match find_pdf_header(&bytes) {
         Some(header) if header > 0 && !is_table_at(&bytes, 0) && is_table_at(&bytes, header) => {
@@ -114,18 +114,19 @@ pub(crate) fn strip_leading_junk(bytes: Bytes) -> Bytes {
 
 /// Whether the last `startxref`, counted from `base`, leads to a table or stream of objects.
 fn is_table_at(bytes: &[u8], base: usize) -> bool {
-    let table = || {
-        let word = memchr::memmem::rfind(bytes, b"startxref")?;
-        let after = bytes.get(word + b"startxref".len()..)?.trim_ascii_start();
-        let digits = after.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(after.len());
-        let offset: usize = std::str::from_utf8(after.get(..digits)?).ok()?.parse().ok()?;
-        Some(bytes.get(base.checked_add(offset)?..)?.trim_ascii_start())
-    };
-    table().is_some_and(|table| {
-        let numbers = table.split(|byte| !byte.is_ascii_digit()).take(2);
-        let is_object = numbers.filter(|number| !number.is_empty()).count() == 2;
-        table.starts_with(b"xref") || is_object
-    })
+    let Some(table) = cross_references(bytes, base) else { return false };
+    let numbers = table.split(|byte| !byte.is_ascii_digit()).take(2);
+    let is_object = numbers.filter(|number| !number.is_empty()).count() == 2;
+    table.starts_with(b"xref") || is_object
+}
+
+/// The bytes to which the last `startxref` refers.
+fn cross_references(bytes: &[u8], base: usize) -> Option<&[u8]> {
+    let word = memchr::memmem::rfind(bytes, b"startxref")?;
+    let after = bytes.get(word + b"startxref".len()..)?.trim_ascii_start();
+    let digits = after.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(after.len());
+    let offset: usize = std::str::from_utf8(after.get(..digits)?).ok()?.parse().ok()?;
+    Some(bytes.get(base.checked_add(offset)?..)?.trim_ascii_start())
 }
 
 /// A PDF that lost its first line still has an object near its start: `12 0 obj` and a dictionary.
@@ -157,8 +158,10 @@ fn is_xml(bytes: &[u8]) -> bool {
     let text = marks.iter().find_map(|mark| window.strip_prefix(*mark)).unwrap_or(window);
     let text: Vec<u8> = text.iter().copied().filter(|byte| *byte != 0).collect();
     let text = text.trim_ascii_start();
-    let has = |namespace: &&str| memchr::memmem::find(text, namespace.as_bytes()).is_some();
-    text.starts_with(b"<?xml") || text.starts_with(b"<") && NAMESPACES.iter().any(has)
+    let mut namespaces = NAMESPACES.iter();
+    text.starts_with(b"<?xml")
+        || text.starts_with(b"<")
+            && namespaces.any(|name| memchr::memmem::find(text, name.as_bytes()).is_some())
 }
 
 /// A file of boxes (ISO/IEC 14496-12) whose first one names a brand of still pictures.
@@ -168,7 +171,7 @@ fn is_heif(bytes: &[u8]) -> bool {
     bytes.get(4..8) == Some(b"ftyp") && bytes.get(8..12).is_some_and(|it| BRANDS.contains(&it))
 }
 
-/// What an unreadable file looks like, for the person who has to deal with it.
+/// Likely format of an unreadable file, for a person.
 pub(crate) fn describe_unsupported(bytes: &[u8]) -> &'static str {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
     if text.starts_with(b"<") {

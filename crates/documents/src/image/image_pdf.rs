@@ -17,11 +17,11 @@ use docmill_core::model::{EncodedImage, ImageEncoding, ImageHeader};
 const CATALOG: Ref = Ref::new(1);
 const PAGE_TREE: Ref = Ref::new(2);
 const FIRST_PAGE: Ref = Ref::new(3);
-/// What a page's resources call its image.
+/// Name of the image in a page's resources.
 const IMAGE: Name = Name(b"Im");
 const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// The bytes of a page image are not what they are said to be.
+/// The bytes of a page image are not of the declared form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a page image is not in the form it is said to be in")]
 pub struct InvalidImageError;
@@ -142,9 +142,8 @@ pub(crate) fn to_points(pixels: u32, dpi: u32) -> f32 {
     pixels as f32 * 72.0 / dpi.max(1) as f32
 }
 
-/// The data of a PNG's `IDAT` chunks, which together are one zlib stream (PNG, 10.2), if it is of
-/// the one form that a PDF takes as it is: 8 bits of grey, not interlaced, of the size it is said
-/// to have.
+/// Data of a PNG's `IDAT` chunks, which together are one zlib stream (PNG, 10.2). Only of the one
+/// form that a PDF takes as it is: 8 bits of grey, not interlaced, of the declared size.
 fn png_data(page: &EncodedImage) -> Option<Vec<&[u8]>> {
     let mut rest = page.bytes.strip_prefix(PNG_SIGNATURE)?;
     let mut data = Vec::new();

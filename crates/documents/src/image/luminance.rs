@@ -1,8 +1,8 @@
-//! Greys: of a colour, of what lies on paper, and how far ink stands out from what is behind it, by the
-//! formula of WCAG 2. Not promised: that what stands out can be read.
+//! Greys: of a colour, of paint on paper, and the contrast of ink to its background (WCAG 2). Not
+//! promised: that ink with enough contrast can be read.
 
-/// Least contrast (WCAG 2: of relative luminances) of ink to what is behind it. Half of WCAG's own
-/// lowest bound would do for large letters; pale grey print of letter papers has 2.3 and more.
+/// Contrast (WCAG 2: of relative luminances) of ink to its background. Half of WCAG's own lowest
+/// bound would do for large letters; pale grey print of letter papers has 2.3 and more.
 const MIN_CONTRAST: f32 = 2.0;
 
 /// Luma after ITU-R BT.601, in integers.
@@ -34,12 +34,14 @@ pub(crate) fn has_contrast(ink: u8, behind: u8, least: f32) -> bool {
 
 /// The contrast of two greys, 1 to 21.
 fn contrast(one: u8, other: u8) -> f32 {
-    let luminance = |grey: u8| {
-        let value = f32::from(grey) / 255.0;
-        if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
-    };
     let (light, dark) = (luminance(one.max(other)), luminance(one.min(other)));
     (light + 0.05) / (dark + 0.05)
+}
+
+/// Relative luminance of a grey (WCAG 2).
+fn luminance(grey: u8) -> f32 {
+    let value = f32::from(grey) / 255.0;
+    if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Grey pixels handed to `OpenCV` and back.
 //!
-//! Every call of `OpenCV` can fail (it asks for memory); the failure becomes an [`OpenCvError`]
-//! that names the error's number and nothing of the page. What `OpenCV` writes to stderr itself
-//! holds sizes and types only.
+//! Every call of `OpenCV` can fail (it allocates memory). The failure becomes an [`OpenCvError`]
+//! with the error's number and nothing of the page. `OpenCV` itself writes only sizes and types to
+//! stderr.
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -65,10 +65,9 @@ pub(crate) fn view_raster(page: &PageRaster) -> Result<BoxedRef<'_, Mat>> {
 
 /// A matrix of grey bytes as a raster.
 pub(crate) fn raster_from_mat(plane: &Mat, dpi: u32) -> Result<PageRaster> {
-    let size = |side: i32| u32::try_from(side).map_err(|_| out_of_range());
     Ok(PageRaster {
-        width: size(plane.cols())?,
-        height: size(plane.rows())?,
+        width: u32::try_from(plane.cols()).map_err(|_| out_of_range())?,
+        height: u32::try_from(plane.rows()).map_err(|_| out_of_range())?,
         dpi,
         pixels: plane.data_bytes()?.to_vec(),
     })
@@ -113,7 +112,7 @@ pub(crate) fn estimate_paper(plane: &impl PixelMatrix) -> Result<Mat> {
     Ok(smooth)
 }
 
-/// `plane` divided by its paper: what is left is ink on white.
+/// `plane` divided by its paper: ink on white.
 pub(crate) fn flatten_light(plane: &impl PixelMatrix, paper: &Mat) -> Result<Mat> {
     let (mut whole, mut flat) = (Mat::default(), Mat::default());
     imgproc::resize(paper, &mut whole, plane.size()?, 0.0, 0.0, imgproc::INTER_LINEAR)?;
@@ -142,8 +141,8 @@ pub(crate) fn reduce_noise(plane: &impl PixelMatrix) -> Result<Mat> {
 
 /// A pixel is ink if it is this much darker than most of the page.
 const INK_CONTRAST: f32 = 40.0;
-/// What of a letter's height a stroke is long at least, and how long that may be in pixels: specks of
-/// three pixels are none, and the strokes of a headline need not all be found.
+/// Length of a stroke as a share of a letter's height, and its cap in pixels. Specks of three
+/// pixels are not strokes, and not all strokes of a headline need to be found.
 const STROKE: f32 = 0.5;
 const STROKES: RangeInclusive<f32> = (5.0)..=15.0;
 /// Farthest that ink may be from a stroke, in pixels, to belong to it: a letter's height, within
@@ -167,7 +166,7 @@ pub(crate) fn remove_lone_specks(plane: &impl PixelMatrix, letter_height: f32) -
     let (mut near, mut lone) = (Mat::default(), Mat::default());
     imgproc::dilate_def(&strokes, &mut near, &rectangle(Size::new(reach, reach))?)?;
     core::subtract_def(&ink, &near, &mut lone)?;
-    // What is a little lighter around a speck goes with it.
+    // The lighter rim of a speck goes with it.
     let mut specks = Mat::default();
     imgproc::dilate_def(&lone, &mut specks, &rectangle(Size::new(3, 3))?)?;
     let mut kept = page;
@@ -239,7 +238,7 @@ pub(crate) fn uniform_mat(size: Size, value: f64) -> Result<Mat> {
     Mat::new_rows_cols_with_default(size.height, size.width, core::CV_8UC1, Scalar::all(value))
 }
 
-/// Turns a page by so many quarter turns clockwise.
+/// Turns a page clockwise by a number of quarter turns.
 pub(crate) fn turn_mat(plane: &impl PixelMatrix, quarter_turns: u8) -> Result<Mat> {
     let code = match quarter_turns % 4 {
         1 => core::ROTATE_90_CLOCKWISE,

@@ -26,7 +26,7 @@ pub(crate) const MAX_SIDE: u32 = 30_000;
 /// The TIFF field of the page's orientation, with the codes of EXIF.
 const ORIENTATION: u16 = 274;
 
-/// The longer side of A4 in inches: what a photo of unknown scale is taken to show.
+/// The longer side of A4 in inches, assumed of photos of unknown scale.
 const PAPER_INCHES: u32 = 12;
 
 /// A picture, or as much of it as its file holds.
@@ -105,8 +105,12 @@ pub(crate) fn decode_tiff(
             is_cut,
         ));
     }
-    let window = || BufReader::new(TiffWindow::new(bytes, directory));
-    let decoded = decode_image(&window, ImageFormat::Tiff, limits, directory.dpi);
+    let decoded = decode_image(
+        &|| BufReader::new(TiffWindow::new(bytes, directory)),
+        ImageFormat::Tiff,
+        limits,
+        directory.dpi,
+    );
     decoded.map_err(|refused| tiff_refusal(directory, refused))
 }
 
@@ -145,9 +149,9 @@ fn make_decoder<'a, R: BufRead + Seek + 'a>(
     Ok(decoder)
 }
 
-/// What a decoder that gives up leaves behind, on white. `None` if that is nothing, or if it has
+/// The part that a failing decoder has decoded, on white. `None` if that is nothing, or if it has
 /// more than 8 bits: the order of their bytes is not known before the end. Takes no more memory
-/// than a whole picture does, since its size was checked.
+/// than a whole picture, since its size was checked.
 fn decode_partial(decoder: impl ImageDecoder) -> Option<DynamicImage> {
     const UNTOUCHED: u8 = u8::MAX;
     let ((width, height), color) = (decoder.dimensions(), decoder.color_type());
@@ -168,17 +172,17 @@ fn decode_partial(decoder: impl ImageDecoder) -> Option<DynamicImage> {
     })
 }
 
-/// Whitens the rows at the end that are all of one grey: the decoder's filling of what is missing,
-/// which would be read as a shadow.
+/// Whitens the rows at the end that are all of one grey: the decoder fills missing rows so, and
+/// they would be read as a shadow.
 fn blank_filling(raster: &mut PageRaster) {
     let Some(filling) = raster.pixels.last().copied() else { return };
     let from_end = raster.pixels.iter().rev().take_while(|value| **value == filling).count();
     raster.pixels.iter_mut().rev().take(from_end).for_each(|value| *value = u8::MAX);
 }
 
-/// Whether the end marker is missing after the last scan. The decoder fills in what is not there
-/// without a word, which would pass for a complete page. In a scan's data every 0xFF is followed by
-/// 0x00 or a restart marker (ITU-T T.81 §B.1.1.5), so the markers are not found by accident.
+/// Whether the end marker is missing after the last scan. The decoder silently fills in the missing
+/// part, so the page would pass for complete. In a scan's data every 0xFF is followed by 0x00 or a
+/// restart marker (ITU-T T.81 §B.1.1.5), so markers are not found by accident.
 fn is_cut_off(bytes: &[u8]) -> bool {
     let scan = memchr::memmem::rfind(bytes, b"\xff\xda");
     let end = memchr::memmem::rfind(bytes, b"\xff\xd9");
@@ -223,8 +227,8 @@ fn refusal_from_error(error: ImageError) -> PageRefusal {
     }
 }
 
-/// Whole numbers for what most pictures are: the decoders' crate converts in fractions and for any colour
-/// space, which takes as long as a third of reading the page.
+/// Integer arithmetic for the formats of most pictures. The decoders' crate converts in fractions
+/// and for any colour space, which takes a third of the time of reading the page.
 fn to_grey(picture: DynamicImage) -> image::GrayImage {
     let (width, height) = (picture.width(), picture.height());
     let pixels: Vec<u8> = match picture {
@@ -287,8 +291,8 @@ impl PixelTransform {
     }
 }
 
-/// Averages blocks of pixels where an image has far more of them than `dpi` asks for, or more in a
-/// row than Tesseract takes.
+/// Averages blocks of pixels where an image has far more of them than `dpi` needs, or more in a row
+/// than Tesseract takes.
 pub(crate) fn shrink_raster(raster: PageRaster, dpi: u32) -> PageRaster {
     let by_dpi = (raster.dpi * 2 / 3).checked_div(dpi).unwrap_or(1);
     let by_side = raster.width.max(raster.height).div_ceil(MAX_SIDE);

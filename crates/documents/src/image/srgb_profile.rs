@@ -1,7 +1,7 @@
-//! A profile of the colour space sRGB (IEC 61966-2-1) in the form of ICC version 2.1: what the greys of
-//! an archived page mean.
+//! A profile of the colour space sRGB (IEC 61966-2-1) in the form of ICC version 2.1, for the greys
+//! of archived pages.
 //!
-//! Made here from the numbers of the standard, so that nobody's licence is on it.
+//! Computed from the numbers of the standard, so it is free of licences.
 
 /// Entries of the curve from a sample to light.
 const CURVE: u16 = 1024;
@@ -14,7 +14,7 @@ const WHITE: [f64; 3] = [0.9642, 1.0, 0.8249];
 const RED: [f64; 3] = [0.436_074_7, 0.222_504_5, 0.013_932_2];
 const GREEN: [f64; 3] = [0.385_064_9, 0.716_878_6, 0.097_104_5];
 const BLUE: [f64; 3] = [0.143_080_4, 0.060_616_9, 0.714_173_3];
-/// What the profile is called.
+/// The profile's name.
 const NAME: &str = "sRGB IEC61966-2.1";
 
 /// The profile's bytes.
@@ -95,21 +95,22 @@ fn description() -> Vec<u8> {
     data
 }
 
-/// From a sample, 0 to 1, to its light, in so many steps.
+/// Curve from samples, 0 to 1, to light, in equal steps.
 fn tone_curve() -> Vec<u8> {
     let mut data = b"curv\0\0\0\0".to_vec();
     data.extend(u32::from(CURVE).to_be_bytes());
-    let light = |step: u16| {
-        let sample = f64::from(step) / f64::from(CURVE - 1);
-        match sample <= 0.040_45 {
-            true => sample / 12.92,
-            false => ((sample + 0.055) / 1.055).powf(2.4),
-        }
-    };
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 65535")]
-    let entry = |step: u16| (light(step) * 65_535.0).round() as u16;
-    data.extend((0..CURVE).flat_map(|step| entry(step).to_be_bytes()));
+    data.extend((0..CURVE).flat_map(|step| curve_entry(step).to_be_bytes()));
     data
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 65535")]
+fn curve_entry(step: u16) -> u16 {
+    let sample = f64::from(step) / f64::from(CURVE - 1);
+    let light = match sample <= 0.040_45 {
+        true => sample / 12.92,
+        false => ((sample + 0.055) / 1.055).powf(2.4),
+    };
+    (light * 65_535.0).round() as u16
 }
 
 #[cfg(test)]

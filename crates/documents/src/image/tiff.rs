@@ -19,9 +19,9 @@ const CENTIMETRE: u64 = 3;
 /// One page of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TiffDirectory {
-    /// Where it stands in the file.
+    /// Its offset in the file.
     pub offset: u64,
-    /// Dots per inch, if the file says.
+    /// Dots per inch, if stated.
     pub dpi: Option<u32>,
     rows_per_inch: Option<u32>,
     compression: u64,
@@ -42,7 +42,7 @@ impl TiffDirectory {
         self.compression
     }
 
-    /// Dots per inch across and down, if the file says both.
+    /// Dots per inch across and down, if both are stated.
     pub(crate) fn dots_per_inch(&self) -> Option<(u32, u32)> {
         self.dpi.zip(self.rows_per_inch)
     }
@@ -102,12 +102,12 @@ impl ByteCursor<'_> {
         let start = usize::try_from(at).ok()?;
         let end = usize::try_from(at.checked_add(size)?).ok()?;
         let digits = self.bytes.get(start..end)?;
-        let push = |sum: u64, digit: &u8| sum << 8 | u64::from(*digit);
-        Some(if self.little_endian {
-            digits.iter().rev().fold(0, push)
-        } else {
-            digits.iter().fold(0, push)
-        })
+        let mut number = 0;
+        for at in 0..digits.len() {
+            let at = if self.little_endian { digits.len() - 1 - at } else { at };
+            number = number << 8 | u64::from(*digits.get(at)?);
+        }
+        Some(number)
     }
 
     fn read_directory(&self, offset: u64, big: bool) -> Option<DirectoryEntry> {

@@ -20,7 +20,7 @@ use docmill_formats::xml::MAX_BYTES;
 const NAMES: [&str; 3] = ["factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml"];
 
 /// More e-invoices than this in one document are none.
-const MOST: usize = 8;
+const MAX_FILES: usize = 8;
 
 /// The e-invoices of a PDF, each content once, the preferred name first; empty if it carries none.
 /// How far they expand was checked when it was opened. `is_cut`: a part of the file is missing.
@@ -42,8 +42,8 @@ pub(crate) fn list_einvoices(pdf: &Pdf, is_cut: bool) -> Result<Vec<Vec<u8>>, Pa
                 found.push((rank, content));
             }
             let bytes: usize = found.iter().map(|(_, content)| content.len()).sum();
-            if found.len() > MOST || bytes > MAX_BYTES {
-                let detail = format!("more e-invoices than {MOST}, or than {MAX_BYTES} bytes");
+            if found.len() > MAX_FILES || bytes > MAX_BYTES {
+                let detail = format!("more e-invoices than {MAX_FILES}, or than {MAX_BYTES} bytes");
                 return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
             }
         }
@@ -126,17 +126,20 @@ fn file_name(name: &[u8]) -> String {
 }
 
 fn file_content(file: &Dict<'_>) -> Result<Vec<u8>, PageRefusal> {
-    let lost =
-        || PageRefusal::new(OutcomeReason::Corrupt, "an attached e-invoice cannot be taken out");
-    let files = file.get::<Dict<'_>>(b"EF").ok_or_else(lost)?;
+    let files = file.get::<Dict<'_>>(b"EF").ok_or_else(unreadable_attachment)?;
     let mut keys = [&b"F"[..], b"UF", b"DOS", b"Mac", b"Unix"].into_iter();
-    let stream = keys.find_map(|key| files.get::<Stream<'_>>(key)).ok_or_else(lost)?;
-    let content = stream.decoded_data().map_err(|_| lost())?;
+    let stream =
+        keys.find_map(|key| files.get::<Stream<'_>>(key)).ok_or_else(unreadable_attachment)?;
+    let content = stream.decoded_data().map_err(|_| unreadable_attachment())?;
     if content.len() > MAX_BYTES {
         let detail = format!("an attached e-invoice has more than {MAX_BYTES} bytes");
         return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
     }
     Ok(content.into_owned())
+}
+
+fn unreadable_attachment() -> PageRefusal {
+    PageRefusal::new(OutcomeReason::Corrupt, "an attached e-invoice cannot be extracted")
 }
 
 #[cfg(test)]
@@ -253,7 +256,8 @@ mod tests {
 
     #[test]
     fn too_many_and_too_large_e_invoices_are_refused() {
-        let contents: Vec<Vec<u8>> = (0..=MOST).map(|n| format!("<a{n}/>").into_bytes()).collect();
+        let contents: Vec<Vec<u8>> =
+            (0..=MAX_FILES).map(|n| format!("<a{n}/>").into_bytes()).collect();
         let files: Vec<(&[u8], &[u8])> =
             contents.iter().map(|content| (&b"factur-x.xml"[..], content.as_slice())).collect();
         let large = vec![b' '; MAX_BYTES + 1];

@@ -132,12 +132,12 @@ impl GreyCounts {
     /// The grey behind the ink: the most frequent, unless that is the ink itself (heavy letters);
     /// `None`: there is nothing else, as under a cover of the same colour.
     fn behind(&self, ink: u8) -> Option<u8> {
-        let counted = || self.0.iter().zip(0..=u8::MAX);
-        let most = counted().max_by_key(|(count, _)| **count).map(|(_, grey)| grey)?;
-        if most.abs_diff(ink) > SAME_GREY {
-            return Some(most);
+        let counted = self.0.iter().zip(0..=u8::MAX);
+        let commonest = counted.clone().max_by_key(|(count, _)| **count).map(|(_, grey)| grey)?;
+        if commonest.abs_diff(ink) > SAME_GREY {
+            return Some(commonest);
         }
-        let of_ink = counted().filter(|(_, grey)| grey.abs_diff(ink) <= SAME_GREY);
+        let of_ink = counted.filter(|(_, grey)| grey.abs_diff(ink) <= SAME_GREY);
         if of_ink.map(|(count, _)| *count).sum::<u32>() > share_of(self.total(), MAX_INK) {
             return None;
         }
@@ -157,8 +157,11 @@ impl GreyCounts {
     /// Whether some pixels come near the ink, seen from what is behind it.
     fn reach(&self, ink: u8, behind: u8) -> bool {
         let way = f32::from(ink) - f32::from(behind);
-        let is_near = |grey: u8| (f32::from(grey) - f32::from(behind)) / way >= REACH;
-        let near = self.0.iter().zip(0..=u8::MAX).filter(|(_, grey)| is_near(*grey));
+        let near = self
+            .0
+            .iter()
+            .zip(0..=u8::MAX)
+            .filter(|(_, grey)| (f32::from(*grey) - f32::from(behind)) / way >= REACH);
         near.map(|(count, _)| *count).sum::<u32>() >= share_of(self.total(), 0.005).max(2)
     }
 }

@@ -97,16 +97,14 @@ fn as_digit(c: char) -> Option<char> {
 
 fn contradicts(glyph: &OutlineGlyph, called: Option<char>) -> bool {
     let Some(shape) = GlyphShape::from_outline(&glyph.outline()) else { return false };
-    let nearest = |wanted: &dyn Fn(char) -> bool| {
-        let of_wanted = known_digits().iter().filter(|(digit, _)| wanted(*digit));
-        of_wanted.map(|(_, known)| shape.difference(known)).fold(1.0_f32, f32::min)
-    };
+    let (mut own, mut other) = (1.0_f32, 1.0_f32);
+    for (digit, known) in known_digits() {
+        let nearest = if Some(*digit) == called { &mut own } else { &mut other };
+        *nearest = nearest.min(shape.difference(known));
+    }
     match called {
-        None => nearest(&|_| true) <= SURELY_ALIKE,
-        Some(called) => {
-            let (own, other) = (nearest(&|c| c == called), nearest(&|c| c != called));
-            other <= ALIKE && own - other > MARGIN
-        }
+        None => other <= SURELY_ALIKE,
+        Some(_) => other <= ALIKE && own - other > MARGIN,
     }
 }
 
@@ -158,11 +156,13 @@ impl GlyphShape {
 fn straight_pieces(outline: impl Iterator<Item = PathEl>) -> Vec<Line> {
     let mut elements: Vec<PathEl> = Vec::new();
     flatten(outline, FLATNESS, |element| elements.push(element));
-    let straight = |segment| match segment {
-        PathSeg::Line(line) => Some(line),
-        PathSeg::Quad(_) | PathSeg::Cubic(_) => None,
-    };
-    segments(elements).filter_map(straight).collect()
+    let mut lines = Vec::new();
+    for segment in segments(elements) {
+        if let PathSeg::Line(line) = segment {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 /// Where an outline crosses a row, and which way.
@@ -170,14 +170,15 @@ struct RowCrossings(Vec<(f64, i32)>);
 
 impl RowCrossings {
     fn find(pieces: &[Line], y: f64) -> Self {
-        let crosses = |piece: &Line| {
-            let (start, end) = (piece.p0, piece.p1);
+        let mut crossings = Vec::new();
+        for Line { p0: start, p1: end } in pieces {
             // Where two pieces meet, one of them is crossed.
             let direction = i32::from(end.y <= y) - i32::from(start.y <= y);
-            let place = || start.lerp(end, (y - start.y) / (end.y - start.y)).x;
-            (direction != 0).then(|| (place(), direction))
-        };
-        Self(pieces.iter().filter_map(crosses).collect())
+            if direction != 0 {
+                crossings.push((start.lerp(*end, (y - start.y) / (end.y - start.y)).x, direction));
+            }
+        }
+        Self(crossings)
     }
 
     /// How often the outline winds around this place of the row.

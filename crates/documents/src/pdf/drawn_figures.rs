@@ -156,8 +156,10 @@ pub(crate) fn tell_figures(
         }
     }
     found.sort_by(|one, other| one.y0.total_cmp(&other.y0).then(one.x0.total_cmp(&other.x0)));
-    let mark = |area| PageMark { kind: PageMarkKind::Figure, bounding_box: box_of(area) };
-    found.into_iter().map(mark).collect()
+    found
+        .into_iter()
+        .map(|area| PageMark { kind: PageMarkKind::Figure, bounding_box: box_of(area) })
+        .collect()
 }
 
 /// Whether one lies mostly within the other.
@@ -211,8 +213,7 @@ impl PartGroup {
     fn is_chart(&self, end_and_length: impl Fn(&Rect) -> (f64, f64)) -> bool {
         let mut bars: Vec<(f64, f64)> = self.bars.iter().map(end_and_length).collect();
         bars.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let level = |one: &(f64, f64), next: &(f64, f64)| next.0 - one.0 < 1.0;
-        bars.chunk_by(level).any(|row| {
+        bars.chunk_by(|one, next| next.0 - one.0 < 1.0).any(|row| {
             let mut lengths: Vec<f64> = row.iter().map(|bar| bar.1).collect();
             lengths.sort_by(f64::total_cmp);
             let differing = lengths.chunk_by(|one, next| next - one < 2.0).count();
@@ -340,8 +341,8 @@ impl CellGrid {
 
 /// Parts in groups of those that lie no farther apart than this, without what covers the page.
 fn group_parts(parts: &[FigurePart], page: Rect, gap: f64) -> Vec<PartGroup> {
-    let is_part = |part: &&FigurePart| part.area.area() < WHOLE_PAGE * page.area();
-    let parts: Vec<FigurePart> = parts.iter().filter(is_part).copied().collect();
+    let smaller = parts.iter().filter(|part| part.area.area() < WHOLE_PAGE * page.area());
+    let parts: Vec<FigurePart> = smaller.copied().collect();
     if parts.is_empty() {
         return Vec::new();
     }

@@ -13,7 +13,7 @@ use opencv::core::{Mat, Rect as PixelRect};
 use opencv::prelude::*;
 
 use crate::image::opencv_mat::{OpenCvError, raster_from_mat, view_raster};
-use crate::marks::{self, TickBox};
+use crate::marks;
 use crate::page::PageRaster;
 use crate::pdf::render::{self, RenderBounds};
 use crate::pdf::text_layer_check::scale_to_pixels;
@@ -125,11 +125,10 @@ impl DrawnMarks {
         if self.has_boxes {
             let in_pixels = scale_to_pixels(lines, glance.dpi);
             let found = marks::find_marks(glance, &in_pixels)?.boxes;
-            let to_points = |square: TickBox| TickBox {
-                area: box_in_points(square.area, glance.dpi),
-                ..square
-            };
-            let boxes: Vec<TickBox> = found.into_iter().map(to_points).collect();
+            let mut boxes = found;
+            for square in &mut boxes {
+                square.area = box_in_points(square.area, glance.dpi);
+            }
             marks::write_boxes(lines, &boxes);
         }
         let mut fine = FineDrawing { page, bounds, parts: 0, whole: None };
@@ -219,12 +218,11 @@ fn count_parts(path: &BezPath) -> usize {
 fn read_place(page: &PageRaster, place: Rect) -> Result<(bool, Vec<PageCode>), OpenCvError> {
     let scale = f64::from(page.dpi) / 72.0;
     #[expect(clippy::cast_possible_truncation, reason = "pixels of a page")]
-    let pixel = |points: f64, most: u32| {
-        ((points * scale) as i32).clamp(0, i32::try_from(most).unwrap_or(i32::MAX))
-    };
     let wider = place.inflate(MARGIN, MARGIN);
-    let (left, right) = (pixel(wider.x0, page.width), pixel(wider.x1, page.width));
-    let (top, bottom) = (pixel(wider.y0, page.height), pixel(wider.y1, page.height));
+    let width = i32::try_from(page.width).unwrap_or(i32::MAX);
+    let height = i32::try_from(page.height).unwrap_or(i32::MAX);
+    let [left, right] = [wider.x0, wider.x1].map(|x| ((x * scale) as i32).clamp(0, width));
+    let [top, bottom] = [wider.y0, wider.y1].map(|y| ((y * scale) as i32).clamp(0, height));
     if right <= left || bottom <= top {
         return Ok((false, Vec::new()));
     }

@@ -43,12 +43,14 @@ const TINY: f64 = 1.0 / 420.0;
 /// ... and never more or less than this, in points.
 const TINIEST: std::ops::RangeInclusive<f64> = 1.0..=2.0;
 /// Glyphs that are squeezed to less than this share of their height are lines, not letters.
-const NARROWEST: f64 = 0.2;
+const MIN_STRETCH: f64 = 0.2;
 /// A dark line of this width, in points, is a rule beside text: it hides none.
 const RULE: f64 = 3.0;
 /// An outline of more elements than this is not asked which glyphs it covers: they are doubtful.
 const MAX_COVER: usize = 1_000;
 
+/// Corners of a box may be off by this, in points.
+const CORNER_TOLERANCE: f64 = 1e-3;
 /// A word may be drawn in pieces, and before they are put together nobody knows in how many: never in
 /// more than this on average.
 pub(crate) const PIECES_PER_WORD: u64 = 4;
@@ -217,13 +219,13 @@ impl GlyphCollector {
         }
         self.count_operations(within * path.elements().len() / 64);
         let back = shape.transform.inverse();
-        let is_within = |place: Point| match (shape.rule, path.winding(back * place)) {
-            (FillRule::EvenOdd, turns) => turns % 2 != 0,
-            (FillRule::NonZero, turns) => turns != 0,
-        };
         for glyph in self.glyphs.iter_mut().filter(|glyph| glyph.visible) {
             let centre = glyph.centre();
-            glyph.visible = !(area.contains(centre) && is_within(centre));
+            let is_within = match (shape.rule, path.winding(back * centre)) {
+                (FillRule::EvenOdd, turns) => turns % 2 != 0,
+                (FillRule::NonZero, turns) => turns != 0,
+            };
+            glyph.visible = !(area.contains(centre) && is_within);
         }
     }
 
@@ -243,8 +245,7 @@ impl GlyphCollector {
     /// all alike, it shows in where the next glyphs stand; for a single glyph, the run before
     /// tells.
     fn undo_stretching(&mut self, glyphs: &mut [PageGlyph]) {
-        let ratio = |glyph: &PageGlyph| glyph.em.length() / glyph.size;
-        if glyphs.iter().all(|glyph| (ratio(glyph) - 1.0).abs() < 0.005) {
+        if glyphs.iter().all(|glyph| (glyph.stretch() - 1.0).abs() < 0.005) {
             return;
         }
         let (mut as_drawn, mut unstretched, mut uneven) = (0.0, 0.0, false);
@@ -252,8 +253,8 @@ impl GlyphCollector {
             let [one, next] = pair else { continue };
             let step = (next.origin - one.origin).length();
             as_drawn += (step - one.advance.length()).abs();
-            unstretched += (step - one.advance.length() / ratio(one)).abs();
-            uneven |= (ratio(one) - ratio(next)).abs() > 0.01;
+            unstretched += (step - one.advance.length() / one.stretch()).abs();
+            uneven |= (one.stretch() - next.stretch()).abs() > 0.01;
         }
         if glyphs.len() > 1 {
             self.substituted = uneven || unstretched < as_drawn;
@@ -392,24 +393,28 @@ fn is_upright(transform: Affine) -> bool {
 
 /// Whether a path, closed, is its own bounding box.
 fn is_box(path: &BezPath) -> bool {
-    const FAR: f64 = 1e-3;
     if path.elements().len() > 6 {
         return false;
     }
     let bounds = path.bounding_box();
-    let is_edge = |at: f64, low: f64, high: f64| (at - low).abs() < FAR || (at - high).abs() < FAR;
-    let is_corner = |place: &Point| {
-        is_edge(place.x, bounds.x0, bounds.x1) && is_edge(place.y, bounds.y0, bounds.y1)
-    };
     let has_corners = path.elements().iter().enumerate().all(|(at, element)| match element {
-        PathEl::MoveTo(place) => at == 0 && is_corner(place),
-        PathEl::LineTo(place) => is_corner(place),
+        PathEl::MoveTo(place) => at == 0 && is_corner(bounds, *place),
+        PathEl::LineTo(place) => is_corner(bounds, *place),
         PathEl::ClosePath => true,
         PathEl::QuadTo(..) | PathEl::CurveTo(..) => false,
     });
     let mut closed = path.clone();
     closed.close_path();
-    has_corners && (closed.area().abs() - bounds.area()).abs() <= FAR * (1.0 + bounds.area())
+    has_corners
+        && (closed.area().abs() - bounds.area()).abs() <= CORNER_TOLERANCE * (1.0 + bounds.area())
+}
+
+fn is_corner(bounds: Rect, place: Point) -> bool {
+    is_either(place.x, bounds.x0, bounds.x1) && is_either(place.y, bounds.y0, bounds.y1)
+}
+
+fn is_either(at: f64, low: f64, high: f64) -> bool {
+    (at - low).abs() < CORNER_TOLERANCE || (at - high).abs() < CORNER_TOLERANCE
 }
 
 /// Where a glyph stands on the page; `None` if its matrix is degenerate.
@@ -452,9 +457,10 @@ impl<'a> Device<'a> for GlyphCollector {
     fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
         self.count_operations(path.elements().len() / 64);
         if matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..)) {
-            let is_curve =
-                |element: &&PathEl| matches!(element, PathEl::CurveTo(..) | PathEl::QuadTo(..));
-            self.curves += path.elements().iter().filter(is_curve).count();
+            for element in path.elements() {
+                let is_curve = matches!(element, PathEl::CurveTo(..) | PathEl::QuadTo(..));
+                self.curves += usize::from(is_curve);
+            }
         }
         self.note_mark(path.control_box(), &props, mode, Some(path));
         let area = self.paint_shape(path.control_box(), &props, mode, is_box(path));
@@ -531,7 +537,7 @@ impl<'a> Device<'a> for GlyphCollector {
             let centre = glyph.centre();
             glyph.visible = shown
                 && glyph.size >= tiny
-                && glyph.em.length() >= glyph.size * NARROWEST
+                && glyph.em.length() >= glyph.size * MIN_STRETCH
                 && self.current_clip().contains(centre)
                 && (is_seen_on_white(ink.on_white) || self.is_painted_at(centre));
             glyph.ink = ink.on_white;

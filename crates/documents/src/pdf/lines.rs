@@ -57,8 +57,12 @@ pub fn join_rows(lines: Vec<TextLine>) -> Vec<TextLine> {
     found.sort_by(|one, other| one.baseline.total_cmp(&other.baseline));
     let mut ordered = Vec::new();
     order_rows(found, 0, &mut ordered);
-    let words = |row: WordRow| row.pieces.into_iter().filter_map(|piece| piece.word).collect();
-    ordered.into_iter().map(|row| TextLine { words: words(row) }).collect()
+    let mut lines = Vec::new();
+    for row in ordered {
+        let words = row.pieces.into_iter().filter_map(|piece| piece.word).collect();
+        lines.push(TextLine { words });
+    }
+    lines
 }
 
 /// Pages with more lines are noise, and not worth comparing each with each.
@@ -101,11 +105,12 @@ fn group_rows(mut pieces: Vec<WordPiece>) -> Vec<WordRow> {
     pieces.sort_by(|one, other| one.baseline.total_cmp(&other.baseline));
     let mut rows: Vec<WordRow> = Vec::new();
     for piece in pieces {
-        let fits = |row: &&mut WordRow| {
-            (piece.baseline - row.baseline).abs() <= 0.3 * piece.size.min(row.size)
-        };
         // Baselines only grow, so a row that fits is among the last few.
-        match rows.iter_mut().rev().take(4).find(fits) {
+        let row =
+            rows.iter_mut().rev().take(4).find(|row| {
+                (piece.baseline - row.baseline).abs() <= 0.3 * piece.size.min(row.size)
+            });
+        match row {
             Some(row) => {
                 row.size = row.size.max(piece.size);
                 row.pieces.push(piece);

@@ -42,6 +42,11 @@ impl PageGlyph {
         }
     }
 
+    /// Its width by its height, of the font's own.
+    pub(crate) fn stretch(&self) -> f64 {
+        self.em.length() / self.size
+    }
+
     /// The middle of its lower case letters.
     pub(crate) fn centre(&self) -> Point {
         let up = Vec2::new(self.em.y, -self.em.x).normalize() * (self.size * 0.3);

@@ -110,8 +110,8 @@ fn cell_at(page: Rect, place: Point) -> Option<(usize, usize)> {
     let column = (place.x - page.x0) / page.width() * cells;
     let row = (place.y - page.y0) / page.height() * cells;
     let usable = column.is_finite() && row.is_finite();
-    let clamp = |at: f64| at.clamp(0.0, cells - 1.0) as usize;
-    usable.then(|| (clamp(column), clamp(row)))
+    let [column, row] = [column, row].map(|at| at.clamp(0.0, cells - 1.0) as usize);
+    usable.then_some((column, row))
 }
 
 fn cell_of(page: Rect, place: Point) -> Option<usize> {

@@ -314,35 +314,35 @@ fn is_lost(page: &PdfPage<'_>) -> bool {
     if !dictionary.contains_key(keys::CONTENTS) {
         return false;
     }
-    let lost = |stream: &Stream<'_>| match stream.decoded_data() {
-        Err(_undecodable) => true,
-        Ok(data) if data.iter().all(u8::is_ascii_whitespace) => {
-            // The least that zlib makes of nothing is 8 bytes.
-            !stream.filters().is_empty() && data.is_empty() && stream.raw_data().len() > 16
-        }
-        Ok(data) => {
-            let foreign = |byte: &&u8| !(byte.is_ascii_graphic() || byte.is_ascii_whitespace());
-            data.iter().filter(foreign).count() * 5 > data.len()
-        }
-    };
     if let Some(stream) = dictionary.get::<Stream<'_>>(keys::CONTENTS) {
-        return lost(&stream);
+        return is_stream_lost(&stream);
     }
     let Some(array) = dictionary.get::<Array<'_>>(keys::CONTENTS) else { return true };
     let found: Vec<Stream<'_>> = array.iter().collect();
-    found.len() < array.raw_iter().count() || found.iter().any(lost)
+    found.len() < array.raw_iter().count() || found.iter().any(is_stream_lost)
+}
+
+fn is_stream_lost(stream: &Stream<'_>) -> bool {
+    match stream.decoded_data() {
+        Err(_undecodable) => true,
+        Ok(data) if data.iter().all(u8::is_ascii_whitespace) => {
+            // zlib turns an empty stream into at least 8 bytes.
+            !stream.filters().is_empty() && data.is_empty() && stream.raw_data().len() > 16
+        }
+        Ok(data) => {
+            let text = data.iter().filter(|it| it.is_ascii_graphic() || it.is_ascii_whitespace());
+            (data.len() - text.count()) * 5 > data.len()
+        }
+    }
 }
 
 /// Parses a file with the empty password, then with each of these until one fits.
 fn unlock(bytes: Bytes, passwords: &[String]) -> Result<Pdf, LoadPdfError> {
-    let needs = |opened: &Result<Pdf, LoadPdfError>| {
-        matches!(opened, Err(LoadPdfError::Decryption(DecryptionError::PasswordProtected)))
-    };
     let mut opened = Pdf::new(std::sync::Arc::new(bytes.clone()));
     for password in passwords {
-        if !needs(&opened) {
+        let Err(LoadPdfError::Decryption(DecryptionError::PasswordProtected)) = opened else {
             break;
-        }
+        };
         opened = Pdf::new_with_password(std::sync::Arc::new(bytes.clone()), password);
     }
     opened

@@ -12,7 +12,7 @@ use memchr::memmem;
 /// What follows the objects of a file that is all there (PDF 32000-1 §7.5.5).
 const END_MARKS: [&[u8]; 3] = [b"trailer", b"startxref", b"%%EOF"];
 /// More brackets than this that open at once are no data; the parser gives up at twice as many.
-const DEEPEST: usize = 256;
+const MAX_NESTING: usize = 256;
 /// How much of an object is taken for a page's dictionary.
 const PAGE_DICTIONARY: usize = 16 << 10;
 /// Trailers of a file that are looked at for its encryption.
@@ -38,7 +38,7 @@ pub(crate) fn close_last_stream(bytes: &[u8]) -> Option<Bytes> {
 /// Empties arrays that nest too deep for the parser, blank for bracket. `None` if there are none,
 /// or if one is never closed.
 pub(crate) fn flatten_arrays(bytes: &[u8]) -> Option<Bytes> {
-    let too_deep = vec![b'['; DEEPEST];
+    let too_deep = vec![b'['; MAX_NESTING];
     let mut flat = Vec::with_capacity(bytes.len());
     while let Some(found) = bytes.get(flat.len()..).and_then(|rest| memmem::find(rest, &too_deep)) {
         let start = flat.len() + found;
@@ -104,12 +104,6 @@ pub(crate) fn rebuild_page_tree(bytes: &[u8], limit: u32) -> Option<Bytes> {
 /// object that does.
 pub(crate) fn names_encryption(bytes: &[u8]) -> bool {
     const KEY: &[u8] = b"/Encrypt";
-    let names_handler = |from: &[u8]| {
-        let from = from.get(..PAGE_DICTIONARY).unwrap_or(from).trim_ascii_start();
-        let end = memmem::find(from, b"endobj").unwrap_or(from.len());
-        let filter = memmem::find(from.get(..end).unwrap_or_default(), b"/Filter");
-        from.starts_with(b"<<") && filter.is_some()
-    };
     // One in each revision of the file; more are no trailers.
     memmem::find_iter(bytes, KEY).take(MAX_TRAILERS).any(|at| {
         let value = bytes.get(at + KEY.len()..).unwrap_or_default().trim_ascii_start();
@@ -117,14 +111,21 @@ pub(crate) fn names_encryption(bytes: &[u8]) -> bool {
         let Some(number) = value.get(..digits).filter(|number| !number.is_empty()) else {
             return names_handler(value);
         };
-        let is_named = |at: usize| {
+        memmem::find_iter(bytes, b" 0 obj").any(|at| {
             let before = bytes.get(..at).unwrap_or_default();
             let own = before.len().checked_sub(1 + number.len()).and_then(|at| before.get(at));
-            before.ends_with(number) && !own.is_some_and(u8::is_ascii_digit)
-        };
-        let mut objects = memmem::find_iter(bytes, b" 0 obj").filter(|at| is_named(*at));
-        objects.any(|at| names_handler(bytes.get(at + b" 0 obj".len()..).unwrap_or_default()))
+            let is_named = before.ends_with(number) && !own.is_some_and(u8::is_ascii_digit);
+            is_named && names_handler(bytes.get(at + b" 0 obj".len()..).unwrap_or_default())
+        })
     })
+}
+
+/// Whether `from` begins with an encryption dictionary.
+fn names_handler(from: &[u8]) -> bool {
+    let from = from.get(..PAGE_DICTIONARY).unwrap_or(from).trim_ascii_start();
+    let end = memmem::find(from, b"endobj").unwrap_or(from.len());
+    let filter = memmem::find(from.get(..end).unwrap_or_default(), b"/Filter");
+    from.starts_with(b"<<") && filter.is_some()
 }
 
 /// The number and the generation at the end of `before`.
@@ -141,12 +142,13 @@ fn is_page(body: &[u8]) -> bool {
     let body = body.get(..PAGE_DICTIONARY).unwrap_or(body).trim_ascii_start();
     let end = memmem::find(body, b"endobj").unwrap_or(body.len());
     let body = body.get(..end).unwrap_or_default();
-    let is_type_page = |at: usize| {
-        let value = body.get(at + b"/Type".len()..).unwrap_or_default().trim_ascii_start();
-        let after = value.strip_prefix(b"/Page");
-        after.is_some_and(|rest| !rest.first().is_some_and(u8::is_ascii_alphanumeric))
-    };
-    body.starts_with(b"<<") && memmem::find_iter(body, b"/Type").any(is_type_page)
+    let mut types = memmem::find_iter(body, b"/Type");
+    body.starts_with(b"<<")
+        && types.any(|at| {
+            let value = body.get(at + b"/Type".len()..).unwrap_or_default().trim_ascii_start();
+            let after = value.strip_prefix(b"/Page");
+            after.is_some_and(|rest| !rest.first().is_some_and(u8::is_ascii_alphanumeric))
+        })
 }
 
 #[cfg(test)]

@@ -67,8 +67,9 @@ pub(crate) fn render_page(
 /// has, whatever the page's size.
 pub(crate) fn render_part(page: &PdfPage<'_>, area: Rect, dpi: u32) -> PageRaster {
     let scale = f64::from(dpi) / 72.0;
-    let side = |points: f64| to_u16((points * scale).clamp(1.0, f64::from(MAX_SIDE)));
-    let mut context = RenderContext::new(side(area.width()), side(area.height()));
+    let [width, height] = [area.width(), area.height()]
+        .map(|points| to_u16((points * scale).clamp(1.0, f64::from(MAX_SIDE))));
+    let mut context = RenderContext::new(width, height);
     let to_corner = Affine::scale(scale) * Affine::translate((-area.x0, -area.y0));
     let (cache, settings) = (RenderCache::new(), InterpreterSettings::default());
     let transform = to_corner * page.initial_transform(true).to_kurbo();
@@ -154,10 +155,9 @@ impl<'a> Device<'a> for ImageCollector {
                 PageRaster { width: grey.width, height: grey.height, dpi: 0, pixels: grey.data };
             turn.apply(raster)
         });
-        let complete = |raster: &PageRaster| {
+        self.taken = upright.filter(|raster| {
             raster.pixels.len() as u64 == u64::from(raster.width) * u64::from(raster.height)
-        };
-        self.taken = upright.filter(complete);
+        });
     }
 
     fn draw_path(&mut self, _: &BezPath, _: DrawProps<'a>, _: &DrawMode) {}

@@ -229,9 +229,13 @@ impl LetterCodes {
     /// A text as the codes of its letters. What no reader may be given is left out: controls, and
     /// what says in which order bytes come.
     fn encode(&mut self, text: &str) -> Vec<u8> {
-        let is_letter = |letter: &char| !letter.is_control() && *letter != '\u{feff}';
-        text.chars().filter(is_letter).flat_map(|letter| self.code(letter).to_be_bytes()).collect()
+        let letters = text.chars().filter(|c| !c.is_control() && *c != '\u{feff}');
+        letters.flat_map(|letter| self.code(letter).to_be_bytes()).collect()
     }
+}
+
+fn share_of(value: f32, side: f32) -> f32 {
+    if (value / side).is_finite() { (value / side).clamp(0.0, 1.0) } else { 0.0 }
 }
 
 /// A page on paper, in points.
@@ -254,21 +258,17 @@ impl PaperSize {
         let (least, most) = SIDES;
         // Smaller as a whole first, so that the picture keeps its shape.
         let scale = (most / width.max(height).max(1.0)).min(1.0);
-        let side = |length: f32| match (length * scale).is_finite() {
-            true => (length * scale).clamp(least, most),
+        let [width, height] = [width * scale, height * scale].map(|side| match side.is_finite() {
+            true => side.clamp(least, most),
             false => least,
-        };
-        Self { width: side(width), height: side(height) }
+        });
+        Self { width, height }
     }
 
     /// Where a box of the transcript lies on it. What lies nowhere lies at the page's corner.
     fn place(self, found: BoundingBox, text: &PageText) -> PaperBox {
-        let share = |value: f32, side: f32| match (value / side).is_finite() {
-            true => (value / side).clamp(0.0, 1.0),
-            false => 0.0,
-        };
-        let (left, right) = (share(found.x, text.width), share(found.right(), text.width));
-        let (top, bottom) = (share(found.y, text.height), share(found.bottom(), text.height));
+        let (left, right) = (share_of(found.x, text.width), share_of(found.right(), text.width));
+        let (top, bottom) = (share_of(found.y, text.height), share_of(found.bottom(), text.height));
         PaperBox {
             left: left * self.width,
             bottom: (1.0 - bottom.max(top)) * self.height,
@@ -304,8 +304,9 @@ impl WordDirection {
         if !is_upright {
             return Self::Rightwards;
         }
-        let top = |word: Option<&TextWord>| word.map_or(0.0, |word| word.bounding_box.y);
-        match top(line.words.last()) > top(line.words.first()) {
+        let [first, last] = [line.words.first(), line.words.last()]
+            .map(|word| word.map_or(0.0, |word| word.bounding_box.y));
+        match last > first {
             true => Self::Downwards,
             false => Self::Upwards,
         }
@@ -359,8 +360,9 @@ fn count_to_f32(count: usize) -> f32 {
 fn describe_document(identity: &str) -> String {
     let hex: String = identity.chars().filter(char::is_ascii_hexdigit).take(32).collect();
     let hex = format!("{hex:0<32}");
-    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
-    let id = [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-");
+    let id = [0..8, 8..12, 12..16, 16..20, 20..32]
+        .map(|part| hex.get(part).unwrap_or_default())
+        .join("-");
     let version = env!("CARGO_PKG_VERSION");
     format!(
         "<?xpacket begin=\"\u{feff}\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n\

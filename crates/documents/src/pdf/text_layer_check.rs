@@ -10,7 +10,7 @@ use crate::page::PageRaster;
 use crate::pdf::render::{self, RenderBounds};
 use crate::quality::text_cells::TextCells;
 use crate::refusal::PageRefusal;
-use docmill_core::model::{BoundingBox, TextLine, TextWord};
+use docmill_core::model::{BoundingBox, TextLine};
 
 /// Dots per inch that are enough to see where text is.
 pub(crate) const GLANCE_DPI: u32 = 150;
@@ -43,31 +43,34 @@ pub(crate) fn leaves_text_out(glance: &PageRaster, layer: &[TextLine]) -> bool {
 /// The same lines with their boxes in pixels of the page rendered at `dpi`.
 pub(crate) fn scale_to_pixels(lines: &[TextLine], dpi: u32) -> Vec<TextLine> {
     let scale = f32::from(u16::try_from(dpi).unwrap_or(u16::MAX)) / 72.0;
-    let scaled = |word: &TextWord| {
-        let BoundingBox { x, y, w, h } = word.bounding_box;
-        let bounding_box = BoundingBox { x: x * scale, y: y * scale, w: w * scale, h: h * scale };
-        TextWord { bounding_box, ..word.clone() }
-    };
-    lines.iter().map(|line| TextLine { words: line.words.iter().map(scaled).collect() }).collect()
+    let mut lines = lines.to_vec();
+    for word in lines.iter_mut().flat_map(|line| &mut line.words) {
+        word.bounding_box = word.bounding_box.scaled(scale, scale);
+    }
+    lines
 }
 
 /// The words of `read` that stand where `layer` has none.
 pub(crate) fn missing_words(layer: &[TextLine], read: &[TextLine]) -> Vec<TextLine> {
     let taken: Vec<BoundingBox> =
         layer.iter().flat_map(|line| &line.words).map(|word| word.bounding_box).collect();
-    let is_new = |word: &&TextWord| {
-        let place = word.bounding_box;
-        let (x, y) = (place.x + place.w / 2.0, place.y + place.h / 2.0);
-        let covers = |other: &BoundingBox| {
-            (other.x..other.right()).contains(&x) && (other.y..other.bottom()).contains(&y)
-                || other.shared_area(&place) * 2.0 > (place.w * place.h).min(other.w * other.h)
-        };
-        let says_something = word.text.chars().any(char::is_alphanumeric);
-        word.confidence >= SURE && says_something && !taken.iter().any(covers)
-    };
-    let words = |line: &TextLine| line.words.iter().filter(is_new).cloned().collect::<Vec<_>>();
-    let lines = read.iter().map(|line| TextLine { words: words(line) });
-    lines.filter(|line| !line.words.is_empty()).collect()
+    let mut missing = read.to_vec();
+    for line in &mut missing {
+        line.words.retain(|word| {
+            word.confidence >= SURE
+                && word.text.chars().any(char::is_alphanumeric)
+                && !taken.iter().any(|other| covers(other, &word.bounding_box))
+        });
+    }
+    missing.retain(|line| !line.words.is_empty());
+    missing
+}
+
+/// Whether `taken` contains the middle of `place`, or the two share half of the smaller one.
+fn covers(taken: &BoundingBox, place: &BoundingBox) -> bool {
+    let (x, y) = (place.x + place.w / 2.0, place.y + place.h / 2.0);
+    (taken.x..taken.right()).contains(&x) && (taken.y..taken.bottom()).contains(&y)
+        || taken.shared_area(place) * 2.0 > (place.w * place.h).min(taken.w * taken.h)
 }
 
 /// Whether a text in Latin letters has the words of no language that we know and too many without
@@ -75,11 +78,13 @@ pub(crate) fn missing_words(layer: &[TextLine], read: &[TextLine]) -> Vec<TextLi
 pub(crate) fn is_garbled(lines: &[TextLine]) -> bool {
     let words = lines.iter().flat_map(|line| &line.words);
     let letters = words.map(|word| word.text.trim_matches(|c: char| !c.is_alphabetic()));
-    let long =
-        |word: &&str| word.chars().count() >= 4 && word.chars().all(|c| c.is_ascii_alphabetic());
-    let long: Vec<&str> = letters.filter(long).collect();
-    let vowelless = |word: &&&str| !word.chars().any(|c| "aeiouyAEIOUY".contains(c));
-    let without = long.iter().filter(vowelless).count();
+    let long: Vec<&str> = letters
+        .filter(|word| word.len() >= 4 && word.chars().all(|c| c.is_ascii_alphabetic()))
+        .collect();
+    let without = long
+        .iter()
+        .filter(|word| !word.contains(['a', 'e', 'i', 'o', 'u', 'y', 'A', 'E', 'I', 'O', 'U', 'Y']))
+        .count();
     long.len() >= ENOUGH_WORDS
         && without * WITHOUT_VOWELS >= long.len()
         && LanguageEvidence::from_lines(lines).strength() < 1.0
@@ -100,13 +105,15 @@ pub(crate) fn shows_words(read: &[TextLine], layer: &[TextLine]) -> bool {
 fn longer_words(lines: &[TextLine]) -> impl Iterator<Item = String> {
     let words = lines.iter().flat_map(|line| &line.words);
     let letters = words.map(|word| word.text.trim_matches(|c: char| !c.is_alphabetic()));
-    let long = |word: &&str| word.chars().count() >= 4 && word.chars().all(char::is_alphabetic);
-    letters.filter(long).map(str::to_lowercase)
+    letters
+        .filter(|word| word.chars().count() >= 4 && word.chars().all(char::is_alphabetic))
+        .map(str::to_lowercase)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use docmill_core::model::TextWord;
 
     fn line(text: &str, y: f32) -> TextLine {
         let word = |(at, text): (usize, &str)| {

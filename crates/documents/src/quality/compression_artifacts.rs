@@ -1,11 +1,11 @@
-//! Traces that compression and scanning leave between the letters, where a page has no ink.
+//! Artifacts of compression and scanning between the letters, where a page has no ink.
 //!
-//! JPEG codes squares of eight by eight pixels apart from each other. Coarsely coded paper then
-//! has steps where squares meet and is level within them: steps that stand alone lie on one column
-//! in eight. How much more often than elsewhere is the measure, after Z. Fan and R. de Queiroz,
+//! JPEG codes squares of eight by eight pixels separately. Coarsely coded paper then has steps
+//! where squares meet and is level within them: isolated steps lie on one column in eight. The
+//! measure is how much more often they do than elsewhere, after Z. Fan and R. de Queiroz,
 //! "Identification of bitmap compression history", IEEE Trans. Image Processing 12 (2003).
 //!
-//! Only a picture that was not scaled since has its squares; nothing is said of others.
+//! Only pictures that were not scaled since have such squares.
 
 use opencv::Result;
 use opencv::core::{Mat, Rect};
@@ -15,11 +15,11 @@ use crate::image::opencv_mat::PixelMatrix;
 
 /// Side of a square of JPEG.
 const SQUARE: usize = 8;
-/// Grey levels of a step, and of what is still level beside it.
+/// Grey levels of a step, and of level paper beside it.
 const STEP: u8 = 3;
 const LEVEL: u8 = 1;
-/// Counted where there is none, so that a handful of steps on a blank page says nothing: one in so
-/// many pixels.
+/// Added to the count, so that a handful of steps on a blank page means nothing: one in this many
+/// pixels.
 const FEW: usize = 20_000;
 
 /// How many times as many lone steps lie on one column in eight, the fullest, as on the median of

@@ -1,4 +1,4 @@
-//! How the text lines of a sheet bend: what is left of curl and folds once its corners are in place.
+//! Curvature of a sheet's text lines: curl and folds that remain once its corners are in place.
 //!
 //! Letters are chained to lines by their nearest neighbours; every line gives the height of its feet
 //! along the page, up to a constant of its own. One smooth surface that is a polynomial across the
@@ -21,20 +21,19 @@ use crate::image::opencv_mat::to_f32;
 const TERMS: [(i32, i32); 11] =
     [(1, 0), (2, 0), (3, 0), (4, 0), (1, 1), (2, 1), (3, 1), (4, 1), (1, 2), (2, 2), (3, 2)];
 /// Clear pixels to the next letter of a line, as a multiple of the median letter.
-const FARTHEST: f32 = 2.0;
+const MAX_GAP_LETTERS: f32 = 2.0;
 /// Letters of a line, at least; lines and letters of a page.
 const MIN_IN_LINE_LETTERS: usize = 8;
 const MIN_LINES: usize = 4;
-const FEWEST: usize = 80;
-/// More letters are not asked for their neighbours.
-const MOST: usize = 6_000;
+const MIN_LETTERS: usize = 80;
+/// Pages with more letters are not dewarped: finding neighbours is quadratic.
+const MAX_LETTERS: usize = 6_000;
 /// Share of the width over which the lines reach, at least: beyond them nothing is known.
 const MIN_REACH: f64 = 0.5;
 /// Letters farther off their line than this, as a multiple of the median letter, are left out of the
 /// second fit: descenders, and neighbours of another line.
 const OFF_LINE: f64 = 0.25;
-/// How much the terms are held back, as a share of the letters: the fewer letters tell of a term, the
-/// less of it there is.
+/// Regularisation of the terms, as a share of the letters: terms with little evidence are damped.
 const HELD_BACK: f64 = 1e-3;
 /// Lines that bend less than this, as a multiple of the median letter, are straight.
 const MIN_BEND_LINES: f64 = 0.3;
@@ -59,23 +58,26 @@ struct LetterFoot {
 impl LineBend {
     /// Pixels by which the line through this place of the page is too low.
     pub(crate) fn offset(&self, x: f64, y: f64) -> f64 {
-        let half = |side: f64| (side / 2.0).max(1.0);
-        let (across, down) = (x / half(self.size.width) - 1.0, y / half(self.size.height) - 1.0);
+        let across = x / (self.size.width / 2.0).max(1.0) - 1.0;
+        let down = y / (self.size.height / 2.0).max(1.0) - 1.0;
         value(&self.weights, &LetterFoot { across, down, height: 0.0 })
     }
 
     /// Where each of the `width` pixels of row `y` comes from: between places some pixels apart the
     /// bend is straight.
     fn push_row(&self, y: f64, width: i32, rows: &mut Vec<f32>) {
-        let lower = |x: f64| y + self.offset(x, y + self.offset(x, y));
-        let mut from = lower(0.0);
+        let mut from = self.source_row(0.0, y);
         for x in (0..width).step_by(APART) {
-            let to = lower(f64::from(x + APART_PIXELS));
+            let to = self.source_row(f64::from(x + APART_PIXELS), y);
             for step in 0..APART_PIXELS.min(width - x) {
                 rows.push(to_f32(from + (to - from) * f64::from(step) / f64::from(APART_PIXELS)));
             }
             from = to;
         }
+    }
+
+    fn source_row(&self, x: f64, y: f64) -> f64 {
+        y + self.offset(x, y + self.offset(x, y))
     }
 
     /// On a page that is `factor` times as large.
@@ -91,7 +93,7 @@ impl LineBend {
 /// few.
 pub(super) fn find_bend(letters: &[InkBox], size: Size) -> Result<Option<LineBend>> {
     let median = glyphs::median_side(letters, |letter| letter.height);
-    if letters.len() < FEWEST || letters.len() > MOST || median < 1.0 {
+    if letters.len() < MIN_LETTERS || letters.len() > MAX_LETTERS || median < 1.0 {
         return Ok(None);
     }
     let page = Size2d::new(f64::from(size.width), f64::from(size.height));
@@ -112,17 +114,15 @@ impl LineBend {
     /// Whether the lines reach across the page, and bend by more than a letter's part, but not more
     /// than paper does.
     fn is_worth_it(&self, lines: &[Vec<LetterFoot>], letter: f64) -> bool {
-        let feet = || lines.iter().flatten();
-        let reach = feet().fold((1.0_f64, -1.0_f64), |(least, most), foot| {
-            (least.min(foot.across), most.max(foot.across))
-        });
-        let bends = |foot: &LetterFoot| {
-            let straight = self.weights.first().copied().unwrap_or(0.0) * foot.across;
-            (value(&self.weights, foot) - straight).abs()
-        };
-        let bend = feet().map(bends).fold(0.0, f64::max);
-        let moved = feet().map(|foot| value(&self.weights, foot).abs()).fold(0.0, f64::max);
-        (reach.1 - reach.0) / 2.0 >= MIN_REACH
+        let slope = self.weights.first().copied().unwrap_or(0.0);
+        let (mut left, mut right, mut bend, mut moved) = (1.0_f64, -1.0_f64, 0.0_f64, 0.0_f64);
+        for foot in lines.iter().flatten() {
+            (left, right) = (left.min(foot.across), right.max(foot.across));
+            let height = value(&self.weights, foot);
+            bend = bend.max((height - slope * foot.across).abs());
+            moved = moved.max(height.abs());
+        }
+        (right - left) / 2.0 >= MIN_REACH
             && bend >= MIN_BEND_LINES * letter
             && moved <= MAX_MOVE_LETTERS * self.size.height
     }
@@ -137,7 +137,7 @@ fn value(weights: &[f64], foot: &LetterFoot) -> f64 {
     weighted.map(|((x, y), weight)| weight * foot.across.powi(*x) * foot.down.powi(*y)).sum()
 }
 
-/// The median of what the surface leaves of a line's heights.
+/// The median residual of a line's heights.
 fn line_level(line: &[LetterFoot], weights: &[f64]) -> f64 {
     let mut left: Vec<f64> = line.iter().map(|foot| foot.height - value(weights, foot)).collect();
     left.sort_by(f64::total_cmp);
@@ -147,13 +147,10 @@ fn line_level(line: &[LetterFoot], weights: &[f64]) -> f64 {
 /// Letters chained to lines: each to the nearest one to its right if that has it for its nearest one
 /// to the left.
 fn letter_lines(letters: &[InkBox], median: f32, page: Size2d) -> Vec<Vec<LetterFoot>> {
-    let tall = |letter: &&InkBox| {
-        let height = f64::from(letter.height) / f64::from(median);
-        (0.5..2.5).contains(&height)
-    };
-    let mut letters: Vec<InkBox> = letters.iter().filter(tall).copied().collect();
+    let mut letters = letters.to_vec();
+    letters.retain(|letter| (0.5..2.5).contains(&(f64::from(letter.height) / f64::from(median))));
     letters.sort_unstable_by_key(|letter| (letter.left, letter.top));
-    let farthest = FARTHEST * median;
+    let farthest = MAX_GAP_LETTERS * median;
     let mut next: Vec<Option<usize>> = vec![None; letters.len()];
     let mut before: Vec<Option<(usize, i32)>> = vec![None; letters.len()];
     for (at, letter) in letters.iter().enumerate() {
@@ -177,20 +174,25 @@ fn letter_lines(letters: &[InkBox], median: f32, page: Size2d) -> Vec<Vec<Letter
             *own = Some(other);
         }
     }
-    let is_next = |at: usize, other: usize| {
-        before.get(other).copied().flatten().is_some_and(|(own, _)| own == at)
-    };
-    let follow = |at: usize| next.get(at).copied().flatten().filter(|other| is_next(at, *other));
-    let starts = (0..letters.len()).filter(|at| {
-        let own = before.get(*at).copied().flatten();
-        own.is_none_or(|(before, _)| follow(before) != Some(*at))
-    });
-    let line = |start: usize| -> Vec<LetterFoot> {
-        let chain = std::iter::successors(Some(start), |at| follow(*at));
-        chain.filter_map(|at| letters.get(at)).map(|letter| foot_of(letter, page)).collect()
-    };
-    let lines = starts.map(line);
-    lines.filter(|line: &Vec<LetterFoot>| line.len() >= MIN_IN_LINE_LETTERS).collect()
+    // Only neighbours that chose each other are linked.
+    let mut is_start = vec![true; letters.len()];
+    for (at, other) in next.iter_mut().enumerate() {
+        let chosen = other.and_then(|other| before.get(other).copied().flatten());
+        *other = other.filter(|_| chosen.is_some_and(|(own, _)| own == at));
+        if let Some(follower) = other.and_then(|other| is_start.get_mut(other)) {
+            *follower = false;
+        }
+    }
+    let mut lines = Vec::new();
+    for start in (0..letters.len()).filter(|at| is_start.get(*at).copied().unwrap_or_default()) {
+        let chain = std::iter::successors(Some(start), |at| next.get(*at).copied().flatten());
+        let line: Vec<LetterFoot> =
+            chain.filter_map(|at| letters.get(at)).map(|letter| foot_of(letter, page)).collect();
+        if line.len() >= MIN_IN_LINE_LETTERS {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 fn foot_of(letter: &InkBox, page: Size2d) -> LetterFoot {
@@ -213,7 +215,7 @@ fn shares_line(one: &InkBox, other: &InkBox) -> bool {
 /// they are too few.
 fn fit_lines(lines: &[Vec<LetterFoot>]) -> Result<Option<Vec<f64>>> {
     let feet: usize = lines.iter().map(Vec::len).sum();
-    if lines.len() < MIN_LINES || feet < FEWEST {
+    if lines.len() < MIN_LINES || feet < MIN_LETTERS {
         return Ok(None);
     }
     let count = TERMS.len();

@@ -1,5 +1,5 @@
-//! Which way the lines of a page run: along rows or columns, by how many degrees off, and whether
-//! the letters stand on their feet.
+//! Direction of a page's lines: along rows or columns, by how many degrees off, and whether the
+//! letters are upside down.
 //!
 //! Angle: the page's ink is sheared by each candidate and summed along the rows; where the lines
 //! run level the sums jump between line and gap, so the sum of squared differences of neighbours
@@ -24,27 +24,27 @@ use super::glyphs::InkBox;
 use super::projection_profile;
 use crate::image::opencv_mat::{self, to_f32};
 
-/// Greatest skew that is searched for, either way, in degrees, ...
-const WIDEST: f64 = 20.0;
-/// ... and the greatest of a sheet that lies askew in its photograph, as far as its letters still show
-/// along what its lines run. It is believed if the sums jump so many times as much as at any smaller
-/// angle.
-const FARTHEST: f64 = 30.0;
+/// Greatest skew in the first search, either way, ...
+const USUAL_SKEW_DEGREES: f64 = 20.0;
+/// ... and of a sheet skewed in its photograph, up to which letters still show the axis of its
+/// lines. Accepted if the sums jump so many times as much as at any smaller angle.
+const MAX_SKEW_DEGREES: f64 = 30.0;
 const CLEARER: f64 = 1.5;
-/// It is searched for only where no smaller angle is so many times as clear as the widest of them.
+/// The second search is run only if no smaller angle is so many times as clear as the widest of
+/// them.
 const DISTINCT: f64 = 2.0;
 /// Steps of the search in degrees, each over the neighbourhood of the best of the one before, and
 /// the width in pixels that the ink is reduced to for it.
 const COARSE: (f64, i32) = (1.0, 320);
 const FINE: [(f64, i32); 2] = [(0.2, 480), (0.05, 700)];
-/// Letters that are asked for their neighbours, at most; spread over the page.
+/// Sampled letters whose neighbours are found; spread over the page.
 const ASKED: usize = 300;
-/// Fewer letters than this say nothing.
-const FEWEST: usize = 12;
-/// Fewer letters than this do not tell head from feet.
+/// Letters of a page with a direction.
+const MIN_GLYPHS: usize = 12;
+/// Letters of a page whose head and feet are distinguished.
 const MIN_FOR_FEET: usize = 60;
 
-/// Along what the lines run.
+/// Axis of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineAxis {
     /// As on an upright page, or one on its head.
@@ -70,14 +70,14 @@ pub struct LineDirection {
 }
 
 impl LineDirection {
-    /// What is assumed of a page with next to no letters.
+    /// Assumed of a page with next to no letters.
     pub(super) const UNKNOWN: Self =
         Self { axis: LineAxis::Rows, clarity: 1.0, skew_degrees: 0.0, feet: 0.0 };
 }
 
 /// Finds the direction of the lines that `glyphs`, boxes in `ink`, make up.
 pub(super) fn find_direction(ink: &Mat, glyphs: &[InkBox]) -> Result<LineDirection> {
-    if glyphs.len() < FEWEST {
+    if glyphs.len() < MIN_GLYPHS {
         return Ok(LineDirection::UNKNOWN);
     }
     let votes = count_votes(glyphs);
@@ -126,9 +126,8 @@ fn count_votes(glyphs: &[InkBox]) -> NeighbourVotes {
 
 /// Clear pixels from a letter to the nearest one to its right; `i32::MAX` if there is none.
 fn nearest_gap(glyphs: &[InkBox], at: usize) -> i32 {
-    let gaps =
-        |asked: &InkBox| glyphs.iter().filter_map(move |other| gap_beside(asked, other)).min();
-    glyphs.get(at).and_then(gaps).unwrap_or(i32::MAX)
+    let Some(asked) = glyphs.get(at) else { return i32::MAX };
+    glyphs.iter().filter_map(|other| gap_beside(asked, other)).min().unwrap_or(i32::MAX)
 }
 
 /// Clear pixels from one letter to another to its right that shares half of its height.
@@ -161,11 +160,15 @@ fn mask_glyphs(ink: &Mat, glyphs: &[InkBox]) -> Result<Mat> {
 fn find_skew(plane: &Mat) -> Result<f64> {
     let (mut step, width) = COARSE;
     let coarse = ProjectionColumns::from_mat(plane, width)?;
-    let mut degrees = find_best_angle(&coarse, (-WIDEST, WIDEST), step);
+    let mut degrees = find_best_angle(&coarse, (-USUAL_SKEW_DEGREES, USUAL_SKEW_DEGREES), step);
     let near = coarse.clarity(degrees);
-    let usual = f64::midpoint(coarse.clarity(-WIDEST), coarse.clarity(WIDEST));
+    let usual =
+        f64::midpoint(coarse.clarity(-USUAL_SKEW_DEGREES), coarse.clarity(USUAL_SKEW_DEGREES));
     if near < DISTINCT * usual {
-        for (from, to) in [(-FARTHEST, -WIDEST - step), (WIDEST + step, FARTHEST)] {
+        for (from, to) in [
+            (-MAX_SKEW_DEGREES, -USUAL_SKEW_DEGREES - step),
+            (USUAL_SKEW_DEGREES + step, MAX_SKEW_DEGREES),
+        ] {
             let farther = find_best_angle(&coarse, (from, to), step);
             if coarse.clarity(farther) > CLEARER * near.max(coarse.clarity(degrees)) {
                 degrees = farther;
@@ -228,9 +231,8 @@ fn find_best_angle(plane: &ProjectionColumns, (from, to): (f64, f64), step: f64)
     }
     let greatest = clarities.iter().enumerate().max_by(|one, other| one.1.1.total_cmp(&other.1.1));
     let Some((at, &(degrees, peak))) = greatest else { return 0.0 };
-    let beside =
-        |at: Option<usize>| at.and_then(|at| clarities.get(at)).map(|(_, clarity)| *clarity);
-    let (Some(before), Some(after)) = (beside(at.checked_sub(1)), beside(Some(at + 1))) else {
+    let before = at.checked_sub(1).and_then(|at| clarities.get(at));
+    let (Some((_, before)), Some((_, after))) = (before, clarities.get(at + 1)) else {
         return degrees;
     };
     let bend = before - 2.0 * peak + after;
@@ -244,19 +246,22 @@ fn feet_ratio(glyphs: &[InkBox], page: Size, skew: f64) -> f32 {
         return 0.0;
     }
     let fall = skew.to_radians().tan();
-    let level = |glyph: &InkBox, y: i32| {
+    let (mut lower, mut upper) = (Vec::new(), Vec::new());
+    for glyph in glyphs {
         let middle = f64::from(glyph.left) + f64::from(glyph.width - page.width) / 2.0;
-        row_index(f64::from(y) - fall * middle + f64::from(page.width) / 2.0)
-    };
-    let piled = |edge: fn(&InkBox) -> i32| {
-        let mut rows: Vec<i64> = glyphs.iter().map(|glyph| level(glyph, edge(glyph))).collect();
-        rows.sort_unstable();
-        let piles = rows.chunk_by(|one, other| one == other).map(<[i64]>::len);
-        piles.map(|pile| u32::try_from(pile).map_or(0.0, f64::from).powi(2)).sum::<f64>()
-    };
-    let lower = piled(|glyph| glyph.top + glyph.height);
-    let upper = piled(|glyph| glyph.top);
+        for (rows, y) in [(&mut lower, glyph.top + glyph.height), (&mut upper, glyph.top)] {
+            rows.push(row_index(f64::from(y) - fall * middle + f64::from(page.width) / 2.0));
+        }
+    }
+    let (lower, upper) = (pile_up(lower), pile_up(upper));
     to_f32((lower / upper.max(1.0)).ln())
+}
+
+/// Sum of the squares of how often each row occurs.
+fn pile_up(mut rows: Vec<i64>) -> f64 {
+    rows.sort_unstable();
+    let piles = rows.chunk_by(|one, other| one == other).map(<[i64]>::len);
+    piles.map(|pile| u32::try_from(pile).map_or(0.0, f64::from).powi(2)).sum()
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a row of a page")]

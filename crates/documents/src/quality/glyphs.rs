@@ -37,10 +37,10 @@ impl InkBox {
     }
 }
 
-/// What the ink of a page consists of.
+/// Connected pieces of a page's ink.
 pub(crate) struct InkPieces {
     pub glyphs: Vec<InkBox>,
-    /// Tiny pieces that stand alone.
+    /// Isolated tiny pieces.
     pub specks: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What is measured on a page image, in numbers; what they mean is said in the parent.
+//! Measures of a page image, in numbers; the parent module interprets them.
 //!
 //! A page whose longer side exceeds [`LONGER_SIDE`] is measured at a whole fraction of its size;
 //! noise is measured at full size, on four bands, because averaging hides it.
@@ -13,7 +13,7 @@ use super::outline::{self, PaperOutline};
 use crate::image::opencv_mat::{self, PixelMatrix};
 use crate::page::PageRaster;
 
-/// Pixels on the longer side of what is measured, at most.
+/// Longer side of the measured picture.
 const LONGER_SIDE: i32 = 2_600;
 /// Noise, in grey levels, from which letters are searched for on a smoothed page.
 const NOISY: f32 = 6.0;
@@ -26,7 +26,7 @@ const MIN_INK_IN_NOISE: f64 = 3.0;
 /// such as read better smoothed 3.9 and more.
 const BLOCKY: f32 = 3.0;
 
-/// What is measured on a page image, before anything is judged.
+/// Measures of a page image.
 pub(crate) struct PageMeasures {
     /// How many pixels of the page's side are one measured pixel.
     pub factor: i32,
@@ -136,12 +136,12 @@ fn bin_of(position: f32) -> usize {
     position.max(0.0) as usize
 }
 
-/// Empties the fullest run of [`BINS`] bins and says what was in it.
+/// Empties the fullest run of [`BINS`] bins and returns its share.
 fn take_fullest(bins: &mut [f32]) -> f32 {
     let sums = bins.windows(BINS).map(|run| run.iter().sum::<f32>());
     let best = sums.enumerate().max_by(|one, other| one.1.total_cmp(&other.1));
     let Some((start, share)) = best else { return 0.0 };
-    // What is left of a shade beside its run is that shade as well.
+    // The rest of a shade beside its run belongs to it.
     if let Some(run) = bins.get_mut(start.saturating_sub(2)..start + BINS) {
         run.fill(0.0);
     }
@@ -172,11 +172,15 @@ fn glare_share(shades: &Mat) -> Result<f32> {
 /// Answer of the kernel of [`noise_answers`] to noise of deviation 1.
 const ANSWER_TO_ONE: f32 = 6.0;
 
-/// Four bands across the page, a quarter of it: what is measured at full size is measured there.
+/// Four bands across the page, a quarter of it, for measures at full size.
 fn page_bands(page: Size) -> Vec<core::Rect> {
     let tall = (page.height / 16).max(8).min(page.height);
-    let top = |eighth: i32| (page.height * eighth / 8 - tall / 2).clamp(0, page.height - tall);
-    [1, 3, 5, 7].map(|eighth| core::Rect::new(0, top(eighth), page.width, tall)).into()
+    let mut bands = Vec::new();
+    for eighth in [1, 3, 5, 7] {
+        let top = (page.height * eighth / 8 - tall / 2).clamp(0, page.height - tall);
+        bands.push(core::Rect::new(0, top, page.width, tall));
+    }
+    bands
 }
 
 /// Absolute answers to a kernel that edges and slopes of the page do not answer to. Divided by
@@ -228,9 +232,8 @@ fn edge_width(flat: &Mat, ink: &Mat, contrast: f32) -> Result<f32> {
 }
 
 fn pixel_ratio(part: i32, all: i32) -> f32 {
-    let count = |pixels: i32| f64::from(pixels.max(0));
     #[expect(clippy::cast_possible_truncation, reason = "a share")]
-    let share = (count(part) / count(all).max(1.0)) as f32;
+    let share = (f64::from(part.max(0)) / f64::from(all.max(1))) as f32;
     share
 }
 
@@ -260,7 +263,8 @@ impl PageMeasures {
                 || glyph.left + glyph.width >= self.size.width
                 || glyph.top + glyph.height >= self.size.height
         });
-        let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
-        pixel_ratio(count(touches.count()), count(self.pieces.glyphs.len()))
+        let [touching, all] = [touches.count(), self.pieces.glyphs.len()]
+            .map(|count| i32::try_from(count).unwrap_or(i32::MAX));
+        pixel_ratio(touching, all)
     }
 }

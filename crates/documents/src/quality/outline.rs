@@ -1,14 +1,13 @@
 //! The outline of a sheet of paper in a photograph: four straight edges, dark outside and bright
 //! inside, at whatever angle the sheet lies.
 //!
-//! Of the candidates for each side ([`edges`]) the four are taken that are best supported along
-//! their whole length, larger sheets before smaller ones. One or two sides may be missing where the
-//! picture cuts the sheet off: such a side is put where the picture ends, in the direction that the
-//! other sides tell.
+//! Of the candidates for each side ([`edges`]) the four with the best support along their whole
+//! length are taken, larger sheets before smaller ones. One or two sides may be missing where the
+//! picture cuts the sheet off: such a side is put at the end of the picture, in the direction that
+//! the other sides imply.
 //!
-//! Not promised: white paper on a white table, and sheets whose corners are torn off or folded over
-//! half of a side. A sheet that is not surely found is not found: cutting into the text costs more
-//! than a table beside it.
+//! Not covered: white paper on a white table, and sheets whose corners are torn off or folded over
+//! half of a side. Precision over recall: cutting into the text costs more than a table beside it.
 
 mod edges;
 
@@ -26,7 +25,7 @@ const FRAME: f64 = 0.75;
 /// Share of a side that has to be seen as an edge, and to lie in the picture.
 const EDGE_SHARE: f64 = 0.6;
 const INSIDE_SHARE: f64 = 0.4;
-/// What a side counts that the picture cuts off, as a share of a side that is wholly seen.
+/// Weight of a side that the picture cuts off, as a share of a visible one.
 const CUT_SHARE: f64 = 0.45;
 const MAX_CUT: usize = 2;
 /// The least a sheet's sides are supported, on average, times the fourth root of its share of the
@@ -41,7 +40,7 @@ const MIN_SINE: f64 = 0.75;
 /// A sheet whose corners are all this near to those of the picture, as a share of a side, fills it.
 const FILLS: f64 = 0.015;
 
-/// What was found of the sheet.
+/// The sheet in a photograph, if it was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum PaperOutline {
     /// The page fills its picture, or nothing is sure.
@@ -59,13 +58,11 @@ impl PaperOutline {
     /// On a page that is `factor` times as large.
     pub(super) fn scaled(self, factor: i32) -> Self {
         let factor = f64::from(factor);
-        let larger = |corner: Point2f| {
+        let Self::Sheet { corners, edges } = self else { return Self::None };
+        let corners = corners.map(|corner| {
             Point2f::new(to_f32(f64::from(corner.x) * factor), to_f32(f64::from(corner.y) * factor))
-        };
-        match self {
-            Self::Sheet { corners, edges } => Self::Sheet { corners: corners.map(larger), edges },
-            Self::None => Self::None,
-        }
+        });
+        Self::Sheet { corners, edges }
     }
 }
 
@@ -89,13 +86,13 @@ pub(crate) fn find_outline(plane: &impl PixelMatrix) -> Result<PaperOutline> {
         return Ok(PaperOutline::None);
     }
     let (middle_x, middle_y) = rises.middle();
-    let whole = |(x, y): PlanePoint| {
-        let large = |place: f64| to_f32((place + 0.5) * f64::from(factor));
-        Point2f::new(large(x + middle_x), large(y + middle_y))
-    };
+    let corners = corners.map(|(x, y)| {
+        let [x, y] = [x + middle_x, y + middle_y].map(|at| to_f32((at + 0.5) * f64::from(factor)));
+        Point2f::new(x, y)
+    });
     let seen = sides.iter().filter(|side| side.support.is_some()).count();
     let edges = u8::try_from(seen).unwrap_or(4);
-    Ok(PaperOutline::Sheet { corners: corners.map(whole), edges })
+    Ok(PaperOutline::Sheet { corners, edges })
 }
 
 /// Whether some side of the frame is darker than the page: a search is worth its time.

@@ -3,8 +3,8 @@
 
 use crate::image::opencv_mat::to_f32;
 
-/// Adds a line of pixels to `sums`, moved towards its beginning by `by`; a place between two pixels
-/// takes from both. What is moved out of `sums` is left out.
+/// Adds a line of pixels to `sums`, shifted towards its beginning by `by`; a position between two
+/// pixels takes from both. Values shifted out of `sums` are dropped.
 pub(super) fn add_shifted<T: Copy + Into<f32>>(sums: &mut [f32], line: &[T], by: f64) {
     let part = to_f32(by - by.floor());
     let whole = to_i64(by);

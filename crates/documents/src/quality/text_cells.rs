@@ -1,5 +1,5 @@
-//! Where on a page image there seems to be text: the image in cells of about the height of a line,
-//! each with a share of ink and strokes as letters have them. Says nothing about what is written.
+//! Text regions of a page image: the image in cells of about the height of a line, each with a
+//! share of ink and letter-like strokes. Independent of the text's content.
 
 use crate::page::PageRaster;
 use docmill_core::model::{TextLine, TextMap};
@@ -158,19 +158,17 @@ impl PaperShades {
                 own.push(brightest_block(page, (column * cell, row * cell), cell));
             }
         }
-        let neighbours = |index: usize| {
+        let mut shades = Vec::with_capacity(own.len());
+        for index in 0..own.len() {
             let (row, column) = (index / across.max(1), index % across.max(1));
-            let rows = row.saturating_sub(1)..=(row + 1).min(down.saturating_sub(1));
-            rows.flat_map(move |row| {
-                let columns = column.saturating_sub(1)..=(column + 1).min(across.saturating_sub(1));
-                columns.map(move |column| row * across + column)
-            })
-        };
-        let shades = (0..own.len())
-            .map(|index| {
-                neighbours(index).filter_map(|at| own.get(at)).max().copied().unwrap_or(255)
-            })
-            .collect();
+            let columns = column.saturating_sub(1)..(column + 2).min(across);
+            let rows = row.saturating_sub(1)..(row + 2).min(down);
+            let lightest = rows
+                .filter_map(|row| own.get(row * across + columns.start..row * across + columns.end))
+                .filter_map(|cells| cells.iter().max())
+                .max();
+            shades.push(lightest.copied().unwrap_or(255));
+        }
         Self { across, shades }
     }
 }

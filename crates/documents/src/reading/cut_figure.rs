@@ -1,5 +1,5 @@
-//! A figure cut out of its page, for people and programs that keep it beside the text: as the file shows
-//! it, nothing repaired but what its place was told on. Belongs into a page process.
+//! A figure cut out of its page, kept beside the text: as the file shows it, repaired only if its
+//! position refers to a repaired picture. Runs inside of a page process.
 
 use hayro::kurbo::Rect;
 use opencv::core::{Mat, Rect as PixelRect};
@@ -20,8 +20,8 @@ const FIGURE_DPI: u32 = 200;
 /// Pixels of a figure: more are drawn coarser.
 const MAX_PIXELS: u64 = 8_000_000;
 
-/// Cuts a piece out of page `index`, which starts at 0. `repaired`: its place was told on a repaired
-/// picture. `None`: nothing of the page can be drawn.
+/// Cuts a piece out of page `index`, which starts at 0. `repaired`: its position refers to a
+/// repaired picture. `None`: nothing of the page can be drawn.
 ///
 /// # Errors
 /// The document is to blame, or something else is.
@@ -55,9 +55,9 @@ pub(crate) fn cut_figure(
 
 /// The place in points of a page of this size.
 fn place_on_page(crop: PageCrop, width: f64, height: f64) -> Rect {
-    let share = |unit: u16| f64::from(unit.min(PageCrop::WHOLE)) / f64::from(PageCrop::WHOLE);
-    let (left, right) = (width * share(crop.left), width * share(crop.right));
-    Rect::new(left, height * share(crop.top), right, height * share(crop.bottom))
+    let [left, top, right, bottom] = [crop.left, crop.top, crop.right, crop.bottom]
+        .map(|unit| f64::from(unit.min(PageCrop::WHOLE)) / f64::from(PageCrop::WHOLE));
+    Rect::new(width * left, height * top, width * right, height * bottom)
 }
 
 /// The fineness at which a place has no more pixels than a figure may have.
@@ -73,8 +73,9 @@ fn cut_out(page: &PageRaster, crop: PageCrop) -> Result<PageRaster, OpenCvError>
     let PageCrop { left, top, right, bottom } = crop;
     let (left, right) = PageCrop::pixels_between(left, right, page.width);
     let (top, bottom) = PageCrop::pixels_between(top, bottom, page.height);
-    let side = |pixels: u32| i32::try_from(pixels).unwrap_or(i32::MAX);
-    let area = PixelRect::new(side(left), side(top), side(right - left), side(bottom - top));
+    let [left, top, width, height] = [left, top, right - left, bottom - top]
+        .map(|pixels| i32::try_from(pixels).unwrap_or(i32::MAX));
+    let area = PixelRect::new(left, top, width, height);
     let mut piece = Mat::default();
     view_raster(page)?.roi(area)?.copy_to(&mut piece)?;
     Ok(raster_from_mat(&piece, page.dpi)?)

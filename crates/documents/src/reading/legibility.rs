@@ -1,10 +1,10 @@
-//! How far a page that was read by OCR can be trusted, 0 to 1.
+//! Trustworthiness of a page read by OCR, 0 to 1.
 //!
-//! The mean confidence of the words says nothing about text that was not found at all: a page half
-//! in shadow loses half its text at a mean of 0.95. So the page is cut into cells of about the
-//! height of a line, the cells that look like text are counted, and so are those among them that
-//! lie under words. The score is the product of the words' confidence, the share of text that was
-//! found, and a discount for letters too small to be read reliably.
+//! The mean confidence of the words does not cover text that was not found at all: a page half in
+//! shadow loses half its text at a mean of 0.95. So the page is cut into cells of about the height
+//! of a line, and cells that look like text are counted, with and without words on them. The score
+//! is the product of the words' confidence, the share of text that was found, and a discount for
+//! letters too small to be read reliably.
 //!
 //! The constants are starting values, set on synthetic pages and not calibrated on real ones.
 
@@ -20,19 +20,20 @@ const UNREADABLE_HEIGHT: f32 = 5.0;
 /// Share of the score that a page whose image is worth nothing loses.
 const IMAGE_WEIGHT: f32 = 0.3;
 
-/// What the score is made of, each 0 to 1.
+/// Factors of the score, each 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LegibilityScore {
     /// Mean confidence of the words, longer words counting more.
     pub confidence: f32,
-    /// Share of what looks like text that lies under words.
+    /// Share of the text cells that lie under words.
     pub coverage: f32,
     /// 1 for letters of good size, less for small ones.
     pub size: f32,
 }
 
 impl LegibilityScore {
-    /// The page's quality, 0 to 1: the product of the three parts.
+    /// The page's quality, combined with the score of its image (0 to 1): confident readings of a
+    /// bad image may still be wrong.
     pub(crate) fn quality(self) -> f32 {
         let found = (self.coverage / FULL_COVERAGE).min(1.0);
         (self.confidence * found * self.size).clamp(0.0, 1.0)
@@ -45,8 +46,8 @@ impl LegibilityScore {
     }
 }
 
-/// Judges what was read from the page whose cells are `text`. A page without text and without
-/// anything that looks like text is perfectly legible.
+/// Scores the reading of the page whose cells are `text`. A page without text and without text
+/// cells is perfectly legible.
 pub(crate) fn score_legibility(text: &TextCells, lines: &[TextLine]) -> LegibilityScore {
     let coverage = text.coverage(lines);
     let words: Vec<_> = lines.iter().flat_map(|line| &line.words).collect();

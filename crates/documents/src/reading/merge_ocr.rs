@@ -1,13 +1,13 @@
-//! Two readings of a page in one: where both have a place, the one that was read more surely; where
-//! only one has it, that one.
+//! Merges two OCR readings of a page: of a region that both have, the more confident words; of any
+//! other, those of either.
 //!
-//! A small or worn print is read now better unchanged, now better enlarged, now better by the other
-//! reader, and within one page that changes from word to word, so the better of two readings of a
-//! receipt still misses words that the other has. Voting among recognisers word by word is an old
-//! remedy (Lopresti and Zhou, "Using consensus sequence voting to correct OCR errors", CVIU 67,
-//! 1997); with two voters their confidence decides. It works on boxes, so both readings must be of
-//! the same page up to its scale. One may have as one word what the other has as two: what is
-//! compared is all that either has of a place.
+//! Small or worn print is read better now unchanged, now enlarged, now by the other reader, and
+//! within one page that changes from word to word. So the better of two readings of a receipt still
+//! lacks words that the other has. Voting among recognisers word by word is an old remedy (Lopresti
+//! and Zhou, "Using consensus sequence voting to correct OCR errors", CVIU 67, 1997); with two
+//! voters their confidence decides. It works on boxes, so both readings must be of the same page up
+//! to its scale. One may have as one word what the other splits in two, so all words of a region
+//! are compared together.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,10 @@ const SHARED: f32 = 0.5;
 /// How much surer the other reading of one reader must be of a place to replace it: confidences of
 /// two pictures are not quite alike.
 const SURER: f32 = 0.1;
-/// A word that only one reading has is believed from this confidence on: specks look like words
-/// too.
+/// Confidence of a word that only one reading has: specks look like words too.
 const BELIEVED: f32 = 0.5;
 
-/// Who two readings are of.
+/// Readers of two readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum ReadingOrigins {
     /// Of one reader, which read two pictures.
@@ -39,8 +38,8 @@ pub(crate) enum ReadingOrigins {
 }
 
 impl ReadingOrigins {
-    /// Whether what the other reading has of a place is to replace what the base has, by how sure
-    /// either is of it.
+    /// Whether the other reading's words of a region replace those of the base, by their
+    /// confidence.
     fn prefers_other(self, base_sure: f32, other_sure: f32) -> bool {
         match self {
             Self::OneReader => other_sure >= base_sure + SURER,
@@ -51,15 +50,15 @@ impl ReadingOrigins {
     }
 }
 
-/// What two readings have of one place: places in the lists of their words.
+/// Words of two readings in one region: indexes in their lists.
 #[derive(Debug, Default)]
 struct SharedPlace {
     base: Vec<usize>,
     other: Vec<usize>,
 }
 
-/// `base` with what `other` read more surely, and with what only `other` has. Boxes of `other` are
-/// multiplied by `scale` to be boxes of `base`; `origins`: who the two are of.
+/// `base` with the words that `other` read more surely or alone. Boxes of `other` are multiplied by
+/// `scale` to be boxes of `base`.
 pub(crate) fn merge_lines(
     base: Vec<TextLine>,
     other: &[TextLine],
@@ -80,7 +79,7 @@ pub(crate) fn merge_lines(
         let words = choose_words(&pick(&own, &place.base), &pick(&theirs, &place.other), origins);
         let mut words = Some(words);
         for at in &place.base {
-            // All of it stands where the first word of the place stood.
+            // All chosen words take the position of the region's first word.
             if let Some(here) = chosen.get_mut(*at) {
                 *here = words.take().unwrap_or_default();
             }
@@ -111,8 +110,8 @@ fn pick<'a>(words: &[&'a TextWord], places: &[usize]) -> Vec<&'a TextWord> {
     picked
 }
 
-/// Of what both have of a place what is to be believed. A word that two readers read alike is surer
-/// than either says.
+/// Chooses the words of a region. A word that two readers read alike gets a higher confidence than
+/// either gave it.
 fn choose_words(base: &[&TextWord], other: &[&TextWord], origins: ReadingOrigins) -> Vec<TextWord> {
     let (base_sure, other_sure) = (mean_confidence(base), mean_confidence(other));
     let kept = if origins.prefers_other(base_sure, other_sure) { other } else { base };
@@ -140,15 +139,17 @@ fn mean_confidence(words: &[&TextWord]) -> f32 {
 /// The places of which both have something.
 fn shared_places(base: &[&TextWord], other: &[&TextWord]) -> Vec<SharedPlace> {
     let mut down: Vec<usize> = (0..other.len()).collect();
-    let top = |at: &usize| other.get(*at).map_or(0.0, |word| word.bounding_box.y);
-    down.sort_by(|one, other| top(one).total_cmp(&top(other)));
+    down.sort_by(|one, next| top_of(other, *one).total_cmp(&top_of(other, *next)));
     let tallest = other.iter().map(|word| word.bounding_box.h).fold(0.0, f32::max);
     // Each word's number, or that of a word before it at the same place; those of `other` follow.
     let mut before: Vec<usize> = (0..base.len() + other.len()).collect();
     for (at, word) in base.iter().enumerate() {
         let place = &word.bounding_box;
-        let from = down.partition_point(|at| top(at) < place.y - tallest);
-        for candidate in down.iter().skip(from).take_while(|at| top(at) <= place.bottom()) {
+        let from = down.partition_point(|at| top_of(other, *at) < place.y - tallest);
+        for candidate in down.iter().skip(from) {
+            if top_of(other, *candidate) > place.bottom() {
+                break;
+            }
             if other.get(*candidate).is_some_and(|it| is_same_place(place, &it.bounding_box)) {
                 join_places(&mut before, at, base.len() + candidate);
             }
@@ -163,6 +164,10 @@ fn shared_places(base: &[&TextWord], other: &[&TextWord]) -> Vec<SharedPlace> {
         }
     }
     places.into_values().filter(|it| !it.base.is_empty() && !it.other.is_empty()).collect()
+}
+
+fn top_of(words: &[&TextWord], at: usize) -> f32 {
+    words.get(at).map_or(0.0, |word| word.bounding_box.y)
 }
 
 fn join_places(before: &mut [usize], one: usize, other: usize) {
@@ -189,12 +194,11 @@ fn is_same_place(one: &BoundingBox, other: &BoundingBox) -> bool {
 }
 
 fn scale_line(line: &TextLine, scale: f32) -> TextLine {
-    let word = |word: &TextWord| {
-        let BoundingBox { x, y, w, h } = word.bounding_box;
-        let bounding_box = BoundingBox { x: x * scale, y: y * scale, w: w * scale, h: h * scale };
-        TextWord { bounding_box, ..word.clone() }
-    };
-    TextLine { words: line.words.iter().map(word).collect() }
+    let mut line = line.clone();
+    for word in &mut line.words {
+        word.bounding_box = word.bounding_box.scaled(scale, scale);
+    }
+    line
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
-//! A first probe of a page image: a few lines of it are read, to learn which way up the page is and
-//! in which language it is written, before all of it is read once.
+//! A first probe of a page image: a few lines are read to find which way up the page is and its
+//! language, before all of it is read once.
 //!
-//! The probe costs about a tenth of the page. A page is turned only if the few lines are not read
-//! at all as the page lies and are read well when turned: a page that lies right stays as it is,
-//! and so does one that is too bad to tell.
+//! The probe costs about a tenth of the page. A page is turned only if the few lines cannot be read
+//! as the page lies and are read well when turned. Upright and illegible pages stay as they are.
 
 use crate::image::picture::PixelTransform;
 use crate::language::{self, LanguageEvidence};
@@ -15,14 +14,14 @@ use docmill_core::model::TextLine;
 
 /// Cells of the part that is probed, across and down: about four inches by one.
 const PART: (usize, usize) = (40, 10);
-/// The same where nothing but the language is in question, and how many such parts are read until the
-/// words say it: a whole page that was read in the wrong language costs as much as ten.
+/// The same where only the language is open, and how many such parts are read until the words prove
+/// it: a whole page read in the wrong language costs as much as ten.
 const FEW_LINES: (usize, usize) = (40, 5);
 const MAX_PARTS: usize = 4;
 /// A word is surely read if Tesseract is this sure of it and it is this long.
 const SURE: f32 = 0.7;
 const WORD_LETTERS: usize = 3;
-/// Letters in sure words that it takes to say that something is read, ...
+/// Letters in sure words of a part that counts as read, ...
 const MIN_LETTERS: usize = 12;
 /// ... the share of all letters that they are on a page that lies right, ...
 const WELL_READ: f32 = 0.5;
@@ -31,12 +30,12 @@ const LEAD: usize = 3;
 /// Languages without known words that are tried at most.
 const MAX_TRIALS: usize = 6;
 
-/// What the probe found.
+/// Result of the probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OrientationProbe {
     /// Quarter turns clockwise that put the page upright.
     pub quarter_turns: u8,
-    /// The language that the lines are written in, if they say.
+    /// The lines' language, if their words prove it.
     pub language: Option<String>,
 }
 
@@ -68,8 +67,7 @@ impl LetterCounts {
         self.sure >= MIN_LETTERS && share >= WELL_READ
     }
 
-    /// Whether these are so much better read than `other` that they justify a turn, or another
-    /// language.
+    /// Whether these are so much better than `other` that they justify a turn, or another language.
     pub(crate) fn is_far_better_than(self, other: Self) -> bool {
         self.is_well_read() && self.sure >= LEAD * other.sure
     }
@@ -78,15 +76,14 @@ impl LetterCounts {
 /// How a page may be turned, in quarter turns clockwise.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProbeOptions<'a> {
-    /// What is tried if the page is not read as it lies.
+    /// Tried if the page cannot be read as it lies.
     pub turns: &'a [u8],
-    /// What is right unless reading says otherwise: how the file has a page that was turned on a
-    /// suspicion.
+    /// Default unless the reading proves otherwise: undoes a turn that was made on a suspicion.
     pub unless_sure: u8,
 }
 
-/// Reads a few lines of `page`, whose text is where `text` says, first as it lies, then, if that
-/// fails, turned. `None`: there is no text to look at.
+/// Reads a few lines of `page` in the cells `text`, first as it lies, then, if that fails, turned.
+/// `None`: there is no text.
 ///
 /// # Errors
 /// Those of the recogniser.
@@ -125,7 +122,7 @@ pub(crate) fn probe_orientation(
         (lines, quarter_turns, piece) = usual;
     }
     let counts = LetterCounts::from_lines(&lines);
-    let mut language = heard_language(&lines, recogniser);
+    let mut language = detect_language(&lines, recogniser);
     if language.is_none() && !counts.is_well_read() {
         language = probe_other_languages(&piece, counts, recogniser)?;
     }
@@ -135,13 +132,13 @@ pub(crate) fn probe_orientation(
     Ok(Some(OrientationProbe { quarter_turns, language }))
 }
 
-fn heard_language(lines: &[TextLine], recogniser: &dyn PageRecogniser) -> Option<String> {
+fn detect_language(lines: &[TextLine], recogniser: &dyn PageRecogniser) -> Option<String> {
     let evidence = LanguageEvidence::from_lines(lines);
     evidence.leading_language(recogniser.languages()).map(str::to_owned)
 }
 
-/// Reads more of an upright page, of which `text` is left, until its words and those of `lines` say
-/// their language.
+/// Reads more of an upright page, in the rest of its `text`, until its words and those of `lines`
+/// prove their language.
 fn probe_further(
     page: &PageRaster,
     mut text: TextCells,
@@ -152,7 +149,7 @@ fn probe_further(
     for _further in 1..MAX_PARTS {
         let Some(part) = text.densest_part(FEW_LINES.0, FEW_LINES.1) else { break };
         lines.extend(recogniser.recognise(&crop_raster(page, part), languages)?);
-        let language = heard_language(&lines, recogniser);
+        let language = detect_language(&lines, recogniser);
         if language.is_some() {
             return Ok(language);
         }
@@ -182,7 +179,7 @@ fn probe_other_languages(
     Ok(best.map(|(_, name)| name))
 }
 
-/// A page turned clockwise by so many quarter turns.
+/// A page turned clockwise by quarter turns.
 pub(crate) fn rotate_raster(page: PageRaster, quarter_turns: u8) -> PageRaster {
     let (transpose, mirror, flip) = match quarter_turns % 4 {
         0 => (false, false, false),

@@ -1,5 +1,5 @@
-//! A page as its file shows it, for a copy that people keep: what is faint stays, nothing is repaired.
-//! Belongs into a page process.
+//! A page as its file shows it, for archived copies: faint ink stays, nothing is repaired. Runs
+//! inside of a page process.
 
 use crate::document::ParsedDocument;
 use crate::image::encode::{encode_copy, has_few_shades};
@@ -8,8 +8,8 @@ use crate::page_error::PageError;
 use crate::reading::render_with_ocr::fit_raster;
 use docmill_core::model::{EncodedImage, PictureFit};
 
-/// Dots per inch that are enough to look at and to print. Black and white keeps all of its own, which
-/// cost little and are what makes it legible.
+/// Resolution that is enough for screens and print. Black and white pages keep all of theirs: it
+/// costs little, and they are illegible without.
 const COPY_DPI: u32 = 200;
 
 /// Draws page `index` of `document`, which starts at 0. `None`: nothing of it can be drawn.

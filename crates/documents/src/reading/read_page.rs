@@ -20,8 +20,8 @@ use docmill_core::model::{
 /// A picture of at least this quality was read well enough to replace a garbled text layer.
 const READABLE: f32 = 0.5;
 
-/// Reads page `index` of `document`, which starts at 0. A page of a document that is cut off says
-/// so by its quality and as a defect.
+/// Reads page `index` of `document`, which starts at 0. A page of a truncated document is marked by
+/// its quality and by a defect.
 ///
 /// # Errors
 /// The document is to blame, or something else is.
@@ -50,12 +50,12 @@ pub(crate) fn read_crop(
     recipe: &ReadRecipe,
     recogniser: &mut dyn PageRecogniser,
 ) -> Result<Vec<TextLine>, PageError> {
-    let (hint, page_time) = (document.heard.get().cloned(), document.limits.page_time);
+    let (hint, page_time) = (document.detected_language.get().cloned(), document.limits.page_time);
     let mut reader = PictureReader { recogniser, recipe, hint, started: Instant::now(), page_time };
     reader.read_crop(crop)
 }
 
-/// A page of which a part may be missing. One without text is lost: nobody can say that it was
+/// Marks a page of which a part may be missing. One without text is lost: it need not have been
 /// blank.
 pub(crate) fn mark_incomplete(mut page: PageText) -> PageText {
     if page.lines.is_empty() {
@@ -102,10 +102,10 @@ fn read_content(
         }
         PageContent::Image(raster) | PageContent::Cut(raster) => {
             let page_time = document.limits.page_time;
-            let hint = document.heard.get().cloned();
+            let hint = document.detected_language.get().cloned();
             let mut reader = PictureReader { recogniser, recipe, hint, started, page_time };
             let read = reader.read(&raster)?;
-            document.remember_language(read.heard.as_deref());
+            document.remember_language(read.detected_language.as_deref());
             return Ok(page_from_picture(number, read));
         }
     };
@@ -131,14 +131,14 @@ pub(crate) fn merge_suspect_layer(
         ..PageText::from_native(number, (width, height), quality, lines)
     };
     let drawn = |mut page: PageText| {
-        // What a reader says of hands is of the picture; what is drawn the file says better.
+        // Handwriting is seen on the picture only; figures are known better from the file.
         page.marks.retain(|mark| mark.kind != PageMarkKind::Figure);
         let marks = scale_marks(&marks, dpi).into_iter().chain(page.marks);
         PageText { marks: marks.take(PageMark::MAX_PER_PAGE).collect(), ..page }
     };
     if garbled {
-        // Digits that are drawn as others stand among letters that are not. Where the picture has
-        // other letters too it is the picture that is wrong: a font that cannot be drawn here.
+        // Falsified digits occur among genuine letters. If the picture has other letters too, the
+        // picture is wrong: its font cannot be drawn here.
         if !text_layer_check::is_garbled(&lines)
             && !text_layer_check::shows_words(&read.lines, &lines)
         {
@@ -154,9 +154,7 @@ pub(crate) fn merge_suspect_layer(
     if missing.is_empty() {
         return native(1.0, lines);
     }
-    let words =
-        |lines: &[TextLine]| lines.iter().map(|line| count_to_f32(line.words.len())).sum::<f32>();
-    let (sure, added) = (words(&in_pixels), words(&missing));
+    let (sure, added) = (count_words(&in_pixels), count_words(&missing));
     let quality = (sure + added * read.quality) / (sure + added);
     let lines = join_rows(in_pixels.into_iter().chain(missing).collect());
     PageText { lines, quality, ..drawn(read_from(number, read)) }
@@ -165,11 +163,11 @@ pub(crate) fn merge_suspect_layer(
 /// Marks in points in pixels of the page drawn at `dpi`.
 fn scale_marks(marks: &[PageMark], dpi: u32) -> Vec<PageMark> {
     let scale = pixels_to_f32(dpi) / 72.0;
-    let scaled = |mark: &PageMark| {
-        let bounding_box = mark.bounding_box.scaled(scale, scale);
-        PageMark { bounding_box, ..*mark }
-    };
-    marks.iter().map(scaled).collect()
+    let mut marks = marks.to_vec();
+    for mark in &mut marks {
+        mark.bounding_box = mark.bounding_box.scaled(scale, scale);
+    }
+    marks
 }
 
 fn page_from_picture(number: u32, mut read: PictureRead) -> PageReadResult {
@@ -190,7 +188,8 @@ pub(crate) fn read_from(number: u32, read: PictureRead) -> PageText {
     }
 }
 
-fn count_to_f32(words: usize) -> f32 {
+fn count_words(lines: &[TextLine]) -> f32 {
+    let words = lines.iter().map(|line| line.words.len()).sum::<usize>();
     pixels_to_f32(u32::try_from(words).unwrap_or(u32::MAX))
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct PictureRead {
     /// Languages it was read with.
     pub languages: Vec<String>,
     /// Language that its words prove.
-    pub heard: Option<String>,
+    pub detected_language: Option<String>,
     /// The picture that was read, if it is not the one of the file.
     pub repaired: Option<EncodedImage>,
     /// Codes on the picture that was read.
@@ -129,7 +129,7 @@ struct OcrPass<'a> {
     lines: Vec<TextLine>,
     legibility: LegibilityScore,
     languages: Vec<String>,
-    heard: Option<String>,
+    detected_language: Option<String>,
 }
 
 impl OcrPass<'_> {
@@ -216,7 +216,7 @@ impl PictureReader<'_> {
         let plan = ReadingPlan::choose(&found, self.engines());
         let source = SourcePicture { page, found: &found };
         let PageReading { best, is_repaired, .. } = self.run_plan(&plan, source)?;
-        let OcrPass { candidate, lines, legibility, languages, heard, .. } = best;
+        let OcrPass { candidate, lines, legibility, languages, detected_language, .. } = best;
         let is_altered = candidate.is_altered();
         let mut defects = found.defects.clone();
         if candidate.turned == 0 && is_repaired {
@@ -242,7 +242,7 @@ impl PictureReader<'_> {
             marks,
             defects,
             languages,
-            heard,
+            detected_language,
         })
     }
 
@@ -304,7 +304,7 @@ impl PictureReader<'_> {
         reading: &mut PageReading<'a>,
     ) -> Result<Option<OcrPass<'a>>, PageError> {
         // Reuse the detected language.
-        self.hint = self.hint.take().or_else(|| reading.best.heard.clone());
+        self.hint = self.hint.take().or_else(|| reading.best.detected_language.clone());
         if pass.picture == PassPicture::Sharpened {
             let enlarged = reading.enlarged().filter(|_| self.may_sharpen());
             return enlarged.map(|enlarged| self.read_sharpened(enlarged)).transpose();

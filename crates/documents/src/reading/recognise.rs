@@ -1,4 +1,4 @@
-//! What reads the text of a page image; implemented by `ocr`, handed in by whoever starts the work.
+//! The trait of OCR readers of page images, implemented in `ocr` and handed in by the page process.
 
 use crate::page::PageRaster;
 use docmill_core::fault::Result;
@@ -13,7 +13,7 @@ pub struct TurnedPage {
     pub upright: PageRaster,
 }
 
-/// What was read of a page, whichever way up it lay.
+/// A reading of a page, turned upright if necessary.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnedReading {
     /// The page, if it had to be turned.
@@ -29,10 +29,10 @@ impl TurnedReading {
     }
 }
 
-/// Reads page images, one at a time, on the thread that calls it.
+/// Reads page images, one at a time, on the calling thread.
 ///
-/// It does not judge the page and does not decide what to do about a bad one. The same image and
-/// languages give the same lines, whatever was read before.
+/// It does not judge the page or decide about a bad one. The same image and languages give the same
+/// lines, independent of earlier pages.
 pub trait PageRecogniser: Send {
     /// Languages it can read, as Tesseract names them (ISO 639-2, with a script where one language
     /// has several).
@@ -46,7 +46,7 @@ pub trait PageRecogniser: Send {
     /// may. Anything else is not the page's fault.
     fn recognise(&mut self, page: &PageRaster, languages: &[String]) -> Result<Vec<TextLine>>;
 
-    /// Reads `page` whichever way up it lies, if it can tell; as it lies otherwise.
+    /// Reads `page` in any orientation, if it can detect it; otherwise as it lies.
     ///
     /// # Errors
     /// Those of [`PageRecogniser::recognise`].
@@ -58,9 +58,8 @@ pub trait PageRecogniser: Send {
         Ok(TurnedReading::of_upright(self.recognise(page, languages)?))
     }
 
-    /// Reads what stands in `places`, lines of `page` that another reader found: of each, in their
-    /// order, what is said there, or nothing. A reader that finds its lines by itself says nothing of
-    /// any.
+    /// Reads `regions`, lines of `page` that another reader found: a line or nothing for each, in
+    /// their order. A reader that finds its lines by itself returns nothing for all.
     ///
     /// # Errors
     /// Those of [`PageRecogniser::recognise`].
@@ -73,8 +72,7 @@ pub trait PageRecogniser: Send {
         Ok(vec![None; places.len()])
     }
 
-    /// Of each of `words` whether it is one of these languages'; `None`: there is no list of the words
-    /// of one of them.
+    /// Whether each of `words` is one of these languages'. `None`: one of them has no word list.
     ///
     /// # Errors
     /// A list cannot be read.
@@ -82,13 +80,13 @@ pub trait PageRecogniser: Send {
         Ok(None)
     }
 
-    /// Whether it reads bad pictures well, whichever way up they lie and in any of its languages at
-    /// once, and takes several times as long for it.
+    /// Whether it reads bad pictures well, in any orientation and all of its languages at once, at
+    /// several times the cost.
     fn is_robust(&self) -> bool {
         false
     }
 
-    /// The reader of bad pictures that goes with this one, which may be itself; `None`: there is none.
+    /// The robust reader beside this one, which may be itself; `None`: there is none.
     fn robust_reader(&mut self) -> Option<&mut dyn PageRecogniser> {
         None
     }

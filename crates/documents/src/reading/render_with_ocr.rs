@@ -1,9 +1,9 @@
-//! A page that was read here, and the very picture it was read from, sized for a reader elsewhere
-//! that never reads alone.
+//! A page that was read here, with the picture it was read from, sized for a remote reader that
+//! never reads alone.
 //!
-//! Only pages that are pictures are shown: what a page has as text, sound or doubtful, was read with
-//! its own picture here, and stays. So does a page on which nothing looks like text: whoever is shown
-//! a blank page may see things. Belongs into a page process.
+//! Only pages that are pictures are rendered: text layers, sound or doubtful, were read with their
+//! own picture here, and stay. So do pages on which nothing looks like text: a model that gets a
+//! blank page may hallucinate. Runs inside of a page process.
 
 use opencv::core::{Mat, Size};
 use opencv::imgproc;
@@ -42,7 +42,7 @@ pub(crate) fn show_witnessed(
     };
     let text = TextCells::from_raster(&raster).to_map();
     if read.page.lines.is_empty() && !has_text(&text) {
-        // Without words there is nothing that stands on the repaired picture.
+        // Without words no position refers to the repaired picture.
         read.page.repaired = false;
         return Ok(PageViewResult::Text(Box::new(read.page)));
     }
@@ -73,11 +73,11 @@ fn decode_own(picture: &EncodedImage) -> Result<PageRaster, PageError> {
 /// Turned and averaged down as the other reader wants it.
 pub(crate) fn fit_raster(page: &PageRaster, fit: PictureFit) -> Result<PageRaster, OpenCvError> {
     let scale = fit.scale(page.width, page.height);
-    let side = |pixels: u32| scaled_side(pixels, scale);
+    let (width, height) = (scaled_side(page.width, scale), scaled_side(page.height, scale));
     let turned = turn_mat(&view_raster(page)?, fit.quarter_turns)?;
     let (width, height) = match fit.quarter_turns % 2 {
-        0 => (side(page.width), side(page.height)),
-        _ => (side(page.height), side(page.width)),
+        0 => (width, height),
+        _ => (height, width),
     };
     let mut sized = Mat::default();
     let size = Size::new(width, height);

@@ -1,10 +1,10 @@
-//! A page as a person sees it, for a model that extracts: drawn whole and sized for that model, or a
-//! piece of it enlarged and read once more.
+//! A page as a person sees it, for a model that extracts: drawn whole and sized for that model, or
+//! a piece of it enlarged and read once more.
 //!
-//! What the page shows is drawn, never what its file says: hidden layers have no ink. Ink that does
-//! not stand out from what is around it is left out as well, by the rule that decides which text of a
-//! file is read; a model would see it, a person does not. On pictures only the faintest goes, because
-//! a faded print is print. Belongs into a page process.
+//! Only visible ink is drawn: hidden layers have none. Ink without contrast to its background is
+//! left out as well, by the rule that decides which text of a file is read: a model would see it, a
+//! person does not. On pictures only the faintest goes, because a faded print is print. Runs inside
+//! of a page process.
 
 use opencv::core::{self, Mat, Point, Rect, Scalar, Size};
 use opencv::imgproc;
@@ -24,8 +24,8 @@ use docmill_core::model::{BoundingBox, EncodedImage, PageCrop, PictureFit, ReadR
 /// Least contrast of ink on a page that was drawn, and on one that is a picture.
 const DRAWN_CONTRAST: f32 = 2.0;
 const PICTURE_CONTRAST: f32 = 1.2;
-/// Dots per inch over the pixels around a pixel that are what it has to stand out from: strokes of
-/// usual print are narrower.
+/// Resolution by the side of the background around a pixel, in pixels: wider than strokes of usual
+/// print.
 const SURROUNDINGS: u32 = 15;
 /// White paper around a piece that is read, in pixels.
 const BORDER: i32 = 24;
@@ -36,8 +36,8 @@ const CROP_PIXELS: f64 = 12_000_000.0;
 const BESIDE: f64 = 0.02;
 const ABOVE: f64 = 0.01;
 
-/// A page as pixels, as a person sees it. `repaired`: its text was read from a repaired picture,
-/// so that is what is meant by positions on it.
+/// A page as pixels, as a person sees it. `repaired`: its text was read from a repaired picture, to
+/// which positions on it refer.
 ///
 /// # Errors
 /// The document is to blame, or something else is.
@@ -88,19 +88,21 @@ pub(crate) struct EnlargedCrop {
 impl EnlargedCrop {
     /// Cuts a piece out, with something around it.
     pub(crate) fn cut_out(page: &PageRaster, crop: PageCrop) -> Result<Self, OpenCvError> {
-        let share = |unit: u16| f64::from(unit) / f64::from(PageCrop::WHOLE);
-        let above = (share(crop.bottom) - share(crop.top)).max(ABOVE);
+        let [left, top, right, bottom] = [crop.left, crop.top, crop.right, crop.bottom]
+            .map(|unit| f64::from(unit) / f64::from(PageCrop::WHOLE));
+        let above = (bottom - top).max(ABOVE);
         let wider = PageCrop::from_shares([
-            (share(crop.left) - BESIDE).max(0.0),
-            (share(crop.top) - above).max(0.0),
-            (share(crop.right) + BESIDE).min(1.0),
-            (share(crop.bottom) + above).min(1.0),
+            (left - BESIDE).max(0.0),
+            (top - above).max(0.0),
+            (right + BESIDE).min(1.0),
+            (bottom + above).min(1.0),
         ]);
         let PageCrop { left, top, right, bottom } = wider.unwrap_or(crop);
         let (left, right) = PageCrop::pixels_between(left, right, page.width);
         let (top, bottom) = PageCrop::pixels_between(top, bottom, page.height);
-        let side = |pixels: u32| i32::try_from(pixels).unwrap_or(i32::MAX);
-        let area = Rect::new(side(left), side(top), side(right - left), side(bottom - top));
+        let [x, y, width, height] = [left, top, right - left, bottom - top]
+            .map(|pixels| i32::try_from(pixels).unwrap_or(i32::MAX));
+        let area = Rect::new(x, y, width, height);
         let whole = view_raster(page)?;
         let piece = whole.roi(area)?;
         let pixels = (f64::from(area.width) * f64::from(area.height)).max(1.0);
@@ -130,22 +132,18 @@ impl EnlargedCrop {
     }
 
     fn box_on_page(&self, found: BoundingBox) -> BoundingBox {
-        let length = |pixels: f32, side: f64| f64::from(pixels) / self.scale / side;
-        let start = |pixels: f32, origin: f64, side: f64| {
-            ((f64::from(pixels) - f64::from(BORDER)) / self.scale + origin) / side
-        };
+        let [left, top] = [(found.x, self.origin.0), (found.y, self.origin.1)]
+            .map(|(pixels, origin)| (f64::from(pixels) - f64::from(BORDER)) / self.scale + origin);
+        let [width, height] = [found.w, found.h].map(|pixels| f64::from(pixels) / self.scale);
         #[expect(clippy::cast_possible_truncation, reason = "shares of a page")]
-        let share = |value: f64| value.clamp(0.0, 1.0) as f32;
-        BoundingBox {
-            x: share(start(found.x, self.origin.0, self.page.0)),
-            y: share(start(found.y, self.origin.1, self.page.1)),
-            w: share(length(found.w, self.page.0)),
-            h: share(length(found.h, self.page.1)),
-        }
+        let [x, y, w, h] =
+            [left / self.page.0, top / self.page.1, width / self.page.0, height / self.page.1]
+                .map(|share| share.clamp(0.0, 1.0) as f32);
+        BoundingBox { x, y, w, h }
     }
 }
 
-/// Without ink that does not stand out from the lightest around it by this contrast.
+/// The page without ink of less than this contrast to the lightest pixel around it.
 fn hide_faint(page: &PageRaster, contrast: f32) -> Result<PageRaster, OpenCvError> {
     let around = i32::try_from(page.dpi / SURROUNDINGS).unwrap_or(20).clamp(5, 81) | 1;
     let kernel =
@@ -154,15 +152,16 @@ fn hide_faint(page: &PageRaster, contrast: f32) -> Result<PageRaster, OpenCvErro
     let (anchor, edge) = (Point::new(-1, -1), imgproc::morphology_default_border_value()?);
     let plane = view_raster(page)?;
     imgproc::dilate(&plane, &mut lightest, &kernel, anchor, 1, core::BORDER_CONSTANT, edge)?;
-    // For each grey the darkest ground that it does not stand out from is far off: a table of all.
+    // A table of all pairs: the darkest background that a grey does not stand out from may be far
+    // off.
     let seen: Vec<bool> = (0..=u8::MAX)
         .flat_map(|ground| (0..=u8::MAX).map(move |ink| has_contrast(ink, ground, contrast)))
         .collect();
-    let shown = |(ink, ground): (&u8, &u8)| {
+    let mut pixels = Vec::with_capacity(page.pixels.len());
+    for (ink, ground) in page.pixels.iter().zip(lightest.data_bytes()?) {
         let is_seen = seen.get(usize::from(*ground) * 256 + usize::from(*ink));
-        if is_seen.copied().unwrap_or(true) { *ink } else { *ground }
-    };
-    let pixels = page.pixels.iter().zip(lightest.data_bytes()?).map(shown).collect();
+        pixels.push(if is_seen.copied().unwrap_or(true) { *ink } else { *ground });
+    }
     Ok(PageRaster { pixels, ..*page })
 }
 
@@ -192,7 +191,7 @@ mod tests {
         for (name, ink, paper, contrast, stays) in table {
             let shown = hide_faint(&page(ink, paper), contrast).unwrap();
             let grey = |x: usize, y: usize| shown.pixels[y * 60 + x];
-            // Light ink that is not seen takes what is around it along: no letter is left of it.
+            // Invisible light ink takes its surroundings along: no letter is left of it.
             let differs = grey(30, 20) != grey(30, 18) || grey(20, 20) != grey(18, 20);
             assert_eq!(differs, stays, "{name}: {} beside {}", grey(30, 20), grey(30, 18));
         }

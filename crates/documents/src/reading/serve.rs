@@ -1,9 +1,13 @@
 //! The inside of a page process: answers the requests of one pipe on another, until the first ends.
 //!
-//! Questions are worked on by as many threads as the setup says, one question each, and answered in
-//! the order in which they are done. The reader of pages is handed in, because what reads pictures
-//! is chosen higher up; each thread that needs one gets one of its own, kept for the next page.
-//! A panic costs its question. What kills the process is the business of whoever started it.
+//! Requests are worked on by as many threads as configured, one each, and answered in the order of
+//! completion. The page reader is handed in, because OCR engines are chosen higher up; each thread
+//! gets one of its own, kept for the next page. A panic costs its request; the parent handles a
+//! killed process.
+//!
+//! A page's road has five layers: (1) `OpenDocument` in the worker sends a request frame, (2)
+//! `PageServer` here receives it, (3) a `PageReader` gets the document, (4) `read_page` chooses
+//! between text layer and picture, (5) `PdfFile` or the image decoders draw it.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -61,7 +65,7 @@ pub trait PageReader: Send {
     ) -> Result<Vec<TextLine>, PageError>;
 }
 
-/// The one that there is, but for tests of what page processes survive.
+/// The reader in use, except in tests of page processes.
 impl PageReader for Box<dyn PageRecogniser> {
     fn read_page(
         &mut self,
@@ -85,11 +89,11 @@ impl PageReader for Box<dyn PageRecogniser> {
 /// Makes one more reader.
 pub type PageReaderFactory = Box<dyn Fn() -> fault::Result<Box<dyn PageReader>> + Send + Sync>;
 
-/// Serves until `input` ends. `prepare` is given the setup before any thread is started: there the
-/// process gives up what it does not need, and learns to read pages.
+/// Serves until `input` ends. `prepare` gets the setup before any thread is started: there the
+/// process drops its rights and loads its readers.
 ///
 /// # Errors
-/// The other side breaks the rules, or nobody takes the answers.
+/// The other side violates the protocol, or reads no answers.
 pub fn serve_pages<W: Write + Send + 'static>(
     mut input: impl Read,
     mut output: W,
@@ -125,17 +129,19 @@ fn split_secrets(mut body: Bytes, secrets: u32) -> fault::Result<(Vec<String>, B
     if secrets == 0 {
         return Ok((Vec::new(), body));
     }
-    let wrong = || fault::Error::internal("passwords that are none in a request");
     let length = usize::try_from(secrets).ok().filter(|length| *length <= body.len());
-    let list = body.split_to(length.ok_or_else(wrong)?);
-    Ok((serde_json::from_slice(&list).map_err(|_| wrong())?, body))
+    let list = length.map(|length| body.split_to(length));
+    let passwords = list.and_then(|list| serde_json::from_slice(&list).ok());
+    let passwords =
+        passwords.ok_or_else(|| fault::Error::internal("malformed passwords in a request"))?;
+    Ok((passwords, body))
 }
 
 struct PageServer<W> {
     setup: ProcessSetup,
     make: PageReaderFactory,
     documents: Mutex<HashMap<u64, Arc<ParsedDocument>>>,
-    /// Those that are not at work.
+    /// Idle readers.
     readers: Mutex<Vec<Box<dyn PageReader>>>,
     output: Mutex<W>,
 }
@@ -216,7 +222,7 @@ impl<W: Write> PageServer<W> {
         }
     }
 
-    /// The picture that is asked for.
+    /// The requested picture.
     fn draw(&self, request: DocumentRequest) -> Result<Option<EncodedImage>, PageError> {
         let document = self.find_document(request.document())?;
         let recipe = &self.setup.recipe;
@@ -265,7 +271,7 @@ impl<W: Write> PageServer<W> {
         Ok(page.lines)
     }
 
-    /// One that is not at work.
+    /// Takes an idle reader.
     fn take_reader(&self) -> Result<Box<dyn PageReader>, PageError> {
         let idle = self.readers.lock().pop();
         Ok(match idle {

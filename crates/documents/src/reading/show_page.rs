@@ -1,10 +1,10 @@
-//! A page for a reader elsewhere: its text where the file has it, else its picture and what is
-//! known of it; and afterwards the page that comes of what was read.
+//! A page for a remote reader: its text where the file has it, else its picture and its assessment;
+//! and afterwards the page made from the reading.
 //!
-//! Showing belongs into a page process, because it opens the document. Making a page of a reading
-//! meets no bytes of the document and belongs to whoever asked the reader. Both follow the rules of
-//! [`crate::reading::read_page::read_page()`]: a sound text layer stays, a hidden one is not believed, what a doubtful
-//! one leaves out is added.
+//! Showing runs inside of a page process, because it opens the document. Making a page from a
+//! reading parses no bytes of the document and runs in the worker. Both follow the rules of
+//! [`crate::reading::read_page::read_page()`]: a sound text layer stays, a hidden one is not
+//! trusted, and text that a doubtful one lacks is added.
 
 use crate::document::ParsedDocument;
 use crate::image::encode::encode_page;
@@ -62,7 +62,7 @@ pub fn show_page(
     let facts = PictureFacts {
         number,
         repaired: is_repaired,
-        // What a repair has mended does not count any more.
+        // Repaired defects do not count any more.
         score: if is_repaired { 1.0 } else { found.score },
         defects: found.defects,
         text: TextCells::from_raster(&raster).to_map(),
@@ -75,8 +75,8 @@ pub fn show_page(
     Ok(PageViewResult::Picture(Box::new(PagePicture { facts, image, witness: None })))
 }
 
-/// The repair that the defects call for; where none does, that for what is suspected, because the
-/// page was read badly.
+/// The repair that the defects call for; without such defects the one for suspected ones, because
+/// the page was read badly.
 pub(crate) fn repair_shown(
     page: &PageRaster,
     found: &PageAssessment,
@@ -105,12 +105,11 @@ pub fn uncovered_cells(map: &TextMap, lines: &[TextLine]) -> usize {
     TextCells::from_map(map).uncovered(lines)
 }
 
-/// The page that comes of what `provider` read from a picture, of which only size and resolution
-/// matter.
+/// The page made from `provider`'s reading of a picture, of which only size and resolution matter.
 ///
-/// Its quality is the provider's own score of the picture if it gives one; otherwise it is what a
-/// page read here would have: the words' confidence, the share of text that was found, and how good
-/// the picture is.
+/// Its quality is the provider's own score of the picture if it gives one. Otherwise it is that of
+/// a page read here: the words' confidence, the share of text that was found, and the picture's
+/// score.
 pub fn page_from_reading(
     provider: &str,
     facts: &PictureFacts,
@@ -119,10 +118,10 @@ pub fn page_from_reading(
 ) -> PageText {
     let ProviderReading { lines, score, defects, languages, transform, version, marks, .. } =
         reading;
-    let seen = || {
+    let quality = score.unwrap_or_else(|| {
         score_legibility(&TextCells::from_map(&facts.text), &lines).combine_with_image(facts.score)
-    };
-    let quality = score.unwrap_or_else(seen).clamp(0.0, 1.0);
+    });
+    let quality = quality.clamp(0.0, 1.0);
     let defects = if score.is_some() { defects } else { facts.defects.clone() };
     let read = PictureRead {
         lines: join_rows(lines),
@@ -131,7 +130,7 @@ pub fn page_from_reading(
         quality,
         defects,
         languages,
-        heard: None,
+        detected_language: None,
         repaired: None,
         codes: facts.codes.clone(),
         marks,

@@ -11,7 +11,7 @@ use crate::image::opencv_mat::{self, PixelMatrix};
 use crate::quality::PageAssessment;
 use docmill_core::model::{PageDefectKind, RepairSwitches};
 
-/// What was done to a page.
+/// A step of a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RepairStep {
     /// Quarter turns.
@@ -68,7 +68,7 @@ const MAX_ENLARGED_BILEVEL: u32 = 2;
 const SMALL_HEIGHT: f32 = 20.0;
 /// How many times the difference from a smoothed page is added to a blurred one.
 const SHARPENING: f64 = 3.0;
-/// A page that is turned gets no more than so many times as many pixels: only strips would.
+/// Growth of a page's pixels by deskewing: only strips would exceed it.
 const MAX_GROWTH: f32 = 4.0;
 /// Pixels of an enlarged page, at most: an A4 page of 300 dots per inch stays as it is, small print
 /// and all, because reading four times as many pixels takes long and finds little more.
@@ -76,35 +76,33 @@ const MAX_PIXELS: f32 = 20_000_000.0;
 
 /// What `found` calls for, in order.
 pub(super) fn plan_steps(found: &PageAssessment, switches: RepairSwitches) -> Vec<RepairStep> {
-    let called_for = |enlarge: bool| {
-        [
-            (switches.orientation && found.quarter_turns() > 0, RepairStep::Turn),
-            (
-                switches.illumination && found.has_defect(PageDefectKind::Shadowed),
-                RepairStep::Flatten,
-            ),
-            (switches.contrast && needs_stretch(found), RepairStep::Stretch),
-            (
-                (needs_smoothing(found) || enlarge && needs_presmoothing(found)) && switches.noise,
-                RepairStep::Denoise,
-            ),
-            (switches.sharpen && found.has_defect(PageDefectKind::Blurry), RepairStep::Sharpen),
-            // While a speck is smaller than any stroke.
-            (found.is_speckled() && switches.noise, RepairStep::Despeckle),
-            (enlarge, RepairStep::Upscale),
-            // A median is kinder to letters that are large.
-            (found.is_speckled() && switches.noise, RepairStep::Denoise),
-            (switches.deskew && needs_deskew(found), RepairStep::Deskew),
-        ]
-    };
-    let chosen = |enlarge| {
-        let steps = called_for(enlarge).into_iter().filter(|(needed, _)| *needed);
-        steps.map(|(_, step)| step).collect::<Vec<RepairStep>>()
-    };
-    let plan = chosen(false);
+    let plan = called_for(found, switches, false);
     let worked_on = plan.iter().any(|step| *step != RepairStep::Turn);
     let enlarges = found.has_defect(PageDefectKind::TextTooSmall) || (is_small(found) && worked_on);
-    if switches.upscale && enlarges && enlargement_factor(found) > 1 { chosen(true) } else { plan }
+    match switches.upscale && enlarges && enlargement_factor(found) > 1 {
+        true => called_for(found, switches, true),
+        false => plan,
+    }
+}
+
+fn called_for(found: &PageAssessment, switches: RepairSwitches, enlarge: bool) -> Vec<RepairStep> {
+    let steps = [
+        (switches.orientation && found.quarter_turns() > 0, RepairStep::Turn),
+        (switches.illumination && found.has_defect(PageDefectKind::Shadowed), RepairStep::Flatten),
+        (switches.contrast && needs_stretch(found), RepairStep::Stretch),
+        (
+            (needs_smoothing(found) || enlarge && needs_presmoothing(found)) && switches.noise,
+            RepairStep::Denoise,
+        ),
+        (switches.sharpen && found.has_defect(PageDefectKind::Blurry), RepairStep::Sharpen),
+        // While a speck is smaller than any stroke.
+        (found.is_speckled() && switches.noise, RepairStep::Despeckle),
+        (enlarge, RepairStep::Upscale),
+        // A median is kinder to letters that are large.
+        (found.is_speckled() && switches.noise, RepairStep::Denoise),
+        (switches.deskew && needs_deskew(found), RepairStep::Deskew),
+    ];
+    steps.into_iter().filter(|(needed, _)| *needed).map(|(_, step)| step).collect()
 }
 
 /// Whether lines are askew, and the page is none that would lie across a vast sheet once turned.
@@ -120,7 +118,7 @@ fn needs_stretch(found: &PageAssessment) -> bool {
 }
 
 /// Whether noise is smoothed: grain, a fax, and small letters out of a shadow, where evening out
-/// the light multiplied what noise there was.
+/// the light amplified the noise.
 fn needs_smoothing(found: &PageAssessment) -> bool {
     let from_shadow = found.has_defect(PageDefectKind::Shadowed) && is_small(found);
     !found.is_speckled() && (found.has_defect(PageDefectKind::Noisy) || from_shadow)
@@ -140,10 +138,12 @@ fn is_small(found: &PageAssessment) -> bool {
 pub(super) fn enlargement_factor(found: &PageAssessment) -> u32 {
     let wanted = READABLE_HEIGHT / found.letter_height.max(1.0);
     let allowed = (MAX_PIXELS / found.pixels.max(1.0)).sqrt();
-    let fits = |times: &u32| f32::from(u16::try_from(*times).unwrap_or(u16::MAX)) <= allowed;
     let most = if found.bilevel { MAX_ENLARGED_BILEVEL } else { MAX_ENLARGED };
     let times = (1..most).find(|times| f64::from(*times) >= f64::from(wanted));
-    (1..=times.unwrap_or(most)).rev().find(fits).unwrap_or(1)
+    let mut fitting = (1..=times.unwrap_or(most)).rev();
+    let fitting =
+        fitting.find(|times| f32::from(u16::try_from(*times).unwrap_or(u16::MAX)) <= allowed);
+    fitting.unwrap_or(1)
 }
 
 /// Applies one step of the repair to a page.
@@ -239,12 +239,11 @@ fn deskew_page(page: &Mat, degrees: f64) -> Result<Mat> {
 }
 
 /// The sheet with these corners (from the top left, clockwise) as a rectangle of its longer sides.
-/// What of it lies outside the picture is blank.
+/// Parts of it outside the picture are blank.
 pub(super) fn rectify_sheet(page: &impl PixelMatrix, corners: [Point2f; 4]) -> Result<Mat> {
     let [top_left, top_right, bottom_right, bottom_left] = corners;
-    let length = |one: Point2f, other: Point2f| f64::from((other.x - one.x).hypot(other.y - one.y));
-    let width = length(top_left, top_right).max(length(bottom_left, bottom_right)).round();
-    let height = length(top_left, bottom_left).max(length(top_right, bottom_right)).round();
+    let width = distance(top_left, top_right).max(distance(bottom_left, bottom_right)).round();
+    let height = distance(top_left, bottom_left).max(distance(top_right, bottom_right)).round();
     let (right, bottom) = (to_f32(width), to_f32(height));
     let from = core::Vector::<Point2f>::from_slice(&corners);
     let to = core::Vector::<Point2f>::from_slice(&[
@@ -266,6 +265,10 @@ pub(super) fn rectify_sheet(page: &impl PixelMatrix, corners: [Point2f; 4]) -> R
         Scalar::all(f64::from(paper)),
     )?;
     Ok(sheet)
+}
+
+fn distance(one: Point2f, other: Point2f) -> f64 {
+    f64::from((other.x - one.x).hypot(other.y - one.y))
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a side of a page")]

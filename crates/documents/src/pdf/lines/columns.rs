@@ -2,7 +2,6 @@
 //! belong to a table that reaches across.
 
 use super::row::WordRow;
-use crate::pdf::words::WordPiece;
 
 /// Columns within columns within columns: deeper is no layout that anyone reads.
 const MAX_DEPTH: u32 = 6;
@@ -44,14 +43,16 @@ fn split_bands(rows: Vec<WordRow>) -> Vec<Vec<WordRow>> {
 /// below.
 fn split_columns(rows: &[WordRow]) -> Option<Vec<Vec<WordRow>>> {
     let cut = find_gutter(rows)?;
-    let side = |left: bool| -> Vec<WordRow> {
-        let halves = rows.iter().map(|row| {
-            let inside = row.pieces.iter().filter(|piece| (piece.start < cut) == left);
-            WordRow { pieces: inside.cloned().collect(), ..row.clone() }
-        });
-        halves.filter(|row| !row.pieces.is_empty()).collect()
-    };
-    let (left, right) = (side(true), side(false));
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    for row in rows {
+        let (before, behind): (Vec<_>, Vec<_>) =
+            row.pieces.iter().cloned().partition(|piece| piece.start < cut);
+        for (side, pieces) in [(&mut left, before), (&mut right, behind)] {
+            if !pieces.is_empty() {
+                side.push(WordRow { pieces, ..row.clone() });
+            }
+        }
+    }
     if is_prose(&left) && is_prose(&right) {
         return Some(vec![left, right]);
     }
@@ -64,8 +65,8 @@ fn split_columns(rows: &[WordRow]) -> Option<Vec<Vec<WordRow>>> {
 
 /// Whether a row has words on both sides of a gutter.
 fn reaches_across(row: &WordRow, cut: f64) -> bool {
-    let is_left = |piece: &WordPiece| piece.start < cut;
-    row.pieces.iter().any(is_left) && !row.pieces.iter().all(is_left)
+    row.pieces.iter().any(|piece| piece.start < cut)
+        && !row.pieces.iter().all(|piece| piece.start < cut)
 }
 
 /// Whether half of the lines of the shorter side share their row with one of the other side.
@@ -114,11 +115,9 @@ fn is_prose(rows: &[WordRow]) -> bool {
     let extents: Vec<(f64, f64)> = rows.iter().map(WordRow::extent).collect();
     let start = extents.iter().map(|extent| extent.0).fold(f64::INFINITY, f64::min);
     let end = extents.iter().map(|extent| extent.1).fold(f64::NEG_INFINITY, f64::max);
-    let full = |extent: &&(f64, f64)| extent.1 - extent.0 > 0.75 * (end - start);
+    let full = extents.iter().filter(|extent| extent.1 - extent.0 > 0.75 * (end - start)).count();
     let words: usize = rows.iter().map(|row| row.pieces.len()).sum();
-    rows.len() >= 6
-        && words >= 4 * rows.len()
-        && extents.iter().filter(full).count() * 4 >= rows.len() * 3
+    rows.len() >= 6 && words >= 4 * rows.len() && full * 4 >= rows.len() * 3
 }
 
 /// The middle of the widest vertical white strip that no word crosses, if wide enough.

@@ -1,11 +1,11 @@
 //! Straight edges in a small picture along which it gets brighter: candidates for the edges of a
 //! sheet of paper.
 //!
-//! Every place where the logarithm of the brightness rises votes for the lines through it that run
+//! Every point where the logarithm of the brightness rises votes for the lines through it that run
 //! across the rise (Hough's transform with the direction of the gradient, as in D. Ballard,
-//! "Generalizing the Hough transform", Pattern Recognition 13, 1981). A shadow changes both sides of
-//! an edge by the same factor, so the logarithm does not see it. Print is closed before: what is
-//! left of it is wider than a headline's strokes.
+//! "Generalizing the Hough transform", Pattern Recognition 13, 1981). A shadow changes both sides
+//! of an edge by the same factor, so it does not change the logarithm's slope. Print is removed
+//! first by a morphological closing, up to the width of a headline's strokes.
 
 use opencv::core::{self, Mat, Size};
 use opencv::prelude::*;
@@ -25,11 +25,11 @@ const STEP_REACH: f64 = 7.0;
 const DEGREES: usize = 2;
 const DIRECTIONS: usize = 360 / DEGREES;
 const SPREAD: usize = 3;
-/// Edges of each side that are looked at, at most, and how far apart they are: directions, pixels.
+/// Candidates for each side, and their distance from each other: directions, pixels.
 const MAX_EDGES: usize = 10;
 const APART: (usize, usize) = (4, 6);
 /// Degrees by which a side may be turned.
-const WIDEST: f64 = 46.0;
+const MAX_TILT_DEGREES: f64 = 46.0;
 /// A place of an edge may lie this many pixels beside its line.
 const BESIDE: i32 = 3;
 
@@ -79,7 +79,7 @@ impl EdgeLine {
         })
     }
 
-    /// What supports the line between two of its places; `None` for a side of the picture.
+    /// Support of the line between two of its points; `None` for a side of the picture.
     pub(super) fn support_between(
         &self,
         one: PlanePoint,
@@ -87,21 +87,33 @@ impl EdgeLine {
     ) -> Option<SegmentSupport> {
         let support = self.support.as_ref()?;
         let (one, other) = (self.along(one), self.along(other));
-        let index = |at: f64| {
-            usize::try_from(round_to_i32(at).saturating_add(support.reach)).unwrap_or_default()
-        };
         let last = support.rising.len().saturating_sub(1);
-        let (from, to) = (index(one.min(other)).min(last), index(one.max(other)).min(last));
-        let count = |sums: &[u32]| match (sums.get(from), sums.get(to)) {
-            (Some(from), Some(to)) => f64::from(to - from),
-            _ => 0.0,
-        };
+        let [from, to] = [one.min(other), one.max(other)].map(|at| {
+            let index = usize::try_from(round_to_i32(at).saturating_add(support.reach));
+            index.unwrap_or_default().min(last)
+        });
         Some(SegmentSupport {
             length: (one - other).abs(),
-            inside: count(&support.inside),
-            rising: count(&support.rising),
+            inside: count_between(&support.inside, from, to),
+            rising: count_between(&support.rising, from, to),
         })
     }
+}
+
+fn count_between(sums: &[u32], from: usize, to: usize) -> f64 {
+    match (sums.get(from), sums.get(to)) {
+        (Some(from), Some(to)) => f64::from(to - from),
+        _ => 0.0,
+    }
+}
+
+/// Slope of a picture, across (1, 0) or down (0, 1).
+fn slope(logarithm: &Mat, dx: i32, dy: i32) -> Result<Vec<f32>> {
+    let mut slope = Mat::default();
+    let (kind, edge) = (core::CV_32F, core::BORDER_REPLICATE);
+    // The kernel sums four differences over two pixels; here it is per two pixels.
+    imgproc::sobel(logarithm, &mut slope, kind, dx, dy, 3, 0.25, 0.0, edge)?;
+    Ok(slope.data_typed::<f32>()?.to_vec())
 }
 
 /// How the logarithm of a small picture's brightness rises.
@@ -123,20 +135,13 @@ impl RiseMap {
         let (mut bright, mut logarithm) = (Mat::default(), Mat::default());
         closed.convert_to(&mut bright, core::CV_32F, 1.0, 4.0)?;
         core::log(&bright, &mut logarithm)?;
-        let slope = |dx: i32, dy: i32| -> Result<Vec<f32>> {
-            let mut slope = Mat::default();
-            let (kind, edge) = (core::CV_32F, core::BORDER_REPLICATE);
-            // The kernel sums four differences over two pixels; here it is per two pixels.
-            imgproc::sobel(&logarithm, &mut slope, kind, dx, dy, 3, 0.25, 0.0, edge)?;
-            Ok(slope.data_typed::<f32>()?.to_vec())
-        };
         let mut level = Mat::default();
         imgproc::blur_def(&logarithm, &mut level, Size::new(5, 5))?;
         Ok(Self {
             width: small.cols(),
             height: small.rows(),
-            across: slope(1, 0)?,
-            down: slope(0, 1)?,
+            across: slope(&logarithm, 1, 0)?,
+            down: slope(&logarithm, 0, 1)?,
             level: level.data_typed::<f32>()?.to_vec(),
         })
     }
@@ -238,18 +243,17 @@ impl RiseMap {
 
     /// How many pixels beside a place of a line the picture rises most, if it rises as an edge does.
     fn rise_beside(&self, line: &EdgeLine, along: f64) -> Option<i32> {
-        let rise = |beside: i32| {
+        let rises = (-BESIDE..=BESIDE).filter_map(|beside| {
             let at = self.index(place_on(line, along, f64::from(beside)))?;
             let (dx, dy) = (self.across.get(at)?, self.down.get(at)?);
-            Some(f64::from(*dx) * line.normal.0 + f64::from(*dy) * line.normal.1)
-        };
-        let rises = (-BESIDE..=BESIDE).filter_map(|beside| Some((beside, rise(beside)?)));
+            Some((beside, f64::from(*dx) * line.normal.0 + f64::from(*dy) * line.normal.1))
+        });
         let (beside, steepest) = rises.max_by(|one, other| one.1.total_cmp(&other.1))?;
-        let level = |beside: f64| {
+        let [within, without] = [STEP_REACH, -STEP_REACH].map(|beside| {
             self.index(place_on(line, along, beside)).and_then(|at| self.level.get(at))
-        };
-        // Behind the picture nothing is known: the edge is believed.
-        let is_step = match (level(STEP_REACH), level(-STEP_REACH)) {
+        });
+        // Beyond the picture nothing is known: the edge counts.
+        let is_step = match (within, without) {
             (Some(within), Some(without)) => within - without > STEP,
             _ => true,
         };
@@ -289,8 +293,8 @@ fn place_on(line: &EdgeLine, along: f64, beside: f64) -> PlanePoint {
 /// Least squares: the height at 0 and the slope.
 fn fit_line(places: &[PlanePoint]) -> (f64, f64) {
     let count = to_f64(places.len().max(1));
-    let mean = |value: fn(&PlanePoint) -> f64| places.iter().map(value).sum::<f64>() / count;
-    let (x, y) = (mean(|place| place.0), mean(|place| place.1));
+    let x = places.iter().map(|place| place.0).sum::<f64>() / count;
+    let y = places.iter().map(|place| place.1).sum::<f64>() / count;
     let spread: f64 = places.iter().map(|place| (place.0 - x).powi(2)).sum();
     let common: f64 = places.iter().map(|place| (place.0 - x) * (place.1 - y)).sum();
     let slope = if spread > 0.0 { common / spread } else { 0.0 };
@@ -317,12 +321,12 @@ impl EdgeVotes {
 
     /// The line with most votes among those whose normal is `side` degrees, more or less.
     fn fullest(&self, side: f64) -> Option<(usize, usize, f32)> {
-        let is_of_side = |direction: usize| {
-            let apart = (degrees_of(direction) - side + 180.0).rem_euclid(360.0) - 180.0;
-            apart.abs() <= WIDEST
-        };
         let rows = self.sums.chunks_exact(self.columns.max(1)).enumerate();
-        let best = rows.filter(|(at, _)| is_of_side(*at)).filter_map(|(direction, row)| {
+        let best = rows.filter_map(|(direction, row)| {
+            let apart = (degrees_of(direction) - side + 180.0).rem_euclid(360.0) - 180.0;
+            if apart.abs() > MAX_TILT_DEGREES {
+                return None;
+            }
             let fullest = row.iter().enumerate().max_by(|one, other| one.1.total_cmp(other.1));
             fullest.map(|(column, sum)| (direction, column, *sum))
         });

@@ -93,7 +93,7 @@ impl PictureReader<'_> {
 
     /// Reads the picture again if its words are of another language than it was read with.
     fn reread_in_language<'a>(&mut self, first: OcrPass<'a>) -> Result<OcrPass<'a>, PageError> {
-        let Some(language) = first.heard.clone() else { return Ok(first) };
+        let Some(language) = first.detected_language.clone() else { return Ok(first) };
         let is_free = self.recipe.languages.is_empty() && !first.languages.contains(&language);
         if !is_free || !self.has_time() {
             return Ok(first);
@@ -114,9 +114,17 @@ impl PictureReader<'_> {
     ) -> Result<OcrPass<'a>, PageError> {
         let lines = self.recogniser.recognise(&candidate.picture, &languages)?;
         let legibility = score_legibility(&text, &lines);
-        let heard =
+        let detected_language =
             LanguageEvidence::from_lines(&lines).leading_language(self.recogniser.languages());
-        let heard = heard.map(str::to_owned);
-        Ok(OcrPass { candidate, robust: false, text, lines, legibility, languages, heard })
+        let detected_language = detected_language.map(str::to_owned);
+        Ok(OcrPass {
+            candidate,
+            robust: false,
+            text,
+            lines,
+            legibility,
+            languages,
+            detected_language,
+        })
     }
 }

@@ -1,44 +1,42 @@
 //! Lines in another language than their page was read with.
 //!
-//! Tesseract reads a page in one language, and what stands on it in another one without the letters
-//! that only that one has, and as surely: the page is read well enough by its confidence. What tells
-//! such lines is that their words are none of the page's language. So where a good part of a page is
-//! such lines, those with a word that nobody knows, and their neighbours, are read by the robust reader
-//! as well, which reads all of its languages at once. Where they stand Tesseract has found already.
+//! Tesseract reads a page in one language. Of text in another one it loses the letters that only that
+//! language has, with no less confidence. Such lines are recognised by words that are in no list of the
+//! page's language. If they are a good part of the page, lines with an unlisted word and their neighbours
+//! are read by the robust reader too, in the regions that Tesseract found: it reads all of its languages
+//! at once.
 
 use super::{OcrPass, PictureReader, score_reading};
 use crate::page_error::PageError;
 use crate::reading::merge_ocr::{ReadingOrigins, merge_lines};
 use docmill_core::model::{BoundingBox, TextLine};
 
-/// Letters of a word at least: shorter ones are words of many languages.
-const SHORTEST: usize = 4;
-/// A line is of another language if this many of its words are none of the page's language, ...
-const UNKNOWN_WORDS: usize = 2;
-/// ... and this share of its words: neighbours have many words in common.
-const UNKNOWN_SHARE: f32 = 0.25;
-/// A page is in several languages if this share of its words stands in such lines. Of the first pages
-/// of 118 invoices eleven have as much, most of them German, whose compounds no list has.
-const OTHER_SHARE: f32 = 0.2;
+/// Shorter words occur in many languages.
+const MIN_WORD_CHARS: usize = 4;
+/// A line is in another language if this many of its words are not in the page's language, ...
+const MIN_UNKNOWN_WORDS: usize = 2;
+/// ... and this share of its words: neighbouring languages have many words in common.
+const MIN_UNKNOWN_SHARE: f32 = 0.25;
+/// A page is in several languages if this share of its words is in such lines. Of the first pages of
+/// 118 invoices eleven have as much, most of them German, whose compounds are in no list.
+const MIN_OTHER_SHARE: f32 = 0.2;
 
-/// What the words of a line are: how many are long enough to be told, and how many of those are none
-/// of the language.
+/// How many words of a line are long enough to look up, and how many of these are not in the language.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct ToldWords {
-    told: usize,
+struct ListedWords {
+    checked: usize,
     unknown: usize,
 }
 
-impl ToldWords {
+impl ListedWords {
     /// Whether these are words of another language.
     fn is_other(self) -> bool {
-        self.unknown >= UNKNOWN_WORDS && share(self.unknown, self.told) >= UNKNOWN_SHARE
+        self.unknown >= MIN_UNKNOWN_WORDS && share(self.unknown, self.checked) >= MIN_UNKNOWN_SHARE
     }
 }
 
 impl PictureReader<'_> {
-    /// The reading of a page, with what the robust reader makes of its lines in other languages than it
-    /// was read with.
+    /// Adds to the reading of a page the robust reader's readings of its lines in other languages.
     pub(super) fn reread_other_language<'a>(
         &mut self,
         mut reading: OcrPass<'a>,
@@ -71,40 +69,49 @@ impl PictureReader<'_> {
     }
 }
 
-/// Of each line the words of letters that are long enough to be told, without what stands around them.
+/// The words of each line that consist of letters and are long enough, without punctuation around.
 fn long_words(lines: &[TextLine]) -> Vec<Vec<String>> {
-    let core = |text: &str| text.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
-    let is_told =
-        |word: &String| word.chars().all(char::is_alphabetic) && word.chars().count() >= SHORTEST;
-    let of_line = |line: &TextLine| {
-        line.words.iter().map(|word| core(&word.text)).filter(is_told).collect::<Vec<_>>()
-    };
-    lines.iter().map(of_line).collect()
+    let mut found = Vec::new();
+    for line in lines {
+        let mut words = Vec::new();
+        for word in &line.words {
+            let core = word.text.trim_matches(|c: char| !c.is_alphanumeric());
+            if core.chars().all(char::is_alphabetic) && core.chars().count() >= MIN_WORD_CHARS {
+                words.push(core.to_owned());
+            }
+        }
+        found.push(words);
+    }
+    found
 }
 
 /// `known` has an answer for each of all words.
-fn count_words(words: &[Vec<String>], known: &[bool]) -> Vec<ToldWords> {
+fn count_words(words: &[Vec<String>], known: &[bool]) -> Vec<ListedWords> {
     let mut known = known.iter();
-    let count = |line: &Vec<String>| ToldWords {
-        told: line.len(),
-        unknown: known.by_ref().take(line.len()).filter(|known| !**known).count(),
-    };
-    words.iter().map(count).collect()
+    let mut counts = Vec::new();
+    for line in words {
+        let unknown = known.by_ref().take(line.len()).filter(|known| !**known).count();
+        counts.push(ListedWords { checked: line.len(), unknown });
+    }
+    counts
 }
 
-/// The numbers of the lines with a word that nobody knows and of those beside them, if the page is in
-/// several languages: of a line or two all words may happen to be words of the page's language.
-fn lines_to_reread(lines: &[ToldWords]) -> Vec<usize> {
-    let all: usize = lines.iter().map(|line| line.told).sum();
-    let other: usize = lines.iter().filter(|line| line.is_other()).map(|line| line.told).sum();
-    if other == 0 || share(other, all) < OTHER_SHARE {
+/// Indexes of the lines with an unlisted word and of their neighbours, if the page is in several
+/// languages. Neighbours, because all words of a line or two may be in the page's language by chance.
+fn lines_to_reread(lines: &[ListedWords]) -> Vec<usize> {
+    let all: usize = lines.iter().map(|line| line.checked).sum();
+    let other: usize = lines.iter().filter(|line| line.is_other()).map(|line| line.checked).sum();
+    if other == 0 || share(other, all) < MIN_OTHER_SHARE {
         return Vec::new();
     }
-    let is_near = |at: &usize| {
-        let near = lines.iter().skip(at.saturating_sub(1)).take(if *at == 0 { 2 } else { 3 });
-        near.into_iter().any(|line| line.unknown > 0)
-    };
-    (0..lines.len()).filter(is_near).collect()
+    let mut chosen = Vec::new();
+    for at in 0..lines.len() {
+        let near = lines.get(at.saturating_sub(1)..(at + 2).min(lines.len())).unwrap_or_default();
+        if near.iter().any(|line| line.unknown > 0) {
+            chosen.push(at);
+        }
+    }
+    chosen
 }
 
 fn line_region(line: &TextLine) -> Option<BoundingBox> {

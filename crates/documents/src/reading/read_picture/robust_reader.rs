@@ -52,10 +52,18 @@ impl PictureReader<'_> {
         let text = text_cells(&candidate.picture, found)?;
         let legibility = score_reading(&text, &lines, true);
         let known = self.recogniser.languages();
-        let heard = LanguageEvidence::from_lines(&lines).leading_language(known);
-        let heard = heard.map(str::to_owned);
-        let languages = heard.iter().cloned().collect();
-        Ok(OcrPass { candidate, robust: true, text, lines, legibility, languages, heard })
+        let detected_language = LanguageEvidence::from_lines(&lines).leading_language(known);
+        let detected_language = detected_language.map(str::to_owned);
+        let languages = detected_language.iter().cloned().collect();
+        Ok(OcrPass {
+            candidate,
+            robust: true,
+            text,
+            lines,
+            legibility,
+            languages,
+            detected_language,
+        })
     }
 }
 

@@ -342,7 +342,10 @@ fn a_page_is_read_in_the_language_that_a_few_of_its_lines_speak() {
     let mut script = Script::new(|_, _| (GERMAN, 0.9));
     let read = read(&page(), &mut script, RepairSwitches::ALL);
     assert_eq!(script.whole(), ["deu"], "once, and in the right language");
-    assert_eq!((read.languages, read.heard), (vec!["deu".to_owned()], Some("deu".to_owned())));
+    assert_eq!(
+        (read.languages, read.detected_language),
+        (vec!["deu".to_owned()], Some("deu".to_owned()))
+    );
 }
 
 #[test]

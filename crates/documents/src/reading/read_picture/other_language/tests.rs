@@ -10,7 +10,7 @@ use crate::reading::recognise::PageRecogniser;
 use docmill_core::fault::Result;
 use docmill_core::model::{ReadRecipe, RepairSwitches, TextWord};
 
-/// What the page's language has of the words below.
+/// Words below that are in the page's language.
 const KNOWN: [&str; 6] = ["quick", "brown", "jumps", "over", "lazy", "email"];
 
 /// A line for each text, one below the other; words side by side.
@@ -98,8 +98,8 @@ impl PageRecogniser for PlaceReader {
     }
 }
 
-/// What is read of a page that Tesseract reads as `plain` and the robust reader as `robust`, and how many
-/// lines that one was asked for.
+/// The reading of a page that Tesseract reads as `plain` and the robust reader as `robust`, and how many
+/// lines the latter was asked for.
 fn read(plain: &[&str], robust: &[&str], has_words: bool) -> (Vec<String>, usize) {
     let languages = vec!["eng".to_owned()];
     let robust = PlaceReader { has_words, asked: Vec::new(), lines: page_lines(robust, 0.97) };
@@ -138,7 +138,7 @@ fn lines_in_other_languages_are_read_by_the_robust_reader_too_and_those_of_the_p
 
 #[test]
 fn a_good_part_of_a_page_has_to_be_of_another_language() {
-    let told = |told, unknown| ToldWords { told, unknown };
+    let told = |checked, unknown| ListedWords { checked, unknown };
     let all: Vec<usize> = (0..5).collect();
     #[rustfmt::skip]
     let table = [
@@ -159,7 +159,7 @@ fn a_good_part_of_a_page_has_to_be_of_another_language() {
 }
 
 #[test]
-fn words_of_four_letters_are_told_whatever_stands_around_them() {
+fn words_of_four_letters_are_looked_up_without_punctuation_around_them() {
     let lines = page_lines(&["(über) den «faulen» 4711 A4 Müller-Lüdenscheidt,"], 0.9);
     assert_eq!(long_words(&lines), [["über", "faulen"]]);
 }
