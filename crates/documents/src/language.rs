@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_lines_of_a_document_tell_its_language() {
+    fn the_language_is_detected_from_a_few_lines() {
         let installed: Vec<String> = ["deu", "eng", "fra", "nld", "spa"].map(str::to_owned).into();
         #[rustfmt::skip]
         let table = [
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_told_apart_where_both_are_installed() {
+    fn neighbouring_languages_are_distinguished_where_both_are_installed() {
         let installed: Vec<String> =
             PROFILES.iter().map(|profile| profile.language.to_owned()).collect();
         #[rustfmt::skip]
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_loses_its_accents_in_the_first_reading_still_counts() {
+    fn words_that_lose_their_accents_in_the_first_reading_still_count() {
         let read_as_english = text("Rechnung fiir Ihre Lieferung, Empfanger, Falligkeit, Stuck");
         let installed = ["eng".to_owned(), "deu".to_owned()];
         assert_eq!(

@@ -68,13 +68,13 @@ pub(crate) fn find_pen_marks(
     let boxes = known.boxes.iter().map(|square| square.area);
     let drawn = known.figures.iter().chain(&found).map(|mark| mark.bounding_box);
     let taken: Vec<BoundingBox> = codes.chain(boxes).chain(drawn).chain(rings).collect();
-    found.extend(handwriting::find_hands(&ink, lines, &taken)?);
+    found.extend(handwriting::find_handwriting(&ink, lines, &taken)?);
     Ok(found)
 }
 
-/// Whether there may be a code on the picture, and the codes that can be read there. There may be one
-/// if three corner patterns lie as on a code, or if ink and paper alternate as densely as in a code too
-/// fine for this picture.
+/// Whether there may be a code on the picture, and the codes that can be read there. There may be
+/// one if three corner patterns lie as on a code. So may it if ink and paper alternate as densely
+/// as in a code too fine for this picture.
 ///
 /// # Errors
 /// No memory.

@@ -34,6 +34,6 @@ impl From<fault::Error> for PageError {
 
 impl From<OpenCvError> for PageError {
     fn from(error: OpenCvError) -> Self {
-        Self::Failed(fault::Error::internal("a page image cannot be looked at").with_source(error))
+        Self::Failed(fault::Error::internal("OpenCV failed on a page image").with_source(error))
     }
 }

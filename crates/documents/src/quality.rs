@@ -50,9 +50,9 @@ use docmill_core::model::{PageDefect, PageDefectKind};
 /// Confidence from which a defect is taken for real.
 pub const CERTAIN: f32 = 0.5;
 /// Confidences below this are not worth a line in the transcript.
-const WORTH_TELLING: f32 = 0.1;
+const MIN_REPORTED_CONFIDENCE: f32 = 0.1;
 /// Pages smaller than this, in pixels either way, hold no line of text.
-const MIN_SIDE: u32 = 24;
+const MIN_SIDE_PIXELS: u32 = 24;
 /// Fewer letters than this are no text to judge by.
 const MIN_LETTERS: usize = 12;
 
@@ -72,7 +72,7 @@ const WEIGHTS: [(PageDefectKind, f32); 11] = [
 ];
 
 /// Noise in grey levels from which it is noise and not specks.
-const GRAIN: f32 = 5.0;
+const MIN_GRAIN: f32 = 5.0;
 
 /// Assessment of a page image before OCR.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,7 +126,7 @@ impl PageAssessment {
     /// Whether the noise is lone specks on grey paper. On a fax the letters are made of specks as
     /// well.
     pub(crate) fn is_speckled(&self) -> bool {
-        self.has_defect(PageDefectKind::Noisy) && !self.bilevel && self.noise < GRAIN
+        self.has_defect(PageDefectKind::Noisy) && !self.bilevel && self.noise < MIN_GRAIN
     }
 
     /// Quarter turns clockwise, 0 to 3, that make the page upright, judged by the shapes on it.
@@ -149,7 +149,7 @@ pub const SURE_FEET: f32 = 0.25;
 /// # Errors
 /// `OpenCV` had no memory.
 pub fn assess_page(page: &PageRaster) -> Result<PageAssessment, OpenCvError> {
-    if page.width.min(page.height) < MIN_SIDE {
+    if page.width.min(page.height) < MIN_SIDE_PIXELS {
         return Ok(PageAssessment::of_nothing(page));
     }
     judge_measures(page, &measures::measure_page(page)?)
@@ -163,7 +163,7 @@ pub fn assess_page(page: &PageRaster) -> Result<PageAssessment, OpenCvError> {
 pub(crate) fn assess_sheet(
     page: &PageRaster,
 ) -> Result<(PageAssessment, Option<LineBend>), OpenCvError> {
-    if page.width.min(page.height) < MIN_SIDE {
+    if page.width.min(page.height) < MIN_SIDE_PIXELS {
         return Ok((PageAssessment::of_nothing(page), None));
     }
     let measures = measures::measure_page(page)?;
@@ -192,7 +192,7 @@ fn judge_measures(
     for (kind, weight) in WEIGHTS {
         let confidence = judged.defect_confidence(kind);
         score *= 1.0 - weight * confidence;
-        if confidence >= WORTH_TELLING {
+        if confidence >= MIN_REPORTED_CONFIDENCE {
             defects.push(PageDefect { kind, confidence });
         }
     }

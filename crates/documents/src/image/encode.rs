@@ -12,14 +12,14 @@ use docmill_core::fault::Error;
 use docmill_core::model::page_work::{EncodedImage, ImageEncoding, ImageHeader};
 
 /// Pages with no more shades than this are drawings in black and white: PNG is exact and smaller.
-const FEW_SHADES: usize = 16;
+const MAX_PNG_SHADES: usize = 16;
 /// Quality of the JPEG that other pages are stored as, of 100: a third of the size of a PNG, and no
 /// ringing that a second reading would see.
 const JPEG_QUALITY: u8 = 90;
 /// That of pages that are copied for people, half the size of the above.
 const COPY_QUALITY: u8 = 80;
 /// Longest side that a JPEG can have (ITU-T T.81 §B.2.2).
-const MAX_JPEG: u32 = 65_535;
+const MAX_JPEG_SIDE: u32 = 65_535;
 
 /// Encodes a page.
 ///
@@ -43,7 +43,7 @@ fn encode_at(
     quality: u8,
 ) -> Result<EncodedImage, PageError> {
     let PageRaster { width, height, dpi, .. } = *page;
-    let is_long = width.max(height) > MAX_JPEG;
+    let is_long = width.max(height) > MAX_JPEG_SIDE;
     let exact = has_few_shades(page) || is_long;
     let (encoding, bytes) = match exact {
         true => (ImageEncoding::Png, encode_png(page, packing)),
@@ -69,7 +69,7 @@ fn encode_jpeg(page: &PageRaster, quality: u8) -> Result<Vec<u8>, ImageError> {
 
 /// Whether the page is a drawing in black and white, which is kept exactly.
 pub(crate) fn has_few_shades(page: &PageRaster) -> bool {
-    count_shades(page) <= FEW_SHADES
+    count_shades(page) <= MAX_PNG_SHADES
 }
 
 fn count_shades(page: &PageRaster) -> usize {

@@ -1,5 +1,6 @@
-//! Fax pages in TIFF: Group 3 in one and in two dimensions (ITU-T T.4), its form without line ends
-//! (TIFF 6.0 §10, "modified Huffman") and Group 4 (T.6), strip by strip and in either order of bits.
+//! Fax pages in TIFF, strip by strip and in either order of bits. Group 3 in one and in two
+//! dimensions (ITU-T T.4), its form without line ends (TIFF 6.0 §10, "modified Huffman") and Group
+//! 4 (T.6).
 //!
 //! A damaged line stays white up to the next end of a line. Lines missing at the end are white, and
 //! the page counts as cut. A fax in standard resolution has half as many lines to the inch as dots:
@@ -35,7 +36,7 @@ const GROUP_3: u64 = 3;
 const GROUP_4: u64 = 4;
 
 /// Pixels may be as many times as tall as they are wide, or the other way round, as this.
-const MAX_STRETCHED_PIXELS: u64 = 4;
+const MAX_STRETCH: u64 = 4;
 
 /// How a fax page is coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -239,11 +240,11 @@ impl TagReader<'_> {
 /// How often a dot is repeated where there are `fewer` dots to the inch than `more`.
 fn stretch_factor(more: u32, fewer: u32) -> u32 {
     let (more, fewer) = (u64::from(more), u64::from(fewer.max(1)));
-    u32::try_from(((2 * more + fewer) / (2 * fewer)).clamp(1, MAX_STRETCHED_PIXELS)).unwrap_or(1)
+    u32::try_from(((2 * more + fewer) / (2 * fewer)).clamp(1, MAX_STRETCH)).unwrap_or(1)
 }
 
 impl PixelStretch {
-    /// For a page of so many dots to the inch across and down, as far as the file says.
+    /// For a page with different resolutions across and down, if stated.
     fn from_resolution(dots: Option<(u32, u32)>) -> Self {
         let (across, down) = dots.unwrap_or((1, 1));
         Self { down: stretch_factor(across, down), across: stretch_factor(down, across) }

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_decides_what_a_file_is() {
+    fn the_format_is_recognised_by_content() {
         let junk = |count: usize, rest: &[u8]| [vec![b'x'; count], rest.to_vec()].concat();
         let bitmap = |size: u8| [&b"BM"[..], &[0; 12], &[size, 0, 0, 0]].concat();
         #[rustfmt::skip]

@@ -1,10 +1,7 @@
 //! A PDF that consists of page images: how repaired pages are kept for a reviewer.
 //!
-//! Each image is passed through as it is encoded (a JPEG as `DCTDecode`, a PNG's data as
-//! `FlateDecode` with PNG predictors), so that a page costs its own bytes and nothing is decoded.
-//! Pages may be added in any order; they are shown by number, and their labels are the numbers
-//! that they have in the original. Not promised: that an image that lies about its size is shown
-//! as it should.
+//! Each image is passed through as it is encoded: a JPEG as `DCTDecode`, a PNG's data as
+//! `FlateDecode` with PNG predictors. So a page costs its own bytes, and nothing is decoded.
 
 use std::borrow::Cow;
 
@@ -23,7 +20,7 @@ const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 /// The bytes of a page image are not of the declared form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a page image is not in the form it is said to be in")]
+#[error("a page image is not in its declared format")]
 pub struct InvalidImageError;
 
 /// A PDF being written.
@@ -228,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_in_another_form_than_it_says_is_not_taken() {
+    fn an_image_in_another_form_than_declared_is_refused() {
         let mut colour = Cursor::new(Vec::new());
         image::RgbImage::new(310, 440).write_to(&mut colour, ImageFormat::Png).unwrap();
         let good = image(ImageEncoding::Png, 30);

@@ -95,8 +95,8 @@ pub(crate) fn shrink_mat(plane: &impl PixelMatrix, factor: i32) -> Result<Mat> {
 
 /// Sides of the closing and the median in [`estimate_paper`], in its eighths of a pixel: wider than
 /// the strokes of a headline, narrower than a shadow.
-const CLOSING: i32 = 15;
-const MEDIAN: i32 = 21;
+const CLOSING_PIXELS: i32 = 15;
+const MEDIAN_PIXELS: i32 = 21;
 /// How much coarser [`estimate_paper`] is than its page.
 pub(crate) const PAPER_FACTOR: i32 = 8;
 
@@ -104,11 +104,13 @@ pub(crate) const PAPER_FACTOR: i32 = 8;
 /// closing takes the ink out, a median the blots that were larger.
 pub(crate) fn estimate_paper(plane: &impl PixelMatrix) -> Result<Mat> {
     let small = shrink_mat(plane, PAPER_FACTOR)?;
-    let kernel =
-        imgproc::get_structuring_element_def(imgproc::MORPH_RECT, Size::new(CLOSING, CLOSING))?;
+    let kernel = imgproc::get_structuring_element_def(
+        imgproc::MORPH_RECT,
+        Size::new(CLOSING_PIXELS, CLOSING_PIXELS),
+    )?;
     let (mut closed, mut smooth) = (Mat::default(), Mat::default());
     imgproc::morphology_ex_def(&small, &mut closed, imgproc::MORPH_CLOSE, &kernel)?;
-    imgproc::median_blur(&closed, &mut smooth, MEDIAN)?;
+    imgproc::median_blur(&closed, &mut smooth, MEDIAN_PIXELS)?;
     Ok(smooth)
 }
 
@@ -140,14 +142,14 @@ pub(crate) fn reduce_noise(plane: &impl PixelMatrix) -> Result<Mat> {
 }
 
 /// A pixel is ink if it is this much darker than most of the page.
-const INK_CONTRAST: f32 = 40.0;
+const MIN_INK_CONTRAST: f32 = 40.0;
 /// Length of a stroke as a share of a letter's height, and its cap in pixels. Specks of three
 /// pixels are not strokes, and not all strokes of a headline need to be found.
-const STROKE: f32 = 0.5;
-const STROKES: RangeInclusive<f32> = (5.0)..=15.0;
+const MIN_STROKE_SHARE: f32 = 0.5;
+const STROKE_PIXELS: RangeInclusive<f32> = (5.0)..=15.0;
 /// Farthest that ink may be from a stroke, in pixels, to belong to it: a letter's height, within
 /// bounds that keep the dots of small letters, and the work small.
-const REACHES: RangeInclusive<f32> = 8.0..=40.0;
+const REACH_PIXELS: RangeInclusive<f32> = 8.0..=40.0;
 
 /// Ink without a stroke near it made paper, on paper of even light. Near is as far as a letter of
 /// `letter_height` pixels is high, so that the dots and commas of a text stay, specks among them.
@@ -155,14 +157,14 @@ pub(crate) fn remove_lone_specks(plane: &impl PixelMatrix, letter_height: f32) -
     let page = plane.try_clone()?;
     let paper = count_values(&page, &Mat::default())?.quantile(0.5);
     let mut ink = Mat::default();
-    let darkest = f64::from(paper - INK_CONTRAST);
+    let darkest = f64::from(paper - MIN_INK_CONTRAST);
     imgproc::threshold(&page, &mut ink, darkest, 255.0, imgproc::THRESH_BINARY_INV)?;
-    let stroke = length_in_pixels(letter_height * STROKE, &STROKES);
+    let stroke = length_in_pixels(letter_height * MIN_STROKE_SHARE, &STROKE_PIXELS);
     let mut strokes = opened_mask(&ink, Size::new(stroke, 1))?;
     let down = opened_mask(&ink, Size::new(1, stroke))?;
     let across = std::mem::take(&mut strokes);
     core::bitwise_or_def(&across, &down, &mut strokes)?;
-    let reach = 2 * length_in_pixels(letter_height, &REACHES) + 1;
+    let reach = 2 * length_in_pixels(letter_height, &REACH_PIXELS) + 1;
     let (mut near, mut lone) = (Mat::default(), Mat::default());
     imgproc::dilate_def(&strokes, &mut near, &rectangle(Size::new(reach, reach))?)?;
     core::subtract_def(&ink, &near, &mut lone)?;

@@ -216,10 +216,9 @@ fn tiff_refusal(directory: &TiffDirectory, refused: PageRefusal) -> PageRefusal 
 /// Messages of decoders may quote the file, so only the sort of failure is passed on.
 fn refusal_from_error(error: ImageError) -> PageRefusal {
     match error {
-        ImageError::Unsupported(_) => PageRefusal::new(
-            OutcomeReason::UnsupportedType,
-            "a picture in an encoding that is not read",
-        ),
+        ImageError::Unsupported(_) => {
+            PageRefusal::new(OutcomeReason::UnsupportedType, "a picture in an unsupported encoding")
+        }
         ImageError::Limits(_) => {
             PageRefusal::new(OutcomeReason::TooLarge, "a picture over the memory limit")
         }
@@ -367,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_is_cut_off_shows_its_first_part_on_white_and_is_known_as_cut() {
+    fn a_truncated_picture_shows_its_first_part_on_white_and_counts_as_cut() {
         #[rustfmt::skip]
         let table = [
             (DocumentFormat::Png,  striped(ImageFormat::Png)),
@@ -398,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_of_which_nothing_can_be_decoded_is_corrupt() {
+    fn a_picture_without_decodable_data_is_corrupt() {
         let refused = decode_picture(
             &striped(ImageFormat::Png).slice(..40),
             DocumentFormat::Png,

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_profile_is_as_long_as_it_says_and_its_white_is_the_sum_of_its_colours() {
+    fn the_profile_has_its_declared_length_and_its_white_is_the_sum_of_its_colours() {
         let profile = srgb_profile();
         let number = |at: usize| {
             let bytes = profile[at..at + 4].try_into().unwrap();

@@ -128,7 +128,7 @@ struct PenGroup {
 ///
 /// # Errors
 /// No memory.
-pub(super) fn find_hands(
+pub(super) fn find_handwriting(
     ink: &UnruledInk,
     lines: &[TextLine],
     taken: &[BoundingBox],
@@ -138,7 +138,7 @@ pub(super) fn find_hands(
     let mut found = Vec::new();
     for group in group_pieces(words.unread_pieces(ink, &taken), MAX_GAP * words.height) {
         if found.len() < PageMark::MAX_PER_PAGE
-            && words.may_be_hand(&group, ink.inch)
+            && words.may_be_handwriting(&group, ink.inch)
             && is_drawn_by_pen(ink, &group)?
         {
             let kind = match words.is_signed(&box_of(group.area), ink.inch) {
@@ -199,7 +199,7 @@ impl<'a> ReadWords<'a> {
     }
 
     /// By sizes and by the words that were read there.
-    fn may_be_hand(&self, group: &PenGroup, inch: f32) -> bool {
+    fn may_be_handwriting(&self, group: &PenGroup, inch: f32) -> bool {
         let area = box_of(group.area);
         let (mut all, mut joined, mut joined_width, mut weighed) = (0.0, 0.0, 0.0, 0.0);
         for piece in &group.members {

@@ -1,4 +1,4 @@
-//! Drawn pictures with truth, and pictures that were made to keep whoever looks at them busy.
+//! Drawn pictures with truth, and pictures made to exhaust the search.
 #![expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -78,7 +78,7 @@ impl Paper {
 }
 
 #[test]
-fn a_code_is_read_with_its_place_however_large_it_is_and_whichever_way_it_lies() {
+fn a_code_is_read_with_its_position_at_any_size_and_orientation() {
     for module in [3, 6, 12] {
         let mut paper = Paper::new(1200, 1000);
         let side = paper.code(200, 300, BILL.as_bytes(), module);
@@ -97,7 +97,7 @@ fn a_code_is_read_with_its_place_however_large_it_is_and_whichever_way_it_lies()
 }
 
 #[test]
-fn a_code_of_bytes_that_are_no_text_is_kept_as_bytes() {
+fn a_code_with_binary_payload_is_kept_as_bytes() {
     let mut paper = Paper::new(700, 700);
     paper.code(100, 100, b"BCD\xff\xfe\x00", 8);
     let codes = paper.codes();
@@ -120,7 +120,7 @@ fn a_page_of_a_hundred_codes_gives_as_many_as_are_kept_and_each_is_right() {
 }
 
 #[test]
-fn a_broken_code_and_a_part_of_one_say_nothing() {
+fn broken_and_partial_codes_give_no_payload() {
     let mut broken = Paper::new(700, 700);
     let side = broken.code(100, 100, BILL.as_bytes(), 8);
     broken.fill(100 + side / 4, 100 + side / 3, (side / 2, side / 2), 20);
@@ -186,7 +186,7 @@ fn texts(paper: &Paper, mut lines: Vec<TextLine>) -> Vec<String> {
 }
 
 #[test]
-fn boxes_beside_words_say_whether_they_are_ticked() {
+fn boxes_beside_words_are_found_ticked_or_empty() {
     let mut paper = Paper::new(1200, 800);
     paper.frame(100, 100, 40, 3);
     paper.frame(100, 200, 40, 3);
@@ -198,7 +198,7 @@ fn boxes_beside_words_say_whether_they_are_ticked() {
     paper.cross(408, 408, 26);
     let lines = vec![
         line(&[("Delivery", 170.0)], 105.0),
-        // What was read of the box goes.
+        // Words read from the ink of the box are dropped.
         line(&[("X", 110.0), ("Collection", 170.0)], 205.0),
         line(&[("Insurance", 165.0)], 303.0),
         line(&[("yes", 170.0), ("no", 470.0)], 405.0),
@@ -207,7 +207,7 @@ fn boxes_beside_words_say_whether_they_are_ticked() {
 }
 
 #[test]
-fn what_is_no_box_beside_a_word_is_not_made_one() {
+fn outlines_that_are_not_boxes_beside_words_are_left_out() {
     let mut paper = Paper::new(1600, 1400);
     // A row of fields for letters.
     for at in 0..6 {

@@ -1,11 +1,11 @@
 //! E-invoices inside a PDF: the XML that PDF/A-3 carries as an attached file.
 //!
-//! Attachments are looked for in every object of the file, not in the tree of names alone, which
-//! some writers leave out: whatever is a file specification with an embedded file (PDF 32000-1
-//! §7.11.3) and is called as the standards say (`ZUGFeRD` 1 and 2, Factur-X, `XRechnung`), in any case.
-//! Other attachments are nobody's business, `order-x.xml` among them: an order is no invoice.
+//! Attachments are searched in every object of the file, not only in the name tree, which some
+//! writers leave out: any file specification with an embedded file (PDF 32000-1 §7.11.3) that has a
+//! name of the standards (`ZUGFeRD` 1 and 2, Factur-X, `XRechnung`), in any case. Other attachments
+//! are ignored, `order-x.xml` among them: an order is not an invoice.
 //!
-//! What is promised is bytes within the limits, not that they are an invoice.
+//! Promised: bytes within the limits, not that they are an invoice.
 
 use hayro::hayro_interpret::hayro_syntax::Pdf;
 use hayro::hayro_interpret::hayro_syntax::object::{
@@ -69,7 +69,7 @@ fn names_einvoice(bytes: &[u8]) -> bool {
 }
 
 /// File specifications with an embedded file in `object`, those within arrays and dictionaries
-/// included. What is referred to is an object of its own.
+/// included. References lead to objects of their own.
 fn file_specifications(object: Object<'_>) -> Vec<Dict<'_>> {
     let (mut found, mut open) = (Vec::new(), vec![object]);
     while let Some(object) = open.pop() {
@@ -90,7 +90,7 @@ fn file_specifications(object: Object<'_>) -> Vec<Dict<'_>> {
     found
 }
 
-/// What may hold a file specification, if it stands there itself.
+/// Kinds of direct objects that may hold a file specification.
 fn direct_container(value: MaybeRef<Object<'_>>) -> Option<Object<'_>> {
     match value {
         MaybeRef::NotRef(object @ (Object::Dict(_) | Object::Array(_))) => Some(object),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encrypted_pdf_gives_up_its_e_invoice_to_who_has_the_password() {
+    fn the_e_invoice_of_an_encrypted_pdf_is_read_with_the_password() {
         for password in ["", "open"] {
             let mut document = document_with(&[(b"factur-x.xml", b"<a/>")]);
             let id = Object::String(vec![7; 16], StringFormat::Hexadecimal);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_e_invoice_is_known_by_its_name_whatever_its_case_and_encoding() {
+    fn an_e_invoice_is_recognised_by_its_name_in_any_case_and_encoding() {
         let wide: Vec<u8> = [0xfe, 0xff]
             .into_iter()
             .chain("Factur-X.xml".encode_utf16().flat_map(u16::to_be_bytes))
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_e_invoice_that_is_named_but_lost_is_said_to_be() {
+    fn an_e_invoice_that_is_named_but_lost_is_reported() {
         let whole = carrying(&[(b"factur-x.xml", b"<a/>")]);
         let key = memchr::memmem::find(&whole, b"/EF").unwrap();
         let mut lost = whole.clone();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_carry_something_is_taken_apart() {
+    fn only_objects_that_may_carry_attachments_are_parsed() {
         assert!(may_carry(&carrying(&[(b"factur-x.xml", b"<a/>")])));
         assert!(may_carry(b"%PDF-1.7\n1 0 obj <</Type /ObjStm"));
         assert!(!may_carry(&carrying(&[])));

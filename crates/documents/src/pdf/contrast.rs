@@ -1,9 +1,9 @@
-//! Whether a person sees a text, by how the page looks: the page is rendered once, coarsely, if
-//! anything on it leaves that open (paint near text, transparency, clips of any shape).
+//! Whether a person sees a text, judged by the rendered page. Pages are rendered once, coarsely,
+//! and only if the drawing leaves it open (paint near text, transparency, clips of any shape).
 //!
-//! A word is seen if its ink stands out from what is around it and is really there. Looking for its
-//! own ink, and not for any contrast, tells it from what is printed over it. Not promised: that what
-//! stands out can be read with ease; grey print on white is text.
+//! A word is visible if its ink is there and stands out from its background. Searching for its own
+//! ink, not for any contrast, distinguishes it from text printed over it. Not promised: that
+//! visible text is easy to read; grey print on white is text.
 
 use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
 use hayro::kurbo::{Point, Rect, Vec2};
@@ -17,15 +17,15 @@ use crate::pdf::text_layer_check::GLANCE_DPI;
 use crate::refusal::PageRefusal;
 
 /// Thin strokes are paler than their ink: some pixels have to come so far from paper to ink.
-const REACH: f32 = 0.35;
+const MIN_INK_REACH: f32 = 0.35;
 /// Greys that are taken for one.
 const GREY_STEP: u8 = 16;
-/// What was painted in one grey is rendered in it, give or take this.
+/// Tolerance of rendered greys.
 const SAME_GREY: u8 = 4;
 /// More of a word's place than this is no ink, however heavy the letters.
-const MAX_INK: f32 = 0.7;
-/// A grey counts as what is behind the ink if it has this share of the word's place.
-const BEHIND: f32 = 0.05;
+const MAX_INK_SHARE: f32 = 0.7;
+/// Share of a word's area that its background has.
+const MIN_BACKGROUND_SHARE: f32 = 0.05;
 
 /// Marks the glyphs as hidden that a person does not see, where that is doubtful.
 ///
@@ -73,7 +73,7 @@ fn is_one_word(pair: &[PageGlyph]) -> bool {
         && gap < 0.3 * one.size.min(next.size)
 }
 
-/// Whether the ink of a word is where it should be. A word without any shape is not asked.
+/// Whether the ink of a word is where it should be. Words without any shape pass.
 fn is_seen(word: &[PageGlyph], glance: &PageRaster) -> bool {
     let Some(first) = word.first().filter(|glyph| glyph.visible && !is_blank(glyph)) else {
         return true;
@@ -138,10 +138,10 @@ impl GreyCounts {
             return Some(commonest);
         }
         let of_ink = counted.filter(|(_, grey)| grey.abs_diff(ink) <= SAME_GREY);
-        if of_ink.map(|(count, _)| *count).sum::<u32>() > share_of(self.total(), MAX_INK) {
+        if of_ink.map(|(count, _)| *count).sum::<u32>() > share_of(self.total(), MAX_INK_SHARE) {
             return None;
         }
-        let least = share_of(self.total(), BEHIND).max(1);
+        let least = share_of(self.total(), MIN_BACKGROUND_SHARE).max(1);
         let steps = (0..=u8::MAX / GREY_STEP).map(|step| {
             let from = step * GREY_STEP;
             let greys = usize::from(from)..=usize::from(from) + usize::from(GREY_STEP - 1);
@@ -154,14 +154,14 @@ impl GreyCounts {
         other.max_by_key(|(count, _)| *count).map(|(_, grey)| grey)
     }
 
-    /// Whether some pixels come near the ink, seen from what is behind it.
+    /// Whether some pixels come near the ink, on the way from the background.
     fn reach(&self, ink: u8, behind: u8) -> bool {
         let way = f32::from(ink) - f32::from(behind);
         let near = self
             .0
             .iter()
             .zip(0..=u8::MAX)
-            .filter(|(_, grey)| (f32::from(*grey) - f32::from(behind)) / way >= REACH);
+            .filter(|(_, grey)| (f32::from(*grey) - f32::from(behind)) / way >= MIN_INK_REACH);
         near.map(|(count, _)| *count).sum::<u32>() >= share_of(self.total(), 0.005).max(2)
     }
 }
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ink_is_looked_for_by_its_own_grey_before_what_is_behind_it() {
+    fn ink_is_searched_by_its_own_grey_before_its_background() {
         let counts = |greys: &[(u8, u32)]| {
             let mut counts = GreyCounts([0; 256]);
             greys.iter().for_each(|(grey, count)| counts.0[usize::from(*grey)] = *count);

@@ -1,15 +1,15 @@
-//! Whether what a font calls a digit looks like that digit.
+//! Whether glyphs that a font maps to digits look like them.
 //!
-//! A PDF says of each glyph which character it stands for, and nothing holds it to the truth: a 1
-//! may be drawn and a 9 be read, and an amount that no reviewer saw agrees with itself. So the
-//! outline of every glyph that is called a digit, or blank, is held against the digits of the twelve
-//! standard fonts. A glyph contradicts if it looks clearly more like another digit; a page with one
-//! is read from its picture, if that has the layer's words: a font that cannot be drawn here has
-//! other letters, too.
+//! A PDF maps each glyph to a character, and nothing ensures that the map is true: a drawn 1 may be
+//! extracted as a 9, and a falsified amount agrees with itself. So the outline of every glyph
+//! mapped to a digit, or to a blank, is compared with the digits of the twelve standard fonts. A
+//! glyph contradicts if it looks clearly more like another digit. A page with one is read from its
+//! picture, if that has the layer's words: with a font that cannot be drawn here other letters
+//! would differ, too.
 //!
-//! Not promised: digits of Type 3 fonts, which have no outline; letters that were exchanged, which
-//! make no other amount (`crate::pdf::text_layer_check` looks for many of them); what a layer is held against an
-//! e-invoice for, which is done without any picture.
+//! Not covered: digits of Type 3 fonts, which have no outline; exchanged letters, which make no
+//! other amount (`crate::pdf::text_layer_check` detects many of them); comparison of a layer with
+//! an e-invoice, which needs no picture.
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
@@ -26,17 +26,17 @@ use hayro::kurbo::{Affine, BezPath, Line, PathEl, PathSeg, Rect, Shape as _, fla
 const ACROSS: u8 = 12;
 const DOWN: u8 = 18;
 /// A glyph looks like a digit if at most this share of the cells differ, ...
-const ALIKE: f32 = 0.25;
-/// ... and like another than it is called if so many more cells differ from what it is called.
-/// Among upright, oblique, bold, narrow, serif and monospaced fonts no honest digit comes near.
-const MARGIN: f32 = 0.08;
-/// What is called blank looks like a digit if at most this share of the cells differ.
-const SURELY_ALIKE: f32 = 0.12;
-/// Different glyphs that are looked at on one page; no page of figures has as many.
+const MAX_DIFFERENCE: f32 = 0.25;
+/// ... and like another digit if so many more cells differ from its own. No honest digit of
+/// upright, oblique, bold, narrow, serif and monospaced fonts comes near.
+const MIN_MARGIN: f32 = 0.08;
+/// A glyph mapped to a blank looks like a digit if at most this share of the cells differ.
+const MAX_BLANK_DIFFERENCE: f32 = 0.12;
+/// Different glyphs of one page; no page of figures has as many.
 const MAX_GLYPHS: usize = 512;
 /// An outline of more elements than this is no digit of a text font.
 const MAX_ELEMENTS: usize = 400;
-/// How far straight pieces may be from the curves that they stand for, in cells.
+/// Distance of straight pieces from the curves they approximate, in cells.
 const FLATNESS: f64 = 0.02;
 /// The standard fonts, whose digits are known.
 const FONTS: [&str; 12] = [
@@ -54,7 +54,7 @@ const FONTS: [&str; 12] = [
     "Courier-BoldOblique",
 ];
 
-/// What the glyphs of a page were found to be.
+/// Results for the glyphs of a page.
 #[derive(Debug, Default)]
 pub(crate) struct DigitShapes {
     seen: HashSet<(u128, Option<char>)>,
@@ -79,16 +79,16 @@ impl DigitShapes {
         if !self.seen.insert((outline.identifier().cache_key(), first)) {
             return;
         }
-        // Two digits for one shape, or more shapes than figures have: nothing to be believed.
+        // Two digits for one shape, or more shapes than figures have: not trustworthy.
         let too_many = second.is_some() && text.chars().all(|c| as_digit(c).is_some());
         self.contradict |= too_many || self.seen.len() > MAX_GLYPHS || contradicts(outline, first);
     }
 }
 
-/// The digit that a character stands for, if it does.
+/// The digit of a character, if it is one.
 fn as_digit(c: char) -> Option<char> {
     let plain = match c {
-        // Full-width forms are digits to whoever normalises.
+        // Full-width forms become digits by normalisation.
         '\u{ff10}'..='\u{ff19}' => char::from_u32(u32::from(c) - 0xff10 + u32::from('0'))?,
         c => c,
     };
@@ -103,8 +103,8 @@ fn contradicts(glyph: &OutlineGlyph, called: Option<char>) -> bool {
         *nearest = nearest.min(shape.difference(known));
     }
     match called {
-        None => other <= SURELY_ALIKE,
-        Some(_) => other <= ALIKE && own - other > MARGIN,
+        None => other <= MAX_BLANK_DIFFERENCE,
+        Some(_) => other <= MAX_DIFFERENCE && own - other > MIN_MARGIN,
     }
 }
 
@@ -301,7 +301,7 @@ mod tests {
                 of_it.map(|(_, (_, other))| shape.difference(other)).fold(1.0_f32, f32::min)
             };
             let (own, other) = (difference(true), difference(false));
-            assert!(own - other <= MARGIN, "{digit} of {}: {own} {other}", FONTS[at / 10]);
+            assert!(own - other <= MIN_MARGIN, "{digit} of {}: {own} {other}", FONTS[at / 10]);
         }
     }
 }

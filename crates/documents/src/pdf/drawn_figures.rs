@@ -1,9 +1,9 @@
-//! Figures on pages whose text is known without a picture: images, and drawings of many parts that lie
-//! close together. Rather none than a wrong one.
+//! Figures on pages with a sound text layer: images, and drawings of many parts close together.
+//! Precision over recall.
 //!
-//! Not told: drawings of straight lines alone (tables and forms are), what covers most of the page or
-//! has text on it (a background), what lies within the ends of the page (a letterhead), codes, and what
-//! nobody sees. Two figures that touch are one. Not found: drawings in letters of a font of symbols.
+//! Not covered: drawings of straight lines alone (tables and forms are), areas that cover most of
+//! the page or have text on them (backgrounds), areas within the ends of the page (letterheads),
+//! codes, invisible drawings, and drawings in a font of symbols. Two figures that touch are one.
 
 use std::collections::BTreeMap;
 
@@ -13,39 +13,40 @@ use crate::page::PageRaster;
 use docmill_core::model::{BoundingBox, PageCode, PageMark, PageMarkKind, TextLine};
 
 /// Least sides of an image and of a drawing, in points.
-const MIN_IMAGE: f64 = 54.0;
-const MIN_DRAWING: (f64, f64) = (72.0, 54.0);
+const MIN_IMAGE_POINTS: f64 = 54.0;
+const MIN_DRAWING_POINTS: (f64, f64) = (72.0, 54.0);
 /// Share of the page that no figure covers.
-const WHOLE_PAGE: f64 = 0.85;
-/// What has its middle within so much of the height at an end of the page is of its letterhead.
-const PAGE_END: f64 = 0.125;
+const MAX_PAGE_SHARE: f64 = 0.85;
+/// Share of the height at either end of the page that is its letterhead or foot; by the figure's
+/// middle.
+const PAGE_END_SHARE: f64 = 0.125;
 /// Share of a figure that may be under words; an image has fewer than a diagram.
-const WORDS_ON_IMAGE: f64 = 0.1;
-const WORDS_ON_DRAWING: f64 = 0.15;
+const MAX_IMAGE_WORDS_SHARE: f64 = 0.1;
+const MAX_DRAWING_WORDS_SHARE: f64 = 0.15;
 /// Curves and slanted lines that make a drawing, and bars that make a chart.
 const MIN_STROKES: usize = 10;
 const MIN_BARS: usize = 4;
 /// Lengths among these bars that differ.
-const MIN_LENGTHS: usize = 3;
+const MIN_BAR_LENGTHS: usize = 3;
 /// Curves that a frame with round corners has at most, each shorter than this share of its side.
-const CORNERS: usize = 8;
-const CORNER: f64 = 0.25;
+const MAX_CORNERS: usize = 8;
+const MAX_CORNER_SHARE: f64 = 0.25;
 /// White between parts of one drawing, in points; images touch.
-const GAP: f64 = 8.0;
+const MAX_GAP_POINTS: f64 = 8.0;
 /// Bars are darker than the shades behind fields and rows.
-const BAR_SHADE: u8 = 200;
+const MAX_BAR_GREY: u8 = 200;
 /// A shape that is thinner, in points, is a rule.
-const RULE: f64 = 3.0;
-/// Sides of the squares in which it is told what lies close together, in points.
-const CELL: f64 = 4.0;
+const MAX_RULE_POINTS: f64 = 3.0;
+/// Side of the grid cells that group parts, in points.
+const CELL_POINTS: f64 = 4.0;
 /// Squares of a side at most: larger pages have larger squares.
 const MAX_CELLS: f64 = 512.0;
-/// Shapes that are kept; a page with more is a map or a plan, and no figure is told on it.
+/// Shapes of a page; one with more is a map or a plan and has no figures.
 const MAX_SHAPES: usize = 50_000;
 /// Difference of greys that a figure has at least, of 255.
-const MIN_CONTRAST: u8 = 24;
+const MIN_GREY_RANGE: u8 = 24;
 
-/// What a shape is for a drawing.
+/// Role of a shape in a drawing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum PartForm {
     Image,
@@ -61,7 +62,7 @@ struct FigurePart {
     form: PartForm,
 }
 
-/// What is drawn on a page that may be of a figure.
+/// Drawn parts of a page that may belong to a figure.
 #[derive(Debug, Default)]
 pub(crate) struct DrawnFigures {
     images: Vec<FigurePart>,
@@ -73,8 +74,8 @@ impl DrawnFigures {
     /// Takes in a shape of this box on the page, of this least shade if it is filled.
     pub(crate) fn note_shape(&mut self, area: Rect, path: Option<&BezPath>, fill: Option<u8>) {
         let strokes = path.map_or(0, count_strokes);
-        let is_bar =
-            fill.is_some_and(|shade| shade < BAR_SHADE) && area.width().min(area.height()) >= RULE;
+        let is_bar = fill.is_some_and(|shade| shade < MAX_BAR_GREY)
+            && area.width().min(area.height()) >= MAX_RULE_POINTS;
         let form = match strokes {
             0 if is_bar => PartForm::Bar,
             0 => return,
@@ -95,37 +96,38 @@ impl DrawnFigures {
     }
 
     /// Where figures may be on a page of this size, the images first.
-    pub(crate) fn list_places(&self, page: Rect) -> Vec<DrawnPlace> {
+    pub(crate) fn list_areas(&self, page: Rect) -> Vec<DrawnArea> {
         if self.is_full || page.area() <= 0.0 {
             return Vec::new();
         }
         let images = group_parts(&self.images, page, 1.0).into_iter().map(|group| group.area);
-        let images = images.map(|area| DrawnPlace { area, is_image: true });
-        let drawings =
-            group_parts(&self.shapes, page, GAP).into_iter().filter(PartGroup::is_drawing);
-        let drawings = drawings.map(|group| DrawnPlace { area: group.area, is_image: false });
+        let images = images.map(|area| DrawnArea { area, is_image: true });
+        let drawings = group_parts(&self.shapes, page, MAX_GAP_POINTS)
+            .into_iter()
+            .filter(PartGroup::is_drawing);
+        let drawings = drawings.map(|group| DrawnArea { area: group.area, is_image: false });
         images.chain(drawings).filter(|place| place.is_possible(page)).collect()
     }
 }
 
 /// Where a figure may be.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct DrawnPlace {
+pub(crate) struct DrawnArea {
     area: Rect,
     is_image: bool,
 }
 
-impl DrawnPlace {
+impl DrawnArea {
     fn is_possible(&self, page: Rect) -> bool {
         let (width, height) = (self.area.width(), self.area.height());
         let (least_width, least_height) =
-            if self.is_image { (MIN_IMAGE, MIN_IMAGE) } else { MIN_DRAWING };
-        let end = PAGE_END * page.height();
+            if self.is_image { (MIN_IMAGE_POINTS, MIN_IMAGE_POINTS) } else { MIN_DRAWING_POINTS };
+        let end = PAGE_END_SHARE * page.height();
         let middle = self.area.center().y;
         let is_inside = middle > page.y0 + end && middle < page.y1 - end;
         width >= least_width
             && height >= least_height
-            && self.area.area() < WHOLE_PAGE * page.area()
+            && self.area.area() < MAX_PAGE_SHARE * page.area()
             && is_inside
     }
 
@@ -133,14 +135,14 @@ impl DrawnPlace {
         let words =
             lines.iter().flat_map(|line| &line.words).map(|word| rect_of(word.bounding_box));
         let covered: f64 = words.map(|word| word.intersect(self.area).area()).sum();
-        let most = if self.is_image { WORDS_ON_IMAGE } else { WORDS_ON_DRAWING };
+        let most = if self.is_image { MAX_IMAGE_WORDS_SHARE } else { MAX_DRAWING_WORDS_SHARE };
         covered > most * self.area.area()
     }
 }
 
 /// The figures among these places, in points; `glance` is the page, drawn coarsely.
-pub(crate) fn tell_figures(
-    places: &[DrawnPlace],
+pub(crate) fn find_figures(
+    places: &[DrawnArea],
     glance: &PageRaster,
     lines: &[TextLine],
     codes: &[PageCode],
@@ -183,7 +185,7 @@ fn is_seen(glance: &PageRaster, area: Rect) -> bool {
             (least, most) = (least.min(*value), most.max(*value));
         }
     }
-    most.saturating_sub(least) >= MIN_CONTRAST
+    most.saturating_sub(least) >= MIN_GREY_RANGE
 }
 
 /// Parts that lie close together.
@@ -209,7 +211,7 @@ impl PartGroup {
             || self.is_chart(|bar| (bar.x0, bar.width()))
     }
 
-    /// Whether bars stand on one line and differ in length.
+    /// Whether bars share a baseline and differ in length.
     fn is_chart(&self, end_and_length: impl Fn(&Rect) -> (f64, f64)) -> bool {
         let mut bars: Vec<(f64, f64)> = self.bars.iter().map(end_and_length).collect();
         bars.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -217,7 +219,7 @@ impl PartGroup {
             let mut lengths: Vec<f64> = row.iter().map(|bar| bar.1).collect();
             lengths.sort_by(f64::total_cmp);
             let differing = lengths.chunk_by(|one, next| next - one < 2.0).count();
-            row.len() >= MIN_BARS && differing >= MIN_LENGTHS
+            row.len() >= MIN_BARS && differing >= MIN_BAR_LENGTHS
         })
     }
 }
@@ -225,7 +227,7 @@ impl PartGroup {
 /// Lines that are neither level nor upright, and curves that are not the corners of a frame.
 fn count_strokes(path: &BezPath) -> usize {
     let area = path.control_box();
-    let corner = CORNER * area.width().max(area.height());
+    let corner = MAX_CORNER_SHARE * area.width().max(area.height());
     let mut at = Point::ORIGIN;
     let (mut slanted, mut curves, mut is_frame) = (0, 0, true);
     for element in path.elements() {
@@ -243,7 +245,7 @@ fn count_strokes(path: &BezPath) -> usize {
             PathEl::ClosePath => {}
         }
     }
-    if is_frame && curves <= CORNERS { slanted } else { slanted + curves }
+    if is_frame && curves <= MAX_CORNERS { slanted } else { slanted + curves }
 }
 
 /// The squares of a page, with how many parts lie over each.
@@ -256,7 +258,7 @@ struct CellGrid {
 
 impl CellGrid {
     fn over(page: Rect) -> Self {
-        let cell = CELL.max(page.width().max(page.height()) / MAX_CELLS);
+        let cell = CELL_POINTS.max(page.width().max(page.height()) / MAX_CELLS);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "to 512")]
         let count = |side: f64| (side / cell).ceil().clamp(1.0, MAX_CELLS) as usize;
         Self { page, cell, across: count(page.width()), down: count(page.height()) }
@@ -311,7 +313,7 @@ impl CellGrid {
         labels
     }
 
-    /// Numbers the groups of squares that touch, from 2 on; 1 stands for a square without a number.
+    /// Numbers the groups of touching cells, from 2 on; 1 marks a cell without a number.
     fn number_groups(&self, labels: &mut [usize]) {
         let mut next = 2;
         for start in 0..labels.len() {
@@ -339,9 +341,9 @@ impl CellGrid {
     }
 }
 
-/// Parts in groups of those that lie no farther apart than this, without what covers the page.
+/// Groups of parts that are no farther apart than `gap`, without parts that cover the page.
 fn group_parts(parts: &[FigurePart], page: Rect, gap: f64) -> Vec<PartGroup> {
-    let smaller = parts.iter().filter(|part| part.area.area() < WHOLE_PAGE * page.area());
+    let smaller = parts.iter().filter(|part| part.area.area() < MAX_PAGE_SHARE * page.area());
     let parts: Vec<FigurePart> = smaller.copied().collect();
     if parts.is_empty() {
         return Vec::new();

@@ -1,9 +1,9 @@
-//! Marks on pages whose text is known without a picture: where a code or a box to be ticked may be
-//! drawn, told by what is drawn and in which order; only there the page is looked at as a picture.
+//! Marks on pages with a sound text layer: areas where the drawing operations suggest a code or a
+//! checkbox. Only these are examined as pictures.
 //!
-//! A code is an image about as high as wide, a shape of many parts, or a run of many small shapes; a
-//! box is a shape about as high as wide and as letters are. Not looked for: codes in letters of a font
-//! of codes, in strips of images, or turned by anything but right angles so far that they look high.
+//! A code is an image about as high as wide, a shape of many parts, or a run of many small shapes;
+//! a checkbox is a shape about as high as wide and as letters are. Not covered: codes in a font of
+//! codes, in strips of images, or rotated by other than right angles so far that they look high.
 
 use std::time::Instant;
 
@@ -21,29 +21,29 @@ use crate::refusal::PageRefusal;
 use docmill_core::model::{BoundingBox, PageCode, TextLine};
 
 /// Sides of a code, in points; larger ones fill their page, which is read as a picture then.
-const CODE_SIDES: std::ops::RangeInclusive<f64> = 18.0..=420.0;
+const CODE_SIDE_POINTS: std::ops::RangeInclusive<f64> = 18.0..=420.0;
 /// How square a code is as it is drawn.
-const SQUARE: f64 = 0.7;
+const MIN_ASPECT: f64 = 0.7;
 /// Highest module of a code, in points, that is a shape of its own.
-const MODULE: f64 = 12.0;
+const MAX_MODULE_POINTS: f64 = 12.0;
 /// Shapes of a run, and parts of one shape, from which on they may be a code. The smallest code has
 /// more than two hundred dark modules, drawn in rows sixty.
 const MIN_SHAPES: usize = 50;
 const MIN_PARTS: usize = 40;
 /// Sides of a box to be ticked, in points, as for pictures.
-const BOX_SIDES: std::ops::RangeInclusive<f64> = 5.0..=24.0;
-/// Places of codes that are looked at.
-const MAX_PLACES: usize = 24;
+const BOX_SIDE_POINTS: std::ops::RangeInclusive<f64> = 5.0..=24.0;
+/// Areas of a page that may be codes.
+const MAX_CODE_AREAS: usize = 24;
 /// Dots per inch at which every code that is meant for print can be read.
 const FINE_DPI: u32 = 300;
 /// Side of a place, in points, up to which it is drawn twice as finely.
-const SMALL_PART: f64 = 220.0;
+const MAX_FINE_POINTS: f64 = 220.0;
 /// Places that are drawn by themselves.
 const MAX_PARTS: usize = 4;
 /// Points around a place that belong to it.
-const MARGIN: f64 = 6.0;
+const MARGIN_POINTS: f64 = 6.0;
 
-/// What is drawn on a page that may be a mark.
+/// Drawn areas of a page that may be a mark.
 #[derive(Debug, Default)]
 pub(crate) struct DrawnMarks {
     places: Vec<Rect>,
@@ -59,10 +59,11 @@ impl DrawnMarks {
         if side <= 0.0 {
             return;
         }
-        if BOX_SIDES.contains(&side) && is_square(area) {
+        if BOX_SIDE_POINTS.contains(&side) && is_square(area) {
             self.has_boxes = true;
         }
-        let is_small = area.width().min(area.height()) <= MODULE && side <= *CODE_SIDES.end();
+        let is_small =
+            area.width().min(area.height()) <= MAX_MODULE_POINTS && side <= *CODE_SIDE_POINTS.end();
         self.run = match self.run.take() {
             Some((around, count)) if is_small && is_near(around, area) => {
                 Some((around.union(area), count + 1))
@@ -92,22 +93,23 @@ impl DrawnMarks {
     }
 
     fn add_place(&mut self, area: Rect) {
-        let is_code = CODE_SIDES.contains(&area.width().max(area.height())) && is_square(area);
-        if is_code && self.places.len() < MAX_PLACES && !self.places.contains(&area) {
+        let is_code =
+            CODE_SIDE_POINTS.contains(&area.width().max(area.height())) && is_square(area);
+        if is_code && self.places.len() < MAX_CODE_AREAS && !self.places.contains(&area) {
             self.places.push(area);
         }
     }
 
     /// The places of codes.
-    fn list_places(&self) -> Vec<Rect> {
+    fn list_areas(&self) -> Vec<Rect> {
         let mut ended = Self { places: self.places.clone(), ..Self::default() };
         ended.end_run(self.run);
         ended.places
     }
 
-    /// Whether the page has to be looked at.
+    /// Whether the page has to be rendered.
     pub(crate) fn is_any(&self) -> bool {
-        self.has_boxes || !self.list_places().is_empty()
+        self.has_boxes || !self.list_areas().is_empty()
     }
 
     /// Reads the codes, in points, and writes the boxes into the lines. `glance` is the page, drawn
@@ -133,10 +135,10 @@ impl DrawnMarks {
         }
         let mut fine = FineDrawing { page, bounds, parts: 0, whole: None };
         let mut codes: Vec<PageCode> = Vec::new();
-        for place in self.list_places() {
-            let (seems_code, mut read) = read_place(glance, place)?;
+        for place in self.list_areas() {
+            let (seems_code, mut read) = read_area(glance, place)?;
             if seems_code && read.is_empty() {
-                read = fine.read_place(place)?;
+                read = fine.read_area(place)?;
             }
             for code in read {
                 if codes.len() < PageCode::MAX_PER_PAGE && !is_known(&codes, &code) {
@@ -159,7 +161,7 @@ struct FineDrawing<'a, 'page> {
 }
 
 impl FineDrawing<'_, '_> {
-    fn read_place(&mut self, place: Rect) -> Result<Vec<PageCode>, PageRefusal> {
+    fn read_area(&mut self, place: Rect) -> Result<Vec<PageCode>, PageRefusal> {
         if self.parts < MAX_PARTS && Instant::now() < self.bounds.deadline {
             self.parts += 1;
             return Ok(self.read_part(place)?);
@@ -171,15 +173,15 @@ impl FineDrawing<'_, '_> {
                 render::render_page(self.page, &RenderBounds { dpi, ..*self.bounds })?
             }
         };
-        let (_, read) = read_place(&drawn, place)?;
+        let (_, read) = read_area(&drawn, place)?;
         self.whole = Some(drawn);
         Ok(read)
     }
 
     /// Draws a place by itself, at twice the fineness where that is few pixels.
     fn read_part(&self, place: Rect) -> Result<Vec<PageCode>, OpenCvError> {
-        let wider = place.inflate(MARGIN, MARGIN);
-        let is_small = wider.width().max(wider.height()) <= SMALL_PART;
+        let wider = place.inflate(MARGIN_POINTS, MARGIN_POINTS);
+        let is_small = wider.width().max(wider.height()) <= MAX_FINE_POINTS;
         let dpi = if is_small { 2 * FINE_DPI } else { FINE_DPI };
         let (_, mut codes) = marks::glance_at_codes(&render::render_part(self.page, wider, dpi))?;
         #[expect(clippy::cast_possible_truncation, reason = "points of a page")]
@@ -201,24 +203,24 @@ fn is_known(codes: &[PageCode], code: &PageCode) -> bool {
 
 /// Whether a shape lies beside others so that they may be modules of one code.
 fn is_near(around: Rect, area: Rect) -> bool {
-    let reach = around.inflate(2.0 * MODULE, 2.0 * MODULE);
+    let reach = around.inflate(2.0 * MAX_MODULE_POINTS, 2.0 * MAX_MODULE_POINTS);
     reach.x0 <= area.x1 && area.x0 <= reach.x1 && reach.y0 <= area.y1 && area.y0 <= reach.y1
 }
 
 fn is_square(area: Rect) -> bool {
     let (width, height) = (area.width(), area.height());
-    width.min(height) >= SQUARE * width.max(height)
+    width.min(height) >= MIN_ASPECT * width.max(height)
 }
 
 fn count_parts(path: &BezPath) -> usize {
     path.elements().iter().filter(|element| matches!(element, PathEl::MoveTo(_))).count()
 }
 
-/// Whether there seems to be a code at a place, and what is read there, in points of the page.
-fn read_place(page: &PageRaster, place: Rect) -> Result<(bool, Vec<PageCode>), OpenCvError> {
+/// Whether there may be a code at `place`, and the decoded ones, in points of the page.
+fn read_area(page: &PageRaster, place: Rect) -> Result<(bool, Vec<PageCode>), OpenCvError> {
     let scale = f64::from(page.dpi) / 72.0;
     #[expect(clippy::cast_possible_truncation, reason = "pixels of a page")]
-    let wider = place.inflate(MARGIN, MARGIN);
+    let wider = place.inflate(MARGIN_POINTS, MARGIN_POINTS);
     let width = i32::try_from(page.width).unwrap_or(i32::MAX);
     let height = i32::try_from(page.height).unwrap_or(i32::MAX);
     let [left, right] = [wider.x0, wider.x1].map(|x| ((x * scale) as i32).clamp(0, width));
@@ -255,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_looked_at_only_where_a_code_or_a_box_may_be() {
+    fn a_page_is_rendered_only_where_a_code_or_a_box_may_be() {
         let mut marks = DrawnMarks::default();
         marks.note_shape(Rect::new(50.0, 100.0, 500.0, 101.0), None);
         marks.note_shape(Rect::new(50.0, 100.0, 500.0, 400.0), None);
@@ -263,22 +265,23 @@ mod tests {
         assert!(!marks.is_any(), "rules, a frame and a long logo");
 
         marks.note_image(square(400.0, 20.0, 60.0));
-        assert_eq!(marks.list_places().len(), 1, "a square image");
+        assert_eq!(marks.list_areas().len(), 1, "a square image");
 
         let mut modules = DrawnMarks::default();
         for at in 0..400 {
             let (row, column) = (f64::from(at / 20), f64::from(at % 20));
             modules.note_shape(square(100.0 + 2.0 * column, 100.0 + 2.0 * row, 2.0), None);
         }
-        assert_eq!(modules.list_places(), [square(100.0, 100.0, 40.0)]);
-        // What is drawn next, nothing, a mark elsewhere or a frame, ends the run and does not hide it.
+        assert_eq!(modules.list_areas(), [square(100.0, 100.0, 40.0)]);
+        // Anything drawn next, nothing, a mark elsewhere or a frame, ends the run without hiding
+        // it.
         modules.note_shape(Rect::ZERO, None);
         modules.note_shape(square(500.0, 700.0, 3.0), None);
         modules.note_shape(Rect::new(50.0, 700.0, 500.0, 760.0), None);
-        assert_eq!(modules.list_places(), [square(100.0, 100.0, 40.0)]);
+        assert_eq!(modules.list_areas(), [square(100.0, 100.0, 40.0)]);
 
         let mut boxes = DrawnMarks::default();
         boxes.note_shape(square(60.0, 60.0, 9.0), None);
-        assert!(boxes.is_any() && boxes.list_places().is_empty());
+        assert!(boxes.is_any() && boxes.list_areas().is_empty());
     }
 }

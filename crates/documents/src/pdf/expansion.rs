@@ -1,22 +1,22 @@
-//! How far the compressed parts of a PDF expand, found out before a parser that has no such limit
-//! meets them, and counted as that parser (hayro) would decode them.
+//! Decompressed size of a PDF's streams, found before the file reaches a parser without such a
+//! limit, and counted as that parser (hayro) would decode them.
 //!
 //! The file is searched for streams without being parsed ([`check_expansion`]): that needs no table
-//! of objects, so a broken one hides nothing. What a dictionary says of its filters is undone in
-//! that order, with a cap; whatever looks like zlib data is inflated and counted all the same. Where
+//! of objects, so a broken one hides nothing. The filters of a dictionary are undone in their
+//! order, with a cap. Anything that looks like zlib data is inflated and counted as well. Where
 //! zlib gives up, hayro goes on with raw deflate, then with a decoder of its own that ignores most
 //! damage: all three are counted (`deflate`), and the largest counts.
 //!
-//! Some files do not say it all in this form: filters behind a reference, names written in another
-//! way, encryption, pictures that together expand beyond the limit. Their objects are looked at one
-//! by one once the file is open ([`check_objects`]), with the filters and
-//! the decrypted bytes that hayro itself will use.
+//! Some files hide this: filters behind a reference, names written in another way, encryption,
+//! pictures that together expand beyond the limit. Their objects are checked one by one once the
+//! file is open ([`check_objects`]), with the filters and the decrypted bytes that hayro itself
+//! will use.
 //!
 //! Images within the program of a page are no streams of the file; they are counted when they are
 //! drawn ([`stream_bytes`]).
 //!
-//! Not promised: object streams of encrypted files, which have to be decoded for that, and images
-//! within the programs of patterns. What they take is bounded by the memory of the page process.
+//! Not covered: object streams of encrypted files, which have to be decoded first, and images
+//! within the programs of patterns. The memory limit of the page process bounds these.
 
 mod deflate;
 mod filters;
@@ -38,14 +38,14 @@ const MAX_NESTING: u32 = 4;
 /// More filters than this on one stream are no compression. lopdf undoes up to 8.
 const MAX_FILTERS: usize = 8;
 /// How much text before the word `stream` is taken for the stream's dictionary.
-const DICTIONARY: usize = 16 << 10;
+const MAX_DICTIONARY_BYTES: usize = 16 << 10;
 const KEYWORD: &[u8] = b"stream";
-/// What the search through the bytes leaves open.
+/// Questions that the search through the bytes leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExpansionScan {
     /// Nothing.
     Complete,
-    /// The objects have to be looked at once the file is open.
+    /// The objects have to be checked once the file is open.
     NeedsObjects,
 }
 
@@ -78,14 +78,14 @@ pub(crate) fn check_expansion(
         let sum = if is_image { &mut images } else { &mut others };
         *sum = sum.saturating_add(expanded);
     }
-    // Anything may call itself an image: whether it is drawn as one only the objects say.
+    // Any stream may be declared an image: only the objects show whether it is drawn as one.
     is_open |= others.saturating_add(images) >= limit;
     Ok(if is_open { ExpansionScan::NeedsObjects } else { ExpansionScan::Complete })
 }
 
-/// Whether the streams together stay below `limit` even if every byte of them stands for as many as a byte
-/// of deflate data can: true of most small files, which then need not be expanded to be counted. False
-/// where a stream says anything but that it is deflate data or none, or holds another.
+/// Whether the streams together stay below `limit` even if every byte expands as far as deflate
+/// allows. True of most small files, which then need not be expanded. False where a stream declares
+/// another filter than deflate, or holds another stream.
 fn fits_at_worst(bytes: &[u8], limit: u64) -> Result<bool, PageRefusal> {
     let mut most: u64 = 0;
     for data in streams_of(bytes) {
@@ -125,10 +125,10 @@ fn next_stream(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// What stands between the object's start and its data; `None` if that is further away than
-/// dictionaries are long.
+/// Bytes between the object's start and its data; `None` if that is further away than dictionaries
+/// are long.
 fn stream_dictionary(bytes: &[u8], data: usize) -> Option<&[u8]> {
-    let head = bytes.get(data.saturating_sub(DICTIONARY)..data).unwrap_or_default();
+    let head = bytes.get(data.saturating_sub(MAX_DICTIONARY_BYTES)..data).unwrap_or_default();
     let own = memchr::memmem::rfind(head, b" obj")?;
     head.get(own..)
 }
@@ -147,7 +147,7 @@ impl StreamFilters {
         const KEY: &[u8] = b"/Filter";
         let mut keys = memchr::memmem::find_iter(dictionary, KEY);
         let (first, second) = (keys.next(), keys.next());
-        // `#` writes any letter of a name otherwise, `%` hides what follows, `/F` is short for it.
+        // `#` escapes any letter of a name, `%` starts a comment, `/F` is short for `/Filter`.
         let is_odd = second.is_some() || names_short_key(dictionary);
         if is_odd || dictionary.contains(&b'%') || escapes_letter(dictionary) {
             return Ok(Self::Unknown);
@@ -185,8 +185,8 @@ impl StreamFilters {
     }
 }
 
-/// Whether the dictionary has a key `F`, which stands for the filters of inline images, and which
-/// some readers take anywhere.
+/// Whether the dictionary has a key `F`: the filters of inline images, which some readers accept
+/// anywhere.
 fn names_short_key(dictionary: &[u8]) -> bool {
     memchr::memmem::find_iter(dictionary, b"/F").any(|at| {
         let next = dictionary.get(at + 2);
@@ -236,7 +236,7 @@ impl<'a> StreamData<'a> {
             return plain;
         }
         let open = self.open_data();
-        // Whatever the dictionary says: what looks like zlib data is.
+        // Data that looks like zlib is counted as such, against the dictionary.
         let looked = inflated_bytes(open, allowed, MAX_NESTING);
         let named = match filters {
             StreamFilters::Known(filters) => expanded_bytes(self.content(), filters, allowed),
@@ -249,7 +249,7 @@ impl<'a> StreamData<'a> {
         looked.max(named)
     }
 
-    /// No fewer bytes than it can expand to; `None` if that is not said by its length alone.
+    /// Upper bound of the bytes it can expand to; `None` if its length gives none.
     fn most_bytes(&self, filters: &StreamFilters) -> Option<u64> {
         match filters {
             StreamFilters::Known(none) if none.is_empty() => {
@@ -279,8 +279,7 @@ impl<'a> StreamData<'a> {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
-    /// Its data: of the length that the dictionary says if it ends there, else up to the word that
-    /// ends it.
+    /// Its data: of the declared length if it ends there, else up to the keyword that ends it.
     fn content(&self) -> &'a [u8] {
         let open = self.open_data();
         let stated = self.dictionary.and_then(stated_length).and_then(|length| {
@@ -302,7 +301,7 @@ fn stated_length(dictionary: &[u8]) -> Option<usize> {
         let value = dictionary.get(at + KEY.len()..)?.trim_ascii_start();
         let end = value.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(value.len());
         let (digits, after) = value.split_at_checked(end)?;
-        // `/Length 12 0 R` is a reference, and another number stands there.
+        // `/Length 12 0 R` is a reference; its number is an object's.
         let is_reference = after.trim_ascii_start().first().is_some_and(u8::is_ascii_digit);
         std::str::from_utf8(digits).ok()?.parse().ok().filter(|_| !is_reference)
     })
@@ -334,7 +333,7 @@ fn plain_zlib_bytes(content: &[u8], allowed: u64) -> Option<u64> {
     None
 }
 
-/// Whether this begins as zlib data does, and what comes out of it does not.
+/// Whether this begins as zlib data does but does not inflate to such data.
 fn holds_no_zlib(content: &[u8]) -> bool {
     let mut first = Vec::new();
     is_zlib(content)
@@ -381,7 +380,7 @@ fn count_nested(reader: Box<dyn Read + '_>, allowed: u64, nesting: u32) -> u64 {
     inner.max(outer.count)
 }
 
-/// Counts what passes through.
+/// Counts the bytes that pass through.
 struct CountingReader<R> {
     reader: R,
     count: u64,
@@ -423,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_expands_beyond_the_limit_is_refused_before_it_is_parsed() {
+    fn streams_beyond_the_limit_are_refused_before_parsing() {
         let zeros = vec![0; 100_000];
         let single = stream("/Filter/FlateDecode", &zlib(&zeros));
         let double = stream("/Filter[/FlateDecode/FlateDecode]", &zlib(&zlib(&zeros)));
@@ -456,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_passed_by_its_length_only_if_no_decoder_could_make_more_of_it() {
+    fn a_file_passes_by_its_length_only_if_no_decoder_could_expand_it_further() {
         let packed = zlib(&[0; 100_000]);
         let worst = 1032 * packed.len() as u64;
         let flate = stream("/Filter/FlateDecode", &packed);
@@ -505,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_hayro_would_decode_is_counted_not_what_the_header_says() {
+    fn the_bytes_that_hayro_would_decode_are_counted_not_the_declared_ones() {
         let zeros = vec![0; 1_100_000];
         let packed = zlib(&zeros);
         // hayro ignores a wrong checksum, because raw deflate or its own decoder follow.
@@ -540,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_that_ends_a_stream_hides_nothing_within_its_length() {
+    fn data_behind_an_end_keyword_within_a_streams_length_is_counted() {
         let mut data = vec![0, 9, 0, !9, 0xff];
         data.extend(b"endstream");
         data.extend(raw(&vec![0; 1_000_000]));
@@ -549,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn what_bytes_alone_do_not_say_is_left_to_the_objects() {
+    fn questions_that_bytes_alone_leave_open_are_left_to_the_objects() {
         let limits = LimitsConfig { decompressed_bytes: ByteSize(150_000), ..Default::default() };
         let scanned = |file: &[u8]| check_expansion(file, &limits).unwrap();
         let some = zlib(&[0; 100_000]);

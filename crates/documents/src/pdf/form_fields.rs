@@ -1,5 +1,6 @@
-//! Whether a PDF is a form: one that people type into, as olmOCR's filter asks (fields of the type
-//! `Tx`, PDF 32000-1 §12.7.3). Boxes and signatures alone are none. Not promised: forms of XFA alone.
+//! Whether a PDF is a form with text fields, as olmOCR's filter defines it (fields of the type
+//! `Tx`, PDF 32000-1 §12.7.3). Checkboxes and signatures alone do not count. Not covered: forms of
+//! XFA alone.
 
 use std::collections::HashSet;
 
@@ -8,7 +9,7 @@ use hayro::hayro_interpret::hayro_syntax::object::{
     Array, Dict, MaybeRef, Name, Object, ObjectIdentifier,
 };
 
-/// More fields than this are looked at in no form.
+/// Fields of a form that are searched.
 const MAX_FIELDS: usize = 100_000;
 
 /// Whether somebody is to type into it.
@@ -31,7 +32,7 @@ pub(crate) fn has_text_fields(pdf: &Pdf) -> bool {
     false
 }
 
-/// What a list of fields refers to; a field is an object of its own.
+/// Objects that a list of fields refers to.
 fn children(of: &Dict<'_>, key: &[u8]) -> Vec<ObjectIdentifier> {
     let list = of.get::<Array<'_>>(key);
     let items = list.iter().flat_map(|list| list.raw_iter());
@@ -66,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_what_has_a_field_of_text_however_deep_and_no_circle_is_endless() {
+    fn a_form_has_a_text_field_at_any_depth_and_cyclic_fields_end() {
         let (root, pages) = (
             "<< /Type /Catalog /Pages 2 0 R /AcroForm 3 0 R >>",
             "<< /Type /Pages /Kids [] /Count 0 >>",

@@ -1,11 +1,11 @@
-//! A drawing surface that keeps what a page shows instead of painting it: glyphs with their
-//! positions, where images lie, and how much is drawn as shapes.
+//! A drawing device that collects the content of a page instead of painting it: glyphs with their
+//! positions, images, and the amount of drawn shapes.
 //!
-//! It decides for each glyph whether a person looking at the page would see it: not if it is drawn
-//! invisibly (text render mode 3), transparent, tiny, outside the page or its clip, hardly darker
-//! than the paper, or under an opaque image or shape that is painted later. Clips are approximated
-//! by their bounding boxes unless they are boxes; where those, other paint or transparency leave it
-//! open, the glyph is doubtful, and how the page looks decides ([`crate::pdf::contrast`]).
+//! It decides for each glyph whether a person would see it: not if it is drawn invisibly (text
+//! render mode 3), transparent, tiny, outside the page or its clip, hardly darker than the paper,
+//! or under an opaque image or shape that is painted later. Clips are approximated by their
+//! bounding boxes unless they are boxes. Where those, other paint or transparency leave it open,
+//! the glyph is doubtful, and the rendered page decides ([`crate::pdf::contrast`]).
 
 use std::time::Instant;
 
@@ -35,28 +35,28 @@ use docmill_core::model::OutcomeReason;
 /// drawings need; nested forms reach it in seconds instead of years.
 const MAX_OPERATIONS: u64 = 1_000_000;
 
-/// The clock is looked at once in so many operations.
-const CLOCK_STEP: u64 = 256;
+/// Operations between two checks of the deadline.
+const OPERATIONS_PER_CHECK: u64 = 256;
 
 /// Glyphs below this share of the page's longer side are not meant to be read: 2 points on A4, ...
-const TINY: f64 = 1.0 / 420.0;
+const MIN_SIZE_SHARE: f64 = 1.0 / 420.0;
 /// ... and never more or less than this, in points.
-const TINIEST: std::ops::RangeInclusive<f64> = 1.0..=2.0;
+const MIN_SIZE_POINTS: std::ops::RangeInclusive<f64> = 1.0..=2.0;
 /// Glyphs that are squeezed to less than this share of their height are lines, not letters.
 const MIN_STRETCH: f64 = 0.2;
 /// A dark line of this width, in points, is a rule beside text: it hides none.
-const RULE: f64 = 3.0;
-/// An outline of more elements than this is not asked which glyphs it covers: they are doubtful.
-const MAX_COVER: usize = 1_000;
+const MAX_RULE_POINTS: f64 = 3.0;
+/// Glyphs under an outline of more elements are doubtful instead of being tested one by one.
+const MAX_COVER_ELEMENTS: usize = 1_000;
 
 /// Corners of a box may be off by this, in points.
 const CORNER_TOLERANCE: f64 = 1e-3;
-/// A word may be drawn in pieces, and before they are put together nobody knows in how many: never in
-/// more than this on average.
+/// A word may be drawn in pieces, in a number that is unknown before they are joined: never in more
+/// than this on average.
 pub(crate) const PIECES_PER_WORD: u64 = 4;
 
 /// Text lighter than this is taken for white.
-const WHITE: u8 = 245;
+const MIN_WHITE: u8 = 245;
 
 /// An image on the page.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +78,7 @@ pub(crate) struct GlyphCollector {
     pub shapes: usize,
     /// Where codes and boxes to be ticked may be.
     pub marks: DrawnMarks,
-    /// What may be of a figure.
+    /// Parts of possible figures.
     pub figures: DrawnFigures,
     clips: Vec<Rect>,
     groups: Vec<OpacityGroup>,
@@ -87,7 +87,7 @@ pub(crate) struct GlyphCollector {
     paint: PaintRecord,
     /// Clips that are no rectangles and hold now.
     shaped_clips: Vec<bool>,
-    /// `None`: nobody asks what digits look like.
+    /// `None`: digits are not examined.
     digits: Option<DigitShapes>,
     substituted: bool,
     operations: u64,
@@ -137,8 +137,8 @@ impl GlyphCollector {
         self.page
     }
 
-    /// The same, for whoever holds the text against an e-invoice: what digits look like is not examined,
-    /// and text is doubtful only where the paint under or over it leaves open whether it is seen.
+    /// The same for comparing the text with an e-invoice: digits are not examined, and text is
+    /// doubtful only where paint under or over it leaves its visibility open.
     pub(crate) fn for_comparison(self) -> Self {
         Self { digits: None, paint: PaintRecord::in_pieces(), ..self }
     }
@@ -150,7 +150,7 @@ impl GlyphCollector {
             let detail = format!("more than {MAX_OPERATIONS} drawing operations on one page");
             stop_decoder(PageRefusal::new(OutcomeReason::TooLarge, detail));
         }
-        let is_due = before / CLOCK_STEP != self.operations / CLOCK_STEP;
+        let is_due = before / OPERATIONS_PER_CHECK != self.operations / OPERATIONS_PER_CHECK;
         if is_due && Instant::now() > self.deadline {
             stop_decoder(PageRefusal::new(
                 OutcomeReason::Timeout,
@@ -159,8 +159,7 @@ impl GlyphCollector {
         }
     }
 
-    /// Counts the words of a run, whether or not a person sees them: what is hidden takes its time and
-    /// memory as well.
+    /// Counts the words of a run, visible or not: hidden text takes its time and memory as well.
     fn count_words(&mut self, run: &[PageGlyph]) {
         let blanks = run.iter().map(|glyph| glyph.text.chars().all(char::is_whitespace));
         let before = std::iter::once(true).chain(blanks.clone());
@@ -189,7 +188,7 @@ impl GlyphCollector {
         self.digits.as_ref().is_some_and(DigitShapes::contradict)
     }
 
-    /// Whether how the page looks has to say if a person sees this glyph.
+    /// Whether only the rendered page can show if this glyph is visible.
     pub(crate) fn is_doubtful(&self, glyph: &PageGlyph) -> bool {
         glyph.visible && (glyph.doubtful || self.paint.is_near(glyph))
     }
@@ -214,7 +213,7 @@ impl GlyphCollector {
     fn cover_shape(&mut self, path: &BezPath, shape: &DrawnShape) {
         let area = shape.area;
         let within = self.glyphs.iter().filter(|glyph| area.contains(glyph.centre())).count();
-        if within == 0 || path.elements().len() > MAX_COVER {
+        if within == 0 || path.elements().len() > MAX_COVER_ELEMENTS {
             return;
         }
         self.count_operations(within * path.elements().len() / 64);
@@ -240,10 +239,9 @@ impl GlyphCollector {
     /// Takes the width of substituted glyphs out of their advances.
     ///
     /// A font that is not embedded is drawn with another one's letters, each stretched to the width
-    /// its own should have. That stretch is in the matrix, like a horizontal scaling of the text,
-    /// but does not move the next glyph. A scaling is the same for a whole run; if the matrices are
-    /// all alike, it shows in where the next glyphs stand; for a single glyph, the run before
-    /// tells.
+    /// of its own. That stretch is in the matrix, like a horizontal scaling of the text, but does
+    /// not move the next glyph. A scaling is the same for a whole run. So if the matrices are all
+    /// alike, the positions of the next glyphs decide; for a single glyph, those of the run before.
     fn undo_stretching(&mut self, glyphs: &mut [PageGlyph]) {
         if glyphs.iter().all(|glyph| (glyph.stretch() - 1.0).abs() < 0.005) {
             return;
@@ -288,7 +286,7 @@ impl GlyphCollector {
             self.marks.note_shape(area, path);
             let filled = matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..));
             let ink = paint_appearance(&props.paint);
-            if ink.alpha > 0.05 && (ink.luma < WHITE || !filled) {
+            if ink.alpha > 0.05 && (ink.luma < MIN_WHITE || !filled) {
                 self.figures.note_shape(area, path, filled.then_some(ink.luma));
             }
         }
@@ -305,7 +303,7 @@ impl GlyphCollector {
         let area = props.transform.transform_rect_bbox(bounds).intersect(self.current_clip());
         let filled = matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..));
         let ink = paint_appearance(&props.paint);
-        if area.area() > 0.0 && filled && ink.alpha > 0.05 && ink.luma < WHITE {
+        if area.area() > 0.0 && filled && ink.alpha > 0.05 && ink.luma < MIN_WHITE {
             self.painted.push(area);
         }
         let stroke = match mode {
@@ -323,7 +321,7 @@ impl GlyphCollector {
             && self.is_opaque_here();
         let opaque = filled && plain;
         // A thin dark line hides no text, and nearly every table has some.
-        if ink.luma >= 128 || width >= RULE {
+        if ink.luma >= 128 || width >= MAX_RULE_POINTS {
             let covers = opaque
                 && is_box
                 && matches!(mode, DrawMode::Fill(_))
@@ -350,7 +348,7 @@ struct PaintAppearance {
     alpha: f32,
     luma: u8,
     solid: bool,
-    /// What is seen of it on white paper, as a grey.
+    /// Its visible grey on white paper.
     on_white: u8,
 }
 
@@ -385,7 +383,7 @@ fn advance_in_ems(glyph: &FontGlyph<'_>) -> f64 {
     f64::from(width.filter(|width| width.is_finite()).unwrap_or(500.0)) / 1000.0
 }
 
-/// Whether what is a box before it is one afterwards.
+/// Whether the transform maps boxes to boxes.
 fn is_upright(transform: Affine) -> bool {
     let [a, b, c, d, ..] = transform.as_coeffs();
     b == 0.0 && c == 0.0 || a == 0.0 && d == 0.0
@@ -417,7 +415,7 @@ fn is_either(at: f64, low: f64, high: f64) -> bool {
     (at - low).abs() < CORNER_TOLERANCE || (at - high).abs() < CORNER_TOLERANCE
 }
 
-/// Where a glyph stands on the page; `None` if its matrix is degenerate.
+/// Position of a glyph on the page; `None` if its matrix is degenerate.
 fn place_glyph(glyph: &PositionedGlyph<'_>, transform: Affine) -> Option<PageGlyph> {
     let placed = transform * glyph.transform();
     let [a, b, c, d, ..] = placed.as_coeffs();
@@ -440,7 +438,7 @@ fn place_glyph(glyph: &PositionedGlyph<'_>, transform: Affine) -> Option<PageGly
 
 /// Most bytes of a pixel: four components of 16 bits.
 const PIXEL_BYTES: u64 = 8;
-/// What may follow the pixels of an image without being of any use.
+/// Bytes that may follow the pixels of an image without being used.
 const SPARE_BYTES: u64 = 1 << 20;
 
 /// Stops at an image in the program of a page whose data expands to far more than its pixels take.
@@ -531,8 +529,8 @@ impl<'a> Device<'a> for GlyphCollector {
             && props.blend_mode == BlendMode::Normal
             && self.is_opaque_here();
         let is_shaped = self.shaped_clips.contains(&true);
-        let tiny = self.page.width().max(self.page.height()) * TINY;
-        let tiny = tiny.clamp(*TINIEST.start(), *TINIEST.end());
+        let tiny = self.page.width().max(self.page.height()) * MIN_SIZE_SHARE;
+        let tiny = tiny.clamp(*MIN_SIZE_POINTS.start(), *MIN_SIZE_POINTS.end());
         for mut glyph in glyphs {
             let centre = glyph.centre();
             glyph.visible = shown
@@ -632,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn white_letters_held_against_very_many_shapes_are_too_large_instead_of_slow() {
+    fn white_letters_compared_with_very_many_shapes_are_too_large_instead_of_slow() {
         let mut surface = blank_surface(Instant::now() + Duration::from_secs(600));
         surface.painted = vec![Rect::new(0.0, 0.0, 1.0, 1.0); 1_000_000];
         let stopped = catch_decoder(|| {

@@ -1,17 +1,16 @@
-//! The font of text that is found and not seen: two glyphs without an outline, every letter as wide
-//! as half of its size.
+//! The font's file. Glyph 1 is used for all letters, glyph 0 for missing ones.
 //!
-//! Made here instead of shipped as a file, so that each of its bytes has a reason and nobody's licence
-//! is on it. It has the tables that an embedded TrueType font needs (ISO 32000-1, 9.9) and no others.
-//! Not promised: that it can be installed.
+//! Built here instead of shipped as a file, so each byte has a reason and it is free of licences.
+//! It has the tables that an embedded TrueType font needs (ISO 32000-1, 9.9) and no others. Not
+//! promised: that it can be installed.
 
 /// Width of every letter in thousandths of its size.
 pub(crate) const ADVANCE: u16 = 500;
 /// Units of the font to the size of a letter; thousandths, as widths in a PDF are.
 const UNITS: u16 = 1000;
-/// What a whole font's checksum comes to (OpenType, `head.checkSumAdjustment`).
+/// Checksum of a whole font (OpenType, `head.checkSumAdjustment`).
 const WHOLE_SUM: u32 = 0xb1b0_afba;
-/// Where in `head` the adjustment of the checksum stands.
+/// Offset in `head` of the checksum adjustment.
 const ADJUSTMENT: usize = 8;
 /// Bytes of the font's header, and of a table's entry in it.
 const HEADER: usize = 12;
@@ -19,7 +18,7 @@ const ENTRY: usize = 16;
 
 /// The font's file. Glyph 1 is what letters are shown by, glyph 0 stands for what is missing.
 pub(crate) fn glyphless_font() -> Vec<u8> {
-    // In the order of their tags, as the format asks for.
+    // In the order of their tags, as the format requires.
     let tables: [(&[u8; 4], Vec<u8>); 7] = [
         // No glyph has any; a table of no bytes is refused by some readers.
         (b"glyf", vec![0; 4]),

@@ -1,10 +1,10 @@
 //! Words to lines in reading order.
 //!
 //! A line is everything on one baseline across the page, however wide the gaps: a label and its
-//! value at the far end belong together, as do the cells of a table's row. Only where two columns
-//! stand side by side whose lines do not share baselines, or that are full of running text, is the
-//! left column read before the right one; a table between such columns stays whole. Text in other
-//! directions follows after the main text.
+//! value at the far end belong together, as do the cells of a table's row. Exceptions are two
+//! columns side by side whose lines do not share baselines, or that are full of running text: their
+//! left column is read before the right one. A table between such columns stays whole. Text in
+//! other directions follows after the main text.
 
 mod columns;
 mod row;
@@ -34,14 +34,12 @@ pub(crate) fn order_lines(pieces: Vec<WordPiece>) -> Vec<TextLine> {
     ordered
 }
 
-/// Puts the lines that an OCR saw in separate blocks back together where they share a row, such as
-/// the labels and the values of a form or the columns of a table, and orders them as those of a
-/// text layer. Which lines share a row shows where one ends and the next begins, so a slight skew
-/// does no harm.
+/// Joins lines that OCR found in separate blocks where they share a row: labels and values of a
+/// form, columns of a table. Orders them as those of a text layer.
 pub fn join_rows(lines: Vec<TextLine>) -> Vec<TextLine> {
     let mut waiting: Vec<TextLine> =
         lines.into_iter().filter(|line| !line.words.is_empty()).collect();
-    if waiting.len() > MAX_OCR_LINES_PAGES {
+    if waiting.len() > MAX_JOINED_LINES {
         return waiting;
     }
     waiting.sort_by(|one, other| first_x(one).total_cmp(&first_x(other)));
@@ -66,7 +64,7 @@ pub fn join_rows(lines: Vec<TextLine>) -> Vec<TextLine> {
 }
 
 /// Pages with more lines are noise, and not worth comparing each with each.
-const MAX_OCR_LINES_PAGES: usize = 2000;
+const MAX_JOINED_LINES: usize = 2000;
 
 fn first_x(line: &TextLine) -> f32 {
     line.words.first().map_or(0.0, |word| word.bounding_box.x)
@@ -121,8 +119,7 @@ fn group_rows(mut pieces: Vec<WordPiece>) -> Vec<WordRow> {
     rows
 }
 
-/// A line of more words than this is none that anybody reads: it goes on in the next one, so that
-/// what compares the words of a line has an end.
+/// Words of a line; longer ones are split, to bound the comparisons within a line.
 const MAX_LINE_WORDS: usize = 1_000;
 
 fn lines_from_row(angle: i32, row: WordRow) -> Vec<TextLine> {

@@ -1,14 +1,14 @@
-//! A glyph as it stands on a page of a PDF, with what is known of who sees it.
+//! A glyph on a page of a PDF, with its visibility.
 //!
-//! Geometry alone: whether it is seen, [`crate::pdf::glyph_collector`] tells.
+//! Geometry only: [`crate::pdf::glyph_collector`] decides the visibility.
 
 use compact_str::CompactString;
 use hayro::kurbo::{Point, Rect, Vec2};
 
-/// A glyph as it stands on the page. Coordinates in points, origin top left, y downwards.
+/// A glyph on the page. Coordinates in points, origin top left, y downwards.
 #[derive(Debug, Clone)]
 pub(crate) struct PageGlyph {
-    /// Its text: usually one character; `U+FFFD` if the font does not tell.
+    /// Its text: usually one character; `U+FFFD` if the font gives none.
     pub text: CompactString,
     /// Where the glyph's baseline starts.
     pub origin: Point,
@@ -22,7 +22,7 @@ pub(crate) struct PageGlyph {
     pub visible: bool,
     /// Its ink on white paper, as a grey of the rendered page.
     pub ink: u8,
-    /// Whether transparency or a clip of any shape leave open what is seen of it.
+    /// Whether transparency or a clip of any shape leave its visibility open.
     pub doubtful: bool,
 }
 

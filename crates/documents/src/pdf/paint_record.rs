@@ -1,7 +1,7 @@
-//! Where paint is that text of a page may be on or under, for whoever asks whether a person sees it.
+//! Record of paint under and over text, from which doubts about visibility follow.
 //!
-//! Paint is kept by its boxes, never by its shape: what it says is that text is doubtful, and how the page
-//! looks decides then ([`crate::pdf::contrast`]).
+//! Paint is recorded by its boxes, never by its shape: it only makes text doubtful, and then the
+//! rendered page decides ([`crate::pdf::contrast`]).
 
 use hayro::kurbo::{Point, Rect};
 
@@ -10,10 +10,10 @@ use crate::pdf::page_glyph::PageGlyph;
 
 /// Cells across and down in which it is kept where paint is.
 const PAINT_CELLS: usize = 128;
-/// More pieces of paint than this are not told apart: all text of the page is doubtful then.
+/// Recorded pieces of paint; with more, all text of the page is doubtful.
 const MAX_PAINT: usize = 1_000;
 
-/// What is known of paint that text could be on or under.
+/// Paint that text could be on or under.
 #[derive(Debug)]
 pub(crate) enum PaintRecord {
     /// In which cells of the page there is any, row by row: all text in them is doubtful.
@@ -23,9 +23,9 @@ pub(crate) enum PaintRecord {
         /// Whether each cell has some.
         cells: Vec<bool>,
     },
-    /// Each piece in drawing order: text that stands out from all that may be its ground is not
-    /// doubtful. Looking at a page costs many times what drawing it here does, and nearly every page
-    /// has a ground somewhere.
+    /// Pieces in drawing order: text that stands out from all possible backgrounds is not doubtful.
+    /// Rendering a page costs many times as much as drawing it here, and nearly every page has a
+    /// background somewhere.
     Pieces(Vec<PaintPiece>),
     /// More pieces than [`MAX_PAINT`]: all text is doubtful, whatever else is painted.
     Everywhere,
@@ -36,7 +36,7 @@ pub(crate) enum PaintRecord {
 pub(crate) struct PaintPiece {
     /// The box around it on the page.
     pub area: Rect,
-    /// `None`: not one grey, or what is under it shows through.
+    /// `None`: not a single grey, or translucent.
     pub grey: Option<u8>,
     /// Whether nothing under it is seen in its area.
     pub covers: bool,
@@ -53,7 +53,7 @@ impl PaintRecord {
         Self::Pieces(Vec::new())
     }
 
-    /// Keeps a piece that is painted over `glyphs`. Returns how many of them were looked at for it.
+    /// Records a piece that is painted over `glyphs`. Returns how many of them were examined.
     pub(crate) fn add_piece(&mut self, piece: PaintPiece, glyphs: &mut [PageGlyph]) -> usize {
         match self {
             Self::Cells { page, cells } => mark_cells(cells, *page, piece.area),
@@ -70,7 +70,7 @@ impl PaintRecord {
         0
     }
 
-    /// Whether there is paint where a glyph is, of which it is not known what it does to it.
+    /// Whether there is paint at a glyph with an unknown effect on it.
     pub(crate) fn is_near(&self, glyph: &PageGlyph) -> bool {
         match self {
             Self::Cells { page, cells } => {
@@ -131,8 +131,8 @@ fn mark_cells(cells: &mut [bool], page: Rect, area: Rect) {
     }
 }
 
-/// Whether they share more than an edge. Every glyph is held against every piece, most of which lie above
-/// or below it: that is asked first, and nothing is worked out.
+/// Whether they share more than an edge. Every glyph is compared with every piece, most of which
+/// lie above or below it: that is tested first, and nothing is computed.
 fn overlap(one: Rect, other: Rect) -> bool {
     let apart =
         one.y1 <= other.y0 || other.y1 <= one.y0 || one.x1 <= other.x0 || other.x1 <= one.x0;
@@ -156,13 +156,13 @@ mod tests {
             found[usize::from(shares)] += 1;
         }
         assert!(found.iter().all(|count| *count > 1_000), "{found:?}");
-        // What has no place is nowhere, so it may be everywhere.
+        // NaN boxes are treated as overlapping everything.
         let nowhere = Rect::new(f64::NAN, f64::NAN, f64::NAN, f64::NAN);
         assert!(overlap(nowhere, Rect::new(0.0, 0.0, 1.0, 1.0)));
     }
 
     #[test]
-    fn on_a_page_of_more_paint_than_is_told_apart_no_ground_makes_text_certain() {
+    fn on_a_page_of_too_much_paint_no_background_makes_text_certain() {
         let page = Rect::new(0.0, 0.0, 100.0, 100.0);
         let glyph = PageGlyph::sample("7", 10.0, 50.0);
         let grey = PaintPiece { area: page, grey: Some(20), covers: false };

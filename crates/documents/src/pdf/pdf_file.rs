@@ -1,8 +1,8 @@
 //! PDF: opening, and per page the choice between its text layer and its picture.
 //!
-//! The text layer is taken if what it shows is mostly real characters and it is not merely a stamp
-//! on a scan. A page that is one image is taken out at the image's own resolution; any other page
-//! without a sound text layer is rendered. A page on which nothing is drawn is an empty text.
+//! The text layer is taken if its visible text is mostly real characters and it is not merely a
+//! stamp on a scan. A page that is one image is extracted at the image's own resolution; any other
+//! page without a sound text layer is rendered. A page without drawing is an empty text.
 
 use bytes::Bytes;
 use hayro::hayro_interpret::hayro_syntax::object::dict::keys;
@@ -15,7 +15,7 @@ use hayro::hayro_interpret::{
 use hayro::kurbo::Rect;
 
 use crate::page::{PageContent, PageRaster};
-use crate::pdf::drawn_figures::tell_figures;
+use crate::pdf::drawn_figures::find_figures;
 use crate::pdf::expansion::ExpansionScan;
 use crate::pdf::glyph_collector::{GlyphCollector, PIECES_PER_WORD};
 use crate::pdf::page_glyph::PageGlyph;
@@ -33,12 +33,11 @@ use parking_lot::Mutex;
 pub(crate) struct PdfFile {
     pdf: Pdf,
     is_cut: bool,
-    /// Text of its pages that nobody sees: it is never read, but each page with it takes as long as
-    /// its text does.
+    /// Invisible text of its pages: it is never read, but costs as much time as visible text.
     hidden: Mutex<TextMeter>,
 }
 
-/// What a file is held against while it is opened.
+/// Limits and passwords for opening a file.
 #[derive(Clone, Copy)]
 struct OpenBounds<'a> {
     limits: &'a LimitsConfig,
@@ -54,8 +53,8 @@ impl std::fmt::Debug for PdfFile {
 }
 
 impl PdfFile {
-    /// Opens a PDF, with the empty password or the first that fits if it is encrypted; rebuilds a broken table of objects,
-    /// and goes on with what is left of a damaged file.
+    /// Opens a PDF, with the empty password or the first that fits if it is encrypted. Rebuilds a
+    /// broken table of objects and recovers a damaged file.
     ///
     /// # Errors
     /// `too_large` if compressed parts expand too far, `encrypted`, `corrupt`, `empty`.
@@ -80,13 +79,13 @@ impl PdfFile {
             },
             None => bytes,
         };
-        // Pages may be missing now, and nothing says how many.
+        // Pages may be missing now, in unknown number.
         if let Some(bytes) = pdf_recovery::rebuild_page_tree(&bytes, limits.pages) {
             return Self::parse(bytes, true, bounds);
         }
-        // Of a file whose table of objects is damaged the parser does not say that it is encrypted.
+        // The parser does not report encryption of a file whose table of objects is damaged.
         Err(if pdf_recovery::names_encryption(&bytes) {
-            encryption_refusal(DAMAGED)
+            encryption_refusal(DAMAGED_ENCRYPTION)
         } else {
             refused
         })
@@ -149,7 +148,7 @@ impl PdfFile {
     }
 
     /// The text layer of page `index`, starting at 0; none if the page has to be read from its
-    /// picture. Drawn as a picture is only what may hide text or show more of it.
+    /// picture. Only pages that may hide text or show more of it are rendered.
     pub(crate) fn text_layer(
         &self,
         index: u32,
@@ -178,7 +177,7 @@ impl PdfFile {
         Ok(SeenLayer { content: Some(content), shows_more })
     }
 
-    /// Adds up the text of pages that nobody sees, which has the limits of text that is read.
+    /// Sums up invisible text, which has the limits of visible text.
     fn count_hidden(&self, index: u32, surface: &GlyphCollector) -> Result<(), PageRefusal> {
         let amount = words::measure_hidden(&surface.glyphs);
         let mut meter = self.hidden.lock();
@@ -255,7 +254,7 @@ impl PdfFile {
 pub(crate) struct SeenLayer {
     /// `None`: the page has to be read from its picture.
     pub content: Option<PageContent>,
-    /// Whether it shows what is not in its lines: a picture, letters drawn as shapes, what was lost.
+    /// Whether it shows more than its lines: a picture, letters drawn as shapes, lost content.
     pub shows_more: bool,
 }
 
@@ -281,10 +280,10 @@ fn text_or_doubt(
 ) -> Result<PageContent, PageRefusal> {
     let (width, height) = page.render_dimensions();
     let mut lines = ordered_lines(surface, bounds)?;
-    let may_show_more = !surface.images.is_empty() || surface.curves > OUTLINED_CURVES;
+    let may_show_more = !surface.images.is_empty() || surface.curves > MAX_FILLED_CURVES;
     let garbled = surface.has_false_digits() || text_layer_check::is_garbled(&lines);
     let page_area = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
-    let places = surface.figures.list_places(page_area);
+    let places = surface.figures.list_areas(page_area);
     let is_looked_at = !places.is_empty() || !garbled && (may_show_more || surface.marks.is_any());
     let glance = is_looked_at.then(|| text_layer_check::glance_at(page, bounds)).transpose()?;
     let shows_more = !garbled
@@ -293,7 +292,7 @@ fn text_or_doubt(
     if garbled || shows_more {
         let picture = render::render_page(page, bounds)?;
         let seen = glance.as_ref();
-        let marks = seen.map(|glance| tell_figures(&places, glance, &lines, &[]));
+        let marks = seen.map(|glance| find_figures(&places, glance, &lines, &[]));
         let marks = marks.unwrap_or_default();
         let layer = TextLayer { width, height, lines, garbled, marks };
         return Ok(PageContent::Doubtful { layer, picture });
@@ -303,7 +302,7 @@ fn text_or_doubt(
         return Ok(PageContent::Text { width, height, lines, codes, marks });
     };
     let codes = surface.marks.read(page, &glance, &mut lines, bounds)?;
-    let marks = tell_figures(&places, &glance, &lines, &codes);
+    let marks = find_figures(&places, &glance, &lines, &codes);
     Ok(PageContent::Text { width, height, lines, codes, marks })
 }
 
@@ -349,7 +348,7 @@ fn unlock(bytes: Bytes, passwords: &[String]) -> Result<Pdf, LoadPdfError> {
 }
 
 /// Why an encrypted file is not opened if that is not a password's fault.
-const DAMAGED: &str = "it is encrypted, and what says how is damaged";
+const DAMAGED_ENCRYPTION: &str = "it is encrypted, and its encryption dictionary is damaged";
 
 fn refusal_from_error(error: LoadPdfError) -> PageRefusal {
     match error {
@@ -359,7 +358,7 @@ fn refusal_from_error(error: LoadPdfError) -> PageRefusal {
         LoadPdfError::Decryption(DecryptionError::UnsupportedAlgorithm) => {
             encryption_refusal("it is encrypted in a way that cannot be opened")
         }
-        LoadPdfError::Decryption(_) => encryption_refusal(DAMAGED),
+        LoadPdfError::Decryption(_) => encryption_refusal(DAMAGED_ENCRYPTION),
         LoadPdfError::Invalid => {
             PageRefusal::new(OutcomeReason::Corrupt, "it cannot be opened or rebuilt")
         }
@@ -397,15 +396,15 @@ enum PageReadMode {
 }
 
 /// Share of a page that an image must cover to be the page.
-const WHOLE_PAGE: f64 = 0.9;
-/// Images over less than this share of the page are marks of firms, not what an invoice says.
-const MUCH_IMAGE: f64 = 0.1;
+const MIN_PAGE_IMAGE_SHARE: f64 = 0.9;
+/// Images over a smaller share of the page are logos, not content.
+const MIN_CONTENT_IMAGE_SHARE: f64 = 0.1;
 /// With images over this share of the page, ...
-const MOSTLY_IMAGE: f64 = 0.5;
+const MIN_SCAN_SHARE: f64 = 0.5;
 /// ... fewer glyphs than this are a stamp or a page number, not the page's text.
-const STAMP_GLYPHS: usize = 150;
+const MIN_TEXT_GLYPHS: usize = 150;
 /// More filled curves than this on a page with next to no glyphs: its letters are outlines.
-const OUTLINED_CURVES: usize = 100;
+const MAX_FILLED_CURVES: usize = 100;
 
 fn page_area(page: &PdfPage<'_>) -> f64 {
     let (width, height) = page.render_dimensions();
@@ -419,24 +418,26 @@ fn image_share(surface: &GlyphCollector, page_area: f64) -> f64 {
 
 /// Whether an invoice may be drawn beside the text.
 fn draws_much(surface: &GlyphCollector, page_area: f64) -> bool {
-    image_share(surface, page_area) > MUCH_IMAGE || surface.curves > OUTLINED_CURVES
+    image_share(surface, page_area) > MIN_CONTENT_IMAGE_SHARE || surface.curves > MAX_FILLED_CURVES
 }
 
 fn read_mode(surface: &GlyphCollector, page_area: f64) -> PageReadMode {
     let text = VisibleGlyphs::from_glyphs(&surface.glyphs);
     let covered = image_share(surface, page_area);
-    let nothing_but_text = surface.images.is_empty() && surface.curves <= OUTLINED_CURVES;
+    let nothing_but_text = surface.images.is_empty() && surface.curves <= MAX_FILLED_CURVES;
     if text.letters == 0 {
         return match surface.images.as_slice() {
-            [image] if image.area.area() >= WHOLE_PAGE * page_area && surface.shapes == 0 => {
+            [image]
+                if image.area.area() >= MIN_PAGE_IMAGE_SHARE * page_area && surface.shapes == 0 =>
+            {
                 PageReadMode::Scan
             }
             [] if surface.shapes == 0 && text.visible == 0 => PageReadMode::Blank,
             _ => PageReadMode::Rendered,
         };
     }
-    let is_stamp = covered > MOSTLY_IMAGE && text.visible < STAMP_GLYPHS;
-    let is_outlined = surface.curves > OUTLINED_CURVES && surface.curves > 20 * text.visible;
+    let is_stamp = covered > MIN_SCAN_SHARE && text.visible < MIN_TEXT_GLYPHS;
+    let is_outlined = surface.curves > MAX_FILLED_CURVES && surface.curves > 20 * text.visible;
     if text.is_sound() && (nothing_but_text || !is_stamp && !is_outlined) {
         PageReadMode::TextLayer
     } else {
@@ -444,7 +445,7 @@ fn read_mode(surface: &GlyphCollector, page_area: f64) -> PageReadMode {
     }
 }
 
-/// What the visible glyphs of a page amount to; white space does not count.
+/// Counts of a page's visible glyphs; white space does not count.
 #[derive(Debug, Default)]
 struct VisibleGlyphs {
     visible: usize,

@@ -1,21 +1,21 @@
-//! What is left of a damaged PDF: bytes that the parser can open instead of those it cannot.
+//! Recovery of a damaged PDF: bytes that the parser can open.
 //!
-//! Nothing is decoded and nothing in front of the damage moves, so every other check of the file
-//! still holds. Three mends, each linear in the file: an end for a stream that is cut off, an empty
-//! array in place of one that nests too deep, and a new page tree over the page objects that are
-//! still there. Pages inside object streams are not searched for, nor those of an encrypted file;
-//! what a page inherited from a lost page tree is gone.
+//! Nothing is decoded and nothing before the damage moves, so every other check of the file still
+//! holds. Three repairs, each linear in the file: an end for a stream that is cut off, an empty
+//! array in place of one that nests too deep, and a new page tree over the remaining page objects.
+//! Not covered: pages inside object streams or of encrypted files; anything inherited from a lost
+//! page tree.
 
 use bytes::Bytes;
 use memchr::memmem;
 
-/// What follows the objects of a file that is all there (PDF 32000-1 §7.5.5).
+/// Keyword after the objects of a complete file (PDF 32000-1 §7.5.5).
 const END_MARKS: [&[u8]; 3] = [b"trailer", b"startxref", b"%%EOF"];
 /// More brackets than this that open at once are no data; the parser gives up at twice as many.
 const MAX_NESTING: usize = 256;
 /// How much of an object is taken for a page's dictionary.
-const PAGE_DICTIONARY: usize = 16 << 10;
-/// Trailers of a file that are looked at for its encryption.
+const MAX_DICTIONARY_BYTES: usize = 16 << 10;
+/// Trailers of a file that are searched for its encryption.
 const MAX_TRAILERS: usize = 16;
 /// Object numbers of the new tree: the largest that are allowed (PDF 32000-1 annex C).
 const NEW_TREE: u32 = 8_388_606;
@@ -62,8 +62,8 @@ pub(crate) fn flatten_arrays(bytes: &[u8]) -> Option<Bytes> {
     Some(flat.into())
 }
 
-/// Adds a page tree over all page objects that the file still has, in the order in which they
-/// stand, at most one more than `limit`. `None` if there are none or if the file is encrypted.
+/// Adds a page tree over all remaining page objects, in their order, at most one more than `limit`.
+/// `None` if there are none or if the file is encrypted.
 pub(crate) fn rebuild_page_tree(bytes: &[u8], limit: u32) -> Option<Bytes> {
     if memmem::find(bytes, b"/Encrypt").is_some() {
         return None;
@@ -100,8 +100,8 @@ pub(crate) fn rebuild_page_tree(bytes: &[u8], limit: u32) -> Option<Bytes> {
     Some([bytes, tree.as_bytes()].concat().into())
 }
 
-/// Whether the file says that it is encrypted: by a dictionary that names a handler, or by naming an
-/// object that does.
+/// Whether the file is declared encrypted: by a dictionary that names a handler, or by a reference
+/// to one.
 pub(crate) fn names_encryption(bytes: &[u8]) -> bool {
     const KEY: &[u8] = b"/Encrypt";
     // One in each revision of the file; more are no trailers.
@@ -122,7 +122,7 @@ pub(crate) fn names_encryption(bytes: &[u8]) -> bool {
 
 /// Whether `from` begins with an encryption dictionary.
 fn names_handler(from: &[u8]) -> bool {
-    let from = from.get(..PAGE_DICTIONARY).unwrap_or(from).trim_ascii_start();
+    let from = from.get(..MAX_DICTIONARY_BYTES).unwrap_or(from).trim_ascii_start();
     let end = memmem::find(from, b"endobj").unwrap_or(from.len());
     let filter = memmem::find(from.get(..end).unwrap_or_default(), b"/Filter");
     from.starts_with(b"<<") && filter.is_some()
@@ -139,7 +139,7 @@ fn object_name(before: &[u8]) -> Option<(u32, u32)> {
 
 /// Whether an object that starts with `body` is a page: a dictionary of `/Type /Page`.
 fn is_page(body: &[u8]) -> bool {
-    let body = body.get(..PAGE_DICTIONARY).unwrap_or(body).trim_ascii_start();
+    let body = body.get(..MAX_DICTIONARY_BYTES).unwrap_or(body).trim_ascii_start();
     let end = memmem::find(body, b"endobj").unwrap_or(body.len());
     let body = body.get(..end).unwrap_or_default();
     let mut types = memmem::find_iter(body, b"/Type");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_damaged_file_is_read_and_a_cut_file_is_known_as_such() {
+    fn the_rest_of_a_damaged_file_is_read_and_a_truncated_file_is_marked_cut() {
         let first = [page(3, 4, ""), contents(4, "Invoice 4711")].concat();
         let second = [page(6, 7, ""), contents(7, "Total 120.00")].concat();
         let media = "/MediaBox[0 0 595 842]";
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_pages_are_gathered_than_it_takes_to_see_that_there_are_too_many() {
+    fn listing_pages_stops_at_one_more_than_the_limit() {
         let pages: String = (10..40).map(|number| page(number, 4, "")).collect();
         let limits = LimitsConfig { pages: 7, ..LimitsConfig::default() };
         let refused = open_document(format!("%PDF-1.7\n{pages}").into(), &limits, 100).unwrap_err();

@@ -25,7 +25,7 @@ use docmill_core::model::OutcomeReason;
 /// bits, so larger pages are painted coarser instead.
 const MAX_PIXELS: f64 = 36_000_000.0;
 
-/// What a page may cost and how it is rendered.
+/// Limits and resolution of rendering.
 pub(crate) struct RenderBounds<'a> {
     /// The limits.
     pub limits: &'a LimitsConfig,
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_lies_as_its_matrix_says() {
+    fn an_image_is_oriented_by_its_matrix() {
         let picture = PageRaster { width: 3, height: 1, dpi: 0, pixels: vec![1, 2, 3] };
         #[rustfmt::skip]
         let table = [

@@ -1,12 +1,12 @@
-//! A PDF/A-2b of page pictures with the text that was read from them laid over each, unseen: what people
-//! search, mark and copy, and what an archive keeps.
+//! A PDF/A-2b of page pictures with the text read from them laid over each, invisible: for search,
+//! copying and archives.
 //!
-//! Each picture is passed through as it is encoded. Every word is drawn in text rendering mode 3 with a
-//! font without outlines, stretched to its box, and says by the font's map to Unicode what it is. No
-//! script, no attachment, no link, no encryption; no date either, so that the same pages make the same
-//! bytes. Pages may be added in any order. What PDF/A-2b asks for is held by the tests below and, with
-//! programs that others wrote, by `scripts/searchable_pdf.sh`. Not promised: logical structure
-//! (PDF/A-2a), and that a picture shows what its text says.
+//! Each picture is passed through as it is encoded. Every word is drawn in text rendering mode 3
+//! with a font without outlines, stretched to its box, and mapped to Unicode by the font. No
+//! script, attachment, link or encryption; no date either, so that the same pages make the same
+//! bytes. Pages may be added in any order. The tests below and `scripts/searchable_pdf.sh`, with
+//! third-party programs, check the conformance to PDF/A-2b. Not promised: logical structure
+//! (PDF/A-2a), and that a picture shows its text.
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};
@@ -34,22 +34,22 @@ const FONT_FILE: Ref = Ref::new(8);
 const GLYPH_MAP: Ref = Ref::new(9);
 const UNICODE_MAP: Ref = Ref::new(10);
 const FIRST_PAGE: Ref = Ref::new(11);
-/// What a page's resources call its picture and its font.
+/// Names of picture and font in a page's resources.
 const IMAGE_NAME: Name = Name(b"Im");
 const FONT_NAME: Name = Name(b"F");
-/// What the font is called.
+/// The font's name.
 const BASE_FONT: Name = Name(b"Glyphless");
 /// Sides of a page in points (ISO 32000-1, annex C: what PDF/A-2 allows).
 const SIDES: (f32, f32) = (3.0, 14_400.0);
 /// Points to a pixel of a page that was read from a picture which is not there: 300 dots per inch.
 const POINTS_PER_PIXEL: f32 = 72.0 / 300.0;
-/// A box so much higher than wide is that of a word that runs up or down the page.
+/// A box so much higher than wide is that of a vertical word.
 const UPRIGHT: f32 = 1.5;
 /// Least sides of a word's box in points: a text of no size is not found by all readers.
 const MIN_BOX: f32 = 0.5;
 /// Most bytes of a text that is shown at once: PDF/A-2 allows 32,767.
 const MAX_SHOWN: usize = 32_000;
-/// What letters beyond the 65,534th different one are given as.
+/// Replacement for letters beyond the 65,534th different one.
 const REPLACEMENT: char = '\u{fffd}';
 
 /// A searchable PDF that is being written.
@@ -59,7 +59,7 @@ pub struct SearchablePdf {
     next: Ref,
     /// Number in the original, and the page's object.
     pages: Vec<(u32, Ref)>,
-    letters: LetterCodes,
+    letters: CharCodes,
 }
 
 impl Default for SearchablePdf {
@@ -68,13 +68,13 @@ impl Default for SearchablePdf {
             file: Pdf::new(),
             next: FIRST_PAGE,
             pages: Vec::new(),
-            letters: LetterCodes::default(),
+            letters: CharCodes::default(),
         }
     }
 }
 
 impl SearchablePdf {
-    /// Adds a page: its picture in its size on paper, and its text where it stands on the picture.
+    /// Adds a page: its picture in its size on paper, and its text at its positions on the picture.
     /// Without a picture the page is white.
     ///
     /// # Errors
@@ -119,8 +119,8 @@ impl SearchablePdf {
         self.file.len()
     }
 
-    /// Writes what all pages share, and the trailer; returns the whole file. `identity` is what tells
-    /// this document from others: the first 32 digits of a hash in hex.
+    /// Writes the shared objects and the trailer; returns the whole file. `identity` identifies the
+    /// document: the first 32 digits of a hash in hex.
     pub fn finish(mut self, identity: &str) -> Vec<u8> {
         self.pages.sort_unstable();
         let mut tree = self.file.pages(PAGE_TREE);
@@ -149,7 +149,7 @@ impl SearchablePdf {
         self.file.finish()
     }
 
-    /// The font of all text, and what its codes mean.
+    /// The font of all text, and the meaning of its codes.
     fn write_font(&mut self) {
         let letters = std::mem::take(&mut self.letters);
         let adobe = |ordering| SystemInfo { registry: Str(b"Adobe"), ordering, supplement: 0 };
@@ -202,13 +202,13 @@ fn pack_bytes(plain: &[u8]) -> io::Result<Vec<u8>> {
 
 /// Codes of the letters that a document has, from 1 in the order in which they come.
 #[derive(Debug, Default)]
-struct LetterCodes {
+struct CharCodes {
     codes: HashMap<char, u16>,
     in_order: Vec<char>,
 }
 
-impl LetterCodes {
-    /// The letter's code. The last one that there is stands for all that find none.
+impl CharCodes {
+    /// The letter's code. The last one is shared by all letters that find none.
     fn code(&mut self, letter: char) -> u16 {
         if let Some(code) = self.codes.get(&letter) {
             return *code;
@@ -226,8 +226,7 @@ impl LetterCodes {
         next
     }
 
-    /// A text as the codes of its letters. What no reader may be given is left out: controls, and
-    /// what says in which order bytes come.
+    /// A text as the codes of its letters, without controls and byte order marks.
     fn encode(&mut self, text: &str) -> Vec<u8> {
         let letters = text.chars().filter(|c| !c.is_control() && *c != '\u{feff}');
         letters.flat_map(|letter| self.code(letter).to_be_bytes()).collect()
@@ -265,7 +264,7 @@ impl PaperSize {
         Self { width, height }
     }
 
-    /// Where a box of the transcript lies on it. What lies nowhere lies at the page's corner.
+    /// Position of a box of the transcript on paper; the page's corner if it has none.
     fn place(self, found: BoundingBox, text: &PageText) -> PaperBox {
         let (left, right) = (share_of(found.x, text.width), share_of(found.right(), text.width));
         let (top, bottom) = (share_of(found.y, text.height), share_of(found.bottom(), text.height));
@@ -278,7 +277,7 @@ impl PaperSize {
     }
 }
 
-/// Where a word stands on paper: in points, its origin at the bottom left.
+/// A word's area on paper: in points, its origin at the bottom left.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct PaperBox {
     left: f32,
@@ -296,8 +295,8 @@ enum WordDirection {
 }
 
 impl WordDirection {
-    /// Of a word of a line: one of several letters whose box stands upright runs up or down, as the
-    /// line's words follow each other; one alone runs up, as most do.
+    /// A word of several letters with an upright box runs up or down, as the line's words follow
+    /// each other; a single one runs up, as most do.
     fn of_word(word: &TextWord, line: &TextLine, placed: PaperBox) -> Self {
         let is_long = placed.width > MIN_BOX && word.text.chars().nth(1).is_some();
         let is_upright = is_long && placed.height > UPRIGHT * placed.width;
@@ -313,9 +312,9 @@ impl WordDirection {
     }
 }
 
-/// The page's words, each over its box, in the order of reading; a blank behind each, because not all
-/// readers tell words, or lines, by their distance.
-fn write_text(content: &mut Content, text: &PageText, paper: PaperSize, letters: &mut LetterCodes) {
+/// The page's words, each over its box, in reading order, with a blank behind each: not all readers
+/// separate words, or lines, by their distance.
+fn write_text(content: &mut Content, text: &PageText, paper: PaperSize, letters: &mut CharCodes) {
     if text.lines.iter().all(|line| line.words.is_empty()) {
         return;
     }
@@ -356,7 +355,7 @@ fn count_to_f32(count: usize) -> f32 {
     count as f32
 }
 
-/// The document's metadata (XMP): which standard it keeps, what made it, which document it is.
+/// The document's metadata (XMP): its standard, its producer, its identity.
 fn describe_document(identity: &str) -> String {
     let hex: String = identity.chars().filter(char::is_ascii_hexdigit).take(32).collect();
     let hex = format!("{hex:0<32}");

@@ -1,5 +1,5 @@
-//! Text layers that cannot be believed: they leave out much of what the page shows, or what they
-//! say is no language.
+//! Text layers that cannot be trusted: they lack much of the page's visible text, or are in no
+//! language.
 
 use std::collections::HashSet;
 
@@ -14,13 +14,13 @@ use docmill_core::model::{BoundingBox, TextLine};
 
 /// Dots per inch that are enough to see where text is.
 pub(crate) const GLANCE_DPI: u32 = 150;
-/// Share of what looks like text that a layer must have under its words.
-const COVERED: f32 = 0.75;
+/// Share of the text cells that a layer must have under its words.
+const MIN_COVERED_SHARE: f32 = 0.75;
 /// Words from pictures are added if Tesseract is this sure of them: textures look like words too.
-const SURE: f32 = 0.7;
+const MIN_SURE_CONFIDENCE: f32 = 0.7;
 /// Words of letters that it takes to call a text garbled, ...
-const ENOUGH_WORDS: usize = 40;
-/// ... and one in so many of them has no vowel.
+const MIN_WORDS: usize = 40;
+/// ... and the part of them without a vowel.
 const WITHOUT_VOWELS: usize = 4;
 
 /// The page drawn coarsely.
@@ -37,7 +37,7 @@ pub(crate) fn glance_at(
 /// Whether the page, drawn coarsely, shows text that the layer does not have.
 pub(crate) fn leaves_text_out(glance: &PageRaster, layer: &[TextLine]) -> bool {
     let lines = scale_to_pixels(layer, glance.dpi);
-    TextCells::from_raster(glance).coverage(&lines) < COVERED
+    TextCells::from_raster(glance).coverage(&lines) < MIN_COVERED_SHARE
 }
 
 /// The same lines with their boxes in pixels of the page rendered at `dpi`.
@@ -50,14 +50,14 @@ pub(crate) fn scale_to_pixels(lines: &[TextLine], dpi: u32) -> Vec<TextLine> {
     lines
 }
 
-/// The words of `read` that stand where `layer` has none.
+/// The words of `read` at positions where `layer` has none.
 pub(crate) fn missing_words(layer: &[TextLine], read: &[TextLine]) -> Vec<TextLine> {
     let taken: Vec<BoundingBox> =
         layer.iter().flat_map(|line| &line.words).map(|word| word.bounding_box).collect();
     let mut missing = read.to_vec();
     for line in &mut missing {
         line.words.retain(|word| {
-            word.confidence >= SURE
+            word.confidence >= MIN_SURE_CONFIDENCE
                 && word.text.chars().any(char::is_alphanumeric)
                 && !taken.iter().any(|other| covers(other, &word.bounding_box))
         });
@@ -85,7 +85,7 @@ pub(crate) fn is_garbled(lines: &[TextLine]) -> bool {
         .iter()
         .filter(|word| !word.contains(['a', 'e', 'i', 'o', 'u', 'y', 'A', 'E', 'I', 'O', 'U', 'Y']))
         .count();
-    long.len() >= ENOUGH_WORDS
+    long.len() >= MIN_WORDS
         && without * WITHOUT_VOWELS >= long.len()
         && LanguageEvidence::from_lines(lines).strength() < 1.0
 }

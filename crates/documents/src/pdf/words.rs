@@ -1,4 +1,4 @@
-//! Glyphs to words, by where they stand.
+//! Glyphs to words, by their positions.
 //!
 //! PDF has no words: producers draw whole lines, single letters, or pieces in any order, with or
 //! without glyphs for spaces. A word ends at a space, at a gap that is wide for the font and for
@@ -10,11 +10,11 @@ use crate::pdf::page_glyph::PageGlyph;
 use docmill_core::model::{TextAmount, TextWord};
 
 /// A gap of this many ems between two letters ends a word; a space is about 0.25 em.
-const WORD_GAP: f64 = 0.15;
+const WORD_GAP_EMS: f64 = 0.15;
 /// Pieces of one word that were drawn apart may have this gap.
-const PIECE_GAP: f64 = 0.05;
+const MAX_PIECE_GAP_EMS: f64 = 0.05;
 /// Letters may overlap by kerning and by wrong widths, but not jump back further than this.
-const BACK_JUMP: f64 = 0.6;
+const MAX_BACK_JUMP_EMS: f64 = 0.6;
 
 /// A word in the frame of its direction: `u` along the baseline, `v` across it, downwards.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ pub(crate) struct WordPiece {
     pub baseline: f64,
     /// Size of the font, in the unit of the positions.
     pub size: f64,
-    /// A space stands before it: it is no continuation of what is there.
+    /// Follows a space: it does not continue a word.
     pub after_space: bool,
     /// The word itself, if it was read by OCR and not made from glyphs.
     pub word: Option<TextWord>,
@@ -53,8 +53,7 @@ pub(crate) fn group_words(glyphs: &[PageGlyph]) -> Vec<WordPiece> {
     group_glyphs(glyphs.iter().filter(|glyph| glyph.visible))
 }
 
-/// How much text the glyphs make that nobody sees. A word that is drawn in pieces is taken for one
-/// word; lines are not looked for.
+/// Amount of invisible text. A word drawn in pieces counts as one; lines are not formed.
 pub(crate) fn measure_hidden(glyphs: &[PageGlyph]) -> TextAmount {
     let pieces = group_glyphs(glyphs.iter().filter(|glyph| !glyph.visible));
     let letters = pieces.iter().map(|piece| piece.text.len() as u64).sum();
@@ -104,7 +103,7 @@ fn snapped_angle(degrees: f64) -> i32 {
     (snapped as i32).rem_euclid(360)
 }
 
-/// Whether the second glyph goes on where the first stands: one strip of text, spaces included.
+/// Whether the second glyph continues the first: one strip of text, spaces included.
 fn continues_strip(pair: &[AlignedGlyph<'_>]) -> bool {
     let [one, next] = pair else { return false };
     let size = one.size.min(next.size);
@@ -112,13 +111,13 @@ fn continues_strip(pair: &[AlignedGlyph<'_>]) -> bool {
     one.angle == next.angle
         && (next.baseline - one.baseline).abs() < 0.25 * size
         && one.size.max(next.size) < 2.0 * size
-        && gap > -BACK_JUMP * size
+        && gap > -MAX_BACK_JUMP_EMS * size
         && next.start > one.start - 0.1 * size
         && gap < 1.5 * size
 }
 
 fn words_of_strip(strip: &[AlignedGlyph<'_>], found: &mut Vec<WordPiece>) {
-    let widest = WORD_GAP + letter_spacing(strip);
+    let widest = WORD_GAP_EMS + letter_spacing(strip);
     let mut word: Option<WordPiece> = None;
     let mut after_space = false;
     for glyph in strip {
@@ -194,8 +193,8 @@ fn push_normalised(word: &mut String, text: &str) {
     }
 }
 
-/// Puts the words of one line in order, joins words that were drawn in pieces, and drops what was
-/// drawn twice in the same place (the poor man's bold).
+/// Puts the words of one line in order, joins words that were drawn in pieces, and drops duplicates
+/// in the same place (poor man's bold).
 pub(crate) fn join_pieces(mut line: Vec<WordPiece>) -> Vec<WordPiece> {
     line.retain(|piece| !piece.text.is_empty());
     line.sort_by(|one, other| one.start.total_cmp(&other.start));
@@ -225,7 +224,7 @@ fn should_join(last: &WordPiece, next: &WordPiece) -> bool {
     let size = last.size.min(next.size);
     let gap = (next.start - last.end) / size;
     !next.after_space
-        && (-0.2..PIECE_GAP).contains(&gap)
+        && (-0.2..MAX_PIECE_GAP_EMS).contains(&gap)
         && last.size.max(next.size) < 1.3 * size
         && (next.baseline - last.baseline).abs() < 0.1 * size
 }
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_is_measured_and_what_shows_is_not() {
+    fn invisible_text_is_measured_and_visible_text_is_not() {
         let hidden =
             |text: &str, x: f64| PageGlyph { visible: false, ..PageGlyph::sample(text, x, 100.0) };
         let mut glyphs = vec![PageGlyph::sample("shown", 0.0, 50.0)];

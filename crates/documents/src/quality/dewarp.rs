@@ -1,11 +1,11 @@
 //! Curvature of a sheet's text lines: curl and folds that remain once its corners are in place.
 //!
-//! Letters are chained to lines by their nearest neighbours; every line gives the height of its feet
-//! along the page, up to a constant of its own. One smooth surface that is a polynomial across the
-//! page, and changes down the page, is fitted to all of them at once by least squares, twice, the
-//! second time without the letters whose feet hang below the line. (Straightening by text lines: for
-//! instance S. Bukhari, F. Shafait and T. Breuel, "Dewarping of document images using coupled-snakes",
-//! CBDAR 2009; the surface in place of snakes keeps it from following single lines.)
+//! Letters are chained to lines by their nearest neighbours; every line gives the height of its
+//! baseline along the page, up to a constant of its own. One smooth surface, polynomial across and
+//! down the page, is fitted to all of them at once by least squares. A second fit leaves out the
+//! letters with descenders. (Straightening by text lines: for instance S. Bukhari, F. Shafait and
+//! T. Breuel, "Dewarping of document images using coupled-snakes", CBDAR 2009; the surface in place
+//! of snakes keeps it from following single lines.)
 //!
 //! Not promised: sharp folds, crumpled paper, and the narrowing of letters on the sides of a roll.
 
@@ -49,7 +49,7 @@ pub(crate) struct LineBend {
 }
 
 /// The foot of a letter: the place across and down from -1 to 1, and its height in measured pixels.
-struct LetterFoot {
+struct GlyphBaseline {
     across: f64,
     down: f64,
     height: f64,
@@ -60,7 +60,7 @@ impl LineBend {
     pub(crate) fn offset(&self, x: f64, y: f64) -> f64 {
         let across = x / (self.size.width / 2.0).max(1.0) - 1.0;
         let down = y / (self.size.height / 2.0).max(1.0) - 1.0;
-        value(&self.weights, &LetterFoot { across, down, height: 0.0 })
+        value(&self.weights, &GlyphBaseline { across, down, height: 0.0 })
     }
 
     /// Where each of the `width` pixels of row `y` comes from: between places some pixels apart the
@@ -113,7 +113,7 @@ pub(super) fn find_bend(letters: &[InkBox], size: Size) -> Result<Option<LineBen
 impl LineBend {
     /// Whether the lines reach across the page, and bend by more than a letter's part, but not more
     /// than paper does.
-    fn is_worth_it(&self, lines: &[Vec<LetterFoot>], letter: f64) -> bool {
+    fn is_worth_it(&self, lines: &[Vec<GlyphBaseline>], letter: f64) -> bool {
         let slope = self.weights.first().copied().unwrap_or(0.0);
         let (mut left, mut right, mut bend, mut moved) = (1.0_f64, -1.0_f64, 0.0_f64, 0.0_f64);
         for foot in lines.iter().flatten() {
@@ -132,13 +132,13 @@ fn terms(across: f64, down: f64) -> Vec<f64> {
     TERMS.iter().map(|(x, y)| across.powi(*x) * down.powi(*y)).collect()
 }
 
-fn value(weights: &[f64], foot: &LetterFoot) -> f64 {
+fn value(weights: &[f64], foot: &GlyphBaseline) -> f64 {
     let weighted = TERMS.iter().zip(weights);
     weighted.map(|((x, y), weight)| weight * foot.across.powi(*x) * foot.down.powi(*y)).sum()
 }
 
 /// The median residual of a line's heights.
-fn line_level(line: &[LetterFoot], weights: &[f64]) -> f64 {
+fn line_level(line: &[GlyphBaseline], weights: &[f64]) -> f64 {
     let mut left: Vec<f64> = line.iter().map(|foot| foot.height - value(weights, foot)).collect();
     left.sort_by(f64::total_cmp);
     left.get(left.len() / 2).copied().unwrap_or(0.0)
@@ -146,7 +146,7 @@ fn line_level(line: &[LetterFoot], weights: &[f64]) -> f64 {
 
 /// Letters chained to lines: each to the nearest one to its right if that has it for its nearest one
 /// to the left.
-fn letter_lines(letters: &[InkBox], median: f32, page: Size2d) -> Vec<Vec<LetterFoot>> {
+fn letter_lines(letters: &[InkBox], median: f32, page: Size2d) -> Vec<Vec<GlyphBaseline>> {
     let mut letters = letters.to_vec();
     letters.retain(|letter| (0.5..2.5).contains(&(f64::from(letter.height) / f64::from(median))));
     letters.sort_unstable_by_key(|letter| (letter.left, letter.top));
@@ -186,7 +186,7 @@ fn letter_lines(letters: &[InkBox], median: f32, page: Size2d) -> Vec<Vec<Letter
     let mut lines = Vec::new();
     for start in (0..letters.len()).filter(|at| is_start.get(*at).copied().unwrap_or_default()) {
         let chain = std::iter::successors(Some(start), |at| next.get(*at).copied().flatten());
-        let line: Vec<LetterFoot> =
+        let line: Vec<GlyphBaseline> =
             chain.filter_map(|at| letters.get(at)).map(|letter| foot_of(letter, page)).collect();
         if line.len() >= MIN_IN_LINE_LETTERS {
             lines.push(line);
@@ -195,10 +195,10 @@ fn letter_lines(letters: &[InkBox], median: f32, page: Size2d) -> Vec<Vec<Letter
     lines
 }
 
-fn foot_of(letter: &InkBox, page: Size2d) -> LetterFoot {
+fn foot_of(letter: &InkBox, page: Size2d) -> GlyphBaseline {
     let foot = f64::from(letter.top + letter.height);
     let middle = f64::from(letter.left) + f64::from(letter.width) / 2.0;
-    LetterFoot {
+    GlyphBaseline {
         across: middle / (page.width / 2.0).max(1.0) - 1.0,
         down: foot / (page.height / 2.0).max(1.0) - 1.0,
         height: foot,
@@ -213,7 +213,7 @@ fn shares_line(one: &InkBox, other: &InkBox) -> bool {
 
 /// The weights of the surface that fits the lines, each moved by a constant of its own; `None` if
 /// they are too few.
-fn fit_lines(lines: &[Vec<LetterFoot>]) -> Result<Option<Vec<f64>>> {
+fn fit_lines(lines: &[Vec<GlyphBaseline>]) -> Result<Option<Vec<f64>>> {
     let feet: usize = lines.iter().map(Vec::len).sum();
     if lines.len() < MIN_LINES || feet < MIN_LETTERS {
         return Ok(None);

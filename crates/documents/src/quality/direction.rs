@@ -1,20 +1,20 @@
 //! Direction of a page's lines: along rows or columns, by how many degrees off, and whether the
 //! letters are upside down.
 //!
-//! Angle: the page's ink is sheared by each candidate and summed along the rows; where the lines
-//! run level the sums jump between line and gap, so the sum of squared differences of neighbours
-//! is greatest (Postl's criterion, US patent 4,723,297, as in Leptonica's `pixFindSkew`). Shearing
+//! Angle: the page's ink is sheared by each candidate and summed along the rows. Where the lines
+//! run level the sums jump between line and gap, so the sum of squared differences of neighbours is
+//! greatest (Postl's criterion, US patent 4,723,297, as in Leptonica's `pixFindSkew`). Shearing
 //! instead of rotating leaves each piece of ink in its column, which is all that a sum needs
-//! ([`shear`]).
+//! ([`projection_profile`]).
 //!
-//! Axis: a letter's nearest neighbour stands in its own line (O'Gorman's docstrum, PAMI 15,
-//! 1993), under any skew that is searched for and also where letters stand below each other, as on
-//! a typewriter. Comparing the clarity of rows and columns instead was wrong on such pages.
+//! Axis: a letter's nearest neighbour is in its own line (O'Gorman's docstrum, PAMI 15, 1993). That
+//! holds under any skew in the search, and on typewritten pages whose letters are aligned below
+//! each other: comparing the clarity of rows and columns was wrong on these.
 //!
 //! Head or feet: in the scripts of Europe letters share their baseline but not their upper edge
-//! (x-height, capitals, ascenders), so lower edges of the boxes pile up on fewer rows. The measure
+//! (x-height, capitals, ascenders). So lower edges of the boxes pile up on fewer rows. The measure
 //! is the log ratio of the piles; upright pages of letters gave 0.02 to 0.8, the same on their head
-//! the negative. It says nothing of a page with few letters, and little of one in capitals only.
+//! the negative. It is meaningless on a page with few letters, and weak on one in capitals only.
 
 use opencv::core::{self, Mat, Rect, Scalar, Size};
 use opencv::prelude::*;
@@ -33,8 +33,8 @@ const CLEARER: f64 = 1.5;
 /// The second search is run only if no smaller angle is so many times as clear as the widest of
 /// them.
 const DISTINCT: f64 = 2.0;
-/// Steps of the search in degrees, each over the neighbourhood of the best of the one before, and
-/// the width in pixels that the ink is reduced to for it.
+/// Steps of the search in degrees, each around the best angle of the one before, with the width in
+/// pixels to which the ink is reduced.
 const COARSE: (f64, i32) = (1.0, 320);
 const FINE: [(f64, i32); 2] = [(0.2, 480), (0.05, 700)];
 /// Sampled letters whose neighbours are found; spread over the page.

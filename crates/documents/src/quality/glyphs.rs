@@ -5,15 +5,15 @@ use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
 /// Sides of a letter in measured pixels.
-const SIDES: std::ops::RangeInclusive<i32> = 4..=200;
+const SIDE_PIXELS: std::ops::RangeInclusive<i32> = 4..=200;
 /// How much longer than wide a letter may be, either way: `l`, `i`, and a few that touch.
-const ASPECT: i32 = 8;
+const MAX_ASPECT: i32 = 8;
 /// Ink pixels of a letter, at least.
-const INK: i32 = 8;
+const MIN_INK_PIXELS: i32 = 8;
 /// Ink pixels of a speck, at most.
-const SPECK_INK: i32 = 4;
+const MAX_SPECK_PIXELS: i32 = 4;
 /// Clear pixels on each side of a speck: the dot of an i is nearer to its stem than this.
-const SPECK_CLEARANCE: i32 = 4;
+const MIN_SPECK_CLEARANCE: i32 = 4;
 
 /// The box around a connected piece of ink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,12 +60,12 @@ pub(super) fn sort_pieces(ink: &Mat) -> Result<InkPieces> {
     for row in stats.data_typed::<i32>()?.chunks_exact(5).skip(1) {
         let &[left, top, width, height, ink] = row else { continue };
         let glyph = InkBox { left, top, width, height };
-        if ink <= SPECK_INK {
+        if ink <= MAX_SPECK_PIXELS {
             specks.push(glyph);
-        } else if ink >= INK
-            && SIDES.contains(&width.max(height))
-            && width < height * ASPECT
-            && height < width * ASPECT
+        } else if ink >= MIN_INK_PIXELS
+            && SIDE_PIXELS.contains(&width.max(height))
+            && width < height * MAX_ASPECT
+            && height < width * MAX_ASPECT
         {
             glyphs.push(glyph);
         }
@@ -79,13 +79,13 @@ fn count_isolated(ink: &Mat, specks: &[InkBox]) -> Result<usize> {
     let page = core::Rect::new(0, 0, ink.cols(), ink.rows());
     for speck in specks {
         let around = core::Rect::new(
-            speck.left - SPECK_CLEARANCE,
-            speck.top - SPECK_CLEARANCE,
-            speck.width + 2 * SPECK_CLEARANCE,
-            speck.height + 2 * SPECK_CLEARANCE,
+            speck.left - MIN_SPECK_CLEARANCE,
+            speck.top - MIN_SPECK_CLEARANCE,
+            speck.width + 2 * MIN_SPECK_CLEARANCE,
+            speck.height + 2 * MIN_SPECK_CLEARANCE,
         ) & page;
         let nearby = core::count_non_zero(&ink.roi(around)?)?;
-        count += usize::from(nearby <= SPECK_INK);
+        count += usize::from(nearby <= MAX_SPECK_PIXELS);
     }
     Ok(count)
 }

@@ -21,24 +21,24 @@ use edges::{EdgeLine, PlanePoint, RiseMap};
 /// The longer side of the picture in which edges are searched for.
 const LONGER_SIDE: i32 = 400;
 /// The frame of the picture is darker than the paper by this factor somewhere.
-const FRAME: f64 = 0.75;
+const MAX_FRAME_RATIO: f64 = 0.75;
 /// Share of a side that has to be seen as an edge, and to lie in the picture.
-const EDGE_SHARE: f64 = 0.6;
-const INSIDE_SHARE: f64 = 0.4;
+const MIN_EDGE_SHARE: f64 = 0.6;
+const MIN_INSIDE_SHARE: f64 = 0.4;
 /// Weight of a side that the picture cuts off, as a share of a visible one.
 const CUT_SHARE: f64 = 0.45;
-const MAX_CUT: usize = 2;
+const MAX_CUT_SIDES: usize = 2;
 /// The least a sheet's sides are supported, on average, times the fourth root of its share of the
 /// picture.
 const MIN_SCORE: f64 = 0.66;
 /// The least share of the picture that a sheet takes.
-const MIN_AREA: f64 = 0.2;
+const MIN_AREA_SHARE: f64 = 0.2;
 /// Corners may lie outside the picture by this share of a side, ...
-const OUTSIDE: f64 = 0.12;
+const MAX_OUTSIDE_SHARE: f64 = 0.12;
 /// ... and are right angles, more or less: the sine.
 const MIN_SINE: f64 = 0.75;
 /// A sheet whose corners are all this near to those of the picture, as a share of a side, fills it.
-const FILLS: f64 = 0.015;
+const MAX_FILLED_MARGIN: f64 = 0.015;
 
 /// The sheet in a photograph, if it was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -108,7 +108,7 @@ fn has_dark_frame(small: &Mat) -> Result<bool> {
     ];
     for strip in strips {
         let [mean, ..] = core::mean_def(&small.roi(strip)?)?.0;
-        if mean < FRAME * f64::from(page) {
+        if mean < MAX_FRAME_RATIO * f64::from(page) {
             return Ok(true);
         }
     }
@@ -160,12 +160,13 @@ impl SheetSearch {
 
     fn is_near(&self, (x, y): PlanePoint) -> bool {
         let (width, height) = self.size;
-        x.abs() <= (0.5 + OUTSIDE) * width && y.abs() <= (0.5 + OUTSIDE) * height
+        x.abs() <= (0.5 + MAX_OUTSIDE_SHARE) * width
+            && y.abs() <= (0.5 + MAX_OUTSIDE_SHARE) * height
     }
 
     /// How well four sides are supported; `None` if they make no sheet.
     fn score(&self, sides: [&EdgeLine; 4]) -> Option<f64> {
-        if sides.iter().filter(|side| side.support.is_none()).count() > MAX_CUT {
+        if sides.iter().filter(|side| side.support.is_none()).count() > MAX_CUT_SIDES {
             return None;
         }
         let [left, top, right, bottom] = sides;
@@ -179,7 +180,7 @@ impl SheetSearch {
             return None;
         }
         let area = convex_area(&corners)? / (self.size.0 * self.size.1);
-        if area < MIN_AREA {
+        if area < MIN_AREA_SHARE {
             return None;
         }
         let [top_left, top_right, bottom_right, bottom_left] = corners;
@@ -196,8 +197,8 @@ impl SheetSearch {
             supported += match side.support_between(one, other) {
                 None => CUT_SHARE * whole,
                 Some(seen) => {
-                    let is_seen = seen.inside >= INSIDE_SHARE * seen.length
-                        && seen.rising >= EDGE_SHARE * seen.inside;
+                    let is_seen = seen.inside >= MIN_INSIDE_SHARE * seen.length
+                        && seen.rising >= MIN_EDGE_SHARE * seen.inside;
                     is_seen.then_some(seen.rising + CUT_SHARE * (seen.length - seen.inside))?
                 }
             };
@@ -243,8 +244,8 @@ impl SheetSearch {
     fn fills_picture(&self, corners: &Corners) -> bool {
         let (width, height) = self.size;
         corners.iter().all(|(x, y)| {
-            (0.5 * width - x.abs()).abs() <= FILLS * width
-                && (0.5 * height - y.abs()).abs() <= FILLS * height
+            (0.5 * width - x.abs()).abs() <= MAX_FILLED_MARGIN * width
+                && (0.5 * height - y.abs()).abs() <= MAX_FILLED_MARGIN * height
         })
     }
 }

@@ -76,7 +76,7 @@ fn the_quarter_turns_that_make_a_page_upright_are_found() {
 }
 
 #[test]
-fn letters_that_stand_below_each_other_do_not_turn_a_page() {
+fn letters_below_each_other_do_not_turn_a_page() {
     // A typewriter: every letter has the same width, so columns are as clear as rows.
     let found = assess_page(&text_page(900, 700, 20)).unwrap();
     assert_eq!(found.direction.axis, LineAxis::Rows, "{found:?}");
@@ -158,7 +158,7 @@ fn a_sheet_that_its_picture_cuts_off_is_found_by_the_edges_that_are_there() {
 }
 
 #[test]
-fn what_is_no_sheet_on_a_table_is_left_whole() {
+fn pictures_without_a_sheet_on_a_table_are_left_whole() {
     let mut barred = page();
     for row in barred.pixels.chunks_mut(1240).skip(500).take(60) {
         row[100..1140].fill(40);

@@ -5,9 +5,9 @@ use crate::page::PageRaster;
 use docmill_core::model::{TextLine, TextMap};
 
 /// A pixel is ink if it is this much darker than its surroundings.
-const INK_CONTRAST: u32 = 40;
+const MIN_INK_CONTRAST: u32 = 40;
 /// A cell is text if this share of it is ink; more is a picture, less is dirt.
-const TEXT_INK: std::ops::RangeInclusive<f32> = 0.03..=0.60;
+const TEXT_INK_SHARES: std::ops::RangeInclusive<f32> = 0.03..=0.60;
 
 /// The page in square cells, and which of them look like text.
 #[derive(Clone)]
@@ -205,7 +205,7 @@ fn looks_like_text(
 ) -> bool {
     let index = (top / cell) * paper.across + left / cell;
     let shade = u32::from(paper.shades.get(index).copied().unwrap_or(255));
-    let Some(threshold) = shade.checked_sub(INK_CONTRAST) else { return false };
+    let Some(threshold) = shade.checked_sub(MIN_INK_CONTRAST) else { return false };
     let mut above = vec![false; cell];
     let (mut ink, mut across, mut down) = (0_usize, 0_usize, 0_usize);
     for y in top..top + cell {
@@ -224,7 +224,7 @@ fn looks_like_text(
     #[expect(clippy::cast_precision_loss, reason = "at most 64 x 64 pixels")]
     let share = ink as f32 / (cell * cell) as f32;
     // Strokes begun per row and per column, on average over the cell.
-    TEXT_INK.contains(&share) && across * 3 >= cell && down * 3 >= cell
+    TEXT_INK_SHARES.contains(&share) && across * 3 >= cell && down * 3 >= cell
 }
 
 #[cfg(test)]

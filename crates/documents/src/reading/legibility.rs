@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_was_not_found_lowers_the_score_however_sure_the_words_are() {
+    fn missing_text_lowers_the_score_of_confident_words_too() {
         let both = [text_line(80), text_line(200)].concat();
         let all = score_legibility(&cells(&both, None), &[word(78.0, 0.95), word(198.0, 0.95)]);
         let half = score_legibility(&cells(&both, None), &[word(78.0, 0.95)]);

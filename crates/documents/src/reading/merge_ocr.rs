@@ -15,12 +15,12 @@ use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
 /// Two words are of one place if they share this much of the narrower one's width and of the lower
 /// one's height.
-const SHARED: f32 = 0.5;
+const MIN_SHARED_SHARE: f32 = 0.5;
 /// How much surer the other reading of one reader must be of a place to replace it: confidences of
 /// two pictures are not quite alike.
-const SURER: f32 = 0.1;
+const MIN_CONFIDENCE_LEAD: f32 = 0.1;
 /// Confidence of a word that only one reading has: specks look like words too.
-const BELIEVED: f32 = 0.5;
+const MIN_LONE_CONFIDENCE: f32 = 0.5;
 
 /// Readers of two readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,7 +42,7 @@ impl ReadingOrigins {
     /// confidence.
     fn prefers_other(self, base_sure: f32, other_sure: f32) -> bool {
         match self {
-            Self::OneReader => other_sure >= base_sure + SURER,
+            Self::OneReader => other_sure >= base_sure + MIN_CONFIDENCE_LEAD,
             Self::TwoReaders { base, other } => {
                 other_sure * other.powi(2) > base_sure * base.powi(2)
             }
@@ -52,7 +52,7 @@ impl ReadingOrigins {
 
 /// Words of two readings in one region: indexes in their lists.
 #[derive(Debug, Default)]
-struct SharedPlace {
+struct SharedRegion {
     base: Vec<usize>,
     other: Vec<usize>,
 }
@@ -70,7 +70,7 @@ pub(crate) fn merge_lines(
     let theirs: Vec<&TextWord> = others.iter().flat_map(|line| &line.words).collect();
     let mut chosen: Vec<Vec<TextWord>> = own.iter().map(|word| vec![(*word).clone()]).collect();
     let mut is_new = vec![true; theirs.len()];
-    for place in shared_places(&own, &theirs) {
+    for place in shared_regions(&own, &theirs) {
         for at in &place.other {
             if let Some(new) = is_new.get_mut(*at) {
                 *new = false;
@@ -92,15 +92,15 @@ pub(crate) fn merge_lines(
         .collect();
     let mut is_new = is_new.into_iter();
     for line in &mut others {
-        line.words.retain(|word| is_new.next().unwrap_or(false) && is_believed(word));
+        line.words.retain(|word| is_new.next().unwrap_or(false) && is_reliable(word));
     }
     merged.append(&mut others);
     merged.retain(|line| !line.words.is_empty());
     merged
 }
 
-fn is_believed(word: &TextWord) -> bool {
-    word.confidence >= BELIEVED && word.text.chars().any(char::is_alphanumeric)
+fn is_reliable(word: &TextWord) -> bool {
+    word.confidence >= MIN_LONE_CONFIDENCE && word.text.chars().any(char::is_alphanumeric)
 }
 
 fn pick<'a>(words: &[&'a TextWord], places: &[usize]) -> Vec<&'a TextWord> {
@@ -137,7 +137,7 @@ fn mean_confidence(words: &[&TextWord]) -> f32 {
 }
 
 /// The places of which both have something.
-fn shared_places(base: &[&TextWord], other: &[&TextWord]) -> Vec<SharedPlace> {
+fn shared_regions(base: &[&TextWord], other: &[&TextWord]) -> Vec<SharedRegion> {
     let mut down: Vec<usize> = (0..other.len()).collect();
     down.sort_by(|one, next| top_of(other, *one).total_cmp(&top_of(other, *next)));
     let tallest = other.iter().map(|word| word.bounding_box.h).fold(0.0, f32::max);
@@ -150,14 +150,14 @@ fn shared_places(base: &[&TextWord], other: &[&TextWord]) -> Vec<SharedPlace> {
             if top_of(other, *candidate) > place.bottom() {
                 break;
             }
-            if other.get(*candidate).is_some_and(|it| is_same_place(place, &it.bounding_box)) {
-                join_places(&mut before, at, base.len() + candidate);
+            if other.get(*candidate).is_some_and(|it| is_same_region(place, &it.bounding_box)) {
+                join_regions(&mut before, at, base.len() + candidate);
             }
         }
     }
-    let mut places: BTreeMap<usize, SharedPlace> = BTreeMap::new();
+    let mut places: BTreeMap<usize, SharedRegion> = BTreeMap::new();
     for at in 0..before.len() {
-        let place = places.entry(first_of_place(&before, at)).or_default();
+        let place = places.entry(first_of_region(&before, at)).or_default();
         match at.checked_sub(base.len()) {
             None => place.base.push(at),
             Some(at) => place.other.push(at),
@@ -170,27 +170,27 @@ fn top_of(words: &[&TextWord], at: usize) -> f32 {
     words.get(at).map_or(0.0, |word| word.bounding_box.y)
 }
 
-fn join_places(before: &mut [usize], one: usize, other: usize) {
-    let (one, other) = (first_of_place(before, one), first_of_place(before, other));
+fn join_regions(before: &mut [usize], one: usize, other: usize) {
+    let (one, other) = (first_of_region(before, one), first_of_region(before, other));
     if let Some(link) = before.get_mut(one.max(other)) {
         *link = one.min(other);
     }
 }
 
-fn first_of_place(before: &[usize], mut at: usize) -> usize {
+fn first_of_region(before: &[usize], mut at: usize) -> usize {
     while let Some(earlier) = before.get(at).filter(|earlier| **earlier < at) {
         at = *earlier;
     }
     at
 }
 
-fn is_same_place(one: &BoundingBox, other: &BoundingBox) -> bool {
+fn is_same_region(one: &BoundingBox, other: &BoundingBox) -> bool {
     let across = one.right().min(other.right()) - one.x.max(other.x);
     let down = one.bottom().min(other.bottom()) - one.y.max(other.y);
     across > 0.0
         && down > 0.0
-        && across >= SHARED * one.w.min(other.w)
-        && down >= SHARED * one.h.min(other.h)
+        && across >= MIN_SHARED_SHARE * one.w.min(other.w)
+        && down >= MIN_SHARED_SHARE * one.h.min(other.h)
 }
 
 fn scale_line(line: &TextLine, scale: f32) -> TextLine {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_readings_of_a_word_the_surer_one_stays_and_what_only_one_has_is_added() {
+    fn of_two_readings_of_a_word_the_surer_one_stays_and_words_of_only_one_are_added() {
         #[rustfmt::skip]
         let table: [(&str, &[_], &[_], &[&str]); 6] = [
             ("the other is surer",          &[("T0tal", 0.0, 0.4)], &[("Total", 1.0, 0.9)],  &["Total"]),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_readers_the_one_that_is_a_little_surer_of_a_word_is_believed() {
+    fn of_two_readers_the_slightly_more_confident_reading_of_a_word_is_kept() {
         let (base, other) = ([("T0tal", 0.0, 0.8)], [line(&[("Total", 1.0, 0.85)], 1.0)]);
         let read = |origins| {
             let merged = merge_lines(vec![line(&base, 2.0)], &other, 2.0, origins);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_two_readers_read_alike_is_surer_than_either_and_of_one_reader_it_is_not() {
+    fn agreement_of_two_readers_raises_a_words_confidence_and_of_one_reader_it_does_not() {
         let read = |origins| {
             let (base, other) =
                 (line(&[("4711", 0.0, 0.8)], 1.0), line(&[("4711", 0.0, 0.7)], 1.0));

@@ -19,14 +19,14 @@ const PART: (usize, usize) = (40, 10);
 const FEW_LINES: (usize, usize) = (40, 5);
 const MAX_PARTS: usize = 4;
 /// A word is surely read if Tesseract is this sure of it and it is this long.
-const SURE: f32 = 0.7;
-const WORD_LETTERS: usize = 3;
+const MIN_SURE_CONFIDENCE: f32 = 0.7;
+const MIN_WORD_LETTERS: usize = 3;
 /// Letters in sure words of a part that counts as read, ...
 const MIN_LETTERS: usize = 12;
 /// ... the share of all letters that they are on a page that lies right, ...
-const WELL_READ: f32 = 0.5;
+const MIN_SURE_SHARE: f32 = 0.5;
 /// ... and how many times as many a turned page must have to be turned.
-const LEAD: usize = 3;
+const MIN_LEAD: usize = 3;
 /// Languages without known words that are tried at most.
 const MAX_TRIALS: usize = 6;
 
@@ -41,19 +41,19 @@ pub(crate) struct OrientationProbe {
 
 /// How far a text is read: letters in sure words, and all letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LetterCounts {
+pub(crate) struct OrientationCounts {
     sure: usize,
     all: usize,
 }
 
-impl LetterCounts {
+impl OrientationCounts {
     /// Counts those of `lines`.
     pub(crate) fn from_lines(lines: &[TextLine]) -> Self {
         let (mut sure, mut all) = (0, 0);
         for word in lines.iter().flat_map(|line| &line.words) {
             let letters = word.text.chars().filter(|c| c.is_alphanumeric()).count();
             all += letters;
-            if letters >= WORD_LETTERS && word.confidence >= SURE {
+            if letters >= MIN_WORD_LETTERS && word.confidence >= MIN_SURE_CONFIDENCE {
                 sure += letters;
             }
         }
@@ -64,12 +64,12 @@ impl LetterCounts {
     pub(crate) fn is_well_read(self) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "letters of a page")]
         let share = self.sure as f32 / self.all.max(1) as f32;
-        self.sure >= MIN_LETTERS && share >= WELL_READ
+        self.sure >= MIN_LETTERS && share >= MIN_SURE_SHARE
     }
 
     /// Whether these are so much better than `other` that they justify a turn, or another language.
     pub(crate) fn is_far_better_than(self, other: Self) -> bool {
-        self.is_well_read() && self.sure >= LEAD * other.sure
+        self.is_well_read() && self.sure >= MIN_LEAD * other.sure
     }
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn probe_orientation(
     let Some(part) = text.densest_part(across.0, across.1) else { return Ok(None) };
     let mut piece = crop_raster(page, part);
     let mut lines = recogniser.recognise(&piece, languages)?;
-    let as_it_lies = LetterCounts::from_lines(&lines);
+    let as_it_lies = OrientationCounts::from_lines(&lines);
     let mut quarter_turns = 0;
     let mut usual = None;
     if !as_it_lies.is_well_read() {
@@ -107,7 +107,7 @@ pub(crate) fn probe_orientation(
             let Some(part) = text.densest_part(across.0, across.1) else { continue };
             let other = rotate_raster(crop_raster(page, part), *turn);
             let read = recogniser.recognise(&other, languages)?;
-            let letters = LetterCounts::from_lines(&read);
+            let letters = OrientationCounts::from_lines(&read);
             if letters.is_far_better_than(as_it_lies) {
                 (lines, quarter_turns, piece) = (read, *turn, other);
                 usual = None;
@@ -121,7 +121,7 @@ pub(crate) fn probe_orientation(
     if let Some(usual) = usual {
         (lines, quarter_turns, piece) = usual;
     }
-    let counts = LetterCounts::from_lines(&lines);
+    let counts = OrientationCounts::from_lines(&lines);
     let mut language = detect_language(&lines, recogniser);
     if language.is_none() && !counts.is_well_read() {
         language = probe_other_languages(&piece, counts, recogniser)?;
@@ -162,15 +162,16 @@ fn probe_further(
 /// piece well where the first one hardly did, if there is one.
 fn probe_other_languages(
     piece: &PageRaster,
-    first: LetterCounts,
+    first: OrientationCounts,
     recogniser: &mut dyn PageRecogniser,
 ) -> Result<Option<String>> {
     let others = recogniser.languages().iter().filter(|name| !language::is_known_language(name));
     let others: Vec<String> = others.take(MAX_TRIALS).cloned().collect();
     let mut best: Option<(usize, String)> = None;
     for name in others {
-        let letters =
-            LetterCounts::from_lines(&recogniser.recognise(piece, std::slice::from_ref(&name))?);
+        let letters = OrientationCounts::from_lines(
+            &recogniser.recognise(piece, std::slice::from_ref(&name))?,
+        );
         let is_better = letters.is_far_better_than(first);
         if is_better && best.as_ref().is_none_or(|(sure, _)| letters.sure > *sure) {
             best = Some((letters.sure, name));
@@ -221,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_page_is_turned_only_where_it_is_read_many_times_better() {
-        let letters = |sure, all| LetterCounts { sure, all };
+        let letters = |sure, all| OrientationCounts { sure, all };
         assert!(letters(60, 80).is_far_better_than(letters(6, 70)));
         assert!(!letters(60, 80).is_far_better_than(letters(25, 70)), "read as it lies, if badly");
         assert!(

@@ -18,7 +18,7 @@ use docmill_core::model::{
 };
 
 /// A picture of at least this quality was read well enough to replace a garbled text layer.
-const READABLE: f32 = 0.5;
+const MIN_READABLE_QUALITY: f32 = 0.5;
 
 /// Reads page `index` of `document`, which starts at 0. A page of a truncated document is marked by
 /// its quality and by a defect.
@@ -144,7 +144,7 @@ pub(crate) fn merge_suspect_layer(
         {
             return native(1.0, lines);
         }
-        return match read.quality >= READABLE {
+        return match read.quality >= MIN_READABLE_QUALITY {
             true => drawn(read_from(number, read)),
             false => native(0.0, lines),
         };

@@ -25,7 +25,7 @@ use docmill_core::model::{
 ///
 /// # Errors
 /// The document is to blame, or something else is.
-pub(crate) fn show_witnessed(
+pub(crate) fn render_with_ocr(
     document: &ParsedDocument,
     index: u32,
     fit: PictureFit,

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn ink_that_nobody_sees_is_not_drawn_and_what_is_seen_stays() {
+    fn invisible_ink_is_not_drawn_and_visible_ink_stays() {
         #[rustfmt::skip]
         let table = [
             ("black on white",        0,    255, DRAWN_CONTRAST,   true),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_on_a_piece_lies_where_it_lies_on_the_page() {
+    fn words_of_a_piece_keep_their_position_on_the_page() {
         let page = PageRaster { width: 1000, height: 2000, dpi: 200, pixels: vec![255; 2_000_000] };
         let crop = PageCrop::from_shares([0.5, 0.5, 0.7, 0.52]).unwrap();
         let cut = EnlargedCrop::cut_out(&page, crop).unwrap();

@@ -5,9 +5,9 @@
 //! gets one of its own, kept for the next page. A panic costs its request; the parent handles a
 //! killed process.
 //!
-//! A page's road has five layers: (1) `OpenDocument` in the worker sends a request frame, (2)
-//! `PageServer` here receives it, (3) a `PageReader` gets the document, (4) `read_page` chooses
-//! between text layer and picture, (5) `PdfFile` or the image decoders draw it.
+//! A page's road has five layers. (1) `OpenDocument` in the worker sends a request frame. (2)
+//! `PageServer` here receives it. (3) A `PageReader` gets the document. (4) `read_page` chooses
+//! between text layer and picture. (5) `PdfFile` or the image decoders draw it.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -22,7 +22,7 @@ use crate::reading::cut_figure::cut_figure;
 use crate::reading::page_copy::copy_page;
 use crate::reading::read_page::{read_crop, read_page};
 use crate::reading::recognise::PageRecogniser;
-use crate::reading::render_with_ocr::show_witnessed;
+use crate::reading::render_with_ocr::render_with_ocr;
 use crate::reading::seen_page::{EnlargedCrop, draw_for_model, seen_page};
 use crate::reading::show_page::show_page;
 use crate::refusal::PageRefusal;
@@ -156,7 +156,7 @@ impl<W: Write> PageServer<W> {
             worked.unwrap_or_else(|trouble| (answer_for_error(trouble), Vec::new()));
         let written = self.write_reply(ask.id, answer, &body);
         if written.is_err_and(|error| error.kind() == io::ErrorKind::FileTooLarge) {
-            let detail = "a page says more than one message of the process that reads it can hold";
+            let detail = "a page's result exceeds one message of its page process";
             let refusal = PageRefusal::new(OutcomeReason::TooLarge, detail);
             drop(self.write_reply(ask.id, answer_for_error(refusal.into()), &[]));
         }
@@ -196,7 +196,7 @@ impl<W: Write> PageServer<W> {
             DocumentRequest::Witness { document, index, fit } => {
                 let document = self.find_document(document)?;
                 let read = self.read_page(&document, index)?;
-                let shown = show_witnessed(&document, index, fit, read)?;
+                let shown = render_with_ocr(&document, index, fit, read)?;
                 Ok(DocumentAnswer::from_shown(shown))
             }
             DocumentRequest::Draw { .. }

@@ -105,7 +105,7 @@ fn called_for(found: &PageAssessment, switches: RepairSwitches, enlarge: bool) -
     steps.into_iter().filter(|(needed, _)| *needed).map(|(_, step)| step).collect()
 }
 
-/// Whether lines are askew, and the page is none that would lie across a vast sheet once turned.
+/// Whether lines are skewed, and deskewing would not blow up the page.
 fn needs_deskew(found: &PageAssessment) -> bool {
     let (sine, cosine) = found.direction.skew_degrees.to_radians().sin_cos();
     let growth = 1.0 + (sine * cosine).abs() * found.elongation;

@@ -229,7 +229,7 @@ fn a_fax_in_standard_resolution_gets_square_pixels() {
 }
 
 #[test]
-fn a_damaged_line_costs_itself_and_a_lost_end_is_white_and_known() {
+fn a_damaged_line_stays_white_and_a_lost_end_marks_the_page_cut() {
     let lines = DRAWN.map(one_dimensional);
     // A code that there is not, in the third line.
     let coded = |damaged: usize| {
@@ -251,7 +251,7 @@ fn a_damaged_line_costs_itself_and_a_lost_end_is_white_and_known() {
 }
 
 #[test]
-fn fields_that_contradict_each_other_are_refused_before_anything_is_decoded() {
+fn contradictory_fields_are_refused_before_anything_is_decoded() {
     let strip = group_3(&DRAWN);
     let limits = LimitsConfig { page_pixels: 1_000, ..LimitsConfig::default() };
     let refused = |file: &Bytes| {
@@ -280,6 +280,6 @@ fn fields_that_contradict_each_other_are_refused_before_anything_is_decoded() {
     for (name, file, expected) in table {
         assert_eq!(refused(&file), expected, "{name}");
     }
-    // Whatever it makes of it, it ends.
+    // Garbage must not hang it.
     let _page = decode(&garbage);
 }

@@ -36,7 +36,7 @@ fn page_with(label: &str) -> (Paper, Vec<TextLine>) {
 }
 
 impl Paper {
-    /// A stroke of a round pen along a path whose place is told for each part of it.
+    /// A stroke of a round pen along a parametric path.
     fn stroke(&mut self, thick: u32, path: impl Fn(f32) -> (f32, f32)) {
         for step in 0..6000 {
             let (x, y) = path(step as f32 / 6000.0);
@@ -95,7 +95,7 @@ fn kinds_of(paper: &Paper, lines: &[TextLine]) -> Vec<PageMarkKind> {
 }
 
 #[test]
-fn joined_strokes_are_a_hand_and_where_people_sign_a_signature() {
+fn joined_strokes_are_handwriting_and_a_signature_where_people_sign() {
     #[rustfmt::skip]
     let table = [
         ("beside other words",        "house water people", Handwriting),
@@ -121,7 +121,7 @@ fn joined_strokes_are_a_hand_and_where_people_sign_a_signature() {
 }
 
 #[test]
-fn what_was_read_surely_is_no_hand_and_on_a_page_that_was_read_badly_nothing_is() {
+fn confident_words_are_not_handwriting_and_badly_read_pages_have_none() {
     let (mut paper, mut lines) = page_with("house water people");
     paper.scrawl(260.0, 800.0, (420.0, 130.0));
     assert_eq!(kinds_of(&paper, &lines), [Handwriting]);
@@ -139,7 +139,7 @@ fn what_was_read_surely_is_no_hand_and_on_a_page_that_was_read_badly_nothing_is(
 }
 
 #[test]
-fn rulings_crosses_curves_and_blocks_are_no_hands() {
+fn rulings_crosses_curves_and_blocks_are_not_handwriting() {
     let (mut paper, lines) = page_with("Signature");
     for row in 0..6 {
         paper.fill(1000, 400 + 60 * row, (600, 4), 20);
@@ -155,7 +155,7 @@ fn rulings_crosses_curves_and_blocks_are_no_hands() {
 }
 
 #[test]
-fn a_ring_with_letters_along_it_is_a_stamp_unless_it_stands_in_the_letterhead() {
+fn a_ring_with_letters_along_it_is_a_stamp_unless_it_is_in_the_letterhead() {
     #[rustfmt::skip]
     let table = [
         ("a stamp",             (1200.0, 900.0), 160.0, 18, vec![Stamp]),
@@ -173,7 +173,7 @@ fn a_ring_with_letters_along_it_is_a_stamp_unless_it_stands_in_the_letterhead() 
 }
 
 #[test]
-fn a_frame_put_down_askew_is_a_stamp_and_an_upright_one_is_none() {
+fn a_skewed_frame_is_a_stamp_and_an_upright_one_is_not() {
     for (degrees, letters, expected) in
         [(8.0, 6, vec![Stamp]), (-15.0, 6, vec![Stamp]), (0.0, 6, vec![]), (8.0, 0, vec![])]
     {
@@ -184,7 +184,7 @@ fn a_frame_put_down_askew_is_a_stamp_and_an_upright_one_is_none() {
 }
 
 #[test]
-fn a_page_of_scrawls_and_one_of_specks_keep_nobody_busy() {
+fn pages_of_scrawls_and_of_specks_are_searched_in_bounded_work() {
     let (mut paper, lines) = page_with("Signature");
     for row in 0..40_u32 {
         for column in 0..60_u32 {
@@ -203,13 +203,13 @@ fn a_page_of_scrawls_and_one_of_specks_keep_nobody_busy() {
 }
 
 #[test]
-fn joined_letters_within_a_badge_are_no_hand() {
+fn joined_letters_within_a_badge_are_not_handwriting() {
     for (is_badge, expected) in [(true, vec![]), (false, vec![Handwriting])] {
         let (mut paper, mut lines) = page_with("house water people");
         paper.scrawl(1340.0, 250.0, (220.0, 120.0));
         if is_badge {
             paper.ring((1450.0, 250.0), 240.0, 18);
-            // Words that stand askew are read with boxes that reach over much of their badge.
+            // Skewed words are read with boxes that reach over much of their badge.
             let area = BoundingBox { x: 1210.0, y: 310.0, w: 480.0, h: 190.0 };
             let (text, confidence) = ("BADGE".to_owned(), 0.95);
             let word =

@@ -1,4 +1,4 @@
-//! Pages that are written down as what is drawn on them.
+//! Pages as lists of their drawing operations.
 
 use hayro::kurbo::{CircleSegment, RoundedRect, Shape};
 
@@ -49,7 +49,7 @@ fn images_and_drawings_are_figures_and_letterheads_backgrounds_and_text_on_shade
         let mut drawn = DrawnFigures::default();
         drawn.note_image(area);
         let words = words_over(area, share);
-        let found = tell_figures(&drawn.list_places(PAGE), &glance(blank), &words, &[]);
+        let found = find_figures(&drawn.list_areas(PAGE), &glance(blank), &words, &[]);
         assert_eq!(found.len(), expected, "{name}: {found:?}");
     }
 }
@@ -61,7 +61,7 @@ fn strips_of_an_image_are_one_figure() {
         let top = 200.0 + 10.0 * f64::from(strip);
         drawn.note_image(Rect::new(100.0, top, 300.0, top + 10.0));
     }
-    let places = drawn.list_places(PAGE);
+    let places = drawn.list_areas(PAGE);
     assert_eq!(places.len(), 1);
     assert_eq!(places[0].area, Rect::new(100.0, 200.0, 300.0, 400.0));
 }
@@ -71,7 +71,7 @@ fn a_drawing_has_curves_or_bars_and_a_table_with_shades_has_neither() {
     let places = |note: &dyn Fn(&mut DrawnFigures)| {
         let mut drawn = DrawnFigures::default();
         note(&mut drawn);
-        drawn.list_places(PAGE).len()
+        drawn.list_areas(PAGE).len()
     };
     let curved = |count| {
         let (area, path) = curves(100.0, 300.0, count);
@@ -116,18 +116,18 @@ fn a_drawing_has_curves_or_bars_and_a_table_with_shades_has_neither() {
 }
 
 #[test]
-fn a_code_is_no_figure_and_two_places_of_one_figure_are_one() {
+fn a_code_is_not_a_figure_and_two_areas_of_one_figure_are_merged() {
     let area = Rect::new(100.0, 200.0, 200.0, 300.0);
     let mut drawn = DrawnFigures::default();
     drawn.note_image(area);
     let (curved, path) = curves(110.0, 210.0, 20);
     drawn.note_shape(curved.intersect(area), Some(&path), None);
-    let places = drawn.list_places(PAGE);
+    let places = drawn.list_areas(PAGE);
     assert_eq!(places.len(), 2);
-    assert_eq!(tell_figures(&places, &glance(false), &[], &[]).len(), 1);
+    assert_eq!(find_figures(&places, &glance(false), &[], &[]).len(), 1);
     let symbology = docmill_core::model::CodeSymbology::Qr;
     let code = PageCode::from_bytes(symbology, b"a".to_vec(), box_of(area)).unwrap();
-    assert_eq!(tell_figures(&places, &glance(false), &[], &[code]).len(), 0);
+    assert_eq!(find_figures(&places, &glance(false), &[], &[code]).len(), 0);
 }
 
 #[test]
@@ -138,9 +138,9 @@ fn no_page_costs_more_than_its_shapes() {
         let left = f64::from(at % 500);
         drawn.note_shape(Rect::new(left, 0.0, left + 90.0, 700.0), Some(&path), None);
     }
-    assert_eq!((drawn.shapes.len(), drawn.list_places(PAGE).len()), (MAX_SHAPES, 0));
+    assert_eq!((drawn.shapes.len(), drawn.list_areas(PAGE).len()), (MAX_SHAPES, 0));
     let mut odd = DrawnFigures::default();
     odd.note_image(Rect::new(-1e12, -1e12, 1e12, 1e12));
     odd.note_image(Rect::new(f64::MAX / 4.0, 0.0, f64::MAX / 3.0, 100.0));
-    assert_eq!(odd.list_places(PAGE).len(), 0);
+    assert_eq!(odd.list_areas(PAGE).len(), 0);
 }

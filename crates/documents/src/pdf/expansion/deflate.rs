@@ -1,7 +1,7 @@
-//! How many bytes a deflate stream expands to in the decoder that hayro falls back to, which goes on
-//! where zlib gives up: it ignores the lengths' check of stored blocks, takes any table of codes,
-//! and skips copies from before the beginning. Nothing is kept of what comes out, only counted, so
-//! this takes no memory whatever the stream says.
+//! Bytes that a deflate stream expands to in hayro's fallback decoder, which goes on where zlib
+//! gives up: it ignores the length check of stored blocks, takes any table of codes, and skips
+//! copies from before the beginning. Output is counted, not kept, so this takes no memory for any
+//! stream.
 //!
 //! Follows `hayro-syntax` 0.9 (`filter/lzw_flate.rs`, `fallback`), which follows pdf.js. Where both
 //! zlib and this can read a stream they agree (see the tests).
@@ -145,7 +145,7 @@ impl BlockCounter<'_> {
             if code == END {
                 return Some(());
             }
-            // A code that stands for no length copies nothing.
+            // A code without a length copies nothing.
             let (extra, base) =
                 LENGTHS.get(usize::from(code - END - 1)).copied().unwrap_or_default();
             let length = base + u64::from(self.take_bits(extra)?);
@@ -222,7 +222,7 @@ impl BlockCounter<'_> {
 
 /// Codes by the bits that are next in the stream.
 struct CodeTable {
-    /// Length of the code in bits, 0 for none, and what it stands for.
+    /// Length of the code in bits, 0 for none, and its symbol.
     codes: Vec<(u8, u16)>,
     longest: u8,
 }
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_zlib_reads_is_counted_to_the_byte() {
+    fn data_that_zlib_reads_is_counted_to_the_byte() {
         let text: Vec<u8> = (0..60_000_u32).flat_map(|n| (n * n % 977).to_be_bytes()).collect();
         let noise: Vec<u8> =
             (0..9_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_block_with_a_wrong_check_hides_nothing_behind_it() {
+    fn data_behind_a_stored_block_with_a_wrong_check_is_counted() {
         // Stored, not the last, two bytes, a check that is wrong; then a million zeros.
         let mut packed = vec![0, 2, 0, 0, 0, b'a', b'b'];
         packed.extend(raw(&vec![0; 1_000_000], Compression::best()));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_deflate_at_all_comes_to_an_end() {
+    fn decoding_of_invalid_deflate_data_ends() {
         for length in 0..300_usize {
             for seed in [0_u8, 1, 77, 255] {
                 let data: Vec<u8> = (0..length)

@@ -1,5 +1,5 @@
-//! The compression filters of PDF streams: what data becomes once they are undone, counted with an
-//! end. Not promised: filters of images, whose dimensions bound what they make.
+//! The compression filters of PDF streams: decoded data, counted with a cap. Not covered: filters
+//! of images, whose dimensions bound their output.
 
 use std::io::Read;
 
@@ -9,11 +9,11 @@ use super::deflate;
 use crate::refusal::PageRefusal;
 use docmill_core::model::OutcomeReason;
 
-/// The most that a byte of deflate data stands for: 258 bytes in two bits.
+/// Expansion of a byte of deflate data: 258 bytes in two bits.
 const MAX_DEFLATED: u64 = 1032;
 
-/// A compression filter of a stream, as far as it matters here. Those of images are left out:
-/// dimensions bound what they make.
+/// A compression filter of a stream. Those of images are left out: their dimensions bound the
+/// output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamFilter {
     Flate,
@@ -24,7 +24,7 @@ pub(super) enum StreamFilter {
 }
 
 impl StreamFilter {
-    /// The most that a byte of its input stands for.
+    /// Expansion of a byte of its input.
     pub(super) fn most_per_byte(self) -> u64 {
         match self {
             Self::Flate => MAX_DEFLATED,
@@ -44,8 +44,8 @@ impl StreamFilter {
         }
     }
 
-    /// What `data` is before this filter was applied. What cannot be decoded to its end counts as
-    /// much as it could be at worst, because others decode it up to the damage.
+    /// `data` decoded by this filter. Data that cannot be decoded to its end counts as its worst
+    /// case, because other decoders go on up to the damage.
     fn undo(self, data: &[u8], allowed: u64) -> Result<Vec<u8>, u64> {
         if self == Self::Flate {
             return inflate_within(data, allowed);
@@ -91,8 +91,8 @@ pub(super) fn expanded_bytes(content: &[u8], filters: &[StreamFilter], allowed: 
     }
 }
 
-/// Bytes that flate data takes in the decoder that hayro ends up with: the next one is tried only
-/// where one gives up, and what that has made by then is there all the same.
+/// Size of flate data in the decoder that hayro ends up with: the next one is tried only where one
+/// gives up, after the first one's output.
 pub(super) fn deflated_bytes(data: &[u8], allowed: u64) -> u64 {
     let (zlib, is_whole) = drain(ZlibDecoder::new(data), allowed);
     if is_whole || zlib >= allowed {
@@ -105,7 +105,7 @@ pub(super) fn deflated_bytes(data: &[u8], allowed: u64) -> u64 {
     zlib.max(raw).max(deflate::count_tolerantly(data, allowed))
 }
 
-/// What flate data holds, for a filter behind it.
+/// Decoded flate data, for a filter behind it.
 fn inflate_within(data: &[u8], allowed: u64) -> Result<Vec<u8>, u64> {
     fn read_within(reader: impl Read, allowed: u64) -> Result<Vec<u8>, bool> {
         let mut content = Vec::new();

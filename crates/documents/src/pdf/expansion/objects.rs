@@ -1,5 +1,5 @@
 //! The streams of an open file, one by one, with the filters and the decrypted bytes that hayro
-//! uses: for files whose bytes do not say it all.
+//! uses: for files whose bytes alone do not show them.
 
 use std::collections::HashSet;
 
@@ -14,8 +14,8 @@ use crate::refusal::PageRefusal;
 use docmill_core::config::LimitsConfig;
 
 /// Refuses an open file whose streams expand to `limits.decompressed_bytes` or more: each image by
-/// itself, all others together. An image is what calls itself one and is drawn, or masks what is
-/// drawn, and nothing else: a page's program that calls itself an image is none.
+/// itself, all others together. Only streams that are declared images and are used as images or
+/// masks, and as nothing else, count as images.
 ///
 /// # Errors
 /// `too_large`.
@@ -59,7 +59,7 @@ fn known_filter(filter: &Filter) -> Option<StreamFilter> {
     }
 }
 
-/// What streams are used as.
+/// Uses of streams.
 #[derive(Default)]
 struct StreamUses {
     /// Dictionaries of things to draw that are objects of their own.
@@ -87,9 +87,10 @@ impl StreamUses {
         uses
     }
 
-    fn add_references(&mut self, dictionary: &Dict<'_>, place: DictionaryPlace) {
+    fn add_references(&mut self, dictionary: &Dict<'_>, place: DictionaryContext) {
         let is_own = dictionary.obj_id().is_some_and(|id| self.drawn.contains(&id));
-        let is_drawn = place == DictionaryPlace::Drawn || place == DictionaryPlace::Own && is_own;
+        let is_drawn =
+            place == DictionaryContext::Drawn || place == DictionaryContext::Own && is_own;
         for (key, value) in dictionary.entries() {
             let key: &[u8] = key.as_ref();
             let masks = key == b"SMask" || key == b"Mask";
@@ -123,9 +124,9 @@ impl StreamUses {
     }
 }
 
-/// Where a dictionary stands.
+/// Context of a dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DictionaryPlace {
+enum DictionaryContext {
     /// It is an object of its own, or a stream's.
     Own,
     /// It holds the things to draw.
@@ -134,9 +135,9 @@ enum DictionaryPlace {
     Within,
 }
 
-/// Every dictionary in an object; what is referred to is an object of its own.
-fn each_dictionary<'a>(object: Object<'a>, mut visit: impl FnMut(&Dict<'a>, DictionaryPlace)) {
-    let mut open = vec![(object, DictionaryPlace::Own)];
+/// Every dictionary in an object; references lead to objects of their own.
+fn each_dictionary<'a>(object: Object<'a>, mut visit: impl FnMut(&Dict<'a>, DictionaryContext)) {
+    let mut open = vec![(object, DictionaryContext::Own)];
     while let Some((object, place)) = open.pop() {
         let dictionary = match object {
             Object::Dict(dictionary) => dictionary,
@@ -144,7 +145,7 @@ fn each_dictionary<'a>(object: Object<'a>, mut visit: impl FnMut(&Dict<'a>, Dict
             Object::Array(items) => {
                 for item in items.raw_iter() {
                     if let MaybeRef::NotRef(inner) = item {
-                        open.push((inner, DictionaryPlace::Within));
+                        open.push((inner, DictionaryContext::Within));
                     }
                 }
                 continue;
@@ -154,9 +155,9 @@ fn each_dictionary<'a>(object: Object<'a>, mut visit: impl FnMut(&Dict<'a>, Dict
         visit(&dictionary, place);
         for (key, value) in dictionary.entries() {
             let place = if key.as_ref() == b"XObject".as_slice() {
-                DictionaryPlace::Drawn
+                DictionaryContext::Drawn
             } else {
-                DictionaryPlace::Within
+                DictionaryContext::Within
             };
             if let MaybeRef::NotRef(inner @ (Object::Dict(_) | Object::Array(_))) = value {
                 open.push((inner, place));

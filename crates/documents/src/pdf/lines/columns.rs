@@ -1,5 +1,5 @@
-//! Reading order of the rows of a page: which of them stand in columns side by side, and which
-//! belong to a table that reaches across.
+//! Reading order of the rows of a page: rows in columns side by side, and rows of a table across
+//! them.
 
 use super::row::WordRow;
 
@@ -38,9 +38,8 @@ fn split_bands(rows: Vec<WordRow>) -> Vec<Vec<WordRow>> {
     bands
 }
 
-/// Splits `rows` at the widest gutter, if what lies left and right of it are columns: into these
-/// two, or, where a table reaches across the gutter, into what is above it, the table, and what is
-/// below.
+/// Splits `rows` at the widest gutter, if both sides of it are columns: into these two, or, where a
+/// table crosses the gutter, into the rows above it, the table, and the rows below.
 fn split_columns(rows: &[WordRow]) -> Option<Vec<Vec<WordRow>>> {
     let cut = find_gutter(rows)?;
     let (mut left, mut right) = (Vec::new(), Vec::new());
@@ -82,7 +81,7 @@ fn are_aligned(rows: &[WordRow], cut: f64) -> bool {
     shared * 2 >= left.min(right)
 }
 
-/// Rows of a table that reach across a gutter have at most so many lines between them.
+/// Lines between two rows of a table across a gutter.
 const TABLE_STEP: f64 = 5.0;
 
 /// Cuts `rows` above and below each table that reaches across the gutter: two rows or more that do,

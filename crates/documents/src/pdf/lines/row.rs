@@ -1,4 +1,4 @@
-//! Words on one baseline, before they are told from columns.
+//! Words on one baseline, before columns are separated.
 
 use crate::pdf::words::WordPiece;
 

@@ -1,5 +1,5 @@
-//! The file as another library reads it, held against what PDF/A-2b asks for (ISO 19005-2; clauses in
-//! the messages), and its text against the boxes that it was made of.
+//! The file as another library reads it, checked against PDF/A-2b (ISO 19005-2; clauses in the
+//! messages), and its text against the boxes that it was made of.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -45,7 +45,7 @@ fn picture(format: ImageFormat) -> EncodedImage {
     EncodedImage { header, bytes: bytes.into_inner() }
 }
 
-/// What the pages of the tests say; the third is white.
+/// Texts of the tests' pages; the third is white.
 fn sample() -> Vec<u8> {
     let first = page(
         1,
@@ -75,7 +75,7 @@ fn sample() -> Vec<u8> {
     pdf.finish(IDENTITY)
 }
 
-/// What a letter's code means, by the font's map.
+/// Meaning of a letter's code, by the font's map.
 fn read_map(document: &Document, font: &Dictionary) -> BTreeMap<u16, String> {
     let map = document.get_object(font.get(b"ToUnicode").unwrap().as_reference().unwrap()).unwrap();
     let map = map.as_stream().unwrap().decompressed_content().unwrap();
@@ -90,7 +90,7 @@ fn read_map(document: &Document, font: &Dictionary) -> BTreeMap<u16, String> {
     inside.flat_map(str::lines).filter_map(pair).collect()
 }
 
-/// A text that is shown: what it says, its matrix, the length of its letters, and the rendering mode.
+/// A shown text: its letters, its matrix, the length of its letters, and the rendering mode.
 #[derive(Debug)]
 struct ShownText {
     text: String,
@@ -134,7 +134,7 @@ fn shown_texts(document: &Document, page: lopdf::ObjectId) -> Vec<ShownText> {
 }
 
 #[test]
-fn every_word_lies_unseen_over_its_box_and_says_what_it_is() {
+fn every_word_lies_invisible_over_its_box_and_maps_to_its_text() {
     let file = sample();
     let document = Document::load_mem(&file).unwrap();
     let pages: Vec<_> = document.get_pages().into_values().collect();
@@ -144,14 +144,14 @@ fn every_word_lies_unseen_over_its_box_and_says_what_it_is() {
         &[
             ("Rechnung ", [1.0, 0.0, 0.0, 1.0, 72.0, 417.6], 14.4, 144.0),
             ("№ ", [1.0, 0.0, 0.0, 1.0, 223.2, 417.6], 14.4, 21.6),
-            // Without what no reader may be given.
+            // Without controls.
             ("Zürich ", [1.0, 0.0, 0.0, 1.0, 72.0, 348.48], 11.52, 64.8),
         ],
         &[
             // Up the page, from the lower end of the box at its right edge.
             ("hinauf ", [0.0, 1.0, -1.0, 0.0, 23.04, 151.2], 8.64, 64.8),
             ("weiter ", [0.0, 1.0, -1.0, 0.0, 23.04, 237.6], 8.64, 64.8),
-            // What lies nowhere is found all the same.
+            // Words without a position are found all the same.
             ("𝔘x ", [1.0, 0.0, 0.0, 1.0, 0.0, 63.36], 8.64, 0.5),
         ],
         &[],
@@ -172,7 +172,7 @@ fn every_word_lies_unseen_over_its_box_and_says_what_it_is() {
 }
 
 #[test]
-fn our_own_reader_sees_the_picture_and_believes_no_text_that_nobody_sees() {
+fn our_own_reader_takes_the_picture_and_no_invisible_text() {
     let document = open_document(sample().into(), &LimitsConfig::default(), 100).unwrap();
     assert_eq!(document.page_count(), 3);
     for index in 0..2 {
@@ -282,7 +282,7 @@ fn nothing_in_the_file_is_forbidden_in_an_archive() {
 }
 
 #[test]
-fn the_font_is_embedded_whole_and_its_widths_are_those_that_the_file_says() {
+fn the_font_is_embedded_whole_and_its_widths_are_those_declared() {
     let document = Document::load_mem(&sample()).unwrap();
     let follow = |dictionary: &Dictionary, key: &[u8]| {
         document.get_object(dictionary.get(key).unwrap().as_reference().unwrap()).unwrap().clone()
@@ -310,7 +310,7 @@ fn the_font_is_embedded_whole_and_its_widths_are_those_that_the_file_says() {
 }
 
 #[test]
-fn the_same_pages_are_the_same_bytes_and_a_picture_that_is_none_is_not_taken() {
+fn the_same_pages_are_the_same_bytes_and_an_invalid_picture_is_refused() {
     assert_eq!(sample(), sample());
     let mut pdf = SearchablePdf::default();
     let before = pdf.size();
@@ -342,7 +342,7 @@ fn a_page_of_any_size_is_within_what_pages_may_have_and_keeps_its_shape() {
 
 #[test]
 fn more_letters_than_a_font_has_codes_for_are_given_as_one() {
-    let mut letters = LetterCodes::default();
+    let mut letters = CharCodes::default();
     let all: Vec<char> = (0x1_0000..0x2_2000).filter_map(char::from_u32).collect();
     let codes: Vec<u16> = all.iter().map(|letter| letters.code(*letter)).collect();
     assert_eq!((codes[0], codes[65_533]), (1, 65_534));

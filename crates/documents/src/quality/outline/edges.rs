@@ -14,24 +14,24 @@ use opencv::{Result, imgproc};
 use crate::image::opencv_mat;
 
 /// Side of the square by which print is closed, in pixels of the small picture.
-const CLOSING: i32 = 13;
+const CLOSING_PIXELS: i32 = 13;
 /// Rise per pixel, in logarithms, that counts as rising, and above which it counts for no more.
-const RISING: f32 = 0.06;
-const CLIPPED: f32 = 0.3;
+const MIN_RISE: f32 = 0.06;
+const MAX_RISE: f32 = 0.3;
 /// The picture is brighter by this, in logarithms, this many pixels inside an edge than outside.
-const STEP: f32 = 0.12;
-const STEP_REACH: f64 = 7.0;
+const MIN_STEP: f32 = 0.12;
+const STEP_REACH_PIXELS: f64 = 7.0;
 /// Degrees between directions that are voted for, and how many to either side a place votes for.
-const DEGREES: usize = 2;
-const DIRECTIONS: usize = 360 / DEGREES;
-const SPREAD: usize = 3;
+const DEGREES_PER_VOTE: usize = 2;
+const DIRECTIONS: usize = 360 / DEGREES_PER_VOTE;
+const VOTE_SPREAD: usize = 3;
 /// Candidates for each side, and their distance from each other: directions, pixels.
 const MAX_EDGES: usize = 10;
-const APART: (usize, usize) = (4, 6);
+const MIN_APART: (usize, usize) = (4, 6);
 /// Degrees by which a side may be turned.
 const MAX_TILT_DEGREES: f64 = 46.0;
 /// A place of an edge may lie this many pixels beside its line.
-const BESIDE: i32 = 3;
+const MAX_BESIDE_PIXELS: i32 = 3;
 
 /// A place in the small picture, counted from its middle.
 pub(super) type PlanePoint = (f64, f64);
@@ -128,8 +128,10 @@ pub(super) struct RiseMap {
 impl RiseMap {
     /// Of a picture of some hundred pixels each way.
     pub(super) fn from_picture(small: &Mat) -> Result<Self> {
-        let square =
-            imgproc::get_structuring_element_def(imgproc::MORPH_RECT, Size::new(CLOSING, CLOSING))?;
+        let square = imgproc::get_structuring_element_def(
+            imgproc::MORPH_RECT,
+            Size::new(CLOSING_PIXELS, CLOSING_PIXELS),
+        )?;
         let mut closed = Mat::default();
         imgproc::morphology_ex_def(small, &mut closed, imgproc::MORPH_CLOSE, &square)?;
         let (mut bright, mut logarithm) = (Mat::default(), Mat::default());
@@ -190,24 +192,24 @@ impl RiseMap {
         let row_length = usize::try_from(self.width).unwrap_or(1).max(1);
         for (at, (dx, dy)) in self.across.iter().zip(&self.down).enumerate() {
             let rise = dx.hypot(*dy);
-            if rise < RISING {
+            if rise < MIN_RISE {
                 continue;
             }
             let (x, y) = (to_f64(at % row_length) - middle_x, to_f64(at / row_length) - middle_y);
             let degrees = f64::from(*dy).atan2(f64::from(*dx)).to_degrees().rem_euclid(360.0);
             let nearest = to_usize(degrees / degrees_of(1));
-            for turn in 0..=2 * SPREAD {
-                let turned = (nearest + DIRECTIONS + turn - SPREAD) % DIRECTIONS;
+            for turn in 0..=2 * VOTE_SPREAD {
+                let turned = (nearest + DIRECTIONS + turn - VOTE_SPREAD) % DIRECTIONS;
                 let Some((cosine, sine)) = directions.get(turned) else { continue };
                 let column = round_to_i32(x * cosine + y * sine).saturating_add(reach);
-                votes.add(turned, usize::try_from(column).unwrap_or_default(), rise.min(CLIPPED));
+                votes.add(turned, usize::try_from(column).unwrap_or_default(), rise.min(MAX_RISE));
             }
         }
         votes
     }
 
     fn strongest_lines(&self, mut votes: EdgeVotes, side: f64) -> Vec<EdgeLine> {
-        let least = RISING * 0.1 * self.width.min(self.height).max(1) as f32;
+        let least = MIN_RISE * 0.1 * self.width.min(self.height).max(1) as f32;
         let mut found = Vec::with_capacity(MAX_EDGES + 1);
         while found.len() < MAX_EDGES {
             let Some((turned, column, sum)) = votes.fullest(side) else { break };
@@ -243,21 +245,21 @@ impl RiseMap {
 
     /// How many pixels beside a place of a line the picture rises most, if it rises as an edge does.
     fn rise_beside(&self, line: &EdgeLine, along: f64) -> Option<i32> {
-        let rises = (-BESIDE..=BESIDE).filter_map(|beside| {
+        let rises = (-MAX_BESIDE_PIXELS..=MAX_BESIDE_PIXELS).filter_map(|beside| {
             let at = self.index(place_on(line, along, f64::from(beside)))?;
             let (dx, dy) = (self.across.get(at)?, self.down.get(at)?);
             Some((beside, f64::from(*dx) * line.normal.0 + f64::from(*dy) * line.normal.1))
         });
         let (beside, steepest) = rises.max_by(|one, other| one.1.total_cmp(&other.1))?;
-        let [within, without] = [STEP_REACH, -STEP_REACH].map(|beside| {
+        let [within, without] = [STEP_REACH_PIXELS, -STEP_REACH_PIXELS].map(|beside| {
             self.index(place_on(line, along, beside)).and_then(|at| self.level.get(at))
         });
         // Beyond the picture nothing is known: the edge counts.
         let is_step = match (within, without) {
-            (Some(within), Some(without)) => within - without > STEP,
+            (Some(within), Some(without)) => within - without > MIN_STEP,
             _ => true,
         };
-        (steepest > f64::from(RISING) && is_step).then_some(beside)
+        (steepest > f64::from(MIN_RISE) && is_step).then_some(beside)
     }
 
     /// `line` moved to where the picture really rises between two of its places: a straight line
@@ -334,7 +336,7 @@ impl EdgeVotes {
     }
 
     fn clear_around(&mut self, direction: usize, column: usize) {
-        let (turns, beside) = APART;
+        let (turns, beside) = MIN_APART;
         let columns = column.saturating_sub(beside)..(column + beside + 1).min(self.columns);
         for turn in 0..=2 * turns {
             let from = (direction + DIRECTIONS + turn - turns) % DIRECTIONS * self.columns;
@@ -345,7 +347,7 @@ impl EdgeVotes {
 }
 
 fn degrees_of(direction: usize) -> f64 {
-    to_f64(direction * DEGREES)
+    to_f64(direction * DEGREES_PER_VOTE)
 }
 
 fn direction(degrees: f64) -> PlanePoint {

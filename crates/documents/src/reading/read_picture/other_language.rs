@@ -85,7 +85,7 @@ fn long_words(lines: &[TextLine]) -> Vec<Vec<String>> {
     found
 }
 
-/// `known` has an answer for each of all words.
+/// `known` has one entry for each of all words.
 fn count_words(words: &[Vec<String>], known: &[bool]) -> Vec<ListedWords> {
     let mut known = known.iter();
     let mut counts = Vec::new();

@@ -70,7 +70,7 @@ struct Script<'a> {
     answer: Box<Answer<'a>>,
     /// Width, height and language of everything that was read.
     log: Vec<(u32, u32, String)>,
-    /// Where a text stands on a page of this width and height.
+    /// Position of a text on a page of this width and height.
     place: fn(&str, f32, f32) -> BoundingBox,
 }
 
@@ -150,7 +150,7 @@ fn surely_upright() -> PageRaster {
 }
 
 #[test]
-fn more_of_an_upright_page_is_looked_at_until_its_words_tell_their_language() {
+fn more_of_an_upright_page_is_probed_until_its_words_prove_their_language() {
     let page = surely_upright();
     assert!(quality::assess_page(&page).unwrap().direction.feet >= SURE_FEET);
     let mut strips = 0;
@@ -180,7 +180,7 @@ fn no_piece_of_a_page_that_surely_lies_upright_is_turned() {
 }
 
 #[test]
-fn specks_on_blank_paper_are_no_text_that_nobody_found() {
+fn specks_on_blank_paper_do_not_count_as_missing_text() {
     let mut page = text_page(1240, 1754, 10);
     let written = page.pixels.len() / 2;
     page.pixels[written..].fill(255);
@@ -238,7 +238,7 @@ fn small_print_that_falls_short_twice_is_read_a_third_time_sharpened_and_large_p
 }
 
 #[test]
-fn what_only_the_sharpened_picture_shows_is_added_also_where_the_repair_has_moved_the_ink() {
+fn words_of_the_sharpened_picture_alone_are_added_also_where_the_repair_has_moved_the_ink() {
     let small = text_page(1240, 1754, 9);
     let crooked = skewed(&small, 3.0);
     for (original, third, added) in
@@ -268,7 +268,7 @@ fn what_only_the_sharpened_picture_shows_is_added_also_where_the_repair_has_move
 }
 
 #[test]
-fn what_only_the_worse_of_two_equal_readings_has_is_added_and_from_a_far_worse_one_nothing_is() {
+fn words_of_the_worse_of_two_peer_readings_are_added_and_of_a_far_worse_one_none() {
     let original = grainy();
     for (plain, added) in [(0.65, true), (0.5, false)] {
         let answer = |page: &PageRaster, _: &str| match page.pixels == original.pixels {
@@ -288,7 +288,7 @@ fn what_only_the_worse_of_two_equal_readings_has_is_added_and_from_a_far_worse_o
 }
 
 #[test]
-fn grain_is_no_text_that_was_not_read() {
+fn grain_does_not_count_as_unread_text() {
     let mut grainy = page();
     let mut random = fastrand::Rng::with_seed(7);
     for value in &mut grainy.pixels {
@@ -304,7 +304,7 @@ fn grain_is_no_text_that_was_not_read() {
 }
 
 #[test]
-fn a_page_on_its_head_or_side_is_turned_back_and_says_in_which_picture_its_boxes_are() {
+fn a_page_upside_down_or_sideways_is_turned_back_and_kept_with_the_picture_of_its_boxes() {
     for turns in 0..4 {
         let lying = orientation_probe::rotate_raster(page(), turns);
         let mut script = Script::new(|page: &PageRaster, _: &str| match turns_of(page) {
@@ -338,7 +338,7 @@ fn an_upright_page_is_not_turned_however_badly_it_is_read() {
 }
 
 #[test]
-fn a_page_is_read_in_the_language_that_a_few_of_its_lines_speak() {
+fn a_page_is_read_in_the_language_of_a_few_of_its_lines() {
     let mut script = Script::new(|_, _| (GERMAN, 0.9));
     let read = read(&page(), &mut script, RepairSwitches::ALL);
     assert_eq!(script.whole(), ["deu"], "once, and in the right language");
@@ -349,11 +349,11 @@ fn a_page_is_read_in_the_language_that_a_few_of_its_lines_speak() {
 }
 
 #[test]
-fn a_page_that_turns_out_to_be_in_another_language_is_read_again_and_keeps_what_is_better() {
+fn a_page_in_another_language_is_read_again_and_keeps_the_better_reading() {
     for (german, kept) in [(0.9, "deu"), (0.4, "eng")] {
         let answer = move |page: &PageRaster, language: &str| {
             let is_whole = page.width * page.height >= 1_000_000;
-            // The first look meets a part without a word that tells.
+            // The probed part has no word that proves a language.
             let text = if is_whole { GERMAN } else { "Berlin Hamburg Dresden" };
             (text, if language == "deu" { german } else { 0.8 })
         };
@@ -365,7 +365,8 @@ fn a_page_that_turns_out_to_be_in_another_language_is_read_again_and_keeps_what_
 }
 
 #[test]
-fn small_letters_count_against_tesseract_alone_because_the_robust_reader_says_it_itself() {
+fn small_letters_count_against_tesseract_only_because_the_robust_readers_confidence_reflects_them()
+{
     let blank = PageRaster { width: 400, height: 400, dpi: 100, pixels: vec![255; 160_000] };
     let bounding_box = BoundingBox { x: 10.0, y: 10.0, w: 60.0, h: 7.0 };
     let word = TextWord { text: "Total".into(), bounding_box, confidence: 0.9, unwitnessed: false };

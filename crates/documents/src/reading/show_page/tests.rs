@@ -73,7 +73,7 @@ fn a_providers_own_score_decides_and_where_it_has_none_ours_does() {
 }
 
 #[test]
-fn what_a_doubtful_layer_leaves_out_is_added_and_the_call_is_not_forgotten() {
+fn text_missing_from_a_doubtful_layer_is_added_and_the_call_is_recorded() {
     let shown = picture(&document(230), PageViewMode::AsItIs);
     let bounding_box = BoundingBox { x: 43.2, y: 43.2, w: 345.6, h: 10.1 };
     let word = TextWord { text: "Total".into(), bounding_box, confidence: 1.0, unwitnessed: false };

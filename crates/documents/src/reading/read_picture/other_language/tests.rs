@@ -41,11 +41,11 @@ fn page_lines(texts: &[&str], confidence: f32) -> Vec<TextLine> {
 struct Pair {
     languages: Vec<String>,
     lines: Vec<TextLine>,
-    robust: PlaceReader,
+    robust: RegionReader,
 }
 
 /// Reads accents where Tesseract read none, and nothing of whole pages.
-struct PlaceReader {
+struct RegionReader {
     has_words: bool,
     asked: Vec<BoundingBox>,
     lines: Vec<TextLine>,
@@ -65,7 +65,7 @@ impl PageRecogniser for Pair {
     }
 }
 
-impl PageRecogniser for PlaceReader {
+impl PageRecogniser for RegionReader {
     fn languages(&self) -> &[String] {
         &[]
     }
@@ -102,7 +102,7 @@ impl PageRecogniser for PlaceReader {
 /// lines the latter was asked for.
 fn read(plain: &[&str], robust: &[&str], has_words: bool) -> (Vec<String>, usize) {
     let languages = vec!["eng".to_owned()];
-    let robust = PlaceReader { has_words, asked: Vec::new(), lines: page_lines(robust, 0.97) };
+    let robust = RegionReader { has_words, asked: Vec::new(), lines: page_lines(robust, 0.97) };
     let mut both = Pair { languages: languages.clone(), lines: page_lines(plain, 0.93), robust };
     let recipe = ReadRecipe { dpi: 200, languages, repairs: RepairSwitches::NONE, threshold: 0.0 };
     let mut reader = PictureReader {
@@ -112,7 +112,7 @@ fn read(plain: &[&str], robust: &[&str], has_words: bool) -> (Vec<String>, usize
         started: Instant::now(),
         page_time: Duration::from_secs(600),
     };
-    // Nothing else on it looks like text that nobody found.
+    // Nothing else on it looks like missing text.
     let page = PageRaster { width: 1240, height: 1754, dpi: 150, pixels: vec![255; 1240 * 1754] };
     let found = crate::quality::assess_page(&page).unwrap();
     let plan = ReadingPlan::choose(&found, EngineSet::MainAndRobust);
@@ -123,7 +123,8 @@ fn read(plain: &[&str], robust: &[&str], has_words: bool) -> (Vec<String>, usize
 }
 
 #[test]
-fn lines_in_other_languages_are_read_by_the_robust_reader_too_and_those_of_the_page_s_are_not() {
+fn lines_in_other_languages_are_read_by_the_robust_reader_too_and_those_of_the_pages_language_are_not()
+ {
     let plain =
         ["quick brown jumps", "over lazy", "tiber braune springt", "Over lazy cao", "email"];
     let robust =

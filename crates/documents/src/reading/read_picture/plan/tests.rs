@@ -1,4 +1,4 @@
-//! Who reads what of a page where both readers are there, with readers that follow a script.
+//! Which reader reads which picture of a page, with two readers that follow a script.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use crate::reading::recognise::{PageRecogniser, TurnedReading};
 use docmill_core::fault::Result;
 use docmill_core::model::{BoundingBox, ReadRecipe, RepairSwitches, TextLine, TextWord};
 
-/// A name, a page, how sure Tesseract is of it, how sure the robust reader is of its picture and of any
-/// other one of it, and who reads what.
+/// A name, a page, the confidence of Tesseract, of the robust reader on the file's picture and on
+/// any other one, and the expected passes.
 type ReadersCase<'a> = (&'a str, &'a PageRaster, f32, [f32; 2], &'a [&'a str]);
 /// The readings of whole pages, in order.
 type ReadingLog = Arc<Mutex<Vec<String>>>;
 
-/// Both readers: each as sure of the picture of the file, and as sure of any other, as it is said.
+/// Both readers, with fixed confidences for the file's picture and for any other.
 struct TwoReaders {
     languages: Vec<String>,
     plain: f32,
@@ -116,7 +116,7 @@ fn who_reads(page: &PageRaster, plain: f32, robust: [f32; 2]) -> Vec<String> {
 }
 
 #[test]
-fn a_page_s_picture_and_each_reading_say_who_reads_it_next() {
+fn the_reader_of_each_pass_follows_from_the_picture_and_the_readings_so_far() {
     let clean = text_page(1240, 1754, 24);
     let bad = noisy(&shadowed(&text_page(1240, 1754, 10)), 25);
     let fax = speckled(&text_page(1240, 1754, 9), 0.01);
