@@ -27,8 +27,20 @@ fn documented() -> BTreeMap<String, BTreeMap<String, String>> {
             let field = cells[0].strip_prefix('`')?.strip_suffix('`')?;
             Some((field.to_owned(), cells[1].to_owned()))
         };
-        let fields = text.lines().filter(|line| line.starts_with("| `")).filter_map(row);
-        commands.insert(command.to_owned(), fields.collect());
+        let rows = text.lines().filter(|line| line.starts_with("| `")).filter_map(row);
+        let mut fields: BTreeMap<String, String> = rows.collect();
+        // The page explains the four fields of a box once.
+        let boxes: Vec<String> = fields
+            .iter()
+            .filter(|(_, kind)| *kind == "box")
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in boxes {
+            for side in ["x", "y", "w", "h"] {
+                fields.insert(format!("{name}.{side}"), "number".to_owned());
+            }
+        }
+        commands.insert(command.to_owned(), fields);
     }
     commands
 }
