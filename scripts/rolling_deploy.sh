@@ -14,6 +14,10 @@ here=$(realpath "$(dirname "$0")")
 # Builds what is checked out, and the commit before the newest migration came, from Git's history.
 build_both() {
     local newest added source=target/rolling/source
+    if [ "$(printf '%s\n' migrations/*.sql | wc -l)" = 1 ]; then
+        echo "there is only the baseline: no older schema to roll from"
+        exit 0
+    fi
     newest=$(printf '%s\n' migrations/*.sql | tail -1)
     added=$(git log --diff-filter=A --format=%H -1 -- "$newest")
     if [ -z "$added" ] || ! git cat-file -e "$added^" 2>/dev/null; then

@@ -28,7 +28,7 @@ use sqlx::{AssertSqlSafe, Executor};
 use crate::support::controlled_store::{ControlledStore, ListingFault};
 use crate::support::documents;
 use crate::support::memory_queue::{Call, MemoryQueue};
-use crate::support::postgres::TestDatabase;
+use crate::support::postgres::{TestDatabase, next_migration};
 use crate::support::row_reads::rows_read_by;
 use crate::support::world::{SOON, World, until};
 
@@ -722,13 +722,16 @@ async fn an_index_whose_building_was_interrupted_is_built_again() {
     let database = TestDatabase::empty().await;
     let db = database.db();
     futures::future::try_join_all((0..6).map(|_| db.migrate())).await.expect("they take turns");
+    let index = "CREATE INDEX CONCURRENTLY IF NOT EXISTS attempt_later ON attempt (stage)";
+    let indexing = next_migration(index, true);
+    db.apply_migrations(&indexing).await.unwrap();
     let interrupted = "UPDATE pg_index SET indisvalid = false
-            WHERE indexrelid = 'docmill.attempt_ended'::regclass;
-        DELETE FROM docmill._sqlx_migrations WHERE description = 'index attempt ended'";
+            WHERE indexrelid = 'docmill.attempt_later'::regclass;
+        DELETE FROM docmill._sqlx_migrations WHERE description = 'later'";
     database.pool().execute(interrupted).await.unwrap();
-    db.migrate().await.unwrap();
+    db.apply_migrations(&indexing).await.unwrap();
     let valid: bool = sqlx::query_scalar(
-        "SELECT indisvalid FROM pg_index WHERE indexrelid = 'docmill.attempt_ended'::regclass",
+        "SELECT indisvalid FROM pg_index WHERE indexrelid = 'docmill.attempt_later'::regclass",
     )
     .fetch_one(database.pool())
     .await
@@ -741,12 +744,10 @@ async fn a_migration_does_not_wait_in_front_of_the_workers_for_a_locked_table() 
     let database = TestDatabase::empty().await;
     let db = database.db();
     db.migrate().await.unwrap();
-    let again =
-        "DELETE FROM docmill._sqlx_migrations WHERE description = 'add preprocessed sha256'";
-    database.pool().execute(again).await.unwrap();
+    let altering = next_migration("ALTER TABLE ingestion ADD COLUMN later text", false);
     let mut holder = database.pool().begin().await.unwrap();
     holder.execute("LOCK TABLE docmill.ingestion IN ACCESS SHARE MODE").await.unwrap();
-    let migrating = tokio::spawn(async move { db.migrate().await });
+    let migrating = tokio::spawn(async move { db.apply_migrations(&altering).await });
     // Concurrent sessions wait only briefly, not until the holder ends.
     for _ in 0..4 {
         let begun = Instant::now();

@@ -359,6 +359,15 @@ async fn an_older_schema_is_refused_and_a_newer_one_is_fine() {
 }
 
 #[tokio::test]
+async fn a_schema_of_a_build_before_the_first_release_is_refused_with_what_to_do() {
+    let database = TestDatabase::create().await;
+    let old = "UPDATE _sqlx_migrations SET version = 20261127000102";
+    database.pool().execute(old).await.unwrap();
+    let refusal = database.db().migrate().await.unwrap_err().to_string();
+    assert!(refusal.contains("20261127000102") && refusal.contains("database.schema"), "{refusal}");
+}
+
+#[tokio::test]
 async fn a_database_that_cannot_be_reached_is_named_without_its_password() {
     let database = TestDatabase::create().await;
     let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

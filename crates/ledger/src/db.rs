@@ -179,6 +179,20 @@ impl Db {
         done
     }
 
+    /// Applies the missing ones of these migrations as [`Db::migrate`] applies docmill's own: for
+    /// rehearsals of migrations that are not released.
+    ///
+    /// # Errors
+    /// As [`Db::migrate`].
+    pub async fn apply_migrations(&self, migrations: &Migrator) -> Result<()> {
+        let mut connection =
+            self.pool.detach_connection().await.context("connecting to migrate")?;
+        migrating::wait_for_turn(&mut connection).await.context("waiting to migrate")?;
+        let applied = migrating::apply_missing(&mut connection, migrations).await;
+        connection.close().await.context("closing the connection that migrated")?;
+        applied.map_err(|error| Error::internal(error.to_string()).with_source(error))
+    }
+
     async fn migrate_over(
         &self,
         connection: &mut PgConnection,
@@ -189,6 +203,7 @@ impl Db {
         };
         migrating::wait_for_turn(connection).await.context("waiting for our turn to migrate")?;
         let schema = self.schema();
+        migrating::refuse_unreleased(connection, schema).await?;
         // In turn as well: two that make it at the same moment fail in spite of IF NOT EXISTS.
         let make = format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\"");
         connection.execute(AssertSqlSafe(make)).await.context("making the schema")?;

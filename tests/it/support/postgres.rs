@@ -12,8 +12,9 @@ use std::time::Duration;
 use docmill::cluster::{CrashDurability, PrivatePostgres};
 use docmill_core::config::{DatabaseConfig, SecretString};
 use docmill_ledger::db::Db;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
-use sqlx::{AssertSqlSafe, Connection, Executor};
+use sqlx::{AssertSqlSafe, Connection, Executor, SqlSafeStr};
 use time::OffsetDateTime;
 use tokio::sync::Mutex;
 
@@ -52,6 +53,14 @@ impl Server {
         *running = Arc::downgrade(&server);
         server
     }
+}
+
+/// A migration as a later release would bring it.
+pub(crate) fn next_migration(sql: &'static str, no_tx: bool) -> Migrator {
+    let kind = MigrationType::Simple;
+    let sql = AssertSqlSafe(sql).into_sql_str();
+    let later = Migration::new(29990101000000, "later".into(), kind, sql, no_tx);
+    Migrator::with_migrations(vec![later])
 }
 
 /// A migrated database, dropped with this value.

@@ -14,7 +14,10 @@ use sqlx::migrate::{Migrate, MigrateError, Migration, Migrator};
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Executor};
 
+use docmill_core::fault::{Error, Result};
 use docmill_core::retry::RetryBackoff;
+
+use crate::db::SqlErrorContext;
 
 /// One at a time, whatever they are called: a number of ours among the advisory locks.
 const TURN: i64 = 0x0064_6f63_6d69_6c6c;
@@ -37,7 +40,7 @@ const APPLIED: &str = "_sqlx_migrations";
 pub(super) async fn apply_missing(
     connection: &mut PgConnection,
     all: &Migrator,
-) -> Result<(), MigrateError> {
+) -> std::result::Result<(), MigrateError> {
     connection.ensure_migrations_table(APPLIED).await?;
     let applied = connection.list_applied_migrations(APPLIED).await?;
     let mut migrator = Migrator::with_migrations(all.iter().cloned().collect());
@@ -54,8 +57,40 @@ pub(super) async fn apply_missing(
     Ok(())
 }
 
+/// The first migration of all releases; builds before the first release recorded lower numbers.
+const BASELINE: i64 = 2026_1128_000001;
+
+/// Refuses a schema that a build before the first release has made: nothing leads from there.
+///
+/// # Errors
+/// `Internal`, with what to do; no answer from Postgres.
+pub(super) async fn refuse_unreleased(connection: &mut PgConnection, schema: &str) -> Result<()> {
+    let sql = "SELECT to_regclass(format('%I._sqlx_migrations', $1)) IS NOT NULL";
+    let is_there: bool = sqlx::query_scalar(sql)
+        .bind(schema)
+        .fetch_one(&mut *connection)
+        .await
+        .context("looking for a schema of ours")?;
+    if !is_there {
+        return Ok(());
+    }
+    let sql = format!("SELECT min(version) FROM \"{schema}\"._sqlx_migrations");
+    let first: Option<i64> = sqlx::query_scalar(AssertSqlSafe(sql))
+        .fetch_one(connection)
+        .await
+        .context("reading the schema's version")?;
+    match first {
+        Some(version) if version < BASELINE => Err(Error::internal(format!(
+            "schema `{schema}` was created by a build before the first release (migration {version}) \
+             and cannot be migrated: set another database.schema, or DROP SCHEMA \"{schema}\" CASCADE, \
+             run `docmill migrate` and hand the documents in again"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// One program at a time migrates; the session's end gives the turn back as well.
-pub(super) async fn wait_for_turn(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+pub(super) async fn wait_for_turn(connection: &mut PgConnection) -> sqlx::Result<()> {
     loop {
         let ours: bool = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
             .bind(TURN)
@@ -72,7 +107,7 @@ async fn apply_one(
     connection: &mut PgConnection,
     migrator: &Migrator,
     migration: &Migration,
-) -> Result<(), MigrateError> {
+) -> std::result::Result<(), MigrateError> {
     if migration.no_tx {
         connection.execute(NO_LOCK_TIMEOUT).await?;
         drop_unfinished_index(connection, migration).await?;
@@ -97,7 +132,7 @@ async fn apply_one(
 async fn drop_unfinished_index(
     connection: &mut PgConnection,
     migration: &Migration,
-) -> Result<(), sqlx::Error> {
+) -> sqlx::Result<()> {
     let unfinished: Vec<String> = sqlx::query_scalar(
         "SELECT c.relname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
          WHERE NOT i.indisvalid AND c.relnamespace = current_schema()::regnamespace",
