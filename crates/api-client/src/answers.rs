@@ -1,4 +1,4 @@
-//! What is answered. Fields that a later service adds are let be, or kept in `more`.
+//! Answers of the service. Fields that a later service adds are ignored, or kept in `more`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -40,13 +40,13 @@ impl IngestionState {
 pub struct UploadReceipt {
     /// The document: the same one for the same bytes of a tenant.
     pub document_id: Uuid,
-    /// What is waited for and asked about.
+    /// The ingestion to wait for and ask about.
     pub ingestion_id: Uuid,
     /// `submitted`, or what else became of it, such as `known`.
     pub fate: String,
     /// Where the ingestion stands.
     pub status: Option<IngestionState>,
-    /// What is the matter, for people.
+    /// The problem, for people.
     pub problem: Option<String>,
 }
 
@@ -63,7 +63,7 @@ pub struct IngestionView {
     pub reason: Option<String>,
     /// The same in words.
     pub detail: Option<String>,
-    /// What kind of document it is, once that is known.
+    /// The kind of document, once it is recognised.
     pub kind: Option<String>,
     /// Whose document it is.
     pub tenant: Option<String>,
@@ -81,7 +81,7 @@ pub struct IngestionView {
     pub needs_human_review: bool,
     /// Why.
     pub review_reasons: Vec<String>,
-    /// What was read, by the fields of its kind.
+    /// The data, by the fields of its kind.
     pub structured_data: Value,
     /// Its attempts, oldest first; none in lists.
     #[serde(default)]
@@ -99,9 +99,9 @@ pub struct AttemptView {
     /// When it ended.
     #[serde(with = "time::serde::rfc3339")]
     pub ended_at: OffsetDateTime,
-    /// What it ended in.
+    /// The outcome.
     pub outcome: String,
-    /// What there is to know about it.
+    /// Details of the outcome.
     pub detail: Option<String>,
 }
 
@@ -110,11 +110,11 @@ pub struct AttemptView {
 pub struct IngestionListing {
     /// The ingestions.
     pub items: Vec<IngestionView>,
-    /// What the next page is asked for with; `None` behind the last.
+    /// The cursor of the next page; `None` behind the last.
     pub next_cursor: Option<Uuid>,
 }
 
-/// What an ingestion read, and what its document carries.
+/// An ingestion's data, and its document's.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct EndedResult {
     /// The ingestion.
@@ -125,9 +125,9 @@ pub struct EndedResult {
     pub status: IngestionState,
     /// Why, if not completed.
     pub reason: Option<String>,
-    /// What this ingestion read; of a refused one a part, perhaps.
+    /// This ingestion's data; of a refused one perhaps a part.
     pub data: Value,
-    /// What the document carries now: of its newest completed ingestion, or as a person corrected it.
+    /// The document's data now: of its newest completed ingestion, or a person's correction.
     pub document_data: Value,
     /// Whether a person is to look at it.
     pub needs_human_review: bool,
@@ -135,12 +135,12 @@ pub struct EndedResult {
     pub review_reasons: Vec<String>,
 }
 
-/// What was done with an ingestion.
+/// A change of an ingestion.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ChangeReceipt {
     /// The ingestion.
     pub ingestion_id: Uuid,
-    /// What was done, e.g. `reopened` or `cancelled`.
+    /// The change, e.g. `reopened` or `cancelled`.
     pub change: String,
     /// Why nothing was done, for people.
     pub problem: Option<String>,
@@ -155,14 +155,14 @@ pub struct QueuedReview {
     pub original_name: Option<String>,
     /// Whose it is.
     pub tenant: Option<String>,
-    /// What kind it is.
+    /// Its kind.
     pub kind: Option<String>,
     /// Why a person is to look.
     pub review_reasons: Vec<String>,
     /// Since when it waits.
     #[serde(with = "time::serde::rfc3339")]
     pub since: OffsetDateTime,
-    /// Who has it open.
+    /// The reviewer who has it open.
     pub held_by: Option<String>,
 }
 
@@ -171,11 +171,11 @@ pub struct QueuedReview {
 pub struct ReviewListing {
     /// The documents.
     pub items: Vec<QueuedReview>,
-    /// What the next page is asked for with; `None` behind the last.
+    /// The cursor of the next page; `None` behind the last.
     pub next_cursor: Option<Uuid>,
 }
 
-/// What a reviewer looks at.
+/// The reviewer's view of a document.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct ReviewView {
     /// The document.
@@ -186,9 +186,9 @@ pub struct ReviewView {
     pub needs_human_review: bool,
     /// Why.
     pub review_reasons: Vec<String>,
-    /// What the document carries.
+    /// The document's data.
     pub document_data: Value,
-    /// What its newest ingestion read.
+    /// The newest ingestion's data.
     pub ingestion_data: Value,
     /// Everything else that the service says of it.
     #[serde(flatten)]
@@ -198,7 +198,7 @@ pub struct ReviewView {
 /// A document as it was seen: a decision is about this version of it and no other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenReview {
-    /// What was seen.
+    /// The view that the reviewer saw.
     pub view: ReviewView,
     /// The version, as the service names it.
     pub version: String,
@@ -209,9 +209,9 @@ pub struct OpenReview {
 pub struct DecisionReceipt {
     /// The document.
     pub document_id: Uuid,
-    /// What was decided.
+    /// The decision.
     pub decision: String,
-    /// What the document carries from now on.
+    /// The document's new data.
     pub data: Value,
     /// Whether it counts only once a second person has said the same.
     pub awaits_second: bool,

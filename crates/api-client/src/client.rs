@@ -152,7 +152,7 @@ impl ApiClient {
         }
     }
 
-    /// What an ended ingestion read.
+    /// The result of an ended ingestion.
     ///
     /// # Errors
     /// `conflict` while it is in progress.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use uuid::Uuid;
 
-/// What the service said of a request that it did not do (`application/problem+json`).
+/// The service's refusal of a request (`application/problem+json`).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, thiserror::Error)]
 #[error("{code} ({status}): {detail}")]
 pub struct ApiProblem {
@@ -13,7 +13,7 @@ pub struct ApiProblem {
     pub status: u16,
     /// A stable word, as docs/guides/clients.md lists them.
     pub code: String,
-    /// What a person has to know. Never content of a document.
+    /// Details for a person. Never content of a document.
     pub detail: String,
 }
 

@@ -1,9 +1,9 @@
 //! The interface for programs as Rust calls: hand in, wait, read, retry, cancel, review.
 //!
-//! What is refused comes as an [`ApiFailure`] with the service's own code. Calls that the service had
-//! no time for (429, 503) or that did not reach it are repeated, as often and as long as
-//! [`RetryPace`] says; no repetition does a thing twice. Not promised: more than the service
-//! promises, which docs/guides/web.md says; and streams, a document is in memory while it is handed in.
+//! Refusals are [`ApiFailure`]s with the service's own code. Calls that the service had no time for
+//! (429, 503) or that did not reach it are repeated within the limits of [`RetryPace`]; no
+//! repetition has a second effect. Not promised: more than the service promises in
+//! docs/guides/web.md; and streaming: a document is in memory while it is handed in.
 
 mod answers;
 mod client;

@@ -1,4 +1,4 @@
-//! What is asked for.
+//! Requests to the service.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -105,12 +105,12 @@ fn keep_named<const N: usize>(
     asked.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-/// What a reviewer decides.
+/// A reviewer's choice.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReviewChoice {
-    /// What the document carries is right.
+    /// The document's data is right.
     Accept,
-    /// What the newest ingestion read is right.
+    /// The newest ingestion's data is right.
     AcceptNewest,
     /// These fields are right so, `null` for none; the others stay.
     CorrectFields(Map<String, Value>),
@@ -120,7 +120,7 @@ pub enum ReviewChoice {
     Reject,
 }
 
-/// What goes with a decision.
+/// Conditions of a decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DecisionTerms {
     /// Why, for the audit.

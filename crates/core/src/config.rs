@@ -101,7 +101,7 @@ pub struct Config {
     pub throttle: ThrottleConfig,
     /// `[llm]`: which language models are called, and how.
     pub llm: LlmConfig,
-    /// What providers charge, and what may be spent.
+    /// Providers' prices, and budgets.
     pub cost: CostConfig,
     /// `[kinds]`: where kinds of documents are defined.
     pub kinds: KindsConfig,
@@ -119,7 +119,7 @@ pub struct Config {
     pub review: ReviewConfig,
 }
 
-/// What a command needs of the configuration; what it does not need is not checked for presence.
+/// The parts of the configuration that a command needs; the others may be absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ConfigNeeds {
     /// Whether `database.url` must be set.
@@ -245,8 +245,8 @@ impl Config {
         }
     }
 
-    /// What follows a failed attempt, as `queue.acknowledge` leaves it: a message that is gone
-    /// before the work began allows one attempt that counts.
+    /// The retry rules, as `queue.acknowledge` leaves them: a message that is deleted before the
+    /// work allows one counted attempt.
     pub fn retry_terms(&self) -> RetryConfig {
         match self.queue.acknowledge {
             AcknowledgeMode::After => self.retry.clone(),
@@ -267,7 +267,8 @@ fn environment_pairs() -> Vec<(String, String)> {
     all
 }
 
-/// What is not UTF-8 can be no setting of ours; `std::env::vars` would panic over it, and quote it.
+/// Variables that are not UTF-8 cannot be docmill's settings; `std::env::vars` would panic over
+/// them and quote them.
 fn readable_variables() -> impl Iterator<Item = (String, String)> {
     let readable = |(name, value): (OsString, OsString)| {
         Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))

@@ -24,8 +24,7 @@ pub enum Fault {
     Misconfigured,
     /// An operator paused what the job needs. Never ends a job by its age.
     Paused,
-    /// What may be spent in a day is spent; the time until the next one. Never ends a job by its
-    /// age.
+    /// The daily budget is spent; the time until the next one. Never ends a job by its age.
     OverBudget(Duration),
     /// A question to a model was handed in with others, for less: the time for which its answer is
     /// waited for at most. Never ends a job by its age.
@@ -74,7 +73,7 @@ impl Fault {
 pub struct Error {
     /// The class of the error, which decides how to react.
     pub fault: Fault,
-    /// What was being done and what the result was, in words without document content.
+    /// The operation and its result, in words without document content.
     pub context: Cow<'static, str>,
     /// The cause, for the log.
     #[source]

@@ -1,5 +1,5 @@
-//! What every other part speaks of: faults, the words of the domain, settings, names of metrics.
-//! It knows no other part, opens no connection and reads nothing but the settings.
+//! The foundation of all other libraries: faults, the words of the domain, settings, names of
+//! metrics. Depends on no other part, opens no connection and reads only the settings.
 
 pub mod company;
 pub mod config;

@@ -1,4 +1,4 @@
-//! What is known of the machine that a process runs on.
+//! Facts about the machine that a process runs on.
 //!
 //! Not promised: anything on other systems than Linux.
 

@@ -7,11 +7,11 @@
 /// A mend that can be taken out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SwitchableMend {
-    /// What a job waits for stops the clock of its time.
+    /// Waits stop the clock of a job.
     WaitClock,
     /// A job that kept something when its time was over goes on from there.
     KeptProgress,
-    /// What a person has to lift is no part of a streak of deferrals.
+    /// Waits for a person are no part of a streak of deferrals.
     DenialStreak,
     /// A claim whose answer was lost is asked for again, under the same token.
     ClaimRepeat,
@@ -19,7 +19,7 @@ pub enum SwitchableMend {
     MessageSeal,
     /// Messages are sent again only as the queue holds too few, not because others came first.
     ResendCount,
-    /// Whoever waits for bytes of a budget gives back first what it has of it.
+    /// A job that waits for bytes of a budget gives back its own bytes first.
     BytesGivenBack,
 }
 
@@ -44,7 +44,7 @@ mod switches {
 
 #[cfg(debug_assertions)]
 mod switches {
-    //! What is taken out of this thread.
+    //! Fixes that are switched off in this thread.
 
     use std::cell::Cell;
 

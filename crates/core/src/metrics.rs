@@ -346,7 +346,7 @@ pub fn count_maintenance_failure(chore: &'static str) {
     counter!(CHORE_FAILED, "chore" => chore).increment(1);
 }
 
-/// What waits in the queue, by state.
+/// Messages that wait in the queue, by state.
 pub fn set_depth(state: &'static str, count: u64) {
     #[expect(clippy::cast_precision_loss, reason = "a gauge; exact below 2^52")]
     gauge!(DEPTH, "state" => state).set(count as f64);
@@ -397,8 +397,8 @@ pub fn count_webhook(target: &str, outcome: &'static str) {
     counter!(WEBHOOKS, "target" => target.to_owned(), "outcome" => outcome).increment(1);
 }
 
-/// What a target has not been told: open and given up, each counted up to 10,001, and the age of the
-/// oldest in seconds.
+/// Events not delivered to a target: open and given up, each counted up to 10,001, and the age of
+/// the oldest in seconds.
 pub fn set_webhooks(target: &str, open: i64, dead: i64, oldest_s: f64) {
     let count = |count: i64| f64::from(u32::try_from(count).unwrap_or_default());
     gauge!(WEBHOOKS_OPEN, "target" => target.to_owned()).set(count(open));
@@ -483,7 +483,8 @@ pub fn count_batched(provider: &str, outcome: &'static str, count: u64) {
     counter!(BATCHED, &labels).increment(count);
 }
 
-/// What waits in the batch lane, as the worker that leads it sees it; nothing of others.
+/// Questions that wait in the batch lane, as its leading worker counts them; other workers report
+/// none.
 #[expect(clippy::cast_precision_loss, reason = "for gauges")]
 pub fn batch_lane(queued: i64, sent: i64, oldest_seconds: f64) {
     gauge!(BATCH_WAITING, "state" => "queued").set(queued as f64);
@@ -491,13 +492,13 @@ pub fn batch_lane(queued: i64, sent: i64, oldest_seconds: f64) {
     gauge!(BATCH_OLDEST).set(oldest_seconds);
 }
 
-/// What all workers have spent today, and whether that is the whole budget.
+/// Spending of all workers today, and whether the budget is used up.
 pub fn spent_today(units: f64, is_all: bool) {
     gauge!(SPENT_TODAY).set(units);
     gauge!(BUDGET_SPENT).set(if is_all { 1.0 } else { 0.0 });
 }
 
-/// What may be spent in a day.
+/// The daily budget.
 pub fn daily_budget(units: f64) {
     gauge!(BUDGET).set(units);
 }

@@ -1,7 +1,7 @@
 //! Trying again: how often, how long to wait in between, and how long one call may take.
 //!
-//! Who calls says which failures may pass; nothing here knows what was called. Waits are those of
-//! tokio's clock, so that tests can pause it. What follows a failed job is not decided here but in
+//! The caller decides which failures are transient; nothing here depends on the operation. Waits
+//! use tokio's clock, so that tests can pause it. The consequences of a failed job are decided in
 //! `pipeline::failure`.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ enum BackoffGrowth {
     Doubling,
 }
 
-/// What chance takes off a wait, so that many callers do not try again in step.
+/// The random share taken off a wait, so that many callers do not retry in step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Jitter {
     /// The wait is kept in full.
@@ -110,7 +110,7 @@ impl RetryBackoff {
 /// failures so far; `wait_after` the newest failure and how many went before it.
 ///
 /// # Errors
-/// What the last try said.
+/// The error of the last try.
 pub async fn retry<T, E, F>(
     mut attempt: impl FnMut(u32) -> F,
     mut wait_after: impl FnMut(&E, u32) -> Option<Duration>,
@@ -185,7 +185,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_call_is_tried_until_it_succeeds_its_failure_is_final_or_the_tries_are_used_up() {
         let backoff = RetryBackoff::linear(SECOND).with_retries(2);
-        // What each try answers, then how many there are and how long they take.
+        // The answer of each try, then the number of tries and their time.
         let table = [
             (vec![Ok(())], 1, 0),
             (vec![Err(true), Ok(())], 2, 1),

@@ -1,8 +1,8 @@
 //! The time that the machine was suspended, which the clock behind `Instant` does not count.
 //!
-//! What others count down meanwhile (a lease in Postgres, the twelve hours of SQS) is over sooner
-//! than that clock says. Not promised: anything where the system has no clock that goes on; and what
-//! falls into a request under way is not seen.
+//! Deadlines that others count meanwhile (a lease in Postgres, the twelve hours of SQS) pass
+//! earlier than that clock shows. Not promised: anything on a system whose clocks all stop; and a
+//! suspension within a running request is not seen.
 
 use std::time::Duration;
 

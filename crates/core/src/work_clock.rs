@@ -1,17 +1,16 @@
 //! The time that a job works, which is what its limit counts: never the time that it waits.
 //!
-//! A job runs under a [`WorkClock`]. Whatever waits for what other jobs use as well (a core, bytes
-//! in memory, a provider's turn) or for a database to come back waits in [`wait_off_clock`],
-//! wherever in the program that is, and the clock of its job stands still. A job that does several
-//! things at the same time works as long as one of them has a core ([`work_on_clock`]). Where no
-//! clock runs neither does anything.
+//! A job runs under a [`WorkClock`]. Every wait for a shared resource (a core, bytes in memory, a
+//! provider's turn) or for a database to return goes through [`wait_off_clock`], anywhere in the
+//! program, and stops the clock of its job. A job that does several things at once counts as
+//! working while one of them has a core ([`work_on_clock`]). Without a clock neither has an effect.
 //!
 //! The clock has its job's place in line, for those who serve the jobs of a process in their order
 //! ([`place_in_line`]). It also notes whether the job has kept anything that another attempt at the
 //! same work need not do again ([`note_progress`]).
 //!
-//! Not promised: that a hang inside of a wait is ever noticed. What is waited for must end by
-//! itself, or say how it fails. A task that a job spawns has no clock.
+//! Not promised: that a hang within a wait is noticed. Every wait needs its own deadline or
+//! failure. A task that a job spawns has no clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -141,7 +140,7 @@ impl WorkClock {
     }
 }
 
-/// What a part of a job does while its mark is set.
+/// The state of a part of a job while its mark is set.
 #[derive(Debug, Clone, Copy)]
 enum PartState {
     Waits,

@@ -1,4 +1,4 @@
-//! What a claim finds, as a pure function, and the other rules that both ledgers share.
+//! The decision about a claim, as a pure function, and the other rules that both ledgers share.
 //!
 //! [`crate::memory`] calls [`decide_claim`]; `db::claims` says the same in one SQL
 //! statement, because the decision must be taken under the row's lock without a round trip in
@@ -35,7 +35,7 @@ pub struct ClaimRowState {
     pub crashes: u32,
 }
 
-/// What the claim does with the row.
+/// The outcome of a claim for the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimDecision {
     /// Take it; `after_crash`: an expired lease of an earlier claim is closed as `crashed`.
@@ -56,7 +56,7 @@ pub enum ClaimDecision {
     Terminal(IngestionStatus),
 }
 
-/// What a claim at `now` does with a row, if `crash_limit` silent deaths are too many.
+/// Decides a claim at `now`; `crash_limit` silent deaths are too many.
 pub fn decide_claim(row: &ClaimRowState, now: OffsetDateTime, crash_limit: u32) -> ClaimDecision {
     if row.status.is_terminal() {
         return ClaimDecision::Terminal(row.status);
@@ -82,7 +82,7 @@ fn time_until(now: OffsetDateTime, then: OffsetDateTime) -> Duration {
     (then - now).try_into().unwrap_or(Duration::ZERO)
 }
 
-/// What a release does to the streak of deferrals of an ingestion, whose length is limited
+/// The effect of a release on the streak of deferrals of an ingestion, whose length is limited
 /// (`retry.max_deferral`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeferralStreak {
@@ -90,12 +90,12 @@ pub enum DeferralStreak {
     Grows,
     /// It is as it was: the attempt was not let to its end.
     Stays,
-    /// There is none any more. What a person has to lift and what waits for another day is no part
-    /// of one, however long it takes.
+    /// It ends. Waits for a person or for another day are no part of a streak, however long they
+    /// take.
     Ends,
 }
 
-/// What this release does to the ingestion's streak of deferrals.
+/// The effect of this release on the ingestion's streak of deferrals.
 pub fn deferral_streak(how: &ClaimRelease) -> DeferralStreak {
     match how.fault {
         _ if how.counted => DeferralStreak::Ends,

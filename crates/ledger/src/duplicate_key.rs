@@ -19,9 +19,9 @@ use docmill_core::model::digest;
 /// The keys of one invoice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DuplicateKeys {
-    /// What is recorded.
+    /// The key that is recorded.
     pub current: String,
-    /// What releases before this form recorded of the same spelling: their rows are found by it.
+    /// The key that releases before this form recorded for the same spelling; finds their rows.
     pub earlier: String,
 }
 
@@ -86,7 +86,7 @@ fn form_length(words: &[String]) -> Option<usize> {
     })
 }
 
-/// What stands within a word: `S.p.A.`, an accent without a letter of its own.
+/// Marks within a word: `S.p.A.`, a combining accent.
 const JOINING_MARKS: [char; 6] = ['.', '\'', '\u{2019}', '\u{300}', '\u{301}', '\u{308}'];
 
 /// Words of a legal form, at most.

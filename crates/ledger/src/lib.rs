@@ -35,7 +35,7 @@ use docmill_core::model::{
 /// The worker, lease and crash limit that a claim is made with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimTerms {
-    /// Who claims: unique per process, e.g. `host-pid-random`.
+    /// The claimer: unique per process, e.g. `host-pid-random`.
     pub worker: String,
     /// How long the claim lasts without a renewal.
     pub lease: Duration,
@@ -89,7 +89,7 @@ pub struct ClaimRelease {
     pub after: Duration,
     /// The stage in which it happened.
     pub stage: IngestionStage,
-    /// What an operator reads: ids, codes and counts, never document content.
+    /// The operator's text: ids, codes and counts, never document content.
     pub detail: String,
 }
 
@@ -98,7 +98,7 @@ pub struct ClaimRelease {
 pub struct IngestionResult {
     /// `None`: completed. Otherwise why not.
     pub reason: Option<OutcomeReason>,
-    /// What the attempt got as far as.
+    /// The stage that the attempt reached.
     pub stage: IngestionStage,
     /// The stage that the attempt reached.
     pub structured_data: Option<Map<String, Value>>,
@@ -114,9 +114,9 @@ pub struct IngestionResult {
     pub model: Option<String>,
     /// Tokens of this attempt's calls and of the stored reply it used.
     pub usage: ModelUsage,
-    /// What the reader says of its reading, if there was one.
+    /// The reader's statement about its reading, if there was one.
     pub stated: Option<ReaderStatement>,
-    /// What the gate found out, if it reached a verdict.
+    /// The gate's findings, if it reached a verdict.
     pub judged: Option<VerdictDetails>,
     /// SHA-256 of the original, in hex, once it was read.
     pub sha256: Option<String>,
@@ -124,7 +124,7 @@ pub struct IngestionResult {
     /// more as a completed result is recorded, because two that run beside each other did not see each
     /// other; then its name becomes a review reason.
     pub duplicate_rule: Option<String>,
-    /// What an operator reads; never document content.
+    /// The operator's text; never document content.
     pub detail: String,
 }
 
@@ -138,7 +138,7 @@ impl IngestionResult {
     }
 }
 
-/// What a verdict holds beside its reasons.
+/// A verdict beside its reasons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VerdictDetails {
     /// 0..1: how likely the data is right.
@@ -169,7 +169,7 @@ pub struct LeaseRenewal {
     pub new_stage: Option<IngestionStage>,
 }
 
-/// What came of the renewal of one lease.
+/// The result of the renewal of one lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseStatus {
     /// It runs for another whole lease from when it was asked for.
@@ -218,7 +218,7 @@ pub struct ObjectRegistration {
     pub tenant: Option<String>,
 }
 
-/// What becomes of a claimed ingestion whose object is another version than was registered.
+/// The outcome for a claimed ingestion whose object has another version than was registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VersionOutcome {
     /// The row names the current version now: read that.
@@ -242,7 +242,7 @@ pub struct QuarantinedMessage {
     pub receive_count: u32,
 }
 
-/// What was paid to one provider for one attempt.
+/// Spending at one provider in one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderSpending {
     /// Name of the provider, e.g. `openai`.
@@ -270,7 +270,7 @@ pub enum BatchRequestState {
     Direct,
 }
 
-/// What the batch lane knows of an ingestion, and of one question about it.
+/// The batch lane's state for an ingestion, and for one question about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchStanding {
     /// How urgent the document is.
@@ -292,7 +292,7 @@ pub struct BatchEntry {
     pub id: IngestionId,
     /// SHA-256, in hex, of the reading that it belongs to and of all that is asked.
     pub request: String,
-    /// Who is asked, e.g. `openai`.
+    /// The provider, e.g. `openai`.
     pub provider: String,
     /// The configured model.
     pub model: String,
@@ -306,7 +306,7 @@ pub struct BatchEntry {
     pub reserved_nanos: u64,
 }
 
-/// What all workers have spent, perhaps for one tenant, since the day (UTC) began.
+/// The spending of all workers, or for one tenant, since the day (UTC) began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpentToday {
     /// Billionths of the currency.
@@ -315,7 +315,7 @@ pub struct SpentToday {
     pub until_next_day: Duration,
 }
 
-/// What one ingestion has taken so far, in all its attempts.
+/// The spending of one ingestion so far, in all its attempts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DocumentSpending {
     /// Billionths of the currency, of what has a price.
@@ -342,7 +342,7 @@ impl From<&ProviderSpending> for DocumentSpending {
     }
 }
 
-/// What an operator has paused. All workers obey within seconds.
+/// An operator's pause. All workers obey within seconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperatorPause {
     /// All work of all workers.
@@ -355,12 +355,12 @@ pub enum OperatorPause {
     Provider(String),
 }
 
-/// What else a pause may hold back, beside the tenant and the kind in the row.
+/// Further scopes of pauses, beside the tenant and the kind in the row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PauseTerms {
     /// The kind that counts for an ingestion whose row names none.
     pub default_kind: String,
-    /// Who is asked first, for each kind.
+    /// The first provider of each kind.
     pub providers: Vec<FirstProvider>,
 }
 
@@ -373,7 +373,7 @@ pub struct FirstProvider {
     pub provider: String,
 }
 
-/// What a worker reports of itself.
+/// A worker's report about itself.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WorkerStatus {
     /// Jobs that may run at the same time.
@@ -386,7 +386,7 @@ pub struct WorkerStatus {
     pub local_models: Option<LocalModelReport>,
 }
 
-/// What is written of a claim, read back after a lost commit reply.
+/// The record of a claim, read back after a lost commit reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadBack {
     /// The holder has ended this attempt: by giving it back, or with the ingestion.
@@ -397,8 +397,8 @@ pub enum ReadBack {
     Lost,
 }
 
-/// What a running attempt asks, and what it writes down of itself. All that the pipeline needs of a
-/// ledger, so that it also runs where no database is.
+/// Reads and writes of a running attempt. All that the pipeline needs of a ledger, so that it also
+/// runs without a database.
 #[async_trait]
 pub trait AttemptLedger: Send + Sync {
     /// References a stored transcript.
@@ -440,7 +440,7 @@ pub trait AttemptLedger: Send + Sync {
     /// The sum of today's spending (UTC), of everybody or on behalf of one tenant.
     async fn spent_today(&self, tenant: Option<&str>) -> Result<SpentToday>;
 
-    /// What was spent on an ingestion so far, in all its attempts.
+    /// The spending of an ingestion so far, in all its attempts.
     async fn spent_on(&self, id: IngestionId) -> Result<DocumentSpending>;
 
     /// How a question stands in the batch lane, and takes note of all answers there are about the
@@ -540,7 +540,8 @@ pub trait Ledger: AttemptLedger {
         end: &IngestionResult,
     ) -> Result<WriteResult>;
 
-    /// What became of a [`Ledger::record_result`] or [`Ledger::release_claim`] whose reply was lost.
+    /// The outcome of a [`Ledger::record_result`] or [`Ledger::release_claim`] whose reply was
+    /// lost.
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack>;
 
     /// Registers a document and an ingestion for the current version of an object; returns the

@@ -1,7 +1,7 @@
 //! Addresses as they may be shown: in `config show`, in errors, in log lines.
 //!
-//! The one place that decides what of an address is secret. What is given need not be an address
-//! that anything can be reached at.
+//! The one place that decides which part of an address is secret. The input need not be a reachable
+//! address.
 
 use serde::Serializer;
 

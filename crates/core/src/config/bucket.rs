@@ -1,7 +1,6 @@
 //! `[bucket]`: a BlobForge bucket that is worked on without a database.
 //!
-//! What BlobForge reads from `BLOBFORGE_*` is read from there as well, if nothing of ours says
-//! otherwise.
+//! Settings of BlobForge (`BLOBFORGE_*`) apply where docmill's own are not given.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,7 +43,7 @@ pub struct BucketConfig {
     pub secret_access_key: SecretString,
     /// In the place of the machine's fingerprint in a worker's name. Also `BLOBFORGE_WORKER_ID`.
     pub worker_id: String,
-    /// What a worker logs: `error`, `warn`, `info` or `debug`, in any case. Also
+    /// Level of a worker's log: `error`, `warn`, `info` or `debug`, in any case. Also
     /// `BLOBFORGE_LOG_LEVEL`.
     pub log_level: String,
     /// Time between two scans for work, for every listing request they take.
@@ -91,7 +90,7 @@ impl BucketConfig {
         }
     }
 
-    /// What the `bucket` commands need and other commands do not.
+    /// Checks settings that the `bucket` commands need and other commands do not.
     ///
     /// # Errors
     /// Which key is missing, or that two contradict each other.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use time::Date;
 use time::macros::format_description;
 
-/// What one provider charges for one model from a day on.
+/// The prices of one provider for one model from a day on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelPrice {
@@ -33,7 +33,7 @@ pub struct ModelPrice {
     /// For a thousand pages.
     #[serde(default)]
     pub pages: Decimal,
-    /// What part of the prices for tokens a call in a batch costs.
+    /// The share of the token prices that a call in a batch costs.
     #[serde(default = "batch_part")]
     pub batch: Decimal,
 }
@@ -73,7 +73,7 @@ impl Default for CostConfig {
             // Some hundred pages by a strong model: far above what documents cost, far below what
             // one could.
             document_budget: Decimal::from(5),
-            // What that buys of a model of the middle, for documents whose models have no price.
+            // About as many tokens of a medium model, for documents whose models have no price.
             document_tokens: 2_000_000,
             price: Vec::new(),
         }
@@ -89,7 +89,7 @@ impl CostConfig {
         of_it.filter(|it| it.from <= day).max_by(|a, b| a.from.cmp(&b.from))
     }
 
-    /// What may be spent in a day on behalf of a tenant (0: no bound), and the key that says so.
+    /// The daily budget on behalf of a tenant (0: no bound), and the key that sets it.
     pub fn tenant_budget(&self, tenant: &str) -> (&'static str, Decimal) {
         match self.tenant_daily_budgets.get(tenant) {
             Some(budget) => ("cost.tenant_daily_budgets", *budget),

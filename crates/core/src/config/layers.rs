@@ -23,7 +23,7 @@ const LISTS: [&str; 7] = [
 /// The whole configuration file as a variable, where a platform hands over texts and no files.
 const TEXT_VARIABLE: &str = "DOCMILL_CONFIG_TEXT";
 
-/// What could be read, and what could not.
+/// The values that could be read, and the problems of the others.
 pub(super) struct LoadedConfig {
     /// Sections that could not be read have their defaults.
     pub(super) config: Config,
@@ -186,8 +186,8 @@ fn split_problem(error: &ConfigError) -> (Option<String>, String) {
     }
 }
 
-/// What serde says of a value, without the value: of sentences that quote one only what was
-/// expected in its place, which no input is part of and which stands last.
+/// A message of serde without the value. Of messages that quote a value only the expectation is
+/// kept: it comes last and contains no input.
 fn without_value(message: &str) -> String {
     const NAME_KEYS: [&str; 3] = ["unknown field `", "missing field `", "duplicate field `"];
     const QUOTE: [&str; 4] =

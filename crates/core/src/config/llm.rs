@@ -62,7 +62,7 @@ pub struct LlmConfig {
     pub ask_again: bool,
     /// Parts of one long document that are asked for at the same time.
     pub parts_at_once: usize,
-    /// Who may use this machine's memory for models.
+    /// Models that share this machine's memory.
     pub scheduler: SchedulerConfig,
     /// A reply that may have more tokens than this is streamed.
     pub stream_above: u32,
@@ -72,7 +72,7 @@ pub struct LlmConfig {
     pub prompt_cache: PromptCache,
     /// Whether the model takes pictures: pages are shown to it where a kind asks for that.
     pub takes_pictures: bool,
-    /// What may wait is asked in batches, for less.
+    /// Questions that may wait are asked in batches, for less.
     pub batch: BatchConfig,
     /// Stronger models, asked in this order where the gate says `again`.
     pub chain: Vec<EscalationModelConfig>,
@@ -160,7 +160,7 @@ impl LlmConfig {
         }
     }
 
-    /// What is wrong with one model's settings; `at` is where they stand.
+    /// Checks one model's settings; `at` is their key.
     pub(super) fn check_one(&self, at: &str, problems: &mut Vec<String>) {
         if self.provider == LlmProvider::None {
             problems.push(format!("{at}.provider must name a vendor"));
@@ -202,7 +202,7 @@ impl LlmConfig {
         }
     }
 
-    /// What is wrong with asking this model in batches.
+    /// Checks the settings for asking this model in batches.
     fn check_batches(&self, at: &str, problems: &mut Vec<String>) {
         let key = if at == "llm" { "llm.batch.enabled".to_owned() } else { format!("{at}.batch") };
         match (self.provider, self.server) {
@@ -286,7 +286,7 @@ impl PromptCache {
     }
 }
 
-/// A stronger model of the chain. What is left out is as in `[llm]`.
+/// A stronger model of the chain. Omitted settings are as in `[llm]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EscalationModelConfig {

@@ -14,12 +14,12 @@ use crate::model::Priority;
 
 /// No vendor takes longer over a batch, and none keeps a question longer that was not answered.
 const MAX_DEADLINE: Duration = Duration::from_secs(72 * 3600);
-/// What every vendor takes in one batch.
+/// The most that every vendor takes in one batch.
 const MAX_REQUESTS: u32 = 50_000;
 /// The same, in bytes; all of it is in memory while it is handed in.
 const MAX_BYTES: ByteSize = ByteSize::from_mib(190);
 
-/// What may wait goes in batches, for less.
+/// Questions that may wait go in batches, for less.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BatchConfig {
@@ -47,7 +47,7 @@ pub struct BatchConfig {
     /// How often the vendor is asked at first; up to sixteen times as long apart later on.
     #[serde(with = "humantime_serde")]
     pub poll: Duration,
-    /// What Bedrock needs beside.
+    /// Further settings of Bedrock.
     pub bedrock: BedrockBatchConfig,
 }
 
@@ -59,7 +59,7 @@ pub struct BedrockBatchConfig {
     pub role_arn: String,
     /// The bucket, in the region of the model.
     pub bucket: String,
-    /// What keys begin with; empty or with a slash at its end.
+    /// Prefix of the keys; empty or with a slash at its end.
     pub prefix: String,
     /// No batch has fewer questions: Bedrock refuses smaller ones.
     pub least_requests: u32,

@@ -25,8 +25,8 @@ pub enum OcrEngineChoice {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OcrConfig {
-    /// Who reads page images, in the order in which they are asked: the next one reads what the one
-    /// before does not take, or while it is down.
+    /// Readers of page images in order: the next one reads pages that the one before does not take,
+    /// or reads while it is down.
     pub providers: Vec<OcrProvider>,
     /// Bytes that pictures on their way to providers may take together in this process.
     pub pictures_in_memory: ByteSize,

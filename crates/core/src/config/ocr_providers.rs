@@ -32,7 +32,7 @@ impl OcrProvider {
         }
     }
 
-    /// What is wrong with an order of providers, if anything is.
+    /// The problem with an order of providers, if there is one.
     pub fn order_problem(order: &[Self]) -> Option<&'static str> {
         if order.is_empty() {
             return Some("names nobody who reads page images");
@@ -97,7 +97,7 @@ impl Default for DocumentAiConfig {
 }
 
 impl DocumentAiConfig {
-    /// What is missing for calling it, as problems of the configuration.
+    /// Settings missing for a call, as problems of the configuration.
     pub fn list_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let names = [
@@ -164,7 +164,7 @@ impl Default for TextractConfig {
 }
 
 impl TextractConfig {
-    /// What is wrong with it, as problems of the configuration.
+    /// Checks it; returns problems of the configuration.
     pub fn list_problems(&self) -> Vec<String> {
         if self.timeout.is_zero() || self.poll.is_zero() {
             return vec!["ocr.textract.timeout and ocr.textract.poll must be above 0".to_owned()];

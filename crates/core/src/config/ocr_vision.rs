@@ -117,7 +117,7 @@ impl VisionConfig {
         }
     }
 
-    /// What is missing or wrong, as problems of the configuration.
+    /// Missing or wrong settings, as problems of the configuration.
     pub fn list_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         self.model_config().check_one("ocr.vision", &mut problems);

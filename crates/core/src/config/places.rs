@@ -78,7 +78,7 @@ impl fmt::Display for AllowedPrefix {
     }
 }
 
-/// What is known of an object by where it lies.
+/// Attributes of an object that follow from its location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AllowedPlace<'a> {
     /// The tenant whose documents lie there; `None`: nobody's in particular.
@@ -86,7 +86,7 @@ pub struct AllowedPlace<'a> {
 }
 
 impl AllowedPrefix {
-    /// What a notification's filter may say of this place: the prefix up to a placeholder.
+    /// The prefix for a notification's filter: this pattern up to its first placeholder.
     pub fn literal_prefix(&self) -> &str {
         self.prefix.split(TENANT).next().unwrap_or_default()
     }

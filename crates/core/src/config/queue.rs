@@ -62,9 +62,9 @@ pub struct QueueConfig {
     pub acknowledge: AcknowledgeMode,
     /// `redis://user:password@host:6379/0`, or `rediss://` for TLS.
     pub redis_url: SecretString,
-    /// What the names of its keys begin with.
+    /// Prefix of the names of its keys.
     pub redis_prefix: String,
-    /// What becomes of items that are no messages of ours.
+    /// Treatment of items that are not docmill's messages.
     pub redis_foreign: ForeignItems,
     /// PEM file of the authority that signed the server's certificate; empty: the system's.
     pub redis_ca_file: PathBuf,
@@ -89,7 +89,7 @@ pub struct QueueConfig {
     pub unknown_age: Duration,
 }
 
-/// What becomes of items in a Redis queue that are no messages of ours.
+/// Treatment of items in a Redis queue that are not docmill's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ForeignItems {

@@ -14,7 +14,7 @@ const MIN_LEASE: Duration = Duration::from_secs(30);
 /// The longest time of any kind here.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// What holds for decisions of reviewers, on pages, by programs and on the command line alike.
+/// Rules for reviewers' decisions, on pages, by programs and on the command line alike.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReviewConfig {

@@ -25,7 +25,7 @@ pub struct SchedulerConfig {
     /// Models that a server on this machine runs, besides those in `budgets_mib`. Calls to any
     /// other model are not scheduled.
     pub models: Vec<String>,
-    /// What a model needs of one device while it is loaded, in MiB. One that is in `models` only
+    /// Memory that a model needs on one device while it is loaded, in MiB. A model in `models` only
     /// runs alone on its device.
     pub budgets_mib: BTreeMap<String, u64>,
     /// How the memory of devices is read.

@@ -8,7 +8,7 @@ use crate::model::Priority;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TierConfig {
-    /// What is sent there: `critical`, `high`, `normal`, `low` or `background`.
+    /// Priority of messages sent there: `critical`, `high`, `normal`, `low` or `background`.
     pub name: Priority,
     /// URL of its SQS queue; empty with other backends.
     #[serde(serialize_with = "super::address::serialize_address")]

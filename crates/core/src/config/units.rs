@@ -1,6 +1,6 @@
 //! Units of the configuration language.
 //!
-//! What cannot be read is never repeated: it may be a secret that stands in the wrong place.
+//! An unreadable value is never repeated: it may be a misplaced secret.
 
 use std::fmt;
 use std::str::FromStr;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::ProxySignIn;
 use crate::model::Priority;
 
-/// What somebody who has signed in may do; each may also do what those before it may.
+/// Rights of a signed-in visitor; each role includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WebRole {
@@ -25,11 +25,11 @@ pub enum WebRole {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WebToken {
-    /// Who has it; stands in the audit.
+    /// Its holder, as named in the audit.
     pub name: String,
     /// SHA-256 of the token, in hex: what `docmill web --new-token` prints.
     pub sha256: String,
-    /// What it allows.
+    /// Its role.
     pub role: WebRole,
     /// The only tenant whose documents it shows; empty: all, and what has no tenant.
     #[serde(default)]
@@ -49,12 +49,12 @@ fn most_urgent() -> Priority {
 pub struct WebConfig {
     /// Where the pages are served. Without tokens and proxy a loopback address.
     pub address: SocketAddr,
-    /// What every path begins with, e.g. `/docmill`; empty: nothing.
+    /// Prefix of every path, e.g. `/docmill`; empty: none.
     pub base_path: String,
     /// How browsers reach the pages through a proxy, e.g. `https://ops.example.com`; empty: as the
     /// `Host` of their requests says.
     pub origin: String,
-    /// Who may sign in. None, and no proxy: whoever is on this machine may do everything.
+    /// Tokens that may sign in. None, and no proxy: everyone on this machine may do everything.
     pub tokens: Vec<WebToken>,
     /// A proxy that says who asks.
     pub proxy: ProxySignIn,

@@ -22,13 +22,13 @@ const OTHER_HEADERS: [&str; 8] = [
     "via",
 ];
 
-/// What the members of a group may do.
+/// The role of a group's members.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProxyGroup {
     /// Name of the group, as the proxy writes it.
     pub group: String,
-    /// What its members may do.
+    /// Role of its members.
     pub role: WebRole,
     /// The only tenant whose documents they see; empty: all, and what has no tenant.
     #[serde(default)]
@@ -46,7 +46,7 @@ pub struct ProxySignIn {
     /// The header with the names of the user's groups, commas between them. The same as `user_header`
     /// where the proxy knows no groups: each user is one, by the name that the proxy writes.
     pub groups_header: String,
-    /// What groups may do; of several the one that stands first here counts.
+    /// Roles of groups; of several the first here counts.
     pub groups: Vec<ProxyGroup>,
 }
 
@@ -72,7 +72,7 @@ impl ProxySignIn {
         self.networks.iter().any(|network| network.contains(peer))
     }
 
-    /// What a member of these groups may do: the first row of the settings that names one of them.
+    /// The role for a member of these groups: the first row of the settings that names one of them.
     pub fn find_group<'a>(&'a self, of: &[&str]) -> Option<&'a ProxyGroup> {
         self.groups.iter().find(|known| of.contains(&known.group.as_str()))
     }

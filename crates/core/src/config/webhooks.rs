@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::secret::check_secret;
 use super::{SecretSource, SecretString};
 
-/// What is told of.
+/// Events that are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WebhookEvent {
     /// An ingestion completed.
@@ -138,13 +138,13 @@ pub struct WebhookTarget {
     /// Where requests about an ARN go; empty: to AWS's own endpoint of its region.
     #[serde(default)]
     pub endpoint: String,
-    /// What signs: `whsec_…`, or several with blanks between them while one is replaced.
+    /// The signing secret: `whsec_…`, or several with blanks between them while one is replaced.
     #[serde(default)]
     pub secret: SecretString,
     /// A file with the same, read anew when it changes.
     #[serde(default)]
     pub secret_file: PathBuf,
-    /// What it is told of; empty: everything.
+    /// The events that it wants; empty: all.
     #[serde(default)]
     pub events: Vec<WebhookEvent>,
     /// Whose documents alone it is told of; empty: all.
@@ -163,7 +163,7 @@ fn usual_concurrency() -> u32 {
 }
 
 impl WebhookTarget {
-    /// What signs, as it is now.
+    /// The current signing secret.
     pub fn secret_source(&self) -> SecretSource {
         SecretSource::new(&self.secret, &self.secret_file)
     }
@@ -173,7 +173,7 @@ impl WebhookTarget {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WebhooksConfig {
-    /// Who is told.
+    /// The targets.
     pub targets: Vec<WebhookTarget>,
     /// How long one request may take, from the name to the answer.
     #[serde(with = "humantime_serde")]

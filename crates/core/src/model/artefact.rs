@@ -1,4 +1,4 @@
-//! What a row keeps of an artefact in the store.
+//! A row's reference to an artefact in the store.
 
 use serde::{Deserialize, Serialize};
 

@@ -26,7 +26,7 @@ impl ExtractionMethod {
     }
 }
 
-/// What the reader says of its own work. One signal among others, never the decider.
+/// The reader's confidence in its own work. One signal among others, never decisive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StatedConfidence {
@@ -49,7 +49,7 @@ impl StatedConfidence {
     }
 }
 
-/// What a reader says of its own reading, kept in the row as it said it.
+/// A reader's statement about its own reading, kept in the row as it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReaderStatement {
     /// Whether it could read all that it was asked for.
@@ -139,7 +139,7 @@ pub struct Extraction {
 }
 
 impl Extraction {
-    /// What the reader says of it.
+    /// The reader's statement.
     pub fn reader_statement(&self) -> ReaderStatement {
         ReaderStatement {
             successful: self.successful,

@@ -26,9 +26,9 @@ pub struct LocalDevice {
     pub name: String,
     /// All of its memory.
     pub total_mib: u64,
-    /// What nobody used when it was read.
+    /// Free memory when it was measured.
     pub free_mib: u64,
-    /// What the models of all workers of the machine hold by their turns.
+    /// Memory held by the models of all workers of the machine.
     pub held_mib: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct LocalModelCalls {
     pub oldest_s: Option<f64>,
 }
 
-/// What one worker knows of the local models and the memory they share.
+/// One worker's view of the local models and the memory that they share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LocalModelReport {
     /// Tells machines apart, also from within containers; `None` where nothing does. Another one after

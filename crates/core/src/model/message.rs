@@ -1,5 +1,4 @@
-//! What a message body means. Pure: nothing is read from the store, nothing is checked against an
-//! allow-list.
+//! The meaning of a message body. Pure: reads no store, checks no allow-list.
 //!
 //! Accepted, up to [`MAX_ENTRIES`] entries in one body: a bare ingestion id; `{"ingestion_id": …}`; `{"ingestion_ids": […]}`; an S3 event
 //! notification, bare or wrapped by SNS. S3 keys are form-url-encoded (a `+` is a space), see

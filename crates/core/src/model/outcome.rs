@@ -1,4 +1,4 @@
-//! What an attempt ended in: one closed table of codes (design §6) that is at once the word in the
+//! The end of an attempt: one closed table of codes (design §6) that is at once the word in the
 //! log, the metric label, the text in the row and the filter of the command line.
 
 use serde::{Deserialize, Serialize};

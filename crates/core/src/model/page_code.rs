@@ -1,7 +1,7 @@
 //! Codes for machines that were read from a page's picture.
 //!
-//! A payload is content of the document: it never goes into logs, metrics or error messages. What it
-//! means is not told here, and nothing says that whoever drew the code is whom the page names.
+//! A payload is content of the document: it never goes into logs, metrics or error messages. It is
+//! not interpreted here, and it does not prove that the page's issuer drew the code.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub enum CodeSymbology {
 pub struct PageCode {
     /// How it is drawn.
     pub symbology: CodeSymbology,
-    /// What it says. At most [`PageCode::MAX_BYTES`].
+    /// The payload. At most [`PageCode::MAX_BYTES`].
     pub payload: String,
     /// Its bytes are no UTF-8: each stands in the payload as the character of that number (ISO
     /// 8859-1).

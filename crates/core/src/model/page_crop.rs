@@ -16,7 +16,7 @@ pub struct PageCrop {
 }
 
 impl PageCrop {
-    /// What a whole side is in its units.
+    /// A whole side in these units.
     pub const WHOLE: u16 = 10_000;
 
     /// Of two corners in shares of width and height. `None`: it has no area on the page.

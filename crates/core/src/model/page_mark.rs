@@ -1,17 +1,17 @@
-//! What a page shows besides its words and codes, and where: told by its ink, kept in the transcript.
+//! Marks of a page besides words and codes, and their positions: found in its ink, kept in the
+//! transcript.
 
 use serde::{Deserialize, Serialize};
 
 use super::BoundingBox;
 
-/// What a mark is.
+/// Kind of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PageMarkKind {
     /// A picture or drawing.
     Figure,
-    /// What was written by hand: by its ink, or words that a provider says so of, those of a line that follow
-    /// each other.
+    /// Handwriting: found by its ink, or by words that a provider marks so, joined along a line.
     Handwriting,
     /// Writing by hand where people sign; whose it is is not told.
     Signature,
@@ -22,7 +22,7 @@ pub enum PageMarkKind {
 /// Something on a page that is no text.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PageMark {
-    /// What it is.
+    /// Its kind.
     pub kind: PageMarkKind,
     /// The smallest box around it, in the unit of the page's boxes.
     #[serde(rename = "box")]

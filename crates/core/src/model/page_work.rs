@@ -1,5 +1,4 @@
-//! What goes into the reading of a page and what comes out of it: plain data, so that it can
-//! travel between processes.
+//! Input and output of the reading of a page: plain data, so that it can travel between processes.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,9 +19,9 @@ pub struct ReadRecipe {
 }
 
 impl ReadRecipe {
-    /// What of it is part of a stored transcript's identity. The names and the order are those that
-    /// transcripts were stored under so far, and have to stay whatever the fields are called here:
-    /// another spelling makes every stored transcript one of another recipe, which is read again.
+    /// The part of a stored transcript's identity. Names and order must stay, whatever the fields
+    /// are called here: another spelling makes every stored transcript one of another recipe, which
+    /// is read again.
     pub fn identity(&self) -> String {
         let Self { dpi, languages, repairs, threshold } = self;
         let repairs = repairs.identity();
@@ -116,7 +115,7 @@ pub struct PageReadResult {
     pub repaired: Option<EncodedImage>,
 }
 
-/// What a page prints as text, told without reading its picture.
+/// The printed text of a page, found without reading its picture.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PrintedPage {
     /// Its lines; none of a page that has to be read from its picture.
@@ -129,7 +128,7 @@ pub struct PrintedPage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PageViewMode {
-    /// What is known of its picture, without the picture.
+    /// Facts about its picture, without the picture.
     Facts,
     /// Its picture as the file has it.
     AsItIs,
@@ -151,12 +150,12 @@ pub enum PageViewResult {
 /// The picture of a page, and what is needed to make a [`PageText`] of what is read from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PagePicture {
-    /// What is known of the picture without reading it.
+    /// Facts about the picture, found without reading it.
     pub facts: PictureFacts,
     /// The picture; without bytes if only the facts were asked for.
     pub image: EncodedImage,
-    /// What this machine read from the same picture, for a provider that never reads alone. Then
-    /// the picture was sized for that provider, and `facts` are of the one that was read here.
+    /// This machine's reading of the same picture, for a provider that never reads alone. The
+    /// picture was then sized for that provider, and `facts` belong to the one that was read here.
     pub witness: Option<Box<PageReadResult>>,
 }
 
@@ -227,7 +226,7 @@ impl ReadingRefusal {
     }
 }
 
-/// What is known of a page's picture before anybody has read it.
+/// Facts about a page's picture before it is read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PictureFacts {
     /// Number of the page, starting at 1.
@@ -236,7 +235,7 @@ pub struct PictureFacts {
     pub repaired: bool,
     /// 0 to 1: how good it is, as we see it; 1 once it was repaired.
     pub score: f32,
-    /// What is wrong with the picture in the file, as we see it.
+    /// Defects of the picture in the file.
     pub defects: Vec<PageDefect>,
     /// Where there seems to be text.
     pub text: TextMap,
@@ -260,7 +259,7 @@ pub struct TextLayer {
     pub lines: Vec<TextLine>,
     /// Its words are none: the layer cannot be right.
     pub garbled: bool,
-    /// What the file draws besides, boxes in points.
+    /// Other drawings of the file, boxes in points.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<PageMark>,
 }
@@ -278,14 +277,14 @@ pub struct TextMap {
     pub text: Vec<usize>,
 }
 
-/// What a provider read from one picture. Boxes are positions in that picture, in pixels.
+/// A provider's reading of one picture. Boxes are positions in that picture, in pixels.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProviderReading {
     /// Lines as they were found.
     pub lines: Vec<TextLine>,
     /// The provider's own score of the picture, 0 to 1, if it gives one.
     pub score: Option<f32>,
-    /// What the provider finds wrong with the picture; counts only together with a score.
+    /// The provider's list of defects of the picture; counts only together with a score.
     pub defects: Vec<PageDefect>,
     /// Languages it found, as Tesseract names them where they are known to us.
     pub languages: Vec<String>,
@@ -302,7 +301,7 @@ pub struct ProviderReading {
     pub turn: Option<u8>,
 }
 
-/// What one call to a provider used, for whoever counts the cost.
+/// The usage of one call to a provider, for its cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageUsage {
     /// The provider's name in the configuration, e.g. `document_ai`.
@@ -315,8 +314,8 @@ pub struct PageUsage {
     pub tokens: ModelUsage,
 }
 
-/// What is known of an encoded image without its bytes. Stored in the finished pages of a document
-/// under these names.
+/// Facts about an encoded image without its bytes. Stored in the finished pages of a document under
+/// these names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageHeader {
     /// Pixels per row.

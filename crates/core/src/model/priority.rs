@@ -1,5 +1,5 @@
-//! How urgent a document is: five words, the same in the queue's tiers, the row and the command
-//! line. What a tier is worth against another is the queue's configuration, not said here.
+//! The urgency of a document: five words, the same in the queue's tiers, the row and the command
+//! line. The weight of each tier is set in the queue's configuration.
 
 use std::fmt;
 use std::str::FromStr;

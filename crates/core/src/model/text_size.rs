@@ -220,7 +220,7 @@ mod tests {
             page(1, 9, 9),
         ]) {
             let stored = serde_json::to_vec(&page).unwrap().len() as u64;
-            // What a page says of itself besides is less than this.
+            // The page's other attributes take less than this.
             assert!(stored <= 2 * page.memory_bytes() + 500, "{stored} {}", page.memory_bytes());
         }
     }

@@ -15,7 +15,7 @@ pub struct Transcript {
     pub format: u32,
     /// SHA-256 of the original, in hex.
     pub sha256: String,
-    /// What read the pages that were not native text, e.g. `tesseract 5.3.0`.
+    /// The reader of pages that are not native text, e.g. `tesseract 5.3.0`.
     pub provider: String,
     /// The pages, in order.
     pub pages: Vec<PageText>,
@@ -73,7 +73,7 @@ pub struct PageText {
     pub height: f32,
     /// 0..1; 1 for a sound text layer.
     pub quality: f32,
-    /// What is wrong with the page image.
+    /// Defects of the page image.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub defects: Vec<PageDefect>,
     /// Languages it was read with, ISO 639-2 as Tesseract names them; empty for native text.
@@ -83,20 +83,20 @@ pub struct PageText {
     /// boxes are positions in that image, and are not to be laid over the page of the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repaired: bool,
-    /// What the provider that read it says; none if it was read here.
+    /// The provider's notes; none if the page was read here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Box<ProviderNotes>>,
     /// Codes for machines that were read from its picture.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub codes: Vec<PageCode>,
-    /// What it shows besides words and codes.
+    /// Its marks besides words and codes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<PageMark>,
     /// Lines in reading order.
     pub lines: Vec<TextLine>,
 }
 
-/// What a provider says of a page that it read.
+/// A provider's notes about a page that it read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProviderNotes {
     /// Its name in the configuration, e.g. `document_ai`.

@@ -17,15 +17,14 @@
 //! progress, and naming the status lets the planner walk the partial index of every row in progress
 //! to find one (it did, while that index was small).
 //!
-//! A statement about several rows reads its arguments through a range that all of them lie in (ids
-//! between the first and the last, places from one to a million). Nothing knows what the arguments are
-//! before they are there: the planner takes an array in a kept plan for ten rows, JSON for a hundred, a
-//! range of either for one. By the hundred it read all of a table of some megabytes for one row; by the
-//! ten it preferred, and made anew at each call, a plan for the one that there was. By the one each row
-//! is found by its key, and the plan is made once per connection. What many rows cost that way is what
-//! as many look-ups cost, as long as no list of arguments is joined with another, which would be row by
-//! row: what is locked carries its arguments along.
-//! Not promised: fairness between claimers of one row.
+//! A statement about several rows reads its arguments through a range that contains all of them
+//! (ids between the first and the last, positions from one to a million). In a kept plan the
+//! planner has to guess the number of arguments: ten rows for an array, a hundred for JSON, one for
+//! a range of either. With a hundred it scanned a table of some megabytes for one row. With ten it
+//! preferred a plan made anew at each call. With one, each row is found by its key, and the plan is
+//! made once per connection. Many rows then cost as much as that many look-ups, as long as no list
+//! of arguments is joined with another, which would be row by row: locked rows carry their
+//! arguments along. Not promised: fairness between claimers of one row.
 
 mod batch_lane;
 mod claim;

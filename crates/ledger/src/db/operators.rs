@@ -1,4 +1,4 @@
-//! What operators do to ingestions, and the record of who did it, why, and the state before.
+//! Operators' actions on ingestions, and the record of who did it, why, and the state before.
 //!
 //! Each change and its row in `operator_action` are one statement. Sending messages is not done
 //! here: a reopened row is sent by the caller after this has committed.
@@ -27,7 +27,7 @@ pub struct AuditNote {
     pub why: String,
 }
 
-/// What can be paused.
+/// The scope of a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PauseScope {
     /// All work of all workers.
@@ -55,7 +55,7 @@ impl PauseScope {
 /// A pause as operators see it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PauseRow {
-    /// What is paused, as [`PauseScope::code`] writes it.
+    /// The scope, as [`PauseScope::code`] writes it.
     pub scope: String,
     /// Name of the kind, tenant or provider; empty for everything.
     pub name: String,
@@ -262,7 +262,7 @@ pub async fn remove_pause(db: &Db, scope: PauseScope, name: &str, by: &AuditNote
     Ok(done.rows_affected() > 0)
 }
 
-/// What is paused.
+/// The active pauses.
 ///
 /// # Errors
 /// No answer from Postgres.

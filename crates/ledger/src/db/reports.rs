@@ -1,4 +1,4 @@
-//! What people and programs ask about ingestions: one, many, counts, what is in flight.
+//! Queries about ingestions for people and programs: one, many, counts, in flight.
 //!
 //! Read-only. Status, reason and stage are given as the text of the row, so that what a newer
 //! program wrote is shown as well.
@@ -159,7 +159,7 @@ pub struct ExportedDocument {
     pub needs_human_review: bool,
     /// Why: names of gate rules and reason codes.
     pub review_reasons: Vec<String>,
-    /// What the document carries.
+    /// The document's data.
     pub data: Value,
 }
 
@@ -252,7 +252,7 @@ pub async fn ingestions_by_id(db: &Db, ids: &[IngestionId]) -> Result<Vec<Ingest
     .context("reading ingestions")
 }
 
-/// What these wait for, if they are not terminal.
+/// Why these wait, if they are not terminal.
 ///
 /// # Errors
 /// No answer from Postgres.

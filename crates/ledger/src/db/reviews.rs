@@ -1,5 +1,4 @@
-//! What reviewers see of documents. Who has one open is in [`leases`], what was decided in
-//! [`decisions`].
+//! Documents as reviewers see them. Leases are in [`leases`], decisions in [`decisions`].
 
 pub mod decisions;
 pub mod leases;
@@ -36,13 +35,13 @@ pub struct ReviewRow {
     pub since: OffsetDateTime,
     /// Status of the newest ingestion.
     pub status: Option<String>,
-    /// Who has it open to decide about it.
+    /// The reviewer who has it open.
     pub held_by: Option<String>,
     /// Since when.
     #[serde(with = "time::serde::rfc3339::option")]
     pub held_since: Option<OffsetDateTime>,
-    /// What is at stake: the largest number at the top of the data that the document carries, or
-    /// else of what was read.
+    /// The amount at stake: the largest number at the top level of the document's data, or else of
+    /// the ingestion's data.
     pub amount: Option<f64>,
     /// The currency beside it.
     pub currency: Option<String>,
@@ -90,7 +89,7 @@ pub struct ReviewCase {
     pub needs_human_review: bool,
     /// Why: names of gate rules and reason codes.
     pub review_reasons: Vec<String>,
-    /// What the document carries.
+    /// The document's data.
     pub document_data: Option<Value>,
     /// The state that a decision is about: it holds only while this is so.
     #[serde(with = "time::serde::rfc3339")]
@@ -103,13 +102,13 @@ pub struct ReviewCase {
     pub reason: Option<String>,
     /// Its kind, if it is known.
     pub kind: Option<String>,
-    /// What it read, whole or in part.
+    /// The ingestion's data, whole or in part.
     pub ingestion_data: Option<Value>,
     /// Where its transcript lies.
     pub transcription_file_path: Option<String>,
-    /// Who has it open to decide about it.
+    /// The reviewer who has it open.
     pub held: Option<ReviewHold>,
-    /// What one person has decided and a second has to say as well.
+    /// A first person's decision that waits for a second person's.
     pub pending: Option<PendingDecision>,
     /// Earlier decisions, oldest first.
     pub revisions: Vec<DocumentRevision>,
@@ -128,7 +127,7 @@ pub struct PendingDecision {
     /// When.
     #[serde(with = "time::serde::rfc3339")]
     pub decided_at: OffsetDateTime,
-    /// What the document is to carry.
+    /// The document's new data.
     pub data: Value,
 }
 
@@ -148,9 +147,9 @@ pub struct DocumentRevision {
     pub awaits_second: bool,
     /// Of a decision by a second person: who was the first.
     pub first_by: Option<String>,
-    /// What the document carried.
+    /// The document's data before.
     pub data_before: Option<Value>,
-    /// What it carried from then on.
+    /// The document's data after.
     pub data_after: Option<Value>,
 }
 
@@ -165,13 +164,13 @@ pub struct DecidedDocument {
     pub tenant: Option<String>,
     /// Kind of the newest ingestion, if it is known.
     pub kind: Option<String>,
-    /// What the newest decision says of it; `None`: it was rejected.
+    /// The data of the newest decision; `None`: it was rejected.
     pub data: Option<Value>,
     /// Where the transcript of the newest ingestion lies.
     pub transcription_file_path: Option<String>,
 }
 
-/// What a reviewer decided.
+/// A reviewer's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewDecision {

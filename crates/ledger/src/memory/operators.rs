@@ -1,4 +1,4 @@
-//! What operators do to the ledger in memory; in Postgres these are statements of `db::operators`.
+//! Operators' actions on the ledger in memory; in Postgres these are statements of `db::operators`.
 
 use super::{LedgerRow, MemoryLedger};
 use docmill_core::model::{AttemptOutcome, IngestionId, OutcomeReason};
@@ -9,7 +9,7 @@ impl MemoryLedger {
         self.lock_state().blocked.insert(sha256.to_owned());
     }
 
-    /// What an operator's `cancel` does; `false` if the row is terminal or unknown.
+    /// An operator's `cancel`; `false` if the row is terminal or unknown.
     pub fn cancel(&self, id: IngestionId) -> bool {
         let mut state = self.lock_state();
         let now = state.now;
@@ -23,7 +23,7 @@ impl MemoryLedger {
         true
     }
 
-    /// What an operator's `retry` does; `false` if the row is not terminal or unknown.
+    /// An operator's `retry`; `false` if the row is not terminal or unknown.
     pub fn reopen(&self, id: IngestionId) -> bool {
         let mut state = self.lock_state();
         let terminal = state.rows.get_mut(&id).filter(|row| row.status.is_terminal());

@@ -129,7 +129,7 @@ impl LedgerRow {
         }
     }
 
-    /// What a claim depends on.
+    /// The part of the row that decides a claim.
     pub(super) fn claim_state(&self) -> ClaimRowState {
         ClaimRowState {
             status: self.status,
@@ -204,7 +204,7 @@ impl LedgerRow {
             true => stretch_delay(how.after, self.denials),
             false => how.after,
         };
-        // What goes on with its streak stands in line from now on, which is no part of that.
+        // A row whose streak goes on is queued from now on, and queueing is no part of the streak.
         let is_due_known = !after.is_zero() || streak == DeferralStreak::Stays;
         let due = is_due_known.then(|| add_duration(now, after));
         attempt.counted = how.counted;

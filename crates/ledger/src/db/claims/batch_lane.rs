@@ -1,4 +1,4 @@
-//! What an attempt asks of the batch lane, and what it puts into it.
+//! The batch lane as an attempt uses it: entering questions, reading and using answers.
 
 use std::time::Duration;
 

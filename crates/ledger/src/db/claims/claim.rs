@@ -93,9 +93,9 @@ impl BatchedStatement for ClaimStatement {
 
 /// Claims a batch of ingestions; see [`crate::Ledger::claim_with_tokens`].
 ///
-/// What Postgres refuses as a whole (a trigger waits for a document that somebody has locked, say)
-/// is asked for one by one: one row that cannot be claimed holds up no other. An answer that is
-/// missing is the caller's to ask for again, since the claims may have been made.
+/// If Postgres refuses the whole statement (a trigger waits for a locked document, for example),
+/// the rows are claimed one by one: one row that cannot be claimed delays no other. After a missing
+/// answer the caller asks again, since the claims may have been made.
 pub(super) async fn claim_batch(
     claims: &StatementBatcher<ClaimStatement>,
     asked: &[ClaimRequest],

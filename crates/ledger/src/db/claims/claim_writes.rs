@@ -1,4 +1,4 @@
-//! What keeps a claim: renewals, and with them the stage.
+//! Renewals of claims, and with them the stage.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What jobs ask or write at the same time goes to Postgres in one statement.
+//! Shares statements: rows that jobs read or write at the same time go to Postgres together.
 //!
 //! A lone row is sent as soon as nothing else is ready to run; what comes while a statement is under way
 //! goes together in the next. A statement of many rows costs a fraction of what as many statements cost
@@ -51,9 +51,9 @@ const ALONE: usize = 4;
 
 /// One sort of statement that takes many rows.
 pub(super) trait BatchedStatement: Send + Sync + 'static {
-    /// What one caller asks or writes.
+    /// One caller's row of the statement.
     type Row: Send + Sync;
-    /// What it is told.
+    /// The caller's answer.
     type Answer: Send;
 
     /// Runs the statement for all of these rows; one answer for each, in their order.
@@ -71,7 +71,7 @@ pub(super) trait BatchedStatement: Send + Sync + 'static {
     }
 }
 
-/// What a statement says of one of its rows.
+/// A statement's answer for one of its rows.
 #[derive(Debug)]
 pub(super) enum RowAnswer<A> {
     /// This.
@@ -175,7 +175,7 @@ impl<S: BatchedStatement> StatementBatcher<S> {
     /// Has one row answered, perhaps together with others.
     ///
     /// # Errors
-    /// What Postgres says of it.
+    /// The answer of Postgres for this row.
     pub(super) async fn run(&self, row: S::Row) -> Result<S::Answer> {
         let Some(claim) = S::claim(&row) else { return self.run_with_others(row).await };
         let answer = if self.lock_state().apart.contains(&claim) {
@@ -282,7 +282,7 @@ impl<S: BatchedStatement> StatementBatcher<S> {
         }
     }
 
-    /// What waits and is still wanted, or `None` and one less that runs.
+    /// The rows that wait and are still wanted, or `None` and one running statement less.
     fn next_batch(&self) -> Option<Vec<PendingRow<S>>> {
         let mut state = self.lock_state();
         state.waiting.retain(|waiting| !waiting.answer.is_closed());

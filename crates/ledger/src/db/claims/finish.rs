@@ -97,7 +97,7 @@ pub(super) struct ResultRow {
     output_tokens: i64,
     sha256: Option<String>,
     duplicate_key: Option<String>,
-    /// What releases before recorded of the same invoice.
+    /// The key that earlier releases recorded for the same invoice.
     #[serde(skip_serializing_if = "Option::is_none")]
     earlier_duplicate_key: Option<String>,
     /// Only of one that has a key.
@@ -205,9 +205,9 @@ impl BatchedStatement for EndStatement {
     }
 }
 
-/// What is locked while ends are recorded whose supplier and number no other document may have: halves of
-/// their keys (of both: a worker of the release before locks the earlier one), in one order for
-/// everybody, before any row is locked.
+/// The advisory locks for recording ends whose supplier and number must be unique: halves of their
+/// keys (of both keys: a worker of the previous release locks the earlier one). Taken in one order
+/// by every worker, before any row is locked.
 fn keys_to_lock(ends: &[ResultRow]) -> Vec<i64> {
     let asked = ends.iter().filter(|end| end.duplicate_rule.is_some());
     let keys = asked.flat_map(|end| [&end.duplicate_key, &end.earlier_duplicate_key]);

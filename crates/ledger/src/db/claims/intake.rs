@@ -1,5 +1,5 @@
-//! What intake asks of the ledger besides claims and objects: quarantine, pauses, passwords, signs of
-//! life.
+//! The ledger's part in intake beside claims and objects: quarantine, pauses, passwords, worker
+//! status.
 
 use sqlx::types::Json;
 
@@ -42,7 +42,7 @@ pub(super) async fn document_passwords(db: &Db, document: DocumentId) -> Result<
     Ok(found.into_iter().map(SecretString::from).collect())
 }
 
-/// What operators have paused; see [`crate::Ledger::active_pauses`].
+/// The active pauses; see [`crate::Ledger::active_pauses`].
 pub(super) async fn active_pauses(db: &Db) -> Result<Vec<OperatorPause>> {
     let rows = sqlx::query!("SELECT scope, name FROM pause ORDER BY scope, name")
         .fetch_all(db.pool())

@@ -1,4 +1,4 @@
-//! What running attempts ask without writing: blocked content, duplicates; and the time.
+//! Reads of running attempts: blocked content, duplicates, the time.
 
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -16,7 +16,7 @@ pub(super) struct BlockedLookup;
 /// See [`crate::AttemptLedger::find_duplicate`].
 pub(super) struct DuplicateLookup;
 
-/// What a duplicate is looked for by.
+/// The keys of a search for a duplicate.
 #[derive(Debug, Serialize)]
 pub(super) struct DuplicateRow {
     key: String,

@@ -17,10 +17,9 @@ const REGISTERING: &str = "registering an object";
 
 /// See [`crate::Ledger::register_object`].
 ///
-/// Older rows are superseded with SKIP LOCKED: a row that is locked is being claimed, renewed or
-/// ended just now, so a worker holds it, and waiting here for a row whose end waits for the
-/// document's row would be a deadlock. What slips through is found at its fetch, which demands
-/// the older version of the object.
+/// Older rows are superseded with SKIP LOCKED: a locked row is being claimed, renewed or ended by a
+/// worker, and waiting here for a row whose end waits for the document's row would be a deadlock. A
+/// row that is missed fails at its fetch, which demands the older version of the object.
 pub(super) async fn register_object(db: &Db, object: &ObjectRegistration) -> Result<IngestionId> {
     let mut transaction = db.pool().begin().await.context(REGISTERING)?;
     if !lock_document(&mut transaction, object).await? {

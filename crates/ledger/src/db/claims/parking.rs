@@ -1,9 +1,9 @@
-//! What waits without a message: parked by a pause, or until it is due.
+//! Ingestions that wait without a message: parked by a pause, or until they are due.
 //!
-//! A parked row is written once and then left alone: no claim, no attempt, no message that is hidden
-//! again and again. Whoever parks deletes the message afterwards; maintenance sends a new one when the
-//! pause is gone or the time has come. A row that another statement holds right now is passed over
-//! here; its message, or the next pass, comes back to it.
+//! A parked row is written once and then left alone: no claim, no attempt, no message that is
+//! hidden again and again. The caller deletes the message afterwards; maintenance sends a new one
+//! when the pause is lifted or the row is due. Rows locked by another statement are skipped; their
+//! message, or the next pass, returns to them.
 
 use std::time::Duration;
 

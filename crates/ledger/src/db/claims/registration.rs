@@ -91,10 +91,10 @@ pub struct NewestIngestion {
     pub begun: bool,
 }
 
-/// Registers documents, each with an ingestion, in one transaction. What is there already stays as
-/// it is, and gets what it lacks: an event of the store may have been first, and knows neither
-/// tenant, kind, labels nor priority. An ingestion about the same version of the same object is
-/// not registered twice, unless it is to be read anew. Returns the ingestions that are new.
+/// Registers documents, each with an ingestion, in one transaction. Existing rows stay and get only
+/// the values that they lack: an event of the store may have come first, without tenant, kind,
+/// labels and priority. An ingestion about the same version of the same object is not registered
+/// twice, unless it is to be read anew. Returns the new ingestions.
 ///
 /// # Errors
 /// No answer from Postgres, or a value that its CHECKs refuse: nothing is registered then.
@@ -176,7 +176,7 @@ async fn insert_ingestions(
     Ok(fresh.into_iter().map(IngestionId).collect())
 }
 
-/// What no worker has looked at yet learns its kind and priority; whose it is each learns.
+/// Kind and priority are set only on ingestions that no worker has claimed yet; the tenant on all.
 async fn complete_ingestions(
     connection: &mut StatementTransaction,
     rows: &[RegistrationRow<'_>],

@@ -1,4 +1,4 @@
-//! What was spent, and what a day's spending is so far.
+//! Spending: adding to it, and the sum of a day.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use docmill_core::model::IngestionId;
 /// Writes down what was spent; see [`crate::AttemptLedger::add_spending`].
 pub(super) struct SpendingStatement;
 
-/// What was spent in the form the statement reads.
+/// Spending in the form of the statement's arguments.
 #[derive(Debug, Serialize)]
 pub(super) struct SpendingRow {
     id: Uuid,
@@ -33,7 +33,7 @@ pub(super) struct SpendingRow {
 }
 
 impl SpendingRow {
-    /// What was spent under the claim of this number.
+    /// Spending under the claim with this number.
     pub(super) fn new(id: IngestionId, claims: i64, spent: &ProviderSpending) -> Self {
         let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         let unpriced = i64::from(spent.calls.max(u32::from(spent.pages > 0)));

@@ -1,4 +1,4 @@
-//! What an error of Postgres or of the way to it asks us to do.
+//! Errors of Postgres and of the connection to it, as faults.
 
 use std::borrow::Cow;
 

@@ -18,7 +18,7 @@ use docmill_core::fault::{Error, Fault, Result};
 
 /// The longest that AWS allows.
 const VALID: Duration = Duration::from_secs(900);
-/// What a query need not escape (RFC 3986, unreserved).
+/// Characters that a query need not escape (RFC 3986, unreserved).
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// The user of a server that a password is for.

@@ -1,4 +1,4 @@
-//! Who we are to Postgres, and how that changes while we run.
+//! The login to Postgres, and its renewal at run time.
 //!
 //! User, host and database come from the URL; the password from there too, or from a file that may
 //! be replaced, or from AWS, which signs a new one every few minutes. Open connections stay as they
@@ -27,7 +27,7 @@ pub(in crate::db) struct DatabaseLogin {
     signer: Option<PasswordSigner>,
 }
 
-/// What a login consists of at one moment; equal texts need no new options.
+/// The parts of a login at one moment; equal texts need no new options.
 #[derive(PartialEq, Eq)]
 struct DatabaseCredentials {
     url: String,

@@ -6,8 +6,9 @@
 //! that acknowledges everything never, and sqlx has no way to set keepalives on its sockets. So:
 //!
 //! * A statement without an answer within the server's limit and [`MARGIN`] is an error of the
-//!   connection, which is closed without another word and leaves its place in the pool at once.
-//!   What is dropped before its answer does the same. (sqlx would ping it first, without a limit.)
+//!   connection, which is closed without a word to the server and leaves the pool at once. The same
+//!   happens if the statement is dropped before its answer. (sqlx would ping first, without a
+//!   limit.)
 //! * The connections that were idle at that time stand on the same ground; each is replaced when it
 //!   is asked for, so that sixteen dead ones do not cost sixteen limits.
 //! * Going back to the pool and opening a connection have limits of their own.
@@ -16,7 +17,8 @@
 //! trip for each statement. So one that has answered stays with us for the next statement, and goes back
 //! once it has been out for [`MAX_OUT`]: there its age and its idleness count.
 //!
-//! Not promised: that a statement whose answer is missing did nothing. Who needs to know asks.
+//! Not promised: that a statement without an answer did nothing. Callers that need to know ask
+//! again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -156,7 +158,7 @@ impl LeasedConnection {
         Arc::clone(&self.idle).keep(IdleConnection { connection, out_since, idle_since });
     }
 
-    /// What an answer says of the connection that it came on, or did not come on.
+    /// The state of a connection after an answer, or after none.
     ///
     /// Postgres sends an error first and undoes the statement then. So an error is passed on once the
     /// connection is ready again: whoever tries again at once, on another one, would find the locks of
@@ -219,7 +221,7 @@ impl IdleConnections {
         }
     }
 
-    /// What has been out for long goes back, until nothing is left.
+    /// Returns connections that were out for long, until none is left.
     async fn return_unused(self: Arc<Self>) {
         loop {
             tokio::time::sleep(MAX_OUT).await;
@@ -307,7 +309,7 @@ impl StatementPool {
     /// Closes the pool; statements under way are waited for a moment.
     pub(in crate::db) async fn close(&self) {
         self.idle.close();
-        // What is late is closed with the process, or by its own limit.
+        // A late connection is closed with the process, or by its own limit.
         let _late = timeout(CLOSE, self.pool.close()).await;
     }
 
@@ -381,7 +383,8 @@ impl StatementTransaction {
     }
 }
 
-/// What a statement gives: the rows, and at the end of each statement how many it changed.
+/// The result of a statement: its rows, and at the end of each statement the number of changed
+/// rows.
 type StatementSteps = Vec<Either<PgQueryResult, PgRow>>;
 
 fn into_stream<'e>(

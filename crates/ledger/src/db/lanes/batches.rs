@@ -1,9 +1,9 @@
 //! The batch lane in Postgres: which questions wait, which batch each is part of, how each was settled.
 //!
-//! Every step of a batch is written before the next one is taken, so that whoever leads next goes on
-//! from there. Of a question it is one row that says whether its answer is used or a direct call takes
-//! its place: both are written under the condition that neither has been. What it costs is counted
-//! when it is asked, at the most it may be, and put right in the statement that settles it.
+//! Every step of a batch is written before the next one is taken, so that the next leader continues
+//! from there. One row per question decides whether its answer is used or a direct call replaces
+//! it: both are written under the condition that neither has happened. The cost is counted when the
+//! question enters, at its maximum, and corrected in the statement that settles it.
 
 mod tries;
 
@@ -21,7 +21,7 @@ pub use tries::{BatchTry, note_handle, note_input_removed, note_try, renew_try};
 /// Where questions of one sort are asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchRoute {
-    /// Who answers, e.g. `openai`.
+    /// The provider, e.g. `openai`.
     pub provider: String,
     /// The configured model.
     pub model: String,
@@ -72,7 +72,7 @@ pub struct OpenBatch {
 /// A question of a batch.
 #[derive(Debug, Clone)]
 pub struct SentQuestion {
-    /// What the vendor knows it by.
+    /// The vendor's name for it.
     pub custom_id: String,
     /// Its ingestion.
     pub ingestion_id: Uuid,
@@ -82,18 +82,18 @@ pub struct SentQuestion {
     pub is_waiting: bool,
 }
 
-/// What an answer has cost.
+/// The cost of an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct AnswerCost {
     /// Tokens of the call.
     pub usage: ModelUsage,
     /// Billionths of the currency; `None`: there is no price.
     pub cost_nanos: Option<u64>,
-    /// What a direct call would have cost more.
+    /// The additional cost of a direct call.
     pub saved_nanos: u64,
 }
 
-/// What waits in the lane, for the metrics.
+/// The number of waiting questions, for the metrics.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LaneDepth {
     /// Questions that are part of no batch yet.
@@ -437,7 +437,7 @@ pub async fn leave_overdue(db: &Db, grace: Duration) -> Result<u64> {
     leave_to_direct(db, &ids, "the deadline passed").await
 }
 
-/// What was counted as spent for them is given back.
+/// Their reserved cost is given back.
 pub(in crate::db) async fn leave_to_direct(db: &Db, ids: &[Uuid], why: &str) -> Result<u64> {
     if ids.is_empty() {
         return Ok(0);
@@ -548,7 +548,7 @@ pub async fn clean_lane(db: &Db, age: Duration) -> Result<()> {
     Ok(())
 }
 
-/// What waits in the lane now.
+/// The current depth of the lane.
 ///
 /// # Errors
 /// No answer from Postgres.

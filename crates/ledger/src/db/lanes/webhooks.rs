@@ -38,7 +38,7 @@ pub struct WebhookRegistration {
 pub struct ClaimedWebhookDelivery {
     /// Its row.
     pub id: i64,
-    /// What happened.
+    /// The event.
     pub event: String,
     /// The same at every try.
     pub event_id: Uuid,
@@ -46,7 +46,7 @@ pub struct ClaimedWebhookDelivery {
     pub event_number: i64,
     /// When it happened.
     pub occurred_at: OffsetDateTime,
-    /// What is told of it.
+    /// The event's payload facts.
     pub facts: Value,
     /// Its ingestion, whose data is told if the settings say so.
     pub ingestion_id: Option<Uuid>,
@@ -105,9 +105,9 @@ pub struct DeliveryRow {
     pub id: i64,
     /// Its target.
     pub target: String,
-    /// What it tells of.
+    /// The event.
     pub event: String,
-    /// What the target knows it by (`webhook-id`).
+    /// Its id at the target (`webhook-id`).
     pub event_id: Uuid,
     /// Id of the document.
     pub document_id: Uuid,

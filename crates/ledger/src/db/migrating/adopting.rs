@@ -40,7 +40,7 @@ pub struct MigrationOptions {
     pub adopt_from: Option<String>,
     /// Do everything and take it back: whether it would work.
     pub rehearse: bool,
-    /// What is known of the earlier workers; none: as it is, and when adopting, that they stay.
+    /// Whether earlier workers still run; none: unchanged, and when adopting, that they stay.
     pub earlier_workers: Option<EarlierWorkers>,
 }
 
@@ -57,11 +57,11 @@ impl Adoption<'_> {
     }
 }
 
-/// Adopts what the earlier system left, if it left anything; `true` if so. What runs without a
-/// transaction (indexes) is left to the caller.
+/// Adopts the tables of the earlier system, if there are any; `true` if so. Statements that run
+/// without a transaction (indexes) are left to the caller.
 ///
 /// # Errors
-/// What stands in the way, all of it, with what to do; nothing has changed then.
+/// All obstacles, with what to do; nothing has changed then.
 pub(in crate::db) async fn adopt_tables(
     connection: &mut PgConnection,
     all: &Migrator,

@@ -1,4 +1,4 @@
-//! What belongs to a tenant, and deleting it for good.
+//! The data of a tenant, and deleting it for good.
 //!
 //! A document belongs to its tenant with everything that was made of it; one without a tenant to
 //! that of its ingestions, if they are all of one. Objects are not deleted here; they come first,
@@ -63,8 +63,8 @@ pub struct TenantPage {
 /// Up to `limit` documents of the tenant after a place, oldest first; only those that were handed in
 /// at least `days` ago (negative: however lately). A page may hold fewer and not be the last.
 ///
-/// Whose a document is says `document_tenant` and nothing else. What has no tenant of its own is found
-/// by its ingestions, at the oldest of them.
+/// `document_tenant` alone decides who owns a document. A document without a tenant of its own is
+/// found by its ingestions, at the oldest of them.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -307,7 +307,7 @@ pub async fn delete_documents(
     .execute(&mut transaction)
     .await
     .context(doing)?;
-    // What was paid stays on the books, without a tenant or a document.
+    // Paid amounts stay on the books, without a tenant or a document.
     sqlx::query!("UPDATE spending SET tenant = NULL WHERE ingestion_id = ANY ($1)", &ids)
         .execute(&mut transaction)
         .await

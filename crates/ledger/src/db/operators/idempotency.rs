@@ -11,7 +11,7 @@ use docmill_core::fault::Result;
 /// How long an answer is kept.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 
-/// What a request was answered.
+/// A stored answer to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IdempotentAnswer {
     /// SHA-256 of what was asked for, its content included.
@@ -20,7 +20,7 @@ pub struct IdempotentAnswer {
     pub answer: Value,
 }
 
-/// What the request of this name was answered, if it was within a day.
+/// The answer to the request of this name, if it was given within a day.
 ///
 /// # Errors
 /// No answer from Postgres.

@@ -1,5 +1,5 @@
-//! What maintenance asks of Postgres: who leads, which rows lost their message, what became of a
-//! dead letter's row, and what may be deleted.
+//! Maintenance in SQL: the leader, rows that lost their message, the row behind a dead letter, and
+//! deletions.
 //!
 //! Nothing here sends a message, and nothing decides whether the queue is behind: that is the
 //! janitor's, which knows the queue.
@@ -42,7 +42,7 @@ pub struct SendPosition {
     pub id: IngestionId,
 }
 
-/// What one look for lost messages found.
+/// The result of one search for lost messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResendPage {
     /// Rows whose message must be gone, if the queue is not behind them.
@@ -51,7 +51,7 @@ pub struct ResendPage {
     pub next: Option<SendPosition>,
 }
 
-/// What there is to know of the row behind a dead letter.
+/// The row behind a dead letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetterRow {
     /// Id of the ingestion that the dead letter names.
@@ -334,7 +334,7 @@ pub async fn try_acquire_lead(db: &Db, name: &str, holder: &str, ttl: Duration) 
     Ok(done.rows_affected() > 0)
 }
 
-/// Who leads in `name` now; `None`: nobody.
+/// The current leader in `name`; `None`: there is none.
 ///
 /// # Errors
 /// No answer from Postgres.

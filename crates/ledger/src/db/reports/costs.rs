@@ -1,4 +1,4 @@
-//! What was spent, for people and programs: by day, tenant, model or document.
+//! Spending, for people and programs: by day, tenant, model or document.
 
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -31,7 +31,7 @@ impl CostGrouping {
     }
 }
 
-/// What was spent on one day, tenant, model or document.
+/// The spending of one day, tenant, model or document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CostSum {
     /// The day, tenant, model or document.
@@ -56,7 +56,7 @@ pub struct CostSum {
     pub unpriced_calls: i64,
     /// Those of the calls that were answered in a batch.
     pub batch_calls: i64,
-    /// What the same calls would have cost more directly, in billionths of the currency.
+    /// Savings against direct calls, in billionths of the currency.
     pub saved_nanos: i64,
     /// Answers of batches that came after a direct call had taken their place: paid for twice.
     pub late_calls: i64,
@@ -102,12 +102,12 @@ pub async fn sum_costs(
     .context("adding up what was spent")
 }
 
-/// What one model or provider was paid in one attempt.
+/// The cost of one model or provider in one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AttemptCost {
     /// Of which attempt: [`AttemptRow::claims`](super::AttemptRow::claims).
     pub claims: i64,
-    /// Who was paid, e.g. `openai`.
+    /// The provider, e.g. `openai`.
     pub provider: String,
     /// The configured model; of pages the processor or operation.
     pub model: String,
@@ -125,7 +125,7 @@ pub struct AttemptCost {
     pub unpriced_calls: i64,
 }
 
-/// What an ingestion has cost, the attempts in their order.
+/// The cost of an ingestion, the attempts in their order.
 ///
 /// # Errors
 /// No answer from Postgres.

@@ -1,4 +1,4 @@
-//! What the server says about itself and about us: for `docmill doctor`, read-only.
+//! Facts about the server and our session, for `docmill doctor`. Read-only.
 //!
 //! Asked of the system catalogues, which every login may read, so that a login without any right
 //! gets an answer too. Not checked at compile time: the catalogues belong to the server.

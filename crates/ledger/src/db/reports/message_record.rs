@@ -1,4 +1,4 @@
-//! What the database knows of an ingestion's messages, and what operators did about it. Read-only.
+//! The record of an ingestion's messages and of operators' actions on it. Read-only.
 //!
 //! Not promised: that the queue still has the message. It is asked for counts only, because looking for
 //! one message would take others from their workers.
@@ -9,7 +9,7 @@ use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::Result;
 use docmill_core::model::IngestionId;
 
-/// What is known of an ingestion's messages.
+/// The record of an ingestion's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageRecord {
     /// The tier of the queue that they go to, as [`docmill_core::model::Priority::code`] writes it.
@@ -37,7 +37,7 @@ pub struct OperatorActionRow {
     pub why: String,
 }
 
-/// What is known of the messages of an ingestion; `None`: there is no such ingestion.
+/// The record of the messages of an ingestion; `None`: there is no such ingestion.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -53,7 +53,7 @@ pub async fn load_message_record(db: &Db, id: IngestionId) -> Result<Option<Mess
     .context("reading what is known of messages")
 }
 
-/// What operators did about an ingestion, newest first, at most 20.
+/// Operators' actions on an ingestion, newest first, at most 20.
 ///
 /// # Errors
 /// No answer from Postgres.

@@ -132,9 +132,9 @@ pub struct LocalDeviceTotals {
     pub device: String,
     /// All of its memory.
     pub total_mib: i64,
-    /// What nobody used when it was read.
+    /// Free memory when it was measured.
     pub free_mib: i64,
-    /// What models hold by their turns, of all workers of the machine.
+    /// Memory held by models, of all workers of the machine.
     pub held_mib: i64,
     /// Seconds since it was read; devices are not read while no call waits or runs.
     pub read_s: f64,
@@ -230,13 +230,13 @@ pub async fn count_states(db: &Db) -> Result<Vec<StateCount>> {
     .context("counting what is in flight")
 }
 
-/// What workers have right now, longest claimed first, at most `limit`.
+/// The ingestions that workers hold, longest claimed first, at most `limit`.
 ///
 /// # Errors
 /// No answer from Postgres.
 pub async fn list_active(db: &Db, limit: u32) -> Result<Vec<ActiveIngestion>> {
     sqlx::query_as(
-        // What is parked has no lease, and is left out of the index.
+        // Parked rows have no lease, and are left out of the index.
         "SELECT id AS ingestion_id, stage, worker, kind, attempt_count,
              extract(epoch FROM (SELECT docmill_now()) - started_at)::float8 AS age_s
          FROM ingestion
@@ -250,7 +250,7 @@ pub async fn list_active(db: &Db, limit: u32) -> Result<Vec<ActiveIngestion>> {
     .context("reading what is worked on")
 }
 
-/// What ended within the last 1, 10 and 60 minutes.
+/// The ends within the last 1, 10 and 60 minutes.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -275,7 +275,7 @@ pub async fn load_throughput(db: &Db) -> Result<Vec<Throughput>> {
     .context("counting what ended")
 }
 
-/// What failed within the last day, by reason, most frequent first.
+/// The failures of the last day by reason, most frequent first.
 ///
 /// # Errors
 /// No answer from Postgres.

@@ -18,15 +18,15 @@ use docmill_core::fault::Result;
 
 /// Why a document that waits for a second person calls for review.
 pub const SECOND_PERSON: &str = "second_person";
-/// What the trigger says of a decision that others were told of.
+/// The trigger's error for a decision that was delivered to others.
 const TOLD: &str = "DM001";
 
 /// A decision that is to be written down.
 #[derive(Debug, Clone)]
 pub struct DecisionDraft<'a> {
-    /// What was decided.
+    /// The decision.
     pub decision: ReviewDecision,
-    /// What the document is to carry; `None`: nothing.
+    /// The document's new data; `None`: nothing.
     pub data: Option<&'a Value>,
     /// Whether two people have to say so.
     pub needs_second: bool,
@@ -49,7 +49,7 @@ pub enum DecisionEnd {
     SamePerson,
 }
 
-/// What was written of a decision.
+/// A decision as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenDecision {
     /// It holds only once a second person has said the same.
@@ -92,7 +92,7 @@ struct LockedDocument {
 }
 
 impl LockedDocument {
-    /// What the document's row says once something has happened to it now.
+    /// The version of the document's row after a change now.
     fn next_version(&self) -> OffsetDateTime {
         self.now.max(self.updated_at + time::Duration::MICROSECOND)
     }

@@ -1,5 +1,5 @@
-//! Who has a document open to decide about it. A lease keeps nobody from looking; that a decision of
-//! somebody else is refused stands in [`record_decision`](super::decisions::record_decision).
+//! Leases of documents that a reviewer has open. A lease keeps others from deciding, not from
+//! reading; [`record_decision`](super::decisions::record_decision) enforces it.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::ReviewFilter;
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::{Error, Fault, Result};
 
-/// Who has a document.
+/// The holder of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReviewHold {
     /// Who, as the audit writes it.
@@ -24,7 +24,7 @@ pub struct ReviewHold {
     pub until: OffsetDateTime,
 }
 
-/// Whoever wants to have a document, and how.
+/// A reviewer's request for a document.
 #[derive(Debug, Clone)]
 pub struct LockRequest<'a> {
     /// Who, as the audit writes it.
@@ -49,7 +49,7 @@ pub async fn claim_review(
     document: Uuid,
     request: &LockRequest<'_>,
 ) -> Result<Option<ReviewHold>> {
-    // What is not taken may have been given back before it is looked at: then it is free.
+    // A lease that is not taken may have been given back before it is read: then it is free.
     for _ in 0..3 {
         if let Some(own) = take_lease(db, document, request).await? {
             return Ok(Some(own));

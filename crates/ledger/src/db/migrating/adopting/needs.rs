@@ -1,6 +1,6 @@
-//! What our schema needs names for, read from the migrations themselves: their tables, views and
-//! indexes, and the columns that they add to `document` and `ingestion`. Not a reader of SQL: the
-//! migrations write these statements in one form each, which the tests hold.
+//! Names that our schema needs, read from the migrations themselves: their tables, views and
+//! indexes, and the columns that they add to `document` and `ingestion`. Not an SQL parser: the
+//! migrations write these statements in one form each, which the tests check.
 
 use sqlx::migrate::Migrator;
 
@@ -75,7 +75,7 @@ impl AddedColumn {
     }
 }
 
-/// What has to be free, or fit.
+/// Names that must be free, and columns that must fit.
 #[derive(Debug, Default)]
 pub(super) struct SchemaNeeds {
     /// Tables, views and indexes.

@@ -1,5 +1,5 @@
-//! What stands in the way of an adoption, found before anything is changed: each a sentence that
-//! names what is there and what to do. Reads catalogues and counts of rows, never their values.
+//! Obstacles of an adoption, found before anything is changed: each a sentence that names the
+//! object and the remedy. Reads catalogues and counts of rows, never their values.
 
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
@@ -39,7 +39,7 @@ pub(super) async fn find_obstacles(
     Ok(found)
 }
 
-/// What the catalogue says of one of the two tables.
+/// The catalogue's entry for one of the two tables.
 #[derive(Debug, sqlx::FromRow)]
 struct ExistingTable {
     is_table: bool,
