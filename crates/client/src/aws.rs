@@ -1,9 +1,9 @@
-//! What the AWS SDKs' errors say, in one form for every service that is called through one.
+//! Errors of the AWS SDKs, in one form for every service that is called through one.
 //!
-//! The SDKs share their error type. What is the same everywhere is here: how a request can end
-//! without a usable answer, and the codes that every service uses ("Common Error Types" of each API
-//! reference, and the SDKs' own lists of throttling errors). What a code means to one service
-//! alone, and where that service wants another reaction, is said beside its client.
+//! The SDKs share their error type. Common parts are here: how a request can end without a usable
+//! answer, and the codes that every service uses ("Common Error Types" of each API reference, and
+//! the SDKs' own lists of throttling errors). Codes of one service alone, and services with another
+//! reaction, are beside their clients.
 
 // The same types in every SDK; one of them has to be named.
 use aws_sdk_sqs::config::http::HttpResponse;
@@ -31,7 +31,7 @@ pub enum TransportError {
 }
 
 impl TransportError {
-    /// What it asks for, unless the service says otherwise.
+    /// The fault, unless the service overrides it.
     pub fn fault(self) -> Fault {
         match self {
             Self::Late | Self::Broken | Self::Garbled => Fault::Transient,
@@ -93,7 +93,7 @@ pub fn classify_transport_error<E, R>(error: &SdkError<E, R>) -> TransportError 
         SdkError::DispatchFailure(failure) if failure.as_other().is_some() => {
             TransportError::Broken
         }
-        // What is left of these went wrong before anything was sent, above all for want of
+        // The remaining errors occurred before anything was sent, above all for want of
         // credentials.
         SdkError::DispatchFailure(_) => TransportError::Unsigned,
         SdkError::ConstructionFailure(_) => TransportError::Unbuilt,
@@ -101,8 +101,8 @@ pub fn classify_transport_error<E, R>(error: &SdkError<E, R>) -> TransportError 
     }
 }
 
-/// What a code asks for that means the same at every service; `None`: look at the service's own,
-/// then at the status.
+/// The fault of a code that is the same at every service; `None`: see the service's own codes, then
+/// the status.
 pub fn fault_of_code(code: &str) -> Option<Fault> {
     match code {
         "BandwidthLimitExceeded"
@@ -137,7 +137,7 @@ pub fn fault_of_code(code: &str) -> Option<Fault> {
     }
 }
 
-/// What a status asks for whose code nobody knows.
+/// The fault of a status whose code is unknown.
 pub fn fault_of_status(status: u16) -> Fault {
     match status {
         429 => Fault::Throttled(None),

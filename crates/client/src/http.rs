@@ -1,8 +1,8 @@
 //! The one HTTP client: timeouts, redirects, capped bodies, and what a status asks for.
 //!
-//! Every provider reached over plain HTTP builds its client here, so that none of them can be
-//! without a timeout or read a body without end. Not promised: retries. What may be repeated is
-//! the provider's to say.
+//! Every provider reached over plain HTTP builds its client here, so that each has a timeout and a
+//! bound on the bodies that it reads. Not promised: retries. Each provider decides which calls may
+//! be repeated.
 
 use std::time::{Duration, SystemTime};
 
@@ -95,7 +95,7 @@ pub fn no_answer_error(error: reqwest::Error, what: &str) -> Error {
     Error::new(fault, format!("{what}: {how}")).with_source(error.without_url())
 }
 
-/// What a status other than success asks for, as far as HTTP itself says.
+/// The fault of a status other than success, as far as HTTP defines it.
 ///
 /// 503 without Retry-After, 502 and 504 come from what stands before the server when the server is
 /// gone: they are about every request. A plain 500 may well be about this one.

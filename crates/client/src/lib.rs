@@ -1,5 +1,5 @@
-//! What every call over a network needs: one HTTP client, what AWS's errors say, how fast a
-//! provider may be called, log lines and traces. Whom to call and why is for others to say.
+//! Parts that every network call needs: one HTTP client, AWS's errors, a provider's rate, log lines
+//! and traces. Addresses and purposes belong to the callers.
 
 pub mod aws;
 pub mod http;

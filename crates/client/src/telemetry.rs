@@ -21,8 +21,8 @@ pub use traces::TraceExporter;
 /// The variable that sets the level, e.g. `debug` or `info,docmill::worker=debug`.
 pub const LEVEL_VARIABLE: &str = "DOCMILL_LOG";
 
-/// What is logged without the variable: what our dependencies have to say only from `warn` up, and
-/// nothing of what a PDF parser finds wrong with a document.
+/// The default level: dependencies log from `warn` up, and the PDF parser's findings in documents
+/// not at all.
 const DEFAULT_LEVEL: &str = "warn,docmill=info,lopdf=off";
 
 /// Why logging could not be set up.

@@ -58,7 +58,7 @@ pub struct LimiterKey {
     pub model: String,
 }
 
-/// What a call is expected to use.
+/// The expected usage of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenEstimate {
     /// Tokens of the prompt.
@@ -318,7 +318,7 @@ impl QueuedCall {
         }
     }
 
-    /// What a call comes to that is not waited for any longer; `why` is for the reader.
+    /// The error of a call that is no longer waited for; `why` is for people.
     pub fn deferral_error(&self, why: impl std::fmt::Display) -> Error {
         let limiter = self.limiter.as_ref();
         let forecast =

@@ -50,7 +50,7 @@ pub struct SignedMessage {
     pub body: String,
 }
 
-/// What came of a message.
+/// The result of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookReply {
     /// Status of the answer; `None`: there was none.
@@ -171,7 +171,7 @@ impl WebhookSender {
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default().to_owned();
         let (status, retry_after, body) = read_answer(response).await;
         let problem = target.find_problem(status, &kind, &body);
-        // Who is asked too often says so with 400: it is the target's pace, not the message.
+        // Some services report throttling with 400: a matter of pace, not of the message.
         let throttled = problem.as_ref().is_some_and(|problem| problem.contains("Throttl"));
         let status = if throttled { 429 } else { status };
         WebhookReply { status: Some(status), retry_after, problem }

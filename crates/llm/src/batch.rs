@@ -1,9 +1,10 @@
 //! Batches: many questions handed to a vendor at once, answered within a day, for less.
 //!
 //! The port over the vendors' batch interfaces. A batch has a name of ours, under which it is found
-//! again when the answer to its submission was lost; every question has an id that begins with that
-//! name. Nothing here decides what goes into a batch, nor what follows from its end: `ops::batches`
-//! does. What of a vendor's is stored there until it is read is removed by [`BatchApi::discard`].
+//! again after a lost answer to its submission; every question has an id that begins with that
+//! name. The contents of a batch and the consequences of its end are decided in
+//! `operations::batches`. A vendor's files stay stored until they are read, and
+//! [`BatchApi::discard`] removes them.
 
 mod governed;
 mod results;
@@ -25,7 +26,7 @@ use docmill_core::model::ModelUsage;
 /// A question of a batch as it travels.
 #[derive(Debug, Clone)]
 pub struct BatchQuestion {
-    /// What its answer is known by.
+    /// The id of its answer.
     pub custom_id: String,
     /// The request that would be sent by itself: [`BatchApi::encode_prompt`].
     pub body: String,
@@ -42,7 +43,7 @@ pub struct BatchSubmission<'a> {
     pub questions: &'a [BatchQuestion],
 }
 
-/// What says, right before a vendor is asked to make a batch, whether that is still for us to do.
+/// Decides, right before a vendor is asked to make a batch, whether this process still leads.
 #[async_trait]
 pub trait SubmissionFence: Send + Sync {
     /// Asked as the last thing before the request.
@@ -65,7 +66,7 @@ pub struct SoughtBatch<'a> {
     pub others: &'a [String],
 }
 
-/// What a search for a batch found.
+/// The result of a search for a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundBatch {
     /// The vendor has it, under this handle.
@@ -93,13 +94,13 @@ pub enum BatchProgress {
 /// The end of one question of a batch.
 #[derive(Debug, Clone)]
 pub struct BatchedResult {
-    /// What the question was known by.
+    /// The id of the question.
     pub custom_id: String,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: BatchOutcome,
 }
 
-/// What came of one question.
+/// The outcome of one question.
 #[derive(Debug, Clone)]
 pub enum BatchOutcome {
     /// It was answered, which is paid for.

@@ -59,7 +59,7 @@ impl FailedTry {
     }
 }
 
-/// What can be tried several times.
+/// A call that can be tried several times.
 #[async_trait]
 pub(super) trait RetryableCall: Sync {
     /// The configured model, for the log.
@@ -114,7 +114,7 @@ pub(super) enum ChatResponse {
 pub(super) struct RefusedCall {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
-    /// What the error body says.
+    /// The error body.
     pub(super) refusal: ApiErrorBody,
 }
 
@@ -175,7 +175,7 @@ impl ChatTransport {
         Ok(exchange)
     }
 
-    /// What goes with every request, with the key as it is now: it may be replaced while we run.
+    /// The headers of every request, with the current key: it may be replaced at run time.
     fn request_headers(&self) -> Result<HeaderMap> {
         let key = self.key.current_secret().map_err(|problem| key_error(&problem))?;
         let mut headers = self.headers.clone();
@@ -188,7 +188,7 @@ impl ChatTransport {
         &self.model
     }
 
-    /// What is being done, for errors: `model call to https://…`.
+    /// A description of the call for errors: `model call to https://…`.
     pub(super) fn call_description(&self) -> String {
         format!("model call to {}", strip_credentials(self.url.as_str()))
     }
@@ -277,7 +277,7 @@ impl ChatTransport {
         }
     }
 
-    /// An error that arrived within a stream. What was generated until then is billed and lost.
+    /// An error that arrived within a stream. Tokens generated until then are billed and lost.
     pub(super) fn refused_stream(&self, refusal: ApiErrorBody) -> FailedTry {
         let status = refusal.status_in_stream();
         let call = RefusedCall { status, headers: HeaderMap::new(), refusal };

@@ -1,7 +1,7 @@
 //! Google's Gemini API (`generateContent`).
 //!
-//! Contract: the types of `PyPI`'s google-genai 3.4, held by `scripts/contracts.sh`. The reply's form is
-//! demanded by `responseJsonSchema`, or by the prompt alone. What Gemini caches it caches by itself.
+//! Contract: the types of `PyPI`'s google-genai 3.4, held by `scripts/contracts.sh`. The reply's
+//! form is demanded by `responseJsonSchema`, or by the prompt alone. Gemini caches by itself.
 //! Replies come whole, however long: `llm.timeout` has to be long enough for the longest.
 
 pub mod batches;

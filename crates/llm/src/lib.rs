@@ -105,7 +105,7 @@ pub struct ModelReply {
     pub usage: ModelUsage,
     /// The model that answered, as it names itself.
     pub model: String,
-    /// What the response said about limits, for the governor.
+    /// Limits in the response headers, for the governor.
     pub limits: RateLimitHeaders,
 }
 

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use docmill_core::model::{EncodedImage, ImageEncoding};
 
-/// What the picture is, in the words of HTTP.
+/// The media type of the picture.
 pub(super) fn media_type(picture: &EncodedImage) -> &'static str {
     match picture.header.encoding {
         ImageEncoding::Png => "image/png",

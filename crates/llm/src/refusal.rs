@@ -1,5 +1,5 @@
-//! What a refused call means: the error body with the status and headers, as OpenAI-compatible
-//! servers and Anthropic write it.
+//! The meaning of a refused call: the error body with status and headers, in the forms of
+//! OpenAI-compatible servers and Anthropic.
 //!
 //! The message of an error body may repeat parts of the prompt, so it is examined but never
 //! passed on; `code`, `type` and `param` are passed on where they look like identifiers.
@@ -52,8 +52,9 @@ const TOO_LONG_WORDS: [&str; 7] = [
     "exceeds the maximum number of tokens",
 ];
 
-/// How a server begins that generated a reply and could not read it for itself (llama.cpp, of one that was
-/// cut, or that broke its own form), in lower case. What the model wrote follows.
+/// The beginning of a server's message, in lower case, if it could not parse the reply that it
+/// generated itself (llama.cpp, for a reply that was cut or broke its form). The model's text
+/// follows.
 const UNREAD_REPLY: [&str; 3] = [
     "failed to parse input at pos ",
     "failed to parse tool call arguments as json",

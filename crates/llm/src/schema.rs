@@ -2,15 +2,13 @@
 //! all their properties, where what was optional may be null.
 //!
 //! Both sides need it: a provider is asked in this form, and its reply, which has null where a
-//! property was optional, is validated in this form. What each vendor takes of it is in
-//! `dialect`.
+//! property was optional, is validated in this form. `dialect` has each vendor's subset.
 
 pub(super) mod dialect;
 
 use serde_json::{Map, Value, json};
 
-/// Brings a schema into the common form. What checks values is kept. Doing it twice changes
-/// nothing.
+/// Brings a schema into the common form. Checks of values are kept. Idempotent.
 pub fn close_schema(schema: &Value) -> Value {
     let Some(object) = schema.as_object() else { return schema.clone() };
     let mut out = object.clone();

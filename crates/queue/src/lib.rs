@@ -5,11 +5,10 @@
 //! not promised: the claim in the ledger makes a job run once, the queue only says that there may
 //! be work. Every implementation passes the same suite, `tests/it/queue_suite.rs`.
 //!
-//! Who is responsible for what: the caller keeps batches of any size and never asks to hide for
-//! longer than [`MessageQueue::longest_hide`]; the implementation splits batches to what its
-//! service takes, retries failed entries singly, and puts a timeout on every network call. A
-//! receive that was sent is never dropped by the caller (the service hands the messages out all the
-//! same).
+//! Responsibilities: the caller keeps batches of any size and never asks to hide for longer than
+//! [`MessageQueue::longest_hide`]; the implementation splits batches to its service's limits,
+//! retries failed entries singly, and puts a timeout on every network call. A receive that was sent
+//! is never dropped by the caller (the service hands the messages out all the same).
 
 pub mod redis;
 pub mod round_robin;

@@ -2,11 +2,11 @@
 //! clients may add to it, work on it and clean it beside us. The two differ in the key of a lease:
 //! ours are under both, and either is heeded.
 //!
-//! What is added to that format: every transition is one script, so that the gaps between its
-//! steps do not exist for us; a lease is compared before anything is done in its name; attempts,
-//! times, dead letters and whatever else a message carries are in keys that the others do not look
-//! at. A delayed or hidden message is, for them, one that somebody has leased. Re-queued messages
-//! go to the end of the queue. Each priority is a queue of its own (`keys`).
+//! Additions to that format: every transition is one script, so that no other process of ours sees
+//! a gap between its steps; a lease is compared before anything is done in its name; attempts,
+//! times, dead letters and other attributes of a message are in keys that other clients do not
+//! read. For them, a delayed or hidden message is a leased one. Re-queued messages go to the end of
+//! the queue. Each priority is a queue of its own (`keys`).
 //!
 //! Not promised: that the others keep to it. A client of theirs may complete what it has lost. The
 //! claim in the ledger is what makes a job run once. Redis without `appendfsync always` may forget
@@ -47,7 +47,7 @@ const BESIDE_OTHERS: Duration = Duration::from_millis(250);
 /// No limit of its own; longer than anybody asks for.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// What one look at every tier found.
+/// The result of one look at every tier.
 struct LeaseRound {
     taken: Vec<Delivery>,
     /// When the next of our messages becomes due.
@@ -138,7 +138,7 @@ impl RedisQueue {
             let answer = self.calls.run_script::<LeasedItems>("leasing from Redis", &call).await;
             let leased = match answer {
                 Ok(leased) => leased,
-                // What was leased from another tier is hidden: it has to be handed over.
+                // Messages leased from another tier are hidden: they have to be handed over.
                 Err(_) if !taken.is_empty() => break,
                 Err(error) => return Err(error),
             };

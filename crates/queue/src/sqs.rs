@@ -1,9 +1,9 @@
 //! Amazon SQS, standard queues: one, or one per tier.
 //!
-//! What it promises beyond [`MessageQueue`]: a receive that was sent is never dropped before its
-//! wait and 5 s are over, every call has a timeout, how a call is retried is fixed per operation
-//! (`connect::SqsClients`), and no wish to hide exceeds what twelve hours from the receive leave.
-//! What it does not: FIFO queues are refused, counts are SQS's approximate ones.
+//! Beyond [`MessageQueue`] it promises: a receive that was sent is never dropped before its wait
+//! and 5 s are over, every call has a timeout, retries are fixed per operation
+//! (`connect::SqsClients`), and no hide exceeds the rest of the twelve hours from the receive. Not
+//! promised: FIFO queues are refused, counts are SQS's approximate ones.
 
 mod batches;
 mod connect;
@@ -311,7 +311,7 @@ impl MessageQueue for SqsQueue {
                 let poll = SqsPoll { line, priority, url, most, wait: SECOND, visibility: hidden };
                 let found = match self.poller.poll(poll).await {
                     Ok(found) => found,
-                    // What was received already is hidden: it has to be handed over.
+                    // Received messages are hidden: they have to be handed over.
                     Err(_) if !letters.is_empty() => return Ok(letters),
                     Err(error) => return Err(error),
                 };

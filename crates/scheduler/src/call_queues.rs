@@ -1,8 +1,8 @@
 //! The queues of waiting calls of this process, and the memory it holds for their models. Pure: the
 //! caller supplies the time, the readings of the devices and the states of other processes.
 //!
-//! What is held is never added up as it changes; it is counted from the turns each time, in whole
-//! MiB. So nothing can drift, and what has no turn holds nothing.
+//! Held memory is never kept as a running sum; it is counted from the turns each time, in whole
+//! MiB. So nothing can drift, and a model without a turn holds nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -264,7 +264,7 @@ impl CallQueues {
         self.is_idle() && self.models.values().all(|model| model.idle.is_none())
     }
 
-    /// What other processes and operators may see.
+    /// The demands visible to other processes and operators.
     pub(super) fn model_demands(&self) -> Vec<ModelDemand> {
         let post = |(name, model): (&String, &ModelQueue)| ModelDemand {
             model: name.clone(),
@@ -281,8 +281,8 @@ impl CallQueues {
     }
 }
 
-/// A model that keeps its memory without a turn. What was free besides is only known from a
-/// reading that was taken after it was loaded.
+/// A model that keeps its memory without a turn. Other free memory is known only from a reading
+/// taken after it was loaded.
 fn idle_model(
     device: String,
     since_ms: u64,

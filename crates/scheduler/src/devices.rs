@@ -1,7 +1,7 @@
 //! Reading the memory of this machine's devices. Blocking: called where blocking is allowed.
 //!
-//! `nvidia-smi` and `/proc/meminfo` count in MiB and KiB of 1024. What other programs use is taken
-//! into account because free memory is read, not reckoned.
+//! `nvidia-smi` and `/proc/meminfo` count in MiB and KiB of 1024. Memory of other programs counts
+//! because free memory is read, not computed.
 
 use std::io;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often is looked whether it has ended.
 const LOOK: Duration = Duration::from_millis(5);
 const MEMINFO: &str = "/proc/meminfo";
-/// What helps where there are no cards.
+/// Advice for machines without cards.
 const ADVICE: &str = "if models run in main memory, set llm.scheduler.devices = \"memory\"";
 
 /// Reads the memory of devices. Blocking, for ten seconds at most.
@@ -70,7 +70,7 @@ impl NvidiaProbe {
         Self { program: program.into(), patience, given_up: Mutex::new(None) }
     }
 
-    /// What the program answers.
+    /// The program's output.
     ///
     /// # Errors
     /// It cannot be run; `TimedOut` if it hangs, or an earlier one still does.

@@ -53,7 +53,7 @@ pub struct Scheduler {
     config: SchedulerConfig,
     clock: SchedulerClock,
     state: Mutex<SchedulerState>,
-    /// What the driver saw last of the devices, and what all processes held of them then.
+    /// The driver's last reading of the devices, and the memory that all processes held then.
     seen: Mutex<SeenDevices>,
     /// Notified when a call arrives or ends.
     changed: Notify,
@@ -234,7 +234,7 @@ impl Scheduler {
         Ok((QueueTicket { scheduler: self, model, ticket }, granted))
     }
 
-    /// What it knows of the local models and their memory, for whoever looks at the whole service.
+    /// The local models and their memory, for the overview of the whole service.
     pub fn report(&self) -> LocalModelReport {
         let now_ms = self.clock.now_ms();
         let demands = self.lock_state().queues.model_demands();
@@ -247,7 +247,7 @@ impl Scheduler {
         }
     }
 
-    /// What all processes together hold of a device.
+    /// The memory that all processes together hold of a device.
     fn held_mib(&self, device: &str, own: &[ModelDemand], others: &[ProcessState]) -> u64 {
         let others = others.iter().flat_map(|sheet| sheet.posts.iter().cloned());
         let posts: Vec<ModelDemand> = own.iter().cloned().chain(others).collect();
@@ -365,7 +365,7 @@ fn scheduling_rules(config: &SchedulerConfig) -> SchedulingRules {
     }
 }
 
-/// What each model needs; refuses those that could never run.
+/// Each model's memory need; refuses models that could never run.
 fn model_needs(
     config: &SchedulerConfig,
     devices: &[MemoryDevice],

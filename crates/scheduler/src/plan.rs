@@ -1,12 +1,12 @@
 //! Which model gets memory next: pure. Everything it needs comes in, a decision goes out.
 //!
-//! What every process of this machine wants and holds is given as [`ModelDemand`]s. Two bounds
+//! Demands and holdings of every process of this machine are given as [`ModelDemand`]s. Two bounds
 //! hold for each device: the memory held, counted once for each model, never exceeds its memory
-//! less the margin; and a model that is not loaded yet must fit into what is really free, less what
-//! others are about to load. Order: overdue models first, of these the one whose last turn is
+//! less the margin; and a model that is not loaded yet must fit into the memory really free, less
+//! that of models about to load. Order: overdue models first, of these the one whose last turn is
 //! longest ago; then the deepest queue, with points for waiting and for being loaded already. An
 //! overdue model that does not fit keeps others off the devices that it could run on. A turn that
-//! others wait for lets no call in that would probably end after its quantum.
+//! others wait for admits no call that would probably end after its quantum.
 //!
 //! A server may have loaded a model long before we came, and its memory is missing from what is
 //! free then. So a device without turns is tried where the second bound says no: by a model of
@@ -35,11 +35,11 @@ pub struct MemoryDevice {
     pub name: String,
     /// All of its memory.
     pub total_mib: u64,
-    /// What nobody used when it was read.
+    /// Free memory when it was measured.
     pub free_mib: u64,
 }
 
-/// What was read of the devices, and when. Times are milliseconds of the machine's own clock
+/// A reading of the devices, and its time. Times are milliseconds of the machine's own clock
 /// everywhere here ([`super::machine_ms`]), because processes compare them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceMemory {
@@ -55,7 +55,7 @@ impl DeviceMemory {
     }
 }
 
-/// What a model needs of a device.
+/// A model's memory need on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryNeed {
@@ -85,11 +85,11 @@ pub struct IdleModel {
     pub device: String,
     /// When it was known to be loaded.
     pub since_ms: u64,
-    /// What was free besides, to notice when the server unloads it.
+    /// Other free memory at that time, to notice when the server unloads the model.
     pub free_mib: u64,
 }
 
-/// What one process wants and holds of one model.
+/// One process's demand and holding of one model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelDemand {
     /// Name of the model.
@@ -210,7 +210,7 @@ struct DeviceRoom<'a> {
     loading: u64,
     /// MiB that would become free if idle models were unloaded.
     reclaimable: u64,
-    /// What idle models have taken since the reading: it still shows it as free.
+    /// Memory taken by idle models since the reading, which still shows it as free.
     unseen: u64,
     turns: usize,
     alone: bool,
@@ -299,7 +299,7 @@ impl<'a> DeviceRoom<'a> {
         }
     }
 
-    /// What neither turns nor idle models account for.
+    /// Memory held neither by turns nor by idle models.
     fn foreign_mib(&self) -> u64 {
         let ours = self.held.saturating_add(self.reclaimable);
         self.device.total_mib.saturating_sub(self.device.free_mib).saturating_sub(ours)
@@ -334,7 +334,7 @@ impl<'a> DeviceRoom<'a> {
         }
     }
 
-    /// What would be left in MiB; the device with the smallest remainder is chosen.
+    /// The remainder in MiB; the device with the smallest is chosen.
     fn remaining_mib(&self, need: MemoryNeed) -> u64 {
         match need {
             // Of unknown need: the device with the most free memory has the smallest value.

@@ -18,7 +18,7 @@ use docmill_core::fault::{Error, Fault, Result};
 const GATE: &str = "gate.lock";
 const ENDING: &str = ".sheet";
 
-/// What one process has written for the others to read.
+/// One process's state, written for the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessState {
     /// The process id.

@@ -86,7 +86,7 @@ async fn run_blocking<T: Send + 'static>(
     }
 }
 
-/// What an I/O error asks for. The text does not repeat the path: it may hold a person's file name.
+/// The fault of an I/O error. The text does not repeat the path: it may hold a person's file name.
 fn error_from_io(error: io::Error) -> Error {
     use io::ErrorKind as Kind;
     let (fault, what) = match error.kind() {

@@ -38,7 +38,7 @@ pub fn ingestion_prefix(id: IngestionId) -> String {
 /// All that is made of ingestions lies below.
 pub const INGESTIONS: &str = "ingestions/";
 
-/// What is known of the attempts at a document where there is no database.
+/// The record of attempts at a document where there is no database.
 pub fn attempt_record_key(id: IngestionId) -> String {
     format!("ingestions/{id}/attempt.json")
 }
@@ -58,7 +58,7 @@ pub fn spending_prefix(day: time::Date) -> String {
     format!("{SPENDING}{day}/")
 }
 
-/// What one process has spent on a day.
+/// One process's spending of a day.
 pub fn spending_key(day: time::Date, writer: &str) -> String {
     format!("{}{writer}.json", spending_prefix(day))
 }
@@ -78,7 +78,7 @@ pub fn extraction_key(id: IngestionId) -> String {
     format!("ingestions/{id}/extraction-output.json")
 }
 
-/// What a model said about the kind of a document that might be of several.
+/// A model's choice of kind for a document that might be of several.
 pub fn kind_choice_key(id: IngestionId) -> String {
     format!("ingestions/{id}/kind-output.json")
 }
@@ -115,7 +115,7 @@ pub fn page_part_key(id: IngestionId, claims: i64, part: u32) -> String {
     format!("{}{claims:06}-{part:04}", page_parts_prefix(id))
 }
 
-/// What programs put into the store by an address that we signed, until it is handed in, lies below.
+/// Prefix of documents uploaded by signed addresses, until they are handed in.
 pub const UPLOADS: &str = "uploads/";
 
 /// Where the bytes of one upload arrive. `owner` keeps uploads of different programs apart.

@@ -25,7 +25,7 @@ use docmill_core::fault::Result;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Etag(pub String);
 
-/// What is known about an object without reading it.
+/// An object's attributes, known without reading it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectMeta {
     /// Size in bytes.
@@ -67,7 +67,7 @@ pub struct ObjectEntry {
     pub modified: std::time::SystemTime,
 }
 
-/// What to read of an object.
+/// The part of an object to read.
 #[derive(Debug, Clone)]
 pub struct GetOptions {
     /// Of an object of more bytes than this nothing is read: [`GetResult::TooLarge`].
@@ -105,7 +105,7 @@ pub struct S3Address {
     pub etag: Etag,
 }
 
-/// What a name means in S3.
+/// The meaning of a name in S3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectName<'a> {
     /// Name of the bucket.

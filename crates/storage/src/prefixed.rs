@@ -22,7 +22,7 @@ impl PrefixedStore {
         Self { inner, prefix: Self::normalize_prefix(prefix) }
     }
 
-    /// What every key below `prefix` begins with: nothing, or a path with a `/` at its end.
+    /// Normalises the prefix of every key: empty, or a path with a `/` at its end.
     pub fn normalize_prefix(prefix: &str) -> String {
         match prefix.trim_matches('/') {
             "" => String::new(),

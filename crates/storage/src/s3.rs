@@ -53,7 +53,7 @@ const CONFLICT_WAITS: RetryBackoff = RetryBackoff::doubling(Duration::from_milli
     .with_jitter(Jitter::Full);
 /// Names the write in the object's metadata; see [`S3Store::is_own_write`].
 const WRITE_ID: &str = "docmill-write";
-/// What one listing request returns at most.
+/// The most that one listing request returns.
 const PAGE: usize = 1000;
 
 /// Objects of a bucket.

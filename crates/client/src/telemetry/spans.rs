@@ -33,14 +33,14 @@ pub struct TracedMessage<'a> {
     pub id: &'a str,
     /// How often it was received.
     pub receive_count: u32,
-    /// Who sent it, in the form of W3C Trace Context.
+    /// The sender's trace, in the form of W3C Trace Context.
     pub traceparent: Option<&'a str>,
 }
 
 /// An attempt as its span shows it.
 #[derive(Clone, Copy)]
 pub struct TracedAttempt<'a> {
-    /// What is worked on.
+    /// The ingestion being processed.
     pub ingestion: IngestionId,
     /// The document, or group of documents.
     pub document: &'a dyn std::fmt::Display,
@@ -157,7 +157,7 @@ pub fn page_call_span(provider: &str, operation: &str) -> Span {
     )
 }
 
-/// What a model's reply adds to its call; tokens are counts, `stop` a word of ours.
+/// Adds a model's reply to its call; tokens are counts, `stop` one of docmill's own words.
 pub fn record_reply(span: &Span, model: &str, stop: &'static str, input: u64, output: u64) {
     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
     span.record("gen_ai.response.model", model);

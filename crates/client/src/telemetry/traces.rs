@@ -26,7 +26,7 @@ use docmill_core::config::{TelemetryConfig, strip_credentials};
 
 /// The name under which our spans are made.
 pub(super) const SCOPE: &str = "docmill";
-/// What is left in the queue at the end may take so long to be sent.
+/// Limit for sending the rest of the queue at the end.
 const FLUSH: Duration = Duration::from_secs(5);
 
 /// Spans on their way to a collector; [`TraceExporter::shutdown`] sends what is left.
@@ -70,7 +70,7 @@ impl TraceExporter {
         Ok(Some(Self { provider }))
     }
 
-    /// What turns our spans, and nothing else, into spans of OpenTelemetry.
+    /// The layer that turns docmill's spans, and no others, into spans of OpenTelemetry.
     pub(super) fn layer(&self) -> Box<dyn Layer<Registry> + Send + Sync> {
         let ours =
             FilterFn::new(|metadata| metadata.is_span() && metadata.target() == spans::TARGET);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What is left, and when that was true.
+/// The level, and when it was true.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TokenBucket {
     level: f64,
@@ -48,7 +48,7 @@ impl TokenBucket {
         self.level = self.level.min(level);
     }
 
-    /// What is left, below zero for a debt.
+    /// The level, below zero for a debt.
     pub(super) fn level(&self) -> f64 {
         self.level
     }

@@ -21,17 +21,17 @@ const QUICK: Duration = Duration::from_secs(20);
 
 /// A call that is to be made no faster than its provider takes it.
 pub struct GovernedCall<'a> {
-    /// Who says when it may go out.
+    /// The governor of its pace.
     pub governor: &'a Governor,
     /// The limiter that the call counts against.
     pub key: &'a LimiterKey,
-    /// What it is expected to use.
+    /// Its expected usage.
     pub estimate: TokenEstimate,
     /// How often it is repeated after it failed quickly with a transient error.
     pub quick_retries: u32,
 }
 
-/// What a provider answered, with what the answer tells of its limits.
+/// A provider's answer, with the limits in it.
 pub struct GovernedAnswer<T> {
     /// The value that the call returned.
     pub value: T,
@@ -45,9 +45,9 @@ impl GovernedCall<'_> {
     /// Makes the call, and repeats it where that makes sense.
     ///
     /// # Errors
-    /// What the last attempt said, [`Fault::Unavailable`] instead of [`Fault::Transient`] if the
-    /// provider counts as down since; [`Fault::Throttled`] if the wait is too long to wait here;
-    /// [`Fault::Unavailable`] or [`Fault::Denied`] while the breaker is open.
+    /// The last attempt's error: [`Fault::Unavailable`] instead of [`Fault::Transient`] if the
+    /// provider has counted as down since; [`Fault::Throttled`] if the wait is too long to wait
+    /// here; [`Fault::Unavailable`] or [`Fault::Denied`] while the breaker is open.
     pub async fn make<T, F>(&self, attempt: impl Fn() -> F) -> Result<T>
     where
         F: Future<Output = Result<GovernedAnswer<T>>>,

@@ -1,5 +1,5 @@
-//! What response headers say about limits: OpenAI's `x-ratelimit-*`, Anthropic's
-//! `anthropic-ratelimit-*`, and the `ratelimit-*` of other servers and gateways.
+//! Limits in response headers: OpenAI's `x-ratelimit-*`, Anthropic's `anthropic-ratelimit-*`, and
+//! the `ratelimit-*` of other servers and gateways.
 //!
 //! Lenient: what is missing or makes no sense is left out. Nothing here is needed; without headers
 //! the pace is learned from refusals.
@@ -15,7 +15,7 @@ use time::format_description::well_known::Rfc3339;
 pub struct LimitWindow {
     /// Most that may be there.
     pub limit: f64,
-    /// What is left of the limit at this moment.
+    /// The remainder of the limit at this moment.
     pub remaining: f64,
     /// How long until all of it is there again.
     pub reset: Duration,

@@ -30,7 +30,7 @@ pub(super) enum Admission {
     Refused(Fault),
 }
 
-/// What is remembered of a call that was sent.
+/// The record of a call that was sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SentCall {
     at: Instant,
@@ -244,7 +244,7 @@ impl LimiterState {
             if let Some(rate) = told.per_second() {
                 self.requests = Some(self.requests.map_or(rate, |old| smooth_rate(old, rate)));
             }
-            // What others used under the same key is not available to us either.
+            // Usage by others of the same key is not available to us either.
             self.bucket.cap_level(told.remaining);
         }
         if let Some(told) = limits.tokens {

@@ -1,9 +1,9 @@
 //! Messages to Amazon SQS, SNS and `EventBridge`: one signed request each, by the services' own
 //! protocols (AWS JSON 1.0 of SQS, the query protocol of SNS, AWS JSON 1.1 of `EventBridge`).
 //!
-//! What is sent goes to the address that the ARN means, or to the one that the settings name in its
-//! place, and both are checked as those of other targets. Not promised: that AWS hands a message on
-//! once only, or in order, but in FIFO queues and topics, where a document is a group.
+//! Messages go to the address that the ARN stands for, or to the configured one in its place, and
+//! both are checked as those of other targets. Not promised: that AWS forwards a message only once,
+//! or in order, except in FIFO queues and topics, where a document is a group.
 
 use std::time::SystemTime;
 
@@ -15,7 +15,7 @@ use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-/// What our events are called in `EventBridge`.
+/// The source of docmill's events in `EventBridge`.
 const SOURCE: &str = "docmill";
 /// Signs of an error's name that are kept.
 const MAX_CODE: usize = 80;
@@ -39,14 +39,14 @@ pub struct AwsTarget {
     endpoint: Url,
 }
 
-/// What a target is told, before it is put into a service's own form.
+/// An event, before it is put into a service's own form.
 #[derive(Debug, Clone)]
 pub struct AwsMessage {
     /// The same at every try.
     pub id: String,
-    /// What happened.
+    /// The event.
     pub event: String,
-    /// What is kept in order where the target keeps one: the document.
+    /// The unit whose order is kept, where the target keeps one: the document.
     pub group: String,
     /// The payload, JSON.
     pub body: String,
@@ -69,7 +69,7 @@ impl AwsTarget {
     /// that AWS documents for the service; empty: that one.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The problem with it.
     pub fn parse(arn: &str, endpoint: &str) -> Result<Self, String> {
         let wrong = || {
             "an ARN of a target is arn:aws:sqs:REGION:ACCOUNT:QUEUE, arn:aws:sns:REGION:ACCOUNT:TOPIC \

@@ -54,7 +54,7 @@ pub struct DestinationPolicy {
     pub allow_http: bool,
 }
 
-/// What gives a machine in a cloud its credentials: allowed to nobody.
+/// Sources of a cloud machine's credentials: always refused.
 const METADATA: [NetworkRange; 4] = [
     NetworkRange::v4(Ipv4Addr::new(169, 254, 0, 0), 16),
     NetworkRange::v4(Ipv4Addr::new(100, 100, 100, 200), 32),
@@ -62,7 +62,7 @@ const METADATA: [NetworkRange; 4] = [
     NetworkRange::v6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0), 32),
 ];
 
-/// What the Internet does not route, by the registries of special addresses (IANA).
+/// Ranges that the Internet does not route, by the registries of special addresses (IANA).
 const PRIVATE_V4: [(Ipv4Addr, u8); 14] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),

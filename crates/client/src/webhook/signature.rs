@@ -7,10 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// What a secret begins with.
+/// Prefix of a secret.
 const PREFIX: &str = "whsec_";
 
-/// What signs, 24 to 64 bytes.
+/// A signing key, 24 to 64 bytes.
 #[derive(Clone)]
 pub struct SigningSecret(Vec<u8>);
 

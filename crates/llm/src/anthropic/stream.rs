@@ -42,7 +42,7 @@ struct AnthropicDelta {
     stop_reason: Option<String>,
 }
 
-/// What has arrived of the reply so far.
+/// The reply so far.
 struct AnthropicStreamState {
     text: String,
     model: String,
@@ -81,7 +81,7 @@ pub(super) async fn read_stream(
             _ => {
                 let piece = serde_json::from_str::<AnthropicStreamEvent>(&event.data);
                 if piece.is_ok_and(|piece| sofar.apply_event(piece)) {
-                    // What is still to come is the same; closing the connection ends it.
+                    // The rest would be the same; closing the connection ends it.
                     break FinishReason::Garbled;
                 }
             }

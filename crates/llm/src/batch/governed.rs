@@ -15,7 +15,7 @@ use docmill_client::throttle::{
 };
 use docmill_core::fault::Result;
 
-/// What only asks may be asked again after a quick failure. Handing in may not: it may have arrived.
+/// Reads may be repeated after a quick failure. Submissions may not: the first may have arrived.
 const REPEATS: u32 = 2;
 
 /// Batches that are handed in and asked for no faster than their vendor takes it.

@@ -1,5 +1,5 @@
-//! What the vendors' batches have in common: how long requests may take, how a question is written, how
-//! a list of batches is searched, and what a line of answers comes to.
+//! Common parts of the vendors' batches: timeouts, the form of a question, the search in a list of
+//! batches, and the reading of a line of answers.
 
 use std::time::Duration;
 
@@ -44,8 +44,8 @@ pub(crate) fn join_lines(
     file
 }
 
-/// The end of a removal: of what is not there vendors say 404 or 403, which are [`Fault::Denied`] here. Who
-/// may not remove a file may not use it either.
+/// The end of a removal: for a missing file vendors answer 404 or 403, which are [`Fault::Denied`]
+/// here. A key that may not remove a file may not use it either.
 ///
 /// # Errors
 /// It may be there still.
@@ -56,7 +56,7 @@ pub(crate) fn ignore_missing(removed: Result<()>) -> Result<()> {
     })
 }
 
-/// What a page of a vendor's list says about the batch that is looked for.
+/// A page of a vendor's list, searched for one batch.
 #[derive(Debug, Default)]
 pub(crate) struct BatchListPage {
     /// Its handle, if it is on this page.

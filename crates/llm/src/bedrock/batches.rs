@@ -2,10 +2,10 @@
 //! answers in the same bucket.
 //!
 //! Contract: botocore's model `bedrock/2023-04-20`, held by `scripts/contracts.sh`, and the form of
-//! the files in AWS's guide. A job carries our name, and as its client request token as well, so
-//! that handing it in twice makes one job. Batches take no tools and no cache points; whether a model takes
-//! a schema in them each record says. What is left in the bucket by a worker that died between file and job
-//! only a rule of the bucket removes.
+//! the files in AWS's guide. A job carries our name, also as its client request token, so that a
+//! repeated submission makes one job. Batches take no tools and no cache points; each record states
+//! whether its model takes a schema. Files left in the bucket by a worker that died between file
+//! and job are removed only by a rule of the bucket.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -325,7 +325,7 @@ impl BatchApi for BedrockBatches {
         let name = self.show_job(handle).await?.job_name;
         let manifest = format!("{}answers/{handle}/manifest.json.out", self.config.prefix);
         for key in [self.question_key(&name), self.answer_key(&name, handle), manifest] {
-            // What is not there S3 removes without a word.
+            // S3 answers the removal of a missing object with success.
             self.object(Method::DELETE, &key).await?;
         }
         Ok(())

@@ -74,7 +74,7 @@ pub(super) fn from_batch_answer(what: &str, model: &str, code: &str, status: u16
     Error::new(fault, format!("{what}, model {model}: {code}, status {status}{advice}"))
 }
 
-/// Whether the vendor's own SDKs would try again at once. What was throttled is the governor's.
+/// Whether the vendor's own SDKs would retry at once. Throttled calls are left to the governor.
 pub(super) fn may_try_again<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
     match aws::classify_failure(error) {
         // Our own time ran out: it may be billed already.

@@ -11,7 +11,7 @@ use crate::spaces::WhitespaceDetector;
 use crate::{FinishReason, ModelReply, estimate_tokens};
 use docmill_core::fault::Error;
 
-/// What has arrived of the reply so far.
+/// The reply so far.
 struct BedrockStreamState {
     reply: ModelReply,
     reason: Option<StopReason>,
@@ -19,7 +19,7 @@ struct BedrockStreamState {
     watch: WhitespaceDetector,
 }
 
-/// Reads a stream to its end; `what` is being done, for errors. What breaks off is not tried again
+/// Reads a stream to its end; `what` describes the call, for errors. A broken stream is not retried
 /// here: its beginning is billed already.
 pub(super) async fn read_stream(
     mut answer: Answer,
@@ -40,7 +40,7 @@ pub(super) async fn read_stream(
         match next {
             Ok(Ok(Some(event))) => {
                 if let Some(stop) = sofar.apply_event(event) {
-                    // What is still to come is of no use; closing the connection ends it.
+                    // The rest is of no use; closing the connection ends it.
                     return Ok(sofar.into_reply(stop));
                 }
             }

@@ -22,7 +22,7 @@ use docmill_core::config::{PromptCache, StructuredOutput};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{EncodedImage, ImageEncoding, ModelUsage};
 
-/// What is sent, whether the reply shall come whole or in a stream.
+/// A request, for a reply as a whole or as a stream.
 pub(super) struct BedrockRequest {
     system: Vec<SystemContentBlock>,
     message: Message,

@@ -17,7 +17,7 @@ pub(crate) struct VendorRequest<'a> {
     path: &'a str,
     query: Vec<(&'static str, String)>,
     headers: Vec<(&'static str, String)>,
-    /// What stands before the path of the settings' address.
+    /// The part before the path of the configured address.
     above: &'static str,
     body: Option<Body>,
     content_type: String,

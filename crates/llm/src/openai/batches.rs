@@ -26,7 +26,7 @@ use crate::{FinishReason, ModelReply, Prompt};
 use docmill_core::config::{LlmConfig, StructuredOutput};
 use docmill_core::fault::Result;
 
-/// What the questions of a batch are sent to.
+/// The endpoint for the questions of a batch.
 const ENDPOINT: &str = "/v1/chat/completions";
 /// Our name of a batch, in its metadata.
 const NAMED: &str = "docmill_batch";

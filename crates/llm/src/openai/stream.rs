@@ -39,7 +39,7 @@ struct OpenAiDelta {
     refusal: Option<String>,
 }
 
-/// What has arrived of the reply so far.
+/// The reply so far.
 #[derive(Default)]
 struct OpenAiStreamState {
     text: String,
@@ -81,7 +81,7 @@ pub(super) async fn read_stream(
             return sofar.end_by_error(reply, exchange, &event.data);
         }
         if chunk.choices.into_iter().take(1).any(|choice| sofar.apply_choice(choice)) {
-            // What is still to come is the same; closing the connection ends it.
+            // The rest is of no use; closing the connection ends it.
             reply.usage.output = estimate_tokens(&sofar.text);
             return Ok(sofar.into_reply(reply, FinishReason::Garbled));
         }
@@ -105,8 +105,8 @@ impl OpenAiStreamState {
         ModelReply { text: self.text, stop, ..reply }
     }
 
-    /// What an error within the stream comes to. One of the server's about the reply ends that as none,
-    /// as it would have without a stream.
+    /// The outcome of an error within the stream. A server's error about the reply itself ends it
+    /// as unusable, as it would have without a stream.
     fn end_by_error(
         self,
         mut reply: ModelReply,

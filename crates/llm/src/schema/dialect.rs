@@ -1,8 +1,8 @@
 //! One schema, compiled to what each vendor's structured output takes.
 //!
-//! The differences are data. What a dialect cannot carry but a reader can keep to (`pattern`,
-//! `minimum`, ...) moves into the description; what only matters to us goes. Nothing is given up
-//! by that: a reply is validated against the whole schema afterwards.
+//! The differences are data. Constraints that a dialect cannot carry but a reader can follow
+//! (`pattern`, `minimum`, ...) move into the description; those that matter only to docmill are
+//! dropped. Nothing is lost: a reply is validated against the whole schema afterwards.
 
 use serde_json::{Map, Value, json};
 

@@ -1,5 +1,5 @@
-//! What is asked of the server: scripts, once or again when an answer was lost, and over receipts
-//! of several tiers; single commands.
+//! Calls to the server: scripts, once or repeated after a lost answer, and over receipts of several
+//! tiers; single commands.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Putting back what no worker has leased: items whose worker died, also workers of other clients,
 //! and items that a crash left in no list at all.
 //!
-//! Other clients lease and add in two steps. What is seen between them is put back only after the
-//! [`GRACE`], so that a cleaner makes no double of an item that is just being leased.
+//! Other clients lease and add in two steps. An item seen between them is restored only after the
+//! [`GRACE`], so that a cleaner does not duplicate an item that is being leased.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -38,7 +38,7 @@ impl RedisKeys {
         format!("{}:docmill:dead", self.prefix)
     }
 
-    /// What all item keys begin with.
+    /// Prefix of all item keys.
     pub(super) fn item_prefix(&self) -> String {
         format!("{}:item:", self.prefix)
     }

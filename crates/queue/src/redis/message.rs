@@ -1,8 +1,8 @@
 //! Items as the scripts tell of them, and what a receipt holds.
 //!
-//! To Redis an id and an item's data are bytes, to us text. What is no UTF-8 is written in a way
-//! that loses nothing: an id in hex, data as a `data:` address, which is no body that we know and
-//! goes into quarantine with every byte it had.
+//! Redis stores an id and an item's data as bytes, docmill as text. Bytes that are not UTF-8 are
+//! written without loss: an id in hex, data as a `data:` address, which is no known body and goes
+//! into quarantine complete.
 
 use std::time::{Duration, Instant, SystemTime};
 

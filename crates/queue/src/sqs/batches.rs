@@ -24,7 +24,7 @@ const BYTES: usize = 240 * 1024;
 /// Batches of one call that are under way at the same time.
 const AT_ONCE: usize = 8;
 
-/// What a batch said: nothing at all, or which entries failed.
+/// The result of a batch: an error, or the failed entries.
 type BatchResult = Result<Vec<BatchResultErrorEntry>>;
 
 /// One change of visibility: handle and whole seconds.

@@ -89,7 +89,7 @@ pub(super) async fn build_client(config: &QueueConfig) -> Client {
     Client::new(&loader.load().await)
 }
 
-/// What was found out about a queue at start.
+/// A queue's attributes, read at start.
 #[derive(Debug)]
 pub(super) struct FoundQueue {
     pub(super) redrive: Option<RedrivePolicy>,

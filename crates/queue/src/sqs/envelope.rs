@@ -1,4 +1,4 @@
-//! What a message says beside its body: whose it is, and the trace it belongs to.
+//! A message's attributes beside its body: its owner, and its trace.
 
 use std::collections::HashMap;
 

@@ -47,7 +47,8 @@ fn is_about_handle(message: &str) -> bool {
         || message.contains("not available for visibility")
 }
 
-/// What silence asks for: one poll that found nobody is tried again, which the next one shows.
+/// The fault of a request without an answer: one poll without an answer is tried again, and the
+/// next one shows more.
 fn fault_of_silence(silence: TransportError) -> Fault {
     match silence {
         TransportError::LateConnection | TransportError::NoConnection => Fault::Transient,
@@ -56,7 +57,7 @@ fn fault_of_silence(silence: TransportError) -> Fault {
     }
 }
 
-/// What became of a whole request.
+/// The error of a whole request.
 pub(super) fn from_sdk<E>(doing: &str, error: SdkError<E, HttpResponse>) -> Error
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
@@ -72,7 +73,7 @@ where
     Error::new(fault, format!("{doing}: {words}")).with_source(error)
 }
 
-/// What became of one entry of a batch.
+/// The error of one entry of a batch.
 pub(super) fn from_entry(doing: &str, entry: &BatchResultErrorEntry) -> Error {
     let status = if entry.sender_fault() { 400 } else { 500 };
     let fault = fault_of(entry.code(), status, entry.message().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! What a queue says about itself, and what it lets us do: for `docmill doctor`.
+//! A queue's attributes and our rights on it: for `docmill doctor`.
 //!
 //! Permissions are found out by requests that cannot succeed (a handle nobody has, a delay that is
 //! too long): the service checks who asks before it checks what is asked, so such a request is
@@ -16,7 +16,7 @@ use docmill_core::fault::{Fault, Result};
 /// A receipt handle that no message has.
 const NOBODYS: &str = "docmill-doctor";
 
-/// What the inspection found out about all queues of the configuration.
+/// The results of the inspection of all configured queues.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueInspection {
     /// The least `maxReceiveCount` of a redrive policy; `None`: a queue is without one.

@@ -16,7 +16,7 @@ use docmill_core::model::Priority;
 /// Messages per receive (API reference).
 const MOST: usize = 10;
 
-/// What one receive asks for, and of which queue.
+/// The terms of one receive, and its queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SqsPoll<'a> {
     /// Index of the tier that the receipts are to name.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-/// What one process may do next.
+/// One random step of a process.
 fn random_step(world: &mut World, running: &mut Vec<(String, u64)>, random: &mut fastrand::Rng) {
     const MODELS: [&str; 4] = ["a", "b", "c", "d"];
     let model = random.choice(MODELS).unwrap();

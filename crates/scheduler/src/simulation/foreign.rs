@@ -1,4 +1,4 @@
-//! What others use of a device, and what servers had loaded before we came.
+//! Memory of other programs on a device, and models that servers had loaded before the start.
 
 use super::*;
 use docmill_core::model::LocalModelState;

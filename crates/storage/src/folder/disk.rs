@@ -306,7 +306,7 @@ fn open_entry(folder: &OwnedFd, name: &OsStr, flags: OFlags) -> io::Result<Optio
     let flags = flags | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(folder, name, flags, Mode::empty()) {
         Ok(entry) => Ok(Some(entry)),
-        // What is no folder, what is a link, and a socket, which cannot be opened.
+        // Not a folder, a link, or a socket, which cannot be opened.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => Ok(None),
         Err(error) => Err(error.into()),
     }

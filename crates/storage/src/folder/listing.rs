@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use super::paths;
 use crate::ObjectEntry;
 
-/// What is asked for.
+/// The request.
 pub(super) struct ListQuery<'a> {
     pub(super) prefix: &'a str,
     pub(super) after: Option<&'a str>,

@@ -14,7 +14,7 @@ use docmill_core::fault::{Error, Fault, Result};
 
 /// S3's own limit, in bytes.
 const MAX_KEY: usize = 1024;
-/// What file systems allow for one name, in bytes, less room for the stamp of a side file.
+/// The limit of file systems for one name, in bytes; a side file's stamp has room beside it.
 const MAX_NAME: usize = 255;
 
 const UNSAFE: &AsciiSet = &CONTROLS.add(b'%').add(b'\\').add(b':');

@@ -13,8 +13,8 @@ use docmill_core::fault::Fault;
 
 /// One request without its body; a 64 MiB upload at 1 MiB/s still fits.
 const ATTEMPT: Duration = Duration::from_secs(90);
-/// The first word of an answer. What is asked on a connection that has died silently is asked again
-/// on another after this time, and jobs go on as soon after an outage.
+/// Limit for the first byte of an answer. A request on a connection that died silently is repeated
+/// on another after this time, and jobs resume as soon after an outage.
 const FIRST_WORD: Duration = Duration::from_secs(12);
 /// Smaller bodies than this are sent within [`FIRST_WORD`] on any line.
 pub(super) const SMALL_BODY: usize = 1 << 20;

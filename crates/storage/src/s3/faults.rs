@@ -1,4 +1,4 @@
-//! What S3's errors ask for: the few that are answers, and the rest as faults.
+//! S3's errors: the few that are answers, and the rest as faults.
 //!
 //! Codes: <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>. Texts name the
 //! bucket and S3's code, never the key: it may be a person's file name.
@@ -121,8 +121,8 @@ fn failure_of_code(code: &str, status: Option<u16>) -> Option<S3Failure> {
     }
 }
 
-/// What a reply with an error asks for. What is wrong with a foreign bucket concerns the one
-/// document that names it, and must not stop the service.
+/// The fault of an error reply. A problem of a foreign bucket concerns only the document that names
+/// it, and must not stop the service.
 fn fault_of(code: &str, status: u16, wait: Option<Duration>, foreign: bool) -> Fault {
     match (code, status) {
         ("SlowDown" | "RequestLimitExceeded" | "TooManyRequests", _) | (_, 429 | 503) => {

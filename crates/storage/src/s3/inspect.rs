@@ -1,4 +1,4 @@
-//! What a bucket says about the queues that it tells of new objects: for `docmill doctor`. Pure.
+//! The queues that a bucket notifies of new objects: for `docmill doctor`. Pure.
 
 use aws_sdk_s3::operation::get_bucket_notification_configuration::GetBucketNotificationConfigurationOutput;
 use aws_sdk_s3::types::FilterRuleName;

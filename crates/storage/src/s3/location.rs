@@ -7,8 +7,8 @@ use docmill_core::fault::{Error, Fault, Result};
 /// S3's own limit, in bytes.
 const MAX_KEY: usize = 1024;
 
-/// What Python's `urllib.parse.quote(value, safe='')` encodes: the form in which BlobForge writes
-/// `original-name`, `tags` and `size`.
+/// Characters encoded by Python's `urllib.parse.quote(value, safe='')`: the form in which BlobForge
+/// writes `original-name`, `tags` and `size`.
 const QUOTED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'.').remove(b'-').remove(b'~');
 
 /// Bucket and key of one object.
