@@ -151,7 +151,7 @@ async fn invariant_2_nothing_is_written_under_a_token_that_is_not_in_the_row() {
             ledger.save_transcription(id, zombie, &saved).await.unwrap(),
             ledger.save_extraction(id, zombie, &artefact).await.unwrap(),
         ];
-        assert_eq!(answers, [WriteResult::Lost; 4]);
+        assert_eq!(answers, [WriteResult::ClaimLost; 4]);
         let adopted = ledger.adopt_version(id, zombie, "another").await.unwrap();
         assert_eq!(adopted, VersionOutcome::Lost);
         let mut news = LeaseRenewal { new_stage: Some(stage), ..renewal(id, zombie) };
@@ -162,12 +162,21 @@ async fn invariant_2_nothing_is_written_under_a_token_that_is_not_in_the_row() {
         news.token = owner;
         assert_eq!(ledger.renew_leases(&[news], LEASE).await.unwrap(), [LeaseStatus::Renewed]);
         assert_eq!(at.row(id).await.unwrap().stage, Some(stage), "told with the renewal");
-        assert_eq!(ledger.save_transcription(id, owner, &saved).await.unwrap(), WriteResult::Yes);
-        assert_eq!(ledger.save_extraction(id, owner, &artefact).await.unwrap(), WriteResult::Yes);
-        assert_eq!(ledger.record_result(id, owner, &record(None)).await.unwrap(), WriteResult::Yes);
+        assert_eq!(
+            ledger.save_transcription(id, owner, &saved).await.unwrap(),
+            WriteResult::Applied
+        );
+        assert_eq!(
+            ledger.save_extraction(id, owner, &artefact).await.unwrap(),
+            WriteResult::Applied
+        );
         assert_eq!(
             ledger.record_result(id, owner, &record(None)).await.unwrap(),
-            WriteResult::Lost
+            WriteResult::Applied
+        );
+        assert_eq!(
+            ledger.record_result(id, owner, &record(None)).await.unwrap(),
+            WriteResult::ClaimLost
         );
         assert_eq!(ledger.read_back(id, owner).await.unwrap(), ReadBack::Recorded);
     }
@@ -188,7 +197,10 @@ async fn faults_of_dependencies_release_the_document_and_its_own_are_counted() {
             at.insert(id, DocumentId::random()).await;
             let token = at.take(id).await.token;
             let how = failed(fault, counted, 60);
-            assert_eq!(at.ledger().release_claim(id, token, &how).await.unwrap(), WriteResult::Yes);
+            assert_eq!(
+                at.ledger().release_claim(id, token, &how).await.unwrap(),
+                WriteResult::Applied
+            );
             let row = at.row(id).await.unwrap();
             assert_eq!(row.attempt_count, attempts, "{fault:?}");
             assert_eq!(row.deferred_since.is_some(), deferred, "{fault:?}");
@@ -306,7 +318,7 @@ async fn a_cancelled_claim_is_lost_and_its_attempt_is_closed() {
         assert!(at.cancel(id).await);
         assert!(!at.cancel(id).await);
         let lost = at.ledger().record_result(id, token, &record(None)).await.unwrap();
-        assert_eq!(lost, WriteResult::Lost);
+        assert_eq!(lost, WriteResult::ClaimLost);
         let attempts = at.attempts(id).await;
         assert_eq!((attempts[0].outcome, attempts[0].is_final), ("cancelled", true));
         assert!(matches!(at.claim(id).await, ClaimOutcome::Terminal(IngestionStatus::Cancelled)));
@@ -532,7 +544,7 @@ async fn of_two_copies_of_an_invoice_that_were_judged_beside_each_other_one_is_f
         let ledger = at.ledger();
         let ends = claimed.iter().map(|(id, token)| ledger.record_result(*id, *token, &end));
         for written in futures::future::join_all(ends).await {
-            assert_eq!(written.unwrap(), WriteResult::Yes);
+            assert_eq!(written.unwrap(), WriteResult::Applied);
         }
         let mut unflagged = 0;
         for (id, _) in &claimed {
@@ -589,7 +601,7 @@ async fn a_hostile_document_cannot_make_its_own_outcome_unrecordable() {
         end.structured_data = data.as_object().cloned();
         end.review_reasons = vec!["a\"\\,{}'\0".to_owned()];
         end.detail = "\0".to_owned();
-        assert_eq!(at.ledger().record_result(id, token, &end).await.unwrap(), WriteResult::Yes);
+        assert_eq!(at.ledger().record_result(id, token, &end).await.unwrap(), WriteResult::Applied);
         let row = at.row(id).await.unwrap();
         assert_eq!(row.review_reasons, ["a\"\\,{}'\u{fffd}"]);
         let message = QuarantinedMessage {
@@ -699,7 +711,10 @@ async fn denied_work_is_retried_at_growing_intervals_until_another_outcome() {
         let put_off = async |fault| {
             let token = at.take(id).await.token;
             let how = failed(fault, false, 60);
-            assert_eq!(at.ledger().release_claim(id, token, &how).await.unwrap(), WriteResult::Yes);
+            assert_eq!(
+                at.ledger().release_claim(id, token, &how).await.unwrap(),
+                WriteResult::Applied
+            );
             let ClaimOutcome::NotDue(wait) = at.claim(id).await else { panic!("due") };
             at.advance(wait).await;
             wait.as_secs() / 60

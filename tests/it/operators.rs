@@ -95,7 +95,7 @@ impl Office {
     /// One whole attempt that ends the ingestion.
     async fn fail(&self, id: IngestionId, reason: OutcomeReason) {
         let token = self.claimed(id).await.token;
-        assert_eq!(self.record(id, token, Some(reason)).await, WriteResult::Yes);
+        assert_eq!(self.record(id, token, Some(reason)).await, WriteResult::Applied);
     }
 
     async fn record(
@@ -270,7 +270,7 @@ async fn a_retried_failure_starts_with_fresh_attempts_and_keeps_its_history() {
     assert_eq!(office.receive().await[0].body, id.to_string());
     let claimed = office.claimed(id).await;
     assert_eq!((claimed.attempt, claimed.claims), (1, 2), "{FRESH_ATTEMPTS} attempts once more");
-    assert_eq!(office.record(id, claimed.token, None).await, WriteResult::Yes);
+    assert_eq!(office.record(id, claimed.token, None).await, WriteResult::Applied);
     let story = inspect::load_histories(&office.db(), &id.to_string()).await.unwrap().remove(0);
     let outcomes: Vec<_> = story.attempts.iter().map(|attempt| attempt.outcome.as_str()).collect();
     assert_eq!(outcomes, ["corrupt", "completed"]);
@@ -297,7 +297,7 @@ async fn a_retry_makes_a_put_off_ingestion_due_and_leaves_a_running_one_alone() 
         detail: String::new(),
     };
     let ledger = PostgresLedger::new(office.db());
-    assert_eq!(ledger.release_claim(later, token, &give_back).await.unwrap(), WriteResult::Yes);
+    assert_eq!(ledger.release_claim(later, token, &give_back).await.unwrap(), WriteResult::Applied);
     let token = office.claimed(running).await.token;
     assert!(matches!(office.claim(later).await, ClaimOutcome::NotDue(_)));
     let ids = [running, later];
@@ -309,7 +309,7 @@ async fn a_retry_makes_a_put_off_ingestion_due_and_leaves_a_running_one_alone() 
     assert_eq!(hurried.deferred_for, None, "its limit of deferrals begins anew");
     assert_eq!(
         office.record(running, token, None).await,
-        WriteResult::Yes,
+        WriteResult::Applied,
         "its claim still stands"
     );
 }
@@ -322,7 +322,7 @@ async fn a_cancelled_ingestion_is_lost_to_its_worker_and_done_for_its_message() 
     let ids = [waiting, running];
     let done = retry::cancel_ingestions(&office.db(), &ids, &somebody()).await.unwrap();
     assert!(done.iter().all(|line| line.change == IngestionAction::Cancelled));
-    assert_eq!(office.record(running, token, None).await, WriteResult::Lost);
+    assert_eq!(office.record(running, token, None).await, WriteResult::ClaimLost);
     assert!(matches!(
         office.claim(waiting).await,
         ClaimOutcome::Terminal(IngestionStatus::Cancelled)

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{ClaimToken, IngestionId, OutcomeReason};
-use docmill_core::work_clock::{LinePlace, note_progress, wait_off_clock};
+use docmill_core::work_clock::{CpuQueuePosition, note_progress, wait_off_clock};
 use docmill_pipeline::failure::RetryAttempt;
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_pipeline::{ClaimHandle, StepError, claim_handle};
@@ -214,7 +214,7 @@ impl JobSource for Script {
                 claim_handle::claim_pair(IngestionId::random(), ClaimToken::random(), until);
             self.claims.lock().unwrap().push(claim.clone());
             let (trace, log) = (tracing::Span::none(), tracing::Span::none());
-            let place = LinePlace::take();
+            let place = CpuQueuePosition::take();
             runner.start_job(ClaimedJob { job, claim, renewer, since, place, trace, log }, slot);
         }
     }

@@ -9,7 +9,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 #[cfg(debug_assertions)]
-mod mends;
+mod fixes;
 mod plan;
 mod ports;
 mod shrink;

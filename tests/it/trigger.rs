@@ -82,7 +82,7 @@ impl Stage1 {
             detail: String::new(),
         };
         let (id, token) = self.claims[place];
-        assert_eq!(self.ledger.record_result(id, token, &end).await.unwrap(), WriteResult::Yes);
+        assert_eq!(self.ledger.record_result(id, token, &end).await.unwrap(), WriteResult::Applied);
     }
 
     async fn completes(&self, place: usize, number: u32) {

@@ -20,13 +20,13 @@ use super::pace::{RetryPace, read_pause};
 use super::requests::{DecisionTerms, DocumentUpload, IngestionQuery, ReviewChoice, ReviewQuery};
 
 /// One call with its answer; the service itself ends a connection after 30 s.
-const CALL_TIME: Duration = Duration::from_secs(35);
+const CALL_TIMEOUT: Duration = Duration::from_secs(35);
 /// Until a connection has come about.
-const CONNECT_TIME: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest that the service is asked to wait for the end of an ingestion, in seconds.
-const MAX_WAIT: u64 = 20;
+const MAX_WAIT_S: u64 = 20;
 /// A longer answer is no transcript of docmill's.
-const MAX_ANSWER: usize = 256 << 20;
+const MAX_ANSWER_BYTES: usize = 256 << 20;
 
 /// A service of docmill, and the token that it knows its caller by. Cheap to clone: clones share
 /// their connections.
@@ -80,8 +80,8 @@ impl ApiClient {
             builder = builder.no_proxy();
         }
         let http = builder
-            .connect_timeout(CONNECT_TIME)
-            .timeout(CALL_TIME)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(CALL_TIMEOUT)
             .user_agent(concat!("docmill-api-client/", env!("CARGO_PKG_VERSION")))
             // The token is for this service and no other.
             .redirect(redirect::Policy::none())
@@ -138,12 +138,12 @@ impl ApiClient {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             // Whole seconds, rounded up: less than one would be asked for over and over.
-            let wait = left.as_millis().div_ceil(1000).min(MAX_WAIT.into()).to_string();
+            let wait = left.as_millis().div_ceil(1000).min(MAX_WAIT_S.into()).to_string();
             let call =
                 self.build_call(Method::GET, &["ingestions", &id.to_string()], &[("wait", wait)])?;
             // Repetitions and all; the answer itself takes a moment.
             let asking = self.send_for::<IngestionView>(&call);
-            match tokio::time::timeout(left + CONNECT_TIME, asking).await {
+            match tokio::time::timeout(left + CONNECT_TIMEOUT, asking).await {
                 Ok(Ok(found)) if found.status.has_ended() => return Ok(found),
                 Ok(Err(failure)) => return Err(failure),
                 Ok(Ok(_)) if !left.is_zero() => {}
@@ -355,7 +355,7 @@ fn is_loopback(server: &Url) -> bool {
 async fn read_capped(mut response: Response) -> reqwest::Result<Option<Bytes>> {
     let mut body = BytesMut::new();
     while let Some(chunk) = response.chunk().await? {
-        if body.len() + chunk.len() > MAX_ANSWER {
+        if body.len() + chunk.len() > MAX_ANSWER_BYTES {
             return Ok(None);
         }
         body.extend_from_slice(&chunk);

@@ -33,9 +33,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// So much of an answer is read, so that its connection can be used again; the rest is cut off.
 const READ_BODY: usize = 4 << 10;
 /// So long is waited for it.
-const BODY_TIME: Duration = Duration::from_millis(500);
+const BODY_TIMEOUT: Duration = Duration::from_millis(500);
 /// A connection that is not used for so long is closed: a target that moves is looked up again.
-const IDLE: Duration = Duration::from_secs(15);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A message that is signed.
 #[derive(Debug, Clone)]
@@ -99,7 +99,7 @@ impl WebhookSender {
             .redirect(redirect::Policy::none())
             .no_proxy()
             .dns_resolver(Arc::new(resolver))
-            .pool_idle_timeout(IDLE)
+            .pool_idle_timeout(IDLE_TIMEOUT)
             .build()
             .map_err(|error| {
                 let text =
@@ -139,7 +139,7 @@ impl WebhookSender {
         let retry_after = parse_retry_after(response.headers(), SystemTime::now());
         // Only so that the connection can be used again; the status has said it all.
         let rest = read_capped_body(response, READ_BODY);
-        drop(tokio::time::timeout(BODY_TIME, rest).await);
+        drop(tokio::time::timeout(BODY_TIMEOUT, rest).await);
         let problem = (!status.is_success()).then(|| match status.is_redirection() {
             true => format!("{status}: redirects are not followed"),
             false => status.to_string(),
@@ -182,7 +182,7 @@ impl WebhookSender {
 async fn read_answer(response: Response) -> (u16, Option<Duration>, Vec<u8>) {
     let status = response.status().as_u16();
     let retry_after = parse_retry_after(response.headers(), SystemTime::now());
-    let body = tokio::time::timeout(BODY_TIME, read_capped_body(response, READ_BODY)).await;
+    let body = tokio::time::timeout(BODY_TIMEOUT, read_capped_body(response, READ_BODY)).await;
     let body = body.ok().and_then(std::result::Result::ok).flatten();
     let body = body.map(|bytes| bytes.to_vec()).unwrap_or_default();
     (status, retry_after, body)

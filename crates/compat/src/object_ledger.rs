@@ -403,17 +403,17 @@ impl ObjectAttempt {
         change: impl FnOnce(&mut AttemptRecord) + Send,
     ) -> Result<WriteResult> {
         if (id, token) != (self.id, self.token) {
-            return Ok(WriteResult::Lost);
+            return Ok(WriteResult::ClaimLost);
         }
         let mut written = self.written.lock().await;
         let (mut record, etag) = written.clone();
         change(&mut record);
         let (store, key) = (self.ledger.store.as_ref(), keys::attempt_record_key(id));
         let Some(etag) = write_record(store, &key, Some(&etag), &record).await? else {
-            return Ok(WriteResult::Lost);
+            return Ok(WriteResult::ClaimLost);
         };
         *written = (record, etag);
-        Ok(WriteResult::Yes)
+        Ok(WriteResult::Applied)
     }
 }
 

@@ -14,7 +14,7 @@ use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, QueryFields};
 use super::overview::require_all_tenants;
 use super::state::ConsoleState;
-use docmill_operations::webhooks::{self, DeliveryPlace, DeliveryQuery, DeliveryRow};
+use docmill_operations::webhooks::{self, DeliveryQuery, DeliveryRow, DeliverySlot};
 
 /// Deliveries of one replay.
 const MAX_REPLAYED: usize = 1_000;
@@ -70,7 +70,7 @@ fn write_cursor(row: &DeliveryRow) -> String {
     format!("{}-{}", row.since.unix_timestamp_nanos() / 1000, row.id)
 }
 
-fn read_cursor(wanted: &FieldValues) -> Result<Option<DeliveryPlace>, ConsoleFailure> {
+fn read_cursor(wanted: &FieldValues) -> Result<Option<DeliverySlot>, ConsoleFailure> {
     let Some(text) = wanted.get("cursor") else { return Ok(None) };
     let place = parse_cursor(text).ok_or_else(|| {
         ConsoleFailure::wrong_request("cursor is the next_cursor of the page before")
@@ -78,11 +78,11 @@ fn read_cursor(wanted: &FieldValues) -> Result<Option<DeliveryPlace>, ConsoleFai
     place.map(Some)
 }
 
-fn parse_cursor(text: &str) -> Option<DeliveryPlace> {
+fn parse_cursor(text: &str) -> Option<DeliverySlot> {
     let (micros, id) = text.split_once('-')?;
     let nanos = i128::from(micros.parse::<i64>().ok()?) * 1000;
     let since = OffsetDateTime::from_unix_timestamp_nanos(nanos).ok()?;
-    Some(DeliveryPlace { since, id: id.parse().ok()? })
+    Some(DeliverySlot { since, id: id.parse().ok()? })
 }
 
 /// `POST /webhooks/replay`.

@@ -18,10 +18,10 @@ mod layers;
 mod limits;
 mod llm;
 mod llm_batch;
+mod locations;
 mod ocr;
 mod ocr_providers;
 mod ocr_vision;
-mod places;
 mod queue;
 mod retry;
 mod review;
@@ -56,10 +56,10 @@ pub use llm::{
     EscalationModelConfig, LlmConfig, LlmProvider, LlmServer, PromptCache, StructuredOutput,
 };
 pub use llm_batch::{BatchConfig, BatchWindow, BedrockBatchConfig};
+pub use locations::{AllowedLocation, AllowedPrefix};
 pub use ocr::{OcrConfig, OcrEngineChoice};
 pub use ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 pub use ocr_vision::{VisionConfig, VisionRecipe};
-pub use places::{AllowedPlace, AllowedPrefix};
 pub use queue::{AcknowledgeMode, ForeignItems, QueueBackend, QueueConfig};
 pub use retry::RetryConfig;
 pub use review::{OTHER_CURRENCIES, ReviewConfig};

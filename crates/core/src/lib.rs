@@ -1,13 +1,13 @@
 //! The foundation of all other libraries: faults, the words of the domain, settings, names of
 //! metrics. Depends on no other part, opens no connection and reads only the settings.
 
-pub mod company;
+pub mod batching;
 pub mod config;
 pub mod fault;
 pub mod machine;
-pub mod mend;
 pub mod metrics;
 pub mod model;
+pub mod regression;
 pub mod retry;
 pub mod suspension;
 pub mod work_clock;

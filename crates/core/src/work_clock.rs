@@ -20,7 +20,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::mend::{self, SwitchableMend};
+use crate::regression::{self, FixToggle};
 
 /// The next place in line.
 static PLACES: AtomicU64 = AtomicU64::new(0);
@@ -32,9 +32,9 @@ tokio::task_local! {
 
 /// A job's place in line: the one that was taken earlier comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LinePlace(u64);
+pub struct CpuQueuePosition(u64);
 
-impl LinePlace {
+impl CpuQueuePosition {
     /// The place behind all that were taken so far.
     pub fn take() -> Self {
         Self(PLACES.fetch_add(1, Ordering::Relaxed))
@@ -44,7 +44,7 @@ impl LinePlace {
 /// How long a job has worked, and whether it has kept anything.
 #[derive(Debug)]
 pub struct WorkClock {
-    place: LinePlace,
+    place: CpuQueuePosition,
     state: Mutex<ClockState>,
     /// The clock was stopped or started.
     changed: Notify,
@@ -72,11 +72,11 @@ impl ClockState {
 impl WorkClock {
     /// The clock of a job that begins now, behind all that came before.
     pub fn start() -> Arc<Self> {
-        Self::start_at(LinePlace::take())
+        Self::start_at(CpuQueuePosition::take())
     }
 
     /// The clock of a job that begins now, and whose place in line was taken when its work came.
-    pub fn start_at(place: LinePlace) -> Arc<Self> {
+    pub fn start_at(place: CpuQueuePosition) -> Arc<Self> {
         let running_since = Some(Instant::now());
         let state = ClockState { worked: Duration::ZERO, running_since, waiting: 0, working: 0 };
         Arc::new(Self {
@@ -177,7 +177,7 @@ impl Drop for CountedPart {
 /// Waits for something that is not this job's work: its clock stands still meanwhile, unless
 /// another part of it has a core.
 pub async fn wait_off_clock<W: IntoFuture>(wait: W) -> W::Output {
-    let _waits = match mend::is_taken_out(SwitchableMend::WaitClock) {
+    let _waits = match regression::is_off(FixToggle::WaitClock) {
         true => None,
         false => CountedPart::begin(PartState::Waits),
     };
@@ -194,7 +194,7 @@ pub async fn work_on_clock<W: IntoFuture>(work: W) -> W::Output {
 /// none is, a place behind all others.
 pub fn place_in_line() -> u64 {
     let own = CLOCK.try_with(|clock| clock.place);
-    own.unwrap_or_else(|_| LinePlace::take()).0
+    own.unwrap_or_else(|_| CpuQueuePosition::take()).0
 }
 
 /// Notes that the job has kept something that another attempt need not do again.
@@ -269,7 +269,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_job_has_the_place_that_was_taken_for_it_in_whatever_order_jobs_begin() {
-        let (first, second) = (LinePlace::take(), LinePlace::take());
+        let (first, second) = (CpuQueuePosition::take(), CpuQueuePosition::take());
         let (late, early) = (WorkClock::start_at(second), WorkClock::start_at(first));
         let early = early.run_job(async { place_in_line() }).await;
         let late = late.run_job(async { place_in_line() }).await;

@@ -12,8 +12,8 @@ use time::OffsetDateTime;
 use crate::duplicate_key::DuplicateKeys;
 use crate::{ClaimRelease, IngestionResult};
 use docmill_core::fault::Fault;
-use docmill_core::mend::{self, SwitchableMend};
 use docmill_core::model::IngestionStatus;
+use docmill_core::regression::{self, FixToggle};
 
 /// A message that becomes due within this time is worked on at once: clocks of queue and ledger
 /// differ, and hiding a message costs more than waiting.
@@ -101,7 +101,7 @@ pub fn deferral_streak(how: &ClaimRelease) -> DeferralStreak {
         _ if how.counted => DeferralStreak::Ends,
         Fault::Throttled(_) | Fault::Unavailable => DeferralStreak::Grows,
         Fault::Denied | Fault::Misconfigured | Fault::Paused
-            if mend::is_taken_out(SwitchableMend::DenialStreak) =>
+            if regression::is_off(FixToggle::DenialStreak) =>
         {
             DeferralStreak::Grows
         }

@@ -153,9 +153,9 @@ pub struct VerdictDetails {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteResult {
     /// The write took effect.
-    Yes,
+    Applied,
     /// The claim is no longer ours; nothing was written.
-    Lost,
+    ClaimLost,
 }
 
 /// A claim that is to be renewed.

@@ -124,12 +124,12 @@ impl MemoryLedgerState {
     ) -> WriteResult {
         let now = self.now;
         let Some(row) = self.rows.get_mut(&id).filter(|row| row.is_held_by(token)) else {
-            return WriteResult::Lost;
+            return WriteResult::ClaimLost;
         };
         let ended = change(row, now);
         let is_final = ended.as_ref().is_some_and(|attempt| attempt.is_final);
         self.close_attempt(id, ended, is_final);
-        WriteResult::Yes
+        WriteResult::Applied
     }
 
     /// Whether another document of the same tenant has completed with one of these keys.
@@ -437,7 +437,7 @@ impl Ledger for MemoryLedger {
                 row.renew(row::add_duration(now, lease), claim.new_stage);
                 None
             });
-            if held == WriteResult::Yes { LeaseStatus::Renewed } else { LeaseStatus::Lost }
+            if held == WriteResult::Applied { LeaseStatus::Renewed } else { LeaseStatus::Lost }
         };
         Ok(claims.iter().map(renew).collect())
     }

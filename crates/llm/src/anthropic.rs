@@ -79,10 +79,10 @@ impl RetryableCall for AnthropicClient {
                 Ok(ModelReply::without_text(FinishReason::TooLong, &self.model))
             }
             ChatResponse::No(call) => Err(self.exchange.refused_try(call, tries)),
-            ChatResponse::Yes(response) if stream => {
+            ChatResponse::Accepted(response) if stream => {
                 stream::read_stream(&self.exchange, response).await
             }
-            ChatResponse::Yes(response) => {
+            ChatResponse::Accepted(response) => {
                 self.exchange.read_whole_reply(response, wire::parse_reply, "message", tries).await
             }
         }

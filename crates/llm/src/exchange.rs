@@ -37,12 +37,13 @@ const SMALL_CAP: usize = 4 << 20;
 /// Repetitions after the first try.
 const RETRIES: u32 = 2;
 /// The longest wait between two tries; a server that asks for more is obeyed by the caller.
-const MAX_WAIT: Duration = Duration::from_secs(8);
+const MAX_RETRY_WAIT: Duration = Duration::from_secs(8);
 /// The waits where the server does not ask for one.
-const WAITS: RetryBackoff =
-    RetryBackoff::doubling(Duration::from_millis(500)).up_to(MAX_WAIT).with_jitter(Jitter::Quarter);
+const WAITS: RetryBackoff = RetryBackoff::doubling(Duration::from_millis(500))
+    .up_to(MAX_RETRY_WAIT)
+    .with_jitter(Jitter::Quarter);
 /// Longest a streamed reply may take; the job's own limit is shorter.
-const MAX_STREAM: Duration = Duration::from_secs(12 * 3600);
+const MAX_STREAM_TIME: Duration = Duration::from_secs(12 * 3600);
 
 /// How one try ended that brought no reply.
 #[derive(Debug)]
@@ -80,7 +81,7 @@ pub(super) async fn call_with_retries(
 ) -> Result<ModelReply> {
     let wait_after = |failed: &FailedTry, tries| {
         let throttled = matches!(failed.error.fault, Fault::Throttled(_));
-        let wait = failed.again.filter(|wait| *wait <= MAX_WAIT)?;
+        let wait = failed.again.filter(|wait| *wait <= MAX_RETRY_WAIT)?;
         if tries >= RETRIES || throttled {
             return None;
         }
@@ -105,7 +106,7 @@ pub(super) fn retry_wait(tries: u32) -> Duration {
 /// The response to a request, by its status.
 pub(super) enum ChatResponse {
     /// A status of success; the body is unread.
-    Yes(Response),
+    Accepted(Response),
     /// Any other status: the call was refused.
     No(RefusedCall),
 }
@@ -208,7 +209,7 @@ impl ChatTransport {
         let headers = self.request_headers().map_err(FailedTry::without_retry)?;
         let mut request = self.client.post(self.url.clone()).headers(headers).json(body);
         if stream {
-            request = request.timeout(MAX_STREAM);
+            request = request.timeout(MAX_STREAM_TIME);
         }
         // Of a stream only the head is waited for here.
         let sent =
@@ -222,7 +223,7 @@ impl ChatTransport {
         let response = with_deadline(self.timeout, sent, late).await?;
         let status = response.status();
         if status.is_success() {
-            return Ok(ChatResponse::Yes(response));
+            return Ok(ChatResponse::Accepted(response));
         }
         let headers = response.headers().clone();
         let body = http::read_capped_body(response, SMALL_CAP)

@@ -68,7 +68,7 @@ impl RetryableCall for GeminiClient {
                 Ok(ModelReply::without_text(FinishReason::TooLong, &self.model))
             }
             ChatResponse::No(call) => Err(self.exchange.refused_try(call, tries)),
-            ChatResponse::Yes(response) => {
+            ChatResponse::Accepted(response) => {
                 let form = "generated content";
                 self.exchange.read_whole_reply(response, wire::parse_reply, form, tries).await
             }

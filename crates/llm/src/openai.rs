@@ -117,10 +117,10 @@ impl RetryableCall for OpenAiClient {
         let body = wire::build_request(&self.model, prompt, form);
         match self.exchange.post_json(&body, stream, tries).await? {
             ChatResponse::No(call) => self.classify_refusal(call, limit, tries),
-            ChatResponse::Yes(response) if stream => {
+            ChatResponse::Accepted(response) if stream => {
                 stream::read_stream(&self.exchange, response).await
             }
-            ChatResponse::Yes(response) => {
+            ChatResponse::Accepted(response) => {
                 self.exchange
                     .read_whole_reply(response, wire::parse_reply, "chat completion", tries)
                     .await

@@ -6,7 +6,7 @@
 
 /// Longest run of white space that a reply may have; indentation of the deepest schema stays far
 /// below.
-const LONGEST: usize = 1_000;
+const MAX_RUN_CHARS: usize = 1_000;
 
 /// Watches a text that comes in pieces.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ impl WhitespaceDetector {
     pub(super) fn feed(&mut self, piece: &str) -> bool {
         for c in piece.chars() {
             self.run = if c.is_whitespace() { self.run + 1 } else { 0 };
-            self.endless |= self.run > LONGEST;
+            self.endless |= self.run > MAX_RUN_CHARS;
         }
         self.endless
     }

@@ -123,8 +123,8 @@ impl BatchLane<'_> {
         };
         let entered = wait_off_clock(context.ledger.enter_batch_lane(claim.token, &entry)).await?;
         match entered {
-            WriteResult::Lost => Err(Error::claim_lost()),
-            WriteResult::Yes => {
+            WriteResult::ClaimLost => Err(Error::claim_lost()),
+            WriteResult::Applied => {
                 note_progress();
                 let asked_ago = standing.asked_ago.unwrap_or_default();
                 let left = terms.deadline.saturating_sub(asked_ago);

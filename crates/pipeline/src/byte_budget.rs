@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use docmill_core::config::ByteSize;
 use docmill_core::fault;
-use docmill_core::mend::{self, SwitchableMend};
+use docmill_core::regression::{self, FixToggle};
 use docmill_core::work_clock::wait_off_clock;
 
 /// Bytes per permit of the semaphore.
@@ -108,7 +108,7 @@ impl ByteBudget {
         if let Some(room) = self.try_reserve(bytes) {
             return Ok(room);
         }
-        if !mend::is_taken_out(SwitchableMend::BytesGivenBack) {
+        if !regression::is_off(FixToggle::BytesGivenBack) {
             give_back().await?;
         }
         Ok(self.take(bytes).await?)

@@ -202,7 +202,7 @@ impl<'a> AttemptContext<'a> {
 
 fn ensure_applied(held: WriteResult) -> fault::Result<()> {
     match held {
-        WriteResult::Yes => Ok(()),
-        WriteResult::Lost => Err(fault::Error::claim_lost()),
+        WriteResult::Applied => Ok(()),
+        WriteResult::ClaimLost => Err(fault::Error::claim_lost()),
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::Fault;
-use docmill_core::mend::{self, SwitchableMend};
 use docmill_core::model::OutcomeReason;
+use docmill_core::regression::{self, FixToggle};
 
 /// A repeated deferral lasts at least this part of the time deferred so far. A limit of hours then
 /// costs a message tens of receives, not thousands; queues count receives.
@@ -89,7 +89,7 @@ pub fn decide_retry(fault: Fault, attempt: RetryAttempt, config: &RetryConfig) -
 /// completes over several attempts: none of them counts. An attempt without progress would end the
 /// same way each time, so it counts.
 pub fn decide_timeout(has_progress: bool) -> RetryDecision {
-    if has_progress && !mend::is_taken_out(SwitchableMend::KeptProgress) {
+    if has_progress && !regression::is_off(FixToggle::KeptProgress) {
         RetryDecision::Again { counted: false, after: Duration::ZERO }
     } else {
         RetryDecision::End(OutcomeReason::Timeout)

@@ -45,7 +45,7 @@ use docmill_core::model::Priority;
 /// How often the queue is looked at while it holds only what others are to work on.
 const BESIDE_OTHERS: Duration = Duration::from_millis(250);
 /// No limit of its own; longer than anybody asks for.
-const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+const MAX_HIDE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The result of one look at every tier.
 struct LeaseRound {
@@ -223,7 +223,7 @@ impl MessageQueue for RedisQueue {
         let mut answers = Vec::with_capacity(receipts.len());
         // Mostly all of a batch are hidden for the same time.
         for run in receipts.chunk_by(|(_, one), (_, next)| one == next) {
-            let time = run.first().map_or(Duration::ZERO, |(_, time)| (*time).min(LONGEST));
+            let time = run.first().map_or(Duration::ZERO, |(_, time)| (*time).min(MAX_HIDE));
             let start = |keys: &RedisKeys| {
                 let mut call = CHANGE.key(&keys.prefix);
                 call.arg(ceil_millis(time)).arg("hide");
@@ -298,7 +298,7 @@ impl MessageQueue for RedisQueue {
     }
 
     fn longest_hide(&self) -> Duration {
-        LONGEST
+        MAX_HIDE
     }
 
     async fn receives_before_dead(&self) -> Result<Option<u32>> {

@@ -69,7 +69,7 @@ impl SqsQueue {
     /// # Errors
     /// As [`SqsQueue::connect`].
     pub async fn with_client(client: Client, config: &QueueConfig) -> Result<Self> {
-        Self::with_patience(&client, config, connect::PATIENCE).await
+        Self::with_patience(&client, config, connect::START_TIMEOUT).await
     }
 
     /// Connects, waiting up to `patience` for a service that does not answer.

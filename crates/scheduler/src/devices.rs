@@ -18,9 +18,9 @@ use docmill_core::fault::{Error, Fault, Result};
 const QUERY: [&str; 2] =
     ["--query-gpu=index,uuid,memory.total,memory.free", "--format=csv,noheader,nounits"];
 /// How long `nvidia-smi` may take: beside a driver that hangs it never ends.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often is looked whether it has ended.
-const LOOK: Duration = Duration::from_millis(5);
+const PROBE_POLL_INTERVAL: Duration = Duration::from_millis(5);
 const MEMINFO: &str = "/proc/meminfo";
 /// Advice for machines without cards.
 const ADVICE: &str = "if models run in main memory, set llm.scheduler.devices = \"memory\"";
@@ -54,7 +54,7 @@ struct MainMemoryProbe;
 /// `auto` and an `nvidia-smi` that is there but does not work: whether there are cards is not known
 /// then.
 pub fn select_probe(source: DeviceSource) -> Result<Box<dyn DeviceProbe>> {
-    let nvidia = NvidiaProbe::new("nvidia-smi", PATIENCE);
+    let nvidia = NvidiaProbe::new("nvidia-smi", PROBE_TIMEOUT);
     Ok(match source {
         DeviceSource::Nvidia => Box::new(nvidia),
         DeviceSource::Memory => Box::new(MainMemoryProbe),
@@ -93,7 +93,7 @@ impl NvidiaProbe {
                 *given_up = Some(child);
                 return killed.and(Err(io::ErrorKind::TimedOut.into()));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(PROBE_POLL_INTERVAL);
         }
         child.wait_with_output()
     }

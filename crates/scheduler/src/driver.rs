@@ -16,9 +16,9 @@ use docmill_core::metrics;
 
 /// How often the shared state is read while something waits or runs: other processes cannot notify
 /// us.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How old a reading of the devices may become.
-const READ: Duration = Duration::from_secs(2);
+const READ_INTERVAL: Duration = Duration::from_secs(2);
 
 pub(super) struct SchedulerDriver {
     scheduler: Weak<Scheduler>,
@@ -65,7 +65,7 @@ impl SchedulerDriver {
                 let state = scheduler.lock_state();
                 (state.queues.is_idle(), state.queues.is_empty())
             };
-            let wait = if is_idle { Duration::from_secs(1) } else { LOOK };
+            let wait = if is_idle { Duration::from_secs(1) } else { POLL_INTERVAL };
             // Held for a second at most: the drop of the last use is what ends this task.
             let changed = async move { scheduler.changed.notified().await };
             let was_changed = tokio::time::timeout(wait, changed).await.is_ok();
@@ -82,7 +82,7 @@ impl SchedulerDriver {
     /// Reads the devices if the last reading is old. A look that takes long is waited for in the
     /// rounds that follow: what ends meanwhile must be posted.
     async fn refresh_reading(&mut self) {
-        if self.looking.is_none() && self.read.elapsed() < READ {
+        if self.looking.is_none() && self.read.elapsed() < READ_INTERVAL {
             return;
         }
         let mut looking = match self.looking.take() {
@@ -92,7 +92,7 @@ impl SchedulerDriver {
                 None => return,
             },
         };
-        let looked = match tokio::time::timeout(LOOK, &mut looking).await {
+        let looked = match tokio::time::timeout(POLL_INTERVAL, &mut looking).await {
             Err(_elapsed) => {
                 self.looking = Some(looking);
                 return;

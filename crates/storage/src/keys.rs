@@ -7,7 +7,7 @@
 use docmill_core::model::{DocumentId, IngestionId};
 
 /// Longest extension that is kept; a longer one is not an extension but part of a name.
-const MAX_EXTENSION: usize = 8;
+const MAX_EXTENSION_CHARS: usize = 8;
 
 /// The original of a document that we uploaded. `name` is what the file was called by its sender;
 /// only its extension is used, and only if it is short and plain.
@@ -145,7 +145,7 @@ pub fn is_own_artefact(key: &str) -> bool {
 fn safe_extension(name: &str) -> Option<String> {
     let (stem, extension) = name.rsplit_once('.')?;
     let plain = extension.bytes().all(|b| b.is_ascii_alphanumeric());
-    let short = (1..=MAX_EXTENSION).contains(&extension.len());
+    let short = (1..=MAX_EXTENSION_CHARS).contains(&extension.len());
     (plain && short && !stem.is_empty()).then(|| extension.to_ascii_lowercase())
 }
 

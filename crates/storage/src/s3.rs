@@ -40,11 +40,11 @@ use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::retry::{Jitter, RetryBackoff, retry, with_deadline};
 
 /// How long the check at start may take altogether.
-const PATIENCE: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// Between two tries of the check.
 const WAITS: RetryBackoff = RetryBackoff::constant(Duration::from_secs(1));
 /// The longest wait for the next piece of a body.
-const PIECE: Duration = Duration::from_secs(30);
+const PART_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a conditional request is repeated that met another one in flight (409).
 const CONFLICTS: u32 = 8;
 /// The waits in between.
@@ -100,7 +100,7 @@ impl S3Store {
         let uploads = build_upload_client(&client);
         let store = Self { client, uploads, bucket: config.bucket.clone(), address, probe: None };
         let late = || Error::new(Fault::Unavailable, "no answer in time");
-        match with_deadline(PATIENCE, store.check_bucket(access.place), late).await {
+        match with_deadline(START_TIMEOUT, store.check_bucket(access.place), late).await {
             Ok(()) => Ok(store),
             Err(error) => Err(store.unusable_error(error)),
         }
@@ -268,7 +268,7 @@ async fn read_capped(
         };
         let silent =
             || Error::new(Fault::Unavailable, "the object store stopped sending a body".to_owned());
-        let Some(piece) = with_deadline(PIECE, next, silent).await? else {
+        let Some(piece) = with_deadline(PART_TIMEOUT, next, silent).await? else {
             return Ok(Ok(bytes.freeze()));
         };
         bytes.extend_from_slice(&piece);

@@ -32,12 +32,12 @@ use crate::runner::{ClaimedJob, RunnerHandle, SlotPermit};
 use crate::{DATABASE, MAX_DELAY, QueueJobSource, QueuedJob, arrival, finalize};
 use docmill_client::telemetry::spans;
 use docmill_core::fault;
-use docmill_core::mend::{self, SwitchableMend};
 use docmill_core::metrics;
 use docmill_core::model::message::MessageBody;
 use docmill_core::model::{ClaimedIngestion, IngestionId};
+use docmill_core::regression::{self, FixToggle};
 use docmill_core::retry::RetryBackoff;
-use docmill_core::work_clock::LinePlace;
+use docmill_core::work_clock::CpuQueuePosition;
 use docmill_ledger::{ClaimOutcome, ClaimRelease, ClaimRequest};
 use docmill_pipeline::failpoint::{FailureSeam, guard_call};
 use docmill_pipeline::{ClaimHandle, claim_handle};
@@ -57,7 +57,7 @@ struct RequestedIngestion {
     delivery: Delivery,
     ticket: InFlightMessage,
     /// As it was received: claims that are asked for together may be answered in any order.
-    place: LinePlace,
+    place: CpuQueuePosition,
     /// Whether the message holds the id itself, as producers send it.
     named_by_id: bool,
 }
@@ -67,7 +67,7 @@ struct ArrivedBody {
     body: MessageBody,
     delivery: Delivery,
     ticket: InFlightMessage,
-    place: LinePlace,
+    place: CpuQueuePosition,
 }
 
 /// Answers every delivery; starts a job, on one of the slots, for each claimed ingestion.
@@ -92,7 +92,7 @@ pub async fn handle_batch(
     }
     let (mut wanted, mut others) = (Vec::new(), Vec::new());
     for (delivery, ticket) in held {
-        let place = LinePlace::take();
+        let place = CpuQueuePosition::take();
         match MessageBody::parse(&delivery.body) {
             MessageBody::Ingestion(id) if ticket.reserve(id) => {
                 wanted.push(RequestedIngestion { id, delivery, ticket, place, named_by_id: true });
@@ -273,7 +273,7 @@ async fn claim_until_answered(
             Err(error) => {
                 source.intake_gate.close(DATABASE);
                 pending.in_doubt |= error.fault == fault::Fault::Unavailable
-                    && !mend::is_taken_out(SwitchableMend::ClaimRepeat);
+                    && !regression::is_off(FixToggle::ClaimRepeat);
                 error
             }
         };
@@ -350,7 +350,7 @@ struct ClaimedDelivery {
     claimed: ClaimedIngestion,
     delivery: Delivery,
     ticket: InFlightMessage,
-    place: LinePlace,
+    place: CpuQueuePosition,
     /// When the claim was asked for, and when it was answered.
     claiming: Range<Instant>,
 }

@@ -105,10 +105,10 @@ async fn record_until_refused(
         })
         .await?
         {
-            WriteResult::Yes => {
+            WriteResult::Applied => {
                 FinishedJob { end, outcome, rest: Some(MessageDisposition::Acknowledge) }
             }
-            WriteResult::Lost => finish_fenced(outcome),
+            WriteResult::ClaimLost => finish_fenced(outcome),
         },
     )
 }
@@ -124,12 +124,12 @@ pub async fn write_release(
     let write =
         || guard_call(FailureSeam::Release, ledger.release_claim(claim.id, claim.token, how));
     match write_until_answered(claim, ledger, REFUSALS, write).await {
-        Ok(WriteResult::Yes) => {
+        Ok(WriteResult::Applied) => {
             // The answer of the batch wakes the ingestion: its message is parked when it comes.
             let hide = if matches!(how.fault, Fault::Batched(_)) { PARKED_SOON } else { how.after };
             FinishedJob { end, outcome, rest: Some(MessageDisposition::Hide(hide)) }
         }
-        Ok(WriteResult::Lost) => finish_fenced(outcome),
+        Ok(WriteResult::ClaimLost) => finish_fenced(outcome),
         // Nothing is left to write. The lease expires, the next claim counts a crash, and the crash
         // limit ends the ingestion.
         Err(_) => finish_lost(),
@@ -166,15 +166,15 @@ where
     loop {
         if in_doubt {
             match ledger.read_back(claim.id, claim.token).await {
-                Ok(ReadBack::Recorded) => return Ok(WriteResult::Yes),
-                Ok(ReadBack::Lost) => return Ok(WriteResult::Lost),
+                Ok(ReadBack::Recorded) => return Ok(WriteResult::Applied),
+                Ok(ReadBack::Lost) => return Ok(WriteResult::ClaimLost),
                 Ok(ReadBack::StillHeld) => in_doubt = false,
                 Err(_) => {}
             }
         }
         if !in_doubt {
             match write().await {
-                Ok(WriteResult::Lost) if doubted => {
+                Ok(WriteResult::ClaimLost) if doubted => {
                     in_doubt = true;
                     continue;
                 }

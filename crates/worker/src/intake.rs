@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use crate::runner::{RunnerHandle, SlotPermit, TICK_INTERVAL};
 use crate::tier_poller::{PollRequest, TierPoller};
 use crate::{QUEUE, QUEUE_PAUSE, QueueJobSource, batch};
-use docmill_core::company::affordable_wait;
+use docmill_core::batching::linger_for;
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_queue::Delivery;
@@ -36,7 +36,7 @@ pub async fn run_intake(source: Arc<QueueJobSource>, runner: RunnerHandle<QueueJ
     let mut polls: JoinSet<PollResult> = JoinSet::new();
     let mut batches: JoinSet<()> = JoinSet::new();
     let slots = runner.slot_counts().0;
-    let linger = affordable_wait(BATCH_LINGER, u32::try_from(slots).unwrap_or(u32::MAX));
+    let linger = linger_for(BATCH_LINGER, u32::try_from(slots).unwrap_or(u32::MAX));
     let mut poller = TierPoller::new(&source.queue.tiers(), slots);
     // Kept from turn to turn: what it has waited for already counts.
     let mut gathering: Option<BoxFuture<'_, Vec<SlotPermit>>> = None;

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use docmill_core::mend::{self, SwitchableMend};
 use docmill_core::model::IngestionId;
+use docmill_core::regression::{self, FixToggle};
 use docmill_queue::{Delivery, OutgoingMessage, ReceiptHandle};
 
 /// How long a release waits for a pending extension.
@@ -204,7 +204,7 @@ impl InFlightMessage {
     /// later may have been sent after that (an operator reopened the ingestion), so it is handled
     /// separately.
     pub fn seal(&self) {
-        if mend::is_taken_out(SwitchableMend::MessageSeal) {
+        if regression::is_off(FixToggle::MessageSeal) {
             return;
         }
         if let Some(message) = self.registry.lock_state().messages.get_mut(&self.key) {

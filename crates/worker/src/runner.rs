@@ -53,7 +53,7 @@ use tracing::Span;
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{IngestionStage, OutcomeReason};
-use docmill_core::work_clock::LinePlace;
+use docmill_core::work_clock::CpuQueuePosition;
 use docmill_pipeline::failure::RetryAttempt;
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_pipeline::{ClaimHandle, ClaimRenewer, StepError};
@@ -239,7 +239,7 @@ pub struct ClaimedJob<J> {
     /// When the claim was asked for: its lease is counted from then.
     pub since: Instant,
     /// Its place among the jobs that wait for a core.
-    pub place: LinePlace,
+    pub place: CpuQueuePosition,
     /// The span of the whole job in traces.
     pub trace: Span,
     /// The span that its log lines belong to.

@@ -47,11 +47,11 @@ async fn enter(
 async fn invariant_2_nothing_enters_the_batch_lane_or_is_reserved_under_a_token_not_in_the_row() {
     let database = TestDatabase::create().await;
     let entered = enter(&database, |_own| ClaimToken::random()).await;
-    assert_eq!(entered, WriteResult::Lost);
+    assert_eq!(entered, WriteResult::ClaimLost);
     let left = "SELECT (SELECT count(*) FROM batch_request) + (SELECT count(*) FROM spending)";
     let count = sqlx::query_scalar::<_, i64>(left).fetch_one(database.pool()).await.unwrap();
     assert_eq!(count, 0, "nothing waits, and nothing is reserved");
-    assert_eq!(enter(&database, |own| own).await, WriteResult::Yes);
+    assert_eq!(enter(&database, |own| own).await, WriteResult::Applied);
 }
 
 async fn gather(database: &TestDatabase, name: &str) {

@@ -82,7 +82,7 @@ async fn an_invoice_waits_for_its_copy_that_is_being_recorded_and_is_flagged_for
     wait_for_lock(&database, "= 'advisory'").await;
     holder.rollback().await.unwrap();
     for ended in [held, copy] {
-        assert_eq!(ended.await.unwrap().unwrap(), WriteResult::Yes);
+        assert_eq!(ended.await.unwrap().unwrap(), WriteResult::Applied);
     }
     for (id, reasons) in [(first, vec![]), (second, vec!["again".to_owned()])] {
         let read = "SELECT i.review_reasons, d.needs_human_review FROM ingestion i
@@ -117,7 +117,7 @@ async fn a_document_denied_beyond_the_longest_delay_is_still_released() {
     let Some(ClaimOutcome::Claimed(claimed)) = answer else { panic!("{answer:?}") };
     let denied = failed(Fault::Denied, false, 60);
     let given = ledger.release_claim(id, claimed.token, &denied).await.unwrap();
-    assert_eq!(given, WriteResult::Yes);
+    assert_eq!(given, WriteResult::Applied);
 }
 
 /// Until a session of this database waits for a lock of that sort.
@@ -186,7 +186,10 @@ async fn a_holder_finds_its_row_by_its_key_and_not_among_all_that_are_in_progres
         let news = LeaseRenewal { new_stage: Some(IngestionStage::Extract), ..renewal(id, token) };
         ledger.renew_leases(&[news], Duration::from_secs(300)).await.unwrap();
         ledger.save_extraction(id, token, &artefact).await.unwrap();
-        assert_eq!(ledger.record_result(id, token, &record(None)).await.unwrap(), WriteResult::Yes);
+        assert_eq!(
+            ledger.record_result(id, token, &record(None)).await.unwrap(),
+            WriteResult::Applied
+        );
         ledger.read_back(id, token).await.unwrap();
     }
     db.close().await;
@@ -307,8 +310,8 @@ async fn write_ends_of_which_one_is_refused(ledger: &PostgresLedger, ids: &[Inge
         let answer = end.await.unwrap();
         match place {
             7 => assert_eq!(answer.unwrap_err().fault, Fault::Internal),
-            9 => assert_eq!(answer.unwrap(), WriteResult::Lost),
-            _ => assert_eq!(answer.unwrap(), WriteResult::Yes, "{place}"),
+            9 => assert_eq!(answer.unwrap(), WriteResult::ClaimLost),
+            _ => assert_eq!(answer.unwrap(), WriteResult::Applied, "{place}"),
         }
     }
 }
@@ -417,7 +420,7 @@ async fn a_locked_row_or_document_delays_no_other_end() {
         let (place, answer) = ended.unwrap();
         match place {
             4 | 20 => assert_eq!(answer.unwrap_err().fault, Fault::Transient, "{place}"),
-            _ => assert_eq!(answer.unwrap(), WriteResult::Yes, "{place}"),
+            _ => assert_eq!(answer.unwrap(), WriteResult::Applied, "{place}"),
         }
     }
     // Three waits for the document's lock at the most: in the batch and twice alone.
@@ -426,7 +429,7 @@ async fn a_locked_row_or_document_delays_no_other_end() {
     document.rollback().await.unwrap();
     for place in [4, 20] {
         let answer = ledger.record_result(ids[place], tokens[place], &record(None)).await.unwrap();
-        assert_eq!(answer, WriteResult::Yes, "{place}");
+        assert_eq!(answer, WriteResult::Applied, "{place}");
     }
 }
 

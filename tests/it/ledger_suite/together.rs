@@ -133,7 +133,7 @@ async fn sixty_concurrent_writes_take_a_few_statements() {
     let pairs = || ids.iter().zip(&tokens);
     let saved =
         join_all(pairs().map(|(id, token)| ledger.save_extraction(*id, *token, &reference)));
-    assert!(saved.await.into_iter().all(|saved| saved.unwrap() == WriteResult::Yes));
+    assert!(saved.await.into_iter().all(|saved| saved.unwrap() == WriteResult::Applied));
     let for_references = count(&database, STATEMENTS).await;
     assert!(for_references <= 4, "{for_references} statements for 60 references");
 
@@ -164,7 +164,8 @@ async fn invariant_2_of_references_that_are_written_together_each_needs_its_own_
         }
     });
     for (place, written) in join_all(writes).await.into_iter().enumerate() {
-        let expected = if [4, 7].contains(&place) { WriteResult::Lost } else { WriteResult::Yes };
+        let expected =
+            if [4, 7].contains(&place) { WriteResult::ClaimLost } else { WriteResult::Applied };
         assert_eq!(written.unwrap(), expected, "{place}");
     }
     let replies =
@@ -196,11 +197,11 @@ async fn a_locked_row_delays_no_other_reference_and_gets_its_own_later() {
         biased;
         answer = &mut locked => panic!("{answer:?} of a row that is locked"),
         answers = all => {
-            assert!(answers.into_iter().all(|answer| answer.unwrap() == WriteResult::Yes));
+            assert!(answers.into_iter().all(|answer| answer.unwrap() == WriteResult::Applied));
         }
     }
     other.rollback().await.unwrap();
-    assert_eq!(locked.await.unwrap(), WriteResult::Yes);
+    assert_eq!(locked.await.unwrap(), WriteResult::Applied);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -227,7 +228,7 @@ async fn invariant_2_a_reference_that_waits_for_its_row_is_lost_with_a_claim_tha
         taking.commit().await.unwrap();
     };
     let ((one, other), ()) = futures::future::join(writes, committed).await;
-    assert_eq!((one.unwrap(), other.unwrap()), (WriteResult::Lost, WriteResult::Lost));
+    assert_eq!((one.unwrap(), other.unwrap()), (WriteResult::ClaimLost, WriteResult::ClaimLost));
     let written = "SELECT count(*) FROM ingestion
         WHERE extraction_output_file_path IS NOT NULL OR transcription_file_path IS NOT NULL";
     assert_eq!(count(&database, written).await, 0);
@@ -312,6 +313,6 @@ async fn a_statement_that_takes_long_has_one_beside_it_and_never_two() {
     }
     other.rollback().await.unwrap();
     while let Some(written) = writing.join_next().await {
-        assert_eq!(written.unwrap().unwrap(), WriteResult::Yes);
+        assert_eq!(written.unwrap().unwrap(), WriteResult::Applied);
     }
 }

@@ -79,7 +79,7 @@ impl AttemptLedger for FlakyLedger {
         saved: &StoredTranscript,
     ) -> Result<WriteResult> {
         if self.references_lost.load(Ordering::SeqCst) {
-            return Ok(WriteResult::Lost);
+            return Ok(WriteResult::ClaimLost);
         }
         self.inner.save_transcription(id, token, saved).await
     }

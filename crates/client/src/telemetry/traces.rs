@@ -27,7 +27,7 @@ use docmill_core::config::{TelemetryConfig, strip_credentials};
 /// The name under which our spans are made.
 pub(super) const SCOPE: &str = "docmill";
 /// Limit for sending the rest of the queue at the end.
-const FLUSH: Duration = Duration::from_secs(5);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Spans on their way to a collector; [`TraceExporter::shutdown`] sends what is left.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl TraceExporter {
         let (done, ended) = oneshot::channel();
         std::thread::spawn(move || {
             // Nobody waits any more if the caller was dropped.
-            let _gone = done.send(self.provider.shutdown_with_timeout(FLUSH));
+            let _gone = done.send(self.provider.shutdown_with_timeout(FLUSH_TIMEOUT));
         });
         match ended.await {
             Ok(Ok(())) | Err(_) => {}

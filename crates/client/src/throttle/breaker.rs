@@ -16,7 +16,7 @@ use docmill_core::fault::Fault;
 const DENIALS: u32 = 2;
 /// Nobody knows whether calls are still denied once none was tried for this long: where there is work,
 /// one is tried each time the breaker's own time is over.
-const DENIAL_KNOWN: Duration = Duration::from_secs(600);
+const DENIAL_LIFETIME: Duration = Duration::from_secs(600);
 
 /// Opens after too many failures in a row, and tries one call after a while.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ enum BreakerState {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum BreakerDecision {
     /// The call may go out like any other.
-    Yes,
+    Allowed,
     /// The call may go out as the one trial of an open breaker.
     Trial,
     /// The call may not go out; it fails at once with this fault.
@@ -58,7 +58,7 @@ impl CircuitBreaker {
     /// Asks without changing anything.
     pub(super) fn check_call(&self, now: Instant) -> BreakerDecision {
         match self.state {
-            BreakerState::Closed => BreakerDecision::Yes,
+            BreakerState::Closed => BreakerDecision::Allowed,
             BreakerState::Open(until, _) if now >= until => BreakerDecision::Trial,
             BreakerState::Open(_, fault) | BreakerState::HalfOpen(fault) => {
                 BreakerDecision::No(fault)
@@ -119,7 +119,7 @@ impl CircuitBreaker {
         match self.state {
             BreakerState::Closed => (0, false),
             BreakerState::Open(until, fault) if until <= now => {
-                (1, fault == Fault::Denied && now < until + DENIAL_KNOWN)
+                (1, fault == Fault::Denied && now < until + DENIAL_LIFETIME)
             }
             BreakerState::HalfOpen(fault) => (1, fault == Fault::Denied),
             BreakerState::Open(_, fault) => (2, fault == Fault::Denied),
@@ -162,7 +162,7 @@ mod tests {
         now += OPEN;
         breaker.begin_trial();
         breaker.record_answer();
-        assert_eq!(breaker.check_call(now), BreakerDecision::Yes);
+        assert_eq!(breaker.check_call(now), BreakerDecision::Allowed);
     }
 
     #[test]
@@ -176,13 +176,17 @@ mod tests {
             };
             assert_eq!((breaker.is_open(), breaker.metric_state(now)), (false, (0, false)));
             fail(&mut breaker);
-            assert_eq!(breaker.check_call(now), BreakerDecision::Yes, "one alone is no verdict");
+            assert_eq!(
+                breaker.check_call(now),
+                BreakerDecision::Allowed,
+                "one alone is no verdict"
+            );
             assert!(!breaker.is_open());
             fail(&mut breaker);
             assert_eq!((breaker.is_open(), breaker.metric_state(now)), (true, (2, denied)));
             let lapsed = breaker.metric_state(now + OPEN);
             assert_eq!(lapsed, (1, denied), "nobody calls, and it is not said to be down");
-            let idle = breaker.metric_state(now + OPEN + DENIAL_KNOWN);
+            let idle = breaker.metric_state(now + OPEN + DENIAL_LIFETIME);
             assert_eq!(idle, (1, false), "nobody has called for long, and knows");
             breaker.begin_trial();
             assert_eq!((breaker.is_open(), breaker.metric_state(now)), (true, (1, denied)));
@@ -205,7 +209,11 @@ mod tests {
         let (now, mut breaker) = (Instant::now(), CircuitBreaker::new(3, OPEN));
         for _ in 0..10 {
             breaker.record_denial(now);
-            assert_eq!(breaker.check_call(now), BreakerDecision::Yes, "one alone is no verdict");
+            assert_eq!(
+                breaker.check_call(now),
+                BreakerDecision::Allowed,
+                "one alone is no verdict"
+            );
             breaker.record_answer();
         }
         breaker.record_denial(now);

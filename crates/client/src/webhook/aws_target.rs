@@ -18,7 +18,7 @@ use tokio::sync::OnceCell;
 /// The source of docmill's events in `EventBridge`.
 const SOURCE: &str = "docmill";
 /// Signs of an error's name that are kept.
-const MAX_CODE: usize = 80;
+const MAX_CODE_CHARS: usize = 80;
 
 /// A service of AWS that takes messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -267,7 +267,7 @@ impl AwsTarget {
 fn plain_code(code: &str) -> String {
     let last = code.split(':').next().unwrap_or_default().rsplit('#').next().unwrap_or_default();
     let plain = last.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_'));
-    let plain: String = plain.take(MAX_CODE).collect();
+    let plain: String = plain.take(MAX_CODE_CHARS).collect();
     if plain.is_empty() { "no reason told".to_owned() } else { plain }
 }
 

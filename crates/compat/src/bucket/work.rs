@@ -34,7 +34,7 @@ use docmill_core::config::{QueueDestination, RetryConfig};
 use docmill_core::fault::Result;
 use docmill_core::metrics;
 use docmill_core::model::{ClaimToken, DocumentId, IngestionId};
-use docmill_core::work_clock::LinePlace;
+use docmill_core::work_clock::CpuQueuePosition;
 use docmill_pipeline::failure::RetryAttempt;
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_pipeline::{ClaimHandle, StepError, claim_handle};
@@ -243,7 +243,15 @@ impl BucketJobSource {
         let trace = spans::process_span(message, traced);
         let log = tracing::info_span!("job", document = hash, run);
         let job = BucketJob::new(claim);
-        ClaimedJob { job, claim: handle, renewer, since, place: LinePlace::take(), trace, log }
+        ClaimedJob {
+            job,
+            claim: handle,
+            renewer,
+            since,
+            place: CpuQueuePosition::take(),
+            trace,
+            log,
+        }
     }
 }
 

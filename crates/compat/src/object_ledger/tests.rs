@@ -34,13 +34,13 @@ async fn a_later_attempt_finds_earlier_references_and_fences_the_earlier_attempt
     let (first, early) = ledger.begin_attempt(id, document()).await.unwrap();
     assert_eq!((first.claims, &first.extraction), (1, &None));
     let saved = early.save_extraction(id, first.token, &reference("one")).await.unwrap();
-    assert_eq!(saved, WriteResult::Yes);
+    assert_eq!(saved, WriteResult::Applied);
     let (second, late) = ledger.begin_attempt(id, document()).await.unwrap();
     assert_eq!((second.claims, second.extraction), (2, Some(reference("one"))));
     let refused = early.save_extraction(id, first.token, &reference("zombie")).await.unwrap();
-    assert_eq!(refused, WriteResult::Lost);
+    assert_eq!(refused, WriteResult::ClaimLost);
     let saved = late.save_extraction(id, second.token, &reference("two")).await.unwrap();
-    assert_eq!(saved, WriteResult::Yes);
+    assert_eq!(saved, WriteResult::Applied);
     let (third, _) = ledger.begin_attempt(id, document()).await.unwrap();
     assert_eq!(third.extraction, Some(reference("two")));
 }
@@ -58,7 +58,7 @@ async fn attempts_begun_at_once_have_different_numbers_and_one_of_them_writes() 
         first.save_extraction(id, one.token, &reference).await.unwrap(),
         second.save_extraction(id, two.token, &reference).await.unwrap(),
     ];
-    assert_eq!(saved.iter().filter(|held| **held == WriteResult::Yes).count(), 1, "{saved:?}");
+    assert_eq!(saved.iter().filter(|held| **held == WriteResult::Applied).count(), 1, "{saved:?}");
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn a_documents_cost_carries_over_to_its_next_attempt_only() {
         attempt.save_extraction(id, first.token, &reply),
     );
     booked.unwrap();
-    assert_eq!(saved.unwrap(), WriteResult::Yes, "booking takes no claim away");
+    assert_eq!(saved.unwrap(), WriteResult::Applied, "booking takes no claim away");
     attempt.add_spending(id, first.claims, &spent(7)).await.unwrap();
     assert_eq!(attempt.spent_on(id).await.unwrap().cost_nanos, 12);
     let (second, next) = ledger.begin_attempt(id, document()).await.unwrap();

@@ -31,7 +31,7 @@ use docmill_core::config::{QueueDestination, RetryConfig};
 use docmill_core::fault::{Error, Result};
 use docmill_core::metrics;
 use docmill_core::model::{ClaimToken, IngestionId};
-use docmill_core::work_clock::LinePlace;
+use docmill_core::work_clock::CpuQueuePosition;
 use docmill_pipeline::failure::RetryAttempt;
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_pipeline::{ClaimHandle, StepError, claim_handle};
@@ -340,7 +340,7 @@ impl WorkspaceJobSource {
         let traced = spans::TracedAttempt { ingestion, document: &hash, attempt: 1 };
         let trace = spans::process_span(message, traced);
         let log = tracing::info_span!("job", group = hash);
-        ClaimedJob { job, claim, renewer, since, place: LinePlace::take(), trace, log }
+        ClaimedJob { job, claim, renewer, since, place: CpuQueuePosition::take(), trace, log }
     }
 }
 

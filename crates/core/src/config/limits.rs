@@ -10,7 +10,7 @@ use crate::model::TextLimits;
 /// More words do not fit into what one page process says of one page.
 const MAX_PAGE_WORDS: u32 = 25_000;
 /// A larger transcript could be written but not read again.
-const MAX_TEXT: ByteSize = ByteSize::from_mib(128);
+const MAX_TEXT_BYTES: ByteSize = ByteSize::from_mib(128);
 
 /// Caps; over one of them the document fails `too_large` or `timeout`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -94,9 +94,9 @@ impl LimitsConfig {
                  one message of the process that reads it"
             ));
         }
-        if self.text_bytes.0 == 0 || self.text_bytes > MAX_TEXT {
+        if self.text_bytes.0 == 0 || self.text_bytes > MAX_TEXT_BYTES {
             problems.push(format!(
-                "limits.text_bytes must be above 0 and at most {MAX_TEXT}: a larger transcript \
+                "limits.text_bytes must be above 0 and at most {MAX_TEXT_BYTES}: a larger transcript \
                  could not be read again"
             ));
         }

@@ -10,7 +10,7 @@ use super::units::SecretString;
 use crate::model::Priority;
 
 /// The longest SQS hides a message, counted from its receive.
-const SQS_LONGEST: Duration = Duration::from_secs(12 * 3600);
+const SQS_MAX_HIDE: Duration = Duration::from_secs(12 * 3600);
 
 /// Which implementation of the message queue is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,7 +139,7 @@ impl QueueConfig {
             }
             QueueBackend::Folder | QueueBackend::Objects => {}
         }
-        if self.visibility < Duration::from_secs(3) || self.visibility > SQS_LONGEST {
+        if self.visibility < Duration::from_secs(3) || self.visibility > SQS_MAX_HIDE {
             problems.push("queue.visibility must be between 3s and 12h".to_owned());
         }
         self.check_tiers(problems);

@@ -12,7 +12,7 @@ pub const OTHER_CURRENCIES: &str = "*";
 /// The shortest lease: a page has to renew it in time.
 const MIN_LEASE: Duration = Duration::from_secs(30);
 /// The longest time of any kind here.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const MAX_TIME: Duration = Duration::from_secs(24 * 3600);
 
 /// Rules for reviewers' decisions, on pages, by programs and on the command line alike.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,10 +50,10 @@ impl ReviewConfig {
     }
 
     pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
-        if self.lease < MIN_LEASE || self.lease > LONGEST {
+        if self.lease < MIN_LEASE || self.lease > MAX_TIME {
             problems.push("review.lease must be from 30s to 24h".to_owned());
         }
-        if self.undo > LONGEST {
+        if self.undo > MAX_TIME {
             problems.push("review.undo must be at most 24h; 0s: nothing can be undone".to_owned());
         }
         if !self.four_eyes_above.is_empty() && !self.four_eyes_above.contains_key(OTHER_CURRENCIES)

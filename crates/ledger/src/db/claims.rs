@@ -264,5 +264,5 @@ fn count_from_int(value: i32) -> u32 {
 
 /// Whether one row was written.
 fn write_result(rows: u64) -> WriteResult {
-    if rows == 0 { WriteResult::Lost } else { WriteResult::Yes }
+    if rows == 0 { WriteResult::ClaimLost } else { WriteResult::Applied }
 }

@@ -65,15 +65,15 @@ pub(super) async fn open_first(
 async fn wait_for_answer(
     options: &PgConnectOptions,
     place: &DatabaseAddress,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<PgConnection> {
     let begun = Instant::now();
     let connect = |_| {
-        let left = patience.saturating_sub(begun.elapsed()).max(Duration::from_secs(1));
+        let left = timeout.saturating_sub(begun.elapsed()).max(Duration::from_secs(1));
         with_deadline(left, options.connect(), || sqlx::Error::PoolTimedOut)
     };
     let connected = retry(connect, |said, _| {
-        let in_time = begun.elapsed() + CONNECT_PAUSE < patience;
+        let in_time = begun.elapsed() + CONNECT_PAUSE < timeout;
         (in_time && !faults::is_permanent(said)).then_some(CONNECT_PAUSE)
     });
     connected.await.map_err(|said| {

@@ -17,8 +17,8 @@ use time::OffsetDateTime;
 use super::{VERSION, wire};
 use crate::Prompt;
 use crate::batch::shared::{
-    BatchListPage, CLOCKS, PAGE, PagedBatchList, REQUEST, UPLOAD, search_pages, settle_line,
-    write_question,
+    BatchListPage, CLOCK_SKEW, PAGE, PagedBatchList, REQUEST_TIMEOUT, UPLOAD_TIMEOUT, search_pages,
+    settle_line, write_question,
 };
 use crate::batch::{
     BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchSubmission, BatchedResult,
@@ -148,13 +148,14 @@ impl PagedBatchList for AnthropicBatches {
         sought: SoughtBatch<'_>,
         after: Option<&str>,
     ) -> Result<BatchListPage> {
-        let oldest = sought.since - CLOCKS;
+        let oldest = sought.since - CLOCK_SKEW;
         let path = "/messages/batches";
         let mut call = VendorRequest::get(path).with_query("limit", &PAGE.to_string());
         if let Some(after) = after {
             call = call.with_query("after_id", after);
         }
-        let list: AnthropicBatchList = self.exchange.ask_vendor(call.within(REQUEST)).await?;
+        let list: AnthropicBatchList =
+            self.exchange.ask_vendor(call.within(REQUEST_TIMEOUT)).await?;
         let is_recent = |batch: &&AnthropicBatch| batch.made_at().is_none_or(|at| at >= oldest);
         let mut page = BatchListPage::default();
         for batch in list.data.iter().filter(is_recent) {
@@ -216,7 +217,7 @@ impl BatchApi for AnthropicBatches {
         }
         body.push_str("]}");
         let call = VendorRequest::new(Method::POST, "/messages/batches");
-        let call = call.with_body(body, "application/json").within(UPLOAD);
+        let call = call.with_body(body, "application/json").within(UPLOAD_TIMEOUT);
         fence.pass().await?;
         let made: AnthropicBatch = self.exchange.ask_vendor(call).await?;
         Ok(made.id)
@@ -228,7 +229,7 @@ impl BatchApi for AnthropicBatches {
 
     async fn poll(&self, handle: &str) -> Result<BatchProgress> {
         let path = format!("/messages/batches/{handle}");
-        let call = VendorRequest::get(&path).within(REQUEST);
+        let call = VendorRequest::get(&path).within(REQUEST_TIMEOUT);
         let batch: AnthropicBatch = self.exchange.ask_vendor(call).await?;
         if !batch.has_ended() {
             return Ok(BatchProgress::Working);
@@ -247,13 +248,13 @@ impl BatchApi for AnthropicBatches {
 
     async fn cancel(&self, handle: &str) -> Result<()> {
         let path = format!("/messages/batches/{handle}/cancel");
-        let call = VendorRequest::new(Method::POST, &path).within(REQUEST);
+        let call = VendorRequest::new(Method::POST, &path).within(REQUEST_TIMEOUT);
         self.exchange.call_vendor(call).await.map(drop)
     }
 
     async fn discard(&self, handle: &str) -> Result<()> {
         let path = format!("/messages/batches/{handle}");
-        let call = VendorRequest::new(Method::DELETE, &path).within(REQUEST);
+        let call = VendorRequest::new(Method::DELETE, &path).within(REQUEST_TIMEOUT);
         self.exchange.call_vendor(call).await.map(drop)
     }
 }

@@ -11,15 +11,15 @@ use crate::ModelReply;
 use docmill_core::fault::{Error, Fault, Result};
 
 /// Longest a file of questions may take on its way.
-pub(crate) const UPLOAD: Duration = Duration::from_secs(120);
+pub(crate) const UPLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 /// Longest another request may take.
-pub(crate) const REQUEST: Duration = Duration::from_secs(30);
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Batches on a page of a vendor's list.
 pub(crate) const PAGE: usize = 100;
 /// Pages of a list that are looked at.
 const PAGES: usize = 50;
 /// Our clock and a vendor's differ by so much at most.
-pub(crate) const CLOCKS: Duration = Duration::from_secs(600);
+pub(crate) const CLOCK_SKEW: Duration = Duration::from_secs(600);
 
 /// The request for a prompt as it is stored until its batch is handed in.
 ///

@@ -21,8 +21,8 @@ use super::json::{BedrockResultLine, build_input};
 use super::signed::{AwsCall, SignedClient, SignedService};
 use crate::Prompt;
 use crate::batch::shared::{
-    BatchListPage, PAGE, PagedBatchList, REQUEST, UPLOAD, join_lines, search_pages, settle_line,
-    write_question,
+    BatchListPage, PAGE, PagedBatchList, REQUEST_TIMEOUT, UPLOAD_TIMEOUT, join_lines, search_pages,
+    settle_line, write_question,
 };
 use crate::batch::{
     BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchSubmission, BatchedResult,
@@ -36,7 +36,7 @@ use docmill_core::fault::{Error, Fault, Result};
 const MIN_HOURS: u64 = 24;
 const MAX_HOURS: u64 = 168;
 /// Longest the answers of a job may be on their way.
-const DOWNLOAD: Duration = Duration::from_secs(240);
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Batches of a model on Bedrock.
 pub struct BedrockBatches {
@@ -124,12 +124,12 @@ impl BedrockBatches {
 
     async fn show_job(&self, handle: &str) -> Result<BedrockJob> {
         let url = self.job_url(&format!("/model-invocation-job/{handle}"))?;
-        let call = AwsCall::new(SignedService::Bedrock, Method::GET, url, REQUEST);
+        let call = AwsCall::new(SignedService::Bedrock, Method::GET, url, REQUEST_TIMEOUT);
         self.signed.ask(call).await
     }
 
     async fn object(&self, method: Method, key: &str) -> Result<()> {
-        let call = AwsCall::new(SignedService::S3, method, self.object_url(key)?, REQUEST);
+        let call = AwsCall::new(SignedService::S3, method, self.object_url(key)?, REQUEST_TIMEOUT);
         self.signed.send(call).await.map(drop)
     }
 }
@@ -209,7 +209,7 @@ impl PagedBatchList for BedrockBatches {
         ]);
         query.extend(after.map(|token| ("nextToken", token.to_owned())));
         url.query_pairs_mut().extend_pairs(query);
-        let call = AwsCall::new(SignedService::Bedrock, Method::GET, url, REQUEST);
+        let call = AwsCall::new(SignedService::Bedrock, Method::GET, url, REQUEST_TIMEOUT);
         let list: BedrockJobList = self.signed.ask(call).await?;
         let mut jobs = list.invocation_job_summaries.iter();
         Ok(BatchListPage {
@@ -249,7 +249,7 @@ impl BatchApi for BedrockBatches {
             format!("{{\"recordId\":\"{}\",\"modelInput\":{body}}}", record_id(custom_id))
         });
         let url = self.object_url(&self.question_key(name))?;
-        let put = AwsCall::new(SignedService::S3, Method::PUT, url, UPLOAD);
+        let put = AwsCall::new(SignedService::S3, Method::PUT, url, UPLOAD_TIMEOUT);
         self.signed.send(put.with_body(file)).await?;
         Ok(None)
     }
@@ -278,7 +278,7 @@ impl BatchApi for BedrockBatches {
             "timeoutDurationInHours": self.hours,
         });
         let url = self.job_url("/model-invocation-job")?;
-        let create = AwsCall::new(SignedService::Bedrock, Method::POST, url, REQUEST);
+        let create = AwsCall::new(SignedService::Bedrock, Method::POST, url, REQUEST_TIMEOUT);
         fence.pass().await?;
         let made: BedrockJobMade = self.signed.ask(create.with_body(body.to_string())).await?;
         Ok(made.job_arn.rsplit('/').next().unwrap_or_default().to_owned())
@@ -305,7 +305,7 @@ impl BatchApi for BedrockBatches {
 
     async fn open_results(&self, file: &str) -> Result<BatchResults> {
         let url = self.object_url(file)?;
-        let call = AwsCall::new(SignedService::S3, Method::GET, url, DOWNLOAD);
+        let call = AwsCall::new(SignedService::S3, Method::GET, url, DOWNLOAD_TIMEOUT);
         let response = self.signed.send(call).await?;
         let what = format!("reading the answers of {file}");
         let name = file.rsplit('/').next().and_then(|name| name.strip_suffix(".jsonl.out"));
@@ -316,7 +316,7 @@ impl BatchApi for BedrockBatches {
 
     async fn cancel(&self, handle: &str) -> Result<()> {
         let url = self.job_url(&format!("/model-invocation-job/{handle}/stop"))?;
-        let call = AwsCall::new(SignedService::Bedrock, Method::POST, url, REQUEST);
+        let call = AwsCall::new(SignedService::Bedrock, Method::POST, url, REQUEST_TIMEOUT);
         self.signed.send(call).await.map(drop)
     }
 

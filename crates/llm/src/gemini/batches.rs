@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::{connect_transport, model_path, wire};
 use crate::batch::shared::{
-    BatchListPage, PAGE, PagedBatchList, REQUEST, UPLOAD, ignore_missing, join_lines, search_pages,
-    settle_line, write_question,
+    BatchListPage, PAGE, PagedBatchList, REQUEST_TIMEOUT, UPLOAD_TIMEOUT, ignore_missing,
+    join_lines, search_pages, settle_line, write_question,
 };
 use crate::batch::{
     BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchSubmission, BatchedResult,
@@ -29,7 +29,7 @@ use docmill_core::fault::{Error, Result};
 /// Where an upload is told to go.
 const UPLOAD_URL: &str = "x-goog-upload-url";
 /// Longest the answers of a batch may be on their way.
-const DOWNLOAD: Duration = Duration::from_secs(240);
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Batches of a model of Google's.
 pub struct GeminiBatches {
@@ -64,7 +64,7 @@ impl GeminiBatches {
             .with_header("x-goog-upload-header-content-length", &file.len().to_string())
             .with_header("x-goog-upload-header-content-type", "application/jsonl")
             .with_body(about.to_string(), "application/json");
-        let begun = self.exchange.call_vendor(begin.within(REQUEST)).await?;
+        let begun = self.exchange.call_vendor(begin.within(REQUEST_TIMEOUT)).await?;
         let told = begun.headers().get(UPLOAD_URL).and_then(|url| url.to_str().ok());
         let Some(url) = told.map(str::to_owned) else {
             return Err(Error::transient("an upload was begun, and not told where to go"));
@@ -73,18 +73,19 @@ impl GeminiBatches {
             .with_header("x-goog-upload-command", "upload, finalize")
             .with_header("x-goog-upload-offset", "0")
             .with_body(file, "application/jsonl");
-        let uploaded: GeminiUpload = self.exchange.ask_vendor_at(all.within(UPLOAD)).await?;
+        let uploaded: GeminiUpload =
+            self.exchange.ask_vendor_at(all.within(UPLOAD_TIMEOUT)).await?;
         Ok(uploaded.file.name)
     }
 
     async fn show_batch(&self, handle: &str) -> Result<GeminiOperation> {
         let path = format!("/{handle}");
-        self.exchange.ask_vendor(VendorRequest::get(&path).within(REQUEST)).await
+        self.exchange.ask_vendor(VendorRequest::get(&path).within(REQUEST_TIMEOUT)).await
     }
 
     async fn remove(&self, name: &str) -> Result<()> {
         let path = format!("/{name}");
-        let call = VendorRequest::new(Method::DELETE, &path).within(REQUEST);
+        let call = VendorRequest::new(Method::DELETE, &path).within(REQUEST_TIMEOUT);
         self.exchange.call_vendor(call).await.map(drop)
     }
 }
@@ -204,7 +205,7 @@ impl PagedBatchList for GeminiBatches {
         if let Some(token) = after {
             call = call.with_query("pageToken", token);
         }
-        let list: GeminiBatchList = self.exchange.ask_vendor(call.within(REQUEST)).await?;
+        let list: GeminiBatchList = self.exchange.ask_vendor(call.within(REQUEST_TIMEOUT)).await?;
         let mut batches = list.operations.into_iter();
         let found = batches.find(|batch| batch.metadata.display_name == sought.name);
         Ok(BatchListPage {
@@ -254,7 +255,7 @@ impl BatchApi for GeminiBatches {
         let body = json!({"batch": {"displayName": name, "inputConfig": {"fileName": file}}});
         let path = format!("/{}:batchGenerateContent", model_path(&self.model));
         let call = VendorRequest::new(Method::POST, &path);
-        let call = call.with_body(body.to_string(), "application/json").within(REQUEST);
+        let call = call.with_body(body.to_string(), "application/json").within(REQUEST_TIMEOUT);
         fence.pass().await?;
         let made: GeminiOperation = self.exchange.ask_vendor(call).await?;
         Ok(made.name)
@@ -270,7 +271,7 @@ impl BatchApi for GeminiBatches {
 
     async fn open_results(&self, file: &str) -> Result<BatchResults> {
         let path = format!("/{file}:download");
-        let call = VendorRequest::get(&path).with_query("alt", "media").within(DOWNLOAD);
+        let call = VendorRequest::get(&path).with_query("alt", "media").within(DOWNLOAD_TIMEOUT);
         let response = self.exchange.call_vendor(call).await?;
         let what = format!("reading the answers of {file}");
         let model = self.model.clone();
@@ -279,7 +280,7 @@ impl BatchApi for GeminiBatches {
 
     async fn cancel(&self, handle: &str) -> Result<()> {
         let path = format!("/{handle}:cancel");
-        let call = VendorRequest::new(Method::POST, &path).within(REQUEST);
+        let call = VendorRequest::new(Method::POST, &path).within(REQUEST_TIMEOUT);
         self.exchange.call_vendor(call).await.map(drop)
     }
 

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::servers::ServerProfile;
 use super::wire::{self, TokenLimitField};
 use crate::batch::shared::{
-    BatchListPage, CLOCKS, PAGE, PagedBatchList, REQUEST, UPLOAD, ignore_missing, join_lines,
-    search_pages, settle_line, write_question,
+    BatchListPage, CLOCK_SKEW, PAGE, PagedBatchList, REQUEST_TIMEOUT, UPLOAD_TIMEOUT,
+    ignore_missing, join_lines, search_pages, settle_line, write_question,
 };
 use crate::batch::{
     BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchSubmission, BatchedResult,
@@ -64,7 +64,7 @@ impl OpenAiBatches {
 
     async fn show_batch(&self, handle: &str) -> Result<OpenAiBatch> {
         let path = format!("/batches/{handle}");
-        self.exchange.ask_vendor(VendorRequest::get(&path).within(REQUEST)).await
+        self.exchange.ask_vendor(VendorRequest::get(&path).within(REQUEST_TIMEOUT)).await
     }
 }
 
@@ -197,12 +197,12 @@ impl PagedBatchList for OpenAiBatches {
         sought: SoughtBatch<'_>,
         after: Option<&str>,
     ) -> Result<BatchListPage> {
-        let oldest = (sought.since - CLOCKS).unix_timestamp();
+        let oldest = (sought.since - CLOCK_SKEW).unix_timestamp();
         let mut call = VendorRequest::get("/batches").with_query("limit", &PAGE.to_string());
         if let Some(after) = after {
             call = call.with_query("after", after);
         }
-        let list: OpenAiBatchList = self.exchange.ask_vendor(call.within(REQUEST)).await?;
+        let list: OpenAiBatchList = self.exchange.ask_vendor(call.within(REQUEST_TIMEOUT)).await?;
         let found = list.data.iter().find(|batch| batch.is_named(sought.name));
         let last = list.data.last().filter(|last| list.has_more && last.created_at >= oldest);
         Ok(BatchListPage {
@@ -245,13 +245,13 @@ impl BatchApi for OpenAiBatches {
         let body = multipart_body(name, questions);
         let form = format!("multipart/form-data; boundary={BOUNDARY}");
         let call = VendorRequest::new(Method::POST, "/files").with_body(body, &form);
-        let file: OpenAiFile = self.exchange.ask_vendor(call.within(UPLOAD)).await?;
+        let file: OpenAiFile = self.exchange.ask_vendor(call.within(UPLOAD_TIMEOUT)).await?;
         Ok(Some(file.id))
     }
 
     async fn remove_input(&self, file: &str) -> Result<()> {
         let path = format!("/files/{file}");
-        let call = VendorRequest::new(Method::DELETE, &path).within(REQUEST);
+        let call = VendorRequest::new(Method::DELETE, &path).within(REQUEST_TIMEOUT);
         ignore_missing(self.exchange.call_vendor(call).await.map(drop))
     }
 
@@ -267,7 +267,7 @@ impl BatchApi for OpenAiBatches {
             "metadata": {NAMED: batch.name},
         });
         let call = VendorRequest::new(Method::POST, "/batches");
-        let call = call.with_body(body.to_string(), "application/json").within(REQUEST);
+        let call = call.with_body(body.to_string(), "application/json").within(REQUEST_TIMEOUT);
         fence.pass().await?;
         let made: OpenAiBatch = self.exchange.ask_vendor(call).await?;
         Ok(made.id)
@@ -291,7 +291,7 @@ impl BatchApi for OpenAiBatches {
 
     async fn cancel(&self, handle: &str) -> Result<()> {
         let path = format!("/batches/{handle}/cancel");
-        let call = VendorRequest::new(Method::POST, &path).within(REQUEST);
+        let call = VendorRequest::new(Method::POST, &path).within(REQUEST_TIMEOUT);
         self.exchange.call_vendor(call).await.map(drop)
     }
 

@@ -14,9 +14,9 @@ use crate::dead::{self, ReconcileTerms};
 use crate::erase::{self, ErasureBackends};
 use crate::sending;
 use docmill_core::fault::{Error, Result};
-use docmill_core::mend::{self, SwitchableMend};
 use docmill_core::metrics;
 use docmill_core::model::IngestionId;
+use docmill_core::regression::{self, FixToggle};
 use docmill_ledger::db::operators::janitor::{self as rows, ResendCandidate};
 use docmill_ledger::db::operators::retention::ExpiredAttempt;
 use docmill_ledger::db::{
@@ -261,7 +261,7 @@ impl Maintenance {
 /// How many messages are gone, if the queue holds `messages` of `rows` that should have one and the
 /// longest silent row has been so for `silence`. A few too few are an error of counting.
 pub fn lost_messages(messages: u64, rows: u64, silence: Duration) -> u64 {
-    if mend::is_taken_out(SwitchableMend::ResendCount) {
+    if regression::is_off(FixToggle::ResendCount) {
         // A row quiet for this long was taken for lost, once a later message had come.
         return rows;
     }

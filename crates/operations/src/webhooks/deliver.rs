@@ -371,7 +371,7 @@ impl WebhookCourier {
 
     async fn send(&self, delivery: &ClaimedWebhookDelivery) -> Result<WebhookReply> {
         let data = match self.route.target.include_data {
-            true => rows::load_told_data(&self.db, delivery).await?,
+            true => rows::load_event_data(&self.db, delivery).await?,
             false => None,
         };
         let body = write_payload(delivery, &self.terms.pages, data);

@@ -11,9 +11,9 @@ use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::retry::{RetryBackoff, retry};
 
 /// One command or script, there and back.
-const ANSWER: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// One attempt to connect.
-const CONNECT: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Attempts to connect at start, ten altogether: the server may be starting beside us.
 const STARTING: RetryBackoff = RetryBackoff::constant(Duration::from_secs(1)).with_retries(9);
 /// The oldest server that has `BLMOVE`.
@@ -55,8 +55,8 @@ pub(super) fn server_address(client: &Client) -> String {
 /// The shared connection, which connects again by itself, after the server was found good.
 pub(super) async fn connect(client: &Client) -> Result<ConnectionManager> {
     let config = ConnectionManagerConfig::new()
-        .set_response_timeout(Some(ANSWER))
-        .set_connection_timeout(Some(CONNECT))
+        .set_response_timeout(Some(ANSWER_TIMEOUT))
+        .set_connection_timeout(Some(CONNECT_TIMEOUT))
         .set_number_of_retries(2)
         .set_max_delay(Duration::from_secs(1));
     let open = |_| ConnectionManager::new_with_config(client.clone(), config.clone());
@@ -81,8 +81,8 @@ pub(super) async fn connect_separately(
     wait: Duration,
 ) -> Result<MultiplexedConnection> {
     let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(CONNECT))
-        .set_response_timeout(Some(wait + ANSWER));
+        .set_connection_timeout(Some(CONNECT_TIMEOUT))
+        .set_response_timeout(Some(wait + ANSWER_TIMEOUT));
     let connected = client.get_multiplexed_async_connection_with_config(&config).await;
     connected.map_err(|error| from_redis("connecting", error))
 }

@@ -16,9 +16,9 @@ use docmill_core::fault::Result;
 use docmill_core::model::Priority;
 
 /// The longest one command blocks: what became due by another worker's hand is seen this soon.
-const LONGEST: Duration = Duration::from_secs(1);
+const MAX_BLOCK: Duration = Duration::from_secs(1);
 /// The same with several tiers: only one of them can be waited for.
-const MAX_OF_SEVERAL: Duration = Duration::from_millis(100);
+const MAX_BLOCK_PER_TIER: Duration = Duration::from_millis(100);
 
 /// Waits for one process, over connections of its own.
 pub(super) struct WorkWaiter {
@@ -40,14 +40,14 @@ impl WorkWaiter {
         left: Duration,
         next_due: Option<Duration>,
     ) -> Result<()> {
-        let longest = if tiers.len() > 1 { MAX_OF_SEVERAL } else { LONGEST };
+        let longest = if tiers.len() > 1 { MAX_BLOCK_PER_TIER } else { MAX_BLOCK };
         let pause = next_due.unwrap_or(longest).min(longest).min(left);
         let Some((_, keys)) = tiers.first() else { return Ok(()) };
         // Zero would block for ever.
         let pause = pause.max(Duration::from_millis(1));
         let mut connection = match self.take_connection() {
             Some(connection) => connection,
-            None => connect::connect_separately(&self.client, LONGEST).await?,
+            None => connect::connect_separately(&self.client, MAX_BLOCK).await?,
         };
         let mut command = ::redis::cmd("BLMOVE");
         command.arg(keys.queue_key()).arg(keys.queue_key()).arg("RIGHT").arg("RIGHT");

@@ -17,10 +17,10 @@ use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::retry::retry;
 
 /// How long a start waits for a queue that does not answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Between two tries of a start.
-const PAUSE: Duration = Duration::from_millis(500);
+const START_RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -158,7 +158,7 @@ where
             return None;
         }
         tracing::info!(fault = error.fault.code(), "waiting for the queue: {error}");
-        Some(PAUSE)
+        Some(START_RETRY_PAUSE)
     };
     retry(|_| attempt(), wait_after).await
 }

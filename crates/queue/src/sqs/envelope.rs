@@ -11,7 +11,7 @@ use docmill_core::model::digest;
 /// The attribute's name, as W3C Trace Context spells the header.
 pub(super) const TRACEPARENT: &str = "traceparent";
 /// The longest `MessageGroupId` (API reference, `SendMessage`).
-const MAX_GROUP: usize = 128;
+const MAX_GROUP_CHARS: usize = 128;
 
 /// The message attributes; `None` without any.
 pub(super) fn message_attributes(
@@ -31,7 +31,7 @@ pub(super) fn message_attributes(
 /// The fair-queue group of a tenant: its name, or, if SQS would not take that, its SHA-256.
 pub(super) fn fair_group(tenant: &str) -> String {
     let plain = tenant.bytes().all(|byte| byte.is_ascii_graphic());
-    if plain && !tenant.is_empty() && tenant.len() <= MAX_GROUP {
+    if plain && !tenant.is_empty() && tenant.len() <= MAX_GROUP_CHARS {
         return tenant.to_owned();
     }
     digest::sha256_hex(tenant)

@@ -14,7 +14,7 @@ use docmill_core::fault::Result;
 use docmill_core::model::Priority;
 
 /// Messages per receive (API reference).
-const MOST: usize = 10;
+const MAX_MESSAGES: usize = 10;
 
 /// The terms of one receive, and its queue.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +52,7 @@ impl SqsPoller {
         let received = Instant::now();
         let request = self.client.receive_message().queue_url(url);
         let request = request
-            .max_number_of_messages(i32::try_from(most.clamp(1, MOST)).unwrap_or(1))
+            .max_number_of_messages(i32::try_from(most.clamp(1, MAX_MESSAGES)).unwrap_or(1))
             .wait_time_seconds(wait_seconds)
             .visibility_timeout(ceil_seconds(visibility.min(LONGEST)))
             .message_system_attribute_names(Seen::ApproximateReceiveCount)

@@ -12,7 +12,7 @@ use docmill_core::suspension::suspended_time;
 
 /// The longest SQS hides a message, counted from its receive (API reference,
 /// `ChangeMessageVisibility`).
-pub(super) const LONGEST: Duration = Duration::from_secs(12 * 3600);
+pub(super) const MAX_HIDE: Duration = Duration::from_secs(12 * 3600);
 
 /// The epoch of this queue's receipts.
 #[derive(Debug, Clone, Copy)]
@@ -58,9 +58,9 @@ impl ReceiptClock {
     fn seconds_left(self, receipt: &ReceiptHandle, wish: Duration, now: Duration) -> Option<i32> {
         let left = match open_receipt(receipt).since {
             Some(since) => {
-                LONGEST.checked_sub(now.saturating_sub(since)).filter(|left| left.as_secs() > 0)?
+                MAX_HIDE.checked_sub(now.saturating_sub(since)).filter(|left| left.as_secs() > 0)?
             }
-            None => LONGEST,
+            None => MAX_HIDE,
         };
         // The rest of the twelve hours is rounded down, a wish within it up.
         Some(ceil_seconds(wish).min(i32::try_from(left.as_secs()).unwrap_or(i32::MAX)))
@@ -117,9 +117,9 @@ mod tests {
             (0,          Duration::ZERO,                 Some(0)),
             (0,          Duration::from_millis(1),       Some(1)),
             (0,          Duration::from_millis(90_000),  Some(90)),
-            (0,          LONGEST,                        Some(43_200)),
-            (0,          LONGEST * 2,                    Some(43_200)),
-            (3_600,      LONGEST,                        Some(39_600)),
+            (0,          MAX_HIDE,                        Some(43_200)),
+            (0,          MAX_HIDE * 2,                    Some(43_200)),
+            (3_600,      MAX_HIDE,                        Some(39_600)),
             (43_199,     Duration::from_secs(120),       Some(1)),
             (43_200,     Duration::from_secs(120),       None),
             (99_999,     Duration::ZERO,                 None),
@@ -141,7 +141,7 @@ mod tests {
         let hour = Duration::from_secs(3600);
         let left = |awake: Duration, asleep: Duration| {
             let now = stamp.time_since(stamp.epoch + awake, stamp.suspended + asleep);
-            stamp.seconds_left(&receipt, LONGEST, now)
+            stamp.seconds_left(&receipt, MAX_HIDE, now)
         };
         assert_eq!(left(hour, hour * 2), Some(9 * 3600));
         assert_eq!(left(hour, hour * 11), None);
@@ -152,6 +152,6 @@ mod tests {
         let stamp = ReceiptClock::new();
         let foreign = ReceiptHandle("AQEB+x/y==".to_owned());
         assert_eq!(handle_of(&foreign), "AQEB+x/y==");
-        assert_eq!(stamp.allowed_seconds(&foreign, LONGEST, Instant::now()), Some(43_200));
+        assert_eq!(stamp.allowed_seconds(&foreign, MAX_HIDE, Instant::now()), Some(43_200));
     }
 }

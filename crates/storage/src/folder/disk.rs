@@ -25,7 +25,7 @@ use docmill_core::model::digest;
 /// Everything of ours inside the folder; no key has this name.
 const OURS: &str = ".docmill-store";
 /// A file in `tmp/` older than this belongs to no living writer.
-const LEFTOVER: Duration = Duration::from_secs(3600);
+const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
 
 /// The condition of a write.
 pub(super) enum FileCondition {
@@ -68,7 +68,7 @@ impl StoreDirectory {
         for entry in fs::read_dir(self.own_path("tmp"))? {
             let entry = entry?;
             let age = entry.metadata().and_then(|meta| meta.modified()).map(|at| at.elapsed());
-            if matches!(age, Ok(Ok(age)) if age > LEFTOVER) {
+            if matches!(age, Ok(Ok(age)) if age > LEFTOVER_AGE) {
                 ignore_missing(fs::remove_file(entry.path()))?;
             }
         }
@@ -348,7 +348,7 @@ mod tests {
         let disk = StoreDirectory::open(folder.path()).unwrap();
         let young = disk.write_temporary(b"half").unwrap().0;
         let old = disk.write_temporary(b"half").unwrap().0;
-        let past = SystemTime::now() - LEFTOVER - Duration::from_secs(1);
+        let past = SystemTime::now() - LEFTOVER_AGE - Duration::from_secs(1);
         File::options().write(true).open(&old).unwrap().set_modified(past).unwrap();
         StoreDirectory::open(folder.path()).unwrap();
         assert!(young.exists(), "another process may still be writing it");

@@ -13,9 +13,9 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 use docmill_core::fault::{Error, Fault, Result};
 
 /// S3's own limit, in bytes.
-const MAX_KEY: usize = 1024;
+const MAX_KEY_BYTES: usize = 1024;
 /// The limit of file systems for one name, in bytes; a side file's stamp has room beside it.
-const MAX_NAME: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 
 const UNSAFE: &AsciiSet = &CONTROLS.add(b'%').add(b'\\').add(b':');
 
@@ -25,7 +25,7 @@ const UNSAFE: &AsciiSet = &CONTROLS.add(b'%').add(b'\\').add(b':');
 /// `Rejected` for a key that could leave the folder or has no path: empty, absolute, with an empty,
 /// `.` or `..` segment, too long, or naming another bucket.
 pub(super) fn path_of(root: &Path, key: &str) -> Result<PathBuf> {
-    if key.is_empty() || key.len() > MAX_KEY {
+    if key.is_empty() || key.len() > MAX_KEY_BYTES {
         return Err(refuse("is empty or longer than 1024 bytes"));
     }
     if key.starts_with("s3://") {
@@ -37,7 +37,7 @@ pub(super) fn path_of(root: &Path, key: &str) -> Result<PathBuf> {
             return Err(refuse("has an empty, `.` or `..` segment"));
         }
         let name = encode(segment);
-        if name.len() > MAX_NAME {
+        if name.len() > MAX_NAME_BYTES {
             return Err(refuse("has a segment that is too long for a file name"));
         }
         path.push(name);

@@ -12,11 +12,11 @@ use docmill_core::config::{SecretString, StoreConfig};
 use docmill_core::fault::Fault;
 
 /// One request without its body; a 64 MiB upload at 1 MiB/s still fits.
-const ATTEMPT: Duration = Duration::from_secs(90);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(90);
 /// Limit for the first byte of an answer. A request on a connection that died silently is repeated
 /// on another after this time, and jobs resume as soon after an outage.
-const FIRST_WORD: Duration = Duration::from_secs(12);
-/// Smaller bodies than this are sent within [`FIRST_WORD`] on any line.
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(12);
+/// Smaller bodies than this are sent within [`FIRST_BYTE_TIMEOUT`] on any line.
 pub(super) const SMALL_BODY: usize = 1 << 20;
 
 /// By what right a bucket is used, and where in it something may be tried.
@@ -50,18 +50,20 @@ fn timeout_config(first_word: Duration) -> TimeoutConfig {
     TimeoutConfig::builder()
         .connect_timeout(Duration::from_secs(5))
         .read_timeout(first_word)
-        .operation_attempt_timeout(ATTEMPT)
-        .operation_timeout(2 * ATTEMPT)
+        .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+        .operation_timeout(2 * ATTEMPT_TIMEOUT)
         .build()
 }
 
 /// The same client for large bodies: the answer comes only when all is sent.
 pub(super) fn build_upload_client(client: &Client) -> Client {
-    Client::from_conf(client.config().to_builder().timeout_config(timeout_config(ATTEMPT)).build())
+    Client::from_conf(
+        client.config().to_builder().timeout_config(timeout_config(ATTEMPT_TIMEOUT)).build(),
+    )
 }
 
 pub(super) async fn build_client(config: &StoreConfig, access: &BucketAccess<'_>) -> Client {
-    let timeouts = timeout_config(FIRST_WORD);
+    let timeouts = timeout_config(FIRST_BYTE_TIMEOUT);
     let mut loader = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts);
     if !config.region.is_empty() {
         loader = loader.region(Region::new(config.region.clone()));

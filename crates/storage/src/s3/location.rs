@@ -5,7 +5,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use docmill_core::fault::{Error, Fault, Result};
 
 /// S3's own limit, in bytes.
-const MAX_KEY: usize = 1024;
+const MAX_KEY_BYTES: usize = 1024;
 
 /// Characters encoded by Python's `urllib.parse.quote(value, safe='')`: the form in which BlobForge
 /// writes `original-name`, `tags` and `size`.
@@ -29,7 +29,7 @@ impl<'a> S3Location<'a> {
                 .split_once('/')
                 .ok_or_else(|| Error::new(Fault::Rejected, "an s3:// address has no key"))?,
         };
-        if bucket.is_empty() || key.is_empty() || key.len() > MAX_KEY {
+        if bucket.is_empty() || key.is_empty() || key.len() > MAX_KEY_BYTES {
             let text = "an object's bucket or key is empty, or the key is above 1024 bytes";
             return Err(Error::new(Fault::Rejected, text));
         }
@@ -43,7 +43,7 @@ impl<'a> S3Location<'a> {
             return Ok((Self { bucket: own, key: name, foreign: false }, String::new()));
         };
         let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
-        if bucket.is_empty() || key.len() > MAX_KEY {
+        if bucket.is_empty() || key.len() > MAX_KEY_BYTES {
             let text = "a prefix has no bucket, or is above 1024 bytes";
             return Err(Error::new(Fault::Rejected, text));
         }

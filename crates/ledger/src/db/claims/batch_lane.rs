@@ -97,7 +97,7 @@ SELECT count(*) AS "count!" FROM held
     .fetch_one(db.pool())
     .await
     .context("entering the batch lane")?;
-    Ok(if held > 0 { WriteResult::Yes } else { WriteResult::Lost })
+    Ok(if held > 0 { WriteResult::Applied } else { WriteResult::ClaimLost })
 }
 
 /// See [`crate::AttemptLedger::leave_batch_lane`].

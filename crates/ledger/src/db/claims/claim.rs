@@ -23,7 +23,7 @@ use docmill_core::model::{
 };
 
 /// How long a row is left alone whose status a newer program has written.
-const NEWER_KNOWS: Duration = Duration::from_secs(60);
+const NEWER_KIND_DELAY: Duration = Duration::from_secs(60);
 
 /// One answer of the statement; what is not claimed has only the first columns.
 struct ClaimRow {
@@ -178,7 +178,7 @@ fn outcome_from_row(row: ClaimRow, lease_until: Instant) -> ClaimOutcome {
             Some(status) => ClaimOutcome::Terminal(status),
             None => {
                 tracing::error!(ingestion.id = %row.id, "{}: a status we do not know", row.id);
-                ClaimOutcome::Busy(NEWER_KNOWS)
+                ClaimOutcome::Busy(NEWER_KIND_DELAY)
             }
         },
         _locked => ClaimOutcome::Locked,

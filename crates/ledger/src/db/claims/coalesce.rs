@@ -7,7 +7,7 @@
 //! comes meanwhile waits a few milliseconds until as many are there as went together the last time. A
 //! statement of one row is followed by none: where rows come one by one, waiting brings no company and
 //! holds up its job. And a second one runs beside the first only once a row has waited for
-//! [`MAX_TURN`]: because the first waits for a lock, say, or for the disk. The ledger's port stays one
+//! [`STATEMENT_TURN`]: because the first waits for a lock, say, or for the disk. The ledger's port stays one
 //! row per call. The statement runs in a task of its own: a caller that is cancelled takes nobody else's
 //! row with it; its own is not begun any more.
 //!
@@ -28,19 +28,19 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::Instant;
 
 use crate::db::Db;
-use docmill_core::company::affordable_wait;
+use docmill_core::batching::linger_for;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::ClaimToken;
 
 /// Statements of one sort that run at the same time, if one takes long.
 const SIDE_BY_SIDE: usize = 2;
 /// How long a row waits for the statement that is under way before the next begins beside it.
-const MAX_TURN: Duration = Duration::from_millis(25);
+const STATEMENT_TURN: Duration = Duration::from_millis(25);
 /// A statement rests for so many times what it took, so that its sort occupies Postgres for a quarter
 /// of the time at most, until many rows wait.
 const REST_FACTOR: u32 = 3;
 /// The longest rest after a statement, where there are many slots. A job has seven statements.
-const MAX_REST: Duration = Duration::from_millis(15);
+const BATCH_LINGER: Duration = Duration::from_millis(15);
 /// So many rows wait for no others, however many went together before: more of them in one statement
 /// cost hardly less each.
 const ENOUGH: usize = 16;
@@ -163,7 +163,7 @@ impl<S: BatchedStatement> StatementBatcher<S> {
             apart: HashSet::new(),
         };
         let alone = Arc::new(Semaphore::new(ALONE));
-        let longest_rest = affordable_wait(MAX_REST, slots);
+        let longest_rest = linger_for(BATCH_LINGER, slots);
         let (state, enough) = (Arc::new(Mutex::new(state)), Arc::default());
         Self { db, state, enough, alone, longest_rest }
     }
@@ -231,7 +231,7 @@ impl<S: BatchedStatement> StatementBatcher<S> {
     async fn run_until<T>(&self, answered: impl Future<Output = T>) -> T {
         tokio::pin!(answered);
         self.start_beside(0);
-        match tokio::time::timeout(MAX_TURN, &mut answered).await {
+        match tokio::time::timeout(STATEMENT_TURN, &mut answered).await {
             Ok(answers) => answers,
             Err(_elapsed) => {
                 self.start_beside(SIDE_BY_SIDE - 1);
@@ -427,7 +427,7 @@ mod tests {
     async fn nobody_waits_longer_than_the_longest_rest_after_a_slow_statement() {
         let batcher = batcher();
         batcher.run_many(vec![5_000; 2]).await;
-        assert_eq!(ask(&batcher, Duration::ZERO, 2).await, (MAX_REST + TOOK, 1));
+        assert_eq!(ask(&batcher, Duration::ZERO, 2).await, (BATCH_LINGER + TOOK, 1));
     }
 
     #[tokio::test(start_paused = true)]
@@ -435,6 +435,6 @@ mod tests {
         let batcher = batcher();
         let slow = ask(&batcher, Duration::ZERO, 5_000);
         let (_, next) = join(slow, ask(&batcher, Duration::from_millis(1), 2)).await;
-        assert_eq!(next, (MAX_TURN + TOOK, 1));
+        assert_eq!(next, (STATEMENT_TURN + TOOK, 1));
     }
 }

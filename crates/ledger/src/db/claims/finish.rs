@@ -181,9 +181,9 @@ impl BatchedStatement for EndStatement {
         let answer = |end: &ResultRow| {
             let mut own = written.iter().filter(|row| row.id == end.id && row.token == end.token);
             match own.next() {
-                Some(row) if row.recorded => RowAnswer::Given(WriteResult::Yes),
+                Some(row) if row.recorded => RowAnswer::Given(WriteResult::Applied),
                 Some(_) => RowAnswer::Locked,
-                None => RowAnswer::Given(WriteResult::Lost),
+                None => RowAnswer::Given(WriteResult::ClaimLost),
             }
         };
         Ok(ends.iter().map(answer).collect())
@@ -196,7 +196,7 @@ impl BatchedStatement for EndStatement {
             Some(RowAnswer::Locked) => {
                 Err(Error::transient("recording an outcome: somebody has locked the row"))
             }
-            None => Ok(WriteResult::Lost),
+            None => Ok(WriteResult::ClaimLost),
         }
     }
 

@@ -121,9 +121,9 @@ WHERE (a.id, a.token) NOT IN (SELECT w.id, w.token FROM written w)
             let mut own =
                 written.iter().filter(|other| (other.id, other.token) == (row.id, row.token));
             match own.next() {
-                Some(row) if row.written => RowAnswer::Given(WriteResult::Yes),
+                Some(row) if row.written => RowAnswer::Given(WriteResult::Applied),
                 Some(_) => RowAnswer::Locked,
-                None => RowAnswer::Given(WriteResult::Lost),
+                None => RowAnswer::Given(WriteResult::ClaimLost),
             }
         };
         Ok(rows.iter().map(answer).collect())

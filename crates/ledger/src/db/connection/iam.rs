@@ -17,7 +17,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use docmill_core::fault::{Error, Fault, Result};
 
 /// The longest that AWS allows.
-const VALID: Duration = Duration::from_secs(900);
+const PASSWORD_LIFETIME: Duration = Duration::from_secs(900);
 /// Characters that a query need not escape (RFC 3986, unreserved).
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -71,7 +71,7 @@ fn presign_login(
 ) -> Result<String> {
     let failed = |error: String| Error::internal(format!("signing a password: {error}"));
     let mut settings = SigningSettings::default();
-    settings.expires_in = Some(VALID);
+    settings.expires_in = Some(PASSWORD_LIFETIME);
     settings.signature_location = SignatureLocation::QueryParams;
     let identity = credentials.into();
     let parameters = v4::SigningParams::builder()

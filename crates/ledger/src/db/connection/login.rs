@@ -15,9 +15,9 @@ use docmill_core::config::{DatabaseConfig, SecretSource};
 use docmill_core::fault::{Error, Fault, Result};
 
 /// A file is checked this often.
-const LOOK: Duration = Duration::from_secs(3);
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(3);
 /// A signed password lives for 15 minutes.
-const SIGN: Duration = Duration::from_secs(5 * 60);
+const SIGNING_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
 /// How to log in.
 #[derive(Debug)]
@@ -89,9 +89,9 @@ impl DatabaseLogin {
 
     fn refresh_interval(&self) -> Option<Duration> {
         match (&self.signer, &self.password) {
-            (Some(_), _) => Some(SIGN),
-            (None, Some(_)) => Some(LOOK),
-            (None, None) => self.url.is_file().then_some(LOOK),
+            (Some(_), _) => Some(SIGNING_INTERVAL),
+            (None, Some(_)) => Some(FILE_CHECK_INTERVAL),
+            (None, None) => self.url.is_file().then_some(FILE_CHECK_INTERVAL),
         }
     }
 }

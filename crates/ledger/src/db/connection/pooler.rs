@@ -15,7 +15,7 @@ use super::faults::SqlErrorContext;
 use docmill_core::fault::{Error, Fault, Result};
 
 /// A pooler in session mode may have no second connection to give; then there is nothing to tell.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Refuses a way to Postgres on which a session is not one.
 ///
@@ -28,7 +28,7 @@ pub(super) async fn refuse_transaction_pooling(
 ) -> Result<()> {
     let doing = "looking for a pooler";
     let one = backend_pid(&mut first).await.context(doing)?;
-    let second = tokio::time::timeout(PATIENCE, async {
+    let second = tokio::time::timeout(PROBE_TIMEOUT, async {
         let mut second = options.connect().await?;
         let other = backend_pid(&mut second).await?;
         second.close().await?;

@@ -15,7 +15,7 @@
 //!
 //! sqlx asks a connection for a sign of life whenever it goes back to its pool, whatever is set: a round
 //! trip for each statement. So one that has answered stays with us for the next statement, and goes back
-//! once it has been out for [`MAX_OUT`]: there its age and its idleness count.
+//! once it has been out for [`MAX_CHECKOUT_TIME`]: there its age and its idleness count.
 //!
 //! Not promised: that a statement without an answer did nothing. Callers that need to know ask
 //! again.
@@ -38,14 +38,14 @@ use tokio::time::{Instant, timeout};
 /// How much longer than Postgres we wait: its own limit speaks first, if it can.
 const MARGIN: Duration = Duration::from_secs(2);
 /// A connection that is not there by then is tried anew: its first packets may have gone nowhere.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// After so long outside of the pool a connection goes back between two statements; one that nobody uses, within
 /// as long again.
-const MAX_OUT: Duration = Duration::from_secs(1);
+const MAX_CHECKOUT_TIME: Duration = Duration::from_secs(1);
 /// A connection has to answer a ping by then, or it does not go back to the pool.
-const RETURN: Duration = Duration::from_secs(5);
+const RETURN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Statements under way are waited for so long when the pool closes.
-const CLOSE: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A pool of connections on which nothing waits without end. As an [`Executor`] it runs one
 /// statement; [`StatementPool::begin`] opens a transaction.
@@ -142,7 +142,7 @@ impl LeasedConnection {
     /// Waits until the server is done with what was asked last; `false`: it is not to be had any more.
     async fn is_ready_again(&mut self) -> bool {
         let Some(connection) = &mut self.connection else { return false };
-        match timeout(RETURN, connection.ping()).await {
+        match timeout(RETURN_TIMEOUT, connection.ping()).await {
             Ok(pinged) => pinged.is_ok(),
             Err(_elapsed) => {
                 self.idle.silence.note_now();
@@ -224,7 +224,7 @@ impl IdleConnections {
     /// Returns connections that were out for long, until none is left.
     async fn return_unused(self: Arc<Self>) {
         loop {
-            tokio::time::sleep(MAX_OUT).await;
+            tokio::time::sleep(MAX_CHECKOUT_TIME).await;
             let mut state = self.state.lock();
             let long_out: Vec<_> =
                 state.waiting.extract_if(.., |idle| idle.is_long_out()).collect();
@@ -250,7 +250,7 @@ impl IdleConnections {
 
 impl IdleConnection {
     fn is_long_out(&self) -> bool {
-        self.out_since.elapsed() >= MAX_OUT
+        self.out_since.elapsed() >= MAX_CHECKOUT_TIME
     }
 
     /// Back to the pool, which asks for a sign of life first.
@@ -259,7 +259,7 @@ impl IdleConnection {
         // connection is closed and its place free. Hidden in sqlx's documentation only.
         let returning = self.connection.return_to_pool();
         tokio::spawn(async move {
-            if timeout(RETURN, returning).await.is_err() {
+            if timeout(RETURN_TIMEOUT, returning).await.is_err() {
                 silence.note_now();
             }
         });
@@ -310,7 +310,7 @@ impl StatementPool {
     pub(in crate::db) async fn close(&self) {
         self.idle.close();
         // A late connection is closed with the process, or by its own limit.
-        let _late = timeout(CLOSE, self.pool.close()).await;
+        let _late = timeout(CLOSE_TIMEOUT, self.pool.close()).await;
     }
 
     /// Opens a transaction.
@@ -358,9 +358,9 @@ impl StatementPool {
     async fn acquire_from_pool(&self, until: Instant) -> sqlx::Result<PoolConnection<Postgres>> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            match timeout(left.min(CONNECT), self.pool.acquire()).await {
+            match timeout(left.min(CONNECT_TIMEOUT), self.pool.acquire()).await {
                 Ok(acquired) => return acquired,
-                Err(_elapsed) if left <= CONNECT => return Err(sqlx::Error::PoolTimedOut),
+                Err(_elapsed) if left <= CONNECT_TIMEOUT => return Err(sqlx::Error::PoolTimedOut),
                 Err(_elapsed) => {}
             }
         }

@@ -140,12 +140,12 @@ pub struct DeliveryQuery {
     /// Only those that were given up, else those that have not ended.
     pub dead: bool,
     /// Only those behind this one.
-    pub after: Option<DeliveryPlace>,
+    pub after: Option<DeliverySlot>,
 }
 
 /// Where a delivery stands in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeliveryPlace {
+pub struct DeliverySlot {
     /// Since when it is open, or given up.
     pub since: OffsetDateTime,
     /// Its number.
@@ -320,7 +320,7 @@ UPDATE webhook_target t SET disabled_at = NULL, disabled_why = '' FROM held h WH
 ///
 /// # Errors
 /// No answer from Postgres.
-pub async fn load_told_data(db: &Db, of: &ClaimedWebhookDelivery) -> Result<Option<Value>> {
+pub async fn load_event_data(db: &Db, of: &ClaimedWebhookDelivery) -> Result<Option<Value>> {
     let found = sqlx::query_scalar!(
         r#"SELECT CASE WHEN $2::bigint IS NOT NULL
              THEN (SELECT r.data_after FROM document_revision r WHERE r.id = $2)

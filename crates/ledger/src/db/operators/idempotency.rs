@@ -9,7 +9,7 @@ use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::Result;
 
 /// How long an answer is kept.
-const KEPT: Duration = Duration::from_secs(24 * 3600);
+const ANSWER_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
 /// A stored answer to a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +32,7 @@ pub async fn find_answer(db: &Db, visitor: &str, key: &str) -> Result<Option<Ide
            AND kept_at > (SELECT docmill_now()) - make_interval(secs => $3)",
         visitor,
         key,
-        KEPT.as_secs_f64(),
+        ANSWER_LIFETIME.as_secs_f64(),
     )
     .fetch_optional(db.pool())
     .await
@@ -58,7 +58,7 @@ pub async fn keep_answer(
         key,
         answer.fingerprint,
         answer.answer,
-        KEPT.as_secs_f64(),
+        ANSWER_LIFETIME.as_secs_f64(),
     )
     .execute(db.pool())
     .await
@@ -76,7 +76,7 @@ pub async fn delete_answers(db: &Db, batch: u32) -> Result<u64> {
              SELECT visitor, key FROM idempotency_key
              WHERE kept_at < (SELECT docmill_now()) - make_interval(secs => $1)
              ORDER BY kept_at LIMIT $2)",
-        KEPT.as_secs_f64(),
+        ANSWER_LIFETIME.as_secs_f64(),
         i64::from(batch),
     )
     .execute(db.pool())

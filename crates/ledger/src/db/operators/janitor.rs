@@ -84,7 +84,7 @@ impl ResendPage {
 const MAX_DOUBLINGS: i32 = 6;
 
 /// Rows that one call of [`find_resend_candidates`] looks at: many may wait for good reasons.
-const LOOKED_AT: i64 = 20_000;
+const MAX_SCANNED_ROWS: i64 = 20_000;
 
 /// Rows that wait although no message can be on its way to them any more: in progress, not parked, no
 /// live lease, due, not paused, and quiet for `quiet · 2^resends` since the message was sent, since
@@ -135,7 +135,7 @@ ORDER BY 5 DESC, 2, 1
         i64::from(limit),
         after.map_or(OffsetDateTime::UNIX_EPOCH, |after| after.enqueued_at),
         after.map_or(Uuid::nil(), |after| after.id.0),
-        LOOKED_AT,
+        MAX_SCANNED_ROWS,
     )
     .fetch_all(db.pool())
     .await

@@ -1,7 +1,7 @@
-//! The simulation finds each removed fix (`docmill_core::mend`) by itself; all of them were first
+//! The simulation finds each removed fix (`docmill_core::regression`) by itself; all of them were first
 //! found by review.
 
-use docmill_core::mend::{SwitchableMend, run_without};
+use docmill_core::regression::{FixToggle, without_fix};
 
 use super::plan::{PlannedFault, PortCall, SchedulePlan};
 use super::shrink::{self, run_guarded};
@@ -20,16 +20,16 @@ const SCHEDULES: u64 = 100;
 const CUT_SCHEDULES: usize = 5;
 
 /// The schedules that fall without the mend.
-fn falling_without(mend: SwitchableMend) -> impl Iterator<Item = FoundSchedule> {
+fn falling_without(mend: FixToggle) -> impl Iterator<Item = FoundSchedule> {
     (0..SCHEDULES).filter_map(move |seed| {
         let plan = SchedulePlan::draw(seed);
-        let end = run_without(mend, || run_guarded(&plan));
+        let end = without_fix(mend, || run_guarded(&plan));
         end.broken.is_err().then_some(FoundSchedule { plan, end })
     })
 }
 
 /// The first falls for this reason, and with the mend in force it does not fall.
-fn assert_found(mend: SwitchableMend, says: &str) {
+fn assert_found(mend: FixToggle, says: &str) {
     let found = falling_without(mend).next();
     let found = found.unwrap_or_else(|| panic!("no schedule of {SCHEDULES} falls"));
     let broken = found.end.broken.clone().unwrap_err();
@@ -41,45 +41,45 @@ fn assert_found(mend: SwitchableMend, says: &str) {
 #[test]
 fn with_the_clock_of_a_job_running_while_it_waits_the_simulation_finds_documents_ended_by_their_time()
  {
-    assert_found(SwitchableMend::WaitClock, "Timeout");
+    assert_found(FixToggle::WaitClock, "Timeout");
 }
 
 #[test]
 fn with_the_progress_of_a_stopped_job_forgotten_the_simulation_finds_documents_ended_by_their_time()
 {
-    assert_found(SwitchableMend::KeptProgress, "Timeout");
+    assert_found(FixToggle::KeptProgress, "Timeout");
 }
 
 #[test]
 fn with_refused_credentials_in_the_streak_of_deferrals_the_simulation_finds_documents_ended_by_it()
 {
-    assert_found(SwitchableMend::DenialStreak, "deferred too long");
+    assert_found(FixToggle::DenialStreak, "deferred too long");
 }
 
 #[test]
 fn without_separate_handling_of_later_messages_the_simulation_finds_rows_without_a_message() {
-    assert_found(SwitchableMend::MessageSeal, "is open without a message");
+    assert_found(FixToggle::MessageSeal, "is open without a message");
 }
 
 #[test]
 fn with_messages_sent_again_because_others_came_first_the_simulation_finds_that_none_was_lost() {
-    assert_found(SwitchableMend::ResendCount, "messages are sent again, and none is lost");
+    assert_found(FixToggle::ResendCount, "messages are sent again, and none is lost");
 }
 
 #[test]
 fn with_bytes_kept_while_more_are_waited_for_the_simulation_finds_jobs_that_wait_for_each_other() {
-    assert_found(SwitchableMend::BytesGivenBack, "wait for bytes that each other has");
+    assert_found(FixToggle::BytesGivenBack, "wait for bytes that each other has");
 }
 
 #[test]
 fn with_claims_left_whose_answer_was_lost_the_simulation_finds_crashes_of_workers_that_live_and_the_few_faults_they_need()
  {
-    let mend = SwitchableMend::ClaimRepeat;
+    let mend = FixToggle::ClaimRepeat;
     assert_found(mend, "lives and has crashed");
     let smallest =
         falling_without(mend).take(CUT_SCHEDULES).find_map(|FoundSchedule { plan, end }| {
             let all = plan.faults.len();
-            let smallest = run_without(mend, || shrink::shrink(plan, end));
+            let smallest = without_fix(mend, || shrink::shrink(plan, end));
             eprintln!("{}", smallest.describe());
             let left = smallest.plan.faults.len();
             (left <= 6 && left * 10 < all && smallest.falls > 0).then_some(smallest)

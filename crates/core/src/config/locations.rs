@@ -80,7 +80,7 @@ impl fmt::Display for AllowedPrefix {
 
 /// Attributes of an object that follow from its location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AllowedPlace<'a> {
+pub struct AllowedLocation<'a> {
     /// The tenant whose documents lie there; `None`: nobody's in particular.
     pub tenant: Option<&'a str>,
 }
@@ -92,18 +92,18 @@ impl AllowedPrefix {
     }
 
     /// Whether the object lies here, and whose it is then.
-    pub fn find<'a>(&'a self, bucket: &str, key: &'a str) -> Option<AllowedPlace<'a>> {
+    pub fn find<'a>(&'a self, bucket: &str, key: &'a str) -> Option<AllowedLocation<'a>> {
         if self.bucket != bucket {
             return None;
         }
         let Some((before, after)) = self.prefix.split_once(TENANT) else {
             let tenant = self.tenant.as_deref();
-            return key.starts_with(&self.prefix).then_some(AllowedPlace { tenant });
+            return key.starts_with(&self.prefix).then_some(AllowedLocation { tenant });
         };
         let (tenant, _) = key.strip_prefix(before)?.split_once('/')?;
         let rest = key.strip_prefix(before)?.strip_prefix(tenant)?;
         (!tenant.is_empty() && rest.starts_with(after))
-            .then_some(AllowedPlace { tenant: Some(tenant) })
+            .then_some(AllowedLocation { tenant: Some(tenant) })
     }
 
     fn collect_problems(&self, problems: &mut Vec<String>) {
@@ -124,7 +124,7 @@ impl StoreConfig {
 
     /// Whether events about this object are taken, and whose it is then. The first place that fits
     /// says so.
-    pub fn find_place<'a>(&'a self, bucket: &str, key: &'a str) -> Option<AllowedPlace<'a>> {
+    pub fn find_place<'a>(&'a self, bucket: &str, key: &'a str) -> Option<AllowedLocation<'a>> {
         self.allow.iter().find_map(|place| place.find(bucket, key))
     }
 
@@ -156,8 +156,8 @@ impl StoreConfig {
         match self.find_place(bucket, key) {
             None if bucket == self.bucket => Ok(()),
             None => Err(format!("bucket {bucket} is not in store.allow for this place")),
-            Some(AllowedPlace { tenant: None }) => Ok(()),
-            Some(AllowedPlace { tenant: whose }) if whose == tenant => Ok(()),
+            Some(AllowedLocation { tenant: None }) => Ok(()),
+            Some(AllowedLocation { tenant: whose }) if whose == tenant => Ok(()),
             Some(_) => Err("store.allow gives this place to another tenant".to_owned()),
         }
     }
