@@ -214,8 +214,11 @@ impl ApiClient {
         let answer = self.send(&self.build_call(Method::GET, &path, &[])?).await?;
         let version = answer.headers.get(header::ETAG).and_then(|tag| tag.to_str().ok());
         let version = version.map(str::to_owned);
-        let missing = || ApiFailure::Unreadable("a review without its version".to_owned());
-        Ok(OpenReview { view: read_json(&answer.body)?, version: version.ok_or_else(missing)? })
+        Ok(OpenReview {
+            view: read_json(&answer.body)?,
+            version: version
+                .ok_or_else(|| ApiFailure::Unreadable("a review without its version".to_owned()))?,
+        })
     }
 
     /// Decides about a document as it was seen.

@@ -270,10 +270,9 @@ fn environment_pairs() -> Vec<(String, String)> {
 /// Variables that are not UTF-8 cannot be docmill's settings; `std::env::vars` would panic over
 /// them and quote them.
 fn readable_variables() -> impl Iterator<Item = (String, String)> {
-    let readable = |(name, value): (OsString, OsString)| {
+    std::env::vars_os().filter_map(|(name, value): (OsString, OsString)| {
         Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
-    };
-    std::env::vars_os().filter_map(readable)
+    })
 }
 
 fn problem_messages(problems: Vec<(String, String)>) -> Vec<String> {

@@ -198,9 +198,6 @@ impl Db {
         connection: &mut PgConnection,
         options: &MigrationOptions,
     ) -> Result<()> {
-        let explain = |error: MigrateError| {
-            Error::internal(format!("migrating {}: {error}", self.description())).with_source(error)
-        };
         migrating::wait_for_turn(connection).await.context("waiting for our turn to migrate")?;
         let schema = self.schema();
         migrating::refuse_unreleased(connection, schema).await?;
@@ -212,7 +209,12 @@ impl Db {
             let nothing = "there is nothing to adopt, so nothing to rehearse";
             return if adopted { Ok(()) } else { Err(Error::internal(nothing)) };
         }
-        migrating::apply_missing(connection, &MIGRATIONS).await.map_err(explain)?;
+        migrating::apply_missing(connection, &MIGRATIONS).await.map_err(
+            |error: MigrateError| {
+                Error::internal(format!("migrating {}: {error}", self.description()))
+                    .with_source(error)
+            },
+        )?;
         if let Some(earlier) = options.earlier_workers.filter(|_| !adopted) {
             adopting::note_earlier_workers(connection, earlier).await?;
         }

@@ -56,20 +56,22 @@ fn fold(text: &str) -> String {
 
 /// In a number letters stand alone, where nothing tells them from digits that look like them.
 fn fold_number(number: &str) -> String {
-    let look = |letter| match letter {
-        'o' => '0',
-        'i' | 'l' => '1',
-        other => other,
-    };
-    fold(number).chars().map(look).collect()
+    fold(number)
+        .chars()
+        .map(|letter| match letter {
+            'o' => '0',
+            'i' | 'l' => '1',
+            other => other,
+        })
+        .collect()
 }
 
 /// The name's words without the legal form at their end.
 fn fold_supplier(supplier: &str) -> String {
-    let is_mark = |c: char| !c.is_alphanumeric() && !JOINING_MARKS.contains(&c);
     // Compatible forms first: what was a letter with its accent is a word's part then.
     let supplier: String = supplier.nfkc().collect();
-    let words = supplier.split(is_mark).map(fold);
+    let words =
+        supplier.split(|c: char| !c.is_alphanumeric() && !JOINING_MARKS.contains(&c)).map(fold);
     let mut words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
     while let Some(length) = form_length(&words) {
         words.truncate(words.len() - length);

@@ -432,14 +432,16 @@ impl Ledger for MemoryLedger {
         claims: &[LeaseRenewal],
         lease: Duration,
     ) -> Result<Vec<LeaseStatus>> {
-        let renew = |claim: &LeaseRenewal| {
-            let held = self.update_if_held(claim.id, claim.token, |row, now| {
-                row.renew(row::add_duration(now, lease), claim.new_stage);
-                None
-            });
-            if held == WriteResult::Applied { LeaseStatus::Renewed } else { LeaseStatus::Lost }
-        };
-        Ok(claims.iter().map(renew).collect())
+        Ok(claims
+            .iter()
+            .map(|claim: &LeaseRenewal| {
+                let held = self.update_if_held(claim.id, claim.token, |row, now| {
+                    row.renew(row::add_duration(now, lease), claim.new_stage);
+                    None
+                });
+                if held == WriteResult::Applied { LeaseStatus::Renewed } else { LeaseStatus::Lost }
+            })
+            .collect())
     }
 
     async fn release_claim(
@@ -472,8 +474,9 @@ impl Ledger for MemoryLedger {
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {
         let state = self.lock_state();
         let by_others = [OutcomeReason::Crashed.code(), OutcomeReason::Cancelled.code()];
-        let is_own = |a: &LedgerAttempt| a.token == token && !by_others.contains(&a.outcome);
-        if state.attempts.get(&id).is_some_and(|all| all.iter().any(is_own)) {
+        if state.attempts.get(&id).is_some_and(|all| {
+            all.iter().any(|a: &LedgerAttempt| a.token == token && !by_others.contains(&a.outcome))
+        }) {
             return Ok(ReadBack::Recorded);
         }
         let held = state.rows.get(&id).is_some_and(|row| row.is_held_by(token));

@@ -52,11 +52,10 @@ impl ModelChain {
     pub fn batch_apis(&self) -> Vec<Arc<dyn BatchApi>> {
         let mut apis: Vec<Arc<dyn BatchApi>> = Vec::new();
         for api in self.0.iter().filter_map(|rung| rung.batches.as_ref()) {
-            let is_same = |known: &Arc<dyn BatchApi>| {
+            if !apis.iter().any(|known: &Arc<dyn BatchApi>| {
                 (known.provider(), known.model(), known.place())
                     == (api.provider(), api.model(), api.place())
-            };
-            if !apis.iter().any(is_same) {
+            }) {
                 apis.push(Arc::clone(api));
             }
         }

@@ -214,13 +214,13 @@ impl ChatTransport {
         // Of a stream only the head is waited for here.
         let sent =
             async { request.send().await.map_err(|error| self.connection_failure(error, tries)) };
-        let late = || {
+        let response = with_deadline(self.timeout, sent, || {
             FailedTry::without_retry(Error::transient(format!(
                 "{}: no answer in time",
                 self.call_description()
             )))
-        };
-        let response = with_deadline(self.timeout, sent, late).await?;
+        })
+        .await?;
         let status = response.status();
         if status.is_success() {
             return Ok(ChatResponse::Accepted(response));

@@ -194,28 +194,35 @@ impl MessageQueue for RedisQueue {
         receipts: &[ReceiptHandle],
         visibility: Duration,
     ) -> Vec<Result<()>> {
-        let start = |keys: &RedisKeys| {
-            let mut call = CHANGE.key(&keys.prefix);
-            call.arg(ceil_millis(visibility)).arg("renew");
-            call
-        };
         to_results(
-            self.calls.run_over_receipts("renewing leases", receipts.iter(), true, start).await,
+            self.calls
+                .run_over_receipts("renewing leases", receipts.iter(), true, |keys: &RedisKeys| {
+                    let mut call = CHANGE.key(&keys.prefix);
+                    call.arg(ceil_millis(visibility)).arg("renew");
+                    call
+                })
+                .await,
         )
     }
 
     async fn acknowledge(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
-        let start = |keys: &RedisKeys| COMPLETE.key(&keys.prefix);
         to_results(
-            self.calls.run_over_receipts("completing items", receipts.iter(), true, start).await,
+            self.calls
+                .run_over_receipts("completing items", receipts.iter(), true, |keys: &RedisKeys| {
+                    COMPLETE.key(&keys.prefix)
+                })
+                .await,
         )
     }
 
     async fn try_acknowledge(&self, receipts: &[ReceiptHandle]) -> Vec<Result<bool>> {
         // Not repeated: after a lost answer "gone already" would not tell by whom.
-        let start = |keys: &RedisKeys| COMPLETE.key(&keys.prefix);
-        let answers =
-            self.calls.run_over_receipts("completing items", receipts.iter(), false, start).await;
+        let answers = self
+            .calls
+            .run_over_receipts("completing items", receipts.iter(), false, |keys: &RedisKeys| {
+                COMPLETE.key(&keys.prefix)
+            })
+            .await;
         answers.into_iter().map(|answer| answer.map(|done| done == Some(1))).collect()
     }
 
@@ -224,14 +231,15 @@ impl MessageQueue for RedisQueue {
         // Mostly all of a batch are hidden for the same time.
         for run in receipts.chunk_by(|(_, one), (_, next)| one == next) {
             let time = run.first().map_or(Duration::ZERO, |(_, time)| (*time).min(MAX_HIDE));
-            let start = |keys: &RedisKeys| {
-                let mut call = CHANGE.key(&keys.prefix);
-                call.arg(ceil_millis(time)).arg("hide");
-                call
-            };
             let these = run.iter().map(|(receipt, _)| receipt);
             answers.extend(to_lenient_results(
-                self.calls.run_over_receipts("giving items back", these, true, start).await,
+                self.calls
+                    .run_over_receipts("giving items back", these, true, |keys: &RedisKeys| {
+                        let mut call = CHANGE.key(&keys.prefix);
+                        call.arg(ceil_millis(time)).arg("hide");
+                        call
+                    })
+                    .await,
             ));
         }
         answers
@@ -286,14 +294,15 @@ impl MessageQueue for RedisQueue {
     }
 
     async fn leave_to_others(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
-        let start = |keys: &RedisKeys| {
-            let mut call = FOREIGN.key(&keys.prefix);
-            call.arg("leave");
-            call
-        };
         let these = receipts.iter();
         to_lenient_results(
-            self.calls.run_over_receipts("leaving items to others", these, true, start).await,
+            self.calls
+                .run_over_receipts("leaving items to others", these, true, |keys: &RedisKeys| {
+                    let mut call = FOREIGN.key(&keys.prefix);
+                    call.arg("leave");
+                    call
+                })
+                .await,
         )
     }
 
@@ -323,27 +332,35 @@ impl MessageQueue for RedisQueue {
     }
 
     async fn acknowledge_dead(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
-        let start = |keys: &RedisKeys| {
-            let mut call = DEAD.key(&keys.prefix);
-            call.arg("forget");
-            call
-        };
         to_results(
             self.calls
-                .run_over_receipts("deleting dead letters", receipts.iter(), true, start)
+                .run_over_receipts(
+                    "deleting dead letters",
+                    receipts.iter(),
+                    true,
+                    |keys: &RedisKeys| {
+                        let mut call = DEAD.key(&keys.prefix);
+                        call.arg("forget");
+                        call
+                    },
+                )
                 .await,
         )
     }
 
     async fn release_dead(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
-        let start = |keys: &RedisKeys| {
-            let mut call = DEAD.key(&keys.prefix);
-            call.arg("release");
-            call
-        };
         to_lenient_results(
             self.calls
-                .run_over_receipts("releasing dead letters", receipts.iter(), true, start)
+                .run_over_receipts(
+                    "releasing dead letters",
+                    receipts.iter(),
+                    true,
+                    |keys: &RedisKeys| {
+                        let mut call = DEAD.key(&keys.prefix);
+                        call.arg("release");
+                        call
+                    },
+                )
                 .await,
         )
     }

@@ -29,7 +29,7 @@ use self::errors::from_sdk;
 pub use self::inspect::QueueInspection;
 use self::inspect::SqsInspector;
 use self::polls::{SqsPoll, SqsPoller};
-use self::receipt::{LONGEST, ReceiptClock, handle_of, tier_of};
+use self::receipt::{MAX_HIDE, ReceiptClock, handle_of, tier_of};
 use self::sqs_tiers::{SqsTier, SqsTiers};
 use super::round_robin::WeightedRoundRobin;
 use super::{
@@ -223,8 +223,10 @@ impl MessageQueue for SqsQueue {
         if !self.lines.are_tiers() {
             return Vec::new();
         }
-        let tier = |line: &SqsTier| QueueTier { priority: line.priority, weight: line.weight };
-        self.lines.iter().map(tier).collect()
+        self.lines
+            .iter()
+            .map(|line: &SqsTier| QueueTier { priority: line.priority, weight: line.weight })
+            .collect()
     }
 
     async fn receive_from(&self, tier: usize, max: usize, wait: Duration) -> Result<Vec<Delivery>> {
@@ -294,7 +296,7 @@ impl MessageQueue for SqsQueue {
     }
 
     fn longest_hide(&self) -> Duration {
-        LONGEST
+        MAX_HIDE
     }
 
     async fn receives_before_dead(&self) -> Result<Option<u32>> {

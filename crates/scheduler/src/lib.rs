@@ -327,13 +327,19 @@ impl Llm for ScheduledLlm {
 
 /// The devices of a reading, with what is held of each.
 fn list_seen(reading: &DeviceMemory, held_mib: impl Fn(&str) -> u64) -> SeenDevices {
-    let device = |device: &MemoryDevice| LocalDevice {
-        name: device.name.clone(),
-        total_mib: device.total_mib,
-        free_mib: device.free_mib,
-        held_mib: held_mib(&device.name),
-    };
-    SeenDevices { devices: reading.devices.iter().map(device).collect(), at_ms: reading.at_ms }
+    SeenDevices {
+        devices: reading
+            .devices
+            .iter()
+            .map(|device: &MemoryDevice| LocalDevice {
+                name: device.name.clone(),
+                total_mib: device.total_mib,
+                free_mib: device.free_mib,
+                held_mib: held_mib(&device.name),
+            })
+            .collect(),
+        at_ms: reading.at_ms,
+    }
 }
 
 fn count_calls(demand: &ModelDemand, now_ms: u64) -> LocalModelCalls {
@@ -370,8 +376,11 @@ fn model_needs(
     config: &SchedulerConfig,
     devices: &[MemoryDevice],
 ) -> Result<Vec<(String, MemoryNeed)>> {
-    let room = |device: &MemoryDevice| device.total_mib.saturating_sub(config.margin_mib);
-    let most = devices.iter().map(room).max().unwrap_or(0);
+    let most = devices
+        .iter()
+        .map(|device: &MemoryDevice| device.total_mib.saturating_sub(config.margin_mib))
+        .max()
+        .unwrap_or(0);
     let mut needs = Vec::new();
     let mut too_large = Vec::new();
     for (model, budget) in config.local_models() {

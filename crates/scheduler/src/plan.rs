@@ -129,8 +129,10 @@ impl ModelDemand {
 
     /// The device that it has, or on which it is idle.
     pub fn device(&self) -> Option<&str> {
-        let idle = || self.idle.as_ref().map(|idle| idle.device.as_str());
-        self.turn.as_ref().map(|turn| turn.device.as_str()).or_else(idle)
+        self.turn
+            .as_ref()
+            .map(|turn| turn.device.as_str())
+            .or_else(|| self.idle.as_ref().map(|idle| idle.device.as_str()))
     }
 }
 
@@ -391,9 +393,11 @@ fn merge_turns(one: ModelTurn, other: &ModelTurn) -> ModelTurn {
 /// The memory held on a device, counting each model once; of a model that runs alone nobody knows
 /// how much.
 pub fn held_mib(device: &str, posts: &[ModelDemand]) -> u64 {
-    let on_it = |post: &&ModelDemand| post.turn.as_ref().is_some_and(|turn| turn.device == device);
     let mut models: BTreeMap<&str, u64> = BTreeMap::new();
-    for post in posts.iter().filter(on_it) {
+    for post in posts
+        .iter()
+        .filter(|post: &&ModelDemand| post.turn.as_ref().is_some_and(|turn| turn.device == device))
+    {
         if let MemoryNeed::Mib(mib) = post.need {
             let held = models.entry(&post.model).or_default();
             *held = (*held).max(mib);

@@ -29,12 +29,15 @@ struct World {
 
 impl World {
     fn new(rules: SchedulingRules, devices: &[(u64, u64)], models: &[(&str, MemoryNeed)]) -> Self {
-        let device = |(index, (total_mib, free_mib)): (usize, &(u64, u64))| MemoryDevice {
-            name: format!("d{index}"),
-            total_mib: *total_mib,
-            free_mib: *free_mib,
-        };
-        let devices = devices.iter().enumerate().map(device).collect();
+        let devices = devices
+            .iter()
+            .enumerate()
+            .map(|(index, (total_mib, free_mib)): (usize, &(u64, u64))| MemoryDevice {
+                name: format!("d{index}"),
+                total_mib: *total_mib,
+                free_mib: *free_mib,
+            })
+            .collect();
         let models = models.iter().map(|(name, need)| ((*name).to_owned(), *need));
         Self {
             queues: CallQueues::new(rules, models),

@@ -35,11 +35,12 @@ impl FolderStore {
     /// The folder cannot be created or written to; the text says which and why.
     pub async fn open(path: &Path) -> Result<Self> {
         let root = path.to_owned();
-        let open = move || {
+        let (disk, canonical) = run_blocking(move || {
             let disk = StoreDirectory::open(&root)?;
             Ok((disk, std::fs::canonicalize(&root)?))
-        };
-        let (disk, canonical) = run_blocking(open).await.map_err(|error| {
+        })
+        .await
+        .map_err(|error| {
             let why = error.source.as_ref().map(ToString::to_string).unwrap_or_default();
             let text = format!("cannot use the folder {} as a store: {why}", path.display());
             Error { fault: error.fault, context: text.into(), source: error.source }

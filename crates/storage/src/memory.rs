@@ -175,11 +175,12 @@ impl ObjectStore for MemoryStore {
         let state = self.state();
         let found = state.objects.range::<str, _>((from, Bound::Unbounded));
         let below = found.take_while(|(key, _)| key.starts_with(prefix)).take(max);
-        let entry = |(key, object): (&String, &StoredObject)| ObjectEntry {
-            key: key.clone(),
-            size: object.size(),
-            modified: object.modified,
-        };
-        Ok(below.map(entry).collect())
+        Ok(below
+            .map(|(key, object): (&String, &StoredObject)| ObjectEntry {
+                key: key.clone(),
+                size: object.size(),
+                modified: object.modified,
+            })
+            .collect())
     }
 }

@@ -86,10 +86,12 @@ impl ObjectStore for PrefixedStore {
     ) -> Result<Vec<ObjectEntry>> {
         let after = after.map(|after| self.full_key(after));
         let found = self.inner.list(&self.full_key(prefix), after.as_deref(), max).await?;
-        let inside = |entry: ObjectEntry| {
-            let key = entry.key.strip_prefix(&self.prefix)?.to_owned();
-            Some(ObjectEntry { key, ..entry })
-        };
-        Ok(found.into_iter().filter_map(inside).collect())
+        Ok(found
+            .into_iter()
+            .filter_map(|entry: ObjectEntry| {
+                let key = entry.key.strip_prefix(&self.prefix)?.to_owned();
+                Some(ObjectEntry { key, ..entry })
+            })
+            .collect())
     }
 }

@@ -99,8 +99,11 @@ impl S3Store {
         };
         let uploads = build_upload_client(&client);
         let store = Self { client, uploads, bucket: config.bucket.clone(), address, probe: None };
-        let late = || Error::new(Fault::Unavailable, "no answer in time");
-        match with_deadline(START_TIMEOUT, store.check_bucket(access.place), late).await {
+        match with_deadline(START_TIMEOUT, store.check_bucket(access.place), || {
+            Error::new(Fault::Unavailable, "no answer in time")
+        })
+        .await
+        {
             Ok(()) => Ok(store),
             Err(error) => Err(store.unusable_error(error)),
         }
@@ -463,9 +466,8 @@ impl ObjectStore for S3Store {
         max: usize,
     ) -> Result<Vec<ObjectEntry>> {
         let (place, scheme) = S3Location::parse_prefix(&self.bucket, prefix)?;
-        let bare = |key: &str| key.strip_prefix(&scheme).unwrap_or(key).to_owned();
         let mut found: Vec<ObjectEntry> = Vec::new();
-        let mut after = after.map(bare);
+        let mut after = after.map(|key: &str| key.strip_prefix(&scheme).unwrap_or(key).to_owned());
         while found.len() < max {
             let wanted = (max - found.len()).min(PAGE);
             let request = self

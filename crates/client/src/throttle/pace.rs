@@ -134,8 +134,11 @@ impl RateEstimator {
 
     fn remember_answer(&mut self, now: Instant, accepted: bool) {
         self.recent.push_back((now, accepted));
-        let old = |first: &(Instant, bool)| now.saturating_duration_since(first.0) > MEMORY.0;
-        while self.recent.len() > MEMORY.1 || self.recent.front().is_some_and(old) {
+        while self.recent.len() > MEMORY.1
+            || self.recent.front().is_some_and(|first: &(Instant, bool)| {
+                now.saturating_duration_since(first.0) > MEMORY.0
+            })
+        {
             self.recent.pop_front();
         }
     }

@@ -55,14 +55,16 @@ pub fn sign_message(
     timestamp: i64,
     body: &str,
 ) -> Result<String, String> {
-    let sign = |secret: &SigningSecret| {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&secret.0)
-            .map_err(|_| "the signing secret is no key".to_owned())?;
-        mac.update(format!("{id}.{timestamp}.").as_bytes());
-        mac.update(body.as_bytes());
-        Ok(format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes())))
-    };
-    let signatures: Vec<String> = secrets.iter().map(sign).collect::<Result<_, String>>()?;
+    let signatures: Vec<String> = secrets
+        .iter()
+        .map(|secret: &SigningSecret| {
+            let mut mac = Hmac::<Sha256>::new_from_slice(&secret.0)
+                .map_err(|_| "the signing secret is no key".to_owned())?;
+            mac.update(format!("{id}.{timestamp}.").as_bytes());
+            mac.update(body.as_bytes());
+            Ok(format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes())))
+        })
+        .collect::<Result<_, String>>()?;
     Ok(signatures.join(" "))
 }
 

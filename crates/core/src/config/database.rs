@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::secret;
-use super::units::SecretString;
+use super::units::{SecretString, is_plain_name};
 
 /// `[database]`: the address of Postgres and how to log in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,8 +75,7 @@ impl DatabaseConfig {
         if !url.is_empty() && !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             problems.push("database.url must begin with postgres://".to_owned());
         }
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        if self.schema.is_empty() || !self.schema.chars().all(plain) {
+        if !is_plain_name(&self.schema, "_") || self.schema.contains(char::is_uppercase) {
             problems.push("database.schema must be made of a-z, 0-9 and _".to_owned());
         }
         if self.max_connections < 2 {

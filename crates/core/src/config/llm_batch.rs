@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use time::OffsetDateTime;
 
 use super::daily_hours::DailyHours;
-use super::units::{ByteSize, SecretString};
+use super::units::{ByteSize, SecretString, is_plain_name};
 use crate::model::Priority;
 
 /// No vendor takes longer over a batch, and none keeps a question longer that was not answered.
@@ -99,10 +99,10 @@ impl BedrockBatchConfig {
                  llm.batch.bedrock.bucket"
             ));
         }
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-!_*'().".contains(c);
-        let is_plain = self.prefix.split_inclusive('/').all(|part| {
-            part.strip_suffix('/').is_some_and(|name| !name.is_empty() && name.chars().all(plain))
-        });
+        let is_plain = self
+            .prefix
+            .split_inclusive('/')
+            .all(|part| part.strip_suffix('/').is_some_and(|name| is_plain_name(name, "-!_*'().")));
         if !is_plain {
             problems.push(
                 "llm.batch.bedrock.prefix must be empty or end with a slash, of letters, digits \
@@ -199,8 +199,9 @@ impl FromStr for BatchWindow {
             return Ok(Self(None));
         }
         let hours = text.parse().ok().filter(|hours: &DailyHours| !hours.is_whole_day());
-        let told = || "write two times of the day in UTC, such as 22:00-06:00".to_owned();
-        hours.map(|hours| Self(Some(hours))).ok_or_else(told)
+        hours
+            .map(|hours| Self(Some(hours)))
+            .ok_or_else(|| "write two times of the day in UTC, such as 22:00-06:00".to_owned())
     }
 }
 

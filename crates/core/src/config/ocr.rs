@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 use super::ocr_vision::VisionConfig;
-use super::units::ByteSize;
+use super::units::{ByteSize, is_plain_name};
 use crate::model::RepairSwitches;
 
 /// Which of the readers on this machine reads a page.
@@ -89,8 +89,7 @@ impl OcrConfig {
         if !(100..=600).contains(&self.dpi) {
             problems.push("ocr.dpi must be between 100 and 600".to_owned());
         }
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if self.languages.iter().any(|name| name.is_empty() || !name.chars().all(plain)) {
+        if self.languages.iter().any(|name| !is_plain_name(name, "_")) {
             problems.push("ocr.languages must be names such as eng or chi_sim".to_owned());
         }
     }

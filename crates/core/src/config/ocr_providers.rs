@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::units::SecretString;
+use super::units::{SecretString, is_plain_name};
 
 /// A reader of page images: a provider, or Tesseract here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -106,11 +106,10 @@ impl DocumentAiConfig {
             ("processor", &self.processor, false),
             ("version", &self.version, true),
         ];
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
         for (key, value, may_be_empty) in names {
             if value.is_empty() && !may_be_empty {
                 problems.push(format!("ocr.document_ai.{key} is missing"));
-            } else if !value.chars().all(plain) {
+            } else if !value.is_empty() && !is_plain_name(value, "-_.:") {
                 problems.push(format!("ocr.document_ai.{key} is a name, not a path or address"));
             }
         }

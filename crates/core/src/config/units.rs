@@ -8,6 +8,11 @@ use std::str::FromStr;
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// Whether a text has letters and digits of ASCII and `also`, and at least one of them.
+pub(super) fn is_plain_name(text: &str, also: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || also.contains(c))
+}
+
 /// A number of bytes, written `512`, `64KiB`, `50MiB` or `2GiB`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ByteSize(pub u64);
@@ -75,8 +80,9 @@ impl Visitor<'_> for ByteSizeVisitor {
     }
 
     fn visit_i64<E: serde::de::Error>(self, count: i64) -> Result<ByteSize, E> {
-        let negative = |_| E::invalid_value(Unexpected::Signed(count), &self);
-        u64::try_from(count).map(ByteSize).map_err(negative)
+        u64::try_from(count)
+            .map(ByteSize)
+            .map_err(|_| E::invalid_value(Unexpected::Signed(count), &self))
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ByteSize, E> {

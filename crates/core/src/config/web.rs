@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use super::ProxySignIn;
+use super::units::is_plain_name;
 use crate::model::Priority;
 
 /// Rights of a signed-in visitor; each role includes those before it.
@@ -129,16 +130,13 @@ impl WebConfig {
 }
 
 fn is_base_path(path: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~');
     let Some(rest) = path.strip_prefix('/') else { return path.is_empty() };
-    rest.split('/')
-        .all(|part| !part.is_empty() && !matches!(part, "." | "..") && part.chars().all(plain))
+    rest.split('/').all(|part| !matches!(part, "." | "..") && is_plain_name(part, "-_.~"))
 }
 
 fn is_origin(origin: &str) -> bool {
     let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | ':' | '[' | ']');
-    host.is_some_and(|host| !host.is_empty() && host.chars().all(plain))
+    host.is_some_and(|host| is_plain_name(host, "-.:[]"))
 }
 
 #[cfg(test)]

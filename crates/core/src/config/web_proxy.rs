@@ -8,6 +8,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use super::units::is_plain_name;
 use super::{NetworkRange, WebRole};
 
 /// Headers that carry something else, and that a proxy must not say a name in.
@@ -101,8 +102,7 @@ impl ProxySignIn {
         for (key, name) in
             [("user_header", &self.user_header), ("groups_header", &self.groups_header)]
         {
-            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            let is_name = !name.is_empty() && name.chars().all(plain);
+            let is_name = is_plain_name(name, "-") && !name.contains(char::is_uppercase);
             if !is_name || OTHER_HEADERS.contains(&name.as_str()) {
                 problems.push(format!(
                     "web.proxy.{key} must be the name of a header in lower case, and none that \

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::secret::check_secret;
+use super::units::is_plain_name;
 use super::{SecretSource, SecretString};
 
 /// Events that are delivered.
@@ -249,8 +250,7 @@ impl WebhooksConfig {
 
     fn check_target(&self, at: usize, target: &WebhookTarget, problems: &mut Vec<String>) {
         let key = format!("webhooks.targets[{at}]");
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if target.name.is_empty() || target.name.len() > 64 || !target.name.chars().all(plain) {
+        if target.name.len() > 64 || !is_plain_name(&target.name, "-_.") {
             problems.push(format!("{key}.name must be 1 to 64 of a-z, A-Z, 0-9, - _ ."));
         }
         let url = target.url.reveal();

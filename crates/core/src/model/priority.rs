@@ -59,17 +59,17 @@ impl Priority {
 
     /// The priority of a word of BlobForge's, with or without its number.
     pub fn from_blobforge_key(key: &str) -> Option<Self> {
-        let named = |one: &Self| one.blobforge_key() == key || one.code() == key;
-        Self::ALL.into_iter().find(named)
+        Self::ALL.into_iter().find(|one: &Self| one.blobforge_key() == key || one.code() == key)
     }
 
     /// Which of `offered` stands in for this one: itself; else the next less urgent one, so that
     /// nothing is pushed ahead of what was meant to go first; else the least urgent there is.
     pub fn nearest_among(self, offered: &[Self]) -> Option<usize> {
-        let position = |wanted: Self| offered.iter().position(|one| *one == wanted);
         let less_urgent = Self::ALL.into_iter().filter(|other| *other >= self);
         let more_urgent = Self::ALL.into_iter().rev().filter(|other| *other < self);
-        less_urgent.chain(more_urgent).find_map(position)
+        less_urgent
+            .chain(more_urgent)
+            .find_map(|wanted: Self| offered.iter().position(|one| *one == wanted))
     }
 }
 

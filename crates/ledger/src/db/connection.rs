@@ -68,14 +68,16 @@ async fn wait_for_answer(
     timeout: Duration,
 ) -> Result<PgConnection> {
     let begun = Instant::now();
-    let connect = |_| {
-        let left = timeout.saturating_sub(begun.elapsed()).max(Duration::from_secs(1));
-        with_deadline(left, options.connect(), || sqlx::Error::PoolTimedOut)
-    };
-    let connected = retry(connect, |said, _| {
-        let in_time = begun.elapsed() + CONNECT_PAUSE < timeout;
-        (in_time && !faults::is_permanent(said)).then_some(CONNECT_PAUSE)
-    });
+    let connected = retry(
+        |_| {
+            let left = timeout.saturating_sub(begun.elapsed()).max(Duration::from_secs(1));
+            with_deadline(left, options.connect(), || sqlx::Error::PoolTimedOut)
+        },
+        |said, _| {
+            let in_time = begun.elapsed() + CONNECT_PAUSE < timeout;
+            (in_time && !faults::is_permanent(said)).then_some(CONNECT_PAUSE)
+        },
+    );
     connected.await.map_err(|said| {
         let waited = begun.elapsed().as_secs();
         let advice = if faults::is_permanent(&said) {

@@ -131,11 +131,12 @@ struct AnthropicResult {
 /// Reads a line of a file of answers.
 fn parse_result(line: &[u8], model: &str) -> Option<BatchedResult> {
     let AnthropicResultLine { custom_id, result } = serde_json::from_slice(line).ok()?;
-    let reply = || {
-        let body = serde_json::to_vec(&result.message).ok()?;
-        wire::parse_reply(&body, model).ok()
-    };
-    let answered = (result.kind == "succeeded").then(reply).flatten();
+    let answered = (result.kind == "succeeded")
+        .then(|| {
+            let body = serde_json::to_vec(&result.message).ok()?;
+            wire::parse_reply(&body, model).ok()
+        })
+        .flatten();
     let told = result.error.pointer("/error/type").and_then(Value::as_str);
     let outcome = settle_line(answered, told, &plain_word(Some(&result.kind), "errored"));
     Some(BatchedResult { custom_id, outcome })

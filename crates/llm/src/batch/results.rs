@@ -121,8 +121,10 @@ impl LineBuffer {
 
 /// The vendor's word, if it looks like one: what a vendor says in words may repeat what it was asked.
 pub(crate) fn plain_word(text: Option<&str>, otherwise: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    let word = text.filter(|text| (1..=64).contains(&text.len()) && text.chars().all(plain));
+    let word = text.filter(|text| {
+        (1..=64).contains(&text.len())
+            && text.chars().all(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+    });
     word.unwrap_or(otherwise).to_owned()
 }
 

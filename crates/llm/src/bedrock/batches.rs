@@ -310,8 +310,8 @@ impl BatchApi for BedrockBatches {
         let what = format!("reading the answers of {file}");
         let name = file.rsplit('/').next().and_then(|name| name.strip_suffix(".jsonl.out"));
         let (name, model) = (name.unwrap_or_default().to_owned(), self.model.clone());
-        let parse = move |line: &[u8]| parse_result(line, &name, &model);
-        Ok(BatchResults::new(response, what, parse).with_questions())
+        Ok(BatchResults::new(response, what, move |line: &[u8]| parse_result(line, &name, &model))
+            .with_questions())
     }
 
     async fn cancel(&self, handle: &str) -> Result<()> {

@@ -39,8 +39,12 @@ pub(super) fn to_json(document: &Document) -> Value {
             // The SDK has lost the order; one that is always the same is put in its place.
             let mut names: Vec<&String> = map.keys().collect();
             names.sort();
-            let pair = |name: &String| Some((name.clone(), to_json(map.get(name)?)));
-            Value::Object(names.into_iter().filter_map(pair).collect::<Map<_, _>>())
+            Value::Object(
+                names
+                    .into_iter()
+                    .filter_map(|name: &String| Some((name.clone(), to_json(map.get(name)?))))
+                    .collect::<Map<_, _>>(),
+            )
         }
     }
 }

@@ -138,8 +138,9 @@ impl SignedClient {
         let named = named.map(|code| code.split(':').next().unwrap_or_default().to_owned());
         let body = http::read_capped_body(response, SMALL_CAP).await.ok().flatten();
         let text = String::from_utf8_lossy(&body.unwrap_or_default()).into_owned();
-        let in_xml = || Some(text.split_once("<Code>")?.1.split_once("</Code>")?.0.to_owned());
-        let code = named.or_else(in_xml).unwrap_or_default();
+        let code = named
+            .or_else(|| Some(text.split_once("<Code>")?.1.split_once("</Code>")?.0.to_owned()))
+            .unwrap_or_default();
         Err(errors::from_batch_answer(&what, &self.model, &code, status.as_u16()))
     }
 

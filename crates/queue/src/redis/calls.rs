@@ -70,10 +70,13 @@ impl RedisCalls {
         doing: &str,
         call: &ScriptInvocation<'_>,
     ) -> Result<T> {
-        let passes = |error: &Error, failed| {
-            WAITS.next_wait(failed).filter(|_| error.fault == Fault::Transient)
-        };
-        retry(|_| self.run_script(doing, call), passes).await
+        retry(
+            |_| self.run_script(doing, call),
+            |error: &Error, failed| {
+                WAITS.next_wait(failed).filter(|_| error.fault == Fault::Transient)
+            },
+        )
+        .await
     }
 
     /// Runs a script over receipts, tier by tier, and puts its answers back into their order. A
@@ -120,11 +123,13 @@ impl RedisCalls {
 
 /// The scripts' answers as the port's: 0 and nothing are a receipt that is no longer good.
 pub(super) fn to_results(answers: Vec<Result<Option<u8>>>) -> Vec<Result<()>> {
-    let ended = |answer: Result<Option<u8>>| match answer? {
-        Some(1 | 2) => Ok(()),
-        _ => Err(Error::new(Fault::Missing, "another worker has the message now")),
-    };
-    answers.into_iter().map(ended).collect()
+    answers
+        .into_iter()
+        .map(|answer: Result<Option<u8>>| match answer? {
+            Some(1 | 2) => Ok(()),
+            _ => Err(Error::new(Fault::Missing, "another worker has the message now")),
+        })
+        .collect()
 }
 
 /// An answer per receipt where a receipt of another make is nothing to do.

@@ -59,14 +59,16 @@ pub(super) async fn connect(client: &Client) -> Result<ConnectionManager> {
         .set_connection_timeout(Some(CONNECT_TIMEOUT))
         .set_number_of_retries(2)
         .set_max_delay(Duration::from_secs(1));
-    let open = |_| ConnectionManager::new_with_config(client.clone(), config.clone());
-    let opened = retry(open, |error, failed| {
-        let error = from_redis("connecting", error.clone());
-        let passes = error.fault == Fault::Transient;
-        let wait = STARTING.next_wait(failed).filter(|_| passes)?;
-        tracing::info!("waiting for Redis at {}: {error}", server_address(client));
-        Some(wait)
-    });
+    let opened = retry(
+        |_| ConnectionManager::new_with_config(client.clone(), config.clone()),
+        |error, failed| {
+            let error = from_redis("connecting", error.clone());
+            let passes = error.fault == Fault::Transient;
+            let wait = STARTING.next_wait(failed).filter(|_| passes)?;
+            tracing::info!("waiting for Redis at {}: {error}", server_address(client));
+            Some(wait)
+        },
+    );
     let mut connection = opened.await.map_err(|error| match is_tls(&error) {
         true => with_advice(from_redis("connecting", error), client, TLS_ADVICE),
         false => explain_error(from_redis("connecting", error), client),
@@ -108,8 +110,7 @@ async fn check_server(connection: &mut ConnectionManager) -> Result<()> {
 }
 
 fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
-    let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':');
-    info.lines().find_map(value).map(str::trim)
+    info.lines().find_map(|line: &'a str| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
 fn read_version(text: &str) -> Option<(u32, u32)> {

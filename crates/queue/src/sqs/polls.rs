@@ -7,7 +7,7 @@ use aws_sdk_sqs::types::{Message, MessageSystemAttributeName as Seen};
 
 use super::envelope::TRACEPARENT;
 use super::errors::from_sdk;
-use super::receipt::{LONGEST, ReceiptClock, ceil_seconds};
+use super::receipt::{MAX_HIDE, ReceiptClock, ceil_seconds};
 use super::{SECOND, connect};
 use crate::Delivery;
 use docmill_core::fault::Result;
@@ -54,7 +54,7 @@ impl SqsPoller {
         let request = request
             .max_number_of_messages(i32::try_from(most.clamp(1, MAX_MESSAGES)).unwrap_or(1))
             .wait_time_seconds(wait_seconds)
-            .visibility_timeout(ceil_seconds(visibility.min(LONGEST)))
+            .visibility_timeout(ceil_seconds(visibility.min(MAX_HIDE)))
             .message_system_attribute_names(Seen::ApproximateReceiveCount)
             .message_system_attribute_names(Seen::ApproximateFirstReceiveTimestamp)
             .message_system_attribute_names(Seen::SentTimestamp)
@@ -69,8 +69,10 @@ impl SqsPoller {
         };
         let answer = sent.map_err(|error| from_sdk("receiving from SQS", error))?;
         let messages = answer.messages.unwrap_or_default();
-        let delivery = |message| self.build_delivery(message, &poll, received);
-        Ok(messages.into_iter().filter_map(delivery).collect())
+        Ok(messages
+            .into_iter()
+            .filter_map(|message| self.build_delivery(message, &poll, received))
+            .collect())
     }
 
     /// A message without a handle cannot be worked with, nor be given back.

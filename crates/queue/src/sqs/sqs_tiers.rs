@@ -75,9 +75,11 @@ impl SqsTiers {
         entries: Vec<(usize, T)>,
         work: impl Fn(&'a SqsTier, Vec<T>) -> BoxFuture<'a, Vec<Result<()>>>,
     ) -> Vec<Result<()>> {
-        let unknown = || Err(Error::new(Fault::Missing, "a receipt of another queue"));
-        let mut results: Vec<Result<()>> =
-            std::iter::repeat_with(unknown).take(entries.len()).collect();
+        let mut results: Vec<Result<()>> = std::iter::repeat_with(|| {
+            Err(Error::new(Fault::Missing, "a receipt of another queue"))
+        })
+        .take(entries.len())
+        .collect();
         let mut groups: Vec<(Vec<usize>, Vec<T>)> =
             self.0.iter().map(|_| (Vec::new(), Vec::new())).collect();
         for (at, (line, entry)) in entries.into_iter().enumerate() {

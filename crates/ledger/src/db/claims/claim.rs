@@ -75,13 +75,15 @@ impl BatchedStatement for ClaimStatement {
     ) -> Result<Vec<RowAnswer<ClaimOutcome>>> {
         let Some(RequestedClaim { terms, .. }) = rows.first() else { return Ok(Vec::new()) };
         let mut known = HashSet::with_capacity(rows.len());
-        let is_first = |row: &RequestedClaim| row.terms == *terms && known.insert(row.asked.id);
-        let is_asked: Vec<bool> = rows.iter().map(is_first).collect();
+        let is_asked: Vec<bool> = rows
+            .iter()
+            .map(|row: &RequestedClaim| row.terms == *terms && known.insert(row.asked.id))
+            .collect();
         let asked = rows.iter().zip(&is_asked).filter(|(_, is_asked)| **is_asked);
         let asked: Vec<ClaimRequest> = asked.map(|(row, _)| row.asked).collect();
         let mut answers = claim_together(db, &asked, terms).await?.into_iter();
-        let answer = |is_asked: bool| is_asked.then(|| answers.next()).flatten();
-        let given = is_asked.into_iter().map(answer);
+        let given =
+            is_asked.into_iter().map(|is_asked: bool| is_asked.then(|| answers.next()).flatten());
         Ok(given.map(|given| given.map_or(RowAnswer::Locked, RowAnswer::Given)).collect())
     }
 
@@ -102,8 +104,19 @@ pub(super) async fn claim_batch(
     terms: &ClaimTerms,
 ) -> Result<Vec<ClaimOutcome>> {
     let terms = Arc::new(terms.clone());
-    let row = |asked: &ClaimRequest| RequestedClaim { asked: *asked, terms: Arc::clone(&terms) };
-    settle_claims(claims.run_many(asked.iter().map(row).collect()).await)
+    settle_claims(
+        claims
+            .run_many(
+                asked
+                    .iter()
+                    .map(|asked: &ClaimRequest| RequestedClaim {
+                        asked: *asked,
+                        terms: Arc::clone(&terms),
+                    })
+                    .collect(),
+            )
+            .await,
+    )
 }
 
 /// The answers of claims. One that Postgres refuses even by itself comes again as if it were locked,
