@@ -112,7 +112,7 @@ async fn a_worker_reports_unresponsive_gpus_and_ends_its_running_jobs() {
         ("LLM__SCHEDULER__PATH", board.as_str()),
     ];
     let worker = Process::worker_seeing(folder.path(), &world, &settings);
-    let said = "no local model begins a turn: nvidia-smi has not answered within 10s";
+    let said = "no local model can begin a turn: nvidia-smi has not answered within 10s";
     until(SOON, || async { worker.log().contains(said) }).await;
     world.until(id, "status", "completed").await;
 }

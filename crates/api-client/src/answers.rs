@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// Where an ingestion stands.
+/// The state of an ingestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IngestionState {
@@ -44,20 +44,20 @@ pub struct UploadReceipt {
     pub ingestion_id: Uuid,
     /// `submitted`, or what else became of it, such as `known`.
     pub fate: String,
-    /// Where the ingestion stands.
+    /// The state of the ingestion.
     pub status: Option<IngestionState>,
     /// The problem, for people.
     pub problem: Option<String>,
 }
 
-/// How an ingestion stands.
+/// The view of an ingestion.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct IngestionView {
     /// The ingestion.
     pub id: Uuid,
     /// Its document.
     pub document_id: Uuid,
-    /// Where it stands.
+    /// Its state.
     pub status: IngestionState,
     /// Why it ended, if not completed.
     pub reason: Option<String>,

@@ -28,8 +28,7 @@ const MAX_WAIT_S: u64 = 20;
 /// A longer answer is no transcript of docmill's.
 const MAX_ANSWER_BYTES: usize = 256 << 20;
 
-/// A service of docmill, and the token that it knows its caller by. Cheap to clone: clones share
-/// their connections.
+/// A service of docmill, and the caller's token. Cheap to clone: clones share their connections.
 #[derive(Debug, Clone)]
 pub struct ApiClient {
     http: Client,
@@ -72,7 +71,7 @@ impl ApiClient {
         let base = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let base = base.ok_or_else(|| misused("the address is no http or https address"))?;
         let mut token = HeaderValue::from_str(&format!("Bearer {token}"))
-            .map_err(|_| misused("the token has signs that no token has"))?;
+            .map_err(|_| misused("the token has characters that cannot be sent"))?;
         token.set_sensitive(true);
         let mut builder = Client::builder();
         if is_loopback(&base) {
@@ -117,7 +116,7 @@ impl ApiClient {
         self.send_for(&call).await
     }
 
-    /// How an ingestion stands; of a document's id, its newest.
+    /// The view of an ingestion; of a document's id, its newest.
     ///
     /// # Errors
     /// `not_found`, and what any call may end in.
@@ -224,8 +223,9 @@ impl ApiClient {
     /// Decides about a document as it was seen.
     ///
     /// # Errors
-    /// `version_changed`: somebody was faster, or this very call had been done before its answer was
-    /// lost: open it again. `held`: somebody has it open. `refused`: what does not fit the kind.
+    /// `version_changed`: another reviewer was faster, or this very call had been done before its
+    /// answer was lost: open it again. `held`: another reviewer has it open. `refused`: the data
+    /// does not fit the kind.
     pub async fn decide_review(
         &self,
         review: &OpenReview,
@@ -263,8 +263,9 @@ impl ApiClient {
         let json = HeaderValue::from_static("application/json");
         call.headers.insert(header::CONTENT_TYPE, json);
         if let Some(version) = version {
-            let version = HeaderValue::from_str(version)
-                .map_err(|_| ApiFailure::Misused("the version is none of the service's".into()))?;
+            let version = HeaderValue::from_str(version).map_err(|_| {
+                ApiFailure::Misused("the version is not one of the service's".into())
+            })?;
             call.headers.insert(header::IF_MATCH, version);
         }
         self.send_for(&call).await

@@ -27,7 +27,7 @@ pub enum ApiFailure {
     #[error("the service does not answer")]
     Unreachable(#[source] reqwest::Error),
     /// Something answered that is not docmill, or of another version.
-    #[error("the answer is not one of docmill's interface: {0}")]
+    #[error("the answer is not from docmill's interface: {0}")]
     Unreadable(String),
     /// The ingestion has not ended within the time that was given; it goes on.
     #[error("ingestion {id} has not ended within {within:?}")]

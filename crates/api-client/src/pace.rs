@@ -23,8 +23,8 @@ impl Default for RetryPace {
 }
 
 impl RetryPace {
-    /// The pause after so many failed calls; `None` if that was the last. `told` is what the service
-    /// named, `chance` is 0 to 1.
+    /// The pause after so many failed calls; `None` after the last. `told` is the service's own,
+    /// `chance` is 0 to 1.
     pub(super) fn next_pause(
         self,
         failed: u32,

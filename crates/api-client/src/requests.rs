@@ -13,7 +13,7 @@ pub struct DocumentUpload {
     pub bytes: Bytes,
     /// The name of its file, for people.
     pub name: String,
-    /// Which kind it is; `None`: the service tells by its words.
+    /// Its kind; `None`: the service recognises it by its words.
     pub kind: Option<String>,
     /// Whose it is. A token that is of a tenant names its own or none.
     pub tenant: Option<String>,
@@ -125,7 +125,7 @@ pub enum ReviewChoice {
 pub struct DecisionTerms {
     /// Why, for the audit.
     pub why: String,
-    /// Also if somebody else has the document open.
+    /// Also if another reviewer has the document open.
     pub take_over: bool,
 }
 

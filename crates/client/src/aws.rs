@@ -18,7 +18,7 @@ pub enum TransportError {
     Late,
     /// No connection was made in time.
     LateConnection,
-    /// Refused, no such host, no route: nobody is there.
+    /// Refused, no such host, no route: the server cannot be reached.
     NoConnection,
     /// The connection ended before the answer did.
     Broken,

@@ -22,7 +22,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// A client for one server. `timeout` bounds each whole request, its body included.
 ///
-/// A server on this machine is reached directly, whatever proxy the environment names: the proxy
+/// A server on this machine is reached directly, even if the environment names a proxy: the proxy
 /// would search for it on its own machine.
 ///
 /// # Errors
@@ -42,8 +42,8 @@ pub fn build_client(server: &Url, timeout: Duration) -> Result<Client> {
     })
 }
 
-/// Follows a redirect only to the same scheme, host and port: anything else would hand document
-/// content and credentials to a server that nobody configured.
+/// Follows a redirect only to the same scheme, host and port: any other would hand document content
+/// and credentials to a server that was not configured.
 fn follow_same_origin(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let same =
         attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
@@ -97,8 +97,8 @@ pub fn no_answer_error(error: reqwest::Error, what: &str) -> Error {
 
 /// The fault of a status other than success, as far as HTTP defines it.
 ///
-/// 503 without Retry-After, 502 and 504 come from what stands before the server when the server is
-/// gone: they are about every request. A plain 500 may well be about this one.
+/// 503 without Retry-After, 502 and 504 come from a gateway when the server is gone: they concern
+/// every request. A plain 500 may concern this one only.
 pub fn fault_of_response(status: StatusCode, headers: &HeaderMap) -> Fault {
     let wait = parse_retry_after(headers, SystemTime::now());
     match status.as_u16() {

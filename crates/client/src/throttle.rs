@@ -215,7 +215,7 @@ impl RateLimiter {
 
     fn describe(&self) -> ProviderLane {
         let waiting = self.line().waiting.len();
-        // A breaker whose time is over tells nobody; without calls this is what tells it.
+        // A breaker does not report the end of its time; without calls this publishes it.
         let shown = self.publish(waiting);
         ProviderLane {
             provider: self.key.provider.clone(),
@@ -326,7 +326,7 @@ impl QueuedCall {
         let wait = forecast.held + forecast.paced.clamp(HIDE.0, HIDE.1);
         let wait = wait.mul_f64(1.0 + fastrand::f64() / 4.0);
         let LimiterKey { provider, model, .. } = &limiter.key;
-        // Without the time: a long streak of deferrals makes it longer, and the row tells it.
+        // Without the time: a long streak of deferrals makes it longer, and the row has it.
         Error::new(Fault::Throttled(Some(wait)), format!("{provider}, model {model}: {why}"))
     }
 

@@ -1,10 +1,10 @@
 //! Sends signed messages to addresses that others have given us, by the Standard Webhooks
 //! specification 1.0.
 //!
-//! An address is checked twice: as it is written, and what its name leads to, every address of it,
-//! by whoever connects: there is no moment between the check and the connection. No redirect is
-//! followed, no proxy asked, and of the answer nothing is kept but its status and `Retry-After`. Not
-//! promised: that a message is sent once only; who takes it knows it again by its id.
+//! An address is checked twice: as written, and by every address that its name resolves to, at the
+//! connection itself: there is no moment between check and connection. No redirect is followed, no
+//! proxy used, and of the answer only the status and `Retry-After` are kept. Not promised: delivery
+//! only once; the receiver recognises repetitions by the id.
 
 mod aws_target;
 mod destination;

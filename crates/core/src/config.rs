@@ -2,8 +2,8 @@
 //! environment. One struct per section; every key has its default here and its unit in its value
 //! (`"20s"`, `"50MiB"`).
 //!
-//! Loading does no I/O beyond reading the file and knows no other module. [`Config::check`] lists
-//! everything that is wrong at once, by key, before anything connects.
+//! Loading does no I/O beyond reading the file and depends on no other module. [`Config::check`]
+//! lists all problems at once, by key, before anything connects.
 
 mod address;
 mod bucket;
@@ -113,7 +113,7 @@ pub struct Config {
     pub bucket: BucketConfig,
     /// `[web]`: where the pages are, and who may see them.
     pub web: WebConfig,
-    /// `[webhooks]`: who is told of outcomes and decisions.
+    /// `[webhooks]`: targets of outcomes and decisions.
     pub webhooks: WebhooksConfig,
     /// `[review]`: what holds for decisions of reviewers.
     pub review: ReviewConfig,
@@ -220,8 +220,8 @@ impl Config {
         if problems.is_empty() { Ok(()) } else { Err(InvalidConfig(problems)) }
     }
 
-    /// The models that somebody may charge for and that have no price on this day, as
-    /// `provider model`: what they cost is not known, so no budget bounds it.
+    /// The models that may cost money and have no price on this day, as `provider model`: their
+    /// cost is unknown, so no budget bounds it.
     pub fn unpriced_models(&self, day: time::Date) -> Vec<String> {
         let chain = self.llm.chain.iter().map(|model| model.inherit_from(&self.llm));
         let models = std::iter::once(self.llm.clone()).chain(chain);

@@ -94,8 +94,8 @@ pub fn install_metrics() -> Result<PrometheusHandle, BuildError> {
     Ok(handle)
 }
 
-/// Counters that alarms ask for the first event of are there from the beginning, at zero: what
-/// appears as 1 has not grown, as far as Prometheus can tell, and no alarm would come.
+/// Counters whose first event is an alarm start at zero: a counter that appears as 1 has not grown
+/// for Prometheus, and the alarm would be missed.
 fn start_counters() {
     for answer in ["claimed", "exhausted"] {
         counter!(DELIVERIES, "answer" => answer).increment(0);
@@ -126,10 +126,10 @@ pub fn start_maintenance_counters(chores: impl Iterator<Item = &'static str>) {
 }
 
 fn describe_metrics() {
-    describe_counter!(DELIVERIES, "Received messages by what the claim answered");
-    describe_counter!(DISPOSITIONS, "What was done with messages");
+    describe_counter!(DELIVERIES, "Received messages by the outcome of the claim");
+    describe_counter!(DISPOSITIONS, "Messages by disposition");
     describe_counter!(OUTCOMES, "Attempts by how they ended");
-    describe_counter!(INTERNAL, "Attempts that ended in a bug of ours; alarm above zero");
+    describe_counter!(INTERNAL, "Attempts that ended in an internal error; alarm above zero");
     describe_histogram!(JOB_SECONDS, "From claim to disposition");
     describe_histogram!(STAGE_SECONDS, "Time in each stage of a job");
     describe_histogram!(QUEUE_SECONDS, "From sending a message to its claim");
@@ -139,12 +139,15 @@ fn describe_metrics() {
     describe_gauge!(PAUSED, "1 while no messages are received, by reason");
     describe_counter!(LEASES_LOST, "Claims that were lost to another worker or an operator");
     describe_counter!(HEARTBEAT_FAILURES, "Failed renewals by side (row, queue, lock)");
-    describe_counter!(QUARANTINED, "Messages put aside by reason");
+    describe_counter!(QUARANTINED, "Quarantined messages by reason");
     describe_counter!(PAGES, "Pages read by source");
     describe_counter!(PAID_PAGES, "Pages that a provider was paid for, by provider");
     describe_counter!(PROCESSES_STARTED, "Child processes that were started to read documents");
-    describe_counter!(PROCESSES_DIED, "Those that died or had to be killed, by reason");
-    describe_counter!(PROCESSES_REPLACED, "Those that were replaced because they had done enough");
+    describe_counter!(PROCESSES_DIED, "Child processes that died or were killed, by reason");
+    describe_counter!(
+        PROCESSES_REPLACED,
+        "Child processes replaced after their share of documents"
+    );
     describe_gauge!(CONFINED, "1 if the child process that was started last is confined");
     describe_counter!(
         TOKENS,
@@ -156,17 +159,26 @@ fn describe_metrics() {
     );
     describe_counter!(KINDS_ASKED, "Documents whose kind a model was asked for, by answer");
     describe_counter!(REUSED, "Stored artefacts that were used instead of being made again");
-    describe_gauge!(RATE, "Requests a second that a provider is believed to take; none: no limit");
+    describe_gauge!(
+        RATE,
+        "Requests per second that a provider is estimated to accept; none: no limit"
+    );
     describe_gauge!(CALLS, "Calls to a provider by state (in_flight, waiting)");
-    describe_counter!(REFUSED_CALLS, "Calls that a provider refused with 429 or its kin");
+    describe_counter!(
+        REFUSED_CALLS,
+        "Calls that a provider throttled, with 429 or a similar answer"
+    );
     describe_gauge!(BREAKER, "Circuit breaker of a provider: 0 closed, 1 half open, 2 open");
     describe_gauge!(DENIED, "1 while a provider denies every call (credentials, money); alarm");
     describe_gauge!(SCHEDULER_FREE, "Free memory of a device for local models, in MiB");
-    describe_gauge!(SCHEDULER_HELD, "What local models hold of it, in MiB, over all processes");
+    describe_gauge!(
+        SCHEDULER_HELD,
+        "Memory of a device held by local models, in MiB, over all processes"
+    );
     describe_gauge!(SCHEDULER_CALLS, "Calls to a local model by state (running, waiting)");
     describe_gauge!(SCHEDULER_TURN, "1 while a local model has memory in this process");
-    describe_histogram!(SCHEDULER_WAIT, "How long calls waited for a local model's turn");
-    describe_counter!(SCHEDULER_PUT_OFF, "Calls to a local model that were put off, by reason");
+    describe_histogram!(SCHEDULER_WAIT, "Wait of calls for a local model's turn");
+    describe_counter!(SCHEDULER_PUT_OFF, "Deferred calls to a local model, by reason");
     describe_counter!(RESENT, "Ingestions whose lost message was sent again");
     describe_counter!(MAINTAINED, "Passes of maintenance that this worker made as the leader");
     describe_counter!(GIVEN_UP, "Dead letters whose document was failed as crashed; alarm");
@@ -180,8 +192,8 @@ fn describe_metrics() {
     describe_counter!(FENCED, "Writes that were refused because the claim was lost, by write");
     describe_gauge!(POLLS, "Receive calls that wait for messages");
     describe_counter!(REQUESTS, "Requests to the queue's service, retries included, by operation");
-    describe_gauge!(DRAINING, "Seconds since the worker was told to stop; 0 while it was not");
-    describe_gauge!(OLDEST, "Age of the oldest open ingestion, told by the maintenance leader");
+    describe_gauge!(DRAINING, "Seconds since the worker began to drain; 0 otherwise");
+    describe_gauge!(OLDEST, "Age of the oldest open ingestion, from the maintenance leader");
     describe_histogram!(ATTEMPTS, "Attempts that ended ingestions took, by outcome");
     describe_gauge!(PROTECTED, "1 while the platform is asked not to take this task away");
 }
@@ -198,9 +210,9 @@ fn describe_spending() {
 
 fn describe_webhooks() {
     describe_counter!(WEBHOOKS, "Tries to tell a target by outcome (delivered, refused, not_sent)");
-    describe_gauge!(WEBHOOKS_OPEN, "What a target has not been told yet, counted up to 10001");
-    describe_gauge!(WEBHOOKS_DEAD, "What a target was not told and that was given up; alarm");
-    describe_gauge!(WEBHOOKS_OLDEST, "Age of the oldest that a target has not been told");
+    describe_gauge!(WEBHOOKS_OPEN, "Events not yet delivered to a target, counted up to 10001");
+    describe_gauge!(WEBHOOKS_DEAD, "Deliveries to a target that were given up; alarm");
+    describe_gauge!(WEBHOOKS_OLDEST, "Age of the oldest event not delivered to a target");
 }
 
 /// A message was received; `answer` is the claim's.
@@ -382,7 +394,7 @@ pub fn set_draining(since: Duration) {
     gauge!(DRAINING).set(since.as_secs_f64());
 }
 
-/// The age of the oldest open ingestion; zero: there is none, or another worker tells.
+/// The age of the oldest open ingestion; zero: there is none, or another worker reports it.
 pub fn oldest_in_progress(age: Duration) {
     gauge!(OLDEST).set(age.as_secs_f64());
 }
@@ -400,10 +412,14 @@ pub fn count_webhook(target: &str, outcome: &'static str) {
 /// Events not delivered to a target: open and given up, each counted up to 10,001, and the age of
 /// the oldest in seconds.
 pub fn set_webhooks(target: &str, open: i64, dead: i64, oldest_s: f64) {
-    let count = |count: i64| f64::from(u32::try_from(count).unwrap_or_default());
-    gauge!(WEBHOOKS_OPEN, "target" => target.to_owned()).set(count(open));
-    gauge!(WEBHOOKS_DEAD, "target" => target.to_owned()).set(count(dead));
+    gauge!(WEBHOOKS_OPEN, "target" => target.to_owned()).set(gauge_count(open));
+    gauge!(WEBHOOKS_DEAD, "target" => target.to_owned()).set(gauge_count(dead));
     gauge!(WEBHOOKS_OLDEST, "target" => target.to_owned()).set(oldest_s);
+}
+
+/// A count as the value of a gauge.
+fn gauge_count(count: i64) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or_default())
 }
 
 /// Whether the platform is asked not to take this task away.
@@ -426,7 +442,7 @@ impl LimiterLabels<'_> {
     }
 }
 
-/// How a provider is being called: calls in flight and waiting, and its believed limit.
+/// A provider's calls in flight and waiting, and its estimated limit.
 pub fn set_throttle(
     lane: LimiterLabels<'_>,
     in_flight: u32,

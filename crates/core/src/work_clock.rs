@@ -55,7 +55,7 @@ pub struct WorkClock {
 struct ClockState {
     /// Time worked before `running_since`.
     worked: Duration,
-    /// `None`: the clock stands still.
+    /// `None`: the clock is stopped.
     running_since: Option<Instant>,
     /// Parts of the job that wait.
     waiting: usize,
@@ -174,8 +174,8 @@ impl Drop for CountedPart {
     }
 }
 
-/// Waits for something that is not this job's work: its clock stands still meanwhile, unless
-/// another part of it has a core.
+/// Waits for something that is not this job's work: its clock is stopped meanwhile, unless another
+/// part of the job has a core.
 pub async fn wait_off_clock<W: IntoFuture>(wait: W) -> W::Output {
     let _waits = match regression::is_off(FixToggle::WaitClock) {
         true => None,
@@ -184,7 +184,8 @@ pub async fn wait_off_clock<W: IntoFuture>(wait: W) -> W::Output {
     wait.await
 }
 
-/// Waits for work that has a core: the job's clock runs meanwhile, whatever else of it waits.
+/// Waits for work that has a core: the job's clock runs meanwhile, even while other parts of it
+/// wait.
 pub async fn work_on_clock<W: IntoFuture>(work: W) -> W::Output {
     let _works = CountedPart::begin(PartState::HasCore);
     work.await
@@ -199,7 +200,7 @@ pub fn place_in_line() -> u64 {
 
 /// Notes that the job has kept something that another attempt need not do again.
 pub fn note_progress() {
-    // Where no job runs nobody asks.
+    // Without a job there is no clock.
     let _noted = CLOCK.try_with(|clock| clock.has_progress.store(true, Ordering::Relaxed));
 }
 

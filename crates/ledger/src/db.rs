@@ -101,7 +101,7 @@ impl Db {
         Ok(Self { pool, place })
     }
 
-    /// A pool that has asked nobody yet, for tests of what runs before a statement.
+    /// A pool without a connection, for tests of code that runs before a statement.
     #[cfg(test)]
     fn unconnected() -> Self {
         let (pool, options) = (PgPoolOptions::new(), sqlx::postgres::PgConnectOptions::new());
@@ -135,7 +135,7 @@ impl Db {
         !(loopback || host == "localhost" || host.starts_with('/') || host.is_empty())
     }
 
-    /// Whether nobody else can pass for the server: its certificate and its name are verified
+    /// Whether no other machine can pass for the server: its certificate and its name are verified
     /// (`sslmode=verify-full`).
     pub fn verifies_server(&self) -> bool {
         self.place.verifies
@@ -165,7 +165,7 @@ impl Db {
     /// transaction.
     ///
     /// # Errors
-    /// As [`Db::migrate`]; what stands in the way of an adoption, with nothing changed.
+    /// As [`Db::migrate`]; the obstacles of an adoption, with nothing changed.
     pub async fn migrate_with(&self, options: &MigrationOptions) -> Result<()> {
         // A connection of its own: migrations may take longer than any statement should.
         let mut connection =
@@ -285,6 +285,11 @@ impl Db {
     pub async fn close(&self) {
         self.pool.close().await;
     }
+}
+
+/// A `u64` for a column of type `bigint`, capped.
+pub(crate) fn saturating_bigint(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 /// A `u32` for a column of type `int`; what does not fit is capped.

@@ -54,7 +54,7 @@ fn fold(text: &str) -> String {
     kept.collect::<String>().replace('ß', "ss")
 }
 
-/// In a number letters stand alone, where nothing tells them from digits that look like them.
+/// In a number, letters that look like digits count as digits.
 fn fold_number(number: &str) -> String {
     fold(number)
         .chars()
@@ -120,7 +120,7 @@ const LONG_FORMS: [&str; 9] = [
     "and Co",
 ];
 
-/// The Latin letter that this one cannot be told from, mostly as a capital.
+/// The Latin letter that looks like this one, mostly as a capital.
 fn look_alike(letter: char) -> char {
     match letter {
         'а' | 'α' => 'a',

@@ -176,7 +176,7 @@ pub enum LeaseStatus {
     Renewed,
     /// The claim is no longer ours.
     Lost,
-    /// The claim stands, but somebody else holds the row's lock: not renewed this time.
+    /// The claim is ours, but the row is locked by another session: not renewed this time.
     Locked,
 }
 
@@ -211,8 +211,8 @@ pub struct ObjectRegistration {
     pub etag: Option<String>,
     /// Size of the object in bytes, if it is known.
     pub size: Option<u64>,
-    /// Orders events of one object; hex, compared after left-padding with zeros. `None`: nobody
-    /// vouches for one, so it ends nothing that waits.
+    /// Orders events of one object; hex, compared after left-padding with zeros. `None`: unknown,
+    /// so it ends no waiting ingestion.
     pub sequencer: Option<String>,
     /// The tenant whose place it lies in.
     pub tenant: Option<String>,
@@ -259,7 +259,7 @@ pub struct ProviderSpending {
     pub cost_nanos: Option<u64>,
 }
 
-/// How a question to a model stands in the batch lane.
+/// The state of a question to a model in the batch lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchRequestState {
     /// It waits for a batch, or for a batch's answer.
@@ -277,7 +277,7 @@ pub struct BatchStanding {
     pub priority: Priority,
     /// How long ago its first question was put into the lane; `None`: none was.
     pub asked_ago: Option<Duration>,
-    /// How this question stands; `None`: it was not asked.
+    /// The state of this question; `None`: it was not asked.
     pub state: Option<BatchRequestState>,
     /// Time until its deadline; zero once that has passed.
     pub time_left: Duration,
@@ -428,8 +428,9 @@ pub trait AttemptLedger: Send + Sync {
         number: &str,
     ) -> Result<Option<IngestionId>>;
 
-    /// Adds to what was spent in an attempt. Without a token: what is paid is paid, whoever owns
-    /// the ingestion now. Not idempotent; after an error it is not known whether it was added.
+    /// Adds to the spending of an attempt. Without a token: a payment counts, even if another
+    /// worker owns the ingestion now. Not idempotent; after an error it is unknown whether it was
+    /// added.
     async fn add_spending(
         &self,
         id: IngestionId,
@@ -443,8 +444,8 @@ pub trait AttemptLedger: Send + Sync {
     /// The spending of an ingestion so far, in all its attempts.
     async fn spent_on(&self, id: IngestionId) -> Result<DocumentSpending>;
 
-    /// How a question stands in the batch lane, and takes note of all answers there are about the
-    /// ingestion. `None`: there is no lane here.
+    /// The state of a question in the batch lane; marks all answers about the ingestion as seen.
+    /// `None`: there is no lane here.
     async fn find_batch_standing(
         &self,
         _id: IngestionId,
@@ -484,7 +485,7 @@ pub trait AttemptLedger: Send + Sync {
     ) -> Result<VersionOutcome>;
 
     /// The passwords that its producer has given for this document, the newest first; without a
-    /// database nobody can.
+    /// database there are none.
     async fn document_passwords(&self, _document: DocumentId) -> Result<Vec<SecretString>> {
         Ok(Vec::new())
     }
@@ -507,9 +508,9 @@ pub trait Ledger: AttemptLedger {
         self.claim_with_tokens(&asked, terms).await
     }
 
-    /// [`Ledger::claim`] under tokens that the caller has chosen. Asked again with the same tokens,
-    /// because the first answer was lost, it answers with the claim that was made then, renews its
-    /// lease, and counts it no second time. No row is waited for that somebody else has locked.
+    /// [`Ledger::claim`] under tokens that the caller has chosen. Repeated with the same tokens
+    /// after a lost answer, it returns the claim that was made then, renews its lease, and does not
+    /// count it twice. Locked rows are not waited for.
     async fn claim_with_tokens(
         &self,
         asked: &[ClaimRequest],
@@ -545,10 +546,10 @@ pub trait Ledger: AttemptLedger {
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack>;
 
     /// Registers a document and an ingestion for the current version of an object; returns the
-    /// ingestion. Repeating it changes nothing. If the newest ingestion of the document is about
-    /// this version already, whoever registered it, it is that one; unless it failed and the object
-    /// was put there once more (with a sequencer of its own). An in-progress ingestion of a version
-    /// with a lower sequencer that no worker holds ends `superseded` by this one.
+    /// ingestion. Idempotent. If the newest ingestion of the document is about this version
+    /// already, it is that one, however it was registered; unless it failed and the object was
+    /// uploaded once more (with a sequencer of its own). An in-progress ingestion of a version with
+    /// a lower sequencer that no worker holds ends `superseded` by this one.
     async fn register_object(&self, object: &ObjectRegistration) -> Result<IngestionId>;
 
     /// Those of these ids that have no row and were not erased.

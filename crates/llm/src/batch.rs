@@ -49,7 +49,8 @@ pub trait SubmissionFence: Send + Sync {
     /// Asked as the last thing before the request.
     ///
     /// # Errors
-    /// [`docmill_core::fault::Fault::ClaimLost`]: somebody else hands it in; or it cannot be told.
+    /// [`docmill_core::fault::Fault::ClaimLost`]: another process hands it in; or the answer is
+    /// unknown.
     async fn pass(&self) -> Result<()>;
 }
 
@@ -77,7 +78,7 @@ pub enum FoundBatch {
     Undecided,
 }
 
-/// How a batch stands.
+/// The progress of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BatchProgress {
     /// The vendor works on it.
@@ -178,7 +179,7 @@ pub trait BatchApi: Send + Sync {
     /// Looks for a batch by its name.
     async fn find(&self, sought: SoughtBatch<'_>) -> Result<FoundBatch>;
 
-    /// Asks how a batch stands.
+    /// Asks for the progress of a batch.
     async fn poll(&self, handle: &str) -> Result<BatchProgress>;
 
     /// Opens a file of answers.

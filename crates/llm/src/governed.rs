@@ -18,7 +18,7 @@ pub struct GovernedLlm<L> {
 }
 
 impl<L: Llm> GovernedLlm<L> {
-    /// `account` tells accounts and servers apart; it must not be a credential.
+    /// `account` distinguishes accounts and servers; it must not be a credential.
     pub fn new(inner: L, governor: Arc<Governor>, account: String) -> Self {
         let (provider, model) = (inner.provider().to_owned(), inner.model().to_owned());
         Self { inner, governor, key: LimiterKey { provider, account, model } }

@@ -47,7 +47,7 @@ pub struct Prompt {
     pub pictures: Vec<PromptPicture>,
 }
 
-/// A picture of a prompt, sized by the vendor's rule by whoever drew it.
+/// A picture of a prompt, drawn to the size of the vendor's rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptPicture {
     /// The picture as it is sent.
@@ -120,8 +120,8 @@ pub fn estimate_tokens(text: &str) -> u64 {
 }
 
 impl ModelReply {
-    /// The reply that stands for one without text: the prompt did not fit, or was declined before
-    /// it reached the model, or the text was too long to be read.
+    /// The reply without text: the prompt did not fit, or was declined before it reached the model,
+    /// or the text was too long to be read.
     fn without_text(stop: FinishReason, model: &str) -> Self {
         Self {
             text: String::new(),

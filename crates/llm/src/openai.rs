@@ -1,10 +1,10 @@
 //! Any server with an OpenAI-compatible chat completions endpoint: OpenAI, Azure, vLLM, Ollama,
 //! llama.cpp, gateways. How they differ is data (`servers`).
 //!
-//! Contract: `openai/openai-openapi` 2.3.0 and the types of `PyPI`'s openai 3.52. Strict in what it
-//! sends, lenient in what it reads: many servers leave out fields that the contract requires.
-//! There is no server-side idempotency for completions; whoever must not pay twice stores the
-//! reply. `temperature` is left out: several models reject it.
+//! Contract: `openai/openai-openapi` 2.3.0 and the types of `PyPI`'s openai 3.52. Strict in
+//! requests, lenient in replies: many servers leave out fields that the contract requires. There is
+//! no server-side idempotency for completions; a caller that must not pay twice stores the reply.
+//! `temperature` is left out: several models reject it.
 
 pub mod batches;
 mod servers;

@@ -1,5 +1,5 @@
-//! Pictures as vendors over HTTP want them. They are sent as they are: sizing is for whoever drew
-//! them, who knows the vendor's rule.
+//! Pictures in the form of vendors over HTTP. They are sent unchanged: the renderer sizes them by
+//! the vendor's rule.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -10,7 +10,7 @@ use docmill_core::fault::{Error, Fault, Result};
 use docmill_queue::redis::RedisQueue;
 use docmill_queue::{Delivery, MessageQueue, OutgoingMessage};
 
-/// A queue of jobs, and how long one that was taken is nobody else's without a renewal.
+/// A queue of jobs, and the lease of a job without renewal.
 pub(crate) struct JobQueue {
     queue: RedisQueue,
     lease: Duration,
@@ -49,7 +49,8 @@ impl JobQueue {
         Ok(done)
     }
 
-    /// Whether the job was done, and by this worker: of several who took it one hears that.
+    /// Whether the job was done, and by this worker: of several workers with the job, one gets
+    /// `true`.
     async fn do_job(
         &self,
         job: &Delivery,
@@ -78,7 +79,7 @@ impl JobQueue {
         }
         let answers = self.queue.try_acknowledge(receipt).await;
         match answers.into_iter().next() {
-            // It had run out, and somebody else may have done it as well.
+            // The lease had run out, and another worker may have done it as well.
             Some(Err(error)) if error.fault == Fault::Missing => Ok(false),
             Some(answer) => answer,
             None => Err(Error::internal("no answer for a receipt")),

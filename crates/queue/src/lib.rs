@@ -147,9 +147,9 @@ pub trait MessageQueue: Send + Sync {
     /// Deletes messages for good. A message that is gone already is a success.
     async fn acknowledge(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>>;
 
-    /// Deletes messages before they are worked on: `true` means that this call did it. Redis tells
-    /// two callers apart for certain; others may answer `true` twice, which is why the claim in
-    /// the ledger must be the caller's before.
+    /// Deletes messages before they are worked on: `true` means that this call did it. Redis
+    /// guarantees one `true`; others may answer `true` twice, which is why the claim in the ledger
+    /// must be the caller's before.
     async fn try_acknowledge(&self, receipts: &[ReceiptHandle]) -> Vec<Result<bool>> {
         let answers = self.acknowledge(receipts).await.into_iter();
         answers
@@ -162,7 +162,7 @@ pub trait MessageQueue: Send + Sync {
     }
 
     /// Gives messages back, visible again after the given time (zero: at once). A receipt that is
-    /// no longer good is a success: somebody else has the message.
+    /// no longer valid is a success: another receiver has the message.
     async fn hide(&self, receipts: &[(ReceiptHandle, Duration)]) -> Vec<Result<()>>;
 
     /// Sends messages. One result per message, in order.

@@ -216,7 +216,7 @@ impl MessageQueue for RedisQueue {
     }
 
     async fn try_acknowledge(&self, receipts: &[ReceiptHandle]) -> Vec<Result<bool>> {
-        // Not repeated: after a lost answer "gone already" would not tell by whom.
+        // Not repeated: after a lost answer, "gone already" would not show who deleted it.
         let answers = self
             .calls
             .run_over_receipts("completing items", receipts.iter(), false, |keys: &RedisKeys| {

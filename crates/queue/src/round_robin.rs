@@ -1,6 +1,6 @@
-//! Whose turn it is among tiers that have shares: the smooth weighted round robin of nginx. Over
-//! any stretch of turns each gets its share, and the turns of one are spread evenly among those of
-//! the others, so that nobody waits for a run of another.
+//! The next turn among tiers with shares: the smooth weighted round robin of nginx. Over any
+//! stretch of turns each tier gets its share, and the turns of one are spread evenly among those of
+//! the others, so that no tier waits for a run of another.
 
 /// Chooses among several queues in turn, each as often as its weight says.
 #[derive(Debug, Clone)]

@@ -35,6 +35,35 @@ struct ModelQueue {
     ended_ms: u64,
 }
 
+impl ModelQueue {
+    fn new(need: MemoryNeed) -> Self {
+        Self {
+            need,
+            line: VecDeque::new(),
+            running: 0,
+            turn: None,
+            idle: None,
+            took_ms: VecDeque::new(),
+            ended_ms: 0,
+        }
+    }
+
+    /// Its demand, for the plan and for other processes.
+    fn demand(&self, name: &str) -> ModelDemand {
+        ModelDemand {
+            model: name.to_owned(),
+            need: self.need,
+            waiting: self.line.len(),
+            oldest_ms: self.line.front().map(|waiting| waiting.since_ms),
+            running: self.running,
+            turn: self.turn.clone(),
+            idle: self.idle.clone(),
+            longest_ms: self.took_ms.iter().copied().max().unwrap_or(0),
+            ended_ms: self.ended_ms,
+        }
+    }
+}
+
 /// The queues of calls and the turns of models.
 #[derive(Debug, Clone)]
 pub(super) struct CallQueues {
@@ -66,16 +95,7 @@ impl CallQueues {
         rules: SchedulingRules,
         models: impl IntoIterator<Item = (String, MemoryNeed)>,
     ) -> Self {
-        let model = |need| ModelQueue {
-            need,
-            line: VecDeque::new(),
-            running: 0,
-            turn: None,
-            idle: None,
-            took_ms: VecDeque::new(),
-            ended_ms: 0,
-        };
-        let models = models.into_iter().map(|(name, need)| (name, model(need))).collect();
+        let models = models.into_iter().map(|(name, need)| (name, ModelQueue::new(need))).collect();
         Self { rules, models, shut_out: BTreeMap::new() }
     }
 
@@ -140,8 +160,9 @@ impl CallQueues {
         self.begin_turns(now_ms, &decision);
         self.share_turns(reading, others, &decision);
         let let_in = self.admit_calls(&decision);
-        let waits = |name: &String| self.models.get(name).is_some_and(|it| !it.line.is_empty());
-        decision.shut_out.retain(|name, _| waits(name));
+        decision
+            .shut_out
+            .retain(|name, _| self.models.get(name).is_some_and(|it| !it.line.is_empty()));
         self.shut_out = decision.shut_out;
         let_in
     }
@@ -266,18 +287,7 @@ impl CallQueues {
 
     /// The demands visible to other processes and operators.
     pub(super) fn model_demands(&self) -> Vec<ModelDemand> {
-        let post = |(name, model): (&String, &ModelQueue)| ModelDemand {
-            model: name.clone(),
-            need: model.need,
-            waiting: model.line.len(),
-            oldest_ms: model.line.front().map(|waiting| waiting.since_ms),
-            running: model.running,
-            turn: model.turn.clone(),
-            idle: model.idle.clone(),
-            longest_ms: model.took_ms.iter().copied().max().unwrap_or(0),
-            ended_ms: model.ended_ms,
-        };
-        self.models.iter().map(post).collect()
+        self.models.iter().map(|(name, model)| model.demand(name)).collect()
     }
 }
 

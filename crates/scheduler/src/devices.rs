@@ -142,15 +142,17 @@ impl DeviceProbe for MainMemoryProbe {
 
 /// `0, GPU-6f…, 24576, 21034`; `None` if a line is anything else.
 fn parse_cards(text: &str) -> Option<Vec<MemoryDevice>> {
-    let card = |line: &str| {
-        let mut cells = line.split(',').map(str::trim);
-        let (index, uuid) = (cells.next()?, cells.next()?);
-        let (total_mib, free_mib) = (cells.next()?.parse().ok()?, cells.next()?.parse().ok()?);
-        // The index alone may name another card in another container.
-        let name = format!("gpu{index}-{}", uuid.strip_prefix("GPU-").unwrap_or(uuid));
-        cells.next().is_none().then_some(MemoryDevice { name, total_mib, free_mib })
-    };
-    text.lines().filter(|line| !line.trim().is_empty()).map(card).collect()
+    text.lines().filter(|line| !line.trim().is_empty()).map(parse_card).collect()
+}
+
+/// A card, from a line of `nvidia-smi`.
+fn parse_card(line: &str) -> Option<MemoryDevice> {
+    let mut cells = line.split(',').map(str::trim);
+    let (index, uuid) = (cells.next()?, cells.next()?);
+    let (total_mib, free_mib) = (cells.next()?.parse().ok()?, cells.next()?.parse().ok()?);
+    // The index alone may name another card in another container.
+    let name = format!("gpu{index}-{}", uuid.strip_prefix("GPU-").unwrap_or(uuid));
+    cells.next().is_none().then_some(MemoryDevice { name, total_mib, free_mib })
 }
 
 fn parse_main_memory(text: &str) -> Option<MemoryDevice> {

@@ -58,7 +58,7 @@ impl SchedulerDriver {
         }
     }
 
-    /// Works until nobody uses the scheduler any more.
+    /// Works until the last user of the scheduler is gone.
     pub(super) async fn run(mut self) {
         while let Some(scheduler) = self.scheduler.upgrade() {
             let (is_idle, is_empty) = {
@@ -73,7 +73,7 @@ impl SchedulerDriver {
                 self.refresh_reading().await;
                 self.run_round().await;
             } else if !is_empty {
-                // Others may have taken the memory of our idle models, and believe what we say.
+                // Others may have taken the memory of our idle models, and rely on our state.
                 self.run_round().await;
             }
         }
@@ -98,7 +98,7 @@ impl SchedulerDriver {
                 return;
             }
             Ok(Ok(looked)) => looked.map_err(|error| error.to_string()),
-            Ok(Err(error)) => Err(format!("the look at the devices died: {error}")),
+            Ok(Err(error)) => Err(format!("reading the devices failed: {error}")),
         };
         self.read = Instant::now();
         self.unread = looked.map(|reading| self.reading = reading).err();
@@ -127,7 +127,7 @@ impl SchedulerDriver {
                 None
             }
             Ok(Err(error)) => Some(error.to_string()),
-            Err(error) => Some(format!("the look at the board died: {error}")),
+            Err(error) => Some(format!("reading the shared state failed: {error}")),
         };
         self.log_trouble(trouble.or_else(|| self.unread.clone()));
     }
@@ -137,7 +137,7 @@ impl SchedulerDriver {
         let troubled = trouble.is_some();
         match trouble {
             Some(what) if !self.troubled => {
-                tracing::warn!("no local model begins a turn: {what}");
+                tracing::warn!("no local model can begin a turn: {what}");
             }
             None if self.troubled => {
                 tracing::info!("the memory for local models can be read again");

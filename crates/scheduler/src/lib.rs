@@ -76,9 +76,9 @@ struct SchedulerClock {
     began: Instant,
 }
 
-/// Milliseconds of the clock that all processes of this machine see alike: nobody sets it, and as
-/// the clock of `Instant` it stands still while the machine is suspended. The time of day would be
-/// off for life in a process that began before somebody set it.
+/// Milliseconds of the clock that all processes of this machine share: it cannot be set, and like
+/// the clock of `Instant` it stops while the machine is suspended. The time of day would stay wrong
+/// in a process that began before it was set.
 pub fn machine_ms() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let parts = now.tv_sec.saturating_mul(1000).saturating_add(now.tv_nsec / 1_000_000);

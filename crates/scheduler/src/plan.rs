@@ -61,7 +61,7 @@ impl DeviceMemory {
 pub enum MemoryNeed {
     /// A fixed amount, in MiB.
     Mib(u64),
-    /// Nobody knows: nothing else may run there.
+    /// Unknown: nothing else may run there.
     Alone,
 }
 
@@ -116,7 +116,7 @@ pub struct ModelDemand {
 }
 
 impl ModelDemand {
-    /// Where the model is, as far as its process knows.
+    /// The state of the model, as far as its process has seen.
     pub fn state(&self) -> LocalModelState {
         match (&self.turn, &self.idle) {
             (Some(turn), _) if turn.loaded_ms.is_some() => LocalModelState::Loaded,
@@ -390,8 +390,8 @@ fn merge_turns(one: ModelTurn, other: &ModelTurn) -> ModelTurn {
     ModelTurn { began_ms, loaded_ms, evicts: one.evicts || other.evicts, ..one }
 }
 
-/// The memory held on a device, counting each model once; of a model that runs alone nobody knows
-/// how much.
+/// The memory held on a device, counting each model once; the memory of a model that runs alone is
+/// unknown.
 pub fn held_mib(device: &str, posts: &[ModelDemand]) -> u64 {
     let mut models: BTreeMap<&str, u64> = BTreeMap::new();
     for post in posts
@@ -514,7 +514,7 @@ fn start_turn(
     let loaded = reason == StartReason::Loaded;
     let evicts = match view.need {
         MemoryNeed::Alone => true,
-        // Tried: whoever is let go for it, the next reading tells.
+        // A trial: the next reading shows which models were unloaded for it.
         MemoryNeed::Mib(mib) => reason == StartReason::Room && !room.fits_beside_idle(mib),
     };
     room.reserve(view.need, !loaded);

@@ -1,10 +1,10 @@
 //! The shared state of the processes of one machine, a folder: what each wants and what it holds.
 //!
-//! Every process has one file, locked for as long as it lives; so a file that can be locked belongs
-//! to a dead process, holds nothing and is removed. Reading all files, deciding and writing one's
-//! own file happens under one more lock, so that two processes never give away the same memory.
-//! Locks are the kernel's (`flock`): they end with the process, whatever ends it. The folder must
-//! be on a local file system, and in containers on a volume that they share.
+//! Every process has one file, locked for its lifetime; so a file that can be locked belongs to a
+//! dead process, holds nothing and is removed. Reading all files, deciding and writing one's own
+//! file happens under one more lock, so that two processes never give away the same memory. Locks
+//! are the kernel's (`flock`): they end with the process in every case. The folder must be on a
+//! local file system, and in containers on a volume that they share.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -47,7 +47,7 @@ impl SharedState {
         let gate = lock_folder(folder).map_err(wrong)?;
         let own = OpenOptions::new().read(true).write(true).create_new(true).open(&own_path);
         let own = own.map_err(wrong)?;
-        // Under the gate lock nobody else knows the name yet, so this lock is free.
+        // Under the gate lock no other process has the name yet, so this lock is free.
         own.lock().map_err(wrong)?;
         drop(gate);
         Ok(Self { folder: folder.to_owned(), own, own_path })

@@ -27,13 +27,13 @@ pub async fn check_conditional_writes(store: &dyn ObjectStore, place: &str) -> R
     Err(Error::internal("it ignores If-None-Match or If-Match, which docmill relies on"))
 }
 
-/// Locks are released by deletes on condition that they still are the version of the one that
-/// releases them. Some services accept that condition and ignore it: then a worker that was believed
-/// dead deletes the lock of its successor. For places that hold locks, beside
+/// Locks are released by deletes on condition that they still are the version of the releasing
+/// worker. Some services accept that condition and ignore it: then a worker that was taken for dead
+/// deletes the lock of its successor. For places that hold locks, beside
 /// [`check_conditional_writes`].
 ///
 /// # Errors
-/// Misconfigured: it deletes whatever the condition says. The store's own.
+/// Misconfigured: it deletes in spite of the condition. The store's own.
 pub async fn check_conditional_deletes(store: &dyn ObjectStore, place: &str) -> Result<()> {
     let key = format!("{place}.probe-{}", uuid::Uuid::new_v4());
     if store.keeps_delete_conditions(&key).await? {

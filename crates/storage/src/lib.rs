@@ -116,10 +116,10 @@ pub struct ObjectName<'a> {
     pub foreign: bool,
 }
 
-/// An address that takes one object from whoever has it, for a while.
+/// An address that accepts one object for a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresignedWrite {
-    /// Where the bytes are sent by PUT; whoever knows it may.
+    /// The address for PUT; it is its own permission.
     pub url: String,
     /// Headers that are signed and have to be sent as they stand here.
     pub headers: BTreeMap<String, String>,

@@ -1,8 +1,7 @@
 //! Objects in memory, for documents that are worked on without any store.
 //!
 //! Keeps every promise of the port, conditions included, and passes its suite. Not promised:
-//! anything beyond the life of the value, and a bound on what it holds: whoever puts objects in has
-//! to bound them.
+//! persistence beyond the life of the value, and a bound on its size: callers bound their objects.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

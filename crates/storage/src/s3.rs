@@ -150,7 +150,8 @@ impl S3Store {
         }
     }
 
-    /// A refusal of one object is told from one of the bucket, where there is something of ours.
+    /// Distinguishes a refusal of one object from one of the bucket, where there is an object of
+    /// ours.
     async fn judge_refusal(&self, place: &S3Location<'_>, failure: S3Failure) -> S3Failure {
         let Some(key) = self.probe else { return failure };
         OwnObject { client: &self.client, bucket: &self.bucket, key }
@@ -195,8 +196,8 @@ impl S3Store {
         client.put_object().bucket(place.bucket).key(place.key).body(ByteStream::from(bytes))
     }
 
-    /// Whether the object that stands in a write's way is that very write: its first reply was
-    /// lost and the SDK sent it again.
+    /// Whether the object in a write's way is that very write: its first reply was lost and the SDK
+    /// sent it again.
     async fn is_own_write(&self, place: &S3Location<'_>, id: &str) -> Result<PutResult> {
         let request = self.client.head_object().bucket(place.bucket).key(place.key);
         match request.send().await {
@@ -214,7 +215,7 @@ impl S3Store {
         }
     }
 
-    /// The rules that tell queues of new objects.
+    /// The rules that notify queues of new objects.
     ///
     /// # Errors
     /// The bucket does not answer, or not to us (`s3:GetBucketNotification`, which a worker does

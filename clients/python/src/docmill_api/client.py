@@ -93,7 +93,7 @@ class ApiClient:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("the address is no http or https address")
         if not token or not token.isascii() or not token.isprintable():
-            raise ValueError("the token has signs that no token has")
+            raise ValueError("the token has characters that cannot be sent")
         self._base = address.rstrip("/") + "/api/v1"
         self._token = token
         self._pace = pace or RetryPace()

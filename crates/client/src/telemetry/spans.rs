@@ -207,7 +207,7 @@ pub fn add_past_span(span: &Span, name: &'static str, from: Instant, until: Inst
 /// The current span in the form of W3C Trace Context, for a message to carry; `None` without
 /// traces.
 pub fn current_traceparent() -> Option<String> {
-    // Of the innermost span that goes to the collector, whatever other spans are inside it.
+    // The context of the innermost span that goes to the collector; spans inside it are skipped.
     let context = Context::current();
     if !context.span().span_context().is_valid() {
         return None;

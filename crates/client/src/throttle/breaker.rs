@@ -1,10 +1,10 @@
 //! The circuit breaker of one key: pure, the caller brings the time.
 //!
-//! One failed call is that document's bad luck and counts as one of its attempts. Several in a
-//! row, whoever asked, mean that the provider is down; two that were denied in a row (credentials,
-//! money) mean that every other would be. One alone may be about what that one document says: a
-//! firewall before the provider answers so too. From then on calls fail at once, which costs no document an
-//! attempt, until one trial call after a while brings any other answer.
+//! One failed call counts as an attempt of its document. Several in a row, from any job, mean that
+//! the provider is down; two denied in a row (credentials, money) mean that every call would be.
+//! One denial alone may be caused by the document: a firewall before the provider answers so too.
+//! From then on calls fail at once, which costs no document an attempt, until a later trial call
+//! gets any other answer.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use docmill_core::fault::Fault;
 
 /// So many denied calls in a row mean that every other would be denied.
 const DENIALS: u32 = 2;
-/// Nobody knows whether calls are still denied once none was tried for this long: where there is work,
-/// one is tried each time the breaker's own time is over.
+/// A denial is unknown once no call was tried for this long: if there is work, one is tried each
+/// time the breaker's own time is over.
 const DENIAL_LIFETIME: Duration = Duration::from_secs(600);
 
 /// Opens after too many failures in a row, and tries one call after a while.

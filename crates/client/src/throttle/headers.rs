@@ -10,7 +10,7 @@ use reqwest::header::HeaderMap;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// One limit as the server tells it.
+/// One limit from the server's headers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LimitWindow {
     /// Most that may be there.

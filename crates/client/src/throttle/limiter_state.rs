@@ -48,7 +48,7 @@ struct TokenQuota {
     bucket: TokenBucket,
 }
 
-/// Everything a limiter knows about its provider.
+/// The state of a limiter about its provider.
 #[derive(Debug)]
 pub(super) struct LimiterState {
     pace: RateEstimator,

@@ -8,8 +8,8 @@
 //! stays doubles while the limit is found where it was. Two processes that do this over one limit
 //! share it without knowing of each other, as TCP flows share a link (RFC 9438 has the same shape).
 //!
-//! Only time in which calls had to wait for the pace counts: a limit that nobody reaches for
-//! teaches nothing.
+//! Only time in which calls had to wait for the pace counts: a limit that is not reached gives no
+//! information.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -191,7 +191,7 @@ impl AwsTarget {
     }
 
     fn write_event(&self, message: &AwsMessage) -> UnsignedRequest {
-        // An event has no place for an id of ours but what it tells.
+        // An event has no field for an id of ours except its details.
         let mut detail = serde_json::from_str(&message.body).unwrap_or_else(|_| json!({}));
         if let Value::Object(fields) = &mut detail {
             fields.insert("id".to_owned(), json!(message.id));
@@ -263,12 +263,12 @@ impl AwsTarget {
     }
 }
 
-/// The name of an error, without its namespace and whatever is no part of a name.
+/// The name of an error, without its namespace and other additions.
 fn plain_code(code: &str) -> String {
     let last = code.split(':').next().unwrap_or_default().rsplit('#').next().unwrap_or_default();
     let plain = last.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_'));
     let plain: String = plain.take(MAX_CODE_CHARS).collect();
-    if plain.is_empty() { "no reason told".to_owned() } else { plain }
+    if plain.is_empty() { "no reason given".to_owned() } else { plain }
 }
 
 fn json_request(target: &str, kind: &str, body: &Value) -> UnsignedRequest {
@@ -291,7 +291,7 @@ impl AwsCredentials {
     /// Credentials that hold now.
     ///
     /// # Errors
-    /// There are none, or whoever gives them does not answer.
+    /// There are none, or their source does not answer.
     pub(super) async fn current(&self) -> Result<Credentials, String> {
         let provider = self.provider.get_or_init(async || {
             let shared = aws_config::defaults(BehaviorVersion::latest()).load().await;

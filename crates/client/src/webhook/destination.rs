@@ -105,7 +105,7 @@ impl DestinationPolicy {
         if !url.username().is_empty() || url.password().is_some() {
             return forbid("a user or password in the address is not allowed");
         }
-        // Numbers in whatever form have become addresses when the address was read.
+        // Numeric hosts of any form became addresses when the URL was parsed.
         let Some(host) = url.host_str() else { return forbid("the address has no host") };
         match host.trim_start_matches('[').trim_end_matches(']').parse() {
             Ok(address) => self.check_address(address),
@@ -120,7 +120,7 @@ impl DestinationPolicy {
     pub fn check_address(&self, address: IpAddr) -> Result<(), ForbiddenDestination> {
         let address = address.to_canonical();
         let forbid = |what: &str| {
-            let text = format!("{address} is {what}, to which nothing is sent");
+            let text = format!("{address} is {what}: nothing is sent there");
             Err(ForbiddenDestination(text))
         };
         if METADATA.iter().any(|range| range.contains(address)) {

@@ -59,7 +59,7 @@ pub fn sign_message(
         .iter()
         .map(|secret: &SigningSecret| {
             let mut mac = Hmac::<Sha256>::new_from_slice(&secret.0)
-                .map_err(|_| "the signing secret is no key".to_owned())?;
+                .map_err(|_| "the signing secret is not a key".to_owned())?;
             mac.update(format!("{id}.{timestamp}.").as_bytes());
             mac.update(body.as_bytes());
             Ok(format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes())))

@@ -5,9 +5,8 @@
 
 use serde::Serializer;
 
-/// An address without what may be secret in it: user and password are left out, a query is shown
-/// as `?***`. A text that is no address stays as it is, but for what stands before an `@` behind a
-/// colon.
+/// An address without its secrets: user and password are left out, a query is shown as `?***`. A
+/// text that is no address stays as it is, except for the part before an `@` behind a colon.
 pub fn strip_credentials(address: &str) -> String {
     let (scheme, rest) = match address.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
@@ -61,7 +60,7 @@ pub(super) fn serialize_optional_address<S: Serializer>(
     }
 }
 
-/// Whether `address` is an unencrypted one of another machine: whatever is sent there, a key too,
+/// Whether `address` is an unencrypted one of another machine: everything sent there, also a key,
 /// can be read on the way.
 pub(super) fn sends_in_the_clear(address: &str) -> bool {
     address.trim().starts_with("http://") && !is_on_this_machine(address)

@@ -57,7 +57,7 @@ pub struct CostConfig {
     pub tenant_daily_budgets: BTreeMap<String, Decimal>,
     /// Most that one document may cost, all attempts together; 0: no bound.
     pub document_budget: Decimal,
-    /// Most tokens that one document may take, all attempts together, whatever they cost; 0: no bound.
+    /// Most tokens that one document may take in all attempts, whatever their price; 0: no bound.
     pub document_tokens: u64,
     /// The prices, in any order.
     pub price: Vec<ModelPrice>,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::LimitsConfig;
 use super::units::ByteSize;
 
-/// Fixed costs of reading a page, whatever its size: fonts, tables, a model of the OCR.
+/// Fixed memory of reading a page of any size: fonts, tables, a model of the OCR.
 const PAGE_BASE: u64 = 256 << 20;
 /// Bytes per pixel while a page is decoded, made grey and repaired: at most 8 in colour, and four
 /// grey copies.

@@ -68,7 +68,7 @@ pub(super) fn merge_layers(
 ) -> LoadedConfig {
     let mut builder = config::Config::builder();
     if let Some((path, text)) = file {
-        // By itself, because only its own error knows where the text stops being TOML.
+        // Parsed separately, because only this error has the position of the TOML problem.
         if let Err(error) = toml::from_str::<toml::Table>(text) {
             return LoadedConfig::from_problem(describe_syntax(path, text, &error));
         }

@@ -40,7 +40,7 @@ pub struct LimitsConfig {
     /// Bytes of an archive of documents (olmOCR workspaces), as it lies and of all that is in it
     /// together; it is in memory while its documents are read.
     pub archive_bytes: ByteSize,
-    /// Entries of an archive, whatever they are.
+    /// Entries of an archive of any kind.
     pub archive_entries: u32,
     /// Tokens of a prompt, estimated at four bytes each.
     pub prompt_tokens: u32,

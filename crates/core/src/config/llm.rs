@@ -118,8 +118,8 @@ impl Default for LlmConfig {
 }
 
 impl LlmConfig {
-    /// Whether somebody may charge for its calls: neither does it run on this machine, nor on a server
-    /// of a kind that people run themselves.
+    /// Whether its calls may cost money: it runs neither on this machine nor on a server of a
+    /// self-hosted kind.
     pub fn may_be_charged(&self) -> bool {
         let own = matches!(self.server, LlmServer::Vllm | LlmServer::Ollama | LlmServer::LlamaCpp);
         self.provider != LlmProvider::None

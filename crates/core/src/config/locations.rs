@@ -1,6 +1,6 @@
 //! Whose events are taken, and which places the row of a tenant may name. Pure: names only.
 //!
-//! Not promised: that a tenant is who it says it is; that is for whoever gives out logins.
+//! Not promised: that a tenant's identity is true; that is checked where logins are issued.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,10 +18,10 @@ const TENANT: &str = "{tenant}";
 pub struct AllowedPrefix {
     /// Name of the bucket.
     pub bucket: String,
-    /// Keys must begin with this; empty: every key. A segment `{tenant}` stands for any tenant's
-    /// name, whose documents these then are.
+    /// Prefix of the keys; empty: every key. A segment `{tenant}` stands for any tenant's name, and
+    /// the documents belong to that tenant.
     pub prefix: String,
-    /// The tenant whose documents these are; `None`: nobody's in particular, or `{tenant}` says it.
+    /// The tenant of these documents; `None`: none, or the one in `{tenant}`.
     pub tenant: Option<String>,
 }
 
@@ -81,7 +81,7 @@ impl fmt::Display for AllowedPrefix {
 /// Attributes of an object that follow from its location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AllowedLocation<'a> {
-    /// The tenant whose documents lie there; `None`: nobody's in particular.
+    /// The tenant of the documents there; `None`: none.
     pub tenant: Option<&'a str>,
 }
 

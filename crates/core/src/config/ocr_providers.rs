@@ -35,18 +35,20 @@ impl OcrProvider {
     /// The problem with an order of providers, if there is one.
     pub fn order_problem(order: &[Self]) -> Option<&'static str> {
         if order.is_empty() {
-            return Some("names nobody who reads page images");
+            return Some("names no reader of page images");
         }
         let mut before = order.iter().enumerate();
         if before.any(|(at, one)| order.iter().take(at).any(|other| other == one)) {
             return Some("names one of them twice");
         }
         if order.last() == Some(&Self::Vision) {
-            return Some("names nobody after vision, who reads what a model must not read alone");
+            return Some(
+                "names no reader after vision, for the pages that a model must not read alone",
+            );
         }
         let here = order.iter().position(|one| *one == Self::Tesseract);
         let is_last = here.is_none_or(|at| at + 1 == order.len());
-        (!is_last).then_some("names somebody after tesseract, which leaves nothing to others")
+        (!is_last).then_some("names a reader after tesseract, which leaves nothing to others")
     }
 }
 

@@ -222,7 +222,7 @@ impl QueueConfig {
                 }
                 QueueBackend::Sqs => {}
                 _ if !tier.url.is_empty() => problems.push(format!(
-                    "queue.tiers: `{name}` has a url, which only the sqs backend knows"
+                    "queue.tiers: `{name}` has a url, which only the sqs backend has"
                 )),
                 _ => {}
             }

@@ -54,7 +54,7 @@ impl Default for RetryConfig {
 }
 
 impl RetryConfig {
-    /// The same, with so many attempts that count, whatever goes wrong.
+    /// The same, with this many counted attempts for every kind of failure.
     #[must_use]
     pub fn with_attempts(self, attempts: u32) -> Self {
         Self {

@@ -1,5 +1,5 @@
-//! `[review]`: how long a document is somebody's to decide about, how long a decision can be undone,
-//! and above which amounts a second person has to say the same.
+//! `[review]`: the lease on an open document, the time in which a decision can be undone, and the
+//! amounts above which a second person has to confirm it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct ReviewConfig {
     /// How long a document is a reviewer's after the last sign of the page that shows it.
     #[serde(with = "humantime_serde")]
     pub lease: Duration,
-    /// How long a decision can be undone by whoever made it; nobody is told of it before. 0: never.
+    /// How long a decision can be undone by its reviewer; it is not delivered before. 0: never.
     #[serde(with = "humantime_serde")]
     pub undo: Duration,
     /// By currency, and [`OTHER_CURRENCIES`] for all others and for none: above it a second person

@@ -46,7 +46,7 @@ pub struct SchedulerConfig {
     pub longest_wait: Duration,
     /// Calls that may wait for one model; one more is put off at once.
     pub max_queue_depth: usize,
-    /// Where workers of this machine tell each other what they hold; empty: a folder
+    /// Folder in which workers of this machine share their holdings; empty: a folder
     /// `docmill-scheduler` among the system's temporary files.
     pub path: PathBuf,
 }
@@ -82,7 +82,7 @@ impl SchedulerConfig {
         all
     }
 
-    /// The folder where workers tell each other what they hold.
+    /// The folder in which workers share their holdings.
     pub fn shared_folder(&self) -> PathBuf {
         if self.path.as_os_str().is_empty() {
             return std::env::temp_dir().join("docmill-scheduler");

@@ -8,8 +8,8 @@ use std::time::SystemTime;
 use super::units::SecretString;
 use parking_lot::Mutex;
 
-/// A secret as a value, or in a file that somebody may replace while we run (a mounted Kubernetes
-/// secret, a sidecar that rotates it). Clones share what was read.
+/// A secret as a value, or in a file that may be replaced at run time (a mounted Kubernetes secret,
+/// a sidecar that rotates it). Clones share the value.
 #[derive(Clone, Default)]
 pub struct SecretSource {
     value: SecretString,
@@ -38,8 +38,8 @@ impl SecretSource {
     /// that cannot be read any more keeps its last content.
     ///
     /// # Errors
-    /// The file could never be read; the text does not name it, since what stands where a file's
-    /// name is expected may be the secret itself.
+    /// The file could never be read. The text does not name it: the secret itself may have been
+    /// written in its place.
     pub fn current_secret(&self) -> Result<SecretString, String> {
         if !self.is_file() {
             return Ok(self.value.clone());

@@ -71,8 +71,8 @@ impl Default for StoreConfig {
 }
 
 impl StoreConfig {
-    /// The passwords that documents of this tenant are tried with; of nobody's documents only those
-    /// that are for everybody.
+    /// The passwords to try on documents of this tenant; on documents without a tenant only those
+    /// without one.
     pub fn passwords_for(&self, tenant: Option<&str>) -> impl Iterator<Item = SecretString> {
         let tried =
             move |it: &&DocumentPassword| it.tenant.is_none() || it.tenant.as_deref() == tenant;

@@ -22,7 +22,7 @@ pub struct TierConfig {
 }
 
 impl TierConfig {
-    /// The weight, or what stands for it.
+    /// The weight, or its default.
     pub fn effective_weight(&self) -> u32 {
         match (self.weight, self.name) {
             (0, Priority::Critical) => 16,

@@ -22,7 +22,7 @@ pub enum WebRole {
     Operator,
 }
 
-/// One token with which somebody signs in.
+/// A token for signing in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WebToken {
@@ -80,7 +80,7 @@ impl Default for WebConfig {
 }
 
 impl WebConfig {
-    /// Whether nobody has to sign in: whoever is on this machine may do everything.
+    /// Whether signing in is off: everyone on this machine may do everything.
     pub fn is_open(&self) -> bool {
         self.tokens.is_empty() && !self.proxy.is_used()
     }

@@ -1,8 +1,8 @@
 //! `[web.proxy]`: signing in by the headers of a proxy that has asked an identity provider.
 //!
-//! A header says nothing by itself: whoever reaches the port can write one. So it counts only from
-//! networks that are named, and there is no default for them. Not promised: that the proxy takes
-//! such headers off what its own clients send; that is the proxy's to do.
+//! A header proves nothing by itself: everyone who reaches the port can write one. So it counts
+//! only from configured networks, and there is no default for them. Not promised: that the proxy
+//! removes such headers from its clients' requests; that is the proxy's task.
 
 use std::net::IpAddr;
 
@@ -40,12 +40,13 @@ pub struct ProxyGroup {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProxySignIn {
-    /// Where the proxy connects from. Empty: nobody signs in that way.
+    /// The networks that the proxy connects from. Empty: signing in by proxy is off.
     pub networks: Vec<NetworkRange>,
-    /// The header with the name of the user; stands in the audit in lower case.
+    /// The header with the name of the user; kept in the audit in lower case.
     pub user_header: String,
-    /// The header with the names of the user's groups, commas between them. The same as `user_header`
-    /// where the proxy knows no groups: each user is one, by the name that the proxy writes.
+    /// The header with the names of the user's groups, separated by commas. The same as
+    /// `user_header` for a proxy without groups: each user is then a group, by the proxy's name for
+    /// the user.
     pub groups_header: String,
     /// Roles of groups; of several the first here counts.
     pub groups: Vec<ProxyGroup>,
@@ -97,7 +98,7 @@ impl ProxySignIn {
             );
         }
         if self.groups.is_empty() {
-            problems.push("web.proxy.groups is empty: nobody could come in".to_owned());
+            problems.push("web.proxy.groups is empty: nobody could sign in".to_owned());
         }
         for (key, name) in
             [("user_header", &self.user_header), ("groups_header", &self.groups_header)]
@@ -153,7 +154,7 @@ mod tests {
         };
         assert_eq!(said(&ProxySignIn::default()), Vec::<String>::new());
         assert_eq!(said(&proxy()), Vec::<String>::new());
-        // Of a proxy that knows no groups: users are named one by one.
+        // A proxy without groups: users are named one by one.
         let alone = ProxySignIn { user_header: "x-forwarded-groups".to_owned(), ..proxy() };
         assert_eq!(said(&alone), Vec::<String>::new());
         let all = |text: &str| vec![text.parse().unwrap()];
@@ -162,7 +163,7 @@ mod tests {
             (ProxySignIn { networks: all("0.0.0.0/0"), ..proxy() }, "a network of everybody"),
             (ProxySignIn { networks: all("::/0"), ..proxy() }, "a network of everybody"),
             (ProxySignIn { networks: Vec::new(), ..proxy() }, "without web.proxy.networks"),
-            (ProxySignIn { groups: Vec::new(), ..proxy() }, "nobody could come in"),
+            (ProxySignIn { groups: Vec::new(), ..proxy() }, "nobody could sign in"),
             (user(""), "user_header must be"),
             (user("X-User"), "user_header must be"),
             (user("authorization"), "user_header must be"),

@@ -1,4 +1,4 @@
-//! `[webhooks]`: who is told of outcomes and decisions, and how long it is tried.
+//! `[webhooks]`: targets of outcomes and decisions, and retries.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -127,13 +127,13 @@ impl<'de> Deserialize<'de> for NetworkRange {
     }
 }
 
-/// Somebody who is told.
+/// A target of webhooks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookTarget {
     /// Its name, in metrics, pages and commands.
     pub name: String,
-    /// Where it is told, by POST; or the ARN of an SQS queue, an SNS topic or an `EventBridge` bus. May
+    /// The address, for POST; or the ARN of an SQS queue, an SNS topic or an `EventBridge` bus. May
     /// hold a secret of its own.
     pub url: SecretString,
     /// Where requests about an ARN go; empty: to AWS's own endpoint of its region.
@@ -148,7 +148,7 @@ pub struct WebhookTarget {
     /// The events that it wants; empty: all.
     #[serde(default)]
     pub events: Vec<WebhookEvent>,
-    /// Whose documents alone it is told of; empty: all.
+    /// Only documents of this tenant are delivered; empty: all.
     #[serde(default)]
     pub tenant: String,
     /// Whether the data goes along, not only ids and outcome.
@@ -170,7 +170,7 @@ impl WebhookTarget {
     }
 }
 
-/// `[webhooks]`: who is told, and how long it is tried.
+/// `[webhooks]`: targets and retries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WebhooksConfig {

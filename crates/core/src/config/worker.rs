@@ -19,7 +19,7 @@ pub enum LogFormat {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkerConfig {
-    /// Jobs at the same time. Most of them wait for somebody else.
+    /// Jobs at the same time. Most of them wait for a service.
     pub slots: u32,
     /// Threads for page work; 0: one per core.
     pub cpu_threads: usize,

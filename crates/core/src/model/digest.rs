@@ -9,8 +9,8 @@ pub fn sha256_hex(bytes: impl AsRef<[u8]>) -> String {
     encode_hex(Sha256::digest(bytes))
 }
 
-/// Order of the bytes of the length that stands before each part of what [`sha256_of_parts`]
-/// hashes. Stored identities were made in either order: neither may change.
+/// Byte order of the length before each part in [`sha256_of_parts`]. Stored identities use both
+/// orders: neither may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LengthOrder {
     /// Lowest byte first: transcripts, text layers.
@@ -19,8 +19,8 @@ pub enum LengthOrder {
     BigEndian,
 }
 
-/// The SHA-256 over parts that cannot run into each other: before each stands its length in bytes,
-/// as a number of 64 bits in the given order.
+/// The SHA-256 over parts that cannot run into each other: each follows its length in bytes, as a
+/// number of 64 bits in the given order.
 pub fn sha256_of_parts(order: LengthOrder, parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::BoundingBox;
 
-/// Where a value stands on the document.
+/// The region of a value on the document.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PageRegion {
     /// Page, starting at 1.

@@ -74,8 +74,8 @@ impl IngestionId {
 
     /// The ingestion of one version of an object: the same for every repetition of its event.
     ///
-    /// `version` is the version id or, in a bucket without versions, the ETag; `sequencer` tells
-    /// two uploads of the same bytes apart.
+    /// `version` is the version id or, in a bucket without versions, the ETag; `sequencer`
+    /// distinguishes two uploads of the same bytes.
     pub fn from_object_version(bucket: &str, key: &str, version: &str, sequencer: &str) -> Self {
         let name = format!("ingestion\n{bucket}\n{key}\n{version}\n{sequencer}");
         Self(Uuid::new_v5(&OBJECT_NAMESPACE, name.as_bytes()))

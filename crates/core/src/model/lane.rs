@@ -1,4 +1,4 @@
-//! How calls to providers go, as one process sees it: told to whoever looks at the whole service.
+//! A process's calls to providers, for the overview of the whole service.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,8 @@
-//! Models that share the memory of a worker's machine, as that worker sees them: told to whoever looks
-//! at the whole service.
+//! Models that share the memory of a worker's machine, for the overview of the whole service.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a local model is, as far as its worker knows.
+/// The location of a local model, as far as its worker has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LocalModelState {

@@ -22,7 +22,7 @@ pub struct PageCode {
     pub symbology: CodeSymbology,
     /// The payload. At most [`PageCode::MAX_BYTES`].
     pub payload: String,
-    /// Its bytes are no UTF-8: each stands in the payload as the character of that number (ISO
+    /// The bytes are not UTF-8: each is kept in the payload as the character of that number (ISO
     /// 8859-1).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bytes: bool,

@@ -1,4 +1,4 @@
-//! A piece of a page, whatever picture of it is looked at.
+//! A piece of a page, independent of the picture's size.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,20 +21,8 @@ impl PageCrop {
 
     /// Of two corners in shares of width and height. `None`: it has no area on the page.
     pub fn from_shares([left, top, right, bottom]: [f64; 4]) -> Option<Self> {
-        let unit = |share: f64| -> Option<u16> {
-            // Not one of these comparisons holds for what is no number.
-            (-0.05..=1.05).contains(&share).then(|| {
-                let whole = share.clamp(0.0, 1.0) * f64::from(Self::WHOLE);
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "0 to 10,000"
-                )]
-                let whole = whole.round() as u16;
-                whole
-            })
-        };
-        let (left, top, right, bottom) = (unit(left)?, unit(top)?, unit(right)?, unit(bottom)?);
+        let (left, top, right, bottom) =
+            (unit_of(left)?, unit_of(top)?, unit_of(right)?, unit_of(bottom)?);
         (left < right && top < bottom).then_some(Self { left, top, right, bottom })
     }
 
@@ -47,6 +35,17 @@ impl PageCrop {
         let first = at(from).min(side.saturating_sub(1));
         (first, at(to).max(first + 1).min(side.max(1)))
     }
+}
+
+/// A share of a side in the units of a crop; none for NaN or a share far outside of the page.
+fn unit_of(share: f64) -> Option<u16> {
+    // NaN fails these comparisons.
+    (-0.05..=1.05).contains(&share).then(|| {
+        let whole = share.clamp(0.0, 1.0) * f64::from(PageCrop::WHOLE);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 10,000")]
+        let whole = whole.round() as u16;
+        whole
+    })
 }
 
 #[cfg(test)]

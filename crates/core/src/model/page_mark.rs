@@ -13,7 +13,7 @@ pub enum PageMarkKind {
     Figure,
     /// Handwriting: found by its ink, or by words that a provider marks so, joined along a line.
     Handwriting,
-    /// Writing by hand where people sign; whose it is is not told.
+    /// Handwriting where people sign; the signer is not identified.
     Signature,
     /// A stamp, by the form of its frame.
     Stamp,

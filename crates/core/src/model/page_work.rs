@@ -19,7 +19,7 @@ pub struct ReadRecipe {
 }
 
 impl ReadRecipe {
-    /// The part of a stored transcript's identity. Names and order must stay, whatever the fields
+    /// The part of a stored transcript's identity. Names and order must stay, however the fields
     /// are called here: another spelling makes every stored transcript one of another recipe, which
     /// is read again.
     pub fn identity(&self) -> String {
@@ -139,7 +139,7 @@ pub enum PageViewMode {
 /// A page that is shown.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PageViewResult {
-    /// Its text is known already: nobody has to read it.
+    /// Its text is given: no reader is needed.
     Text(Box<PageText>),
     /// This has to be read.
     Picture(Box<PagePicture>),

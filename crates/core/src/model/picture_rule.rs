@@ -25,7 +25,7 @@ pub struct PictureRule {
 
 impl PictureRule {
     /// Anthropic's models, at home and on Bedrock: 1,568 pieces of 28 by 28 pixels. Newer ones take
-    /// more and are not told apart here.
+    /// more; they are counted the same here.
     pub const ANTHROPIC: Self =
         Self { longest_side: 1568, pixels: 1568 * 28 * 28, piece: 28, tokens_per_hundred: 100 };
     /// OpenAI's models with `detail: high`: 2,500 pieces of 32 by 32 pixels, each 1.2 tokens.
@@ -53,8 +53,8 @@ impl PictureRule {
     /// Tokens that a picture of this size counts for.
     #[must_use]
     pub fn count_tokens(self, width: u32, height: u32) -> u64 {
-        let pieces = |side: u32| u64::from(side.div_ceil(self.piece.max(1)));
-        let pieces = pieces(width).saturating_mul(pieces(height));
+        let pieces = u64::from(width.div_ceil(self.piece.max(1)))
+            .saturating_mul(u64::from(height.div_ceil(self.piece.max(1))));
         pieces.saturating_mul(self.tokens_per_hundred).div_ceil(100)
     }
 }

@@ -62,8 +62,8 @@ impl Priority {
         Self::ALL.into_iter().find(|one: &Self| one.blobforge_key() == key || one.code() == key)
     }
 
-    /// Which of `offered` stands in for this one: itself; else the next less urgent one, so that
-    /// nothing is pushed ahead of what was meant to go first; else the least urgent there is.
+    /// The one of `offered` that replaces this: itself; else the next less urgent one, so that
+    /// nothing overtakes more urgent work; else the least urgent.
     pub fn nearest_among(self, offered: &[Self]) -> Option<usize> {
         let less_urgent = Self::ALL.into_iter().filter(|other| *other >= self);
         let more_urgent = Self::ALL.into_iter().rev().filter(|other| *other < self);
@@ -83,8 +83,8 @@ impl FromStr for Priority {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let words = || Self::ALL.map(Self::code).join(", ");
-        Self::from_code(text).ok_or_else(|| format!("one of {} is needed", words()))
+        Self::from_code(text)
+            .ok_or_else(|| format!("one of {} is needed", Self::ALL.map(Self::code).join(", ")))
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::PageText;
 
-/// Bytes that a word takes in memory besides its letters: where it stands, how sure it is, and what
-/// an allocation of a few letters rounds up to.
+/// Memory of a word besides its letters: position, confidence, and the rounding of a small
+/// allocation.
 const WORD_BYTES: u64 = 80;
 /// Bytes that a line takes in memory besides its words.
 const LINE_BYTES: u64 = 32;

@@ -174,19 +174,19 @@ impl TextLine {
     }
 }
 
-/// A word and where it stands.
+/// A word and its position.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TextWord {
     /// The characters of the word, without white space. Most words are short, and thousands of
     /// documents wait in memory for a model: up to 24 bytes need no allocation of their own.
     pub text: CompactString,
-    /// Where it stands; origin at the top left of the page.
+    /// Its position; origin at the top left of the page.
     #[serde(rename = "box")]
     pub bounding_box: BoundingBox,
     /// 0..1; 1 for native text.
     pub confidence: f32,
-    /// A vision model says so, and the reader beside it does not: it read something else here, or
-    /// nothing. No value stands on such a word alone.
+    /// Only a vision model reads this word; the reader beside it reads something else here, or
+    /// nothing. No value rests on such a word alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unwitnessed: bool,
 }

@@ -8,10 +8,10 @@
 //! or round trips. Ends, what is given back included, and registrations wait for the disk: a
 //! give-back that a crash of Postgres undid would be taken for a worker that died.
 //!
-//! A batch locks its rows in the order of their ids, so that two batches never wait for each
-//! other; and with SKIP LOCKED, so that a row that somebody else has locked, an operator's open
-//! transaction say, keeps none of the others waiting. A skipped row is looked at without its lock,
-//! so that it looks neither unknown nor lost.
+//! A batch locks its rows in the order of their ids, so that two batches never wait for each other;
+//! and with SKIP LOCKED, so that a row locked by another session (an operator's open transaction,
+//! for example) delays none of the others. A skipped row is read without its lock, so that it looks
+//! neither unknown nor lost.
 //!
 //! A holder's statements compare the token and not the status: the schema allows a token only in
 //! progress, and naming the status lets the planner walk the partial index of every row in progress

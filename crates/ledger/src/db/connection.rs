@@ -31,8 +31,8 @@ impl std::fmt::Display for DatabaseAddress {
     }
 }
 
-/// A statement waits so long for a lock that somebody else has, an operator's open transaction say,
-/// and never for more than a third of its time: what went with it is then tried without it.
+/// The longest wait of a statement for a foreign lock (an operator's open transaction, for
+/// example), and never more than a third of its time: the other rows are then tried without it.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// The settings of every new connection. A statement rather than start-up options, because

@@ -1,10 +1,10 @@
 //! Applying migrations beside work that goes on.
 //!
-//! Each that changes a table waits only moments for its lock and then tries again: a waiting lock
-//! would hold up every claim behind it. Indexes of large tables are built without keeping anybody
-//! out, in files of their own that run without a transaction; what an interrupted build left behind
-//! is removed first. Not promised: that a migration ends while somebody's transaction keeps a table
-//! locked for minutes; then it fails, says so, and can be run again.
+//! Each migration that changes a table waits only moments for its lock and then tries again: a
+//! waiting lock would hold up every claim behind it. Indexes of large tables are built
+//! concurrently, in files of their own that run without a transaction; the remains of an
+//! interrupted build are removed first. Not promised: that a migration ends while a transaction
+//! keeps a table locked for minutes; then it fails with an error and can be run again.
 
 pub mod adopting;
 
@@ -19,18 +19,18 @@ use docmill_core::retry::RetryBackoff;
 
 use crate::db::SqlErrorContext;
 
-/// One at a time, whatever they are called: a number of ours among the advisory locks.
+/// One migration at a time, also across versions: a number of ours among the advisory locks.
 const TURN: i64 = 0x0064_6f63_6d69_6c6c;
 /// Between two looks whether it is our turn. Asked again and again and not waited for inside
 /// Postgres, where the one who waits would hold up the building of an index.
 const TURN_PAUSE: Duration = Duration::from_millis(250);
 /// A table's lock is waited for so long.
 const LOCK_TIMEOUT: &str = "SET lock_timeout = '2s'";
-/// Building an index beside others waits for their transactions, and blocks nobody meanwhile.
+/// Building an index concurrently waits for open transactions, and blocks no other session.
 const NO_LOCK_TIMEOUT: &str = "SET lock_timeout = 0";
 /// So often a migration steps back from a lock before it gives up: about five minutes.
 const TRIES: u32 = 60;
-/// In between, whoever queued behind it has its turn.
+/// In between, sessions queued behind it have their turn.
 const TRY_PAUSES: RetryBackoff =
     RetryBackoff::doubling(Duration::from_millis(500)).up_to(Duration::from_secs(3));
 /// Where sqlx notes what was applied.

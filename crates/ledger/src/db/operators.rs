@@ -273,7 +273,7 @@ pub async fn list_pauses(db: &Db) -> Result<Vec<PauseRow>> {
     )
     .fetch_all(db.pool())
     .await
-    .context("reading what is paused")
+    .context("reading the pauses")
 }
 
 /// Blocks content by its SHA-256 (64 digits of hex): from now on such a document ends `blocked`

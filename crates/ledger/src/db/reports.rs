@@ -268,7 +268,7 @@ pub async fn find_waiting(db: &Db, ids: &[IngestionId]) -> Result<Vec<InFlightIn
     )
     .fetch_all(db.pool())
     .await
-    .context("reading what ingestions wait for")
+    .context("reading why ingestions wait")
 }
 
 /// The attempts of an ingestion, oldest first.

@@ -53,12 +53,12 @@ pub enum ReviewOrder {
     /// Those that wait longest.
     #[default]
     Age,
-    /// Those with the largest amount, whatever its currency, of the [`MAX_COMPARED`] that wait
-    /// longest. There is no next page.
+    /// Those with the largest amount, in any currency, of the [`MAX_COMPARED`] that wait longest.
+    /// There is no next page.
     Amount,
 }
 
-/// As many documents are compared by amount: more would take longer than somebody waits for a page.
+/// Documents compared by amount: more would take too long for a page.
 pub const MAX_COMPARED: u32 = 10_000;
 
 /// Which documents to review are meant; `None` does not matter.
@@ -261,7 +261,7 @@ LIMIT $7
     )
     .fetch_all(db.pool())
     .await
-    .context("listing what is to be reviewed")
+    .context("listing documents to review")
 }
 
 /// The document of an ingestion as a reviewer sees it; `None` if it is gone.
@@ -366,5 +366,5 @@ ORDER BY d.id
     )
     .fetch_all(db.pool())
     .await
-    .context("listing what people decided about")
+    .context("listing decided documents")
 }

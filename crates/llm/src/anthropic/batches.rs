@@ -1,11 +1,11 @@
 //! Anthropic's message batches.
 //!
-//! Contract: the types of `PyPI`'s anthropic 2.11, held by `scripts/contracts.sh`. A batch carries no
-//! name and no metadata, so one whose submission was not answered is known by when it was made, how
-//! many questions it has and, once it has ended, by the ids of its answers, which begin with our
-//! name. Until then a search says that it cannot tell. Its questions come with it, so that nothing at
-//! the vendor's can be taken from a try that was given up: what a worker that stood still between the
-//! fence and its request makes is cancelled as soon as it goes on.
+//! Contract: the types of `PyPI`'s anthropic 2.11, held by `scripts/contracts.sh`. A batch carries
+//! no name and no metadata, so one whose submission was not answered is identified by its time, its
+//! number of questions and, once it has ended, by the ids of its answers, which begin with our
+//! name. Until then a search is undecided. Its questions come with it, so that nothing at the
+//! vendor's can be reused by a try that was given up: a batch made by a worker that was suspended
+//! between the fence and its request is cancelled as soon as the worker resumes.
 
 use async_trait::async_trait;
 use reqwest::Method;

@@ -166,19 +166,23 @@ pub(super) struct AnthropicParseError {
 pub(super) fn parse_reply(body: &[u8], asked: &str) -> Result<ModelReply, AnthropicParseError> {
     let message: AnthropicMessage = serde_json::from_slice(body)
         .map_err(|e| AnthropicParseError { line: e.line(), column: e.column() })?;
-    let piece = |block: AnthropicBlock| match (block.text, block.input) {
-        (Some(text), _) => text,
-        (None, Some(input)) => input.to_string(),
-        // Thinking, which is no part of the reply.
-        (None, None) => String::new(),
-    };
     Ok(ModelReply {
-        text: message.content.into_iter().map(piece).collect(),
+        text: message.content.into_iter().map(block_text).collect(),
         stop: parse_finish_reason(message.stop_reason.as_deref()),
         usage: message.usage.unwrap_or_default().into(),
         model: message.model.filter(|name| !name.is_empty()).unwrap_or_else(|| asked.to_owned()),
         limits: docmill_client::throttle::RateLimitHeaders::default(),
     })
+}
+
+/// The text of a block, or the input of a tool call.
+fn block_text(block: AnthropicBlock) -> String {
+    match (block.text, block.input) {
+        (Some(text), _) => text,
+        (None, Some(input)) => input.to_string(),
+        // Thinking, which is no part of the reply.
+        (None, None) => String::new(),
+    }
 }
 
 #[cfg(test)]

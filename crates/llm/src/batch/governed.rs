@@ -26,7 +26,7 @@ pub struct GovernedBatches<B> {
 }
 
 impl<B: BatchApi> GovernedBatches<B> {
-    /// `account` tells accounts and servers apart; it must not be a credential. Vendors limit
+    /// `account` distinguishes accounts and servers; it must not be a credential. Vendors limit
     /// batches apart from single calls, so they have a limiter of their own.
     pub fn new(inner: B, governor: Arc<Governor>, account: String) -> Self {
         let model = format!("{} in batches", inner.model());

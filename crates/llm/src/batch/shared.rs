@@ -61,7 +61,7 @@ pub(crate) fn ignore_missing(removed: Result<()>) -> Result<()> {
 pub(crate) struct BatchListPage {
     /// Its handle, if it is on this page.
     pub(crate) found: Option<String>,
-    /// A batch on it may be the one, which only its end will tell.
+    /// A batch on it may be the one; only its end shows.
     pub(crate) is_undecided: bool,
     /// By what the next page is asked for; `None`: what follows is older than the batch, or nothing.
     pub(crate) next: Option<String>,

@@ -32,7 +32,7 @@ use docmill_client::http;
 use docmill_core::config::{BedrockBatchConfig, LlmConfig, StructuredOutput, strip_credentials};
 use docmill_core::fault::{Error, Fault, Result};
 
-/// Hours that a job may be told to last.
+/// Allowed duration of a job, in hours.
 const MIN_HOURS: u64 = 24;
 const MAX_HOURS: u64 = 168;
 /// Longest the answers of a job may be on their way.
@@ -136,7 +136,7 @@ impl BedrockBatches {
 
 fn parse_url(address: &str) -> Result<Url> {
     Url::parse(address).map_err(|error| {
-        let context = "an address of [llm.batch.bedrock] is none, or its bucket's name";
+        let context = "an address or the name of the bucket in [llm.batch.bedrock] is invalid";
         Error::new(Fault::Misconfigured, context).with_source(error)
     })
 }

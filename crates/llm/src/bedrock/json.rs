@@ -1,5 +1,5 @@
-//! Converse as JSON, as it stands in files of batches: the same request and reply that the SDK writes
-//! and reads for a call by itself.
+//! Converse as JSON in the files of batches: the same request and reply that the SDK writes and
+//! reads for a single call.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -98,7 +98,7 @@ struct ConverseJsonUsage {
 }
 
 impl BedrockResultLine {
-    /// The reply of the model that was asked, or the refusal that stands for one.
+    /// The reply of the model that was asked, or the refusal in its place.
     pub(super) fn reply(&self, asked: &str) -> Option<ModelReply> {
         let Some(answer) = &self.output else {
             let error = self.error.as_ref()?;

@@ -115,7 +115,7 @@ fn image_block(picture: &EncodedImage) -> std::result::Result<ImageBlock, BuildE
     ImageBlock::builder().format(format).source(source).build()
 }
 
-/// The end of the stable prefix. The shortest time is left out: not every model knows the word.
+/// The end of the stable prefix. The shortest time is omitted: not every model accepts it.
 fn cache_point(cache: PromptCache) -> std::result::Result<Option<CachePointBlock>, BuildError> {
     let point = CachePointBlock::builder().r#type(CachePointType::Default);
     Ok(match cache {
@@ -157,18 +157,22 @@ pub(super) fn parse_reply(answer: Answer, asked: &str) -> ModelReply {
         Some(ConverseOutput::Message(message)) => message.content,
         _ => Vec::new(),
     };
-    let piece = |block: ContentBlock| match block {
-        ContentBlock::Text(text) => text,
-        ContentBlock::ToolUse(tool) => to_json(&tool.input).to_string(),
-        // Reasoning, which is no part of the reply.
-        _ => String::new(),
-    };
     ModelReply {
-        text: blocks.into_iter().map(piece).collect(),
+        text: blocks.into_iter().map(block_text).collect(),
         stop: map_stop_reason(&answer.stop_reason),
         usage: answer.usage.as_ref().map(map_usage).unwrap_or_default(),
         model: asked.to_owned(),
         limits: RateLimitHeaders::default(),
+    }
+}
+
+/// The text of a block, or the input of a tool call.
+fn block_text(block: ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(text) => text,
+        ContentBlock::ToolUse(tool) => to_json(&tool.input).to_string(),
+        // Reasoning, which is no part of the reply.
+        _ => String::new(),
     }
 }
 
@@ -186,13 +190,17 @@ pub(super) fn map_stop_reason(reason: &StopReason) -> FinishReason {
 
 /// `inputTokens` leaves out what was read from the cache or written to it.
 pub(super) fn map_usage(tokens: &TokenUsage) -> ModelUsage {
-    let count = |tokens: i32| u64::try_from(tokens).unwrap_or(0);
     ModelUsage {
-        input: count(tokens.input_tokens),
-        cache_read: tokens.cache_read_input_tokens.map_or(0, count),
-        cache_write: tokens.cache_write_input_tokens.map_or(0, count),
-        output: count(tokens.output_tokens),
+        input: token_count(tokens.input_tokens),
+        cache_read: tokens.cache_read_input_tokens.map_or(0, token_count),
+        cache_write: tokens.cache_write_input_tokens.map_or(0, token_count),
+        output: token_count(tokens.output_tokens),
     }
+}
+
+/// A count of tokens; negative ones are zero.
+fn token_count(tokens: i32) -> u64 {
+    u64::try_from(tokens).unwrap_or(0)
 }
 
 #[cfg(test)]

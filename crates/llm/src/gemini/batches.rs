@@ -1,8 +1,8 @@
 //! Gemini's batches: an uploaded file of questions, a batch over it, a file of answers.
 //!
-//! Contract: `PyPI`'s google-genai 3.4, held by `scripts/contracts.sh`. A batch carries our name as its
-//! display name, by which a list of batches says whether a submission arrived. Files expire by themselves
-//! after two days, whatever becomes of them.
+//! Contract: `PyPI`'s google-genai 3.4, held by `scripts/contracts.sh`. A batch carries our name as
+//! its display name, by which a list of batches shows whether a submission arrived. Files expire by
+//! themselves after two days.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use crate::{FinishReason, ModelReply, Prompt};
 use docmill_core::config::{LlmConfig, StructuredOutput};
 use docmill_core::fault::{Error, Result};
 
-/// Where an upload is told to go.
+/// The header with the address of an upload.
 const UPLOAD_URL: &str = "x-goog-upload-url";
 /// Longest the answers of a batch may be on their way.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(240);
@@ -67,7 +67,9 @@ impl GeminiBatches {
         let begun = self.exchange.call_vendor(begin.within(REQUEST_TIMEOUT)).await?;
         let told = begun.headers().get(UPLOAD_URL).and_then(|url| url.to_str().ok());
         let Some(url) = told.map(str::to_owned) else {
-            return Err(Error::transient("an upload was begun, and not told where to go"));
+            return Err(Error::transient(
+                "an upload was begun, but its address is missing from the answer",
+            ));
         };
         let all = VendorRequest::new(Method::POST, &url)
             .with_header("x-goog-upload-command", "upload, finalize")
@@ -187,7 +189,7 @@ fn parse_result(line: &[u8], model: &str) -> Option<BatchedResult> {
     })
 }
 
-/// The refusal that stands for a reply: the question did not fit.
+/// The refusal in place of a reply: the question did not fit.
 fn refusal_of(error: &Value, model: &str) -> Option<ModelReply> {
     let refusal = ApiErrorBody::parse(&serde_json::to_vec(&json!({"error": error})).ok()?);
     let is_too_long = refusal.is_prompt_too_long(reqwest::StatusCode::BAD_REQUEST);

@@ -32,7 +32,7 @@ const ENDPOINT: &str = "/v1/chat/completions";
 const NAMED: &str = "docmill_batch";
 /// Between two parts of an upload; in no question, whose JSON is one line.
 const BOUNDARY: &str = "docmill-3f1c8a52b7e94d06";
-/// A file of questions expires after so many seconds, whatever became of it.
+/// Seconds after which a file of questions expires.
 const EXPIRES: &str = "345600";
 
 /// Batches of a model on OpenAI's own service.
@@ -176,7 +176,7 @@ fn parse_result(line: &[u8], model: &str) -> Option<BatchedResult> {
     Some(BatchedResult { custom_id: line.custom_id, outcome })
 }
 
-/// The reply, or the refusal that stands for one.
+/// The reply, or the refusal in its place.
 fn answer_of(response: &OpenAiResultResponse, model: &str) -> Option<ModelReply> {
     let body = serde_json::to_vec(&response.body).ok()?;
     let status = reqwest::StatusCode::from_u16(response.status_code).ok()?;

@@ -9,7 +9,7 @@ use docmill_core::fault::Result;
 /// How one server differs from OpenAI's own.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ServerProfile {
-    /// The header of the key, and what stands before it.
+    /// The header of the key, and the prefix of its value.
     key: (&'static str, &'static str),
     /// Whether the cap on the reply is called `max_completion_tokens` from the start. Elsewhere it
     /// is learned from a refusal.

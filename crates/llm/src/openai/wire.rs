@@ -13,7 +13,7 @@ use docmill_core::model::ModelUsage;
 /// Which of its two names the cap on the reply goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenLimitField {
-    /// `max_tokens`: every compatible server knows it, OpenAI's own newer models refuse it.
+    /// `max_tokens`: every compatible server accepts it, OpenAI's own newer models refuse it.
     Older,
     /// `max_completion_tokens`: what OpenAI's own newer models want, unknown to many servers.
     Newer,
@@ -60,8 +60,8 @@ enum OpenAiContent<'a> {
     Parts(Vec<Value>),
 }
 
-/// The text, and behind it each picture as a data URL: an address would have the server fetch it. What
-/// `detail` stands for where it is left out differs from model to model.
+/// The text, and behind it each picture as a data URL: an address would make the server fetch it.
+/// The default of `detail` differs from model to model.
 fn user_content(prompt: &Prompt) -> OpenAiContent<'_> {
     if prompt.pictures.is_empty() {
         return OpenAiContent::Text(&prompt.user);
@@ -198,8 +198,8 @@ pub(super) fn parse_finish_reason(reason: Option<&str>, declined: bool) -> Finis
         _ if declined => FinishReason::Refused,
         Some("content_filter") => FinishReason::Refused,
         Some("length") => FinishReason::Cut,
-        // Servers that give no reason, or one of their own, are believed to be done: what they
-        // wrote still has to be whole JSON of the right schema.
+        // A missing or unknown reason counts as complete: the text still has to be whole JSON of
+        // the right schema.
         _ => FinishReason::Complete,
     }
 }

@@ -100,7 +100,7 @@ impl SchemaDialect {
     }
 }
 
-/// Keywords that every dialect knows.
+/// Keywords of every dialect.
 const STRUCTURE: [&str; 11] = [
     "type",
     "description",
@@ -115,8 +115,7 @@ const STRUCTURE: [&str; 11] = [
     "additionalProperties",
 ];
 
-/// Keywords that check values and can be said in words. Any other is dropped, also what nobody has
-/// heard of.
+/// Keywords that check values and can be put in words. All others are dropped, unknown ones too.
 const CHECKS: [&str; 12] = [
     "format",
     "pattern",

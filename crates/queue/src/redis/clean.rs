@@ -77,8 +77,7 @@ impl RedisCleaner {
         self.clean_ids(keys, "light", &ids).await
     }
 
-    /// Every item that is not in the queue, as far as one can see from outside: the script looks
-    /// again before it believes it.
+    /// Every item outside the queue, as seen from here: the script checks again.
     async fn clean_deep(&self, keys: &RedisKeys) -> Result<u64> {
         let items = self.scan_items(keys).await?;
         let queued: HashSet<Vec<u8>> =

@@ -22,13 +22,8 @@ const OLDEST: (u32, u32) = (6, 2);
 /// The client of this configuration; nothing is connected yet.
 pub(super) fn build_client(config: &QueueConfig) -> Result<Client> {
     let url = config.redis_url.reveal();
-    let wrong = |error| {
-        let text = "queue.redis_url is no Redis URL: redis://user:password@host:6379/0, or \
-                    rediss:// for TLS";
-        Error::new(Fault::Rejected, text).with_source(error)
-    };
     if config.redis_ca_file.as_os_str().is_empty() {
-        return Client::open(url).map_err(wrong);
+        return Client::open(url).map_err(invalid_url);
     }
     let pem = std::fs::read(&config.redis_ca_file).map_err(|error| {
         let text = format!(
@@ -38,7 +33,14 @@ pub(super) fn build_client(config: &QueueConfig) -> Result<Client> {
         Error::new(Fault::Rejected, text)
     })?;
     let certificates = TlsCertificates { client_tls: None, root_cert: Some(pem) };
-    Client::build_with_tls(url, certificates).map_err(wrong)
+    Client::build_with_tls(url, certificates).map_err(invalid_url)
+}
+
+/// The error of an unusable `queue.redis_url`; it never repeats the address.
+fn invalid_url(error: redis::RedisError) -> Error {
+    let text = "queue.redis_url is no Redis URL: redis://user:password@host:6379/0, or \
+                    rediss:// for TLS";
+    Error::new(Fault::Rejected, text).with_source(error)
 }
 
 /// `host:port/database`: what may be logged.

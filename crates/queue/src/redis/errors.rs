@@ -37,7 +37,7 @@ fn fault_of_code(code: &str) -> Fault {
     }
 }
 
-/// Whether the two sides could not agree on TLS: mostly a certificate that nobody vouches for.
+/// Whether the two sides could not agree on TLS: mostly an untrusted certificate.
 pub(super) fn is_tls(error: &RedisError) -> bool {
     type Cause = Arc<dyn std::error::Error + Send + Sync>;
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<Cause>());

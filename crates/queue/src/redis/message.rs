@@ -1,4 +1,4 @@
-//! Items as the scripts tell of them, and what a receipt holds.
+//! Items in the scripts' answers, and the contents of a receipt.
 //!
 //! Redis stores an id and an item's data as bytes, docmill as text. Bytes that are not UTF-8 are
 //! written without loss: an id in hex, data as a `data:` address, which is no known body and goes
@@ -102,26 +102,28 @@ impl LeasedItems {
         received: Instant,
         priority: Option<Priority>,
     ) -> Vec<Delivery> {
-        let delivery = |row: LeasedRow| {
-            let (id, data, receive_count, sent, first, tenant, traceparent) = row;
-            let message_id = match std::str::from_utf8(&id) {
-                Ok(text) => text.to_owned(),
-                Err(_) => encode_hex(&id),
-            };
-            Delivery {
-                message_id,
-                body: body_of(data),
-                receipt: RedisReceipt { tier, token: token.to_owned(), id }.to_handle(),
-                receive_count,
-                sent_at: time_of(&sent),
-                first_received_at: time_of(&first),
-                received,
-                priority,
-                tenant: non_empty(tenant),
-                traceparent: non_empty(traceparent),
-            }
-        };
-        self.rows.into_iter().map(delivery).collect()
+        self.rows
+            .into_iter()
+            .map(|row| {
+                let (id, data, receive_count, sent, first, tenant, traceparent) = row;
+                let message_id = match std::str::from_utf8(&id) {
+                    Ok(text) => text.to_owned(),
+                    Err(_) => encode_hex(&id),
+                };
+                Delivery {
+                    message_id,
+                    body: body_of(data),
+                    receipt: RedisReceipt { tier, token: token.to_owned(), id }.to_handle(),
+                    receive_count,
+                    sent_at: time_of(&sent),
+                    first_received_at: time_of(&first),
+                    received,
+                    priority,
+                    tenant: non_empty(tenant),
+                    traceparent: non_empty(traceparent),
+                }
+            })
+            .collect()
     }
 }
 

@@ -1,5 +1,5 @@
-//! The transitions, each one script that Redis runs as a whole: between two of its steps nobody
-//! sees anything. The texts are the `.lua` files beside this one.
+//! The transitions, each one script that Redis runs as a whole: other clients see no state between
+//! two steps. The texts are the `.lua` files beside this one.
 
 use std::sync::LazyLock;
 

@@ -1,8 +1,8 @@
 //! Waiting for work without asking all the time.
 //!
-//! `BLMOVE` from a list to the same end of the same list changes nothing, and blocks while the
-//! list is empty: it tells of a new item without taking it, so that a worker that dies while it
-//! waits takes nothing with it. The item is then leased by the script like any other.
+//! `BLMOVE` from a list to the same end of the same list changes nothing, and blocks while the list
+//! is empty: it reports a new item without taking it, so that a worker that dies while it waits
+//! takes nothing with it. The item is then leased by the script like any other.
 
 use std::time::Duration;
 

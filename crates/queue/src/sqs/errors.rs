@@ -10,8 +10,8 @@ use aws_sdk_sqs::types::BatchResultErrorEntry;
 use docmill_client::aws::{self, SdkFailure, TransportError};
 use docmill_core::fault::{Error, Fault};
 
-/// The fault behind an error code, with the HTTP status (0 if there is none) and the message,
-/// which alone tells a dead handle from another wrong parameter.
+/// The fault behind an error code, with the HTTP status (0 if there is none) and the message, which
+/// alone distinguishes a dead handle from another wrong parameter.
 fn fault_of(code: &str, status: u16, message: &str) -> Fault {
     let code = code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code);
     match code {

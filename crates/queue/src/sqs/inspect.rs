@@ -1,8 +1,8 @@
 //! A queue's attributes and our rights on it: for `docmill doctor`.
 //!
-//! Permissions are found out by requests that cannot succeed (a handle nobody has, a delay that is
-//! too long): the service checks who asks before it checks what is asked, so such a request is
-//! either denied or refused for its content. Nothing is received, sent or deleted.
+//! Permissions are found out by requests that cannot succeed (an unused handle, a delay that is too
+//! long): the service checks the caller before the request, so such a request is either denied or
+//! refused for its content. Nothing is received, sent or deleted.
 
 use std::time::Duration;
 
@@ -100,8 +100,7 @@ impl SqsInspector<'_> {
             ("sqs:ChangeMessageVisibility", hide.map(drop).map_err(|e| from_sdk("probing", e))),
             ("sqs:SendMessage", send.map(drop).map_err(|e| from_sdk("probing", e))),
         ];
-        let is_denied = |answer: &Result<()>| matches!(answer, Err(error) if matches!(error.fault, Fault::Unavailable | Fault::Denied));
-        let denied = answers.into_iter().filter(|(_, answer)| is_denied(answer));
+        let denied = answers.into_iter().filter(|(_, answer)| matches!(answer, Err(error) if matches!(error.fault, Fault::Unavailable | Fault::Denied)));
         denied.map(|(action, _)| action).collect()
     }
 }

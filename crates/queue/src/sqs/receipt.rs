@@ -1,9 +1,9 @@
 //! Receipts that remember when their message was received.
 //!
 //! SQS refuses to hide a message beyond twelve hours from its receive (it does not shorten the
-//! wish), so the time of the receive travels with the handle, and the tier it was received from:
-//! `MILLISECONDS:LINE:HANDLE`, counted from when this queue was connected by the monotonic clock and
-//! what the machine was suspended beside it. A receipt means nothing to another process.
+//! request). So the time of the receive travels with the handle, and the tier that it was received
+//! from: `MILLISECONDS:LINE:HANDLE`, counted from the connection of this queue by the monotonic
+//! clock and the suspended time. A receipt is valid only within its process.
 
 use std::time::{Duration, Instant};
 
@@ -62,7 +62,7 @@ impl ReceiptClock {
             }
             None => MAX_HIDE,
         };
-        // The rest of the twelve hours is rounded down, a wish within it up.
+        // The rest of the twelve hours is rounded down, a request within it up.
         Some(ceil_seconds(wish).min(i32::try_from(left.as_secs()).unwrap_or(i32::MAX)))
     }
 }

@@ -1,11 +1,11 @@
 //! The file operations behind the folder store; all of them block.
 //!
 //! A file is never changed in place: it is written beside the tree, synced, and then linked (if
-//! absent) or renamed (otherwise) to its name, so that a reader sees one version or the other and
-//! a crash leaves at most a file in `tmp/`. Writers of one key exclude each other by a lock of
-//! the operating system, which ends with its process. Local file systems only: network file
-//! systems differ in what a link and a lock promise. Symbolic links are no objects and no folders:
-//! whoever may put one into the tree cannot have anything outside of it read or written.
+//! absent) or renamed (otherwise) to its name, so that a reader sees one version or the other and a
+//! crash leaves at most a file in `tmp/`. Writers of one key exclude each other by a lock of the
+//! operating system, which ends with its process. Local file systems only: network file systems
+//! differ in the guarantees of links and locks. Symbolic links are neither objects nor folders: a
+//! link placed in the tree cannot lead to reads or writes outside of it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -105,7 +105,7 @@ impl StoreDirectory {
         let mut entry = self.open_root()?;
         let mut names = self.names(path).peekable();
         while let Some(name) = names.next() {
-            // A pipe without a writer does not hold up whoever opens it.
+            // Opening a pipe without a writer does not block.
             let kind = if names.peek().is_some() { OFlags::DIRECTORY } else { OFlags::NONBLOCK };
             match open_entry(&entry, name, kind)? {
                 Some(found) => entry = found,

@@ -49,7 +49,7 @@ fn may_hold(key: &str, is_dir: bool, wanted: &ListQuery<'_>) -> bool {
 }
 
 /// Keys of the files and directories in `dir`, those of directories with a trailing `/`, in order.
-/// A directory that has gone meanwhile is empty; links are nobody's.
+/// A directory that has gone meanwhile is empty; links are skipped.
 fn sorted_names(dir: &Path, base: &str) -> io::Result<Vec<(String, bool)>> {
     let entries = match std::fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -58,8 +58,8 @@ pub(super) fn encode(segment: &str) -> String {
     }
 }
 
-/// The segment a file name stands for; `None` for names that no key has (hidden files, files put
-/// there by somebody else under a name we would have encoded).
+/// The segment of a file name; `None` for names that no key has (hidden files, foreign files under
+/// a name that would have been encoded).
 pub(super) fn decode(name: &OsStr) -> Option<String> {
     let name = name.to_str()?;
     let segment = percent_decode_str(name).decode_utf8().ok()?.into_owned();

@@ -20,8 +20,8 @@ pub(super) enum S3Failure {
     Conflict,
     /// There is no such object.
     NoSuchKey,
-    /// The service refuses a request about one object of our own bucket: whether it refuses every
-    /// other as well only a probe can tell.
+    /// The service refuses a request about one object of our own bucket: only a probe shows whether
+    /// it refuses every other as well.
     Refused(Error),
     /// Any other failure, already classified.
     Other(Error),
@@ -34,7 +34,7 @@ impl S3Failure {
             Self::NoSuchKey => Ok(None),
             Self::Refused(error) | Self::Other(error) => Err(error),
             Self::Precondition | Self::Conflict => {
-                Err(Error::transient("the object store answered a condition nobody set"))
+                Err(Error::transient("the object store answered a condition that was not sent"))
             }
         }
     }
@@ -129,7 +129,7 @@ fn fault_of(code: &str, status: u16, wait: Option<Duration>, foreign: bool) -> F
             Fault::Throttled(wait)
         }
         ("RequestTimeout" | "IncompleteBody", _) | (_, 500..) => Fault::Transient,
-        // Archived: nobody can read it before it is restored.
+        // Archived: unreadable until it is restored.
         ("InvalidObjectState", _) => Fault::Missing,
         ("NoSuchBucket" | "PermanentRedirect" | "InvalidBucketName", _) | (_, 301 | 401 | 403)
             if foreign =>

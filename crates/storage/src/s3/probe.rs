@@ -1,9 +1,9 @@
 //! Whether a refusal concerns one object or the whole bucket.
 //!
-//! S3 answers "access denied" alike to a lost right, which every document would meet, and to one
-//! object that is encrypted with somebody else's key. Two questions tell them apart: may we look
-//! beside it, and can an object of our own still be read? Not promised: a verdict without
-//! `s3:ListBucket`, where what is missing looks like a refusal; then it is everybody's.
+//! S3 answers "access denied" both to a lost right, which affects every document, and to one object
+//! that is encrypted with a foreign key. Two requests distinguish them: a look beside the object,
+//! and a read of an object of our own. Not promised: a verdict without `s3:ListBucket`, where a
+//! missing object looks like a refusal; then every document counts as affected.
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
@@ -14,7 +14,7 @@ use docmill_core::fault::{Error, Fault};
 
 /// An object of ours, written with the bucket's own encryption where there is none yet.
 pub(super) const OWN_PROBE: &str = "ingestions/.docmill-probe";
-/// A key that nobody has, looked for beside the refused object.
+/// An unused key, looked for beside the refused object.
 const NOBODYS: &str = ".docmill-nobodys";
 
 /// The object of ours beside which a refusal is judged.

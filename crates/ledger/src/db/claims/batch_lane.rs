@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::db::lanes::batches::leave_to_direct;
-use crate::db::{Db, SqlErrorContext};
+use crate::db::{Db, SqlErrorContext, saturating_bigint};
 use crate::{BatchEntry, BatchRequestState, BatchStanding, WriteResult, stored};
 use docmill_core::fault::Result;
 use docmill_core::model::{ClaimToken, IngestionId, Priority};
@@ -36,18 +36,22 @@ WHERE i.id = $1
     .fetch_optional(db.pool())
     .await
     .context("asking the batch lane")?;
-    let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
     Ok(row.map(|row| BatchStanding {
         priority: Priority::from_code(&row.priority).unwrap_or_default(),
-        asked_ago: row.asked_ago.map(seconds),
+        asked_ago: row.asked_ago.map(from_seconds),
         state: row.state.as_deref().map(|state| match state {
             "queued" | "sent" => BatchRequestState::Waiting,
             "answered" => BatchRequestState::Answered,
             _used_or_direct => BatchRequestState::Direct,
         }),
-        time_left: row.time_left.map(seconds).unwrap_or_default(),
-        overdue: row.time_left.map(|left| seconds(-left)).unwrap_or_default(),
+        time_left: row.time_left.map(from_seconds).unwrap_or_default(),
+        overdue: row.time_left.map(|left| from_seconds(-left)).unwrap_or_default(),
     }))
+}
+
+/// A time from seconds; negative ones are zero.
+fn from_seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
 /// See [`crate::AttemptLedger::enter_batch_lane`].
@@ -56,7 +60,6 @@ pub(super) async fn enter_batch_lane(
     token: ClaimToken,
     entry: &BatchEntry,
 ) -> Result<WriteResult> {
-    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let held = sqlx::query_scalar!(
         r#"
 WITH clock AS MATERIALIZED (
@@ -90,9 +93,9 @@ SELECT count(*) AS "count!" FROM held
         &stored::strip_nul(&entry.provider),
         &stored::strip_nul(&entry.model),
         &stored::strip_nul(&entry.place),
-        count(entry.bytes),
+        saturating_bigint(entry.bytes),
         entry.deadline.as_secs_f64(),
-        count(entry.reserved_nanos),
+        saturating_bigint(entry.reserved_nanos),
     )
     .fetch_one(db.pool())
     .await

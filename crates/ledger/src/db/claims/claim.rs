@@ -128,7 +128,7 @@ fn settle_claims(answers: Vec<Result<ClaimOutcome>>) -> Result<Vec<ClaimOutcome>
     for answer in answers {
         match answer {
             Ok(outcome) => outcomes.push(outcome),
-            // The statement's task is gone: nobody knows what became of it.
+            // The statement's task is gone: its outcome is unknown.
             Err(Error { fault: Fault::Interrupted, context, .. }) => {
                 return Err(Error::new(Fault::Unavailable, context));
             }

@@ -62,7 +62,7 @@ ORDER BY a.place
         .into_iter()
         .map(|row| match (row.renewed, row.stands) {
             (true, _) => LeaseStatus::Renewed,
-            // Its lock is somebody else's at this moment; the token in it was still ours.
+            // Another session has locked the row; the token in it was still ours.
             (false, true) => LeaseStatus::Locked,
             (false, false) => LeaseStatus::Lost,
         })

@@ -1,21 +1,20 @@
 //! Shares statements: rows that jobs read or write at the same time go to Postgres together.
 //!
-//! A lone row is sent as soon as nothing else is ready to run; what comes while a statement is under way
-//! goes together in the next. A statement of many rows costs a fraction of what as many statements cost
-//! (beginning and committing one takes as much of Postgres as ten rows). So after a statement of several
-//! rows there is a rest that is measured by what it took and by how many slots there are: a row that
-//! comes meanwhile waits a few milliseconds until as many are there as went together the last time. A
-//! statement of one row is followed by none: where rows come one by one, waiting brings no company and
-//! holds up its job. And a second one runs beside the first only once a row has waited for
-//! [`STATEMENT_TURN`]: because the first waits for a lock, say, or for the disk. The ledger's port stays one
-//! row per call. The statement runs in a task of its own: a caller that is cancelled takes nobody else's
-//! row with it; its own is not begun any more.
+//! A lone row is sent as soon as nothing else is ready to run; rows that come while a statement is
+//! under way share the next. A statement of many rows costs a fraction of as many statements
+//! (beginning and committing one takes as much of Postgres as ten rows). So a statement of several
+//! rows is followed by a rest, measured by its duration and the number of slots: a row that comes
+//! meanwhile waits a few milliseconds until as many are there as last time. A statement of one row
+//! is followed by none: where rows come one by one, waiting only delays their jobs. A second
+//! statement runs beside the first only once a row has waited for [`STATEMENT_TURN`], because the
+//! first waits for a lock or the disk. The ledger's port stays one row per call. The statement runs
+//! in a task of its own: a cancelled caller does not cancel the rows of others, and its own row is
+//! not begun any more.
 //!
-//! One row that cannot be written holds up no other: one that somebody has locked is skipped and
-//! dealt with by itself, and if Postgres refuses a statement (a value, or the document's row is
-//! locked), each of its rows goes by itself. Where a row is tried again after that, it stays by
-//! itself ([`BatchedStatement::claim`]).
-//! Not promised: order between rows.
+//! One row that cannot be written delays no other: a locked one is skipped and handled alone, and
+//! if Postgres refuses a statement (a value, or the document's row is locked), each of its rows
+//! goes alone. A row that is tried again after that stays alone ([`BatchedStatement::claim`]). Not
+//! promised: order between rows.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -118,8 +117,8 @@ fn stopped_error() -> Error {
     Error::new(Fault::Interrupted, "stopped while Postgres was being asked")
 }
 
-/// One of the tasks that run statements. A panic in it fails what it had taken, and ends nobody's
-/// waiting.
+/// One of the tasks that run statements. A panic in it fails the rows that it had taken, and no
+/// other caller waits for ever.
 struct StatementTask<S: BatchedStatement>(StatementBatcher<S>);
 
 impl<S: BatchedStatement> Drop for StatementTask<S> {
@@ -310,8 +309,7 @@ impl<S: BatchedStatement> StatementBatcher<S> {
                 }
                 open
             }
-            // Nothing is known of what became of it, or there is nobody to blame it on: each caller
-            // hears of it.
+            // The outcome is unknown, or there is only one row: each caller gets the error.
             Err(error) if error.fault == Fault::Unavailable || rows.len() == 1 => {
                 let same = || Err(Error::new(error.fault, error.context.clone()));
                 answers.into_iter().for_each(|answer| drop(answer.send(same())));

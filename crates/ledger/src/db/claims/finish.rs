@@ -189,12 +189,12 @@ impl BatchedStatement for EndStatement {
         Ok(ends.iter().map(answer).collect())
     }
 
-    /// An end whose row somebody else has locked is an error, and writes nothing: it is tried again.
+    /// An end whose row is locked is an error, and writes nothing: it is tried again.
     async fn run_alone(db: &Db, end: &ResultRow) -> Result<WriteResult> {
         match Self::run_together(db, std::slice::from_ref(end)).await?.pop() {
             Some(RowAnswer::Given(written)) => Ok(written),
             Some(RowAnswer::Locked) => {
-                Err(Error::transient("recording an outcome: somebody has locked the row"))
+                Err(Error::transient("recording an outcome: the row is locked"))
             }
             None => Ok(WriteResult::ClaimLost),
         }
@@ -219,8 +219,8 @@ fn keys_to_lock(ends: &[ResultRow]) -> Vec<i64> {
     keys
 }
 
-/// Reads back what became of a claim; see [`crate::Ledger::read_back`]. An attempt that was
-/// closed as crashed or cancelled was closed by somebody else.
+/// Reads back the end of a claim; see [`crate::Ledger::read_back`]. An attempt closed as crashed or
+/// cancelled was closed by another process.
 pub(super) async fn read_back(db: &Db, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {
     let row = sqlx::query!(
         r#"SELECT

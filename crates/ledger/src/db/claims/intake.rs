@@ -47,8 +47,8 @@ pub(super) async fn active_pauses(db: &Db) -> Result<Vec<OperatorPause>> {
     let rows = sqlx::query!("SELECT scope, name FROM pause ORDER BY scope, name")
         .fetch_all(db.pool())
         .await
-        .context("reading what is paused")?;
-    // A scope that a newer program knows does not concern this one.
+        .context("reading the pauses")?;
+    // Scopes of newer releases do not concern this one.
     Ok(rows
         .into_iter()
         .filter_map(|row| match row.scope.as_str() {

@@ -1,4 +1,4 @@
-//! Objects that events named, and their versions: registered once, whoever speaks of them first.
+//! Objects of events, and their versions: registered once, whichever event comes first.
 //!
 //! Registration is two statements in one transaction: the document's row is locked by the first, so
 //! that the second sees what another registration of the same object has committed. Not promised:

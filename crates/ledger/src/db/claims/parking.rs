@@ -103,7 +103,7 @@ RETURNING i.id
     )
     .fetch_all(db.pool())
     .await
-    .context("waking what was parked")?;
+    .context("waking parked ingestions")?;
     Ok(woken.into_iter().map(IngestionId).collect())
 }
 
@@ -147,6 +147,6 @@ pub async fn park_unsent(db: &Db, ids: &[IngestionId]) -> Result<()> {
     )
     .execute(db.pool())
     .await
-    .context("parking what could not be sent")?;
+    .context("parking ingestions whose messages could not be sent")?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! References to what an attempt has stored: its transcript, the replies of models.
 //!
-//! Without waiting for the disk: what is referenced lies in the store under the same identity. A row
-//! that somebody has locked, a heartbeat say, is waited for by itself.
+//! Without waiting for the disk: the referenced artefact is in the store under the same identity. A
+//! row that is locked, by a heartbeat for example, is waited for alone.
 
 use serde::Serialize;
 use uuid::Uuid;

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::coalesce::{BatchedStatement, RowAnswer};
 use super::saturating_int;
-use crate::db::{Db, SqlErrorContext};
+use crate::db::{Db, SqlErrorContext, saturating_bigint};
 use crate::{DocumentSpending, ProviderSpending, SpentToday, stored};
 use docmill_core::fault::Result;
 use docmill_core::model::IngestionId;
@@ -35,7 +35,6 @@ pub(super) struct SpendingRow {
 impl SpendingRow {
     /// Spending under the claim with this number.
     pub(super) fn new(id: IngestionId, claims: i64, spent: &ProviderSpending) -> Self {
-        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         let unpriced = i64::from(spent.calls.max(u32::from(spent.pages > 0)));
         Self {
             id: id.0,
@@ -44,11 +43,11 @@ impl SpendingRow {
             model: stored::strip_nul(&spent.model).into_owned(),
             calls: saturating_int(spent.calls),
             pages: saturating_int(spent.pages),
-            input_tokens: count(spent.usage.input),
-            cache_read_tokens: count(spent.usage.cache_read),
-            cache_write_tokens: count(spent.usage.cache_write),
-            output_tokens: count(spent.usage.output),
-            cost_nanos: count(spent.cost_nanos.unwrap_or(0)),
+            input_tokens: saturating_bigint(spent.usage.input),
+            cache_read_tokens: saturating_bigint(spent.usage.cache_read),
+            cache_write_tokens: saturating_bigint(spent.usage.cache_write),
+            output_tokens: saturating_bigint(spent.usage.output),
+            cost_nanos: saturating_bigint(spent.cost_nanos.unwrap_or(0)),
             unpriced_calls: if spent.cost_nanos.is_none() { unpriced } else { 0 },
         }
     }
@@ -94,7 +93,7 @@ ON CONFLICT (ingestion_id, claims, day, provider, model) DO UPDATE SET
         )
         .execute(db.pool())
         .await
-        .context("writing down what was spent")?;
+        .context("recording spending")?;
         Ok(rows.iter().map(|_| RowAnswer::Given(())).collect())
     }
 
@@ -106,7 +105,7 @@ ON CONFLICT (ingestion_id, claims, day, provider, model) DO UPDATE SET
 /// See [`crate::AttemptLedger::spent_today`].
 pub(super) async fn spent_today(db: &Db, tenant: Option<&str>) -> Result<SpentToday> {
     let tenant = tenant.map(stored::strip_nul);
-    // The sums are those of an index each: which one is read is told by the tenant.
+    // Each sum is served by an index; the tenant decides which one is read.
     let row = sqlx::query!(
         r#"SELECT
             CASE WHEN $1::text IS NULL
@@ -121,7 +120,7 @@ pub(super) async fn spent_today(db: &Db, tenant: Option<&str>) -> Result<SpentTo
     )
     .fetch_one(db.pool())
     .await
-    .context("asking what was spent today")?;
+    .context("reading the spending of today")?;
     Ok(SpentToday {
         cost_nanos: u64::try_from(row.cost_nanos).unwrap_or(0),
         until_next_day: Duration::try_from_secs_f64(row.until_next_day).unwrap_or_default(),
@@ -139,7 +138,7 @@ pub(super) async fn spent_on(db: &Db, id: IngestionId) -> Result<DocumentSpendin
     )
     .fetch_one(db.pool())
     .await
-    .context("asking what an ingestion has cost")?;
+    .context("reading the cost of an ingestion")?;
     Ok(DocumentSpending {
         cost_nanos: u64::try_from(sums.nanos).unwrap_or(0),
         tokens: u64::try_from(sums.tokens).unwrap_or(0),

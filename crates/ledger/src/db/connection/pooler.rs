@@ -1,9 +1,9 @@
 //! Telling a pooler that hands out another server connection for every transaction.
 //!
 //! Behind one (`PgBouncer` with `pool_mode = transaction` or `statement`) the settings of a session
-//! (search path, timeouts), prepared statements and the migrations' lock would belong to whoever
-//! comes next. Two of our connections are two connections of the server everywhere else; behind
-//! such a pooler the second one gets the server connection that the first has just given back.
+//! (search path, timeouts), prepared statements and the migrations' lock would pass to other
+//! clients. Two of our connections are two connections of the server everywhere else; behind such a
+//! pooler the second one gets the server connection that the first has just given back.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::DatabaseAddress;
 use super::faults::SqlErrorContext;
 use docmill_core::fault::{Error, Fault, Result};
 
-/// A pooler in session mode may have no second connection to give; then there is nothing to tell.
+/// A pooler in session mode may have no second connection to give; then nothing is shown.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Refuses a way to Postgres on which a session is not one.

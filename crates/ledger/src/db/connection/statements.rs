@@ -1,8 +1,8 @@
 //! The one way to Postgres: every statement has a limit on this side of the network, too.
 //!
 //! `statement_timeout` ends a statement that Postgres has received. It does nothing for one that
-//! never arrived, or whose answer never will: the host is gone, a firewall has forgotten the
-//! connection, the server's disk stands still. TCP gives up after a quarter of an hour, on a proxy
+//! never arrived, or whose answer never will: the host is gone, a firewall has dropped the
+//! connection, the server's disk hangs. TCP gives up after a quarter of an hour, behind a proxy
 //! that acknowledges everything never, and sqlx has no way to set keepalives on its sockets. So:
 //!
 //! * A statement without an answer within the server's limit and [`MARGIN`] is an error of the
@@ -13,8 +13,8 @@
 //!   is asked for, so that sixteen dead ones do not cost sixteen limits.
 //! * Going back to the pool and opening a connection have limits of their own.
 //!
-//! sqlx asks a connection for a sign of life whenever it goes back to its pool, whatever is set: a round
-//! trip for each statement. So one that has answered stays with us for the next statement, and goes back
+//! sqlx pings a connection whenever it goes back to its pool, and no setting prevents that: a round
+//! trip for each statement. So an answered connection is kept for the next statement, and goes back
 //! once it has been out for [`MAX_CHECKOUT_TIME`]: there its age and its idleness count.
 //!
 //! Not promised: that a statement without an answer did nothing. Callers that need to know ask
@@ -39,8 +39,8 @@ use tokio::time::{Instant, timeout};
 const MARGIN: Duration = Duration::from_secs(2);
 /// A connection that is not there by then is tried anew: its first packets may have gone nowhere.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// After so long outside of the pool a connection goes back between two statements; one that nobody uses, within
-/// as long again.
+/// After this time outside of the pool a connection goes back between two statements; an unused one
+/// within twice this time.
 const MAX_CHECKOUT_TIME: Duration = Duration::from_secs(1);
 /// A connection has to answer a ping by then, or it does not go back to the pool.
 const RETURN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -70,7 +70,7 @@ struct IdleConnections {
 struct IdleState {
     /// The one that came last is taken first: the others go back.
     waiting: Vec<IdleConnection>,
-    /// A task looks after those that nobody takes.
+    /// A task returns unused ones.
     is_watched: bool,
     is_closed: bool,
 }
@@ -86,8 +86,8 @@ struct IdleConnection {
 #[derive(Debug, Clone, Default)]
 struct LastSilence(Arc<Mutex<Option<Instant>>>);
 
-/// A connection on loan. It is kept for others only by [`LeasedConnection::give_back`]; dropped, it is
-/// closed, because nobody knows what is still to come on it.
+/// A connection on loan. Only [`LeasedConnection::give_back`] keeps it for others; dropped, it is
+/// closed, because answers may still be under way on it.
 struct LeasedConnection {
     connection: Option<PoolConnection<Postgres>>,
     out_since: Instant,
@@ -160,9 +160,9 @@ impl LeasedConnection {
 
     /// The state of a connection after an answer, or after none.
     ///
-    /// Postgres sends an error first and undoes the statement then. So an error is passed on once the
-    /// connection is ready again: whoever tries again at once, on another one, would find the locks of
-    /// what has failed.
+    /// Postgres sends an error first and rolls the statement back then. So an error is passed on
+    /// once the connection is ready again: an immediate retry on another connection would find the
+    /// locks of the failed statement.
     async fn end<T>(
         mut self,
         answer: Result<sqlx::Result<T>, tokio::time::error::Elapsed>,
@@ -272,7 +272,7 @@ fn breaks_connection(error: &sqlx::Error) -> bool {
 }
 
 impl StatementPool {
-    /// `statement_timeout` is what the sessions have been told.
+    /// `statement_timeout` is the limit in the sessions' settings.
     pub(in crate::db) fn connect_lazy(
         options: PgPoolOptions,
         login: sqlx::postgres::PgConnectOptions,

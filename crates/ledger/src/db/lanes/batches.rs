@@ -12,7 +12,7 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::db::{Db, SqlErrorContext, saturating_int};
+use crate::db::{Db, SqlErrorContext, saturating_bigint, saturating_int};
 use docmill_core::fault::Result;
 use docmill_core::model::{IngestionId, ModelUsage};
 
@@ -116,10 +116,9 @@ struct QueuedQuestion {
 impl GatherTerms {
     /// Those of the questions, oldest first, that go together now; `None`: not yet.
     fn choose_questions(self, waiting: &[QueuedQuestion]) -> Option<Vec<Uuid>> {
-        let count_of = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
-        let least = count_of(self.least).max(1);
+        let least = usize::try_from(self.least).unwrap_or(usize::MAX).max(1);
         let is_late = waiting.iter().any(|question| question.age >= self.oldest.as_secs_f64());
-        let mut is_full = waiting.len() >= count_of(self.requests);
+        let mut is_full = waiting.len() >= usize::try_from(self.requests).unwrap_or(usize::MAX);
         let (mut bytes, mut ids) = (0_u64, Vec::new());
         for question in waiting {
             bytes = bytes.saturating_add(u64::try_from(question.bytes).unwrap_or(0));
@@ -311,7 +310,6 @@ pub async fn end_batch(db: &Db, name: &str, detail: &str) -> Result<()> {
 /// # Errors
 /// No answer from Postgres.
 pub async fn settle_answer(db: &Db, custom_id: &str, cost: &AnswerCost) -> Result<bool> {
-    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let done = sqlx::query_scalar!(
         r#"
 WITH clock AS MATERIALIZED (
@@ -334,12 +332,12 @@ WITH clock AS MATERIALIZED (
 SELECT count(*) AS "count!" FROM settled
 "#,
         custom_id,
-        count(cost.usage.input),
-        count(cost.usage.cache_read),
-        count(cost.usage.cache_write),
-        count(cost.usage.output),
-        count(cost.cost_nanos.unwrap_or(0)),
-        count(cost.saved_nanos),
+        saturating_bigint(cost.usage.input),
+        saturating_bigint(cost.usage.cache_read),
+        saturating_bigint(cost.usage.cache_write),
+        saturating_bigint(cost.usage.output),
+        saturating_bigint(cost.cost_nanos.unwrap_or(0)),
+        saturating_bigint(cost.saved_nanos),
         i64::from(cost.cost_nanos.is_none()),
     )
     .fetch_one(db.pool())
@@ -354,7 +352,6 @@ SELECT count(*) AS "count!" FROM settled
 /// # Errors
 /// No answer from Postgres.
 pub async fn note_late_answer(db: &Db, custom_id: &str, cost: &AnswerCost) -> Result<bool> {
-    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let done = sqlx::query_scalar!(
         r#"
 WITH clock AS MATERIALIZED (
@@ -376,11 +373,11 @@ WITH clock AS MATERIALIZED (
 SELECT count(*) AS "count!" FROM late
 "#,
         custom_id,
-        count(cost.usage.input),
-        count(cost.usage.cache_read),
-        count(cost.usage.cache_write),
-        count(cost.usage.output),
-        count(cost.cost_nanos.unwrap_or(0)),
+        saturating_bigint(cost.usage.input),
+        saturating_bigint(cost.usage.cache_read),
+        saturating_bigint(cost.usage.cache_write),
+        saturating_bigint(cost.usage.output),
+        saturating_bigint(cost.cost_nanos.unwrap_or(0)),
         i64::from(cost.cost_nanos.is_none()),
     )
     .fetch_one(db.pool())
@@ -507,7 +504,7 @@ RETURNING i.id
     )
     .fetch_all(db.pool())
     .await
-    .context("waking what a batch has answered")?;
+    .context("waking the answered ingestions")?;
     Ok(woken.into_iter().map(IngestionId).collect())
 }
 
@@ -563,5 +560,5 @@ pub async fn lane_depth(db: &Db) -> Result<LaneDepth> {
     )
     .fetch_one(db.pool())
     .await
-    .context("asking what waits in the batch lane")
+    .context("counting the batch lane")
 }

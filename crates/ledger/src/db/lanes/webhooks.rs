@@ -1,8 +1,8 @@
-//! The outbox of webhooks: who is to be told, what is due, how a try ended, and what was given up.
+//! The outbox of webhooks: targets, due deliveries, the outcome of a try, and deliveries given up.
 //!
-//! Rows are written by the triggers of the migrations, in the transaction of what they tell; here they
-//! are only taken, settled and looked at. A delivery is held by moving its due time behind the lease:
-//! who dies with it lets it become due again.
+//! Rows are written by the triggers of the migrations, in the transaction of their event; here they
+//! are only taken, settled and read. A delivery is held by moving its due time behind the lease: if
+//! its holder dies, it becomes due again.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::db::operators::AuditNote;
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::Result;
 
-/// Open deliveries of a target are counted up to here: beyond it stands "more".
+/// Open deliveries of a target are counted up to here; more are shown as "more".
 pub const COUNTED: i64 = 10_001;
 
 /// A target of the settings, as it is registered.
@@ -27,9 +27,9 @@ pub struct WebhookRegistration {
     pub place: String,
     /// SHA-256 of its whole address.
     pub url_hash: String,
-    /// Events it is told of; empty: all.
+    /// The events that it wants; empty: all.
     pub events: Vec<String>,
-    /// Whose documents alone it is told of; empty: all.
+    /// Only this tenant's documents; empty: all.
     pub tenant: String,
 }
 
@@ -48,7 +48,7 @@ pub struct ClaimedWebhookDelivery {
     pub occurred_at: OffsetDateTime,
     /// The event's payload facts.
     pub facts: Value,
-    /// Its ingestion, whose data is told if the settings say so.
+    /// Its ingestion, whose data is delivered if the settings say so.
     pub ingestion_id: Option<Uuid>,
     /// Its decision, the same.
     pub revision_id: Option<i64>,
@@ -71,16 +71,16 @@ pub struct DeliveryEnd {
     pub problem: Option<String>,
 }
 
-/// How a target stands.
+/// The state of a target.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WebhookTargetState {
     /// Name in the settings.
     pub name: String,
     /// Scheme, host and port of its address.
     pub place: String,
-    /// Events it is told of; empty: all.
+    /// The events that it wants; empty: all.
     pub events: Vec<String>,
-    /// Whose documents alone it is told of; empty: all.
+    /// Only this tenant's documents; empty: all.
     pub tenant: String,
     /// When a process that delivers had it in its settings last.
     #[serde(with = "time::serde::rfc3339")]
@@ -143,7 +143,7 @@ pub struct DeliveryQuery {
     pub after: Option<DeliverySlot>,
 }
 
-/// Where a delivery stands in a list.
+/// The position of a delivery in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliverySlot {
     /// Since when it is open, or given up.
@@ -457,8 +457,8 @@ pub async fn audit_replay(db: &Db, target: &str, ids: &[i64], by: &AuditNote) ->
     Ok(())
 }
 
-/// Up to `limit` deliveries that have been open for longer than `age` and that nobody sends: of
-/// targets that are disabled, or in nobody's settings any more.
+/// Up to `limit` deliveries that have been open for longer than `age` and that no process sends: of
+/// targets that are disabled, or in no settings any more.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -482,7 +482,7 @@ LIMIT $2
     )
     .fetch_all(db.pool())
     .await
-    .context("looking for webhooks that nobody sends")
+    .context("listing abandoned webhook deliveries")
 }
 
 /// Ends a delivery as dead; `false` if it has ended, or is being sent at this moment.
@@ -498,8 +498,8 @@ pub async fn give_up_delivery(db: &Db, delivery: i64) -> Result<bool> {
     Ok(done.unwrap_or_default())
 }
 
-/// Forgets targets that have been in nobody's settings for 30 days, after which nothing is written
-/// for them, and `age`, after which what was is given up.
+/// Removes targets that have been in no settings for 30 days, after which nothing is written for
+/// them, and `age`, after which their deliveries are given up.
 ///
 /// # Errors
 /// No answer from Postgres.

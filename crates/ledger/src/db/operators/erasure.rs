@@ -128,7 +128,7 @@ pub async fn doom_expired(db: &Db, documents: &[DocumentId]) -> Result<usize> {
     let doomed = sqlx::query_scalar!("SELECT doom_expired($1)", &ids)
         .fetch_all(db.pool())
         .await
-        .context("marking what is past its retention")?;
+        .context("marking documents past their retention")?;
     Ok(doomed.len())
 }
 
@@ -147,7 +147,7 @@ FROM taken t JOIN document d ON d.id = t.id
     )
     .fetch_all(db.pool())
     .await
-    .context("looking for what is to be erased")?;
+    .context("listing documents to erase")?;
     Ok(rows
         .into_iter()
         .map(|row| ErasableDocument { id: DocumentId(row.id), file_path: row.file_path })
@@ -163,11 +163,11 @@ pub async fn erase_doomed(db: &Db, document: DocumentId) -> Result<bool> {
     let gone = sqlx::query_scalar!("SELECT erase_doomed($1)", &[document.0])
         .fetch_all(db.pool())
         .await
-        .context("erasing what is past its retention")?;
+        .context("erasing documents past their retention")?;
     Ok(!gone.is_empty())
 }
 
-/// Those of these documents that are nobody's: neither they nor any ingestion of theirs has a
+/// Those of these documents without an owner: neither they nor any ingestion of theirs has a
 /// tenant.
 ///
 /// # Errors
@@ -233,8 +233,8 @@ pub async fn find_kept(db: &Db, places: &[String]) -> Result<HashSet<String>> {
     Ok(kept.into_iter().collect())
 }
 
-/// The ingestions of these documents. Their artefacts lie below their own prefix, whatever the
-/// columns of their rows say, which producers may write.
+/// The ingestions of these documents. Their artefacts lie below their own prefix; the columns of
+/// their rows do not count, because producers may write them.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -272,7 +272,7 @@ pub async fn find_open(db: &Db, documents: &[DocumentId]) -> Result<(Vec<Ingesti
 /// nothing.
 ///
 /// # Errors
-/// No answer from Postgres; a table of somebody else's refers to one of the rows.
+/// No answer from Postgres; a foreign table refers to one of the rows.
 pub async fn delete_documents(
     db: &Db,
     documents: &[DocumentId],

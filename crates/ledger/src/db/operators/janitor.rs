@@ -1,8 +1,8 @@
 //! Maintenance in SQL: the leader, rows that lost their message, the row behind a dead letter, and
 //! deletions.
 //!
-//! Nothing here sends a message, and nothing decides whether the queue is behind: that is the
-//! janitor's, which knows the queue.
+//! Nothing here sends a message or decides whether the queue is behind: the janitor does, which has
+//! the queue.
 
 use std::time::Duration;
 
@@ -157,8 +157,8 @@ ORDER BY 5 DESC, 2, 1
     Ok(page.limited_to(limit))
 }
 
-/// Notes that a message is being sent again for each of these rows; one that somebody else holds
-/// right now is passed over. Returns those that were noted.
+/// Records a resent message for each of these rows; locked rows are skipped. Returns the recorded
+/// ones.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -177,7 +177,7 @@ pub async fn mark_enqueued(db: &Db, ids: &[IngestionId]) -> Result<Vec<Ingestion
     )
     .fetch_all(db.pool())
     .await
-    .context("noting what was sent again")?;
+    .context("recording the resent messages")?;
     Ok(noted.into_iter().map(IngestionId).collect())
 }
 
@@ -203,7 +203,7 @@ pub async fn unmark_enqueued(db: &Db, unsent: &[ResendCandidate]) -> Result<u64>
     )
     .execute(db.pool())
     .await
-    .context("noting what could not be sent again")?;
+    .context("recording the messages that could not be resent")?;
     Ok(done.rows_affected())
 }
 

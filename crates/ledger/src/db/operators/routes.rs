@@ -33,13 +33,13 @@ pub async fn find_routes(db: &Db, ids: &[IngestionId]) -> Result<Vec<MessageRout
     .fetch_all(db.pool())
     .await
     .context("reading where messages go")?;
-    let route = |row: (Uuid, String, Option<String>)| MessageRoute {
-        id: IngestionId(row.0),
+    let routes = rows.into_iter().map(|row| MessageRoute {
+        id: IngestionId(row.id),
         // A CHECK holds the column to the known words.
-        priority: Priority::from_code(&row.1).unwrap_or_default(),
-        tenant: row.2,
-    };
-    Ok(rows.into_iter().map(|row| route((row.id, row.priority, row.tenant))).collect())
+        priority: Priority::from_code(&row.priority).unwrap_or_default(),
+        tenant: row.tenant,
+    });
+    Ok(routes.collect())
 }
 
 /// Those of the ingestions that have not ended.

@@ -99,7 +99,7 @@ pub async fn sum_costs(
     )
     .fetch_all(db.pool())
     .await
-    .context("adding up what was spent")
+    .context("adding up spending")
 }
 
 /// The cost of one model or provider in one attempt.
@@ -143,5 +143,5 @@ pub async fn list_attempt_costs(db: &Db, id: IngestionId) -> Result<Vec<AttemptC
     )
     .fetch_all(db.pool())
     .await
-    .context("reading what an ingestion has cost")
+    .context("reading the cost of an ingestion")
 }

@@ -50,7 +50,7 @@ pub async fn load_message_record(db: &Db, id: IngestionId) -> Result<Option<Mess
     )
     .fetch_optional(db.pool())
     .await
-    .context("reading what is known of messages")
+    .context("reading the record of messages")
 }
 
 /// Operators' actions on an ingestion, newest first, at most 20.
@@ -66,5 +66,5 @@ pub async fn list_operator_actions(db: &Db, id: IngestionId) -> Result<Vec<Opera
     )
     .fetch_all(db.pool())
     .await
-    .context("reading what operators did")
+    .context("reading operators' actions")
 }

@@ -95,7 +95,7 @@ pub struct LaneTotals {
     pub denied: i64,
 }
 
-/// Lanes, devices and local models that are told of: those with trouble and those with most to do first.
+/// Reported lanes, devices and local models: those with problems and those with most to do first.
 const LANES: i64 = 50;
 
 /// How calls to providers go in the workers that were seen within the last minute.
@@ -227,7 +227,7 @@ pub async fn count_states(db: &Db) -> Result<Vec<StateCount>> {
     )
     .fetch_all(db.pool())
     .await
-    .context("counting what is in flight")
+    .context("counting ingestions in flight")
 }
 
 /// The ingestions that workers hold, longest claimed first, at most `limit`.
@@ -247,7 +247,7 @@ pub async fn list_active(db: &Db, limit: u32) -> Result<Vec<ActiveIngestion>> {
     .bind(i64::from(limit))
     .fetch_all(db.pool())
     .await
-    .context("reading what is worked on")
+    .context("listing active ingestions")
 }
 
 /// The ends within the last 1, 10 and 60 minutes.
@@ -272,7 +272,7 @@ pub async fn load_throughput(db: &Db) -> Result<Vec<Throughput>> {
     )
     .fetch_all(db.pool())
     .await
-    .context("counting what ended")
+    .context("counting ended ingestions")
 }
 
 /// The failures of the last day by reason, most frequent first.

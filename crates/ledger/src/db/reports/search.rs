@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::Result;
 
-/// A document and where it stands.
+/// A document and its state.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DocumentRow {
     /// Id of the document.

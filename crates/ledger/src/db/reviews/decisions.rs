@@ -30,7 +30,7 @@ pub struct DecisionDraft<'a> {
     pub data: Option<&'a Value>,
     /// Whether two people have to say so.
     pub needs_second: bool,
-    /// Whether it holds also if somebody else has the document.
+    /// Whether it also holds while another reviewer has the document.
     pub take_over: bool,
     /// How long it can be undone.
     pub undo: Duration,
@@ -73,11 +73,15 @@ pub enum UndoEnd {
     Changed,
 }
 
-/// Whether two names of the audit are one person's: whoever signs in to the pages is `web:` and a
-/// name, on the command line the name alone.
+/// Whether two names of the audit are one person's: a user of the pages is `web:` and a name, on
+/// the command line the name alone.
 fn is_same_person(one: &str, other: &str) -> bool {
-    let person = |name: &str| name.strip_prefix("web:").unwrap_or(name).trim().to_lowercase();
-    person(one) == person(other)
+    normalize_person(one) == normalize_person(other)
+}
+
+/// The person behind a name, on the web or on the command line.
+fn normalize_person(name: &str) -> String {
+    name.strip_prefix("web:").unwrap_or(name).trim().to_lowercase()
 }
 
 /// A document as it is, its row locked.
@@ -308,7 +312,7 @@ struct LastDecision {
 }
 
 /// Undoes the newest decision about a document: it is as it was before, and the undo is written
-/// beside the decision. Nobody who is told of decisions is told of this one.
+/// beside the decision. Undone decisions are never delivered.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -357,12 +361,12 @@ pub async fn undo_decision(db: &Db, document: Uuid, by: &AuditNote) -> Result<Un
     )
     .execute(&mut transaction)
     .await
-    .context("giving a document back what it carried")?;
+    .context("restoring the data of a document")?;
     transaction.commit().await.context(doing)?;
     Ok(UndoEnd::Undone(last.data_before))
 }
 
-/// `false`: somebody was told of the decision in this very moment.
+/// `false`: the decision was delivered in this very moment.
 async fn insert_undo(
     connection: &mut StatementTransaction,
     document: Uuid,

@@ -29,18 +29,18 @@ pub struct ReviewHold {
 pub struct LockRequest<'a> {
     /// Who, as the audit writes it.
     pub reviewer: &'a str,
-    /// The open page; whoever comes later with another one gives nothing back.
+    /// The open page; a page that was opened earlier gives nothing back.
     pub page: Uuid,
     /// Whether the page is opened now; else it is open and renews.
     pub opens: bool,
-    /// Whether somebody else's lease is taken over.
+    /// Whether another reviewer's lease is taken over.
     pub take_over: bool,
     /// From now.
     pub lease: Duration,
 }
 
-/// Takes or renews the lease of a document that calls for a person. Returns who has it now, which is
-/// somebody else if it was not free; `None` if it calls for nobody.
+/// Takes or renews the lease of a document that calls for review. Returns the current holder,
+/// another reviewer if it was not free; `None` if it does not call for review.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -150,8 +150,8 @@ pub async fn release_review(
     Ok(done.rows_affected() > 0)
 }
 
-/// The document that has waited longest of those that nobody else has and that this reviewer may
-/// decide about, among those after `after`; `None`: there is none.
+/// The document that has waited longest of those that are free and that this reviewer may decide
+/// about, among those after `after`; `None`: there is none.
 ///
 /// # Errors
 /// No answer from Postgres.

@@ -1,4 +1,4 @@
-//! Handing a batch in, as Postgres knows it: one try at a time, each known by when it was made.
+//! Submission of a batch, as Postgres records it: one try at a time, each identified by its time.
 //!
 //! A worker that stood still may go on with a try long after another has led. Every write of a try is
 //! therefore made under the condition that no later one has begun, and the last of them comes right
@@ -17,11 +17,12 @@ use docmill_core::fault::Result;
 pub struct BatchTry {
     /// The batch.
     pub name: String,
-    /// When the try was made, or last renewed: it tells tries of one batch apart.
+    /// The time of the try, or of its last renewal; identifies it among the tries of a batch.
     pub at: OffsetDateTime,
 }
 
-/// Writes down that a batch is about to be handed in; `None`: somebody else has in the meantime.
+/// Records that a batch is about to be handed in; `None`: another process has begun in the
+/// meantime.
 ///
 /// # Errors
 /// No answer from Postgres; then it must not be handed in.
@@ -39,8 +40,8 @@ pub async fn note_try(db: &Db, batch: &OpenBatch) -> Result<Option<BatchTry>> {
     Ok(at.map(|at| BatchTry { name: batch.name.clone(), at }))
 }
 
-/// Goes on with a try, whose file of questions is at the vendor's by now, if there is one; `None`:
-/// somebody else has begun one, or the batch was handed in or given up.
+/// Continues a try, whose file of questions is at the vendor's by now, if there is one; `None`:
+/// another process has begun one, or the batch was handed in or given up.
 ///
 /// # Errors
 /// No answer from Postgres; then it must not be handed in.

@@ -8,7 +8,7 @@ use sqlx::migrate::Migrator;
 pub(super) const GUESSED_CREATION: &str =
     "    created_at = COALESCE(started_at, completed_at, created_at),\n";
 
-/// Columns that mean with the product what they mean with us, whoever was first.
+/// Columns with the same meaning for the product and for docmill.
 const SHARED_MEANING: [&str; 10] = [
     "document.original_name",
     "document.sha256",

@@ -159,7 +159,7 @@ async fn check_columns(
     Ok(())
 }
 
-/// Rows in a state that nobody knows would be worked on by nobody.
+/// Rows of an unknown status would never be worked on.
 async fn check_statuses(
     connection: &mut PgConnection,
     Adoption { from, .. }: Adoption<'_>,
