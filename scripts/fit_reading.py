@@ -1,24 +1,23 @@
 #!/usr/bin/env python3
-"""Fits the weights of signs in the rules reader to labelled documents, and cross-validates them.
+"""Fits the weights of signs in config/reader.toml to labelled documents, and cross-validates them.
 
     docmill eval DIR --keep KEPT --evidence FILE     for each folder of documents
-    fit_reading.py FILE... [--field NAME] [--documents REPORT...]
+    fit_reading.py FILE... [--field NAME] [--documents REPORT...] [--write]
 
 Every line of FILE is one known field of one document: its candidates, the signs of each, and
 whether it is right. Only the tune part of the families is fitted on; a line of the check part is
-refused, whoever wrote it. The chance of a candidate is its share among all candidates of the
-document and of none of them (a conditional logit); weights are pulled towards those in the sources,
-so that a sign which is hardly ever seen keeps the weight that a person gave it. A family counts by
-the square root of its documents, so that twenty copies of one layout do not outvote ten others.
+refused. The chance of a candidate is its share among all candidates of the document and of none of
+them (a conditional logit); weights are pulled towards those in the file, so that a rare sign keeps
+its weight. A family counts by the square root of its documents, so that twenty copies of one layout
+do not outvote ten others.
 
-Prints for each field how many documents are right, and how honest the certainty is: as it stands,
-as fitted, and with each family judged by weights that were fitted without it. Only the last is to
-be quoted. Then the weights, for the tables in crates/extract/src/rules.
+Prints for each field how many documents are right, and how honest the certainty is: with the
+weights of the file, as fitted, and with each family judged by weights that were fitted without it.
+Only the last is to be quoted. Then the weights; --write puts them into the file. Needs tomlkit.
 
-REPORT is what `docmill eval DIR --split tune --json` printed for the same documents: then it also
-prints how many documents nobody would be asked to look at, and how many of those are wrong, with the
-weighed fields of each document as weights chose them that were fitted without its family. What the
-other rules said, and the values that are not weighed against each other, are those of the report.
+REPORT is the output of `docmill eval DIR --split tune --json` for the same documents: it adds how
+many documents would not be flagged, and how many of those are wrong, with the weighed fields of
+each document chosen by weights that were fitted without its family.
 """
 
 import argparse
@@ -27,31 +26,28 @@ import hashlib
 import json
 import math
 import pathlib
-import re
 
-RULES = pathlib.Path(__file__).parent.parent / "crates/extract/src/rules"
-# Where the weights of a field stand: file, name of the table, how the weight of none is written.
-TABLES = {
-    "supplier_name": ("supplier/sign.rs", "WEIGHTS", r"NONE_OF_THEM: f32 = ([\d.]+)"),
-    "invoice_number": ("numbers/sign.rs", "WEIGHTS", r"NONE_OF_THEM: f32 = ([\d.]+)"),
-    "invoice_date": ("dates/sign.rs", "ISSUED", r"if issued \{ ([\d.]+) \}"),
-    "due_date": ("dates/sign.rs", "OTHER", r"else \{ ([\d.]+) \}"),
-}
-# Read in one way only: their certainty is fitted, all fields together.
-CLAIMS = ("certainty.rs", "WEIGHTS", None)
+import tomlkit
+
+READER = pathlib.Path(__file__).parent.parent / "config/reader.toml"
+# The table of a field's weights; every other field's certainty is fitted with all others as `claim`.
+TABLES = {"supplier_name": "name", "invoice_number": "number", "invoice_date": "issue_day", "due_date": "other_day"}
+CLAIMS = "claim"
 FOLDS = 6
-# Reasons that hang on the certainty of fields; every other one stays whatever the weights are.
+# Reasons that depend on the certainty of fields.
 OF_CERTAINTY = ("uncertain", "doubtful_reading")
 LEVELS = (0, 0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 1.01)
 
 
-def weights_in(table):
-    file, name, none = table
-    text = (RULES / file).read_text()
-    body = re.search(rf"const {name}: .*?\];\n", text, re.S).group(0)
-    weights = {sign: float(value) for sign, value in re.findall(r"\(S::(\w+), (-?[\d.]+)\)", body)}
-    found = re.search(none, text) if none else None
-    return weights, float(found.group(1)) if found else 0.0
+def write_weights(table, weights, none):
+    """Keeps order and comments of the file; a sign that it does not have comes last."""
+    document = tomlkit.parse(READER.read_text(encoding="utf-8"))
+    own = document["weights"][table]
+    if table != CLAIMS:
+        own["none"] = round(none, 1)
+    for sign, value in weights.items():
+        own["signs"][sign] = round(value, 1)
+    READER.write_text(tomlkit.dumps(document), encoding="utf-8")
 
 
 def read_lines(paths):
@@ -156,11 +152,11 @@ def show_documents(reports, judged_fields):
 
 
 def fit_field(name, cases, table, documents):
-    start, none = weights_in(table)
-    moves = table[2] is not None
+    own = tomlkit.parse(READER.read_text(encoding="utf-8"))["weights"][table].unwrap()
+    start, none, moves = own["signs"], own["none"], table != CLAIMS
     named, cases = cases, [case[:2] for case in cases]
     print(name)
-    show("as it stands", judged(cases, start, none))
+    show("with the file's weights", judged(cases, start, none))
     weights, none_then = fitted(cases, start, none, moves)
     show("as fitted", judged(cases, weights, none_then))
     crossed = []
@@ -174,6 +170,7 @@ def fit_field(name, cases, table, documents):
     show("each family by the others", crossed)
     print("  none of them", round(none_then, 1))
     print("  " + ", ".join(f"{sign} {value:.1f}" for sign, value in sorted(weights.items())))
+    return weights, none_then
 
 
 def main():
@@ -181,6 +178,7 @@ def main():
     arguments.add_argument("files", nargs="+")
     arguments.add_argument("--field")
     arguments.add_argument("--documents", nargs="+", default=[])
+    arguments.add_argument("--write", action="store_true")
     given = arguments.parse_args()
     cases = collections.defaultdict(list)
     for one in read_lines(given.files):
@@ -190,7 +188,10 @@ def main():
     documents = collections.defaultdict(dict)
     for field, own in sorted(cases.items()):
         if given.field in (None, field):
-            fit_field(field, own, TABLES.get(field, CLAIMS), documents)
+            table = TABLES.get(field, CLAIMS)
+            fitted_weights = fit_field(field, own, table, documents)
+            if given.write:
+                write_weights(table, *fitted_weights)
     if given.documents:
         show_documents(given.documents, documents)
 

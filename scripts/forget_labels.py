@@ -8,7 +8,7 @@ become pages of strangers again.
 Whether a label is left out is drawn from the seed and its text, so the same one is out in every kind and
 language that has it. What `docmill eval` says then is no measure of real strangers, whose layouts are new as
 well; it shows which values go wrong without a flag once a word beside them is unknown. Rules made after a look
-at what one seed shows are to be measured by another. `config/words.toml`, signals and rules of the kinds stay
+at what one seed shows are to be measured by another. `config/reader.toml`, signals and rules of the kinds stay
 whole. Needs Python 3.11.
 """
 

@@ -274,7 +274,8 @@ pub(super) async fn eval(
     }
     let broken =
         limits::broken_limits(&report.measures, &arguments.fail_under, &arguments.fail_over);
-    let run = EvalRun { report, comparison };
+    let rules_reader = docmill_extract::rules::reader_identity();
+    let run = EvalRun { rules_reader, report, comparison };
     context.result_output().show(&run, || {
         let comparison = run.comparison.as_ref().map(ToString::to_string).unwrap_or_default();
         format!("{}{comparison}", run.report)
@@ -286,6 +287,8 @@ pub(super) async fn eval(
 /// The report and, where one was asked for, how it differs from an earlier one.
 #[derive(serde::Serialize)]
 struct EvalRun {
+    /// Identity of the rules reader.
+    rules_reader: String,
     #[serde(flatten)]
     report: EvalReport,
     #[serde(skip_serializing_if = "Option::is_none")]

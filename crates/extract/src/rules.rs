@@ -32,6 +32,7 @@ mod numbers;
 mod outside;
 #[cfg(test)]
 mod parties;
+mod parameters;
 mod payables;
 #[cfg(test)]
 mod postbag;
@@ -56,6 +57,7 @@ mod words;
 mod worldwide;
 
 pub use self::evidence::{CandidateEvidence, gather_evidence};
+pub use self::parameters::reader_identity;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::{FromPrimitive as _, ToPrimitive as _};
 use serde_json::{Map, Number, Value};
@@ -66,6 +68,7 @@ use self::label_matches::LabelMatches;
 use self::layout::{CellLayout, TextCell};
 use self::money::DollarSign;
 use self::numbers::NumberSearch;
+use self::parameters::parameters;
 use docmill_core::model::{
     Extraction, ExtractionMethod, FieldCertainty, FieldEvidence, ModelUsage, PageSource,
     StatedConfidence, Transcript,
@@ -87,9 +90,6 @@ struct FoundValue<T> {
     cell: usize,
 }
 
-/// A value that has less than this share of certainty is a guess.
-const SURE: f32 = 0.5;
-
 impl<T> FoundValue<T> {
     fn new(value: T, certain: bool, cell: &TextCell) -> Self {
         let (page, line) = (cell.page, cell.line);
@@ -98,7 +98,7 @@ impl<T> FoundValue<T> {
 
     /// The best of candidates that were weighed against each other.
     fn weighed(value: T, share: f32, cell: &TextCell) -> Self {
-        Self { share: Some(share), ..Self::new(value, share >= SURE, cell) }
+        Self { share: Some(share), ..Self::new(value, share >= parameters().certainty.sure, cell) }
     }
 
     fn at_word(value: T, certain: bool, cell: &TextCell, index: usize) -> Self {
@@ -531,7 +531,7 @@ impl RulesExtractor<'_> {
         let counts = self.roles.required.contains(&field) || field == "currency";
         // A weighed value has the certainty of its signs. An unprinted currency is a guess.
         let weighed = self.certainties.iter().find(|one| one.field == field && field != "currency");
-        let certain = weighed.map_or(found.certain, |one| one.certainty >= SURE);
+        let certain = weighed.map_or(found.certain, |one| one.certainty >= parameters().certainty.sure);
         self.doubts += usize::from(counts && !certain);
         self.add_evidence(field.to_owned(), found.page, found.line);
         if let Some(share) = found.share {

@@ -2,12 +2,15 @@
 //! was found, and what else on the document makes it.
 //!
 //! A claim that a document has no such value can be wrong as well, so it has a certainty, too. The
-//! weights are log-odds, fitted by `scripts/fit_reading.py` on the tune part of labelled documents.
+//! weights are log-odds (`config/reader.toml`, `weights.claim`).
 
-use super::weighing::share_certainty;
+use serde::{Deserialize, Serialize};
+
+use super::parameters::parameters;
 
 /// How a value was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum ReadingSign {
     /// Net amount, tax and total are printed, and add up.
     AddsUp,
@@ -79,6 +82,8 @@ pub(super) enum ReadingSign {
     NoId,
     /// A text that can be one stands there, and nothing that is known names it.
     IdOpen,
+    /// It stands right under another company or the recipient.
+    AddressOfOther,
     /// The address stands on one line with the name.
     AddressOnLine,
     /// It stands under the name.
@@ -97,8 +102,6 @@ pub(super) enum ReadingSign {
     AddressFaint,
     /// None was found, but a line with a postal code is printed that is not the customer's.
     AddressSeen,
-    /// It stands right under another company or the recipient.
-    AddressOfOther,
     /// No address was found.
     NoAddress,
     /// The issuer's name is doubtful.
@@ -124,68 +127,6 @@ pub(super) enum ReadingSign {
 }
 
 use ReadingSign as S;
-
-/// Log-odds of each sign.
-const WEIGHTS: [(ReadingSign, f32); 56] = [
-    (S::AddsUp, 2.8),
-    (S::AddsUpUntaxed, 0.9),
-    (S::LabelAlone, 2.0),
-    (S::Rivals, -1.0),
-    (S::TaxByRate, 4.0),
-    (S::LinesMakeIt, 3.8),
-    (S::AllByLines, 2.1),
-    (S::PaidMakesIt, 2.0),
-    (S::Largest, 1.2),
-    (S::Outdone, -2.4),
-    // Set by hand.
-    (S::OpenBelow, -6.0),
-    (S::OpenParts, -6.0),
-    (S::Net, -0.7),
-    (S::Tax, 0.8),
-    (S::NoNet, 3.0),
-    (S::NoTax, 2.0),
-    (S::NoTotal, -4.0),
-    (S::TaxedApart, 2.5),
-    (S::PaidWithout, 1.4),
-    (S::LabelSeen, -2.1),
-    (S::CurrencyNamed, 4.0),
-    (S::CurrencyOfTotal, 7.1),
-    (S::CurrencyCounted, 3.5),
-    (S::CurrencyGuessed, 2.7),
-    (S::CurrencyByTax, 2.7),
-    (S::CurrencyForeign, 0.0),
-    (S::NoCurrency, 3.9),
-    (S::IdLabelled, 4.7),
-    (S::IdBare, 1.0),
-    (S::IdNational, 3.2),
-    (S::IdRivals, -6.0),
-    (S::IdNearName, 4.8),
-    (S::IdSound, 1.0),
-    (S::NoId, 5.4),
-    // Set by hand.
-    (S::IdOpen, -4.5),
-    (S::AddressOfOther, -5.0),
-    (S::AddressOnLine, 3.2),
-    (S::AddressUnder, 0.9),
-    (S::AddressElsewhere, 1.5),
-    (S::AddressLabelled, 1.5),
-    (S::AddressWithoutCode, 0.8),
-    (S::AddressWithContact, 1.5),
-    (S::AddressFull, 3.6),
-    (S::AddressFaint, -0.1),
-    (S::AddressSeen, -1.5),
-    (S::NoAddress, 2.6),
-    (S::NameDoubtful, -0.8),
-    (S::Ocr, -1.6),
-    (S::OcrSum, -2.2),
-    (S::OcrAbsent, -0.9),
-    (S::OcrAddress, -2.1),
-    (S::OcrAlone, 0.4),
-    (S::Till, 2.3),
-    (S::TillAbsent, -0.7),
-    (S::TillAddress, 1.0),
-    (S::Faint, -1.0),
-];
 
 /// What the reading of a picture means for a value that was found so.
 pub(super) fn sign_of_ocr(signs: &[ReadingSign]) -> ReadingSign {
@@ -220,7 +161,5 @@ pub(super) fn sign_of_till(signs: &[ReadingSign]) -> ReadingSign {
 
 /// The certainty that signs add up to, 0..1.
 pub(super) fn certainty_of(signs: &[ReadingSign]) -> f32 {
-    let of = WEIGHTS.iter().filter(|(sign, _)| signs.contains(sign));
-    let score: f32 = of.map(|(_, weight)| weight).sum();
-    share_certainty(&[score], 0.0).first().copied().unwrap_or(0.0)
+    parameters().weights.claim.share_certainty(&[signs]).first().copied().unwrap_or(0.0)
 }

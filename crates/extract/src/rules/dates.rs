@@ -18,6 +18,7 @@ pub(super) use self::sign::DateSign;
 use super::FoundValue;
 use super::label_matches::{LabelMatch, LabelMatches, ValueCandidate};
 use super::layout::TextCell;
+use super::parameters::parameters;
 use super::vocabulary::vocabulary;
 use super::weighing::share_certainty;
 use docmill_formats::notation::{date, fold_text};
@@ -33,11 +34,6 @@ const REACH_INLINE: usize = 14;
 const REACH_BESIDE: usize = 24;
 /// The document's number may be printed between a title and its date.
 const REACH_TITLED: usize = 40;
-
-/// The most certain that a day is which another label names.
-const CALLED_OTHERWISE: f32 = 0.45;
-/// Certainty that remains where day and month may be the other way round.
-const OPEN_ORDER: f32 = 0.45;
 
 /// Below this share of legible letters a date is faint.
 const FAINT: f32 = 0.6;
@@ -397,20 +393,19 @@ impl<'a> DateSearch<'a> {
     ) -> Option<FoundValue<Date>> {
         let candidates = self.candidates_for(role, issued);
         let weights = sign::weights_of(role.issued);
-        let scores: Vec<f32> =
-            candidates.iter().map(|one| sign::weigh_signs(weights, &one.signs)).collect();
-        let none = sign::none_of_them(role.issued);
-        let shares = share_certainty(&scores, none);
+        let scores: Vec<f32> = candidates.iter().map(|one| weights.score(&one.signs)).collect();
+        let shares = share_certainty(&scores, weights.none);
         let ranked = candidates.iter().zip(&scores).zip(shares);
         let best = ranked
             .max_by(|((a, x), _), ((b, y), _)| x.total_cmp(y).then_with(|| b.place.cmp(&a.place)));
         let ((one, score), share) = best?;
         // Nothing at all speaks for it: rather none.
-        if *score < none - 1.5 {
+        if *score < weights.none - 1.5 {
             return None;
         }
         let cell = self.matches.layout.cells.get(one.place.0)?;
-        let open = if one.certain { 1.0 } else { OPEN_ORDER };
+        let bounds = &parameters().certainty;
+        let open = if one.certain { 1.0 } else { bounds.open_day_order };
         // The page names it something else, however isolated it is. `Factuurdatum / Datum` behind a
         // number: its own label outweighs the text before that.
         let own = one.signs.contains(&DateSign::OwnLabel);
@@ -456,7 +451,7 @@ impl<'a> DateSearch<'a> {
             || rivals && is_unnamed(one)
             || collected
             || behind;
-        let most = if doubted { CALLED_OTHERWISE } else { 1.0 };
+        let most = if doubted { bounds.other_label } else { 1.0 };
         Some(FoundValue::weighed(one.date, (share * open).min(most), cell))
     }
 }

@@ -9,6 +9,7 @@ use super::{FieldRoles, money, supplier};
 use docmill_core::model::Transcript;
 use docmill_formats::notation::date;
 use docmill_gate::kinds::Kind;
+use serde::Serialize;
 use serde_json::Value;
 
 /// A candidate for a field. The value is document content, the signs are not.
@@ -40,7 +41,7 @@ pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvi
             evidence.push(CandidateEvidence {
                 field: (*field).to_owned(),
                 value: Value::String(date::to_iso(one.date)),
-                signs: one.signs.iter().map(|sign| format!("{sign:?}")).collect(),
+                signs: one.signs.iter().map(|sign| sign_name(sign)).collect(),
             });
         }
         if role.issued {
@@ -49,7 +50,7 @@ pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvi
     }
     if let Some(field) = roles.number {
         for one in NumberSearch::new(&matches, field).list_candidates() {
-            let signs = one.signs.iter().map(|sign| format!("{sign:?}")).collect();
+            let signs = one.signs.iter().map(|sign| sign_name(sign)).collect();
             let value = Value::String(one.value);
             evidence.push(CandidateEvidence { field: field.to_owned(), value, signs });
         }
@@ -58,7 +59,7 @@ pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvi
         let layout = supplier::layout_of_parties(transcript);
         let matches = LabelMatches::new(&layout, &kind.labels);
         for (name, signs) in supplier::name_evidence(&matches, &kind.labels) {
-            let signs = signs.iter().map(|sign| format!("{sign:?}")).collect();
+            let signs = signs.iter().map(|sign| sign_name(sign)).collect();
             evidence.push(CandidateEvidence {
                 field: "supplier_name".to_owned(),
                 value: Value::String(name),
@@ -67,8 +68,14 @@ pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvi
         }
     }
     for (field, value, signs) in super::read_signs(transcript, kind) {
-        let signs = signs.iter().map(|sign| format!("{sign:?}")).collect();
+        let signs = signs.iter().map(|sign| sign_name(sign)).collect();
         evidence.push(CandidateEvidence { field, value, signs });
     }
     evidence
+}
+
+/// The name of a sign in `config/reader.toml`.
+fn sign_name(sign: &impl Serialize) -> String {
+    let name = serde_json::to_value(sign).unwrap_or_default();
+    name.as_str().unwrap_or_default().to_owned()
 }

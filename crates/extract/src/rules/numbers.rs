@@ -9,6 +9,7 @@ use super::FoundValue;
 use super::fields::{is_before_value, read_identifier};
 use super::label_matches::{LabelMatch, LabelMatches, ValueCandidate};
 use super::layout::TextCell;
+use super::parameters::parameters;
 use super::vocabulary::vocabulary;
 use super::weighing::share_certainty;
 use docmill_formats::notation::{date, fold_text};
@@ -25,15 +26,6 @@ const MAX_MARK_LETTERS: usize = 4;
 
 /// Texts that are weighed against each other.
 const MAX_CANDIDATES: usize = 300;
-
-/// Certainty that a receipt without a found number has none, and the same where its upper half has
-/// an unlabelled number. Set by hand.
-const NO_NUMBER: f32 = 0.95;
-const OPEN_NUMBER: f32 = 0.5;
-
-/// Certainty that a document without a number goes by its writer's reference. Set by hand: low
-/// enough for a review.
-const REFERENCE: f32 = 0.6;
 
 /// Digits of an unlabelled text that can be a number: shorter ones belong to tables, tills or
 /// houses.
@@ -148,7 +140,7 @@ impl<'a> NumberSearch<'a> {
         let mut found: Vec<(String, &TextCell)> = read.collect();
         found.dedup_by_key(|(value, _)| compact_number(value));
         match found.as_slice() {
-            [(value, cell)] => Some(FoundValue::weighed(value.clone(), REFERENCE, cell)),
+            [(value, cell)] => Some(FoundValue::weighed(value.clone(), parameters().certainty.reference, cell)),
             _ => None,
         }
     }
@@ -390,7 +382,9 @@ impl<'a> NumberSearch<'a> {
     /// How certain it is that the document has no number, where none was found: tills print many
     /// receipts without one.
     pub(super) fn absence_certainty(&self) -> Option<f32> {
-        let certainty = if self.has_open_number() { OPEN_NUMBER } else { NO_NUMBER };
+        let bounds = &parameters().certainty;
+        let certainty =
+            if self.has_open_number() { bounds.open_number } else { bounds.no_number };
         self.matches.till.then_some(certainty)
     }
 
@@ -437,8 +431,9 @@ impl<'a> NumberSearch<'a> {
     /// The best number and its share of certainty.
     pub(super) fn find_number(&self) -> Option<FoundValue<String>> {
         let candidates = self.list_candidates();
-        let scores: Vec<f32> = candidates.iter().map(|one| sign::weigh_signs(&one.signs)).collect();
-        let shares = share_certainty(&scores, sign::NONE_OF_THEM);
+        let weights = &parameters().weights.number;
+        let scores: Vec<f32> = candidates.iter().map(|one| weights.score(&one.signs)).collect();
+        let shares = share_certainty(&scores, weights.none);
         // A number that only has labels of something else is not the document's own.
         let ranked = candidates.into_iter().zip(&scores).zip(shares);
         let ranked = ranked.filter(|((one, _), _)| one.signs.iter().any(|sign| sign.is_own()));
@@ -451,7 +446,7 @@ impl<'a> NumberSearch<'a> {
         let ranked = ranked.filter(|((one, _), _)| !(self.matches.till && other(one)));
         let best = ranked.reduce(|best, one| if one.0.1 > best.0.1 { one } else { best });
         let Some(((one, score), share)) = best else { return self.find_reference() };
-        if *score < sign::NONE_OF_THEM - 1.5 {
+        if *score < weights.none - 1.5 {
             return None;
         }
         Some(FoundValue::weighed(one.value, share, one.cell))

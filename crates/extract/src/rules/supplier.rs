@@ -36,6 +36,7 @@ use super::FoundValue;
 use super::certainty::ReadingSign;
 use super::label_matches::{LabelMatch, LabelMatches};
 use super::layout::{CellLayout, TextCell};
+use super::parameters::{ReaderParameters, parameters};
 use super::vocabulary::vocabulary;
 use super::weighing::share_certainty;
 use docmill_core::model::{BoundingBox, Transcript};
@@ -108,8 +109,10 @@ pub(super) fn find_supplier(matches: &LabelMatches<'_>, labels: &LabelIndex) -> 
     let search = SupplierSearch::new(matches, labels);
     let vat = search.find_vat_id();
     let candidates = search.name_candidates(vat.as_ref());
-    let scores: Vec<f32> = candidates.iter().map(|one| sign::weigh_signs(&one.signs)).collect();
-    let shares = share_certainty(&scores, sign::NONE_OF_THEM);
+    let ReaderParameters { weights, certainty, .. } = parameters();
+    let scores: Vec<f32> =
+        candidates.iter().map(|one| weights.name.score(&one.signs)).collect();
+    let shares = share_certainty(&scores, weights.name.none);
     let ranked = candidates.iter().zip(&scores).zip(&shares);
     // Of equals the one further up.
     let best = ranked.max_by(|((a, x), _), ((b, y), _)| {
@@ -131,10 +134,10 @@ pub(super) fn find_supplier(matches: &LabelMatches<'_>, labels: &LabelIndex) -> 
     let at_foot = || search.company_at_foot(brand, &candidates);
     let best = company.or(named).or_else(at_foot).unwrap_or(brand);
     let same = |one: &NameCandidate<'_>| search.is_same_firm(best, one);
-    let own = candidates.iter().zip(&shares).filter(|(one, it)| **it > FAINT_SHARE && same(one));
+    let own = candidates.iter().zip(&shares).filter(|(one, it)| **it > certainty.min_share && same(one));
     let share: f32 = own.map(|(_, part)| *part).sum::<f32>().max(*share);
     let doubted = search.is_doubtful(best, vat.as_ref(), &candidates);
-    let most = if doubted { DOUBTFUL } else { 1.0 };
+    let most = if doubted { certainty.doubtful_name } else { 1.0 };
     let above = candidates.iter().find(|one| search.continues_name(one, best));
     let (name, joined) = search.full_name(above.unwrap_or(best));
     // `J. Birke` over the window of an envelope is `Jens Birke` of the letterhead.
@@ -155,7 +158,7 @@ pub(super) fn find_supplier(matches: &LabelMatches<'_>, labels: &LabelIndex) -> 
     if plain && address.as_ref().is_some_and(of_other) {
         address_reading.push(ReadingSign::AddressOfOther);
     }
-    if share < SURE_NAME {
+    if share < certainty.sure_name {
         address_reading.push(ReadingSign::NameDoubtful);
     }
     SupplierDetails {
@@ -168,16 +171,6 @@ pub(super) fn find_supplier(matches: &LabelMatches<'_>, labels: &LabelIndex) -> 
         vat_id: vat,
     }
 }
-
-/// Candidates with less than this share add nothing to each other.
-const FAINT_SHARE: f32 = 0.001;
-
-/// Below this share of certainty nothing that hangs on the name is certain.
-const SURE_NAME: f32 = 0.8;
-
-/// Upper bound of certainty for a name under a heading of the recipient, or across another line,
-/// where words of both may be mixed.
-const DOUBTFUL: f32 = 0.8;
 
 struct SupplierSearch<'a> {
     matches: &'a LabelMatches<'a>,

@@ -1,11 +1,12 @@
-//! Words for all kinds of documents: `config/words.toml`, built in. Labels of values belong to a
+//! Words for all kinds of documents: `[words]` of `config/reader.toml`. Labels of values belong to a
 //! kind's `labels.toml`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
 
 use docmill_formats::notation::fold_text;
 use serde::Deserialize;
+
+use super::parameters::parameters;
 
 /// The words of one purpose, folded, of all languages.
 #[derive(Debug, Default, Deserialize)]
@@ -55,7 +56,7 @@ impl CurrencyWords {
     }
 }
 
-/// The sections of `config/words.toml`, which describes each.
+/// The sections of `[words]`; the file describes each.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Vocabulary {
@@ -130,43 +131,14 @@ pub(super) struct Vocabulary {
     pub(super) taxed: CurrencyWords,
 }
 
-static BUILT_IN: LazyLock<Vocabulary> = LazyLock::new(|| {
-    // A test holds that the file can be read.
-    toml::from_str(include_str!("../../../../config/words.toml")).unwrap_or_default()
-});
-
 /// The words that ship.
 pub(super) fn vocabulary() -> &'static Vocabulary {
-    &BUILT_IN
+    &parameters().words
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const FILE: &str = include_str!("../../../../config/words.toml");
-
-    #[test]
-    fn every_section_is_known_and_holds_words_that_can_be_found() {
-        let read: Result<Vocabulary, _> = toml::from_str(FILE);
-        assert!(read.is_ok(), "{read:?}");
-        let sections: BTreeMap<String, BTreeMap<String, Vec<String>>> =
-            toml::from_str(FILE).unwrap();
-        for (section, by_language) in sections {
-            assert!(!by_language.is_empty(), "{section}");
-            for (language, words) in by_language {
-                let currency = docmill_formats::notation::currency::iso_code(&language).is_some();
-                assert!(
-                    currency || language == "any" || language.len() == 2,
-                    "{section}.{language}"
-                );
-                assert!(!words.is_empty(), "{section}.{language}");
-                for word in words {
-                    assert!(!fold_text(&word).is_empty(), "{section}.{language}: {word}");
-                }
-            }
-        }
-    }
 
     #[test]
     fn words_are_found_folded_in_any_language() {

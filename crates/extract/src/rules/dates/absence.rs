@@ -3,10 +3,7 @@
 use time::Date;
 
 use super::{DateCandidate, DateRole, DateSearch, DateSign, is_open, sign};
-use crate::rules::weighing::share_certainty;
-
-/// The most certain that there is no day to pay by where a day after the issue has no name.
-const OPEN_DAY: f32 = 0.5;
+use crate::rules::parameters::parameters;
 
 impl DateSearch<'_> {
     /// How certain it is that no day has this role: no day is likely, and no unnamed day follows
@@ -18,13 +15,12 @@ impl DateSearch<'_> {
     ) -> f32 {
         let candidates = self.candidates_for(role, issued);
         let weights = sign::weights_of(role.issued);
-        let scores: Vec<f32> =
-            candidates.iter().map(|one| sign::weigh_signs(weights, &one.signs)).collect();
-        let likely: f32 = share_certainty(&scores, sign::none_of_them(role.issued)).iter().sum();
+        let signs: Vec<&[DateSign]> = candidates.iter().map(|one| one.signs.as_slice()).collect();
+        let likely: f32 = weights.share_certainty(&signs).iter().sum();
         let may_be = |one: &DateCandidate| {
             one.signs.contains(&DateSign::AfterIssue) && self.may_have_any_role(one)
         };
-        let most = if candidates.iter().any(may_be) { OPEN_DAY } else { 1.0 };
+        let most = if candidates.iter().any(may_be) { parameters().certainty.open_day } else { 1.0 };
         (1.0 - likely).min(most)
     }
 

@@ -1,9 +1,11 @@
-//! The signs by which the issuer's name is told from everything else on a page, and what each is
-//! worth. The weights are log-odds, fitted by `scripts/fit_reading.py` on the tune part of labelled
-//! documents; no sign decides alone, and none names an issuer or a layout.
+//! The signs of the issuer's name. Their weights are in `config/reader.toml`; no sign decides alone,
+//! and none names an issuer or a layout.
+
+use serde::{Deserialize, Serialize};
 
 /// Something that speaks for or against a text being the issuer's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(in super::super) enum NameSign {
     /// Beside a heading such as "Seller", or named in its section.
     Labelled,
@@ -11,12 +13,8 @@ pub(in super::super) enum NameSign {
     Payee,
     /// First of name, street and town on one line.
     SenderLine,
-    /// Under the formula that ends a letter, over an address.
-    Signatory,
     /// Stands over "registered office".
     Registered,
-    /// Its number in a register stands in brackets behind it or right under it.
-    Numbered,
     /// Ends in a company's legal form, or has one.
     LegalForm,
     /// No other name with a legal form is on the document, but the recipient's.
@@ -57,12 +55,16 @@ pub(in super::super) enum NameSign {
     Repeated,
     /// Under or beside a heading such as "Bill to".
     Customer,
+    /// Its number in a register stands in brackets behind it or right under it.
+    Numbered,
+    /// Under the formula that ends a letter, over an address.
+    Signatory,
     /// A short line, not the first, right over another name with its address: a heading, most likely.
     OverName,
-    /// A company, in large letters, and the first text of the page.
-    Banner,
     /// Right under a name in large letters, several things parted by marks: what its owner does.
     Trades,
+    /// A company, in large letters, and the first text of the page.
+    Banner,
     /// "Attn" follows.
     Attention,
     /// Under the sender line, where a window envelope shows the recipient.
@@ -85,68 +87,13 @@ pub(in super::super) enum NameSign {
     ManyWords,
     /// Looks like a street, a town or a country.
     Place,
-    /// Was hardly legible.
-    Faint,
     /// Lies across another line, so that words of both may have been mixed.
     Tangled,
+    /// Was hardly legible.
+    Faint,
 }
 
 use NameSign as S;
-
-/// Log-odds of each sign.
-pub(super) const WEIGHTS: [(NameSign, f32); 42] = [
-    (S::Labelled, 6.9),
-    (S::Payee, -0.3),
-    (S::SenderLine, 6.7),
-    (S::Registered, 3.6),
-    (S::LegalForm, 2.5),
-    (S::OnlyCompany, 3.5),
-    (S::First, 2.1),
-    (S::TillFirst, -0.4),
-    (S::TillHead, 1.9),
-    (S::OnTill, 0.3),
-    (S::Head, 3.4),
-    (S::Upper, 1.1),
-    (S::Foot, 2.8),
-    (S::Later, -1.2),
-    (S::Large, 1.5),
-    (S::Largest, -1.6),
-    (S::AddressBelow, 0.6),
-    (S::Contact, 2.4),
-    (S::VatNear, 4.0),
-    (S::Domain, 4.4),
-    (S::Witnessed, 3.0),
-    (S::Letterhead, 2.5),
-    (S::Repeated, -1.2),
-    (S::Customer, -2.5),
-    // Set by hand.
-    (S::Numbered, 3.0),
-    (S::Signatory, 6.0),
-    (S::OverName, -4.0),
-    (S::Trades, -3.0),
-    (S::Banner, 2.5),
-    (S::Attention, -3.0),
-    (S::Window, -3.0),
-    (S::PlainAddress, -0.7),
-    (S::OtherValue, -2.6),
-    (S::AmountRow, -4.9),
-    (S::Prose, -3.2),
-    (S::Digits, -4.3),
-    (S::Small, -3.0),
-    (S::OneWord, 0.0),
-    (S::ManyWords, 1.8),
-    (S::Place, -4.7),
-    (S::Tangled, -3.6),
-    (S::Faint, -3.0),
-];
-
-/// What speaks for none of the texts being it.
-pub(super) const NONE_OF_THEM: f32 = 4.1;
-
-/// The log-odds of a set of signs.
-pub(super) fn weigh_signs(signs: &[NameSign]) -> f32 {
-    WEIGHTS.iter().filter(|(sign, _)| signs.contains(sign)).map(|(_, weight)| weight).sum()
-}
 
 impl NameSign {
     /// Whether a mention elsewhere without it takes it back: it is about the place, not the name.
