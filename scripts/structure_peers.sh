@@ -18,7 +18,7 @@ fi
 
 if [ ! -d "$folder/truth" ]; then
     scripts/environment.sh $tools/samples scripts/samples-requirements.txt
-    $tools/samples/bin/python scripts/draw_pages.py "$folder" --scans
+    $tools/samples/bin/python scripts/corpus/draw_pages.py "$folder" --scans
 fi
 if [ ! -x $tools/kreuzberg/bin/python ]; then
     python3 -m venv $tools/kreuzberg

@@ -88,7 +88,7 @@ pub(super) struct EvalArgs {
     /// Cache transcripts and model replies in this folder
     #[arg(long, value_name = "DIR", conflicts_with = "no_repair")]
     keep: Option<PathBuf>,
-    /// Write the features of every candidate of the tune split, for `scripts/fit_reading.py`
+    /// Write the features of every candidate of the tune split, for `scripts/corpus/fit_reading.py`
     #[arg(long, value_name = "FILE", conflicts_with = "split")]
     evidence: Option<PathBuf>,
 }

@@ -55,7 +55,7 @@ pub struct InjectReport {
     /// Of the score, over correct and faulty ones together, the correct ones repeated so that they
     /// are as many: how often a reader errs is not known here.
     pub calibration: ScoreCalibration,
-    /// Every judgement, for fitting the score (`scripts/fit_score.py`).
+    /// Every judgement, for fitting the score (`scripts/corpus/fit_score.py`).
     pub judgements: Vec<GateJudgement>,
 }
 

@@ -3,58 +3,26 @@
 //!
 //! It states its own certainty; checking the result is the gate's task.
 
-#[cfg(test)]
-mod abroad;
-#[cfg(test)]
-mod amounts;
 mod certainty;
 mod dates;
-#[cfg(test)]
-mod doubts;
-#[cfg(test)]
-mod drawn;
 mod evidence;
 mod fields;
-#[cfg(test)]
-mod inbox;
 mod items;
 mod label_matches;
-#[cfg(test)]
-mod languages;
 mod layout;
-#[cfg(test)]
-mod letterbox;
-#[cfg(test)]
-mod mistakes;
 mod money;
 mod numbers;
-#[cfg(test)]
-mod outside;
-#[cfg(test)]
-mod parties;
 mod parameters;
 mod payables;
-#[cfg(test)]
-mod postbag;
 mod slope;
-#[cfg(test)]
-mod strangers;
 mod supplier;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tills;
 mod tip;
 mod totals;
-#[cfg(test)]
-mod unnamed;
-#[cfg(test)]
-mod varied;
 mod vocabulary;
 mod weighing;
 mod words;
-#[cfg(test)]
-mod worldwide;
 
 pub use self::evidence::{CandidateEvidence, gather_evidence};
 pub use self::parameters::reader_identity;
@@ -531,7 +499,8 @@ impl RulesExtractor<'_> {
         let counts = self.roles.required.contains(&field) || field == "currency";
         // A weighed value has the certainty of its signs. An unprinted currency is a guess.
         let weighed = self.certainties.iter().find(|one| one.field == field && field != "currency");
-        let certain = weighed.map_or(found.certain, |one| one.certainty >= parameters().certainty.sure);
+        let certain =
+            weighed.map_or(found.certain, |one| one.certainty >= parameters().certainty.sure);
         self.doubts += usize::from(counts && !certain);
         self.add_evidence(field.to_owned(), found.page, found.line);
         if let Some(share) = found.share {

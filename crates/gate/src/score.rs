@@ -5,7 +5,7 @@
 //! the log-odds, once, however many fields fail it; doubtful letters under the values take some
 //! more. `docmill eval` measures how well the number ranks (area under the ROC curve) and how far
 //! it is from the share of right results (expected calibration error), and prints the straight line
-//! that would fit better. The constants are fitted by `scripts/fit_score.py` to errors put into
+//! that would fit better. The constants are fitted by `scripts/corpus/fit_score.py` to errors put into
 //! known truth, right and faulty data in equal parts: where a reader errs less often than that,
 //! data that a rule objects to is right more often than the score says. The reader's own confidence
 //! enters only through its rule.

@@ -1,4 +1,4 @@
-//! The features of each candidate for a field, to which `scripts/fit_reading.py` fits weights.
+//! The features of each candidate for a field, to which `scripts/corpus/fit_reading.py` fits weights.
 //!
 //! Tune split only. No values are written: a line has features, and which candidate is right.
 

@@ -140,7 +140,9 @@ impl<'a> NumberSearch<'a> {
         let mut found: Vec<(String, &TextCell)> = read.collect();
         found.dedup_by_key(|(value, _)| compact_number(value));
         match found.as_slice() {
-            [(value, cell)] => Some(FoundValue::weighed(value.clone(), parameters().certainty.reference, cell)),
+            [(value, cell)] => {
+                Some(FoundValue::weighed(value.clone(), parameters().certainty.reference, cell))
+            }
             _ => None,
         }
     }
@@ -383,8 +385,7 @@ impl<'a> NumberSearch<'a> {
     /// receipts without one.
     pub(super) fn absence_certainty(&self) -> Option<f32> {
         let bounds = &parameters().certainty;
-        let certainty =
-            if self.has_open_number() { bounds.open_number } else { bounds.no_number };
+        let certainty = if self.has_open_number() { bounds.open_number } else { bounds.no_number };
         self.matches.till.then_some(certainty)
     }
 

@@ -110,8 +110,7 @@ pub(super) fn find_supplier(matches: &LabelMatches<'_>, labels: &LabelIndex) -> 
     let vat = search.find_vat_id();
     let candidates = search.name_candidates(vat.as_ref());
     let ReaderParameters { weights, certainty, .. } = parameters();
-    let scores: Vec<f32> =
-        candidates.iter().map(|one| weights.name.score(&one.signs)).collect();
+    let scores: Vec<f32> = candidates.iter().map(|one| weights.name.score(&one.signs)).collect();
     let shares = share_certainty(&scores, weights.name.none);
     let ranked = candidates.iter().zip(&scores).zip(&shares);
     // Of equals the one further up.
@@ -134,7 +133,8 @@ pub(super) fn find_supplier(matches: &LabelMatches<'_>, labels: &LabelIndex) -> 
     let at_foot = || search.company_at_foot(brand, &candidates);
     let best = company.or(named).or_else(at_foot).unwrap_or(brand);
     let same = |one: &NameCandidate<'_>| search.is_same_firm(best, one);
-    let own = candidates.iter().zip(&shares).filter(|(one, it)| **it > certainty.min_share && same(one));
+    let own =
+        candidates.iter().zip(&shares).filter(|(one, it)| **it > certainty.min_share && same(one));
     let share: f32 = own.map(|(_, part)| *part).sum::<f32>().max(*share);
     let doubted = search.is_doubtful(best, vat.as_ref(), &candidates);
     let most = if doubted { certainty.doubtful_name } else { 1.0 };

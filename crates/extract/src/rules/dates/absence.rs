@@ -20,7 +20,8 @@ impl DateSearch<'_> {
         let may_be = |one: &DateCandidate| {
             one.signs.contains(&DateSign::AfterIssue) && self.may_have_any_role(one)
         };
-        let most = if candidates.iter().any(may_be) { parameters().certainty.open_day } else { 1.0 };
+        let most =
+            if candidates.iter().any(may_be) { parameters().certainty.open_day } else { 1.0 };
         (1.0 - likely).min(most)
     }
 
