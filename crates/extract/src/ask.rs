@@ -1,9 +1,9 @@
-//! Asking a model about a transcript: in parts if it is long, some at the same time, one repair per
-//! part, and nothing paid for twice.
+//! Extraction by a model: a long transcript in parts, some at the same time, one repair per part,
+//! and no call paid for twice.
 //!
 //! Every reply is kept through the journal before it is examined (invariant 8), and a data set is
-//! whole only if every part ended normally and matched the schema (invariant 11). What was read of
-//! an extraction that did not end well is handed out as partial data for the reviewer.
+//! whole only if every part ended normally and matched the schema (invariant 11). An extraction that
+//! did not end well leaves partial data for the reviewer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ use super::schema::ReplySchema;
 use super::shown_pages::{self, ShownDocument};
 
 /// Tokens that the lines of a document have in a prompt at least.
-const MIN_LINES: usize = 600;
+const MIN_LINE_TOKENS: usize = 600;
 
-/// What bounds the calls, and whose they are.
+/// Bounds of the calls, and the identity under which they are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallLimits {
     /// See [`super::extraction_identity`]; stored replies of another identity are not used.
@@ -82,7 +82,7 @@ pub enum ExtractError {
     Ended {
         /// Why the extraction is not whole.
         ending: IncompleteReason,
-        /// What was read before it ended, never `successful`.
+        /// The data read before it ended, never `successful`.
         partial: Option<Box<Extraction>>,
         /// Tokens spent on it.
         usage: ModelUsage,
@@ -107,8 +107,8 @@ pub async fn read_by_model(
 ) -> Result<ModelReading, ExtractError> {
     if !shown.pages.is_empty() {
         let form = ReplySchema::for_reading(kind, true)?;
-        let fixed = fixed_tokens(&form) + MIN_LINES;
-        // Whatever pictures take of it, the lines have half of the prompt.
+        let fixed = fixed_tokens(&form) + MIN_LINE_TOKENS;
+        // Half of the prompt is reserved for the lines.
         shown.keep_within((terms.prompt_tokens as usize).saturating_sub(fixed) / 2);
     }
     let form = ReplySchema::for_reading(kind, !shown.pages.is_empty())?;
@@ -127,11 +127,11 @@ pub async fn read_by_model(
     Ok(ModelReading { parts, ending, usage, model, shown_pages })
 }
 
-/// What a model replied about a document, part by part.
+/// A model's replies about a document, part by part.
 #[derive(Debug)]
 pub struct ModelReading {
     parts: PartsRead,
-    /// Why it is not whole, if it is not.
+    /// The reason if it is not whole.
     ending: Option<IncompleteReason>,
     usage: ModelUsage,
     model: Option<String>,
@@ -144,7 +144,7 @@ impl ModelReading {
         &self.shown_pages
     }
 
-    /// What was read from pictures, by the model's word, of pages that were shown.
+    /// The values that the model claims to have read from the pictures of shown pages.
     pub fn list_claims(&self) -> Vec<PictureClaim> {
         let replies = self.parts.whole.iter().map(|part| &part.envelope);
         let claims = replies.flat_map(|it| shown_pages::list_claims(&it.fields, &it.pictures));
@@ -180,20 +180,22 @@ impl ModelReading {
     }
 }
 
-/// Tokens of what comes before the lines. The schema travels beside the prompt as well, and what
-/// surrounds the lines is small.
+/// Tokens before the lines. The schema is sent beside the prompt as well; 300 is for the text around
+/// the lines.
 fn fixed_tokens(form: &ReplySchema) -> usize {
     prompt::estimated_tokens(&form.system) + prompt::estimated_tokens(&form.schema_text) + 300
 }
 
 /// 1 to 64 of `[a-zA-Z0-9_-]`, from the kind's name.
 fn schema_name(kind: &Kind) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let name: String = kind.name.chars().take(64).map(plain).collect();
+    let mut name = String::new();
+    for c in kind.name.chars().take(64) {
+        name.push(if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' });
+    }
     if name.is_empty() { "document".to_owned() } else { name }
 }
 
-/// What was read of the parts so far.
+/// The parts read so far.
 #[derive(Debug, Default)]
 struct PartsRead {
     /// In the order of the document.
@@ -219,12 +221,12 @@ struct ExtractionSession<'a> {
 }
 
 impl ExtractionSession<'_> {
-    /// Reads some parts at a time. The first that does not end well is the last that is begun;
-    /// those under way are waited for, because they are paid for and kept.
+    /// Reads some parts at a time. After the first failure no part is begun; those under way are
+    /// awaited, because they are paid for and kept.
     async fn read_all(&self) -> Result<(PartsRead, Option<IncompleteReason>), Error> {
         let mut todo = VecDeque::from(self.first_parts()?);
         if todo.len() > MAX_CALLS {
-            // Known before the first call: nothing is paid for what cannot be finished.
+            // Known before the first call, so that no call is paid for in vain.
             return Ok((PartsRead::default(), Some(IncompleteReason::TooCostly)));
         }
         let mut under_way = FuturesUnordered::new();
@@ -234,7 +236,7 @@ impl ExtractionSession<'_> {
         loop {
             while stopped.is_none() && under_way.len() < self.terms.parts_at_once {
                 let Some(part) = todo.pop_front() else { break };
-                // Boxed: the list has room for one more than it holds.
+                // Boxed: the list allocates one slot more than it holds.
                 under_way.push(Box::pin(async {
                     let read = self.read_part(&part).await;
                     (part, read)
@@ -266,11 +268,12 @@ impl ExtractionSession<'_> {
             return Err(error);
         }
         whole.sort_by_key(|(part, _)| part.start);
-        let answer = |(part, envelope): (RowRange, ReplyEnvelope)| PartReply {
-            first_line: self.shown.text.first_line(&part).unwrap_or_default(),
-            envelope,
-        };
-        Ok((PartsRead { whole: whole.into_iter().map(answer).collect(), rescued }, ending))
+        let mut replies = Vec::with_capacity(whole.len());
+        for (part, envelope) in whole {
+            let first_line = self.shown.text.first_line(&part).unwrap_or_default();
+            replies.push(PartReply { first_line, envelope });
+        }
+        Ok((PartsRead { whole: replies, rescued }, ending))
     }
 
     /// The parts that the limits of prompt and reply ask for.
@@ -280,18 +283,18 @@ impl ExtractionSession<'_> {
         }
         let fixed = fixed_tokens(&self.form) + self.shown.picture_tokens();
         let limit = self.terms.prompt_tokens as usize;
-        if limit < fixed + MIN_LINES {
+        if limit < fixed + MIN_LINE_TOKENS {
             return Err(Error::new(
                 Fault::Misconfigured,
                 format!(
                     "limits.prompt_tokens is {limit}, but the prompt of this kind takes about \
                      {fixed} tokens before the first line of a document: raise it to at least {}",
-                    fixed + MIN_LINES
+                    fixed + MIN_LINE_TOKENS
                 ),
             ));
         }
         let has_lists = self.kind.fields().any(|(_, form)| form == FieldType::List);
-        // A fifth is left for the single fields and for what the estimate misses.
+        // A fifth is left for the single fields and for errors of the estimate.
         let reply = has_lists.then_some(self.terms.max_output_tokens as usize / 5 * 4);
         Ok(self.shown.text.split_into_parts(PartTokenBudget { prompt: limit - fixed, reply }))
     }
@@ -309,12 +312,12 @@ impl ExtractionSession<'_> {
         };
         match self.check_reply(&first) {
             Ok(read) => Ok(read),
-            // Rare, so it has no room in what waits for the first reply.
+            // Rare, so it is boxed: the future of the first reply stays small.
             Err(problem) => Box::pin(self.repair_reply(part, first, problem)).await,
         }
     }
 
-    /// Has the model mend a reply that could not be used.
+    /// Has the model repair a reply that could not be used.
     async fn repair_reply(
         &self,
         part: &RowRange,
@@ -329,18 +332,21 @@ impl ExtractionSession<'_> {
         };
         match self.check_reply(&second) {
             Ok(read) => Ok(read),
-            // A server that could not read for itself what its model wrote (llama.cpp) says the same of a
-            // reply that was cut: fewer pages may bring it to an end.
+            // llama.cpp reports a cut reply as one that it cannot parse: fewer pages may help.
             Err(ReplyDefect::Garbled) if first.text.is_empty() && second.text.is_empty() => {
                 Ok(PartOutcome::TooMuch)
             }
             Err(problem) => {
-                let rescue =
-                    |text: &str| self.form.salvage_fields(&reply::parse_json_object(text).ok()?);
-                let rescued = rescue(&second.text).or_else(|| rescue(&first.text));
+                let rescued = self.salvage_text(&second.text);
+                let rescued = rescued.or_else(|| self.salvage_text(&first.text));
                 Ok(PartOutcome::Ended(IncompleteReason::Unreadable(problem), rescued))
             }
         }
+    }
+
+    /// The sound fields of a reply that is not whole.
+    fn salvage_text(&self, text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
+        self.form.salvage_fields(&reply::parse_json_object(text).ok()?)
     }
 
     /// The stop reason decides before the text is parsed.

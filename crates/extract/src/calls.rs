@@ -19,13 +19,13 @@ pub(super) const MAX_CALLS: usize = 400;
 /// Most bytes of all replies about one document that are kept.
 pub(super) const MAX_BYTES: usize = 32 << 20;
 
-/// Stands before the hashes of pictures in a call's key.
+/// Precedes the hashes of pictures in a call's key.
 const PICTURES: &str = "pictures 1";
 
 /// Calls and their replies.
 pub(super) struct JournaledCalls<'a> {
     llm: &'a dyn Llm,
-    /// The schema of them all as it is written, which is part of what makes two calls the same.
+    /// The schema of all calls as text, a part of each call's key.
     schema_text: Arc<str>,
     state: Mutex<CallState>,
     journal: tokio::sync::Mutex<JournalState<'a>>,
@@ -34,7 +34,7 @@ pub(super) struct JournaledCalls<'a> {
 struct CallState {
     replies: RecordedReplies,
     under_way: usize,
-    /// How many replies have arrived; this number tells which of them are stored.
+    /// How many replies have arrived; the journal's number marks those that are stored.
     came: u64,
     answered: usize,
     usage: ModelUsage,
@@ -56,17 +56,17 @@ impl Drop for InFlightCall<'_> {
 }
 
 impl<'a> JournaledCalls<'a> {
-    /// Begins with what an earlier run has kept under this identity. `schema_text` is the schema of
-    /// every prompt as text.
+    /// Begins with the replies that an earlier run has kept under this identity. `schema_text` is the
+    /// schema of every prompt as text.
     pub(super) async fn from_journal(
         llm: &'a dyn Llm,
         schema_text: Arc<str>,
         identity: &str,
         journal: &'a mut dyn ReplyJournal,
     ) -> fault::Result<Self> {
-        let same =
-            |it: &RecordedReplies| it.format == RecordedReplies::FORMAT && it.identity == identity;
-        let kept = journal.load_replies().await?.filter(same);
+        let kept = journal.load_replies().await?.filter(|replies| {
+            replies.format == RecordedReplies::FORMAT && replies.identity == identity
+        });
         let state = CallState {
             replies: kept.unwrap_or_else(|| RecordedReplies::new(identity)),
             under_way: 0,
@@ -124,7 +124,7 @@ impl<'a> JournaledCalls<'a> {
         Some(call)
     }
 
-    /// Counts what is about to be used.
+    /// A stored reply, counted as used.
     fn use_reply(&self, key: &str) -> Option<StoredCall> {
         let mut state = self.state.lock();
         let call = state.replies.find_call(key).cloned()?;
@@ -144,7 +144,7 @@ impl<'a> JournaledCalls<'a> {
         Some(InFlightCall(&self.state))
     }
 
-    /// Returns when this reply is safe, perhaps kept together with others.
+    /// Returns when this reply is stored, perhaps together with others.
     async fn save_replies(&self, came: u64) -> fault::Result<()> {
         let mut kept = self.journal.lock().await;
         if kept.came >= came {
@@ -166,12 +166,12 @@ impl<'a> JournaledCalls<'a> {
     }
 }
 
-/// What makes two calls the same.
+/// The key of a call: equal keys are one call.
 fn prompt_key(prompt: &Prompt, schema_text: &str) -> String {
     let most = prompt.max_output_tokens.to_string();
     let mut parts: Vec<&str> =
         vec![&prompt.system, &prompt.user, &prompt.schema_name, schema_text, &most];
-    // What has no picture keeps the key that it always had.
+    // A call without pictures keeps the key of earlier builds.
     let pictures: Vec<String> =
         prompt.pictures.iter().map(|picture| sha256_hex(&picture.image.bytes)).collect();
     if !pictures.is_empty() {

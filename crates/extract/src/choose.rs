@@ -1,9 +1,7 @@
-//! Which of several kinds a document is of, asked of a model: one short call, and only where the
-//! cheap signs leave it open.
+//! Choice of a document's kind by a model: one short call, only where the cheap signs tie.
 //!
-//! The model sees how the document begins, fenced as everywhere, and can answer with nothing but
-//! one of the names it is given. An answer of any other form is no answer; it is not asked for
-//! again, because a person reviews such a document anyway.
+//! The model is shown the beginning of the document, fenced as everywhere, and may reply with one of
+//! the given names. A reply of any other form is not repaired: a person reviews the document anyway.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -24,14 +22,14 @@ use docmill_llm::{FinishReason, Llm, Prompt};
 /// Raised when the text of the prompt changes: part of the identity of stored replies.
 const VERSION: u32 = 1;
 
-/// What stands for a document of another kind.
+/// The name for a document of another kind.
 const NONE: &str = "none_of_these";
 
-/// Pages that are shown, and the bytes of them: titles, headings and the first rows.
-const PAGES: u32 = 2;
-const SHOWN: usize = 6_000;
+/// Pages that are shown, and their bytes: titles, headings and the first rows.
+const MAX_PAGES: u32 = 2;
+const MAX_SHOWN_BYTES: usize = 6_000;
 
-/// Most tokens of the reply. The answer takes ten; the rest is for models that think first.
+/// Most tokens of the reply. The name takes ten; the rest is for models that reason first.
 const REPLY_TOKENS: u32 = 1_000;
 
 /// The kind that a model chose among candidates.
@@ -39,13 +37,13 @@ const REPLY_TOKENS: u32 = 1_000;
 pub enum KindChoice {
     /// The kind at this index of those that were named.
     Kind(usize),
-    /// The model says that it is none of these kinds.
+    /// The model chose none of these kinds.
     Neither,
-    /// The model said nothing that can be used.
+    /// The reply cannot be used.
     Nothing,
 }
 
-/// The identity of what a model says about a transcript and these kinds, SHA-256 in hex.
+/// The identity of a model's choice among these kinds for a transcript, SHA-256 in hex.
 pub fn choice_identity(transcript_identity: &str, llm: &dyn Llm, kinds: &[Arc<Kind>]) -> String {
     let version = VERSION.to_string();
     let head = ["docmill kind", version.as_str(), transcript_identity, llm.provider(), llm.model()];
@@ -113,13 +111,15 @@ fn choice_schema(kinds: &[Arc<Kind>]) -> Value {
 
 /// The rows of the first pages, as far as they fit.
 fn first_rows(shown: &TranscriptView) -> RowRange {
-    let mut left = SHOWN;
-    let fits = shown.rows.iter().enumerate().take_while(|(at, row)| {
-        let room = left.checked_sub(row_bytes(shown.row_text(*at)));
-        left = room.unwrap_or(0);
-        row.page <= PAGES && room.is_some()
-    });
-    0..fits.count().max(1)
+    let (mut end, mut bytes) = (0, 0);
+    for (at, row) in shown.rows.iter().enumerate() {
+        bytes += row_bytes(shown.row_text(at));
+        if row.page > MAX_PAGES || bytes > MAX_SHOWN_BYTES {
+            break;
+        }
+        end = at + 1;
+    }
+    0..end.max(1)
 }
 
 /// One object with one key and one of the names.
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_of_the_names_in_the_asked_form_is_an_answer() {
+    fn only_one_of_the_names_in_the_asked_form_is_a_choice() {
         for (text, expected) in [
             (r#"{"kind": "receipt"}"#, KindChoice::Kind(1)),
             (r#"{"kind": "none_of_these"}"#, KindChoice::Neither),
@@ -170,7 +170,7 @@ mod tests {
         let line = "x".repeat(100);
         let page: Vec<&str> = std::iter::repeat_n(line.as_str(), 500).collect();
         let long = TranscriptView::of_transcript(&transcript(&[&page, &page, &page]));
-        assert!(long.fenced_rows(first_rows(&long)).len() < SHOWN + 400);
+        assert!(long.fenced_rows(first_rows(&long)).len() < MAX_SHOWN_BYTES + 400);
         let short = TranscriptView::of_transcript(&transcript(&[&["one"], &["two"], &["three"]]));
         let text = short.fenced_rows(first_rows(&short));
         assert!(text.contains("two") && !text.contains("three"), "{text}");

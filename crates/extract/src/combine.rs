@@ -1,9 +1,8 @@
 //! Two readings of one document as one, in which no populated value of either is lost.
 //!
-//! A stronger model may see what a weaker one missed, and miss what it saw. So the one that leads
-//! has the say where both have a value, and the other fills what is empty. Of two lists the longer
-//! counts, of two as long the fuller; its rows are filled from rows of the other that contradict
-//! them in nothing.
+//! Each of two models may find values that the other missed. The leading reading decides where both
+//! have a value, and the other fills empty fields. Of two lists the longer counts, of equally long
+//! ones the fuller; its rows are filled from rows of the other that do not contradict them.
 
 use std::collections::VecDeque;
 
@@ -11,7 +10,7 @@ use serde_json::{Map, Value};
 
 use docmill_core::model::{Extraction, FieldEvidence};
 
-/// `lead`, with what it lacks from `other`. Tokens are those of both.
+/// `lead`, with its empty fields filled from `other`. Tokens are those of both.
 pub fn combine_extractions(lead: &Extraction, other: &Extraction) -> Extraction {
     let mut result = lead.clone();
     result.usage += other.usage;
@@ -44,7 +43,7 @@ pub fn combine_extractions(lead: &Extraction, other: &Extraction) -> Extraction 
     result
 }
 
-/// Whether a value says nothing.
+/// Whether a value is empty.
 pub fn is_blank(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -56,31 +55,42 @@ pub fn is_blank(value: &Value) -> bool {
 
 /// Rows, then populated cells.
 fn list_weight(list: &[Value]) -> (usize, usize) {
-    let cells = |row: &Value| match row {
-        Value::Object(row) => row.values().filter(|cell| !is_blank(cell)).count(),
-        other => usize::from(!is_blank(other)),
-    };
-    (list.len(), list.iter().map(cells).sum())
+    (list.len(), list.iter().map(populated_cells).sum())
 }
 
-/// Rows of the other list, of those not used yet, that a row is compared with: two readings of one
-/// list go along together.
-const MAX_COMPARED: usize = 200;
+fn populated_cells(row: &Value) -> usize {
+    match row {
+        Value::Object(row) => row.values().filter(|cell| !is_blank(cell)).count(),
+        other => usize::from(!is_blank(other)),
+    }
+}
 
-/// The rows of a list, each with what it lacks from the first row of the other list that is the
-/// same one, as far as can be seen. No row is used twice.
+/// Unused rows of the other list that a row is compared with: both readings have the same order.
+const MAX_COMPARED_ROWS: usize = 200;
+
+/// The rows of a list, each filled from the first row of the other list that may be the same one. No
+/// row is used twice.
 fn fill_rows(base: &[Value], filler: &[Value]) -> Vec<Value> {
     let mut unused: VecDeque<&Map<String, Value>> =
         filler.iter().filter_map(Value::as_object).collect();
-    let row = |row: &Value| {
-        let Some(own) = row.as_object() else { return row.clone() };
-        let same = unused.iter().take(MAX_COMPARED).position(|theirs| is_same_row(own, theirs));
-        match same.and_then(|at| unused.remove(at)) {
-            Some(theirs) => Value::Object(fill_row(own, theirs)),
+    let mut filled = Vec::with_capacity(base.len());
+    for row in base {
+        filled.push(match row.as_object().and_then(|own| take_same_row(own, &mut unused)) {
+            Some(row) => Value::Object(row),
             None => row.clone(),
-        }
-    };
-    base.iter().map(row).collect()
+        });
+    }
+    filled
+}
+
+/// A row filled from the one that is taken out of the others.
+fn take_same_row(
+    own: &Map<String, Value>,
+    unused: &mut VecDeque<&Map<String, Value>>,
+) -> Option<Map<String, Value>> {
+    let mut compared = unused.iter().take(MAX_COMPARED_ROWS);
+    let at = compared.position(|theirs| is_same_row(own, theirs))?;
+    unused.remove(at).map(|theirs| fill_row(own, theirs))
 }
 
 /// Whether two rows share a value and contradict each other in none.
@@ -107,11 +117,14 @@ fn fill_row(own: &Map<String, Value>, theirs: &Map<String, Value>) -> Map<String
     row
 }
 
-/// Where a field was read moves with its value.
+/// The evidence of a field moves with its value.
 fn move_evidence(own: &mut Vec<FieldEvidence>, theirs: &[FieldEvidence], field: &str) {
-    let is_of = |it: &FieldEvidence| it.field.split(['[', '.']).next() == Some(field);
-    own.retain(|it| !is_of(it));
-    own.extend(theirs.iter().filter(|it| is_of(it)).cloned());
+    own.retain(|evidence| !is_about(evidence, field));
+    own.extend(theirs.iter().filter(|evidence| is_about(evidence, field)).cloned());
+}
+
+fn is_about(evidence: &FieldEvidence, field: &str) -> bool {
+    evidence.field.split(['[', '.']).next() == Some(field)
 }
 
 #[cfg(test)]
@@ -137,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lead_has_the_say_and_the_other_fills_what_is_empty() {
+    fn the_lead_decides_and_the_other_fills_empty_fields() {
         let rows = |rows: Value| json!({"line_items": rows});
         #[rustfmt::skip]
         let table = [

@@ -1,4 +1,4 @@
-//! What an e-invoice says as the data of a kind. The XML itself is read where documents are opened
+//! The values of an e-invoice as the data of a kind. The XML itself is read where documents are opened
 //! (`docmill_formats::einvoice`).
 
 #[cfg(test)]
@@ -10,7 +10,7 @@ use docmill_core::model::{Extraction, ExtractionMethod, ModelUsage, StatedConfid
 use docmill_formats::einvoice::{ParsedInvoiceXml, REQUIRED};
 use docmill_gate::kinds::Kind;
 
-/// The values of an e-invoice as data of `kind`. Fields that an e-invoice does not know stay null.
+/// The values of an e-invoice as data of `kind`. Fields that an e-invoice does not have stay null.
 pub fn extract_einvoice(invoice: &ParsedInvoiceXml, kind: &Kind) -> Extraction {
     let data: Map<String, Value> =
         kind.fields().map(|(name, _)| (name.to_owned(), invoice.field(name))).collect();

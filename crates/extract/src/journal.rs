@@ -1,7 +1,7 @@
-//! Model replies as they are stored, before anything is done with them.
+//! Model replies as they are stored, before they are used.
 //!
-//! Invariant 8: nothing paid for is paid twice. Every reply goes through the [`ReplyJournal`] first
-//! and is used afterwards; a later run over the same document finds it there. The stored form is
+//! Invariant 8: no call is paid for twice. Every reply goes through the [`ReplyJournal`] first and is
+//! used afterwards; a later run over the same document finds it there. The stored form is
 //! `extraction-output.json`; a change of meaning raises [`RecordedReplies::FORMAT`].
 
 use async_trait::async_trait;
@@ -16,7 +16,7 @@ use docmill_llm::{FinishReason, ModelReply, Prompt};
 pub struct StoredCall {
     /// What the call was for, for operators: `read pages 1-3`, `repair pages 1-3`.
     pub purpose: String,
-    /// SHA-256, in hex, of everything that was asked.
+    /// SHA-256 of the whole prompt, in hex.
     pub prompt: String,
     /// The reply's text, possibly cut or empty.
     pub text: String,
@@ -45,7 +45,7 @@ pub enum CallRoute {
 pub struct RecordedReplies {
     /// Version of this form, [`RecordedReplies::FORMAT`] when written by this build.
     pub format: u32,
-    /// What the replies depend on, see [`super::extraction_identity`].
+    /// The identity of the extraction, see [`super::extraction_identity`].
     pub identity: String,
     /// In the order in which they were made.
     pub calls: Vec<StoredCall>,
@@ -94,22 +94,22 @@ impl RecordedReplies {
 /// Stores the replies of a transcript's calls, so that no call is paid for twice.
 #[async_trait]
 pub trait ReplyJournal: Send {
-    /// What an earlier run kept, of whatever identity; `None` if there is nothing.
+    /// The replies of an earlier run, of any identity; `None` without such a run.
     async fn load_replies(&mut self) -> fault::Result<Option<RecordedReplies>>;
 
-    /// Whether this paid call may be made; returns when the claim is ours right now. `false`: this
-    /// document has cost enough, or what the call shows would cost more than is left. An error ends the extraction.
+    /// Whether this paid call may be made; returns when the claim is ours right now. `false`: the call
+    /// would exceed the document's budget. An error ends the extraction.
     async fn may_call(&mut self, _prompt: &Prompt) -> fault::Result<bool> {
         Ok(true)
     }
 
-    /// How a call is made whose reply is not kept; `key` stands for all that is asked. An error of
-    /// [`docmill_core::fault::Fault::Batched`]: it waits for a batch, and the document with it.
+    /// The route of a call without a stored reply; `key` identifies the whole prompt. An error of
+    /// [`docmill_core::fault::Fault::Batched`]: the call and its document wait for a batch.
     async fn route_call(&mut self, _key: &str, _prompt: &Prompt) -> fault::Result<CallRoute> {
         Ok(CallRoute::Direct)
     }
 
-    /// Keeps all replies so far. When it returns they are safe. An error ends the extraction: a
-    /// reply that could not be kept is not used.
+    /// Stores all replies so far before it returns. An error ends the extraction: a reply that could
+    /// not be stored is not used.
     async fn save_replies(&mut self, replies: &RecordedReplies) -> fault::Result<()>;
 }

@@ -1,10 +1,9 @@
 //! From a transcript to structured data.
 //!
 //! Readers, cheapest certain one first: the XML of an e-invoice ([`einvoice`]), a language model
-//! ([`ask::read_by_model`]) or, offline, labels and layout
-//! ([`rules`]). What kind of document it is a model says only where cheap signs tie
-//! ([`choose_kind`]). A reader reports what is on the document; whether that is acceptable is the
-//! gate's to say. Nothing here decides about retries across attempts.
+//! ([`ask::read_by_model`]) or, offline, labels and layout ([`rules`]). A model chooses the kind of
+//! document only where cheap signs tie ([`choose_kind`]). A reader reports the document's content;
+//! the gate decides whether that is acceptable, and the pipeline about retries across attempts.
 
 pub mod ask;
 mod calls;
@@ -30,11 +29,11 @@ use docmill_core::model::digest::{LengthOrder, sha256_of_parts};
 use docmill_gate::kinds::Kind;
 use docmill_llm::Llm;
 
-/// The identity of what a model makes of a transcript, SHA-256 in hex: over the transcript's
-/// identity, provider, model, kind with its version, and the version of our own prompt text.
+/// The identity of a model's extraction, SHA-256 in hex: over the transcript's identity, provider,
+/// model, kind with its version, and the version of the prompt's text.
 ///
-/// Limits are left out on purpose: stored calls are matched by their whole prompt, so a changed
-/// limit asks again only what it changes.
+/// Limits are left out: stored calls are matched by their whole prompt, so a changed limit repeats
+/// only the calls that it changes.
 pub fn extraction_identity(transcript_identity: &str, llm: &dyn Llm, kind: &Kind) -> String {
     hash_parts(&[
         "docmill extraction",
@@ -47,7 +46,7 @@ pub fn extraction_identity(transcript_identity: &str, llm: &dyn Llm, kind: &Kind
     ])
 }
 
-/// SHA-256 in hex over the parts of what is stored under this room's identities.
+/// SHA-256 in hex over the parts of an identity.
 fn hash_parts(parts: &[&str]) -> String {
     sha256_of_parts(LengthOrder::BigEndian, parts)
 }

@@ -1,12 +1,12 @@
 //! From replies about parts of a document to one extraction.
 //!
-//! Lists are joined in the order of the parts; of single values the first that is there counts, of
-//! amounts the last, because totals stand at the end and carry-overs before them. A kind's schema
-//! can say otherwise per field with `"x-merge": "first"` or `"last"`.
+//! Lists are joined in the order of the parts. Of single values the first counts, of amounts the
+//! last: totals are printed at the end, carry-overs before them. A kind's schema can override that
+//! per field with `"x-merge": "first"` or `"last"`.
 //!
-//! Parts overlap by a few lines (`parts`). What stands on lines that an earlier part has read is
-//! that part's; an entry that goes on over the break takes the place of its beginning. Only the
-//! lines that a reply names decide this: two entries that look the same are two entries.
+//! Parts overlap by a few lines (`parts`). An entry on lines that an earlier part has read belongs
+//! to that part; one that continues over the break replaces its beginning. Only the lines that a
+//! reply names decide this: two equal entries are two entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,10 +18,10 @@ use docmill_core::model::{
 };
 use docmill_gate::kinds::Kind;
 
-/// What was read of one part.
+/// The reply about one part.
 #[derive(Debug)]
 pub(super) struct PartReply {
-    /// Page and index of its first line; what stands before was shown for the context.
+    /// Page and index of its first line; the lines before were shown as context.
     pub(super) first_line: LinePosition,
     /// The fields and evidence of the part's reply.
     pub(super) envelope: ReplyEnvelope,
@@ -64,7 +64,7 @@ pub(super) fn merge_parts(
             evidence.push(EvidenceEntry { field, lines: entry.lines });
         }
     }
-    // What one part lacks another may have.
+    // Another part may have the field.
     missing.retain(|name| is_known_field(kind, name));
     missing.retain(|name| single || data.get(name).is_none_or(Value::is_null));
     missing.sort();
@@ -83,7 +83,7 @@ pub(super) fn merge_parts(
     }
 }
 
-/// What is known of the lines when the entries of one list are appended.
+/// The lines of the entries of one list before more are appended.
 struct PreviousEntries<'a> {
     first_line: LinePosition,
     /// The lines that each entry of this part names.
@@ -138,7 +138,7 @@ impl PreviousEntries<'_> {
     }
 }
 
-/// What becomes of an entry of a list.
+/// The treatment of an entry of a list.
 enum EntryAction {
     New,
     /// An earlier part has read it.
@@ -181,22 +181,26 @@ fn merged_field_name(field: &str, places: &BTreeMap<String, Vec<Option<usize>>>)
     Some(format!("{name}[{place}]{rest}"))
 }
 
-/// Whether a name from the model is a field of the kind or a part of one. Other names may be any
-/// text and would end up where only names belong.
+/// Bytes of the part of a name behind the field.
+const MAX_PATH_BYTES: usize = 100;
+
+/// Whether a name from the model is a field of the kind or a part of one. Other names may be
+/// arbitrary text, which must not be stored as a name.
 fn is_known_field(kind: &Kind, name: &str) -> bool {
     let end = name.find(['[', '.']).unwrap_or(name.len());
     let (field, rest) = name.split_at(end);
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '[' | ']' | '.');
-    kind.has_field(field) && rest.len() <= 100 && rest.chars().all(plain)
+    kind.has_field(field)
+        && rest.len() <= MAX_PATH_BYTES
+        && rest.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '[' | ']' | '.'))
 }
 
 fn lowest_confidence(all: impl Iterator<Item = StatedConfidence>) -> StatedConfidence {
-    let rank = |confidence: &StatedConfidence| match confidence {
+    let lowest = all.min_by_key(|confidence| match confidence {
         StatedConfidence::Low => 0,
         StatedConfidence::Medium => 1,
         StatedConfidence::High => 2,
-    };
-    all.min_by_key(rank).unwrap_or(StatedConfidence::Low)
+    });
+    lowest.unwrap_or(StatedConfidence::Low)
 }
 
 /// Every field of the kind in its order, null.
@@ -228,8 +232,8 @@ fn merge_value(into: &mut Value, value: Value, last: bool) {
     }
 }
 
-/// The lines that an entry names, page by page. Ids of lines that are not there are left out: a
-/// value that is on no line is found by the gate, which searches for the value itself.
+/// The lines that an entry names, page by page. Ids of missing lines are left out: the gate searches
+/// for the value itself.
 fn locate_lines(entry: &EvidenceEntry, transcript: &Transcript) -> Vec<FieldEvidence> {
     let mut pages: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for (page, line) in entry.lines.iter().filter_map(|id| parse_line_id(id)) {
@@ -238,12 +242,12 @@ fn locate_lines(entry: &EvidenceEntry, transcript: &Transcript) -> Vec<FieldEvid
             pages.entry(page).or_default().insert(line);
         }
     }
-    let evidence = |(page, lines): (u32, BTreeSet<u32>)| FieldEvidence {
-        field: entry.field.clone(),
-        page,
-        lines: lines.into_iter().collect(),
-    };
-    pages.into_iter().map(evidence).collect()
+    let mut evidence = Vec::with_capacity(pages.len());
+    for (page, lines) in pages {
+        let lines = lines.into_iter().collect();
+        evidence.push(FieldEvidence { field: entry.field.clone(), page, lines });
+    }
+    evidence
 }
 
 /// `p1.l12` as page and index of the line, which is one less than its number.

@@ -1,19 +1,19 @@
-//! How a long document is split: into parts of whole pages while a page fits, by rows otherwise.
+//! A long document is split into parts: of whole pages while a page fits, by rows otherwise.
 //!
-//! A part must fit into the prompt, and what it makes a model write into one reply: a list of some
-//! hundred entries is longer as JSON than it is on paper, and a cut reply is paid for and thrown
-//! away. The last rows before a part are shown with it, so that an entry which goes on over the
-//! break is read whole; `merge` takes what both parts read once.
+//! A part must fit into the prompt, and its data into one reply: a list of some hundred entries is
+//! longer as JSON than on paper, and a cut reply is paid for and thrown away. The last rows before a
+//! part are shown with it, so that an entry that continues over the break is read whole; `merge`
+//! drops the repetitions.
 
 use std::ops::Range;
 
 use super::prompt::{BYTES_PER_TOKEN, TranscriptView};
 
-/// Rows shown before a part: at most so many, so many bytes, and a share of its own rows.
-const CONTEXT_ROWS: usize = 8;
-const CONTEXT_BYTES: usize = 1_000;
+/// Rows shown before a part: limits of rows, bytes, and of the share of its own rows (a quarter).
+const MAX_CONTEXT_ROWS: usize = 8;
+const MAX_CONTEXT_BYTES: usize = 1_000;
 const CONTEXT_SHARE: usize = 4;
-/// What an entry of a list takes in a reply besides its words: names of fields, its evidence.
+/// Tokens of a list's entry in a reply besides its words: names of fields, its evidence.
 const ENTRY_TOKENS: usize = 70;
 /// A part of fewer rows than twice this is not split.
 const MIN_ROWS: usize = 4;
@@ -21,12 +21,12 @@ const MIN_ROWS: usize = 4;
 /// A range of consecutive rows of a document.
 pub type RowRange = Range<usize>;
 
-/// What some rows cost together.
+/// The cost of some rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct RowSums {
     /// Bytes in the prompt.
     bytes: usize,
-    /// Tokens of the list entries that they seem to hold.
+    /// Tokens of their list entries, estimated.
     reply_tokens: usize,
 }
 
@@ -45,6 +45,10 @@ impl RowSums {
         }));
         sums
     }
+
+    fn fits(self, bytes: usize, reply_tokens: usize) -> bool {
+        self.bytes <= bytes && self.reply_tokens <= reply_tokens
+    }
 }
 
 /// Bytes that a row takes in a prompt, its id included.
@@ -52,7 +56,7 @@ pub(super) fn row_bytes(text: &str) -> usize {
     text.len() + 16
 }
 
-/// What one part may be.
+/// Limits of one part.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PartTokenBudget {
     /// Tokens of its rows.
@@ -66,27 +70,23 @@ impl TranscriptView {
     pub(super) fn split_into_parts(&self, budget: PartTokenBudget) -> Vec<RowRange> {
         let bytes = budget.prompt.saturating_mul(BYTES_PER_TOKEN);
         let reply = budget.reply.unwrap_or(usize::MAX);
-        let fits = |part: RowRange, bytes: usize| {
-            let sums = self.range_sums(&part);
-            sums.bytes <= bytes && sums.reply_tokens <= reply
-        };
         let all = 0..self.rows.len();
-        if fits(all.clone(), bytes) {
+        if self.range_sums(&all).fits(bytes, reply) {
             return if all.is_empty() { Vec::new() } else { vec![all] };
         }
-        // Room for what is shown before each part.
-        let bytes = bytes.saturating_sub(CONTEXT_BYTES).max(bytes / 2);
+        // Less the context before each part.
+        let bytes = bytes.saturating_sub(MAX_CONTEXT_BYTES).max(bytes / 2);
         let mut parts: Vec<RowRange> = Vec::new();
         let mut current = 0..0;
         for page in self.page_ranges(all) {
-            if fits(current.start..page.end, bytes) {
+            if self.range_sums(&(current.start..page.end)).fits(bytes, reply) {
                 current.end = page.end;
                 continue;
             }
             parts.push(current);
             current = page.start..page.start;
             for row in page {
-                if !fits(current.start..row + 1, bytes) {
+                if !self.range_sums(&(current.start..row + 1)).fits(bytes, reply) {
                     parts.push(current.clone());
                     current.start = row;
                 }
@@ -98,8 +98,7 @@ impl TranscriptView {
         parts
     }
 
-    /// Two halves, between pages if there are two; `None` if that would be too little to make a
-    /// difference.
+    /// Two halves, between pages if there are two; `None` for parts too small to split.
     pub(super) fn split_in_half(&self, part: &RowRange) -> Option<(RowRange, RowRange)> {
         let middle = part.start + part.len() / 2;
         let starts = self.page_ranges(part.clone()).into_iter().skip(1).map(|page| page.start);
@@ -110,11 +109,11 @@ impl TranscriptView {
 
     /// The rows that are shown before a part.
     pub(super) fn context_rows(&self, part: &RowRange) -> RowRange {
-        let most = CONTEXT_ROWS.min(part.len() / CONTEXT_SHARE);
+        let most = MAX_CONTEXT_ROWS.min(part.len() / CONTEXT_SHARE);
         let mut start = part.start;
         while start > 0
             && part.start - start < most
-            && self.range_sums(&(start - 1..part.start)).bytes <= CONTEXT_BYTES
+            && self.range_sums(&(start - 1..part.start)).bytes <= MAX_CONTEXT_BYTES
         {
             start -= 1;
         }
@@ -124,6 +123,10 @@ impl TranscriptView {
     /// Page and index of the line that a part begins with.
     pub(super) fn first_line(&self, part: &RowRange) -> Option<(u32, usize)> {
         self.rows.get(part.start).map(|row| (row.page, row.line.saturating_sub(1) as usize))
+    }
+
+    fn sums_before(&self, row: usize) -> RowSums {
+        self.sums.get(row).or(self.sums.last()).copied().unwrap_or_default()
     }
 
     fn page_ranges(&self, part: RowRange) -> Vec<RowRange> {
@@ -140,11 +143,9 @@ impl TranscriptView {
         ranges
     }
 
-    /// What the rows of a part cost together. Takes the same time for any part.
+    /// The cost of a part, in constant time.
     fn range_sums(&self, part: &RowRange) -> RowSums {
-        let before =
-            |at: usize| self.sums.get(at).or(self.sums.last()).copied().unwrap_or_default();
-        let (first, last) = (before(part.start), before(part.end));
+        let (first, last) = (self.sums_before(part.start), self.sums_before(part.end));
         RowSums {
             bytes: last.bytes.saturating_sub(first.bytes),
             reply_tokens: last.reply_tokens.saturating_sub(first.reply_tokens),
@@ -152,7 +153,7 @@ impl TranscriptView {
     }
 }
 
-/// Two numbers or more, as entries of invoices and statements have.
+/// Two numbers or more, as in entries of invoices and statements.
 fn looks_like_an_entry(text: &str) -> bool {
     let numbers =
         text.split_whitespace().filter(|word| word.contains(|c: char| c.is_ascii_digit()));

@@ -1,9 +1,9 @@
 //! The prompt: a stable part that providers can cache, then the document, line by line and fenced.
 //!
-//! Every line carries an id, `p1.l12| text`, that the reply refers to. The document cannot close
-//! its fence or forge a line: the fence holds a hash of the whole text, which a text cannot hold of
-//! itself, and line breaks inside a line are taken out. The same transcript gives the same prompt
-//! to the byte, so that stored replies are found again.
+//! Every line has an id, `p1.l12| text`, that the reply refers to. The document cannot close its
+//! fence or forge a line: the fence contains a hash of the whole text, which a text cannot contain of
+//! itself, and line breaks inside a line are removed. The same transcript gives the same prompt to
+//! the byte, so that stored replies are found again.
 
 use std::fmt::Write as _;
 
@@ -17,15 +17,14 @@ use docmill_gate::kinds::Kind;
 /// Raised when the text of the prompt changes: part of the identity of stored replies.
 pub const VERSION: u32 = 3;
 
-/// Bytes per token, for estimates: right for English, too many tokens for nothing else that
-/// matters here.
+/// Bytes per token, for estimates: right for English.
 pub(super) const BYTES_PER_TOKEN: usize = 4;
 /// Most bytes of a line in one row; a longer line takes several rows with the same id.
-const ROW_BYTES: usize = 2_000;
+const MAX_ROW_BYTES: usize = 2_000;
 /// Most bytes of an unusable reply that the repair prompt shows.
-const SHOWN_REPLY: usize = 16_000;
+const MAX_SHOWN_REPLY_BYTES: usize = 16_000;
 
-/// What is asked besides where pages are shown as pictures.
+/// The request for places, where pages are shown as pictures.
 const PICTURES: &str = "- `pictures`: for every value that was read from a picture of a page, because \
     the lines of the text lack it or have it wrong: its field, the page, and `box` as [left, top, \
     right, bottom] in pixels of that picture. A value whose place is not named counts as not seen.\n";
@@ -65,17 +64,17 @@ pub(super) struct PromptRow {
     pub(super) page: u32,
     /// Number of the line on its page, starting at 1.
     pub(super) line: u32,
-    /// Where its text ends in that of all rows; it begins where the row before ends.
+    /// End of its text in the text of all rows; it begins at the end of the row before.
     end: usize,
 }
 
-/// A transcript as it is shown to a model. Thousands are kept while their jobs wait for one, so the texts
-/// of the rows are one.
+/// A transcript as it is shown to a model. Thousands are kept while their jobs wait for a model, so
+/// all rows share one text.
 #[derive(Debug)]
 pub struct TranscriptView {
     pub(super) rows: Vec<PromptRow>,
     text: Box<str>,
-    /// Sums over the rows before each row, and over all: what a part costs is a difference.
+    /// Sums over the rows before each row, and over all: the cost of a part is a difference.
     pub(super) sums: Vec<RowSums>,
     pages: usize,
     fence: String,
@@ -98,7 +97,7 @@ impl TranscriptView {
         let mut text = String::new();
         let mut rows = Vec::with_capacity(pieces.len());
         for (page, line, piece) in pieces {
-            // Out of reach for an honest document and for a hostile one; free to make sure.
+            // No document can contain its own fence; this costs nothing.
             text.push_str(&piece.replace(&fence, ""));
             rows.push(PromptRow { page, line, end: text.len() });
         }
@@ -110,12 +109,15 @@ impl TranscriptView {
 
     /// The text of the row at this place.
     pub(super) fn row_text(&self, at: usize) -> &str {
-        let end = |at: usize| self.rows.get(at).map_or(0, |row| row.end);
-        let start = at.checked_sub(1).map_or(0, end);
-        self.text.get(start..end(at)).unwrap_or_default()
+        let start = at.checked_sub(1).map_or(0, |before| self.row_end(before));
+        self.text.get(start..self.row_end(at)).unwrap_or_default()
     }
 
-    /// Whether there is nothing to show.
+    fn row_end(&self, at: usize) -> usize {
+        self.rows.get(at).map_or(0, |row| row.end)
+    }
+
+    /// Whether the transcript has no text.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -123,8 +125,8 @@ impl TranscriptView {
     /// `page 3` or `pages 3-5`; `page 3 from line 40` if it is only some of the page.
     pub fn part_name(&self, part: &RowRange) -> String {
         let rows = self.rows.get(part.clone()).unwrap_or_default();
-        let page_at = |at: Option<usize>| Some(self.rows.get(at?)?.page);
-        let around = [page_at(part.start.checked_sub(1)), page_at(Some(part.end))];
+        let before = part.start.checked_sub(1).and_then(|at| self.rows.get(at));
+        let around = [before, self.rows.get(part.end)].map(|row| row.map(|row| row.page));
         match (rows.first(), rows.last()) {
             (Some(first), Some(last)) if first.page == last.page => {
                 let page = first.page;
@@ -209,7 +211,7 @@ impl TranscriptView {
         reply: &str,
         problem: &super::reply::ReplyDefect,
     ) -> String {
-        let mut end = reply.len().min(SHOWN_REPLY);
+        let mut end = reply.len().min(MAX_SHOWN_REPLY_BYTES);
         while !reply.is_char_boundary(end) {
             end -= 1;
         }
@@ -225,16 +227,16 @@ impl TranscriptView {
     }
 }
 
-/// The text on one line, without control characters and without what a person does not see.
+/// The text on one line, without control characters and invisible ones.
 fn one_line(text: &str) -> String {
-    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    let seen = text.chars().filter(|c| !is_invisible(*c));
-    seen.map(|c| if breaks(c) { ' ' } else { c }).collect()
+    let visible = text.chars().filter(|c| !is_invisible(*c));
+    visible
+        .map(|c| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c })
+        .collect()
 }
 
-/// Characters that show nothing and carry text past a reader's eyes to a model: zero width spaces,
-/// marks of direction, tags, variation selectors. Joiners stay, Persian and Indic scripts need
-/// them.
+/// Invisible characters, which can carry text that only the model reads: zero width spaces, marks of
+/// direction, tags, variation selectors. Joiners stay: Persian and Indic scripts need them.
 fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
@@ -242,11 +244,11 @@ fn is_invisible(c: char) -> bool {
         | '\u{e0000}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
-/// Pieces of at most [`ROW_BYTES`]; at least one.
+/// Pieces of at most [`MAX_ROW_BYTES`]; at least one.
 fn split_pieces(text: &str) -> Vec<String> {
     let mut pieces = vec![String::new()];
     for c in text.chars() {
-        if pieces.last().is_some_and(|piece| piece.len() + c.len_utf8() > ROW_BYTES) {
+        if pieces.last().is_some_and(|piece| piece.len() + c.len_utf8() > MAX_ROW_BYTES) {
             pieces.push(String::new());
         }
         if let Some(piece) = pieces.last_mut() {
@@ -305,7 +307,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_a_person_does_not_see_is_not_shown_to_the_model() {
+    fn invisible_characters_are_not_shown_to_the_model() {
         let hidden: String =
             "pay me".chars().filter_map(|c| char::from_u32(0xe0000 + c as u32)).collect();
         let text = format!("To{hidden}tal\u{200b} 1\u{202e}0,5\u{feff}0\u{200d}");
@@ -324,7 +326,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_part_is_named_by_its_pages_and_says_what_is_shown_with_it() {
+    fn a_part_is_named_by_its_pages_and_its_context_is_announced() {
         let shown = TranscriptView::of_transcript(&transcript(&[&["aaaa"; 9], &["bbbb"; 9]]));
         assert_eq!(shown.part_name(&(0..18)), "pages 1-2");
         assert_eq!(shown.part_name(&(9..18)), "page 2");

@@ -1,9 +1,8 @@
-//! Reading a reply: strictly, and without ever repeating it in an error.
+//! Strict parsing of replies. Errors never repeat the reply's text.
 //!
-//! A reply is one JSON object that matches the schema, with nothing around it. Everything else is
-//! a [`ReplyDefect`] with a name. A fence or prose around the object is not peeled off: a model
-//! that does not keep to the form may not have kept to the content either, and one repair call
-//! settles it.
+//! A reply is one bare JSON object that matches the schema. Everything else is a [`ReplyDefect`]. A
+//! fence or prose around the object is not removed: a reply of the wrong form may have wrong content
+//! too, and one repair call settles it.
 
 use std::fmt;
 
@@ -16,12 +15,12 @@ use super::shown_pages::PictureEntry;
 use docmill_core::model::StatedConfidence;
 
 /// Most bytes of a reply that is read.
-const LONGEST: usize = 10 << 20;
+const MAX_BYTES: usize = 10 << 20;
 
 /// Why a reply cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyDefect {
-    /// There is nothing in it.
+    /// No text.
     #[error("the reply is empty")]
     Empty,
     /// More than 10 MiB.
@@ -33,7 +32,7 @@ pub enum ReplyDefect {
     /// Words instead of JSON.
     #[error("the reply does not begin with a JSON object")]
     Prose,
-    /// White space without end, or a form that the vendor itself calls broken.
+    /// Endless white space, or a form that the vendor reports as broken.
     #[error("the reply did not come to an end: write compact JSON, without white space")]
     Garbled,
     /// The text is not JSON.
@@ -44,7 +43,7 @@ pub enum ReplyDefect {
         /// Column in it, from 1.
         column: usize,
     },
-    /// A key occurs twice in one object: which value counts would be a guess.
+    /// A key occurs twice in one object: either value could be meant.
     #[error("a key occurs twice in one object, at line {line}, column {column}")]
     DuplicateKey {
         /// Line in the reply, from 1.
@@ -87,11 +86,12 @@ impl ReplyDefect {
 }
 
 fn join_violations(violations: &[SchemaViolation]) -> String {
-    let line = |it: &SchemaViolation| {
-        let path = if it.path.is_empty() { "/" } else { &it.path };
-        format!("\n{path} {}", it.demand)
-    };
-    violations.iter().map(line).collect()
+    let mut text = String::new();
+    for SchemaViolation { path, demand } in violations {
+        let path = if path.is_empty() { "/" } else { path };
+        text.push_str(&format!("\n{path} {demand}"));
+    }
+    text
 }
 
 /// A reply that matches its schema.
@@ -104,11 +104,11 @@ pub struct ReplyEnvelope {
     /// The places in pictures that fields were read from; none where no page was shown.
     #[serde(default)]
     pub pictures: Vec<PictureEntry>,
-    /// What the model did not find.
+    /// Fields that the model did not find.
     pub missing_fields: Vec<String>,
-    /// The model's word on itself.
+    /// The model's own confidence.
     pub confidence: StatedConfidence,
-    /// The model's word on whether it succeeded.
+    /// Whether the model reports success.
     pub extraction_successful: bool,
 }
 
@@ -124,7 +124,7 @@ pub struct EvidenceEntry {
 /// Reads a reply. A field that the kind does not require may be left out: it is null.
 ///
 /// # Errors
-/// The first problem; of a wrong form all violations, up to a number that a reader can use.
+/// The first problem; of a wrong form up to twenty violations.
 pub fn read_reply(text: &str, form: &ReplySchema) -> Result<ReplyEnvelope, ReplyDefect> {
     let mut value = parse_json_object(text)?;
     form.fill_absent_fields(&mut value);
@@ -140,7 +140,7 @@ pub fn read_reply(text: &str, form: &ReplySchema) -> Result<ReplyEnvelope, Reply
 /// # Errors
 /// See [`ReplyDefect`]; never `Schema`.
 pub fn parse_json_object(text: &str) -> Result<Value, ReplyDefect> {
-    if text.len() > LONGEST {
+    if text.len() > MAX_BYTES {
         return Err(ReplyDefect::TooLarge(text.len()));
     }
     let text = text.trim();
@@ -165,7 +165,7 @@ const NUL: &str = "NUL character";
 fn classify_json_error(error: &serde_json::Error) -> ReplyDefect {
     let (line, column) = (error.line(), error.column());
     let words = error.to_string();
-    // The two words are ours; serde_json only appends the place.
+    // Our own texts; serde_json only appends the position.
     if words.starts_with(DUPLICATE) {
         ReplyDefect::DuplicateKey { line, column }
     } else if words.starts_with(NUL) {
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn every_way_of_not_being_one_json_object_has_a_name() {
         let deep = format!("{{\"a\":{}1{}}}", "[".repeat(500), "]".repeat(500));
-        let huge = format!("{{\"a\":\"{}\"}}", "x".repeat(LONGEST));
+        let huge = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_BYTES));
         #[rustfmt::skip]
         let table = [
             ("empty",            "",                           "empty"),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_never_repeats_what_the_model_wrote() {
+    fn a_problem_never_repeats_the_reply() {
         let form = ReplySchema::for_kind(&invoice()).unwrap();
         let wrong = whole(json!({"total": "secret", "secret": 1})).to_string();
         for text in [
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kind_does_not_require_may_be_left_out_at_every_depth() {
+    fn optional_fields_may_be_left_out_at_every_depth() {
         let mut kind = invoice();
         kind.name = "nested".to_owned();
         kind.schema = serde_json::json!({

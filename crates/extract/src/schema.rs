@@ -1,4 +1,4 @@
-//! What a model is asked to reply with: the kind's fields in an envelope, and its validator.
+//! The expected form of a model's reply: the kind's fields in an envelope, and its validator.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -14,8 +14,8 @@ use docmill_llm::schema::close_schema;
 
 use super::prompt::write_system_prompt;
 
-/// Forms of the kinds of this process by name: compiling one costs more than the gate's whole work
-/// on a page.
+/// Forms of the kinds of this process by name: compiling one costs more than the gate's checks of a
+/// page.
 static COMPILED: LazyLock<Mutex<HashMap<FormName, Arc<ReplySchema>>>> =
     LazyLock::new(Mutex::default);
 
@@ -24,18 +24,18 @@ type FormName = (String, bool);
 
 /// The expected form of a reply.
 pub struct ReplySchema {
-    /// The schema of the kind it was made of.
+    /// The kind's schema.
     source: Value,
     /// The prompt of that kind.
     prompt: String,
-    /// The stable text of prompts that ask for such a reply: one for all that wait for a model.
+    /// The stable text of prompts for such a reply, shared by all of them.
     pub system: Arc<str>,
     /// JSON Schema of the whole reply.
     pub schema: Arc<Value>,
-    /// The same as text: written once, since each reading counts and hashes it.
+    /// The same as text, since each extraction counts and hashes it.
     pub(super) schema_text: Arc<str>,
     validator: Validator,
-    /// Per field its own schema, made to stand alone.
+    /// A self-contained schema for each field.
     fields: Vec<(String, Value)>,
 }
 
@@ -44,12 +44,12 @@ pub struct ReplySchema {
 pub struct SchemaViolation {
     /// JSON Pointer into the reply, made of names that the schema knows and of indexes.
     pub path: String,
-    /// What is demanded there.
+    /// The broken rule.
     pub demand: String,
 }
 
 /// Most violations that are reported.
-const REPORTED: usize = 20;
+const MAX_REPORTED: usize = 20;
 
 impl ReplySchema {
     /// The form of a kind's replies, compiled at the first call with this schema and prompt.
@@ -66,13 +66,11 @@ impl ReplySchema {
     /// As [`ReplySchema::for_kind`].
     pub fn for_reading(kind: &Kind, pictures: bool) -> Result<Arc<Self>> {
         let name = (kind.name.clone(), pictures);
-        let known = |forms: &HashMap<FormName, Arc<Self>>| {
-            forms.get(&name).filter(|form| form.is_of(kind)).map(Arc::clone)
-        };
-        if let Some(form) = known(&COMPILED.lock()) {
+        let known = COMPILED.lock().get(&name).cloned();
+        if let Some(form) = known.filter(|form| form.is_of(kind)) {
             return Ok(form);
         }
-        // Not under the lock; two that compile the same at once do no harm.
+        // Not under the lock; two compilations at once do no harm.
         let form = Arc::new(Self::compile_for(kind, pictures)?);
         let mut forms = COMPILED.lock();
         forms.insert(name, Arc::clone(&form));
@@ -112,14 +110,14 @@ impl ReplySchema {
         self.schema.pointer("/properties/pictures").is_some()
     }
 
-    /// Everything about a reply that breaks the schema, up to a number that a reader can use.
+    /// The violations of the schema in a reply, twenty at most.
     pub fn find_violations(&self, reply: &Value) -> Vec<SchemaViolation> {
-        let errors = self.validator.iter_errors(reply).take(REPORTED);
+        let errors = self.validator.iter_errors(reply).take(MAX_REPORTED);
         errors.map(|error| SchemaViolation::from_error(&error)).collect()
     }
 
-    /// Puts null for what the kind does not require and the reply leaves out, at every depth. A reply
-    /// that names no place in a picture has read nothing from one.
+    /// Sets optional fields that the reply leaves out to null, at every depth, and the places in
+    /// pictures to none.
     pub fn fill_absent_fields(&self, reply: &mut Value) {
         if let Some(reply) = reply.as_object_mut().filter(|_| self.has_pictures()) {
             reply.entry("pictures").or_insert_with(|| json!([]));
@@ -129,16 +127,17 @@ impl ReplySchema {
         }
     }
 
-    /// The fields of a reply that are sound each for itself, the others null: what a reviewer gets
-    /// of a reply that was never whole.
+    /// The fields of a reply that are valid by themselves, the others null: for the reviewer of a
+    /// reply that was never whole.
     pub fn salvage_fields(&self, reply: &Value) -> Option<Map<String, Value>> {
         let fields = reply.get("fields")?.as_object()?;
-        let sound = |(name, schema): &(String, Value)| {
+        let mut sound = Map::new();
+        for (name, schema) in &self.fields {
             let value = fields.get(name).cloned().unwrap_or(Value::Null);
             let fits = compile_schema(schema).is_ok_and(|validator| validator.is_valid(&value));
-            (name.clone(), if fits { value } else { Value::Null })
-        };
-        Some(self.fields.iter().map(sound).collect())
+            sound.insert(name.clone(), if fits { value } else { Value::Null });
+        }
+        Some(sound)
     }
 }
 
@@ -146,14 +145,11 @@ fn fill_absent(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(object) => {
             let required = schema.get("required").and_then(Value::as_array);
-            let is_required = |name: &String| {
-                required.is_some_and(|all| all.iter().any(|it| it.as_str() == Some(name)))
-            };
             let properties = schema.get("properties").and_then(Value::as_object);
             for (name, inner) in properties.into_iter().flatten() {
                 match object.get_mut(name) {
                     Some(value) => fill_absent(inner, value),
-                    None if is_required(name) => {}
+                    None if required.is_some_and(|all| all.contains(&json!(name))) => {}
                     None => {
                         object.insert(name.clone(), Value::Null);
                     }
@@ -174,7 +170,7 @@ impl SchemaViolation {
     }
 }
 
-/// How data, as a person gives it, breaks the schema of its kind; nothing if it fits.
+/// The violations of a kind's schema in data that a person entered.
 ///
 /// # Errors
 /// The kind's schema is not a valid one.
@@ -182,21 +178,20 @@ pub fn find_data_violations(kind: &Kind, data: &Value) -> Result<Vec<SchemaViola
     let validator = compile_schema(&kind.schema).map_err(|problem| {
         Error::internal(format!("the schema of kind {} is not valid, {problem}", kind.name))
     })?;
-    let errors = validator.iter_errors(data).take(REPORTED);
+    let errors = validator.iter_errors(data).take(MAX_REPORTED);
     Ok(errors.map(|error| SchemaViolation::from_error(&error)).collect())
 }
 
 fn compile_schema(schema: &Value) -> std::result::Result<Validator, String> {
-    // No formats that look anything up, no references that leave the schema: neither is compiled
-    // into this build.
+    // Formats with look-ups and references to other schemas are not compiled into this build.
     jsonschema::options()
         .should_validate_formats(true)
         .build(schema)
         .map_err(|error| format!("at {}", error.instance_path()))
 }
 
-/// The reply: fields first and the judgement on them last, because a model writes in this order
-/// and should judge what it has written.
+/// The reply: fields first and the judgement on them last, because a model writes in this order and
+/// should judge written values.
 fn envelope_schema(kind: &Value) -> Value {
     let mut fields = kind.clone();
     let mut defs = None;
@@ -204,7 +199,6 @@ fn envelope_schema(kind: &Value) -> Value {
         defs = object.remove("$defs");
         object.retain(|key, _| !matches!(key.as_str(), "$schema" | "$id" | "title"));
     }
-    let text = || json!({"type": "string"});
     let mut schema = json!({
         "type": "object",
         "required": [
@@ -226,7 +220,7 @@ fn envelope_schema(kind: &Value) -> Value {
                         "lines": {
                             "type": "array",
                             "description": "Line ids such as p1.l12.",
-                            "items": text()
+                            "items": {"type": "string"}
                         }
                     }
                 }
@@ -234,7 +228,7 @@ fn envelope_schema(kind: &Value) -> Value {
             "missing_fields": {
                 "type": "array",
                 "description": "Names of the fields that are not on the document.",
-                "items": text()
+                "items": {"type": "string"}
             },
             "confidence": {"type": "string", "enum": ["high", "medium", "low"]},
             "extraction_successful": {
@@ -280,7 +274,7 @@ fn with_pictures(mut schema: Value) -> Value {
     schema
 }
 
-/// What a rule demands, in the schema's own words.
+/// A rule in the schema's own words.
 fn describe_demand(kind: &ValidationErrorKind) -> String {
     match kind {
         ValidationErrorKind::Required { property } => {
@@ -350,7 +344,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_sound_in_a_broken_reply_is_kept_for_the_reviewer() {
+    fn valid_fields_of_a_broken_reply_are_kept_for_the_reviewer() {
         let form = ReplySchema::for_kind(&invoice()).unwrap();
         let reply = whole(json!({"total": 12.5, "currency": "euros", "unheard_of": 1}));
         let kept = form.salvage_fields(&reply).unwrap();

@@ -1,8 +1,8 @@
-//! Pages as pictures beside the transcript: what a model is told of them, what they take of its
-//! prompt, and what it says it read from them.
+//! Pages as pictures beside the transcript: their description, their tokens in the prompt, and the
+//! values that the model claims to have read from them.
 //!
-//! The pictures come behind all text, so that what stays the same comes first. What is read from one
-//! is a claim with page and place, for others to read again; nothing here believes it.
+//! The pictures follow the text, so that the stable part of the prompt comes first. A value from a
+//! picture is a claim with page and place, which other readers verify.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -27,12 +27,12 @@ pub struct ShownPage {
     pub picture: PromptPicture,
 }
 
-/// What a model is shown of a document.
+/// The parts of a document that a model is shown.
 #[derive(Debug, Clone)]
 pub struct ShownDocument {
     /// The transcript.
     pub text: Arc<TranscriptView>,
-    /// Pages that are shown as pictures as well, ascending; none: text only.
+    /// Pages that are shown as pictures as well, ascending; empty: text only.
     pub pages: Vec<ShownPage>,
 }
 
@@ -55,14 +55,16 @@ impl ShownDocument {
         let rows = self.text.rows.get(part.clone()).unwrap_or_default();
         let (first, last) = (rows.first().map(|row| row.page), rows.last().map(|row| row.page));
         let is_whole = part.len() == self.text.rows.len();
-        // A page without a line of text belongs to no part: it goes with the whole document.
-        let belongs =
-            |page: &&ShownPage| is_whole || first <= Some(page.number) && Some(page.number) <= last;
-        self.pages.iter().filter(belongs).collect()
+        // A page without text belongs to no part: it is shown with the whole document.
+        let pages = self
+            .pages
+            .iter()
+            .filter(|page| is_whole || first <= Some(page.number) && Some(page.number) <= last);
+        pages.collect()
     }
 }
 
-/// What is said of the pictures behind a prompt, to be added to it.
+/// The text about the pictures behind a prompt, to be appended to it.
 pub(super) fn describe_pictures(pages: &[&ShownPage]) -> String {
     if pages.is_empty() {
         return String::new();
@@ -81,7 +83,7 @@ pub(super) fn describe_pictures(pages: &[&ShownPage]) -> String {
     text
 }
 
-/// What a model says it read from a picture.
+/// A value that the model claims to have read from a picture.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct PictureEntry {
     /// Name of the field.
@@ -93,8 +95,8 @@ pub struct PictureEntry {
     pub edges: Vec<f64>,
 }
 
-/// The claims of a reply: each single value that a picture is named for. A place that is none stays a
-/// claim without an area.
+/// The claims of a reply: each single value with a picture. A malformed place is a claim without an
+/// area.
 pub(super) fn list_claims(
     fields: &Map<String, Value>,
     entries: &[PictureEntry],
