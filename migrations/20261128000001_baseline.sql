@@ -1120,7 +1120,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION update_document_from_ingestion() IS
-    'Carries the end of an ingestion into its document; see docs/architecture.md, Record.';
+    'Carries the end of an ingestion into its document; see docs/explanation/architecture.md, Record.';
 CREATE TRIGGER update_document_from_ingestion
     AFTER UPDATE OF status ON ingestion
     FOR EACH ROW
