@@ -30,7 +30,8 @@ fn words(cell: &str) -> BTreeSet<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// The table of libraries in docs/explanation/architecture.md: each with the libraries that it uses.
+/// The table of libraries in docs/explanation/architecture.md: each with the libraries that it
+/// uses.
 fn drawn_libraries() -> BTreeMap<String, BTreeSet<String>> {
     let page = fs::read_to_string("docs/explanation/architecture.md").unwrap();
     let (_, table) = page.split_once("| crate | uses |").unwrap();

@@ -1,8 +1,8 @@
 //! Counts names: public types that share one, names of one word, and tuple parameters that hide a
 //! second parameter.
 //!
-//! Product code only, no tests. A good name cannot be counted; docs/dev/glossary.md has the nouns of
-//! the domain.
+//! Product code only, no tests. A good name cannot be counted; docs/dev/glossary.md has the nouns
+//! of the domain.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -137,7 +137,8 @@ impl OpenConsole {
         tracing::info!("pages on http://{}{}/", self.address()?, config.base_path);
         if config.is_open() {
             tracing::warn!(
-                "there are neither web.tokens nor a web.proxy: whoever is on this machine may do everything (docs/guides/web.md)"
+                "without web.tokens and web.proxy everybody on this machine may do everything \
+                 (docs/guides/web.md)"
             );
         }
         Ok(())

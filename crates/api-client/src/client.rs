@@ -159,7 +159,8 @@ impl ApiClient {
         self.get(&["ingestions", &id.to_string(), "result"], &[]).await
     }
 
-    /// The text of an ingestion's pages with boxes and confidences, as docs/reference/transcripts.md says.
+    /// The text of an ingestion's pages with boxes and confidences, as
+    /// docs/reference/transcripts.md says.
     ///
     /// # Errors
     /// `conflict` while there is none.

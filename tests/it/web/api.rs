@@ -239,7 +239,8 @@ async fn what_has_not_changed_is_not_sent_again_and_a_cursor_goes_on() {
     assert_eq!(send(changed).await.status, StatusCode::OK);
 }
 
-/// Runs the examples for shells of docs/guides/web.md that stand in the same block; what they printed.
+/// Runs the examples for shells of docs/guides/web.md that stand in the same block; what they
+/// printed.
 pub(super) async fn run_example(desk: &WebConsole, block: usize, more: &[(&str, &str)]) -> String {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guides/web.md"))
         .unwrap();

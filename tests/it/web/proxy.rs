@@ -151,8 +151,8 @@ async fn where_a_proxy_signs_in_nobody_of_this_machine_is_let_in_without_it() {
     assert_eq!(desk.stranger().get("/api/v1/overview").await.status, StatusCode::UNAUTHORIZED);
 }
 
-/// What the proxies of docs/guides/web.md write, as their own documents say: user, groups, and what the rows of
-/// `web.proxy.groups` are named by.
+/// What the proxies of docs/guides/web.md write, as their own documents say: user, groups, and what
+/// the rows of `web.proxy.groups` are named by.
 const HELPERS: [(&str, &str, [&str; 2], &str); 4] = [
     ("oauth2-proxy", "x-forwarded-email", ["x-forwarded-groups", "staff,operators"], "operators"),
     ("AWS", "x-amzn-oidc-identity", ["x-amzn-oidc-identity", "9f1C-77"], "9f1C-77"),

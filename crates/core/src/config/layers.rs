@@ -155,7 +155,8 @@ fn describe_problem(section: &str, error: &ConfigError) -> String {
     }
 }
 
-/// The key as docs/reference/configuration.md writes it: the `config` crate leaves out the dot after an index.
+/// The key as docs/reference/configuration.md writes it: the `config` crate leaves out the dot
+/// after an index.
 fn dot_after_index(key: &str) -> String {
     let mut dotted = String::with_capacity(key.len() + 1);
     for part in key.split_inclusive(']') {

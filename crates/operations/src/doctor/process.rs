@@ -151,7 +151,8 @@ pub fn check_confinement(
 ) -> DoctorFinding {
     const CHECK: &str = "process.confinement";
     const ADVICE: &str = "run it where the kernel has Landlock (5.13 and later) and seccomp, with \
-                          cpu.confine = \"required\": docs/explanation/confinement.md says what is open without";
+                          cpu.confine = \"required\"; docs/explanation/confinement.md lists the \
+                          remaining rights without it";
     let status = match found {
         Ok(status) => status,
         Err(error) => return DoctorFinding::unusable(CHECK, &error),
