@@ -191,6 +191,30 @@ async fn a_confined_page_process_reads_with_the_weights_it_may_read() {
         let (found, all) = found_words(&read.unwrap().pages[0]);
         assert!(found * 100 >= all * 97, "{found} of {all}");
     }
+    // One thread for each page, one for its network, one that loaded the networks.
+    let names = page_process_threads();
+    let count = |prefix: &str| names.iter().filter(|name| name.starts_with(prefix)).count();
+    assert_eq!((count("page-"), count("rten-"), names.len()), (2, 3, 6), "{names:?}");
+}
+
+/// Names of all threads of the page processes of this test.
+#[cfg(target_os = "linux")]
+fn page_process_threads() -> Vec<String> {
+    let parent = format!(" {} ", std::process::id());
+    let mut names = Vec::new();
+    for process in std::fs::read_dir("/proc").unwrap().flatten() {
+        let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+        // Behind the name: the state, and the parent's id.
+        let Some((_, rest)) = stat.rsplit_once(") ") else { continue };
+        if !rest.get(1..).is_some_and(|rest| rest.starts_with(&parent)) {
+            continue;
+        }
+        for task in std::fs::read_dir(process.path().join("task")).unwrap().flatten() {
+            let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+            names.push(name.trim().to_owned());
+        }
+    }
+    names
 }
 
 #[test]

@@ -19,6 +19,7 @@
 use opencv::core::{self, Mat, Rect, Scalar, Size};
 use opencv::prelude::*;
 use opencv::{Result, imgproc};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::glyphs::InkBox;
 use super::projection_profile;
@@ -223,12 +224,15 @@ impl ProjectionColumns {
 /// The angle of the greatest clarity between two angles. Between the steps the peak is taken for
 /// a parabola.
 fn find_best_angle(plane: &ProjectionColumns, (from, to): (f64, f64), step: f64) -> f64 {
-    let mut clarities = Vec::new();
+    let mut angles = Vec::new();
     let mut degrees = from;
     while degrees <= to + step / 2.0 {
-        clarities.push((degrees, plane.clarity(degrees)));
+        angles.push(degrees);
         degrees += step;
     }
+    // On idle threads of the pool that the page is read on; without any, on this one.
+    let clarities: Vec<(f64, f64)> =
+        angles.into_par_iter().map(|degrees| (degrees, plane.clarity(degrees))).collect();
     let greatest = clarities.iter().enumerate().max_by(|one, other| one.1.1.total_cmp(&other.1.1));
     let Some((at, &(degrees, peak))) = greatest else { return 0.0 };
     let before = at.checked_sub(1).and_then(|at| clarities.get(at));

@@ -145,6 +145,8 @@ fn spawn_binary(program: &OsStr, setup: &ProcessSetup) -> Result<StartedProcess>
     let mut command = Command::new(program);
     command.arg0("docmill").arg(COMMAND).env_clear();
     command.env("LC_ALL", "C.UTF-8").env("OMP_THREAD_LIMIT", "1");
+    // The networks are loaded on a pool that is otherwise as large as the machine, and stays.
+    command.env("RTEN_NUM_THREADS", "1");
     // Each heap of its own takes address space; more of them than threads are of no use.
     command.env("MALLOC_ARENA_MAX", setup.threads.to_string());
     for name in PLACES {
