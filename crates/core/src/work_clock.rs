@@ -6,7 +6,7 @@
 //! working while one of them has a core ([`work_on_clock`]). Without a clock neither has an effect.
 //!
 //! The clock has its job's place in line, for those who serve the jobs of a process in their order
-//! ([`place_in_line`]). It also notes whether the job has kept anything that another attempt at the
+//! ([`cpu_queue_position`]). It also notes whether the job has kept anything that another attempt at the
 //! same work need not do again ([`note_progress`]).
 //!
 //! Not promised: that a hang within a wait is noticed. Every wait needs its own deadline or
@@ -193,7 +193,7 @@ pub async fn work_on_clock<W: IntoFuture>(work: W) -> W::Output {
 
 /// The place in line of the job that is worked on, the earlier ones having smaller numbers; where
 /// none is, a place behind all others.
-pub fn place_in_line() -> u64 {
+pub fn cpu_queue_position() -> u64 {
     let own = CLOCK.try_with(|clock| clock.place);
     own.unwrap_or_else(|_| CpuQueuePosition::take()).0
 }
@@ -272,9 +272,9 @@ mod tests {
     async fn a_job_has_the_place_that_was_taken_for_it_in_whatever_order_jobs_begin() {
         let (first, second) = (CpuQueuePosition::take(), CpuQueuePosition::take());
         let (late, early) = (WorkClock::start_at(second), WorkClock::start_at(first));
-        let early = early.run_job(async { place_in_line() }).await;
-        let late = late.run_job(async { place_in_line() }).await;
-        let next = WorkClock::start().run_job(async { place_in_line() }).await;
+        let early = early.run_job(async { cpu_queue_position() }).await;
+        let late = late.run_job(async { cpu_queue_position() }).await;
+        let next = WorkClock::start().run_job(async { cpu_queue_position() }).await;
         assert!(early < late && late < next, "{early} {late} {next}");
     }
 

@@ -40,7 +40,7 @@ pub trait OcrEngine: Send + Sync {
     /// One more reader of pages, for one thread.
     ///
     /// # Errors
-    /// What it needs is not there.
+    /// Its program, data or weights are missing.
     fn make_recogniser(&self) -> Result<Box<dyn PageRecogniser>>;
 }
 
@@ -79,8 +79,8 @@ pub trait RemoteOcrProvider: Send + Sync {
     /// each, in the same order, and what the call used. Dropping the future aborts the call.
     ///
     /// # Errors
-    /// [`Fault::Rejected`](docmill_core::fault::Fault::Rejected): it does not take these pictures,
-    /// which says nothing about others. Anything else is not the pictures' fault.
+    /// [`Fault::Rejected`](docmill_core::fault::Fault::Rejected): it does not take these pictures;
+    /// others may pass. Any other fault is not the pictures'.
     async fn read_pictures(
         &self,
         pictures: &[PagePicture],
@@ -90,7 +90,7 @@ pub trait RemoteOcrProvider: Send + Sync {
     /// read and none is paid for.
     ///
     /// # Errors
-    /// What is wrong, and what to check.
+    /// The cause, and the setting to check.
     async fn ping(&self) -> Result<()>;
 
     /// Whether it is known to be down, or to deny us.

@@ -1,24 +1,23 @@
-//! CPU work: threads of this process for work on our own data, and child processes for whatever
-//! touches the bytes of documents.
+//! CPU work: threads of this process for work on our own data, child processes for work on the
+//! bytes of documents.
 //!
 //! A child process of our own binary is a *page process* ([`ProcessPool`] holds them). It runs
-//! `reading::serve`, of which nothing here knows: this module starts page processes, takes away the
-//! permissions they do not need ([`confine`]), talks to them in frames over two pipes ([`wire`]),
-//! watches their time, and decides what follows when one dies.
+//! `reading::serve`, on which nothing here depends. This module starts page processes and removes
+//! the permissions that they do not need ([`confine`]). It exchanges frames with them over two
+//! pipes ([`wire`]), enforces their time limits, and decides what follows when one dies.
 //!
-//! What a page process answers is believed only as far as it can be checked (`answer_check`).
+//! Every answer of a page process is validated (`answer_check`).
 //!
 //! One page process is shared by all ordinary documents (or by those of a tenant, or by none, as
-//! `cpu.shared` has it), with one thread per core. When it dies, nobody can tell which document
-//! killed it, so each document that was in it continues in a page process of its own: the guilty
-//! one dies there once more and is refused, the others complete. Pages that were answered before
-//! the death are not read again. A document that was suspect from the start never enters the shared
-//! process.
+//! `cpu.shared` has it), with one thread per core. Which document killed it cannot be determined,
+//! so each document that was in it continues in a page process of its own. The guilty one dies
+//! there once more and is refused, the others complete. Pages that were answered before the death
+//! are not read again. A document that was suspect from the start never enters the shared process.
 //!
-//! [`ProcessPool::open_document`] and [`OpenDocument::read_page`] first wait for a free core, over all
-//! page processes together: long documents in the order in which they were opened, short ones beside
-//! them (`cores`). Dropping the last handle of a document ends its own page process at once; in the shared one its running pages
-//! get a moment to finish, and their replies are dropped.
+//! [`ProcessPool::open_document`] and [`OpenDocument::read_page`] first wait for a free core, over
+//! all page processes together: long documents in the order in which they were opened, short ones
+//! beside them (`cores`). Dropping the last handle of a document ends its own page process at once.
+//! In the shared one its running pages get a moment to finish, and their replies are dropped.
 //!
 //! Not promised: that a death is ever explained better than by the document that was alone with it.
 

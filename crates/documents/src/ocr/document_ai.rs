@@ -1,14 +1,14 @@
 //! Google Document AI: an OCR processor, called online (`:process`) over REST.
 //!
 //! Contract: the discovery document of v1, revision 20260929. REST and not gRPC, whose clients
-//! refuse replies of more than 4 MB. Online calls are limited to 15 pages (30 with
-//! `imagelessMode`) and 40 MB, so a document goes in slices. What is sent is never the document:
-//! one page goes as its picture, several as a PDF of pictures, so that neither a hidden text layer
-//! nor an attachment leaves the house. Batch processing is not used: it takes its input from
-//! Google's own storage only.
+//! refuse replies of more than 4 MB. Online calls are limited to 15 pages (30 with `imagelessMode`)
+//! and 40 MB, so a document goes in slices. The document itself is never sent. One page goes as its
+//! picture, several as a PDF of pictures, so that neither a hidden text layer nor an attachment
+//! leaves the machine. Batch processing is not used: it takes its input from Google's own storage
+//! only.
 //!
-//! Not promised: that a call that broke off was not charged. There are no idempotency keys; whoever
-//! must not pay twice stores the reading.
+//! Not promised: that a call that broke off was not charged. There are no idempotency keys; store
+//! the reading to avoid paying twice.
 
 mod credentials;
 mod geometry;
@@ -87,10 +87,10 @@ impl DocumentAi {
         let token = self.credentials.fetch_token().await?;
         let request = self.client.post(self.process.clone()).bearer_auth(token);
         let request = request.header("content-type", "application/json").body(body.clone());
-        let broke = |error| http::no_answer_error(error, &what);
-        let response = request.send().await.map_err(broke)?;
+        let response = request.send().await.map_err(|error| http::no_answer_error(error, &what))?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let body = http::read_capped_body(response, REPLY_CAP).await.map_err(broke)?;
+        let body = http::read_capped_body(response, REPLY_CAP).await;
+        let body = body.map_err(|error| http::no_answer_error(error, &what))?;
         let Some(body) = body else {
             let context = format!("{what}: the answer has more than {REPLY_CAP} bytes");
             return Err(Error::new(Fault::Rejected, context));

@@ -1,7 +1,7 @@
 //! The readers of page images on this machine together: Tesseract, and the neural one where its
 //! weights are.
 //!
-//! Which of them reads what of a page is up to `reading`, unless the configuration says it.
+//! `reading` chooses between them for each page, unless the configuration does.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use docmill_core::config::{OcrConfig, OcrEngineChoice};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::TextLine;
 
-/// What reads page images in page processes.
+/// The engines that read page images in page processes.
 #[derive(Debug, Clone)]
 pub struct PageEngines {
     choice: OcrEngineChoice,
@@ -47,7 +47,7 @@ impl PageEngines {
         Ok(Self { choice: config.engine, tesseract, neural })
     }
 
-    /// What a process that reads with them must be allowed.
+    /// Permissions that a process needs to read with them.
     pub fn process_permissions(&self) -> ProcessPermissions {
         let mut permissions = self.tesseract.process_permissions();
         permissions.reads.extend(self.weights().map(Path::to_owned));

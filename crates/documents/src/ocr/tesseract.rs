@@ -1,8 +1,8 @@
 //! Reading pages with Tesseract: the library by default, or a program that the configuration names.
 //!
 //! The library (`linked`) keeps its engines warm, which saves a tenth of an ordinary page's time.
-//! Tesseract and Leptonica are C++ that meets hostile pixels, so it belongs into a process that may
-//! die ([`crate::sandbox`]). A program (`program`) is for another version than the one linked, and
+//! Tesseract and Leptonica are C++ on hostile pixels, so they run in a process that may die
+//! ([`crate::sandbox`]). A program (`program`) is for another version than the linked one, and
 //! costs a process per page. Both are limited to one thread (`OMP_THREAD_LIMIT=1`): with threads
 //! beyond the cores OpenMP slows down tenfold. For the library that variable must be in the
 //! environment when the process starts.
@@ -51,8 +51,8 @@ impl TesseractEngine {
     /// Finds Tesseract and its languages. A page may take `page_time`.
     ///
     /// # Errors
-    /// The program or the language data is missing, or a configured language is; the message says
-    /// what to install.
+    /// The program or the language data is missing, or a configured language is; the message names
+    /// the package to install.
     pub fn find_installed(config: &OcrConfig, page_time: Duration) -> Result<Self> {
         let given = &config.tesseract;
         let (engine, version, languages) = if given.as_os_str().is_empty() {
@@ -84,7 +84,7 @@ impl TesseractEngine {
         }
     }
 
-    /// What a process that reads with it must be allowed.
+    /// Permissions that a process needs to read with it.
     pub fn process_permissions(&self) -> ProcessPermissions {
         match &self.engine {
             TesseractMode::Linked(data) => {
@@ -115,7 +115,7 @@ impl OcrEngine for TesseractEngine {
     }
 }
 
-/// Checks that the configured languages are there. What is used: those, or all.
+/// Checks that the configured languages are there. Returns those, or all if none is configured.
 fn usable_languages(mut installed: Vec<String>, configured: &[String]) -> Result<Vec<String>> {
     installed.retain(|language| !NOT_LANGUAGES.contains(&language.as_str()));
     installed.sort();

@@ -1,12 +1,12 @@
 //! Amazon Textract: text detection, a picture at a time or a whole PDF as a job.
 //!
 //! Contract: the service model `textract/2018-06-27`. A picture goes as bytes and is answered at
-//! once. A PDF that lies in S3 is fetched by Textract itself: a job is started, asked for, and its
-//! result read page by page of a thousand blocks. The job is started with a token that follows from
-//! the ingestion, so that a worker that takes over finds the running job instead of starting, and
-//! paying, a second one. Textract keeps jobs for seven days.
+//! once. Textract fetches a PDF in S3 by itself: a job is started, polled, and its result read in
+//! parts of a thousand blocks. The job is started with a token that follows from the ingestion, so
+//! that a worker that takes over finds the running job instead of starting, and paying, a second
+//! one. Textract keeps jobs for seven days.
 //!
-//! Latin scripts only, and no score of the picture: ours stands in. The SDK's own repetitions are
+//! Latin scripts only, and no score of the picture: ours is used. The SDK's own repetitions are
 //! switched off, because throttling has to slow down every job, not one call.
 
 mod blocks;
@@ -110,8 +110,7 @@ impl TextractOcr {
         Self { client, clients, jobs: config.jobs && files, poll: config.poll }
     }
 
-    /// Starts a job or finds the one that the token stands for; `None`: the token stands for
-    /// something else.
+    /// Starts a job or finds the token's running one; `None`: the token belongs to another job.
     async fn start_job(&self, file: &StoredFile, token: &str) -> Result<Option<String>> {
         let object = S3Object::builder()
             .bucket(&file.bucket)
@@ -287,7 +286,7 @@ impl FileReader for TextractOcr {
         sizes: &PictureSizes,
     ) -> Result<(BTreeMap<u32, ProviderReading>, PageUsage)> {
         for number in 0..MAX_JOBS {
-            // What was a failure before is one again: the tokens are the same for whoever comes.
+            // A failed job fails again: every caller uses the same tokens.
             let token = match number {
                 0 => file.token.clone(),
                 number => format!("{}-{number}", file.token),

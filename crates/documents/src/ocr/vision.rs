@@ -1,12 +1,12 @@
 //! A vision model as reader of pages: any model behind the port `llm`, shown one page at a time.
 //!
-//! It never reads alone. Each picture comes with what this machine read from the same pixels, the
-//! witness, and what the model says is laid on that: places and confidences are the witness's,
-//! digits count only as both have them, and what the model alone has is marked. A reading that is cut,
-//! goes in circles, breaks its form, invents, leaves out, or is of another page is refused as a
-//! whole and says why, so that the next provider reads the page; it was paid for, and is told as
-//! that. What a page says to the model can change nothing but the model's own words, which are held
-//! against the witness like any others.
+//! It never reads alone. Each picture comes with this machine's reading of the same pixels, the
+//! witness, and the model's words are aligned to it. Positions and confidences are the witness's,
+//! digits count only where both agree, and words of the model alone are marked. A reading that is
+//! cut, loops, breaks its form, invents, omits, or is of another page is refused as a whole with
+//! its reason. The next provider then reads the page, and the call is booked as paid. Instructions
+//! printed on a page can change only the model's own words, which are checked against the witness
+//! like any others.
 //!
 //! Not promised: that words which only the model has are on the page. That is why they are marked.
 
@@ -44,8 +44,8 @@ pub struct VisionOcr {
     fit: PictureFit,
     rule: PictureRule,
     max_output_tokens: u32,
-    /// Least tokens of a prompt by which the picture is known to be among them, as a share of what
-    /// its vendor's rule makes of it; 0 where the server's way of counting is not known.
+    /// Minimum prompt tokens that prove the picture was counted, as a share of the vendor's rule; 0
+    /// where the server's counting is unknown.
     counted_share: f64,
     /// Where a reading is laid on its witness: a reply from an enemy keeps a core busy for a while.
     pool: Arc<CpuPool>,
@@ -68,8 +68,8 @@ impl VisionOcr {
         }
     }
 
-    /// The lines of words that a whole reply tells of, before they are held against a witness;
-    /// `None` if it has another form than `recipe` asks for.
+    /// The lines of words of a whole reply, before they are checked against a witness; `None` if
+    /// its form is not that of `recipe`.
     pub fn parse_reply(recipe: VisionRecipe, text: &str) -> Option<Vec<Vec<String>>> {
         PageRecipe::from_config(recipe).parse_reply(text).map(|page| page.lines)
     }

@@ -1,10 +1,9 @@
-//! What a page process may answer. It has met the bytes of a document, so it may have been taken
-//! over by them, and nothing it says is believed because it says it: every number, length and word
-//! of an answer is held against the limits and against what was asked. An answer that does not pass
-//! is treated as a frame that makes no sense.
+//! Validation of answers. A page process parses untrusted input: assume it is compromised and
+//! validate every field. Every number, length and word is checked against the limits and the
+//! request. An answer that fails is treated as a malformed frame.
 //!
-//! How many words a page and how many bytes a frame may have is checked elsewhere. Not promised:
-//! that an answer that passes is true.
+//! Words of a page and bytes of a frame are counted elsewhere. Not promised: that a valid answer is
+//! true.
 
 use super::picture_check::is_sound_picture;
 use super::wire::DocumentAnswer;
@@ -16,20 +15,20 @@ use docmill_core::model::{
 };
 use docmill_formats::einvoice::EinvoiceFinding;
 
-/// Most languages of a page, above what any installation has, and characters of one's name.
-const LANGUAGES: usize = 256;
-const LANGUAGE: usize = 64;
-/// Each defect is told once at most.
-const DEFECTS: usize = 16;
-/// Most bytes of the words for a refusal: counts, limits, names of formats.
-const DETAIL: usize = 400;
-/// Pixels that a picture may have in any case: repairs enlarge small ones to about this.
-const ENLARGED: u64 = 40_000_000;
-/// Beyond this no position on a page lies, in points or pixels.
-const FARTHEST: f32 = 1e9;
+/// Languages of a page, more than any installation has; below, bytes of one's name.
+const MAX_LANGUAGES: usize = 256;
+const MAX_LANGUAGE_BYTES: usize = 64;
+/// Each defect is listed once at most.
+const MAX_DEFECTS: usize = 16;
+/// Bytes of a refusal's detail: counts, limits, names of formats.
+const MAX_DETAIL_BYTES: usize = 400;
+/// Pixels allowed for any picture: repairs enlarge small ones to about this size.
+const MAX_ENLARGED_PIXELS: u64 = 40_000_000;
+/// Positions on a page, in points or pixels, are smaller.
+const MAX_POSITION: f32 = 1e9;
 
-/// Whether the answer would be believed, with its body, by the one who asked for the first page of
-/// a document in the way that it answers to: a page, what is known of it, or what was found.
+/// Whether the answer and its body pass the check of their own kind, as a reply about the first
+/// page of a document.
 pub fn believes_answer(answer: DocumentAnswer, body: Vec<u8>, limits: &LimitsConfig) -> bool {
     let check = AnswerCheck::new(limits);
     let fit = PictureFit { quarter_turns: 0, longest_side: 4096, pixels: check.most_pixels() };
@@ -61,7 +60,7 @@ pub fn believes_answer(answer: DocumentAnswer, body: Vec<u8>, limits: &LimitsCon
     }
 }
 
-/// What answers are held against.
+/// The limits that answers are checked against.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnswerCheck<'a> {
     limits: &'a LimitsConfig,
@@ -149,8 +148,8 @@ impl<'a> AnswerCheck<'a> {
         page.number == index + 1 && is_page(page)
     }
 
-    /// What the e-invoices of a document say together: in the form and within the bounds of one that
-    /// was read, whatever was read.
+    /// Content of the e-invoices of a document: it must have the form and the bounds of one that
+    /// was read.
     pub(super) fn is_finding(self, found: &EinvoiceFinding) -> bool {
         match &found.invoice {
             Ok(Some(invoice)) => invoice.is_sound() && (found.is_document || invoice.is_complete()),
@@ -168,7 +167,7 @@ impl<'a> AnswerCheck<'a> {
             && facts.layer.as_ref().is_none_or(is_layer)
     }
 
-    /// The grid is made here again, so its numbers say how much memory it takes.
+    /// The grid is rebuilt here, so its numbers determine how much memory it takes.
     fn is_map(self, map: &TextMap) -> bool {
         let cells = u64::try_from(map.cells).unwrap_or(u64::MAX);
         cells <= self.most_pixels()
@@ -181,12 +180,12 @@ impl<'a> AnswerCheck<'a> {
     }
 
     fn most_pixels(self) -> u64 {
-        self.limits.page_pixels.max(ENLARGED)
+        self.limits.page_pixels.max(MAX_ENLARGED_PIXELS)
     }
 }
 
-/// Whether a page process may refuse a document with these words: for what documents themselves can
-/// be to blame for, and in a line that fits a log.
+/// Whether a page process may refuse a document like this: for a reason that documents themselves
+/// can cause, with a detail that fits a log line.
 pub(super) fn is_refusal(reason: OutcomeReason, detail: &str) -> bool {
     let is_input = matches!(
         reason,
@@ -203,14 +202,13 @@ pub(super) fn is_refusal(reason: OutcomeReason, detail: &str) -> bool {
 
 /// Whether this is a line for a log or a row.
 pub(super) fn is_remark(text: &str) -> bool {
-    text.len() <= DETAIL && !text.chars().any(char::is_control)
+    text.len() <= MAX_DETAIL_BYTES && !text.chars().any(char::is_control)
 }
 
 /// Whether these may be lines of a piece of a page, with boxes in shares of it.
 pub(super) fn is_reread(lines: &[TextLine]) -> bool {
-    let is_share_box = |it: BoundingBox| [it.x, it.y, it.w, it.h].into_iter().all(is_share);
-    let mut words = lines.iter().flat_map(|line| &line.words);
-    lines.iter().all(is_line) && words.all(|word| is_share_box(word.bounding_box))
+    let mut boxes = lines.iter().flat_map(|line| &line.words).map(|word| word.bounding_box);
+    lines.iter().all(is_line) && boxes.all(|it| [it.x, it.y, it.w, it.h].into_iter().all(is_share))
 }
 
 fn is_page(page: &PageText) -> bool {
@@ -234,11 +232,10 @@ fn is_layer(layer: &TextLayer) -> bool {
 }
 
 fn is_line(line: &TextLine) -> bool {
-    let is_word = |word: &TextWord| {
-        // No model is asked in there.
+    line.words.iter().all(|word| {
+        // Page processes call no model.
         is_box(word.bounding_box) && is_share(word.confidence) && !word.unwitnessed
-    };
-    line.words.iter().all(is_word)
+    })
 }
 
 fn are_codes(codes: &[PageCode]) -> bool {
@@ -248,17 +245,16 @@ fn are_codes(codes: &[PageCode]) -> bool {
 }
 
 fn are_marks(marks: &[PageMark]) -> bool {
-    let is_mark = |mark: &PageMark| is_box(mark.bounding_box);
-    marks.len() <= PageMark::MAX_PER_PAGE && marks.iter().all(is_mark)
+    marks.len() <= PageMark::MAX_PER_PAGE && marks.iter().all(|mark| is_box(mark.bounding_box))
 }
 
 fn is_box(BoundingBox { x, y, w, h }: BoundingBox) -> bool {
-    [x, y, w, h].iter().all(|number| number.abs() <= FARTHEST)
+    [x, y, w, h].iter().all(|number| number.abs() <= MAX_POSITION)
 }
 
-/// Not one of these comparisons holds for what is no number.
+/// NaN fails all of these comparisons.
 fn is_length(number: f32) -> bool {
-    (0.0..=FARTHEST).contains(&number)
+    (0.0..=MAX_POSITION).contains(&number)
 }
 
 fn is_share(number: f32) -> bool {
@@ -266,14 +262,15 @@ fn is_share(number: f32) -> bool {
 }
 
 fn are_defects(defects: &[PageDefect]) -> bool {
-    defects.len() <= DEFECTS && defects.iter().all(|defect| is_share(defect.confidence))
+    defects.len() <= MAX_DEFECTS && defects.iter().all(|defect| is_share(defect.confidence))
 }
 
 fn are_languages(languages: &[String]) -> bool {
-    let is_name = |name: &String| {
-        (1..=LANGUAGE).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic())
-    };
-    languages.len() <= LANGUAGES && languages.iter().all(is_name)
+    languages.len() <= MAX_LANGUAGES
+        && languages.iter().all(|name| {
+            (1..=MAX_LANGUAGE_BYTES).contains(&name.len())
+                && name.bytes().all(|byte| byte.is_ascii_graphic())
+        })
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! What a process gives up before it meets the bytes of documents, for good and for all threads and
-//! programs it starts from then on.
+//! Permissions that a process gives up before it reads the bytes of documents: for good, and for
+//! all threads and programs that it starts from then on.
 //!
 //! Limits ([`limit_resources`]) hold everywhere: address space, no core dumps (they would hold
-//! documents), few open files. Files, network and system calls ([`restrict_process`]) are taken
-//! away where the kernel has Landlock and seccomp: nothing is written, nothing read or run but what
-//! [`ProcessPermissions`] names, and of all system calls those are left that reading needs. Where
-//! the kernel lacks either, [`ConfinementStatus`] says so, and the configuration what follows.
+//! documents), few open files. [`restrict_process`] removes files, network and system calls where
+//! the kernel has Landlock and seccomp. Nothing is written, only files named in
+//! [`ProcessPermissions`] are read or run, and only system calls needed for reading remain. Where
+//! the kernel lacks either, [`ConfinementStatus`] reports it; the configuration decides what
+//! follows.
 //!
 //! Not promised: protection against bugs of the kernel itself.
 
@@ -21,12 +22,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
 /// Pipes of the page process itself and of the programs that its threads run.
-const OPEN_FILES: u64 = 1024;
+const MAX_OPEN_FILES: u64 = 1024;
 
-/// What a confined process may still reach.
+/// Files and programs that a confined process may still reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessPermissions {
-    /// Programs that may be run. None: nothing may be run, not even by a thread gone wrong.
+    /// Programs that may be run. Empty: nothing may be run, not even by a compromised thread.
     pub programs: Vec<PathBuf>,
     /// Files, and folders with all that is in them, that may be read.
     pub reads: Vec<PathBuf>,
@@ -66,13 +67,13 @@ pub struct ConfinementStatus {
 }
 
 impl ConfinementStatus {
-    /// Whether all of them hold; less than that does not count as confined.
+    /// Whether both hold; anything less does not count as confined.
     #[must_use]
     pub fn is_complete(self) -> bool {
         self.files && self.calls
     }
 
-    /// What the kernel lacks, in words; `None` if nothing.
+    /// Names of the mechanisms that the kernel lacks; `None` if it has both.
     #[must_use]
     pub fn missing_parts(self) -> Option<&'static str> {
         match (self.files, self.calls) {
@@ -107,17 +108,17 @@ pub fn hide_process() -> io::Result<()> {
 pub fn limit_resources(address_space: u64) -> io::Result<()> {
     cap_resource(Resource::As, address_space)?;
     cap_resource(Resource::Core, 0)?;
-    cap_resource(Resource::Nofile, OPEN_FILES)
+    cap_resource(Resource::Nofile, MAX_OPEN_FILES)
 }
 
 fn cap_resource(resource: Resource, value: u64) -> io::Result<()> {
-    // What is stricter already stays as it is.
+    // A stricter limit stays.
     let value = getrlimit(resource).maximum.map_or(value, |most| most.min(value));
     Ok(setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })?)
 }
 
-/// Takes away what is not among the permissions. Threads that run already keep what they have, so
-/// this comes before the first is started.
+/// Removes everything that is not permitted. Running threads keep their rights, so call this before
+/// the first is started.
 ///
 /// # Errors
 /// The system refuses a limit.
@@ -126,7 +127,7 @@ pub fn restrict_process(permissions: &ProcessPermissions) -> io::Result<Confinem
     cap_resource(Resource::Fsize, 0)?;
     #[cfg(target_os = "linux")]
     {
-        // Why not is the same for whoever reads it: the kernel lacks it, or is told not to have it.
+        // The reason does not matter: the kernel lacks it, or has it switched off.
         let ProcessPermissions { programs, reads } = permissions;
         let files = linux::restrict_files(programs, reads).unwrap_or_default();
         let rights = calls::CallRights {
@@ -144,8 +145,8 @@ pub fn restrict_process(permissions: &ProcessPermissions) -> io::Result<Confinem
     }
 }
 
-/// Takes away what starts threads, for all threads of this process, once those that it needs are
-/// there. Only where nothing may be run: what talks to a program is a thread as well.
+/// Forbids all threads of this process to start threads, once those that it needs exist. Only where
+/// no program may be run: talking to a program takes a thread.
 #[must_use]
 pub fn forbid_threads(
     permissions: Option<&ProcessPermissions>,

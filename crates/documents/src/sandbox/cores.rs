@@ -1,12 +1,12 @@
 //! Which page gets a core next.
 //!
-//! Two rules share the cores' time. Two thirds go to the oldest document that waits, in the order in
-//! which their work came, so that a backlog ends one document after the other instead of all at
-//! its end. One third goes to the document on which the least work was done, the newest of equals:
-//! one that takes milliseconds waits for the page at hand and not for the backlog of long ones, and
-//! nobody has to say beforehand which are long.
+//! Two rules share the cores' time. Two thirds go to the oldest waiting document, in order of
+//! arrival, so that a backlog ends one document after the other instead of all at its end. One
+//! third goes to the document on which the least work was done, the newest of equals. A document of
+//! milliseconds therefore waits for the current page and not for the backlog of long ones, and its
+//! length need not be known beforehand.
 //!
-//! Not promised: how long a page holds its core. That is for its own limit of time to say.
+//! Not promised: how long a page holds its core; its own time limit bounds that.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// Of the cores' time the least worked on has one part, the oldest so many.
+/// Parts of the cores' time for the oldest document; the one with the least work has one.
 const PARTS_FOR_OLDEST: u32 = 2;
 
 /// The cores, and the requests that wait for one.
@@ -32,47 +32,47 @@ struct CoreQueueState {
     free: usize,
     /// Requests so far.
     asked: u64,
-    /// The oldest is the first.
-    waiting: BTreeMap<RequestPlace, WaitingCall>,
+    /// The oldest comes first.
+    waiting: BTreeMap<RequestPosition, WaitingCall>,
     /// The same requests, the one with the least work on its document first.
-    by_work: BTreeSet<WorkPlace>,
-    /// Time of cores that went by each rule.
+    by_work: BTreeSet<WorkPosition>,
+    /// Core time granted by each rule.
     used_by_oldest: Duration,
     used_by_least_work: Duration,
 }
 
-/// By which rule a request was given its core.
+/// The rule by which a request got its core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SelectionRule {
     Oldest,
     LeastWork,
 }
 
-/// A request's place in its line; the smallest is the first.
+/// A request's position by age; the smallest is served first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct RequestPlace {
-    /// The document's own place.
+struct RequestPosition {
+    /// The document's position.
     document: u64,
     /// Requests are numbered as they come.
     number: u64,
 }
 
-/// A request's place by the work on its document; the smallest is the first.
+/// A request's position by the work on its document; the smallest is served first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct WorkPlace {
-    /// Milliseconds when it was put there.
+struct WorkPosition {
+    /// Milliseconds of work when it was queued.
     spent: u64,
     document: Reverse<u64>,
     number: u64,
 }
 
-/// Who waits for a core.
+/// A caller that waits for a core.
 #[derive(Debug)]
 struct WaitingCall {
     /// Milliseconds of work on the document so far.
     spent: Arc<AtomicU64>,
-    /// What its place by work says of them.
-    spent_at_place: u64,
+    /// The same when it was queued.
+    spent_when_queued: u64,
     turn: oneshot::Sender<CorePermit>,
 }
 
@@ -84,21 +84,21 @@ pub(super) struct CorePermit {
     since: Instant,
 }
 
-/// A request that waits; dropping it gives its place up.
+/// A request that waits; dropping it leaves the queue.
 struct WaitingRequest<'a> {
     queue: &'a CoreQueue,
-    place: RequestPlace,
+    place: RequestPosition,
 }
 
 impl CoreQueue {
-    /// So many cores, all free.
+    /// A queue for `cores` cores, all free.
     pub(super) fn new(cores: usize) -> Arc<Self> {
         let state = CoreQueueState { free: cores, ..CoreQueueState::default() };
         Arc::new(Self { state: Mutex::new(state) })
     }
 
-    /// Waits for a core for a page of the document with this place, on which so many milliseconds of
-    /// work were `spent` so far.
+    /// Waits for a core for a page of the document at this position, on which `spent` milliseconds
+    /// of work were done so far.
     pub(super) async fn acquire_core(
         self: &Arc<Self>,
         document: u64,
@@ -111,10 +111,10 @@ impl CoreQueue {
                 return self.permit(state.next_rule());
             }
             state.asked += 1;
-            let place = RequestPlace { document, number: state.asked };
+            let place = RequestPosition { document, number: state.asked };
             let (tell, turn) = oneshot::channel();
-            let spent_at_place = spent.load(Ordering::Relaxed);
-            let call = WaitingCall { spent: Arc::clone(spent), spent_at_place, turn: tell };
+            let spent_when_queued = spent.load(Ordering::Relaxed);
+            let call = WaitingCall { spent: Arc::clone(spent), spent_when_queued, turn: tell };
             state.enqueue_call(place, call);
             (WaitingRequest { queue: self, place }, turn)
         };
@@ -142,7 +142,7 @@ impl CoreQueue {
             next
         };
         if let Some((rule, turn)) = next {
-            // If nobody takes it any more, the permit comes back and is passed on again.
+            // A permit without a receiver is dropped, and so passed on again.
             drop(turn.send(self.permit(rule)));
         }
     }
@@ -153,7 +153,7 @@ impl CoreQueue {
 }
 
 impl CoreQueueState {
-    /// The rule that has had less than its part.
+    /// The rule that has had less than its share.
     fn next_rule(&self) -> SelectionRule {
         if self.used_by_least_work * PARTS_FOR_OLDEST > self.used_by_oldest {
             SelectionRule::Oldest
@@ -162,14 +162,14 @@ impl CoreQueueState {
         }
     }
 
-    fn enqueue_call(&mut self, place: RequestPlace, call: WaitingCall) {
-        self.by_work.insert(place.by_work(call.spent_at_place));
+    fn enqueue_call(&mut self, place: RequestPosition, call: WaitingCall) {
+        self.by_work.insert(place.by_work(call.spent_when_queued));
         self.waiting.insert(place, call);
     }
 
-    fn remove_call(&mut self, place: RequestPlace) -> Option<WaitingCall> {
+    fn remove_call(&mut self, place: RequestPosition) -> Option<WaitingCall> {
         let call = self.waiting.remove(&place)?;
-        self.by_work.remove(&place.by_work(call.spent_at_place));
+        self.by_work.remove(&place.by_work(call.spent_when_queued));
         Some(call)
     }
 
@@ -183,26 +183,26 @@ impl CoreQueueState {
         Some((rule, self.remove_call(place)?.turn))
     }
 
-    /// The first by work as it is now: what was done since a request took its place moves it back.
-    fn least_worked_on(&mut self) -> Option<RequestPlace> {
+    /// The first by current work: work done since a request was queued moves it back.
+    fn least_worked_on(&mut self) -> Option<RequestPosition> {
         loop {
             let first = *self.by_work.first()?;
-            let place = RequestPlace { document: first.document.0, number: first.number };
+            let place = RequestPosition { document: first.document.0, number: first.number };
             let call = self.waiting.get_mut(&place)?;
             let spent = call.spent.load(Ordering::Relaxed);
             if spent <= first.spent {
                 return Some(place);
             }
-            call.spent_at_place = spent;
+            call.spent_when_queued = spent;
             self.by_work.remove(&first);
             self.by_work.insert(place.by_work(spent));
         }
     }
 }
 
-impl RequestPlace {
-    fn by_work(self, spent: u64) -> WorkPlace {
-        WorkPlace { spent, document: Reverse(self.document), number: self.number }
+impl RequestPosition {
+    fn by_work(self, spent: u64) -> WorkPosition {
+        WorkPosition { spent, document: Reverse(self.document), number: self.number }
     }
 }
 
@@ -233,7 +233,7 @@ mod tests {
 
     use super::*;
 
-    /// A page takes so long.
+    /// Time of a page.
     const PAGE: Duration = Duration::from_secs(3);
 
     /// Opens a document, which takes so many milliseconds, and reads it, three pages at a time as a
@@ -282,7 +282,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_backlog_ends_in_order_each_document_within_twice_its_share() {
-        // From what is long by any measure to what is over before anybody could know that it is long.
+        // From very long documents to ones that end before their length shows.
         for (page, pages) in [(PAGE, 25), (PAGE / 3, 8), (PAGE / 10, 8), (PAGE / 30, 8)] {
             ends_within_twice_its_share(page, pages).await;
         }
@@ -295,7 +295,7 @@ mod tests {
         for document in 0..64 {
             others.spawn(read(Arc::clone(&queue), document, 30, vec![PAGE; 25]));
         }
-        // While none of them is known to be long, some are, and all.
+        // While none, some and all of the others are known to be long.
         for (document, pause) in [(64, 2), (65, 30), (66, 400)] {
             tokio::time::sleep(PAGE * pause).await;
             let began = Instant::now();
@@ -316,7 +316,7 @@ mod tests {
         assert!(futures::poll!(told.as_mut()).is_pending());
         drop(given_up);
         drop(held);
-        // It has been given the core and never looks.
+        // It was granted the core and never polled.
         drop(told);
         drop(queue.acquire_core(3, &new).await);
         assert_eq!(queue.lock_state().free, 1);

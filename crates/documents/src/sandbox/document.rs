@@ -19,14 +19,13 @@ use docmill_core::model::{
     EncodedImage, OutcomeReason, PageCrop, PageReadResult, PageText, PageViewMode, PageViewResult,
     PictureFit, PrintedPage, TextLimits, TextLine,
 };
-use docmill_core::work_clock::{place_in_line, wait_off_clock, work_on_clock};
+use docmill_core::work_clock::{cpu_queue_position, wait_off_clock, work_on_clock};
 use docmill_formats::einvoice::EinvoiceFinding;
 
-/// A page over its time has this long to stop by itself, so that nothing has to be killed.
-const NOTICE: Duration = Duration::from_secs(2);
-/// How long a page that nobody waits for any more may run on in a process that serves no other
-/// document.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// Grace for a page over its time to stop by itself, so that nothing has to be killed.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+/// How long an abandoned page may run on in a process that serves no other document.
+const ABANDONED_GRACE: Duration = Duration::from_secs(1);
 
 /// Why a document could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +38,7 @@ pub enum DocumentReadError {
         /// Counts and limits; never document content.
         detail: String,
     },
-    /// Something else went wrong; its fault says how to react.
+    /// Something else went wrong; its fault determines the reaction.
     #[error(transparent)]
     Fault(#[from] Error),
 }
@@ -55,8 +54,8 @@ pub struct OpenDocument {
     pool: Arc<ProcessPool>,
     bytes: Bytes,
     number: u64,
-    /// The place in line of the job that it is opened for.
-    place_in_line: u64,
+    /// Queue position of the job that it is opened for.
+    cpu_queue_position: u64,
     /// Whose it is, where tenants are kept apart.
     tenant: Option<Arc<str>>,
     /// Tried in this order if it is encrypted.
@@ -69,7 +68,7 @@ pub struct OpenDocument {
     place: Mutex<ProcessAssignment>,
 }
 
-/// What a page process says of a document as it opens it.
+/// A page process's reply when it opens a document.
 #[derive(Debug, Default)]
 struct OpenedFacts {
     /// 0: it is not open yet.
@@ -83,7 +82,7 @@ struct ProcessAssignment {
     slot: Option<Arc<ProcessSlot>>,
     /// The document is suspect and is read in a process of its own.
     alone: bool,
-    /// What the exit of a page process said about this document.
+    /// Verdict of a page process's exit about this document.
     judged: Option<ExitVerdict>,
 }
 
@@ -129,7 +128,7 @@ impl ProcessPool {
             bytes,
             passwords: passwords.to_vec(),
             number: self.next_document_number(),
-            place_in_line: place_in_line(),
+            cpu_queue_position: cpu_queue_position(),
             tenant: tenant.map(Arc::from),
             looks,
             opened: OpenedFacts::default(),
@@ -153,7 +152,7 @@ impl OpenDocument {
     /// Reads page `index`, which starts at 0. Several pages may be requested at the same time.
     ///
     /// # Errors
-    /// The document is refused; what reads it fails.
+    /// The document is refused; the reader fails.
     pub async fn read_page(&self, index: u32) -> Result<PageReadResult, DocumentReadError> {
         let request = DocumentRequest::Read { document: self.number, index };
         let read = self.ask_with_retry(request, |answer, body| {
@@ -164,7 +163,7 @@ impl OpenDocument {
         Ok(read)
     }
 
-    /// What page `index`, which starts at 0, has as text, without reading its picture.
+    /// The text layer of page `index`, which starts at 0, without reading its picture.
     ///
     /// # Errors
     /// As [`OpenDocument::read_page`].
@@ -185,7 +184,7 @@ impl OpenDocument {
         self.pool.setup().limits.text()
     }
 
-    /// A page process may say anything: what it says is counted here once more.
+    /// A page process is not trusted: its words are counted once more.
     fn check_text(&self, page: &PageText) -> Result<(), DocumentReadError> {
         let counted = self.text_limits().check_page(page);
         counted
@@ -203,9 +202,9 @@ impl OpenDocument {
         view: PageViewMode,
     ) -> Result<PageViewResult, DocumentReadError> {
         let request = DocumentRequest::Show { document: self.number, index, view };
-        let is_asked_for = |shown: &PageViewResult| self.check().is_shown_page(shown, view, index);
         let shown = self.ask_with_retry(request, |answer, body| {
-            answer.into_shown_page(body).filter(is_asked_for)
+            let shown = answer.into_shown_page(body)?;
+            self.check().is_shown_page(&shown, view, index).then_some(shown)
         });
         let shown = shown.await?;
         if let PageViewResult::Text(page) = &shown {
@@ -214,8 +213,8 @@ impl OpenDocument {
         Ok(shown)
     }
 
-    /// Reads page `index`, which starts at 0, and draws the picture that it was read from so that it
-    /// fits another reader. What nobody else has to read is the text alone.
+    /// Reads page `index`, which starts at 0, and draws the picture that it was read from so that
+    /// it fits another reader. A page with a text layer comes as its text alone.
     ///
     /// # Errors
     /// As [`OpenDocument::read_page`].
@@ -290,8 +289,8 @@ impl OpenDocument {
         .await
     }
 
-    /// Reads a piece of page `index`, which starts at 0, once more, enlarged; the boxes of what it
-    /// says are shares of the page's width and height.
+    /// Reads a piece of page `index`, which starts at 0, once more, enlarged; boxes are shares of
+    /// the page's width and height.
     ///
     /// # Errors
     /// As [`OpenDocument::read_page`].
@@ -310,7 +309,7 @@ impl OpenDocument {
         Ok(page.lines)
     }
 
-    /// What the e-invoices in it say, the first time that it is asked; none if it was opened without
+    /// Takes the content of its e-invoices; empty the second time, and if it was opened without
     /// looking for them.
     pub fn take_einvoice(&mut self) -> EinvoiceFinding {
         self.opened.einvoice.take().unwrap_or(EinvoiceFinding::NONE)
@@ -329,8 +328,8 @@ impl OpenDocument {
         AnswerCheck::new(&self.pool.setup().limits)
     }
 
-    /// Repeats the request until a page process lives long enough to answer. `parse` gives `None`
-    /// for a reply to another request, which ends the process.
+    /// Repeats the request until a page process answers. `parse` gives `None` for a reply to
+    /// another request, which ends the process.
     async fn ask_with_retry<T>(
         &self,
         request: DocumentRequest,
@@ -359,7 +358,7 @@ impl OpenDocument {
         place.slot.clone().ok_or_else(|| Error::internal("a document without a place").into())
     }
 
-    /// Acquires a slot and opens the document in its process; returns what that says of it.
+    /// Acquires a slot and opens the document in its process; returns the reply.
     async fn assign_process(
         &self,
         place: &mut ProcessAssignment,
@@ -371,7 +370,7 @@ impl OpenDocument {
             let slot = Arc::new(slot);
             let (secrets, body) = self.body_with_secrets()?;
             let before = Some(self.opened.pages).filter(|pages| *pages > 0);
-            // Of a document that is opened again it was said before.
+            // A reopened document has the finding already.
             let looks = self.looks && before.is_none();
             let request = DocumentRequest::Open { document: self.number, secrets, looks };
             let answer = self.ask_once(&slot, request, body).await?;
@@ -398,7 +397,7 @@ impl OpenDocument {
         }
     }
 
-    /// What opens it: its bytes, after as many bytes of passwords.
+    /// Body of the open request: passwords, their length, then the document's bytes.
     fn body_with_secrets(&self) -> Result<(u32, Bytes), DocumentReadError> {
         if self.passwords.is_empty() {
             return Ok((0, self.bytes.clone()));
@@ -443,10 +442,10 @@ impl OpenDocument {
         request: DocumentRequest,
         body: Bytes,
     ) -> Result<Option<(DocumentAnswer, Vec<u8>)>, DocumentReadError> {
-        // A process of one document reads a page at a time, and a page that waits is not at work.
+        // A process of one document reads a page at a time; waiting pages are off the clock.
         let turn = wait_off_clock(Arc::clone(&slot.turns).acquire_owned()).await;
         let turn = turn.map_err(|_| Error::internal("a page process without turns"))?;
-        let core = self.pool.cores.acquire_core(self.place_in_line, &self.spent);
+        let core = self.pool.cores.acquire_core(self.cpu_queue_position, &self.spent);
         let core = wait_off_clock(core).await;
         let limits = &self.pool.setup().limits;
         let left = limits.document_time.saturating_sub(self.time_spent());
@@ -458,7 +457,7 @@ impl OpenDocument {
         let asked = RunningRequest {
             process: Arc::clone(&slot.process),
             document: self.number,
-            limit: limits.page_time.min(left) + NOTICE,
+            limit: limits.page_time.min(left) + STOP_GRACE,
             spent: Arc::clone(&self.spent),
             _core: core,
             _turn: turn,
@@ -499,7 +498,7 @@ fn success_or_refusal(answer: DocumentAnswer) -> Result<Option<DocumentAnswer>, 
 }
 
 /// A request that was sent to a page process, and the core that it occupies until it is answered,
-/// whether or not anybody still wants the answer.
+/// whether or not the answer is still wanted.
 struct RunningRequest {
     process: Arc<PageProcess>,
     document: u64,
@@ -522,7 +521,7 @@ impl RunningRequest {
         let mut is_wanted = true;
         let answered = loop {
             // The reply is lost only if the runtime itself shuts down.
-            let farewell = tokio::time::sleep(FAREWELL);
+            let farewell = tokio::time::sleep(ABANDONED_GRACE);
             tokio::select! {
                 answered = &mut answer => break answered.unwrap_or(Err(ProcessExit::Unwanted)),
                 () = &mut over_time, if self.process.exit_reason().is_none() => {
@@ -538,7 +537,7 @@ impl RunningRequest {
         };
         let spent = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.spent.fetch_add(spent, Ordering::Relaxed);
-        // Nobody receives it if the document was dropped.
+        // No receiver is left if the document was dropped.
         drop(tell.send(answered));
     }
 }

@@ -1,5 +1,5 @@
-//! One page process as its worker sees it: requests go in, replies come out, and in the end it
-//! dies.
+//! The worker's handle of one page process: requests go in, replies come out, and its end is
+//! recorded.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use super::wire::{self, DocumentAnswer, DocumentRequest, ReplyFrame, RequestFram
 use docmill_core::fault::Result;
 use docmill_core::metrics;
 
-/// How long we read what a dead process said on standard error.
-const LAST_WORDS: Duration = Duration::from_secs(2);
-/// How long we read what a dead process still has in the pipe of its answers: they lie there
-/// already, and without an end only if somebody else holds the pipe open.
-const LAST_ANSWERS: Duration = Duration::from_millis(500);
+/// How long the standard error of a dead process is read.
+const STDERR_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the answer pipe of a dead process is read: its answers are there already, and the end
+/// is missing only if another process holds the pipe open.
+const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_millis(500);
 /// The reply about a page of text is read in one go; a picture passes it by.
 const REPLY_BUFFER: usize = 64 << 10;
 /// More than any header of an encoded page image.
-const IMAGE_HEADER: u64 = 1 << 20;
+const MAX_IMAGE_HEADER_BYTES: u64 = 1 << 20;
 
 /// A reply and its body, or how the process ended instead.
 pub(super) type ProcessAnswer = std::result::Result<(DocumentAnswer, Vec<u8>), ProcessExit>;
@@ -58,8 +58,8 @@ struct SentRequest {
 #[derive(Default)]
 struct PageProcessState {
     waiting: HashMap<u64, SentRequest>,
-    /// Documents that were worked on when the process ended, or was told to: it may be any of them
-    /// that ended it, and none of those that only lay open.
+    /// Documents that were worked on when the process ended or was killed. Any of them may have
+    /// ended it, none of those that were only open.
     suspects: HashSet<u64>,
     next: u64,
     /// Documents that are open in it now.
@@ -96,7 +96,7 @@ impl PageProcess {
         let (asks, to_write) = mpsc::unbounded_channel();
         tokio::spawn(write_requests(started.input, to_write, shared.over.clone()));
         // An encoded page image is not larger than its pixels, but for its header.
-        let most = setup.limits.page_pixels.saturating_add(IMAGE_HEADER);
+        let most = setup.limits.page_pixels.saturating_add(MAX_IMAGE_HEADER_BYTES);
         let reading = read_replies(Arc::clone(&shared), started.output, started.process, most);
         tokio::spawn(async move {
             reading.await;
@@ -155,7 +155,7 @@ impl PageProcess {
         let id = state.next;
         state.next += 1;
         state.waiting.insert(id, SentRequest { document: request.document(), answer });
-        // If the writing task is gone the process has ended, and whoever noticed that answers.
+        // Without the writing task the process has ended, and `mark_ended` answers.
         drop(self.asks.send((RequestFrame { id, request }, body)));
         receiver
     }
@@ -176,10 +176,10 @@ impl PageProcess {
         self.shared.kill(ProcessExit::Nonsense);
     }
 
-    /// What the end of the process means for a document that was in it, `alone` or with others.
+    /// Verdict of the process's end for a document that was in it, `alone` or with others.
     pub(super) fn verdict_for(&self, document: u64, alone: bool) -> Option<ExitVerdict> {
         let state = self.shared.lock_state();
-        // What ended without any work under way was ended by what was done before, whosever it was.
+        // An end without running work was caused by earlier work of any document.
         let is_suspect = state.suspects.is_empty() || state.suspects.contains(&document);
         let verdict = state.exit_reason()?.verdict_for(document, alone);
         let is_cleared = verdict == ExitVerdict::Suspect && !is_suspect;
@@ -191,8 +191,8 @@ impl PageProcess {
         self.shared.lock_state().exit_reason()
     }
 
-    /// Resident memory in bytes, where the system reports it (Linux). Asked after every document, so
-    /// of the page counts alone: of `status` the kernel makes sixty lines.
+    /// Resident memory in bytes, where the system reports it (Linux). Read after every document, so
+    /// from the short `statm`: `status` has sixty lines.
     pub(super) fn resident_bytes(&self) -> Option<u64> {
         let pid = self.shared.pid?;
         let counts = format!("/proc/{}/statm", pid.as_raw_nonzero());
@@ -239,7 +239,7 @@ impl PageProcessShared {
         }
     }
 
-    /// Passes a reply to whoever waits for it; `false` if no request has this id.
+    /// Passes a reply to its requester; `false` if no request has this id.
     fn deliver_reply(&self, reply: ReplyFrame, body: Vec<u8>) -> bool {
         let asked = self.lock_state().waiting.remove(&reply.id);
         let known = asked.is_some();
@@ -250,7 +250,7 @@ impl PageProcessShared {
         known
     }
 
-    /// Records the end of the process and tells everybody who waits for a reply.
+    /// Records the end of the process and answers all open requests with it.
     fn mark_ended(&self, found: ProcessExit) -> (ProcessExit, usize) {
         let mut state = self.lock_state();
         let end = state.killed.unwrap_or(found);
@@ -288,8 +288,8 @@ async fn write_requests(
     }
 }
 
-/// Passes replies on until the page process ends, and finds out why it did. What counts is the end
-/// of the process, not that of its pipe, which something that it left behind may hold open.
+/// Passes replies on until the page process ends, and finds out why. The end of the process counts,
+/// not that of its pipe: a process that it left behind may hold the pipe open.
 async fn read_replies(
     shared: Arc<PageProcessShared>,
     from: Box<dyn AsyncRead + Send + Unpin>,
@@ -298,7 +298,7 @@ async fn read_replies(
 ) {
     let gone = async {
         match process.as_mut().map(|process| &mut process.gone) {
-            // The sender goes with the thread that watches, whatever it found.
+            // The sender is dropped with the watching thread.
             Some(gone) => {
                 let _closed = gone.await;
             }
@@ -323,7 +323,7 @@ async fn read_replies(
     let nonsense = tokio::select! {
         nonsense = &mut listening => nonsense,
         () = shared.over.cancelled() => false,
-        () = gone => tokio::time::timeout(LAST_ANSWERS, listening).await.unwrap_or(false),
+        () = gone => tokio::time::timeout(LAST_ANSWERS_TIMEOUT, listening).await.unwrap_or(false),
     };
     let Some(ChildProcess { mut group, mut child, pid, mut starved, .. }) = process else {
         let found = if nonsense { ProcessExit::Nonsense } else { ProcessExit::Exit(0) };
@@ -332,15 +332,15 @@ async fn read_replies(
     };
     let is_ours = {
         // Programs that it ran die with it. The lock is held over kill and flag: once the child is
-        // waited for, its id may belong to another process, and nobody may signal it.
+        // waited for, its id may belong to another process and must not be signalled.
         let mut state = shared.lock_state();
         group.kill_group();
         state.reaped = true;
         state.killed.is_some()
     };
     let status = child.wait().await.ok();
-    // Why it died is known if we killed it: then nobody waits for its words.
-    let words = if is_ours { Duration::ZERO } else { LAST_WORDS };
+    // The cause is known if we killed it: standard error is not waited for.
+    let words = if is_ours { Duration::ZERO } else { STDERR_TIMEOUT };
     let heard = tokio::time::timeout(words, &mut starved).await;
     starved.abort();
     let starved = matches!(heard, Ok(Ok(true)));

@@ -1,10 +1,10 @@
-//! Whether a picture that a page process sent is what it says: looked at, not decoded, because a
-//! decoder is what documents are kept away from here.
+//! Whether a picture from a page process has its declared form. It is parsed, not decoded: the
+//! worker keeps documents away from decoders.
 //!
 //! Only what our own encoder writes passes: a grey PNG of eight bits without interlacing or a
 //! baseline JPEG with one channel, of the size in its header, made of the parts that such a picture
-//! needs, and nothing before, between or behind them. So no other format, no comment, no profile and
-//! no second file travels to whoever opens it. Not promised: that the pixels can be decoded.
+//! needs, and nothing before, between or behind them. So no other format, comment, profile or
+//! second file reaches a viewer. Not promised: that the pixels can be decoded.
 
 use docmill_core::model::{EncodedImage, ImageEncoding, ImageHeader};
 
@@ -12,14 +12,14 @@ const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 /// Start and end of a JPEG (ITU-T T.81 §B.1.1.3).
 const JPEG_START: &[u8] = &[0xff, 0xd8];
 const JPEG_END: &[u8] = &[0xff, 0xd9];
-/// A resolution beyond this is none.
-const FINEST: u32 = 20_000;
+/// Higher resolutions are invalid.
+const MAX_DPI: u32 = 20_000;
 
-/// Whether this is a picture of at most `most` pixels in the form it is said to have.
+/// Whether this is a picture of at most `most` pixels in its declared form.
 pub(super) fn is_sound_picture(image: &EncodedImage, most: u64) -> bool {
     let ImageHeader { width, height, dpi, encoding } = image.header;
     let pixels = u64::from(width) * u64::from(height);
-    let is_possible = (1..=most).contains(&pixels) && dpi <= FINEST;
+    let is_possible = (1..=most).contains(&pixels) && dpi <= MAX_DPI;
     is_possible
         && match encoding {
             ImageEncoding::Png => is_sound_png(image),
@@ -64,8 +64,8 @@ fn take_chunk(bytes: &[u8]) -> Option<(&[u8; 4], &[u8], &[u8])> {
 /// The segments of a baseline JPEG with one channel and one scan.
 fn is_sound_jpeg(image: &EncodedImage) -> Option<()> {
     let mut rest = image.bytes.strip_prefix(JPEG_START)?;
-    let side = |pixels: u32| u16::try_from(pixels).ok().map(u16::to_be_bytes);
-    let (width, height) = (side(image.header.width)?, side(image.header.height)?);
+    let width = u16::try_from(image.header.width).ok()?.to_be_bytes();
+    let height = u16::try_from(image.header.height).ok()?.to_be_bytes();
     // Precision, height, width, one component.
     let frame = [&[8], height.as_slice(), &width, &[1]].concat();
     let mut has_frame = false;
@@ -85,8 +85,8 @@ fn is_sound_jpeg(image: &EncodedImage) -> Option<()> {
     }
 }
 
-/// Coded pixels up to the end of the picture, which is the end of the bytes. Between them stand
-/// restart markers, and a zero behind what would look like a marker.
+/// Coded pixels up to the end of the picture, which is the end of the bytes. Between them are
+/// restart markers, and a zero after each byte that would look like a marker.
 fn is_last_scan(bytes: &[u8]) -> bool {
     let Some(coded) = bytes.strip_suffix(JPEG_END) else { return false };
     memchr::memchr_iter(0xff, coded).all(|at| matches!(coded.get(at + 1), Some(0x00 | 0xd0..=0xd7)))

@@ -1,4 +1,4 @@
-//! Why a page process ended, and what that says about a document that was in it.
+//! Why a page process ended, and the verdict about a document that was in it.
 
 use std::process::ExitStatus;
 
@@ -67,7 +67,7 @@ impl ProcessExit {
         matches!(self, Self::Retired | Self::Unwanted)
     }
 
-    /// What the exit means for `document`, which was in the process; `alone`: with no other.
+    /// Verdict for `document`, which was in the process; `alone`: with no other.
     pub(super) fn verdict_for(self, document: u64, alone: bool) -> ExitVerdict {
         match self {
             Self::OverTime { document: slow } if slow == document => ExitVerdict::OverTime,
@@ -89,7 +89,7 @@ impl ProcessExit {
     }
 }
 
-/// What follows for a document whose page process ended.
+/// Verdict about a document whose page process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExitVerdict {
     /// The document is known to be innocent and is read again.

@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use super::process_setup::ProcessSetup;
 use docmill_core::config::{CpuConfig, LimitsConfig, ProcessSharing};
 
-/// What the worker itself takes besides documents and texts.
-const WORKER: u64 = 256 << 20;
+/// Memory of the worker itself besides documents and texts.
+const WORKER_BASE_BYTES: u64 = 256 << 20;
 /// Where control groups are mounted: version 2, and the one of version 1 that counts memory.
 const GROUPS: [(&str, &str); 2] =
     [("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")];
 
-/// Limits of page processes, in bytes of address space, and how many there may be.
+/// Limits of page processes, in bytes of address space, and their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessMemory {
     /// Limit of a process that documents share.
@@ -79,7 +79,7 @@ fn count_fitting(total: u64, bytes: u64) -> usize {
     usize::try_from(total / bytes.max(1)).unwrap_or(usize::MAX)
 }
 
-/// What so many processes of so many bytes take.
+/// Bytes of `count` processes of `bytes` each.
 fn repeat(bytes: u64, count: usize) -> u64 {
     bytes.saturating_mul(u64::try_from(count).unwrap_or(u64::MAX))
 }
@@ -88,7 +88,7 @@ fn repeat(bytes: u64, count: usize) -> u64 {
 pub fn worker_bytes(limits: &LimitsConfig) -> u64 {
     let documents = limits.documents_in_memory.0;
     let texts = (documents / 4).max(limits.text_bytes.0);
-    WORKER.saturating_add(documents).saturating_add(texts)
+    WORKER_BASE_BYTES.saturating_add(documents).saturating_add(texts)
 }
 
 /// Bytes for all page processes together: what is set, or what `granted` leaves after the worker;
@@ -105,7 +105,7 @@ pub fn bytes_for_processes(
 }
 
 /// Bytes of memory that this process and its children may take: the least that its control groups
-/// allow, or what the machine has; `None` where the system does not say.
+/// allow, or what the machine has; `None` where the system does not report it.
 pub fn granted_bytes() -> Option<u64> {
     let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let machine = std::fs::read_to_string("/proc/meminfo").ok();

@@ -63,8 +63,9 @@ impl Drop for ProcessSlot {
     fn drop(&mut self) {
         let (worn, alone) = (self.worn, self.is_alone());
         let resident = self.process.resident_bytes().unwrap_or(0);
-        let is_worn = |served| alone || served >= worn.documents || resident >= worn.resident;
-        self.process.remove_document(self.document, is_worn);
+        self.process.remove_document(self.document, |served| {
+            alone || served >= worn.documents || resident >= worn.resident
+        });
     }
 }
 
@@ -111,8 +112,8 @@ impl ProcessPool {
         self.setup.threads
     }
 
-    /// Starts a page process, so that the first document does not wait for it, and says how far it
-    /// is confined. Where documents share one it stays; else it was only tried.
+    /// Starts a page process, so that the first document does not wait for it, and returns how far
+    /// it is confined. A shared one stays; any other was started as a test only.
     ///
     /// # Errors
     /// It cannot be started; it cannot be confined and has to be.
@@ -170,8 +171,8 @@ impl ProcessPool {
         };
         let resident = self.memory.shared_bytes / 2;
         let worn = RetirementLimits { documents: self.documents_per_cell, resident };
-        // One more than cores: while all are its own, its next page waits in line for the first that
-        // becomes free. Where it waited for a turn, that core would go to a younger document.
+        // One more than cores: while all are its own, its next page queues for the first that
+        // becomes free. If it waited for a turn instead, that core would go to a younger document.
         let turns = Arc::new(Semaphore::new(if is_own { 1 } else { self.setup.threads + 1 }));
         Ok(ProcessSlot { process, document, is_own, turns, _tenant: tenant, worn })
     }
@@ -196,7 +197,7 @@ impl ProcessPool {
         let room = match Arc::clone(&self.sharing).try_acquire_owned() {
             Ok(room) => room,
             Err(_none_left) => {
-                // What is still in the previous one goes on in this one.
+                // Documents of the previous one continue in this one.
                 if let Some(previous) = previous {
                     previous.kill(ProcessExit::Retired);
                 }
@@ -223,7 +224,7 @@ impl ProcessPool {
         room: OwnedSemaphorePermit,
     ) -> Result<Arc<PageProcess>> {
         let process = PageProcess::spawn(&self.program, setup, room).await?;
-        // A thread of this process, which is for tests, is nothing that could be confined.
+        // A thread of this process (tests only) cannot be confined.
         let missing = process.confined.missing_parts().filter(|_| process.is_child());
         metrics::set_process_confined(missing.is_none() && self.setup.permissions.is_some());
         match missing {

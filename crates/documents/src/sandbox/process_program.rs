@@ -1,4 +1,4 @@
-//! Starting a page process: what it runs, what it sees of us, and its first frame.
+//! Starting a page process: its program, its environment, and its first frame.
 
 use std::ffi::OsStr;
 use std::io::{PipeReader, PipeWriter};
@@ -22,21 +22,21 @@ use docmill_core::fault::{Error, Result};
 
 /// The command of our binary that a page process runs.
 pub const COMMAND: &str = "page-process";
-/// How long a page process may take to report that it is ready, on a machine that is busy.
-const START: Duration = Duration::from_secs(60);
-/// Where things lie; nothing else of our environment is passed on.
-const PLACES: [&str; 4] = ["PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
+/// Time for a page process to report that it is ready, on a busy machine.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Search paths; nothing else of our environment is passed on.
+const PASSED_VARIABLES: [&str; 4] =
+    ["PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
 
 /// A page process served by a thread: given its input and its output, until the input ends.
 pub type ServeFunction = dyn Fn(PipeReader, PipeWriter) + Send + Sync;
 
-/// What a page process runs.
+/// The program of a page process.
 #[derive(Clone)]
 pub enum ProcessProgram {
     /// A docmill of the same version.
     Binary(PathBuf),
-    /// A thread of this process, which can neither be confined nor killed: for tests of what is
-    /// read.
+    /// A thread of this process, which can neither be confined nor killed: for tests of readings.
     Thread(Arc<ServeFunction>),
 }
 
@@ -44,7 +44,7 @@ impl ProcessProgram {
     /// This very program, also when its file was replaced meanwhile.
     ///
     /// # Errors
-    /// The system does not say where it lies.
+    /// The system does not report its path.
     pub fn current_binary() -> Result<Self> {
         let running = PathBuf::from("/proc/self/exe");
         if running.exists() {
@@ -82,14 +82,14 @@ pub(super) struct ChildProcess {
     pub child: Child,
     /// Also the number of its process group.
     pub pid: Pid,
-    /// Whether its last words were about memory.
+    /// Whether its last lines on standard error were about memory.
     pub starved: JoinHandle<bool>,
     /// Closed once the process has ended; its id is its own until the child is waited for.
     pub gone: oneshot::Receiver<()>,
 }
 
-/// Kills a process group when it goes, unless that is done: a worker that ends in a hurry drops what it had
-/// under way, and the programs that a page process runs must not outlive that.
+/// Kills a process group when it is dropped, unless that is done already: programs of a page
+/// process must not outlive a worker that ends in a hurry.
 pub(super) struct ProcessGroupGuard(Option<Pid>);
 
 impl ProcessGroupGuard {
@@ -124,12 +124,12 @@ pub(super) async fn start_process(
         wire::send_frame(input, setup, &[]).await?;
         wire::receive_frame::<ReadyFrame>(output, 0).await
     };
-    let greeting = tokio::time::timeout(START, greeted).await;
+    let greeting = tokio::time::timeout(READY_TIMEOUT, greeted).await;
     if let Ok(Ok(Some((ready, _)))) = greeting {
         started.ready = ready;
         return Ok(started);
     }
-    // What it says on standard error is in nobody's hands; how it ended is a clue.
+    // Its standard error is not trusted; its exit status is a clue.
     let status = match &mut started.process {
         Some(ChildProcess { child, group, .. }) => {
             group.kill_group();
@@ -149,17 +149,16 @@ fn spawn_binary(program: &OsStr, setup: &ProcessSetup) -> Result<StartedProcess>
     command.env("RTEN_NUM_THREADS", "1");
     // Each heap of its own takes address space; more of them than threads are of no use.
     command.env("MALLOC_ARENA_MAX", setup.threads.to_string());
-    for name in PLACES {
+    for name in PASSED_VARIABLES {
         if let Some(value) = std::env::var_os(name) {
             command.env(name, value);
         }
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A group of its own: what it runs dies with it, and a Ctrl-C at the terminal is ours alone. Who drops it
-    // kills the group: to kill the child alone would leave what it runs.
+    // A group of its own: programs that it runs die with it, and a Ctrl-C at the terminal reaches
+    // only us. Dropping it kills the group: killing the child alone would leave its programs.
     command.process_group(0);
-    let failed = |error| Error::transient("cannot start a page process").with_source(error);
-    let mut child = command.spawn().map_err(failed)?;
+    let mut child = command.spawn().map_err(start_error)?;
     let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(pid), (Some(input), Some(output), Some(words))) = (pid, pipes) else {
@@ -167,7 +166,7 @@ fn spawn_binary(program: &OsStr, setup: &ProcessSetup) -> Result<StartedProcess>
     };
     let group = ProcessGroupGuard(Some(pid));
     let starved = tokio::spawn(watch_for_memory_error(words));
-    let gone = watch_exit(pid).map_err(failed)?;
+    let gone = watch_exit(pid).map_err(start_error)?;
     Ok(StartedProcess {
         input: Box::new(input),
         output: Box::new(output),
@@ -180,53 +179,57 @@ fn spawn_binary(program: &OsStr, setup: &ProcessSetup) -> Result<StartedProcess>
 /// blocks, so a thread does it, which ends with the child.
 fn watch_exit(pid: Pid) -> std::io::Result<oneshot::Receiver<()>> {
     /// Enough for one call.
-    const STACK: usize = 64 << 10;
+    const WATCH_STACK_BYTES: usize = 64 << 10;
     let (ended, gone) = oneshot::channel::<()>();
-    let watch = move || {
+    let thread = std::thread::Builder::new().name("page-process-end".to_owned());
+    thread.stack_size(WATCH_STACK_BYTES).spawn(move || {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        // It is no child any more if this fails, and then it has ended as well.
+        // On failure it is no child any more, so it has ended as well.
         let _ended = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), options));
         drop(ended);
-    };
-    std::thread::Builder::new()
-        .name("page-process-end".to_owned())
-        .stack_size(STACK)
-        .spawn(watch)?;
+    })?;
     Ok(gone)
 }
 
-/// Reads what a page process says on standard error to its end. It may hold text of documents, so
-/// nothing of it is kept or logged, but whether it says that an allocation failed: how Rust and C++
-/// say it.
+fn start_error(error: std::io::Error) -> Error {
+    Error::transient("cannot start a page process").with_source(error)
+}
+
+fn pipe_error(error: std::io::Error) -> Error {
+    Error::transient("cannot make a pipe").with_source(error)
+}
+
+/// Reads the standard error of a page process to its end. It may hold text of documents, so nothing
+/// of it is kept or logged. Returns whether it reports a failed allocation, in Rust's or C++'s
+/// words.
 async fn watch_for_memory_error(mut words: ChildStderr) -> bool {
     const SIGNS: [&[u8]; 2] = [b"memory allocation of", b"std::bad_alloc"];
-    const LONGEST: usize = 32;
+    const MAX_SIGN_BYTES: usize = 32;
     let (mut seen, mut chunk, mut starved) = (Vec::new(), [0; 4096], false);
     while let Ok(count @ 1..) = words.read(&mut chunk).await {
         seen.extend_from_slice(chunk.get(..count).unwrap_or_default());
         starved |= SIGNS.iter().any(|sign| memchr::memmem::find(&seen, sign).is_some());
         // A sign may be cut by the end of a chunk.
-        seen.drain(..seen.len().saturating_sub(LONGEST));
+        seen.drain(..seen.len().saturating_sub(MAX_SIGN_BYTES));
     }
     starved
 }
 
 fn spawn_thread(serve: Arc<ServeFunction>) -> Result<StartedProcess> {
-    let failed = |error| Error::transient("cannot make a pipe").with_source(error);
-    let (theirs, input) = std::io::pipe().map_err(failed)?;
-    let (output, ours) = std::io::pipe().map_err(failed)?;
+    let (theirs, input) = std::io::pipe().map_err(pipe_error)?;
+    let (output, ours) = std::io::pipe().map_err(pipe_error)?;
     std::thread::spawn(move || serve(theirs, ours));
     for end in [
-        OwnedFd::from(input.try_clone().map_err(failed)?),
-        output.try_clone().map_err(failed)?.into(),
+        OwnedFd::from(input.try_clone().map_err(pipe_error)?),
+        output.try_clone().map_err(pipe_error)?.into(),
     ] {
-        let flags = rustix::fs::fcntl_getfl(&end).map_err(|error| failed(error.into()))?;
+        let flags = rustix::fs::fcntl_getfl(&end).map_err(|error| pipe_error(error.into()))?;
         rustix::fs::fcntl_setfl(&end, flags | rustix::fs::OFlags::NONBLOCK)
-            .map_err(|error| failed(error.into()))?;
+            .map_err(|error| pipe_error(error.into()))?;
     }
     Ok(StartedProcess {
-        input: Box::new(pipe::Sender::from_owned_fd(input.into()).map_err(failed)?),
-        output: Box::new(pipe::Receiver::from_owned_fd(output.into()).map_err(failed)?),
+        input: Box::new(pipe::Sender::from_owned_fd(input.into()).map_err(pipe_error)?),
+        output: Box::new(pipe::Receiver::from_owned_fd(output.into()).map_err(pipe_error)?),
         process: None,
         ready: ReadyFrame { confinement: ConfinementStatus::default() },
     })
@@ -261,7 +264,7 @@ mod tests {
             (CpuConfig::default(), LimitsConfig::default(), OcrConfig::default());
         let setup = ProcessSetup::new(&cpu, &limits, &ocr, recipe, 1);
         let process = spawn_binary(program.as_os_str(), &setup).unwrap();
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(60);
         let until = async |done: &dyn Fn() -> bool| {
             while !done() {
                 assert!(Instant::now() < deadline, "too late");

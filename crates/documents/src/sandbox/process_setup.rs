@@ -1,4 +1,4 @@
-//! What a page process is sent before anything else.
+//! The first frame that a page process is sent.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,10 +10,9 @@ use docmill_core::config::{
 use docmill_core::model::page_work::ReadRecipe;
 
 /// Program, libraries, heap and the process's own structures, without any document.
-const BASE: u64 = 768 << 20;
+const PROCESS_BASE_BYTES: u64 = 768 << 20;
 
-/// Everything a page process needs to know: sent to it as its first frame, because it has no
-/// environment.
+/// All settings of a page process: sent as its first frame, because it has no environment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProcessSetup {
     /// Pages that are read at the same time.
@@ -28,7 +27,7 @@ pub struct ProcessSetup {
     pub page_memory: ByteSize,
     /// Bytes of address space that the process may have.
     pub address_space: u64,
-    /// What the page process may still do once it is set up; `None`: whatever this process may.
+    /// Permissions that remain once the page process is set up; `None`: all of this process's.
     pub permissions: Option<ProcessPermissions>,
     /// A page process that is not confined reads nothing.
     pub requires_confinement: bool,
@@ -60,7 +59,8 @@ impl ProcessSetup {
         Self { address_space: setup.shared_bytes(), ..setup }
     }
 
-    /// With what the reader of page images needs. Cells that are not confined may do it anyway.
+    /// With the permissions that the reader of page images needs. Unconfined processes have them
+    /// anyway.
     #[must_use]
     pub fn permitting(mut self, permissions: ProcessPermissions) -> Self {
         self.permissions = self.permissions.map(|_| permissions);
@@ -79,18 +79,21 @@ impl ProcessSetup {
         Self { threads: 1, address_space, ..self.clone() }
     }
 
-    /// Bytes of address space that a shared process takes at most: what every thread may take for
-    /// its page, the documents that can be in it at the same time, and the process itself.
+    /// Bytes of address space that a shared process takes at most: the page of every thread, the
+    /// documents in it at the same time, and the process itself.
     pub fn shared_bytes(&self) -> u64 {
         let threads = u64::try_from(self.threads).unwrap_or(u64::MAX);
-        BASE.saturating_add(self.limits.documents_in_memory.0)
+        PROCESS_BASE_BYTES
+            .saturating_add(self.limits.documents_in_memory.0)
             .saturating_add(threads.saturating_mul(self.thread_bytes()))
     }
 
     /// Bytes of address space that a process of one document takes at most: one page, the document,
     /// and the process itself.
     pub fn own_bytes(&self) -> u64 {
-        BASE.saturating_add(self.limits.document_bytes.0).saturating_add(self.thread_bytes())
+        PROCESS_BASE_BYTES
+            .saturating_add(self.limits.document_bytes.0)
+            .saturating_add(self.thread_bytes())
     }
 
     /// A page, a thread's stack, and the arena that the C library reserves for its heap.

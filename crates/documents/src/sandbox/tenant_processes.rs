@@ -1,9 +1,9 @@
 //! Page processes that documents of one tenant share and documents of others never enter.
 //!
 //! A tenant's process lives as long as a document of the tenant is in it. There are at most as many
-//! as there is memory for; a tenant that finds none waits for its turn, and while anybody waits no
-//! further document enters a process that runs, so that a busy tenant does not keep its process for
-//! ever. The room of a process is free when the process is gone, not when it is given up.
+//! as memory allows; further tenants wait for their turn. While one waits, no further document
+//! enters a running process, so that a busy tenant does not keep its process for ever. The room of
+//! a process is free when the process is gone, not when it is given up.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,11 +41,11 @@ impl TenantProcesses {
         self.waiting.load(Ordering::SeqCst)
     }
 
-    /// The tenant's process with a document added, a new one if none runs: `start` makes it, in the
+    /// The tenant's process with a document added; a new one if none runs, made by `start` in the
     /// room that it is given.
     ///
     /// # Errors
-    /// What `start` says.
+    /// Those of `start`.
     pub(super) async fn find_process<F>(
         &self,
         tenant: Option<&Arc<str>>,

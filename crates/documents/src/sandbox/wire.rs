@@ -1,5 +1,5 @@
-//! What a worker and its page processes say to each other: requests, and replies with the bytes
-//! that go with them. How they travel over a pipe is in `frame`.
+//! Messages between a worker and its page processes: requests, and replies with their bytes. Their
+//! encoding on a pipe is in `frame`.
 
 mod frame;
 
@@ -20,18 +20,18 @@ use docmill_formats::einvoice::EinvoiceFinding;
 pub struct RequestFrame {
     /// The request's number, repeated by its reply.
     pub id: u64,
-    /// What the page process is to do.
+    /// The request itself.
     pub request: DocumentRequest,
 }
 
-/// What a page process can be asked to do.
+/// The requests that a page process answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DocumentRequest {
     /// Recognise the document in the frame's body and count its pages.
     Open {
         /// The number by which later requests name this document.
         document: u64,
-        /// So many bytes at the body's start are the passwords that may open it, as JSON.
+        /// Bytes at the body's start that are passwords to try, as JSON.
         secrets: u32,
         /// Whether to look for e-invoices in it as well, and read them.
         looks: bool,
@@ -101,14 +101,14 @@ pub enum DocumentRequest {
         /// Where on the page.
         crop: PageCrop,
     },
-    /// Tell what a page has as text, without reading its picture.
+    /// Return a page's text layer, without reading its picture.
     Print {
         /// The number under which the document was opened.
         document: u64,
         /// Index of the page, starting at 0.
         index: u32,
     },
-    /// Tell whether a document is a form to type into.
+    /// Return whether a document is a form to type into.
     Fields {
         /// The number under which the document was opened.
         document: u64,
@@ -163,7 +163,7 @@ pub enum DocumentAnswer {
     Opened {
         /// Number of its pages, at least 1.
         pages: u32,
-        /// What the e-invoices in it say: fields and lines, not the XML. `None`: nobody asked.
+        /// Content of its e-invoices: fields and lines, not the XML. `None`: not requested.
         einvoice: Option<EinvoiceFinding>,
     },
     /// A page; an image that goes with it is the frame's body.
@@ -178,14 +178,14 @@ pub enum DocumentAnswer {
         /// The page's text, taken from the file.
         page: Box<PageText>,
     },
-    /// What a page has as text, asked for by [`DocumentRequest::Print`].
+    /// A page's text layer, the reply to [`DocumentRequest::Print`].
     Printed {
         /// The text, and whether it is all.
         page: Box<PrintedPage>,
     },
     /// A page that has to be read; its picture is the frame's body, if it was asked for.
     Shown {
-        /// What is known of the page without reading its picture.
+        /// Facts of the page that need no reading of its picture.
         facts: Box<PictureFacts>,
         /// Size and format of the picture in the frame's body.
         image: ImageHeader,
@@ -194,7 +194,7 @@ pub enum DocumentAnswer {
     /// for that comes first, and behind it the one it was read from, if that is not what the file
     /// shows.
     Witnessed {
-        /// What is known of the picture that was read.
+        /// Facts of the picture that was read.
         facts: Box<PictureFacts>,
         /// Size and format of the picture for the other reader.
         image: ImageHeader,
@@ -205,14 +205,15 @@ pub enum DocumentAnswer {
         /// Size and format of the picture that was read, if it is there.
         repaired: Option<ImageHeader>,
     },
-    /// A page as a person sees it or as its file shows it, in the frame's body; none: nothing of it can be drawn.
+    /// A page as a person sees it or as its file shows it, in the frame's body; `None`: nothing of
+    /// it can be drawn.
     Drawn {
         /// Size and format of the picture.
         image: Option<ImageHeader>,
     },
     /// A piece of a page that was read once more.
     Reread {
-        /// What was read, boxes in shares of the page's width and height.
+        /// Its lines, boxes in shares of the page's width and height.
         lines: Vec<TextLine>,
     },
     /// A page on which there is nothing to repair.
@@ -233,7 +234,7 @@ pub enum DocumentAnswer {
     Failed {
         /// Whether another try may succeed.
         passing: bool,
-        /// What went wrong; never document content.
+        /// The error's context; never document content.
         context: String,
     },
 }
@@ -296,9 +297,8 @@ impl DocumentAnswer {
                 if repaired.is_none() && !read.is_empty() {
                     return None;
                 }
-                let picture = |header, bytes: &[u8]| EncodedImage { header, bytes: bytes.to_vec() };
-                let (image, repaired) =
-                    (picture(image, shown), repaired.map(|header| picture(header, read)));
+                let image = EncodedImage { header: image, bytes: shown.to_vec() };
+                let repaired = repaired.map(|header| EncodedImage { header, bytes: read.to_vec() });
                 let witness = Some(Box::new(PageReadResult { page: *page, repaired }));
                 let facts = *facts;
                 Some(PageViewResult::Picture(Box::new(PagePicture { facts, image, witness })))
@@ -333,7 +333,7 @@ impl DocumentAnswer {
         Some(of_text)
     }
 
-    /// What a page has as text; `None` if it is something else.
+    /// A page's text layer; `None` if it is something else.
     pub fn into_printed_page(self) -> Option<PrintedPage> {
         let Self::Printed { page } = self else { return None };
         Some(*page)

@@ -1,4 +1,4 @@
-//! Who we are to Google: a service account's key file, or the metadata server of the machine.
+//! Credentials for Google: a service account's key file, or the machine's metadata server.
 //!
 //! Tokens are fetched and kept by `gcp_auth`, which has no time limits of its own; here it gets
 //! one. The command-line program `gcloud` and a person's own credentials are not searched for: a
@@ -16,7 +16,7 @@ use docmill_core::retry::with_deadline;
 
 const SCOPES: [&str; 1] = ["https://www.googleapis.com/auth/cloud-platform"];
 /// Longest a token may take, the library's own repetitions included.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Credentials of Google Cloud, from which access tokens are made.
 pub struct GoogleCredentials {
@@ -58,7 +58,7 @@ impl GoogleCredentials {
     /// A token that is valid now.
     ///
     /// # Errors
-    /// [`Fault::Denied`]: nobody gives us one; what to check.
+    /// [`Fault::Denied`]: no token is granted; the message names the setting to check.
     pub(super) async fn fetch_token(&self) -> Result<String> {
         let advice = match &self.source {
             TokenSource::Account(_) => "check the key file of the service account and the network",
@@ -78,13 +78,13 @@ impl GoogleCredentials {
                     }
                 }
             };
-            // An error's text may quote what the token server said of our credentials.
+            // An error's text may quote the token server's words about our credentials.
             let denied =
                 |_quotes| Error::new(Fault::Denied, format!("no token for Document AI: {advice}"));
             token.map(|token| token.as_str().to_owned()).map_err(denied)
         };
-        with_deadline(PATIENCE, fetched, || {
-            let seconds = PATIENCE.as_secs();
+        with_deadline(TOKEN_TIMEOUT, fetched, || {
+            let seconds = TOKEN_TIMEOUT.as_secs();
             let context = format!("no token for Document AI in {seconds} s: {advice}");
             Error::new(Fault::Unavailable, context)
         })

@@ -1,10 +1,9 @@
-//! Where things stand: from Document AI's page image back to the picture that we sent.
+//! Coordinates: from Document AI's page image back to the picture that we sent.
 //!
 //! It straightens and turns pages before it reads them. Its boxes are positions on the page image
 //! after that; `transforms` are the matrices that were applied, as `OpenCV` stores them. They are
-//! taken back here. In a PDF the scale at which it draws a page is its own, and follows from the
-//! size of the page image; that a straightened page may have grown a margin is not told, so a box
-//! may be off by as much.
+//! inverted here. The scale at which it draws a page of a PDF follows from the size of the page
+//! image. A margin added by straightening is not reported, so a box may be off by as much.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -63,13 +62,14 @@ impl PageGeometry {
         Self { own, back: back.unwrap_or(SAME), scale, picture, transform }
     }
 
-    /// The smallest box in our picture around what stands there.
+    /// The smallest box in our picture around the polygon.
     pub(super) fn bounding_box(&self, poly: &BoundingPoly) -> BoundingBox {
         let (width, height) = self.own;
-        let on_image = |vertex: &PolyVertex| (vertex.x * width, vertex.y * height);
         let points: Vec<(f32, f32)> = match poly.normalized_vertices.as_slice() {
             [] => poly.vertices.iter().map(|vertex| (vertex.x, vertex.y)).collect(),
-            normalized => normalized.iter().map(on_image).collect(),
+            normalized => {
+                normalized.iter().map(|vertex| (vertex.x * width, vertex.y * height)).collect()
+            }
         };
         let mut points = points.into_iter().map(|point| self.to_picture(point));
         let Some(first) = points.next() else { return BoundingBox::default() };
@@ -171,7 +171,7 @@ mod tests {
         let dimension = PageDimension { width: 600.0, height: 400.0 };
         for alone in [true, false] {
             let frame = PageGeometry::new(&dimension, &[matrix_copy(&turn)], (400.0, 600.0), alone);
-            // What stood at (40, 60) to (80, 120) stands at (480, 40) to (540, 80) now.
+            // The box from (40, 60) to (80, 120) is now at (480, 40) to (540, 80).
             let there = poly(&[(480.0 / 600.0, 0.1), (540.0 / 600.0, 0.1), (540.0 / 600.0, 0.2)]);
             near(frame.bounding_box(&there), (40.0, 60.0, 40.0, 60.0));
             assert!(frame.transform.is_some());

@@ -64,9 +64,9 @@ impl<'a> AnchoredText<'a> {
     }
 
     fn segment_text(&self, segment: &TextSegment) -> &'a str {
-        let at = |index: usize| self.starts.get(index).copied();
-        let range = at(segment.start_index).zip(at(segment.end_index));
-        range.and_then(|(start, end)| self.text.get(start..end)).unwrap_or_default()
+        let start = self.starts.get(segment.start_index);
+        let range = start.zip(self.starts.get(segment.end_index));
+        range.and_then(|(start, end)| self.text.get(*start..*end)).unwrap_or_default()
     }
 
     fn element_text(&self, element: &LayoutElement) -> String {
@@ -129,8 +129,8 @@ fn parse_lines(
 
 /// A word is as sure as its least sure part.
 fn join_words(before: TextWord, after: TextWord) -> TextWord {
-    let area = |word: &TextWord| word.bounding_box != BoundingBox::default();
-    let bounding_box = match (area(&before), area(&after)) {
+    let none = BoundingBox::default();
+    let bounding_box = match (before.bounding_box != none, after.bounding_box != none) {
         (true, true) => before.bounding_box.union(after.bounding_box),
         (true, false) => before.bounding_box,
         _ => after.bounding_box,
@@ -143,7 +143,7 @@ fn join_words(before: TextWord, after: TextWord) -> TextWord {
     }
 }
 
-/// Puts a finished word onto its line. Words of no line stand on lines of their own.
+/// Puts a finished word onto its line. Words without a line get lines of their own.
 fn close_word(OpenWord { word, line }: OpenWord, found: &mut Vec<(Option<usize>, TextLine)>) {
     if word.text.is_empty() {
         return;
@@ -230,13 +230,14 @@ fn language_names(detected: &[DetectedLanguage]) -> Vec<String> {
     let mut heard: Vec<&DetectedLanguage> =
         detected.iter().filter(|language| language.confidence >= HEARD).collect();
     heard.sort_by(|one, other| other.confidence.total_cmp(&one.confidence));
-    let name = |language: &DetectedLanguage| {
+    let mut names = Vec::with_capacity(heard.len());
+    for language in heard {
         let code = language.language_code.as_str();
         let main = code.split('-').next().unwrap_or(code);
         let known = NAMES.iter().find(|(bcp47, _)| *bcp47 == main);
-        known.map_or_else(|| code.to_owned(), |(_, name)| (*name).to_owned())
-    };
-    heard.into_iter().map(name).collect()
+        names.push(known.map_or(code, |(_, name)| *name).to_owned());
+    }
+    names
 }
 
 fn pixels_to_f32(pixels: u32) -> f32 {

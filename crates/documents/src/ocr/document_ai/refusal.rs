@@ -1,4 +1,4 @@
-//! What a refused call means: `google.rpc.Status` in JSON, with its details.
+//! Faults of refused calls: `google.rpc.Status` in JSON, with its details.
 //!
 //! The message may repeat what we sent, so it is examined but never passed on.
 
@@ -40,12 +40,11 @@ impl ProviderRefusal {
         let value: Value = serde_json::from_slice(body).unwrap_or_default();
         let error = value.get("error").unwrap_or(&Value::Null);
         let details = error.get("details").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let field = |name: &str| details.iter().find_map(|detail| detail.get(name)?.as_str());
         let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
         Self {
             status: clean_code(error.get("status").and_then(Value::as_str)),
-            reason: clean_code(field("reason")),
-            delay: field("retryDelay").and_then(parse_delay),
+            reason: clean_code(find_detail(details, "reason")),
+            delay: find_detail(details, "retryDelay").and_then(parse_delay),
             about_size: message.contains("larger than max"),
         }
     }
@@ -92,7 +91,7 @@ impl ProviderRefusal {
     }
 }
 
-/// What a code of `google.rpc.Code` in a document that was processed asks for.
+/// The fault for a code of `google.rpc.Code` in a processed document.
 pub(super) fn fault_of_rpc_code(code: i32) -> Fault {
     match code {
         8 => Fault::Throttled(None),
@@ -103,10 +102,15 @@ pub(super) fn fault_of_rpc_code(code: i32) -> Fault {
     }
 }
 
+fn find_detail<'a>(details: &'a [Value], name: &str) -> Option<&'a str> {
+    details.iter().find_map(|detail| detail.get(name)?.as_str())
+}
+
 /// The text, if it has the form of a code.
 fn clean_code(text: Option<&str>) -> String {
-    let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
-    text.filter(|text| text.len() <= 64 && text.chars().all(plain)).unwrap_or_default().to_owned()
+    let text = text.unwrap_or_default();
+    let is_code = text.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_');
+    if text.len() <= 64 && is_code { text.to_owned() } else { String::new() }
 }
 
 /// `google.protobuf.Duration` in JSON: `"3.5s"`.

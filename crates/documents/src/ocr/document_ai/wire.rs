@@ -1,5 +1,5 @@
-//! What goes to Document AI and what comes back, as its discovery document names it (v1, revision
-//! 20260929): `ProcessRequest` and the parts of `ProcessResponse` that are read.
+//! Requests and replies of Document AI, as in its discovery document (v1, revision 20260929):
+//! `ProcessRequest`, and the fields of `ProcessResponse` that are read.
 //!
 //! The dialect is that of protocol buffers in JSON: fields with a zero value are left out, and
 //! 64-bit numbers are strings. Unknown fields are passed over: the vendor adds some with every
@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What is asked for, so that no page images come back.
+/// The requested fields; page images are not among them.
 pub(super) const FIELD_MASK: &str = "text,error,pages.pageNumber,pages.dimension,\
      pages.detectedLanguages,pages.lines,pages.tokens,pages.transforms,pages.imageQualityScores";
 

@@ -1,10 +1,10 @@
-//! From what the recogniser says of each column of a strip to characters and words.
+//! From the recogniser's probabilities for each column of a strip to characters and words.
 //!
 //! For each column the network gives every character a probability, and one to "none here". The
 //! surest of each column, repeats taken together, are the text (connectionist temporal
-//! classification; Graves and others, ICML 2006). Where the columns of a character are is where it
-//! stands, to about half its width. A space is easily lost between letters that nearly touch, so a
-//! gap counts as one already where the space is not unlikely.
+//! classification; Graves and others, ICML 2006). The columns of a character give its position, to
+//! about half its width. A space is easily lost between letters that nearly touch, so a gap counts
+//! as one already where the space is not unlikely.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ const LIKELY_RIVAL: f32 = 0.01;
 /// ... unless that one is as sure as this.
 const SURE_LETTER: f32 = 0.98;
 
-/// What a character is, where it stands, how surely.
+/// A character, its position and its confidence.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct StripCharacter {
     /// The character; several letters where the network has a class for them.
@@ -153,7 +153,7 @@ fn join_characters(characters: Vec<StripCharacter>) -> Option<StripWord> {
     Some(StripWord { text, columns, confidence: calibrate(f32::midpoint(mean, lowest)), rivals })
 }
 
-/// What the unsure characters of a word may be instead, those of one letter.
+/// Alternatives of a word's unsure characters, those of one letter.
 fn word_rivals(characters: &[StripCharacter]) -> Vec<LetterRival> {
     let mut rivals = Vec::new();
     let mut at = 0;
@@ -226,7 +226,7 @@ mod tests {
             rivals.into_iter().map(|it| (it.at, it.letter, it.odds)).collect::<Vec<_>>()
         };
         let sure = [0.0, 0.985, 0.015, 0.0, 0.0];
-        // An `a`, or a `b`; that it may be a one is said of no letter.
+        // An `a`, or a `b`; a digit is no alternative of a letter.
         let unsure = [0.1, 0.5, 0.2, 0.2, 0.0];
         let surer = [0.1, 0.5, 0.25, 0.15, 0.0];
         let nothing = [0.99, 0.0, 0.0, 0.0, 0.01];

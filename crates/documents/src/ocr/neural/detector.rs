@@ -1,9 +1,9 @@
 //! Where lines of text are.
 //!
-//! The page is brought to the size at which the network sees text best and goes through it in tiles
-//! that overlap, so that memory does not grow with the page: what the network says of a pixel
-//! depends on some dozen pixels around it, and of each tile only what lies well inside it is taken.
-//! What it says, one probability for each pixel, becomes boxes in [`super::line_box`].
+//! The page is scaled to the size at which the network detects text best and passes it in
+//! overlapping tiles, so that memory does not grow with the page. The output for a pixel depends on
+//! some dozen pixels around it, so only the inside of each tile is taken. [`super::line_box`] makes
+//! boxes of the output, one probability for each pixel.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use docmill_core::fault::Result;
 const SHORTER_SIDE: f32 = 736.0;
 /// ... and its longer side at most this long, ...
 const LONGER_SIDE: f32 = 2016.0;
-/// ... unless the page is a strip: then the shorter side counts, up to so many pixels in all.
+/// ... unless the page is a strip: then the shorter side counts, up to this many pixels in all.
 const MAX_PIXELS: f32 = 8_000_000.0;
 const STRIP: f32 = 3.0;
 /// No page is enlarged more than this.
@@ -32,7 +32,7 @@ const MAX_ENLARGED: f32 = 4.0;
 const TILE: usize = 1024;
 const OVERLAP: usize = 128;
 const STRIDE: usize = 32;
-/// What the network was trained to be given, of blue, green and red.
+/// Input scaling of the network's training, for blue, green and red.
 const SCALES: [LevelScale; 3] = [
     LevelScale { mean: 0.485, deviation: 0.229 },
     LevelScale { mean: 0.456, deviation: 0.224 },
@@ -110,7 +110,7 @@ impl ProbabilityMap {
         Self { width, height, shares: vec![0; width * height] }
     }
 
-    /// Writes of `values`, one for each pixel of `tile`, what lies inside it: all but half of each
+    /// Writes the inside of `tile` from `values`, one for each of its pixels: all but half of each
     /// overlap.
     fn write_inside(&mut self, tile: &ViewTile, values: &[f32]) {
         let across = tile.columns.len();
@@ -170,11 +170,9 @@ fn viewing_size(page: &impl PixelMatrix) -> Size {
     } else if longer * scale > LONGER_SIDE {
         scale = LONGER_SIDE / longer;
     }
-    let fit = |side: f32| {
-        let strides = (side * scale / 32.0).round().max(1.0);
-        pixels::to_i32(strides) * 32
-    };
-    Size::new(fit(width), fit(height))
+    let [width, height] =
+        [width, height].map(|side| pixels::to_i32((side * scale / 32.0).round().max(1.0)) * 32);
+    Size::new(width, height)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! From the probability of each pixel to boxes around lines of text.
 //!
-//! As the network was made for (Liao and others, "Real-time scene text detection with differentiable
-//! binarization", AAAI 2020): what is probably text falls into pieces, the smallest rectangle
-//! around each, turned as it lies, is a line without its outermost pixels, because the network
-//! learnt lines shrunk, and grows by what they lack.
+//! As in Liao and others, "Real-time scene text detection with differentiable binarization", AAAI
+//! 2020. Probable text falls into connected components. The smallest rotated rectangle around each
+//! is a line without its outermost pixels, because the network was trained on shrunk lines; it is
+//! expanded by that margin.
 //!
 //! Not promised: more than [`MAX_BOXES`] lines of a page. A page with more is noise; the largest
 //! stay, and what is left out lowers the page's quality as text that was not found.
@@ -22,7 +22,7 @@ const LINE: f64 = 115.0;
 /// Area over circumference of a box, times this, is how far it grows on each side.
 const GROWTH: f32 = 1.5;
 /// Pixels that a box is high and wide at least.
-const MIN_SIDE: f32 = 3.0;
+const MIN_SIDE_PIXELS: f32 = 3.0;
 /// Most boxes of a page.
 pub(super) const MAX_BOXES: usize = 3000;
 /// Pieces of a page that are looked at, at most.
@@ -69,12 +69,16 @@ impl LineBox {
         self.width().min(self.height())
     }
 
-    /// Whether it stands rather than lies.
+    fn area(&self) -> f32 {
+        self.width() * self.height()
+    }
+
+    /// Whether it is higher than wide.
     pub(super) fn is_upright(&self) -> bool {
         self.height() >= 1.5 * self.width()
     }
 
-    /// The same box read from its other side, by so many quarter turns of the head.
+    /// The same box, its reading direction turned by `turns` quarter turns.
     pub(super) fn turned(&self, quarter_turns: usize) -> Self {
         let mut corners = self.corners;
         corners.rotate_left(quarter_turns % 4);
@@ -110,8 +114,7 @@ pub(super) fn find_boxes(map: &Mat, scale: (f32, f32)) -> Result<Vec<LineBox>> {
         }
     }
     if found.len() > MAX_BOXES {
-        let area = |line: &LineBox| line.width() * line.height();
-        found.sort_by(|one, other| area(other).total_cmp(&area(one)));
+        found.sort_by(|one, other| other.area().total_cmp(&one.area()));
         found.truncate(MAX_BOXES);
     }
     Ok(found)
@@ -123,7 +126,7 @@ fn box_of_piece(map: &Mat, piece: &Vector<Point>, scale: (f32, f32)) -> Result<O
     tight.size.width += 1.0;
     tight.size.height += 1.0;
     let (wide, high) = (tight.size.width, tight.size.height);
-    if wide.min(high) < MIN_SIDE || mean_inside(map, &tight)? < LINE {
+    if wide.min(high) < MIN_SIDE_PIXELS || mean_inside(map, &tight)? < LINE {
         return Ok(None);
     }
     let grown = wide * high * GROWTH / (2.0 * (wide + high));

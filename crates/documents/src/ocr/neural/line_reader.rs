@@ -1,4 +1,4 @@
-//! What a line says.
+//! The reading of a line.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ use docmill_core::model::{BoundingBox, TextLine, TextWord};
 /// Height at which the network sees lines.
 const HEIGHT: i32 = 48;
 /// Widest strip: longer lines are squeezed, so that memory has an end.
-const WIDEST: i32 = 3200;
-/// What the network was trained to be given.
+const MAX_STRIP_PIXELS: i32 = 3200;
+/// Input scaling of the network's training.
 const SCALE: LevelScale = LevelScale { mean: 0.5, deviation: 0.5 };
 /// Four in five words are right that were corrected, however surely they were read before: names that
 /// no list has are among the others.
@@ -61,7 +61,7 @@ impl LineReader {
         Ok(Self { network, classes: CharacterClasses::from_lines(classes) })
     }
 
-    /// Reads what stands in `line` on `page`.
+    /// Reads the text in `line` on `page`.
     ///
     /// # Errors
     /// No memory; the network and the names of its classes do not fit.
@@ -71,7 +71,7 @@ impl LineReader {
         line: &LineBox,
         thread: &Arc<ThreadPool>,
     ) -> Result<LineReading> {
-        let strip = cut_strip(page, line, HEIGHT, WIDEST).map_err(OpenCvError::from)?;
+        let strip = cut_strip(page, line, HEIGHT, MAX_STRIP_PIXELS).map_err(OpenCvError::from)?;
         let input = strip_input(&strip)?;
         let output = self.network.run(&input, thread)?;
         if output.shape.last() != Some(&self.classes.count()) {
@@ -165,8 +165,8 @@ mod tests {
         }
     }
 
-    /// What a line of one word becomes that is read as `text`, with a `t` for its third letter as
-    /// likely as that one, so surely.
+    /// The corrected line of one word that is read as `text` with this confidence, with a `t` as an
+    /// equally likely third letter.
     fn spelt(text: &str, confidence: f32) -> (String, f32) {
         let bounding_box = BoundingBox::default();
         let word = TextWord { text: text.into(), bounding_box, confidence, unwitnessed: false };

@@ -7,8 +7,7 @@ use super::line_box::LineBox;
 use super::pixels::{resize_mat, side_to_f32, to_i32};
 use crate::image::opencv_mat::PixelMatrix;
 
-/// What lies in `line`, made level, `height` pixels high and as wide as that makes it, up to
-/// `widest`.
+/// The pixels in `line`, levelled, `height` pixels high and proportionally wide, up to `widest`.
 pub(super) fn cut_strip(
     page: &impl PixelMatrix,
     line: &LineBox,

@@ -1,8 +1,8 @@
 //! One network: from numbers to numbers.
 //!
-//! Runs on a thread of its own that was there before the process gave up starting threads. What
-//! calls it must not be a thread of another pool of rayon's: that would take up other work while it
-//! waits.
+//! Runs on a thread of its own, started before the process gave up starting threads. The page
+//! thread that waits for it may run parts of other pages meanwhile, never a whole page
+//! (`sandbox::pool`).
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) struct NeuralNetwork {
     name: &'static str,
 }
 
-/// What a network answers.
+/// The output of a network.
 pub(super) struct NetworkOutput {
     /// Length of each dimension.
     pub shape: Vec<usize>,
@@ -49,9 +49,12 @@ impl NeuralNetwork {
     ) -> Result<NetworkOutput> {
         let options = RunOptions::default().with_thread_pool(Some(Arc::clone(thread)));
         let output = self.model.run_one(ValueOrView::from(input.view()), Some(options));
-        let failed = || Error::internal(format!("the {} cannot be run", self.name));
-        let output = output.map_err(|error| failed().with_source(error))?;
-        let tensor = output.into_tensor::<f32>().ok_or_else(failed)?;
+        let output = output.map_err(|error| self.run_error().with_source(error))?;
+        let tensor = output.into_tensor::<f32>().ok_or_else(|| self.run_error())?;
         Ok(NetworkOutput { shape: tensor.shape().to_vec(), values: tensor.into_data() })
+    }
+
+    fn run_error(&self) -> Error {
+        Error::internal(format!("the {} cannot be run", self.name))
     }
 }

@@ -1,4 +1,4 @@
-//! A page from its pixels to its lines: which way up it lies, where its lines are, what they say.
+//! A page from its pixels to its lines: orientation, positions, text.
 
 use std::sync::Arc;
 
@@ -19,15 +19,15 @@ use crate::repair;
 use docmill_core::fault::Result;
 use docmill_core::model::{BoundingBox, TextLine};
 
-/// Lines that are read to learn which way up a page lies.
-const SAMPLE: usize = 6;
-/// A sample that is read this surely lies right, and is not read upside down.
-const SURELY_UPRIGHT: f32 = 0.75;
+/// Lines that are read to determine a page's orientation.
+const SAMPLE_LINES: usize = 6;
+/// A sample of this confidence lies upright and is not read upside down.
+const UPRIGHT_CONFIDENCE: f32 = 0.75;
 /// Length of all lines of a page in heights of a line: a dense page has some thousand. More of them
 /// would take longer than a page may, and are noise.
-const MAX_LENGTH: f32 = 8000.0;
-/// A line that is less sure than this is no text.
-const BELIEVED_LINE: f32 = 0.2;
+const MAX_TEXT_LENGTH: f32 = 8000.0;
+/// A line of lower confidence is no text.
+const MIN_LINE_CONFIDENCE: f32 = 0.2;
 
 /// Both networks, shared by all threads.
 pub(super) struct LoadedNetworks {
@@ -73,7 +73,7 @@ impl IdleThreads {
 /// A line that was found on a page.
 struct FoundLine {
     area: LineBox,
-    /// What it says, if it was read to learn which way up the page lies.
+    /// Its reading, if it was read to determine the page's orientation.
     read: Option<LineReading>,
 }
 
@@ -86,8 +86,8 @@ pub(super) struct NeuralReader {
 }
 
 impl NeuralReader {
-    /// One more reader; it takes one of the threads until it is dropped.
-    /// What it reads unsurely it holds against `words`, if there are any.
+    /// One more reader; it takes one of the threads until it is dropped. Unsure readings are
+    /// checked against `words`, if there are any.
     pub(super) fn new(networks: Arc<LoadedNetworks>, words: Option<Arc<LanguageWords>>) -> Self {
         let thread = networks.idle.take();
         Self { networks, thread, languages: Vec::new(), words }
@@ -110,7 +110,7 @@ impl NeuralReader {
                 Some(read) => read,
                 None => self.read_box(page, &area)?,
             };
-            if read.confidence >= BELIEVED_LINE {
+            if read.confidence >= MIN_LINE_CONFIDENCE {
                 lines.push(read);
             }
         }
@@ -118,8 +118,8 @@ impl NeuralReader {
         Ok(lines.into_iter().map(|read| read.line).collect())
     }
 
-    /// Holds what was read against the words of `languages`, or where there are none of the one that
-    /// it is heard to be in.
+    /// Checks the readings against the words of `languages`, or if there are none of the detected
+    /// language.
     fn correct_spelling(&self, lines: &mut [LineReading], languages: &[String]) -> Result<()> {
         let Some(words) = &self.words else { return Ok(()) };
         let known: Vec<String> = match languages {
@@ -129,8 +129,8 @@ impl NeuralReader {
                 heard.map(str::to_owned).into_iter().collect()
             }
             given => {
-                let is_there = |language: &&String| words.languages().contains(*language);
-                given.iter().filter(is_there).cloned().collect()
+                let listed = words.languages();
+                given.iter().filter(|language| listed.contains(language)).cloned().collect()
             }
         };
         let lexicon = ListedWords(read_lists(words, &known)?);
@@ -140,39 +140,46 @@ impl NeuralReader {
         Ok(())
     }
 
-    /// Reads a line; one that stands, from whichever side it is read more surely.
+    /// Reads a line; a vertical one in both directions, of which the more confident reading counts.
     fn read_box(&self, page: &impl PixelMatrix, line: &LineBox) -> Result<LineReading> {
-        let read = |line: &LineBox| self.networks.reader.read_line(page, line, &self.thread);
         if !line.is_upright() {
-            return read(line);
+            return self.read_line(page, line);
         }
-        let (down, up) = (read(&line.turned(1))?, read(&line.turned(3))?);
+        let down = self.read_line(page, &line.turned(1))?;
+        let up = self.read_line(page, &line.turned(3))?;
         Ok(if up.confidence > down.confidence { up } else { down })
+    }
+
+    fn read_line(&self, page: &impl PixelMatrix, line: &LineBox) -> Result<LineReading> {
+        self.networks.reader.read_line(page, line, &self.thread)
+    }
+
+    /// Reads each line, turned by `turns` quarter turns.
+    fn read_turned(
+        &self,
+        page: &impl PixelMatrix,
+        lines: &[LineBox],
+        turns: usize,
+    ) -> Result<Vec<LineReading>> {
+        lines.iter().map(|line| self.read_line(page, &line.turned(turns))).collect()
     }
 
     /// Quarter turns clockwise that put upright a page with these lines on it. If it lies upright, the
     /// lines that were read to learn it are kept as they were read.
     fn find_turns(&self, page: &impl PixelMatrix, found: &mut [FoundLine]) -> Result<u8> {
-        let length = |is_upright: bool| -> f32 {
-            let such = found.iter().filter(|it| it.area.is_upright() == is_upright);
-            such.map(|it| it.area.longer_side()).sum()
-        };
-        let stands = length(true) > length(false);
+        let (upright, level): (Vec<&FoundLine>, Vec<&FoundLine>) =
+            found.iter().partition(|it| it.area.is_upright());
+        let stands = total_length(&upright) > total_length(&level);
         let mut longest: Vec<&mut FoundLine> =
             found.iter_mut().filter(|it| it.area.is_upright() == stands).collect();
         longest.sort_by(|one, other| other.area.longer_side().total_cmp(&one.area.longer_side()));
-        longest.truncate(SAMPLE);
+        longest.truncate(SAMPLE_LINES);
         let areas: Vec<LineBox> = longest.iter().map(|it| it.area).collect();
         let (as_it_lies, other_way) = if stands { (1, 3) } else { (0, 2) };
-        let read = |turns: usize| -> Result<Vec<LineReading>> {
-            let read = |area: &LineBox| {
-                self.networks.reader.read_line(page, &area.turned(turns), &self.thread)
-            };
-            areas.iter().map(read).collect()
-        };
-        let first = read(as_it_lies)?;
+        let first = self.read_turned(page, &areas, as_it_lies)?;
         let sure = mean_confidence(&first);
-        let is_turned = sure < SURELY_UPRIGHT && mean_confidence(&read(other_way)?) > sure;
+        let is_turned = sure < UPRIGHT_CONFIDENCE
+            && mean_confidence(&self.read_turned(page, &areas, other_way)?) > sure;
         if !stands && !is_turned {
             for (line, read) in longest.into_iter().zip(first) {
                 line.read = Some(read);
@@ -233,8 +240,11 @@ impl PageRecogniser for NeuralReader {
             lines.push(self.read_box(&page, &LineBox::around_ink(place))?);
         }
         self.correct_spelling(&mut lines, languages)?;
-        let believed = |read: LineReading| (read.confidence >= BELIEVED_LINE).then_some(read.line);
-        Ok(lines.into_iter().map(believed).collect())
+        let mut found = Vec::with_capacity(lines.len());
+        for read in lines {
+            found.push((read.confidence >= MIN_LINE_CONFIDENCE).then_some(read.line));
+        }
+        Ok(found)
     }
 
     fn known_words(&self, words: &[&str], languages: &[String]) -> Result<Option<Vec<bool>>> {
@@ -277,15 +287,19 @@ fn read_lists(words: &LanguageWords, languages: &[String]) -> Result<Vec<Arc<Wor
     languages.iter().map(|language| words.of_language(language)).collect()
 }
 
+fn total_length(lines: &[&FoundLine]) -> f32 {
+    lines.iter().map(|it| it.area.longer_side()).sum()
+}
+
 fn mean_confidence(lines: &[LineReading]) -> f32 {
     let sum: f32 = lines.iter().map(|read| read.confidence).sum();
     sum / f32::from(u16::try_from(lines.len().max(1)).unwrap_or(u16::MAX))
 }
 
-/// The lines that are read: all, unless together they are longer than any page of text is, and then
-/// those that come first of the ones for which there is room.
+/// The lines to read: all, unless together they are longer than any page of text; then the first
+/// ones that fit the budget.
 fn affordable_lines(found: Vec<FoundLine>) -> impl Iterator<Item = FoundLine> {
-    let mut left = MAX_LENGTH;
+    let mut left = MAX_TEXT_LENGTH;
     found.into_iter().filter(move |line| {
         let length = (line.area.longer_side() / line.area.shorter_side().max(1.0)).max(1.0);
         let fits = length <= left;
@@ -304,7 +318,7 @@ mod tests {
     use super::*;
     use crate::ocr::neural::weights::WeightFolder;
 
-    /// Where the short line of [`printed_page`] stands.
+    /// Position of the short line of [`printed_page`].
     const TOTAL: BoundingBox = BoundingBox { x: 60.0, y: 288.0, w: 82.0, h: 23.0 };
 
     #[test]
@@ -349,7 +363,7 @@ mod tests {
             let again = reader.read_box(&page, &line.area).unwrap();
             assert_eq!(line.read.as_ref().map(|read| &read.line), Some(&again.line));
         }
-        // One that nobody can have read so shows that it is taken as it was kept.
+        // A reading that is impossible shows that the kept one is taken.
         let mut marked = found.remove(0);
         marked.read = Some(reader.read_box(&page, &LineBox::around_ink(&TOTAL)).unwrap());
         let lines = reader.read_lines(&page, vec![marked], &[]).unwrap();

@@ -14,10 +14,10 @@ pub(super) fn resize_mat(page: &impl PixelMatrix, size: Size) -> Result<Mat> {
     Ok(resized)
 }
 
-/// What a network was trained to be given for grey levels.
+/// Scaling of grey levels to a network's input.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LevelScale {
-    /// What is taken away of a level's share of 255, ...
+    /// Subtracted from a level's share of 255, ...
     pub mean: f32,
     /// ... and what the rest is divided by.
     pub deviation: f32,

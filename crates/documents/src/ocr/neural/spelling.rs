@@ -1,29 +1,31 @@
-//! A word that was read unsurely, and what it is where a letter that the recogniser nearly took
-//! makes a word of the language of it.
+//! Correction of unsure words: a letter is exchanged for the recogniser's next candidate where that
+//! makes a word of the language.
 //!
-//! The recogniser knows letters and no words. In bad print it reads `Fállig` and `Betrdg`, and the
-//! right letter is the next one it thought of. So where what was read is no word, up to two letters
-//! are exchanged for such ones; the words that come out say which is right (correction by a noisy
+//! The recogniser has letters and no dictionary. In bad print it reads `Fállig` and `Betrdg`, and
+//! the right letter is its next candidate. So where a reading is no word, up to two letters are
+//! exchanged for candidates. The dictionary decides which exchange is right (correction by a noisy
 //! channel, Kernighan, Church and Gale, COLING 1990, with the network as the channel). One exchange
 //! that makes a word is taken before any two.
 //!
-//! A capital I and a small l are the same stroke in many types, and the recogniser is sure of either:
-//! they are exchanged however surely they were read (`Itd`, `lle`). No word has a small l before a capital:
-//! there it is a capital I, in the language or not (`lBAN`, `USt-ldNr`). A nought or a one that stands among
-//! letters is a letter where that makes a word (`reservati0n`, `bil1`), and stays where it does not.
+//! A capital I and a small l are the same stroke in many types, and the recogniser is sure of
+//! either: they are exchanged however surely they were read (`Itd`, `lle`). No word has a small l
+//! before a capital: there it is a capital I, in the language or not (`lBAN`, `USt-ldNr`). A nought
+//! or a one among letters is a letter where that makes a word (`reservati0n`, `bil1`), and
+//! otherwise stays.
 //!
-//! All else is for words of letters alone: numbers, names of things, and what is short stay as they were read. What
-//! hyphens or strokes join (`SUB-TCTAL`) is spelt part by part. A long word may also become one that is put together
-//! of known ones (`Rechoungsdatum`), by one exchange of one letter for another, not for the same one with an accent:
-//! the lists lack the parts of too many compounds, so that short ones and accents lead astray (`Fahrtkosten` to
-//! `Fährtkosten`). Letters are exchanged, never added or taken away.
+//! All else is for words of letters alone: numbers, names and short words stay as they were read.
+//! Words joined by hyphens or slashes (`SUB-TCTAL`) are corrected part by part. A long word may
+//! also become a compound of listed words (`Rechoungsdatum`), by one exchange of one letter for
+//! another, not for the same one with an accent. The lists lack parts of many compounds, so short
+//! ones and accents mislead (`Fahrtkosten` to `Fährtkosten`). Letters are exchanged, never added or
+//! taken away.
 
 use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization as _;
 
 /// Letters of a word at least: of shorter ones too many are words.
-const SHORTEST: usize = 4;
+const MIN_WORD_LETTERS: usize = 4;
 /// The same where a stroke is exchanged for its twin.
 const MIN_WITH_TWIN: usize = 3;
 /// Noughts and ones that a word may have in letters' places, at most: of more it is a number.
@@ -53,13 +55,12 @@ pub(super) struct LetterRival {
     pub odds: f32,
 }
 
-/// What the words of a language say about one that was read.
+/// Result of looking a word up in the words of a language.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum WordSpelling {
     /// It is one of them.
     Known,
-    /// It becomes one of them by exchanging letters for rivals. What is no letter stands around it as
-    /// it was.
+    /// It becomes one of them by exchanging letters for rivals. Other characters around it stay.
     Corrected(String),
     /// It becomes one of them by taking a stroke for its twin, as sure as it was read.
     Twin(String),
@@ -107,7 +108,7 @@ fn rivals_within(rivals: &[LetterRival], part: Range<usize>) -> Vec<LetterRival>
     own.map(|rival| LetterRival { at: rival.at - part.start, ..*rival }).collect()
 }
 
-/// What stands between two words that are written as one.
+/// Characters that join two words into one.
 fn is_joint(character: char) -> bool {
     matches!(character, '-' | '\u{2010}' | '\u{2011}' | '/')
 }
@@ -161,7 +162,7 @@ fn spell_letters(
     if !is_known && let Some(twin) = with_twin(word, lexicon) {
         return WordSpelling::Twin(twin);
     }
-    if word.len() < SHORTEST {
+    if word.len() < MIN_WORD_LETTERS {
         return WordSpelling::Unknown;
     }
     if is_known {
@@ -234,7 +235,7 @@ fn with_capital_heads(characters: &[char]) -> Option<String> {
     (!characters.iter().copied().eq(text.chars())).then_some(text)
 }
 
-/// The word that `core` becomes with letters for a nought or a one that stands in it: capitals beside capitals.
+/// The word that `core` becomes with letters for its noughts and ones: capitals beside capitals.
 fn with_letters_for_digits(core: &[char], lexicon: &dyn Lexicon) -> Option<String> {
     let digits = core.iter().filter(|it| matches!(it, '0' | '1')).count();
     let letters = core.iter().filter(|it| it.is_alphabetic()).count();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use docmill_core::fault::{Error, Result};
 
-/// What has to be in it.
+/// Files that must be in it.
 const FILES: [&str; 3] = [DETECTOR, RECOGNISER, CHARACTERS];
 const DETECTOR: &str = "detector.onnx";
 const RECOGNISER: &str = "recogniser.onnx";
@@ -31,7 +31,7 @@ impl WeightFolder {
     /// does, if there is any.
     ///
     /// # Errors
-    /// The named folder lacks a file; the message says how it is made.
+    /// The named folder lacks a file; the message names the script that makes it.
     pub(super) fn find(named: &Path) -> Result<Option<Self>> {
         if named.as_os_str().is_empty() {
             return Ok(usual_folders().into_iter().find(|it| missing_file(it).is_none()).map(Self));

@@ -1,4 +1,4 @@
-//! Where on the page the words of a strip stand.
+//! Positions on the page of the words of a strip.
 //!
 //! The columns of a word's characters say about where it is. Its edges are found in the strip
 //! itself: from the middle of the gap before it to the middle of the gap behind it, less the rows
@@ -34,8 +34,8 @@ pub(super) struct StripArea {
 }
 
 impl StripInk {
-    /// Tells ink from paper by the one level that parts the strip's pixels best (Otsu), whichever
-    /// of the two is darker: there is less ink than paper.
+    /// Separates ink from paper at the level that splits the strip's pixels best (Otsu). The rarer
+    /// class is ink, whichever is darker.
     pub(super) fn measure(strip: &Mat) -> Result<Self> {
         let mut ink = Mat::default();
         imgproc::threshold(
@@ -99,9 +99,9 @@ impl StripInk {
         self.ink.iter().skip(column).step_by(self.width.max(1)).any(|pixel| *pixel != 0)
     }
 
-    /// The rows of the columns from `left` to `right` that have ink, from the middle of the strip up
-    /// and down as far as no gap parts them that is wider than one below a dot: beyond are parts of
-    /// other lines. All rows with ink where the middle has none.
+    /// The rows with ink of the columns from `left` to `right`: from the middle of the strip up and
+    /// down to the first gap wider than one below a dot. Beyond are parts of other lines. All rows
+    /// with ink where the middle has none.
     fn ink_rows(&self, left: usize, right: usize) -> Option<(usize, usize)> {
         let has_ink: Vec<bool> = self
             .ink
@@ -138,8 +138,8 @@ impl StripInk {
         }
     }
 
-    /// What of the columns from `left` to `right` has ink; where none has, where the reading says
-    /// that the word stands, over all rows.
+    /// The inked part of the columns from `left` to `right`; without ink, the position by the
+    /// reading, over all rows.
     fn ink_area(&self, left: usize, right: usize, read: (usize, usize)) -> StripArea {
         let right = right.min(self.width);
         let mut columns: Option<(usize, usize)> = None;
@@ -163,8 +163,8 @@ impl StripInk {
     }
 }
 
-/// Where the ink of a strip is a rule: hangs together from its one end to the other, as no word does
-/// whose strip has room around it, and is less than half as high. It may run aslant.
+/// Mask of rules in a strip's ink: components that reach from one end to the other, as no word does
+/// whose strip has a margin, and are less than half as high. A rule may be slanted.
 fn rules_across(ink: &Mat) -> Result<Mat> {
     let (mut pieces, mut sizes, mut middles) = (Mat::default(), Mat::default(), Mat::default());
     let count =

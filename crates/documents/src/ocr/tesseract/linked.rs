@@ -2,8 +2,8 @@
 //!
 //! Loading a language costs a tenth of an ordinary page, so each reader keeps the engines of the
 //! languages it was asked for last. An engine takes 20 to 90 MB and cannot be stopped within a
-//! page: the process has to be. What is read does not depend on earlier pages: nothing is learned
-//! between pages by the neural engine, and the dictionary of a document is off.
+//! page: the process has to be. Readings do not depend on earlier pages: the neural engine learns
+//! nothing between pages, and the document dictionary is off.
 
 use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use crate::reading::recognise::PageRecogniser;
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::TextLine;
 
-/// Where language data lies if `TESSDATA_PREFIX` does not say: Debian and its kin, what others
-/// install from source, Homebrew.
+/// Folders of language data without `TESSDATA_PREFIX`: Debian and derivatives, installations from
+/// source, Homebrew.
 const FOLDERS: [&str; 6] = [
     "/usr/share/tesseract-ocr/5/tessdata",
     "/usr/share/tesseract-ocr/4.00/tessdata",
@@ -37,7 +37,7 @@ pub(super) const DATA: &str = "traineddata";
 /// The folder with language data.
 ///
 /// # Errors
-/// There is none; the message says what to install.
+/// There is none; the message names the package to install.
 pub(super) fn data_folder() -> Result<PathBuf> {
     let named = std::env::var_os("TESSDATA_PREFIX").map(PathBuf::from);
     let usual = FOLDERS.iter().map(PathBuf::from);
@@ -50,7 +50,7 @@ pub(super) fn data_folder() -> Result<PathBuf> {
     })
 }
 
-/// What is installed in `folder`.
+/// The languages installed in `folder`.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -68,14 +68,16 @@ pub(super) fn installed_languages(folder: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// The languages with the size of their data, which tells the fast, the good and the best apart.
+/// The languages with the size of their data, which distinguishes the fast, the standard and the
+/// best models.
 pub(super) fn language_sizes(folder: &Path, languages: &[String]) -> String {
-    let size = |language: &String| {
+    let mut sizes = Vec::with_capacity(languages.len());
+    for language in languages {
         let file = folder.join(format!("{language}.{DATA}"));
         let bytes = std::fs::metadata(file).map_or(0, |data| data.len());
-        format!("{language} {bytes}")
-    };
-    languages.iter().map(size).collect::<Vec<_>>().join("+")
+        sizes.push(format!("{language} {bytes}"));
+    }
+    sizes.join("+")
 }
 
 /// Version of the linked library.
@@ -145,16 +147,21 @@ impl PageRecogniser for EngineCache {
     }
 }
 
+fn page_error(what: &str) -> Error {
+    Error::internal(format!("Tesseract cannot {what}"))
+}
+
 fn recognise_page(engine: &mut TessBaseApi, page: &PageRaster) -> Result<Vec<TextLine>> {
-    let failed = |what: &str| Error::internal(format!("Tesseract cannot {what}"));
-    let size = |value: u32| i32::try_from(value).map_err(|_| failed("take a page of this size"));
-    let (width, height, dpi) = (size(page.width)?, size(page.height)?, size(page.dpi)?);
+    let size = [page.width, page.height, page.dpi].map(i32::try_from);
+    let [Ok(width), Ok(height), Ok(dpi)] = size else {
+        return Err(page_error("take a page of this size"));
+    };
     // The wrapper multiplies the two as 32-bit numbers.
-    width.checked_mul(height).ok_or_else(|| failed("take a page of this size"))?;
+    width.checked_mul(height).ok_or_else(|| page_error("take a page of this size"))?;
     let set = engine.set_image(&page.pixels, width, height, 1, width);
-    set.map_err(|_refused| failed("take the page"))?;
+    set.map_err(|_refused| page_error("take the page"))?;
     engine.set_source_resolution(dpi);
-    engine.recognize().map_err(|_refused| failed("read the page"))?;
-    let table = engine.get_tsv_text(0).map_err(|_none| failed("say what it read"))?;
+    engine.recognize().map_err(|_refused| page_error("read the page"))?;
+    let table = engine.get_tsv_text(0).map_err(|_none| page_error("say what it read"))?;
     Ok(tsv::parse_lines(&table.as_ref().to_string_lossy()))
 }

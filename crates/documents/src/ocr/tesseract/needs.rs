@@ -1,4 +1,4 @@
-//! What the `tesseract` program needs of a confined process.
+//! Permissions that the `tesseract` program needs in a confined process.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What the library and the program are both told.
+//! Options for both the library and the program.
 
 /// Page segmentation mode 3: automatic, without orientation detection, which costs as much as
 /// reading the page.

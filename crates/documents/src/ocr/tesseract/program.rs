@@ -81,7 +81,7 @@ impl PageRecogniser for TesseractProgram {
         let ended = thread::scope(|scope| {
             let feeder = scope.spawn(move || stdin.map(|stdin| write_pgm(stdin, page)));
             let ended = wait_with_limit(child, self.page_time);
-            // It stopped reading early if feeding failed; how it ended says more.
+            // It stopped reading early if feeding failed; its exit status is more precise.
             drop(feeder.join());
             ended
         })?;
@@ -103,9 +103,12 @@ fn write_pgm(mut stdin: impl Write, page: &PageRaster) -> std::io::Result<()> {
     stdin.write_all(&page.pixels)
 }
 
+fn pipe_error(error: std::io::Error) -> Error {
+    Error::transient("cannot talk to tesseract").with_source(error)
+}
+
 /// Waits for the end of the program and takes what it printed; `None` if it had to be killed.
 fn wait_with_limit(mut child: Child, limit: Duration) -> Result<Option<(ExitStatus, Vec<u8>)>> {
-    let unheard = |error| Error::transient("cannot talk to tesseract").with_source(error);
     let Some(mut stdout) = child.stdout.take() else {
         return Err(Error::internal("tesseract was started without an output"));
     };
@@ -118,15 +121,15 @@ fn wait_with_limit(mut child: Child, limit: Duration) -> Result<Option<(ExitStat
     });
     let read = waiting.recv_timeout(limit);
     if read.is_err() {
-        // Where a kernel lets no signal through, the wait lasts until the worker, who sees this page
-        // over its time as well, ends the whole group.
+        // Where the kernel refuses the signal, the wait lasts until the worker, which bounds the
+        // page's time as well, kills the whole group.
         let _refused = child.kill();
     }
-    let status = child.wait().map_err(unheard)?;
+    let status = child.wait().map_err(pipe_error)?;
     match read {
         Ok(output) => {
             drop(reader.join());
-            Ok(Some((status, output.map_err(unheard)?)))
+            Ok(Some((status, output.map_err(pipe_error)?)))
         }
         Err(_elapsed) => Ok(None),
     }
@@ -159,9 +162,9 @@ fn missing_error(program: &Path, error: std::io::Error) -> Error {
     ))
 }
 
-/// What an unsuccessful end asks for. Killed from outside (no memory left on the machine, most
-/// often): another try may succeed. A crash or a refusal of its own: it should not happen on pixels
-/// that we made, a person has to investigate.
+/// The fault for an unsuccessful end. Killed from outside (mostly out of memory): another try may
+/// succeed. A crash or an error exit: impossible on pixels that we made, so a person has to
+/// investigate.
 fn exit_error(status: ExitStatus) -> Error {
     #[cfg(unix)]
     {

@@ -27,16 +27,11 @@ fn parse_word(row: &str) -> Option<([u32; 3], TextWord)> {
     if columns.next()? != WORD {
         return None;
     }
-    let mut number = || columns.next()?.trim().parse::<f32>().ok();
-    let mut whole = || {
-        let value = number()?;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small counts")]
-        let whole = value.max(0.0) as u32;
-        Some(whole)
-    };
-    let (_page, block, paragraph, line, _word) = (whole()?, whole()?, whole()?, whole()?, whole()?);
-    let (x, y, w, h) = (number()?, number()?, number()?, number()?);
-    let confidence = number()?;
+    let mut numbers = [0.0_f32; 10];
+    for number in &mut numbers {
+        *number = columns.next()?.trim().parse().ok()?;
+    }
+    let [_page, block, paragraph, line, _word, x, y, w, h, confidence] = numbers;
     let text = columns.next()?.trim();
     let is_word = !text.is_empty() && confidence >= 0.0;
     is_word.then(|| {
@@ -46,7 +41,9 @@ fn parse_word(row: &str) -> Option<([u32; 3], TextWord)> {
             confidence: (confidence / 100.0).min(1.0),
             unwitnessed: false,
         };
-        ([block, paragraph, line], word)
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small counts")]
+        let place = [block, paragraph, line].map(|number| number.max(0.0) as u32);
+        (place, word)
     })
 }
 

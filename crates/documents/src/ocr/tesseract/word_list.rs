@@ -1,9 +1,10 @@
-//! The words that Tesseract's data of a language has, for whoever reads letters without words.
+//! Word lists of Tesseract's language data, for readers without a dictionary of their own.
 //!
-//! `NAME.traineddata` holds, beside the network, a list of the language's words as a graph: each edge
-//! is a letter, says where the next letters are, and whether a word ends here (Tesseract's
-//! `SquishedDawg`). The wrapper of the library gives no access to it, so it is read here: an edge
-//! is 64 bits, from the lowest the letter's number, three flags, the place of the next node.
+//! `NAME.traineddata` holds, beside the network, a list of the language's words as a graph: each
+//! edge is a letter, with the position of the next letters and whether a word ends here
+//! (Tesseract's `SquishedDawg`). The library's wrapper gives no access to it, so it is parsed here:
+//! an edge is 64 bits, from the lowest the letter's number, three flags, the position of the next
+//! node.
 //!
 //! Not promised: words beside those that the data has. Compounds are missing unless they are taken apart, so
 //! is most of what is no prose; nothing is wrong because it is not in the list.
@@ -20,7 +21,7 @@ use docmill_core::fault::{Error, Result};
 /// Parts of a data file, by their place in its table.
 const WORDS: usize = 19;
 const LETTERS: usize = 21;
-/// What the graph begins with.
+/// First bytes of the graph.
 const MAGIC: [u8; 2] = 42_i16.to_le_bytes();
 /// Bytes before its edges: the magic, how many letters there are, how many edges.
 const HEAD: usize = 10;
@@ -28,11 +29,11 @@ const HEAD: usize = 10;
 const LAST: u64 = 1;
 const ENDS: u64 = 4;
 const FLAG_BITS: u32 = 3;
-/// Letters of a part of a compound, at least, and what stands between two of them.
+/// Minimum letters of a part of a compound; below, the joints between two parts.
 const MIN_PART_LETTERS: usize = 4;
 const JOINT: char = 's';
-/// What is longer is no compound, and would take long to take apart.
-const MAX_COMPOUND: usize = 40;
+/// Longer words are no compounds, and would be slow to split.
+const MAX_COMPOUND_LETTERS: usize = 40;
 /// Lists that are kept, of 1 to 4 MB each.
 const KEPT: usize = 3;
 
@@ -55,8 +56,8 @@ impl LanguageWords {
         &self.languages
     }
 
-    /// The words of `language`; none where its data has no list, or one of another make: pages are
-    /// read without it then, as by a reader that knows letters alone.
+    /// The words of `language`; empty where its data has no list, or one of another format. Pages
+    /// are then read without a dictionary.
     ///
     /// # Errors
     /// The data cannot be read.
@@ -64,7 +65,7 @@ impl LanguageWords {
         if let Some(words) = self.find_kept(language) {
             return Ok(words);
         }
-        // Not under the lock: whoever reads another language would wait for the disk. Two that ask at
+        // Not under the lock: readers of other languages would wait for the disk. Two requests at
         // once for the same one read it twice.
         let words = Arc::new(WordList::read(&self.data.join(format!("{language}.{DATA}")))?);
         let mut kept = self.kept.lock();
@@ -144,7 +145,7 @@ impl WordList {
     /// Whether it is one of them, or put together of two or more: `Rechnungsersteller`. The lists have few
     /// of the words that German and its neighbours make so.
     pub(in crate::ocr) fn knows_parts(&self, word: &str) -> bool {
-        if word.chars().nth(MAX_COMPOUND).is_some() {
+        if word.chars().nth(MAX_COMPOUND_LETTERS).is_some() {
             return false;
         }
         self.knows(word)
@@ -197,22 +198,24 @@ impl WordList {
     }
 }
 
+/// Offset of a part by the table of a data file.
+fn part_offset(bytes: &[u8], part: usize) -> Option<i64> {
+    let from = part.checked_mul(8)?.checked_add(4)?;
+    Some(i64::from_le_bytes(bytes.get(from..from.checked_add(8)?)?.try_into().ok()?))
+}
+
 /// A part of a data file: `Some(None)` where it has none; `None` where the table is broken. The table
 /// is how many parts there may be, and where each begins, -1 for none; a part ends where the next
 /// one begins.
 fn part_of(bytes: &[u8], part: usize) -> Option<Option<&[u8]>> {
     let count = usize::try_from(read_i32(bytes, 0)?).ok()?;
-    let begins = |at: usize| -> Option<i64> {
-        let from = at.checked_mul(8)?.checked_add(4)?;
-        Some(i64::from_le_bytes(bytes.get(from..from.checked_add(8)?)?.try_into().ok()?))
-    };
     if part >= count {
         return Some(None);
     }
-    let Ok(start) = usize::try_from(begins(part)?) else { return Some(None) };
+    let Ok(start) = usize::try_from(part_offset(bytes, part)?) else { return Some(None) };
     let mut end = bytes.len();
     for later in part + 1..count {
-        if let Ok(next) = usize::try_from(begins(later)?) {
+        if let Ok(next) = usize::try_from(part_offset(bytes, later)?) {
             end = next;
             break;
         }

@@ -1,4 +1,4 @@
-//! What Textract's errors ask for. Codes are those of the service model and of "Common errors".
+//! Faults for Textract's errors. Codes are those of the service model and of "Common errors".
 
 use aws_sdk_textract::config::http::HttpResponse;
 use aws_sdk_textract::error::{ProvideErrorMetadata, SdkError};
@@ -42,7 +42,7 @@ where
     Error::new(fault, format!("Textract, {operation}: {words}"))
 }
 
-/// Whether a token stands for a job with other parameters.
+/// Whether the error says that a token belongs to a job with other parameters.
 pub(super) fn is_token_mismatch<E: ProvideErrorMetadata>(
     error: &SdkError<E, HttpResponse>,
 ) -> bool {

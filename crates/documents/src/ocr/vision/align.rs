@@ -10,8 +10,8 @@
 //! | the model alone | the model's | between its neighbours, or none | 0.35 | yes |
 //! | the witness alone | the witness's | its | its | no |
 //!
-//! What the witness was unsure of and the model reads as something else goes, unless it has a digit.
-//! The order is the witness's. Not promised: that a marked word is on the page.
+//! Unsure words of the witness that the model reads differently are dropped, unless they have a
+//! digit. The order is the witness's. Not promised: that a marked word is on the page.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ pub(super) struct ReadingAgreement {
     pub(super) letters_alone: usize,
 }
 
-/// Where a word of the witness stands.
+/// Position of a word of the witness.
 #[derive(Clone, Copy)]
 struct WordPlace {
     line: usize,
@@ -100,7 +100,7 @@ struct AddedWords {
     before: BTreeMap<usize, Vec<TextWord>>,
     /// As lines behind the line of this number; 0 is before the first.
     lines: BTreeMap<usize, Vec<TextLine>>,
-    /// Words of the witness in whose place they stand.
+    /// Words of the witness that they replace.
     replaced: Vec<usize>,
 }
 
@@ -179,11 +179,11 @@ impl PageAligner<'_> {
                 continue;
             }
             let line = self.model.get(at).map(|word| word.line);
-            let alone = |next: &usize| {
-                self.place_of(*next).is_none()
-                    && self.model.get(*next).map(|word| word.line) == line
-            };
-            let end = at + (at..self.model.len()).take_while(alone).count();
+            let mut end = at + 1;
+            while self.model.get(end).map(|word| word.line) == line && self.place_of(end).is_none()
+            {
+                end += 1;
+            }
             self.add_run(at, end, last_line, &mut added);
             at = end;
         }
@@ -194,16 +194,17 @@ impl PageAligner<'_> {
         self.places.get(self.found.get(model)?.witness()?).copied()
     }
 
-    /// The words of the model from `start` to `end`, which stand on one line and which nobody else
-    /// has.
+    /// The witness's word for the model's word `at`, if that is on this line of the model.
+    fn witness_on_line(&self, at: usize, line: Option<usize>) -> Option<usize> {
+        (self.model.get(at)?.line == line?).then_some(())?;
+        self.found.get(at)?.witness()
+    }
+
+    /// Adds the model's words from `start` to `end`, which are on one line and unmatched.
     fn add_run(&self, start: usize, end: usize, last_line: usize, added: &mut AddedWords) {
         let line = self.model.get(start).map(|word| word.line);
-        let neighbour = |at: Option<usize>| {
-            let at = at?;
-            (self.model.get(at)?.line == line?).then_some(())?;
-            self.found.get(at)?.witness()
-        };
-        let (left, right) = (neighbour(start.checked_sub(1)), neighbour(Some(end)));
+        let left = start.checked_sub(1).and_then(|before| self.witness_on_line(before, line));
+        let right = self.witness_on_line(end, line);
         let between = match (left, right) {
             (Some(left), Some(right)) if left < right => self.gap_between(left, right, added),
             _ => None,
@@ -232,8 +233,8 @@ impl PageAligner<'_> {
         }
     }
 
-    /// The place between two words of one line, if nothing stands there but what the witness was
-    /// hardly sure of, which goes.
+    /// The gap between two words of one line, if it holds only unsure words of the witness, which
+    /// are dropped.
     fn gap_between(
         &self,
         left: usize,
@@ -253,7 +254,7 @@ impl PageAligner<'_> {
         Some(BoundingBox { x: from.right(), w, ..from })
     }
 
-    /// A place without width at an edge of a word: beside it, and nobody knows how far.
+    /// A zero-width position at an edge of a word: beside it at an unknown distance.
     fn edge_of(&self, witness: usize, edge: impl Fn(&BoundingBox) -> f32) -> BoundingBox {
         let place = self.places.get(witness);
         let word = place.and_then(|place| self.witness.get(place.line)?.words.get(place.at));
@@ -263,12 +264,12 @@ impl PageAligner<'_> {
 
     fn agreement(&self, by_witness: &[Option<usize>]) -> ReadingAgreement {
         let mut counts = ReadingAgreement::default();
-        let same = |at: usize| matches!(self.found.get(at), Some(WordMatch::Same(_)));
         let all = self.witness.iter().flat_map(|line| &line.words);
         for (word, beside) in all.zip(by_witness) {
             if word.confidence >= SURE && counts_as_word(&word.text) {
                 counts.sure += 1;
-                counts.sure_found += usize::from(beside.is_some_and(same));
+                let found = beside.and_then(|at| self.found.get(at));
+                counts.sure_found += usize::from(matches!(found, Some(WordMatch::Same(_))));
             }
         }
         for (word, found) in self.model.iter().zip(&self.found) {

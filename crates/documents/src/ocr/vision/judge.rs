@@ -1,5 +1,5 @@
-//! Whether what a model said of a page is of use, and what remains of it: by how it ended, by its
-//! form, by the ink that there is, and by what the witness read of the same picture.
+//! Whether a model's reply is usable, and its usable part: by its stop reason, its form, the ink of
+//! the page, and the witness's reading of the same picture.
 //!
 //! The shares are starting values, not fitted. A reading that passes is no truth: see `align`.
 
@@ -11,16 +11,17 @@ use docmill_core::config::{LlmProvider, LlmServer, VisionConfig};
 use docmill_core::model::{PageText, ProviderReading, ReadingRefusal, TextMap};
 use docmill_llm::{FinishReason, ModelReply, Prompt, estimate_tokens};
 
-/// With fewer words that the witness is sure of nothing is said by how many were found.
+/// Below this many sure words of the witness, recall is not judged.
 const FEW_WORDS: usize = 8;
 /// A page of at least this quality was read here well.
 const READ_WELL: f32 = 0.8;
-/// Of a page that was read well here one in so many of the sure words is in any honest reading, and
-/// of the words that it says one in so many is here.
+/// On a well-read page, any honest reading has one in this many of the witness's sure words, and
+/// one in this many of its own words is the witness's.
 const ONE_IN_GOOD: usize = 2;
 /// The same of a bad page.
 const ONE_IN_BAD: usize = 5;
-/// At most one in so many cells that look like text, and that words lie on here, may be left out.
+/// Of the cells that look like text and carry words of the witness, one in this many may be left
+/// out.
 const LEFT_OUT: usize = 4;
 /// Letters that fit into a cell, a tenth of an inch each way, of the smallest print; and those that
 /// need no ink.
@@ -38,7 +39,7 @@ pub(super) struct ReplyJudge {
     pub(super) counted_share: f64,
     /// Where on the picture there seems to be text.
     pub(super) map: TextMap,
-    /// What was read here.
+    /// The local reading.
     pub(super) witness: PageText,
 }
 
@@ -73,11 +74,11 @@ impl ReplyJudge {
         asked: &Prompt,
         reply: &ModelReply,
     ) -> Result<AlignedPage, (ReadingRefusal, Option<u8>)> {
-        let plain = |refusal| (refusal, None);
-        check_end(reply).map_err(plain)?;
-        self.check_tokens(asked, reply).map_err(plain)?;
+        check_end(reply)
+            .and_then(|()| self.check_tokens(asked, reply))
+            .map_err(|refusal| (refusal, None))?;
         let page = self.recipe.parse_reply(&reply.text);
-        let page = page.ok_or(plain(ReadingRefusal::BrokenForm))?;
+        let page = page.ok_or((ReadingRefusal::BrokenForm, None))?;
         if page.lines.iter().any(|line| ends_in_loop(&line.join(" "))) || self.loops(&page) {
             return Err(plain(ReadingRefusal::Loop));
         }
@@ -114,8 +115,8 @@ impl ReplyJudge {
         Ok(())
     }
 
-    /// A model's word that the page does not stand upright counts only where it reads nothing that
-    /// was read here: what reads here reads upright.
+    /// A model's claim that the page is not upright counts only without any word in common with the
+    /// local reading, which is upright.
     fn check_upright(
         &self,
         page: &ModelPage,
@@ -146,7 +147,7 @@ impl ReplyJudge {
         Ok(())
     }
 
-    /// What only the model has needs ink of its own; what it leaves out must not be much.
+    /// Words of the model alone need ink of their own, and omissions must be few.
     fn check_ink(&self, page: &AlignedPage) -> Result<(), ReadingRefusal> {
         let free = uncovered_cells(&self.map, &page.confirmed);
         if page.agreement.letters_alone > FREE_LETTERS + LETTERS_PER_CELL * free {

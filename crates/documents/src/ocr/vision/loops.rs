@@ -1,22 +1,21 @@
 //! Whether a text goes in circles at its end: the way in which models fail that does not end by
-//! itself. A form may end in a row of dots or dashes, which is no loop. Loops whose numbers grow are
-//! not told here: the ink that they lack tells them.
+//! itself. A form may end in a row of dots or dashes, which is no loop. Loops with growing numbers
+//! are not detected here, but by their missing ink.
 
-/// Only the end is looked at, of at most so many characters.
+/// Only the last characters are examined.
 const TAIL: usize = 16_000;
 /// The longest piece that is looked for.
-const LONGEST: usize = 400;
-/// A piece shorter than this is told by how often it comes, a longer one by how much of the text it
-/// makes.
+const MAX_PIECE_CHARS: usize = 400;
+/// A shorter piece is a loop by its number of repetitions, a longer one by its share of the text.
 const SHORT: usize = 8;
 /// Characters of a loop of longer pieces, at least: a row of empty cells is shorter.
-const LEAST: usize = 120;
+const MIN_LOOP_CHARS: usize = 120;
 
 /// Whether the end of the text is one piece, many times over.
 pub(super) fn ends_in_loop(text: &str) -> bool {
     let mut tail: Vec<char> = text.chars().rev().skip_while(|c| !c.is_alphanumeric()).collect();
     tail.truncate(TAIL);
-    (1..=LONGEST.min(tail.len() / 2)).any(|unit| repeats_too_often(&tail, unit))
+    (1..=MAX_PIECE_CHARS.min(tail.len() / 2)).any(|unit| repeats_too_often(&tail, unit))
 }
 
 /// `tail` runs backwards.
@@ -28,7 +27,7 @@ fn repeats_too_often(tail: &[char], unit: usize) -> bool {
     let often = if unit < SHORT {
         times > 30
     } else {
-        times >= 5 && length >= LEAST && length * 3 > tail.len()
+        times >= 5 && length >= MIN_LOOP_CHARS && length * 3 > tail.len()
     };
     speaks && often
 }

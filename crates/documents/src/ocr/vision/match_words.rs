@@ -1,10 +1,10 @@
-//! Which word of a model is which word of the witness: first runs of words that stand once in both,
-//! then single ones, nearest first, at last words that are nearly alike between two that are the same.
+//! Which word of a model is which word of the witness: first runs of words that occur once in both,
+//! then single ones, nearest first, at last similar words between two equal ones.
 //!
 //! Words need not come in one order: columns are read in any. A word with a digit is the same only
-//! digit by digit, sign by sign; any other only letter by letter, whatever its case and accents. Each
-//! word is matched once, so what a model says more often than the witness is left over. Runs in time
-//! proportional to the words, but for short gaps.
+//! digit by digit, sign by sign; any other only letter by letter, whatever its case and accents.
+//! Each word is matched once, so repetitions by the model are left over. Runs in time proportional
+//! to the words, but for short gaps.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -36,7 +36,7 @@ impl WordMatch {
     }
 }
 
-/// What two words have to have in common to be the same.
+/// The key that equal words share.
 pub(super) fn word_key(word: &str) -> String {
     if has_digit(word) {
         return word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
@@ -77,8 +77,8 @@ type RunStarts<'a> = HashMap<&'a [String], Option<usize>>;
 
 impl WordMatcher<'_> {
     fn match_unique_runs(&mut self, length: usize) {
-        let is_open = |at: &WordMatch| *at == WordMatch::Alone;
-        let model = unique_runs(self.model, length, |at| self.found.get(at).is_some_and(is_open));
+        let model =
+            unique_runs(self.model, length, |at| self.found.get(at) == Some(&WordMatch::Alone));
         let witness = unique_runs(self.witness, length, |at| self.taken.get(at) == Some(&false));
         let mut pairs: Vec<(usize, usize)> =
             model.iter().filter_map(|(run, at)| Some(((*at)?, (*witness.get(run)?)?))).collect();
@@ -164,8 +164,8 @@ impl WordMatcher<'_> {
     }
 
     fn match_gap(&mut self, start: usize, end: usize) {
-        let found = |at: Option<usize>| at.and_then(|at| self.found.get(at)?.witness());
-        let (before, behind) = (found(start.checked_sub(1)), found(Some(end)));
+        let before = start.checked_sub(1).and_then(|at| self.found.get(at)?.witness());
+        let behind = self.found.get(end).and_then(|found| found.witness());
         let low = before.map(|at| at + 1);
         let (low, high) = match (low, behind) {
             (Some(low), Some(high)) => (low, high),

@@ -1,7 +1,6 @@
 //! How a model is asked for a page, and what of its reply is the page's text.
 //!
-//! Nothing of a document is in the prompts, and no example: what an example says is what a model
-//! says of a blank page.
+//! Prompts hold nothing of a document, and no example: models repeat an example on a blank page.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,9 +9,9 @@ use super::markdown;
 use docmill_core::config::VisionRecipe;
 use docmill_llm::Prompt;
 
-/// What a general model is asked.
+/// Prompt of a general model.
 const GENERAL: &str = include_str!("general_prompt.txt");
-/// What olmOCR's models were trained on, to the letter (olmocr 0.4,
+/// Prompt that olmOCR's models were trained on, verbatim (olmocr 0.4,
 /// `build_no_anchoring_v4_yaml_prompt`).
 const OLMOCR: &str = include_str!("olmocr_prompt.txt");
 /// Stands for a word that cannot be read.
@@ -25,7 +24,7 @@ pub(super) enum PageRecipe {
     Olmocr,
 }
 
-/// What a model says of a page: its lines as words, and how the picture has to be turned.
+/// A model's reading: its lines as words, and the rotation of the picture.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ModelPage {
     pub(super) lines: Vec<Vec<String>>,
@@ -72,7 +71,7 @@ impl PageRecipe {
         }
     }
 
-    /// The page that a whole reply tells of; `None` if it has another form.
+    /// The reading in a whole reply; `None` if it has another form.
     pub(super) fn parse_reply(self, text: &str) -> Option<ModelPage> {
         match self {
             Self::General => {
@@ -122,32 +121,32 @@ fn without_fence(text: &str) -> &str {
 fn parse_front_matter(text: &str) -> Option<ModelPage> {
     let rest = text.trim_start().strip_prefix("---\n")?;
     let (head, body) = rest.split_once("\n---").filter(|(_, body)| starts_line(body))?;
-    let value = |key: &str| {
-        let lines = head.lines().filter_map(|line| line.split_once(':'));
-        let found = lines.map(|(name, value)| (name.trim(), value.trim()));
-        let found = found.filter(|(name, _)| *name == key).map(|(_, value)| value);
-        let mut found = found;
-        found.next().map(str::to_ascii_lowercase)
-    };
-    let upright = match value("is_rotation_valid")?.as_str() {
+    let upright = match front_value(head, "is_rotation_valid")?.as_str() {
         "true" => true,
         "false" => false,
         _ => return None,
     };
-    let turn = quarter_turns(&value("rotation_correction")?)?;
+    let turn = quarter_turns(&front_value(head, "rotation_correction")?)?;
     ["primary_language", "is_table", "is_diagram"]
         .iter()
-        .try_for_each(|key| value(key).map(drop))?;
+        .try_for_each(|key| front_value(head, key).map(drop))?;
     let plain = markdown::plain_text(body);
     let turn = if upright { 0 } else { turn };
     Some(ModelPage { lines: split_lines(plain.lines()), turn })
+}
+
+/// The first value of `key` in front matter, in small letters.
+fn front_value(head: &str, key: &str) -> Option<String> {
+    let mut pairs = head.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = pairs.find(|(name, _)| name.trim() == key)?;
+    Some(value.trim().to_ascii_lowercase())
 }
 
 fn starts_line(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with('\n')
 }
 
-/// Lines of at least one word. Characters that nobody sees and that steer a terminal go.
+/// Lines of at least one word. Invisible and control characters are dropped.
 fn split_lines<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<Vec<String>> {
     let split = lines.map(|line| {
         let words = line.split_whitespace().filter(|word| !word.contains(UNREADABLE));

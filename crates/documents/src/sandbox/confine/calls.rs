@@ -1,5 +1,5 @@
-//! The system calls of a page process: a list of what reading documents needs, everything else is
-//! refused with EPERM. What a rule can see of a call are its numbers, never what pointers point to.
+//! The system calls of a page process: an allow list for reading documents; everything else is
+//! refused with EPERM. Rules see the numbers of a call, never the memory behind its pointers.
 //!
 //! Where nothing may be run (the linked Tesseract), the process starts no other, makes no memory
 //! executable, and once its threads are there ([`forbid_threads`]) not even a thread. Where a program
@@ -17,7 +17,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule,
 };
 
-/// What the filter has to know of the process.
+/// Properties of the process that the filter depends on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallRights {
     /// Programs may be run.
@@ -30,8 +30,8 @@ pub(super) struct CallRights {
 }
 
 /// Allowed whatever the arguments: they reach the process's own memory, threads, clock and open
-/// files, or say what anybody may know. What may be opened is up to Landlock.
-const FREELY: &[c_long] = &[
+/// files, or return public facts. Landlock decides which files may be opened.
+const ALWAYS_ALLOWED: &[c_long] = &[
     libc::SYS_brk,
     libc::SYS_clock_getres,
     libc::SYS_clock_gettime,
@@ -91,7 +91,7 @@ const FREELY: &[c_long] = &[
 ];
 /// The same by the names that they had before, which only x86-64 still knows.
 #[cfg(target_arch = "x86_64")]
-const FREELY_BEFORE: &[c_long] = &[
+const ALWAYS_ALLOWED_LEGACY_X86: &[c_long] = &[
     libc::SYS_access,
     libc::SYS_getpgrp,
     libc::SYS_getrlimit,
@@ -102,11 +102,11 @@ const FREELY_BEFORE: &[c_long] = &[
     libc::SYS_time,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const FREELY_BEFORE: &[c_long] = &[];
+const ALWAYS_ALLOWED_LEGACY_X86: &[c_long] = &[];
 
-/// Allowed as well where programs may be run: to start one, to talk to it, to wait for it. Which
-/// ones is up to Landlock.
-const FOR_PROGRAMS: &[c_long] = &[
+/// Allowed as well where programs may be run: to start one, to talk to it, to wait for it. Landlock
+/// decides which ones.
+const EXEC_ALLOWED: &[c_long] = &[
     libc::SYS_dup3,
     libc::SYS_execve,
     libc::SYS_fstatfs,
@@ -130,7 +130,7 @@ const FOR_PROGRAMS_BEFORE: &[c_long] = &[
 const FOR_PROGRAMS_BEFORE: &[c_long] = &[];
 
 /// Namespaces, another parent, a tracer that goes along: never.
-const ODD_CHILDREN: c_int = libc::CLONE_NEWNS
+const FORBIDDEN_CLONE_FLAGS: c_int = libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWIPC
@@ -139,9 +139,9 @@ const ODD_CHILDREN: c_int = libc::CLONE_NEWNS
     | libc::CLONE_NEWNET
     | libc::CLONE_PARENT
     | libc::CLONE_PTRACE;
-/// What makes a thread of a new task.
+/// Flags that make a new task a thread.
 const THREAD: c_int = libc::CLONE_THREAD | libc::CLONE_VM | libc::CLONE_SIGHAND;
-/// What a file that is opened for reading only must not ask for besides.
+/// Flags that must not accompany an open for reading.
 const NOT_READING: c_int =
     libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | (libc::O_TMPFILE & !libc::O_DIRECTORY);
 /// Names for areas of memory, which the C library gives; `linux/prctl.h`.
@@ -153,10 +153,10 @@ const PR_SET_VMA: c_int = 0x5356_4d41;
 /// The architecture is none that filters can be made for.
 pub(super) fn allow_list(rights: CallRights) -> Result<BpfProgram, seccompiler::Error> {
     let mut rules = BTreeMap::new();
-    allow_freely(&mut rules, FREELY);
-    allow_freely(&mut rules, FREELY_BEFORE);
+    allow_freely(&mut rules, ALWAYS_ALLOWED);
+    allow_freely(&mut rules, ALWAYS_ALLOWED_LEGACY_X86);
     if rights.programs {
-        allow_freely(&mut rules, FOR_PROGRAMS);
+        allow_freely(&mut rules, EXEC_ALLOWED);
         allow_freely(&mut rules, FOR_PROGRAMS_BEFORE);
     }
     allow_memory(&mut rules, rights)?;
@@ -166,8 +166,8 @@ pub(super) fn allow_list(rights: CallRights) -> Result<BpfProgram, seccompiler::
     compile(rules, SeccompAction::Errno(errno(libc::EPERM)), SeccompAction::Allow)
 }
 
-/// The filter in which `clone3` is unknown: what it starts stands behind a pointer, which no filter
-/// can read. The C library then takes `clone`, whose flags can be read.
+/// The filter in which `clone3` is unknown: its flags lie behind a pointer, which no filter can
+/// read. The C library then takes `clone`, whose flags can be read.
 ///
 /// # Errors
 /// As [`allow_list`].
@@ -214,19 +214,21 @@ fn allow_memory(rules: &mut CallRules, rights: CallRights) -> Result<(), Backend
     Ok(())
 }
 
+/// The rules of a call that opens files, whose argument `flags` holds the flags.
+fn open_rules(flags: u8) -> Result<Vec<SeccompRule>, BackendError> {
+    Ok(vec![
+        rule(vec![bits(flags, NOT_READING, libc::O_RDONLY)?])?,
+        rule(vec![bits(flags, libc::O_ACCMODE, libc::O_WRONLY)?])?,
+        rule(vec![bits(flags, libc::O_ACCMODE, libc::O_RDWR)?])?,
+    ])
+}
+
 /// Files are opened to be read, or to be written as they are: nothing is made or emptied that
 /// Landlock does not allow to be written. A descriptor gets no owner to whom signals would go.
 fn allow_files(rules: &mut CallRules) -> Result<(), BackendError> {
-    let open = |flags: u8| -> Result<Vec<SeccompRule>, BackendError> {
-        Ok(vec![
-            rule(vec![bits(flags, NOT_READING, libc::O_RDONLY)?])?,
-            rule(vec![bits(flags, libc::O_ACCMODE, libc::O_WRONLY)?])?,
-            rule(vec![bits(flags, libc::O_ACCMODE, libc::O_RDWR)?])?,
-        ])
-    };
-    rules.insert(libc::SYS_openat, open(2)?);
+    rules.insert(libc::SYS_openat, open_rules(2)?);
     #[cfg(target_arch = "x86_64")]
-    rules.insert(libc::SYS_open, open(1)?);
+    rules.insert(libc::SYS_open, open_rules(1)?);
     let commands = [
         libc::F_DUPFD,
         libc::F_DUPFD_CLOEXEC,
@@ -253,9 +255,9 @@ fn allow_signals(rules: &mut CallRules, rights: CallRights) -> Result<(), Backen
 /// Threads, and where programs may be run processes; names for them; further filters, which can only
 /// take away; the process's own limits, to be read.
 fn allow_tasks(rules: &mut CallRules, rights: CallRights) -> Result<(), BackendError> {
-    let mut clones = vec![rule(vec![bits(0, THREAD | ODD_CHILDREN, THREAD)?])?];
+    let mut clones = vec![rule(vec![bits(0, THREAD | FORBIDDEN_CLONE_FLAGS, THREAD)?])?];
     if rights.programs {
-        clones.push(rule(vec![bits(0, libc::CLONE_THREAD | ODD_CHILDREN, 0)?])?);
+        clones.push(rule(vec![bits(0, libc::CLONE_THREAD | FORBIDDEN_CLONE_FLAGS, 0)?])?);
     }
     rules.insert(libc::SYS_clone, clones);
     let names = [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_NO_NEW_PRIVS, PR_SET_VMA];
@@ -294,7 +296,7 @@ mod tests {
     const ALLOW: u32 = 0x7fff_0000;
     const REFUSE: u32 = 0x0005_0000 | libc::EPERM.unsigned_abs();
 
-    /// What the kernel would answer: the few instructions that filters are made of.
+    /// Emulates the kernel for the few instructions that filters are made of.
     fn answer(program: &[sock_filter], call: c_long, arguments: [u64; 6]) -> u32 {
         let architecture = if cfg!(target_arch = "x86_64") { 0xc000_003e_u32 } else { 0xc000_00b7 };
         let mut data = u32::try_from(call).unwrap().to_le_bytes().to_vec();
@@ -396,8 +398,7 @@ mod tests {
         }
     }
 
-    /// Whatever a kernel will yet invent is refused too: these are the calls that are named in this
-    /// file, and their number says when one was added.
+    /// Future system calls are refused too. The number of allowed calls shows when one was added.
     #[test]
     fn a_call_that_nobody_named_is_refused() {
         let never = [

@@ -1,8 +1,8 @@
 //! Landlock and seccomp.
 //!
-//! Asked for of Landlock is what its first version has: which files are read, written and run. What
-//! later versions add (truncating, connecting, device controls, signals) is used where the kernel has
-//! it, and the list of system calls refuses the same where it has not.
+//! Landlock's first version is required: which files are read, written and run. Restrictions of
+//! later versions (truncating, connecting, device controls, signals) are used where the kernel has
+//! them; elsewhere the list of system calls refuses the same.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ const REQUIRED: ABI = ABI::V1;
 const KNOWN: ABI = ABI::V6;
 /// The version that keeps signals within the process and what it started.
 const SCOPED: ABI = ABI::V6;
-/// What the kernel itself opens to start a program: the loaders of glibc and musl.
+/// Files that the kernel itself opens to start a program: the loaders of glibc and musl.
 const LOADERS: [&str; 4] = [
     "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",
@@ -29,7 +29,7 @@ const LOADERS: [&str; 4] = [
 /// Programs turn their unwanted output to the first; seeds come from the second.
 const DEVICES: [&str; 2] = ["/dev/null", "/dev/urandom"];
 
-/// How far the kernel holds what was asked of Landlock.
+/// How far the kernel enforces the Landlock rules.
 #[derive(Default)]
 pub(super) struct FileRestrictions {
     /// Files beyond those that were named are out of reach.
@@ -38,8 +38,8 @@ pub(super) struct FileRestrictions {
     pub(super) scoped_signals: bool,
 }
 
-/// Lets these programs be run and these files and folders be read, and no others; how far the
-/// kernel holds it.
+/// Allows these programs to be run and these files and folders to be read, and no others. Returns
+/// how far the kernel enforces it.
 pub(super) fn restrict_files(
     programs: &[PathBuf],
     reads: &[PathBuf],
@@ -81,7 +81,7 @@ pub(super) fn restrict_calls(rights: CallRights) -> Result<(), seccompiler::Erro
     seccompiler::apply_filter(&calls::allow_list(rights)?)
 }
 
-/// Refuses what starts threads, to all threads of this process; whether the kernel holds it.
+/// Forbids all threads of this process to start threads; returns whether the kernel enforces it.
 pub(super) fn forbid_threads() -> bool {
     calls::forbid_threads()
         .and_then(|filter| seccompiler::apply_filter_all_threads(&filter))

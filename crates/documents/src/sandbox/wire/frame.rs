@@ -1,6 +1,6 @@
 //! Frames: two lengths (32 bits for the head, 64 bits for the body, little-endian), a head in JSON
 //! and a body of plain bytes: documents on the way in, page images on the way out. Both lengths are
-//! checked against caps before anything is read, so that a child gone wrong cannot make its worker
+//! checked against caps before anything is read, so that a compromised child cannot make its worker
 //! allocate. A frame that breaks the rules is [`std::io::ErrorKind::InvalidData`].
 
 use std::io::{self, Read, Write};
@@ -10,11 +10,11 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 const LENGTHS: usize = 12;
-/// Most bytes of a head: the words of the fullest page that is allowed, with their boxes. In memory
-/// they take about as much again.
-const HEAD: usize = 4 << 20;
+/// Bytes of a head: the words of the fullest allowed page, with their boxes. In memory they take
+/// about as much again.
+const MAX_HEAD_BYTES: usize = 4 << 20;
 /// A body that is cheaper copied behind its head than written by itself.
-const SMALL_BODY: usize = 16 << 10;
+const MAX_SMALL_BODY_BYTES: usize = 16 << 10;
 
 /// Writes one frame: its head as JSON, then its body.
 ///
@@ -83,32 +83,32 @@ pub(in crate::sandbox) async fn receive_frame<T: DeserializeOwned>(
     Ok(Some((head, bytes)))
 }
 
-/// What is written first, and what is left of the body. Each write to a pipe wakes who reads it: a
-/// small frame is one.
+/// The first write and the rest of the body. Each write to a pipe wakes its reader, so a small
+/// frame is one write.
 fn encode_frame<'a, T: Serialize>(head: &T, body: &'a [u8]) -> io::Result<(Vec<u8>, &'a [u8])> {
     let mut front = vec![0; LENGTHS];
     serde_json::to_writer(&mut front, head)?;
     let length = front.len() - LENGTHS;
-    if length > HEAD {
+    if length > MAX_HEAD_BYTES {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "a head over its cap"));
     }
     let short = u32::try_from(length).map_err(|_| frame_error("a head beyond 32 bits"))?;
     let long = u64::try_from(body.len()).map_err(|_| frame_error("a body beyond 64 bits"))?;
     let lengths = short.to_le_bytes().into_iter().chain(long.to_le_bytes());
     front.iter_mut().zip(lengths).for_each(|(byte, length)| *byte = length);
-    if body.len() > SMALL_BODY {
+    if body.len() > MAX_SMALL_BODY_BYTES {
         return Ok((front, body));
     }
     front.extend_from_slice(body);
     Ok((front, &[]))
 }
 
-/// The lengths of head and body, held against their caps.
+/// The lengths of head and body, checked against their caps.
 fn check_lengths(lengths: [u8; LENGTHS], most: u64) -> io::Result<(usize, usize)> {
     let [a, b, c, d, long @ ..] = lengths;
     let head = usize::try_from(u32::from_le_bytes([a, b, c, d])).unwrap_or(usize::MAX);
     let body = u64::from_le_bytes(long);
-    if head > HEAD || body > most {
+    if head > MAX_HEAD_BYTES || body > most {
         return Err(frame_error("a frame over its cap"));
     }
     Ok((head, usize::try_from(body).map_err(|_| frame_error("a body beyond this machine"))?))
