@@ -19,7 +19,7 @@ use docmill_scheduler::Scheduler;
 /// Sets them up; nothing is sent.
 ///
 /// # Errors
-/// One is named whose settings are missing or wrong: which, and by whom.
+/// The settings of a named one are missing or wrong; the message names them.
 pub(super) async fn build_remote_ocr(
     config: &Config,
     kinds: &KindSet,
@@ -32,7 +32,7 @@ pub(super) async fn build_remote_ocr(
     Ok(RemoteOcr::new(ocr.providers.clone(), providers, ocr.pictures_in_memory))
 }
 
-/// All that are named, by whomever.
+/// All that the configuration or a kind names.
 pub(super) fn named_providers(config: &Config, kinds: &KindSet) -> BTreeSet<OcrProvider> {
     let of_kinds = kinds.iter().flat_map(|kind| kind.read_by.iter().flatten());
     config.ocr.providers.iter().chain(of_kinds).copied().collect()
@@ -52,26 +52,14 @@ pub(super) async fn connect_providers(
     let ocr = &config.ocr;
     let mut providers: BTreeMap<OcrProvider, Arc<dyn RemoteOcrProvider>> = BTreeMap::new();
     for name in named_providers(config, kinds) {
+        // A kind may name it where `ocr.providers`, which is checked at the start, does not.
+        let problems = ocr.provider_problems(name).join(", ");
+        anyhow::ensure!(problems.is_empty(), "a kind is read by {}: {problems}", name.name());
         let provider: Arc<dyn RemoteOcrProvider> = match name {
             OcrProvider::Tesseract => continue,
-            OcrProvider::DocumentAi => {
-                // A kind may name it where `ocr.providers` does not, which is what is checked.
-                let problems = ocr.document_ai.list_problems();
-                anyhow::ensure!(
-                    problems.is_empty(),
-                    "a kind is read by document_ai: {}",
-                    problems.join(", ")
-                );
-                Arc::new(build_document_ai(config, governor.clone())?)
-            }
+            OcrProvider::DocumentAi => Arc::new(build_document_ai(config, governor.clone())?),
             OcrProvider::Textract => Arc::new(build_textract(config, governor).await),
             OcrProvider::Vision => {
-                let problems = ocr.vision.list_problems();
-                anyhow::ensure!(
-                    problems.is_empty(),
-                    "a kind is read by vision: {}",
-                    problems.join(", ")
-                );
                 let llm = connect_model(&ocr.vision.model_config(), governor).await?;
                 let llm = schedule_model(llm, scheduler);
                 Arc::new(VisionOcr::new(llm, &ocr.vision, Arc::clone(pool)))

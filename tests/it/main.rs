@@ -43,6 +43,7 @@ mod maintenance;
 mod messages;
 mod moving;
 mod object_pipeline;
+mod ocr_suite;
 mod operations;
 mod operators;
 mod outages;

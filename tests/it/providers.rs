@@ -5,11 +5,11 @@ mod contract;
 mod document_ai;
 mod fallback;
 mod paid;
-mod pictures;
+pub(crate) mod pictures;
 mod ping;
 mod repair;
 mod textract;
-mod vision;
+pub(crate) mod vision;
 mod worker;
 
 use std::collections::BTreeMap;

@@ -25,22 +25,7 @@ fn write(service: &str, operation: &str, number: usize, exchange: (&Value, &Valu
 }
 
 fn sent(pages: u32) -> Vec<PagePicture> {
-    let facts = |number| docmill_core::model::PictureFacts {
-        number,
-        repaired: false,
-        score: 1.0,
-        defects: Vec::new(),
-        text: docmill_core::model::TextMap::default(),
-        layer: None,
-        cut: false,
-        codes: Vec::new(),
-    };
-    let page = |number| PagePicture {
-        facts: facts(number),
-        image: pictures::picture(number, 230),
-        witness: None,
-    };
-    (1..=pages).map(page).collect()
+    (1..=pages).map(pictures::sent).collect()
 }
 
 #[tokio::test]

@@ -2,27 +2,14 @@
 
 use docmill_core::config::OcrProvider::DocumentAi as Google;
 use docmill_core::fault::Fault;
-use docmill_core::model::{PageDefectKind, PagePicture, PageSource, PictureFacts, TextMap};
+use docmill_core::model::{PageDefectKind, PageSource};
 use docmill_testkit::document_ai::{Said, Script, Server, Straightened, Trouble};
 
+use super::pictures::sent;
 use super::*;
 use crate::reading::papers;
 use crate::support::documents;
 use crate::support::whole::ReadWhole as _;
-
-fn sent(page: u32) -> PagePicture {
-    let facts = PictureFacts {
-        number: page,
-        repaired: false,
-        score: 1.0,
-        defects: Vec::new(),
-        text: TextMap::default(),
-        layer: None,
-        cut: false,
-        codes: Vec::new(),
-    };
-    PagePicture { facts, image: pictures::picture(page, 230), witness: None }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn forty_pages_go_in_slices_within_the_limit_and_come_back_in_order_with_their_own_text() {
@@ -111,7 +98,7 @@ async fn scores_and_defects_come_by_their_names() {
 }
 
 #[tokio::test]
-async fn every_way_in_which_a_call_goes_wrong_asks_for_the_right_reaction() {
+async fn failures_in_words_of_google_ask_for_the_right_reaction() {
     let refused = Trouble::refused;
     let size = "Received message larger than max (5218782 vs. 4194304)";
     let too_large = Trouble::Refused {
@@ -138,10 +125,7 @@ async fn every_way_in_which_a_call_goes_wrong_asks_for_the_right_reaction() {
         (no_money,                                    1,     1, Some(Fault::Denied)),
         (refused(401, "UNAUTHENTICATED"),             1,     1, Some(Fault::Denied)),
         (refused(404, "NOT_FOUND"),                   1,     1, Some(Fault::Denied)),
-        (refused(400, "INVALID_ARGUMENT"),            1,     1, Some(Fault::Rejected)),
         (refused(503, "UNAVAILABLE"),                 1,     1, Some(Fault::Unavailable)),
-        (refused(500, "INTERNAL"),                    2,     3, None),
-        (refused(500, "INTERNAL"),                    3,     3, Some(Fault::Transient)),
         (refused(504, "DEADLINE_EXCEEDED"),           3,     3, Some(Fault::Transient)),
         (Trouble::Document(3),                        1,     1, Some(Fault::Rejected)),
         (Trouble::Document(14),                       1,     1, Some(Fault::Unavailable)),

@@ -2,24 +2,26 @@
 
 use std::io::Cursor;
 
-use docmill_core::model::{EncodedImage, ImageEncoding, ImageHeader};
+use docmill_core::model::{
+    EncodedImage, ImageEncoding, ImageHeader, PagePicture, PictureFacts, TextMap,
+};
 use docmill_documents::ImagePdf;
 use image::{GrayImage, ImageFormat, Luma};
 
 /// Rows of a page.
-pub(super) const HEIGHT: u32 = 320;
+pub(crate) const HEIGHT: u32 = 320;
 /// Pixels per row of page 0.
 const WIDTH: u32 = 240;
 /// Resolution at which tests read; the pictures have it too.
 const DPI: u32 = 100;
 
 /// Pixels per row of a page.
-pub(super) fn width(page: u32) -> u32 {
+pub(crate) fn width(page: u32) -> u32 {
     WIDTH + page
 }
 
 /// Rows of marks like letters, on paper of this shade of grey.
-pub(super) fn picture(page: u32, paper: u8) -> EncodedImage {
+pub(crate) fn picture(page: u32, paper: u8) -> EncodedImage {
     let (width, height) = (width(page), HEIGHT);
     let image = GrayImage::from_fn(width, height, |x, y| {
         let is_letter = y % 40 < 14 && x % 18 < 12 && (x % 18 % 6 < 2 || y % 40 % 6 < 2);
@@ -36,10 +38,10 @@ pub(super) fn picture(page: u32, paper: u8) -> EncodedImage {
 }
 
 /// By how much the large page is wider than page 0.
-pub(super) const LARGE: u32 = 1000;
+pub(crate) const LARGE: u32 = 1000;
 
 /// A PDF of one page of A4 at 150 dpi, full of marks.
-pub(super) fn large() -> Vec<u8> {
+pub(crate) fn large() -> Vec<u8> {
     let (width, height) = (width(LARGE), 1754);
     let image = GrayImage::from_fn(width, height, |x, y| {
         let is_letter = y % 40 < 14 && x % 18 < 12 && (x % 18 % 6 < 2 || y % 40 % 6 < 2);
@@ -54,7 +56,7 @@ pub(super) fn large() -> Vec<u8> {
 }
 
 /// A page without marks.
-pub(super) fn blank(page: u32) -> EncodedImage {
+pub(crate) fn blank(page: u32) -> EncodedImage {
     let (width, height) = (width(page), HEIGHT);
     let mut bytes = Cursor::new(Vec::new());
     let paper = GrayImage::from_pixel(width, height, Luma([230]));
@@ -64,12 +66,12 @@ pub(super) fn blank(page: u32) -> EncodedImage {
 }
 
 /// A PDF of so many scans on good paper.
-pub(super) fn scans(pages: u32) -> Vec<u8> {
+pub(crate) fn scans(pages: u32) -> Vec<u8> {
     scans_on(230, pages)
 }
 
 /// The same on paper of this shade.
-pub(super) fn scans_on(paper: u8, pages: u32) -> Vec<u8> {
+pub(crate) fn scans_on(paper: u8, pages: u32) -> Vec<u8> {
     let mut file = ImagePdf::default();
     for page in 1..=pages {
         file.add_page(page, &picture(page, paper)).unwrap();
@@ -77,7 +79,27 @@ pub(super) fn scans_on(paper: u8, pages: u32) -> Vec<u8> {
     file.finish()
 }
 
-/// What the stand-ins read from a page.
-pub(super) fn says(text: &str, page: u32) -> bool {
-    text.contains(&format!("Größe {} x {HEIGHT}", width(page)))
+/// A page as it is sent to a provider, on good paper.
+pub(crate) fn sent(page: u32) -> PagePicture {
+    let facts = PictureFacts {
+        number: page,
+        repaired: false,
+        score: 1.0,
+        defects: Vec::new(),
+        text: TextMap::default(),
+        layer: None,
+        cut: false,
+        codes: Vec::new(),
+    };
+    PagePicture { facts, image: picture(page, 230), witness: None }
+}
+
+/// The line that the stand-ins read from each page.
+pub(crate) fn text(page: u32) -> String {
+    format!("Größe {} x {HEIGHT}", width(page))
+}
+
+/// Whether a text is that of a page, as the stand-ins read it.
+pub(crate) fn says(read: &str, page: u32) -> bool {
+    read.contains(&text(page))
 }

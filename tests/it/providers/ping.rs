@@ -10,7 +10,6 @@ use super::*;
 async fn document_ai_is_asked_without_a_document_and_says_what_a_person_has_to_mend() {
     #[rustfmt::skip]
     let table = [
-        (None,                                             None,                     ""),
         (Some(Trouble::refused(403, "PERMISSION_DENIED")), Some(Fault::Denied),      "role"),
         (Some(Trouble::refused(404, "NOT_FOUND")),         Some(Fault::Denied),      "ocr.document_ai.project"),
         (Some(Trouble::refused(503, "UNAVAILABLE")),       Some(Fault::Unavailable), "503"),
@@ -30,9 +29,7 @@ async fn document_ai_is_asked_without_a_document_and_says_what_a_person_has_to_m
 #[tokio::test]
 async fn textract_is_asked_for_what_is_no_picture_and_for_a_job_that_there_is_not() {
     let denied = ("AccessDeniedException", 400);
-    for (operation, fault) in
-        [(None, None), (Some(DETECT), Some(Fault::Denied)), (Some(GET), Some(Fault::Denied))]
-    {
+    for (operation, fault) in [(None, None), (Some(GET), Some(Fault::Denied))] {
         let mut script = amazon::Script::default();
         if let Some(operation) = operation {
             script = script.troubled(operation, [denied]);

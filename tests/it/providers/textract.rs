@@ -76,21 +76,16 @@ async fn a_token_that_stands_for_another_file_is_not_used() {
 }
 
 #[tokio::test]
-async fn what_an_error_of_an_operation_asks_for() {
+async fn failures_in_words_of_amazon_ask_for_the_right_reaction() {
     #[rustfmt::skip]
     let table = [
         // operation, code, status,                       times, calls, fault
         (DETECT, THROUGHPUT,                        400, 1, 1, Some(Fault::Throttled(None))),
-        (DETECT, "ThrottlingException",             500, 1, 1, Some(Fault::Throttled(None))),
         (START,  "LimitExceededException",          400, 1, 1, Some(Fault::Throttled(None))),
         (GET,    THROUGHPUT,                        400, 1, 1, Some(Fault::Throttled(None))),
-        (DETECT, "InternalServerError",             500, 2, 3, None),
-        (DETECT, "InternalServerError",             500, 3, 3, Some(Fault::Transient)),
         (DETECT, "UnsupportedDocumentException",    400, 1, 1, Some(Fault::Rejected)),
-        (DETECT, "BadDocumentException",            400, 1, 1, Some(Fault::Rejected)),
         (DETECT, "DocumentTooLargeException",       400, 1, 1, Some(Fault::Rejected)),
         (START,  "InvalidS3ObjectException",        400, 1, 1, Some(Fault::Rejected)),
-        (DETECT, "AccessDeniedException",           400, 1, 1, Some(Fault::Denied)),
     ];
     for (operation, code, status, times, calls, fault) in table {
         let script = Script::default().with_any_file(File::of_pages(1));
@@ -98,7 +93,7 @@ async fn what_an_error_of_an_operation_asks_for() {
         let server = Server::start(script).await.unwrap();
         let provider = textract(&server);
         let ended = if operation == DETECT {
-            provider.read_pictures(&[document_picture()]).await.map(|_| ())
+            provider.read_pictures(&[pictures::sent(1)]).await.map(|_| ())
         } else {
             provider.read_file(&file("t"), &sizes(1)).await.map(|_| ())
         };
@@ -109,20 +104,6 @@ async fn what_an_error_of_an_operation_asks_for() {
         let made = server.calls().into_iter().filter(|call| call.operation == operation).count();
         assert_eq!((made, found), (calls, fault), "{operation} {code}");
     }
-}
-
-fn document_picture() -> docmill_core::model::PagePicture {
-    let facts = docmill_core::model::PictureFacts {
-        number: 1,
-        repaired: false,
-        score: 1.0,
-        defects: Vec::new(),
-        text: docmill_core::model::TextMap::default(),
-        layer: None,
-        cut: false,
-        codes: Vec::new(),
-    };
-    docmill_core::model::PagePicture { facts, image: pictures::picture(1, 230), witness: None }
 }
 
 /// A bucket with one object whose ETag and version are told.

@@ -7,7 +7,9 @@ mod turns;
 
 use docmill_core::config::OcrProvider::{Tesseract, Vision};
 use docmill_core::config::{LlmConfig, LlmProvider, VisionConfig, VisionRecipe};
-use docmill_core::model::{EncodedImage, PageText, PageUsage, ReadRecipe, ReadingRefusal};
+use docmill_core::model::{
+    EncodedImage, PagePicture, PageReadResult, PageText, PageUsage, ReadRecipe, ReadingRefusal,
+};
 use docmill_documents::ocr::vision::VisionOcr;
 use docmill_documents::sandbox::CpuPool;
 use docmill_llm::Llm;
@@ -34,7 +36,7 @@ const ROWS: [&str; 6] = [
 ];
 
 /// The rows of a page, each page with a number of its own.
-fn rows(page: u32) -> Vec<String> {
+pub(crate) fn rows(page: u32) -> Vec<String> {
     let own = |row: &&str| row.replace("PG-2041", &format!("PG-{}", 2040 + page));
     let mut rows: Vec<String> = ROWS.iter().map(own).collect();
     if page > 1 {
@@ -134,10 +136,30 @@ async fn client(config: &LlmConfig) -> Arc<dyn Llm> {
     }
 }
 
-async fn vision_reader(config: &VisionConfig, witness: Witness) -> DocumentReader {
+async fn vision_ocr(config: &VisionConfig) -> VisionOcr {
     let llm = client(&config.model_config()).await;
-    let provider: Arc<dyn RemoteOcrProvider> =
-        Arc::new(VisionOcr::new(llm, config, Arc::new(CpuPool::new(1).unwrap())));
+    VisionOcr::new(llm, config, Arc::new(CpuPool::new(1).unwrap()))
+}
+
+/// The real client of a model behind OpenAI's protocol.
+pub(crate) async fn provider(server: &Server) -> VisionOcr {
+    vision_ocr(&settings(server, Vendor::Openai, VisionRecipe::General)).await
+}
+
+/// A page as it is sent to the model, beside what the witness reads of it.
+pub(crate) fn sent(page: u32) -> PagePicture {
+    let mut sent = pictures::sent(page);
+    let (width, height) = (pictures::width(page), pictures::HEIGHT);
+    let pixels = image::load_from_memory(&sent.image.bytes).unwrap().into_luma8().into_raw();
+    let raster = PageRaster { width, height, dpi: 100, pixels };
+    let lines = SURE.clone().recognise(&raster, &[]).unwrap();
+    let page = PageText::from_native(page, (width as f32, height as f32), 1.0, lines);
+    sent.witness = Some(Box::new(PageReadResult { page, repaired: None }));
+    sent
+}
+
+async fn vision_reader(config: &VisionConfig, witness: Witness) -> DocumentReader {
+    let provider: Arc<dyn RemoteOcrProvider> = Arc::new(vision_ocr(config).await);
     let remote_ocr = RemoteOcr::new(
         vec![Vision, Tesseract],
         BTreeMap::from([(Vision, provider)]),
@@ -150,7 +172,7 @@ async fn vision_reader(config: &VisionConfig, witness: Witness) -> DocumentReade
 }
 
 /// A general model's reply.
-fn says(rows: &[String]) -> Answer {
+pub(crate) fn says(rows: &[String]) -> Answer {
     says_turned(rows, "0")
 }
 
@@ -159,7 +181,7 @@ fn says_turned(rows: &[String], turn: &str) -> Answer {
 }
 
 /// Which page a picture shows, told by its width.
-fn page_of(picture: &SentPicture) -> u32 {
+pub(crate) fn page_of(picture: &SentPicture) -> u32 {
     picture.width - pictures::width(0)
 }
 

@@ -94,19 +94,23 @@ impl OcrConfig {
         }
     }
 
+    /// What is missing for calling this provider, as problems of the configuration.
+    pub fn provider_problems(&self, provider: OcrProvider) -> Vec<String> {
+        match provider {
+            OcrProvider::DocumentAi => self.document_ai.list_problems(),
+            OcrProvider::Textract => self.textract.list_problems(),
+            OcrProvider::Vision => self.vision.list_problems(),
+            OcrProvider::Tesseract => Vec::new(),
+        }
+    }
+
     fn check_providers(&self, problems: &mut Vec<String>) {
         problems.extend(
             OcrProvider::order_problem(&self.providers)
                 .map(|wrong| format!("ocr.providers {wrong}")),
         );
-        if self.providers.contains(&OcrProvider::DocumentAi) {
-            problems.extend(self.document_ai.list_problems());
-        }
-        if self.providers.contains(&OcrProvider::Textract) {
-            problems.extend(self.textract.list_problems());
-        }
-        if self.providers.contains(&OcrProvider::Vision) {
-            problems.extend(self.vision.list_problems());
+        for provider in &self.providers {
+            problems.extend(self.provider_problems(*provider));
         }
         if self.pictures_in_memory < ByteSize::from_mib(64) {
             problems.push(

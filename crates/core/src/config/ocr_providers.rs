@@ -22,6 +22,9 @@ pub enum OcrProvider {
 }
 
 impl OcrProvider {
+    /// All readers, in the order in which texts name them.
+    pub const ALL: [Self; 4] = [Self::DocumentAi, Self::Textract, Self::Vision, Self::Tesseract];
+
     /// The provider's name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
@@ -177,6 +180,19 @@ impl TextractConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_provider_is_listed_once() {
+        for (at, provider) in OcrProvider::ALL.into_iter().enumerate() {
+            let place = match provider {
+                OcrProvider::DocumentAi => 0,
+                OcrProvider::Textract => 1,
+                OcrProvider::Vision => 2,
+                OcrProvider::Tesseract => 3,
+            };
+            assert_eq!(place, at, "{}", provider.name());
+        }
+    }
 
     #[test]
     fn what_is_missing_for_calling_document_ai_is_told_by_key() {

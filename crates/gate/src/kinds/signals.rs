@@ -1,5 +1,6 @@
 //! `kind.toml`: what a kind is called, and the cheap signs by which its documents are recognised.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use serde::Serialize;
@@ -149,21 +150,16 @@ impl KindDescription {
 }
 
 /// Names of those who read page images, as in `ocr.providers`.
-fn read_provider_order(list: &DeValue<'_>) -> Result<Vec<OcrProvider>, &'static str> {
+fn read_provider_order(list: &DeValue<'_>) -> Result<Vec<OcrProvider>, Cow<'static, str>> {
     let names = list.as_array().ok_or("is a list of names")?;
-    let known = [
-        OcrProvider::DocumentAi,
-        OcrProvider::Textract,
-        OcrProvider::Vision,
-        OcrProvider::Tesseract,
-    ];
     let provider = |name: &Spanned<DeValue<'_>>| {
         let name = name.get_ref().as_str()?;
-        known.into_iter().find(|provider| provider.name() == name)
+        OcrProvider::ALL.into_iter().find(|provider| provider.name() == name)
     };
     let order: Option<Vec<OcrProvider>> = names.iter().map(provider).collect();
-    let order = order.ok_or("names document_ai, textract, vision and tesseract")?;
-    OcrProvider::order_problem(&order).map_or(Ok(order), Err)
+    let order = order
+        .ok_or_else(|| format!("names {}", OcrProvider::ALL.map(OcrProvider::name).join(", ")))?;
+    OcrProvider::order_problem(&order).map_or(Ok(order), |problem| Err(problem.into()))
 }
 
 fn read_signal(
