@@ -343,6 +343,6 @@ async fn a_waiting_receive_returns_a_new_message_soon() {
     let receiver = place.worker(LONG);
     let waiting = tokio::spawn(async move { receiver.receive(5, LONG).await.unwrap() });
     send(&queue, "hello").await;
-    let found = tokio::time::timeout(Duration::from_secs(30), waiting).await.unwrap().unwrap();
+    let found = tokio::time::timeout(Duration::from_secs(60), waiting).await.unwrap().unwrap();
     assert_eq!(found[0].body, "hello");
 }

@@ -1,7 +1,5 @@
 //! The health port under idle connections, and under endless requests.
 
-use std::time::Duration;
-
 use docmill_testkit::sqs::Action;
 use futures::StreamExt as _;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -38,12 +36,12 @@ async fn idle_connections_are_closed_within_seconds_and_take_no_descriptors_from
     let descriptors = std::fs::read_dir(format!("/proc/{}/fd", worker.id())).unwrap().count();
     assert!(descriptors < 200, "{descriptors} descriptors are open");
     let alive = reqwest::get(format!("http://{address}/livez"));
-    let alive = timeout(Duration::from_secs(5), alive).await.expect("who asks is answered");
+    let alive = timeout(SOON, alive).await.expect("who asks is answered");
     assert_eq!(alive.unwrap().status().as_u16(), 200);
     let id = world.submit("a.pdf", documents::invoice("H-1")).await;
     world.until(id, "status", "completed").await;
     let all = futures::future::join_all(idle.into_iter().map(closed));
-    timeout(Duration::from_secs(12), all).await.expect("all of them are closed");
+    timeout(SOON, all).await.expect("all of them are closed");
 }
 
 #[tokio::test(flavor = "multi_thread")]

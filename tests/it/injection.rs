@@ -121,7 +121,7 @@ async fn asked(
     let (client, kind) = (OpenAiClient::new(&config).unwrap(), kind());
     let mut journal = Nothing;
     let run = extract_by_model(&client, &kind, transcript, &terms, &mut journal);
-    let result = tokio::time::timeout(Duration::from_secs(20), run).await.unwrap();
+    let result = tokio::time::timeout(Duration::from_secs(60), run).await.unwrap();
     let sent = sent.lock().unwrap().clone();
     (result, sent)
 }

@@ -5,7 +5,7 @@ mod client;
 pub(crate) mod vendors;
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use docmill_core::config::{KindsConfig, LlmConfig, LlmProvider};
@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 
 use crate::support::model_reading::extract_by_model;
 
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 fn config(server: &Server) -> LlmConfig {
     LlmConfig {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use docmill_core::config::Config;
 use docmill_core::fault::Fault;
@@ -369,9 +369,7 @@ async fn a_pass_ends_soon_after_the_stop_and_is_made_by_the_leader_alone() {
     })
     .await;
     stop.request();
-    let begun = Instant::now();
-    pass.await.unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    tokio::time::timeout(SOON, pass).await.expect("the lock is never given back").unwrap();
     holder.rollback().await.unwrap();
 }
 
@@ -750,12 +748,8 @@ async fn a_migration_does_not_wait_in_front_of_the_workers_for_a_locked_table() 
     let migrating = tokio::spawn(async move { db.apply_migrations(&altering).await });
     // Concurrent sessions wait only briefly, not until the holder ends.
     for _ in 0..4 {
-        let begun = Instant::now();
-        sqlx::query("SELECT count(*) FROM docmill.ingestion")
-            .execute(database.pool())
-            .await
-            .unwrap();
-        assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+        let count = sqlx::query("SELECT count(*) FROM docmill.ingestion").execute(database.pool());
+        tokio::time::timeout(SOON, count).await.expect("the holder is never done").unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     assert!(!migrating.is_finished(), "it waits for the lock");

@@ -106,7 +106,7 @@ async fn invariant_2_a_lost_claim_ends_the_call_that_is_under_way() {
     let worker = world.worker_with(|config| config.claim.lease = Duration::from_secs(3)).await;
     assert!(world.llm.as_ref().unwrap().arrived(1, SOON).await);
     steal(&world, id).await;
-    until(Duration::from_secs(20), || async { worker.monitor.running_jobs().is_empty() }).await;
+    until(SOON, || async { worker.monitor.running_jobs().is_empty() }).await;
     worker.stop().await;
     assert!(world.attempts(id).await.is_empty());
 }
@@ -123,7 +123,7 @@ async fn invariant_2_a_loss_reported_by_a_write_stops_the_job_before_any_heartbe
     assert!(model.arrived(1, SOON).await);
     // The next heartbeat is 40 s away.
     let thief = steal(&world, id).await;
-    until(Duration::from_secs(20), || async { worker.monitor.running_jobs().is_empty() }).await;
+    until(SOON, || async { worker.monitor.running_jobs().is_empty() }).await;
     worker.stop().await;
     assert_eq!(model.calls().len(), 1, "no repair was paid for");
     assert_eq!(world.column(id, "claim_token").await.unwrap(), thief.to_string());
@@ -143,7 +143,7 @@ async fn invariant_3_a_message_is_kept_hidden_while_it_still_waits_for_its_claim
     slow.die();
     let worker = world.worker_on(slow, None).await;
     let extended = || queue.fates().iter().map(|fate| fate.extended).max().unwrap_or(0);
-    until(Duration::from_secs(15), || async { extended() >= 4 }).await;
+    until(SOON, || async { extended() >= 4 }).await;
     let receipts = queue.fates().len();
     assert_eq!((receipts, queue.depth().await.unwrap().ready), (1, 0), "nobody else could have it");
     assert_eq!(world.column(id, "claims").await.unwrap(), "0");

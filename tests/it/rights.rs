@@ -1,7 +1,7 @@
 //! The rights of each database role, and their limits; tried by real logins.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use docmill_core::model::{DocumentId, IngestionId};
 use docmill_ledger::db::SchemaVersion;
@@ -316,7 +316,7 @@ async fn a_migration_of_a_busy_table_lets_other_sessions_through_and_completes()
     let claim = sqlx::query("UPDATE ingestion SET stage = 'fetch' WHERE id = $1")
         .bind(ingestion.0)
         .execute(database.pool());
-    let claimed = tokio::time::timeout(Duration::from_secs(20), claim).await;
+    let claimed = tokio::time::timeout(SOON, claim).await;
     assert!(claimed.is_ok(), "it queues behind a migration that waits");
     reader.commit().await.unwrap();
     migrating.await.unwrap().unwrap();

@@ -27,7 +27,7 @@ async fn killed_after(writes: u32, place: &Place, convert: &std::sync::Arc<Fake>
     place.store.dies_after(Some(writes));
     let first = worker(place, convert).run(Shutdown::default());
     // Simulated: as long as anything still happens, no time passes.
-    let ended = tokio::time::timeout(Duration::from_secs(20), first).await.is_ok();
+    let ended = tokio::time::timeout(Duration::from_secs(60), first).await.is_ok();
     place.store.dies_after(None);
     // Its process is no more, so that its name is free.
     place.store.delete("registry/workers/w-0.json").await.unwrap();

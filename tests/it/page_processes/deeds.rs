@@ -91,6 +91,7 @@ fn done(deed: &str) -> Vec<String> {
     match deed {
         "pid" => vec![std::process::id().to_string()],
         "wait" => pause(Duration::from_secs(1)),
+        "threads" => vec![rayon::current_num_threads().to_string()],
         "limit" => vec![getrlimit(Resource::As).current.unwrap_or_default().to_string()],
         "say five megabytes" => vec!["x".repeat(5 << 20)],
         "hang" => loop {

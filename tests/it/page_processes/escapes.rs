@@ -104,16 +104,13 @@ async fn a_page_process_that_leaves_something_behind_is_over_when_it_is_killed()
     let document = cells.open_document(of(&["hang"]), false).await.unwrap();
     let left = std::fs::read_to_string(folder.path().join("left")).unwrap();
     let left = left.trim();
-    let started = Instant::now();
-    let ended = tokio::time::timeout(Duration::from_secs(30), document.read_page(0)).await;
-    let took = started.elapsed();
+    let ended = tokio::time::timeout(SOON, document.read_page(0)).await;
     assert!(lives(left), "it has to outlive the page process for this to say anything");
     signal("-KILL", left);
     let ended = ended.unwrap_or_else(|_| panic!("still waiting for a process that was killed"));
     assert_eq!(told(ended), Err(Ok(OutcomeReason::Timeout)));
-    assert!(took < Duration::from_secs(10), "{took:?}");
     // The only core is free again.
-    let next = tokio::time::timeout(Duration::from_secs(30), read(&cells, "pid", false)).await;
+    let next = tokio::time::timeout(SOON, read(&cells, "pid", false)).await;
     assert_eq!(told(next.unwrap_or_else(|_| panic!("the core is taken for ever"))), Ok(()));
     let left = std::fs::read_to_string(folder.path().join("left")).unwrap();
     signal("-KILL", left.trim());
@@ -224,7 +221,7 @@ fn a_process_of_ours_is_closed_to_others_of_its_user() {
         .spawn()
         .unwrap();
     let environment = format!("/proc/{}/environ", ours.id());
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + SOON;
     let told = loop {
         let read = as_nobody("cat").arg(&environment).output().unwrap();
         if !read.status.success() {

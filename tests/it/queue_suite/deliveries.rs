@@ -148,7 +148,7 @@ pub(super) async fn a_waiting_receive_wakes_for_a_new_message(h: &dyn Harness) {
     let sent = Instant::now();
     send(&*queue, "awaited").await;
     assert_eq!(waiting.await.unwrap().body, "awaited");
-    assert!(sent.elapsed() < PATIENT / 2, "woken, not timed out: {:?}", sent.elapsed());
+    assert!(sent.elapsed() < PATIENT.mul_f64(0.9), "woken, not timed out: {:?}", sent.elapsed());
 }
 
 pub(super) async fn urgent_tiers_are_polled_more_often_and_metrics_show_it(h: &dyn Harness) {

@@ -85,7 +85,11 @@ pub(super) async fn a_waiting_receive_wakes_when_a_hidden_message_comes_back(h: 
     let hidden = Instant::now();
     h.pass(part(h, 1000)).await;
     assert_eq!(waiting.await.unwrap().receive_count, 2);
-    assert!(hidden.elapsed() < PATIENT / 2, "woken, not timed out: {:?}", hidden.elapsed());
+    assert!(
+        hidden.elapsed() < PATIENT.mul_f64(0.9),
+        "woken, not timed out: {:?}",
+        hidden.elapsed()
+    );
 }
 
 pub(super) async fn a_receiver_that_dies_at_any_step_loses_nothing(h: &dyn Harness) {

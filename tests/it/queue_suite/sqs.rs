@@ -9,8 +9,9 @@ use docmill_queue::{MessageQueue, OutgoingMessage, ReceiptHandle};
 use docmill_testkit::sqs::{Action, Failure};
 
 use super::harness::Sqs;
-use super::{Harness as _, PATIENT, all_done, faults, look, send, take, take_all};
+use super::{Harness as _, all_done, faults, look, send, take, take_all};
 use crate::support::sqs::client;
+use crate::support::world::SOON;
 
 async fn queue() -> (Sqs, SqsQueue) {
     let sqs = Sqs::start().await;
@@ -85,10 +86,11 @@ async fn a_receive_that_is_never_answered_ends_five_seconds_after_its_wait() {
     let (sqs, queue) = queue().await;
     sqs.server.faults().fail(Action::ReceiveMessage, 1, Failure::Hang);
     let started = Instant::now();
-    let error = queue.receive(1, Duration::from_secs(1)).await.unwrap_err();
+    let ended = tokio::time::timeout(SOON, queue.receive(1, Duration::from_secs(1))).await;
+    let error = ended.expect("it is never answered").unwrap_err();
     let took = started.elapsed().as_secs_f64();
     assert_eq!(error.fault, Fault::Transient, "{error}");
-    assert!((5.9..9.0).contains(&took), "{took}");
+    assert!(took >= 5.9, "{took}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -163,12 +165,12 @@ async fn a_queue_that_cannot_be_used_is_named_with_what_to_check() {
         ("a FIFO queue", &here, &fifo, Fault::Rejected, "standard queue"),
         ("nobody listens", &nobody, &good, Fault::Transient, "queue.endpoint"),
     ] {
-        let started = Instant::now();
-        let error = SqsQueue::with_patience(client, config, patience).await.unwrap_err();
+        let ended =
+            tokio::time::timeout(SOON, SqsQueue::with_patience(client, config, patience)).await;
+        let error = ended.unwrap_or_else(|_| panic!("{name} does not end")).unwrap_err();
         let text = error.to_string();
         assert_eq!(error.fault, fault, "{name}: {text}");
         assert!(text.contains(&config.url) && text.contains(words), "{name}: {text}");
-        assert!(started.elapsed() < PATIENT, "{name} ends");
     }
 }
 

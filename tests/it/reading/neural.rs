@@ -9,7 +9,7 @@ use image::{GrayImage, Luma};
 
 use super::*;
 
-pub(super) const LINES: [&str; 8] = [
+pub(crate) const LINES: [&str; 8] = [
     "Invoice number 4711 of the 13th of June",
     "Supplier Honest Parts Ltd, 12 Harbour Street",
     "Description Quantity Price Amount",
@@ -27,7 +27,7 @@ fn weights() -> std::path::PathBuf {
     folder
 }
 
-pub(super) fn engines(engine: OcrEngineChoice) -> PageEngines {
+pub(crate) fn engines(engine: OcrEngineChoice) -> PageEngines {
     let languages = vec!["eng".to_owned()];
     let config = OcrConfig { engine, models: weights(), languages, ..OcrConfig::default() };
     PageEngines::find_installed(&config, LimitsConfig::default().page_time).unwrap()

@@ -38,7 +38,7 @@ async fn dead_letters_move_back_as_new_messages() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let moved = tokio::time::timeout(Duration::from_secs(20), finished).await.unwrap();
+    let moved = tokio::time::timeout(Duration::from_secs(60), finished).await.unwrap();
     assert_eq!(moved, 12);
     let found = receive(&client, &url, 5, 30).await;
     assert!(found.iter().all(|message| count(message) == 1), "counted from the start");
@@ -101,7 +101,7 @@ async fn an_abandoned_long_poll_is_answered_all_the_same() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), taken).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(60), taken).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -137,7 +137,7 @@ pub(crate) fn signal(name: &str, pid: &str) {
 
 /// Waits for a process to be gone.
 pub(crate) async fn until_gone(pid: &str) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while lives(pid) {
         assert!(Instant::now() < deadline, "{pid} still lives");
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -109,7 +109,7 @@ async fn uploads_that_trickle_in_take_nobodys_place_and_end_with_their_connectio
     }
     let before = desk.scalar("SELECT count(*) FROM document").await;
     let all = slow.into_iter().map(|stream| trickle(stream, begun));
-    let took = timeout(CONNECTION_TIME * 3, futures::future::join_all(all)).await;
+    let took = timeout(CONNECTION_TIME + SOON, futures::future::join_all(all)).await;
     let took = took.expect("whoever sends a byte now and then is cut off");
     assert!(took.iter().all(|it| *it >= CONNECTION_TIME), "{took:?}: not for being slow");
     assert_eq!(desk.scalar("SELECT count(*) FROM document").await, before, "half a document");

@@ -434,7 +434,7 @@ async fn a_worker_serves_the_pages_too_where_that_is_wanted_and_ends_with_them()
     let stop = Shutdown::default();
     let app = App::new(config);
     let page = format!("http://{free}/api/v1/overview");
-    let client = reqwest::Client::builder().timeout(Duration::from_secs(10)).build().unwrap();
+    let client = reqwest::Client::builder().timeout(SOON).build().unwrap();
     let ask = || async {
         let asked = client.get(&page).bearer_auth("token of viewer").send().await;
         asked.is_ok_and(|answer| answer.status() == StatusCode::OK)

@@ -30,7 +30,7 @@ async fn a_reader_that_panics_over_one_document_ends_that_document_and_no_other(
     assert_eq!((unread[0].path.as_str(), unread[0].reason.as_str()), (bad.as_str(), "internal"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_document_that_takes_too_long_is_left_out_as_timeout_and_its_group_goes_on() {
     let (desk, _) = Desk::in_memory().await;
     let group = desk.populate(3, 3).await.remove(0);
@@ -44,7 +44,7 @@ async fn a_document_that_takes_too_long_is_left_out_as_timeout_and_its_group_goe
     assert_eq!(load_stats(&desk.workspace).await.unwrap().unread[0].reason, "timeout");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_document_longer_than_its_time_goes_on_as_often_as_it_takes_and_no_try_counts() {
     let (desk, _) = Desk::in_memory().await;
     let group = desk.populate(3, 3).await.remove(0);

@@ -67,9 +67,10 @@ impl PageGeometry {
         let (width, height) = self.own;
         let points: Vec<(f32, f32)> = match poly.normalized_vertices.as_slice() {
             [] => poly.vertices.iter().map(|vertex| (vertex.x, vertex.y)).collect(),
-            normalized => {
-                normalized.iter().map(|vertex| (vertex.x * width, vertex.y * height)).collect()
-            }
+            normalized => normalized
+                .iter()
+                .map(|vertex: &PolyVertex| (vertex.x * width, vertex.y * height))
+                .collect(),
         };
         let mut points = points.into_iter().map(|point| self.to_picture(point));
         let Some(first) = points.next() else { return BoundingBox::default() };

@@ -358,7 +358,7 @@ mod tests {
         let mut found = reader.find_lines(&page).unwrap();
         assert_eq!(reader.find_turns(&page, &mut found).unwrap(), 0);
         let kept: Vec<_> = found.iter().filter(|line| line.read.is_some()).collect();
-        assert_eq!(kept.len(), SAMPLE);
+        assert_eq!(kept.len(), SAMPLE_LINES);
         for line in kept {
             let again = reader.read_box(&page, &line.area).unwrap();
             assert_eq!(line.read.as_ref().map(|read| &read.line), Some(&again.line));

@@ -80,12 +80,13 @@ impl ReplyJudge {
         let page = self.recipe.parse_reply(&reply.text);
         let page = page.ok_or((ReadingRefusal::BrokenForm, None))?;
         if page.lines.iter().any(|line| ends_in_loop(&line.join(" "))) || self.loops(&page) {
-            return Err(plain(ReadingRefusal::Loop));
+            return Err((ReadingRefusal::Loop, None));
         }
         let aligned = align_page(&page, &self.witness.lines);
         self.check_upright(&page, aligned.agreement)?;
-        self.check_agreement(aligned.agreement).map_err(plain)?;
-        self.check_ink(&aligned).map_err(plain)?;
+        self.check_agreement(aligned.agreement)
+            .and_then(|()| self.check_ink(&aligned))
+            .map_err(|refusal| (refusal, None))?;
         Ok(aligned)
     }
 
