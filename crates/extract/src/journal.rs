@@ -14,7 +14,7 @@ use docmill_llm::{FinishReason, ModelReply, Prompt};
 /// One finished call to a model, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredCall {
-    /// What the call was for, for operators: `read pages 1-3`, `repair pages 1-3`.
+    /// The purpose of the call, for operators: `read pages 1-3`, `repair pages 1-3`.
     pub purpose: String,
     /// SHA-256 of the whole prompt, in hex.
     pub prompt: String,

@@ -18,8 +18,8 @@ use docmill_pipeline::StepError;
 /// One line for each known field of a document: which signs each candidate has, and whether it
 /// is right. No values.
 fn evidence_lines(kinds: &KindSet, document: &LabelledDocument, transcript: &Transcript) -> String {
-    let told = kinds.classify(transcript).map(|told| told.kind);
-    let Some(kind) = told.or_else(|| kinds.for_name(None).cloned()) else {
+    let classified = kinds.classify(transcript).map(|classified| classified.kind);
+    let Some(kind) = classified.or_else(|| kinds.for_name(None).cloned()) else {
         return String::new();
     };
     let evidence = rules::gather_evidence(transcript, &kind);

@@ -128,7 +128,7 @@ pub(super) enum ReadingSign {
 
 use ReadingSign as S;
 
-/// What the reading of a picture means for a value that was found so.
+/// The sign of a value with these signs on a page read by OCR.
 pub(super) fn sign_of_ocr(signs: &[ReadingSign]) -> ReadingSign {
     let has = |wanted: &[ReadingSign]| signs.iter().any(|sign| wanted.contains(sign));
     if has(&[S::NoNet, S::NoTax, S::NoTotal, S::NoCurrency, S::NoId, S::NoAddress]) {
@@ -150,7 +150,7 @@ pub(super) fn sign_of_ocr(signs: &[ReadingSign]) -> ReadingSign {
     }
 }
 
-/// What it means for a value that was found so that a till printed the document.
+/// The sign of a value with these signs on a receipt.
 pub(super) fn sign_of_till(signs: &[ReadingSign]) -> ReadingSign {
     match sign_of_ocr(signs) {
         S::OcrAbsent => S::TillAbsent,

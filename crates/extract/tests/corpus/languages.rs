@@ -201,7 +201,7 @@ fn faults(words: &Words, drawing: &str, kinds: &KindSet) -> Vec<String> {
     let transcript = transcript(&[drawing.to_owned()]);
     let kind = kinds.get("invoice").unwrap();
     let mut data = extract_by_rules(&transcript, kind).data;
-    // What is not printed is null, which `expected` leaves out.
+    // Columns that are not printed are null, which `expected` leaves out.
     let lines = data.get_mut("line_items").and_then(Value::as_array_mut);
     for line in lines.into_iter().flatten().filter_map(Value::as_object_mut) {
         line.retain(|_, value| !value.is_null());
@@ -224,9 +224,9 @@ fn faults(words: &Words, drawing: &str, kinds: &KindSet) -> Vec<String> {
         .filter(|(field, value)| data.get(*field) != Some(value))
         .map(|(field, _)| format!("{field}: {}", data.get(field).unwrap_or(&Value::Null)))
         .collect();
-    let told = kinds.classify(&transcript).unwrap();
-    if told.kind.name != "invoice" || told.doubt.is_some() {
-        faults.push(format!("kind: {} {:?}", told.kind.name, told.doubt));
+    let classified = kinds.classify(&transcript).unwrap();
+    if classified.kind.name != "invoice" || classified.doubt.is_some() {
+        faults.push(format!("kind: {} {:?}", classified.kind.name, classified.doubt));
     }
     faults
 }
