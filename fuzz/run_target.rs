@@ -4,7 +4,7 @@
 use std::panic::{PanicHookInfo, take_hook};
 use std::sync::OnceLock;
 
-/// What is tried with the bytes of an input.
+/// A target: the bytes of an input are tried on it.
 type TargetFunction = fn(&[u8]);
 
 static TARGET: OnceLock<TargetFunction> = OnceLock::new();

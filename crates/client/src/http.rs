@@ -116,12 +116,18 @@ pub fn fault_of_response(status: StatusCode, headers: &HeaderMap) -> Fault {
 /// (fractions allowed) or as an HTTP date (RFC 9110 §10.2.3). `None` if it does not say or what it
 /// says makes no sense. At most a day.
 pub fn parse_retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    if let Some(wait) = text("retry-after-ms").and_then(|ms| parse_seconds(ms, 1_000.0)) {
+    if let Some(wait) =
+        header_text(headers, "retry-after-ms").and_then(|ms| parse_seconds(ms, 1_000.0))
+    {
         return Some(wait);
     }
-    let value = text(RETRY_AFTER.as_str())?;
+    let value = header_text(headers, RETRY_AFTER.as_str())?;
     parse_seconds(value, 1.0).or_else(|| time_until_date(value, now))
+}
+
+/// A header as text, without the blanks around it.
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
 }
 
 fn parse_seconds(text: &str, per_second: f64) -> Option<Duration> {

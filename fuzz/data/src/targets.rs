@@ -1,5 +1,5 @@
-//! What is tried with arbitrary bytes, and what has to hold of it: that no input ends the process or
-//! keeps it busy for long, and the property that each target asserts. Nothing here opens a document.
+//! Properties under arbitrary bytes: no input ends the process or keeps it busy for long, and each
+//! target asserts its own. Nothing here opens a document.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -40,7 +40,7 @@ use flate2::write::GzEncoder;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What is tried with the bytes of an input, by its name.
+/// A target by its name.
 type NamedTarget = (&'static str, fn(&[u8]));
 
 /// All of them.
@@ -81,7 +81,7 @@ fn lookups() -> GateLookups {
     }
 }
 
-/// What is written reads back as what was written.
+/// A written value reads back unchanged.
 fn assert_reads_back<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(value: &T) {
     let bytes = serde_json::to_vec(value).expect("what was read can be written");
     let again: T = serde_json::from_slice(&bytes).expect("what was written can be read");
@@ -174,7 +174,7 @@ fn read_model_reply(data: &[u8]) {
     }
 }
 
-/// What a model says of a page, up to the first of the bytes 1, judged beside the page behind it.
+/// A model's reply about a page, up to the first of the bytes 1, judged beside the page behind it.
 fn judge_reply(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else { return };
     let at = rest.iter().position(|byte| *byte == 1).unwrap_or(rest.len());

@@ -1,6 +1,6 @@
-//! What is tried with arbitrary bytes of documents, and with what page processes and readers of pages
-//! say of them. No input may end the process, keep it busy for long or fill it; what more has to hold
-//! each target asserts.
+//! Properties under arbitrary bytes of documents, and of answers of page processes and readers of
+//! pages. No input may end the process, keep it busy for long or fill it; each target asserts its
+//! own besides.
 
 use bytes::Bytes;
 use docmill_core::config::{ByteSize, LimitsConfig, VisionRecipe};
@@ -11,7 +11,7 @@ use docmill_documents::sandbox::believes_answer;
 use docmill_documents::sandbox::wire::{DocumentAnswer, ReplyFrame, RequestFrame, read_frame};
 use docmill_layout::{read_layout, render_markdown};
 
-/// What is tried with the bytes of an input, by its name.
+/// A target by its name.
 type NamedTarget = (&'static str, fn(&[u8]));
 
 /// All of them.
@@ -83,7 +83,7 @@ fn read_tiff(data: &[u8]) {
     read_document(&[head, rest].concat());
 }
 
-/// What a page process says, with a body of up to 64 KiB.
+/// A page process's answer, with a body of up to 64 KiB.
 fn read_page_answer(data: &[u8]) {
     let most = 64 << 10;
     drop(read_frame::<RequestFrame>(data, most));
@@ -99,7 +99,7 @@ fn read_page_answer(data: &[u8]) {
     if believes_answer(reply.answer, body, &limits)
         && let Some(page) = page
     {
-        // What is believed is worked with.
+        // Accepted pages are processed further.
         show_page(*page);
     }
 }
@@ -112,7 +112,7 @@ fn show_page(page: PageText) {
     render_markdown(&layout);
 }
 
-/// What a vision model says of a page.
+/// A vision model's reply about a page.
 fn read_page_reply(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else { return };
     let Ok(text) = std::str::from_utf8(rest) else { return };

@@ -157,13 +157,16 @@ pub fn page_call_span(provider: &str, operation: &str) -> Span {
     )
 }
 
+fn saturating_count(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
 /// Adds a model's reply to its call; tokens are counts, `stop` one of docmill's own words.
 pub fn record_reply(span: &Span, model: &str, stop: &'static str, input: u64, output: u64) {
-    let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
     span.record("gen_ai.response.model", model);
     span.record("gen_ai.response.finish_reasons", stop);
-    span.record("gen_ai.usage.input_tokens", count(input));
-    span.record("gen_ai.usage.output_tokens", count(output));
+    span.record("gen_ai.usage.input_tokens", saturating_count(input));
+    span.record("gen_ai.usage.output_tokens", saturating_count(output));
 }
 
 /// The span's work failed; `code` is the word of the log and the metric.

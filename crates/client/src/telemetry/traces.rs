@@ -42,12 +42,11 @@ impl TraceExporter {
     /// The address is no URL, or there is no usable TLS set-up.
     pub(super) fn start(config: &TelemetryConfig) -> Result<Option<Self>, TelemetryError> {
         let Some(url) = config.traces_url() else { return Ok(None) };
-        let failed = |error: String| TelemetryError::Traces(error);
-        let parsed = url
-            .parse()
-            .map_err(|_| failed(format!("{} is not an address", strip_credentials(&url))))?;
-        let client =
-            http::build_client(&parsed, config.timeout).map_err(|e| failed(e.to_string()))?;
+        let parsed = url.parse().map_err(|_| {
+            TelemetryError::Traces(format!("{} is not an address", strip_credentials(&url)))
+        })?;
+        let client = http::build_client(&parsed, config.timeout)
+            .map_err(|e| TelemetryError::Traces(e.to_string()))?;
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(client)
@@ -55,7 +54,7 @@ impl TraceExporter {
             .with_endpoint(url)
             .with_timeout(config.timeout)
             .build()
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| TelemetryError::Traces(error.to_string()))?;
         let sampler = Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(config.sample)));
         let resource = Resource::builder()
             .with_service_name(config.service_name.clone())

@@ -10,6 +10,8 @@ use reqwest::header::HeaderMap;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::http::header_text;
+
 /// One limit from the server's headers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LimitWindow {
@@ -45,30 +47,18 @@ pub struct RateLimitHeaders {
 impl RateLimitHeaders {
     /// Reads the limits from the headers of an answer received at `now`.
     pub fn read(headers: &HeaderMap, now: OffsetDateTime) -> Self {
-        let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-        let number =
-            |name: &str| text(name)?.parse::<f64>().ok().filter(|it| it.is_finite() && *it >= 0.0);
-        let openai = |what: &str| {
-            let name = |part: &str| format!("x-ratelimit-{part}-{what}");
-            let reset = text(&name("reset")).and_then(parse_go_duration)?;
-            limit_window(number(&name("limit"))?, number(&name("remaining"))?, reset)
-        };
-        let anthropic = |what: &str| {
-            let name = |part: &str| format!("anthropic-ratelimit-{what}-{part}");
-            let reset = OffsetDateTime::parse(text(&name("reset"))?, &Rfc3339).ok()? - now;
-            let reset = Duration::try_from(reset).unwrap_or_default();
-            limit_window(number(&name("limit"))?, number(&name("remaining"))?, reset)
-        };
         let exhausted_for = ["ratelimit", "x-ratelimit"].into_iter().find_map(|family| {
-            let left = number(&format!("{family}-remaining"))?;
-            let reset = number(&format!("{family}-reset"))?;
+            let left = read_number(headers, &format!("{family}-remaining"))?;
+            let reset = read_number(headers, &format!("{family}-reset"))?;
             // An instant since 1970 in some dialects; a span of more than a day is no span.
             let reset = if reset > 1e9 { reset - unix_seconds(now) } else { reset };
             (left < 1.0 && reset > 0.0 && reset <= 86_400.0).then(|| Duration::from_secs_f64(reset))
         });
         Self {
-            requests: openai("requests").or_else(|| anthropic("requests")),
-            tokens: openai("tokens").or_else(|| anthropic("tokens")),
+            requests: read_openai(headers, "requests")
+                .or_else(|| read_anthropic(headers, "requests", now)),
+            tokens: read_openai(headers, "tokens")
+                .or_else(|| read_anthropic(headers, "tokens", now)),
             exhausted_for,
         }
     }
@@ -77,6 +67,26 @@ impl RateLimitHeaders {
 #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
 fn unix_seconds(now: OffsetDateTime) -> f64 {
     now.unix_timestamp() as f64
+}
+
+fn read_number(headers: &HeaderMap, name: &str) -> Option<f64> {
+    let number = header_text(headers, name)?.parse::<f64>().ok();
+    number.filter(|number| number.is_finite() && *number >= 0.0)
+}
+
+fn read_openai(headers: &HeaderMap, unit: &str) -> Option<LimitWindow> {
+    let limit = read_number(headers, &format!("x-ratelimit-limit-{unit}"))?;
+    let remaining = read_number(headers, &format!("x-ratelimit-remaining-{unit}"))?;
+    let reset = header_text(headers, &format!("x-ratelimit-reset-{unit}"))?;
+    limit_window(limit, remaining, parse_go_duration(reset)?)
+}
+
+fn read_anthropic(headers: &HeaderMap, unit: &str, now: OffsetDateTime) -> Option<LimitWindow> {
+    let limit = read_number(headers, &format!("anthropic-ratelimit-{unit}-limit"))?;
+    let remaining = read_number(headers, &format!("anthropic-ratelimit-{unit}-remaining"))?;
+    let reset = header_text(headers, &format!("anthropic-ratelimit-{unit}-reset"))?;
+    let reset = OffsetDateTime::parse(reset, &Rfc3339).ok()? - now;
+    limit_window(limit, remaining, Duration::try_from(reset).unwrap_or_default())
 }
 
 fn limit_window(limit: f64, remaining: f64, reset: Duration) -> Option<LimitWindow> {

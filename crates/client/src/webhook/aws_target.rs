@@ -17,6 +17,10 @@ use tokio::sync::OnceCell;
 
 /// The source of docmill's events in `EventBridge`.
 const SOURCE: &str = "docmill";
+/// The problem of an ARN of another form.
+const ARN_FORMS: &str = "an ARN of a target is arn:aws:sqs:REGION:ACCOUNT:QUEUE, \
+    arn:aws:sns:REGION:ACCOUNT:TOPIC or arn:aws:events:REGION:ACCOUNT:event-bus/NAME";
+const NO_CREDENTIALS: &str = "AWS gives no credentials; check the role or environment";
 /// Signs of an error's name that are kept.
 const MAX_CODE_CHARS: usize = 80;
 
@@ -71,35 +75,27 @@ impl AwsTarget {
     /// # Errors
     /// The problem with it.
     pub fn parse(arn: &str, endpoint: &str) -> Result<Self, String> {
-        let wrong = || {
-            "an ARN of a target is arn:aws:sqs:REGION:ACCOUNT:QUEUE, arn:aws:sns:REGION:ACCOUNT:TOPIC \
-             or arn:aws:events:REGION:ACCOUNT:event-bus/NAME"
-                .to_owned()
-        };
         let parts: Vec<&str> = arn.splitn(6, ':').collect();
         let ["arn", partition, service, region, account, resource] = parts.as_slice() else {
-            return Err(wrong());
+            return Err(ARN_FORMS.to_owned());
         };
         let (service, host, name) = match *service {
             "sqs" => (MessageService::Sqs, "sqs", *resource),
             "sns" => (MessageService::Sns, "sns", *resource),
             "events" => {
-                let bus = resource.strip_prefix("event-bus/").ok_or_else(wrong)?;
+                let bus = resource.strip_prefix("event-bus/").ok_or(ARN_FORMS)?;
                 (MessageService::EventBridge, "events", bus)
             }
-            _ => return Err(wrong()),
+            _ => return Err(ARN_FORMS.to_owned()),
         };
         let domain = match *partition {
             "aws" | "aws-us-gov" => "amazonaws.com",
             "aws-cn" => "amazonaws.com.cn",
-            _ => return Err(wrong()),
-        };
-        let plain = |text: &str, more: &str| {
-            !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+            _ => return Err(ARN_FORMS.to_owned()),
         };
         let digits = account.chars().all(|c| c.is_ascii_digit()) && !account.is_empty();
-        if !plain(region, "-") || !digits || !plain(name, "-_./") {
-            return Err(wrong());
+        if !is_plain(region, "-") || !digits || !is_plain(name, "-_./") {
+            return Err(ARN_FORMS.to_owned());
         }
         let address = match endpoint {
             "" => format!("https://{host}.{region}.{domain}/"),
@@ -136,12 +132,12 @@ impl AwsTarget {
     }
 
     fn write_sqs(&self, message: &AwsMessage) -> UnsignedRequest {
-        let text = |value: &str| json!({ "DataType": "String", "StringValue": value });
         let queue = format!("{}{}/{}", self.endpoint, self.account, self.name);
         let mut body = json!({
             "QueueUrl": queue, "MessageBody": message.body,
             "MessageAttributes": {
-                "webhook-id": text(&message.id), "event": text(&message.event),
+                "webhook-id": { "DataType": "String", "StringValue": message.id },
+                "event": { "DataType": "String", "StringValue": message.event },
             },
         });
         if let (true, Value::Object(fields)) = (self.keeps_order(), &mut body) {
@@ -214,7 +210,6 @@ impl AwsTarget {
         credentials: Credentials,
         now: SystemTime,
     ) -> Result<Vec<(String, String)>, String> {
-        let failed = |what: &str| format!("the request to AWS cannot be signed: {what}");
         let service = match self.service {
             MessageService::Sqs => "sqs",
             MessageService::Sns => "sns",
@@ -228,14 +223,14 @@ impl AwsTarget {
             .time(now)
             .settings(SigningSettings::default())
             .build()
-            .map_err(|_| failed("a part is missing"))?
+            .map_err(|_| unsigned("a part is missing"))?
             .into();
         let headers = request.headers.iter().map(|(name, value)| (*name, value.as_str()));
         let body = SignableBody::Bytes(request.body.as_bytes());
         let signable = SignableRequest::new("POST", self.endpoint.as_str(), headers, body)
-            .map_err(|_| failed("its address is none"))?;
+            .map_err(|_| unsigned("its address is invalid"))?;
         let (signed, _) =
-            sign(signable, &parameters).map_err(|_| failed("its parts do not fit"))?.into_parts();
+            sign(signable, &parameters).map_err(|_| unsigned("its parts do not fit"))?.into_parts();
         let plain = request.headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
         let added = signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned()));
         Ok(plain.chain(added).collect())
@@ -261,6 +256,15 @@ impl AwsTarget {
         let code = if error_type.is_empty() { named.unwrap_or_default() } else { error_type };
         Some(format!("{status} {}", plain_code(code)))
     }
+}
+
+/// Whether a text has letters and digits of ASCII and `more`, and at least one of them.
+fn is_plain(text: &str, more: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+}
+
+fn unsigned(problem: &str) -> String {
+    format!("the request to AWS cannot be signed: {problem}")
 }
 
 /// The name of an error, without its namespace and other additions.
@@ -297,9 +301,8 @@ impl AwsCredentials {
             let shared = aws_config::defaults(BehaviorVersion::latest()).load().await;
             shared.credentials_provider()
         });
-        let none = || "AWS gives no credentials; check the role or environment".to_owned();
-        let provider = provider.await.as_ref().ok_or_else(none)?;
-        provider.provide_credentials().await.map_err(|_| none())
+        let provider = provider.await.as_ref().ok_or(NO_CREDENTIALS)?;
+        provider.provide_credentials().await.map_err(|_| NO_CREDENTIALS.to_owned())
     }
 }
 

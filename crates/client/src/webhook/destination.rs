@@ -96,7 +96,6 @@ impl DestinationPolicy {
     /// # Errors
     /// Why it may not be.
     pub fn check_url(&self, url: &Url) -> Result<(), ForbiddenDestination> {
-        let forbid = |why: &str| Err(ForbiddenDestination(why.to_owned()));
         match url.scheme() {
             "https" => {}
             "http" if self.allow_http => {}
@@ -119,18 +118,22 @@ impl DestinationPolicy {
     /// Why it may not be.
     pub fn check_address(&self, address: IpAddr) -> Result<(), ForbiddenDestination> {
         let address = address.to_canonical();
-        let forbid = |what: &str| {
-            let text = format!("{address} is {what}: nothing is sent there");
-            Err(ForbiddenDestination(text))
-        };
         if METADATA.iter().any(|range| range.contains(address)) {
-            return forbid("an address of the machine's own link");
+            return forbid(&format!(
+                "{address} is an address of the machine's own link: nothing is sent there"
+            ));
         }
         if self.allowed.iter().any(|range| range.contains(address)) || is_public(address) {
             return Ok(());
         }
-        forbid("no address of the Internet (webhooks.allowed_networks)")
+        forbid(&format!(
+            "{address} is no address of the Internet (webhooks.allowed_networks): nothing is sent there"
+        ))
     }
+}
+
+fn forbid(why: &str) -> Result<(), ForbiddenDestination> {
+    Err(ForbiddenDestination(why.to_owned()))
 }
 
 fn is_public(address: IpAddr) -> bool {

@@ -26,18 +26,20 @@ impl fmt::Debug for SigningSecret {
 /// # Errors
 /// One is not `whsec_` and 24 to 64 bytes in base64; the text does not repeat it. There is none.
 pub fn parse_secrets(text: &str) -> Result<Vec<SigningSecret>, String> {
-    let read = |word: &str| {
-        let bytes = word.strip_prefix(PREFIX).and_then(|rest| STANDARD.decode(rest).ok());
-        let bytes = bytes.filter(|bytes| (24..=64).contains(&bytes.len()));
-        bytes.map(SigningSecret).ok_or_else(|| {
-            "a signing secret must be whsec_ and 24 to 64 bytes in base64: docmill webhooks \
-             new-secret makes one"
-                .to_owned()
-        })
-    };
     let secrets: Vec<SigningSecret> =
-        text.split_whitespace().map(read).collect::<Result<_, _>>()?;
+        text.split_whitespace().map(parse_secret).collect::<Result<_, _>>()?;
     if secrets.is_empty() { Err("there is no signing secret".to_owned()) } else { Ok(secrets) }
+}
+
+/// One secret of a text.
+fn parse_secret(word: &str) -> Result<SigningSecret, String> {
+    let bytes = word.strip_prefix(PREFIX).and_then(|rest| STANDARD.decode(rest).ok());
+    let bytes = bytes.filter(|bytes| (24..=64).contains(&bytes.len()));
+    bytes.map(SigningSecret).ok_or_else(|| {
+        "a signing secret must be whsec_ and 24 to 64 bytes in base64: docmill webhooks \
+             new-secret makes one"
+            .to_owned()
+    })
 }
 
 /// A secret as it is handed out.
