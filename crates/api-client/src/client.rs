@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_keeps_its_sub_path_and_what_is_asked_is_escaped() {
+    fn an_address_keeps_its_sub_path_and_parameters_are_escaped() {
         for address in ["https://ops.example.com/docmill", "https://ops.example.com/docmill/"] {
             let client = ApiClient::new(address, "dm_1").unwrap();
             let asked = [("name", "a b&c=d/é.pdf".to_owned())];

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_is_what_the_service_names_or_doubles_and_ends_with_the_tries() {
+    fn a_pause_is_the_services_own_or_doubles_and_ends_with_the_tries() {
         let seconds = |seconds| Some(Duration::from_secs(seconds));
         let pace = RetryPace { tries: 4, longest_pause: Duration::from_secs(60) };
         for (failed, told, chance, pause) in [

@@ -158,7 +158,7 @@ mod tests {
     type Failed = SdkError<ReceiveMessageError, HttpResponse>;
 
     #[test]
-    fn every_way_not_to_be_answered_is_told_from_the_others() {
+    fn every_way_to_end_without_an_answer_has_its_own_error() {
         let dispatch = |error| Failed::dispatch_failure(error);
         let kind = aws_smithy_types::retry::ErrorKind::TransientError;
         for (error, expected, fault) in [
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_service_says_alike_is_understood_for_each() {
+    fn common_error_codes_mean_the_same_for_each_service() {
         for (code, status, expected) in [
             ("ThrottlingException", 400, Fault::Throttled(None)),
             ("ExpiredTokenException", 400, Fault::Denied),

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_status_asks_for() {
+    fn statuses_are_sorted_into_faults() {
         let wait = Some(Duration::from_secs(3));
         #[rustfmt::skip]
         let table = [

@@ -153,7 +153,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn waits_grow_as_they_are_told_up_to_the_cap_and_are_only_ever_shortened() {
+    fn waits_grow_by_their_factor_up_to_the_cap_and_jitter_only_shortens_them() {
         let doubling = RetryBackoff::doubling(SECOND / 2).up_to(8 * SECOND);
         #[rustfmt::skip]
         let table = [

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_job_works_while_one_of_its_parts_has_a_core_whatever_the_others_wait_for() {
+    async fn the_clock_of_a_job_runs_while_one_of_its_parts_has_a_core() {
         let clock = WorkClock::start();
         let page = async {
             wait_off_clock(sleep(10)).await;
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_has_the_place_that_was_taken_for_it_in_whatever_order_jobs_begin() {
+    async fn a_job_keeps_its_queue_position_whatever_the_order_in_which_jobs_begin() {
         let (first, second) = (CpuQueuePosition::take(), CpuQueuePosition::take());
         let (late, early) = (WorkClock::start_at(second), WorkClock::start_at(first));
         let early = early.run_job(async { cpu_queue_position() }).await;

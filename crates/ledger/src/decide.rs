@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_claim_does_with_a_row() {
+    fn every_state_of_a_row_has_its_claim_decision() {
         use ClaimDecision::{Busy, GiveUp, NotDue, Take, Terminal};
         use IngestionStatus::{Cancelled, Completed, Failed, InProgress};
         let d = Duration::from_secs;
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_a_person_is_tried_ever_more_seldom_down_to_once_an_hour() {
+    fn waits_for_a_person_grow_up_to_an_hour() {
         let minute = Duration::from_secs(60);
         for (denials, minutes) in [(0, 1), (1, 2), (3, 8), (5, 32), (6, 60), (1000, 60)] {
             assert_eq!(stretch_delay(minute, denials), minute * minutes, "after {denials}");
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_had_no_room_or_no_answer_goes_on_a_streak_of_deferrals() {
+    fn only_overload_and_missing_answers_continue_a_streak_of_deferrals() {
         use DeferralStreak::{Ends, Grows, Stays};
         let d = Duration::from_secs(7);
         #[rustfmt::skip]

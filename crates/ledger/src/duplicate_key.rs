@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_earlier_releases_recorded_of_the_same_spelling_is_known() {
+    fn keys_of_earlier_releases_for_the_same_spelling_are_found() {
         let keys = DuplicateKeys::new("Müller  GmbH", "RE 2026/01").unwrap();
         assert_eq!(keys.earlier, digest::sha256_hex("müllergmbh\nre2026/01"));
         let plain = DuplicateKeys::new("acme", "r24").unwrap();

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_was_never_finished_is_none() {
+    fn an_unfinished_event_is_ignored() {
         let mut lines = EventParser::default();
         lines.push_bytes(b"event: message_stop\ndata: {}\n");
         assert_eq!(lines.pop_event(), None);

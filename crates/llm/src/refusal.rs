@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_refused_call() {
+    fn refused_calls_are_sorted_into_faults() {
         let s = Duration::from_secs;
         let error = |name: &str| format!(r#"{{"error":{{"message":"x","code":"{name}"}}}}"#);
         let quota = error("insufficient_quota");

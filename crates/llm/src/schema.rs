@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_optional_may_be_null_at_every_depth() {
+    fn optional_properties_may_be_null_at_every_depth() {
         let schema = json!({
             "type": "object",
             "required": ["a"],

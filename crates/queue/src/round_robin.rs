@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_gets_its_share_and_nobody_waits_for_a_run_of_another() {
+    fn each_tier_gets_its_share_and_none_waits_for_a_run_of_another() {
         let mut turns = WeightedRoundRobin::new([5, 1, 1]);
         let order: Vec<usize> = (0..7).filter_map(|_| turns.next_ready(|_| true)).collect();
         assert_eq!(order, [0, 0, 1, 0, 2, 0, 0]);

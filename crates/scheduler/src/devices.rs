@@ -188,7 +188,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn cards_are_believed_only_of_a_program_that_ended_well_and_named_some() {
+    fn cards_are_accepted_only_from_a_program_that_succeeded_and_listed_some() {
         use std::os::unix::process::ExitStatusExt as _;
         use std::process::ExitStatus;
         for (status, stdout, count) in [
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_card_the_memory_is_what_is_there_and_not_without_end() {
+    fn without_a_card_the_memory_is_the_machines_and_bounded() {
         let text = "MemTotal:       16316412 kB\nMemFree: 1 kB\nMemAvailable:    8158206 kB\n";
         let device = parse_main_memory(text).unwrap();
         assert_eq!((device.total_mib, device.free_mib), (15_933, 7_966));

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn each_sees_what_the_others_have_posted_and_not_its_own() {
+    fn each_process_reads_the_others_state_and_not_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let [one, two] = [(); 2].map(|()| SharedState::create(folder.path()).unwrap());
         one.update_shared(|others| (sheet("a"), assert_eq!(others, []))).unwrap();

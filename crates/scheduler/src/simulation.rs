@@ -178,7 +178,7 @@ fn one_model_asked_for_in_many_ways_is_held_once() {
 }
 
 #[test]
-fn the_line_over_its_limit_takes_nobody_and_stays_as_it_is() {
+fn a_full_queue_takes_no_call_and_stays_unchanged() {
     let rules = SchedulingRules { max_queue_depth: 2, ..RULES };
     let mut world = World::new(rules, &[(1, 1)], &[("a", MemoryNeed::Mib(5))]);
     world.join("a", 2);

@@ -108,7 +108,7 @@ async fn a_local_model_waits_for_its_turn_and_any_other_model_passes_by() {
 }
 
 #[tokio::test]
-async fn a_scheduled_model_is_known_by_its_own_name_and_state() {
+async fn a_scheduled_model_is_shown_with_its_name_and_state() {
     let folder = tempfile::tempdir().unwrap();
     let scheduler = scheduler(&config(&folder, &[("local", 5), ("down", 5)]), 10);
     for (name, is_down) in [("local", false), ("down", true)] {
@@ -119,8 +119,7 @@ async fn a_scheduled_model_is_known_by_its_own_name_and_state() {
 }
 
 #[test]
-fn every_process_tells_the_time_alike_whatever_the_clock_on_the_wall_says_and_operators_see_seconds()
- {
+fn all_processes_share_one_clock_whatever_the_time_of_day_and_operators_see_seconds() {
     let clock = SchedulerClock::start();
     // The machine's own, in seconds, as other processes read it.
     let uptime = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
@@ -152,7 +151,7 @@ async fn a_call_that_panics_gives_its_memory_back_and_the_next_one_runs() {
 }
 
 #[tokio::test]
-async fn the_report_tells_who_has_the_memory_who_waits_for_it_and_what_two_processes_hold() {
+async fn the_report_lists_holders_waiters_and_the_memory_of_two_processes() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(&folder, &[("a", 3), ("b", 6)]);
     let [ours, theirs] = [(); 2].map(|()| scheduler(&config, 8));
@@ -255,7 +254,7 @@ impl DeviceProbe for Hanging {
 }
 
 #[tokio::test]
-async fn what_ends_while_the_devices_do_not_answer_is_free_for_others() {
+async fn turns_that_end_while_the_devices_do_not_answer_are_free_for_others() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(&folder, &[("a", 6), ("b", 6)]);
     let (hangs, answers) = std::sync::mpsc::channel();
@@ -273,7 +272,7 @@ async fn what_ends_while_the_devices_do_not_answer_is_free_for_others() {
 }
 
 #[tokio::test]
-async fn an_idle_process_says_that_its_model_is_gone_once_another_has_taken_the_memory() {
+async fn an_idle_process_reports_its_model_gone_once_another_has_taken_the_memory() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(&folder, &[("a", 7), ("b", 6)]);
     let ours = scheduler(&config, 10);
@@ -330,7 +329,7 @@ async fn with_a_local_model_there_is_one_over_the_devices_that_are_asked_for() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_cancelled_leaves_the_line_and_what_it_was_given() {
+async fn a_cancelled_job_leaves_the_queue_and_gives_back_its_share() {
     let folder = tempfile::tempdir().unwrap();
     let scheduler = scheduler(&config(&folder, &[("a", 5)]), 10);
     let held = scheduler.acquire_turn("a").await.unwrap();
@@ -343,7 +342,7 @@ async fn a_job_that_is_cancelled_leaves_the_line_and_what_it_was_given() {
 }
 
 #[tokio::test]
-async fn what_is_not_used_any_more_leaves_no_task_and_no_sheet() {
+async fn an_unused_scheduler_leaves_no_task_and_no_state_file() {
     let folder = tempfile::tempdir().unwrap();
     let scheduler = scheduler(&config(&folder, &[("a", 5)]), 10);
     drop(scheduler.acquire_turn("a").await.unwrap());

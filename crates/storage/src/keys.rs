@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_submit_uploaded_is_known_by_its_key() {
+    fn uploads_of_submit_are_recognised_by_their_key() {
         let ours = DocumentId::from_content("ab", "");
         let theirs = DocumentId::random();
         for (key, expected) in [
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_write_while_working_is_ours_and_what_producers_upload_is_not() {
+    fn artefacts_of_the_work_are_own_keys_and_uploads_of_producers_are_not() {
         let id = IngestionId::random();
         let written = [
             transcription_key(id),

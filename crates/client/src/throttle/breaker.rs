@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_open_from_the_last_of_its_failures_on_and_says_whether_a_person_has_to_act() {
+    fn the_breaker_opens_at_the_last_failure_and_reports_whether_a_person_has_to_act() {
         let now = Instant::now();
         for denied in [false, true] {
             let mut breaker = CircuitBreaker::new(2, OPEN);

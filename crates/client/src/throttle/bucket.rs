@@ -62,7 +62,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_more_is_given_than_the_capacity_and_what_came_in(
+        fn no_more_is_taken_than_the_capacity_and_the_refill(
             rate in 0.1_f64..100.0,
             capacity in 1.0_f64..50.0,
             steps in prop::collection::vec((0_u64..2_000, 0.1_f64..60.0), 1..200),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_what_is_taken_and_what_the_server_says_is_left() {
+    fn refill_use_and_the_servers_remainder_set_the_level() {
         let now = Instant::now();
         let mut bucket = TokenBucket::new(2.0, now);
         bucket.refill(now + Duration::from_secs(2), 3.0, 10.0);

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_failure_in_passing_is_repeated_as_often_as_the_caller_says() {
+    async fn a_transient_failure_is_repeated_as_often_as_the_caller_allows() {
         let config = ThrottleConfig::default();
         for retries in [0, 1, 3] {
             let made = failing(&config, retries, Fault::Transient).await;
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_took_long_to_fail_may_be_charged_and_is_not_repeated() {
+    async fn a_slow_failure_may_be_charged_and_is_not_repeated() {
         let config = ThrottleConfig::default();
         for (seconds, tries) in [(19, 3), (20, 1), (60, 1)] {
             let takes = Duration::from_secs(seconds);

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_nothing_fits_into_or_that_is_exceeded_by_what_is_left_is_none() {
+    fn a_limit_below_one_or_below_its_remainder_is_ignored() {
         let table = [(1.0, 0.0, true), (1.0, 1.0, true), (0.9, 0.1, false), (5.0, 6.0, false)];
         for (limit, remaining, expected) in table {
             let read = limit_window(limit, remaining, Duration::from_secs(1));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_that_is_full_or_resets_at_once_says_nothing_about_its_rate() {
+    fn a_full_bucket_or_one_that_resets_at_once_gives_no_rate() {
         let told = |remaining, reset| LimitWindow { limit: 10.0, remaining, reset };
         assert_eq!(told(10.0, Duration::from_secs(5)).per_second(), None);
         assert_eq!(told(9.0, Duration::from_millis(50)).per_second(), None);

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_is_read_again_moves_the_known_one_by_its_weight() {
+    fn a_new_reading_of_the_rate_moves_the_learned_one_by_its_weight() {
         let now = Instant::now();
         let mut state = LimiterState::new(&ThrottleConfig::default(), now);
         // 600 missing within 60 s, then 600 within 30 s.
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_call_used_beyond_its_estimate_is_booked_and_what_it_did_not_use_is_given_back() {
+    fn usage_above_the_estimate_is_booked_and_the_unused_rest_given_back() {
         for (used, left) in [(150.0, 850.0), (100.0, 900.0), (40.0, 960.0)] {
             let now = Instant::now();
             let mut state = LimiterState::new(&ThrottleConfig::default(), now);
@@ -360,8 +360,8 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_call_holds_the_next_ones_as_long_as_it_was_told_and_a_shorter_word_changes_nothing()
-     {
+    fn a_throttled_call_pauses_the_next_ones_for_its_retry_after_and_a_shorter_one_changes_nothing()
+    {
         let now = Instant::now();
         let mut state = LimiterState::new(&ThrottleConfig::default(), now);
         let calls = [(); 3].map(|()| sent_call(&mut state, now, 0));
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_waits_for_those_ahead_of_it_at_the_known_rate_less_what_is_left() {
+    fn the_wait_of_a_call_follows_from_the_calls_ahead_the_rate_and_the_remainder() {
         let now = Instant::now();
         let mut state = LimiterState::new(&ThrottleConfig::default(), now);
         assert_eq!(state.forecast_wait(now, 7).paced, Duration::ZERO, "no limit is known");

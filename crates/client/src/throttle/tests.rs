@@ -221,7 +221,7 @@ async fn limits_from_headers_are_kept_before_anything_was_refused() {
 }
 
 #[test]
-fn what_a_failed_call_says_of_its_provider() {
+fn a_failed_call_counts_for_or_against_its_provider() {
     let (some, answered) = (Some(Duration::from_secs(7)), || OK);
     #[rustfmt::skip]
     let table = [
@@ -261,7 +261,7 @@ async fn keys_that_are_not_used_any_more_are_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_lane_tells_its_calls_its_line_and_its_breaker() {
+async fn each_lane_reports_its_calls_its_queue_and_its_breaker() {
     let governor = governor(1);
     let other = LimiterKey { model: "another".into(), ..key() };
     assert_eq!(governor.list_lanes(), Vec::<ProviderLane>::new(), "nobody was called");

@@ -349,7 +349,8 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_a_group_of_a_fifo_queue_or_topic_and_a_message_is_known_again_there() {
+    fn a_document_is_a_group_of_a_fifo_queue_or_topic_and_repetitions_of_a_message_are_dropped_there()
+     {
         for (arn, group, again) in [
             (
                 "arn:aws:sqs:us-east-1:1:t.fifo",
@@ -367,7 +368,7 @@ mod tests {
 
     /// As AWS documents `PutEvents`.
     #[test]
-    fn an_event_says_where_it_is_from_what_happened_and_has_the_payload_with_its_id_as_detail() {
+    fn an_event_has_its_source_and_type_and_the_payload_with_its_id_as_detail() {
         let bus = "arn:aws:events:us-east-1:1:event-bus/b";
         let request = AwsTarget::parse(bus, "").unwrap().write_request(&message());
         assert!(request.headers.contains(&("x-amz-target", "AWSEvents.PutEvents".to_owned())));
@@ -379,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_eventbridge_did_not_take_is_no_success_though_its_answer_is_200() {
+    fn an_entry_refused_by_eventbridge_is_a_failure_although_the_answer_is_200() {
         let target = AwsTarget::parse("arn:aws:events:us-east-1:1:event-bus/b", "").unwrap();
         let refused = br#"{"FailedEntryCount":1,"Entries":[{"ErrorCode":"ThrottlingException"}]}"#;
         let told = |status, kind: &str, body: &[u8]| target.find_problem(status, kind, body);
@@ -396,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_signed_with_everything_that_says_what_it_does() {
+    fn a_request_is_signed_with_all_that_determines_its_effect() {
         let target = AwsTarget::parse("arn:aws:sqs:us-east-1:1:t", "").unwrap();
         let request = target.write_request(&message());
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);

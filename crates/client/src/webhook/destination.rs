@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_only_this_network_can_reach_is_sent_to_in_whatever_form_it_is_written() {
+    fn private_addresses_are_refused_in_every_notation() {
         let policy = DestinationPolicy::default();
         for url in [
             "https://127.0.0.1/",

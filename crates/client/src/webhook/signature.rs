@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_is_refused_without_being_repeated() {
+    fn an_invalid_secret_is_refused_without_being_repeated() {
         for wrong in ["", "whsec_", "whsec_SECRETMARK", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] {
             let said = parse_secrets(wrong).unwrap_err();
             assert!(!said.contains("SECRETMARK") && !said.contains("MfKQ"), "{said}");

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_stays_on_this_machine_may_go_unencrypted() {
+    fn only_local_addresses_may_be_unencrypted() {
         for (address, clear) in [
             ("http://models.example/v1", true),
             ("http://10.0.0.7:8000/v1", true),

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_without_prices_and_a_date_that_is_none_are_told() {
+    fn a_budget_without_prices_and_an_invalid_date_are_reported() {
         let problems = |toml: &str| {
             let mut problems = Vec::new();
             config(toml).collect_problems(&mut problems);

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_what_was_written_also_where_it_looks_like_a_number() {
+    fn a_secret_keeps_its_text_also_if_it_looks_like_a_number() {
         for written in ["00123", "1e5", "true", "1,2", "0x10"] {
             let loaded = load_layers(None, vec![variable("DOCMILL__LLM__API_KEY", written)]);
             assert_eq!(loaded.config.llm.api_key.reveal(), written, "{}", said(&loaded));

@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_rung_is_said_with_its_place() {
+    fn a_problem_of_a_model_in_the_chain_is_reported_with_its_position() {
         let mut config = first();
         config.chain = vec![toml::from_str("model = ''\nprovider = 'anthropic'").unwrap()];
         let mut problems = Vec::new();

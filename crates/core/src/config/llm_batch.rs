@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_may_reach_past_midnight_and_says_how_long_until_it_opens() {
+    fn a_window_may_reach_past_midnight_and_gives_the_time_until_it_opens() {
         let hours = |count: u64| Duration::from_secs(count * 3600);
         #[rustfmt::skip]
         let table = [
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_bedrock_lacks_for_batches_is_said_before_anything_is_handed_in() {
+    fn missing_settings_for_bedrocks_batches_are_reported_before_anything_is_handed_in() {
         let whole = BedrockBatchConfig {
             role_arn: "arn:aws:iam::123456789012:role/batches".to_owned(),
             bucket: "questions".to_owned(),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_wait_is_told_by_priority_and_by_kind_and_what_is_urgent_never_does() {
+    fn priority_and_kind_decide_which_documents_may_wait_and_urgent_ones_never_do() {
         let config = BatchConfig { kinds: vec!["receipt".to_owned()], ..BatchConfig::default() };
         for (priority, kind, waits) in [
             (Priority::Background, "invoice", true),

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_an_object_is_its_place_says() {
+    fn the_location_of_an_object_decides_its_tenant() {
         let mut config = config(&["own/inbox/{tenant}/scans/", "up/", "own/documents/"]);
         config.allow.push(AllowedPrefix {
             bucket: "a".to_owned(),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_may_name_its_own_places_and_nobody_elses() {
+    fn a_row_may_name_only_locations_of_its_own_tenant() {
         let config = config(&["own/inbox/{tenant}/", "up/x/"]);
         for (name, tenant, expected) in [
             ("documents/x.pdf", None, true),

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_for_calling_document_ai_is_told_by_key() {
+    fn missing_settings_of_document_ai_are_reported_by_key() {
         let complete = DocumentAiConfig {
             project: "my-project".to_owned(),
             processor: "abc123".to_owned(),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_names_somebody_nobody_twice_and_nobody_in_vain() {
+    fn an_order_of_readers_is_not_empty_has_no_duplicates_and_none_that_is_never_asked() {
         use OcrProvider::{DocumentAi, Tesseract, Textract};
         assert!(OcrProvider::order_problem(&[DocumentAi, Textract, Tesseract]).is_none());
         assert!(OcrProvider::order_problem(&[]).is_some());

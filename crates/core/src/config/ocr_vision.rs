@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_for_asking_a_model_is_told_by_key() {
+    fn missing_settings_of_a_vision_model_are_reported_by_key() {
         assert_eq!(complete().list_problems(), Vec::<String>::new());
         let problems = VisionConfig::default().list_problems().join("\n");
         for key in ["ocr.vision.base_url", "ocr.vision.model"] {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn no_picture_is_larger_than_what_its_vendor_reads_without_shrinking_it() {
+    fn no_picture_is_larger_than_its_vendor_reads_without_shrinking() {
         let tall = (2480_u32, 3508_u32);
         let size = |config: &VisionConfig| {
             let scale = config.picture_fit().scale(tall.0, tall.1);

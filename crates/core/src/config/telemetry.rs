@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_path_of_the_protocol_is_added_only_where_there_is_none() {
+    fn the_path_of_the_protocol_is_added_only_if_missing() {
         for (endpoint, expected) in [
             ("", None),
             ("http://collector:4318", Some("http://collector:4318/v1/traces")),

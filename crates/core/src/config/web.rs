@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_token_nobody_else_s_machine_is_served() {
+    fn without_a_token_no_other_machine_is_served() {
         let open = WebConfig { address: ([0, 0, 0, 0], 8090).into(), ..WebConfig::default() };
         assert!(problems(&open)[0].contains("there are no web.tokens"), "{:?}", problems(&open));
         let tokens = vec![token("ann", "a")];
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_may_hand_in_at_any_priority_unless_its_row_says_less() {
+    fn a_token_may_hand_in_at_any_priority_up_to_its_highest() {
         let row = format!("name = 'a'\nrole = 'producer'\nsha256 = '{}'\n", "a".repeat(64));
         for (more, highest) in
             [("", Priority::Critical), ("highest_priority = 'low'", Priority::Low)]
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_path_an_origin_or_a_token_is_refused() {
+    fn an_invalid_path_origin_or_token_is_refused() {
         for (path, right) in [
             ("", true),
             ("/docmill", true),

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_groups_the_one_that_stands_first_in_the_settings_counts() {
+    fn of_several_groups_the_first_in_the_settings_counts() {
         let proxy = proxy();
         let role = |of: &[&str]| proxy.find_group(of).map(|group| group.role);
         assert_eq!(role(&["acme", "operators"]), Some(WebRole::Operator));

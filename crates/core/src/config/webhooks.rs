@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_cannot_be_told_safely_is_refused_before_anything_starts() {
+    fn an_unsafe_target_is_refused_before_anything_starts() {
         let right = || target("erp", "https://erp.example.com/hooks?key=SECRETMARK");
         assert_eq!(problems(vec![right()]), Vec::<String>::new());
         for (wrong, said) in [

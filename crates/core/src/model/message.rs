@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn every_known_form_is_understood_and_nothing_else() {
+    fn every_valid_form_of_a_message_is_understood_and_no_other() {
         let id: IngestionId = ID.parse().unwrap();
         let sns = serde_json::json!({"Type": "Notification", "Message": ID}).to_string();
         let twice = serde_json::json!({"Message": sns}).to_string();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_event_leaves_empty_is_absent_also_between_quotes() {
+    fn empty_fields_of_an_event_are_absent_also_between_quotes() {
         for (etag, expected) in [
             (r#""#, None),
             (r#"\"\""#, None),

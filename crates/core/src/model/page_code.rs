@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_that_are_no_text_are_told_from_text_and_none_is_lost() {
+    fn bytes_that_are_not_text_are_marked_and_none_is_lost() {
         let code = |said: &[u8]| {
             PageCode::from_bytes(CodeSymbology::Qr, said.to_vec(), BoundingBox::default())
         };

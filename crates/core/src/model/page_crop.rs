@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_piece_without_an_area_on_the_page_is_none() {
+    fn a_crop_without_an_area_on_the_page_is_refused() {
         let piece = PageCrop::from_shares([0.1, 0.2, 0.3, 0.25]).unwrap();
         assert_eq!((piece.left, piece.top, piece.right, piece.bottom), (1000, 2000, 3000, 2500));
         assert!(PageCrop::from_shares([-0.01, 0.0, 1.01, 1.0]).is_some(), "a pixel beside it");

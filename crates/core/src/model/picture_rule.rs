@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_counts_for_as_many_tokens_as_its_vendor_says() {
+    fn a_picture_counts_as_many_tokens_as_its_vendors_rule() {
         #[rustfmt::skip]
         let table = [
             // A page of A4 as each takes it, with the counts of the vendors' own pages.
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_enlarges_what_a_vendor_takes() {
+    fn no_limit_enlarges_a_vendors_own() {
         let rule = PictureRule::ANTHROPIC;
         assert!(rule.fit_within(0, u64::MAX).pixels < rule.pixels);
         assert_eq!(rule.fit_within(0, 500_000).pixels, 500_000);

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_more_words_than_allowed_is_refused_whatever_the_document_may_have() {
+    fn a_page_with_too_many_words_is_refused_whatever_the_limit_of_the_document() {
         let limits = TextLimits { page_words: 3, document_bytes: 1 << 20 };
         assert_eq!(limits.check_page(&page(1, 3, 1)), Ok(()));
         let over = TextOverflow::Page { page: 2, words: 4, limit: 3 };

@@ -267,7 +267,7 @@ mod tests {
     use crate::batch::BatchOutcome;
 
     #[test]
-    fn a_line_of_answers_is_a_reply_or_a_word_for_why_there_is_none() {
+    fn a_line_of_answers_is_a_reply_or_a_reason() {
         let ok = r#"{"custom_id":"a","result":{"type":"succeeded","message":{"model":"m-1",
             "content":[{"type":"text","text":"{}"}],"stop_reason":"end_turn",
             "usage":{"input_tokens":7,"output_tokens":3}}}}"#;

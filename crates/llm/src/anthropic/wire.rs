@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_body_says() {
+    fn error_bodies_are_understood() {
         let body = |reason: &str, content: &str| {
             format!(
                 r#"{{"model":"m-1","content":{content},"stop_reason":{reason},"usage":{{
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_said_without_its_text() {
+    fn an_invalid_message_is_reported_without_its_text() {
         for body in ["", "<html>secret</html>", r#"{"content":"secret"}"#] {
             let error = parse_reply(body.as_bytes(), "m").unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");

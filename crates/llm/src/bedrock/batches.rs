@@ -339,7 +339,7 @@ mod tests {
     use crate::batch::BatchOutcome;
 
     #[test]
-    fn a_line_of_answers_is_a_reply_a_refusal_or_a_word_for_why_there_is_none() {
+    fn a_line_of_answers_is_a_reply_a_refusal_or_a_reason() {
         let ok = r#"{"recordId":"Q0000000012","modelInput":{"messages":[]},"modelOutput":{
             "output":{"message":{"role":"assistant","content":[{"reasoningContent":{}},{"text":"{}"}]}},
             "stopReason":"end_turn","usage":{"inputTokens":7,"outputTokens":3,"totalTokens":10}}}"#;
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_has_eleven_letters_and_digits_and_says_which_question_it_is() {
+    fn a_record_id_has_eleven_letters_and_digits_and_identifies_its_question() {
         for (custom_id, expected) in
             [("docmill-0a1b-0", "Q0000000000"), ("docmill-0a1b-49999", "Q0000049999")]
         {

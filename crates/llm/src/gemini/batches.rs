@@ -302,7 +302,7 @@ mod tests {
     use crate::batch::BatchOutcome;
 
     #[test]
-    fn a_line_of_answers_is_a_reply_a_refusal_or_a_word_for_why_there_is_none() {
+    fn a_line_of_answers_is_a_reply_a_refusal_or_a_reason() {
         let ok = r#"{"key":"a","response":{"candidates":[{"content":{"parts":[{"text":"{}"}]},
             "finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":7}}}"#;
         let long = r#"{"key":"a","error":{"code":400,"status":"INVALID_ARGUMENT","message":
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_has_ended_when_its_state_or_its_operation_says_so() {
+    fn a_batch_has_ended_by_its_state_or_its_operation() {
         let ended = |text: &str| {
             let operation: GeminiOperation = serde_json::from_str(text).unwrap();
             match operation.into_progress() {

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_body_says() {
+    fn error_bodies_are_understood() {
         let body = |reason: &str| {
             format!(
                 r#"{{"candidates":[{{"content":{{"parts":[{{"text":"hm","thought":true}},

@@ -311,7 +311,7 @@ mod tests {
     use crate::batch::BatchOutcome;
 
     #[test]
-    fn a_line_of_answers_is_a_reply_a_refusal_or_a_word_for_why_there_is_none() {
+    fn a_line_of_answers_is_a_reply_a_refusal_or_a_reason() {
         let ok = r#"{"custom_id":"a","response":{"status_code":200,"body":{"model":"m-1",
             "choices":[{"finish_reason":"stop","message":{"content":"{}"}}],
             "usage":{"prompt_tokens":7,"completion_tokens":3}}},"error":null}"#;

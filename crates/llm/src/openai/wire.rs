@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_body_says() {
+    fn error_bodies_are_understood() {
         let body = |reason: &str, message: &str| {
             format!(
                 r#"{{"model":"m-1","choices":[{{"finish_reason":{reason},"message":{message}}}],
@@ -239,13 +239,13 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_leaves_out_what_it_may_is_understood() {
+    fn a_server_that_omits_optional_fields_is_understood() {
         let reply = parse_reply(br#"{"choices":[{"message":{"content":"{}"}}]}"#, "asked").unwrap();
         assert_eq!((reply.model.as_str(), reply.usage), ("asked", ModelUsage::default()));
     }
 
     #[test]
-    fn what_is_no_completion_is_said_without_its_text() {
+    fn an_invalid_completion_is_reported_without_its_text() {
         for body in ["", "<html>secret</html>", r#"{"choices":"secret"}"#, r#"{"choices":[]}"#] {
             let error = parse_reply(body.as_bytes(), "m").unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");

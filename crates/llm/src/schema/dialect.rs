@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strict_dialect_has_structure_only_and_says_the_rest_in_words() {
+    fn the_strict_dialect_keeps_structure_and_puts_the_rest_in_words() {
         let b =
             json!({"anyOf": [{"type": "number", "description": "(minimum 0)"}, {"type": "null"}]});
         let expected = json!({
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_subset_has_no_lists_of_types_and_keeps_the_formats_it_knows() {
+    fn the_subset_has_no_lists_of_types_and_keeps_its_formats() {
         let compiled = SchemaDialect::SUBSET.compile(&schema());
         let expected = json!({
             "a": {"type": "string", "description": "A. (pattern ^x)", "format": "date"},

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_and_versions_are_read_from_what_the_server_says() {
+    fn fields_and_versions_are_read_from_the_servers_info() {
         let info = "# Server\r\nredis_version:7.0.15\r\nmaxmemory_policy:allkeys-lru\r\n";
         assert_eq!(info_field(info, "maxmemory_policy"), Some("allkeys-lru"));
         assert_eq!(info_field(info, "maxmemory"), None);

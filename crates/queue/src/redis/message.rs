@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_receipt_reads_back_whatever_the_id_and_nonsense_does_not() {
+    fn a_receipt_of_any_id_reads_back_and_nonsense_does_not() {
         for id in [&b"7f"[..], b"a:b:c", b"", "ü 1".as_bytes(), b"\xff\x00:", b"t:"] {
             let ticket = RedisReceipt { tier: 2, token: "t".to_owned(), id: id.to_vec() };
             assert_eq!(RedisReceipt::parse(&ticket.to_handle()), Some(ticket));

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wish_is_cut_to_what_twelve_hours_leave() {
+    fn a_hide_is_cut_to_the_rest_of_twelve_hours() {
         let stamp = ReceiptClock::new();
         let receipt = stamp.seal_receipt("h:1", 2, stamp.epoch + Duration::from_secs(100));
         let at = |elapsed: u64| stamp.epoch + Duration::from_secs(100 + elapsed);

@@ -93,7 +93,7 @@ fn loading_a_model_is_not_taken_for_the_length_of_its_calls() {
 }
 
 #[test]
-fn the_longest_of_the_last_32_calls_is_known_and_then_forgotten() {
+fn the_longest_of_the_last_32_calls_counts_and_older_ones_do_not() {
     let mut world = World::of(3_000, &[("a", 2_500)]);
     world.join("a", 40);
     call(&mut world, "a", 20_000);

@@ -11,7 +11,7 @@ fn half_used() -> World {
 }
 
 #[test]
-fn a_model_that_its_server_had_loaded_before_we_came_gets_its_turn_and_is_known_then() {
+fn a_model_loaded_before_the_start_gets_its_turn_and_counts_from_then_on() {
     let mut world = half_used();
     for _ in 0..2 {
         world.join("large", 1);
@@ -91,7 +91,7 @@ fn share_a_half_used_card(large: CallEnd) -> (World, [u32; 2], u64) {
 }
 
 #[test]
-fn an_overdue_model_that_does_not_fit_beside_others_keeps_nobody_off() {
+fn an_overdue_model_that_does_not_fit_beside_others_reserves_no_device() {
     let (world, [large, small], longest) = share_a_half_used_card(CallEnd::Failed);
     assert!((9..=11).contains(&large), "tried {large} times");
     assert!(small > 1_000 && longest < 4_000, "{small} calls, {longest} ms without");
@@ -108,7 +108,7 @@ fn beside_a_model_that_was_loaded_before_we_came_others_go_on() {
 }
 
 #[test]
-fn what_an_idle_model_without_a_budget_has_is_free_for_others() {
+fn the_memory_of_an_idle_model_without_a_budget_is_free_for_others() {
     let models = [("known", MemoryNeed::Mib(4_000)), ("unknown", MemoryNeed::Alone)];
     let mut world = World::new(RULES, &[(8_000, 8_000)], &models);
     for (model, free_mib) in [("known", 4_000), ("unknown", 1_000)] {
@@ -142,7 +142,7 @@ fn a_model_that_has_answered_nothing_does_not_count_as_loaded() {
 }
 
 #[test]
-fn nothing_begins_by_a_reading_that_is_old_and_what_runs_goes_on() {
+fn an_old_reading_begins_no_model_and_running_calls_continue() {
     let mut world = World::of(9_000, &[("a", 4_000), ("b", 4_000)]);
     world.join("a", 3);
     assert_eq!(world.look(), ["a"]);

@@ -49,7 +49,7 @@ fn a_model_without_a_budget_runs_alone_on_its_device_and_leaves_the_other_alone(
 }
 
 #[test]
-fn what_others_use_is_not_given_away_and_running_calls_go_on() {
+fn memory_of_others_is_not_given_away_and_running_calls_continue() {
     let mut world = World::of(10_000, &[("a", 4_000), ("b", 4_000)]);
     world.join("a", 2);
     assert_eq!(world.look(), ["a"]);
@@ -134,7 +134,7 @@ fn a_model_that_takes_the_memory_of_idle_ones_does_so_on_its_device_alone() {
 }
 
 #[test]
-fn what_only_others_wait_for_they_begin_and_what_they_have_loaded_is_shared() {
+fn models_that_only_others_wait_for_are_begun_by_them_and_loaded_ones_are_shared() {
     let mut world = World::of(10_000, &[("a", 4_000), ("b", 4_000)]);
     let mut other = world.post("b");
     (other.waiting, other.oldest_ms) = (1, Some(1));
@@ -151,7 +151,7 @@ fn what_only_others_wait_for_they_begin_and_what_they_have_loaded_is_shared() {
 }
 
 #[test]
-fn what_is_free_beside_an_idle_model_is_less_than_a_reading_from_before_it_says() {
+fn free_memory_beside_an_idle_model_is_less_than_an_earlier_reading_shows() {
     for is_read_again in [false, true] {
         let mut world = World::of(10_000, &[("a", 4_000)]);
         world.reading.devices[0].free_mib = 9_000;
@@ -192,7 +192,7 @@ fn a_model_is_waited_for_loading_loaded_and_idle_one_after_the_other() {
 }
 
 #[test]
-fn what_is_loaded_and_missing_from_a_reading_is_not_taken_off_it_again() {
+fn memory_loaded_after_a_reading_is_subtracted_only_once() {
     let mut world = World::of(10_000, &[("a", 4_000), ("b", 4_000)]);
     world.join("a", 2);
     world.look();
@@ -223,7 +223,7 @@ fn an_idle_model_is_loaded_until_half_of_its_memory_has_come_free() {
 }
 
 #[test]
-fn an_overdue_model_keeps_nobody_off_a_device_that_it_could_never_run_on() {
+fn an_overdue_model_reserves_no_device_that_it_could_never_run_on() {
     let models = [("busy", 8_000), ("large", 9_000), ("small", 2_000)]
         .map(|(name, mib)| (name, MemoryNeed::Mib(mib)));
     let mut world = World::new(RULES, &[(10_000, 10_000), (3_000, 3_000)], &models);
@@ -267,7 +267,7 @@ fn a_model_goes_where_it_is_loaded_and_not_into_a_smaller_room() {
 }
 
 #[test]
-fn a_model_without_a_budget_runs_whatever_is_free() {
+fn a_model_without_a_budget_runs_regardless_of_free_memory() {
     let mut world = World::new(RULES, &[(8_000, 0)], &[("unknown", MemoryNeed::Alone)]);
     world.join("unknown", 1);
     assert_eq!(world.look(), ["unknown"]);

@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_left_behind_is_never_listed_and_is_gone_after_an_hour() {
+    fn remains_of_a_crash_are_never_listed_and_removed_after_an_hour() {
         let folder = tempfile::tempdir().unwrap();
         let disk = StoreDirectory::open(folder.path()).unwrap();
         let young = disk.write_temporary(b"half").unwrap().0;

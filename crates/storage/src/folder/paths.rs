@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn files_nobody_could_have_written_as_a_key_have_none() {
+    fn file_names_that_no_key_has_are_no_objects() {
         for name in [".docmill-store", "näme.pdf", "100%", "%2e", "a:b"] {
             assert_eq!(decode(OsStr::new(name)), None, "{name}");
         }

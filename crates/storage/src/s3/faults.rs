@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_concerns_every_job_is_told_from_what_concerns_one() {
+    fn faults_of_every_job_differ_from_faults_of_one() {
         let wait = Some(Duration::from_secs(7));
         for (code, status, foreign, expected) in [
             ("SlowDown", 503, false, Fault::Throttled(wait)),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_for_all_is_told_from_one_that_may_concern_one_object() {
+    fn a_refusal_for_all_differs_from_one_that_may_concern_one_object() {
         for (code, status, one) in [
             ("AccessDenied", 403, true),
             ("", 403, true),

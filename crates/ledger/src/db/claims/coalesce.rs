@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_statement_that_stands_still_keeps_no_other_row_waiting_for_longer_than_a_turn() {
+    async fn a_statement_that_hangs_delays_other_rows_by_one_turn_at_most() {
         let batcher = batcher();
         let slow = ask(&batcher, Duration::ZERO, 5_000);
         let (_, next) = join(slow, ask(&batcher, Duration::from_millis(1), 2)).await;

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_code_of_postgres_asks_for() {
+    fn codes_of_postgres_are_sorted_into_faults() {
         let table = [
             ("40001", Fault::Transient),
             ("40P01", Fault::Transient),

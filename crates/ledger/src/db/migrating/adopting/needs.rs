@@ -148,7 +148,7 @@ mod tests {
     use super::{GUESSED_CREATION, SHARED_MEANING, SchemaNeeds};
 
     #[test]
-    fn what_the_migrations_make_is_found_in_them() {
+    fn names_made_by_the_migrations_are_found_in_them() {
         let needs = SchemaNeeds::of(&crate::db::MIGRATIONS);
         for name in ["worker", "attempt", "pause", "ops_review", "ingestion_by_age", "spending_day"]
         {
