@@ -11,6 +11,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
 use time::{OffsetDateTime, PrimitiveDateTime};
 
+use crate::throttle::header_text;
 use docmill_core::fault::{Error, Fault, Result};
 
 /// Longest a connection may take to come about. Vendors' own SDKs use the same.
@@ -123,11 +124,6 @@ pub fn parse_retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duratio
     }
     let value = header_text(headers, RETRY_AFTER.as_str())?;
     parse_seconds(value, 1.0).or_else(|| time_until_date(value, now))
-}
-
-/// A header as text, without the blanks around it.
-pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok().map(str::trim)
 }
 
 fn parse_seconds(text: &str, per_second: f64) -> Option<Duration> {

@@ -29,6 +29,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 pub use governed_call::{GovernedAnswer, GovernedCall};
+pub(crate) use headers::header_text;
 pub use headers::{LimitWindow, RateLimitHeaders};
 
 use docmill_core::config::ThrottleConfig;

@@ -10,8 +10,6 @@ use reqwest::header::HeaderMap;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::http::header_text;
-
 /// One limit from the server's headers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LimitWindow {
@@ -67,6 +65,11 @@ impl RateLimitHeaders {
 #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
 fn unix_seconds(now: OffsetDateTime) -> f64 {
     now.unix_timestamp() as f64
+}
+
+/// A header as text, without the blanks around it.
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
 }
 
 fn read_number(headers: &HeaderMap, name: &str) -> Option<f64> {
