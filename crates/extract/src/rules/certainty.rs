@@ -1,8 +1,9 @@
-//! How certain a value is that was not weighed against others, or that none was found: from how it
-//! was found, and what else on the document makes it.
+//! The certainty of a value that was not weighed against others, or of its absence: from how it was
+//! found, and from other values that make it.
 //!
-//! A claim that a document has no such value can be wrong as well, so it has a certainty, too. The
-//! weights are log-odds (`config/reader.toml`, `weights.claim`).
+//! A wrong claim of absence is possible, so absence has a certainty as well. The weights are log-odds
+//! in `config/reader.toml`, fitted by `scripts/corpus/fit_reading.py` on the tune part of labelled
+//! documents.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +17,7 @@ pub(super) enum ReadingSign {
     AddsUp,
     /// They do, with a tax of nothing.
     AddsUpUntaxed,
-    /// The label alone says so, and no other amount has as good a label.
+    /// Only a label supports it, and no other amount has as good a label.
     LabelAlone,
     /// Other amounts have as good a label.
     Rivals,
@@ -32,7 +33,7 @@ pub(super) enum ReadingSign {
     Largest,
     /// Another labelled total is larger.
     Outdone,
-    /// Under the total stands an amount that nothing names, and that is larger, or the same but for cents.
+    /// An unlabelled amount under the total is larger, or the same but for cents.
     OpenBelow,
     /// Amounts that nothing names make the total as a net amount and its tax do, or are the same.
     OpenParts,
@@ -54,9 +55,9 @@ pub(super) enum ReadingSign {
     LabelSeen,
     /// The currency is named as such.
     CurrencyNamed,
-    /// It stands beside the total.
+    /// It is beside the total.
     CurrencyOfTotal,
-    /// It stands beside most amounts.
+    /// It is beside most amounts.
     CurrencyCounted,
     /// It is that of the country, or what the language makes of a sign.
     CurrencyGuessed,
@@ -68,33 +69,33 @@ pub(super) enum ReadingSign {
     NoCurrency,
     /// The identifier is labelled as the issuer's.
     IdLabelled,
-    /// It stands without such a label.
+    /// It has no such label.
     IdBare,
     /// It has no country's prefix.
     IdNational,
     /// The document has several identifiers.
     IdRivals,
-    /// It stands in the issuer's block.
+    /// It is in the issuer's block.
     IdNearName,
     /// Its check digits hold.
     IdSound,
     /// No identifier was found.
     NoId,
-    /// A text that can be one stands there, and nothing that is known names it.
+    /// A possible identifier has no known label.
     IdOpen,
-    /// It stands right under another company or the recipient.
+    /// It is right under another company or the recipient.
     AddressOfOther,
-    /// The address stands on one line with the name.
+    /// The address is on one line with the name.
     AddressOnLine,
-    /// It stands under the name.
+    /// It is under the name.
     AddressUnder,
-    /// It stands elsewhere.
+    /// It is elsewhere.
     AddressElsewhere,
-    /// It stands beside its label in the section of the name.
+    /// It is beside its label in the section of the name.
     AddressLabelled,
-    /// It stands under the name, without a postal code.
+    /// It is under the name, without a postal code.
     AddressWithoutCode,
-    /// Telephone, mail, account or identifier of the issuer stand in its block.
+    /// The issuer's telephone, mail, account or identifier is in its block.
     AddressWithContact,
     /// It has a street with a number beside the town.
     AddressFull,

@@ -822,7 +822,7 @@ mod tests {
             word.bounding_box.h = 5.8;
         }
         assert!(signs(&page).contains(&NameSign::Contact));
-        // What stands over it in large letters is no name, and has no trade under it.
+        // The large text over it is no name, and has no trade under it.
         page.pages[0].lines[0].words.iter_mut().for_each(|word| word.bounding_box.h = 14.0);
         for word in &mut page.pages[0].lines[0].words {
             word.bounding_box.y = 20.0;

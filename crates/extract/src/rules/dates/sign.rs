@@ -12,7 +12,7 @@ pub(in super::super) enum DateSign {
     OwnLabel,
     /// Beside a label such as "Date".
     WeakLabel,
-    /// That label stands above it.
+    /// That label is above it.
     LabelAbove,
     /// Beside the label of another day.
     OtherLabel,
@@ -22,13 +22,13 @@ pub(in super::super) enum DateSign {
     NumberBefore,
     /// Behind a town under everything else, where what is signed is dated.
     Written,
-    /// A label of this day stands beside it and beside no other.
+    /// A label of this day is beside it and beside no other.
     SoleLabel,
     /// Behind title and number, at the end of their line.
     BehindNumber,
     /// After the number of an order or the like.
     OtherBefore,
-    /// The weak label stands in the middle of a text.
+    /// The weak label is in the middle of a text.
     MidSentence,
     /// Alone in its cell, but for a time.
     Alone,
@@ -40,7 +40,7 @@ pub(in super::super) enum DateSign {
     WithTime,
     /// Before a time of day, printed by a till.
     TillTime,
-    /// Printed by a till, wherever it stands.
+    /// On a receipt, anywhere.
     OnTill,
     /// Within a long text.
     Prose,
@@ -70,7 +70,7 @@ pub(in super::super) enum DateSign {
     Latest,
     /// In a sentence before what is left out for who pays by then, and before a later day.
     Early,
-    /// No label of this day is beside it, wherever it stands.
+    /// No label of this day is beside it, anywhere.
     Unlabelled,
     /// Before the day of issue.
     BeforeIssue,

@@ -26,7 +26,7 @@ pub(in super::super) enum NumberSign {
     MidText,
     /// The label's text is long.
     LongText,
-    /// Another label stands in its own text.
+    /// Its own text has another label.
     OtherWithin,
     /// In the upper fifth of the first page.
     Head,
@@ -50,11 +50,11 @@ pub(in super::super) enum NumberSign {
     Decimal,
     /// Comes back on the document, and no label calls it the document's own.
     Again,
-    /// The label of the day of issue stands right over, under or behind its label.
+    /// The label of the day of issue is right over, under or behind its label.
     DayBeside,
-    /// No other text stands beside such a label or mark.
+    /// No other text is beside such a label or mark.
     OnlyOwn,
-    /// Alone right under a title that stands alone.
+    /// Alone, right under a title in a line of its own.
     UnderTitle,
 }
 
@@ -66,7 +66,7 @@ impl NumberSign {
         matches!(self, S::LabelAbove | S::MidText | S::LongText | S::Further)
     }
 
-    /// Whether it says that the number may be the document's own.
+    /// Whether the number may be the document's own by this sign.
     pub(super) fn is_own(self) -> bool {
         matches!(self, S::OwnLabel | S::WeakLabel | S::ShortLabel | S::Marked)
     }

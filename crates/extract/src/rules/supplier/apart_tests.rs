@@ -1,4 +1,4 @@
-//! Addresses that stand apart from the name, and identifiers whose labels stand apart from them.
+//! Addresses away from the name, and identifiers away from their labels.
 
 use super::super::certainty::certainty_of;
 use super::super::label_matches::LabelMatches;

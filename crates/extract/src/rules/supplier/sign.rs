@@ -1,5 +1,5 @@
-//! The signs of the issuer's name. Their weights are in `config/reader.toml`; no sign decides alone,
-//! and none names an issuer or a layout.
+//! The signs of the issuer's name. Their weights are in `config/reader.toml`; no sign decides
+//! alone, and none names an issuer or a layout.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub(in super::super) enum NameSign {
     TillFirst,
     /// On the upper part of a till's paper.
     TillHead,
-    /// On a till's paper, wherever it stands.
+    /// On a receipt, anywhere.
     OnTill,
     /// In the upper sixth of the first page.
     Head,
@@ -41,25 +41,26 @@ pub(in super::super) enum NameSign {
     Largest,
     /// An address follows.
     AddressBelow,
-    /// Telephone, mail, web or bank details stand in its block.
+    /// Its block has telephone, mail, web or bank details.
     Contact,
-    /// The issuer's VAT identifier stands in its block or beside it.
+    /// The issuer's VAT identifier is in its block or beside it.
     VatNear,
     /// Part of a mail or web address on the page.
     Domain,
     /// Named again within a line about an account, an identifier or a register.
     Witnessed,
-    /// Heads the first page with its address, where the recipient stands elsewhere as such.
+    /// Heads the first page with its address, where the recipient is labelled elsewhere.
     Letterhead,
     /// Comes back elsewhere on the document, and has no legal form.
     Repeated,
     /// Under or beside a heading such as "Bill to".
     Customer,
-    /// Its number in a register stands in brackets behind it or right under it.
+    /// Its number in a register is in brackets behind it, or right under it.
     Numbered,
     /// Under the formula that ends a letter, over an address.
     Signatory,
-    /// A short line, not the first, right over another name with its address: a heading, most likely.
+    /// A short line, not the first, right over another name with its address: a heading, most
+    /// likely.
     OverName,
     /// Right under a name in large letters, several things parted by marks: what its owner does.
     Trades,

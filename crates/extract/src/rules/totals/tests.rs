@@ -88,7 +88,7 @@ fn totals_are_chosen_by_what_adds_up() {
 fn a_sum_that_nothing_names_is_looked_for_among_the_last_amounts_alone_in_their_rows() {
     for (behind, expected) in [(150, "216"), (250, "-")] {
         let table = "Betrag\nKlavier   144,00\nGeige      72,00\n          216,00";
-        // Each at the left of all above it: none stands under a column.
+        // Each is left of all above it: none is under a column.
         let others = (0..behind).map(|at| format!("\n{:>1$},00", at + 10, 3));
         let drawing = table.to_owned() + &others.collect::<String>();
         assert_eq!(read(&drawing)[2], expected, "{behind} behind it");

@@ -1,4 +1,4 @@
-//! Names, addresses and identifiers told by how the lines of a head or a foot stand to each other.
+//! Names, addresses and identifiers by the relation of the lines of a head or a foot.
 
 use super::super::{SupplierDetails, find_supplier};
 use crate::rules::label_matches::LabelMatches;
