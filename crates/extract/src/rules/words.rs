@@ -6,7 +6,7 @@ use super::layout::TextCell;
 use super::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
 
-const LONGEST: usize = 120;
+const MAX_TEXT_BYTES: usize = 120;
 
 /// Characters at which a name in running text ends.
 const ENDS: [char; 5] = [',', ';', '(', '–', '"'];
@@ -89,7 +89,7 @@ fn candidate_text(beside: &ValueCandidate<'_>, closed: bool) -> Option<String> {
     let text = kept.join(" ");
     let text = text.trim_matches(['.', ',', ':', '-', ' ', '"', '“', '”', '„']);
     let letters = text.chars().filter(|c| c.is_alphabetic()).count();
-    (letters >= 2 && text.len() <= LONGEST).then(|| text.to_owned())
+    (letters >= 2 && text.len() <= MAX_TEXT_BYTES).then(|| text.to_owned())
 }
 
 /// The document's title: the largest text in the upper part of its first page, of equals the first.

@@ -9,8 +9,8 @@ use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::date::{self, DayMonthOrder};
 use docmill_formats::notation::fold_text;
 
-/// Days between issue and payment at most.
-const LONGEST: i64 = 120;
+/// Days between issue and payment.
+const MAX_TERM_DAYS: i64 = 120;
 
 impl DateSearch<'_> {
     /// Days behind a word such as "by" on a line that asks for money, as they lie after the day of
@@ -69,6 +69,6 @@ fn day_after(day: &str, month: &str, issued: Date) -> Option<Date> {
         let text = format!("{digits} {month} {year}");
         let found = date::find_dates(&text).into_iter().next()?;
         let date = found.date_under(DayMonthOrder::DayFirst)?;
-        (0..=LONGEST).contains(&(date - issued).whole_days()).then_some(date)
+        (0..=MAX_TERM_DAYS).contains(&(date - issued).whole_days()).then_some(date)
     })
 }

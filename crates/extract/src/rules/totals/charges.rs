@@ -119,8 +119,8 @@ pub(super) fn is_no_tax(matches: &LabelMatches<'_>, cell: &TextCell) -> bool {
     is_charge(matches, cell) || is_reduction(matches.layout, cell)
 }
 
-/// Letters of a word beside an amount: more than a currency has.
-const SHORTEST: usize = 4;
+/// Letters of a word beside an amount that is no currency.
+const MIN_WORD_LETTERS: usize = 4;
 
 /// `Member disc 10 %   -2.60`: the words left of an amount, or before it in its cell.
 fn is_reduction(layout: &CellLayout, cell: &TextCell) -> bool {
@@ -128,7 +128,8 @@ fn is_reduction(layout: &CellLayout, cell: &TextCell) -> bool {
     let mut texts = row
         .skip_while(|other| !std::ptr::eq(*other, cell))
         .map(|other| fold_text(&other.joined_text()));
-    let worded = |text: &String| text.chars().filter(|c| c.is_alphabetic()).count() >= SHORTEST;
+    let worded =
+        |text: &String| text.chars().filter(|c| c.is_alphabetic()).count() >= MIN_WORD_LETTERS;
     texts.find(worded).is_some_and(|text| vocabulary().reduction.is_within(&text))
 }
 
