@@ -94,7 +94,7 @@ impl OcrConfig {
         }
     }
 
-    /// What is missing for calling this provider, as problems of the configuration.
+    /// Settings missing for calling this provider, as problems of the configuration.
     pub fn provider_problems(&self, provider: OcrProvider) -> Vec<String> {
         match provider {
             OcrProvider::DocumentAi => self.document_ai.list_problems(),
