@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use docmill_core::model::digest::{LengthOrder, sha256_of_parts};
 use serde::Deserialize;
+use toml::Spanned;
 
 use super::certainty::ReadingSign;
 use super::dates::DateSign;
@@ -38,21 +39,39 @@ pub(super) struct FieldWeights {
 
 /// Log-odds of the signs of one field.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SignWeights<S: Ord> {
+#[serde(from = "WrittenWeights<S>", bound(deserialize = "S: Ord + Deserialize<'de>"))]
+pub(super) struct SignWeights<S> {
     /// Log-odds that no candidate is right.
     pub(super) none: f32,
-    signs: BTreeMap<S, f32>,
+    /// In the order of the file: sums of floats depend on it.
+    signs: Vec<(S, f32)>,
 }
 
-impl<S: Ord> Default for SignWeights<S> {
-    fn default() -> Self {
-        Self { none: 0.0, signs: BTreeMap::new() }
+/// The same as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "S: Ord + Deserialize<'de>"))]
+struct WrittenWeights<S> {
+    none: f32,
+    signs: BTreeMap<S, Spanned<f32>>,
+}
+
+impl<S> From<WrittenWeights<S>> for SignWeights<S> {
+    fn from(written: WrittenWeights<S>) -> Self {
+        let mut signs: Vec<(S, Spanned<f32>)> = written.signs.into_iter().collect();
+        signs.sort_by_key(|(_, weight)| weight.span().start);
+        let signs = signs.into_iter().map(|(sign, weight)| (sign, weight.into_inner())).collect();
+        Self { none: written.none, signs }
     }
 }
 
-impl<S: Ord> SignWeights<S> {
-    /// The log-odds of a set of signs, added up in the order of the type.
+impl<S> Default for SignWeights<S> {
+    fn default() -> Self {
+        Self { none: 0.0, signs: Vec::new() }
+    }
+}
+
+impl<S: PartialEq> SignWeights<S> {
+    /// The log-odds of a set of signs.
     pub(super) fn score(&self, signs: &[S]) -> f32 {
         self.signs.iter().filter(|(sign, _)| signs.contains(sign)).map(|(_, weight)| weight).sum()
     }
