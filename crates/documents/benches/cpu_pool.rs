@@ -3,7 +3,12 @@
 //!
 //! Both pools run in turn within one process, so that other load on the machine meets both; the
 //! ratio is that of the medians.
-#![expect(clippy::unwrap_used, reason = "a panic is how a measurement fails")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic is how a measurement fails"
+)]
+#![expect(clippy::print_stdout, reason = "figures are what it is for")]
 
 use std::collections::VecDeque;
 use std::fs;

@@ -259,7 +259,7 @@ mod tests {
             }));
             is_waiting.recv_timeout(HANG_TIMEOUT).unwrap();
             threads.run(Box::new(move || second.send(std::thread::current().id()).unwrap()));
-            let next = answers.recv_timeout(HANG_TIMEOUT).expect(&format!("round {round}"));
+            let next = answers.recv_timeout(HANG_TIMEOUT).unwrap();
             release.send(()).unwrap();
             assert_ne!(Ok(next), answers.recv_timeout(HANG_TIMEOUT), "round {round}");
         }
