@@ -164,8 +164,8 @@ impl ParsedDocument {
         catch_decoder(|| file.draw_page(index, &bounds)).map(Some)
     }
 
-    /// Draws a part of page `index`, which starts at 0, in points from its top left corner, of a format
-    /// whose pages are drawn.
+    /// Draws a part of page `index`, which starts at 0, in points from its top left corner, of a
+    /// format whose pages are drawn.
     ///
     /// # Errors
     /// As [`ParsedDocument::page_content`].

@@ -1,14 +1,14 @@
 //! From bytes to pages and their text. Interpreting the text is the business of other crates.
 //!
-//! The way of a document: [`document`] recognises its format and opens it ([`pdf`] or [`image`]).
-//! [`reading`] takes each page's text layer or reads its picture, assessed by [`quality`], repaired by
-//! [`repair`], searched for codes and boxes by [`marks`], with an engine of [`ocr`]. All of that runs
-//! inside of page processes, which [`sandbox`] starts and confines.
+//! The way of a document: `document` recognises its format and opens it (`pdf` or `image`).
+//! `reading` takes each page's text layer or reads its picture with an engine of `ocr`. Before that
+//! `quality` assesses the picture, `repair` repairs it, and `marks` finds its codes and boxes. All
+//! of that runs inside of page processes, which `sandbox` starts and confines.
 //!
-//! Only memory-safe decoders parse untrusted bytes. A decoder that panics costs its document, not the
-//! worker. Not promised: surviving an abort (a failed allocation, an overflowing stack), nor that a
-//! page that draws nothing ends by its deadline. Everything but [`sandbox`] and [`ocr`] is synchronous
-//! CPU work for the pool.
+//! Only memory-safe decoders parse untrusted bytes. A decoder that panics costs its document, not
+//! the worker. Not promised: surviving an abort (a failed allocation, an overflowing stack), nor
+//! that a page that draws nothing ends by its deadline. Everything but `sandbox` and `ocr` is
+//! synchronous CPU work for the pool.
 //!
 //! Text that does not show on the page is never read: a hidden layer under a scan may contain
 //! anything, so the picture wins. XML shows nothing at all: its values become one page of lines, so

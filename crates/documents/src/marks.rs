@@ -1,9 +1,9 @@
 //! Marks on a page's picture besides its text: QR codes with their payload, checkboxes, figures,
 //! signatures, stamps and handwriting.
 //!
-//! Everything is bounded by counts, not by time: pixels, corner patterns, decoded codes. Precision over
-//! recall: unreadable codes and ambiguous boxes are dropped. Not covered: whose hand or stamp it is, and
-//! other symbologies. Runs inside of a page process.
+//! Everything is bounded by counts, not by time: pixels, corner patterns, decoded codes. Precision
+//! over recall: unreadable codes and ambiguous boxes are dropped. Not covered: whose hand or stamp
+//! it is, and other symbologies. Runs inside of a page process.
 
 mod checkboxes;
 mod figures;
@@ -53,7 +53,8 @@ pub(crate) fn find_marks(
     Ok(PageMarks { codes, boxes, figures })
 }
 
-/// Looks for marks of a pen or a stamp on a picture of which `lines` were read and `known` was found.
+/// Looks for marks of a pen or a stamp on a picture of which `lines` were read and `known` was
+/// found.
 ///
 /// # Errors
 /// No memory.

@@ -1,5 +1,5 @@
-//! PDF files: opened with limits, salvaged if damaged, their text layers checked against the way each
-//! page looks, their pages rendered; and the files that docmill writes.
+//! PDF files: opened with limits, salvaged if damaged, their text layers checked against the way
+//! each page looks, their pages rendered; and the files that docmill writes.
 
 pub mod attachments;
 mod contrast;

@@ -155,8 +155,8 @@ pub fn assess_page(page: &PageRaster) -> Result<PageAssessment, OpenCvError> {
     judge_measures(page, &measures::measure_page(page)?)
 }
 
-/// As [`assess_page`], of a sheet that was cut out of its photograph; and how its lines bend, if they
-/// do.
+/// As [`assess_page`], of a sheet that was cut out of its photograph; and how its lines bend, if
+/// they do.
 ///
 /// # Errors
 /// `OpenCV` had no memory.

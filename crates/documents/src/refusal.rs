@@ -1,5 +1,6 @@
 //! Why a document is not read, and how a decoder of hostile bytes is kept from taking the worker
-//! with it: a panic becomes a refusal. An abort (a failed allocation, an overflowing stack) does not.
+//! with it: a panic becomes a refusal. An abort (a failed allocation, an overflowing stack) does
+//! not.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,7 +40,8 @@ impl From<TextOverflow> for PageRefusal {
     }
 }
 
-/// Runs a decoder on hostile bytes. A panic becomes `corrupt`; a [`stop_decoder`] becomes its refusal.
+/// Runs a decoder on hostile bytes. A panic becomes `corrupt`; a [`stop_decoder`] becomes its
+/// refusal.
 pub(crate) fn catch_decoder<T>(
     decode: impl FnOnce() -> Result<T, PageRefusal>,
 ) -> Result<T, PageRefusal> {

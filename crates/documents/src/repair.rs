@@ -53,8 +53,8 @@ pub fn repair_page(
 }
 
 /// The sheet in the photograph `page`, of which `found` is known, cut out and made flat, as far as
-/// `switches` allow; its light and its grey as they are. `None`: there is no sheet in it, or it fills
-/// the picture.
+/// `switches` allow; its light and its grey as they are. `None`: there is no sheet in it, or it
+/// fills the picture.
 ///
 /// # Errors
 /// `OpenCV` had no memory.
@@ -117,9 +117,9 @@ fn repair_surface(
     Ok(Some(RepairedRaster { raster: opencv_mat::raster_from_mat(&current, dpi)?, steps: plan }))
 }
 
-/// `page`, whose letters were enlarged, with the edges that enlarging softened made steep again, and
-/// with the noise smoothed that this would show: another picture to read where the first one was
-/// read badly.
+/// `page`, whose letters were enlarged, with the edges that enlarging softened made steep again,
+/// and with the noise smoothed that this would show: another picture to read where the first one
+/// was read badly.
 ///
 /// # Errors
 /// `OpenCV` had no memory.

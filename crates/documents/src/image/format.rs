@@ -16,8 +16,8 @@ const FAR_WINDOW: usize = 1 << 20;
 /// ... and its end marker within how many bytes of its end.
 const END_WINDOW: usize = 2048;
 
-/// How files begin that hold other files, PDFs among them, as they are: ZIP, OLE (Outlook's messages),
-/// gzip, 7-Zip, RAR.
+/// How files begin that hold other files, PDFs among them, as they are: ZIP, OLE (Outlook's
+/// messages), gzip, 7-Zip, RAR.
 const CONTAINERS: [&[u8]; 5] =
     [b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!"];
 

@@ -86,7 +86,8 @@ fn plain_text(text: &str) -> Vec<u8> {
     data
 }
 
-/// In ASCII; the forms for Unicode and for old Macintoshes are there and empty (ICC.1:2001, 6.5.17).
+/// In ASCII; the forms for Unicode and for old Macintoshes are there and empty (ICC.1:2001,
+/// 6.5.17).
 fn description() -> Vec<u8> {
     let mut data = b"desc\0\0\0\0".to_vec();
     data.extend(be32(NAME.len() + 1));

@@ -31,8 +31,8 @@ pub(crate) struct TiffDirectory {
 
 impl TiffDirectory {
     /// Whether the page is in one of the registered compressions that are not decoded: the old form
-    /// of JPEG, JPEG 2000, LZMA, Zstandard, JBIG and others. Decoded are none, Group 3 in its forms,
-    /// Group 4, LZW, JPEG, Deflate (both numbers) and `PackBits`; of Group 3 no tiles.
+    /// of JPEG, JPEG 2000, LZMA, Zstandard, JBIG and others. Decoded are none, Group 3 in its
+    /// forms, Group 4, LZW, JPEG, Deflate (both numbers) and `PackBits`; of Group 3 no tiles.
     pub(crate) fn is_unread_compression(&self) -> bool {
         !matches!(self.compression, 0 | 1 | 4 | 5 | 7 | 8 | 32_773 | 32_946)
     }
@@ -47,8 +47,8 @@ impl TiffDirectory {
         self.dpi.zip(self.rows_per_inch)
     }
 
-    /// The whole numbers of its field `tag` in the file `bytes`; none if the page has no such field,
-    /// or if it leads out of the file.
+    /// The whole numbers of its field `tag` in the file `bytes`; none if the page has no such
+    /// field, or if it leads out of the file.
     pub(crate) fn numbers(&self, bytes: &[u8], tag: u16) -> Vec<u64> {
         let file = ByteCursor { bytes, little_endian: self.little_endian };
         file.field_numbers(self, tag).unwrap_or_default()
@@ -63,7 +63,6 @@ pub(crate) fn list_directories(
     bytes: &[u8],
     limit: u32,
 ) -> Result<Vec<TiffDirectory>, PageRefusal> {
-    let damaged = || PageRefusal::new(OutcomeReason::Corrupt, "its list of pages is damaged");
     let file = ByteCursor { bytes, little_endian: bytes.starts_with(b"I") };
     let big = file.read_number(2, 2) == Some(43);
     let mut next = if big { file.read_number(8, 8) } else { file.read_number(4, 4) };
@@ -82,7 +81,10 @@ pub(crate) fn list_directories(
         }
         next = directory.next;
     }
-    if found.is_empty() { Err(damaged()) } else { Ok(found) }
+    if found.is_empty() {
+        return Err(PageRefusal::new(OutcomeReason::Corrupt, "its list of pages is damaged"));
+    }
+    Ok(found)
 }
 
 struct ByteCursor<'a> {
@@ -110,33 +112,41 @@ impl ByteCursor<'_> {
         Some(number)
     }
 
+    /// Where the value of a field of the directory at `offset` is, or its offset.
+    fn value_at(&self, offset: u64, big: bool, tag: u16) -> Option<u64> {
+        let (count_size, entry_size, pointer) = if big { (8, 20, 8) } else { (2, 12, 4) };
+        let count = self.read_number(offset, count_size)?;
+        let first = offset + count_size;
+        let mut entries = (0..count.min(200)).map(|index| first + index * entry_size);
+        let named = entries.find(|at| self.read_number(*at, 2) == Some(u64::from(tag)));
+        named.map(|at| at + entry_size - pointer)
+    }
+
+    /// A resolution in dots per inch, if it is plausible.
+    fn read_resolution(&self, offset: u64, big: bool, tag: u16) -> Option<u32> {
+        let at = self.value_at(offset, big, tag)?;
+        let fraction = if big { at } else { self.read_number(at, 4)? };
+        let dots =
+            self.read_number(fraction, 4)?.checked_div(self.read_number(fraction + 4, 4)?)?;
+        let unit = self.value_at(offset, big, RESOLUTION_UNIT);
+        let is_metric = unit.and_then(|at| self.read_number(at, 2)) == Some(CENTIMETRE);
+        let dots = if is_metric { dots * 254 / 100 } else { dots };
+        u32::try_from(dots).ok().filter(|dots| (60..=2400).contains(dots))
+    }
+
     fn read_directory(&self, offset: u64, big: bool) -> Option<DirectoryEntry> {
         let (count_size, entry_size, pointer) = if big { (8, 20, 8) } else { (2, 12, 4) };
         let count = self.read_number(offset, count_size)?;
-        let first = offset.checked_add(count_size)?;
-        let end = first.checked_add(count.checked_mul(entry_size)?)?;
-        let value_at = |tag: u16| {
-            let entries = (0..count.min(200)).map(|index| first + index * entry_size);
-            let mut named = entries.filter(|at| self.read_number(*at, 2) == Some(u64::from(tag)));
-            named.next().map(|at| at + entry_size - pointer)
-        };
-        let subfile =
-            value_at(NEW_SUBFILE_TYPE).and_then(|at| self.read_number(at, 4)).unwrap_or(0);
-        let compression = value_at(COMPRESSION).and_then(|at| self.read_number(at, 2)).unwrap_or(1);
-        let unit = value_at(RESOLUTION_UNIT).and_then(|at| self.read_number(at, 2));
-        let per_inch = |tag: u16| {
-            let at = value_at(tag)?;
-            let fraction = if big { at } else { self.read_number(at, 4)? };
-            let dots =
-                self.read_number(fraction, 4)?.checked_div(self.read_number(fraction + 4, 4)?)?;
-            let dots = if unit == Some(CENTIMETRE) { dots * 254 / 100 } else { dots };
-            u32::try_from(dots).ok().filter(|dots| (60..=2400).contains(dots))
-        };
+        let end = offset.checked_add(count_size)?.checked_add(count.checked_mul(entry_size)?)?;
+        let subfile = self.value_at(offset, big, NEW_SUBFILE_TYPE);
+        let subfile = subfile.and_then(|at| self.read_number(at, 4)).unwrap_or(0);
+        let compression = self.value_at(offset, big, COMPRESSION);
+        let compression = compression.and_then(|at| self.read_number(at, 2)).unwrap_or(1);
         Some(DirectoryEntry {
             place: TiffDirectory {
                 offset,
-                dpi: per_inch(X_RESOLUTION),
-                rows_per_inch: per_inch(Y_RESOLUTION),
+                dpi: self.read_resolution(offset, big, X_RESOLUTION),
+                rows_per_inch: self.read_resolution(offset, big, Y_RESOLUTION),
                 compression,
                 big,
                 little_endian: self.little_endian,

@@ -1,8 +1,8 @@
 //! Checkboxes: an outline of four straight sides beside a word, empty or ticked.
 //!
-//! Precision over recall: uncertain marks are dropped. So are squares in a row (one field per letter),
-//! squares within codes, and pages in scripts with square letters. Not covered: which of two words
-//! beside a box it belongs to.
+//! Precision over recall: uncertain marks are dropped. So are squares in a row (one field per
+//! letter), squares within codes, and pages in scripts with square letters. Not covered: which of
+//! two words beside a box it belongs to.
 
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
@@ -39,8 +39,8 @@ pub(crate) struct TickBox {
     pub(crate) checked: bool,
 }
 
-/// Finds the checkboxes beside words; `lines` with boxes in pixels of the picture, `taken` the areas of
-/// codes in pixels of `ink`.
+/// Finds the checkboxes beside words; `lines` with boxes in pixels of the picture, `taken` the
+/// areas of codes in pixels of `ink`.
 pub(super) fn find_boxes(
     ink: &PageInk,
     dpi: u32,
@@ -87,7 +87,8 @@ pub(super) fn find_boxes(
     found
 }
 
-/// Writes the boxes into the lines as Unicode's signs for them, replacing words read from their ink.
+/// Writes the boxes into the lines as Unicode's signs for them, replacing words read from their
+/// ink.
 pub(crate) fn write_boxes(lines: &mut [TextLine], boxes: &[TickBox]) {
     for square in boxes {
         let Some(at) = line_beside(lines, square) else { continue };
@@ -184,15 +185,16 @@ impl<'a> BoxSide<'a> {
 
     /// Share of the side near which there is ink of the piece.
     fn drawn_share(&self, strip: i32) -> f32 {
-        let is_near = |at: &i32| (0..strip).any(|inwards| self.is_drawn(*at, inwards));
-        let drawn = (0..self.length).filter(is_near).count();
+        let drawn = (0..self.length)
+            .filter(|at| (0..strip).any(|inwards| self.is_drawn(*at, inwards)))
+            .count();
         #[expect(clippy::cast_precision_loss, reason = "pixels of a side")]
         let share = drawn as f32 / self.length.max(1) as f32;
         share
     }
 
-    /// How far in its first stroke ends. The first pixel of a side that is not quite straight may be
-    /// paper.
+    /// How far in its first stroke ends. The first pixel of a side that is not quite straight may
+    /// be paper.
     fn stroke_end(&self, at: i32) -> i32 {
         let begin = (0..self.depth).find(|inwards| self.is_drawn(at, *inwards));
         let begin = begin.unwrap_or(self.depth);

@@ -1,5 +1,5 @@
-//! Figures on a page's picture: regions of tone, darker over a good part of an inch than print, that no
-//! words cover. Precision over recall.
+//! Figures on a page's picture: regions of tone, darker over a good part of an inch than print,
+//! that no words cover. Precision over recall.
 //!
 //! Not covered: line drawings on white, which are as light as print; regions at the edges of the
 //! picture, where photographs have shadows and the table; regions that fill the page.

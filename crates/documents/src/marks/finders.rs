@@ -62,8 +62,8 @@ impl FinderTriple {
     }
 }
 
-/// The corner patterns of a page, from the top, at most [`MAX_FINDERS`]: pieces of ink about as high as
-/// wide with another one in their middle.
+/// The corner patterns of a page, from the top, at most [`MAX_FINDERS`]: pieces of ink about as
+/// high as wide with another one in their middle.
 pub(super) fn find_finders(ink: &PageInk) -> Vec<CornerFinder> {
     let mut found = Vec::new();
     for (label, ring) in ink.pieces.iter().enumerate().skip(1) {
@@ -100,8 +100,8 @@ fn is_centred(ring: (i32, i32), stone: (i32, i32)) -> bool {
     before > 0 && behind > 0 && (before - behind).abs() * 5 <= ring.1
 }
 
-/// Lower bound of the patterns that the decoding crate may find on a part of a page, counted up to one
-/// more than `most`. It searches along rows, for rings of any outline.
+/// Lower bound of the patterns that the decoding crate may find on a part of a page, counted up to
+/// one more than `most`. It searches along rows, for rings of any outline.
 pub(super) fn count_patterns(part: &PageInk, most: usize) -> usize {
     let mut known: HashSet<(usize, usize)> = HashSet::new();
     for y in 0..part.height() {
@@ -147,8 +147,7 @@ fn is_pattern(runs: [i32; 5]) -> bool {
     let [one, two, three, four, five] = runs;
     let average = (one + two + four + five) / 4;
     let off = average * 3 / 4;
-    let near = |run: i32, modules: i32| (run - modules * average).abs() <= off;
-    near(one, 1) && near(two, 1) && near(three, 3) && near(four, 1) && near(five, 1)
+    [one, two, three - 2 * average, four, five].iter().all(|run| (run - average).abs() <= off)
 }
 
 /// Ring and stone, if they are pieces of their own.

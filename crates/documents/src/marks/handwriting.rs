@@ -1,10 +1,10 @@
-//! Handwriting and signatures, recognised by the ink: joined letters, strokes of one pen, a height that
-//! the print around does not have, and no confident word there.
+//! Handwriting and signatures, recognised by the ink: joined letters, strokes of one pen, a height
+//! that the print around does not have, and no confident word there.
 //!
-//! A signature is handwriting below the closing of a letter or beside a word for signatures, in the eleven
-//! languages of layouts. Precision over recall: uncertain marks are dropped. Pages that were read badly
-//! have none, because illegible print looks alike. Not covered: block letters, handwritten digits, ticks,
-//! and words that OCR could read.
+//! A signature is handwriting below the closing of a letter or beside a word for signatures, in the
+//! eleven languages of layouts. Precision over recall: uncertain marks are dropped. Pages that were
+//! read badly have none, because illegible print looks alike. Not covered: block letters,
+//! handwritten digits, ticks, and words that OCR could read.
 
 use docmill_core::model::{BoundingBox, PageMark, PageMarkKind, TextLine, TextWord};
 use opencv::core::{CV_32F, Mat, Rect};
@@ -123,8 +123,8 @@ struct PenGroup {
     members: Vec<PenPiece>,
 }
 
-/// Handwriting, from the top. `lines` and `taken`, the areas of other marks, are in pixels of the page's
-/// picture.
+/// Handwriting, from the top. `lines` and `taken`, the areas of other marks, are in pixels of the
+/// page's picture.
 ///
 /// # Errors
 /// No memory.
@@ -244,7 +244,8 @@ fn is_in_middle(word: &BoundingBox, area: &BoundingBox) -> bool {
     word.shared_area(area) > 0.5 * word.w * word.h && (0.2..0.8).contains(&middle)
 }
 
-/// Whether a word at `place` is a label for signatures beside `area`, or a letter's closing above it.
+/// Whether a word at `place` is a label for signatures beside `area`, or a letter's closing above
+/// it.
 fn asks_for_signature(word: &TextWord, place: &BoundingBox, area: &BoundingBox, inch: f32) -> bool {
     let apart = (place.x - area.right()).max(area.x - place.right());
     let above = area.bottom() - 0.4 * area.h - 0.3 * inch;

@@ -15,8 +15,8 @@ use docmill_core::model::BoundingBox;
 
 /// A4 at 350 dpi. A larger picture is shrunk.
 const MAX_PIXELS: u64 = 12_000_000;
-/// Side of the surroundings that ink has to be darker than: wider than a finder pattern of a code at any
-/// resolution in use.
+/// Side of the surroundings that ink has to be darker than: wider than a finder pattern of a code
+/// at any resolution in use.
 pub(super) const SURROUNDINGS_PIXELS: i32 = 151;
 /// By how much it has to be darker.
 pub(super) const MIN_DARKER: f64 = 18.0;
@@ -26,8 +26,8 @@ const INK: u8 = 255;
 /// Sampled points across and down by which the ink of an area is estimated.
 const SAMPLES: u16 = 32;
 
-/// Ink that changes to paper or back at least once in so many pixels is busy. A code does so once in a
-/// module or two, and codes with larger modules are decoded.
+/// Ink that changes to paper or back at least once in so many pixels is busy. A code does so once
+/// in a module or two, and codes with larger modules are decoded.
 const MAX_PIXELS_PER_CHANGE: i64 = 12;
 
 /// A connected piece of ink.
@@ -48,7 +48,8 @@ pub(super) struct InkRun {
     pub(super) from: i32,
     /// The first one behind it.
     pub(super) to: i32,
-    /// Its piece. While pieces are joined: index of a run of the same piece, itself or an earlier one.
+    /// Its piece. While pieces are joined: index of a run of the same piece, itself or an earlier
+    /// one.
     piece: usize,
 }
 

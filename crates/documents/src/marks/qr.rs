@@ -1,7 +1,7 @@
 //! QR codes: from three finder patterns to the payload.
 //!
-//! The decoding crate gets only a piece of the page with few patterns, in black and white. So its work
-//! is bounded, and a panic costs the code only.
+//! The decoding crate gets only a piece of the page with few patterns, in black and white. So its
+//! work is bounded, and a panic costs the code only.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

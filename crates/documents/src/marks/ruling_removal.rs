@@ -1,5 +1,5 @@
-//! The ink of a page without its rulings, as connected pieces with the width of their strokes. Ink of a
-//! pen or a stamp stays one piece even where it crosses the line for a signature.
+//! The ink of a page without its rulings, as connected pieces with the width of their strokes. Ink
+//! of a pen or a stamp stays one piece even where it crosses the line for a signature.
 
 use opencv::core::{CV_8U, CV_32S, Mat, Point, Rect, Scalar, Size};
 use opencv::imgproc;

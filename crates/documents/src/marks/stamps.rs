@@ -1,5 +1,5 @@
-//! Stamps, recognised by their form: a ring with letters along it, or a skewed frame with letters in it.
-//! Precision over recall: uncertain marks are dropped.
+//! Stamps, recognised by their form: a ring with letters along it, or a skewed frame with letters
+//! in it. Precision over recall: uncertain marks are dropped.
 //!
 //! Not covered: upright frames, which may be fields and tables; rings in the letterhead, which are
 //! badges; stamps without a frame, oval ones, and frames that are broken or joined to other lines.
@@ -23,8 +23,8 @@ const CIRCLE_TRIES: u32 = 150;
 /// Directions from the middle, and the share of them in which there is outline.
 const DIRECTIONS: u16 = 72;
 const MIN_CLOSED_SHARE: f32 = 0.85;
-/// Letters along a ring: their distance from the middle in radii, how many there are, and in how many
-/// twelfths of the ring.
+/// Letters along a ring: their distance from the middle in radii, how many there are, and in how
+/// many twelfths of the ring.
 const RIM_RADII: std::ops::Range<f32> = 0.55..0.97;
 const MIN_LETTERS: usize = 8;
 const MIN_TWELFTHS: usize = 7;
@@ -129,8 +129,8 @@ fn trace_outline(ink: &UnruledInk, piece: &PenPiece) -> Vec<Point> {
     outline
 }
 
-/// The circle that most of an outline lies on, if it is closed (RANSAC, because letters that touch a
-/// stamp are part of its outline). The random sequence is fixed.
+/// The circle that most of an outline lies on, if it is closed (RANSAC, because letters that touch
+/// a stamp are part of its outline). The random sequence is fixed.
 fn fit_ring(outline: &[Point], inch: f32) -> Option<RingFit> {
     let mut seed = 0x2545_f491_u32;
     let mut best: Option<(f32, RingFit)> = None;

@@ -41,8 +41,8 @@ impl Paper {
         }
     }
 
-    /// Draws a code whose top left corner pattern begins there, in modules of so many pixels; returns
-    /// its side.
+    /// Draws a code whose top left corner pattern begins there, in modules of so many pixels;
+    /// returns its side.
     fn code(&mut self, left: u32, top: u32, said: &[u8], module: u32) -> u32 {
         let code = QrCode::with_error_correction_level(said, EcLevel::M).unwrap();
         let side = code.width() as u32;
@@ -220,7 +220,8 @@ fn outlines_that_are_not_boxes_beside_words_are_left_out() {
     for at in 0..6 {
         paper.frame(100 + 44 * at, 100, 40, 3);
     }
-    // A solid square, a bar, a half-open box, a box alone, one with a letter, one that is too large.
+    // A solid square, a bar, a half-open box, a box alone, one with a letter, one that is too
+    // large.
     paper.fill(100, 200, (40, 40), 20);
     paper.frame(100, 300, 40, 3);
     paper.fill(130, 306, (10, 28), 250);

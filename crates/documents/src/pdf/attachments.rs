@@ -56,8 +56,8 @@ pub(crate) fn list_einvoices(pdf: &Pdf, is_cut: bool) -> Result<Vec<Vec<u8>>, Pa
     Ok(found.into_iter().map(|(_, bytes)| bytes).collect())
 }
 
-/// Whether it is worth looking at all objects of a PDF: the key of embedded files is in it, or objects
-/// are compressed, where it may be. Scans, the largest of documents, usually have neither.
+/// Whether it is worth looking at all objects of a PDF: the key of embedded files is in it, or
+/// objects are compressed, where it may be. Scans, the largest of documents, usually have neither.
 fn may_carry(bytes: &[u8]) -> bool {
     [&b"/EF"[..], b"/ObjStm"].iter().any(|word| memchr::memmem::find(bytes, word).is_some())
 }

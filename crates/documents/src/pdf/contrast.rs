@@ -105,15 +105,10 @@ impl GreyCounts {
     )]
     fn of_place(page: &PageRaster, place: Rect) -> Self {
         let scale = f64::from(page.dpi) / 72.0;
-        let clamp = |at: f64, most: u32| at.clamp(0.0, f64::from(most)) as usize;
-        let (left, right) = (
-            clamp((place.x0 * scale).floor(), page.width),
-            clamp((place.x1 * scale).ceil(), page.width),
-        );
-        let (top, bottom) = (
-            clamp((place.y0 * scale).floor(), page.height),
-            clamp((place.y1 * scale).ceil(), page.height),
-        );
+        let [left, right] = [(place.x0 * scale).floor(), (place.x1 * scale).ceil()]
+            .map(|x| x.clamp(0.0, f64::from(page.width)) as usize);
+        let [top, bottom] = [(place.y0 * scale).floor(), (place.y1 * scale).ceil()]
+            .map(|y| y.clamp(0.0, f64::from(page.height)) as usize);
         let mut counts = [0_u32; 256];
         for row in page.pixels.chunks_exact((page.width as usize).max(1)).take(bottom).skip(top) {
             for pixel in row.get(left..right).unwrap_or_default() {

@@ -122,8 +122,8 @@ impl GlyphShape {
         if !bounds.is_finite() || bounds.width() <= 0.0 || bounds.height() <= 0.0 {
             return None;
         }
-        // From the font's coordinates to columns and rows: however an outline is stretched, it comes to
-        // as many pieces as its shape needs.
+        // From the font's coordinates to columns and rows: however an outline is stretched, it
+        // comes to as many pieces as its shape needs.
         let across = f64::from(ACROSS) / bounds.width();
         let down = f64::from(DOWN) / bounds.height();
         let to_cells =
@@ -151,8 +151,8 @@ impl GlyphShape {
     }
 }
 
-/// An outline in straight pieces. Asking the outline itself cell by cell cuts its curves anew for each
-/// cell, which took most of the time of a page with text.
+/// An outline in straight pieces. Asking the outline itself cell by cell cuts its curves anew for
+/// each cell, which took most of the time of a page with text.
 fn straight_pieces(outline: impl Iterator<Item = PathEl>) -> Vec<Line> {
     let mut elements: Vec<PathEl> = Vec::new();
     flatten(outline, FLATNESS, |element| elements.push(element));

@@ -260,8 +260,9 @@ impl CellGrid {
     fn over(page: Rect) -> Self {
         let cell = CELL_POINTS.max(page.width().max(page.height()) / MAX_CELLS);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "to 512")]
-        let count = |side: f64| (side / cell).ceil().clamp(1.0, MAX_CELLS) as usize;
-        Self { page, cell, across: count(page.width()), down: count(page.height()) }
+        let [across, down] = [page.width(), page.height()]
+            .map(|side| (side / cell).ceil().clamp(1.0, MAX_CELLS) as usize);
+        Self { page, cell, across, down }
     }
 
     /// Column and row of a point, on the page's edge if it is beyond.
@@ -271,9 +272,9 @@ impl CellGrid {
         reason = "clamped to the squares of a page"
     )]
     fn cell_at(&self, place: Point) -> (usize, usize) {
-        let index = |length: f64| (length / self.cell).clamp(0.0, MAX_CELLS) as usize;
-        let column = index(place.x - self.page.x0).min(self.across - 1);
-        (column, index(place.y - self.page.y0).min(self.down - 1))
+        let [column, row] = [place.x - self.page.x0, place.y - self.page.y0]
+            .map(|length| (length / self.cell).clamp(0.0, MAX_CELLS) as usize);
+        (column.min(self.across - 1), row.min(self.down - 1))
     }
 
     /// For each square the number of its group, 0 for none; parts reach so far around themselves.

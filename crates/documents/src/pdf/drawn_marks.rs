@@ -150,8 +150,8 @@ impl DrawnMarks {
     }
 }
 
-/// A page drawn as finely as its smallest code needs: the first places by themselves, and where there are
-/// more of them the whole page once, because each part costs its program once.
+/// A page drawn as finely as its smallest code needs: the first places by themselves, and where
+/// there are more of them the whole page once, because each part costs its program once.
 struct FineDrawing<'a, 'page> {
     page: &'a PdfPage<'page>,
     bounds: &'a RenderBounds<'a>,

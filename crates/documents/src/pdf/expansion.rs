@@ -196,9 +196,9 @@ fn names_short_key(dictionary: &[u8]) -> bool {
     })
 }
 
-/// Whether a name may be written with `#` for one of its letters. A slash can be written in no other way:
-/// a name with one (`text#2Fxml`, the type of the file that every e-invoice carries) is no key
-/// and no filter.
+/// Whether a name may be written with `#` for one of its letters. A slash can be written in no
+/// other way: a name with one (`text#2Fxml`, the type of the file that every e-invoice carries) is
+/// no key and no filter.
 fn escapes_letter(dictionary: &[u8]) -> bool {
     memchr::memchr_iter(b'#', dictionary).any(|at| {
         let code = dictionary.get(at + 1..at + 3).unwrap_or_default();
@@ -316,7 +316,8 @@ fn inflated_bytes(data: &[u8], allowed: u64, nesting: u32) -> u64 {
 }
 
 /// Bytes of sound zlib data that holds no other, of which every decoder makes the same; `None` for
-/// anything else. Most streams of most files are so, and need not be decoded in all the ways there are.
+/// anything else. Most streams of most files are so, and need not be decoded in all the ways there
+/// are.
 fn plain_zlib_bytes(content: &[u8], allowed: u64) -> Option<u64> {
     let (mut reader, mut buffer) = (ZlibDecoder::new(content), vec![0; 64 << 10]);
     let mut total: u64 = 0;

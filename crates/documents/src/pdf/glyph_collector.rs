@@ -106,8 +106,8 @@ struct OpacityGroup {
 
 impl GlyphCollector {
     /// An empty page of `page` points. Drawing stops past `deadline` (`timeout`), after too many
-    /// operations, at an image of more pixels and after more words than a page may have, seen or not
-    /// (`too_large`).
+    /// operations, at an image of more pixels and after more words than a page may have, seen or
+    /// not (`too_large`).
     pub(crate) fn new(page: Rect, deadline: Instant, limits: &LimitsConfig) -> Self {
         Self {
             glyphs: Vec::new(),

@@ -131,9 +131,10 @@ fn names_handler(from: &[u8]) -> bool {
 /// The number and the generation at the end of `before`.
 fn object_name(before: &[u8]) -> Option<(u32, u32)> {
     let line = before.get(before.len().saturating_sub(20)..)?;
-    let mut numbers = line.rsplit(|byte| !byte.is_ascii_digit());
-    let mut next = || std::str::from_utf8(numbers.next()?).ok()?.parse::<u32>().ok();
-    let (generation, number) = (next()?, next()?);
+    let mut numbers = line
+        .rsplit(|byte| !byte.is_ascii_digit())
+        .map(|digits| std::str::from_utf8(digits).ok()?.parse::<u32>().ok());
+    let (generation, number) = (numbers.next()??, numbers.next()??);
     (number > 0 && number < NEW_TREE && generation <= 65_535).then_some((number, generation))
 }
 

@@ -63,8 +63,8 @@ pub(crate) fn render_page(
     })
 }
 
-/// Renders a part of a page, in points from its top left corner, at `dpi`; no more pixels than the part
-/// has, whatever the page's size.
+/// Renders a part of a page, in points from its top left corner, at `dpi`; no more pixels than the
+/// part has, whatever the page's size.
 pub(crate) fn render_part(page: &PdfPage<'_>, area: Rect, dpi: u32) -> PageRaster {
     let scale = f64::from(dpi) / 72.0;
     let [width, height] = [area.width(), area.height()]

@@ -30,8 +30,8 @@ const MIN_LETTERS: usize = 80;
 const MAX_LETTERS: usize = 6_000;
 /// Share of the width over which the lines reach, at least: beyond them nothing is known.
 const MIN_REACH: f64 = 0.5;
-/// Letters farther off their line than this, as a multiple of the median letter, are left out of the
-/// second fit: descenders, and neighbours of another line.
+/// Letters farther off their line than this, as a multiple of the median letter, are left out of
+/// the second fit: descenders, and neighbours of another line.
 const OFF_LINE: f64 = 0.25;
 /// Regularisation of the terms, as a share of the letters: terms with little evidence are damped.
 const HELD_BACK: f64 = 1e-3;
@@ -144,8 +144,8 @@ fn line_level(line: &[GlyphBaseline], weights: &[f64]) -> f64 {
     left.get(left.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Letters chained to lines: each to the nearest one to its right if that has it for its nearest one
-/// to the left.
+/// Letters chained to lines: each to the nearest one to its right if that has it for its nearest
+/// one to the left.
 fn letter_lines(letters: &[InkBox], median: f32, page: Size2d) -> Vec<Vec<GlyphBaseline>> {
     let mut letters = letters.to_vec();
     letters.retain(|letter| (0.5..2.5).contains(&(f64::from(letter.height) / f64::from(median))));

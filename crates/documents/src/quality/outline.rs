@@ -250,8 +250,8 @@ impl SheetSearch {
     }
 }
 
-/// The normal of a side between two others, of which the one before it in the order left, top, right,
-/// bottom comes first: both are turned by a quarter towards it.
+/// The normal of a side between two others, of which the one before it in the order left, top,
+/// right, bottom comes first: both are turned by a quarter towards it.
 fn normal_between(before: PlanePoint, after: PlanePoint) -> PlanePoint {
     let (x, y) = (-before.1 + after.1, before.0 - after.0);
     let length = x.hypot(y).max(f64::EPSILON);

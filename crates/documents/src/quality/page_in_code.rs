@@ -96,7 +96,8 @@ pub(crate) fn speckled(page: &PageRaster, share: f32) -> PageRaster {
     dirty
 }
 
-/// Grey paper with this share of its pixels made black, and a tenth as many specks of three by three.
+/// Grey paper with this share of its pixels made black, and a tenth as many specks of three by
+/// three.
 pub(crate) fn specked(page: &PageRaster, share: f32) -> PageRaster {
     let mut dirty = speckled(&scaled(page, 0.85, 0.0), share);
     let mut random = fastrand::Rng::with_seed(8);

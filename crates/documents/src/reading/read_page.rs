@@ -125,39 +125,42 @@ pub(crate) fn merge_suspect_layer(
     for code in &mut codes {
         code.bounding_box = box_in_points(code.bounding_box, dpi);
     }
-    let native = |quality, lines| PageText {
-        codes: codes.clone(),
+    // The page if its layer is kept; else the marks that it gets besides those of the picture.
+    let native = PageText {
+        codes,
         marks: marks.clone(),
-        ..PageText::from_native(number, (width, height), quality, lines)
+        ..PageText::from_native(number, (width, height), 1.0, Vec::new())
     };
-    let drawn = |mut page: PageText| {
-        // Handwriting is seen on the picture only; figures are known better from the file.
-        page.marks.retain(|mark| mark.kind != PageMarkKind::Figure);
-        let marks = scale_marks(&marks, dpi).into_iter().chain(page.marks);
-        PageText { marks: marks.take(PageMark::MAX_PER_PAGE).collect(), ..page }
-    };
+    let marks = scale_marks(&marks, dpi);
     if garbled {
         // Falsified digits occur among genuine letters. If the picture has other letters too, the
         // picture is wrong: its font cannot be drawn here.
         if !text_layer_check::is_garbled(&lines)
             && !text_layer_check::shows_words(&read.lines, &lines)
         {
-            return native(1.0, lines);
+            return PageText { lines, ..native };
         }
         return match read.quality >= MIN_READABLE_QUALITY {
-            true => drawn(read_from(number, read)),
-            false => native(0.0, lines),
+            true => with_drawn_marks(read_from(number, read), marks),
+            false => PageText { lines, quality: 0.0, ..native },
         };
     }
     let in_pixels = text_layer_check::scale_to_pixels(&lines, dpi);
     let missing = text_layer_check::missing_words(&in_pixels, &read.lines);
     if missing.is_empty() {
-        return native(1.0, lines);
+        return PageText { lines, ..native };
     }
     let (sure, added) = (count_words(&in_pixels), count_words(&missing));
     let quality = (sure + added * read.quality) / (sure + added);
     let lines = join_rows(in_pixels.into_iter().chain(missing).collect());
-    PageText { lines, quality, ..drawn(read_from(number, read)) }
+    PageText { lines, quality, ..with_drawn_marks(read_from(number, read), marks) }
+}
+
+/// Handwriting is seen on the picture only; figures are known better from the file.
+fn with_drawn_marks(mut page: PageText, drawn: Vec<PageMark>) -> PageText {
+    page.marks.retain(|mark| mark.kind != PageMarkKind::Figure);
+    let marks = drawn.into_iter().chain(page.marks);
+    PageText { marks: marks.take(PageMark::MAX_PER_PAGE).collect(), ..page }
 }
 
 /// Marks in points in pixels of the page drawn at `dpi`.

@@ -1,6 +1,6 @@
-//! The picture of a page, from its pixels to its text, by the table of passes in [`plan`]: run a pass,
-//! merge it into the best reading, stop when that is good. The better of two readings stays, with the
-//! words that only the other has.
+//! The picture of a page, from its pixels to its text, by the table of passes in [`plan`]: run a
+//! pass, merge it into the best reading, stop when that is good. The better of two readings stays,
+//! with the words that only the other has.
 
 mod main_reader;
 mod other_language;
@@ -33,8 +33,8 @@ const SURELY_UPRIGHT: f32 = 0.7;
 const MIN_PEER_CONFIDENCE: f32 = 0.75;
 /// Of a reading by the robust reader of this quality nine words in a hundred may be wrong.
 const DOUBTLESS_QUALITY: f32 = 0.93;
-/// Another pass is begun only within this part of the page's time, so that a page that was read is not
-/// lost to its limit.
+/// Another pass is begun only within this part of the page's time, so that a page that was read is
+/// not lost to its limit.
 const MORE_PASSES_DIVISOR: u32 = 3;
 
 /// A page that was read from its picture.
@@ -84,8 +84,8 @@ struct PictureCandidate<'a> {
     turned: u8,
     /// Whether more was done to it than turning.
     repaired: bool,
-    /// Steps but turns that have moved its ink. Pictures with the same ones that lie the same way up
-    /// have the page's words in the same places, up to their scale.
+    /// Steps but turns that have moved its ink. Pictures with the same ones that lie the same way
+    /// up have the page's words in the same places, up to their scale.
     moved: Vec<RepairStep>,
     /// Whether its letters were enlarged.
     enlarged: bool,
@@ -133,14 +133,15 @@ struct OcrPass<'a> {
 }
 
 impl OcrPass<'_> {
-    /// Quarter turns clockwise that put the page upright, if it was read so surely that they are known.
+    /// Quarter turns clockwise that put the page upright, if it was read so surely that they are
+    /// known.
     fn known_turns(&self) -> Option<u8> {
         (self.legibility.confidence >= SURELY_UPRIGHT).then_some(self.candidate.turned)
     }
 
-    /// With the words that `other`, a worse reading of the same page, has better or alone. Unchanged if
-    /// the words of the two cannot be compared, or if `other` is so much worse that its few sure words
-    /// are luck.
+    /// With the words that `other`, a worse reading of the same page, has better or alone.
+    /// Unchanged if the words of the two cannot be compared, or if `other` is so much worse that
+    /// its few sure words are luck.
     fn merge_with(&mut self, other: &Self) {
         let is_peer =
             other.legibility.confidence >= MIN_PEER_CONFIDENCE * self.legibility.confidence;
@@ -373,7 +374,8 @@ impl PictureReader<'_> {
 
     fn is_needed(&self, condition: PassCondition, best: &OcrPass<'_>) -> bool {
         let good = match condition {
-            // The middle between suspicious and perfect: a page that passes by luck is read again too.
+            // The middle between suspicious and perfect: a page that passes by luck is read again
+            // too.
             PassCondition::FallsShort => f32::midpoint(self.recipe.threshold, 1.0),
             PassCondition::InDoubt => DOUBTLESS_QUALITY,
         };
@@ -393,8 +395,8 @@ impl PictureReader<'_> {
     }
 }
 
-/// Whether `picture` is repaired as the page's defects call for, not on a suspicion. Turns alone are no
-/// repair for the robust reader, which detects them by itself.
+/// Whether `picture` is repaired as the page's defects call for, not on a suspicion. Turns alone
+/// are no repair for the robust reader, which detects them by itself.
 fn is_called_for(pass: ReadingPass, picture: &PictureCandidate<'_>) -> bool {
     match (pass.engine, pass.picture) {
         (_, PassPicture::Opposite) => false,
@@ -403,8 +405,8 @@ fn is_called_for(pass: ReadingPass, picture: &PictureCandidate<'_>) -> bool {
     }
 }
 
-/// How far the lines can be trusted. Small letters lower Tesseract's accuracy before its confidence;
-/// the robust reader's confidence reflects them.
+/// How far the lines can be trusted. Small letters lower Tesseract's accuracy before its
+/// confidence; the robust reader's confidence reflects them.
 fn score_reading(text: &TextCells, lines: &[TextLine], is_robust: bool) -> LegibilityScore {
     let legibility = score_legibility(text, lines);
     match is_robust {

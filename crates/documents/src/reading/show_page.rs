@@ -36,15 +36,14 @@ pub fn show_page(
     let page = document.page_content(index)?;
     let cut = document.is_cut() || matches!(page, PageContent::Cut(_));
     let number = index + 1;
-    let known =
-        |page| Ok(PageViewResult::Text(Box::new(if cut { mark_incomplete(page) } else { page })));
     let (raster, layer) = match page {
         PageContent::Text { width, height, lines, codes, marks } => {
             let page = PageText::from_native(number, (width, height), 1.0, lines);
-            return known(PageText { codes, marks, ..page });
+            return Ok(text_result(PageText { codes, marks, ..page }, cut));
         }
         PageContent::Damaged { width, height } => {
-            return known(PageText::from_native(number, (width, height), 0.0, Vec::new()));
+            let page = PageText::from_native(number, (width, height), 0.0, Vec::new());
+            return Ok(text_result(page, cut));
         }
         PageContent::Image(raster) | PageContent::Cut(raster) => (raster, None),
         PageContent::Doubtful { layer, picture } => (picture, Some(layer)),
@@ -73,6 +72,10 @@ pub fn show_page(
     let image =
         if view == PageViewMode::Facts { without_bytes(&raster) } else { encode_page(&raster)? };
     Ok(PageViewResult::Picture(Box::new(PagePicture { facts, image, witness: None })))
+}
+
+fn text_result(page: PageText, cut: bool) -> PageViewResult {
+    PageViewResult::Text(Box::new(if cut { mark_incomplete(page) } else { page }))
 }
 
 /// The repair that the defects call for; without such defects the one for suspected ones, because

@@ -38,8 +38,8 @@ pub(crate) fn check_objects(pdf: &Pdf, limits: &LimitsConfig) -> Result<(), Page
     Ok(())
 }
 
-/// Bytes that a stream expands to, or at least `allowed` if that or more. An image's own encodings do
-/// not count: its dimensions bound what they make.
+/// Bytes that a stream expands to, or at least `allowed` if that or more. An image's own encodings
+/// do not count: its dimensions bound what they make.
 pub(crate) fn stream_bytes(stream: &Stream<'_>, allowed: u64) -> u64 {
     let filters: Vec<StreamFilter> = stream.filters().iter().filter_map(known_filter).collect();
     if filters.is_empty() {

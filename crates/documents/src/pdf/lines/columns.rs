@@ -84,18 +84,21 @@ fn are_aligned(rows: &[WordRow], cut: f64) -> bool {
 /// Lines between two rows of a table across a gutter.
 const TABLE_STEP: f64 = 5.0;
 
+fn are_near(rows: &[WordRow], one: usize, next: usize) -> bool {
+    match (rows.get(one), rows.get(next)) {
+        (Some(one), Some(next)) => next.baseline - one.baseline <= TABLE_STEP * next.size,
+        _ => false,
+    }
+}
+
 /// Cuts `rows` above and below each table that reaches across the gutter: two rows or more that do,
 /// with little between them. `None`: there is no table.
 fn cut_around_tables(rows: &[WordRow], cut: f64) -> Option<Vec<Vec<WordRow>>> {
     let across: Vec<usize> = (0..rows.len())
         .filter(|at| rows.get(*at).is_some_and(|row| reaches_across(row, cut)))
         .collect();
-    let is_near = |one: &usize, next: &usize| match (rows.get(*one), rows.get(*next)) {
-        (Some(one), Some(next)) => next.baseline - one.baseline <= TABLE_STEP * next.size,
-        _ => false,
-    };
     let (mut parts, mut done) = (Vec::new(), 0);
-    for table in across.chunk_by(is_near) {
+    for table in across.chunk_by(|one, next| are_near(rows, *one, *next)) {
         let (&[first, ..], &[.., last]) = (table, table) else { continue };
         let Some(inside) = rows.get(first..=last) else { continue };
         if first < last && are_aligned(inside, cut) {

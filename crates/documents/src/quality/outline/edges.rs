@@ -243,7 +243,8 @@ impl RiseMap {
         EdgeSupport { rising, inside, reach }
     }
 
-    /// How many pixels beside a place of a line the picture rises most, if it rises as an edge does.
+    /// How many pixels beside a place of a line the picture rises most, if it rises as an edge
+    /// does.
     fn rise_beside(&self, line: &EdgeLine, along: f64) -> Option<i32> {
         let rises = (-MAX_BESIDE_PIXELS..=MAX_BESIDE_PIXELS).filter_map(|beside| {
             let at = self.index(place_on(line, along, f64::from(beside)))?;

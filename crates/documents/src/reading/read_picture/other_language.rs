@@ -1,10 +1,10 @@
 //! Lines in another language than their page was read with.
 //!
-//! Tesseract reads a page in one language. Of text in another one it loses the letters that only that
-//! language has, with no less confidence. Such lines are recognised by words that are in no list of the
-//! page's language. If they are a good part of the page, lines with an unlisted word and their neighbours
-//! are read by the robust reader too, in the regions that Tesseract found: it reads all of its languages
-//! at once.
+//! Tesseract reads a page in one language. Of text in another one it loses the letters that only
+//! that language has, with no less confidence. Such lines are recognised by words that are in no
+//! list of the page's language. If they are a good part of the page, lines with an unlisted word
+//! and their neighbours are read by the robust reader too, in the regions that Tesseract found: it
+//! reads all of its languages at once.
 
 use super::{OcrPass, PictureReader, score_reading};
 use crate::page_error::PageError;
@@ -17,11 +17,12 @@ const MIN_WORD_CHARS: usize = 4;
 const MIN_UNKNOWN_WORDS: usize = 2;
 /// ... and this share of its words: neighbouring languages have many words in common.
 const MIN_UNKNOWN_SHARE: f32 = 0.25;
-/// A page is in several languages if this share of its words is in such lines. Of the first pages of
-/// 118 invoices eleven have as much, most of them German, whose compounds are in no list.
+/// A page is in several languages if this share of its words is in such lines. Of the first pages
+/// of 118 invoices eleven have as much, most of them German, whose compounds are in no list.
 const MIN_OTHER_SHARE: f32 = 0.2;
 
-/// How many words of a line are long enough to look up, and how many of these are not in the language.
+/// How many words of a line are long enough to look up, and how many of these are not in the
+/// language.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct ListedWords {
     checked: usize,
@@ -97,7 +98,8 @@ fn count_words(words: &[Vec<String>], known: &[bool]) -> Vec<ListedWords> {
 }
 
 /// Indexes of the lines with an unlisted word and of their neighbours, if the page is in several
-/// languages. Neighbours, because all words of a line or two may be in the page's language by chance.
+/// languages. Neighbours, because all words of a line or two may be in the page's language by
+/// chance.
 fn lines_to_reread(lines: &[ListedWords]) -> Vec<usize> {
     let all: usize = lines.iter().map(|line| line.checked).sum();
     let other: usize = lines.iter().filter(|line| line.is_other()).map(|line| line.checked).sum();

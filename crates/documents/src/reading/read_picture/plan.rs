@@ -7,14 +7,15 @@
 //! | anything else that scores below [`CLEAN_SCORE`] | robust, preferred | main, repaired (if in doubt); robust, other; whole photograph |
 //! | no main reader | robust, preferred | robust, other; whole photograph |
 //!
-//! The robust reader prefers the picture of the file, or the flat sheet in its photograph: the network
-//! needs no preprocessing, and binarising repairs remove the anti-aliased edges it relies on. Of a fax,
-//! whose letters are dots, and of a page full of specks it prefers the repaired picture.
+//! The robust reader prefers the picture of the file, or the flat sheet in its photograph: the
+//! network needs no preprocessing, and binarising repairs remove the anti-aliased edges it relies
+//! on. Of a fax, whose letters are dots, and of a page full of specks it prefers the repaired
+//! picture.
 
 use crate::quality::PageAssessment;
 
-/// Pictures of a lower score are not clean print: the main reader would mostly read them for nothing.
-/// Clean print of 200 dots per inch, whose letters are smallish, scores more.
+/// Pictures of a lower score are not clean print: the main reader would mostly read them for
+/// nothing. Clean print of 200 dots per inch, whose letters are smallish, scores more.
 const CLEAN_SCORE: f32 = 0.75;
 
 /// The readers that can read the page's languages.
@@ -42,8 +43,8 @@ pub(super) enum PassPicture {
     SheetOrOriginal,
     /// The same, if a repaired picture was read before.
     Unrepaired,
-    /// The file's picture, if the best reading is of a sheet that was cut out of it: print at the edge
-    /// of the sheet may have been taken for the table.
+    /// The file's picture, if the best reading is of a sheet that was cut out of it: print at the
+    /// edge of the sheet may have been taken for the table.
     WholePhotograph,
     /// The file's picture if a repaired one was read, because a repair may do harm. Otherwise the
     /// picture repaired for its suspected defects too.

@@ -98,8 +98,8 @@ impl PageRecogniser for RegionReader {
     }
 }
 
-/// The reading of a page that Tesseract reads as `plain` and the robust reader as `robust`, and how many
-/// lines the latter was asked for.
+/// The reading of a page that Tesseract reads as `plain` and the robust reader as `robust`, and how
+/// many lines the latter was asked for.
 fn read(plain: &[&str], robust: &[&str], has_words: bool) -> (Vec<String>, usize) {
     let languages = vec!["eng".to_owned()];
     let robust = RegionReader { has_words, asked: Vec::new(), lines: page_lines(robust, 0.97) };
