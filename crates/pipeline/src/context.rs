@@ -146,7 +146,7 @@ impl<'a> AttemptContext<'a> {
         SpendingBook { costs, ledger: ledger.as_ref(), claimed: self.claimed }
     }
 
-    /// Opens the original; an encrypted one with its own passwords, then its tenant's. `looks`:
+    /// Opens the original; an encrypted one with its own passwords, then its tenant's. `scan_einvoice`:
     /// whether to search it for e-invoices.
     ///
     /// # Errors
@@ -154,12 +154,12 @@ impl<'a> AttemptContext<'a> {
     pub(super) async fn open_document(
         &self,
         bytes: Bytes,
-        looks: bool,
+        scan_einvoice: bool,
     ) -> Result<OpenDocument, StepError> {
         let how = DocumentOpening {
             tenant: self.claimed.tenant.as_deref(),
             alone: self.claimed.suspect,
-            looks,
+            scan_einvoice,
             ..DocumentOpening::default()
         };
         let reader = &self.services().reader;

@@ -219,10 +219,10 @@ impl<'a> PipelineRun<'a> {
         Ok(ScannedOriginal { fetched, document, sha256, scan })
     }
 
-    /// Fetches the original and opens it. `looks`: e-invoices are looked for in it.
+    /// Fetches the original and opens it; `scan_einvoice`: searches it for an e-invoice.
     async fn open_original(
         &mut self,
-        looks: bool,
+        scan_einvoice: bool,
     ) -> Result<(FetchedDocument, OpenDocument), StepError> {
         let AttemptContext { context, claimed, .. } = self.attempt;
         let services = self.attempt.services();
@@ -246,7 +246,7 @@ impl<'a> PipelineRun<'a> {
         };
 
         self.enter(IngestionStage::Transcribe)?;
-        let document = self.attempt.open_document(fetched.bytes.clone(), looks).await?;
+        let document = self.attempt.open_document(fetched.bytes.clone(), scan_einvoice).await?;
         Ok((fetched, document))
     }
 

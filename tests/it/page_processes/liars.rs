@@ -65,8 +65,8 @@ enum Question {
 }
 
 async fn ask(lies: Lies, question: &Question) -> Result<(), DocumentReadError> {
-    let looks = matches!(question, Question::Look);
-    let how = DocumentOpening { looks, ..DocumentOpening::default() };
+    let scan_einvoice = matches!(question, Question::Look);
+    let how = DocumentOpening { scan_einvoice, ..DocumentOpening::default() };
     let mut document = processes(lies).open_tenant_document("%PDF-1.7".into(), how).await?;
     match question {
         Question::Read => document.read_page(0).await.map(drop),
@@ -236,7 +236,7 @@ async fn a_document_that_is_opened_again_is_not_looked_through_again() {
         while let Ok(Some((ask, _))) = read_frame::<Value>(&mut input, 1 << 20) {
             let answer = match ask["request"].get("Open") {
                 Some(open) => {
-                    let looks = open["looks"].as_bool().unwrap();
+                    let looks = open["scan_einvoice"].as_bool().unwrap();
                     let found =
                         looks.then(|| json!({ "invoice": { "Ok": null }, "is_document": false }));
                     tell.send(looks).unwrap();
@@ -248,7 +248,7 @@ async fn a_document_that_is_opened_again_is_not_looked_through_again() {
             write_frame(&mut output, &reply, &[]).unwrap();
         }
     });
-    let how = DocumentOpening { looks: true, ..DocumentOpening::default() };
+    let how = DocumentOpening { scan_einvoice: true, ..DocumentOpening::default() };
     let cells = processes_of(serve);
     let document = cells.open_tenant_document("%PDF-1.7".into(), how).await.unwrap();
     assert!(document.read_page(0).await.is_err(), "each process ends");

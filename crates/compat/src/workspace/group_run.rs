@@ -255,7 +255,7 @@ fn note_failure(
             if error.fault == Fault::Interrupted || source.reader.find_outage().is_some() {
                 return Err(error.into());
             }
-            put_off = Some(told_wait(error.fault));
+            put_off = Some(named_delay(error.fault));
             source.warn_put_off(&error);
             entry.tries = entry.tries.saturating_sub(1);
             DocumentStatus::Waiting
@@ -269,7 +269,7 @@ fn note_failure(
 }
 
 /// The delay that the refusing dependency named, if any.
-pub(super) fn told_wait(fault: Fault) -> Duration {
+pub(super) fn named_delay(fault: Fault) -> Duration {
     match fault {
         Fault::Throttled(Some(delay)) | Fault::OverBudget(delay) => delay,
         _ => Duration::ZERO,

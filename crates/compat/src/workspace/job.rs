@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 
 use super::Workspace;
 use super::claim::GroupClaim;
-use super::group_run::{GroupProgress, GroupRun, told_wait};
+use super::group_run::{GroupProgress, GroupRun, named_delay};
 use super::ledger::{DocumentStatus, GroupEntry, GroupLedger};
 use super::work::WorkspaceJobSource;
 use crate::objects::olmocr::index::WorkGroup;
@@ -180,7 +180,7 @@ pub(super) fn put_off_wait(conclusion: &JobConclusion<GroupProgress>, pause: Dur
     match conclusion {
         JobConclusion::Completed(GroupProgress::PutOff(delay)) => pause.max(*delay),
         JobConclusion::Again { after, .. } if after.is_zero() => Duration::ZERO,
-        JobConclusion::Again { fault, .. } => pause.max(told_wait(*fault)),
+        JobConclusion::Again { fault, .. } => pause.max(named_delay(*fault)),
         _ => Duration::ZERO,
     }
 }

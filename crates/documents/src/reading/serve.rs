@@ -173,12 +173,12 @@ impl<W: Write> PageServer<W> {
         body: Vec<u8>,
     ) -> Result<(DocumentAnswer, Vec<u8>), PageError> {
         match request {
-            DocumentRequest::Open { document, secrets, looks } => {
+            DocumentRequest::Open { document, secrets, scan_einvoice } => {
                 let ProcessSetup { limits, recipe, .. } = &self.setup;
                 let (passwords, bytes) = split_secrets(body.into(), secrets)?;
                 let opened = open_locked_document(bytes, limits, recipe.dpi, &passwords)?;
                 let pages = opened.page_count();
-                let einvoice = looks.then(|| opened.find_einvoice());
+                let einvoice = scan_einvoice.then(|| opened.find_einvoice());
                 self.documents.lock().insert(document, Arc::new(opened));
                 Ok((DocumentAnswer::Opened { pages, einvoice }, Vec::new()))
             }

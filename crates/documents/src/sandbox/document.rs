@@ -61,7 +61,7 @@ pub struct OpenDocument {
     /// Tried in this order if it is encrypted.
     passwords: Vec<SecretString>,
     /// Whether e-invoices are looked for as it is opened.
-    looks: bool,
+    scan_einvoice: bool,
     opened: OpenedFacts,
     /// Milliseconds of work on it so far.
     spent: Arc<AtomicU64>,
@@ -96,7 +96,7 @@ pub struct DocumentOpening<'a> {
     /// Tried in this order if it is encrypted and the empty password does not open it.
     pub passwords: &'a [SecretString],
     /// Whether e-invoices are looked for in it, see [`OpenDocument::take_einvoice`].
-    pub looks: bool,
+    pub scan_einvoice: bool,
 }
 
 impl ProcessPool {
@@ -122,7 +122,7 @@ impl ProcessPool {
         bytes: Bytes,
         how: DocumentOpening<'_>,
     ) -> Result<OpenDocument, DocumentReadError> {
-        let DocumentOpening { tenant, alone, passwords, looks } = how;
+        let DocumentOpening { tenant, alone, passwords, scan_einvoice } = how;
         let mut document = OpenDocument {
             pool: Arc::clone(self),
             bytes,
@@ -130,7 +130,7 @@ impl ProcessPool {
             number: self.next_document_number(),
             cpu_queue_position: cpu_queue_position(),
             tenant: tenant.map(Arc::from),
-            looks,
+            scan_einvoice,
             opened: OpenedFacts::default(),
             spent: Arc::default(),
             place: Mutex::new(ProcessAssignment { alone, ..ProcessAssignment::default() }),
@@ -371,8 +371,8 @@ impl OpenDocument {
             let (secrets, body) = self.body_with_secrets()?;
             let before = Some(self.opened.pages).filter(|pages| *pages > 0);
             // A reopened document has the finding already.
-            let looks = self.looks && before.is_none();
-            let request = DocumentRequest::Open { document: self.number, secrets, looks };
+            let scan_einvoice = self.scan_einvoice && before.is_none();
+            let request = DocumentRequest::Open { document: self.number, secrets, scan_einvoice };
             let answer = self.ask_once(&slot, request, body).await?;
             let opened = answer.map(|(answer, _)| success_or_refusal(answer)).transpose()?;
             let facts = match opened {
@@ -380,7 +380,7 @@ impl OpenDocument {
                 None => None,
                 Some(Some(DocumentAnswer::Opened { pages, einvoice }))
                     if self.check().is_page_count(pages, before)
-                        && einvoice.is_some() == looks
+                        && einvoice.is_some() == scan_einvoice
                         && einvoice.iter().all(|found| self.check().is_finding(found)) =>
                 {
                     Some(OpenedFacts { pages, einvoice })

@@ -34,7 +34,7 @@ pub enum DocumentRequest {
         /// Bytes at the body's start that are passwords to try, as JSON.
         secrets: u32,
         /// Whether to look for e-invoices in it as well, and read them.
-        looks: bool,
+        scan_einvoice: bool,
     },
     /// Read a page.
     Read {

@@ -389,11 +389,11 @@ impl<'a> ProviderPass<'a> {
     /// facts about the others.
     async fn survey(&mut self, numbers: &[u32]) -> Result<Vec<PagePicture>, StepError> {
         let document = self.local.document;
-        let mut looks = stream::iter(numbers.to_vec())
+        let mut views = stream::iter(numbers.to_vec())
             .map(|number| document.show_page(number.saturating_sub(1), PageViewMode::Facts))
             .buffered(self.local.at_once);
         let mut pictures = Vec::new();
-        while let Some(shown) = looks.try_next().await.map_err(step_error)? {
+        while let Some(shown) = views.try_next().await.map_err(step_error)? {
             match shown {
                 PageViewResult::Text(page) => self.store_page(*page, None).await?,
                 PageViewResult::Picture(picture) => pictures.push(*picture),
