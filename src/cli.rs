@@ -159,7 +159,7 @@ enum Command {
     PageProcess,
 }
 
-/// How a command ended that could do what it was asked for.
+/// The end of a command that ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommandExit {
     /// 0: all is well.

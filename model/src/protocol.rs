@@ -67,7 +67,7 @@ pub struct ClaimProtocol {
     pub faults: u8,
     /// Orders of operators on one path.
     pub orders: u8,
-    /// Which rules are not ours.
+    /// Rules that differ from the product's.
     pub rules: EarlierRules,
 }
 

@@ -17,7 +17,7 @@ use docmill_storage::prefixed::PrefixedStore;
 use docmill_storage::s3::{BucketAccess, S3Store};
 use docmill_storage::{ObjectStore, conditions};
 
-/// Listing a folder costs nothing: how often it is looked into.
+/// Interval of listings of a folder, which are free.
 const FOLDER_EVERY: Duration = Duration::from_millis(500);
 
 impl App {

@@ -38,7 +38,7 @@ impl App {
     /// Opens the port of the pages (`web.address`) and connects to what they show.
     ///
     /// # Errors
-    /// The address is taken or not ours; something cannot be reached; a kind cannot be read.
+    /// The address is in use or not local; a dependency cannot be reached; a kind cannot be read.
     pub async fn open_console(&self) -> anyhow::Result<OpenConsole> {
         let listener = docmill_console::health_port::bind_console(self.config.web.address).await;
         let listener = listener.map_err(anyhow::Error::msg)?;

@@ -210,7 +210,7 @@ impl App {
         providers::connect_providers(&self.config, kinds, &pool, &governor, None).await
     }
 
-    /// Those that read page images elsewhere, each asked for what it cannot do.
+    /// Checks the remote OCR providers with requests that they must refuse.
     async fn check_page_readers(&self) -> Vec<DoctorFinding> {
         const CHECK: &str = "provider.ocr";
         let named = match self.load_kinds() {

@@ -22,7 +22,7 @@ impl App {
     /// Opens the port of the health pages (`worker.address`).
     ///
     /// # Errors
-    /// The address is taken or not ours; this process records metrics already.
+    /// The address is in use or not local; this process records metrics already.
     pub async fn health_pages(&self) -> anyhow::Result<HealthPages> {
         let listener =
             health_port::bind(self.config.worker.address).await.map_err(anyhow::Error::msg)?;
@@ -33,7 +33,7 @@ impl App {
     /// another process has the address.
     ///
     /// # Errors
-    /// The address is not ours; this process records metrics already.
+    /// The address is not local; this process records metrics already.
     pub async fn health_pages_if_free(&self) -> anyhow::Result<HealthPages> {
         let address = self.config.worker.address;
         let listener = health_port::bind_if_free(address).await.map_err(anyhow::Error::msg)?;

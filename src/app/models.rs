@@ -124,10 +124,10 @@ pub(super) async fn connect_model(
     })
 }
 
-/// How a model is asked in batches, if it may be; nothing is sent.
+/// Connects a model's batch interface, if allowed; nothing is sent.
 ///
 /// # Errors
-/// Its settings are of no use.
+/// Invalid settings.
 async fn connect_batches(
     config: &LlmConfig,
     governor: &Arc<Governor>,

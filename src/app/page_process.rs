@@ -18,8 +18,7 @@ use docmill_documents::sandbox::confine::{self, ConfinementStatus};
 /// Serves until standard input ends.
 ///
 /// # Errors
-/// The limits cannot be set, what reads page images is not there, or the other side breaks the
-/// rules of the wire.
+/// The limits cannot be set, an OCR engine is missing, or the worker breaks the protocol.
 pub fn serve_page_process() -> io::Result<()> {
     // A panic message may quote the document, and no one reads standard error.
     std::panic::set_hook(Box::new(|_quotes| ()));

@@ -107,7 +107,7 @@ fn is_bad_in_text(c: char) -> bool {
     is_obeyed(c) && !matches!(c, '\n' | '\t' | '\u{c}')
 }
 
-/// A value as part of a line: a break in it could pass for a line of ours.
+/// A value as part of a line, without line breaks: they could fake a line of output.
 pub(super) fn inline(text: &str) -> String {
     text.chars().map(|c| if is_obeyed(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }

@@ -211,7 +211,7 @@ impl ReviewSession {
     }
 }
 
-/// The document as it is, if that is what the reviewer has seen.
+/// The document, if it is still the version that the reviewer saw.
 async fn load_seen(db: &Db, decision: &DecisionArgs) -> anyhow::Result<ReviewCase> {
     let case = review::load_case(db, &decision.id).await?;
     if decision.seen.is_some_and(|seen| seen != case.version) {

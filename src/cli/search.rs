@@ -83,7 +83,7 @@ pub(super) async fn lookup(
     .await
 }
 
-/// Shows what was found; nothing found is exit code 1, as with `grep`.
+/// Prints the results; without any the exit code is 1, as with `grep`.
 async fn show_found(
     context: &CommandContext,
     wanted: &DocumentQuery,

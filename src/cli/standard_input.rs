@@ -29,7 +29,7 @@ pub(super) fn check_null<P: AsRef<Path>>(null: bool, paths: &[P]) -> Result<(), 
 /// left out.
 pub(super) fn read_paths(null: bool) -> mpsc::Receiver<PathBuf> {
     let (paths, inbox) = mpsc::channel(AHEAD);
-    // A thread of its own: nothing else can wait for standard input without holding up the end.
+    // A separate thread: a blocking read of standard input must not delay the end.
     std::thread::spawn(move || {
         let end = if null { b'\0' } else { b'\n' };
         for path in std::io::stdin().lock().split(end).map_while(Result::ok) {

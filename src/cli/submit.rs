@@ -169,7 +169,7 @@ impl SubmitReporter {
         }
     }
 
-    /// One element of the JSON array, as it comes.
+    /// Writes one element of the JSON array.
     fn stream_json(&mut self, done: &Submission, first: bool) {
         let text = match print::json_line(done) {
             Ok(text) => text,

@@ -68,7 +68,7 @@ pub(super) fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// Most wanted first: what was asked for, what is on the path, the newest that is installed.
+/// By priority: configured, on the path, newest installed.
 fn bin_folders() -> Vec<PathBuf> {
     if let Some(asked) = std::env::var_os("PG_BIN") {
         return vec![PathBuf::from(asked)];

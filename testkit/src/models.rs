@@ -82,7 +82,7 @@ impl Server {
     /// Starts at a given address.
     ///
     /// # Errors
-    /// The address is taken or not ours.
+    /// The address is in use or not local.
     pub async fn listen(address: SocketAddr, script: Script) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;

@@ -86,7 +86,7 @@ pub enum BucketState {
     Processing,
     /// It failed and is to be tried again.
     Failed,
-    /// It was given up: no worker takes it any more.
+    /// Dead: no worker claims it.
     Dead,
     /// Its result is in the bucket.
     Done,
@@ -128,7 +128,7 @@ impl BlobForgeBucket {
     /// Asks whether the store answers.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub async fn probe(&self) -> Result<()> {
         self.engine.exists(SETTINGS).await.map(drop)
     }
@@ -179,8 +179,7 @@ impl BlobForgeBucket {
         self.queue.remove_markers(hash, &Priority::ALL).await
     }
 
-    /// Writes the mark of what is given up, then removes what else there is of it; only for the
-    /// owner of the lock.
+    /// Writes the dead mark, then removes the other objects; only for the owner of the lock.
     async fn dead_letter(
         &self,
         hash: &str,

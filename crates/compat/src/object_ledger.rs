@@ -42,11 +42,11 @@ pub const OWN_FOLDER: &str = "docmill/";
 /// Artefacts unchanged for this long are removed.
 pub(crate) const KEPT_FOR: Duration = Duration::from_secs(30 * 86_400);
 
-/// How old what is known of the spending of others may be.
+/// Maximum age of other processes' spending.
 const OTHERS_FRESH: Duration = Duration::from_secs(15);
 /// Maximum age while a reload is in progress.
 const OTHERS_KEPT: Duration = Duration::from_secs(60);
-/// Larger objects are no records of ours.
+/// Maximum size of a record.
 const MAX_RECORD_BYTES: u64 = 1 << 20;
 /// How often the beginning of an attempt is tried against others.
 const TRIES: u32 = 5;
@@ -74,7 +74,7 @@ pub struct ObjectAttempt {
     ledger: Arc<ObjectLedger>,
     id: IngestionId,
     token: ClaimToken,
-    /// Held while it is written: what is spent and what is stored are written at the same time.
+    /// Held during a write: spending and references are written concurrently.
     written: tokio::sync::Mutex<(AttemptRecord, Etag)>,
 }
 
@@ -177,10 +177,10 @@ impl ObjectLedger {
         Arc::clone(&self.store)
     }
 
-    /// Begins an attempt at a document whose lock the caller owns; earlier ones write no more.
+    /// Begins an attempt at a document whose lock the caller owns; fences earlier ones.
     ///
     /// # Errors
-    /// The store's; transient if others begin attempts at it again and again.
+    /// Store errors; transient after too many concurrent attempts.
     pub(crate) async fn begin_attempt(
         self: &Arc<Self>,
         id: IngestionId,
@@ -237,7 +237,7 @@ impl ObjectLedger {
         Ok(removed)
     }
 
-    /// Does something with what is known of today's spending.
+    /// Runs `act` on today's spending.
     fn with_book<T>(&self, act: impl FnOnce(&mut DayBook) -> T) -> T {
         let mut book = self.spending.lock();
         act(current_day(&mut book))
@@ -530,7 +530,7 @@ async fn delete_all(store: &dyn ObjectStore, keys: &[String]) -> Result<()> {
     futures::stream::iter(deletions).buffer_unordered(AT_ONCE).try_collect().await
 }
 
-/// A record; what is no JSON of ours counts as empty, and is replaced.
+/// A record; invalid JSON counts as empty, and is replaced.
 async fn read_record<T>(store: &dyn ObjectStore, key: &str) -> Result<Option<(T, Etag)>>
 where
     T: serde::de::DeserializeOwned + Default,

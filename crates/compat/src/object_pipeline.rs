@@ -39,12 +39,11 @@ impl ObjectPipeline {
         &self.services
     }
 
-    /// Takes a document, whose bytes are here already, through every step. `claim` covers it;
-    /// `name` is what logs and reports call it.
+    /// Takes a loaded document through every step, under `claim`; `name` identifies it in logs and
+    /// reports.
     ///
     /// # Errors
-    /// Something else than the document is at fault, or the claim is lost: then nothing more was
-    /// written.
+    /// Faults other than the document's, or a lost claim: then nothing more was written.
     pub async fn process_document(
         &self,
         document: DocumentId,

@@ -173,7 +173,7 @@ impl MessageQueue for ObjectQueue {
         self.depth.read_depth().await
     }
 
-    /// No limit of its own; a month is longer than anybody asks for.
+    /// Unlimited; a month exceeds every request.
     fn longest_hide(&self) -> Duration {
         Duration::from_secs(30 * 24 * 3600)
     }
@@ -200,8 +200,7 @@ impl MessageQueue for ObjectQueue {
         .await
     }
 
-    /// Removes locks that ended and have no message any more: their worker died between removing
-    /// the one and the other.
+    /// Removes expired locks without a message: their worker died between removing the two.
     async fn run_maintenance(&self) -> Result<u64> {
         let engine = self.queue.engine();
         let now = engine.now().await?;

@@ -88,7 +88,7 @@ impl Workspace {
     /// Asks whether the store answers.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub async fn probe(&self) -> Result<()> {
         self.engine.exists(INDEX).await.map(drop)
     }
@@ -96,7 +96,7 @@ impl Workspace {
     /// The index and its version; an empty one if there is none.
     ///
     /// # Errors
-    /// The store's; rejected if it is torn or of a form that olmOCR cannot read.
+    /// Store errors; rejected if it is torn or of a form that olmOCR cannot read.
     pub async fn load_index(&self) -> Result<(WorkIndex, Option<Etag>)> {
         match self
             .engine

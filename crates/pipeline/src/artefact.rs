@@ -128,7 +128,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> ArtefactSlot<T> {
     }
 }
 
-/// The JSON of what is small; none where there is more of it, after as much work.
+/// The JSON of small content; `None` once it grows too large.
 fn serialise_small<T: Serialize>(envelope: &ArtefactEnvelope<T>) -> Option<Vec<u8>> {
     let mut buffer = vec![0; SMALL];
     let mut rest = buffer.as_mut_slice();
@@ -163,7 +163,7 @@ pub(super) async fn replace_version(
     }
 }
 
-/// A refused write is ours all the same if its reply was lost and the client tried again.
+/// A refused write may still be this attempt's own: the reply was lost and the client retried.
 async fn confirm_refused_write(
     store: &dyn ObjectStore,
     key: &str,

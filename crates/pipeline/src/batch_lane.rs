@@ -133,7 +133,7 @@ impl BatchLane<'_> {
         }
     }
 
-    /// The stored answer. One that is gone, or cannot be read, is asked for by a direct call.
+    /// The stored answer. A missing or unreadable one is replaced by a direct call.
     async fn load_answer(&self, request: &str) -> Result<CallRoute> {
         let key = keys::batch_answer_key(self.attempt.claim.id, request);
         let what = GetOptions { at_most: MAX_STATE_BYTES, if_match: None };

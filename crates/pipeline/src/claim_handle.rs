@@ -95,7 +95,7 @@ impl ClaimHandle {
         Self { id, token, ..self.clone() }
     }
 
-    /// Returns once the claim is known to be ours right now.
+    /// Returns once the claim is confirmed as live.
     ///
     /// # Errors
     /// [`fault::Fault::ClaimLost`].
@@ -157,7 +157,7 @@ impl ClaimHandle {
 }
 
 impl ClaimRenewer {
-    /// A renewal succeeded: the claim is ours until then.
+    /// A renewal succeeded: the claim is live until then.
     pub fn note_renewed(&self, until: Instant) {
         self.lease_until.send_replace(LeaseEnd::known_now(until));
     }

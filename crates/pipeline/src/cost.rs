@@ -152,7 +152,7 @@ impl CostTracker {
         let (nanos, until_next_day) = (today.cost_nanos, today.until_next_day);
         let read = KnownSpending { nanos, until_next_day, at: Instant::now() };
         let mut known = self.lock_known();
-        // Tenants come and go; what is old is read again anyway.
+        // Bounds the map over many tenants; old entries are reloaded anyway.
         known.retain(|_, known| known.at.elapsed() < FRESH);
         known.insert(whose, read);
         Ok(read)

@@ -56,10 +56,10 @@ pub(super) struct UnfinishedExtraction {
     pub(super) model: Option<String>,
 }
 
-/// Has the transcript read by labels and layout.
+/// Extracts data by labels and layout.
 ///
 /// # Errors
-/// Rejected if its text keeps the reader busy for too long; the CPU pool is gone.
+/// Rejected if reading its text takes too long; the CPU pool is gone.
 pub(super) async fn extract_by_rules(
     services: &PipelineServices,
     kind: &Arc<Kind>,
@@ -184,7 +184,7 @@ impl<'a> ModelReadings<'a> {
         Box::pin(self.finish_reading(model, kind, read)).await
     }
 
-    /// Has what was read from pictures read once more, and joins the parts.
+    /// Rereads values taken from pictures, and joins the parts.
     async fn finish_reading(
         &mut self,
         model: &ChainModel,
@@ -283,7 +283,7 @@ impl ReplyJournal for ModelReplyStore<'_, '_> {
     }
 
     async fn save_replies(&mut self, replies: &RecordedReplies) -> fault::Result<()> {
-        // Paid for, whether or not it can be kept; kept, whether or not that can be written down.
+        // Paid, whether or not it can be stored; stored, whether or not that can be booked.
         let Self { readings, at, book, .. } = self;
         readings.stored.put_replies(*at, replies.clone());
         let storing = guard_call(FailureSeam::Reply, readings.store_replies());

@@ -59,7 +59,8 @@ pub enum FailureSeam {
     BatchRemove,
     /// `batch_upload`: the questions go to the vendor.
     BatchUpload,
-    /// `batch_fence`: it is asked whether a batch is still to be made; after: the vendor is asked next.
+    /// `batch_fence`: checks whether a batch is still to be created; after: the vendor's request is
+    /// next.
     BatchFence,
     /// `batch_create`: the vendor creates the batch; after: its id is lost.
     BatchCreate,
@@ -81,7 +82,7 @@ pub enum FailureSeam {
     BatchLate,
     /// `batch_end`: it is noted that a batch has ended.
     BatchEnd,
-    /// `batch_discard`: what the vendor keeps of a batch is removed.
+    /// `batch_discard`: deletes the vendor's copy of a batch.
     BatchDiscard,
     /// `batch_wake`: documents whose questions are settled become due.
     BatchWake,

@@ -112,8 +112,7 @@ fn backoff_delay(attempt: RetryAttempt, config: &RetryConfig) -> Duration {
     ceiling.mul_f64(attempt.jitter.clamp(0.0, 1.0))
 }
 
-/// Between the delay and a quarter more, so that what was deferred together does not come back
-/// together.
+/// Between the delay and a quarter more, so that simultaneous deferrals do not return together.
 fn spread_delay(delay: Duration, jitter: f64) -> Duration {
     delay.mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 4.0)
 }

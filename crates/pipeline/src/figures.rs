@@ -10,7 +10,7 @@ use docmill_core::model::{BoundingBox, ImageEncoding, PageCrop, PageText, Transc
 use docmill_documents::sandbox::{DocumentOpening, OpenDocument};
 use docmill_layout::{DocumentLayout, FigureArea, PicturePaths, list_figures};
 
-/// Figures of one document that are cut out, and bytes of their pictures; what is beyond has none.
+/// Maximum figures of one document that are cut out, and bytes of their images; the rest has none.
 const MAX_FIGURES: usize = 256;
 const MAX_BYTES: u64 = 64 << 20;
 

@@ -158,7 +158,7 @@ impl<'a> PageJournal<'a> {
         Ok(())
     }
 
-    /// The pages whose repaired images are kept, and the bytes of each.
+    /// The pages with stored repaired images, and the bytes of each.
     pub(super) fn image_sizes(&self) -> BTreeMap<u32, usize> {
         let stored = self.parts.iter().flat_map(|part| part.images.iter().copied());
         stored.chain(self.open.image_sizes()).collect()

@@ -23,7 +23,7 @@ use docmill_llm::Prompt;
 use docmill_llm::chain::{ChainModel, ModelChain};
 use docmill_storage::keys;
 
-/// The kinds that tie and the model that is asked; none where there is no tie or no model for them.
+/// The tied kinds and the model to ask; `None` without a tie or a model for them.
 fn find_tie(
     models: &ModelChain,
     classified: &ClassifiedKind,
@@ -100,7 +100,7 @@ impl ReplyJournal for KindChoiceStore<'_> {
     }
 
     async fn save_replies(&mut self, replies: &RecordedReplies) -> fault::Result<()> {
-        // Paid for, whether or not it can be kept; kept, whether or not that can be written down.
+        // Paid, whether or not it can be stored; stored, whether or not that can be booked.
         let booked = self.book.book(replies).await;
         let AttemptContext { claim, .. } = self.attempt;
         self.slot.write(self.attempt.artefacts(), claim, replies.clone()).await?;

@@ -146,7 +146,7 @@ struct ScannedOriginal {
 struct PipelineRun<'a> {
     attempt: AttemptContext<'a>,
     clock: StageClock,
-    /// Of the stage. Entered only around what makes spans of its own.
+    /// The span of the stage. Entered only around work with spans of its own.
     span: Span,
     /// Tokens of calls that belong to no reading.
     spent: ModelUsage,
@@ -369,7 +369,7 @@ impl<'a> PipelineRun<'a> {
         verdict::judge_extraction(self.attempt, input, extraction).await
     }
 
-    /// Goes on to the next stage, if the claim is still ours.
+    /// Goes on to the next stage, if the claim is live.
     fn enter(&mut self, stage: IngestionStage) -> Result<(), StepError> {
         self.clock.enter(stage);
         // The outcome is written by the worker, which has a span for it.

@@ -23,10 +23,10 @@ impl PagesByNumber {
         Self { pages: BTreeMap::new(), meter: TextMeter::new(limits) }
     }
 
-    /// Takes a page in, in the place of what was read of it before.
+    /// Inserts a page, replacing an earlier reading.
     ///
     /// # Errors
-    /// `too_large`: the page or the document has more text than is kept.
+    /// `too_large`: the text of the page or document is over the limits.
     pub(super) fn insert(&mut self, page: PageText) -> Result<(), StepError> {
         self.meter.add_page(&page).map_err(overflow_error)?;
         self.pages.insert(page.number, page);

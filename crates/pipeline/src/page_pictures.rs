@@ -179,7 +179,7 @@ impl<'a> PagePictures<'a> {
         Ok(RereadClaim { claim, place, lines: Vec::new() })
     }
 
-    /// The transcript with what was read from pictures; `None`: nothing was.
+    /// The transcript with lines read from pictures; `None`: there are none.
     ///
     /// # Errors
     /// Rejected if that takes too long.

@@ -55,8 +55,9 @@ pub struct PrintedPages {
 }
 
 impl DocumentReader {
-    /// Everything that changes what is read from the same bytes. Stored with every transcript, so
-    /// it is made of texts and numbers alone, never of what things are called in this program.
+    /// The identity of the reader: everything that affects the transcript of the same bytes. It is
+    /// stored with every transcript, so it consists of texts and numbers, never of names in this
+    /// program.
     pub fn reader_identity(&self, options: &ReadOptions) -> String {
         let (format, pages) = (Transcript::FORMAT, reader_version());
         let (recipe, ocr) = (self.recipe.identity(), self.ocr.identity());

@@ -71,7 +71,7 @@ impl RemoteOcr {
         options.order.as_deref().unwrap_or(&self.order)
     }
 
-    /// Everything about the providers that changes what is read; nothing if all is read here.
+    /// All properties of the providers that affect transcripts; empty if all reading is local.
     pub(super) fn identity(&self, options: &ReadOptions) -> String {
         let asked =
             self.provider_order(options).iter().map(|name| match self.providers.get(name) {

@@ -41,8 +41,8 @@ pub(super) enum SearchableCopy {
     },
 }
 
-/// Makes and stores the copy of a document whose pages were read just now; `None` if none is wished, or
-/// the document needs none. The caller must have given back the document's bytes.
+/// Makes and stores the copy of a document that was just read; `None` if it is not configured or
+/// not needed. The caller must have released the document's bytes.
 ///
 /// # Errors
 /// Faults of store and page processes; no room for it now; a lost claim.

@@ -44,12 +44,12 @@ impl StepError {
         matches!(self, Self::Rejected { reason: OutcomeReason::Encrypted, .. })
     }
 
-    /// The claim is no longer ours: nothing more is written or started.
+    /// The claim is lost: nothing more is written or started.
     pub fn claim_lost() -> Self {
         Self::Fault(fault::Error::claim_lost())
     }
 
-    /// Whether the claim is no longer ours.
+    /// Whether the claim is lost.
     pub fn is_claim_lost(&self) -> bool {
         matches!(self, Self::Fault(error) if error.fault == Fault::ClaimLost)
     }

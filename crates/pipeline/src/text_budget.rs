@@ -10,7 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::byte_budget::{ByteBudget, permits};
 use docmill_core::fault::{self, Fault};
 
-/// When a document comes back for which there was no room: others have ended by then.
+/// Delay of a document without room: others have ended by then.
 const LATER: Duration = Duration::from_secs(30);
 
 /// Bytes of text that a document holds, given back on drop.

@@ -157,7 +157,7 @@ struct BudgetedRequest<'a> {
     text_budget: &'a mut TextBudget,
 }
 
-/// Takes room for the text of each page before it goes on to where pages are kept.
+/// Reserves memory for the text of each page before it passes it on.
 struct BudgetedPageSink<'a> {
     inner: BilledPageSink<'a>,
     text_budget: &'a mut TextBudget,
@@ -183,7 +183,7 @@ impl PageSink for BudgetedPageSink<'_> {
     }
 }
 
-/// Reads what is not finished yet and stores what was repaired. Room for the text grows with it.
+/// Reads the unfinished pages and stores repaired images. The reservation grows with the text.
 async fn read_and_store(
     attempt: AttemptContext<'_>,
     journal: &mut PageJournal<'_>,

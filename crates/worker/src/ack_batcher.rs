@@ -50,8 +50,8 @@ pub struct AckBatcher {
     hides: mpsc::Sender<PendingDisposition>,
 }
 
-/// The dispositions that are to be carried out. Deletes and hides go separate ways: a queue that
-/// does not answer to the one holds up none of the other.
+/// Executes the submitted dispositions. Deletes and hides are sent separately, so that a queue that
+/// does not answer to one does not delay the other.
 pub struct DispositionInbox {
     acknowledges: mpsc::Receiver<PendingDisposition>,
     hides: mpsc::Receiver<PendingDisposition>,

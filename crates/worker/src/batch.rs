@@ -126,7 +126,7 @@ async fn handle_body(
     slot: Option<SlotPermit>,
 ) {
     let ArrivedBody { body, delivery, ticket, place } = arrived;
-    // Only the event about one object may become a job; nothing else keeps its slot meanwhile.
+    // Only an event about one object may become a job; other bodies free their slot.
     let slot = slot.filter(|_| matches!(body, MessageBody::Objects(_)));
     let Some(id) = arrival::resolve_body(source, body, &delivery, &ticket).await else { return };
     if !ticket.reserve(id) {
@@ -161,7 +161,7 @@ struct PendingClaims {
 }
 
 impl PendingClaims {
-    /// Messages whose claims were never asked for.
+    /// Messages whose claims were not requested.
     fn unasked(wanted: Vec<RequestedIngestion>) -> Self {
         Self { wanted, asked: Vec::new(), slots: VecDeque::new(), in_doubt: false }
     }
@@ -185,7 +185,7 @@ impl PendingClaims {
     }
 }
 
-/// Claims and starts; what is unresolved is claimed again beside the work that goes on.
+/// Claims and starts; unresolved claims are repeated beside the running work.
 async fn claim_batch(
     source: &QueueJobSource,
     runner: &RunnerHandle<QueueJobSource>,
@@ -210,7 +210,7 @@ struct AnsweredClaims {
     slots: VecDeque<SlotPermit>,
 }
 
-/// Starts what is ours, and answers the other messages.
+/// Starts the claimed ingestions, and answers the other messages.
 async fn answer_claims(
     source: &QueueJobSource,
     runner: &RunnerHandle<QueueJobSource>,
@@ -345,7 +345,7 @@ async fn park_paused(
     (!free.is_empty()).then_some(free)
 }
 
-/// An ingestion that is ours, and the message that named it.
+/// A claimed ingestion, and the message that named it.
 struct ClaimedDelivery {
     claimed: ClaimedIngestion,
     delivery: Delivery,
@@ -407,7 +407,7 @@ async fn release_delivery(source: &QueueJobSource, taken: ClaimedDelivery) {
     source.release(&taken.ticket).await;
 }
 
-/// How a claim is given back on which no work was begun.
+/// The release of a claim without any work.
 fn unstarted_release(claim: &ClaimHandle) -> ClaimRelease {
     ClaimRelease {
         fault: fault::Fault::Interrupted,

@@ -17,7 +17,7 @@ use docmill_ledger::{ClaimRelease, IngestionResult, Ledger, ReadBack, WriteResul
 use docmill_pipeline::failpoint::{FailureSeam, guard_call};
 use docmill_pipeline::{ClaimHandle, verdict};
 
-/// A message whose ingestion waits without one comes once more after this.
+/// Delay of the message of an ingestion that waits without one.
 const PARKED_SOON: Duration = Duration::from_secs(1);
 /// Between two tries.
 const WRITE_WAITS: RetryBackoff =
@@ -59,7 +59,7 @@ async fn write_result(
     }
 }
 
-/// Postgres will not have the result: the ingestion ends as a failure of ours, for a person to see.
+/// Postgres rejects the result: the ingestion ends as `internal`, for review.
 async fn write_refused(
     ledger: &dyn Ledger,
     claim: &ClaimHandle,

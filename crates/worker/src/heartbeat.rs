@@ -16,8 +16,7 @@ use docmill_ledger::{LeaseRenewal, LeaseStatus, Ledger};
 use docmill_pipeline::failpoint::{FailureSeam, guard_batch, guard_call};
 use docmill_queue::{MessageQueue, ReceiptHandle};
 
-/// Messages that are extended together: what a backend does at a time, so that the answers of a
-/// slow queue count as they come.
+/// Messages per call: a backend's batch, so that the answers of a slow queue count as they come.
 const TOGETHER: usize = 80;
 
 /// Renews claims, all in one statement, and writes their new stages on the way. One that outlives

@@ -104,7 +104,7 @@ pub struct QueueJobSource {
     /// The limits and delays that follow a failed attempt.
     retry: RetryConfig,
     terms: ClaimTerms,
-    /// Events about places that are not ours.
+    /// Events about places outside `store.allow`.
     refused: RefusedEvents,
     /// The queue as traces name it.
     destination: QueueDestination,
@@ -203,9 +203,9 @@ impl QueueJobSource {
         self.acknowledge(ticket).await;
     }
 
-    /// Disposes of every receipt, until none is left, which ends the message's flight: one that is
-    /// adopted meanwhile is included. Other messages that came while the end was under way are visible
-    /// again at once: they may have been sent after it.
+    /// Disposes of every receipt until none is left, including adopted ones; then the message
+    /// leaves the registry. Other messages received meanwhile become visible at once, since they
+    /// may be newer.
     async fn dispose_receipts(&self, ticket: &InFlightMessage, what: MessageDisposition) {
         ticket.seal();
         let released = MessageDisposition::Hide(Duration::ZERO);
@@ -357,8 +357,7 @@ impl JobSource for QueueJobSource {
         !self.registry.is_empty()
     }
 
-    /// Paused while it was being claimed, or claimed because its last holder fell silent: others are
-    /// parked before.
+    /// Paused during its claim, or taken over from a dead holder; others were parked before.
     fn is_job_paused(&self, job: &QueuedJob) -> bool {
         self.pauses.is_paused(&job.claimed, &self.pause_terms)
     }
@@ -441,8 +440,7 @@ impl QueueWorker {
             supplying: config.queue.wait + Duration::from_secs(5),
             drain_grace: DRAIN_GRACE,
         };
-        // Until Postgres has answered once: what operators have paused is not known before, and a
-        // job taken until then would not obey it.
+        // Closed until Postgres has answered once: operators' pauses are unknown before.
         let intake_gate =
             Arc::new(IntakeGate::new(FIRST_PAUSE, MAX_PAUSE).starting_closed(DATABASE));
         let source = QueueJobSource {

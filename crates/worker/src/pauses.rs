@@ -41,7 +41,8 @@ impl PauseTracker {
         if all { intake_gate.close(OPERATOR) } else { intake_gate.open(OPERATOR) }
     }
 
-    /// Whether a kind, a tenant or a provider is paused: then it is asked whom that holds back.
+    /// Whether a kind, a tenant or a provider is paused: then ingestions are checked against the
+    /// pauses.
     pub fn is_partly_paused(&self) -> bool {
         self.lock_state().partial.iter().any(|pause| *pause != OperatorPause::All)
     }

@@ -51,8 +51,7 @@ struct HeldMessage {
     receipts: Vec<(String, ReceiptHandle)>,
     /// An answer about the ingestion, or its end, is under way.
     sealed: bool,
-    /// Receipts of other messages that came meanwhile: they are released, and get an answer of their
-    /// own.
+    /// Receipts of other messages received meanwhile: they are released, and answered separately.
     apart: Vec<(String, ReceiptHandle)>,
     receive_count: u32,
     id: Option<IngestionId>,
@@ -90,7 +89,7 @@ pub struct InFlightMessage {
 pub struct UndisposedReceipts {
     /// Of the messages that share its fate.
     pub meant: Vec<ReceiptHandle>,
-    /// Of other messages that came while it was sealed: they are released.
+    /// Receipts of other messages received while it was sealed: they are released.
     pub apart: Vec<ReceiptHandle>,
 }
 
@@ -212,7 +211,7 @@ impl InFlightMessage {
         }
     }
 
-    /// The ingestion is ours to work on: every message that asks for it shares the fate of this one.
+    /// Reserved by this process: every message for the ingestion is disposed of with this one.
     pub fn unseal(&self) {
         if let Some(message) = self.registry.lock_state().messages.get_mut(&self.key) {
             message.sealed = false;
@@ -239,7 +238,7 @@ impl InFlightMessage {
         Some(UndisposedReceipts { meant: bare(meant), apart: bare(apart) })
     }
 
-    /// Takes the receipts to be disposed of; what is adopted meanwhile is there the next time.
+    /// Takes the receipts to be disposed of; later adopted ones are taken by the next call.
     pub fn take_receipts(&self) -> Vec<ReceiptHandle> {
         let mut held = self.registry.lock_state();
         let message = held.messages.get_mut(&self.key);

@@ -116,7 +116,7 @@ pub trait JobSource: Send + Sync + Sized + 'static {
     /// The job in log lines: what it is and its name, e.g. `document 4f1b…`.
     fn describe(&self, job: &Self::Job) -> String;
 
-    /// Does what comes after the outcome is written.
+    /// Runs the work after the outcome is written.
     async fn run_deferred(&self, _job: &Self::Job, _rest: Self::Rest) {}
 
     /// Renews leases that belong to no job; called at every heartbeat, beside
@@ -178,7 +178,7 @@ pub enum RenewalResult {
     Kept,
     /// Another worker holds the claim.
     Lost,
-    /// The claim is still ours, but an operator wants the work to stop.
+    /// The claim is live, but an operator has cancelled the work.
     Withdrawn,
     /// No answer: tried again at the next heartbeat.
     Failed,
@@ -358,10 +358,10 @@ impl<S: JobSource> Runner<S> {
         RunnerMonitor::from_shared(Arc::clone(&self.shared))
     }
 
-    /// Works until asked to stop or nothing is left, then drains.
+    /// Works until stopped or the source is exhausted, then drains.
     ///
     /// Every job that is still running at the drain deadline is cancelled and released. Returns
-    /// when no claim and no lease is left, or when those that are could not be given back in time.
+    /// when no claim and no lease is left, or when the rest could not be released in time.
     /// If this future is dropped, everything stops where it is.
     ///
     /// # Errors

@@ -65,7 +65,7 @@ pub(super) async fn download(
     Ok(CommandExit::Done)
 }
 
-/// Whole or not at all under its name: what reads it meanwhile sees no half of it.
+/// Writes atomically: readers never see half a file.
 async fn write_file(path: &Path, bytes: &[u8], force: bool) -> anyhow::Result<()> {
     let failed = || format!("cannot write {}", path.display());
     if !force && tokio::fs::try_exists(path).await.with_context(failed)? {

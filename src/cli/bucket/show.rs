@@ -174,7 +174,7 @@ pub(super) async fn show_dashboard(
     }
 }
 
-/// Why documents were put back; nothing if none was.
+/// The reasons why documents were put back; empty if there are none.
 fn format_put_back(put_back: &BTreeMap<String, u64>) -> String {
     if put_back.is_empty() {
         return String::new();

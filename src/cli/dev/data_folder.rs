@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use crate::cluster::{CrashDurability, PrivatePostgres};
 use docmill_core::config::{Config, QueueBackend, SecretString, StoreBackend};
 
-/// Everything that `--fresh` removes; nothing else in the folder is ours.
+/// The subfolders that `--fresh` removes.
 const OURS: [&str; 3] = ["postgres", "store", "queue"];
 
 /// A data folder in use by this process.

@@ -48,8 +48,7 @@ fn evidence_lines(kinds: &KindSet, document: &LabelledDocument, transcript: &Tra
     lines
 }
 
-/// Where the truth is silent, a reader that found nothing is taken to be right; what it found cannot
-/// be judged.
+/// Where the truth has no entry, an empty result counts as right; other results cannot be judged.
 fn is_claim_of_absence(field: &str, candidates: &[&CandidateEvidence]) -> bool {
     let labelled = || candidates.iter().any(|one| one.signs.iter().any(|sign| sign == "own_label"));
     candidates.iter().any(|one| one.value.is_null()) || (field == "due_date" && !labelled())

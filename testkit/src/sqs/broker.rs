@@ -33,7 +33,7 @@ struct Inside {
 pub(super) struct QueueCell {
     pub(super) name: String,
     pub(super) arn: String,
-    /// Drawn when the queue is made: handles of an earlier queue of the same name are not ours.
+    /// Drawn when the queue is created: handles of an earlier queue of the same name are invalid.
     tag: u64,
     inside: Mutex<Inside>,
     wake: Notify,

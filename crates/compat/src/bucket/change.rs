@@ -141,7 +141,7 @@ fn marker_from_failed(failed: FailedMarker) -> QueueMarker {
 /// Moves a document that waits.
 ///
 /// # Errors
-/// The store's.
+/// Store errors.
 pub async fn reprioritize_document(
     bucket: &BlobForgeBucket,
     hash: &str,
@@ -230,7 +230,7 @@ async fn seize_lock(
     bucket.queue.take_over(hash, &seen.etag, lock).await
 }
 
-/// Removes what there is of a document whose lock is ours; may be done again.
+/// Removes all objects of a document under a held lock; repeatable.
 pub(super) async fn remove_all(bucket: &BlobForgeBucket, hash: &str) -> Result<BucketAction> {
     let originals = bucket.engine.list_all(&format!("{RAW}{hash}.")).await?;
     let done = bucket.engine.exists(&out_key(hash)).await?;

@@ -28,7 +28,7 @@ pub struct MarkerCandidate {
     pub hash: String,
 }
 
-/// A document that is ours to convert.
+/// A claimed document.
 #[derive(Debug)]
 pub struct BucketClaim {
     /// SHA-256 of the document's bytes, in hex.
@@ -50,16 +50,16 @@ pub enum BucketClaimResult {
     Ours(Box<BucketClaim>),
     /// Another worker holds the document's lock.
     Busy,
-    /// Nothing is to be done: it is done, given up, or its marker is gone.
+    /// Nothing to do: finished, dead, or without a marker.
     Settled,
 }
 
 /// The result of renewing a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockRenewal {
-    /// The lock is still ours, and renewed.
+    /// The lock was renewed.
     Ours,
-    /// Still ours, but an operator wants the work to stop.
+    /// Still held, but an operator has cancelled the document.
     Cancelled,
     /// Another worker's, or gone: stop, and touch nothing.
     Lost,
@@ -68,7 +68,7 @@ pub enum LockRenewal {
 /// Tries to take the document.
 ///
 /// # Errors
-/// The store's. A lock that was taken is released before.
+/// Store errors. A lock that was taken is released before.
 pub async fn claim_document(
     bucket: &BlobForgeBucket,
     who: &WorkerIdentity,
@@ -193,7 +193,7 @@ impl BucketClaim {
     /// Renews the lock and writes into it how far the work is.
     ///
     /// # Errors
-    /// The store's: the lock may still be ours, and is to be renewed soon.
+    /// Store errors: the lock may still be held, and should be renewed soon.
     pub async fn renew(&mut self, bucket: &BlobForgeBucket, stage: &str) -> Result<LockRenewal> {
         let now = bucket.engine.now().await?;
         let renewing = bucket.engine.renew_lock(&mut self.held, |lock| {
@@ -213,7 +213,7 @@ impl BucketClaim {
     /// Publishes the result, unless there is one already.
     ///
     /// # Errors
-    /// The store's; the end may be tried again.
+    /// Store errors; the end may be tried again.
     pub async fn publish(
         &mut self,
         bucket: &BlobForgeBucket,
@@ -306,8 +306,8 @@ impl BucketClaim {
         Ok(if ours { JobEnd::Cancelled } else { JobEnd::Lost })
     }
 
-    /// Renews the lock for an end after which others would begin the document again. Such an end is
-    /// not to be if an operator has withdrawn it meanwhile: then it is given up, and that was the end.
+    /// Renews the lock for an end that allows another run. If an operator has cancelled the
+    /// document meanwhile, it becomes dead instead.
     async fn renew_for_another_run(
         &mut self,
         bucket: &BlobForgeBucket,

@@ -61,7 +61,7 @@ pub struct SweepOptions {
 /// Checks every lock and every failed document.
 ///
 /// # Errors
-/// The store's; what was done before stays done. A document whose marks cannot be read is left.
+/// Store errors; completed repairs stay. A document with unreadable marks is skipped.
 pub async fn sweep_bucket(
     bucket: &BlobForgeBucket,
     settings: &BucketSettings,
@@ -115,7 +115,7 @@ struct SweepPass {
 }
 
 impl SweepPass {
-    /// Notes what was done about a document. One whose marks cannot be read keeps no other waiting.
+    /// Records the repair of a document. One with unreadable marks does not stop the pass.
     fn note_document(&mut self, hash: &str, done: Result<Option<JanitorAction>>) -> Result<()> {
         match done {
             Ok(act) => {
@@ -132,11 +132,11 @@ impl SweepPass {
     }
 }
 
-/// Called at the start of a worker: repairs what a former start of the same worker still has
-/// locked. That one cannot run any more, since this one has its registration.
+/// Called at the start of a worker: repairs documents still locked by an earlier start of the same
+/// worker, which cannot run any more, since this one holds its registration.
 ///
 /// # Errors
-/// The store's.
+/// Store errors.
 pub(super) async fn sweep_own_locks(
     bucket: &BlobForgeBucket,
     settings: &BucketSettings,
@@ -222,7 +222,7 @@ async fn is_due(
         >= settings.retry_pause(facts.failed.unwrap_or_default()))
 }
 
-/// Under the lock: decides anew, since the facts may be others by now, and acts.
+/// Decides again under the lock, since the facts may have changed, and acts.
 async fn apply_decision(
     bucket: &BlobForgeBucket,
     settings: &BucketSettings,

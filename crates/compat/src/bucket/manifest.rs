@@ -31,7 +31,7 @@ pub struct BucketManifest {
     pub updated_at: String,
     /// One entry per document, by the SHA-256 of its bytes in hex.
     pub entries: BTreeMap<String, ManifestEntry>,
-    /// Fields that other programs wrote; they are kept.
+    /// Fields of other programs, kept.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -57,7 +57,7 @@ pub struct ManifestEntry {
     pub ingested_at: String,
     /// The folder or repository it came from.
     pub source: String,
-    /// Fields that other programs wrote; they are kept.
+    /// Fields of other programs, kept.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -114,10 +114,10 @@ enum ManifestRead {
 }
 
 impl BucketManifest {
-    /// Reads it; an empty one if there is none.
+    /// Loads the manifest; an empty one if there is none.
     ///
     /// # Errors
-    /// The store's; rejected if what lies there is no manifest: `manifest --rebuild` mends that.
+    /// Store errors; rejected if the file is invalid: `manifest --rebuild` repairs that.
     pub async fn load(bucket: &BlobForgeBucket) -> Result<Self> {
         match read_manifest(bucket).await? {
             ManifestRead::Nothing => Ok(Self::default()),
@@ -160,10 +160,10 @@ impl BucketManifest {
         update_manifest(bucket, |manifest| manifest.entries.remove(hash).is_some()).await.map(drop)
     }
 
-    /// Makes it anew: one entry for every original, what was known of it kept.
+    /// Rebuilds it: one entry for every original, keeping known data.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub async fn rebuild(bucket: &BlobForgeBucket, how: RebuildOptions) -> Result<RebuildReport> {
         let known = match read_manifest(bucket).await? {
             ManifestRead::Whole(manifest, _) => manifest.entries,

@@ -41,7 +41,7 @@ pub struct RegisteredWorker {
     pub(super) process: ProcessIdentity,
     /// Counts of its documents by outcome.
     pub metrics: BTreeMap<String, u64>,
-    /// Fields that other programs wrote; they are kept.
+    /// Fields of other programs, kept.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -55,7 +55,7 @@ impl LockRecord for RegisteredWorker {
 /// The status of a worker that ended by itself.
 const STOPPED: &str = "stopped";
 
-/// The registration of this worker: a name that is ours.
+/// The registration of this worker under its name.
 pub struct WorkerRegistration {
     who: WorkerIdentity,
     held: ObjectLock<RegisteredWorker>,
@@ -65,7 +65,7 @@ impl WorkerRegistration {
     /// Takes a free number on this machine. `named` replaces the fingerprint.
     ///
     /// # Errors
-    /// The store's; unavailable if every number is taken.
+    /// Store errors; unavailable if every number is taken.
     pub async fn register(
         bucket: &BlobForgeBucket,
         named: Option<&str>,
@@ -91,7 +91,7 @@ impl WorkerRegistration {
     /// registration.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub async fn renew(
         &mut self,
         bucket: &BlobForgeBucket,
@@ -105,7 +105,7 @@ impl WorkerRegistration {
     /// Gives up the registration.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub async fn unregister(
         &mut self,
         bucket: &BlobForgeBucket,

@@ -39,7 +39,7 @@ pub struct BucketCounts {
 /// Counts documents by state.
 ///
 /// # Errors
-/// The store's.
+/// Store errors.
 pub async fn count_states(bucket: &BlobForgeBucket) -> Result<BucketCounts> {
     let (todo, locks, failed, dead, out) = tokio::try_join!(
         bucket.queue.list_markers(),
@@ -107,7 +107,7 @@ const AT_ONCE: usize = 16;
 /// Loads everything that the dashboard shows.
 ///
 /// # Errors
-/// The store's.
+/// Store errors.
 pub async fn load_dashboard(bucket: &BlobForgeBucket) -> Result<BucketDashboard> {
     let (standing, workers) = tokio::try_join!(count_states(bucket), list_workers(bucket))?;
     let mut running = Vec::new();
@@ -184,7 +184,7 @@ pub struct ListedDocument {
 /// Documents of one state, or of all, up to `limit` of each; of one priority if one is named.
 ///
 /// # Errors
-/// The store's.
+/// Store errors.
 pub async fn list_documents(
     bucket: &BlobForgeBucket,
     state: Option<BucketState>,
@@ -227,7 +227,7 @@ pub async fn list_documents(
     Ok(all)
 }
 
-/// The manifest for its names; what lies there and is no manifest names nothing.
+/// The manifest for its names; an invalid one has none.
 async fn load_names(bucket: &BlobForgeBucket) -> Result<BucketManifest> {
     match BucketManifest::load(bucket).await {
         Err(error) if error.fault == Fault::Rejected => {
@@ -243,7 +243,7 @@ async fn load_names(bucket: &BlobForgeBucket) -> Result<BucketManifest> {
 pub struct DocumentDetails {
     /// SHA-256 of the document's bytes, in hex.
     pub hash: String,
-    /// Its state; none: at most its original is there, and nothing is to be done with it.
+    /// Its state; `None`: at most an original without markers.
     pub state: Option<BucketState>,
     /// Its entry in the manifest, if it has one.
     pub entry: Option<ManifestEntry>,
@@ -253,7 +253,7 @@ pub struct DocumentDetails {
     pub runs: u32,
     /// The id of the worker that has it, if it is worked on.
     pub worker: Option<String>,
-    /// Why it was given up, or what went wrong last.
+    /// The reason why it is dead, or its last failure.
     pub reason: Option<String>,
     /// If it waits: why it was put back, or the worker that it was taken from.
     pub put_back: Option<String>,
@@ -264,7 +264,7 @@ pub struct DocumentDetails {
 /// Looks a document up by its hash, or the beginning of it, or by a path it was handed in by.
 ///
 /// # Errors
-/// The store's; missing if there is none, rejected if there are several.
+/// Store errors; missing if there is none, rejected if there are several.
 pub async fn find_document(
     bucket: &BlobForgeBucket,
     name: &str,
@@ -353,7 +353,7 @@ fn find_unique(
 /// Documents whose path or tag contains every word of the query, in any case.
 ///
 /// # Errors
-/// The store's.
+/// Store errors.
 pub async fn search_manifest(
     bucket: &BlobForgeBucket,
     query: &str,

@@ -23,7 +23,7 @@ const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BucketSettings {
-    /// How often a document is begun before it is given up.
+    /// Maximum runs of a document.
     pub max_retries: u32,
     /// Seconds between two renewals of a lock.
     pub heartbeat_interval: u64,
@@ -33,7 +33,7 @@ pub struct BucketSettings {
     pub conversion_timeout: u64,
     /// Seconds before a failed document is tried again, doubled with every failure. Ours.
     pub retry_pause_seconds: u64,
-    /// Fields that other programs wrote; they are kept.
+    /// Fields of other programs, kept.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -58,7 +58,7 @@ impl BucketSettings {
     /// Reads them; what is not there is BlobForge's default.
     ///
     /// # Errors
-    /// The store's; misconfigured if they are out of range or no settings at all.
+    /// Store errors; misconfigured if they are out of range or no settings at all.
     pub async fn load(bucket: &BlobForgeBucket) -> Result<Self> {
         let (settings, _) = read_settings(bucket).await?;
         settings.check()?;

@@ -59,7 +59,7 @@ impl TodoScanner {
     /// The next candidate; `None` until it is time to scan again.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub(crate) async fn next_candidate(
         &mut self,
         bucket: &BlobForgeBucket,

@@ -178,7 +178,7 @@ impl BucketJobSource {
         }
     }
 
-    /// Whether the document is ours now; then its job runs.
+    /// Whether the document was claimed; then its job runs.
     async fn begin_job(
         &self,
         runner: &RunnerHandle<Self>,

@@ -48,8 +48,8 @@ impl AvailabilityCache {
         self.known.known_until(entry).is_some_and(|until| until > now)
     }
 
-    /// Passes over a message that cannot be read, for a while or until it is rewritten: it is not to
-    /// keep the others waiting.
+    /// Skips an unreadable message for a while or until it is rewritten, so that it does not delay
+    /// others.
     pub(super) fn set_aside(&self, entry: &ObjectEntry, error: &Error, now: u64) {
         if self.is_hidden(entry, now) {
             return;

@@ -68,7 +68,7 @@ pub(crate) fn worker_key(id: &str) -> String {
     format!("{WORKERS}{id}.json")
 }
 
-/// The hash in a key below `prefix`; `None` for what is none of the dialect's.
+/// The hash in a key below `prefix`; `None` for keys of another layout.
 pub fn hash_in<'a>(key: &'a str, prefix: &str) -> Option<&'a str> {
     let name = key.strip_prefix(prefix)?;
     is_hash(name).then_some(name)

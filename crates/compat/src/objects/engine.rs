@@ -25,7 +25,7 @@ use docmill_core::fault::{Error, Result};
 use docmill_core::retry::{Jitter, RetryBackoff};
 use docmill_storage::{Etag, GetOptions, GetResult, ObjectEntry, ObjectStore, PutResult};
 
-/// How often a change is tried against others before it is given up for now.
+/// Maximum tries of a change against concurrent ones.
 pub(super) const TRIES: u32 = 10;
 /// The largest record that is read; bodies of SQS, which may be in one, have at most 1 MiB.
 const MAX_RECORD_BYTES: u64 = 2 << 20;
@@ -71,11 +71,11 @@ impl RecordStore {
         self.clock.now(self.store.as_ref()).await
     }
 
-    /// Reads a record; what is empty or no JSON is the default, as other writers' empty markers
-    /// mean it.
+    /// Reads a record; empty or invalid JSON is the default, as other writers' empty markers mean
+    /// it.
     ///
     /// # Errors
-    /// The store's; internal, with the key, if the object is larger than any record.
+    /// Store errors; internal, with the key, if the object is larger than any record.
     pub async fn read<T: DeserializeOwned + Default>(
         &self,
         key: &str,
@@ -97,7 +97,7 @@ impl RecordStore {
     /// Writes a record where there is none; `false` if there is one.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub async fn create<T: Serialize>(&self, key: &str, value: &T) -> Result<bool> {
         Ok(self.store.put_if_absent(key, to_json_bytes(value)?).await? != PutResult::Refused)
     }
@@ -136,7 +136,7 @@ impl RecordStore {
     /// Deletes; what is not there is a success.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub async fn delete(&self, key: &str) -> Result<()> {
         self.store.delete(key).await
     }
@@ -144,7 +144,7 @@ impl RecordStore {
     /// Whether there is such an object. An error is an error, never "no".
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub async fn exists(&self, key: &str) -> Result<bool> {
         Ok(self.store.head(key).await?.is_some())
     }
@@ -152,7 +152,7 @@ impl RecordStore {
     /// Every entry below a prefix, page by page.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub(crate) async fn list_all(&self, prefix: &str) -> Result<Vec<ObjectEntry>> {
         let mut all: Vec<ObjectEntry> = Vec::new();
         loop {

@@ -27,7 +27,7 @@ use docmill_core::fault::{Error, Result};
 use docmill_core::model::Priority;
 use docmill_storage::{Etag, ObjectEntry, PutResult};
 
-/// The markers of a bucket, and what goes with them.
+/// The markers of a bucket, with their locks and marks.
 pub struct MarkerQueue {
     engine: Arc<RecordStore>,
 }
@@ -100,7 +100,7 @@ impl MarkerQueue {
     /// A page of what waits with this priority, from behind the key `after` on.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub(crate) async fn list_tier(
         &self,
         priority: Priority,
@@ -113,7 +113,7 @@ impl MarkerQueue {
     /// Every marker, page by page.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub(crate) async fn list_markers(&self) -> Result<Vec<ObjectEntry>> {
         let mut all = self.engine.list_all(TODO).await?;
         all.retain(|entry| marker_in(&entry.key).is_some());
@@ -123,7 +123,7 @@ impl MarkerQueue {
     /// Every object below `prefix` that is named by a hash, by that.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub(crate) async fn list_named(&self, prefix: &str) -> Result<BTreeMap<String, ObjectEntry>> {
         let all = self.engine.list_all(prefix).await?.into_iter();
         let named = all.filter_map(|e| Some((hash_in(&e.key, prefix)?.to_owned(), e)));
@@ -133,7 +133,7 @@ impl MarkerQueue {
     /// Every lock, by name.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub(crate) async fn list_locks(&self) -> Result<BTreeMap<String, ObjectEntry>> {
         self.list_named(LOCKS).await
     }
@@ -141,7 +141,7 @@ impl MarkerQueue {
     /// How many were given up.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub(crate) async fn count_dead(&self) -> Result<u64> {
         Ok(self.list_named(DEAD).await?.len().try_into().unwrap_or(u64::MAX))
     }
@@ -169,7 +169,7 @@ impl MarkerQueue {
     /// Whether anything of this name waits.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub(crate) async fn has_marker(&self, name: &str) -> Result<bool> {
         for priority in Priority::ALL {
             if self.engine.exists(&todo_key(priority, name)).await? {
@@ -182,7 +182,7 @@ impl MarkerQueue {
     /// Removes the markers of these priorities; for the holder of the lock only.
     ///
     /// # Errors
-    /// The store's; some may be removed.
+    /// Store errors; some may be removed.
     pub(crate) async fn remove_markers(&self, name: &str, priorities: &[Priority]) -> Result<()> {
         futures::future::try_join_all(priorities.iter().map(|priority: &Priority| {
             let key = todo_key(*priority, name);
@@ -207,7 +207,7 @@ impl MarkerQueue {
     /// The lock of this name as anybody sees it; `None` if there is none.
     ///
     /// # Errors
-    /// The store's; transient if it changes faster than it can be read.
+    /// Store errors; transient if it changes faster than it can be read.
     pub(crate) async fn read_lock(
         &self,
         name: &str,
@@ -219,7 +219,7 @@ impl MarkerQueue {
     /// taken over or released meanwhile.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub async fn take_over(
         &self,
         name: &str,
@@ -241,9 +241,8 @@ impl MarkerQueue {
         self.engine.find_held_lock(&lock_key(name), nonce).await
     }
 
-    /// Keeps a lock under which the second read led to something, and gives back any other. If
-    /// both the read and the giving back fail, the read's error is returned; the lock then stays
-    /// until it has ended.
+    /// Keeps a lock whose second read was successful, and releases any other. If read and release
+    /// both fail, the read's error is returned; the lock then stays until it expires.
     ///
     /// # Errors
     /// That of the read, or else that of the store.

@@ -19,7 +19,7 @@ use docmill_storage::ObjectEntry;
 /// The longest that a listing is kept, however many requests it took.
 const MAX_SCAN_AGE: Duration = Duration::from_secs(60);
 
-/// No more than these are kept beside what a listing showed.
+/// Maximum markers cached beside the listing.
 const MAX_FOUND_MARKERS: usize = 2 * PAGE;
 
 /// Messages that may be free, and the locks there were.
@@ -77,7 +77,7 @@ impl MarkerScan {
         self.found = page.into_shuffled();
         self.rest = cut.map(TierWalk::new);
         if let Some(cut) = cut {
-            // Of what is cut off, the beginning is what everybody sees.
+            // The beginning of a truncated listing is the same for all workers.
             self.found.retain(|entry| marker_in(&entry.key).is_some_and(|(tier, _)| tier < cut));
             // Counted twice: with so many waiting, an older scan is good enough.
             requests += 2;
@@ -89,7 +89,7 @@ impl MarkerScan {
         Ok(())
     }
 
-    /// The next page of what did not fit; `false` once all was seen.
+    /// Loads the next page of the rest; `false` at its end.
     pub(super) async fn load_next_page(&mut self, queue: &MarkerQueue) -> Result<bool> {
         let Some(rest) = &mut self.rest else { return Ok(false) };
         let mut page = queue.list_tier(rest.tier, rest.after.as_deref()).await?;

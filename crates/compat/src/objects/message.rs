@@ -29,7 +29,7 @@ pub(super) fn end_of(lock: &MarkerLock, modified: u64) -> u64 {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct QueuedMessage {
-    /// BlobForge's count of failed attempts; not ours to change.
+    /// BlobForge's count of failed attempts; never changed here.
     pub(super) retries: u32,
     pub(super) queued_at: u64,
     /// Absent in markers written by BlobForge: they carry only the name.

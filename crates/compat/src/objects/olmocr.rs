@@ -34,7 +34,7 @@ pub enum WorkspaceFormat {
     Newer,
     /// olmOCR before 0.3: the result is the mark.
     Older,
-    /// Both, so that nodes of either kind keep away from what we do and have done.
+    /// Both, so that nodes of either version respect docmill's locks and flags.
     #[default]
     Both,
 }

@@ -50,7 +50,7 @@ struct ListedMessage<'a> {
 
 /// The result of an attempt to receive a message.
 enum ReceiveAttempt {
-    /// We hold the lock: the message is ours.
+    /// The lock is held.
     Taken(Box<Delivery>),
     /// Hidden or locked; it may be had later.
     Later,
@@ -160,7 +160,7 @@ impl MessageReceiver {
         }))
     }
 
-    /// Takes the lock: a new one if there is none, else by replacing the ended one that was seen.
+    /// Takes the lock: a new one, or by replacing an expired one.
     async fn lock_message(
         &self,
         listed: &ListedMessage<'_>,
@@ -178,8 +178,8 @@ impl MessageReceiver {
         self.queue.take_over(listed.name, &old.etag, lock).await
     }
 
-    /// Under the lock: counts the receive, and gives the message up after too many. `None`: it is
-    /// given up, or was done or hidden since it was listed.
+    /// Under the lock: counts the receive, and moves the message to the dead letters after too
+    /// many. `None`: dead, finished or hidden since the listing.
     async fn count_or_dead_letter(
         &self,
         listed: &ListedMessage<'_>,

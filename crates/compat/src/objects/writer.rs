@@ -36,7 +36,7 @@ impl MessageWriter {
         self.queue.engine()
     }
 
-    /// Keeps our lock for another `time`; `None` if it is not ours any more.
+    /// Renews the lock for `time`; `None` if it was lost.
     pub(super) async fn renew_lock(
         &self,
         ticket: &ObjectReceipt,
@@ -83,7 +83,7 @@ impl MessageWriter {
         Ok(())
     }
 
-    /// Makes the message visible again after `time`; `None` if it is not ours any more.
+    /// Makes the message visible again after `time`; `None` if the lock was lost.
     pub(super) async fn give_back(
         &self,
         ticket: &ObjectReceipt,

@@ -39,7 +39,7 @@ impl Workspace {
     /// Tries to take a group.
     ///
     /// # Errors
-    /// The store's. Locks that were taken are released before.
+    /// Store errors. Locks that were taken are released before.
     pub async fn claim_group(&self, worker: &str, group: &WorkGroup) -> Result<GroupClaimResult> {
         if self.is_done(&group.hash).await? {
             return Ok(GroupClaimResult::Done);
@@ -123,10 +123,10 @@ impl Workspace {
         })
     }
 
-    /// Renews the locks; `false` if one of them is not ours any more.
+    /// Renews the locks; `false` if one of them was lost.
     ///
     /// # Errors
-    /// The store's: the locks may still be ours, and are to be renewed soon.
+    /// Store errors: the locks may still be held, and should be renewed soon.
     pub async fn renew_locks(&self, claim: &mut GroupClaim) -> Result<bool> {
         let now = self.engine.now().await?;
         for held in &mut claim.held {
@@ -138,10 +138,10 @@ impl Workspace {
         Ok(true)
     }
 
-    /// Releases the locks; those that are not ours any more are left alone.
+    /// Releases the locks, except lost ones.
     ///
     /// # Errors
-    /// The store's: a lock may stay until it is abandoned.
+    /// Store errors: a lock may stay until it is abandoned.
     pub async fn release_locks(&self, claim: &mut GroupClaim) -> Result<()> {
         for held in &mut claim.held {
             guard_call(FailureSeam::Unlock, self.engine.release_lock(held)).await?;

@@ -31,7 +31,7 @@ const SPAM_WORDS: [&str; 12] = [
     "ciprofloxacin",
 ];
 
-/// Why a document with this text is left out, with nothing of it; `None`: it is kept.
+/// The reason to skip a document with this text, without content; `None`: it passes.
 pub(super) fn filter_text(text: &str) -> Option<String> {
     let signs = text.chars().count();
     let letters = text.chars().filter(|sign| sign.is_alphabetic()).count();
@@ -91,7 +91,7 @@ mod tests {
     fn another_language_is_left_out_by_its_name_and_without_its_words() {
         for (text, language) in [(GERMAN, "deu"), (RUSSIAN, "rus")] {
             let reason = filter_text(text).unwrap();
-            assert_eq!(reason, format!("in another language than English ({language})"));
+            assert_eq!(reason, format!("not in English ({language})"));
         }
     }
 
@@ -101,7 +101,7 @@ mod tests {
         let words = plain.split_whitespace().count();
         let spam = |count: usize| format!("{plain}{}", "Download: FREE_PDF, free! ".repeat(count));
         assert_eq!(filter_text(&spam(0)), None);
-        assert!(filter_text(&spam(1)).unwrap().contains("search engines"), "2 of {words}");
+        assert!(filter_text(&spam(1)).unwrap().contains("search engine"), "2 of {words}");
         // One word of many is nothing.
         assert_eq!(filter_text(&format!("{} pdf", ENGLISH.repeat(6))), None);
         assert!(!is_spam("files saved downloads"), "whole words");

@@ -181,7 +181,7 @@ impl<'a> GroupRun<'a> {
         Ok(progress)
     }
 
-    /// An archive that cannot be fetched any more, and what was read of it before.
+    /// Lists an archive that can no longer be fetched, and the members read before.
     fn list_known_members(&mut self, archive: &str) {
         let known = self
             .known

@@ -185,8 +185,8 @@ pub(super) fn put_off_wait(conclusion: &JobConclusion<GroupProgress>, pause: Dur
     }
 }
 
-/// The documents in work are as if they had not been begun: not their fault. Those that another
-/// worker died over, and that this run did not come to, stay counted.
+/// Uncounts the running documents: not their fault. Those that another worker died over, and that
+/// this run did not reach, stay counted.
 async fn return_documents(source: &WorkspaceJobSource, known: &mut GroupLedger) -> Result<()> {
     let begun: Vec<GroupEntry> = known.begun_here().cloned().collect();
     for mut entry in begun {
@@ -196,7 +196,7 @@ async fn return_documents(source: &WorkspaceJobSource, known: &mut GroupLedger) 
     Ok(())
 }
 
-/// Documents whose worker died over them as often as they may be begun.
+/// Fails documents whose workers died over them up to the maximum number of tries.
 async fn fail_crashed(
     workspace: &Workspace,
     documents: &[String],

@@ -57,7 +57,7 @@ pub struct GroupEntry {
 }
 
 impl GroupEntry {
-    /// Whether nothing more is to be done with it, if a document is begun `most` times.
+    /// Whether it is final, with `most` tries per document.
     pub fn is_settled(&self, most: u32) -> bool {
         match self.standing {
             DocumentStatus::Read | DocumentStatus::Empty | DocumentStatus::Refused => true,
@@ -161,7 +161,7 @@ async fn forget_artefacts(store: &dyn ObjectStore, path: &str) {
     }
 }
 
-/// One entry; what is no JSON counts as nothing known.
+/// One entry; invalid JSON counts as none.
 pub(super) async fn read_entry(
     workspace: &Workspace,
     key: &str,

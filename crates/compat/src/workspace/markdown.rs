@@ -11,7 +11,7 @@ use docmill_core::fault::Result;
 /// Writes the Markdown of the document at `path`.
 ///
 /// # Errors
-/// The store's.
+/// Store errors.
 pub(super) async fn write_markdown(
     workspace: &Workspace,
     path: &str,

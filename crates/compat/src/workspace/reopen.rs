@@ -82,7 +82,7 @@ async fn reopen_group(
     Ok(unread)
 }
 
-/// The lines of a group's result by the path they name; nothing if there is no result.
+/// The lines of a group's result by path; empty if there is no result.
 async fn lines_of(workspace: &Workspace, hash: &str) -> Result<BTreeMap<String, String>> {
     let what = GetOptions { at_most: MAX_RESULT_BYTES, if_match: None };
     let GetResult::Found(object) = workspace.engine.store().get(&result_key(hash), what).await?

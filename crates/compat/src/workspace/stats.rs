@@ -86,7 +86,7 @@ struct DolmaMetadata {
 /// Loads the counts; reads every result.
 ///
 /// # Errors
-/// The store's; an index of no use.
+/// Store errors; an index of no use.
 pub async fn load_stats(workspace: &Workspace) -> Result<WorkspaceStats> {
     let ((index, _), finished) =
         tokio::try_join!(workspace.load_index(), workspace.finished_groups())?;

@@ -248,7 +248,7 @@ impl WorkspaceJobSource {
         self.lock_waiting().push_back(WaitingGroup { group, not_before, locked });
     }
 
-    /// Whether nothing is left to do, once nothing is in work.
+    /// Whether no group is left, once none is running.
     async fn is_over(&self) -> bool {
         {
             let waiting = self.lock_waiting();
@@ -370,7 +370,7 @@ impl JobSource for WorkspaceJobSource {
                 continue;
             }
             drop(slot);
-            // In this order: what ends meanwhile is then seen to be waiting.
+            // In this order: a group that ends meanwhile is then seen as waiting.
             let is_idle = taking.is_empty() && runner.is_idle();
             if is_idle && self.is_over().await {
                 break;
@@ -435,7 +435,7 @@ impl JobSource for WorkspaceJobSource {
         FinishedJob { end, outcome, rest: () }
     }
 
-    /// A group may be run as often as it takes: it is its documents that are given up.
+    /// Groups have no limit of runs; their documents do.
     fn retry_attempt(&self, _job: &GroupJob) -> RetryAttempt {
         RetryAttempt { number: 1, deferred_for: None, jitter: fastrand::f64() }
     }

@@ -120,11 +120,11 @@ impl<'a> ProviderPass<'a> {
         Ok(())
     }
 
-    /// Has the pages repaired whose first reading fell short, and reads them again.
+    /// Repairs the pages whose first reading fell short, and reads them again.
     ///
     /// # Errors
-    /// What passes: the job comes back for them. A provider that is down or does not take them
-    /// leaves them as they were read first.
+    /// Transient faults: the job retries. If the provider is down or refuses them, the first
+    /// readings stay.
     pub(super) async fn read_repaired(&mut self) -> Result<(), StepError> {
         let name = self.provider.name();
         let numbers: Vec<u32> = self
@@ -257,7 +257,7 @@ impl<'a> ProviderPass<'a> {
         Ok(())
     }
 
-    /// Makes a page of what was read, and stores it if it is better than what there is.
+    /// Builds a page from a reading, and stores it if it is better than the current one.
     async fn accept_reading(
         &mut self,
         picture: PagePicture,

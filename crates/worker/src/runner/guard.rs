@@ -17,7 +17,7 @@ pub enum GuardedOutcome<T> {
     Panicked,
     /// It was stopped at its limit.
     TookTooLong {
-        /// Whether it had kept anything by then that need not be done again.
+        /// Whether it had stored progress that the next attempt can use.
         has_progress: bool,
     },
 }

@@ -228,7 +228,7 @@ async fn resume_intake<S: JobSource>(shared: &RunnerState<S>) {
     }
 }
 
-/// Whether what failed may have done so because something is down, or refuses us, altogether.
+/// Whether an outage of a dependency may have caused the failure.
 fn may_be_outage(fault: Fault) -> bool {
     matches!(fault, Fault::Transient | Fault::Unavailable | Fault::Denied | Fault::Misconfigured)
 }

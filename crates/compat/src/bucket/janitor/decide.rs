@@ -36,7 +36,7 @@ pub(super) struct DocumentFacts {
 pub(super) enum SweepDecision {
     /// It has ended: remove contradicting objects.
     Clear,
-    /// The document was begun too often and is given up.
+    /// The document has used up its runs and becomes dead.
     Bury { priority: Priority, runs: u32 },
     /// An operator has withdrawn the document, and it is given up.
     Withdraw { priority: Priority, runs: u32 },
@@ -48,8 +48,7 @@ pub(super) enum SweepDecision {
     Forget,
 }
 
-/// Decides by what there is. Runs are the most that anybody counted: adding would count twice what
-/// is seen twice.
+/// Decides by the facts. The largest count of runs is used: adding would count some twice.
 pub(super) fn decide_action(facts: &DocumentFacts) -> SweepDecision {
     if facts.removing {
         return SweepDecision::Remove;

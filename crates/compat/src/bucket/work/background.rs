@@ -36,7 +36,7 @@ impl LockRecord for SweepTurn {
     }
 }
 
-/// Runs until no document is in work any more, then gives up the worker's registration.
+/// Runs until no job is left, then removes the worker's registration.
 pub(super) async fn run_background(
     source: &BucketJobSource,
     runner: &RunnerHandle<BucketJobSource>,
@@ -107,8 +107,8 @@ async fn sweep_in_turn(source: &BucketJobSource, stop: &CancellationToken) {
     }
 }
 
-/// One pass of the janitor, if the last one of any worker is long enough ago. It ends when the next
-/// one is due, which goes on with what is left.
+/// One janitor pass, if the last one of any worker is long enough ago. It stops when the next one
+/// is due, which continues.
 async fn sweep_if_due(source: &BucketJobSource, stop: &CancellationToken) -> Result<()> {
     let settings = source.settings.borrow().clone();
     if !is_my_turn(source, &settings).await? {
@@ -119,7 +119,7 @@ async fn sweep_if_due(source: &BucketJobSource, stop: &CancellationToken) -> Res
     let how = SweepOptions::default();
     let swept = janitor::sweep_until(&source.bucket, &settings, how, &is_over).await?;
     if !swept.acts.is_empty() {
-        tracing::info!(documents = swept.acts.len(), "mended");
+        tracing::info!(documents = swept.acts.len(), "documents repaired");
     }
     Ok(())
 }

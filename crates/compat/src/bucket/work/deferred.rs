@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The longest that a document is passed over because it was put back again and again.
+/// The maximum deferral of a document that is put back repeatedly.
 const MAX_DEFERRAL: Duration = Duration::from_secs(15 * 60);
-/// Documents that are kept in mind; what is more comes back as soon as it is listed again.
+/// Maximum remembered deferrals; other documents return with the next listing.
 const MAX_DEFERRED_DOCUMENTS: usize = 100_000;
 
-/// The documents that are passed over, by hash.
+/// The deferred documents, by hash.
 #[derive(Debug, Default)]
 pub(super) struct DeferredDocuments {
     by_hash: HashMap<String, Deferral>,
@@ -22,7 +22,7 @@ pub(super) struct DeferredDocuments {
 #[derive(Debug, Clone, Copy)]
 struct Deferral {
     until: Instant,
-    /// The last wait, for a document that is put off once more.
+    /// The last delay, doubled by the next deferral.
     wait: Duration,
 }
 
@@ -46,7 +46,7 @@ impl DeferredDocuments {
         self.by_hash.remove(hash);
     }
 
-    /// Whether a document is passed over now.
+    /// Whether a document is deferred now.
     pub(super) fn is_deferred(&self, hash: &str) -> bool {
         self.by_hash.get(hash).is_some_and(|term| term.until > Instant::now())
     }

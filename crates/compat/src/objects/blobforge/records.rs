@@ -17,7 +17,7 @@ const REMEMBERED: usize = 20;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueMarker {
-    /// How often it was begun. Counted when it is begun, so that a worker that dies is counted too.
+    /// The number of runs begun. Counted at the start, so that a worker that dies is counted too.
     pub retries: u32,
     /// When it was put here, in milliseconds since 1970.
     pub queued_at: u64,

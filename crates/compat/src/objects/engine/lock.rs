@@ -64,7 +64,7 @@ impl RecordStore {
     /// over or released meanwhile.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub(crate) async fn take_over_lock<L: LockRecord>(
         &self,
         key: &str,
@@ -101,10 +101,10 @@ impl RecordStore {
         Err(contention_error())
     }
 
-    /// Removes the lock; `false` if it was not ours any more, and then it was not touched.
+    /// Removes the lock; `false` if it was lost, and then it was not touched.
     ///
     /// # Errors
-    /// The store's.
+    /// Store errors.
     pub(crate) async fn release_lock<L: LockRecord>(
         &self,
         held: &mut ObjectLock<L>,
@@ -141,7 +141,7 @@ impl RecordStore {
     /// Reads a lock without changing it; `None` if there is none.
     ///
     /// # Errors
-    /// The store's; transient if it changes faster than it can be read.
+    /// Store errors; transient if it changes faster than it can be read.
     pub(crate) async fn read_lock<L: LockRecord>(
         &self,
         key: &str,
@@ -149,7 +149,7 @@ impl RecordStore {
         for turn in 0..TRIES {
             let Some(meta) = self.store.head(key).await? else { return Ok(None) };
             let Some(seen) = self.read::<L>(key).await? else { return Ok(None) };
-            // The time belongs to the version whose words were read, or to none.
+            // The time belongs to the version that was read, or to none.
             if seen.etag == meta.etag {
                 let VersionedRecord { value: lease, etag } = seen;
                 return Ok(Some(ObservedLock { lease, etag, modified: meta.modified }));
@@ -159,7 +159,7 @@ impl RecordStore {
         Err(contention_error())
     }
 
-    /// Takes the newest version for ours if its nonce is.
+    /// Adopts the newest version if its nonce matches.
     async fn refresh_if_held<L: LockRecord>(&self, held: &mut ObjectLock<L>) -> Result<bool> {
         match self.read::<L>(&held.key).await? {
             Some(seen) if seen.value.nonce() == held.lease.nonce() => {
