@@ -1,7 +1,7 @@
 //! The interface for programs, below `/api/v1`: the same operations as the pages, in JSON.
 //!
-//! Field names are those of docs/reference/json.md; fields are added, never taken away. What may be
-//! done is the table of [`openapi`](super::openapi), from which the routes are made as well.
+//! Field names are those of docs/reference/json.md; fields are added, never taken away. Each
+//! handler describes itself for the `OpenAPI` description; the routes and their roles are in `lib.rs`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,11 +10,13 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::time::Instant;
+use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::access::ConsoleVisitor;
 use super::api_forms::{ChangeRequest, JsonBody, read_limit, tagged_json};
@@ -22,44 +24,79 @@ use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, QueryFields};
 use super::ingestion::{cancel_visible, find_visible, read_id, retry_visible};
 use super::layout::version_text;
-use super::listing::load_page;
+use super::listing::{IngestionPage, load_page};
+use super::openapi::{ReviewSort, StatusName};
 use super::overview::require_all_tenants;
 use super::review_desk::load_visible_case;
-use super::review_queue::load_queue;
+use super::review_queue::{ReviewPage, load_queue};
 use super::reviews::{DecisionRequest, ReviewDecisionInput, record_review, stale_version};
 use super::state::ConsoleState;
-use docmill_operations::review::{self, AcceptedData, DataCorrection};
+use docmill_operations::dashboard::ServiceOverview;
+use docmill_operations::inspect::{CostSum, IngestionHistory};
+use docmill_operations::retry::IngestionChange;
+use docmill_operations::review::{
+    self, AcceptedData, DataCorrection, RecordedDecision, ReviewCase,
+};
 
 /// Longest wait for the end of an ingestion, in seconds.
-const MAX_WAIT_SECONDS: u64 = 20;
-/// Between two looks whether it has ended.
+pub(super) const MAX_WAIT_SECONDS: u64 = 20;
+/// Between two checks whether it has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What a reviewer has decided.
-#[derive(Debug, Deserialize)]
+/// A decision as a program sends it.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = DecisionRequest)]
 pub(super) struct DecisionBody {
+    #[schema(inline)]
     decision: RequestedDecision,
+    /// Needed to reject.
     #[serde(default)]
     why: String,
-    /// With `accepted`: what the newest ingestion read.
+    /// With `accepted`: the data of the newest ingestion.
     #[serde(default)]
     newest: bool,
-    /// Also if somebody else has the document open.
+    /// Even if another reviewer has the document open.
     #[serde(default)]
     take_over: bool,
     /// With `corrected`: the whole data.
+    #[schema(value_type = Value, required = false)]
     data: Option<Value>,
-    /// With `corrected`: single fields.
+    /// With `corrected`: these fields, null for none.
+    #[schema(value_type = Object, required = false)]
     fields: Option<BTreeMap<String, Value>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum RequestedDecision {
     Accepted,
     Corrected,
     Rejected,
+}
+
+/// The state of the service, and today's cost.
+#[derive(Serialize, ToSchema)]
+struct Overview<'a> {
+    #[schema(value_type = Value)]
+    service: &'a ServiceOverview,
+    #[schema(value_type = Value)]
+    cost_today: &'a Option<CostSum>,
+}
+
+/// The data of an ingestion, and of its document.
+#[derive(Serialize, ToSchema)]
+struct IngestionResult {
+    ingestion_id: Uuid,
+    document_id: Uuid,
+    status: String,
+    reason: Option<String>,
+    #[schema(value_type = Value)]
+    data: Option<Value>,
+    #[schema(value_type = Value)]
+    document_data: Option<Value>,
+    needs_human_review: bool,
+    review_reasons: Vec<String>,
 }
 
 impl DecisionBody {
@@ -101,7 +138,13 @@ fn typed_text(value: Value) -> String {
     }
 }
 
-/// `GET /overview`.
+/// The state of the service, at most two seconds old. Not for tokens of one tenant.
+#[utoipa::path(
+    get,
+    path = "/overview",
+    operation_id = "getOverview",
+    responses((status = 200, description = "Done.", body = Overview))
+)]
 pub(super) async fn get_overview(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -109,10 +152,26 @@ pub(super) async fn get_overview(
 ) -> Result<Response, ConsoleFailure> {
     require_all_tenants(&visitor)?;
     let answer = state.load_overview().await?;
-    tagged_json(&headers, &json!({ "service": answer.service, "cost_today": answer.cost }))
+    tagged_json(&headers, &Overview { service: &answer.service, cost_today: &answer.cost })
 }
 
-/// `GET /ingestions`.
+/// Ingestions, newest first.
+#[utoipa::path(
+    get,
+    path = "/ingestions",
+    operation_id = "listIngestions",
+    params(
+        ("status" = inline(Option<StatusName>), Query),
+        ("reason" = Option<String>, Query, pattern = "\\S"),
+        ("kind" = Option<String>, Query, pattern = "\\S"),
+        ("tenant" = Option<String>, Query, pattern = "\\S"),
+        ("since" = Option<String>, Query, pattern = "^[1-9][0-9]{0,2}(s|m|h|days)$",
+            description = "registered within, e.g. 2h"),
+        ("cursor" = Option<Uuid>, Query, description = "next_cursor of the page before"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 200),
+    ),
+    responses((status = 200, description = "Done.", body = IngestionPage))
+)]
 pub(super) async fn list_ingestions(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -120,10 +179,21 @@ pub(super) async fn list_ingestions(
     headers: HeaderMap,
 ) -> Result<Response, ConsoleFailure> {
     let page = load_page(&state, &visitor, &wanted, read_limit(&wanted)?).await?;
-    tagged_json(&headers, &json!({ "items": page.rows, "next_cursor": page.next }))
+    tagged_json(&headers, &page)
 }
 
-/// `GET /ingestions/{id}`.
+/// The state of an ingestion (or the newest of a document), with its attempts.
+#[utoipa::path(
+    get,
+    path = "/ingestions/{id}",
+    operation_id = "getIngestion",
+    params(
+        ("id" = Uuid, Path),
+        ("wait" = Option<u64>, Query, minimum = 0, maximum = 20,
+            description = "wait so many seconds for its end"),
+    ),
+    responses((status = 200, description = "Done.", body = IngestionHistory))
+)]
 pub(super) async fn get_ingestion(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -152,7 +222,16 @@ fn read_wait(asked: &FieldValues) -> Result<Duration, ConsoleFailure> {
     })
 }
 
-/// `GET /ingestions/{id}/result`.
+/// The data of an ingestion and of its document. 409 while it is in progress.
+#[utoipa::path(
+    get,
+    path = "/ingestions/{id}/result",
+    operation_id = "getResult",
+    params(
+        ("id" = Uuid, Path),
+    ),
+    responses((status = 200, description = "Done.", body = IngestionResult))
+)]
 pub(super) async fn get_result(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -164,15 +243,30 @@ pub(super) async fn get_result(
         return Err(ConsoleFailure::conflict("The ingestion has not ended yet."));
     }
     let case = load_visible_case(&state, &visitor, row.id).await?;
-    let result = json!({
-        "ingestion_id": row.id, "document_id": row.document_id, "status": row.status,
-        "reason": row.reason, "data": row.structured_data, "document_data": case.document_data,
-        "needs_human_review": case.needs_human_review, "review_reasons": case.review_reasons,
-    });
+    let result = IngestionResult {
+        ingestion_id: row.id,
+        document_id: row.document_id,
+        status: row.status,
+        reason: row.reason,
+        data: row.structured_data,
+        document_data: case.document_data,
+        needs_human_review: case.needs_human_review,
+        review_reasons: case.review_reasons,
+    };
     tagged_json(&headers, &result)
 }
 
-/// `POST /ingestions/{id}/retry`.
+/// Works on an ingestion once more.
+#[utoipa::path(
+    post,
+    path = "/ingestions/{id}/retry",
+    operation_id = "retryIngestion",
+    params(
+        ("id" = Uuid, Path),
+    ),
+    request_body(content = ChangeRequest),
+    responses((status = 200, description = "Done.", body = IngestionChange))
+)]
 pub(super) async fn post_retry(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -183,7 +277,17 @@ pub(super) async fn post_retry(
     Ok(Json(done).into_response())
 }
 
-/// `POST /ingestions/{id}/cancel`.
+/// Withdraws an ingestion that has not ended.
+#[utoipa::path(
+    post,
+    path = "/ingestions/{id}/cancel",
+    operation_id = "cancelIngestion",
+    params(
+        ("id" = Uuid, Path),
+    ),
+    request_body(content = ChangeRequest),
+    responses((status = 200, description = "Done.", body = IngestionChange))
+)]
 pub(super) async fn post_cancel(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -194,7 +298,22 @@ pub(super) async fn post_cancel(
     Ok(Json(done).into_response())
 }
 
-/// `GET /reviews`.
+/// Documents that need review, oldest first.
+#[utoipa::path(
+    get,
+    path = "/reviews",
+    operation_id = "listReviews",
+    params(
+        ("reason" = Option<String>, Query, pattern = "\\S"),
+        ("kind" = Option<String>, Query, pattern = "\\S"),
+        ("tenant" = Option<String>, Query, pattern = "\\S"),
+        ("order" = inline(Option<ReviewSort>), Query,
+            description = "oldest first, or the largest amount, which has no next page"),
+        ("cursor" = Option<Uuid>, Query, description = "next_cursor of the page before"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 200),
+    ),
+    responses((status = 200, description = "Done.", body = ReviewPage))
+)]
 pub(super) async fn list_reviews(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -202,10 +321,19 @@ pub(super) async fn list_reviews(
     headers: HeaderMap,
 ) -> Result<Response, ConsoleFailure> {
     let page = load_queue(&state, &visitor, &wanted, read_limit(&wanted)?).await?;
-    tagged_json(&headers, &json!({ "items": page.rows, "next_cursor": page.next }))
+    tagged_json(&headers, &page)
 }
 
-/// `GET /reviews/{document_id}`: its `ETag` is the version that a decision names.
+/// One document as a reviewer sees it. Its ETag is the version that a decision names.
+#[utoipa::path(
+    get,
+    path = "/reviews/{document_id}",
+    operation_id = "getReview",
+    params(
+        ("document_id" = Uuid, Path),
+    ),
+    responses((status = 200, description = "Done.", body = ReviewCase))
+)]
 pub(super) async fn get_review(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -216,7 +344,20 @@ pub(super) async fn get_review(
     Ok(([(header::ETAG, tag)], Json(case)).into_response())
 }
 
-/// `POST /reviews/{document_id}/decision`.
+/// Accepts, corrects or rejects.
+///
+/// If-Match names the version: 428 without, 412 if it changed.
+#[utoipa::path(
+    post,
+    path = "/reviews/{document_id}/decision",
+    operation_id = "decideReview",
+    params(
+        ("document_id" = Uuid, Path),
+        ("If-Match" = String, Header),
+    ),
+    request_body = DecisionBody,
+    responses((status = 200, description = "Done.", body = RecordedDecision))
+)]
 pub(super) async fn post_decision(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -238,7 +379,18 @@ pub(super) async fn post_decision(
     Ok(Json(done).into_response())
 }
 
-/// `POST /reviews/{document_id}/undo`.
+/// Undoes the token's own last decision, within `review.undo`.
+///
+/// Refused if the document has changed since.
+#[utoipa::path(
+    post,
+    path = "/reviews/{document_id}/undo",
+    operation_id = "undoDecision",
+    params(
+        ("document_id" = Uuid, Path),
+    ),
+    responses((status = 200, description = "Done.", body = RecordedDecision))
+)]
 pub(super) async fn post_undo(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use utoipa::ToSchema;
 
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, without_nul};
@@ -95,7 +96,7 @@ impl TryFrom<serde_json::Number> for WholeNumber {
 }
 
 /// Why something is changed.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ChangeRequest {
     pub(super) why: String,

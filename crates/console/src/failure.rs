@@ -3,6 +3,9 @@
 //! The texts are for the visitor: no document content, and of the inside of the service only facts
 //! that an operator needs.
 
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
@@ -20,7 +23,28 @@ pub(super) struct ConsoleFailure {
     pub(super) detail: String,
 }
 
+/// A failure as programs get it, `application/problem+json`.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Problem {
+    r#type: &'static str,
+    title: &'static str,
+    status: u16,
+    code: &'static str,
+    detail: String,
+}
+
 impl ConsoleFailure {
+    /// The failure for a program.
+    pub(super) fn to_problem(&self) -> Problem {
+        Problem {
+            r#type: "about:blank",
+            title: self.status.canonical_reason().unwrap_or_default(),
+            status: self.status.as_u16(),
+            code: self.code,
+            detail: self.detail.clone(),
+        }
+    }
+
     fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self { status, code, detail: detail.into() }
     }

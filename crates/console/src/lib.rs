@@ -20,7 +20,6 @@ mod ingestion;
 mod layout;
 mod listing;
 mod openapi;
-mod openapi_schemas;
 mod overview;
 mod page_sheets;
 mod page_view;
@@ -46,17 +45,18 @@ use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{get, post};
 use axum::{Json, Router};
-use serde_json::json;
 use tokio::net::TcpListener;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 pub use state::{ConsoleParts, UploadLimits};
 
 use connections::ConnectionLimits;
 use docmill_core::config::WebRole;
 use failure::ConsoleFailure;
-use openapi::{ApiOperation, ApiRoute, ROUTES};
+use openapi::{JsonObject, complete_description, with_role};
 use state::{ConsoleState, PICTURE_SCRIPT, REVIEW_SCRIPT, STYLE};
 
 /// Browsers open several connections each; a large form over a slow line takes its time.
@@ -108,10 +108,10 @@ pub fn make_token() -> Result<(String, String), String> {
 
 fn build_router(state: &ConsoleState) -> Router {
     let pages = public_pages()
-        .merge(with_role(viewer_pages(), WebRole::Viewer))
-        .merge(with_role(reviewer_pages(), WebRole::Reviewer))
-        .merge(with_role(operator_pages(), WebRole::Operator))
-        .nest("/api/v1", api_routes())
+        .merge(pages_of(viewer_pages(), WebRole::Viewer))
+        .merge(pages_of(reviewer_pages(), WebRole::Reviewer))
+        .merge(pages_of(operator_pages(), WebRole::Operator))
+        .nest("/api/v1", api_routes().into())
         .fallback(answer_nothing)
         .layer(DefaultBodyLimit::max(DEFAULT_BODY_BYTES))
         .layer(from_fn_with_state(state.clone(), guard::admit_visitor))
@@ -129,7 +129,7 @@ fn build_router(state: &ConsoleState) -> Router {
     whole.layer(from_fn(guard::seal_answer))
 }
 
-fn with_role(routes: Router<ConsoleState>, role: WebRole) -> Router<ConsoleState> {
+fn pages_of(routes: Router<ConsoleState>, role: WebRole) -> Router<ConsoleState> {
     routes.route_layer(from_fn_with_state(role, guard::require_role))
 }
 
@@ -177,47 +177,49 @@ fn operator_pages() -> Router<ConsoleState> {
         .route("/webhooks/replay", post(webhooks::post_replay))
 }
 
-fn api_routes() -> Router<ConsoleState> {
-    let add = |router: Router<ConsoleState>, route: &ApiRoute| {
-        let alone = Router::new().route(route.path, handler_of(route.operation));
-        router.merge(with_role(alone, route.role))
-    };
-    ROUTES.iter().fold(Router::new(), add)
+fn api_routes() -> OpenApiRouter<ConsoleState> {
+    use WebRole::{Operator, Producer, Reviewer, Viewer};
+    let mut documents = with_role(Producer, routes!(uploads::post_document));
+    documents.2 = documents.2.layer(DefaultBodyLimit::disable());
+    let mut decision = with_role(Reviewer, routes!(api::post_decision));
+    decision.2 = decision.2.layer(DefaultBodyLimit::max(MAX_FORM_BYTES));
+    OpenApiRouter::new()
+        .routes(with_role(Viewer, routes!(api::get_overview)))
+        .routes(documents)
+        .routes(with_role(Producer, routes!(references::post_reference)))
+        .routes(with_role(Producer, routes!(references::post_upload)))
+        .routes(with_role(Producer, routes!(references::post_completion)))
+        .routes(with_role(Viewer, routes!(api::list_ingestions)))
+        .routes(with_role(Viewer, routes!(api::get_ingestion)))
+        .routes(with_role(Viewer, routes!(api::get_result)))
+        .routes(with_role(Viewer, routes!(transcripts::get_transcript)))
+        .routes(with_role(Viewer, routes!(transcripts::get_page)))
+        .routes(with_role(Viewer, routes!(pictures::get_picture)))
+        .routes(with_role(Viewer, routes!(transcripts::get_chunks)))
+        .routes(with_role(Operator, routes!(api::post_retry)))
+        .routes(with_role(Operator, routes!(api::post_cancel)))
+        .routes(with_role(Viewer, routes!(api::list_reviews)))
+        .routes(with_role(Viewer, routes!(api::get_review)))
+        .routes(decision)
+        .routes(with_role(Reviewer, routes!(api::post_undo)))
+        .routes(with_role(Operator, routes!(webhook_api::list_targets)))
+        .routes(with_role(Operator, routes!(webhook_api::list_deliveries)))
+        .routes(with_role(Operator, routes!(webhook_api::post_replay)))
+        .routes(with_role(Operator, routes!(webhook_api::post_enable)))
+        .routes(with_role(Viewer, routes!(get_description)))
 }
 
-fn handler_of(operation: ApiOperation) -> MethodRouter<ConsoleState> {
-    match operation {
-        ApiOperation::Overview => get(api::get_overview),
-        ApiOperation::Submit => post(uploads::post_document).layer(DefaultBodyLimit::disable()),
-        ApiOperation::Reference => post(references::post_reference),
-        ApiOperation::Upload => post(references::post_upload),
-        ApiOperation::Completion => post(references::post_completion),
-        ApiOperation::Ingestions => get(api::list_ingestions),
-        ApiOperation::Ingestion => get(api::get_ingestion),
-        ApiOperation::Result => get(api::get_result),
-        ApiOperation::Transcript => get(transcripts::get_transcript),
-        ApiOperation::Page => get(transcripts::get_page),
-        ApiOperation::Picture => get(pictures::get_picture),
-        ApiOperation::Chunks => get(transcripts::get_chunks),
-        ApiOperation::Retry => post(api::post_retry),
-        ApiOperation::Cancel => post(api::post_cancel),
-        ApiOperation::Reviews => get(api::list_reviews),
-        ApiOperation::Review => get(api::get_review),
-        ApiOperation::Decision => {
-            post(api::post_decision).layer(DefaultBodyLimit::max(MAX_FORM_BYTES))
-        }
-        ApiOperation::Undo => post(api::post_undo),
-        ApiOperation::Webhooks => get(webhook_api::list_targets),
-        ApiOperation::Deliveries => get(webhook_api::list_deliveries),
-        ApiOperation::Replay => post(webhook_api::post_replay),
-        ApiOperation::Enable => post(webhook_api::post_enable),
-        ApiOperation::Description => get(describe),
-    }
-}
-
-async fn describe(State(state): State<ConsoleState>) -> Response {
+/// This description.
+#[utoipa::path(
+    get,
+    path = "/openapi.json",
+    operation_id = "getDescription",
+    responses((status = 200, description = "Done.", body = JsonObject))
+)]
+async fn get_description(State(state): State<ConsoleState>) -> Response {
     let kinds: Vec<&str> = state.kinds().iter().map(|kind| kind.name.as_str()).collect();
-    Json(openapi::describe_api(&state.config().base_path, &kinds)).into_response()
+    let api = api_routes().into_openapi();
+    Json(complete_description(api, &state.config().base_path, &kinds)).into_response()
 }
 
 /// The overview, or the list for visitors of one tenant.
@@ -279,13 +281,6 @@ async fn write_failures(
 }
 
 fn problem_json(failure: &ConsoleFailure) -> Response {
-    let problem = json!({
-        "type": "about:blank",
-        "title": failure.status.canonical_reason().unwrap_or_default(),
-        "status": failure.status.as_u16(),
-        "code": failure.code,
-        "detail": failure.detail,
-    });
     let kind = HeaderValue::from_static("application/problem+json");
-    (StatusCode::OK, [(header::CONTENT_TYPE, kind)], problem.to_string()).into_response()
+    (StatusCode::OK, [(header::CONTENT_TYPE, kind)], Json(failure.to_problem())).into_response()
 }

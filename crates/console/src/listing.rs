@@ -10,7 +10,9 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
+use serde::Serialize;
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::access::ConsoleVisitor;
@@ -32,11 +34,13 @@ const SEARCH_TIMEOUT: Duration = Duration::from_millis(100);
 const WIDE_SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One page of a list, and where the next begins.
-#[derive(Debug)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct IngestionPage {
     /// The rows.
+    #[serde(rename = "items")]
     pub(super) rows: Vec<IngestionRow>,
     /// The cursor of the next page; `None`: this was the last.
+    #[serde(rename = "next_cursor")]
     pub(super) next: Option<Uuid>,
 }
 

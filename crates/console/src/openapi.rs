@@ -1,439 +1,300 @@
-//! What the interface for programs can do: one table, from which the routes are made and the
-//! `OpenAPI` description is written. The forms of bodies and answers are those of
-//! [`openapi_schemas`](super::openapi_schemas).
+//! The served `OpenAPI` description: handlers and types describe themselves, the facts that hold for
+//! every operation are added here.
 
-use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use super::openapi_schemas::describe_schemas;
 use docmill_core::config::WebRole;
+use docmill_core::model::{IngestionStatus, Priority};
+use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, KnownFormat, SchemaFormat};
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{
+    Content, Info, OpenApi, Ref, RefOr, Required, ResponseBuilder, SecurityRequirement, Server,
+};
+use utoipa::{PartialSchema, ToSchema};
+use utoipa_axum::router::UtoipaMethodRouter;
 
-/// Everything that can be asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ApiOperation {
-    Overview,
-    Submit,
-    Reference,
-    Upload,
-    Completion,
-    Ingestions,
-    Ingestion,
-    Result,
-    Transcript,
-    Page,
-    Picture,
-    Chunks,
-    Retry,
-    Cancel,
-    Reviews,
-    Review,
-    Decision,
-    Undo,
-    Webhooks,
-    Deliveries,
-    Replay,
-    Enable,
-    Description,
-}
+use super::failure::Problem;
+use super::state::ConsoleState;
 
-/// One row of the table.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ApiRoute {
-    /// What is done.
-    pub(super) operation: ApiOperation,
-    /// Its stable name.
-    name: &'static str,
-    /// `get` or `post`.
-    method: &'static str,
-    /// Below `/api/v1`.
-    pub(super) path: &'static str,
-    /// Who may.
-    pub(super) role: WebRole,
-    /// What it is for, in a line.
-    summary: &'static str,
-    /// What may stand behind the question mark.
-    query: &'static [&'static str],
-    /// Schema of the body, if there is one.
-    body: Option<&'static str>,
-    /// Schema of the answer.
-    answer: &'static str,
-}
+/// A name for a schema that no type of ours has.
+macro_rules! named_schema {
+    ($(#[$doc:meta])* $name:ident, $schema:expr) => {
+        $(#[$doc])*
+        pub(super) enum $name {}
 
-const LIST: &[&str] = &["status", "reason", "kind", "tenant", "since", "cursor", "limit"];
-const QUEUE: &[&str] = &["reason", "kind", "tenant", "order", "cursor", "limit"];
-
-const fn get(
-    operation: ApiOperation,
-    name: &'static str,
-    path: &'static str,
-    summary: &'static str,
-    answer: &'static str,
-) -> ApiRoute {
-    let (method, role, query, body) = ("get", WebRole::Viewer, &[] as &[_], None);
-    ApiRoute { operation, name, method, path, role, summary, query, body, answer }
-}
-
-/// What is posted, for operators unless the row says otherwise: `schemas` are those of body and
-/// answer.
-const fn post(
-    operation: ApiOperation,
-    name: &'static str,
-    path: &'static str,
-    summary: &'static str,
-    schemas: [&'static str; 2],
-) -> ApiRoute {
-    let [body, answer] = schemas;
-    let (method, role, query, body) = ("post", WebRole::Operator, &[] as &[_], Some(body));
-    ApiRoute { operation, name, method, path, role, summary, query, body, answer }
-}
-
-/// Everything that is served.
-pub(super) const ROUTES: [ApiRoute; 23] = [
-    get(
-        ApiOperation::Overview,
-        "getOverview",
-        "/overview",
-        "The service at one glance; at most two seconds old. Not for tokens of one tenant.",
-        "Overview",
-    ),
-    ApiRoute {
-        method: "post",
-        role: WebRole::Producer,
-        query: &["name", "kind", "tenant", "priority"],
-        ..get(
-            ApiOperation::Submit,
-            "submitDocument",
-            "/documents",
-            "Hands a document in: the body is its bytes. The same bytes of a tenant are one document.",
-            "SubmittedDocument",
-        )
-    },
-    ApiRoute {
-        role: WebRole::Producer,
-        ..post(
-            ApiOperation::Reference,
-            "submitReference",
-            "/documents/reference",
-            "Hands in an object that stays where it is, in a place that `store.allow` names.",
-            ["ReferenceRequest", "SubmittedDocument"],
-        )
-    },
-    ApiRoute {
-        role: WebRole::Producer,
-        ..post(
-            ApiOperation::Upload,
-            "createUpload",
-            "/uploads",
-            "An address in the store that takes one document by PUT, for a quarter of an hour.",
-            ["UploadRequest", "UploadAddress"],
-        )
-    },
-    ApiRoute {
-        role: WebRole::Producer,
-        ..post(
-            ApiOperation::Completion,
-            "completeUpload",
-            "/uploads/{upload_id}/complete",
-            "Hands in what was sent to that address.",
-            ["CompletionRequest", "SubmittedDocument"],
-        )
-    },
-    ApiRoute {
-        query: LIST,
-        ..get(
-            ApiOperation::Ingestions,
-            "listIngestions",
-            "/ingestions",
-            "Ingestions, newest first.",
-            "IngestionPage",
-        )
-    },
-    ApiRoute {
-        query: &["wait"],
-        ..get(
-            ApiOperation::Ingestion,
-            "getIngestion",
-            "/ingestions/{id}",
-            "How an ingestion stands (or the newest of a document), with its attempts.",
-            "IngestionHistory",
-        )
-    },
-    get(
-        ApiOperation::Result,
-        "getResult",
-        "/ingestions/{id}/result",
-        "What an ingestion read, and what its document carries. 409 while it is in progress.",
-        "IngestionResult",
-    ),
-    ApiRoute {
-        query: &["format"],
-        ..get(
-            ApiOperation::Transcript,
-            "getTranscript",
-            "/ingestions/{id}/transcript",
-            "The transcript as it is stored, as text or Markdown, or the document as a searchable PDF. \
-             409 while there is none.",
-            "Transcript",
-        )
-    },
-    get(
-        ApiOperation::Page,
-        "getPage",
-        "/ingestions/{id}/pages/{number}",
-        "Lines, words, boxes and blocks of one page of the transcript.",
-        "TranscriptPage",
-    ),
-    get(
-        ApiOperation::Picture,
-        "getPicture",
-        "/ingestions/{id}/pages/{number}/picture",
-        "The page as a picture, in grey, as the boxes of its text lie on it. 409 where the original \
-         cannot be shown.",
-        "PagePicture",
-    ),
-    ApiRoute {
-        query: &["tokens"],
-        ..get(
-            ApiOperation::Chunks,
-            "getChunks",
-            "/ingestions/{id}/chunks",
-            "The transcript in pieces for retrieval, with page and box.",
-            "TranscriptChunks",
-        )
-    },
-    post(
-        ApiOperation::Retry,
-        "retryIngestion",
-        "/ingestions/{id}/retry",
-        "Works on an ingestion once more.",
-        ["ChangeRequest", "IngestionChange"],
-    ),
-    post(
-        ApiOperation::Cancel,
-        "cancelIngestion",
-        "/ingestions/{id}/cancel",
-        "Withdraws an ingestion that has not ended.",
-        ["ChangeRequest", "IngestionChange"],
-    ),
-    ApiRoute {
-        query: QUEUE,
-        ..get(
-            ApiOperation::Reviews,
-            "listReviews",
-            "/reviews",
-            "Documents that call for a person, those that wait longest first.",
-            "ReviewPage",
-        )
-    },
-    get(
-        ApiOperation::Review,
-        "getReview",
-        "/reviews/{document_id}",
-        "One document as a reviewer sees it. Its ETag is the version that a decision names.",
-        "ReviewCase",
-    ),
-    ApiRoute {
-        role: WebRole::Reviewer,
-        ..post(
-            ApiOperation::Decision,
-            "decideReview",
-            "/reviews/{document_id}/decision",
-            "Accepts, corrects or rejects. If-Match names the version: 428 without, 412 if it changed.",
-            ["DecisionRequest", "RecordedDecision"],
-        )
-    },
-    ApiRoute {
-        method: "post",
-        role: WebRole::Reviewer,
-        ..get(
-            ApiOperation::Undo,
-            "undoDecision",
-            "/reviews/{document_id}/undo",
-            "Undoes the token's own last decision, within `review.undo` and if nothing happened since.",
-            "RecordedDecision",
-        )
-    },
-    ApiRoute {
-        role: WebRole::Operator,
-        ..get(
-            ApiOperation::Webhooks,
-            "listWebhooks",
-            "/webhooks",
-            "Who is told of outcomes and decisions, and how much each was not told.",
-            "WebhookTargets",
-        )
-    },
-    ApiRoute {
-        role: WebRole::Operator,
-        query: &["state", "cursor", "limit"],
-        ..get(
-            ApiOperation::Deliveries,
-            "listDeliveries",
-            "/webhooks/{target}/deliveries",
-            "What a target was not told yet, or what was given up, oldest first.",
-            "DeliveryPage",
-        )
-    },
-    post(
-        ApiOperation::Replay,
-        "replayDeliveries",
-        "/webhooks/replay",
-        "Tells again what is named, or all that was given up of a target.",
-        ["ReplayRequest", "ReplayReport"],
-    ),
-    post(
-        ApiOperation::Enable,
-        "enableWebhook",
-        "/webhooks/{target}/enable",
-        "Tells a target again that answered 410.",
-        ["ChangeRequest", "EnabledWebhook"],
-    ),
-    get(
-        ApiOperation::Description,
-        "getDescription",
-        "/openapi.json",
-        "This description.",
-        "Description",
-    ),
-];
-
-/// The description, with paths below `base`, for documents of these kinds.
-pub(super) fn describe_api(base: &str, kinds: &[&str]) -> Value {
-    let mut paths = Map::new();
-    for route in &ROUTES {
-        let path = paths.entry(route.path).or_insert_with(|| Value::Object(Map::new()));
-        if let Value::Object(methods) = path {
-            methods.insert(route.method.to_owned(), describe_route(route, kinds));
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                $schema.into()
+            }
         }
-    }
-    json!({
-        "openapi": "3.1.0",
-        "info": { "title": "docmill", "version": env!("CARGO_PKG_VERSION") },
-        "servers": [{ "url": format!("{base}/api/v1") }],
-        "security": [{ "token": [] }],
-        "paths": paths,
-        "components": {
-            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
-            "schemas": describe_schemas(kinds),
-        },
-    })
-}
 
-fn describe_route(route: &ApiRoute, kinds: &[&str]) -> Value {
-    let form =
-        |schema: &str| json!({ "schema": { "$ref": format!("#/components/schemas/{schema}") } });
-    let content = |schema: &str| json!({ "application/json": form(schema) });
-    let problem = json!({
-        "description": "Not done; `code` says why.",
-        "content": { "application/problem+json": {
-            "schema": { "$ref": "#/components/schemas/Problem" } } },
-    });
-    let mut answer = match route.operation {
-        ApiOperation::Picture => {
-            json!({ "image/png": form(route.answer), "image/jpeg": form(route.answer) })
+        impl ToSchema for $name {
+            fn name() -> Cow<'static, str> {
+                Cow::Borrowed(stringify!($name))
+            }
         }
-        _ => content(route.answer),
     };
-    if let (ApiOperation::Transcript, Value::Object(forms)) = (route.operation, &mut answer) {
-        for kind in ["text/plain", "text/markdown"] {
-            forms.insert(kind.to_owned(), json!({ "schema": { "type": "string" } }));
-        }
-        let copy = json!({ "schema": { "type": "string", "format": "binary" } });
-        forms.insert("application/pdf".to_owned(), copy);
-    }
-    let mut described = json!({
-        "operationId": route.name,
-        "summary": route.summary,
-        "description": format!("Role: {}.", role_word(route.role)),
-        "parameters": describe_parameters(route, kinds),
-        "responses": {
-            "200": { "description": "Done.", "content": answer },
-            "default": problem,
-        },
-    });
-    if let (ApiOperation::Submit, Value::Object(fields)) = (route.operation, &mut described) {
-        let bytes = json!({ "type": "string", "format": "binary" });
-        let body = json!({ "required": true, "content": { "*/*": { "schema": bytes } } });
-        fields.insert("requestBody".to_owned(), body);
-    }
-    if let (Some(body), Value::Object(fields)) = (route.body, &mut described) {
-        // Nothing at all stands for an empty object.
-        let required = !matches!(body, "ChangeRequest" | "CompletionRequest");
-        let body = json!({ "required": required, "content": content(body) });
-        fields.insert("requestBody".to_owned(), body);
-    }
-    described
 }
 
-fn describe_parameters(route: &ApiRoute, kinds: &[&str]) -> Vec<Value> {
-    let mut parameters: Vec<Value> = Vec::new();
-    for name in route.path.split('{').skip(1).filter_map(|rest| rest.split('}').next()) {
-        let schema = match name {
-            "number" => json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }),
-            "target" => json!({ "type": "string", "pattern": "^[a-zA-Z0-9._-]{1,64}$" }),
-            _ => json!({ "type": "string", "format": "uuid" }),
-        };
-        parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
-    }
-    for name in route.query {
-        let schema = match (route.operation, *name) {
-            (ApiOperation::Submit, "kind") => json!({ "enum": kinds }),
-            (operation, name) => query_schema(operation, name),
-        };
-        parameters.push(json!({ "name": name, "in": "query", "schema": schema }));
-    }
-    if route.operation == ApiOperation::Decision {
-        parameters.push(json!({ "name": "If-Match", "in": "header", "required": true,
-            "schema": { "type": "string" } }));
-    }
-    let is_named = matches!(
-        route.operation,
-        ApiOperation::Submit
-            | ApiOperation::Reference
-            | ApiOperation::Upload
-            | ApiOperation::Completion
-    );
-    if is_named {
-        parameters.push(json!({ "name": "Idempotency-Key", "in": "header", "required": false,
-            "description": "a name of your own for the request, of plain signs",
-            "schema": { "type": "string", "pattern": "^[!#-~][ !#-~]{0,199}$" } }));
-    }
-    parameters
+named_schema!(
+    /// Name of a kind; the served description lists those of the settings.
+    KindName,
+    ObjectBuilder::new()
+);
+named_schema!(
+    /// A document or picture as bytes.
+    BinaryContent,
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)))
+);
+named_schema!(
+    /// An object of docs/reference/json.md.
+    JsonObject,
+    ObjectBuilder::new()
+);
+named_schema!(
+    /// A form of the transcript.
+    TranscriptFormat,
+    words(["json", "text", "markdown", "pdf"])
+);
+named_schema!(
+    /// Deliveries that have not ended, or dead ones.
+    DeliveryFilter,
+    words(["open", "dead"])
+);
+named_schema!(
+    /// The order of the review queue.
+    ReviewSort,
+    words(["age", "amount"])
+);
+named_schema!(
+    /// The priority of a document.
+    PriorityName,
+    words(Priority::ALL.map(Priority::code))
+);
+named_schema!(
+    /// The status of an ingestion.
+    StatusName,
+    words(
+        [
+            IngestionStatus::InProgress,
+            IngestionStatus::Completed,
+            IngestionStatus::Failed,
+            IngestionStatus::Cancelled,
+        ]
+        .map(IngestionStatus::code)
+    )
+);
+
+fn words<const N: usize>(words: [&'static str; N]) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words))
 }
 
-fn role_word(role: WebRole) -> &'static str {
-    match role {
+/// Up to `most` deliveries to replay by number, or all dead ones of a target.
+pub(super) fn replay_schema(most: usize) -> RefOr<Schema> {
+    let number = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)));
+    let numbers = ArrayBuilder::new().items(number).min_items(Some(1)).max_items(Some(most));
+    let by_number = replay_object("deliveries", numbers);
+    let by_target = replay_object("dead_of", ObjectBuilder::new().schema_type(Type::String));
+    OneOfBuilder::new().item(by_number).item(by_target).into()
+}
+
+fn replay_object(name: &str, schema: impl Into<RefOr<Schema>>) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .property(name, schema)
+        .required(name)
+        .property("why", ObjectBuilder::new().schema_type(Type::String))
+        .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
+}
+
+/// Requires a role of the route, and describes it.
+pub(super) fn with_role(
+    role: WebRole,
+    (schemas, mut paths, handler): UtoipaMethodRouter<ConsoleState>,
+) -> UtoipaMethodRouter<ConsoleState> {
+    let word = match role {
         WebRole::Viewer => "viewer",
         WebRole::Producer => "producer",
         WebRole::Reviewer => "reviewer",
         WebRole::Operator => "operator",
+    };
+    for item in paths.paths.values_mut() {
+        for operation in item.get.iter_mut().chain(&mut item.post) {
+            let before = operation.description.take().filter(|text| !text.is_empty());
+            let before = before.map(|text| format!("{text} ")).unwrap_or_default();
+            operation.description = Some(format!("{before}Role: {word}."));
+            operation.tags = None;
+            let problem = ResponseBuilder::new().description("Not done; `code` says why.").content(
+                "application/problem+json",
+                Content::new(Some(Ref::from_schema_name("Problem"))),
+            );
+            operation.responses.responses.insert("default".to_owned(), problem.into());
+            let parameters = operation.parameters.iter_mut().flatten();
+            for parameter in parameters.filter_map(|parameter| match parameter {
+                RefOr::T(parameter) => parameter.schema.as_mut(),
+                RefOr::Ref(_) => None,
+            }) {
+                remove_null(parameter);
+            }
+        }
+    }
+    let guard = axum::middleware::from_fn_with_state(role, super::guard::require_role);
+    (schemas, paths, handler.layer(guard))
+}
+
+/// An optional parameter is left out, never null.
+fn remove_null(schema: &mut RefOr<Schema>) {
+    let RefOr::T(inner) = schema else { return };
+    match inner {
+        Schema::Object(object) => {
+            if let SchemaType::Array(types) = &mut object.schema_type {
+                types.retain(|kind| *kind != Type::Null);
+                if let [single] = types.as_slice() {
+                    object.schema_type = SchemaType::Type(single.clone());
+                }
+            }
+        }
+        Schema::OneOf(choice) => {
+            choice.items.retain(|item| !is_null(item));
+            if choice.items.len() == 1
+                && let Some(single) = choice.items.pop()
+            {
+                *schema = single;
+            }
+        }
+        _ => {}
     }
 }
 
-fn query_schema(operation: ApiOperation, name: &str) -> Value {
-    let (fewest, most) = super::transcripts::CHUNK_TOKENS;
-    match name {
-        "format" => json!({ "enum": ["json", "text", "markdown", "pdf"] }),
-        "tokens" => json!({ "type": "integer", "minimum": fewest, "maximum": most,
-            "description": "most of a piece, estimated: a quarter of its bytes; 512" }),
-        "state" => json!({ "enum": ["open", "dead"] }),
-        "order" => json!({ "enum": ["age", "amount"],
-            "description": "what waits longest first, or the largest amount, which has no next page" }),
-        "cursor" if operation == ApiOperation::Deliveries => {
-            json!({ "type": "string", "pattern": "^[0-9]{1,16}-[0-9]{1,18}$",
-                "description": "next_cursor of the page before" })
+fn is_null(schema: &RefOr<Schema>) -> bool {
+    let RefOr::T(Schema::Object(object)) = schema else { return false };
+    object.schema_type == SchemaType::Type(Type::Null)
+}
+
+/// Completes the description for paths below `base` and documents of these kinds.
+pub(super) fn complete_description(mut api: OpenApi, base: &str, kinds: &[&str]) -> OpenApi {
+    api.info = Info::new("docmill", env!("CARGO_PKG_VERSION"));
+    api.servers = Some(vec![Server::new(format!("{base}/api/v1"))]);
+    let token = SecurityRequirement::new("token", <[&str; 0]>::default());
+    api.security = Some(vec![token]);
+    let components = api.components.get_or_insert_default();
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    let schemas = &mut components.schemas;
+    schemas.insert("Problem".to_owned(), Problem::schema());
+    let kinds = ObjectBuilder::new().enum_values(Some(kinds.iter().copied()));
+    schemas.insert("KindName".to_owned(), kinds.schema_type(Type::String).into());
+    let known = schemas.clone();
+    for item in api.paths.paths.values_mut() {
+        if let Some(RefOr::T(body)) = item.post.as_mut().and_then(|it| it.request_body.as_mut()) {
+            let needed = body.content.values().any(|content| has_required(content, &known));
+            body.required = Some(if needed { Required::True } else { Required::False });
         }
-        "priority" => json!({ "enum": ["critical", "high", "normal", "low", "background"] }),
-        "limit" => {
-            json!({ "type": "integer", "minimum": 1, "maximum": super::api_forms::MAX_PAGE_ROWS })
+    }
+    for (_, schema) in schemas.iter_mut().filter(|(name, _)| !name.ends_with("Request")) {
+        if let RefOr::T(schema) = schema {
+            close_answer(schema, &known);
         }
-        "wait" => json!({ "type": "integer", "minimum": 0, "maximum": 20,
-            "description": "wait so many seconds for its end" }),
-        "cursor" => json!({ "type": "string", "format": "uuid",
-            "description": "next_cursor of the page before" }),
-        "status" => json!({ "enum": ["in-progress", "completed", "failed", "cancelled"] }),
-        "since" => json!({ "type": "string", "pattern": "^[1-9][0-9]{0,2}(s|m|h|days)$",
-            "description": "registered within, e.g. 2h" }),
-        // Who does not care leaves it out: an empty one is refused.
-        _ => json!({ "type": "string", "pattern": "\\S" }),
+    }
+    api
+}
+
+/// Whether an empty body, which counts as `{}`, lacks a field.
+fn has_required(content: &RefOr<Content>, known: &BTreeMap<String, RefOr<Schema>>) -> bool {
+    let RefOr::T(Content { schema: Some(RefOr::Ref(named)), .. }) = content else { return true };
+    let name = named.ref_location.rsplit('/').next().unwrap_or_default();
+    match known.get(name) {
+        Some(RefOr::T(Schema::Object(object))) => !object.required.is_empty(),
+        _ => true,
+    }
+}
+
+/// Answers have all their fields, null or not, and no others.
+fn close_answer(schema: &mut Schema, known: &BTreeMap<String, RefOr<Schema>>) {
+    if let Schema::AllOf(parts) = schema {
+        let mut whole = ObjectBuilder::new().description(parts.description.take());
+        for part in &parts.items {
+            for (field, schema) in fields_of(part, known) {
+                whole = whole.property(field, schema.clone());
+            }
+        }
+        *schema = Schema::Object(whole.build());
+    }
+    if let Schema::Object(object) = schema
+        && !object.properties.is_empty()
+    {
+        object.required = object.properties.keys().cloned().collect();
+        object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
+    }
+}
+
+/// The fields of a part, which may be a named schema.
+fn fields_of<'a>(
+    part: &'a RefOr<Schema>,
+    known: &'a BTreeMap<String, RefOr<Schema>>,
+) -> impl Iterator<Item = (&'a String, &'a RefOr<Schema>)> {
+    let part = match part {
+        RefOr::Ref(named) => named.ref_location.rsplit('/').next().and_then(|it| known.get(it)),
+        RefOr::T(_) => Some(part),
+    };
+    let object = match part {
+        Some(RefOr::T(Schema::Object(object))) => Some(object),
+        _ => None,
+    };
+    object.into_iter().flat_map(|object| &object.properties)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{api, api_forms, api_routes, transcripts};
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn description() -> Value {
+        let description = complete_description(api_routes().into_openapi(), "/x", &["invoice"]);
+        serde_json::to_value(description).unwrap()
+    }
+
+    #[test]
+    fn the_described_limits_are_those_of_the_handlers() {
+        let described = description();
+        let (least, most) = transcripts::CHUNK_TOKENS;
+        for (path, name, minimum, maximum) in [
+            ("/ingestions", "limit", 1, u64::from(api_forms::MAX_PAGE_ROWS)),
+            ("/reviews", "limit", 1, u64::from(api_forms::MAX_PAGE_ROWS)),
+            ("/webhooks/{target}/deliveries", "limit", 1, u64::from(api_forms::MAX_PAGE_ROWS)),
+            ("/ingestions/{id}", "wait", 0, api::MAX_WAIT_SECONDS),
+            ("/ingestions/{id}/chunks", "tokens", u64::from(least), u64::from(most)),
+        ] {
+            let parameters = described["paths"][path]["get"]["parameters"].as_array().unwrap();
+            let schema = &parameters.iter().find(|it| it["name"] == name).unwrap()["schema"];
+            assert_eq!(
+                (&schema["minimum"], &schema["maximum"]),
+                (&json!(minimum), &json!(maximum))
+            );
+        }
+    }
+
+    #[test]
+    fn every_operation_names_its_role_and_its_failures_and_every_answer_is_closed() {
+        let described = description();
+        for (path, methods) in described["paths"].as_object().unwrap() {
+            for operation in methods.as_object().unwrap().values() {
+                assert!(operation["description"].as_str().unwrap().contains("Role: "), "{path}");
+                assert!(operation["responses"]["default"].is_object(), "{path}");
+                assert!(operation["operationId"].is_string(), "{path}");
+            }
+        }
+        for (name, schema) in described["components"]["schemas"].as_object().unwrap() {
+            if schema.get("properties").is_some() {
+                assert_eq!(schema["additionalProperties"], false, "{name}");
+            }
+        }
+        assert_eq!(described["components"]["schemas"]["KindName"]["enum"], json!(["invoice"]));
     }
 }

@@ -10,6 +10,7 @@ use super::access::ConsoleVisitor;
 use super::api_forms::{ContentTag, tagged_content};
 use super::failure::ConsoleFailure;
 use super::ingestion::{find_visible, read_id};
+use super::openapi::BinaryContent;
 use super::state::ConsoleState;
 use super::transcripts::load_transcript;
 use docmill_core::model::ImageEncoding;
@@ -40,7 +41,24 @@ impl From<PageDrawingError> for ConsoleFailure {
     }
 }
 
-/// `GET /ingestions/{id}/pages/{number}/picture`.
+/// The page as a grey picture, in the coordinates of its text boxes.
+///
+/// 409 where the original cannot be shown.
+#[utoipa::path(
+    get,
+    path = "/ingestions/{id}/pages/{number}/picture",
+    operation_id = "getPicture",
+    params(
+        ("id" = Uuid, Path),
+        ("number" = u64, Path, minimum = 1, maximum = 4294967295u64),
+    ),
+    responses(
+        (status = 200, description = "Done.", content(
+            (inline(BinaryContent) = "image/png"),
+            (inline(BinaryContent) = "image/jpeg"),
+        ))
+    )
+)]
 pub(super) async fn get_picture(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,

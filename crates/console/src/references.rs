@@ -6,6 +6,7 @@
 //! a holder of the address can change nothing afterwards. Not promised: that abandoned uploads
 //! disappear; docs/guides/web.md names the bucket's rule for that.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::Extension;
@@ -13,21 +14,22 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::access::ConsoleVisitor;
 use super::api_forms::{JsonBody, WholeNumber};
 use super::failure::ConsoleFailure;
 use super::ingestion::read_id;
+use super::openapi::{KindName, PriorityName};
 use super::state::ConsoleState;
 use super::uploads::{
-    self, NamedTerms, RequestName, answer_by_name, describe_submission, file_name, fingerprint,
-    read_key, submit_arrived, submit_context,
+    self, NamedTerms, RequestName, SubmittedDocument, answer_by_name, describe_submission,
+    file_name, fingerprint, read_key, submit_arrived, submit_context,
 };
 use docmill_core::model::digest::encode_hex;
 use docmill_operations::submit;
@@ -39,35 +41,63 @@ const SIGNATURE_LIFETIME: Duration = Duration::from_secs(900);
 const OWNER_CHARS: usize = 16;
 
 /// An object that stays where it is.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReferenceRequest {
     /// `s3://bucket/key`, or a key of the store's own bucket.
     object: String,
+    #[schema(value_type = Option<KindName>)]
     kind: Option<String>,
     tenant: Option<String>,
+    #[schema(value_type = Option<PriorityName>, inline)]
     priority: Option<String>,
 }
 
 /// An upload that is to come.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UploadRequest {
-    /// Bytes that will come, no more and no fewer.
+    /// Exact number of bytes.
+    #[schema(value_type = u64, minimum = 1, maximum = 9007199254740991u64)]
     size: WholeNumber,
 }
 
+/// A signed address that takes one upload.
+#[derive(Serialize, ToSchema)]
+struct UploadAddress<'a> {
+    upload_id: Uuid,
+    method: &'static str,
+    url: &'a str,
+    #[schema(value_type = Object)]
+    headers: &'a BTreeMap<String, String>,
+    #[serde(with = "time::serde::rfc3339")]
+    expires_at: OffsetDateTime,
+}
+
 /// Properties of a completed upload.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CompletionRequest {
     name: String,
+    #[schema(value_type = Option<KindName>)]
     kind: Option<String>,
     tenant: Option<String>,
+    #[schema(value_type = Option<PriorityName>, inline)]
     priority: Option<String>,
 }
 
-/// `POST /documents/reference`.
+/// Hands in an object that stays where it is, in a place that `store.allow` names.
+#[utoipa::path(
+    post,
+    path = "/documents/reference",
+    operation_id = "submitReference",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, pattern = "^[!#-~][ !#-~]{0,199}$",
+            description = "a name of your own for the request, of plain characters"),
+    ),
+    request_body = ReferenceRequest,
+    responses((status = 200, description = "Done.", body = SubmittedDocument))
+)]
 pub(super) async fn post_reference(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -123,7 +153,18 @@ fn find_tenant(
     }
 }
 
-/// `POST /uploads`: an address that takes one object.
+/// An address in the store that takes one document by PUT, for a quarter of an hour.
+#[utoipa::path(
+    post,
+    path = "/uploads",
+    operation_id = "createUpload",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, pattern = "^[!#-~][ !#-~]{0,199}$",
+            description = "a name of your own for the request, of plain characters"),
+    ),
+    request_body = UploadRequest,
+    responses((status = 200, description = "Done.", body = UploadAddress))
+)]
 pub(super) async fn post_upload(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -153,10 +194,13 @@ pub(super) async fn post_upload(
         let text = "This store takes no direct uploads: send the document to /documents.";
         return Err(ConsoleFailure::conflict(text));
     };
-    let answer = json!({
-        "upload_id": id, "method": "PUT", "url": signed.url, "headers": signed.headers,
-        "expires_at": until.format(&Rfc3339).unwrap_or_default(),
-    });
+    let answer = UploadAddress {
+        upload_id: id,
+        method: "PUT",
+        url: &signed.url,
+        headers: &signed.headers,
+        expires_at: until,
+    };
     Ok(Json(answer).into_response())
 }
 
@@ -166,7 +210,19 @@ fn owner_of(visitor: &ConsoleVisitor) -> String {
     encode_hex(Sha256::digest(owner)).chars().take(OWNER_CHARS).collect()
 }
 
-/// `POST /uploads/{upload_id}/complete`: hands in the uploaded object.
+/// Hands in the object sent to that address.
+#[utoipa::path(
+    post,
+    path = "/uploads/{upload_id}/complete",
+    operation_id = "completeUpload",
+    params(
+        ("upload_id" = Uuid, Path),
+        ("Idempotency-Key" = Option<String>, Header, pattern = "^[!#-~][ !#-~]{0,199}$",
+            description = "a name of your own for the request, of plain characters"),
+    ),
+    request_body(content = CompletionRequest),
+    responses((status = 200, description = "Done.", body = SubmittedDocument))
+)]
 pub(super) async fn post_completion(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,

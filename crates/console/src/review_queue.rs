@@ -6,6 +6,8 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Html;
 use maud::{Markup, html};
+use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::access::ConsoleVisitor;
@@ -19,11 +21,13 @@ use docmill_core::config::WebRole;
 use docmill_operations::review::{self, ReviewFilter, ReviewOrder, ReviewRow};
 
 /// One page of the queue.
-#[derive(Debug)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ReviewPage {
     /// The rows, those that wait longest first.
+    #[serde(rename = "items")]
     pub(super) rows: Vec<ReviewRow>,
     /// The cursor of the next page; `None`: this was the last.
+    #[serde(rename = "next_cursor")]
     pub(super) next: Option<Uuid>,
 }
 

@@ -11,17 +11,18 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use utoipa::ToSchema;
 
 use super::access::ConsoleVisitor;
 use super::api_forms::tagged_bytes;
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, QueryFields};
 use super::ingestion::{find_visible, read_id};
+use super::openapi::{BinaryContent, JsonObject, TranscriptFormat};
 use super::page_sheets::PageSheet;
 use super::state::ConsoleState;
 use docmill_core::model::{PageText, Transcript};
-use docmill_layout::{self, DocumentLayout, PageBlock};
+use docmill_layout::{self, DocumentLayout, PageBlock, TextChunk};
 use docmill_operations::tenant_shares::TakenShare;
 use docmill_storage::{GetOptions, GetResult, keys};
 
@@ -35,6 +36,13 @@ const MAX_SHEET_PAGES: usize = 200;
 const DEFAULT_CHUNK_TOKENS: u32 = 512;
 /// Fewest and most tokens of a piece.
 pub(super) const CHUNK_TOKENS: (u32, u32) = (16, 8192);
+
+/// A transcript in chunks.
+#[derive(Serialize, ToSchema)]
+struct TranscriptChunks<'a> {
+    sha256: &'a str,
+    chunks: Vec<TextChunk>,
+}
 
 /// A page with its blocks.
 #[derive(Serialize)]
@@ -242,8 +250,26 @@ async fn render(
     Ok(Bytes::from_owner(HeldBytes { bytes: made.into(), _room: room }))
 }
 
-/// `GET /ingestions/{id}/transcript`: as it is stored, as text, as Markdown, or as the searchable
-/// copy of its document.
+/// The transcript as it is stored, as text or Markdown, or the document as a searchable PDF.
+///
+/// 409 while there is none.
+#[utoipa::path(
+    get,
+    path = "/ingestions/{id}/transcript",
+    operation_id = "getTranscript",
+    params(
+        ("id" = Uuid, Path),
+        ("format" = inline(Option<TranscriptFormat>), Query),
+    ),
+    responses(
+        (status = 200, description = "Done.", content(
+            (JsonObject = "application/json"),
+            (String = "text/plain"),
+            (String = "text/markdown"),
+            (inline(BinaryContent) = "application/pdf"),
+        ))
+    )
+)]
 pub(super) async fn get_transcript(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -275,7 +301,17 @@ pub(super) async fn get_transcript(
     tagged_bytes(&headers, kind, text.await?)
 }
 
-/// `GET /ingestions/{id}/pages/{number}`: lines, words, boxes and blocks of one page.
+/// Lines, words, boxes and blocks of one page of the transcript.
+#[utoipa::path(
+    get,
+    path = "/ingestions/{id}/pages/{number}",
+    operation_id = "getPage",
+    params(
+        ("id" = Uuid, Path),
+        ("number" = u64, Path, minimum = 1, maximum = 4294967295u64),
+    ),
+    responses((status = 200, description = "Done.", body = JsonObject))
+)]
 pub(super) async fn get_page(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -292,7 +328,18 @@ pub(super) async fn get_page(
     tagged_bytes(&headers, "application/json", page.await?)
 }
 
-/// `GET /ingestions/{id}/chunks`: pieces for retrieval, with page and box.
+/// The transcript in chunks for retrieval, with page and box.
+#[utoipa::path(
+    get,
+    path = "/ingestions/{id}/chunks",
+    operation_id = "getChunks",
+    params(
+        ("id" = Uuid, Path),
+        ("tokens" = Option<u64>, Query, minimum = 16, maximum = 8192,
+            description = "most of a chunk, estimated: a quarter of its bytes; 512"),
+    ),
+    responses((status = 200, description = "Done.", body = TranscriptChunks))
+)]
 pub(super) async fn get_chunks(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -304,7 +351,7 @@ pub(super) async fn get_chunks(
     let bytes = find_transcript(&state, &visitor, &id).await?;
     let cut = render(&state, &visitor, bytes, move |transcript, found| {
         let chunks = docmill_layout::split_chunks(found, tokens);
-        serde_json::to_vec(&json!({ "sha256": transcript.sha256, "chunks": chunks })).ok()
+        serde_json::to_vec(&TranscriptChunks { sha256: &transcript.sha256, chunks }).ok()
     });
     tagged_bytes(&headers, "application/json", cut.await?)
 }

@@ -14,17 +14,21 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use futures::StreamExt as _;
+use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
+use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
 use super::fields::QueryFields;
+use super::openapi::{BinaryContent, KindName, PriorityName};
 use super::state::ConsoleState;
-use docmill_core::model::Priority;
 use docmill_core::model::digest::encode_hex;
+use docmill_core::model::{IngestionStatus, Priority};
 use docmill_operations::submit::{
     self, IdempotentAnswer, Submission, SubmitContext, SubmitOptions, SubmitStatus,
 };
@@ -44,7 +48,24 @@ pub(super) struct ArrivedDocument {
     sha256: String,
 }
 
-/// `POST /documents`: the body is the document.
+/// Hands a document in: the body is its bytes.
+///
+/// The same bytes of a tenant are one document.
+#[utoipa::path(
+    post,
+    path = "/documents",
+    operation_id = "submitDocument",
+    params(
+        ("name" = Option<String>, Query, pattern = "\\S"),
+        ("kind" = Option<KindName>, Query),
+        ("tenant" = Option<String>, Query, pattern = "\\S"),
+        ("priority" = inline(Option<PriorityName>), Query),
+        ("Idempotency-Key" = Option<String>, Header, pattern = "^[!#-~][ !#-~]{0,199}$",
+            description = "a name of your own for the request, of plain characters"),
+    ),
+    request_body(content = inline(BinaryContent), content_type = "*/*"),
+    responses((status = 200, description = "Done.", body = SubmittedDocument))
+)]
 pub(super) async fn post_document(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -128,6 +149,18 @@ pub(super) async fn answer_by_name(
     Ok(answer_once(state, answer.answer))
 }
 
+/// A document that was handed in.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SubmittedDocument {
+    document_id: Option<Uuid>,
+    ingestion_id: Option<Uuid>,
+    #[schema(value_type = String)]
+    fate: SubmitStatus,
+    #[schema(value_type = Option<String>)]
+    status: Option<IngestionStatus>,
+    problem: Option<String>,
+}
+
 /// The answer about a document that was handed in.
 ///
 /// # Errors
@@ -136,10 +169,15 @@ pub(super) fn describe_submission(done: &Submission) -> Result<Value, ConsoleFai
     if done.fate == SubmitStatus::Refused {
         return Err(ConsoleFailure::refused(done.problem.clone().unwrap_or_default()));
     }
-    Ok(json!({
-        "document_id": done.document_id, "ingestion_id": done.ingestion_id, "fate": done.fate,
-        "status": done.status, "problem": done.problem,
-    }))
+    let answer = SubmittedDocument {
+        document_id: done.document_id.map(|id| id.0),
+        ingestion_id: done.ingestion_id.map(|id| id.0),
+        fate: done.fate,
+        status: done.status,
+        problem: done.problem.clone(),
+    };
+    serde_json::to_value(&answer)
+        .map_err(|_| ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR))
 }
 
 fn answer_once(state: &ConsoleState, answer: Value) -> Response {

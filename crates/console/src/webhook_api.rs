@@ -4,17 +4,20 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 
 use super::access::ConsoleVisitor;
 use super::api_forms::{ChangeRequest, JsonBody, WholeNumber, read_limit, tagged_json};
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, QueryFields};
+use super::openapi::{DeliveryFilter, replay_schema};
 use super::overview::require_all_tenants;
 use super::state::ConsoleState;
-use docmill_operations::webhooks::{self, DeliveryQuery, DeliveryRow, DeliverySlot};
+use docmill_operations::webhooks::{
+    self, DeliveryQuery, DeliveryRow, DeliverySlot, ReplayReport, WebhookTargetState,
+};
 
 /// Deliveries of one replay.
 const MAX_REPLAYED: usize = 1_000;
@@ -28,7 +31,40 @@ pub(super) struct ReplayRequest {
     why: String,
 }
 
-/// `GET /webhooks`.
+impl utoipa::PartialSchema for ReplayRequest {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        replay_schema(MAX_REPLAYED)
+    }
+}
+
+impl ToSchema for ReplayRequest {}
+
+/// All targets.
+#[derive(Serialize, ToSchema)]
+struct WebhookTargets {
+    items: Vec<WebhookTargetState>,
+}
+
+/// A page of deliveries.
+#[derive(Serialize, ToSchema)]
+struct DeliveryPage<'a> {
+    items: &'a [DeliveryRow],
+    next_cursor: Option<String>,
+}
+
+/// A target that was enabled.
+#[derive(Serialize, ToSchema)]
+struct EnabledWebhook {
+    enabled: bool,
+}
+
+/// Webhook targets with their open and dead deliveries.
+#[utoipa::path(
+    get,
+    path = "/webhooks",
+    operation_id = "listWebhooks",
+    responses((status = 200, description = "Done.", body = WebhookTargets))
+)]
 pub(super) async fn list_targets(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -36,10 +72,23 @@ pub(super) async fn list_targets(
 ) -> Result<Response, ConsoleFailure> {
     require_all_tenants(&visitor)?;
     let targets = webhooks::list_targets(state.database()).await?;
-    tagged_json(&headers, &json!({ "items": targets }))
+    tagged_json(&headers, &WebhookTargets { items: targets })
 }
 
-/// `GET /webhooks/{target}/deliveries`.
+/// Open or dead deliveries of a target, oldest first.
+#[utoipa::path(
+    get,
+    path = "/webhooks/{target}/deliveries",
+    operation_id = "listDeliveries",
+    params(
+        ("target" = String, Path, pattern = "^[a-zA-Z0-9._-]{1,64}$"),
+        ("state" = inline(Option<DeliveryFilter>), Query),
+        ("cursor" = Option<String>, Query, pattern = "^[0-9]{1,16}-[0-9]{1,18}$",
+            description = "next_cursor of the page before"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 200),
+    ),
+    responses((status = 200, description = "Done.", body = DeliveryPage))
+)]
 pub(super) async fn list_deliveries(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -62,7 +111,7 @@ pub(super) async fn list_deliveries(
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
     let shown = rows.get(..most).unwrap_or(&rows);
     let next = if shown.len() < rows.len() { shown.last().map(write_cursor) } else { None };
-    tagged_json(&headers, &json!({ "items": shown, "next_cursor": next }))
+    tagged_json(&headers, &DeliveryPage { items: shown, next_cursor: next })
 }
 
 /// Microseconds and number of the last row, which Postgres keeps both whole.
@@ -85,7 +134,14 @@ fn parse_cursor(text: &str) -> Option<DeliverySlot> {
     Some(DeliverySlot { since, id: id.parse().ok()? })
 }
 
-/// `POST /webhooks/replay`.
+/// Sends deliveries again: the named ones, or all dead ones of a target.
+#[utoipa::path(
+    post,
+    path = "/webhooks/replay",
+    operation_id = "replayDeliveries",
+    request_body = ReplayRequest,
+    responses((status = 200, description = "Done.", body = ReplayReport))
+)]
 pub(super) async fn post_replay(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -107,7 +163,17 @@ pub(super) async fn post_replay(
     Ok(Json(done).into_response())
 }
 
-/// `POST /webhooks/{target}/enable`.
+/// Enables a target again that answered 410.
+#[utoipa::path(
+    post,
+    path = "/webhooks/{target}/enable",
+    operation_id = "enableWebhook",
+    params(
+        ("target" = String, Path, pattern = "^[a-zA-Z0-9._-]{1,64}$"),
+    ),
+    request_body(content = ChangeRequest),
+    responses((status = 200, description = "Done.", body = EnabledWebhook))
+)]
 pub(super) async fn post_enable(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -124,5 +190,5 @@ pub(super) async fn post_enable(
             false => ConsoleFailure::missing(),
         });
     }
-    Ok(Json(json!({ "enabled": enabled })).into_response())
+    Ok(Json(EnabledWebhook { enabled }).into_response())
 }

@@ -2,11 +2,12 @@
 
 use docmill_core::model::BoundingBox;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::block::{BlockContent, DocumentLayout, PageBlock, table_lines};
 
 /// A piece of a document's text.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TextChunk {
     /// Number of the piece, starting at 1.
     pub number: u32,
@@ -21,12 +22,13 @@ pub struct TextChunk {
 }
 
 /// Where text stands.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TextSpot {
     /// Number of the page, starting at 1.
     pub page: u32,
     /// The box of the blocks that the text is from.
     #[serde(rename = "box")]
+    #[schema(value_type = Object)]
     pub bounding_box: BoundingBox,
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 pub use docmill_ledger::db::reports::costs::{
@@ -29,7 +30,7 @@ use docmill_ledger::db::reports::search::find_piece_end;
 const MAX_ROWS: u32 = 100;
 
 /// A century: what is longer ago than calendars reach could not be reckoned with.
-const MAX_LOOK_BACK: Duration = Duration::from_secs(100 * 365 * 86_400);
+const MAX_SINCE_AGE: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// How far back to look: a length of time such as `2h` or `3days`.
 ///
@@ -38,7 +39,7 @@ const MAX_LOOK_BACK: Duration = Duration::from_secs(100 * 365 * 86_400);
 pub fn parse_look_back(text: &str) -> std::result::Result<Duration, String> {
     humantime::parse_duration(text)
         .ok()
-        .filter(|length| !length.is_zero() && *length <= MAX_LOOK_BACK)
+        .filter(|length| !length.is_zero() && *length <= MAX_SINCE_AGE)
         .ok_or_else(|| "it is a time such as 2h or 3days, a century at most".to_owned())
 }
 
@@ -90,7 +91,7 @@ pub async fn look_for_documents(
 }
 
 /// One ingestion with its history.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct IngestionHistory {
     /// The ingestion's row, with its state.
     #[serde(flatten)]
@@ -102,6 +103,7 @@ pub struct IngestionHistory {
     /// The attempts at the ingestion, oldest first.
     pub attempts: Vec<AttemptRow>,
     /// Where on the pages its values were found: a list of field, page, box and confidence.
+    #[schema(value_type = Value)]
     pub grounded: Option<Value>,
 }
 

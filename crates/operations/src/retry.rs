@@ -1,6 +1,7 @@
 //! Changing the course of ingestions: once more, not at all, not now.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 pub use docmill_ledger::db::operators::{
     AuditNote, PauseRow, PauseScope, block_content, list_pauses, unblock_content,
@@ -13,7 +14,7 @@ use docmill_ledger::db::{Db, operators, operators::routes};
 use docmill_queue::MessageQueue;
 
 /// The result for one ingestion that was to be retried or cancelled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IngestionAction {
     /// It had ended; it is open again and its message is sent.
@@ -33,9 +34,10 @@ pub enum IngestionAction {
 }
 
 /// One line of the report.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct IngestionChange {
     /// The id of the ingestion.
+    #[schema(value_type = uuid::Uuid)]
     pub ingestion_id: IngestionId,
     /// The action taken.
     pub change: IngestionAction,

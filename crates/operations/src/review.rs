@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 pub use export::{TruthExport, TruthReport, export_truth};
@@ -68,13 +69,14 @@ pub struct DecidingReviewer<'a> {
 }
 
 /// A decision that is written down.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct RecordedDecision {
     /// The document decided about.
     pub document_id: Uuid,
     /// The decision.
     pub decision: ReviewDecision,
     /// The document's data now; while a second decision is pending, its data after that.
+    #[schema(value_type = Value)]
     pub data: Option<Value>,
     /// Whether it takes effect only with the same decision of a second person.
     pub awaits_second: bool,

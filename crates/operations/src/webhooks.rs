@@ -8,6 +8,7 @@ mod payload;
 use std::collections::BTreeSet;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 pub use deliver::{WebhookDelivery, WebhookTerms};
@@ -27,7 +28,7 @@ use docmill_ledger::db::operators::AuditNote;
 const REPLAYED_TOGETHER: u32 = 500;
 
 /// Counts of a replay.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ReplayReport {
     /// Deliveries that are open again.
     pub replayed: Vec<i64>,

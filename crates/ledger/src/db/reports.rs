@@ -12,6 +12,7 @@ pub mod search;
 use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::db::{Db, SqlErrorContext};
@@ -19,7 +20,8 @@ use docmill_core::fault::Result;
 use docmill_core::model::{IngestionId, IngestionStatus};
 
 /// An ingestion with what one wants to know of its document.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = Ingestion)]
 pub struct IngestionRow {
     /// Id of the ingestion.
     pub id: Uuid,
@@ -95,11 +97,13 @@ pub struct IngestionRow {
     /// Fields that the reader says are not on the document.
     pub missing_fields: Option<Vec<String>>,
     /// The extracted data; partial if the gate refused it.
+    #[schema(value_type = Value)]
     pub structured_data: Option<Value>,
 }
 
 /// One claim and how it ended.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = Attempt)]
 pub struct AttemptRow {
     /// Number of the claim.
     pub claims: i64,

@@ -6,6 +6,7 @@ pub mod leases;
 use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::db::{Db, SqlErrorContext};
@@ -14,7 +15,7 @@ use docmill_core::model::IngestionId;
 use leases::ReviewHold;
 
 /// A document that a person has to look at.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ReviewRow {
     /// Id of the document.
     pub document_id: Uuid,
@@ -75,7 +76,7 @@ pub struct ReviewFilter {
 }
 
 /// A document as a reviewer sees it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ReviewCase {
     /// Id of the document.
     pub document_id: Uuid,
@@ -90,6 +91,7 @@ pub struct ReviewCase {
     /// Why: names of gate rules and reason codes.
     pub review_reasons: Vec<String>,
     /// The document's data.
+    #[schema(value_type = Value)]
     pub document_data: Option<Value>,
     /// The state that a decision is about: it holds only while this is so.
     #[serde(with = "time::serde::rfc3339")]
@@ -103,6 +105,7 @@ pub struct ReviewCase {
     /// Its kind, if it is known.
     pub kind: Option<String>,
     /// The ingestion's data, whole or in part.
+    #[schema(value_type = Value)]
     pub ingestion_data: Option<Value>,
     /// Where its transcript lies.
     pub transcription_file_path: Option<String>,
@@ -115,7 +118,7 @@ pub struct ReviewCase {
 }
 
 /// A decision that holds only once a second person has said the same.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct PendingDecision {
     /// Number of its row in `document_revision`.
     #[serde(skip)]
@@ -132,7 +135,8 @@ pub struct PendingDecision {
 }
 
 /// One decision about a document.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = Revision)]
 pub struct DocumentRevision {
     /// When.
     #[serde(with = "time::serde::rfc3339")]
@@ -148,8 +152,10 @@ pub struct DocumentRevision {
     /// Of a decision by a second person: who was the first.
     pub first_by: Option<String>,
     /// The document's data before.
-    pub data_before: Option<Value>,
     /// The document's data after.
+    #[schema(value_type = Value)]
+    pub data_before: Option<Value>,
+    #[schema(value_type = Value)]
     pub data_after: Option<Value>,
 }
 
@@ -171,7 +177,7 @@ pub struct DecidedDocument {
 }
 
 /// A reviewer's decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewDecision {
     /// The data is right as it is.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::db::operators::AuditNote;
@@ -72,7 +73,8 @@ pub struct DeliveryEnd {
 }
 
 /// The state of a target.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = WebhookTarget)]
 pub struct WebhookTargetState {
     /// Name in the settings.
     pub name: String,
@@ -99,7 +101,8 @@ pub struct WebhookTargetState {
 }
 
 /// A delivery as operators see it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = WebhookDelivery)]
 pub struct DeliveryRow {
     /// Its number, by which it is replayed.
     pub id: i64,

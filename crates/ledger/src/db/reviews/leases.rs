@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use time::OffsetDateTime;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::ReviewFilter;
@@ -12,7 +13,7 @@ use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::{Error, Fault, Result};
 
 /// The holder of a document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ReviewHold {
     /// Who, as the audit writes it.
     pub reviewer: String,
