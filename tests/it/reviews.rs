@@ -1,4 +1,4 @@
-//! What reviewers decide, against a real Postgres.
+//! Decisions of reviewers, against a real Postgres.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod together;
@@ -97,7 +97,7 @@ impl ReviewDesk {
     }
 }
 
-/// Whoever decides by the usual rules.
+/// A reviewer under the default rules.
 fn ann(why: &str) -> DecidingReviewer<'static> {
     reviewer("ann", &USUAL, why)
 }

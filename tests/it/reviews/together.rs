@@ -189,7 +189,7 @@ fn four_eyes() -> ReviewConfig {
     ReviewConfig { four_eyes_above: limits.into(), ..ReviewConfig::default() }
 }
 
-/// Somebody says so by these rules; `None`: accepts.
+/// A decision by these rules; `None` accepts.
 async fn says(
     desk: &ReviewDesk,
     ingestion: IngestionId,
@@ -218,7 +218,7 @@ async fn above_the_amount_a_second_and_different_person_has_to_say_the_same() {
         let refused = says(&desk, ingestion, same, None).await.unwrap_err();
         assert!(refused.contains("needs a second person"), "{same}: {refused}");
     }
-    // What is changed has to be said by two again, whoever changes it.
+    // A change needs two people again.
     let changed = says(&desk, ingestion, "bob", Some(total("9500"))).await.unwrap();
     assert!(changed.awaits_second);
     assert!(says(&desk, ingestion, "web:bob", None).await.is_err());

@@ -32,7 +32,7 @@ pub(super) async fn store_transcript(desk: &WebConsole, ingestion: impl ToString
     .await;
 }
 
-/// A target that said 410, and a delivery to it that was given up.
+/// A target that answered 410, with a dead delivery.
 async fn given_up(desk: &WebConsole, document: impl ToString) -> i64 {
     desk.execute(&format!(
         "INSERT INTO webhook_target (name, place, url_hash, disabled_at, disabled_why)
@@ -48,7 +48,7 @@ async fn given_up(desk: &WebConsole, document: impl ToString) -> i64 {
     desk.scalar(newest).await.parse().unwrap()
 }
 
-/// How an answer differs from what is described of it.
+/// Differences between an answer and its description.
 pub(super) fn differences(description: &Value, path: &str, answer: &Value) -> Vec<String> {
     let methods = description["paths"][path].as_object().unwrap();
     let described = methods.values().next().unwrap();
@@ -118,9 +118,9 @@ async fn every_answer_is_as_the_served_description_says() {
     let enable = desk.call(Method::POST, "/webhooks/erp/enable", "operator");
     let told = send(enable.json(&json!({ "why": "mended" }))).await.json();
     assert_eq!(differences(&description, "/webhooks/{target}/enable", &told), [""; 0]);
-    // What is handed in is held against it in `uploads`.
+    // Documents handed in are compared with it in `uploads`.
     assert_eq!(asked + 10, description["paths"].as_object().unwrap().len());
-    // The description is no wish: what it lacks is not there.
+    // The description is closed: other fields are refused.
     let wrong = json!({ "items": [{}], "next_cursor": 5 });
     assert!(differences(&description, "/ingestions", &wrong).len() > 1);
 }
@@ -367,7 +367,7 @@ async fn a_transcript_is_given_out_as_text_as_markdown_by_page_and_in_pieces_and
     naming(json!({ "path": "other.pdf", "sha256": "0" }));
     let other = desk.get(&path("/transcript?format=pdf"), "viewer").await;
     assert_eq!(other.status, StatusCode::CONFLICT);
-    // What an earlier worker wrote is no JSON: it is not taken for some.
+    // A transcript of an earlier worker is no JSON.
     let key = format!("ingestions/{ingestion}/transcription-output.json");
     std::fs::write(desk.folder.path().join("store").join(key), "{:pages []}").unwrap();
     let foreign = desk.get(&path("/transcript?format=text"), "viewer").await;

@@ -109,7 +109,7 @@ async fn each_role_may_do_what_it_is_for_and_no_more() {
         ("ann", format!("/ingestions/{ingestion}/cancel"), false),
         ("ann", "/pauses".to_owned(), false),
         ("ann", "/pauses/end".to_owned(), false),
-        // What comes first is the role: these fail for the secret that their forms lack.
+        // The role is checked first: these fail because their forms lack the secret.
         ("ann", format!("/reviews/{document}"), true),
         ("operator", format!("/reviews/{document}"), true),
         ("operator", "/pauses".to_owned(), true),
@@ -120,7 +120,7 @@ async fn each_role_may_do_what_it_is_for_and_no_more() {
         assert_eq!(for_role, !allowed, "{name} {path}: {}", answer.body);
     }
     for (method, path) in described(&desk, ingestion).await {
-        // Who is told is for those who can do something about it.
+        // Webhooks are for operators.
         let changes = method == Method::POST || path.starts_with("/webhooks");
         let answer = send(desk.call(method, &path, "viewer")).await;
         assert_eq!(answer.status == StatusCode::FORBIDDEN, changes, "{path}: {answer:?}");
@@ -426,7 +426,7 @@ async fn bodies_that_are_too_large_or_never_end_are_refused_and_take_no_memory()
         ("/sign-in".to_owned(), 70 << 10),
     ] {
         let answer = operator.post_request(&path, &"x".repeat(bytes)).send().await;
-        // Whoever goes on sending after the answer may see the connection break instead.
+        // A client that goes on sending after the answer may see the connection break instead.
         if let Ok(answer) = answer {
             assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE, "{path}");
         }

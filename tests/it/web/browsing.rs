@@ -144,7 +144,7 @@ async fn the_field_that_has_the_focus_is_shown_on_the_picture_of_its_page() {
         "{near:?} is no larger than {whole:?}"
     );
     ann.keep_screen("review-picture").await;
-    // What lies under the mark is the total: nothing else of the form says it.
+    // The mark lies on the total.
     let place = "const it = document.querySelector('rect.shown'), page = it.ownerSVGElement.viewBox.baseVal;
          return [it.x.baseVal.value / page.width, it.y.baseVal.value / page.height]";
     let place = ann.run(place).await;
@@ -301,7 +301,7 @@ async fn finish_by_keys(ann: &DrivenBrowser, undone: &str) {
     ann.press("Alt+r").await;
     ann.until_at("done=rejected").await;
     ann.take_counts();
-    // What was undone is still there, and accepted by its access key.
+    // The undone document is still there, and accepted by its access key.
     ann.until_at(undone).await;
     ann.press("Alt+a").await;
     ann.until_at("/reviews?done=accepted").await;
@@ -530,7 +530,7 @@ async fn a_page_of_another_site_cannot_lay_the_console_under_its_own() {
     let victim = DrivenBrowser::start().await;
     victim.open(&format!("http://{elsewhere}/")).await;
     until(SOON, || async { victim.run("return document.title").await == "laid" }).await;
-    // What is in the frame is the browser's own page, which says that it was refused.
+    // The frame shows the browser's own page about the refusal.
     let complaints = victim.take_complaints().await;
     let refused = |it: &String| it.contains("frame") && it.contains(&desk.address.to_string());
     assert!(complaints.iter().any(refused), "{complaints:?}");

@@ -54,7 +54,7 @@ fn as_uuid(id: impl ToString) -> Uuid {
     id.to_string().parse().unwrap()
 }
 
-/// What the service refused, by its code.
+/// The code of a refusal.
 fn refusal<T: std::fmt::Debug>(answer: Result<T, ApiFailure>) -> String {
     answer.unwrap_err().code().unwrap_or("no problem of the service's").to_owned()
 }

@@ -96,7 +96,7 @@ pub(super) fn invoice(total: f64) -> Value {
     })
 }
 
-/// What is signed in with.
+/// The token of a visitor.
 pub(super) fn token_of(name: &str) -> String {
     format!("token of {name}")
 }

@@ -70,7 +70,7 @@ async fn the_overview_tells_what_waits_what_failed_and_what_it_cost() {
     assert!(page.contains(&format!("/ingestions/{held}")));
 }
 
-/// What a worker says of a machine with one card and two models.
+/// A worker's report of a machine with one card and two models.
 fn local_models(read_s: f64, held_mib: u64, state: LocalModelState) -> LocalModelReport {
     let card =
         LocalDevice { name: "gpu0".to_owned(), total_mib: 16_000, free_mib: 5_000, held_mib };

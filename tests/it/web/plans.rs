@@ -1,4 +1,4 @@
-//! What the pages cost where much has ended.
+//! The cost of the pages in a large database.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
@@ -79,7 +79,7 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
         }))
         .await;
         for (table, [walked, fetched]) in read {
-            // What is spent on a day is summed up.
+            // The spending of a day is summed up.
             if table != "spending" {
                 assert!(walked == 0, "{path}: {walked} rows of {table} were walked through");
                 // Words are looked for in a piece of the table, and its end is looked for before.
@@ -102,7 +102,7 @@ async fn a_search_for_words_goes_back_piece_by_piece_and_overlooks_nothing() {
         let db = database.db();
         inspect::look_for_documents(&db, &wanted, limit, after, patience).await.unwrap()
     };
-    // Who has no patience sees a piece of 10,000 at a time, and where it goes on.
+    // With no time to search, each request covers 10,000 rows and returns the next position.
     let (mut after, mut pieces) = (None, Vec::new());
     loop {
         let found = look(50, after, Duration::ZERO).await;

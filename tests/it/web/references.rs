@@ -149,7 +149,7 @@ async fn an_upload_goes_to_an_address_for_its_size_and_is_handed_in_by_whoever_a
     assert_eq!(differences(&description, "/uploads/{upload_id}/complete", &done), [""; 0]);
     assert_eq!(done["fate"], "submitted");
     assert_eq!(send(keyed()).await.json(), done, "asked again it is answered the same");
-    // Whoever still has the address changes nothing of the document.
+    // A holder of the address cannot change the document afterwards.
     send_to(&address, vec![b'x'; bytes.len()]).await;
     let path = desk.scalar("SELECT file_path FROM document").await;
     let kept = s3_client(&moto.endpoint()).get_object().bucket(BUCKET).key(&path).send().await;

@@ -157,14 +157,14 @@ async fn thirty_who_decide_at_once_write_one_decision() {
     assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "1");
 }
 
-/// Who has a document open.
+/// The reviewer who has a document open.
 async fn holder(desk: &WebConsole, document: impl ToString) -> String {
     let document = document.to_string();
     desk.scalar(&format!("SELECT reviewer FROM review_lease WHERE document_id = '{document}'"))
         .await
 }
 
-/// Says for an open page that it is still there, or that it was left.
+/// Sends the signal of an open page: it is still there, or it was left.
 async fn signal(browser: &Browser<'_>, page: &str, path: &str, what: &str) -> Value {
     let fields = form_fields(page, path);
     let of = |name: &str| fields.iter().find(|(known, _)| known == name).unwrap().1.clone();

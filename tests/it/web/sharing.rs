@@ -1,4 +1,4 @@
-//! What one tenant takes leaves the others theirs: memory for transcripts, the disk for what arrives,
+//! One tenant leaves the others their share: memory for transcripts, disk for arriving documents,
 //! places to draw pages.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -113,7 +113,7 @@ async fn begin_large_upload(desk: &WebConsole) -> TcpStream {
         1 << 20
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // Whoever is refused meanwhile closes.
+    // A refused client closes.
     stream.write_all(&vec![b'x'; 900 << 10]).await.ok();
     stream
 }

@@ -87,7 +87,7 @@ async fn a_file_named_as_a_script_is_a_name_on_pages_and_no_path_in_the_store() 
                 assert!(!body.contains(mark), "{page} of {sent} has {mark}");
             }
         }
-        // What turns the direction of writing stays within the name.
+        // Characters that turn the direction of writing stay within the name.
         let body = viewer.get(&format!("/ingestions/{id}")).await.body;
         let shown = body.split("<bdi>").skip(1).any(|rest| {
             let name = rest.split("</bdi>").next().unwrap();
@@ -149,7 +149,7 @@ async fn an_upload_of_two_gigabytes_is_refused_unread_and_an_endless_one_at_the_
         sent += 1;
     }
     assert!(sent < 1000, "64 MiB were taken where 1 MiB is the limit");
-    // What all uploads share would have stopped that one as well; not one that ends after 17 pieces.
+    // The shared room would have stopped that one as well; not one that ends after 17 pieces.
     let mut larger = TcpStream::connect(desk.address).await.unwrap();
     let whole = format!("{}{}0\r\n\r\n", head("transfer-encoding: chunked"), piece.repeat(17));
     let mut said = Vec::new();

@@ -152,9 +152,9 @@ pub struct DocumentRevision {
     /// Of a decision by a second person: who was the first.
     pub first_by: Option<String>,
     /// The document's data before.
-    /// The document's data after.
     #[schema(value_type = Value)]
     pub data_before: Option<Value>,
+    /// The document's data after.
     #[schema(value_type = Value)]
     pub data_after: Option<Value>,
 }
