@@ -13,7 +13,7 @@ const BINS: usize = 10;
 /// A result: its score and whether it was right.
 pub type ScoredResult = (f64, bool);
 
-/// What a set of scores is worth.
+/// The quality of a set of scores.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ScoreCalibration {
     /// Results that have a score.
@@ -103,12 +103,12 @@ fn make_bins(results: &[ScoredResult]) -> Vec<CalibrationBin> {
 }
 
 /// Fewest results of each sort that a line is fitted to.
-const FEWEST: usize = 5;
+const MIN_RESULTS: usize = 5;
 
 fn fit_log_odds(results: &[ScoredResult]) -> Option<LogOddsFit> {
     let right = results.iter().filter(|(_, right)| *right).count();
     let wrong = results.len() - right;
-    if right < FEWEST || wrong < FEWEST {
+    if right < MIN_RESULTS || wrong < MIN_RESULTS {
         return None;
     }
     // Platt's targets keep a perfect separation finite.

@@ -1,8 +1,8 @@
-//! Which documents belong together, and which of two parts each family is in.
+//! The families of documents, and the part that each family is in.
 //!
-//! A family is an issuer and a layout. What is fitted is fitted on the tune part and quoted for the
-//! check part, so a family is in one part as a whole. Which one its name decides by a hash: nobody
-//! chooses, and a family that is added later moves no other.
+//! A family is an issuer and a layout. Weights are fitted on the tune part and figures quoted for
+//! the check part, so a family is in one part as a whole. A hash of its name decides which: nobody
+//! chooses, and a new family moves no other.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,9 +27,9 @@ const CHECK_HEAPS: u8 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FamilyPart {
-    /// What weights and words are fitted on.
+    /// The part on which weights and words are fitted.
     Tune,
-    /// What figures are quoted for; never fitted on.
+    /// The part for which figures are quoted; never fitted on.
     Check,
 }
 

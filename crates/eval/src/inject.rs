@@ -1,9 +1,9 @@
-//! Errors put into correct extractions: does the gate see them? `docmill eval DIR --inject`.
+//! Errors injected into correct extractions: does the gate find them? `docmill eval DIR --inject`.
 //!
-//! The known truth of a document, as if a model had read it and were sure of itself, is judged
-//! against what the pages say: first as it is, then with one error of each sort at a time. A
-//! document is left out if its truth lacks a field that the kind requires. What this does not
-//! measure: errors that a model makes and that none of these sorts resembles.
+//! The known truth of a document, as if a model had read it with certainty, is checked against the
+//! pages: first unchanged, then with one error of each sort at a time. A document is left out if
+//! its truth lacks a field that the kind requires. Errors of a model that resemble none of these
+//! sorts are not measured.
 
 mod errors;
 
@@ -59,7 +59,7 @@ pub struct InjectReport {
     pub judgements: Vec<GateJudgement>,
 }
 
-/// What the score of one extraction is made of.
+/// The parts of an extraction's score.
 #[derive(Debug, Clone, Serialize)]
 pub struct GateJudgement {
     /// Whether the extraction was left without an error.

@@ -49,8 +49,8 @@ pub(super) fn score_fields(
     scores
 }
 
-/// What an entry holds, with the names it is scored under; a single value under the list's own.
-/// Objects and lists within an entry are not scored.
+/// The cells of an entry, with the names they are scored under; a single value under the list's own
+/// name. Objects and lists within an entry are not scored.
 fn cells_of<'v>(list: &'v str, row: &'v Value) -> Vec<(String, &'v str, &'v Value)> {
     let is_single = |value: &Value| !value.is_null() && !value.is_object() && !value.is_array();
     match row {

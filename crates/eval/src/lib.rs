@@ -38,7 +38,7 @@ pub use scans::{ScanKindScore, TextMeans};
 pub use text::TextScore;
 pub use trade_off::{FlagReasonCount, FlagTradeOff};
 
-/// What was read from one document, as far as it is scored.
+/// The scored part of one document's extraction.
 #[derive(Debug, Clone, Default)]
 pub struct EvalSample {
     /// How the document ended: `completed` or `failed`.
@@ -77,7 +77,7 @@ pub enum EvalError {
     BadTruth {
         /// Path of the truth file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         detail: String,
     },
     /// A table of scans without its columns.
@@ -132,7 +132,7 @@ impl FieldScore {
 pub struct DocumentScore {
     /// File name without its ending.
     pub name: String,
-    /// What is wrong with the scan, where a table says so.
+    /// The defect of the scan, where a table names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// How the document ended: `completed` or `failed`.
@@ -161,8 +161,8 @@ pub struct DocumentScore {
     pub rows: ListCompleteness,
     #[serde(skip)]
     fields: BTreeMap<String, FieldScore>,
-    /// What was known and what was given instead. Document content: only for a report that
-    /// somebody asked for as a file.
+    /// The known value and the extracted one. Document content: only for a report that was
+    /// requested as a file.
     #[serde(skip)]
     differences: Vec<FieldDifference>,
 }
@@ -294,7 +294,7 @@ fn score_text(document: &LabelledDocument, sample: &EvalSample) -> Option<TextSc
     document.text.as_deref().map(|known| TextScore::compare_texts(known, read))
 }
 
-/// What is known, objects by their fields: `payment.iban`.
+/// The known values, those of objects by their fields: `payment.iban`.
 fn known_values(document: &LabelledDocument) -> Vec<(String, &Value)> {
     fn add<'v>(prefix: &str, fields: &'v Map<String, Value>, into: &mut Vec<(String, &'v Value)>) {
         for (name, value) in fields {

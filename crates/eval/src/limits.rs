@@ -26,9 +26,9 @@ impl FromStr for MeasureLimit {
     }
 }
 
-/// What is out of its limits, in words; empty: nothing.
+/// The figures beyond their limits, in words; empty if there are none.
 ///
-/// A figure that was not measured is out of any limit: a check that silently checks nothing is
+/// A figure that was not measured is beyond any limit: a check that silently checks nothing is
 /// worse than one that fails.
 pub fn broken_limits(
     measures: &BTreeMap<String, f64>,

@@ -1,7 +1,7 @@
-//! Every figure of a report under one name, so that limits and comparisons can speak of it.
+//! Every figure of a report under one name, for limits and comparisons.
 //!
 //! `total` is the F1 of the field over all documents, `inv:total` the same over those whose name
-//! begins with `inv_`. What was not measured has no name.
+//! begins with `inv_`. Figures that were not measured have no name.
 
 use std::collections::BTreeMap;
 

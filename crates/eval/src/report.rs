@@ -1,7 +1,6 @@
-//! Sums over documents: what `docmill eval` prints and writes.
+//! Sums over documents: the output of `docmill eval`.
 //!
-//! Counts and means only. What a figure is worth, and whether it is good enough, is the reader's to
-//! say, or that of `limits`.
+//! Counts and means only. The reader, or `limits`, judges whether a figure is good enough.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +36,8 @@ pub struct GroupReport {
     pub rows: ListCompleteness,
     /// Whether the gate's score tells documents that are all right from others.
     pub calibration: ScoreCalibration,
-    /// What levels of certainty let through and send to a person; empty where none were weighed.
+    /// The documents that each level of certainty passes and sends to a person; empty where none
+    /// were weighed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trade_off: Vec<FlagTradeOff>,
     /// Why documents were sent to a person or refused, by `rule` or `rule:field`.

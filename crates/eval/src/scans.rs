@@ -20,7 +20,7 @@ pub struct ScanKindScore {
     /// How well their text was read.
     #[serde(flatten)]
     pub text: TextMeans,
-    /// What is read of them without repair, if that was asked for.
+    /// The recall without repair, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_repair: Option<TextMeans>,
 }

@@ -114,7 +114,7 @@ fn write_calibration(f: &mut fmt::Formatter<'_>, calibration: &ScoreCalibration)
     writeln!(f, "  honest log-odds: {offset:.2} + {slope:.2} x those of the score")
 }
 
-/// What each level of certainty lets through, and what it flags for nothing.
+/// The documents that each level of certainty passes, and those it flags needlessly.
 fn write_trade_off(f: &mut fmt::Formatter<'_>, curve: &[FlagTradeOff]) -> fmt::Result {
     if !curve.is_empty() {
         writeln!(f, "  certainty  unflagged  errors among them  right ones flagged")?;

@@ -1,8 +1,8 @@
-//! What each level of certainty lets through, and what it sends to a person for nothing.
+//! The documents that each level of certainty passes, and those it sends to a person needlessly.
 //!
-//! A document is sent to a person if a rule other than that of certainty speaks, or if a field is
-//! less certain than the level. Beside it, what each single reason sends there: a reason that mostly
-//! meets what is right asks for nothing. Nothing here chooses a level.
+//! A document is sent to a person if a rule other than that of certainty fails, or if a field is
+//! less certain than the level. Beside it, the same for each single reason: a reason that mostly
+//! flags right documents is worthless. No level is chosen here.
 
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ pub(super) struct FlagCase {
     pub(super) otherwise: bool,
 }
 
-/// What follows from a level of certainty.
+/// The consequences of a level of certainty.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct FlagTradeOff {
     /// A field below this certainty sends its document to a person.

@@ -9,13 +9,13 @@ use std::fmt::Write as _;
 use serde_json::{Map, Number, Value};
 
 /// Deeper nesting is refused.
-const DEEPEST: u32 = 64;
+const MAX_DEPTH: u32 = 64;
 
 /// Why a text is not one EDN value; never quotes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {at}")]
 pub struct EdnDefect {
-    /// What is wrong.
+    /// The problem.
     what: &'static str,
     /// Where in the text.
     at: usize,
@@ -83,7 +83,7 @@ impl<'a> EdnReader<'a> {
     }
 
     fn read_value(&mut self, depth: u32) -> Result<Value, EdnDefect> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(self.defect("nested too deep"));
         }
         let Some(first) = self.skip_blank(depth)? else { return Err(self.defect("no value")) };

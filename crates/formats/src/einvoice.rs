@@ -1,14 +1,13 @@
-//! The XML of an e-invoice: exact, no model, no doubt. Strangers write it, so it is parsed only where
-//! documents are opened; what comes out is a handful of fields and the lines of the invoice.
+//! The XML of an e-invoice: exact, without a model. It is untrusted input, so it is parsed only
+//! where documents are opened. The result is a handful of fields and the lines of the invoice.
 //!
 //! Both syntaxes of EN 16931: UN/CEFACT CII (`ZUGFeRD` 1.0 and 2.x, Factur-X in every profile,
-//! `XRechnung`) and UBL 2.1 (invoice and credit note, `XRechnung`, Peppol). Elements are known by
-//! namespace and local name; prefixes mean nothing. BT numbers are those of EN 16931-1.
+//! `XRechnung`) and UBL 2.1 (invoice and credit note, `XRechnung`, Peppol). Elements are identified
+//! by namespace and local name; prefixes mean nothing. BT numbers are those of EN 16931-1.
 //!
-//! Exact or not at all: an amount, date or text that cannot be carried as it stands makes the whole
-//! XML unusable, because a reader that leaves out what it does not understand would be wrong
-//! without a word. What is absent is null. Whether the values make sense, and whether they are
-//! those of the page, is the gate's to say.
+//! Exact or not at all: an amount, date or text that cannot be carried over unchanged makes the
+//! whole XML unusable. A reader that skipped unknown parts would be wrong silently. Absent values
+//! are null. The gate checks whether the values make sense and agree with the pages.
 
 mod cii;
 mod defect;
@@ -25,7 +24,7 @@ use crate::xml::{XmlError, XmlText};
 pub use defect::EinvoiceDefect;
 use fields::{InvoiceXmlFields, list_value};
 
-/// What an e-invoice says. Values are in the form of the data: texts, ISO dates, numbers.
+/// The content of an e-invoice. Values have the form of the data: texts, ISO dates, numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ParsedInvoiceXml {
     /// Whether it takes back rather than demands. Amounts have the sign of the XML all the same,
@@ -101,7 +100,7 @@ impl From<InvoiceXmlFields> for ParsedInvoiceXml {
     }
 }
 
-/// What a value is, unless it is null.
+/// Fields whose value is a text or null.
 const TEXTS: [&str; 11] = [
     "supplier_name",
     "supplier_address",
@@ -205,7 +204,7 @@ impl EntryForm {
     }
 }
 
-/// What a document's e-invoices say together.
+/// The result of all e-invoices of a document together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EinvoiceFinding {
     /// The one thing that all say which can be read; `None`: there is none to read.
@@ -254,7 +253,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// What was read elsewhere and says these fields.
+    /// An XML with these fields, as if read elsewhere.
     fn told(fields: &Value) -> ParsedInvoiceXml {
         serde_json::from_value(json!({ "is_credit_note": false, "fields": fields })).unwrap()
     }

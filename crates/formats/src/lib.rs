@@ -1,5 +1,6 @@
-//! How numbers, dates, currencies and identifiers are written, XML from strangers, e-invoices among
-//! it, codes that order payments, and EDN. Pure: text or bytes in, values out. What they mean for a document is for others to say.
+//! Notations of numbers, dates, currencies and identifiers; untrusted XML, e-invoices among it;
+//! payment codes; EDN. Pure functions from text or bytes to values. Their meaning for a document is
+//! decided elsewhere.
 
 pub mod edn;
 pub mod einvoice;

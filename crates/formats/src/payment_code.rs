@@ -1,9 +1,9 @@
-//! What a code on a bill orders: the Swiss QR-bill (SIX, Implementation Guidelines QR-bill 2.3) and
-//! the QR code of EPC069-12 version 3.1 (`GiroCode`, Stuzza).
+//! The payment that a code on a bill orders: the Swiss QR-bill (SIX, Implementation Guidelines
+//! QR-bill 2.3) and the QR code of EPC069-12 version 3.1 (`GiroCode`, Stuzza).
 //!
-//! Strict: a code that breaks its own rules is none, because whoever pays by it may be shown other
-//! things than were read here. Not told: whether the account exists, whether it is the one that the
-//! page means, and what a code of any other form says.
+//! Strict: a code that breaks its own rules is rejected, because a payer's app may show other
+//! values than were read here. Not checked: whether the account exists, and whether it is the one
+//! on the page. Codes of other forms are ignored.
 
 mod epc;
 mod order;
@@ -19,7 +19,7 @@ pub fn read_payment_code(
 ) -> Option<Result<PaymentCode, PaymentCodeDefect>> {
     let lines: Vec<&str> =
         payload.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
-    // What only looks like one to a reader that is less strict is one that breaks the rules.
+    // A text that only a less strict reader accepts breaks the rules.
     let head = lines.first()?.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     match head.to_ascii_uppercase().as_str() {
         "SPC" => Some(swiss::read_bill(payload, &lines, bytes)),

@@ -15,8 +15,8 @@ use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
 /// Most bytes of an XML file. Invoices carry other documents inside, as base64 text.
 pub const MAX_BYTES: usize = 32 << 20;
-/// Deepest nesting. What we read needs 9.
-const DEEPEST: usize = 64;
+/// Levels of nested elements. The supported formats need 9.
+const MAX_DEPTH: usize = 64;
 /// Most of `<` and of `=` each, by whose numbers the parser reserves memory.
 const MAX_MARKS: usize = 2_000_000;
 /// Most attributes of one element: the parser compares each with each.
@@ -215,7 +215,7 @@ fn prescan_tags(text: &str) -> Result<(), XmlError> {
             continue;
         }
         let outer = scopes.last().copied().unwrap_or(0);
-        if tag.attributes > MAX_ATTRIBUTES || scopes.len() >= DEEPEST {
+        if tag.attributes > MAX_ATTRIBUTES || scopes.len() >= MAX_DEPTH {
             return Err(XmlError::TooLarge);
         }
         if tag.namespaces > 0 {
@@ -322,8 +322,8 @@ mod tests {
         let heirs = MAX_INHERITED / 50;
         #[rustfmt::skip]
         let table: [(&str, String, Option<XmlError>); 21] = [
-            ("as deep as is read",   nested(DEEPEST),                                  None),
-            ("deeper",               nested(DEEPEST + 1),                              Some(XmlError::TooLarge)),
+            ("as deep as is read",   nested(MAX_DEPTH),                                  None),
+            ("deeper",               nested(MAX_DEPTH + 1),                              Some(XmlError::TooLarge)),
             ("very deep",            nested(1_000_000),                                Some(XmlError::TooLarge)),
             ("wide, not deep",       format!("<a>{}</a>", "<b/><c></c>".repeat(1000)), None),
             ("many attributes",      format!("<a{}/>", attributes(64)),                None),

@@ -25,7 +25,8 @@ fn fail_field(failed: bool, field: &str) -> FailedFields {
 }
 
 impl GateSubject<'_> {
-    /// What fails the check. The score's own is not among them: it is not known yet.
+    /// The fields that fail the check. The score's own check is left out: the score is not known
+    /// yet.
     pub(super) fn failed_fields(&self, check: &RuleCheck) -> FailedFields {
         match check {
             RuleCheck::Required(fields) => self.fields_where(fields, is_blank),

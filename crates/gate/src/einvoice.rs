@@ -8,7 +8,7 @@ use super::ground::PrintedValues;
 use super::subject::GateSubject;
 use docmill_formats::notation::{account, date};
 
-/// What is known of the XML in a document.
+/// The state of the XML in a document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EinvoiceState {
     /// There is none, or it was not asked for.

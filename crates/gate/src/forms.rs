@@ -21,7 +21,7 @@ pub(super) fn has_format(value: &Value, form: ValueFormat) -> bool {
                 && count_digits(text) >= 5
                 && count_digits(text) * 2 > count_letters(text)
         }),
-        // What has not even the form is another rule's to say.
+        // Values without the form are the business of another rule.
         ValueFormat::VatIdDigits => {
             text.is_none_or(|text| vat_digits::check_digits_hold(text) != Some(false))
         }

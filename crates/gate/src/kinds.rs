@@ -1,6 +1,6 @@
 //! Kinds of documents as data: a folder of schema, prompt, rules and labels each.
 //!
-//! What ships is built in; a folder in the configuration adds to it, and replaces what has the same
+//! Some kinds are built in. A folder in the configuration adds kinds and replaces those of the same
 //! name. A kind is checked while it is loaded, so that a misspelt field or check stops the start,
 //! not a document.
 
@@ -57,7 +57,7 @@ pub struct Kind {
     pub prompt: String,
     /// The rules that the gate checks.
     pub rules: Vec<GateRule>,
-    /// What stands beside the values, for the rules reader.
+    /// The texts beside the values, for the rules reader.
     pub labels: KindLabels,
     /// The signals by which its documents are recognised.
     pub signals: Vec<KindSignal>,
@@ -71,7 +71,7 @@ pub struct Kind {
 /// The kind of documents of no known kind.
 pub const GENERIC: &str = "generic";
 
-/// What a field of a kind holds, as its schema says.
+/// The type of a kind's field, by its schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldType {
     /// Text of any form.
@@ -187,13 +187,13 @@ impl KindSet {
         Ok(Self { kinds, default: config.default.clone() })
     }
 
-    /// What is wrong with the kinds in a folder, or with the one kind whose folder it is, and how
-    /// many there are. They may include the built-in ones and each other.
+    /// The number of kinds in a folder, or 1 for the folder of a single kind, and their problems.
+    /// Kinds may include the built-in ones and each other.
     pub fn check_folder(folder: &Path) -> (usize, Vec<KindProblem>) {
         load::check_folder(folder)
     }
 
-    /// What is wrong with a kind of this name with these files, by their paths within its folder. It
+    /// The problems of a kind of this name with these files, by their paths within its folder. It
     /// may include the built-in ones.
     pub fn check_files(name: &str, files: BTreeMap<String, String>) -> Vec<KindProblem> {
         load::check_files(name, files)

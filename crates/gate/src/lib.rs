@@ -1,8 +1,8 @@
-//! The deterministic verdict on an extraction: a pure function over the data, the transcript, the
+//! The deterministic verdict on an extraction: a pure function of the data, the transcript, the
 //! kind's rules and the facts that the pipeline looked up.
 //!
-//! Amounts are compared as exact decimals. Findings name rules and fields, never values. What a
-//! consequence leads to (next model, refusal, flag) is the pipeline's to carry out.
+//! Amounts are compared as exact decimals. Findings name rules and fields, never values. The
+//! pipeline carries out the consequences: next model, refusal or flag.
 
 mod checks;
 mod einvoice;
@@ -38,7 +38,7 @@ pub use self::reread::{
 use self::subject::GateSubject;
 pub use docmill_core::model::{GroundedField, PageRegion};
 
-/// What the pipeline looked up for the gate.
+/// The facts that the pipeline looked up for the gate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GateLookups {
     /// An earlier document with the same supplier and number, if that is more than flagged: what is
@@ -48,7 +48,7 @@ pub struct GateLookups {
     pub today: Date,
     /// 0..1: a transcript below it is flagged.
     pub quality_threshold: f32,
-    /// What became of the XML in the document.
+    /// The state of the XML in the document.
     pub einvoice: EinvoiceState,
     /// The model that extracted was shown pictures of pages.
     pub pictures_shown: bool,
@@ -61,7 +61,7 @@ pub struct GateFinding {
     pub rule: String,
     /// The field at fault, if it is one.
     pub field: Option<String>,
-    /// What follows for the data.
+    /// The consequence for the data.
     pub consequence: RuleConsequence,
 }
 
@@ -186,8 +186,8 @@ pub fn judge_extraction(
     Verdict { findings, score, grounded, certainty, duplicate_rule }
 }
 
-/// Where the single values are read best. What is printed twice, or confirmed by other amounts, was
-/// not misread because one of its places is hardly legible.
+/// The best-read occurrence of each value. A value that is printed twice, or confirmed by other
+/// amounts, was not misread because one of its occurrences is hardly legible.
 fn witnessed_places(
     subject: &GateSubject<'_>,
     kind: &Kind,

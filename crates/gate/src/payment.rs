@@ -1,9 +1,9 @@
-//! What codes on the pages order to be paid, held against what was read from the print.
+//! Payment codes on the pages, compared with the values read from the print.
 //!
-//! A code is a witness of its own: no letter of it can be misread, because its error correction and
-//! check digits hold. It says who is paid if somebody scans it, not who should be; so a code that says
-//! otherwise than the print, breaks its own rules or is one of several that differ speaks for nothing,
-//! and a value that only it has is for a person to look at.
+//! A code is independent evidence: none of its letters can be misread, because its error correction
+//! and check digits hold. It names the payee of anyone who scans it, who need not be the right one.
+//! A code therefore proves nothing if it contradicts the print, breaks its own rules, or is one of
+//! several that differ. A value that only the code has goes to a person.
 
 use rust_decimal::Decimal;
 use serde_json::{Number, Value};
@@ -76,7 +76,7 @@ struct OrderedValue<'a> {
     value: Value,
 }
 
-/// What an order says of the fields of a kind.
+/// The values of an order for the fields of a kind.
 fn ordered_values<'a>(order: &PaymentCode, fields: &'a PaymentFields) -> Vec<OrderedValue<'a>> {
     let account = OrderedValue { field: &fields.account, value: order.iban.clone().into() };
     let currency = OrderedValue { field: &fields.currency, value: order.currency.clone().into() };
@@ -126,7 +126,7 @@ impl GateSubject<'_> {
         failed
     }
 
-    /// What is wrong with the codes, where rules about fields name the field.
+    /// The defects of the codes, under the fields that rules about fields name.
     pub(super) fn code_defects(&self) -> FailedFields {
         self.payments.defects.iter().map(|defect| Some((*defect).to_owned())).collect()
     }

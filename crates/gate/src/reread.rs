@@ -30,11 +30,11 @@ pub struct PictureClaim {
 /// A claim, and what a second reader read at its place: lines with boxes in the page's own units.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RereadClaim {
-    /// What the model says.
+    /// The model's claim.
     pub claim: PictureClaim,
     /// The place, in the page's own units; none if the page has no such place.
     pub place: Option<BoundingBox>,
-    /// What was read there.
+    /// The text that was read there.
     pub lines: Vec<TextLine>,
 }
 

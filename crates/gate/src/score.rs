@@ -15,11 +15,12 @@ use crate::kinds::{Kind, RuleConsequence};
 
 /// Log-odds of data that no rule objects to.
 const CERTAINTY: f32 = 3.4;
-/// What a rule without a weight of its own takes off.
+/// Loss of score by a rule without a weight of its own.
 const REFUSED: f32 = 5.8;
 const FLAGGED: f32 = 5.0;
-/// What values of no confidence at all would take off. Errors put into native text say nothing
-/// about it: chosen so that it alone calls for a person where letters are no surer than a coin.
+/// Loss of score by values of no confidence at all. Errors injected into native text give no
+/// estimate. The number is chosen so that such values alone require a person when letters are as
+/// likely wrong as right.
 const ILLEGIBLE: f32 = 5.8;
 
 /// The score of a verdict with these findings. `places`: where the values stand that were found.

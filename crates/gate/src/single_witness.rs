@@ -1,12 +1,12 @@
-//! What stands on the word of one model alone: values whose every place on the pages has a word that
-//! a vision model reported and the reader beside it did not.
+//! Values with a single source: each of their occurrences contains a word that a vision model
+//! reported and the second reader did not.
 //!
-//! Where the model that extracted was shown pages, so are numbers that the transcript does not have and
-//! that no rule of the kind looks for: nobody else saw them.
+//! If the extracting model was shown pages, numbers that the transcript lacks and that no rule of
+//! the kind checks count as well: no second reader confirms them.
 //!
-//! Not one of a kind's rules, because no kind may do without it. A value with a digit (an amount, a
-//! date, an account, an identifier) is refused, any other is flagged. Values that the pages do not
-//! have at all are other rules' business, and so are those of an attached XML, which no page made.
+//! This is not one of a kind's rules, because no kind may do without it. A value with a digit (an
+//! amount, a date, an account, an identifier) is refused, any other is flagged. Values that are not
+//! on the pages at all are covered by other rules, as are values of an attached XML.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What is judged: the extraction by field, and the ground its values stand on.
+//! The input of the gate's checks: the extraction by field, and the printed values behind it.
 
 use std::cell::OnceCell;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ pub(super) struct GateSubject<'a> {
     pub(super) instructions: usize,
     /// Put together when a rule first asks for them.
     pub(super) rows: OnceCell<NumberRows>,
-    /// What codes on the pages order.
+    /// The orders of payment codes on the pages.
     pub(super) payments: PagePayments,
 }
 
@@ -54,9 +54,9 @@ impl GateSubject<'_> {
         self.rows.get_or_init(|| NumberRows::from_transcript(self.transcript))
     }
 
-    /// Every value that a name stands for, with its full name: `total`, or for `list.item` that
-    /// field of every item, `list[0].item`. Of a list of single values each, `list[0]`; an empty one has
-    /// none. What lies in an object that is null is not there.
+    /// Every value of a field name, with its full name: `total`, or for `list.item` that field of
+    /// every item, `list[0].item`. A list of single values gives each, `list[0]`; an empty one
+    /// gives none. Fields of an object that is null are absent.
     pub(super) fn named_values(&self, field: &str) -> Vec<(String, &Value)> {
         let (first, path) = field.split_once('.').unwrap_or((field, ""));
         let mut found = Vec::new();

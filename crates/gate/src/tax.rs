@@ -49,7 +49,7 @@ pub(super) struct TaxBreakdownRule<'a> {
 }
 
 impl<'a> TaxBreakdownRule<'a> {
-    /// What a check of this sort says; nothing for one of another.
+    /// The rule of a check of this sort; `None` for one of another.
     pub(super) fn of_check(check: &'a RuleCheck) -> Option<Self> {
         let RuleCheck::TaxBreakdown {
             list,
@@ -151,8 +151,9 @@ impl GateSubject<'_> {
             || self.is_part_taxed(net, tax, slack)
     }
 
-    /// The entries whose tax is not what their rate makes of their base, or the list if its taxes are
-    /// not the tax, or its bases more than the net amount. What is exempt may be left out of it.
+    /// The entries whose tax is not the rate's share of their base. The whole list, if its taxes do
+    /// not add up to the tax or its bases exceed the net amount. Exempt amounts may be missing from
+    /// it.
     pub(super) fn tax_breakdown_faults(&self, rule: &TaxBreakdownRule<'_>) -> FailedFields {
         let entries = rule.lines.map_or(0, |list| self.list_items(list).count());
         let rounding = rule.per_item.checked_mul(Decimal::from(entries)).unwrap_or_default();

@@ -251,7 +251,7 @@ fn a_field_below_the_level_of_certainty_is_flagged_also_where_it_is_said_to_be_a
     let verdict = judged(&extraction, &transcript(PAGE), &lookups());
     assert_eq!(verdict.review_reasons(), ["uncertain:due_date"]);
     assert!(!verdict.is_refused());
-    // What another reader says of itself is not weighed so.
+    // The confidence of another reader is not weighed in this way.
     let by_model = Extraction { reader: ExtractionMethod::Llm, ..extraction };
     assert_eq!(judged(&by_model, &transcript(PAGE), &lookups()).findings, []);
 }

@@ -1,5 +1,4 @@
-//! What a page consists of for a reader. The serialised form is printed by `docmill transcribe
-//! --format json`.
+//! The blocks of a page. `docmill transcribe --format json` prints the serialised form.
 
 use docmill_core::model::{BoundingBox, PageSource};
 use serde::{Deserialize, Serialize};
@@ -25,7 +24,7 @@ pub struct PageLayout {
 /// Something on a page that is read as one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PageBlock {
-    /// What it is and what it says.
+    /// Its type and text.
     #[serde(flatten)]
     pub content: BlockContent,
     /// Number of its page, starting at 1.
@@ -49,8 +48,8 @@ pub struct WordSpan {
     pub count: u32,
 }
 
-/// What a block is, with its text. Lines within a text are separated by line feeds, but for the
-/// cells of tables, which are one line.
+/// The type of a block, with its text. Line feeds separate the lines of a text; the cells of tables
+/// are one line each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum BlockContent {
@@ -92,25 +91,25 @@ pub enum BlockContent {
     },
     /// Writing by hand where people sign.
     Signature {
-        /// What was read of it; mostly wrong or nothing.
+        /// The text read from it; mostly wrong or empty.
         text: String,
     },
     /// A stamp.
     Stamp {
-        /// What was read of it.
+        /// The text read from it.
         text: String,
     },
-    /// What a figure or table shows.
+    /// The description of a figure or table.
     Caption {
         /// The words.
         text: String,
     },
-    /// What stands above the text of every page.
+    /// Text at the top of every page.
     Header {
         /// The words.
         text: String,
     },
-    /// What stands below the text of every page.
+    /// Text at the bottom of every page.
     Footer {
         /// The words.
         text: String,

@@ -59,7 +59,7 @@ impl<'a> PageFrames<'a> {
 }
 
 /// No page is so large in any unit; beyond it differences of coordinates are lost.
-const FARTHEST: f32 = 1.0e6;
+const MAX_COORDINATE: f32 = 1.0e6;
 /// Lines that are wider than so many letters tell whether a page is askew.
 const SLOPE_WIDTH: f32 = 8.0;
 /// So many of them are needed.
@@ -115,7 +115,7 @@ fn straighten(frame: &mut DirectionFrame<'_>) {
 }
 
 fn is_sound(area: &BoundingBox) -> bool {
-    let within = |value: f32| value.is_finite() && value.abs() < FARTHEST;
+    let within = |value: f32| value.is_finite() && value.abs() < MAX_COORDINATE;
     within(area.x)
         && within(area.y)
         && within(area.w)

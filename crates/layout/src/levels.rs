@@ -73,7 +73,7 @@ fn is_larger(block: &DraftBlock<'_>, body: f32, least: f32) -> bool {
         && block.words.iter().any(|word| word.text.chars().any(char::is_alphabetic))
 }
 
-/// What a heading stands above.
+/// Running text, such as follows a heading.
 fn is_running(block: &DraftBlock<'_>) -> bool {
     match block.content {
         BlockContent::Paragraph { .. } => block.lines > 1 || block.words.len() > 8,

@@ -1,10 +1,10 @@
 //! Blocks in reading order, derived from the lines and words of a transcript.
 //!
-//! A pure function of what is stored: every transcript has a layout, whatever read it and whenever,
-//! and a better layout asks for no page to be read again. Every word of the transcript is in exactly
-//! one block. Where figures lie the transcript says. What else only ink shows is not told: rulings,
-//! weight and slope of letters; a heading in the size of its text is told by where it stands alone. Boxes may
-//! say anything: a page takes O(n log n) steps in its words.
+//! A pure function of the stored transcript: every transcript has a layout, whichever reader made
+//! it, and a better layout needs no page to be read again. Every word of the transcript is in
+//! exactly one block. The transcript has the areas of figures. Other evidence in ink is not used:
+//! rulings, weight and slope of letters. A heading in the size of its text is recognised by its
+//! isolation. Boxes are untrusted: a page takes O(n log n) steps in its words.
 
 mod block;
 mod chunks;

@@ -49,7 +49,7 @@ impl<'a> FlowLine<'a> {
     }
 }
 
-/// What is usual among the lines of a region.
+/// The usual measures of the lines of a region.
 pub(super) struct LineMeasure {
     /// From baseline to baseline within a paragraph.
     pub(super) pitch: f32,

@@ -1,4 +1,4 @@
-//! What stands above and below the text of every page: headers, footers, page numbers.
+//! Headers, footers and page numbers: text at the top and bottom of every page.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! A layout as Markdown, as GitHub reads it. What would be markup and is none in the document is
-//! escaped; a cell that reaches across stands in its first place, the others are empty.
+//! A layout as Markdown, in GitHub's dialect. Characters that would become markup are escaped. A
+//! cell that spans columns is written into its first column; the others are empty.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -7,13 +7,13 @@ const BULLETS: &[&str] = &[
     "•", "‣", "◦", "▪", "▫", "●", "○", "■", "·", "∙", "–", "—", "-", "*", "►", "➢", "✓", "»",
     "\u{f0b7}",
 ];
-/// What is read of a bullet on a picture.
+/// Characters that OCR reads for a bullet.
 const SEEN_BULLETS: &[&str] = &[
     "e", "o", "°", "¢", "©", "®", "@", "+", "«", "»", "*", "-", "—", "–", ".", "•", "»", "=", "~",
 ];
 const EMPTY_BOXES: &[&str] = &["☐", "□", "▢", "❏", "❑", "[ ]", "[]"];
 const TICKED_BOXES: &[&str] = &["☑", "☒", "✅", "✔", "[x]", "[X]", "[✓]"];
-/// What a caption begins with in the languages that are measured, before its number.
+/// Words that begin a caption, before its number, in the measured languages.
 const CAPTIONS: &[&str] = &[
     "figure",
     "fig.",
@@ -45,7 +45,7 @@ const CAPTIONS: &[&str] = &[
     "quadro",
     "cuadro",
 ];
-/// What the number of a page is printed with.
+/// Words printed with a page number.
 const PAGE_WORDS: &[&str] = &[
     "page", "p.", "seite", "s.", "pagina", "blz.", "página", "pág.", "pag.", "sida", "side",
     "strona", "str.", "of", "von", "sur", "de", "van", "di", "av", "af", "z", "/", "|", "-", "–",

@@ -1,8 +1,8 @@
 //! Blocks side by side as letters and invoices have them: addresses, and labels with their values.
 //!
-//! What a line says is not understood: an address is short lines below each other with a number
-//! among them, and facts are labels without numbers beside values with them. Where a side looks like
-//! neither, nothing is told.
+//! The text itself is not understood. An address is short lines below each other with a number
+//! among them. Facts are labels without numbers beside values with them. Sides that look like
+//! neither are left alone.
 
 use super::piece::{PieceRow, TextPiece, group_rows};
 use super::strips::{WhiteStrip, cut_strips, inner_strips};
@@ -28,7 +28,7 @@ pub(super) fn strip_between_parties(rows: &[PieceRow<'_>]) -> Option<WhiteStrip>
     })
 }
 
-/// What all rows leave of a strip.
+/// The part of a strip that is free in all rows.
 fn common_part(strip: WhiteStrip, rows: &[PieceRow<'_>]) -> Option<WhiteStrip> {
     let mut left = vec![strip];
     for row in rows {

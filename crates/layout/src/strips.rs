@@ -6,7 +6,7 @@ use super::piece::{PieceRow, TextPiece};
 pub(super) type WhiteStrip = (f32, f32);
 
 /// The narrowest strip between columns, in letter sizes.
-pub(super) const NARROWEST: f32 = 0.6;
+pub(super) const MIN_STRIP_WIDTH: f32 = 0.6;
 
 /// The white between the pieces of a row.
 pub(super) fn inner_strips(row: &PieceRow<'_>) -> Vec<WhiteStrip> {
@@ -16,10 +16,10 @@ pub(super) fn inner_strips(row: &PieceRow<'_>) -> Vec<WhiteStrip> {
         _ => None,
     };
     let strips = row.pieces.windows(2).filter_map(between);
-    strips.filter(|(from, to)| to - from > NARROWEST * em).collect()
+    strips.filter(|(from, to)| to - from > MIN_STRIP_WIDTH * em).collect()
 }
 
-/// What the pieces of a row leave of strips.
+/// The parts of strips that the pieces of a row leave free.
 pub(super) fn cut_strips(
     strips: &[WhiteStrip],
     row: &PieceRow<'_>,

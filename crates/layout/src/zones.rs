@@ -8,7 +8,7 @@ use super::frame::{PlacedWord, median, part_below};
 use super::markers::{is_lone_marker, starts_with_bullet};
 use super::parties::{find_heads, has_digit, join_facts, strip_between_parties};
 use super::piece::{PieceRow, TextPiece};
-use super::strips::{NARROWEST, WhiteStrip, cut_strips, inner_strips};
+use super::strips::{MIN_STRIP_WIDTH, WhiteStrip, cut_strips, inner_strips};
 
 /// Rows that belong together.
 pub(super) enum PageZone<'a> {
@@ -67,7 +67,7 @@ impl<'a> OpenZone<'a> {
         if prose && gap > 0.8 * em && self.leaves_edges(row) && self.is_running() {
             return None;
         }
-        let left = cut_strips(&self.strips, row, NARROWEST * em);
+        let left = cut_strips(&self.strips, row, MIN_STRIP_WIDTH * em);
         (!left.is_empty()).then_some(left)
     }
 
@@ -469,7 +469,7 @@ fn are_one_table(above: &[PieceRow<'_>], lines: &[PieceRow<'_>], below: &[PieceR
     let strips =
         above.iter().chain(below).fold(None, |left: Option<Vec<WhiteStrip>>, row| match left {
             None => Some(inner_strips(row)),
-            Some(left) => Some(cut_strips(&left, row, NARROWEST * em)),
+            Some(left) => Some(cut_strips(&left, row, MIN_STRIP_WIDTH * em)),
         });
     line.pieces.len() == 1
         && near(line.area.y - last.area.bottom())

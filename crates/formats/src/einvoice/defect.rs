@@ -1,4 +1,5 @@
-//! Why the XML of an e-invoice is not used. What follows for its document is the caller's to decide.
+//! The reasons why the XML of an e-invoice is not used. The caller decides the consequence for its
+//! document.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +46,7 @@ impl EinvoiceDefect {
         }
     }
 
-    /// What a document ends in that is nothing but this XML.
+    /// The outcome of a document that consists of this XML alone.
     pub fn outcome_reason(self) -> OutcomeReason {
         match self {
             Self::NotAnInvoice => OutcomeReason::UnsupportedType,

@@ -1,4 +1,5 @@
-//! What both syntaxes of an e-invoice fill. Whether anything is there, and right, is not said here.
+//! The fields that both syntaxes of an e-invoice fill. Presence and correctness are not checked
+//! here.
 
 use serde_json::{Map, Value, json};
 
@@ -29,7 +30,7 @@ pub(super) struct InvoiceXmlFields {
     pub(super) due_date: Value,
     /// Payment terms (BT-20).
     pub(super) payment_terms: Value,
-    /// What is taken off for early payment: beside the terms, or written into them (`#SKONTO#`).
+    /// Discounts for early payment: beside the terms, or written into them (`#SKONTO#`).
     pub(super) cash_discounts: Vec<Value>,
     /// Payment account identifier (BT-84), where it is an IBAN.
     pub(super) iban: Value,

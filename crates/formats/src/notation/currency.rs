@@ -139,7 +139,7 @@ pub enum CurrencyMark {
 }
 
 impl CurrencyMark {
-    /// What a whole word is, such as `EUR`, `€`, `US$` or `kr`.
+    /// The currency that a whole word is, such as `EUR`, `€`, `US$` or `kr`.
     pub fn from_word(word: &str) -> Option<Self> {
         let word = word.trim_matches(EDGES);
         if word.len() > MAX_SIGN_BYTES {
@@ -174,7 +174,7 @@ impl CurrencyMark {
     }
 }
 
-/// What may stand around a currency.
+/// Signs that may surround a currency.
 const EDGES: [char; 5] = ['(', ')', ':', '[', ']'];
 
 /// Codes and signs that documents print as words and names as well: `ALL ITEMS`, `TOP`, a Malaysian

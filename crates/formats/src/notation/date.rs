@@ -230,7 +230,8 @@ static YEAR_FIRST: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Makes a date of what a form matched.
 type DateParser = fn(&Captures<'_>) -> Option<FoundDate>;
 
-/// What every text has that a form matches. Most lines lack it, and to see that is cheaper than to search.
+/// Signs without which no date form matches. Most lines lack them, and this test is cheaper than a
+/// search.
 struct DateSigns {
     digits: usize,
     /// Whether a day or a month stands between separators.

@@ -1,6 +1,7 @@
-//! VAT identification numbers among the words of a line: where one begins, and how many words it takes.
+//! VAT identification numbers among the words of a line: where one begins, and how many words it
+//! takes.
 //!
-//! What it is called stands before it and is not looked at.
+//! The label before it is not considered.
 
 use super::vat_digits::check_digits_hold;
 use super::vat_id::{has_valid_form, normalise_vat_id};

@@ -1,11 +1,11 @@
-//! What a code for payments is made of, and the forms that both sorts share. Which rules a code has to keep
-//! is theirs to say.
+//! The parts of a payment code, and the notations that both sorts share. Each sort has its own
+//! rules.
 
 use rust_decimal::Decimal;
 
 use crate::notation::account;
 
-/// What a code orders to be paid, and to whom.
+/// The payment that a code orders, and its payee.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PaymentCode {
     /// By which rules it was read.
@@ -20,7 +20,7 @@ pub struct PaymentCode {
     pub amount: Option<Decimal>,
     /// Code of the currency, ISO 4217.
     pub currency: String,
-    /// What the payee finds the payment by; check digits hold where the rules give any.
+    /// The payee's reference; check digits hold where the rules define any.
     pub reference: Option<String>,
 }
 

@@ -12,7 +12,7 @@ use docmill_core::model::{BoundingBox, TextLine, Transcript};
 use docmill_formats::notation::fold_text;
 
 /// A kind needs this score.
-const LEAST: f64 = 2.0;
+const MIN_SCORE: f64 = 2.0;
 
 /// The next kind has to be this far below.
 const MARGIN: f64 = 1.0;
@@ -37,7 +37,7 @@ const LARGER: f32 = 1.25;
 const HEAD: f32 = 0.25;
 const UNDER: f32 = 0.3;
 
-/// Words that begin the line that a letter is about: `Oggetto: fattura n. 27`. What follows is its title.
+/// Words at the start of a letter's subject line: `Oggetto: fattura n. 27`. The title follows them.
 const SUBJECTS: [&str; 23] = [
     "aihe",
     "arende",
@@ -112,7 +112,7 @@ impl KindSet {
             self.kinds.iter().map(|kind| (seen.score_kind(kind), kind)).collect();
         scores.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         match scores.as_slice() {
-            [(best, kind), rest @ ..] if *best >= LEAST => {
+            [(best, kind), rest @ ..] if *best >= MIN_SCORE => {
                 let near = rest.iter().take_while(|(score, _)| best - score < MARGIN);
                 let rivals: Vec<Arc<Kind>> = near.map(|(_, kind)| Arc::clone(kind)).collect();
                 let doubt = (!rivals.is_empty()).then_some(KindAmbiguity::Tie);
@@ -177,7 +177,7 @@ impl FirstPagesText {
     }
 
     fn score_kind(&self, kind: &Kind) -> f64 {
-        // What has its own heading at the head of the page is that, whatever is printed under it.
+        // A heading at the top of the page decides, whatever is printed below it.
         let headed = kind.signals.iter().any(|signal| {
             let heads = signal.weight > 0.0 && signal.place == SignalArea::Heading;
             heads && signal.phrases.iter().any(|it| self.contains_phrase(it, signal.place, HEAD))

@@ -77,7 +77,7 @@ fn parse_example_data(
     Some(fields)
 }
 
-/// What is added to a prompt; empty without examples.
+/// The examples as an addition to a prompt; empty without examples.
 pub(super) fn examples_as_prompt(examples: &[KindExample]) -> String {
     let mut text = String::new();
     for (number, example) in examples.iter().enumerate() {

@@ -34,7 +34,7 @@ impl LabelIndex {
         self.files.iter().map(Arc::as_ref)
     }
 
-    /// What a field of text is written like.
+    /// The notation of a text field.
     pub fn value_style(&self, field: &str) -> ValueStyle {
         let mut said = self.files().rev().filter_map(|file| file.value_style(field));
         said.next().unwrap_or(ValueStyle::Identifier)

@@ -51,14 +51,14 @@ pub(super) const SECTIONS: [&str; 32] = [
 /// engines lose them (`taxinvoice`). Shorter ones would be words of their own.
 const MIN_JOINED: usize = 6;
 
-/// What is read beside the labels of a field that holds text.
+/// The text that is read beside the labels of a text field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueStyle {
     /// A number or code: it has a digit.
     Identifier,
     /// Words, up to the end of the line or a mark that ends them.
     Words,
-    /// What the document calls itself; it has no label.
+    /// The document's title; it has no label.
     Title,
 }
 
@@ -217,7 +217,7 @@ impl LabelTable {
         self.endings.sort_by_key(|label| std::cmp::Reverse(label.words.len()));
     }
 
-    /// What a field of text is written like, if the file says so.
+    /// The notation of a text field, if the file names one.
     pub(super) fn value_style(&self, field: &str) -> Option<ValueStyle> {
         self.written.get(field).copied()
     }

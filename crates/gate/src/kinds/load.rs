@@ -30,8 +30,7 @@ pub(super) fn load_kinds(folder: &Path) -> Result<Vec<Kind>, Vec<KindProblem>> {
     if problems.is_empty() { Ok(kinds) } else { Err(problems) }
 }
 
-/// What is wrong with the kinds in a folder, or with the one kind whose folder it is; how many
-/// there are.
+/// The number of kinds in a folder, or 1 for the folder of a single kind, and their problems.
 pub(super) fn check_folder(folder: &Path) -> (usize, Vec<KindProblem>) {
     let mut problems = Vec::new();
     let own = source::sources_in_folder(folder, true, &mut problems);
@@ -43,7 +42,7 @@ pub(super) fn check_folder(folder: &Path) -> (usize, Vec<KindProblem>) {
     (own.len(), problems)
 }
 
-/// What is wrong with the kind of this name that has these files.
+/// The problems of a kind of this name with these files.
 pub(super) fn check_files(name: &str, files: BTreeMap<String, String>) -> Vec<KindProblem> {
     let own = KindSource::from_files(name, files);
     let mut problems = Vec::new();
@@ -189,7 +188,7 @@ impl<'a> KindBuilder<'a> {
         };
         let kind = Spanned::new(name.span(), kind.to_owned());
         let Some(other) = self.find_included(&kind, report) else { return Vec::new() };
-        // What is wrong with the other kind is said there.
+        // Problems of the other kind are reported with that kind.
         let theirs = rule::parse_rules(other.file_text("rules.toml")).unwrap_or_default();
         if wanted.is_none() && !theirs.include.is_empty() {
             report.report_at(name.span().start, format!("`{}` includes others itself", other.name));
@@ -205,8 +204,8 @@ impl<'a> KindBuilder<'a> {
         rules.into_iter().filter(|rule| !replaced(rule)).collect()
     }
 
-    /// Its own labels and those of the kinds it includes. What ships is known to be sound, and is made when
-    /// somebody asks.
+    /// Its own labels and those of the kinds it includes. Built-in labels are known to be sound and
+    /// are parsed on first use.
     fn build_labels(&mut self, schema: Option<&Value>) -> KindLabels {
         let (path, text) =
             (self.source.folder.join("labels.toml"), self.source.file_text("labels.toml"));
@@ -357,7 +356,7 @@ mod tests {
             std::fs::write(&path, format!("{text}\n")).unwrap();
             let after = load(root.path()).unwrap();
             assert_ne!(version(&after, "invoice"), version(&before, "invoice"), "{file}");
-            // What includes it has changed with it.
+            // The kind that includes it has a new version as well.
             assert_ne!(version(&after, "credit_note"), version(&before, "credit_note"), "{file}");
         }
     }

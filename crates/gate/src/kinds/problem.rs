@@ -1,4 +1,4 @@
-//! What is wrong with a file of a kind, and on which line.
+//! Problems of a kind's file, with their line.
 
 use std::fmt;
 use std::ops::Range;
@@ -55,7 +55,7 @@ impl<'a> ProblemReport<'a> {
         self.problems.push(KindProblem { file, line, text });
     }
 
-    /// What the TOML reader says, without the picture it draws of the place.
+    /// The TOML reader's message, without its drawing of the position.
     pub(super) fn report_toml(&mut self, error: &toml::de::Error) {
         self.report_at(error.span().map_or(0, |span| span.start), error.message());
     }

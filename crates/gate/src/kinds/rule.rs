@@ -1,4 +1,4 @@
-//! What the gate checks, and what follows when a check fails; `rules.toml` says it.
+//! The checks of the gate and the consequence of a failed check, as `rules.toml` defines them.
 
 mod read;
 
@@ -11,7 +11,7 @@ pub(super) use read::{ParsedRules, parse_rules};
 
 use docmill_core::model::{ExtractionMethod, StatedConfidence};
 
-/// What a failed rule leads to.
+/// The consequence of a failed rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleConsequence {
@@ -51,7 +51,7 @@ pub enum ValueFormat {
     Identifier,
 }
 
-/// What is checked. Fields that are null are not checked, except by `Required`.
+/// The condition that a rule checks. Null fields are not checked, except by `Required`.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the variants say what their keys mean, the names are the file's")]
 pub enum RuleCheck {
@@ -172,7 +172,7 @@ pub enum RuleCheck {
     PaymentCode(PaymentFields),
     /// Codes for payments that the pages carry keep their own rules, and order the same.
     PaymentCodeUsable,
-    /// What a code says of account and total is printed as well.
+    /// Account and total of a payment code are printed as well.
     PaymentCodePrinted(PaymentFields),
     /// No earlier document has the same supplier and number.
     Duplicate,
@@ -189,11 +189,11 @@ pub enum RuleCheck {
 /// Words, folded, beside which tills print how a total was paid.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PaymentWords {
-    /// What was handed over.
+    /// Words beside the amount handed over.
     pub given: Vec<String>,
-    /// What came back.
+    /// Words beside the change given back.
     pub change: Vec<String>,
-    /// What was charged to a card.
+    /// Words beside the amount charged to a card.
     pub charged: Vec<String>,
 }
 
@@ -239,11 +239,11 @@ pub struct GateRule {
     pub name: String,
     /// The condition that has to hold.
     pub check: RuleCheck,
-    /// What follows when it fails.
+    /// The consequence of a failure.
     pub consequence: RuleConsequence,
     /// Readers whose data it applies to; empty: all.
     pub readers: Vec<ExtractionMethod>,
-    /// What a failure takes off the score, in units of log-odds; none: by the consequence.
+    /// The loss of score by a failure, in log-odds; `None`: by the consequence.
     pub weight: Option<f32>,
     /// Only for documents of which a page was read by OCR.
     pub only_ocr: bool,

@@ -34,7 +34,7 @@ const OF_A_VALUE: [&str; 15] = [
 ];
 
 /// How deep objects may lie in each other: vendors refuse what is deeper, and nobody reviews it.
-const DEEPEST: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 /// Reads and checks the file.
 pub(super) fn parse_schema(file: &Path, text: &str) -> Result<Value, Vec<KindProblem>> {
@@ -169,8 +169,8 @@ impl SchemaChecker<'_, '_> {
     /// An object within another.
     fn check_nested(&mut self, pointer: &str, schema: &Value) {
         let depth = pointer.matches("/properties/").count();
-        if depth > DEEPEST {
-            self.report_at(pointer, format!("objects are nested at most {DEEPEST} deep"));
+        if depth > MAX_DEPTH {
+            self.report_at(pointer, format!("objects are nested at most {MAX_DEPTH} deep"));
             return;
         }
         if schema.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty) {

@@ -32,7 +32,7 @@ impl ShowPages {
     }
 }
 
-/// What of a document a kind has shown to models that take pictures.
+/// The pages of a document that a kind shows to models with vision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageShowing {
     /// Which pages.

@@ -30,7 +30,7 @@ pub enum SignalArea {
 pub struct KindSignal {
     /// Where in the document the signal's words have to stand.
     pub place: SignalArea,
-    /// What one or more of them add to the kind's score; one counts as much as many.
+    /// The gain of the kind's score if at least one of them is present; several count as one.
     pub weight: f64,
     /// One of them is enough.
     pub phrases: Vec<SignalPhrase>,

@@ -35,8 +35,8 @@ impl KindSource {
         self.files.get(file).map_or("", String::as_str)
     }
 
-    /// The labels of its own file alone, for kinds that include it. What is wrong with them is said where
-    /// the kind itself is made.
+    /// The labels of its own file alone, for kinds that include it. Their problems are reported
+    /// where the kind itself is built.
     pub(super) fn own_labels(&self) -> &Arc<LabelTable> {
         self.labels.get_or_init(|| Arc::new(LabelTable::parse(self.file_text("labels.toml"))))
     }

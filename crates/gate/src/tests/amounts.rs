@@ -213,7 +213,7 @@ fn a_faint_place_is_no_doubt_where_the_value_stands_again_or_is_confirmed() {
         "supplier_name": "Korkstein", "invoice_date": "2021-03-05", "currency": "EUR", "total": 8.7,
     });
     let extraction = Extraction { data: data.as_object().unwrap().clone(), ..sound() };
-    // What a faint amount takes off the score.
+    // The loss of score by a faint amount.
     let lost_of = |extraction: &Extraction, printed: &str| {
         let mut page = transcript(&format!("Korkstein\n05.03.2021\n{printed}"));
         let clear = judge_extraction(extraction, &page, kind, &lookups()).score;

@@ -24,7 +24,7 @@ struct RawRuleFile {
     rule: Vec<Spanned<RawRule>>,
 }
 
-/// What the file says, with the part of the text that each says it in.
+/// The file's content, each part with its range in the text.
 #[derive(Debug, Default)]
 pub(in crate::kinds) struct ParsedRules {
     /// Kinds whose rules apply as well.
