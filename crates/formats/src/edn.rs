@@ -231,8 +231,8 @@ impl<'a> EdnReader<'a> {
 
     fn take_token(&mut self) -> &'a str {
         let rest = self.rest();
-        let ends = |c: char| c.is_whitespace() || ",;\"()[]{}\\".contains(c);
-        let token = rest.get(..rest.find(ends).unwrap_or(rest.len())).unwrap_or_default();
+        let end = rest.find(|c: char| c.is_whitespace() || ",;\"()[]{}\\".contains(c));
+        let token = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
         self.at += token.len();
         token
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::defect::EinvoiceDefect;
 use super::element::{
-    amount_in_currency, attribute_value, date_value, elements_at, first_element, first_text_value,
+    amount_in_currency, attribute_value, date_value, element_at, elements_at, first_element, first_text_value,
     join_address, number_value, plain_text, text_value,
 };
 use super::fields::{
@@ -81,9 +81,10 @@ pub(super) fn parse_cii(root: Node<'_, '_>) -> Result<InvoiceXmlFields, Einvoice
 }
 
 fn postal_address(place: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
-    let part = |name| first_element(place, &[name]);
-    let lines = [part("LineOne"), part("LineTwo"), part("LineThree")];
-    join_address(&lines, part("PostcodeCode"), part("CityName"), part("CountryID"))
+    let [code, town, country] =
+        ["PostcodeCode", "CityName", "CountryID"].map(|name| first_element(place, &[name]));
+    let lines = ["LineOne", "LineTwo", "LineThree"].map(|name| first_element(place, &[name]));
+    join_address(&lines, code, town, country)
 }
 
 fn vat_id(party: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
@@ -103,10 +104,11 @@ fn settlement_parts<'a, 'i: 'a>(
 /// The first account of the payee that is an IBAN, and its bank.
 fn find_account(settlement: Option<Node<'_, '_>>) -> Result<(Value, Value), EinvoiceDefect> {
     for means in settlement_parts(settlement, "SpecifiedTradeSettlementPaymentMeans") {
-        let part = |path| text_value(first_element(Some(means), &[path]));
-        let iban = iban_value(&part("PayeePartyCreditorFinancialAccount/IBANID")?);
+        let account = element_at(means, "PayeePartyCreditorFinancialAccount/IBANID");
+        let iban = iban_value(&text_value(account)?);
         if !iban.is_null() {
-            return Ok((iban, part("PayeeSpecifiedCreditorFinancialInstitution/BICID")?));
+            let bank = element_at(means, "PayeeSpecifiedCreditorFinancialInstitution/BICID");
+            return Ok((iban, text_value(bank)?));
         }
     }
     Ok((Value::Null, Value::Null))
@@ -119,9 +121,8 @@ fn read_cash_discounts(
     let mut found = parse_marked_discounts(terms)?;
     let path = "SpecifiedTradePaymentTerms/ApplicableTradePaymentDiscountTerms";
     for discount in settlement_parts(settlement, path) {
-        let part = |name| first_element(Some(discount), &[name]);
-        let percent = number_value(part("CalculationPercent"))?;
-        let period = part("BasisPeriodMeasure");
+        let percent = number_value(element_at(discount, "CalculationPercent"))?;
+        let period = element_at(discount, "BasisPeriodMeasure");
         let in_days = attribute_value(period, "unitCode").as_str() == Some("DAY");
         let days = if in_days { number_value(period)? } else { Value::Null };
         found.extend(cash_discount(percent, days));
@@ -136,8 +137,9 @@ fn read_taxes(settlement: Option<Node<'_, '_>>) -> Result<Vec<Value>, EinvoiceDe
     let taxes = settlement_parts(settlement, "ApplicableTradeTax").into_iter();
     taxes
         .map(|tax| {
-            let part = |names: &[&str]| number_value(first_element(Some(tax), names));
-            Ok(tax_value(part(&RATES)?, part(&["BasisAmount"])?, part(&["CalculatedAmount"])?))
+            let rate = number_value(first_element(Some(tax), &RATES))?;
+            let base = number_value(element_at(tax, "BasisAmount"))?;
+            Ok(tax_value(rate, base, number_value(element_at(tax, "CalculatedAmount"))?))
         })
         .collect()
 }

@@ -39,10 +39,16 @@ pub(super) fn named_children<'a, 'i: 'a>(
 
 /// Every element that a path of local names, `A/B/C`, leads to from `node`.
 pub(super) fn elements_at<'a, 'i: 'a>(node: Node<'a, 'i>, path: &'a str) -> Vec<Node<'a, 'i>> {
-    let step = |reached: Vec<Node<'a, 'i>>, name: &'a str| {
-        reached.into_iter().flat_map(|node| named_children(node, name)).collect()
-    };
-    path.split('/').fold(vec![node], step)
+    let mut reached = vec![node];
+    for name in path.split('/') {
+        reached = reached.into_iter().flat_map(|node| named_children(node, name)).collect();
+    }
+    reached
+}
+
+/// The first element at a path below `node`.
+pub(super) fn element_at<'a, 'i: 'a>(node: Node<'a, 'i>, path: &'a str) -> Option<Node<'a, 'i>> {
+    elements_at(node, path).into_iter().next()
 }
 
 /// The first element that one of the paths leads to; the paths are tried in order.
@@ -51,7 +57,7 @@ pub(super) fn first_element<'a, 'i: 'a>(
     paths: &[&'a str],
 ) -> Option<Node<'a, 'i>> {
     let node = node?;
-    paths.iter().find_map(|path| elements_at(node, path).into_iter().next())
+    paths.iter().find_map(|path| element_at(node, path))
 }
 
 /// The element's text, white space collapsed; null if there is none.

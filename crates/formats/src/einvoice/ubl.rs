@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::defect::EinvoiceDefect;
 use super::element::{
-    amount_in_currency, attribute_value, date_value, elements_at, first_element, first_text_value,
+    amount_in_currency, attribute_value, date_value, element_at, elements_at, first_element, first_text_value,
     join_address, number_value, plain_text, text_value,
 };
 use super::fields::{
@@ -57,10 +57,11 @@ pub(super) fn parse_ubl(root: Node<'_, '_>) -> Result<InvoiceXmlFields, Einvoice
 }
 
 fn postal_address(place: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
-    let part = |name| first_element(place, &[name]);
-    let lines = [part("StreetName"), part("AdditionalStreetName"), part("AddressLine/Line")];
-    let country = part("Country/IdentificationCode");
-    join_address(&lines, part("PostalZone"), part("CityName"), country)
+    let lines = ["StreetName", "AdditionalStreetName", "AddressLine/Line"];
+    let lines = lines.map(|name| first_element(place, &[name]));
+    let [code, town, country] = ["PostalZone", "CityName", "Country/IdentificationCode"]
+        .map(|name| first_element(place, &[name]));
+    join_address(&lines, code, town, country)
 }
 
 fn party_name(party: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
@@ -82,10 +83,10 @@ fn vat_id(party: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
 /// The first account of the payee that is an IBAN, and its bank.
 fn find_account(root: Node<'_, '_>) -> Result<(Value, Value), EinvoiceDefect> {
     for account in elements_at(root, "PaymentMeans/PayeeFinancialAccount") {
-        let part = |path| text_value(first_element(Some(account), &[path]));
-        let iban = iban_value(&part("ID")?);
+        let iban = iban_value(&text_value(element_at(account, "ID"))?);
         if !iban.is_null() {
-            return Ok((iban, part("FinancialInstitutionBranch/ID")?));
+            let bank = element_at(account, "FinancialInstitutionBranch/ID");
+            return Ok((iban, text_value(bank)?));
         }
     }
     Ok((Value::Null, Value::Null))
@@ -94,9 +95,8 @@ fn find_account(root: Node<'_, '_>) -> Result<(Value, Value), EinvoiceDefect> {
 fn read_cash_discounts(root: Node<'_, '_>, terms: &Value) -> Result<Vec<Value>, EinvoiceDefect> {
     let mut found = parse_marked_discounts(terms)?;
     for term in elements_at(root, "PaymentTerms") {
-        let part = |path| first_element(Some(term), &[path]);
-        let percent = number_value(part("SettlementDiscountPercent"))?;
-        let period = part("SettlementPeriod/DurationMeasure");
+        let percent = number_value(element_at(term, "SettlementDiscountPercent"))?;
+        let period = element_at(term, "SettlementPeriod/DurationMeasure");
         let in_days = attribute_value(period, "unitCode").as_str() == Some("DAY");
         let days = if in_days { number_value(period)? } else { Value::Null };
         found.extend(cash_discount(percent, days));
@@ -111,9 +111,9 @@ fn read_taxes(root: Node<'_, '_>, currency: &Value) -> Result<Vec<Value>, Einvoi
         let own = amount_in_currency(elements_at(total, "TaxAmount"), currency);
         let subtotals = elements_at(total, "TaxSubtotal").into_iter();
         for tax in subtotals.filter(|_| own.is_some()) {
-            let part = |path| number_value(first_element(Some(tax), &[path]));
-            let rate = part("TaxCategory/Percent")?;
-            taxes.push(tax_value(rate, part("TaxableAmount")?, part("TaxAmount")?));
+            let rate = number_value(element_at(tax, "TaxCategory/Percent"))?;
+            let base = number_value(element_at(tax, "TaxableAmount"))?;
+            taxes.push(tax_value(rate, base, number_value(element_at(tax, "TaxAmount"))?));
         }
     }
     Ok(taxes)
@@ -123,13 +123,12 @@ fn read_taxes(root: Node<'_, '_>, currency: &Value) -> Result<Vec<Value>, Einvoi
 fn read_adjustments(root: Node<'_, '_>) -> Result<(Vec<Value>, Vec<Value>), EinvoiceDefect> {
     let (mut allowances, mut charges) = (Vec::new(), Vec::new());
     for one in elements_at(root, "AllowanceCharge") {
-        let part = |path| first_element(Some(one), &[path]);
         let value = adjustment_value(
-            text_value(part("AllowanceChargeReason"))?,
-            number_value(part("TaxCategory/Percent"))?,
-            number_value(part("Amount"))?,
+            text_value(element_at(one, "AllowanceChargeReason"))?,
+            number_value(element_at(one, "TaxCategory/Percent"))?,
+            number_value(element_at(one, "Amount"))?,
         );
-        match plain_text(part("ChargeIndicator"))?.as_deref() {
+        match plain_text(element_at(one, "ChargeIndicator"))?.as_deref() {
             Some("true" | "1") => charges.push(value),
             Some("false" | "0") => allowances.push(value),
             _ => return Err(EinvoiceDefect::Amount),
@@ -146,18 +145,18 @@ fn invoice_lines(root: Node<'_, '_>, is_note: bool) -> Result<Vec<Value>, Einvoi
     };
     let mut lines = Vec::new();
     for item in elements_at(root, name) {
-        let part = |path| first_element(Some(item), &[path]);
-        let what = first_text_value([part("Item/Name"), part("Item/Description")])?;
-        let quantity = part(quantity);
+        let names = ["Item/Name", "Item/Description"];
+        let what = first_text_value(names.map(|path| element_at(item, path)))?;
+        let quantity = element_at(item, quantity);
         let articles = ["Item/SellersItemIdentification/ID", "Item/StandardItemIdentification/ID"];
         let line = InvoiceXmlLine {
             description: what,
-            article_number: first_text_value(articles.map(part))?,
+            article_number: first_text_value(articles.map(|path| element_at(item, path)))?,
             quantity: number_value(quantity)?,
             unit: attribute_value(quantity, "unitCode"),
-            unit_price: number_value(part("Price/PriceAmount"))?,
-            tax_rate: number_value(part("Item/ClassifiedTaxCategory/Percent"))?,
-            amount: number_value(part("LineExtensionAmount"))?,
+            unit_price: number_value(element_at(item, "Price/PriceAmount"))?,
+            tax_rate: number_value(element_at(item, "Item/ClassifiedTaxCategory/Percent"))?,
+            amount: number_value(element_at(item, "LineExtensionAmount"))?,
         };
         lines.push(line.into_value());
     }

@@ -127,10 +127,9 @@ pub(super) fn remainder_modulo_97<'a>(characters: impl Iterator<Item = &'a u8>) 
 /// letters or digits.
 pub fn is_bic(text: &str) -> bool {
     let bytes = text.trim().as_bytes();
-    let plain = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
     matches!(bytes.len(), 8 | 11)
         && bytes.iter().take(6).all(u8::is_ascii_uppercase)
-        && bytes.iter().skip(6).all(plain)
+        && bytes.iter().skip(6).all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }
 
 #[cfg(test)]

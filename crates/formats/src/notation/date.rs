@@ -183,9 +183,9 @@ const NAMES: [&[&str]; 12] = [
 
 fn parse_month(name: &str) -> Option<Month> {
     let name = fold_text(name);
-    let known = |table: &[&[&str]; 12]| table.iter().position(|row| row.contains(&name.as_str()));
-    let short = known(&MONTHS).or_else(|| (name == "sept").then_some(8));
-    let at = known(&NAMES).or(short)?;
+    let mut tables = [&NAMES, &MONTHS].into_iter();
+    let known = tables.find_map(|table| table.iter().position(|row| row.contains(&name.as_str())));
+    let at = known.or_else(|| (name == "sept").then_some(8))?;
     Month::try_from(u8::try_from(at + 1).ok()?).ok()
 }
 
@@ -354,12 +354,12 @@ pub fn find_dates(text: &str) -> Vec<FoundDate> {
 
 /// Whether a match is not a piece of something longer, such as `00.123.45.67-2014`.
 fn stands_alone(text: &str, range: &Range<usize>) -> bool {
-    let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
     let mut before = text.get(..range.start).unwrap_or("").chars().rev();
     let mut after = text.get(range.end..).unwrap_or("").chars();
-    let glued_before = matches!(before.next(), Some('.' | '/' | ',')) && digit(before.next());
+    let glued_before = matches!(before.next(), Some('.' | '/' | ','))
+        && before.next().is_some_and(|c| c.is_ascii_digit());
     let (mark, next) = (after.next(), after.next());
-    let glued_after = matches!(mark, Some('.' | '/' | ',')) && digit(next)
+    let glued_after = matches!(mark, Some('.' | '/' | ',')) && next.is_some_and(|c| c.is_ascii_digit())
         // `11/09/2024/EX` is a number.
         || mark == Some('/') && next.is_some_and(char::is_alphabetic);
     !glued_before && !glued_after

@@ -50,9 +50,10 @@ impl FoundNumber {
 
 /// Whether a text is digits with separators, and nothing else.
 fn is_digits(text: &str) -> bool {
-    let is_separator = |c: char| matches!(c, '.' | ',' | '\'' | '’' | '\u{a0}' | '\u{202f}');
     text.starts_with(|c: char| c.is_ascii_digit())
-        && text.chars().all(|c| c.is_ascii_digit() || is_separator(c))
+        && text.chars().all(
+            |c| matches!(c, '0'..='9' | '.' | ',' | '\'' | '’' | '\u{a0}' | '\u{202f}'),
+        )
 }
 
 /// `.94`: tills of the United States print no nought before cents. With any other count of digits it is no
@@ -250,10 +251,10 @@ pub fn parse_number(text: &str, mark: Option<DecimalSeparator>) -> Option<Decima
 /// that nothing else stands beside it.
 pub fn grouped_whole(words: &[&str]) -> Option<FoundNumber> {
     let (first, rest) = words.split_first().filter(|(_, rest)| !rest.is_empty())?;
-    let digits = |word: &str| word.chars().all(|c| c.is_ascii_digit());
-    let groups = rest.iter().all(|word| word.len() == 3 && digits(word));
-    let fits = (1..=3).contains(&first.len()) && digits(first) && !first.starts_with('0');
-    let value = (groups && fits).then(|| words.concat().parse().ok())??;
+    let digits = words.iter().all(|word| word.chars().all(|c| c.is_ascii_digit()));
+    let groups = rest.iter().all(|word| word.len() == 3);
+    let fits = (1..=3).contains(&first.len()) && !first.starts_with('0');
+    let value = (digits && groups && fits).then(|| words.concat().parse().ok())??;
     Some(FoundNumber { value, decimals: 0, percent: false, mark: None, words: 0..words.len() })
 }
 

@@ -54,11 +54,13 @@ fn digits_to_number(digits: &[u32]) -> u64 {
 
 /// Every second digit doubled, the first of them if `from_first`, digits of the products added.
 fn luhn_sum(digits: &[u32], from_first: bool) -> u32 {
-    let doubled = |(at, digit): (usize, &u32)| {
+    let mut sum = 0;
+    for (at, digit) in digits.iter().enumerate() {
         let twice = digit * 2;
-        if (at % 2 == 0) == from_first { twice / 10 + twice % 10 } else { *digit }
-    };
-    digits.iter().enumerate().map(doubled).sum()
+        let is_doubled = (at % 2 == 0) == from_first;
+        sum += if is_doubled { twice / 10 + twice % 10 } else { *digit };
+    }
+    sum
 }
 
 /// ISO 7064, modulus 11,10.

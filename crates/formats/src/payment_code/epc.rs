@@ -92,8 +92,8 @@ fn read_euros(text: &str) -> Result<Decimal, PaymentCodeDefect> {
 }
 
 fn check_purpose(text: &str) -> Result<(), PaymentCodeDefect> {
-    let plain = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
-    let is_purpose = text.len() <= 4 && text.bytes().all(plain);
+    let is_purpose = text.len() <= 4
+        && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
     if is_purpose { Ok(()) } else { Err(PaymentCodeDefect::Message) }
 }
 

@@ -91,10 +91,8 @@ pub(super) fn read_amount(
 ) -> Option<Decimal> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let has_point = whole.len() != text.len();
-    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     let is_sound = !whole.is_empty()
-        && digits(whole)
-        && digits(fraction)
+        && whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit())
         && (whole == "0" || !whole.starts_with('0'))
         && decimals.contains(&fraction.len())
         && (!has_point || !fraction.is_empty());
@@ -103,11 +101,10 @@ pub(super) fn read_amount(
 
 /// Whether it is a reference of ISO 11649: `RF`, two check digits, up to 21 letters and digits.
 pub(super) fn is_creditor_reference(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
     text.starts_with("RF")
         && (5..=25).contains(&text.len())
         && text.bytes().skip(2).take(2).all(|byte| byte.is_ascii_digit())
-        && text.bytes().all(plain)
+        && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
         && account::has_check_digits(text)
 }
 

@@ -13,10 +13,10 @@ const MAX_CHARACTERS: usize = 997;
 const MIN_LINES: usize = 31;
 const MAX_LINES: usize = 34;
 /// Characters of an amount, its point included.
-const AMOUNT: usize = 12;
+const MAX_AMOUNT_CHARS: usize = 12;
 /// Most characters of message and billing information together, and of an alternative.
-const MESSAGE: usize = 140;
-const ALTERNATIVE: usize = 100;
+const MAX_MESSAGE_CHARS: usize = 140;
+const MAX_ALTERNATIVE_CHARS: usize = 100;
 
 /// Reads the lines of a payload that begins with `SPC`.
 pub(super) fn read_bill(
@@ -33,40 +33,37 @@ pub(super) fn read_bill(
     if !(MIN_LINES..=MAX_LINES).contains(&lines.len()) || lines.get(30) != Some(&"EPD") {
         return Err(PaymentCodeDefect::Lines);
     }
-    let line = |at: usize| lines.get(at).copied().unwrap_or_default();
-    if (line(0), line(1), line(2)) != ("SPC", "0200", "1") {
+    if (line(lines, 0), line(lines, 1), line(lines, 2)) != ("SPC", "0200", "1") {
         return Err(PaymentCodeDefect::Header);
     }
-    let iban = line(3);
+    let iban = line(lines, 3);
     if !(iban.starts_with("CH") || iban.starts_with("LI")) || !is_plain_iban(iban) {
         return Err(PaymentCodeDefect::Account);
     }
-    let party = |from: usize| lines.get(from..from + 7).unwrap_or_default();
     // The second party is for a use that is still to come.
-    if !is_party(party(4)) || !is_empty(party(11)) {
+    if !is_party(party(lines, 4)) || !is_empty(party(lines, 11)) {
         return Err(PaymentCodeDefect::Party);
     }
-    let amount = optional(line(18)).map(read_francs).transpose()?;
-    if !matches!(line(19), "CHF" | "EUR") {
+    let amount = optional(line(lines, 18)).map(read_francs).transpose()?;
+    if !matches!(line(lines, 19), "CHF" | "EUR") {
         return Err(PaymentCodeDefect::Currency);
     }
-    if !is_empty(party(20)) && !is_party(party(20)) {
+    if !is_empty(party(lines, 20)) && !is_party(party(lines, 20)) {
         return Err(PaymentCodeDefect::Party);
     }
-    let reference = read_reference(iban, line(27), line(28))?;
-    let length = |at: usize| line(at).chars().count();
-    let too_long = length(29) + length(31) > MESSAGE || length(32).max(length(33)) > ALTERNATIVE;
-    if too_long {
+    let reference = read_reference(iban, line(lines, 27), line(lines, 28))?;
+    let [message, data, first, second] = [29, 31, 32, 33].map(|at| line(lines, at).chars().count());
+    if message + data > MAX_MESSAGE_CHARS || first.max(second) > MAX_ALTERNATIVE_CHARS {
         return Err(PaymentCodeDefect::Message);
     }
     Ok(PaymentCode {
         scheme: PaymentScheme::SwissBill,
         iban: iban.to_owned(),
         bic: None,
-        creditor: Some(line(5).trim().to_owned()),
+        creditor: Some(line(lines, 5).trim().to_owned()),
         // A bill over nothing is a notice, and not to be paid.
         amount: amount.filter(|amount| !amount.is_zero()),
-        currency: line(19).to_owned(),
+        currency: line(lines, 19).to_owned(),
         reference,
     })
 }
@@ -77,6 +74,26 @@ fn is_allowed(c: char) -> bool {
         ' '..='~' | '\u{a0}'..='\u{17f}' | '\u{218}'..='\u{21b}' | '\u{20ac}')
 }
 
+/// A line; empty if there are fewer.
+fn line<'a>(lines: &[&'a str], at: usize) -> &'a str {
+    lines.get(at).copied().unwrap_or_default()
+}
+
+/// The seven lines of a party.
+fn party<'l, 'a>(lines: &'l [&'a str], from: usize) -> &'l [&'a str] {
+    lines.get(from..from + 7).unwrap_or_default()
+}
+
+/// Whether the text has at most so many characters.
+fn within(text: &str, max_chars: usize) -> bool {
+    text.chars().count() <= max_chars
+}
+
+/// As [`within`], and not blank.
+fn filled(text: &str, max_chars: usize) -> bool {
+    !text.trim().is_empty() && within(text, max_chars)
+}
+
 fn is_empty(lines: &[&str]) -> bool {
     lines.iter().all(|line| line.is_empty())
 }
@@ -84,8 +101,6 @@ fn is_empty(lines: &[&str]) -> bool {
 /// Type, name, two lines of address, postal code, town, country.
 fn is_party(lines: &[&str]) -> bool {
     let [kind, name, street, second, code, town, country] = lines else { return false };
-    let within = |text: &str, most: usize| text.chars().count() <= most;
-    let filled = |text: &str, most: usize| !text.trim().is_empty() && within(text, most);
     let is_address = match *kind {
         "S" => within(second, 16) && filled(code, 16) && filled(town, 35),
         "K" => filled(second, 70) && code.is_empty() && town.is_empty(),
@@ -96,7 +111,7 @@ fn is_party(lines: &[&str]) -> bool {
 }
 
 fn read_francs(text: &str) -> Result<Decimal, PaymentCodeDefect> {
-    let amount = read_amount(text, 2..=2).filter(|_| text.len() <= AMOUNT);
+    let amount = read_amount(text, 2..=2).filter(|_| text.len() <= MAX_AMOUNT_CHARS);
     amount.ok_or(PaymentCodeDefect::Amount)
 }
 
@@ -127,10 +142,11 @@ fn is_digit_reference(text: &str) -> bool {
     let digits: Option<Vec<u8>> =
         text.bytes().map(|byte| byte.is_ascii_digit().then(|| byte - b'0')).collect();
     let Some([digits @ .., last]) = digits.as_deref() else { return false };
-    let step = |carry: u8, digit: &u8| {
-        NEXT.get(usize::from((carry + digit) % 10)).copied().unwrap_or_default()
-    };
-    text.len() == 27 && (10 - digits.iter().fold(0, step)) % 10 == *last
+    let mut carry = 0;
+    for digit in digits {
+        carry = NEXT.get(usize::from((carry + digit) % 10)).copied().unwrap_or_default();
+    }
+    text.len() == 27 && (10 - carry) % 10 == *last
 }
 
 #[cfg(test)]
