@@ -149,12 +149,14 @@ impl GateSubject<'_> {
     /// Whether a number is what the second of two printed fields leaves of the first.
     fn is_rest_of(&self, value: &Value, fields: &[String]) -> bool {
         let [whole, part] = fields else { return false };
-        let printed = |field: &String| {
-            self.ground.contains_value(self.field_value(field)).then(|| self.field_number(field))?
-        };
-        let rest = printed(whole).zip(printed(part));
+        let rest = self.printed_number(whole).zip(self.printed_number(part));
         let rest = rest.and_then(|(whole, part)| whole.checked_sub(part));
         rest.is_some() && rest == json_decimal(value)
+    }
+
+    fn printed_number(&self, field: &str) -> Option<Decimal> {
+        let is_printed = self.ground.contains_value(self.field_value(field));
+        self.field_number(field).filter(|_| is_printed)
     }
 
     /// A list has at least as many items as rows that are lines beyond doubt, and a share of those

@@ -47,14 +47,13 @@ impl GateSubject<'_> {
         if !matches!(self.lookups.einvoice, EinvoiceState::Attached { .. }) {
             return Vec::new();
         }
-        let says_otherwise = |value: &Value| {
+        self.fields_where(fields, |value| {
             let printed = match value.as_str().filter(|text| account::is_iban(text)) {
                 Some(_) => self.prints_account(),
                 None => prints_same_type(&self.ground, value),
             };
             printed && !self.ground.contains_value(value)
-        };
-        self.fields_where(fields, |value| says_otherwise(value))
+        })
     }
 }
 

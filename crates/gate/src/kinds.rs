@@ -131,23 +131,26 @@ impl Kind {
 }
 
 fn field_type(schema: &Value) -> FieldType {
-    let is = |wanted: &str| match schema.get("type") {
-        Some(Value::String(name)) => name == wanted,
-        Some(Value::Array(names)) => names.iter().any(|name| name == wanted),
-        _ => false,
-    };
-    if is("array") {
+    if has_type(schema, "array") {
         FieldType::List
-    } else if is("object") {
+    } else if has_type(schema, "object") {
         FieldType::Object
-    } else if is("number") || is("integer") {
+    } else if has_type(schema, "number") || has_type(schema, "integer") {
         FieldType::Number
-    } else if is("boolean") {
+    } else if has_type(schema, "boolean") {
         FieldType::Boolean
     } else if schema.get("format").and_then(Value::as_str) == Some("date") {
         FieldType::Date
     } else {
         FieldType::Text
+    }
+}
+
+fn has_type(schema: &Value, wanted: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(name)) => name == wanted,
+        Some(Value::Array(names)) => names.iter().any(|name| name == wanted),
+        _ => false,
     }
 }
 

@@ -14,7 +14,7 @@ mod payment;
 mod reread;
 mod rows;
 mod score;
-mod single_witness;
+mod single_source;
 mod subject;
 mod sums;
 mod tax;
@@ -141,44 +141,40 @@ pub fn judge_extraction(
     let payments = PagePayments::from_transcript(transcript);
     let subject =
         GateSubject { extraction, transcript, lookups, ground, instructions, rows, payments };
-    let attested = subject.attested_fields(kind);
-    let is_attested = |check: &RuleCheck, field: &Option<String>| {
-        check.asks_for_witness() && attested.iter().any(|(name, _)| Some(name) == field.as_ref())
-    };
-    let applies = |rule: &&GateRule| {
-        (rule.readers.is_empty() || rule.readers.contains(&extraction.reader))
-            && (!rule.only_ocr || subject.has_ocr_page())
-    };
+    let corroborated = subject.corroborated_fields(kind);
+    let rules: Vec<&GateRule> =
+        kind.rules.iter().filter(|rule| rule_applies(rule, &subject)).collect();
     let mut findings = Vec::new();
-    for rule in kind.rules.iter().filter(applies) {
+    for rule in &rules {
         let failed = subject.failed_fields(&rule.check).into_iter();
         let read = failed.filter(|field| !rule.only_ocr || !subject.is_of_file(field.as_deref()));
-        let open = read.filter(|field| !is_attested(&rule.check, field));
+        let open = read.filter(|field| {
+            !rule.check.asks_for_second_source()
+                || corroborated.iter().all(|(name, _)| Some(name) != field.as_ref())
+        });
         findings.extend(open.take(MAX_FINDINGS).map(|field| finding_of(rule, field)));
     }
-    let unwitnessed = single_witness::find_unwitnessed(&subject, kind).into_iter();
-    findings.extend(
-        unwitnessed.filter(|finding| {
-            attested.iter().all(|(field, _)| Some(field) != finding.field.as_ref())
-        }),
-    );
+    let uncorroborated = single_source::find_uncorroborated(&subject, kind).into_iter();
+    findings.extend(uncorroborated.filter(|finding| {
+        corroborated.iter().all(|(field, _)| Some(field) != finding.field.as_ref())
+    }));
     let mut grounded = grounded_fields(&subject);
-    for (field, place) in attested {
+    for (field, place) in corroborated {
         if grounded.iter().all(|known| known.field != field) {
             grounded.push(GroundedField { field, place });
         }
     }
-    let score = score::verdict_score(kind, &findings, &witnessed_places(&subject, kind, &grounded));
-    // Where a rule has spoken already, the score only counts if it leads to something graver.
+    let score = score::verdict_score(kind, &findings, &best_read_places(&subject, kind, &grounded));
+    // Where a rule has failed already, the score only counts if it leads to something graver.
     let gravest = findings.iter().map(|it| it.consequence).max();
-    for rule in kind.rules.iter().filter(applies) {
+    for rule in &rules {
         let low = matches!(rule.check, RuleCheck::Score { least } if score < least);
         if low && gravest.is_none_or(|gravest| rule.consequence > gravest) {
             findings.push(finding_of(rule, None));
         }
     }
     let certainty = least_certainty(extraction, kind);
-    let mut held = kind.rules.iter().filter(applies);
+    let mut held = rules.into_iter();
     let duplicate_rule = held.find(|rule| {
         matches!(rule.check, RuleCheck::Duplicate) && subject.failed_fields(&rule.check).is_empty()
     });
@@ -186,9 +182,14 @@ pub fn judge_extraction(
     Verdict { findings, score, grounded, certainty, duplicate_rule }
 }
 
+fn rule_applies(rule: &GateRule, subject: &GateSubject<'_>) -> bool {
+    (rule.readers.is_empty() || rule.readers.contains(&subject.extraction.reader))
+        && (!rule.only_ocr || subject.has_ocr_page())
+}
+
 /// The best-read occurrence of each value. A value that is printed twice, or confirmed by other
 /// amounts, was not misread because one of its occurrences is hardly legible.
-fn witnessed_places(
+fn best_read_places(
     subject: &GateSubject<'_>,
     kind: &Kind,
     grounded: &[GroundedField],

@@ -44,10 +44,14 @@ impl PagePayments {
                 }
             }
         }
-        let orders =
-            |order: &PaymentCode| (order.iban.clone(), order.amount, order.currency.clone());
-        let first = found.orders.first().map(|(order, _)| orders(order));
-        if found.orders.iter().any(|(order, _)| Some(orders(order)) != first) {
+        let first = found.orders.first().map(|(order, _)| order);
+        let differs = found.orders.iter().any(|(order, _)| {
+            first.is_some_and(|first| {
+                (&order.iban, order.amount, &order.currency)
+                    != (&first.iban, first.amount, &first.currency)
+            })
+        });
+        if differs {
             found.note_defect(SEVERAL);
         }
         found
@@ -95,8 +99,7 @@ fn agree(own: &Value, ordered: &Value) -> bool {
     match (own, ordered) {
         (Value::Number(_), Value::Number(_)) => json_decimal(own) == json_decimal(ordered),
         (Value::String(own), Value::String(ordered)) => {
-            let plain = |text: &str| fold_text(text).replace(' ', "");
-            plain(own) == plain(ordered)
+            fold_text(own).replace(' ', "") == fold_text(ordered).replace(' ', "")
         }
         _ => false,
     }
@@ -143,9 +146,9 @@ impl GateSubject<'_> {
         alone.map(|ordered| Some(ordered.field.to_owned())).collect()
     }
 
-    /// Fields of which a code says the same as the print was read to say, and where it lies. None if
-    /// anything about the codes is in doubt.
-    pub(super) fn attested_fields(&self, kind: &Kind) -> Vec<(String, PageRegion)> {
+    /// Fields whose value a code on the page repeats, and the place of the code. None if the codes
+    /// are in any doubt.
+    pub(super) fn corroborated_fields(&self, kind: &Kind) -> Vec<(String, PageRegion)> {
         let (Some(fields), Some((order, place))) =
             (payment_fields(kind), self.payments.sound_order())
         else {
@@ -173,9 +176,10 @@ pub fn fill_from_codes(
     let payments = PagePayments::from_transcript(transcript);
     let Some((order, _)) = payments.sound_order() else { return extraction };
     let ordered = ordered_values(order, fields);
-    let own = |field: &str| extraction.data.get(field).unwrap_or(&Value::Null);
-    let is_contradicted =
-        ordered.iter().any(|it| !own(it.field).is_null() && !agree(own(it.field), &it.value));
+    let is_contradicted = ordered.iter().any(|it| {
+        let own = extraction.data.get(it.field);
+        own.is_some_and(|own| !own.is_null() && !agree(own, &it.value))
+    });
     if is_contradicted || extraction.reader == ExtractionMethod::Einvoice {
         return extraction;
     }

@@ -42,13 +42,10 @@ pub struct RereadClaim {
 /// a second reader is asked; at most so many that their places can be kept.
 pub fn unprinted_claims(transcript: &Transcript, claims: Vec<PictureClaim>) -> Vec<PictureClaim> {
     let printed = PrintedValues::new(transcript, |_, _| true);
-    let is_open = |claim: &PictureClaim| {
-        let places = printed.value_places(&claim.value);
-        places.iter().all(|place| place.unwitnessed)
-    };
     let mut open: Vec<PictureClaim> = Vec::new();
-    for claim in claims.into_iter().filter(is_open) {
-        if open.len() < MAX_PLACES && !open.contains(&claim) {
+    for claim in claims {
+        let is_open = printed.value_places(&claim.value).iter().all(|place| place.unwitnessed);
+        if is_open && open.len() < MAX_PLACES && !open.contains(&claim) {
             open.push(claim);
         }
     }
@@ -79,18 +76,22 @@ pub fn add_reread_lines(transcript: &Transcript, claims: &[RereadClaim]) -> Tran
 
 /// The fewest words of a line, or all lines where no single one does, that say the value.
 fn find_words(lines: &[TextLine], value: &Value) -> Option<Vec<TextWord>> {
-    let says = |words: &[TextWord]| says_value(&[TextLine { words: words.to_vec() }], value);
-    for line in lines.iter().filter(|line| says(&line.words)) {
+    for line in lines.iter().filter(|line| contain_value(&line.words, value)) {
         let longest = line.words.len().min(MAX_VALUE);
         let mut windows = (1..=longest).flat_map(|length| line.words.windows(length));
-        if let Some(words) = windows.find(|words| says(words)) {
+        if let Some(words) = windows.find(|words| contain_value(words, value)) {
             return Some(words.to_vec());
         }
     }
-    says_value(lines, value).then(|| lines.iter().flat_map(|line| line.words.clone()).collect())
+    lines_contain_value(lines, value)
+        .then(|| lines.iter().flat_map(|line| line.words.clone()).collect())
 }
 
-fn says_value(lines: &[TextLine], value: &Value) -> bool {
+fn contain_value(words: &[TextWord], value: &Value) -> bool {
+    lines_contain_value(&[TextLine { words: words.to_vec() }], value)
+}
+
+fn lines_contain_value(lines: &[TextLine], value: &Value) -> bool {
     let page = PageText::from_native(1, (1.0, 1.0), 1.0, lines.to_vec());
     let read = Transcript {
         format: Transcript::FORMAT,
@@ -105,14 +106,14 @@ fn says_value(lines: &[TextLine], value: &Value) -> bool {
 /// The value in the model's own words.
 fn model_words(value: &Value, place: BoundingBox) -> Vec<TextWord> {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let word = |text: &str| TextWord {
+    let text = if text.trim().is_empty() { "?" } else { &text };
+    let words = text.split_whitespace().map(|text| TextWord {
         text: text.into(),
         bounding_box: place,
         confidence: ALONE,
         unwitnessed: true,
-    };
-    let words: Vec<TextWord> = text.split_whitespace().map(word).collect();
-    if words.is_empty() { vec![word("?")] } else { words }
+    });
+    words.collect()
 }
 
 #[cfg(test)]

@@ -25,14 +25,13 @@ const ILLEGIBLE: f32 = 5.8;
 
 /// The score of a verdict with these findings. `places`: where the values stand that were found.
 pub(super) fn verdict_score(kind: &Kind, findings: &[GateFinding], places: &[PageRegion]) -> f32 {
-    let failed = |name: &str, consequence: RuleConsequence| {
-        findings.iter().any(|it| it.rule == name && it.consequence == consequence)
-    };
     let mut log_odds = CERTAINTY;
     let mut counted: Vec<&str> = Vec::new();
     for rule in &kind.rules {
-        // Of rules that share a name the graver speaks, and once.
-        if counted.contains(&rule.name.as_str()) || !failed(&rule.name, rule.consequence) {
+        // Of rules that share a name the graver counts, and once.
+        let failed =
+            findings.iter().any(|it| it.rule == rule.name && it.consequence == rule.consequence);
+        if counted.contains(&rule.name.as_str()) || !failed {
             continue;
         }
         counted.push(&rule.name);

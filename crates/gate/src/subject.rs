@@ -73,11 +73,10 @@ impl GateSubject<'_> {
     /// pages were read by OCR.
     pub(super) fn is_of_file(&self, field: Option<&str>) -> bool {
         let Some(value) = field.map(|field| self.field_value(field)) else { return false };
-        let of_file = |number: u32| {
-            let page = self.transcript.pages.iter().find(|page| page.number == number);
+        self.ground.value_places(value).iter().any(|place| {
+            let page = self.transcript.pages.iter().find(|page| page.number == place.page);
             page.is_some_and(|page| page.source == PageSource::Native)
-        };
-        self.ground.value_places(value).iter().any(|place| of_file(place.page))
+        })
     }
 }
 
@@ -87,9 +86,8 @@ fn add_values<'v>(
     path: &str,
     found: &mut Vec<(String, &'v Value)>,
 ) {
-    let is_plain = |list: &[Value]| !list.iter().any(Value::is_object);
     match value {
-        Value::Array(list) if !path.is_empty() || is_plain(list) => {
+        Value::Array(list) if !path.is_empty() || !list.iter().any(Value::is_object) => {
             for (index, entry) in list.iter().enumerate() {
                 add_values(format!("{name}[{index}]"), entry, path, found);
             }

@@ -112,14 +112,14 @@ impl GateSubject<'_> {
     fn is_made_by_several(&self, net: Decimal, tax: Decimal, most: Decimal) -> bool {
         let rates = self.ground.percentages.iter().filter(|rate| **rate <= most && !rate.is_zero());
         let made = rates.take(MAX_RATES).filter_map(|rate| percent_of(net, *rate));
-        let near = |made: Decimal| {
+        let taxes = made.filter_map(|made| {
             let cents = made.round_dp(2);
             let printed = [cents, cents - CENT, cents + CENT].into_iter();
             printed
                 .filter(|it| is_close(*it, made, CENT))
                 .find(|it| !self.ground.number_places(*it).is_empty())
-        };
-        let taxes: Vec<Decimal> = made.filter_map(near).collect();
+        });
+        let taxes: Vec<Decimal> = taxes.collect();
         let together = checked_sum(&taxes).is_some_and(|sum| is_close(sum, tax, CENT));
         let halves = taxes.iter().any(|half| {
             is_close(*half + *half, tax, CENT) && self.number_rows().count_rows_with(*half) > 1
@@ -160,22 +160,22 @@ impl GateSubject<'_> {
         let slack = rounding + rule.tolerance;
         let mut faults: FailedFields = FailedFields::new();
         for (index, entry) in self.list_items(rule.list).enumerate() {
-            let number = |field: &str| entry.get(field).and_then(json_decimal);
-            let made = number(rule.base).zip(number(rule.rate));
-            let made = made.and_then(|(base, rate)| percent_of(base, rate));
-            if let Some((made, tax)) = made.zip(number(rule.amount))
+            let [base, rate, amount] = [rule.base, rule.rate, rule.amount]
+                .map(|field| entry.get(field).and_then(json_decimal));
+            let made = base.zip(rate).and_then(|(base, rate)| percent_of(base, rate));
+            if let Some((made, tax)) = made.zip(amount)
                 && !is_close(made, tax, slack)
             {
                 faults.push(Some(format!("{}[{index}]", rule.list)));
             }
         }
-        let sum = |field: &str| {
+        let [amounts, bases] = [rule.amount, rule.base].map(|field| {
             let all = self.item_numbers(rule.list, field);
             checked_sum(&all).filter(|_| !all.is_empty()).map(|sum| sum.abs())
-        };
-        let field = |field: &str| self.field_number(field).map(|value| value.abs());
-        let taxes = sum(rule.amount).zip(field(rule.tax));
-        let bases = sum(rule.base).zip(field(rule.net));
+        });
+        let [tax, net] =
+            [rule.tax, rule.net].map(|field| self.field_number(field).map(|value| value.abs()));
+        let (taxes, bases) = (amounts.zip(tax), bases.zip(net));
         let differs = taxes.is_some_and(|(sum, tax)| !is_close(sum, tax, slack))
             || bases.is_some_and(|(sum, net)| sum > net + slack);
         if differs {

@@ -192,26 +192,35 @@ impl FirstPagesText {
 
     /// Whether a phrase stands in an area of the pages, no lower than `lowest`.
     fn contains_phrase(&self, phrase: &SignalPhrase, area: SignalArea, lowest: f32) -> bool {
-        let Some((first, rest)) = phrase.words.split_first() else { return false };
-        let stands = |&(text, place): &(usize, usize)| {
-            let Some(text) = self.texts.get(text).filter(|text| text.depth <= lowest) else {
-                return false;
-            };
-            let begins = text.upper && (place == 0 || place == text.subject);
-            let fits = match area {
-                SignalArea::Anywhere => true,
-                SignalArea::Title => begins,
-                SignalArea::Heading => {
-                    begins && !text.label && text.words.len() == phrase.words.len()
-                }
-            };
-            fits && text.words.get(place + 1..).is_some_and(|after| after.starts_with(rest))
-        };
+        let Some(first) = phrase.words.first() else { return false };
         if !phrase.ending {
-            return self.places.get(first).is_some_and(|places| places.iter().any(stands));
+            let mut places = self.places.get(first).into_iter().flatten();
+            return places.any(|place| self.contains_phrase_at(*place, phrase, area, lowest));
         }
         let endings = self.places.iter().filter(|(word, _)| word.ends_with(first));
-        endings.flat_map(|(_, places)| places).any(stands)
+        let mut places = endings.flat_map(|(_, places)| places);
+        places.any(|place| self.contains_phrase_at(*place, phrase, area, lowest))
+    }
+
+    /// Whether the rest of a phrase follows its first word, and the text lies in the area.
+    fn contains_phrase_at(
+        &self,
+        (text, place): (usize, usize),
+        phrase: &SignalPhrase,
+        area: SignalArea,
+        lowest: f32,
+    ) -> bool {
+        let Some(text) = self.texts.get(text).filter(|text| text.depth <= lowest) else {
+            return false;
+        };
+        let begins = text.upper && (place == 0 || place == text.subject);
+        let fits = match area {
+            SignalArea::Anywhere => true,
+            SignalArea::Title => begins,
+            SignalArea::Heading => begins && !text.label && text.words.len() == phrase.words.len(),
+        };
+        let rest = phrase.words.get(1..).unwrap_or_default();
+        fits && text.words.get(place + 1..).is_some_and(|after| after.starts_with(rest))
     }
 }
 
@@ -246,9 +255,11 @@ fn split_texts(
     let strip = texts.len() >= STRIP;
     let folded = texts.iter().enumerate().map(|(at, (text, area))| {
         let next = texts.get(at + 1).is_some_and(|(next, _)| next.trim_start().starts_with(':'));
-        let listed = || texts.get(at + 1).is_some_and(|value| goes_on_list(*area, value, above));
-        let label =
-            next || text.ends_with(':') || strip || has_number_below(*area, below) || listed();
+        let label = next
+            || text.ends_with(':')
+            || strip
+            || has_number_below(*area, below)
+            || texts.get(at + 1).is_some_and(|value| goes_on_list(*area, value, above));
         (join_spaced_letters(&fold_text(text)), label)
     });
     folded.filter(|(text, _)| !text.is_empty()).collect()
@@ -275,19 +286,23 @@ fn goes_on_list(
     above: Option<&TextLine>,
 ) -> bool {
     let words = above.map_or(&[][..], |line| &line.words);
-    let is_over = |over: BoundingBox| {
-        over.y < label.y && label.y - over.bottom() < label.h && over.h < LARGER * label.h
-    };
-    let is_number = |text: &str| text.contains(|c: char| c.is_ascii_digit());
     let begins =
         words.iter().map(|word| word.bounding_box).find(|over| (over.x - label.x).abs() < label.h);
     let ends = words.iter().find(|word| {
         let over = word.bounding_box;
         let aligned =
             (over.x - area.x).abs() < label.h || (over.right() - area.right()).abs() < label.h;
-        over.x > label.x + label.h && aligned && is_number(&word.text)
+        over.x > label.x + label.h && aligned && has_digit(&word.text)
     });
-    is_number(value) && begins.is_some_and(is_over) && ends.is_some()
+    has_digit(value)
+        && ends.is_some()
+        && begins.is_some_and(|over| {
+            over.y < label.y && label.y - over.bottom() < label.h && over.h < LARGER * label.h
+        })
+}
+
+fn has_digit(text: &str) -> bool {
+    text.contains(|c: char| c.is_ascii_digit())
 }
 
 /// `r e c h n u n g` is one word.

@@ -67,9 +67,10 @@ fn parse_example_data(
         }
     };
     let lines = json_lines::lines_by_pointer(text);
-    let options = || jsonschema::options().should_validate_formats(true);
     // A schema that does not compile has been complained about in its own file.
-    let validator = schema.and_then(|schema| options().build(schema).ok())?;
+    let validator = schema.and_then(|schema| {
+        jsonschema::options().should_validate_formats(true).build(schema).ok()
+    })?;
     for error in validator.iter_errors(&fields) {
         let pointer = error.instance_path().to_string();
         report.add(lines.get(&pointer).copied(), format!("does not fit schema.json: {error}"));

@@ -89,8 +89,10 @@ impl LabelIndex {
 fn merge_labels<'a>(labels: impl Iterator<Item = &'a FieldLabel>) -> Vec<(&'a FieldLabel, bool)> {
     let mut merged: Vec<(&FieldLabel, bool)> = Vec::new();
     for label in labels {
-        let same = |other: &FieldLabel| other.field == label.field && other.words == label.words;
-        match merged.iter_mut().find(|(other, _)| same(other)) {
+        let same = merged
+            .iter_mut()
+            .find(|(other, _)| other.field == label.field && other.words == label.words);
+        match same {
             Some((_, strong)) => *strong = label.strong,
             None => merged.push((label, label.strong)),
         }

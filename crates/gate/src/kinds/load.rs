@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use super::examples;
 use super::labels::SECTIONS;
@@ -67,10 +67,11 @@ fn build_kind(
     let mut making = KindBuilder { source, all, hash: Sha256::new(), problems: Vec::new() };
     source.hash_into(&mut making.hash);
     making.check_name();
-    let file = |name: &str| source.folder.join(name);
-    let schema = schema::parse_schema(&file("schema.json"), source.file_text("schema.json"));
+    let path = source.folder.join("schema.json");
+    let schema = schema::parse_schema(&path, source.file_text("schema.json"));
     let schema = making.collect_problems(schema);
-    let description = KindDescription::parse(&file("kind.toml"), source.file_text("kind.toml"));
+    let path = source.folder.join("kind.toml");
+    let description = KindDescription::parse(&path, source.file_text("kind.toml"));
     let description = making.collect_problems(description);
     let rules = making.build_rules(schema.as_ref());
     let labels = making.build_labels(schema.as_ref());
@@ -108,8 +109,8 @@ impl<'a> KindBuilder<'a> {
 
     fn check_name(&mut self) {
         let name = &self.source.name;
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+        let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+        if name.is_empty() || name.len() > 64 || !plain {
             let text = "a kind's name has 1 to 64 of a-z, A-Z, 0-9, _ and -".to_owned();
             self.problems.push(KindProblem { file: self.source.folder.clone(), line: None, text });
         }
@@ -200,8 +201,9 @@ impl<'a> KindBuilder<'a> {
             let problem = format!("`{}` has no rule `{wanted}`", other.name);
             report.report_at(name.span().start, problem);
         }
-        let replaced = |rule: &GateRule| own.rules.iter().any(|(_, own)| own.name == rule.name);
-        rules.into_iter().filter(|rule| !replaced(rule)).collect()
+        let kept =
+            rules.into_iter().filter(|rule| own.rules.iter().all(|(_, own)| own.name != rule.name));
+        kept.collect()
     }
 
     /// Its own labels and those of the kinds it includes. Built-in labels are known to be sound and
@@ -209,31 +211,35 @@ impl<'a> KindBuilder<'a> {
     fn build_labels(&mut self, schema: Option<&Value>) -> KindLabels {
         let (path, text) =
             (self.source.folder.join("labels.toml"), self.source.file_text("labels.toml"));
-        let labels = |included| KindLabels::of_sound_files(self.source.clone(), included);
         // The longest table of all need not be parsed to learn that it includes nothing; labels may have the word.
-        let includes = || text.lines().any(|line| line.trim_start().starts_with("include"));
-        if self.source.built_in && !includes() {
-            return labels(Vec::new());
+        if self.source.built_in
+            && !text.lines().any(|line| line.trim_start().starts_with("include"))
+        {
+            return KindLabels::of_sound_files(self.source.clone(), Vec::new());
         }
-        let knows = |section: &str| {
-            let field = |schema: &Value| has_field_path(schema, section);
-            SECTIONS.contains(&section) || schema.is_none_or(field)
-        };
         let mut report = ProblemReport::new(&path, text);
         let labels = match DeTable::parse(text) {
             Ok(table) => {
                 let names = read_includes(table.get_ref(), &mut report);
                 let included =
                     names.iter().filter_map(|name| self.find_included(name, &mut report));
-                let labels = labels(included.cloned().collect());
+                let included = included.cloned().collect();
+                let labels = KindLabels::of_sound_files(self.source.clone(), included);
                 match self.source.built_in {
                     true => labels,
-                    false => labels.check(table.get_ref(), knows, &mut report),
+                    false => labels.check(
+                        table.get_ref(),
+                        |section: &str| {
+                            SECTIONS.contains(&section)
+                                || schema.is_none_or(|schema| has_field_path(schema, section))
+                        },
+                        &mut report,
+                    ),
                 }
             }
             Err(error) => {
                 report.report_toml(&error);
-                labels(Vec::new())
+                KindLabels::of_sound_files(self.source.clone(), Vec::new())
             }
         };
         self.problems.append(&mut report.problems);
@@ -258,11 +264,12 @@ impl<'a> KindBuilder<'a> {
 fn read_includes(table: &DeTable<'_>, report: &mut ProblemReport<'_>) -> Vec<Spanned<String>> {
     let entry = table.iter().find(|(key, _)| key.get_ref() == "include");
     let Some((key, value)) = entry else { return Vec::new() };
-    let list = value.get_ref().as_array();
-    let name = |value: &Spanned<DeValue<'_>>| {
-        Some(Spanned::new(value.span(), value.get_ref().as_str()?.to_owned()))
-    };
-    let names: Option<Vec<_>> = list.and_then(|list| list.iter().map(name).collect());
+    let names: Option<Vec<_>> = value.get_ref().as_array().and_then(|list| {
+        let names = list
+            .iter()
+            .map(|name| Some(Spanned::new(name.span(), name.get_ref().as_str()?.to_owned())));
+        names.collect()
+    });
     names.unwrap_or_else(|| {
         report.report_at(key.span().start, "`include` is a list of kinds: [\"invoice\"]");
         Vec::new()

@@ -250,8 +250,8 @@ pub struct GateRule {
 }
 
 impl RuleCheck {
-    /// Whether it fails only for want of a second witness, which a code on the page may be.
-    pub fn asks_for_witness(&self) -> bool {
+    /// Whether it fails only for lack of a second source, which a code on the page can be.
+    pub fn asks_for_second_source(&self) -> bool {
         matches!(
             self,
             Self::Grounded { .. }
@@ -263,7 +263,6 @@ impl RuleCheck {
 
     /// The fields it names, for holding them against the schema; `a.b` is a field of a list.
     pub fn named_fields(&self) -> Vec<String> {
-        let within = |list: &String, item: &String| format!("{list}.{item}");
         match self {
             Self::Required(fields)
             | Self::Format(fields, _)
@@ -291,17 +290,17 @@ impl RuleCheck {
             Self::BeforePayment { total, .. } => vec![total.clone()],
             Self::NoGap { terms, total, .. } => [terms.clone(), vec![total.clone()]].concat(),
             Self::ListSum { list, item, totals, plus, minus, .. } => {
-                [totals.clone(), vec![within(list, item)], plus.clone(), minus.clone()].concat()
+                [totals.clone(), vec![item_field(list, item)], plus.clone(), minus.clone()].concat()
             }
             Self::TaxBreakdown { list, base, rate, amount, net, tax, lines, .. } => {
-                let items = [base, rate, amount].map(|item| within(list, item));
+                let items = [base, rate, amount].map(|item| item_field(list, item));
                 items.into_iter().chain([net.clone(), tax.clone()]).chain(lines.clone()).collect()
             }
             Self::ListProduct { list, factors, item, .. } => {
-                factors.iter().chain([item]).map(|field| within(list, field)).collect()
+                factors.iter().chain([item]).map(|field| item_field(list, field)).collect()
             }
             Self::Confirmed { terms, total, list, item, .. } => {
-                [terms.clone(), vec![total.clone(), within(list, item)]].concat()
+                [terms.clone(), vec![total.clone(), item_field(list, item)]].concat()
             }
             Self::Complete { list, .. } => vec![list.clone()],
             Self::PaymentCode(fields) | Self::PaymentCodePrinted(fields) => {
@@ -319,4 +318,9 @@ impl RuleCheck {
             | Self::NoInstructions { .. } => Vec::new(),
         }
     }
+}
+
+/// The field of a list's items, as rules name it.
+fn item_field(list: &str, item: &str) -> String {
+    format!("{list}.{item}")
 }

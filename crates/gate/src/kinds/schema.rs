@@ -93,8 +93,8 @@ impl SchemaChecker<'_, '_> {
         let properties = schema.get("properties").and_then(Value::as_object);
         for (name, value) in properties.into_iter().flatten() {
             let inner = format!("{pointer}/properties/{name}");
-            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-            if name.is_empty() || !name.chars().all(plain) {
+            let plain = name.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '_'));
+            if name.is_empty() || !plain {
                 self.report_at(&inner, format!("`{name}`: fields are named with a-z, 0-9 and _"));
             }
             self.check_value(&inner, value);

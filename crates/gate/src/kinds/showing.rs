@@ -58,18 +58,14 @@ impl PageShowing {
         threshold: f32,
         is_stronger: bool,
     ) -> Vec<u32> {
-        let is_doubtful = |page: &PageText| {
-            let mut words = page.lines.iter().flat_map(|line| &line.words);
-            page.quality < threshold || words.any(|word| word.unwitnessed)
-        };
         let mut chosen: Vec<(bool, &PageText)> = match self.when {
             ShowPages::Never => return Vec::new(),
             ShowPages::Doubtful if !is_stronger => {
-                let doubtful = transcript.pages.iter().filter(|page| is_doubtful(page));
+                let doubtful = transcript.pages.iter().filter(|page| is_doubtful(page, threshold));
                 doubtful.map(|page| (false, page)).collect()
             }
             ShowPages::Doubtful | ShowPages::Always => {
-                transcript.pages.iter().map(|page| (!is_doubtful(page), page)).collect()
+                transcript.pages.iter().map(|page| (!is_doubtful(page, threshold), page)).collect()
             }
         };
         // A stable order: of pages that are equally bad the earlier ones.
@@ -84,6 +80,12 @@ impl PageShowing {
         numbers.sort_unstable();
         numbers
     }
+}
+
+/// Whether a page was read badly, or words of it have a single source.
+fn is_doubtful(page: &PageText, threshold: f32) -> bool {
+    let mut words = page.lines.iter().flat_map(|line| &line.words);
+    page.quality < threshold || words.any(|word| word.unwitnessed)
 }
 
 #[cfg(test)]

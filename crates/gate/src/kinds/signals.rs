@@ -127,20 +127,20 @@ impl KindDescription {
 
 impl KindDescription {
     fn read_showing(&mut self, key: &str, value: &DeValue<'_>) -> Result<(), String> {
-        let number = || value.as_integer()?.as_str().parse::<u64>().ok();
+        let number = value.as_integer().and_then(|number| number.as_str().parse::<u64>().ok());
         match key {
             "show_pages" => {
                 let when = value.as_str().and_then(ShowPages::from_name);
                 self.showing.when = when.ok_or("`show_pages` is never, doubtful or always")?;
             }
             "shown_pages" => {
-                let most = number().and_then(|most| u32::try_from(most).ok());
+                let most = number.and_then(|most| u32::try_from(most).ok());
                 let most = most.filter(|most| (1..=MAX_PAGES).contains(most));
                 self.showing.most_pages =
                     most.ok_or(format!("`shown_pages` is between 1 and {MAX_PAGES}"))?;
             }
             _ => {
-                let most = number().filter(|most| *most == 0 || *most >= MIN_PIXELS);
+                let most = number.filter(|most| *most == 0 || *most >= MIN_PIXELS);
                 self.showing.most_pixels =
                     most.ok_or(format!("`shown_pixels` is 0, or at least {MIN_PIXELS}"))?;
             }
@@ -152,11 +152,11 @@ impl KindDescription {
 /// Names of those who read page images, as in `ocr.providers`.
 fn read_provider_order(list: &DeValue<'_>) -> Result<Vec<OcrProvider>, Cow<'static, str>> {
     let names = list.as_array().ok_or("is a list of names")?;
-    let provider = |name: &Spanned<DeValue<'_>>| {
+    let order = names.iter().map(|name| {
         let name = name.get_ref().as_str()?;
         OcrProvider::ALL.into_iter().find(|provider| provider.name() == name)
-    };
-    let order: Option<Vec<OcrProvider>> = names.iter().map(provider).collect();
+    });
+    let order: Option<Vec<OcrProvider>> = order.collect();
     let order = order
         .ok_or_else(|| format!("names {}", OcrProvider::ALL.map(OcrProvider::name).join(", ")))?;
     OcrProvider::order_problem(&order).map_or(Ok(order), |problem| Err(problem.into()))

@@ -99,15 +99,15 @@ pub(super) fn built_in_sources() -> Vec<KindSource> {
 }
 
 static BUILT_IN: LazyLock<Vec<KindSource>> = LazyLock::new(|| {
-    let source = |(name, files): &(&str, built_in::BuiltInFiles)| {
+    let sources = built_in::KINDS.iter().map(|(name, files)| {
         let texts = files.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned()));
         KindSource {
             folder: Path::new("config/kinds").join(name),
             built_in: true,
             ..KindSource::from_files(name, texts.collect())
         }
-    };
-    built_in::KINDS.iter().map(source).collect()
+    });
+    sources.collect()
 });
 
 /// One per folder in `folder`; with `or_itself`, it may be the folder of a kind.
@@ -136,10 +136,10 @@ fn list_entries(folder: &Path, problems: &mut Vec<KindProblem>) -> Vec<PathBuf> 
     match std::fs::read_dir(folder) {
         Ok(entries) => {
             let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-            let hidden = |path: &PathBuf| {
-                path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
-            };
-            paths.retain(|path| !hidden(path));
+            // Hidden files are left out.
+            paths.retain(|path| {
+                path.file_name().is_none_or(|name| !name.to_string_lossy().starts_with('.'))
+            });
             paths.sort();
             paths
         }

@@ -73,7 +73,7 @@ fn a_code_that_differs_from_the_data_or_breaks_its_rules_never_passes_unflagged(
 }
 
 #[test]
-fn what_a_code_says_as_well_has_two_witnesses() {
+fn a_value_that_a_code_repeats_has_two_sources() {
     let sound_order = order(ACCOUNT, "EUR441.87");
     let mut alone = coded(&[], ACCOUNT);
     for word in alone.pages[0].lines.iter_mut().flat_map(|line| &mut line.words) {
@@ -91,7 +91,7 @@ fn what_a_code_says_as_well_has_two_witnesses() {
         assert!(found.iter().any(|it| it == other), "it says nothing of that: {found:?}");
     }
 
-    // One that is in doubt about anything is no witness of what it says alike.
+    // A doubtful code corroborates nothing.
     alone.pages[0].codes = vec![code(&order(ACCOUNT, "EUR1"))];
     let found = reasons(&own, &alone);
     assert!(found.iter().any(|it| it == "seen_by_one_model:iban"), "{found:?}");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::forms;
-use crate::kinds::{CashRounding, RoundingMode, ValueFormat};
+use crate::kinds::{CashRounding, PaymentWords, RoundingMode, ValueFormat};
 
 fn named(fields: &[&str]) -> Vec<String> {
     fields.iter().map(|field| (*field).to_owned()).collect()
@@ -555,7 +555,7 @@ fn confirmed_with(charges: &[&str]) -> RuleCheck {
         item: "amount".to_owned(),
         tolerance: Decimal::new(1, 2),
         charges: named(charges),
-        payment: crate::kinds::PaymentWords::default(),
+        payment: PaymentWords::default(),
     }
 }
 

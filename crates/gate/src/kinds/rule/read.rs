@@ -122,7 +122,6 @@ pub(in crate::kinds) fn parse_rules(text: &str) -> Result<ParsedRules, Vec<(usiz
 impl RawRule {
     fn into_check(self) -> Result<RuleCheck, String> {
         let check = self.check.clone();
-        let need = |key: &str| format!("check `{check}` needs `{key}`");
         Ok(match check.as_str() {
             "sum" | "no_gap" | "tax_rate" | "tax_by_rate" | "before_payment" | "amount_order"
             | "list_sum" | "list_product" | "tax_breakdown" | "confirmed" => {
@@ -136,15 +135,15 @@ impl RawRule {
             "duplicate" => RuleCheck::Duplicate,
             "quality" => RuleCheck::Quality,
             "reader_succeeded" => RuleCheck::ReaderSucceeded,
-            "confidence" => RuleCheck::Confidence(self.level.ok_or_else(|| need("level"))?),
-            "score" => RuleCheck::Score { least: self.least.ok_or_else(|| need("least"))? },
+            "confidence" => RuleCheck::Confidence(needed(self.level, &check, "level")?),
+            "score" => RuleCheck::Score { least: needed(self.least, &check, "least")? },
             "no_instructions" => {
-                let folded = |phrase: &String| format!(" {} ", fold_text(phrase));
-                RuleCheck::NoInstructions { phrases: self.phrases.iter().map(folded).collect() }
+                let folded = self.phrases.iter().map(|phrase| format!(" {} ", fold_text(phrase)));
+                RuleCheck::NoInstructions { phrases: folded.collect() }
             }
             "complete" => {
-                let list = self.list.ok_or_else(|| need("list"))?;
-                RuleCheck::Complete { list, share: self.share.ok_or_else(|| need("share"))? }
+                let list = needed(self.list, &check, "list")?;
+                RuleCheck::Complete { list, share: needed(self.share, &check, "share")? }
             }
             _ => self.into_value_check()?,
         })
@@ -152,32 +151,30 @@ impl RawRule {
 
     /// The fields that codes for payments speak of.
     fn into_payment_fields(self) -> Result<PaymentFields, String> {
-        let need = |key: &str| format!("check `{}` needs `{key}`", self.check);
         Ok(PaymentFields {
-            account: self.account.ok_or_else(|| need("account"))?,
-            total: self.total.ok_or_else(|| need("total"))?,
-            currency: self.currency.ok_or_else(|| need("currency"))?,
+            account: needed(self.account, &self.check, "account")?,
+            total: needed(self.total, &self.check, "total")?,
+            currency: needed(self.currency, &self.check, "currency")?,
         })
     }
 
     /// Checks of fields, each for itself.
     fn into_value_check(self) -> Result<RuleCheck, String> {
         let check = self.check.clone();
-        let need = |key: &str| format!("check `{check}` needs `{key}`");
-        let fields = self.fields.ok_or_else(|| need("fields"));
+        let fields = needed(self.fields, &check, "fields");
         Ok(match check.as_str() {
             "required" => RuleCheck::Required(fields?),
-            "format" => RuleCheck::Format(fields?, self.form.ok_or_else(|| need("form"))?),
+            "format" => RuleCheck::Format(fields?, needed(self.form, &check, "form")?),
             "magnitude" => RuleCheck::Magnitude {
                 fields: fields?,
-                digits: self.digits.ok_or_else(|| need("digits"))?,
-                decimals: self.decimals.ok_or_else(|| need("decimals"))?,
+                digits: needed(self.digits, &check, "digits")?,
+                decimals: needed(self.decimals, &check, "decimals")?,
             },
             "date_order" => RuleCheck::DateOrder(fields?),
             "date_range" => RuleCheck::DateRange {
                 fields: fields?,
-                days_ahead: self.days_ahead.ok_or_else(|| need("days_ahead"))?,
-                years_back: self.years_back.ok_or_else(|| need("years_back"))?,
+                days_ahead: needed(self.days_ahead, &check, "days_ahead")?,
+                years_back: needed(self.years_back, &check, "years_back")?,
             },
             "grounded" => {
                 let (sums, rest_of) = (self.sums, self.rest_of);
@@ -186,17 +183,15 @@ impl RawRule {
             "not_contradicted" => RuleCheck::NotContradicted(fields?),
             "grounded_words" => RuleCheck::GroundedWords {
                 fields: fields?,
-                share: self.share.ok_or_else(|| need("share"))?,
+                share: needed(self.share, &check, "share")?,
             },
             "currency_printed" => RuleCheck::CurrencyPrinted(fields?),
-            "legible" => RuleCheck::Legible {
-                fields: fields?,
-                least: self.least.ok_or_else(|| need("least"))?,
-            },
-            "certain" => RuleCheck::Certain {
-                fields: fields?,
-                least: self.least.ok_or_else(|| need("least"))?,
-            },
+            "legible" => {
+                RuleCheck::Legible { fields: fields?, least: needed(self.least, &check, "least")? }
+            }
+            "certain" => {
+                RuleCheck::Certain { fields: fields?, least: needed(self.least, &check, "least")? }
+            }
             other => return Err(format!("there is no check `{other}`")),
         })
     }
@@ -204,17 +199,16 @@ impl RawRule {
     /// Checks of amounts against each other.
     fn into_amount_check(self) -> Result<RuleCheck, String> {
         let check = self.check.clone();
-        let need = |key: &str| format!("check `{check}` needs `{key}`");
-        let tolerance = self.tolerance.ok_or_else(|| need("tolerance"))?;
+        let tolerance = needed(self.tolerance, &check, "tolerance")?;
         Ok(match check.as_str() {
             "amount_order" => {
-                let fields = self.fields.ok_or_else(|| need("fields"))?;
+                let fields = needed(self.fields, &check, "fields")?;
                 RuleCheck::AmountOrder { fields, tolerance }
             }
             "tax_rate" | "tax_by_rate" => {
-                let net = self.net.ok_or_else(|| need("net"))?;
-                let tax = self.tax.ok_or_else(|| need("tax"))?;
-                let most = self.most.ok_or_else(|| need("most"))?;
+                let net = needed(self.net, &check, "net")?;
+                let tax = needed(self.tax, &check, "tax")?;
+                let most = needed(self.most, &check, "most")?;
                 let (list, per_item, words) = (self.list, self.per_item, self.words);
                 match check.as_str() {
                     "tax_rate" => RuleCheck::TaxRate { net, tax, most, tolerance },
@@ -223,13 +217,13 @@ impl RawRule {
             }
             "sum" => self.into_sum_check(tolerance)?,
             "no_gap" => {
-                let terms = self.terms.ok_or_else(|| need("terms"))?;
-                let total = self.total.ok_or_else(|| need("total"))?;
+                let terms = needed(self.terms, &check, "terms")?;
+                let total = needed(self.total, &check, "total")?;
                 let charges = self.charges;
                 RuleCheck::NoGap { terms, total, tolerance, charges }
             }
             "before_payment" => {
-                let total = self.total.ok_or_else(|| need("total"))?;
+                let total = needed(self.total, &check, "total")?;
                 RuleCheck::BeforePayment { total, words: self.words, tolerance }
             }
             _ => self.into_list_check(tolerance)?,
@@ -237,16 +231,17 @@ impl RawRule {
     }
 
     fn into_sum_check(self, tolerance: Decimal) -> Result<RuleCheck, String> {
-        let need = |key: &str| format!("check `sum` needs `{key}`");
         let mode = self.round_mode;
-        let rounding = match (self.round_to, self.currency) {
-            (Some(to), Some(currency)) => Some(CashRounding { currency, to, mode }),
-            (Some(_), None) => return Err(need("currency")),
-            (None, _) => None,
+        let rounding = match self.round_to {
+            Some(to) => {
+                let currency = needed(self.currency, "sum", "currency")?;
+                Some(CashRounding { currency, to, mode })
+            }
+            None => None,
         };
         Ok(RuleCheck::Sum {
-            terms: self.terms.ok_or_else(|| need("terms"))?,
-            total: self.total.ok_or_else(|| need("total"))?,
+            terms: needed(self.terms, "sum", "terms")?,
+            total: needed(self.total, "sum", "total")?,
             plus: self.plus,
             minus: self.minus,
             tolerance,
@@ -258,12 +253,11 @@ impl RawRule {
     /// Checks of a list's amounts.
     fn into_list_check(self, tolerance: Decimal) -> Result<RuleCheck, String> {
         let check = self.check.clone();
-        let need = |key: &str| format!("check `{check}` needs `{key}`");
-        let list = self.list.ok_or_else(|| need("list"))?;
-        let item = self.item.ok_or_else(|| need("item"))?;
+        let list = needed(self.list, &check, "list")?;
+        let item = needed(self.item, &check, "item")?;
         Ok(match check.as_str() {
             "list_sum" => {
-                let totals = self.totals.ok_or_else(|| need("totals"))?;
+                let totals = needed(self.totals, &check, "totals")?;
                 let (per_item, charges, sums) = (self.per_item, self.charges, self.sums);
                 let (plus, minus) = (self.plus, self.minus);
                 RuleCheck::ListSum {
@@ -287,20 +281,20 @@ impl RawRule {
                     base,
                     rate,
                     amount: item,
-                    net: self.net.ok_or_else(|| need("net"))?,
-                    tax: self.tax.ok_or_else(|| need("tax"))?,
+                    net: needed(self.net, &check, "net")?,
+                    tax: needed(self.tax, &check, "tax")?,
                     lines: self.lines,
                     tolerance,
                     per_item: self.per_item,
                 }
             }
             "list_product" => {
-                let factors = self.factors.ok_or_else(|| need("factors"))?;
+                let factors = needed(self.factors, &check, "factors")?;
                 RuleCheck::ListProduct { list, factors, item, tolerance }
             }
             _ => {
-                let terms = self.terms.ok_or_else(|| need("terms"))?;
-                let total = self.total.ok_or_else(|| need("total"))?;
+                let terms = needed(self.terms, &check, "terms")?;
+                let total = needed(self.total, &check, "total")?;
                 let (given, change, charged) = (self.given, self.change, self.charged);
                 let payment = PaymentWords { given, change, charged };
                 let charges = self.charges;
@@ -308,6 +302,11 @@ impl RawRule {
             }
         })
     }
+}
+
+/// The value of a key that the check cannot do without.
+fn needed<T>(value: Option<T>, check: &str, key: &str) -> Result<T, String> {
+    value.ok_or_else(|| format!("check `{check}` needs `{key}`"))
 }
 
 #[cfg(test)]

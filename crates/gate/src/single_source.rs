@@ -11,7 +11,7 @@
 use serde_json::Value;
 
 use super::subject::GateSubject;
-use super::{GateFinding, MAX_FINDINGS, MAX_PLACES, PageRegion, field_names};
+use super::{GateFinding, MAX_FINDINGS, MAX_PLACES, field_names};
 use crate::kinds::{Kind, RuleCheck, RuleConsequence};
 use docmill_core::model::ExtractionMethod;
 
@@ -19,7 +19,7 @@ use docmill_core::model::ExtractionMethod;
 const RULE: &str = "seen_by_one_model";
 
 /// A finding for each value that only one model saw.
-pub(super) fn find_unwitnessed(subject: &GateSubject<'_>, kind: &Kind) -> Vec<GateFinding> {
+pub(super) fn find_uncorroborated(subject: &GateSubject<'_>, kind: &Kind) -> Vec<GateFinding> {
     let pages = &subject.transcript.pages;
     let mut words = pages.iter().flat_map(|page| &page.lines).flat_map(|line| &line.words);
     let is_exact = subject.extraction.reader == ExtractionMethod::Einvoice;
@@ -32,12 +32,15 @@ pub(super) fn find_unwitnessed(subject: &GateSubject<'_>, kind: &Kind) -> Vec<Ga
     let values = names.iter().flat_map(|name| subject.named_values(name));
     let unseen = values.take(MAX_PLACES).filter_map(|(field, value)| {
         let has_digit = value.is_number() || has_digit(value);
-        let is_nowhere = || {
-            let is_checked = looked_for.contains(&plain_name(&field).as_str());
-            pictures && has_digit && !is_checked && !subject.ground.contains_value(value)
-        };
-        let consequence = match is_unwitnessed(subject, value) {
-            false if is_nowhere() => RuleConsequence::Flag,
+        let consequence = match is_uncorroborated(subject, value) {
+            false
+                if pictures
+                    && has_digit
+                    && !looked_for.contains(&plain_name(&field).as_str())
+                    && !subject.ground.contains_value(value) =>
+            {
+                RuleConsequence::Flag
+            }
             false => return None,
             true if has_digit => RuleConsequence::Review,
             true => RuleConsequence::Flag,
@@ -51,16 +54,17 @@ pub(super) fn find_unwitnessed(subject: &GateSubject<'_>, kind: &Kind) -> Vec<Ga
 
 /// Whether the value is printed, and everywhere with a word that one model alone saw; or is not
 /// printed as a whole, and one of its words with a digit is such a word.
-fn is_unwitnessed(subject: &GateSubject<'_>, value: &Value) -> bool {
-    let all_unseen =
-        |places: &[PageRegion]| !places.is_empty() && places.iter().all(|place| place.unwitnessed);
+fn is_uncorroborated(subject: &GateSubject<'_>, value: &Value) -> bool {
     let places = subject.ground.value_places(value);
     if !places.is_empty() {
-        return all_unseen(&places);
+        return places.iter().all(|place| place.unwitnessed);
     }
     let words = value.as_str().unwrap_or_default().split_whitespace();
     let mut numbered = words.filter(|word| word.contains(|c: char| c.is_ascii_digit()));
-    numbered.any(|word| all_unseen(&subject.ground.value_places(&Value::from(word))))
+    numbered.any(|word| {
+        let places = subject.ground.value_places(&Value::from(word));
+        !places.is_empty() && places.iter().all(|place| place.unwitnessed)
+    })
 }
 
 /// The fields whose values the kind's own rules look for on the pages.
