@@ -140,7 +140,7 @@ impl ParsedInvoiceXml {
     /// Whether [`parse_einvoice`] may have said this: those fields and no others, of their types,
     /// as many lines and as much text as it reads at most. For what was read elsewhere.
     pub fn is_sound(&self) -> bool {
-        let is_field = |(name, value): (&String, &Value)| match name.as_str() {
+        let are_fields = self.fields.iter().all(|(name, value)| match name.as_str() {
             name if DATES.contains(&name) => is_null_or(value, |day| {
                 day.as_str().is_some_and(|day| date::parse_iso(day).is_some())
             }),
@@ -151,8 +151,8 @@ impl ParsedInvoiceXml {
                     list.as_array().is_some_and(|list| list.iter().all(|it| form.fits(it)))
                 })
             }),
-        };
-        self.fields.iter().all(is_field) && self.is_within_bounds()
+        });
+        are_fields && self.is_within_bounds()
     }
 
     fn is_within_bounds(&self) -> bool {
@@ -179,10 +179,9 @@ impl ParsedInvoiceXml {
 
     /// Bytes of all its texts.
     fn text_bytes(&self) -> usize {
-        let text = |value: &Value| value.as_str().map_or(0, str::len);
         let lists = self.fields.values().filter_map(Value::as_array).flatten();
         let cells = lists.filter_map(Value::as_object).flat_map(Map::values);
-        self.fields.values().chain(cells).map(text).sum()
+        self.fields.values().chain(cells).filter_map(Value::as_str).map(str::len).sum()
     }
 
     /// Entries of the longest list, the lines as a rule.
@@ -194,13 +193,16 @@ impl ParsedInvoiceXml {
 impl EntryForm {
     /// Whether an entry holds these fields and no others, of their types.
     fn fits(&self, entry: &Value) -> bool {
-        let is_cell = |(name, value): (&String, &Value)| {
-            let text = self.texts.contains(&name.as_str());
-            let number = self.numbers.contains(&name.as_str());
-            is_null_or(value, |value| (text && value.is_string()) || (number && value.is_number()))
-                && (text || number)
-        };
-        entry.as_object().is_some_and(|entry| entry.iter().all(is_cell))
+        entry
+            .as_object()
+            .is_some_and(|entry| entry.iter().all(|(name, value)| self.fits_cell(name, value)))
+    }
+
+    fn fits_cell(&self, name: &str, value: &Value) -> bool {
+        let text = self.texts.contains(&name);
+        let number = self.numbers.contains(&name);
+        is_null_or(value, |value| (text && value.is_string()) || (number && value.is_number()))
+            && (text || number)
     }
 }
 

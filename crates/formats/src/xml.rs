@@ -128,25 +128,15 @@ pub fn tree_lines(tree: &Document<'_>, most_words: usize) -> Vec<TextLine> {
 
 /// The text of `bytes` by their mark or the encoding that the declaration names.
 fn decode_bytes(bytes: &[u8]) -> Result<String, XmlError> {
-    let wide = |rest: &[u8], join: fn([u8; 2]) -> u16| {
-        if !rest.len().is_multiple_of(2) {
-            return Err(XmlError::Encoding);
-        }
-        let units = rest.chunks_exact(2).map(|pair| match pair {
-            [one, two] => join([*one, *two]),
-            _ => 0,
-        });
-        let text: Result<String, _> = char::decode_utf16(units).collect();
-        text.map_err(|_| XmlError::Encoding)
-    };
-    // The parser passes over the mark of UTF-8.
-    let narrow = |rest: &[u8]| String::from_utf8(rest.to_vec()).map_err(|_| XmlError::Encoding);
     match bytes {
-        [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
+        [0xff, 0xfe, rest @ ..] => decode_utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => decode_utf16(rest, u16::from_be_bytes),
         _ => match declared_encoding(bytes).as_deref() {
-            None | Some("utf-8" | "utf8") => narrow(bytes),
-            Some("us-ascii" | "ascii") if bytes.is_ascii() => narrow(bytes),
+            Some("us-ascii" | "ascii") if !bytes.is_ascii() => Err(XmlError::Encoding),
+            // The parser passes over the mark of UTF-8.
+            None | Some("utf-8" | "utf8" | "us-ascii" | "ascii") => {
+                String::from_utf8(bytes.to_vec()).map_err(|_| XmlError::Encoding)
+            }
             Some("iso-8859-1" | "latin1") => {
                 Ok(bytes.iter().map(|byte| char::from(*byte)).collect())
             }
@@ -157,6 +147,18 @@ fn decode_bytes(bytes: &[u8]) -> Result<String, XmlError> {
             Some(_) => Err(XmlError::Encoding),
         },
     }
+}
+
+fn decode_utf16(bytes: &[u8], join: fn([u8; 2]) -> u16) -> Result<String, XmlError> {
+    if !bytes.len().is_multiple_of(2) {
+        return Err(XmlError::Encoding);
+    }
+    let units = bytes.chunks_exact(2).map(|pair| match pair {
+        [one, two] => join([*one, *two]),
+        _ => 0,
+    });
+    let text: Result<String, _> = char::decode_utf16(units).collect();
+    text.map_err(|_| XmlError::Encoding)
 }
 
 /// The encoding that an XML declaration names, in lower case.
@@ -186,8 +188,8 @@ fn decode_windows_1252(byte: u8) -> Option<char> {
 
 /// Bounds what the parser's work grows with.
 fn prescan_tags(text: &str) -> Result<(), XmlError> {
-    let count = |mark: u8| memchr::memchr_iter(mark, text.as_bytes()).count();
-    if count(b'<') > MAX_MARKS || count(b'=') > MAX_MARKS {
+    let mut marks = [b'<', b'='].into_iter();
+    if marks.any(|mark| memchr::memchr_iter(mark, text.as_bytes()).count() > MAX_MARKS) {
         return Err(XmlError::TooLarge);
     }
     let mut rest = text;
@@ -195,14 +197,12 @@ fn prescan_tags(text: &str) -> Result<(), XmlError> {
     let mut scopes: Vec<usize> = Vec::new();
     let mut inherited = 0_usize;
     while let Some((_, after)) = rest.split_once('<') {
-        let past = |opening: &str, closing: &str| {
-            let inside = after.strip_prefix(opening)?;
-            Some(inside.split_once(closing).map(|(_, rest)| rest).ok_or(XmlError::Malformed))
-        };
-        let aside =
-            past("!--", "-->").or_else(|| past("![CDATA[", "]]>")).or_else(|| past("?", "?>"));
-        if let Some(beyond) = aside {
-            rest = beyond?;
+        let aside = [("!--", "-->"), ("![CDATA[", "]]>"), ("?", "?>")];
+        let aside = aside.into_iter().find_map(|(opening, closing)| {
+            after.strip_prefix(opening).map(|inside| inside.split_once(closing))
+        });
+        if let Some(inside) = aside {
+            rest = inside.ok_or(XmlError::Malformed)?.1;
             continue;
         }
         if after.starts_with('!') {

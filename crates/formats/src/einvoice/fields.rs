@@ -117,11 +117,11 @@ pub(super) fn parse_marked_discounts(terms: &Value) -> Result<Vec<Value>, Einvoi
             .filter_map(|part| part.split_once('='))
             .map(|(key, value)| (key.trim().to_owned(), value.trim().into()))
             .collect();
-        let number = |key: &str| {
+        let [percent, days] = ["PROZENT", "TAGE"].map(|key| {
             let value = keys.get(key).and_then(Value::as_str);
             value.map_or(Ok(Value::Null), decimal_value)
-        };
-        found.extend(cash_discount(number("PROZENT")?, number("TAGE")?));
+        });
+        found.extend(cash_discount(percent?, days?));
     }
     Ok(found)
 }

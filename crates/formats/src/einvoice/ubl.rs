@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::defect::EinvoiceDefect;
 use super::element::{
-    amount_in_currency, attribute_value, date_value, element_at, elements_at, first_element, first_text_value,
-    join_address, number_value, plain_text, text_value,
+    amount_in_currency, attribute_value, date_value, element_at, elements_at, first_element,
+    first_text_value, join_address, number_value, plain_text, text_value,
 };
 use super::fields::{
     InvoiceXmlFields, InvoiceXmlLine, adjustment_value, cash_discount, iban_value, is_credit_note,

@@ -102,17 +102,19 @@ const fn sign_edges() -> ([bool; 256], [bool; 256]) {
 /// Whether the text begins, and whether it ends, as a sign or a code may.
 fn currency_edges(text: &str) -> (bool, bool) {
     let bytes = text.as_bytes();
-    let is_edge = |edges: &[bool; 256], byte: Option<&u8>| {
-        byte.is_some_and(|byte| edges.get(usize::from(*byte)).copied().unwrap_or(false))
-    };
-    let is_code = |three: Option<&[u8; 3]>| {
-        three.is_some_and(|three| three.iter().all(u8::is_ascii_uppercase))
-    };
     let (first, last) = &SIGN_EDGES;
     (
         is_edge(first, bytes.first()) || is_code(bytes.first_chunk()),
         is_edge(last, bytes.last()) || is_code(bytes.last_chunk()),
     )
+}
+
+fn is_edge(edges: &[bool; 256], byte: Option<&u8>) -> bool {
+    byte.is_some_and(|byte| edges.get(usize::from(*byte)).copied().unwrap_or(false))
+}
+
+fn is_code(three: Option<&[u8; 3]>) -> bool {
+    three.is_some_and(|three| three.iter().all(u8::is_ascii_uppercase))
 }
 
 /// Signs of several currencies, the one that is mostly meant first, where there is one.
@@ -146,11 +148,11 @@ impl CurrencyMark {
             return None;
         }
         iso_code(word).map(Self::Code).or_else(|| {
-            let lone = || word.trim_end_matches('.').eq_ignore_ascii_case("kr").then_some("kr");
+            let lone = word.trim_end_matches('.').eq_ignore_ascii_case("kr").then_some("kr");
             let may_be = currency_edges(word) == (true, true);
             let sign = SIGNS.iter().find(|(sign, _)| may_be && *sign == word);
             let sign = sign.map(|(sign, _)| *sign);
-            sign.or_else(lone).map(Self::Sign)
+            sign.or(lone).map(Self::Sign)
         })
     }
 
@@ -210,21 +212,24 @@ pub fn bracketed_currency(word: &str) -> Option<&'static str> {
 /// Takes a currency off the front or the back of a number such as `EUR12,50` or `12.50€`.
 pub(super) fn strip_currency(word: &str) -> Option<(CurrencyMark, &str)> {
     // Most words hold no number, most numbers no currency: said before some 200 comparisons.
-    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
-    let bare = edge(word.chars().next()) && edge(word.chars().next_back());
-    let is_none = || currency_edges(word) == (false, false);
-    if bare || !word.contains(|c: char| c.is_ascii_digit()) || is_none() {
+    let is_bare = word.starts_with(|c: char| c.is_ascii_digit())
+        && word.ends_with(|c: char| c.is_ascii_digit());
+    if is_bare
+        || !word.contains(|c: char| c.is_ascii_digit())
+        || currency_edges(word) == (false, false)
+    {
         return None;
     }
-    let ends_in_digit = |rest: &str| rest.ends_with(|c: char| c.is_ascii_digit() || c == ')');
-    let starts_right =
-        |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '−' | '('));
     let signs = SIGNS.iter().map(|(sign, _)| (*sign, CurrencyMark::Sign(sign)));
     let codes = CODES.iter().map(|code| (*code, CurrencyMark::Code(code)));
     signs.chain(codes).find_map(|(sign, mark)| {
-        let front = word.strip_prefix(sign).filter(|rest| starts_right(rest));
-        let back = || word.strip_suffix(sign).filter(|rest| ends_in_digit(rest));
-        let rest = front.or_else(back)?;
+        let front = word.strip_prefix(sign).filter(|rest| {
+            rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '−' | '('))
+        });
+        let rest = front.or_else(|| {
+            let rest = word.strip_suffix(sign)?;
+            rest.ends_with(|c: char| c.is_ascii_digit() || c == ')').then_some(rest)
+        })?;
         (!is_also_word(sign) || has_cents(rest)).then_some((mark, rest))
     })
 }

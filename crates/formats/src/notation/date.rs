@@ -292,21 +292,28 @@ static MONTH_STARTS: LazyLock<[u64; 512]> = LazyLock::new(|| {
 /// behind the ending of an ordinal (`1stMay`), or with letters that folding would change.
 fn may_name_month(text: &str) -> bool {
     let starts = &*MONTH_STARTS;
-    let is_start =
-        |code: usize| starts.get(code >> 6).is_some_and(|bits| bits >> (code & 63) & 1 == 1);
     let bytes = text.as_bytes();
-    let may_begin = |at: usize| {
-        let before = bytes.get(at.saturating_sub(3)..at).unwrap_or_default();
-        match before {
-            [digit, ending @ ..] if ending.len() == 2 && digit.is_ascii_digit() => true,
-            _ => before.last().is_none_or(|byte| !byte.is_ascii_alphabetic()),
+    for (at, three) in bytes.windows(3).enumerate() {
+        if !three.iter().all(u8::is_ascii_alphabetic) {
+            continue;
         }
-    };
-    let is_name = |(at, three): (usize, &[u8])| {
-        three.iter().all(u8::is_ascii_alphabetic) && is_start(letters_code(three)) && may_begin(at)
-    };
-    let is_folded = |c: char| !c.is_ascii() && (c.is_alphabetic() || is_combining_mark(c));
-    bytes.windows(3).enumerate().any(is_name) || !text.is_ascii() && text.chars().any(is_folded)
+        let code = letters_code(three);
+        let is_start = starts.get(code >> 6).is_some_and(|bits| bits >> (code & 63) & 1 == 1);
+        if is_start && may_begin_word(bytes, at) {
+            return true;
+        }
+    }
+    !text.is_ascii()
+        && text.chars().any(|c| !c.is_ascii() && (c.is_alphabetic() || is_combining_mark(c)))
+}
+
+/// Whether no letter precedes this place, other than the ending of an ordinal number (`3rd`).
+fn may_begin_word(bytes: &[u8], at: usize) -> bool {
+    let before = bytes.get(at.saturating_sub(3)..at).unwrap_or_default();
+    match before {
+        [digit, ending @ ..] if ending.len() == 2 && digit.is_ascii_digit() => true,
+        _ => before.last().is_none_or(|byte| !byte.is_ascii_alphabetic()),
+    }
 }
 
 /// Three letters of ASCII as one number of fifteen bits, small ones and capitals the same.

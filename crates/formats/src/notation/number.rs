@@ -51,9 +51,9 @@ impl FoundNumber {
 /// Whether a text is digits with separators, and nothing else.
 fn is_digits(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
-        && text.chars().all(
-            |c| matches!(c, '0'..='9' | '.' | ',' | '\'' | '’' | '\u{a0}' | '\u{202f}'),
-        )
+        && text
+            .chars()
+            .all(|c| matches!(c, '0'..='9' | '.' | ',' | '\'' | '’' | '\u{a0}' | '\u{202f}'))
 }
 
 /// `.94`: tills of the United States print no nought before cents. With any other count of digits it is no
