@@ -97,10 +97,9 @@ fn close_chunk(open: &mut OpenChunk, chunks: &mut Vec<TextChunk>) {
     if parts.is_empty() {
         return;
     }
-    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     chunks.push(TextChunk {
-        number: count(chunks.len() + 1),
-        tokens: count(bytes.div_ceil(TOKEN_BYTES)),
+        number: to_u32(chunks.len() + 1),
+        tokens: to_u32(bytes.div_ceil(TOKEN_BYTES)),
         headings,
         text: parts.join("\n\n"),
         spots,
@@ -140,4 +139,8 @@ fn push_part(parts: &mut Vec<String>, text: &str, between: char, most: usize) {
         }
         _ => parts.push(text.to_owned()),
     }
+}
+
+fn to_u32(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -89,20 +89,22 @@ pub(super) fn sort_directions(page: &PageText) -> PageFrames<'_> {
     for (_, frame) in &mut frames {
         straighten(frame);
     }
-    let count = |frame: &DirectionFrame<'_>| frame.lines.iter().map(Vec::len).sum::<usize>();
-    frames.sort_by_key(|(direction, frame)| (std::cmp::Reverse(count(frame)), *direction));
+    frames.sort_by_key(|(direction, frame)| {
+        let words: usize = frame.lines.iter().map(Vec::len).sum();
+        (std::cmp::Reverse(words), *direction)
+    });
     PageFrames { frames: frames.into_iter().map(|(_, frame)| frame).collect(), nowhere }
 }
 
 /// Sets lines level that all rise or fall, as on a page that lay askew: else what stands at the ends
 /// of a row has no line in common.
 fn straighten(frame: &mut DirectionFrame<'_>) {
-    let slope_of = |line: &Vec<PlacedWord<'_>>| {
+    let slopes = frame.lines.iter().filter_map(|line| {
         let (first, last) = (line.first()?, line.last()?);
         let width = last.area.x - first.area.x;
         (width > SLOPE_WIDTH * first.em).then(|| (last.baseline - first.baseline) / width)
-    };
-    let slopes: Vec<f32> = frame.lines.iter().filter_map(slope_of).collect();
+    });
+    let slopes: Vec<f32> = slopes.collect();
     let slope = median(slopes.iter().copied());
     if slopes.len() < SLOPE_LINES || !(MIN_SLOPE..MAX_SLOPE).contains(&slope.abs()) {
         return;
@@ -115,11 +117,8 @@ fn straighten(frame: &mut DirectionFrame<'_>) {
 }
 
 fn is_sound(area: &BoundingBox) -> bool {
-    let within = |value: f32| value.is_finite() && value.abs() < MAX_COORDINATE;
-    within(area.x)
-        && within(area.y)
-        && within(area.w)
-        && within(area.h)
+    let mut values = [area.x, area.y, area.w, area.h].into_iter();
+    values.all(|value| value.is_finite() && value.abs() < MAX_COORDINATE)
         && area.w > 0.0
         && area.h > 0.0
 }
@@ -127,11 +126,11 @@ fn is_sound(area: &BoundingBox) -> bool {
 /// Lines of the main text run across; others are told by where their words follow each other, and a
 /// single word by being higher than wide.
 fn direction_of(line: &TextLine) -> WritingDirection {
-    let upright = |word: &&TextWord| {
-        word.bounding_box.h > 1.3 * word.bounding_box.w && word.text.chars().count() > 2
-    };
-    let long = line.words.iter().filter(|word| word.text.chars().count() > 2).count();
-    let high = line.words.iter().filter(upright).count();
+    let (mut long, mut high) = (0, 0);
+    for word in line.words.iter().filter(|word| word.text.chars().count() > 2) {
+        long += 1;
+        high += usize::from(word.bounding_box.h > 1.3 * word.bounding_box.w);
+    }
     if high == 0 || high * 2 < long {
         return WritingDirection::Across;
     }

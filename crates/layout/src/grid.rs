@@ -78,9 +78,9 @@ pub(super) fn build_table(rows: Vec<PieceRow<'_>>) -> Result<FoundTable<'_>, Vec
 
 /// A first row of few cells above a full one names groups of columns: its cells reach to the next.
 fn reach_right(cells: &mut [TableCell], columns: u32) {
-    let in_row = |row: u32| cells.iter().filter(move |cell| cell.row == row);
-    let names = in_row(0).count();
-    let full = in_row(1).map(|cell| cell.column_span).sum::<u32>() >= columns;
+    let names = cells.iter().filter(|cell| cell.row == 0).count();
+    let second = cells.iter().filter(|cell| cell.row == 1);
+    let full = second.map(|cell| cell.column_span).sum::<u32>() >= columns;
     if names < 2 || names * 2 > columns as usize + 1 || !full {
         return;
     }
@@ -178,10 +178,10 @@ fn merge_columns(rows: &[PieceRow<'_>], mut columns: Vec<ColumnRange>) -> Vec<Co
 fn keeps_apart(rows: &[PieceRow<'_>], one: ColumnRange, next: ColumnRange) -> bool {
     let (mut apart, mut across) = (0, 0);
     for row in rows {
-        let has = |column: ColumnRange| {
+        let within = [one, next].map(|column| {
             row.pieces.iter().position(|piece| overlaps(column, piece.area.x, piece.area.right()))
-        };
-        match (has(one), has(next)) {
+        });
+        match within.into() {
             (Some(left), Some(right)) if left == right => across += 1,
             (Some(_), Some(_)) => apart += 1,
             _ => {}
@@ -223,17 +223,14 @@ fn cut_piece<'a>(piece: TextPiece<'a>, columns: &[ColumnRange]) -> Vec<TextPiece
         })
         .collect();
     let slack = 0.15 * piece.em;
-    let clear = |one: &PlacedWord<'_>, next: &PlacedWord<'_>| {
-        next.area.x - one.area.right() > 0.35 * piece.em
-            && strips
-                .iter()
-                .any(|(from, to)| one.area.right() <= from + slack && next.area.x >= to - slack)
-    };
     let mut parts: Vec<Vec<PlacedWord<'a>>> = Vec::new();
+    let mut end = f32::MAX;
     for word in piece.words {
-        let before =
-            parts.last_mut().filter(|part| part.last().is_some_and(|one| !clear(one, &word)));
-        match before {
+        let start = word.area.x;
+        let is_clear = start - end > 0.35 * piece.em
+            && strips.iter().any(|(from, to)| end <= from + slack && start >= to - slack);
+        end = word.area.right();
+        match parts.last_mut().filter(|_| !is_clear) {
             Some(part) => part.push(word),
             None => parts.push(vec![word]),
         }
@@ -244,15 +241,13 @@ fn cut_piece<'a>(piece: TextPiece<'a>, columns: &[ColumnRange]) -> Vec<TextPiece
 /// The first and the last column that a piece stands in; the nearest if it stands in none.
 fn reach_of(piece: &TextPiece<'_>, columns: &[ColumnRange]) -> (usize, usize) {
     let (from, to) = (piece.area.x, piece.area.right());
-    let inside = |(_, column): &(usize, &ColumnRange)| overlaps(**column, from, to);
-    let mut over = columns.iter().enumerate().filter(inside).map(|(at, _)| at);
-    if let Some(first) = over.next() {
-        return (first, over.next_back().unwrap_or(first));
+    let mut over = (0..).zip(columns).filter(|(_, column)| overlaps(**column, from, to));
+    if let Some((first, _)) = over.next() {
+        return (first, over.last().map_or(first, |(last, _)| last));
     }
     let middle = piece.area.x + piece.area.w / 2.0;
-    let far = |column: &ColumnRange| (column.from - middle).max(middle - column.to);
-    let nearest =
-        columns.iter().enumerate().min_by(|one, other| far(one.1).total_cmp(&far(other.1)));
+    let distances = columns.iter().map(|column| (column.from - middle).max(middle - column.to));
+    let nearest = (0..).zip(distances).min_by(|one, other| one.1.total_cmp(&other.1));
     nearest.map_or((0, 0), |(at, _)| (at, at))
 }
 
@@ -287,22 +282,22 @@ fn row_limit(mut pitches: Vec<f32>, em: f32) -> Option<f32> {
     // Closer lines stand beside each other, set to the middle of their row.
     pitches.retain(|pitch| *pitch > em);
     pitches.sort_by(f32::total_cmp);
-    let jump = |pair: &[f32]| match pair {
+    let jump = pitches.windows(2).find_map(|pair| match pair {
         [one, next] if next - one > 0.22 * em => Some((one + next) / 2.0),
         _ => None,
-    };
+    });
     let most = 1.42 * em;
-    let limit = pitches.windows(2).find_map(jump).map(|limit| limit.min(most));
+    let limit = jump.map(|limit| limit.min(most));
     // Rows that are all far from each other have no wrapped lines.
     limit.or_else(|| pitches.first().is_none_or(|least| *least > most).then_some(most))
 }
 
 /// Whether a line goes on with the cells of a row.
 fn goes_on(row: &[CellDraft<'_>], line: &[CellDraft<'_>], columns: usize, padded: bool) -> bool {
-    let meets = |cell: &&CellDraft<'_>| {
+    let shared = line.iter().filter(|cell| {
         row.iter().any(|above| above.last >= cell.first && cell.last >= above.first)
-    };
-    let shared = line.iter().filter(meets).count();
+    });
+    let shared = shared.count();
     let spans = row.iter().chain(line).any(|cell| cell.last > cell.first);
     if spans {
         return false;

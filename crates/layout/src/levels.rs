@@ -102,14 +102,15 @@ fn level_of(size: f32, levels: &[f32]) -> usize {
 /// The first block of the largest size, if it is on the first page and the only one.
 fn find_title(pages: &[DraftPage<'_>], levels: &[f32], least: f32) -> Option<(usize, usize)> {
     let page = pages.first()?;
-    let largest = |page: &DraftPage<'_>, block: &DraftBlock<'_>| {
-        is_larger(block, page.body, least) && level_of(block.em / page.body, levels) == 1
-    };
-    let count = pages
-        .iter()
-        .flat_map(|page| page.blocks.iter().filter(|block| largest(page, block)))
-        .count();
-    let at = page.blocks.iter().position(|block| largest(page, block))?;
+    let mut count = 0;
+    for page in pages {
+        count += page.blocks.iter().filter(|it| has_top_level(it, page, levels, least)).count();
+    }
+    let at = page.blocks.iter().position(|it| has_top_level(it, page, levels, least))?;
     let size = page.blocks.get(at).map_or(0.0, |block| block.em / page.body);
     (count == 1 && size > 1.3 && at < 6).then_some((0, at))
+}
+
+fn has_top_level(block: &DraftBlock<'_>, page: &DraftPage<'_>, levels: &[f32], least: f32) -> bool {
+    is_larger(block, page.body, least) && level_of(block.em / page.body, levels) == 1
 }

@@ -135,10 +135,9 @@ pub(super) fn is_page_number(words: &[PlacedWord<'_>]) -> bool {
         && words.iter().all(|word| {
             let text = word.text.to_lowercase();
             let inner = text.trim_matches(['-', '–', '—', '.', '|', '[', ']', '(', ')']);
-            let digits = |part: &str| {
+            let number = inner.split('/').all(|part| {
                 !part.is_empty() && part.len() <= 4 && part.chars().all(|c| c.is_ascii_digit())
-            };
-            let number = inner.split('/').all(digits);
+            });
             numbers += usize::from(number);
             number || inner.is_empty() || PAGE_WORDS.contains(&text.as_str())
         });

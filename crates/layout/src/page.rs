@@ -13,7 +13,7 @@ use super::grid::{FoundTable, build_table};
 use super::levels::{DraftPage, body_size, name_headings};
 use super::lines::FlowLine;
 use super::margins::{MarginTexts, take_margins};
-use super::piece::{PieceRow, TextPiece, cut_lines, group_rows, join_words};
+use super::piece::{PieceRow, cut_lines, group_rows, join_words};
 use super::zones::{PageZone, find_zones, join_spread};
 
 /// Columns within columns within columns: deeper is no layout that anyone reads.
@@ -47,8 +47,8 @@ pub fn read_layout(transcript: &Transcript) -> DocumentLayout {
         open.into_iter().map(|page| draft_page(page, &texts)).collect();
     name_headings(&mut drafts, guessed);
     let pages = transcript.pages.iter().zip(drafts).zip(figures);
-    let finish = |((page, draft), figures)| finish_page(page, draft, figures);
-    DocumentLayout { pages: pages.map(finish).collect() }
+    let pages = pages.map(|((page, draft), figures)| finish_page(page, draft, figures));
+    DocumentLayout { pages: pages.collect() }
 }
 
 fn open_page<'a>(page: &'a PageText, mut figures: Vec<OpenFigure<'a>>) -> OpenPage<'a> {
@@ -97,9 +97,8 @@ fn read_region<'a>(
     }
     // Of two columns that are set to both edges every line of the page would look spread over both.
     let whole = (depth == 0).then(|| find_zones(rows.clone()));
-    let is_columns = |zone: &PageZone<'_>| matches!(zone, PageZone::Columns(_));
     let zones = whole
-        .filter(|zones| zones.iter().any(is_columns))
+        .filter(|zones| zones.iter().any(|zone| matches!(zone, PageZone::Columns(_))))
         .unwrap_or_else(|| find_zones(join_spread(rows)));
     for zone in zones {
         match zone {
@@ -134,9 +133,8 @@ fn table_block(table: FoundTable<'_>) -> DraftBlock<'_> {
 
 /// Labels with a colon and what stands beside them; the rows again if they are none.
 fn fields_of(rows: Vec<PieceRow<'_>>) -> Result<Vec<DraftBlock<'_>>, Vec<PieceRow<'_>>> {
-    let is_label =
-        |piece: &TextPiece<'_>| piece.words.last().is_some_and(|word| word.text.ends_with(':'));
-    let labelled = rows.iter().filter(|row| row.pieces.first().is_some_and(is_label)).count();
+    let firsts = rows.iter().filter_map(|row| row.pieces.first()?.words.last());
+    let labelled = firsts.filter(|word| word.text.ends_with(':')).count();
     if rows.iter().any(|row| row.pieces.len() > 2) || labelled * 5 < rows.len() * 4 {
         return Err(rows);
     }
@@ -156,18 +154,18 @@ fn field_block(row: PieceRow<'_>) -> Option<DraftBlock<'_>> {
 }
 
 fn finish_page(page: &PageText, draft: DraftPage<'_>, figures: Vec<OpenFigure<'_>>) -> PageLayout {
-    let finish = |block: DraftBlock<'_>| PageBlock {
+    let blocks = draft.blocks.into_iter().map(|block| PageBlock {
         content: block.content,
         page: page.number,
         bounding_box: box_around(&block.words),
         words: spans_of(&block.words),
-    };
-    let mut blocks: Vec<PageBlock> = draft.blocks.into_iter().map(finish).collect();
-    let finish = |figure| {
+    });
+    let mut blocks: Vec<PageBlock> = blocks.collect();
+    let figures = figures.into_iter().map(|figure| {
         let (content, bounding_box, words) = figure_parts(figure);
         PageBlock { content, page: page.number, bounding_box, words: spans_of(&words) }
-    };
-    place_figures(&mut blocks, figures.into_iter().map(finish).collect(), page.height);
+    });
+    place_figures(&mut blocks, figures.collect(), page.height);
     PageLayout { number: page.number, source: page.source, blocks }
 }
 

@@ -95,13 +95,17 @@ fn are_addresses(side: &[Vec<&TextPiece<'_>>]) -> bool {
 
 /// An address of at least three lines with a town's number before its last ones.
 fn has_place(side: &[Vec<&TextPiece<'_>>]) -> bool {
-    let numbered = |piece: &&TextPiece<'_>| {
-        let long = |word: &str| word.chars().filter(char::is_ascii_digit).count() >= 4;
-        piece.words.len() > 1
-            && has_letter(piece)
-            && piece.words.iter().any(|word| long(word.text) && word.text.len() < 8)
-    };
-    side.len() >= 3 && is_address(side) && side.iter().skip(1).flatten().any(numbered)
+    side.len() >= 3
+        && is_address(side)
+        && side.iter().skip(1).flatten().any(|piece| has_postcode(piece))
+}
+
+fn has_postcode(piece: &TextPiece<'_>) -> bool {
+    piece.words.len() > 1
+        && has_letter(piece)
+        && piece.words.iter().any(|word| {
+            word.text.chars().filter(char::is_ascii_digit).count() >= 4 && word.text.len() < 8
+        })
 }
 
 /// Labels that all differ, with values beside most of them of which most have numbers; the first
@@ -153,16 +157,15 @@ fn are_beside(labels: &[TextPiece<'_>], values: &[TextPiece<'_>]) -> bool {
 /// Which rows are heads of tables of at least three columns: short words without numbers, and below
 /// them in the same columns numbers.
 pub(super) fn find_heads(rows: &[PieceRow<'_>]) -> Vec<bool> {
-    let is_head = |(at, row): (usize, &PieceRow<'_>)| {
-        let plain = |piece: &TextPiece<'_>| piece.words.len() <= 4 && !has_digit(piece);
+    let heads = rows.iter().enumerate().map(|(at, row)| {
         row.pieces.len() >= 3
-            && row.pieces.iter().all(plain)
+            && row.pieces.iter().all(|piece| piece.words.len() <= 4 && !has_digit(piece))
             && rows.iter().skip(at + 1).take(ROWS_BELOW).any(|below| {
                 let numbers = below.pieces.iter().filter(|piece| has_digit(piece)).count();
                 let near = below.area.y - row.area.bottom() < 5.0 * row.em();
                 near && numbers >= 2
                     && cut_strips(&inner_strips(row), below, 0.6 * row.em()).len() >= 2
             })
-    };
-    rows.iter().enumerate().map(is_head).collect()
+    });
+    heads.collect()
 }

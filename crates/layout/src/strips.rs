@@ -1,6 +1,6 @@
 //! Strips of white between pieces side by side, and what is left of them further down.
 
-use super::piece::{PieceRow, TextPiece};
+use super::piece::PieceRow;
 
 /// From left to right, in the unit of the page.
 pub(super) type WhiteStrip = (f32, f32);
@@ -11,11 +11,10 @@ pub(super) const MIN_STRIP_WIDTH: f32 = 0.6;
 /// The white between the pieces of a row.
 pub(super) fn inner_strips(row: &PieceRow<'_>) -> Vec<WhiteStrip> {
     let em = row.em();
-    let between = |pair: &[TextPiece<'_>]| match pair {
+    let strips = row.pieces.windows(2).filter_map(|pair| match pair {
         [one, next] => Some((one.area.right(), next.area.x)),
         _ => None,
-    };
-    let strips = row.pieces.windows(2).filter_map(between);
+    });
     strips.filter(|(from, to)| to - from > MIN_STRIP_WIDTH * em).collect()
 }
 

@@ -4,7 +4,7 @@
 //! columns are read one after the other if they are running text or do not share baselines; else it
 //! is a table.
 
-use super::frame::{PlacedWord, median, part_below};
+use super::frame::{median, part_below};
 use super::markers::{is_lone_marker, starts_with_bullet};
 use super::parties::{find_heads, has_digit, join_facts, strip_between_parties};
 use super::piece::{PieceRow, TextPiece};
@@ -332,26 +332,28 @@ fn is_marked(rows: &[PieceRow<'_>]) -> bool {
 pub(super) fn join_spread(rows: Vec<PieceRow<'_>>) -> Vec<PieceRow<'_>> {
     let left = part_below(rows.iter().map(|row| row.area.x), 5);
     let right = -part_below(rows.iter().map(|row| -row.area.right()), 5);
-    let flush = |row: &PieceRow<'_>| {
-        let slack = 0.4 * row.em();
-        (row.area.x - left).abs() < slack && (row.area.right() - right).abs() < slack
-    };
-    if rows.iter().filter(|row| flush(row)).count() * 2 < rows.len() {
+    if rows.iter().filter(|row| is_flush(row, left, right)).count() * 2 < rows.len() {
         return rows;
     }
-    let spread = |row: &PieceRow<'_>| row.pieces.len() > 1 && flush(row) && has_even_gaps(row);
     let mut joined = Vec::with_capacity(rows.len());
     for row in rows {
-        joined.push(if spread(&row) { row.into_joined() } else { row });
+        let is_spread = row.pieces.len() > 1 && is_flush(&row, left, right) && has_even_gaps(&row);
+        joined.push(if is_spread { row.into_joined() } else { row });
     }
     joined
+}
+
+/// Whether a row reaches both edges.
+fn is_flush(row: &PieceRow<'_>, left: f32, right: f32) -> bool {
+    let slack = 0.4 * row.em();
+    (row.area.x - left).abs() < slack && (row.area.right() - right).abs() < slack
 }
 
 /// No wide gaps, and no numbers as tables have them.
 fn has_even_gaps(row: &PieceRow<'_>) -> bool {
     let widest = inner_strips(row).iter().map(|strip| strip.1 - strip.0).fold(0.0, f32::max);
-    let digits = |word: &PlacedWord<'_>| word.text.contains(|c: char| c.is_ascii_digit());
-    widest < 3.0 * row.em() && !row.pieces.iter().flat_map(|piece| &piece.words).any(digits)
+    let mut words = row.pieces.iter().flat_map(|piece| &piece.words);
+    widest < 3.0 * row.em() && words.all(|word| !word.text.contains(|c: char| c.is_ascii_digit()))
 }
 
 /// Words spread over the width of a column: lines without numbers that begin and end in one place.
@@ -465,14 +467,14 @@ fn are_one_table(above: &[PieceRow<'_>], lines: &[PieceRow<'_>], below: &[PieceR
         [one, next] => Some(next.area.y - one.area.bottom()),
         _ => None,
     }));
-    let near = |gap: f32| gap < usual.max(0.3 * em) * 1.6 + 0.2 * em;
+    let most = usual.max(0.3 * em) * 1.6 + 0.2 * em;
     let strips =
         above.iter().chain(below).fold(None, |left: Option<Vec<WhiteStrip>>, row| match left {
             None => Some(inner_strips(row)),
             Some(left) => Some(cut_strips(&left, row, MIN_STRIP_WIDTH * em)),
         });
     line.pieces.len() == 1
-        && near(line.area.y - last.area.bottom())
-        && near(first.area.y - line.area.bottom())
+        && line.area.y - last.area.bottom() < most
+        && first.area.y - line.area.bottom() < most
         && strips.is_some_and(|strips| !strips.is_empty())
 }
