@@ -276,7 +276,7 @@ mod tests {
             ("title='a'\n[[signal]]\nwords.en=['!']", "kind.toml:3: `!`"),
             ("title='a'\nread_by='tesseract'", "kind.toml:2: `read_by` is a list"),
             ("title='a'\nread_by=['abbyy']", "kind.toml:2: `read_by` names"),
-            ("title='a'\nread_by=[]", "kind.toml:2: `read_by` names nobody"),
+            ("title='a'\nread_by=[]", "kind.toml:2: `read_by` names no reader"),
         ] {
             let problems = KindDescription::parse(Path::new("kind.toml"), text).unwrap_err();
             assert!(problems[0].to_string().starts_with(problem), "{text}: {problems:?}");
