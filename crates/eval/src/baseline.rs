@@ -78,8 +78,8 @@ impl RunComparison {
             let Some(before) = known.get(document.name.as_str()) else { continue };
             both += 1;
             let now: BTreeSet<&String> = document.faults.iter().collect();
-            let names = |only: BTreeSet<&String>| only.into_iter().cloned().collect::<Vec<_>>();
-            let (worse, better) = (names(&now - before), names(before - &now));
+            let worse: Vec<String> = now.difference(before).copied().cloned().collect();
+            let better: Vec<String> = before.difference(&now).copied().cloned().collect();
             if !worse.is_empty() || !better.is_empty() {
                 changed.push(ChangedDocument { name: document.name.clone(), worse, better });
             }
@@ -100,11 +100,10 @@ impl fmt::Display for RunComparison {
             writeln!(f, "  {name:<34}{before:>9.3} -> {after:<9.3}{:+.3}", after - before)?;
         }
         for changed in &self.changed {
-            let list = |fields: &[String], sign: char| {
-                fields.iter().map(|field| format!(" {sign}{field}")).collect::<String>()
-            };
-            let (worse, better) = (list(&changed.worse, '-'), list(&changed.better, '+'));
-            writeln!(f, "  {}:{worse}{better}", changed.name)?;
+            write!(f, "  {}:", changed.name)?;
+            changed.worse.iter().try_for_each(|field| write!(f, " -{field}"))?;
+            changed.better.iter().try_for_each(|field| write!(f, " +{field}"))?;
+            writeln!(f)?;
         }
         if self.only_in_one > 0 {
             writeln!(f, "  {} documents are in one of the runs only", self.only_in_one)?;

@@ -58,9 +58,9 @@ impl ScoreCalibration {
     pub fn from_results(results: &[ScoredResult]) -> Self {
         let right = results.iter().filter(|(_, right)| *right).count();
         let bins = make_bins(results);
-        let off = |bin: &CalibrationBin| (bin.score - bin.right).abs() * bin.results as f64;
-        let expected_error =
-            (!results.is_empty()).then(|| bins.iter().map(off).sum::<f64>() / results.len() as f64);
+        let errors = bins.iter().map(|bin| (bin.score - bin.right).abs() * bin.results as f64);
+        let error = errors.sum::<f64>() / results.len() as f64;
+        let expected_error = (!results.is_empty()).then_some(error);
         let (results, auroc, fit) = (results.len(), auroc(results), fit_log_odds(results));
         Self { results, right, auroc, expected_error, bins, fit }
     }
@@ -87,7 +87,7 @@ pub fn auroc(results: &[ScoredResult]) -> Option<f64> {
 
 fn make_bins(results: &[ScoredResult]) -> Vec<CalibrationBin> {
     let width = 1.0 / BINS as f64;
-    let bin = |index: usize| {
+    let bins = (0..BINS).filter_map(|index| {
         let from = index as f64 * width;
         let last = index + 1 == BINS;
         let own: Vec<&ScoredResult> = results
@@ -98,8 +98,8 @@ fn make_bins(results: &[ScoredResult]) -> Vec<CalibrationBin> {
         let score = own.iter().map(|(score, _)| score).sum::<f64>() / count;
         let right = own.iter().filter(|(_, right)| *right).count() as f64 / count;
         (!own.is_empty()).then_some(CalibrationBin { from, results: own.len(), score, right })
-    };
-    (0..BINS).filter_map(bin).collect()
+    });
+    bins.collect()
 }
 
 /// Fewest results of each sort that a line is fitted to.
@@ -152,13 +152,13 @@ fn fit_log_odds(results: &[ScoredResult]) -> Option<LogOddsFit> {
 
 /// Cross-entropy of the line over the points, in nats.
 fn cross_entropy(points: &[(f64, f64)], offset: f64, slope: f64) -> f64 {
-    // ln(1 + e^z) without overflow.
-    let softplus = |z: f64| z.max(0.0) + (-z.abs()).exp().ln_1p();
     points
         .iter()
         .map(|(x, target)| {
             let z = offset + slope * x;
-            softplus(z) - target * z
+            // ln(1 + e^z) without overflow.
+            let softplus = z.max(0.0) + (-z.abs()).exp().ln_1p();
+            softplus - target * z
         })
         .sum()
 }

@@ -34,7 +34,6 @@ fn same_text(field: &str, known: &str, given: &str) -> bool {
     if let Some(known) = date::parse_iso(known) {
         return date::parse_iso(given) == Some(known);
     }
-    let compact = |text: &str| fold_text(text).replace(' ', "");
     if compact(known) == compact(given) {
         return true;
     }
@@ -68,11 +67,15 @@ fn share_of_words(known: &str, given: &str) -> f64 {
     }
     // Data sets lose the spaces between words.
     let joined = given.concat();
-    let is_there = |word: &&&str| {
+    let found = words.iter().filter(|word| {
         given.contains(*word) || (word.chars().count() >= JOINED_WORD && joined.contains(**word))
-    };
-    let found = words.iter().filter(is_there).count();
-    found as f64 / words.len() as f64
+    });
+    found.count() as f64 / words.len() as f64
+}
+
+/// Folded, without spaces.
+fn compact(text: &str) -> String {
+    fold_text(text).replace(' ', "")
 }
 
 /// 0..1: words in common, over the words of the shorter text; at least half of the longer text's

@@ -55,8 +55,9 @@ pub(super) fn read_families(dir: &Path) -> Result<BTreeMap<String, String>, Eval
         let Some(text) = super::read_optional(&dir.join(table))? else { continue };
         let mut lines = text.lines().map(|line| line.split('\t').collect::<Vec<_>>());
         let header = lines.next().unwrap_or_default();
-        let column = |wanted: &str| header.iter().position(|name| *name == wanted);
-        let (Some(name), Some(group)) = (column("name"), column("group")) else { continue };
+        let columns =
+            ["name", "group"].map(|wanted| header.iter().position(|name| *name == wanted));
+        let [Some(name), Some(group)] = columns else { continue };
         for line in lines {
             if let (Some(name), Some(group)) = (line.get(name), line.get(group)) {
                 families.entry((*name).to_owned()).or_insert_with(|| (*group).to_owned());

@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::calibration::{ScoreCalibration, ScoredResult};
+use super::table::format_figure;
 use docmill_core::model::{Extraction, ExtractionMethod, ModelUsage, StatedConfidence, Transcript};
 use docmill_gate::GateLookups;
 use docmill_gate::kinds::{Kind, RuleCheck, RuleConsequence};
@@ -115,8 +116,8 @@ impl<'a> ErrorInjector<'a> {
         truth: &Map<String, Value>,
         transcript: &Transcript,
     ) {
-        let known = |field: &String| truth.get(field).is_some_and(|value| !value.is_null());
-        if !required_fields(self.kind).all(known) {
+        let mut required = required_fields(self.kind);
+        if !required.all(|field| truth.get(field).is_some_and(|value| !value.is_null())) {
             self.left_out += 1;
             return;
         }
@@ -171,12 +172,11 @@ impl<'a> ErrorInjector<'a> {
     }
 
     fn make_judgement(&self, verdict: &docmill_gate::Verdict, right: bool) -> GateJudgement {
-        let is_score = |name: &str| {
-            let mut own = self.kind.rules.iter().filter(|rule| rule.name == name);
-            own.any(|rule| matches!(rule.check, RuleCheck::Score { .. }))
-        };
+        let score_rules =
+            self.kind.rules.iter().filter(|it| matches!(it.check, RuleCheck::Score { .. }));
+        let score_rules: Vec<&String> = score_rules.map(|rule| &rule.name).collect();
         let mut rules: BTreeMap<String, RuleConsequence> = BTreeMap::new();
-        for finding in verdict.findings.iter().filter(|it| !is_score(&it.rule)) {
+        for finding in verdict.findings.iter().filter(|it| !score_rules.contains(&&it.rule)) {
             let gravest = rules.entry(finding.rule.clone()).or_insert(finding.consequence);
             *gravest = finding.consequence.max(*gravest);
         }
@@ -221,18 +221,13 @@ fn required_fields(kind: &Kind) -> impl Iterator<Item = &String> {
 
 impl fmt::Display for InjectReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |part: usize, of: usize| match of {
-            0 => "-".to_owned(),
-            of => format!("{:.1} %", part as f64 / of as f64 * 100.0),
-        };
-        let area = |area: Option<f64>| area.map_or("-".to_owned(), |area| format!("{area:.3}"));
         writeln!(
             f,
             "{} correct extractions ({} documents left out); sent to review: {} ({})",
             self.documents,
             self.left_out,
             self.clean_reviewed,
-            percent(self.clean_reviewed, self.documents)
+            format_percent(self.clean_reviewed, self.documents)
         )?;
         self.clean_reasons.iter().try_for_each(|reason| writeln!(f, "  {reason}"))?;
         writeln!(f, "  {:<18}{:>6}{:>8}{:>10}{:>8}", "error", "made", "caught", "share", "AUROC")?;
@@ -243,20 +238,27 @@ impl fmt::Display for InjectReport {
                 own.sort.name(),
                 own.made,
                 own.caught,
-                percent(own.caught, own.made),
-                area(own.auroc)
+                format_percent(own.caught, own.made),
+                format_figure(own.auroc)
             )?;
         }
         let all = &self.calibration;
         writeln!(
             f,
             "  AUROC of the score over all: {}, calibration error {}",
-            area(all.auroc),
-            area(all.expected_error)
+            format_figure(all.auroc),
+            format_figure(all.expected_error)
         )?;
         for own in self.sorts.iter().filter(|own| !own.missed.is_empty()) {
             writeln!(f, "  {} not seen: {}", own.sort.name(), own.missed.join("; "))?;
         }
         Ok(())
+    }
+}
+
+fn format_percent(part: usize, of: usize) -> String {
+    match of {
+        0 => "-".to_owned(),
+        of => format!("{:.1} %", part as f64 / of as f64 * 100.0),
     }
 }

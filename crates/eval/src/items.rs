@@ -52,7 +52,6 @@ pub(super) fn score_fields(
 /// The cells of an entry, with the names they are scored under; a single value under the list's own
 /// name. Objects and lists within an entry are not scored.
 fn cells_of<'v>(list: &'v str, row: &'v Value) -> Vec<(String, &'v str, &'v Value)> {
-    let is_single = |value: &Value| !value.is_null() && !value.is_object() && !value.is_array();
     match row {
         Value::Object(cells) => cells
             .iter()
@@ -62,6 +61,10 @@ fn cells_of<'v>(list: &'v str, row: &'v Value) -> Vec<(String, &'v str, &'v Valu
         row if is_single(row) => vec![(list.to_owned(), list, row)],
         _ => Vec::new(),
     }
+}
+
+fn is_single(value: &Value) -> bool {
+    !value.is_null() && !value.is_object() && !value.is_array()
 }
 
 fn cell_named<'v>(row: &'v Value, field: &str) -> Option<&'v Value> {

@@ -113,11 +113,9 @@ pub struct FieldScore {
 
 impl FieldScore {
     fn compute_ratios(&mut self) {
-        let share = |of: usize| (of > 0).then(|| self.correct as f64 / of as f64);
-        self.precision = share(self.correct + self.wrong);
-        self.recall = share(self.correct + self.missed);
-        let both = 2 * self.correct + self.wrong + self.missed;
-        self.f1 = (both > 0).then(|| 2.0 * self.correct as f64 / both as f64);
+        self.precision = share_of(self.correct, self.correct + self.wrong);
+        self.recall = share_of(self.correct, self.correct + self.missed);
+        self.f1 = share_of(2 * self.correct, 2 * self.correct + self.wrong + self.missed);
     }
 
     fn add(&mut self, other: &Self) {
@@ -378,4 +376,8 @@ pub fn score_document(document: &LabelledDocument, sample: &EvalSample) -> Docum
         fields,
         differences,
     }
+}
+
+fn share_of(part: usize, of: usize) -> Option<f64> {
+    (of > 0).then(|| part as f64 / of as f64)
 }

@@ -16,13 +16,14 @@ impl FromStr for MeasureLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let form = || format!("`{text}` is not of the form NAME=NUMBER, e.g. total=0.95");
-        let (name, value) = text.split_once('=').ok_or_else(form)?;
-        let value: f64 = value.trim().parse().map_err(|_| form())?;
-        if name.trim().is_empty() || !value.is_finite() {
-            return Err(form());
+        let parts = text.split_once('=').and_then(|(name, value)| {
+            let value: f64 = value.trim().parse().ok().filter(|value: &f64| value.is_finite())?;
+            Some((name.trim(), value))
+        });
+        match parts.filter(|(name, _)| !name.is_empty()) {
+            Some((name, value)) => Ok(Self { name: name.to_owned(), value }),
+            None => Err(format!("`{text}` is not of the form NAME=NUMBER, e.g. total=0.95")),
         }
-        Ok(Self { name: name.trim().to_owned(), value })
     }
 }
 

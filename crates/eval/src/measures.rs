@@ -20,15 +20,13 @@ pub(super) fn collect_measures(
 }
 
 fn add_group(measures: &mut BTreeMap<String, f64>, prefix: &str, group: &GroupReport) {
-    let share = |part: usize, of: usize| (of > 0).then(|| part as f64 / of as f64);
-    let known = |field: &&super::FieldScore| field.f1.is_some();
-    let f1: Vec<f64> = group.fields.values().filter(known).filter_map(|field| field.f1).collect();
+    let f1: Vec<f64> = group.fields.values().filter_map(|field| field.f1).collect();
     let all = [
-        ("completed", share(group.completed, group.documents)),
-        ("whole_documents", share(group.whole_documents, group.with_truth)),
+        ("completed", super::share_of(group.completed, group.documents)),
+        ("whole_documents", super::share_of(group.whole_documents, group.with_truth)),
         ("silent_errors", (group.with_truth > 0).then_some(group.silent_errors as f64)),
         ("mean_f1", super::report::mean(&f1)),
-        ("list_completeness", share(group.rows.found, group.rows.known)),
+        ("list_completeness", super::share_of(group.rows.found, group.rows.known)),
         ("word_recall", group.word_recall),
         ("character_error_rate", group.character_error_rate),
         ("auroc", group.calibration.auroc),

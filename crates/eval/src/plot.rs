@@ -46,8 +46,6 @@ const MARGIN: f64 = 34.0;
 /// of a point is the number of results.
 pub(super) fn draw_reliability(bins: &[CalibrationBin]) -> String {
     let size = SIDE + 2.0 * MARGIN;
-    let x = |score: f64| MARGIN + score * SIDE;
-    let y = |share: f64| MARGIN + (1.0 - share) * SIDE;
     let mut svg = format!(
         "<svg viewBox=\"0 0 {size} {size}\" width=\"{size}\" role=\"img\" \
          aria-label=\"Share of right results by score\">\
@@ -69,8 +67,8 @@ pub(super) fn draw_reliability(bins: &[CalibrationBin]) -> String {
             svg,
             "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius:.1}\" class=\"point\">\
              <title>{} results, score {:.2}, right {:.2}</title></circle>",
-            x(bin.score),
-            y(bin.right),
+            MARGIN + bin.score * SIDE,
+            MARGIN + (1.0 - bin.right) * SIDE,
             bin.results,
             bin.score,
             bin.right
@@ -91,9 +89,9 @@ pub(super) fn draw_trade_off(curve: &[FlagTradeOff]) -> String {
         SIDE + EDGE + 20.0
     );
     for one in curve {
-        let share = |part: usize, of: usize| if of > 0 { part as f64 / of as f64 } else { 0.0 };
-        let x = EDGE + SIDE * share(one.right_flagged, one.right);
-        let y = 10.0 + SIDE * (1.0 - share(one.errors, one.unflagged));
+        let flagged = super::share_of(one.right_flagged, one.right).unwrap_or(0.0);
+        let wrong = super::share_of(one.errors, one.unflagged).unwrap_or(0.0);
+        let (x, y) = (EDGE + SIDE * flagged, 10.0 + SIDE * (1.0 - wrong));
         // Writing to a string cannot fail.
         _ = write!(
             svg,

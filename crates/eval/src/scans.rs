@@ -43,8 +43,8 @@ pub(super) fn read_kinds(dir: &Path) -> Result<BTreeMap<String, String>, EvalErr
     let Some(table) = read_optional(&path)? else { return Ok(BTreeMap::new()) };
     let mut rows = table.lines().map(|line| line.split('\t').collect::<Vec<_>>());
     let head = rows.next().unwrap_or_default();
-    let column = |name: &str| head.iter().position(|column| *column == name);
-    let (Some(file), Some(kind)) = (column("file"), column("kind")) else {
+    let columns = ["file", "kind"].map(|name| head.iter().position(|column| *column == name));
+    let [Some(file), Some(kind)] = columns else {
         return Err(EvalError::BadTable { path });
     };
     let cells =
@@ -62,13 +62,13 @@ pub(super) fn score_by_kind(documents: &[DocumentScore]) -> BTreeMap<String, Sca
             texts.entry(family).or_default().push(text);
         }
     }
-    let score = |texts: &Vec<&TextScore>| {
+    let scores = texts.into_iter().map(|(kind, texts)| {
         let recalls: Vec<f64> = texts.iter().map(|text| text.word_recall).collect();
         let errors: Vec<f64> = texts.iter().filter_map(|text| text.character_error_rate).collect();
         let text = TextMeans { word_recall: mean(&recalls), character_error_rate: mean(&errors) };
-        ScanKindScore { documents: texts.len(), text, without_repair: None }
-    };
-    texts.iter().map(|(kind, texts)| ((*kind).to_owned(), score(texts))).collect()
+        (kind.to_owned(), ScanKindScore { documents: texts.len(), text, without_repair: None })
+    });
+    scores.collect()
 }
 
 impl EvalReport {

@@ -101,13 +101,12 @@ fn write_calibration(f: &mut fmt::Formatter<'_>, calibration: &ScoreCalibration)
     if calibration.results == 0 {
         return Ok(());
     }
-    let figure = |it: Option<f64>| it.map_or("-".to_owned(), |it| format!("{it:.3}"));
     writeln!(
         f,
         "  score of {}: AUROC {}, calibration error {}",
         calibration.results,
-        figure(calibration.auroc),
-        figure(calibration.expected_error)
+        format_figure(calibration.auroc),
+        format_figure(calibration.expected_error)
     )?;
     let Some(fit) = calibration.fit else { return Ok(()) };
     let (offset, slope) = (fit.offset, fit.slope);
@@ -148,4 +147,9 @@ fn write_reasons(
 
 fn format_percent(share: Option<f64>) -> String {
     share.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0))
+}
+
+/// With three decimals, `-` without a value.
+pub(super) fn format_figure(figure: Option<f64>) -> String {
+    figure.map_or("-".to_owned(), |figure| format!("{figure:.3}"))
 }

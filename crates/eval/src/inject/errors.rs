@@ -61,20 +61,22 @@ fn swap_digits_in_field(
     data: &mut Map<String, Value>,
     rng: &mut Rng,
 ) -> Option<String> {
-    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).count();
-    // Addresses and names hold digits too, but a misread house number is another sort of error.
-    let identifier =
-        |field: &str| ["number", "_id", "iban"].iter().any(|ending| field.ends_with(ending));
     let mut places: Vec<String> = kind
         .fields()
         .filter(|(field, of)| match of {
             FieldType::Number => data.get(*field).is_some_and(|it| it.as_f64() != Some(0.0)),
             FieldType::Date => true,
-            FieldType::Text => identifier(field),
+            // Addresses and names hold digits too, but a misread house number is another sort of
+            // error.
+            FieldType::Text => {
+                ["number", "_id", "iban"].iter().any(|ending| field.ends_with(ending))
+            }
             FieldType::Boolean | FieldType::List | FieldType::Object => false,
         })
         .filter(|(field, _)| {
-            data.get(*field).is_some_and(|it| !it.is_null() && digits(&it.to_string()) > 1)
+            data.get(*field).is_some_and(|it| {
+                !it.is_null() && it.to_string().chars().filter(char::is_ascii_digit).count() > 1
+            })
         })
         .map(|(field, _)| format!("/{field}"))
         .collect();
@@ -145,14 +147,13 @@ fn swap_text_digits(text: &str, rng: &mut Rng) -> String {
 }
 
 fn swap_fields(kind: &Kind, data: &mut Map<String, Value>, rng: &mut Rng) -> Option<String> {
-    let known = |field: &&(&str, FieldType)| data.get(field.0).is_some_and(|it| !it.is_null());
-    let fields: Vec<(&str, FieldType)> = kind.fields().collect();
+    let known = kind.fields().filter(|(field, _)| data.get(*field).is_some_and(|it| !it.is_null()));
+    let fields: Vec<(&str, FieldType)> = known.collect();
     let mut pairs = Vec::new();
     for (at, a) in fields.iter().enumerate() {
         for b in fields.iter().skip(at + 1) {
             let whole = matches!(a.1, FieldType::List | FieldType::Object);
-            let both = known(&a) && known(&b) && a.1 == b.1 && !whole;
-            if both && data.get(a.0) != data.get(b.0) {
+            if a.1 == b.1 && !whole && data.get(a.0) != data.get(b.0) {
                 pairs.push((a.0, b.0));
             }
         }
@@ -178,16 +179,14 @@ fn drop_row(data: &mut Map<String, Value>, rng: &mut Rng) -> Option<String> {
 }
 
 fn invent_value(kind: &Kind, data: &mut Map<String, Value>, rng: &mut Rng) -> Option<String> {
-    // Lines are invented, and no entries of lists whose form is another.
-    let able = |field: &(&str, FieldType)| match field.1 {
+    let known = kind.fields().filter(|(field, _)| data.get(*field).is_some_and(|it| !it.is_null()));
+    // Lines are invented, but no entries of lists of another form.
+    let able = known.filter(|(field, of)| match of {
         FieldType::Object => false,
-        FieldType::List => kind.item_fields(field.0).contains(&"description"),
+        FieldType::List => kind.item_fields(field).contains(&"description"),
         _ => true,
-    };
-    let known = |field: &(&str, FieldType)| {
-        able(field) && data.get(field.0).is_some_and(|it| !it.is_null())
-    };
-    let fields: Vec<(&str, FieldType)> = kind.fields().filter(known).collect();
+    });
+    let fields: Vec<(&str, FieldType)> = able.collect();
     let (field, of) = rng.choice(fields)?;
     let value = data.get_mut(field)?;
     match (of, &mut *value) {
