@@ -1,4 +1,4 @@
-//! How well a score tells right results from wrong ones, and how honest it is as a probability.
+//! How well a score separates right results from wrong ones, and its calibration as a probability.
 //!
 //! Area under the ROC curve: the chance that a right result scores above a wrong one, ties half
 //! (Mann-Whitney). Expected calibration error: over bins of equal width, the mean distance between

@@ -13,7 +13,7 @@ use super::{FieldScore, ListCompleteness, assign};
 /// Above so many pairs rows are matched in order.
 const MAX_PAIRS: usize = 360_000;
 
-/// Scores by field, as `list.field`. An empty list of known rows says nothing.
+/// Scores by field, as `list.field`. An empty list of known rows is not scored.
 pub(super) fn score_fields(
     list: &str,
     known: &[Value],

@@ -190,7 +190,7 @@ pub struct LabelledDocument {
     /// Path of the document's file.
     pub path: PathBuf,
     kind: Option<String>,
-    /// Its issuer and layout: what is fitted to one document of a family knows the others.
+    /// Its issuer and layout: parameters fitted to one document of a family fit the others.
     pub family: String,
     /// The kind's fields as they are known; null where they are not.
     pub data: Option<Map<String, Value>>,
@@ -307,7 +307,7 @@ fn known_values(document: &LabelledDocument) -> Vec<(String, &Value)> {
     known
 }
 
-/// The value that a name such as `payment.iban` stands for; null if there is none.
+/// The value of a name such as `payment.iban`; null if there is none.
 fn value_within<'v>(fields: &'v Map<String, Value>, name: &str) -> &'v Value {
     let mut steps = name.split('.');
     let first = steps.next().and_then(|step| fields.get(step));

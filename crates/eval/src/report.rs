@@ -34,7 +34,7 @@ pub struct GroupReport {
     pub fields: BTreeMap<String, FieldScore>,
     /// How complete the lists are.
     pub rows: ListCompleteness,
-    /// Whether the gate's score tells documents that are all right from others.
+    /// Whether the gate's score separates documents that are all right from others.
     pub calibration: ScoreCalibration,
     /// The documents that each level of certainty passes and sends to a person; empty where none
     /// were weighed.

@@ -332,7 +332,7 @@ fn write_text(words: &str, text: &mut String) {
             '\n' => text.push_str("\\n"),
             '\r' => text.push_str("\\r"),
             '\t' => text.push_str("\\t"),
-            // Clojure reads every other character as it stands.
+            // Clojure reads every other character literally.
             c => text.push(c),
         }
     }

@@ -137,7 +137,7 @@ const LISTS: [EntryForm; 5] = [
 ];
 
 impl ParsedInvoiceXml {
-    /// Whether [`parse_einvoice`] may have said this: those fields and no others, of their types,
+    /// Whether [`parse_einvoice`] can have returned this: those fields and no others, of their types,
     /// as many lines and as much text as it reads at most. For what was read elsewhere.
     pub fn is_sound(&self) -> bool {
         let are_fields = self.fields.iter().all(|(name, value)| match name.as_str() {

@@ -1,7 +1,7 @@
 //! How numbers, dates, currencies, accounts and VAT identifiers are written in documents, and the
 //! folding under which two spellings of a word are the same.
 //!
-//! Reading is tolerant and says what is ambiguous; nothing here decides what a value means.
+//! Reading is tolerant and reports ambiguity; nothing here decides what a value means.
 
 pub mod account;
 pub mod currency;

@@ -11,7 +11,7 @@ mod swiss;
 
 pub use order::{PaymentCode, PaymentCodeDefect, PaymentScheme};
 
-/// Reads what a code says. `bytes`: it is no UTF-8, and each byte stands as the character of its
+/// Reads the payload of a code. `bytes`: it is no UTF-8, and each byte stands as the character of its
 /// number. None if it is no code for payments, nor meant to be one.
 pub fn read_payment_code(
     payload: &str,

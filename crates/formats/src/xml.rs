@@ -1,7 +1,7 @@
 //! XML from strangers: decoded, checked, and only then parsed.
 //!
 //! A document type is refused, so that no entity is ever expanded and nothing outside is ever
-//! asked for. One pass over the text, before the parser meets it, bounds what the parser's time and
+//! asked for. One pass over the text, before the parser reads it, bounds what the parser's time and
 //! memory grow with: nesting, marks, attributes of an element, namespaces in scope. Whether the XML
 //! means anything is for others to say.
 //!
@@ -31,7 +31,7 @@ const MAX_LINES: usize = 20_000;
 /// Why an XML file is not parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum XmlError {
-    /// Bytes that are not what the declaration says, or an encoding that is not read.
+    /// Bytes that contradict the declaration, or an encoding that is not read.
     #[error("XML in an encoding that is not read, or that it is not written in")]
     Encoding,
     /// The XML is not well-formed.
@@ -240,7 +240,7 @@ struct XmlTag<'a> {
 }
 
 impl<'a> XmlTag<'a> {
-    /// The tag whose `<` stands before `text`. A `>` within quotes does not end it.
+    /// The tag whose `<` precedes `text`. A `>` within quotes does not end it.
     fn from_text(text: &'a str) -> Result<Self, XmlError> {
         let (mut quote, mut attributes) = (None, 0);
         for (at, byte) in text.bytes().enumerate() {

@@ -13,7 +13,7 @@ use crate::kinds::RuleCheck;
 use docmill_core::model::StatedConfidence;
 use docmill_formats::notation::date;
 
-/// Fields at fault; `None` stands for the data as a whole.
+/// Fields at fault; `None` is the data as a whole.
 pub(super) type FailedFields = Vec<Option<String>>;
 
 fn fail_whole(failed: bool) -> FailedFields {
@@ -191,7 +191,7 @@ impl GateSubject<'_> {
     }
 }
 
-/// Below so many rows their count says nothing.
+/// Below this number of rows their count is no evidence.
 const MIN_ROWS: usize = 8;
 
 fn confidence_rank(confidence: StatedConfidence) -> u8 {

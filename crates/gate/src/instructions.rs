@@ -1,4 +1,4 @@
-//! Text on a document that speaks to a model instead of a reader.
+//! Text on a document that addresses a model instead of a reader.
 //!
 //! Two signs: turns of phrase that a kind's rule lists, and the raw names of our own fields
 //! (`supplier_name`), which no honest document prints. A document that words its demand otherwise

@@ -80,7 +80,7 @@ pub enum FieldType {
     Date,
     /// A decimal number.
     Number,
-    /// True or false, which only a model tells.
+    /// True or false, which only a model can judge.
     Boolean,
     /// A list of objects, or of single texts or numbers.
     List,

@@ -16,7 +16,7 @@ use docmill_core::model::{Extraction, ExtractionMethod, PageCode, PageText, Tran
 use docmill_formats::notation::fold_text;
 use docmill_formats::payment_code::{PaymentCode, read_payment_code};
 
-/// Codes on a page that are more than are kept: what the others say nobody knows.
+/// The page has more codes than are kept, so that some are unread.
 const TOO_MANY: &str = "too_many";
 /// Codes that order different things.
 const SEVERAL: &str = "several";
@@ -25,7 +25,7 @@ const SEVERAL: &str = "several";
 #[derive(Debug, Default)]
 pub(super) struct PagePayments {
     orders: Vec<(PaymentCode, PageRegion)>,
-    /// Why they speak for nothing, each reason once.
+    /// Why they prove nothing, each reason once.
     defects: Vec<&'static str>,
 }
 
@@ -74,7 +74,7 @@ fn place_of(page: &PageText, code: &PageCode) -> PageRegion {
     PageRegion { page, bounding_box, confidence: 1.0, unwitnessed: false }
 }
 
-/// A field, and what an order says of it.
+/// A field, and its value by an order.
 struct OrderedValue<'a> {
     field: &'a str,
     value: Value,
@@ -94,7 +94,7 @@ fn json_number(amount: Decimal) -> Option<Value> {
     text.parse::<Number>().ok().map(Value::Number)
 }
 
-/// Whether data and code say the same.
+/// Whether data and code agree.
 fn agree(own: &Value, ordered: &Value) -> bool {
     match (own, ordered) {
         (Value::Number(_), Value::Number(_)) => json_decimal(own) == json_decimal(ordered),
@@ -105,7 +105,7 @@ fn agree(own: &Value, ordered: &Value) -> bool {
     }
 }
 
-/// The fields of which codes speak, as the rules of a kind name them.
+/// The fields that codes contain, as the rules of a kind name them.
 fn payment_fields(kind: &Kind) -> Option<&PaymentFields> {
     kind.rules.iter().find_map(|rule| match &rule.check {
         RuleCheck::PaymentCode(fields) => Some(fields),
@@ -114,7 +114,7 @@ fn payment_fields(kind: &Kind) -> Option<&PaymentFields> {
 }
 
 impl GateSubject<'_> {
-    /// Fields of which a code says otherwise, whatever else is in doubt about it.
+    /// Fields for which a code has another value, even if the code is otherwise in doubt.
     pub(super) fn fields_against_codes(&self, fields: &PaymentFields) -> FailedFields {
         let mut failed: FailedFields = Vec::new();
         for (order, _) in &self.payments.orders {
@@ -163,9 +163,8 @@ impl GateSubject<'_> {
     }
 }
 
-/// The extraction with what a code on the pages says in the place of what is missing: account, total and
-/// currency. Nothing is added where a code is in doubt or says otherwise than the extraction, nor to
-/// what an attached XML says.
+/// Fills missing fields from a code on the pages: account, total and currency. Nothing is added if a
+/// code is in doubt or contradicts the extraction, nor to the data of an attached XML.
 #[must_use]
 pub fn fill_from_codes(
     mut extraction: Extraction,
@@ -189,7 +188,7 @@ pub fn fill_from_codes(
         }
         extraction.data.insert(field.to_owned(), value);
         extraction.missing_fields.retain(|missing| missing != field);
-        // How certain it was that there is none says nothing of what there is now.
+        // The certainty that there is none does not apply to the new value.
         extraction.certainties.retain(|certainty| certainty.field != field);
     }
     extraction

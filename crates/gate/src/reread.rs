@@ -1,9 +1,8 @@
-//! Values that a model read from a page's picture, and what a second reader made of the same place.
+//! Values that a model read from a page's picture, compared with a second reading of the same place.
 //!
-//! A place that was read again and says the value becomes a line of the page, so that every rule finds
-//! the value there. One that does not becomes a line as well, of words that one model alone saw: the
-//! rule `seen_by_one_model` speaks of those. Nothing here believes the model: not its value, not its
-//! place.
+//! A second reading that contains the value becomes a line of the page, so that every rule finds the
+//! value there. Otherwise the model's words become the line, marked as seen by one model alone: the
+//! rule `seen_by_one_model` covers those. Neither the model's value nor its place is trusted.
 
 use serde_json::Value;
 
@@ -11,12 +10,12 @@ use super::ground::PrintedValues;
 use crate::MAX_PLACES;
 use docmill_core::model::{BoundingBox, PageText, TextLine, TextWord, Transcript};
 
-/// Words of a line that a value is looked for in at once; a longer one takes the lines as a whole.
+/// Words of a line that are searched for a value at once; a longer value takes the lines as a whole.
 const MAX_VALUE: usize = 12;
-/// Sureness of words that nobody but a model saw, as such words of page readers have it.
+/// Confidence of words that only a model saw, as page readers give such words.
 const ALONE: f32 = 0.35;
 
-/// A value that a model says stands on a page's picture.
+/// A value that a model reported of a page's picture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PictureClaim {
     /// The value, as it is in the data.
@@ -38,8 +37,8 @@ pub struct RereadClaim {
     pub lines: Vec<TextLine>,
 }
 
-/// The claims whose values no line of the transcript says, or only words that one model saw. Of those
-/// a second reader is asked; at most so many that their places can be kept.
+/// The claims whose values no line of the transcript contains, or only words that one model saw. Those
+/// go to a second reader, no more than places can be kept.
 pub fn unprinted_claims(transcript: &Transcript, claims: Vec<PictureClaim>) -> Vec<PictureClaim> {
     let printed = PrintedValues::new(transcript, |_, _| true);
     let mut open: Vec<PictureClaim> = Vec::new();
@@ -52,13 +51,13 @@ pub fn unprinted_claims(transcript: &Transcript, claims: Vec<PictureClaim>) -> V
     open
 }
 
-/// Whether a second reading says the value.
+/// Whether a second reading contains the value.
 pub fn confirms_value(lines: &[TextLine], value: &Value) -> bool {
     find_words(lines, value).is_some()
 }
 
-/// The transcript with a line for each claim: what the second reader confirms, or else the model's
-/// own word, marked as such.
+/// The transcript with a line for each claim: the second reading if it confirms the claim, else
+/// the model's own words, marked as such.
 pub fn add_reread_lines(transcript: &Transcript, claims: &[RereadClaim]) -> Transcript {
     let mut seen = transcript.clone();
     for reread in claims {
@@ -74,7 +73,7 @@ pub fn add_reread_lines(transcript: &Transcript, claims: &[RereadClaim]) -> Tran
     seen
 }
 
-/// The fewest words of a line, or all lines where no single one does, that say the value.
+/// The fewest words of a line that contain the value, or all lines where no single one does.
 fn find_words(lines: &[TextLine], value: &Value) -> Option<Vec<TextWord>> {
     for line in lines.iter().filter(|line| contain_value(&line.words, value)) {
         let longest = line.words.len().min(MAX_VALUE);

@@ -69,7 +69,7 @@ impl GateSubject<'_> {
         self.transcript.pages.iter().any(|page| page.source == PageSource::Ocr)
     }
 
-    /// Whether a field's value stands in text of the file, where no letter is misread, even if other
+    /// Whether a field's value is in text of the file, where no letter is misread, even if other
     /// pages were read by OCR.
     pub(super) fn is_of_file(&self, field: Option<&str>) -> bool {
         let Some(value) = field.map(|field| self.field_value(field)) else { return false };
@@ -103,7 +103,7 @@ fn add_values<'v>(
     }
 }
 
-/// The names that [`GateSubject::named_values`] knows all single values within one by: those of a
+/// The names by which [`GateSubject::named_values`] finds all single values within one: those of a
 /// list's first entry stand for all.
 pub(super) fn names_within(name: &str, value: &Value, found: &mut Vec<String>) {
     let row = value.as_array().and_then(|rows| rows.iter().find_map(Value::as_object));

@@ -13,15 +13,15 @@ pub struct TextChunk {
     pub number: u32,
     /// Tokens of the text, estimated: a quarter of its bytes.
     pub tokens: u32,
-    /// The headings that it stands below, outermost first.
+    /// The headings above it, outermost first.
     pub headings: Vec<String>,
     /// The words, blocks set apart by an empty line.
     pub text: String,
-    /// Where it stands: a box for every page.
+    /// Its places: a box for every page.
     pub spots: Vec<TextSpot>,
 }
 
-/// Where text stands.
+/// The place of text.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TextSpot {
     /// Number of the page, starting at 1.

@@ -15,7 +15,7 @@ pub(super) struct DraftBlock<'a> {
     pub(super) em: f32,
     /// Number of its lines.
     pub(super) lines: usize,
-    /// It stands by itself, is short and ends like no sentence.
+    /// It is alone, short and does not end like a sentence.
     pub(super) stands_alone: bool,
 }
 

@@ -1,5 +1,5 @@
 //! The words of a page by the direction in which they run, each direction in a frame in which its
-//! lines run from left to right. Boxes that say nothing are told from those that do.
+//! lines run from left to right. Boxes that are unusable are kept apart.
 
 use docmill_core::model::{BoundingBox, PageSource, PageText, TextLine, TextWord};
 
@@ -13,7 +13,7 @@ pub(super) struct PlacedWord<'a> {
     pub(super) area: BoundingBox,
     /// As the page has it.
     pub(super) on_page: BoundingBox,
-    /// Size of its letters, as near as the box tells.
+    /// Size of its letters, estimated from the box.
     pub(super) em: f32,
     /// Where its letters stand.
     pub(super) baseline: f32,
@@ -189,7 +189,7 @@ pub(super) fn median(values: impl Iterator<Item = f32>) -> f32 {
     part_below(values, 2)
 }
 
-/// The value below which one in `parts` stands, 0 of none.
+/// The value below which one in `parts` lies, 0 of none.
 pub(super) fn part_below(values: impl Iterator<Item = f32>, parts: usize) -> f32 {
     let mut values: Vec<f32> = values.collect();
     values.sort_by(f32::total_cmp);

@@ -190,7 +190,7 @@ fn keeps_apart(rows: &[PieceRow<'_>], one: ColumnRange, next: ColumnRange) -> bo
     apart > across
 }
 
-/// The cells of a row. A piece that stands over several columns is one cell, unless words of it keep
+/// The cells of a row. A piece that covers several columns is one cell, unless words of it keep
 /// clear of the strip between two of them.
 fn fill_row<'a>(row: PieceRow<'a>, columns: &[ColumnRange]) -> Vec<CellDraft<'a>> {
     let mut cells: Vec<CellDraft<'a>> = Vec::new();
@@ -238,7 +238,7 @@ fn cut_piece<'a>(piece: TextPiece<'a>, columns: &[ColumnRange]) -> Vec<TextPiece
     parts.into_iter().filter_map(TextPiece::from_words).collect()
 }
 
-/// The first and the last column that a piece stands in; the nearest if it stands in none.
+/// The first and the last column that a piece overlaps; the nearest if it overlaps none.
 fn reach_of(piece: &TextPiece<'_>, columns: &[ColumnRange]) -> (usize, usize) {
     let (from, to) = (piece.area.x, piece.area.right());
     let mut over = (0..).zip(columns).filter(|(_, column)| overlaps(**column, from, to));

@@ -34,7 +34,7 @@ enum PageEnd {
 }
 
 impl MarginTexts {
-    /// Notes what stands at the ends of a page of this height.
+    /// Adds the text at the ends of a page of this height.
     pub(super) fn add_page(&mut self, rows: &[PieceRow<'_>], height: f32) {
         let mut keys: Vec<String> = Vec::new();
         for end in [PageEnd::Top, PageEnd::Bottom] {

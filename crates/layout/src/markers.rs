@@ -104,7 +104,7 @@ pub(super) fn is_lone_marker(words: &[PlacedWord<'_>]) -> bool {
     is_bullet(word.text) || SEEN_BULLETS.contains(&word.text) || is_number_marker(word.text)
 }
 
-/// Whether a word is a sign that stands before an entry.
+/// Whether a word is a sign before an entry.
 pub(super) fn is_bullet(word: &str) -> bool {
     BULLETS.contains(&word)
 }

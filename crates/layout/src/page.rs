@@ -19,7 +19,7 @@ use super::zones::{PageZone, find_zones, join_spread};
 /// Columns within columns within columns: deeper is no layout that anyone reads.
 const MAX_DEPTH: u32 = 4;
 
-/// The rows of the main text of a page, and what runs in other directions or stands nowhere.
+/// The rows of the main text of a page, and the text that runs in other directions or has no place.
 struct OpenPage<'a> {
     page: &'a PageText,
     rows: Vec<PieceRow<'a>>,
@@ -29,7 +29,7 @@ struct OpenPage<'a> {
     figures: Vec<OpenFigure<'a>>,
 }
 
-/// Finds the blocks of every page. Headers and footers are told by what the pages have in common,
+/// Finds the blocks of every page. Headers and footers are recognized by the text that pages have in common,
 /// and levels of headings by their sizes in the whole document.
 pub fn read_layout(transcript: &Transcript) -> DocumentLayout {
     let figures = open_figures(&transcript.pages);
@@ -131,7 +131,7 @@ fn table_block(table: FoundTable<'_>) -> DraftBlock<'_> {
     DraftBlock { content, em, lines: rows as usize, stands_alone: false, words }
 }
 
-/// Labels with a colon and what stands beside them; the rows again if they are none.
+/// Labels with a colon and the values beside them; otherwise the rows unchanged.
 fn fields_of(rows: Vec<PieceRow<'_>>) -> Result<Vec<DraftBlock<'_>>, Vec<PieceRow<'_>>> {
     let firsts = rows.iter().filter_map(|row| row.pieces.first()?.words.last());
     let labelled = firsts.filter(|word| word.text.ends_with(':')).count();

@@ -11,7 +11,7 @@ use super::strips::{WhiteStrip, cut_strips, inner_strips};
 const ADDRESS_PITCH: f32 = 2.6;
 /// No row of addresses and facts has more pieces.
 const MAX_PIECES: usize = 7;
-/// A head of a table is told by the rows that follow it, of which so many are looked at.
+/// Rows below the head of a table that are searched for its numbers.
 const ROWS_BELOW: usize = 3;
 
 /// The strip between an address and the facts or the address beside it, if the rows are that.

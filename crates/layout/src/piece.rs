@@ -100,7 +100,7 @@ pub(super) fn cut_lines<'a>(frame: &DirectionFrame<'a>) -> Vec<TextPiece<'a>> {
         let mut words: Vec<PlacedWord<'a>> = Vec::new();
         for word in line {
             let gap = words.last().map_or(0.0, |last| word.area.x - last.area.right());
-            // An entry stands further from its mark than words from each other.
+            // An entry is further from its mark than words from each other.
             let mark = words.last().is_some_and(|last| is_bullet(last.text));
             let most = if mark { 2.5 * em } else { WIDE_GAP * em };
             if !(-2.0 * em..most).contains(&gap) {

@@ -36,7 +36,7 @@ pub(super) fn cut_strips(
         }
         kept.push((from, to));
         kept.retain(|(from, to)| to - from >= narrowest);
-        // Where a piece stands in the middle of a strip only one side of it goes on.
+        // Of a strip with a piece in its middle only one side goes on.
         left.extend(kept.into_iter().max_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0))));
     }
     left

@@ -197,7 +197,7 @@ pub fn iso_code(code: &str) -> Option<&'static str> {
     CODES.get(at).copied()
 }
 
-/// The code a whole word stands for, such as `EUR`, `€` or `US$`.
+/// The code of a whole word, such as `EUR`, `€` or `US$`.
 pub fn exact_currency(word: &str) -> Option<&'static str> {
     CurrencyMark::from_word(word)?.usual_code()
 }
@@ -211,7 +211,7 @@ pub fn bracketed_currency(word: &str) -> Option<&'static str> {
 
 /// Takes a currency off the front or the back of a number such as `EUR12,50` or `12.50€`.
 pub(super) fn strip_currency(word: &str) -> Option<(CurrencyMark, &str)> {
-    // Most words hold no number, most numbers no currency: said before some 200 comparisons.
+    // Most words hold no number, most numbers no currency: tested before some 200 comparisons.
     let is_bare = word.starts_with(|c: char| c.is_ascii_digit())
         && word.ends_with(|c: char| c.is_ascii_digit());
     if is_bare

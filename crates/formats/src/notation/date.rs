@@ -29,9 +29,9 @@ pub struct FoundDate {
     pub month_first: Option<Date>,
     /// Written with slashes, as both orders are.
     pub slashes: bool,
-    /// Written with points, before which the day stands nearly everywhere.
+    /// Written with points, where the day is first nearly everywhere.
     pub points: bool,
-    /// Bytes of the text it stands in.
+    /// Its bytes in the text.
     pub range: Range<usize>,
 }
 
@@ -234,7 +234,7 @@ type DateParser = fn(&Captures<'_>) -> Option<FoundDate>;
 /// search.
 struct DateSigns {
     digits: usize,
-    /// Whether a day or a month stands between separators.
+    /// Whether a day or a month is between separators.
     has_short_group: bool,
     /// A month's name may begin in it.
     names_month: bool,

@@ -41,7 +41,7 @@ impl FoundNumber {
         !self.percent && (self.decimals == 2 || self.mark.is_some())
     }
 
-    /// The code of the currency that stands beside the number, of several with one sign the usual
+    /// The code of the currency beside the number, of several with one sign the usual
     /// one.
     pub fn currency(&self) -> Option<&'static str> {
         self.mark.and_then(CurrencyMark::usual_code)

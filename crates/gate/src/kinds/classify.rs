@@ -1,7 +1,7 @@
 //! Which kind a document is of, from the words of its first pages: no model, microseconds.
 //!
 //! Every kind's signals add up to a score. The best one wins if it is high enough and the next one
-//! is clearly below; what is not clear is said, not decided silently. A tie may be decided by one
+//! is clearly below; a doubt is reported, not decided silently. A tie may be decided by one
 //! call of a model, which is not made here.
 
 use std::collections::HashMap;
@@ -20,16 +20,16 @@ const MARGIN: f64 = 1.0;
 /// Number of first pages that are examined.
 const PAGES: usize = 2;
 
-/// Share of the first page's height in which headings and titles stand.
+/// Share of the first page's height that headings and titles lie in.
 const UPPER: f32 = 0.6;
 
 /// Most folded words of a text that begins with a title.
 const MAX_TITLE: usize = 14;
 
-/// Texts on one line that make a strip of labels: titles stand alone, or beside one other text.
+/// Texts on one line that make a strip of labels: titles are alone, or beside one other text.
 const STRIP: usize = 3;
 
-/// A title is larger than what stands under it by this factor.
+/// A title is larger than the text under it by this factor.
 const LARGER: f32 = 1.25;
 
 /// Share of the first page's height above which a heading heads the document, and below which another one may head
@@ -105,7 +105,7 @@ impl ClassifiedKind {
 }
 
 impl KindSet {
-    /// Tells the kind of a document; none if no kind fits and there is no generic one.
+    /// The kind of a document; none if no kind fits and there is no generic one.
     pub fn classify(&self, transcript: &Transcript) -> Option<ClassifiedKind> {
         let seen = FirstPagesText::from_transcript(transcript);
         let mut scores: Vec<(f64, &Arc<Kind>)> =
@@ -133,7 +133,7 @@ impl KindSet {
 #[derive(Default)]
 struct FirstPagesText {
     texts: Vec<FoldedText>,
-    /// Where each word stands, by text and place in it: kinds have a thousand phrases, a page few words.
+    /// The places of each word, by text and position in it: kinds have a thousand phrases, a page few words.
     places: HashMap<String, Vec<(usize, usize)>>,
 }
 
@@ -142,11 +142,11 @@ struct FoldedText {
     words: Vec<String>,
     /// A short one in the upper part of the first page.
     upper: bool,
-    /// It names what stands beside it: `Order: 17` on an invoice makes no order of it.
+    /// It names the value beside it: `Order: 17` on an invoice makes no order of it.
     label: bool,
-    /// Where it stands, as a share of its page's height.
+    /// Its place, as a share of its page's height.
     depth: f32,
-    /// Words before its title: those that say that it is what a letter is about.
+    /// Words before its title: those that open a subject line.
     subject: usize,
 }
 
@@ -190,7 +190,7 @@ impl FirstPagesText {
         found.map(|signal| signal.weight).sum()
     }
 
-    /// Whether a phrase stands in an area of the pages, no lower than `lowest`.
+    /// Whether an area of the pages contains a phrase, no lower than `lowest`.
     fn contains_phrase(&self, phrase: &SignalPhrase, area: SignalArea, lowest: f32) -> bool {
         let Some(first) = phrase.words.first() else { return false };
         if !phrase.ending {
@@ -224,14 +224,14 @@ impl FirstPagesText {
     }
 }
 
-/// Whether a folded text begins as the line does that tells what a letter is about, `Oggetto: fattura n. 27`.
+/// Whether a folded text begins like the subject line of a letter, `Oggetto: fattura n. 27`.
 #[must_use]
 pub fn begins_subject(folded: &str) -> bool {
     folded.split(' ').next().is_some_and(|first| SUBJECTS.contains(&first))
 }
 
 /// The texts of a line, parted where the gap is wide, and whether each is a label of something: a
-/// colon follows, it is one of several in a strip of labels, a number stands right under it, or one beside
+/// colon follows, it is one of several in a strip of labels, a number is right under it, or one beside
 /// it in a list of such. Letters set apart are joined.
 fn split_texts(
     line: &TextLine,
@@ -265,7 +265,7 @@ fn split_texts(
     folded.filter(|(text, _)| !text.is_empty()).collect()
 }
 
-/// Whether a number stands right under a text that is no larger, as its value does in a form.
+/// Whether a number is right under a text that is no larger, as its value does in a form.
 fn has_number_below(label: BoundingBox, below: Option<&TextLine>) -> bool {
     let words = below.map_or(&[][..], |line| &line.words);
     words.iter().any(|word| {
@@ -278,7 +278,7 @@ fn has_number_below(label: BoundingBox, below: Option<&TextLine>) -> bool {
     })
 }
 
-/// Whether a number stands beside a text, and right over both another one beside what begins where the text does:
+/// Whether a number is beside a text, and the line above has a text and a number at the same edges:
 /// `Quote   Q25-061` under `Customer   1447`. The first of such a list may be the title of the document.
 fn goes_on_list(
     label: BoundingBox,

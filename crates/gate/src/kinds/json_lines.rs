@@ -1,10 +1,10 @@
-//! On which line of a JSON text each value stands, by JSON Pointer.
+//! The line of each value of a JSON text, by JSON Pointer.
 //!
 //! Only for texts that the JSON reader has accepted: it skips, it does not check.
 
 use std::collections::BTreeMap;
 
-/// Lines counted from 1, by pointer. A member is placed where its name stands.
+/// Lines counted from 1, by pointer. A member has the line of its name.
 pub(super) fn lines_by_pointer(text: &str) -> BTreeMap<String, usize> {
     let mut scan = LineScanner { rest: text, line: 1, found: BTreeMap::new() };
     scan.scan_value("");

@@ -9,7 +9,7 @@ use super::labels::{FieldLabel, LabelTable, ValueStyle};
 /// A label found at some place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelHit<'a> {
-    /// Name of the field that the label stands for.
+    /// Name of the field of the label.
     pub field: &'a str,
     /// Whether it means that field and nothing else.
     pub strong: bool,

@@ -39,7 +39,7 @@ impl<'a> ProblemReport<'a> {
         Self { file, text, problems: Vec::new() }
     }
 
-    /// About what stands at this offset.
+    /// About the text at this offset.
     pub(super) fn report_at(&mut self, offset: usize, problem: impl Into<String>) {
         let before = self.text.get(..offset).unwrap_or(self.text);
         self.add(Some(before.matches('\n').count() + 1), problem);

@@ -157,12 +157,12 @@ pub enum RuleCheck {
     /// The reader holds it at least this likely that each field is right: its value, or that there
     /// is none. Says nothing of fields that the reader does not weigh.
     Certain { fields: Vec<String>, least: f32 },
-    /// No line of the document speaks to a model: one of `phrases`, or the names of our fields.
+    /// No line of the document addresses a model: one of `phrases`, or the names of our fields.
     /// Phrases are folded, a space before and behind each.
     NoInstructions { phrases: Vec<String> },
     /// The list holds at least this share of what looks like its rows on the pages.
     Complete { list: String, share: f64 },
-    /// The pages do not print other values in place of those that the attached XML says.
+    /// The pages do not print other values than the attached XML.
     NotContradicted(Vec<String>),
     /// The pages beside the attached XML are text that it was held against, and show nothing else.
     EinvoiceSeen,
@@ -178,7 +178,7 @@ pub enum RuleCheck {
     Duplicate,
     /// The transcript's quality reaches the configured threshold.
     Quality,
-    /// The reader says that it succeeded.
+    /// The reader reports success.
     ReaderSucceeded,
     /// The reader's own confidence is at least this.
     Confidence(StatedConfidence),

@@ -22,7 +22,7 @@ const MAX_FILE: u64 = 4 << 20;
 pub(super) struct KindSource {
     /// Name of the folder.
     pub(super) name: String,
-    /// The folder; for a built-in kind what stands for it in messages.
+    /// The folder; for a built-in kind its name in messages.
     pub(super) folder: PathBuf,
     pub(super) built_in: bool,
     /// Shared by all copies, as the labels are.

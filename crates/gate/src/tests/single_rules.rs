@@ -285,7 +285,7 @@ fn a_currency_is_printed_by_its_own_code_or_by_a_sign_that_no_code_gives_another
         ("Total CNY 12.00",  "JPY", false),
         ("Total ¥12.00",     "CNY", true),
         ("Total £12.00",     "EGP", true),
-        // A code beside the sign says which is meant.
+        // A code beside the sign decides which is meant.
         ("12,00 kr (SEK)",   "SEK", true),
         ("12,00 kr (SEK)",   "NOK", false),
         ("$12.00 all in CAD", "CAD", true),

@@ -89,7 +89,7 @@ fn what_lies_at_one_place_of_several_pages_is_a_letterhead_and_no_figure() {
     let places: Vec<_> = found.iter().map(|it| (it.page, it.number)).collect();
     assert_eq!(places, [(1, 1), (2, 1)], "{found:?}");
     assert!(found[0].bounding_box.w > 299.0);
-    // On a page by itself nobody knows.
+    // On a page by itself it is undecided.
     assert_eq!(list_figures(&layout_of(vec![page(1, text(1), &[logo])])).len(), 1);
 }
 

@@ -1,4 +1,4 @@
-//! Reads `rules.toml` into one flat form that knows every key, so that a misspelt key is refused by
+//! Reads `rules.toml` into one flat form that has every key, so that a misspelt key is refused by
 //! name and line; then each check takes what it needs and says what is missing.
 
 use std::collections::BTreeMap;
