@@ -104,13 +104,14 @@ impl PrintedValues {
             })
             .collect();
         // `Invoice no. 7      November 30, 2022`: words before a gap are no part of the date.
-        let mut parts = vec![0..text.len()];
         let pairs = line.words.iter().zip(line.words.iter().skip(1)).zip(&ends).enumerate();
-        for (at, (_, end)) in pairs.filter(|(_, ((one, next), _))| is_parted(one, next)) {
+        let parted = pairs.filter(|(_, ((one, next), _))| is_parted(one, next));
+        let after_gaps = parted.map(|(at, (_, end))| {
             let last = ends.get(at + MAX_DATE_WORDS).or(ends.last()).map_or(*end, |end| end - 1);
-            parts.push(*end..last);
-        }
-        for found in parts.into_iter().flat_map(|part| dates_in(&text, part)) {
+            *end..last
+        });
+        let parts = std::iter::once(0..text.len()).chain(after_gaps);
+        for found in parts.flat_map(|part| dates_in(&text, part)) {
             let before = ends.partition_point(|end| *end <= found.range.start);
             let within = text.get(found.range.clone()).unwrap_or_default().matches(' ').count();
             for date in [found.day_first, found.month_first].into_iter().flatten() {

@@ -5,7 +5,7 @@ mod bounds;
 mod number_rows;
 mod payment;
 mod single_rules;
-mod unwitnessed;
+mod uncorroborated;
 
 use std::sync::LazyLock;
 
