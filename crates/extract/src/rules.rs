@@ -113,7 +113,6 @@ fn absence_signs(
     let apart = totals.tax_table && totals.taxed;
     let accounted = field == "subtotal" && (totals.net_is_total || totals.net_is_reduced || apart);
     let seen = (seen && !accounted).then_some(ReadingSign::LabelSeen);
-    let seen = seen.or_else(|| apart.then_some(ReadingSign::TaxedApart));
     let settled = totals.paid && seen.is_none() && all.is_none();
     let settled = settled.then_some(ReadingSign::PaidWithout);
     let open = field == "subtotal" && parts.net || field == "vat_amount" && parts.tax;
@@ -345,9 +344,6 @@ impl RulesExtractor<'_> {
         matches: &LabelMatches<'_>,
         currency: Option<FoundValue<&'static str>>,
     ) {
-        if !self.kind.has_field("total") {
-            return;
-        }
         let totals = totals::find_totals(matches, self.mark);
         let credit = self.kind.name == CREDIT_NOTE || is_credit_note(matches);
         let gross_negative =
@@ -397,8 +393,11 @@ impl RulesExtractor<'_> {
             .as_ref()
             .is_some_and(|gross| totals::has_open_amount_below(matches, gross, self.mark));
         let items = self.amounts_of_lines();
-        let open_parts = |gross| totals::find_open_parts(matches, gross, &items, self.mark);
-        let parts = totals.gross.as_ref().map(open_parts).unwrap_or_default();
+        let parts = totals
+            .gross
+            .as_ref()
+            .map(|gross| totals::find_open_parts(matches, gross, &items, self.mark))
+            .unwrap_or_default();
         let none = [ReadingSign::NoNet, ReadingSign::NoTax, ReadingSign::NoTotal];
         let found = [&totals.net, &totals.vat, &totals.gross];
         let fields = ["subtotal", "vat_amount", "total"];
@@ -471,17 +470,15 @@ impl RulesExtractor<'_> {
         let mut entries = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
             self.add_evidence(format!("{list}[{index}]"), item.page, item.line);
-            let number = |value: Option<Decimal>| value.map_or(Value::Null, decimal_to_json);
-            let words = |text: Option<&String>| text.cloned().map_or(Value::Null, Value::String);
             let text = Some(&item.description).filter(|text| !text.is_empty());
             let value = |field: &str| match field {
-                "description" => words(text),
-                "article_number" => words(item.article_number.as_ref()),
-                "unit" => words(item.unit.as_ref()),
-                "tax_rate" => number(item.tax_rate),
-                "quantity" => number(item.quantity),
-                "unit_price" => number(item.unit_price),
-                "amount" => number(item.amount),
+                "description" => text_to_json(text),
+                "article_number" => text_to_json(item.article_number.as_ref()),
+                "unit" => text_to_json(item.unit.as_ref()),
+                "tax_rate" => optional_number_to_json(item.tax_rate),
+                "quantity" => optional_number_to_json(item.quantity),
+                "unit_price" => optional_number_to_json(item.unit_price),
+                "amount" => optional_number_to_json(item.amount),
                 _ => Value::Null,
             };
             let entry: Map<String, Value> =
@@ -515,9 +512,6 @@ impl RulesExtractor<'_> {
 
     /// The certainty of a field that was not weighed, found or not.
     fn note_reading(&mut self, field: &str, mut signs: Vec<ReadingSign>) {
-        if !self.kind.has_field(field) {
-            return;
-        }
         let ocr = self.transcript.pages.iter().any(|page| page.source == PageSource::Ocr);
         let (of_ocr, of_till) = (certainty::sign_of_ocr(&signs), certainty::sign_of_till(&signs));
         signs.extend(ocr.then_some(of_ocr));
@@ -532,8 +526,7 @@ impl RulesExtractor<'_> {
     }
 
     fn into_extraction(self) -> Extraction {
-        let is_null = |field: &&str| self.data.get(*field).is_none_or(Value::is_null);
-        let lacking = self.roles.required.iter().filter(|field| is_null(field)).count();
+        let lacking = self.roles.required.iter().filter(|field| self.is_null(field)).count();
         let anything = self.data.values().any(|value| !value.is_null());
         let missing_fields = self.data.iter().filter(|(_, value)| value.is_null());
         let confidence = match (lacking, self.doubts) {
@@ -554,6 +547,18 @@ impl RulesExtractor<'_> {
             data: self.data,
         }
     }
+
+    fn is_null(&self, field: &&str) -> bool {
+        self.data.get(*field).is_none_or(Value::is_null)
+    }
+}
+
+fn text_to_json(text: Option<&String>) -> Value {
+    text.cloned().map_or(Value::Null, Value::String)
+}
+
+fn optional_number_to_json(value: Option<Decimal>) -> Value {
+    value.map_or(Value::Null, decimal_to_json)
 }
 
 fn gross_position(gross: &FoundValue<Decimal>) -> FoundValue<&'static str> {

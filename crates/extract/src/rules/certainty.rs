@@ -47,8 +47,6 @@ pub(super) enum ReadingSign {
     NoTax,
     /// No total was found.
     NoTotal,
-    /// Taxes by rate make the total, and what they are on together is not printed.
-    TaxedApart,
     /// The total was paid, and no label of this amount is printed.
     PaidWithout,
     /// A label of the field is printed all the same.

@@ -20,7 +20,7 @@ use super::label_matches::{LabelMatch, LabelMatches, ValueCandidate};
 use super::layout::TextCell;
 use super::parameters::parameters;
 use super::vocabulary::vocabulary;
-use super::weighing::share_certainty;
+use super::weighing::{add_sign, share_certainty};
 use docmill_formats::notation::{date, fold_text};
 
 /// Dates that are weighed against each other.
@@ -114,34 +114,28 @@ impl<'a> DateSearch<'a> {
             if alone {
                 signs.extend(self.signs_beside(index, before, after));
             }
-            let mut add = |sign: DateSign, holds: bool| {
-                if holds {
-                    signs.push(sign);
-                }
-            };
             let timed = is_time(after) || self.has_time_beside(index);
-            add(DateSign::WithTime, timed);
-            add(DateSign::TillTime, timed && self.matches.till);
-            add(DateSign::OnTill, self.matches.till);
+            add_sign(&mut signs, DateSign::WithTime, timed);
+            add_sign(&mut signs, DateSign::TillTime, timed && self.matches.till);
+            add_sign(&mut signs, DateSign::OnTill, self.matches.till);
             let written = alone && written::is_written_at(self.matches, cell, before, after);
-            add(DateSign::Written, written && !self.matches.till);
-            add(DateSign::Prose, before.split(' ').count() + after.split(' ').count() > 8);
-            add(DateSign::SeveralInCell, !alone);
-            add(DateSign::PayBy, term::is_to_pay_on(self.matches.layout, index, before));
+            add_sign(&mut signs, DateSign::Written, written && !self.matches.till);
+            let prose = before.split(' ').count() + after.split(' ').count() > 8;
+            add_sign(&mut signs, DateSign::Prose, prose);
+            add_sign(&mut signs, DateSign::SeveralInCell, !alone);
+            let pay_by = term::is_to_pay_on(self.matches.layout, index, before);
+            add_sign(&mut signs, DateSign::PayBy, pay_by);
             // `3 June net, with 2 % discount by 15 May`: the discount belongs to the day behind it.
             let later = |next: &&date::FoundDate| {
                 self.calendar.resolve_date(next).is_some_and(|(next, _)| next > date)
             };
             let next = found.get(at + 1).filter(later);
             let between = next.and_then(|next| text.get(one.range.end..next.range.start));
-            add(DateSign::Early, between.is_some_and(term::is_paid_early));
-            add(DateSign::Collected, term::is_collected_on(self.matches.layout, index, before));
-            self.printed.push(DateCandidate {
-                date,
-                certain,
-                place: (index, one.range.start),
-                signs,
-            });
+            add_sign(&mut signs, DateSign::Early, between.is_some_and(term::is_paid_early));
+            let collected = term::is_collected_on(self.matches.layout, index, before);
+            add_sign(&mut signs, DateSign::Collected, collected);
+            let place = (index, one.range.start);
+            self.printed.push(DateCandidate { date, certain, place, signs });
         }
     }
 
@@ -245,8 +239,7 @@ impl<'a> DateSearch<'a> {
         // A label of something else refers to the next text.
         let reach = if own { usize::MAX } else { 1 };
         let at = beside.take(reach).find_map(|one| Some((self.date_beside(&one)?, one.below)));
-        let Some((place, below)) = at.or_else(|| Some((self.date_after_wrap(label_match)?, false)))
-        else {
+        let Some((place, below)) = at else {
             return;
         };
         let Some(one) = found.iter_mut().find(|one| one.place == place) else { return };
@@ -302,9 +295,10 @@ impl<'a> DateSearch<'a> {
         let text = beside.value_words().join(" ");
         let start = date::find_dates(&text).first().map_or(0, |day| day.range.start);
         // `Faktura nr 14/02/2025`: that is the number.
-        let numbered =
-            || label_match.strong || self.matches.has_days_without_strokes(&beside.value_words());
-        if beside.inline && start == 0 && numbered() {
+        if beside.inline
+            && start == 0
+            && (label_match.strong || self.matches.has_days_without_strokes(&beside.value_words()))
+        {
             one.signs.push(DateSign::OtherLabel);
             return;
         }
@@ -315,7 +309,9 @@ impl<'a> DateSearch<'a> {
             .cell_of(label_match)
             .map(|cell| cell.words_in(label_match.words.end..cell.words.len()));
         let number = match beside.inline {
-            true => text.get(..start).is_some_and(digits),
+            true => text
+                .get(..start)
+                .is_some_and(|text: &str| text.contains(|c: char| c.is_ascii_digit())),
             false => title.is_some_and(|words| digits(&words.join(" "))),
         };
         let ends = [DateSign::Dated, DateSign::Alone].iter().any(|sign| one.signs.contains(sign));
@@ -336,11 +332,8 @@ impl<'a> DateSearch<'a> {
             let day = dates.find(|one| one.range.end == end).map(|one| one.range.start);
             // `Der neue Abschlag ist ab 1. März fällig`: a payment that starts on that day.
             let before = day.and_then(|at| text.get(..at)).unwrap_or_default().trim_end();
-            if before
-                .rsplit(' ')
-                .next()
-                .is_some_and(|word| vocabulary().from_then_on.has(&fold_text(word)))
-            {
+            let word = fold_text(before.rsplit(' ').next().unwrap_or_default());
+            if vocabulary().from_then_on.has(&word) {
                 continue;
             }
             let one = found
@@ -350,25 +343,6 @@ impl<'a> DateSearch<'a> {
                 one.signs.push(DateSign::OwnLabel);
             }
         }
-    }
-
-    /// A line that breaks between the label at its end and the date: `Invoice 12 of` above `3 May`.
-    fn date_after_wrap(&self, label_match: &LabelMatch) -> Option<(usize, usize)> {
-        let layout = self.matches.layout;
-        let label = self.matches.cell_of(label_match)?;
-        let row = layout.row_cells(label.row);
-        let ends = label_match.words.end == label.words.len()
-            && layout.right_of(label_match.cell).is_empty();
-        let first =
-            row.first().filter(|_| ends && (label_match.words.start > 0 || row.len() > 1))?;
-        let next = layout.row_cells(label.row + 1).first()?;
-        let follows = next.page == label.page
-            && (next.area.x - first.area.x).abs() < 0.6 * next.area.h
-            && (-0.5 * next.area.h..1.2 * next.area.h)
-                .contains(&(next.area.y - label.area.bottom()));
-        let dates = date::find_dates(&next.joined_text());
-        let at_front = follows && dates.first().is_some_and(|one| one.range.start == 0);
-        at_front.then_some((layout.index_of(next)?, 0))
     }
 
     /// Where the first date of some words begins, if that is near their front.
@@ -415,37 +389,40 @@ impl<'a> DateSearch<'a> {
         let is_other = |sign: &DateSign| {
             *sign == DateSign::OtherLabel && !told || *sign == DateSign::OtherBefore && !own
         };
-        let apart = |one: &&DateCandidate| {
-            is_unnamed(one) && is_open(one) && !one.signs.contains(&DateSign::Prose)
-        };
-        let rivals = role.issued && candidates.iter().filter(apart).count() > 1;
+        let rivals = role.issued
+            && candidates
+                .iter()
+                .filter(|one: &&DateCandidate| {
+                    is_unnamed(one) && is_open(one) && !one.signs.contains(&DateSign::Prose)
+                })
+                .count()
+                > 1;
         // `Objections are to be raised by 6 August`, where the money is collected on another day.
-        let asked = |other: &DateCandidate| {
-            other.date != one.date && other.signs.contains(&DateSign::Collected)
-        };
         let collected = !role.issued
             && !one.signs.contains(&DateSign::PayBy)
             && one.signs.contains(&DateSign::Prose)
-            && candidates.iter().any(asked);
+            && candidates.iter().any(|other: &DateCandidate| {
+                other.date != one.date && other.signs.contains(&DateSign::Collected)
+            });
         // The text before it is an unknown label, and another day has a known one: `Packed 26
         // November` beside `Date 28 November`.
-        let labelled = |other: &DateCandidate| {
-            let own = [DateSign::OwnLabel, DateSign::WeakLabel];
-            other.date != one.date && own.iter().any(|sign| other.signs.contains(sign))
-        };
         let behind = role.issued
             && is_unnamed(one)
             && one.signs.contains(&DateSign::Dated)
-            && candidates.iter().any(labelled);
+            && candidates.iter().any(|other: &DateCandidate| {
+                let own = [DateSign::OwnLabel, DateSign::WeakLabel];
+                other.date != one.date && own.iter().any(|sign| other.signs.contains(sign))
+            });
         // `Paid: 25/04/2026 13:02`, and no other day on a till's paper: a receipt is written when
         // it is paid.
         let timed = [DateSign::Only, DateSign::TillTime];
         let sole = role.issued && timed.iter().all(|sign| one.signs.contains(sign));
         // `Date in   2 November` over `Invoiced   3 November`: two days have labels of the same.
-        let called = |one: &DateCandidate| one.signs.contains(&DateSign::OwnLabel);
         let twice = role.issued
-            && called(one)
-            && candidates.iter().any(|other| other.date != one.date && called(other));
+            && one.signs.contains(&DateSign::OwnLabel)
+            && candidates
+                .iter()
+                .any(|other| other.date != one.date && other.signs.contains(&DateSign::OwnLabel));
         let doubted = !sole && one.signs.iter().any(is_other)
             || twice
             || rivals && is_unnamed(one)
@@ -463,22 +440,24 @@ fn mark_sole_label(merged: &mut [DateCandidate]) {
         AmountRow, BehindNumber, Later, MidSentence, NumberBefore, OtherBefore, OtherLabel,
         OwnLabel, Prose, SoleLabel, Titled, Town, WeakLabel,
     };
-    let has =
-        |one: &DateCandidate, signs: &[DateSign]| signs.iter().any(|sign| one.signs.contains(sign));
     let doubtful = [AmountRow, Later, MidSentence, OtherBefore, OtherLabel, Prose];
     let named = [BehindNumber, NumberBefore, OwnLabel, Titled, Town];
     for (wanted, rivals) in
         [(OwnLabel, named.to_vec()), (WeakLabel, [named.as_slice(), &[WeakLabel]].concat())]
     {
-        let mut called = merged.iter_mut().filter(|one| has(one, &rivals));
+        let mut called = merged.iter_mut().filter(|one| has_any_sign(one, &rivals));
         if let (Some(one), None) = (called.next(), called.next())
             && one.signs.contains(&wanted)
-            && !has(one, &doubtful)
+            && !has_any_sign(one, &doubtful)
         {
             one.signs.push(SoleLabel);
             return;
         }
     }
+}
+
+fn has_any_sign(one: &DateCandidate, signs: &[DateSign]) -> bool {
+    signs.iter().any(|sign| one.signs.contains(sign))
 }
 
 /// Whether a day has no label, title, number or town before it.
@@ -568,12 +547,8 @@ fn merge_days(found: Vec<DateCandidate>) -> Vec<DateCandidate> {
             continue;
         };
         let both = |sign: &DateSign| known.signs.contains(sign) && one.signs.contains(sign);
-        // One mention has the label, another has a different name: the day is both.
-        let weak = |it: &DateCandidate| {
-            it.signs.contains(&DateSign::WeakLabel) && !it.signs.contains(&DateSign::OtherLabel)
-        };
         // `Leeds, 3 May`, the date line of a letter: no label makes it another day.
-        let is_both = weak(known) || weak(&one) || heads_letter(known) || heads_letter(&one);
+        let is_both = is_weak(known) || is_weak(&one);
         let mut signs: Vec<DateSign> = known.signs.iter().chain(&one.signs).copied().collect();
         let dropped: Vec<DateSign> =
             signs.iter().copied().filter(|sign| sign.is_excused() && !both(sign)).collect();
@@ -603,19 +578,20 @@ fn merge_days(found: Vec<DateCandidate>) -> Vec<DateCandidate> {
     merged
 }
 
-/// Whether a day is at the head of a letter, behind its town, and has no label.
-fn heads_letter(one: &DateCandidate) -> bool {
-    let against = [DateSign::OtherLabel, DateSign::OtherBefore, DateSign::AmountRow];
-    [DateSign::Upper, DateSign::Dated].iter().all(|sign| one.signs.contains(sign))
-        && !one.signs.iter().any(|sign| against.contains(sign))
+/// One mention has the label, another has a different name: the day is both.
+fn is_weak(it: &DateCandidate) -> bool {
+    it.signs.contains(&DateSign::WeakLabel) && !it.signs.contains(&DateSign::OtherLabel)
 }
 
 /// Marks the first, earliest, latest and only day. For the day of issue, days with another name do
 /// not count unless there are no others: nearly every delivery precedes its invoice, and every
 /// payment follows it.
 fn rank_days(merged: &mut [DateCandidate], issued: bool) {
-    let is_other = |sign: &DateSign| matches!(sign, DateSign::OtherLabel | DateSign::OtherBefore);
-    let is_free = |one: &DateCandidate| !one.signs.iter().any(is_other);
+    let is_free = |one: &DateCandidate| {
+        !one.signs
+            .iter()
+            .any(|sign: &DateSign| matches!(sign, DateSign::OtherLabel | DateSign::OtherBefore))
+    };
     let apart = issued && merged.iter().any(is_free);
     let counts = |one: &DateCandidate| !apart || is_free(one);
     let ranked: Vec<&DateCandidate> = merged.iter().filter(|one| counts(one)).collect();
@@ -628,15 +604,10 @@ fn rank_days(merged: &mut [DateCandidate], issued: bool) {
         let titled = [DateSign::BehindNumber, DateSign::Titled];
         let titled = titled.iter().all(|sign| one.signs.contains(sign));
         let letter = issued && (titled || one.signs.contains(&DateSign::Town));
-        let mut add = |sign: DateSign, holds: bool| {
-            if holds {
-                one.signs.push(sign);
-            }
-        };
-        add(DateSign::First, Some(one.place) == place);
-        add(DateSign::Only, only);
-        add(DateSign::Earliest, !only && Some(one.date) == first);
-        add(DateSign::Latest, !only && !letter && Some(one.date) == last);
+        add_sign(&mut one.signs, DateSign::First, Some(one.place) == place);
+        add_sign(&mut one.signs, DateSign::Only, only);
+        add_sign(&mut one.signs, DateSign::Earliest, !only && Some(one.date) == first);
+        add_sign(&mut one.signs, DateSign::Latest, !only && !letter && Some(one.date) == last);
     }
 }
 

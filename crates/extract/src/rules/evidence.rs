@@ -41,7 +41,7 @@ pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvi
             evidence.push(CandidateEvidence {
                 field: (*field).to_owned(),
                 value: Value::String(date::to_iso(one.date)),
-                signs: one.signs.iter().map(|sign| sign_name(sign)).collect(),
+                signs: one.signs.iter().map(sign_name).collect(),
             });
         }
         if role.issued {
@@ -50,7 +50,7 @@ pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvi
     }
     if let Some(field) = roles.number {
         for one in NumberSearch::new(&matches, field).list_candidates() {
-            let signs = one.signs.iter().map(|sign| sign_name(sign)).collect();
+            let signs = one.signs.iter().map(sign_name).collect();
             let value = Value::String(one.value);
             evidence.push(CandidateEvidence { field: field.to_owned(), value, signs });
         }
@@ -59,7 +59,7 @@ pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvi
         let layout = supplier::layout_of_parties(transcript);
         let matches = LabelMatches::new(&layout, &kind.labels);
         for (name, signs) in supplier::name_evidence(&matches, &kind.labels) {
-            let signs = signs.iter().map(|sign| sign_name(sign)).collect();
+            let signs = signs.iter().map(sign_name).collect();
             evidence.push(CandidateEvidence {
                 field: "supplier_name".to_owned(),
                 value: Value::String(name),
@@ -68,7 +68,7 @@ pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvi
         }
     }
     for (field, value, signs) in super::read_signs(transcript, kind) {
-        let signs = signs.iter().map(|sign| sign_name(sign)).collect();
+        let signs = signs.iter().map(sign_name).collect();
         evidence.push(CandidateEvidence { field, value, signs });
     }
     evidence

@@ -36,10 +36,6 @@ pub(super) fn labelled_identifier(
 ) -> Option<FoundValue<String>> {
     let mut best: Option<(f32, FoundValue<String>)> = None;
     for label_match in matches.of_field(field) {
-        // In the middle of a sentence a word such as "invoice" names nothing.
-        if !label_match.strong && label_match.words.start > 1 {
-            continue;
-        }
         for beside in matches.value_candidates(label_match) {
             let Some(value) = read_identifier(&beside.value_words(), beside.inline) else {
                 continue;
@@ -97,12 +93,19 @@ pub(super) fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
         }
     }
     let text = taken.join(" ");
-    let trim = |c: char| matches!(c, ':' | ',' | ';' | '#' | '.' | '*' | '"' | '\'');
-    // `318 / 08.03.2025`: the day has its own place.
-    let parted = |c: char| trim(c) || matches!(c, ' ' | '/' | '–');
-    let text = text.trim_start_matches(|c| trim(c) || c == ' ').trim_end_matches(parted);
+    let text =
+        text.trim_start_matches(|c| is_edge_mark(c) || c == ' ').trim_end_matches(is_separator);
     let text = without_abbreviation(text);
     is_identifier(text, taken.len()).then(|| text.to_owned())
+}
+
+/// `318 / 08.03.2025`: the day has its own place.
+fn is_separator(c: char) -> bool {
+    is_edge_mark(c) || matches!(c, ' ' | '/' | '–')
+}
+
+fn is_edge_mark(c: char) -> bool {
+    matches!(c, ':' | ',' | ';' | '#' | '.' | '*' | '"' | '\'')
 }
 
 /// `wydr.184503`: a point alone parts the end of the label from the number.
@@ -120,8 +123,7 @@ fn without_abbreviation(text: &str) -> &str {
 /// May`.
 fn is_joined(next: &[&str]) -> bool {
     let [mark, part, ..] = next else { return false };
-    matches!(*mark, "/" | "-" | "–")
-        && (part.contains(|c: char| c.is_ascii_digit()) || is_series(part))
+    matches!(*mark, "/" | "-" | "–") && part.contains(|c: char| c.is_ascii_digit())
 }
 
 /// A short prefix such as `RE`, `INV` or `FV`.
@@ -151,7 +153,8 @@ const LAST_GROUP: std::ops::RangeInclusive<usize> = 5..=6;
 fn is_last_group(taken: &[&str], next: Option<&str>) -> bool {
     let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
     let long = taken.first().is_some_and(|word| word.len() >= 4 && word.starts_with('0'));
-    let groups = taken.iter().all(|word| word.len() >= 3 && digits(word));
+    let groups =
+        taken.iter().all(|word| word.len() >= 3 && word.chars().all(|c| c.is_ascii_digit()));
     let groups = groups && (taken.len() > 1 || long);
     groups && next.is_some_and(|next| LAST_GROUP.contains(&next.len()) && digits(next))
 }
@@ -165,11 +168,14 @@ fn is_town(text: &str) -> bool {
     {
         return false;
     }
-    let letters = |word: &str| word.chars().all(char::is_alphabetic);
     let named = text.split(' ').any(|word| {
-        word.chars().count() >= 4 && letters(word) && !is_before_value(&fold_text(word))
+        word.chars().count() >= 4 && has_only_letters(word) && !is_before_value(&fold_text(word))
     });
     named && has_postal_code(text)
+}
+
+fn has_only_letters(word: &str) -> bool {
+    word.chars().all(char::is_alphabetic)
 }
 
 fn is_identifier(text: &str, words: usize) -> bool {

@@ -156,12 +156,18 @@ fn row_above(layout: &CellLayout, row: usize) -> &[TextCell] {
 fn is_line_of_tax(matches: &LabelMatches<'_>, row: usize) -> bool {
     let (above, cells) = (row_above(matches.layout, row), matches.layout.row_cells(row));
     let Some((first, over)) = cells.first().zip(above.first()) else { return false };
-    let long = |word: &&(String, usize)| word.0.chars().filter(|c| c.is_alphabetic()).count() > 2;
     let range = matches.layout.rows.get(row).cloned().unwrap_or_default();
     cells.len() >= LINE_CELLS
         && cells.len() == above.len()
         && (first.area.x - over.area.x).abs() < first.area.h
-        && first.folded.iter().filter(long).count() > 1
+        && first
+            .folded
+            .iter()
+            .filter(|word: &&(String, usize)| {
+                word.0.chars().filter(|c| c.is_alphabetic()).count() > 2
+            })
+            .count()
+            > 1
         && matches.in_cells(range).all(|label_match| !SUMS.contains(&label_match.field.as_str()))
 }
 
@@ -304,12 +310,14 @@ fn column_of(
 /// Words under the headings of article numbers and units.
 fn take_code(item: &mut TableItem, cell: &TextCell, index: usize, header: &TableHeader) {
     let Some((area, word)) = cell.boxes.get(index).zip(cell.words.get(index)) else { return };
-    let under = |column| is_under(header, column, area.x, area.right());
-    if under(ItemColumn::Unit) {
+    if is_under(header, ItemColumn::Unit, area.x, area.right()) {
         take_unit(item, word);
     }
     let numbered = word.contains(|c: char| c.is_ascii_digit());
-    if numbered && item.article_number.is_none() && under(ItemColumn::ArticleNumber) {
+    if numbered
+        && item.article_number.is_none()
+        && is_under(header, ItemColumn::ArticleNumber, area.x, area.right())
+    {
         item.article_number = Some(word.trim_matches([':', ',', ';']).to_owned());
     }
 }
@@ -384,12 +392,13 @@ mod tests {
         let layout = CellLayout::new(&transcript(drawings));
         let matches = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
         let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
-        let text = |value: Option<Decimal>| value.map_or("-".to_owned(), |v| v.to_string());
         let items = find_items(&matches, DecimalSeparator::from_words(words), ItemColumn::Amount)
             .into_iter();
         items
             .map(|item| {
-                let numbers = [item.quantity, item.unit_price, item.amount].map(text).join(" ");
+                let numbers = [item.quantity, item.unit_price, item.amount]
+                    .map(|value: Option<Decimal>| value.map_or("-".to_owned(), |v| v.to_string()))
+                    .join(" ");
                 format!("{}: {numbers}", item.description)
             })
             .collect()

@@ -116,34 +116,36 @@ fn is_code(word: &str) -> bool {
     let mut parts = word.split('-');
     let front = parts.next().unwrap_or_default();
     let numbers: Vec<&str> = parts.collect();
-    let is_number = |part: &&str| part.len() > 1 && part.chars().all(|c| c.is_ascii_digit());
     front.chars().count() <= MAX_FRONT_LETTERS
         && front.chars().all(char::is_uppercase)
         && !numbers.is_empty()
-        && numbers.iter().all(is_number)
+        && numbers
+            .iter()
+            .all(|part: &&str| part.len() > 1 && part.chars().all(|c| c.is_ascii_digit()))
 }
 
 /// Which of a cell's folded words are no fillers: `Total EUR excl. VAT` and `Total incl. 8.1 % VAT`
 /// are the labels without the currency and the rate. Empty where there are none.
 fn tokens_without_fillers(cell: &TextCell) -> Vec<usize> {
-    let is_filler = |at: usize| {
-        let word = cell.words.get(at).map_or("", String::as_str);
-        let next = cell.words.get(at + 1).map_or("", String::as_str);
-        let code = |word: &str| {
-            currency::iso_code(word.trim_matches(['(', ')'])).is_some()
-                && !currency::is_also_word(word)
-        };
-        let rate = word.contains('%')
-            || next.starts_with('%') && word.starts_with(|c: char| c.is_ascii_digit());
-        code(word) || rate || word == "in" && code(next)
-    };
-    let fillers: Vec<bool> = (0..cell.words.len()).map(is_filler).collect();
+    let fillers: Vec<bool> = (0..cell.words.len())
+        .map(|at: usize| {
+            let word = cell.words.get(at).map_or("", String::as_str);
+            let next = cell.words.get(at + 1).map_or("", String::as_str);
+            let rate = word.contains('%')
+                || next.starts_with('%') && word.starts_with(|c: char| c.is_ascii_digit());
+            is_currency_code(word) || rate || word == "in" && is_currency_code(next)
+        })
+        .collect();
     if !fillers.contains(&true) {
         return Vec::new();
     }
     let spoken = |(_, word): &(String, usize)| !fillers.get(*word).copied().unwrap_or_default();
     let tokens = cell.folded.iter().enumerate().filter(|(_, token)| spoken(token));
     tokens.map(|(at, _)| at).collect()
+}
+
+fn is_currency_code(word: &str) -> bool {
+    currency::iso_code(word.trim_matches(['(', ')'])).is_some() && !currency::is_also_word(word)
 }
 
 /// The longest labels that begin at a word, with fillers within, and how many words they take with
@@ -175,6 +177,10 @@ const MIN_MENDED: usize = 5;
 const MAX_DIGITS: usize = 3;
 const MIN_WITH_DIGITS: usize = 4;
 
+fn words_of_field<'a>(labels: &'a LabelIndex, field: &'a str) -> impl Iterator<Item = &'a str> {
+    labels.labels_of(field).flat_map(|label| label.split(' '))
+}
+
 /// The words of labels, for words that were read off a picture.
 struct KnownWords<'a> {
     all: BTreeSet<&'a str>,
@@ -184,11 +190,10 @@ struct KnownWords<'a> {
 
 impl<'a> KnownWords<'a> {
     fn of_labels(labels: &'a LabelIndex) -> Self {
-        let words = |field: &'a str| labels.labels_of(field).flat_map(|label| label.split(' '));
-        let long = |word: &&str| word.chars().count() >= MIN_MENDED;
+        let mended = MENDED.into_iter().flat_map(|field| words_of_field(labels, field));
         Self {
-            all: labels.fields().flat_map(words).collect(),
-            mended: MENDED.into_iter().flat_map(words).filter(long).collect(),
+            all: labels.fields().flat_map(|field| words_of_field(labels, field)).collect(),
+            mended: mended.filter(|word| word.chars().count() >= MIN_MENDED).collect(),
         }
     }
 
@@ -303,10 +308,6 @@ impl<'a> LabelMatches<'a> {
     /// Whether words with strokes are no days: the page writes its days otherwise.
     pub(super) fn has_days_without_strokes(&self, words: &[&str]) -> bool {
         let [word] = words else { return false };
-        // Before all pages are looked through for days.
-        if !word.contains('/') {
-            return false;
-        }
         let days = self.layout.cells.iter().flat_map(|cell| {
             let text = cell.joined_text();
             let days = date::find_dates(&text).into_iter();
@@ -375,26 +376,6 @@ impl<'a> LabelMatches<'a> {
         })
     }
 
-    /// The value right of a label half a line higher or lower, where its own line is empty.
-    fn value_askew(&self, cell: &TextCell) -> Option<ValueCandidate<'a>> {
-        let rows = cell.row.saturating_sub(1)..=cell.row + 1;
-        let near = rows.filter(|row| *row != cell.row).flat_map(|row| self.layout.row_cells(row));
-        let near = near.filter(|other| {
-            other.page == cell.page
-                && other.area.x > cell.area.right()
-                && (other.middle_y() - cell.middle_y()).abs() < 0.9 * cell.area.h.max(other.area.h)
-        });
-        let free = near.filter(|other| {
-            let index = self.layout.index_of(other);
-            let row = self.layout.rows.get(other.row);
-            let first = index.zip(row).is_some_and(|(index, row)| index == row.start);
-            first && index.is_some_and(|index| !self.begins_with_label(index))
-        });
-        let nearest = free.min_by(|a, b| a.area.x.total_cmp(&b.area.x))?;
-        let words = 0..nearest.words.len();
-        Some(ValueCandidate { cell: nearest, words, inline: false, below: false })
-    }
-
     /// The values of a label: after it in its cell, right of it, below it.
     pub(super) fn value_candidates(&self, label_match: &LabelMatch) -> Vec<ValueCandidate<'a>> {
         let mut found = Vec::new();
@@ -427,9 +408,6 @@ impl<'a> LabelMatches<'a> {
             below: false,
         }));
         if found.is_empty() {
-            found.extend(self.value_askew(cell));
-        }
-        if found.is_empty() {
             found.extend(self.value_after_slash(label_match, cell));
         }
         // Under the label, not under another one before it in the cell.
@@ -439,13 +417,6 @@ impl<'a> LabelMatches<'a> {
         if let Some((_, cell)) = below.filter(|(index, _)| !self.begins_with_label(*index)) {
             let words = 0..cell.words.len();
             found.push(ValueCandidate { cell, words, inline: false, below: true });
-        }
-        // `VAT 20%` names its rate, not its amount.
-        let is_rate = |one: &ValueCandidate<'_>| {
-            one.inline && one.value_words().iter().all(|word| word.contains('%'))
-        };
-        if found.iter().all(is_rate) {
-            found.extend(self.value_in_order(label_match, cell));
         }
         if found.is_empty() {
             found.extend(self.value_in_column(cell));
@@ -475,14 +446,13 @@ impl<'a> LabelMatches<'a> {
         let labels = self.layout.row_cells(label.row);
         let begins_next = labels.iter().map(|cell| cell.area.x).filter(|x| *x > label.area.x);
         let end = begins_next.fold(f32::MAX, f32::min);
-        let lies_under = |value: &&TextCell| {
+        let mut values = self.layout.row_cells(label.row + 1).iter().filter(|value: &&TextCell| {
             let middle = value.area.x + value.area.w / 2.0;
             (label.area.x..end).contains(&middle)
                 && value.page == label.page
                 && (0.0..ORDERED_REACH * label.area.h)
                     .contains(&(value.area.y - label.area.bottom()))
-        };
-        let mut values = self.layout.row_cells(label.row + 1).iter().filter(lies_under);
+        });
         let (value, None) = (values.next()?, values.next()) else { return None };
         let at = self.layout.index_of(value)?;
         let is_free = labels.len() > 1
@@ -492,28 +462,6 @@ impl<'a> LabelMatches<'a> {
                 .all(|other| other.overlap_x(value) <= 0.0 || std::ptr::eq(other, label));
         let words = 0..value.words.len();
         is_free.then_some(ValueCandidate { cell: value, words, inline: false, below: true })
-    }
-
-    /// Under a row of labels only, a row of as many values: paired by order, whatever their
-    /// position in the boxes.
-    fn value_in_order(
-        &self,
-        label_match: &LabelMatch,
-        label: &TextCell,
-    ) -> Option<ValueCandidate<'a>> {
-        let labels = self.layout.rows.get(label.row)?.clone();
-        let named = |index: usize| self.in_cell(index).any(LabelMatch::names_value);
-        if labels.len() < 2 || !labels.clone().all(named) {
-            return None;
-        }
-        let values = self.layout.rows.get(label.row + 1)?.clone();
-        let at = values.start + label_match.cell.checked_sub(labels.start)?;
-        let value = self.layout.cells.get(at)?;
-        let near = value.page == label.page
-            && value.area.y - label.area.bottom() < ORDERED_REACH * label.area.h;
-        let plain = values.len() == labels.len() && !values.clone().any(named);
-        let words = 0..value.words.len();
-        (near && plain).then_some(ValueCandidate { cell: value, words, inline: false, below: true })
     }
 }
 

@@ -228,14 +228,17 @@ impl CellLayout {
 
     /// Whether an amount of money is on the cell's row.
     pub(super) fn is_on_amount_row(&self, cell: &TextCell) -> bool {
-        let is_amount = |cell: &TextCell| {
-            let words = cell.words_in(0..cell.words.len());
-            number::find_numbers(&words, None).iter().any(FoundNumber::is_money)
-        };
-        let of_row = |row: &Range<usize>| {
-            self.cells.get(row.clone()).unwrap_or_default().iter().any(is_amount)
-        };
-        let rows = self.amount_rows.get_or_init(|| self.rows.iter().map(of_row).collect());
+        let rows = self.amount_rows.get_or_init(|| {
+            self.rows
+                .iter()
+                .map(|row: &Range<usize>| {
+                    self.cells.get(row.clone()).unwrap_or_default().iter().any(|cell: &TextCell| {
+                        let words = cell.words_in(0..cell.words.len());
+                        number::find_numbers(&words, None).iter().any(FoundNumber::is_money)
+                    })
+                })
+                .collect()
+        });
         rows.get(cell.row).copied().unwrap_or(false)
     }
 
@@ -304,13 +307,16 @@ impl CellLayout {
 /// The fall of a page's lines per unit to the right: the median of its longer lines. On a crooked
 /// scan the right end of a row is beside the left end of the next one; native text has none.
 fn page_tilt(page: &PageText) -> f32 {
-    let slope = |line: &docmill_core::model::TextLine| {
-        let (first, last) = (line.words.first()?.bounding_box, line.words.last()?.bounding_box);
-        let run = last.x - first.x;
-        let fall = (last.y + last.h / 2.0) - (first.y + first.h / 2.0);
-        (run > 8.0 * first.h).then_some(fall / run)
-    };
-    let mut slopes: Vec<f32> = page.lines.iter().filter_map(slope).collect();
+    let mut slopes: Vec<f32> = page
+        .lines
+        .iter()
+        .filter_map(|line: &docmill_core::model::TextLine| {
+            let (first, last) = (line.words.first()?.bounding_box, line.words.last()?.bounding_box);
+            let run = last.x - first.x;
+            let fall = (last.y + last.h / 2.0) - (first.y + first.h / 2.0);
+            (run > 8.0 * first.h).then_some(fall / run)
+        })
+        .collect();
     slopes.sort_by(f32::total_cmp);
     let middle = slopes.get(slopes.len() / 2).copied().unwrap_or(0.0);
     if slopes.len() >= 3 && (MIN_TILT..0.2).contains(&middle.abs()) { middle } else { 0.0 }
@@ -379,16 +385,22 @@ fn split_into_cells(
 /// `Date:3.5.2020` is a label and its value, which an engine has read without their space, or a
 /// till has printed so: `INV#118204`, `ID=118204`. A time or the address of a page is one word.
 fn part_at_mark(word: &TextWord) -> Vec<TextWord> {
-    let whole = || vec![word.clone()];
     let at = |mark: char| word.text.split_once(mark).map(|(label, value)| (label, mark, value));
     // Addresses of pages have `=` as well, behind more than a word.
-    let is_word = |(label, ..): &(&str, char, &str)| label.chars().all(char::is_alphabetic);
-    let parted = at(':').or_else(|| at('#')).or_else(|| at('=').filter(is_word));
-    let Some((label, mark, value)) = parted else { return whole() };
+    let parted = word
+        .text
+        .split_once(':')
+        .map(|(label, value)| (label, ':', value))
+        .or_else(|| at('#'))
+        .or_else(|| {
+            at('=')
+                .filter(|(label, ..): &(&str, char, &str)| label.chars().all(char::is_alphabetic))
+        });
+    let Some((label, mark, value)) = parted else { return vec![word.clone()] };
     let lettered = label.chars().filter(|c| c.is_alphabetic()).count() >= 2
         && !label.contains(|c: char| c.is_ascii_digit());
     if !lettered || value.is_empty() || value.starts_with('/') || label.contains('@') {
-        return whole();
+        return vec![word.clone()];
     }
     let area = word.bounding_box;
     let share = (label.chars().count() + 1) as f32 / word.text.chars().count() as f32;
@@ -407,11 +419,13 @@ fn part_at_mark(word: &TextWord) -> Vec<TextWord> {
 
 /// The median width of a character over the words that are long enough.
 fn character_width(words: &[&TextWord]) -> f32 {
-    let width = |word: &&TextWord| {
-        let letters = word.text.chars().count();
-        (letters >= 3).then_some(word.bounding_box.w / letters as f32)
-    };
-    let mut widths: Vec<f32> = words.iter().filter_map(width).collect();
+    let mut widths: Vec<f32> = words
+        .iter()
+        .filter_map(|word: &&TextWord| {
+            let letters = word.text.chars().count();
+            (letters >= 3).then_some(word.bounding_box.w / letters as f32)
+        })
+        .collect();
     widths.sort_by(f32::total_cmp);
     widths.get(widths.len() / 2).copied().unwrap_or(0.0)
 }
@@ -440,11 +454,7 @@ fn finish_cell(mut cell: TextCell) -> TextCell {
 
 /// `I N V O I C E` and `I n v o i c e` are words that were set with spaces.
 fn join_spaced_letters(cell: &mut TextCell) {
-    let is_letter = |word: &String| {
-        let mut letters = word.chars();
-        letters.next().is_some_and(char::is_alphabetic) && letters.next().is_none()
-    };
-    let front = cell.words.iter().take_while(|word| is_letter(word)).count();
+    let front = cell.words.iter().take_while(|word| is_single_letter(word)).count();
     let begins = cell.words.first().is_some_and(|word| word.starts_with(char::is_uppercase));
     if front < SPACED_LETTERS || !begins {
         return;
@@ -455,6 +465,11 @@ fn join_spaced_letters(cell: &mut TextCell) {
         cell.words.insert(0, word);
         cell.boxes.insert(0, area);
     }
+}
+
+fn is_single_letter(word: &str) -> bool {
+    let mut letters = word.chars();
+    letters.next().is_some_and(char::is_alphabetic) && letters.next().is_none()
 }
 
 #[cfg(test)]
@@ -583,11 +598,14 @@ pub(super) mod tests {
         let drawn = drawn.join("\n");
         let rows = |page: &Transcript| {
             let layout = CellLayout::new(page);
-            let texts = |row: &Range<usize>| {
-                let cells = layout.cells.get(row.clone()).unwrap_or_default();
-                cells.iter().map(TextCell::joined_text).collect::<Vec<_>>()
-            };
-            layout.rows.iter().map(texts).collect::<Vec<_>>()
+            layout
+                .rows
+                .iter()
+                .map(|row: &Range<usize>| {
+                    let cells = layout.cells.get(row.clone()).unwrap_or_default();
+                    cells.iter().map(TextCell::joined_text).collect::<Vec<_>>()
+                })
+                .collect::<Vec<_>>()
         };
         let straight = transcript(&[&drawn]);
         for angle in [0.35_f32, -0.35] {

@@ -31,8 +31,7 @@ pub(super) fn labelled_currency(matches: &LabelMatches<'_>) -> Option<FoundValue
 
 /// Beside amounts or in the headings over them, else, unless it is a word as well, anywhere.
 fn most_frequent_currency(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
-    let cells = || matches.layout.cells.iter();
-    let of_amounts = cells().enumerate().flat_map(|(index, cell)| {
+    let of_amounts = matches.layout.cells.iter().enumerate().flat_map(|(index, cell)| {
         let words = cell.words_in(0..cell.words.len());
         let amounts = number::find_numbers(&words, None).into_iter();
         let amounts = amounts.filter_map(|amount| amount.currency());
@@ -49,7 +48,7 @@ fn most_frequent_currency(matches: &LabelMatches<'_>) -> Option<FoundValue<&'sta
         let headings = words.into_iter().filter_map(currency::bracketed_currency).chain(signs);
         amounts.chain(headings).map(move |code| (code, cell)).collect::<Vec<_>>()
     });
-    let plain = cells().enumerate().flat_map(|(index, cell)| {
+    let plain = matches.layout.cells.iter().enumerate().flat_map(|(index, cell)| {
         // `NASI MUR PEDA`: among other capitals a rare code is a word, but not in `TOTAL CAD`.
         let capitals = cell.words.iter().filter(|word| is_capital_word(word)).count();
         let sum = matches.in_cell(index).any(|label_match| {
@@ -113,9 +112,11 @@ fn most_frequent<'a>(
 /// `kr` beside an amount is one of three currencies; the language decides.
 fn resolve_krone(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let cells = &matches.layout.cells;
-    let is_sign =
-        |word: &String| word.trim_matches([':', '.', ',', '-']).eq_ignore_ascii_case("kr");
-    let cell = cells.iter().find(|cell| cell.words.iter().any(is_sign))?;
+    let cell = cells.iter().find(|cell| {
+        cell.words
+            .iter()
+            .any(|word: &String| word.trim_matches([':', '.', ',', '-']).eq_ignore_ascii_case("kr"))
+    })?;
     // An identifier of the country counts as much as two of its words.
     let country = country_currency(matches);
     let mut ranked = crowns_of_words(matches);
@@ -135,7 +136,7 @@ fn resolve_krone(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>>
 
 /// `R 31,846.00`: a letter that is South Africa's money alone before amounts with cents.
 fn find_rands(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
-    let is_marked = |cell: &&TextCell| {
+    let mut marked = matches.layout.cells.iter().filter(|cell: &&TextCell| {
         let words = cell.words_in(0..cell.words.len());
         // A gap may part the letter from the amount.
         let right =
@@ -155,8 +156,7 @@ fn find_rands(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
                 words.get(amount.words.start).map_or("", |word| word.trim_start_matches('*'));
             before == Some(&"R") || first.starts_with('R') && amount.mark.is_none()
         })
-    };
-    let mut marked = matches.layout.cells.iter().filter(is_marked);
+    });
     let (first, _) = (marked.next()?, marked.next()?);
     Some(FoundValue::new("ZAR", true, first))
 }
@@ -210,8 +210,9 @@ pub(super) fn currency_of_days(
 /// The country of a document's `$` or pesos.
 pub(super) fn resolve_dollar(matches: &LabelMatches<'_>) -> DollarSign {
     let cells = &matches.layout.cells;
-    let codes = |word: &String| word.contains("USD") || word.contains("US$");
-    if cells.iter().any(|cell| cell.words.iter().any(codes)) {
+    if cells.iter().any(|cell| {
+        cell.words.iter().any(|word: &String| word.contains("USD") || word.contains("US$"))
+    }) {
         return DollarSign::Plain;
     }
     let text: String = cells.iter().map(folded_line).collect();
@@ -229,8 +230,11 @@ pub(super) fn resolve_dollar(matches: &LabelMatches<'_>) -> DollarSign {
 }
 
 fn has_canadian_code(cells: &[TextCell]) -> bool {
-    let is_code = |pair: &[String]| matches!(pair, [a, b] if is_canadian_code(a, b));
-    cells.iter().any(|cell| cell.words.windows(2).any(is_code))
+    cells.iter().any(|cell| {
+        cell.words
+            .windows(2)
+            .any(|pair: &[String]| matches!(pair, [a, b] if is_canadian_code(a, b)))
+    })
 }
 
 /// Where the tax on goods and services is named, and New Zealand: by a number of its office, the
@@ -243,8 +247,8 @@ fn names_new_zealand(cells: &[TextCell]) -> Option<&TextCell> {
     };
     cells.iter().find(|cell| named(cell, &["gst"]))?;
     cells.iter().find(|cell| {
-        let numbered = || cell.words.iter().any(|word| is_inland_revenue_number(word));
-        named(cell, &["new zealand", "nz", "nzbn"]) || numbered()
+        named(cell, &["new zealand", "nz", "nzbn"])
+            || cell.words.iter().any(|word| is_inland_revenue_number(word))
     })
 }
 
@@ -252,28 +256,29 @@ fn names_new_zealand(cells: &[TextCell]) -> Option<&TextCell> {
 /// its shape.
 fn names_canadian_tax(cells: &[TextCell]) -> Option<&TextCell> {
     let (_, taxes) = vocabulary().dollars.by_code().find(|(code, _)| *code == "CAD")?;
-    let named = |cell: &&TextCell| {
-        let line = folded_line(cell);
-        taxes.iter().any(|tax| line.contains(&format!(" {tax} ")))
-    };
-    cells.iter().find(named).filter(|_| has_canadian_code(cells))
+    cells
+        .iter()
+        .find(|cell: &&TextCell| {
+            let line = folded_line(cell);
+            taxes.iter().any(|tax| line.contains(&format!(" {tax} ")))
+        })
+        .filter(|_| has_canadian_code(cells))
 }
 
 /// Where a tax is named, which is no VAT, beside an address in the United States: a state and a ZIP
 /// code.
 fn names_state_tax(cells: &[TextCell]) -> Option<&TextCell> {
     cells.iter().find(|cell| ends_in_zip_code(&cell.words))?;
-    let named = |tax: &str| cells.iter().find(|cell| folded_line(cell).contains(tax));
-    named(" tax ").filter(|_| named(" vat ").is_none())
+    let taxed = cells.iter().find(|cell| folded_line(cell).contains(" tax "))?;
+    (!cells.iter().any(|cell| folded_line(cell).contains(" vat "))).then_some(taxed)
 }
 
 /// `118-447-118`, `61-447-118`: a New Zealand tax number.
 fn is_inland_revenue_number(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
     let parts: Vec<&str> = word.split('-').collect();
-    let digits = |part: &&str| part.chars().all(|c| c.is_ascii_digit());
     matches!(parts.as_slice(), [a, b, c] if (2..=3).contains(&a.len()) && b.len() == 3 && c.len() == 3)
-        && parts.iter().all(digits)
+        && parts.iter().all(|part: &&str| part.chars().all(|c| c.is_ascii_digit()))
 }
 
 /// The folded words of a cell, each with a space before and behind it.
@@ -344,8 +349,10 @@ fn taxed_currency(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>
     let cells = &matches.layout.cells;
     let lines: Vec<String> = cells.iter().map(folded_line).collect();
     let named_at = |words: &FoldedWords| {
-        let has_one = |line: &String| words.iter().any(|word| line.contains(&format!(" {word} ")));
-        lines.iter().position(has_one).and_then(|at| cells.get(at))
+        lines
+            .iter()
+            .position(|line: &String| words.iter().any(|word| line.contains(&format!(" {word} "))))
+            .and_then(|at| cells.get(at))
     };
     let taxes = vocabulary().taxed.by_code();
     let mut named = taxes.filter_map(|(code, words)| Some((code, named_at(words)?)));
@@ -367,8 +374,9 @@ fn taxed_currency(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>
 /// A postal code of Britain's shape on a page that names VAT.
 fn names_british_tax(cells: &[TextCell]) -> Option<&TextCell> {
     cells.iter().find(|cell| folded_line(cell).contains(" vat "))?;
-    let is_code = |pair: &[String]| matches!(pair, [a, b] if is_british_code(a, b));
-    cells.iter().find(|cell| cell.words.windows(2).any(is_code))
+    cells.iter().find(|cell| {
+        cell.words.windows(2).any(|pair: &[String]| matches!(pair, [a, b] if is_british_code(a, b)))
+    })
 }
 
 /// The currency of the countries found, if it is one.
@@ -383,8 +391,8 @@ fn only_currency(countries: &[(String, &TextCell)]) -> Option<FoundValue<&'stati
 
 fn currency_of_country(country: &str) -> Option<&'static str> {
     let own = OWN_CURRENCIES.iter().find(|(code, _)| *code == country);
-    let euro = || EURO_COUNTRIES.contains(&country).then_some("EUR");
-    own.map(|(_, currency)| *currency).or_else(euro)
+    own.map(|(_, currency)| *currency)
+        .or_else(|| EURO_COUNTRIES.contains(&country).then_some("EUR"))
 }
 
 #[cfg(test)]

@@ -11,16 +11,14 @@ use super::label_matches::{LabelMatch, LabelMatches, ValueCandidate};
 use super::layout::TextCell;
 use super::parameters::parameters;
 use super::vocabulary::vocabulary;
-use super::weighing::share_certainty;
+use super::weighing::{add_sign, share_certainty};
 use docmill_formats::notation::{date, fold_text};
 
 /// Below this share of legible letters a number is faint.
 const FAINT: f32 = 0.6;
 
-/// Labels that are looked at, and cells in which a number may come back.
+/// Labels that are looked at.
 const MAX_LABELS: usize = 600;
-const MAX_CELLS: usize = 3_000;
-
 /// Letters of a mark such as `#` or `No.:` alone before its number.
 const MAX_MARK_LETTERS: usize = 4;
 
@@ -56,10 +54,13 @@ impl<'a> NumberSearch<'a> {
     /// Every text that can be the number, once, with all its signs.
     pub(super) fn list_candidates(&self) -> Vec<NumberCandidate<'a>> {
         let mut found = Vec::new();
-        let wanted = |label_match: &&LabelMatch| {
-            label_match.field == self.field || (label_match.field == "other" && label_match.strong)
-        };
-        for label_match in self.matches.all.iter().filter(wanted).take(MAX_LABELS) {
+        for label_match in self
+            .matches
+            .all
+            .iter()
+            .filter(|label_match| self.is_number_label(label_match))
+            .take(MAX_LABELS)
+        {
             self.add_adjacent(label_match, label_match.field == self.field, &mut found);
             if found.len() >= MAX_CANDIDATES {
                 break;
@@ -71,6 +72,10 @@ impl<'a> NumberSearch<'a> {
         let mut merged = merge_values(found);
         self.add_shape_signs(&mut merged);
         merged
+    }
+
+    fn is_number_label(&self, label_match: &&LabelMatch) -> bool {
+        label_match.field == self.field || (label_match.field == "other" && label_match.strong)
     }
 
     fn add_adjacent(
@@ -86,23 +91,20 @@ impl<'a> NumberSearch<'a> {
         }
         let places = self.matches.value_candidates(label_match);
         let most = if own { usize::MAX } else { 1 };
-        let named = || {
-            self.is_numbered(label_match)
-                || self.heads_document_row(label_match)
-                || self.is_closed(label_match)
-        };
-        let strong = label_match.strong || own && named();
+        let strong = label_match.strong
+            || own && (self.is_numbered(label_match) || self.heads_document_row(label_match));
         let mut nearest = true;
         for beside in places.into_iter().take(most) {
             let words = beside.value_words();
             if own && !beside.inline && names_other(&words) {
                 continue;
             }
-            let numbered = || {
-                label_match.strong || beside.inline && self.matches.has_days_without_strokes(&words)
-            };
-            let like_day = || series::number_like_day(&words).filter(|_| own && numbered());
-            let read = read_identifier(&words, beside.inline).or_else(like_day);
+            let read = read_identifier(&words, beside.inline).or_else(|| {
+                let like_day = series::number_like_day(&words).filter(|_| own)?;
+                let numbered = label_match.strong
+                    || beside.inline && self.matches.has_days_without_strokes(&words);
+                numbered.then_some(like_day)
+            });
             let Some(value) = read else { continue };
             // `Beitragsrechnung 2025`
             if own && !strong && self.is_year_of_page(&value) {
@@ -119,9 +121,6 @@ impl<'a> NumberSearch<'a> {
                 signs.push(NumberSign::Further);
             }
             nearest = false;
-            if words.first().is_some_and(|word| word.starts_with('#')) {
-                signs.push(NumberSign::Marked);
-            }
             found.push(NumberCandidate { value, cell: beside.cell, signs });
         }
     }
@@ -158,17 +157,6 @@ impl<'a> NumberSearch<'a> {
         apart && matches!(number, [number] if number.contains(|c: char| c.is_ascii_digit()))
     }
 
-    /// `Tax Invoice : 17` on a receipt: with the colon it is no title.
-    fn is_closed(&self, label_match: &LabelMatch) -> bool {
-        let words =
-            self.matches.cell_of(label_match).map(|cell| &cell.words).filter(|_| self.matches.till);
-        words.is_some_and(|words| {
-            let last = label_match.words.end.checked_sub(1).and_then(|last| words.get(last));
-            last.is_some_and(|word| word.ends_with(':'))
-                || words.get(label_match.words.end).is_some_and(|word| word == ":")
-        })
-    }
-
     /// `INVOICE` over `VF25-061`: title and number, each alone in its line, one right over the
     /// other.
     fn is_under_title(&self, title: &LabelMatch, number: &TextCell) -> bool {
@@ -202,18 +190,12 @@ impl<'a> NumberSearch<'a> {
         } else if beside.inline {
             signs.push(NumberSign::Inline);
         }
-        let begins = self.is_second_title(label_match)
-            || self.ends_heading(label_match)
-            || self.is_subject(label_match);
+        let begins = self.is_subject(label_match);
         if label_match.words.start > 0 && !begins {
             signs.push(NumberSign::MidText);
         }
         if self.has_day_beside(label_match) {
             signs.push(NumberSign::DayBeside);
-        }
-        let long = self.matches.cell_of(label_match).is_some_and(|cell| cell.words.len() > 10);
-        if long {
-            signs.push(NumberSign::LongText);
         }
         // The value has a label of something else right over it.
         let over = self.matches.layout.index_of(beside.cell).is_some_and(|index| {
@@ -296,13 +278,11 @@ impl<'a> NumberSearch<'a> {
         };
         let is_near = named.row == mark.row && -named.overlap_x(mark) < 2.0 * mark.area.h;
         let [word] = named.words.as_slice() else { return false };
-        let is_title =
-            || self.matches.in_cell(index).any(|label_match| label_match.field == self.field);
         is_near
             && named.area.h < 1.2 * mark.area.h
             && word.chars().all(char::is_alphabetic)
             && is_word(word)
-            && !is_title()
+            && !self.matches.in_cell(index).any(|label_match| label_match.field == self.field)
     }
 
     /// `FATTURA IMMEDIATA     N. 118/A     DEL 14/04/2026`: a title begins the row, and the mark
@@ -314,10 +294,11 @@ impl<'a> NumberSearch<'a> {
             return false;
         };
         let first = layout.row_cells(mark.row).first().is_some_and(|one| std::ptr::eq(one, title));
-        let titled = |label_match: &LabelMatch| {
-            label_match.words.start == 0 && label_match.field == self.field
-        };
-        first && !layout.is_on_amount_row(mark) && self.matches.in_cell(index).any(titled)
+        first
+            && !layout.is_on_amount_row(mark)
+            && self.matches.in_cell(index).any(|label_match: &LabelMatch| {
+                label_match.words.start == 0 && label_match.field == self.field
+            })
     }
 
     /// `Bumper      NR      1      355,00`: in a row of a table, behind the article, `NR` is a
@@ -354,28 +335,14 @@ impl<'a> NumberSearch<'a> {
         }
         for one in merged {
             let digits = one.value.chars().filter(char::is_ascii_digit).count();
-            let mut add = |sign: NumberSign, holds: bool| {
-                if holds {
-                    one.signs.push(sign);
-                }
-            };
-            add(NumberSign::Short, one.value.chars().filter(|c| c.is_alphanumeric()).count() < 3);
-            add(NumberSign::Letters, one.value.contains(char::is_alphabetic));
-            add(NumberSign::Long, digits > 3);
-            add(NumberSign::Decimal, digits < 4 && one.value.contains('.'));
-            let lone = |cell: &&TextCell| {
-                !std::ptr::eq(*cell, one.cell)
-                    && cell
-                        .words
-                        .iter()
-                        .any(|word| word.trim_matches(|c: char| !c.is_alphanumeric()) == one.value)
-            };
-            let again = digits > 2
-                && self.matches.layout.cells.iter().take(MAX_CELLS).any(|cell| lone(&cell));
-            let own = one.signs.iter().any(|sign| sign.is_own());
-            if again && !own {
-                one.signs.push(NumberSign::Again);
-            }
+            add_sign(
+                &mut one.signs,
+                NumberSign::Short,
+                one.value.chars().filter(|c| c.is_alphanumeric()).count() < 3,
+            );
+            add_sign(&mut one.signs, NumberSign::Letters, one.value.contains(char::is_alphabetic));
+            add_sign(&mut one.signs, NumberSign::Long, digits > 3);
+            add_sign(&mut one.signs, NumberSign::Decimal, digits < 4 && one.value.contains('.'));
             one.signs.sort_unstable();
             one.signs.dedup();
         }
@@ -401,17 +368,17 @@ impl<'a> NumberSearch<'a> {
             });
             let text = cell.joined_text();
             let days = date::find_dates(&text);
-            let open = |(at, pair): (usize, &[String])| {
-                let [before, number] = pair else { return false };
-                let from = cell.words_in(0..at + 1).join(" ").len() + 1;
-                let digits = number.chars().filter(char::is_ascii_digit).count();
-                digits >= MIN_OPEN_DIGITS
-                    && before.chars().any(char::is_alphabetic)
-                    && read_identifier(&[number], true).is_some()
-                    && !days.iter().any(|day| day.range.contains(&from))
-                    && !is_postal_code(before, number)
+            let inline = || {
+                cell.words.windows(2).enumerate().any(|(at, pair): (usize, &[String])| {
+                    let [before, number] = pair else { return false };
+                    let from = cell.words_in(0..at + 1).join(" ").len() + 1;
+                    let digits = number.chars().filter(char::is_ascii_digit).count();
+                    digits >= MIN_OPEN_DIGITS
+                        && before.chars().any(char::is_alphabetic)
+                        && read_identifier(&[number], true).is_some()
+                        && !days.iter().any(|day| day.range.contains(&from))
+                })
             };
-            let inline = || cell.words.windows(2).enumerate().any(open);
             !named && !text.contains(['@', ',']) && (inline() || self.is_number_of_other(index))
         })
     }
@@ -452,13 +419,6 @@ impl<'a> NumberSearch<'a> {
         }
         Some(FoundValue::weighed(one.value, share, one.cell))
     }
-}
-
-/// `Riga LV-1010`, `Elko NV 89801`: the text behind a town is its postal code.
-fn is_postal_code(before: &str, code: &str) -> bool {
-    let capitals = |text: &str| text.len() == 2 && text.chars().all(|c| c.is_ascii_uppercase());
-    code.split_once('-').is_some_and(|(country, _)| capitals(country))
-        || code.len() == 5 && capitals(before)
 }
 
 /// `Order ref: 118`: a word with a colon before the number names it.

@@ -24,7 +24,7 @@ const MAX_COMBINATIONS: usize = 10_000;
 /// Letters of payment terms.
 const MAX_TERMS_LETTERS: usize = 200;
 /// Rows up or down from the account in which its bank is named.
-const NEAR: usize = 6;
+const MAX_ROWS_TO_BANK: usize = 6;
 /// One rate, the taxed amount where it is printed, and the tax.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TaxAtRate {
@@ -105,19 +105,26 @@ impl RulesExtractor<'_> {
             abs_close(made, tax, CENT + CENT).then(|| vec![whole])
         })?;
         let value = |number: Option<Decimal>| number.map_or(Value::Null, decimal_to_json);
-        let one = |it: &TaxAtRate| {
-            // The only rate is that of the whole net amount, if it makes the tax.
-            let whole = net.filter(|net| {
-                made.len() == 1
-                    && abs_close(net * it.rate / Decimal::ONE_HUNDRED, it.amount, CENT + CENT)
-            });
-            json!({
-                "rate": value(Some(it.rate)),
-                "base": value(it.base.or(whole)),
-                "amount": value(Some(it.amount)),
-            })
-        };
-        let list = Value::Array(made.iter().map(one).collect());
+        let list = Value::Array(
+            made.iter()
+                .map(|it: &TaxAtRate| {
+                    // The only rate is that of the whole net amount, if it makes the tax.
+                    let whole = net.filter(|net| {
+                        made.len() == 1
+                            && abs_close(
+                                net * it.rate / Decimal::ONE_HUNDRED,
+                                it.amount,
+                                CENT + CENT,
+                            )
+                    });
+                    json!({
+                        "rate": value(Some(it.rate)),
+                        "base": value(it.base.or(whole)),
+                        "amount": value(Some(it.amount)),
+                    })
+                })
+                .collect(),
+        );
         first.map(|cell| FoundValue::new(list, true, cell))
     }
 
@@ -169,8 +176,9 @@ fn base_and_tax(amounts: &[Decimal], rate: Decimal) -> Option<(Decimal, Decimal)
 fn group_by_rate(rows: impl Iterator<Item = TaxAtRate>) -> Vec<Vec<TaxAtRate>> {
     let mut groups: Vec<Vec<TaxAtRate>> = Vec::new();
     for row in rows {
-        let same = |it: &TaxAtRate| it.rate == row.rate && it.name == row.name;
-        match groups.iter_mut().find(|group| group.iter().any(same)) {
+        match groups.iter_mut().find(|group| {
+            group.iter().any(|it: &TaxAtRate| it.rate == row.rate && it.name == row.name)
+        }) {
             Some(group) if group.contains(&row) => {}
             Some(group) => group.push(row),
             None => groups.push(vec![row]),
@@ -243,7 +251,7 @@ fn find_bank(matches: &LabelMatches<'_>, iban: &FoundValue<String>) -> Option<Fo
         .map(|cell| cell.row)?;
     matches.of_field("bic").find_map(|label_match| {
         let label = matches.cell_of(label_match)?;
-        if label.page != iban.page || label.row.abs_diff(row) > NEAR {
+        if label.page != iban.page || label.row.abs_diff(row) > MAX_ROWS_TO_BANK {
             return None;
         }
         matches.value_candidates(label_match).into_iter().find_map(|beside| {

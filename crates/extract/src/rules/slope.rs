@@ -85,9 +85,10 @@ impl PageSlope {
 /// Whether enough runs are on either side of a page: the fall of an empty side is unknown, and
 /// slips of paper curl.
 fn cover_both_sides(page: &PageText, runs: &[WordRun]) -> bool {
-    let words = || page.lines.iter().flat_map(|line| &line.words).map(|word| word.bounding_box);
-    let left = words().map(|area| area.x).fold(f32::MAX, f32::min);
-    let right = words().map(|area| area.right()).fold(f32::MIN, f32::max);
+    let words = page.lines.iter().flat_map(|line| &line.words).map(|word| word.bounding_box);
+    let (left, right) = words.fold((f32::MAX, f32::MIN), |(left, right), area| {
+        (left.min(area.x), right.max(area.right()))
+    });
     let middle = (left + right) / 2.0;
     let before = runs.iter().filter(|run| run.x < middle).count();
     before.min(runs.len() - before) * SIDE >= runs.len()
@@ -96,8 +97,7 @@ fn cover_both_sides(page: &PageText, runs: &[WordRun]) -> bool {
 /// The runs of two words or more of a line.
 fn runs_of_line(line: &TextLine) -> Vec<WordRun> {
     let centre = |area: BoundingBox| (area.x + area.w / 2.0, area.y + area.h / 2.0);
-    let joins = |a: BoundingBox, b: BoundingBox| b.x - a.right() < PARTED * a.h.min(b.h);
-    let runs = line.words.chunk_by(|a, b| joins(a.bounding_box, b.bounding_box));
+    let runs = line.words.chunk_by(|a, b| are_joined(a.bounding_box, b.bounding_box));
     let runs = runs.filter_map(|run| {
         let (first, last) = (centre(run.first()?.bounding_box), centre(run.last()?.bounding_box));
         let width = last.0 - first.0;
@@ -106,6 +106,10 @@ fn runs_of_line(line: &TextLine) -> Vec<WordRun> {
         (width > 0.0 && fall.is_finite()).then_some(run)
     });
     runs.collect()
+}
+
+fn are_joined(a: BoundingBox, b: BoundingBox) -> bool {
+    b.x - a.right() < PARTED * a.h.min(b.h)
 }
 
 /// How much the fall changes per unit along one side of the page, between the halves of its runs.

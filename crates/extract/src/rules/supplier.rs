@@ -130,8 +130,8 @@ pub(super) fn find_supplier(matches: &LabelMatches<'_>, labels: &LabelIndex) -> 
     let brand = search.company_of_brand(best, &candidates).unwrap_or(best);
     let company = search.company_behind(brand, vat.as_ref(), &candidates);
     let named = search.name_of_identifier(brand, vat.as_ref(), &candidates);
-    let at_foot = || search.company_at_foot(brand, &candidates);
-    let best = company.or(named).or_else(at_foot).unwrap_or(brand);
+    let best =
+        company.or(named).or_else(|| search.company_at_foot(brand, &candidates)).unwrap_or(brand);
     let same = |one: &NameCandidate<'_>| search.is_same_firm(best, one);
     let own =
         candidates.iter().zip(&shares).filter(|(one, it)| **it > certainty.min_share && same(one));
@@ -140,22 +140,13 @@ pub(super) fn find_supplier(matches: &LabelMatches<'_>, labels: &LabelIndex) -> 
     let most = if doubted { certainty.doubtful_name } else { 1.0 };
     let above = candidates.iter().find(|one| search.continues_name(one, best));
     let (name, joined) = search.full_name(above.unwrap_or(best));
-    // `J. Birke` over the window of an envelope is `Jens Birke` of the letterhead.
-    let theirs = [NameSign::Attention, NameSign::Customer, NameSign::Window];
-    let own = |one: &&NameCandidate<'_>| !one.signs.iter().any(|sign| theirs.contains(sign));
-    let mut heads = candidates.iter().filter(own);
-    let full = heads.find(|one| name::is_spelled_out(&one.name, &name));
-    let name = full.map_or(name, |full| full.name.clone());
-    let found = match above {
-        Some(above) => search.address_of(above, joined),
-        // The letterhead of a brand holds for its company.
-        None if company.is_some() && best.address.is_none() => search.address_of(brand, joined),
-        None => search.address_of(best, joined),
-    };
+    let name = spelled_out(name, &candidates);
+    let found = search.address_of(above.unwrap_or(best), joined);
     let (address, mut address_reading) = search.or_address_of_head(found, best, &candidates);
     let plain = !address_reading.contains(&ReadingSign::AddressOnLine);
-    let of_other = |text: &String| search.is_address_of_other(text, best, &candidates);
-    if plain && address.as_ref().is_some_and(of_other) {
+    let of_other =
+        address.as_ref().is_some_and(|text| search.is_address_of_other(text, best, &candidates));
+    if plain && of_other {
         address_reading.push(ReadingSign::AddressOfOther);
     }
     if share < certainty.sure_name {
@@ -170,6 +161,15 @@ pub(super) fn find_supplier(matches: &LabelMatches<'_>, labels: &LabelIndex) -> 
         address_reading,
         vat_id: vat,
     }
+}
+
+/// `J. Birke` over the window of an envelope is `Jens Birke` of the letterhead.
+fn spelled_out(name: String, candidates: &[NameCandidate<'_>]) -> String {
+    let theirs = [NameSign::Attention, NameSign::Customer, NameSign::Window];
+    let mut heads = candidates
+        .iter()
+        .filter(|one| !has_any_name_sign(one, &theirs) && name::is_spelled_out(&one.name, &name));
+    heads.next().map_or(name, |full| full.name.clone())
 }
 
 struct SupplierSearch<'a> {
@@ -265,8 +265,7 @@ impl<'a> SupplierSearch<'a> {
             };
             for (name, address) in texts {
                 let is_other = self.is_label_with_value(cell) || self.is_within_address(cell);
-                if is_other || !self.is_name(&name) || self.matches.till && self.is_greeting(&name)
-                {
+                if is_other || !self.is_name(&name) {
                     continue;
                 }
                 let mut signs = self.place_signs(index, cell, vat);
@@ -300,7 +299,6 @@ impl<'a> SupplierSearch<'a> {
         mark_over_person(&mut merged);
         mark_over_name(&mut merged);
         self.mark_trades(&mut merged);
-        self.mark_branches(&mut merged);
         self.mark_brand_owners(&mut merged);
         mark_banner(&mut merged);
         mark_only_company(&mut merged, letterhead);
@@ -352,22 +350,11 @@ impl<'a> SupplierSearch<'a> {
         }
         let beside = self.matches.value_candidates(label_match).into_iter();
         let mut texts = beside.map(|one| (tidy_name(&one.value_words().join(" ")), one.cell));
-        texts
-            .find(|(name, _)| self.is_name(name))
-            .or_else(|| self.name_after_numbers(label_match, cell))
+        texts.find(|(name, _)| self.is_name(name)).or_else(|| self.name_after_numbers(cell))
     }
 
-    /// Under a heading that is alone: `Number: 5` and the like may precede the name.
-    fn name_after_numbers(
-        &self,
-        label_match: &LabelMatch,
-        heading: &'a TextCell,
-    ) -> Option<(String, &'a TextCell)> {
-        if label_match.words.end < heading.words.len()
-            || !self.layout.right_of(label_match.cell).is_empty()
-        {
-            return None;
-        }
+    /// Under a heading `Number: 5` and the like may precede the name.
+    fn name_after_numbers(&self, heading: &'a TextCell) -> Option<(String, &'a TextCell)> {
         let mut at = heading;
         for passed in 0..=MAX_NUMBERS {
             // An empty line may be between the heading and its block.
@@ -423,8 +410,11 @@ impl<'a> SupplierSearch<'a> {
         let named = after.filter(|label_match| {
             label_match.field == "party_name" && label_match.words.start == 0
         });
-        let own = |label_match: &&LabelMatch| near(label_match) && !(columns && aside(label_match));
-        let name = named.filter(own).min_by_key(|label_match| aside(label_match))?;
+        let name = named
+            .filter(|label_match: &&LabelMatch| {
+                near(label_match) && !(columns && aside(label_match))
+            })
+            .min_by_key(|label_match| aside(label_match))?;
         let beside = self.matches.value_candidates(name);
         let first = beside.iter().find(|beside| !beside.below)?;
         let text = tidy_name(&first.value_words().join(" "));
@@ -473,14 +463,8 @@ fn mark_paid_sender(merged: &mut [NameCandidate<'_>]) {
 /// Marks the name that heads the letter with its address where a heading or a form of address makes
 /// another name the recipient.
 fn mark_letterhead(merged: &mut [NameCandidate<'_>]) {
-    use NameSign::{
-        AddressBelow, Attention, Customer, Faint, LegalForm, Prose, Small, Tangled, Window,
-    };
+    use NameSign::{Attention, Faint, Prose, Small, Tangled, Window};
     let doubtful = [Attention, Faint, Prose, Small, Tangled, Window];
-    // A label such as `Customer 447` alone names no recipient.
-    let is_recipient = |signs: &[NameSign]| {
-        signs.contains(&AddressBelow) && (signs.contains(&Customer) || signs.contains(&Attention))
-    };
     if !merged.iter().any(|one| is_recipient(&one.signs)) {
         return;
     }
@@ -489,10 +473,10 @@ fn mark_letterhead(merged: &mut [NameCandidate<'_>]) {
     };
     // `Carrier` over a company's name is a heading.
     let is_heading = |one: &NameCandidate<'_>| {
-        !one.signs.contains(&LegalForm)
-            && merged
-                .iter()
-                .any(|other| other.signs.contains(&LegalForm) && is_next_line(one.cell, other.cell))
+        !one.signs.contains(&NameSign::LegalForm)
+            && merged.iter().any(|other| {
+                other.signs.contains(&NameSign::LegalForm) && is_next_line(one.cell, other.cell)
+            })
     };
     let found = merged.iter().position(|one| heads(one) && !is_heading(one));
     if let Some(one) = found.and_then(|at| merged.get_mut(at)) {
@@ -500,21 +484,28 @@ fn mark_letterhead(merged: &mut [NameCandidate<'_>]) {
     }
 }
 
+/// A label such as `Customer 447` alone names no recipient.
+fn is_recipient(signs: &[NameSign]) -> bool {
+    signs.contains(&NameSign::AddressBelow)
+        && (signs.contains(&NameSign::Customer) || signs.contains(&NameSign::Attention))
+}
+
 /// `STUDIO TECNICO` over `Geom. Carlo Bianchi`: a trade right over the person.
 fn mark_over_person(merged: &mut [NameCandidate<'_>]) {
-    let titled = |one: &NameCandidate<'_>| {
-        one.signs.contains(&NameSign::AddressBelow)
-            && !one.signs.contains(&NameSign::Attention)
-            && name::begins_with_title(&one.name)
-    };
     let persons: Vec<&TextCell> =
-        merged.iter().filter(|one| titled(one)).map(|one| one.cell).collect();
+        merged.iter().filter(|one| is_titled_name(one)).map(|one| one.cell).collect();
     for one in merged.iter_mut().filter(|one| !one.signs.contains(&NameSign::LegalForm)) {
         if persons.iter().any(|person| is_next_line(one.cell, person)) {
             one.signs.retain(|sign| ![NameSign::First, NameSign::Letterhead].contains(sign));
             one.signs.push(NameSign::OtherValue);
         }
     }
+}
+
+fn is_titled_name(one: &NameCandidate<'_>) -> bool {
+    one.signs.contains(&NameSign::AddressBelow)
+        && !one.signs.contains(&NameSign::Attention)
+        && name::begins_with_title(&one.name)
 }
 
 /// `Klients` over a club and its street: where no label is known, a line of at most two words right
@@ -526,24 +517,29 @@ fn mark_over_name(merged: &mut [NameCandidate<'_>]) {
         SenderLine, TillFirst, Witnessed,
     };
     let told = [Domain, Labelled, Large, LegalForm, Repeated, SenderLine, TillFirst, Witnessed];
-    let has = |one: &NameCandidate<'_>, signs: &[NameSign]| {
-        signs.iter().any(|sign| one.signs.contains(sign))
-    };
     let names: Vec<(&TextCell, bool)> = merged
         .iter()
-        .filter(|one| has(one, &[AddressBelow, LegalForm]) && !has(one, &[Digits, Place, Prose]))
-        .map(|one| (one.cell, has(one, &[LegalForm])))
+        .filter(|one| {
+            has_any_name_sign(one, &[AddressBelow, LegalForm])
+                && !has_any_name_sign(one, &[Digits, Place, Prose])
+        })
+        .map(|one| (one.cell, has_any_name_sign(one, &[LegalForm])))
         .collect();
     for one in merged {
-        let short = one.name.split(' ').count() <= 2 && !has(one, &told);
-        let first = has(one, &[First]);
-        let over = |(name, company): &(&TextCell, bool)| {
-            (*company || !first) && is_next_line(one.cell, name)
-        };
-        if short && names.iter().any(over) {
+        let short = one.name.split(' ').count() <= 2 && !has_any_name_sign(one, &told);
+        let first = has_any_name_sign(one, &[First]);
+        if short
+            && names.iter().any(|(name, company): &(&TextCell, bool)| {
+                (*company || !first) && is_next_line(one.cell, name)
+            })
+        {
             one.signs.push(NameSign::OverName);
         }
     }
+}
+
+fn has_any_name_sign(one: &NameCandidate<'_>, signs: &[NameSign]) -> bool {
+    signs.iter().any(|sign| one.signs.contains(sign))
 }
 
 /// A company that is the first text of the page and set in large letters is no recipient.
@@ -565,9 +561,9 @@ fn mark_banner(merged: &mut [NameCandidate<'_>]) {
 /// Marks blocks of a name and an address without contact details under a letterhead: the window of
 /// an envelope, however high.
 fn mark_addressed(merged: &mut [NameCandidate<'_>]) {
-    use NameSign::{AddressBelow, Contact, First, PlainAddress, Registered, VatNear};
+    use NameSign::{AddressBelow, Contact, First, PlainAddress, VatNear};
     for NameCandidate { signs, .. } in merged {
-        let own = [First, Contact, VatNear, Registered, PlainAddress];
+        let own = [First, Contact, VatNear, PlainAddress];
         if signs.contains(&AddressBelow) && !own.iter().any(|sign| signs.contains(sign)) {
             signs.push(PlainAddress);
         }
@@ -577,12 +573,13 @@ fn mark_addressed(merged: &mut [NameCandidate<'_>]) {
 /// Marks the only name with a legal form outside the recipient's positions.
 fn mark_only_company(merged: &mut [NameCandidate<'_>], letterhead: bool) {
     use NameSign::{Attention, Customer, LegalForm, PlainAddress, Prose, Window};
-    let is_other = |sign: &NameSign| {
-        matches!(sign, Customer | Window | Attention | Prose) || letterhead && *sign == PlainAddress
-    };
-    let mut companies = merged
-        .iter_mut()
-        .filter(|one| one.signs.contains(&LegalForm) && !one.signs.iter().any(is_other));
+    let mut companies = merged.iter_mut().filter(|one| {
+        one.signs.contains(&LegalForm)
+            && !one.signs.iter().any(|sign: &NameSign| {
+                matches!(sign, Customer | Window | Attention | Prose)
+                    || letterhead && *sign == PlainAddress
+            })
+    });
     if let (Some(only), None) = (companies.next(), companies.next()) {
         only.signs.push(NameSign::OnlyCompany);
     }
@@ -646,17 +643,18 @@ fn is_next_area(above: BoundingBox, below: BoundingBox) -> bool {
 fn is_next_within(above: BoundingBox, below: BoundingBox, reach: f32) -> bool {
     let gap = below.y - above.bottom();
     let height = above.h.max(below.h);
-    let centre_x = |area: BoundingBox| area.x + area.w / 2.0;
     let aligned = (below.x - above.x).abs() < 0.6 * height
         || (below.right() - above.right()).abs() < 0.6 * height
-        || (centre_x(below) - centre_x(above)).abs() < 0.8 * height;
+        || ((below.x + below.w / 2.0) - (above.x + above.w / 2.0)).abs() < 0.8 * height;
     below.y + below.h / 2.0 > above.bottom() && gap < reach * height && aligned
 }
 
 fn tidy_name(text: &str) -> String {
-    let trim =
-        |c: char| matches!(c, ',' | ':' | ';' | '|' | '-' | '–' | '●' | '•' | '·' | ' ' | '*');
-    without_registration(text.trim_matches(trim)).trim_matches(trim).to_owned()
+    without_registration(text.trim_matches(is_edge_mark)).trim_matches(is_edge_mark).to_owned()
+}
+
+fn is_edge_mark(c: char) -> bool {
+    matches!(c, ',' | ':' | ';' | '|' | '-' | '–' | '●' | '•' | '·' | ' ' | '*')
 }
 
 /// `Example Sdn Bhd (604518-H)`: the number in the register is no part of the name.
@@ -828,21 +826,6 @@ mod tests {
             word.bounding_box.y = 20.0;
         }
         assert!(!signs(&page).contains(&NameSign::Trades));
-    }
-
-    #[test]
-    fn where_somebody_is_found_in_the_net_is_no_name_nor_the_line_that_says_so() {
-        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let labels = &kinds.get("receipt").unwrap().labels;
-        let page = "Find more at kettle-haven.net\nkettle-haven.com\nKettle Haven\n12 Mill Road\n\
-                    82216 Northtown\n\nReceipt 118";
-        let layout = CellLayout::new(&transcript(&[page]));
-        let matches = LabelMatches::new(&layout, labels);
-        let found = SupplierSearch::new(&matches, labels).name_candidates(None);
-        assert!(found.iter().all(|one| one.name != "kettle-haven.com"));
-        let told = found.iter().find(|one| one.name.starts_with("Find more")).unwrap();
-        assert!(told.signs.contains(&NameSign::OtherValue), "{:?}", told.signs);
-        assert!(!told.signs.contains(&NameSign::Domain), "{:?}", told.signs);
     }
 
     #[test]

@@ -20,10 +20,7 @@ mod till;
 use rust_decimal::Decimal;
 
 use self::by_rate::add_sums_of_rate;
-use self::charges::{
-    PrintedRests, add_net_before_charge, is_net_reduced, is_no_tax, possible_roundings,
-    without_charge,
-};
+use self::charges::{PrintedRests, is_net_reduced, is_no_tax, possible_roundings, without_charge};
 use self::column::add_sum_of_column;
 pub(super) use self::column::is_sum_of_column;
 use self::currencies::{keep_own_currency, keep_stated_column};
@@ -112,10 +109,7 @@ pub(super) fn find_totals<'a>(
     if matches.till && has_labelled_tax(&candidates) {
         leave_out_untaxed(&mut candidates);
     }
-    add_zero_tax(&mut candidates);
-    add_totals_before_tax(&mut candidates);
     add_unlabelled_sums(matches, mark, &mut candidates);
-    add_net_before_charge(matches, mark, &mut candidates);
     add_included_tax(matches, mark, &mut candidates);
     add_sums_by_rate(matches, mark, &mut candidates);
     add_rows_of_sums(matches.layout, mark, &mut candidates);
@@ -230,8 +224,9 @@ fn add_rounded<'a>(
         sums.map(move |value| AmountCandidate { value, weight: PAID + 0.5, ..c.clone() })
     });
     let given = tendered_amounts(matches, "tendered", mark);
-    let known = |one: &AmountCandidate<'_>| paid.contains(&one.value) || given.contains(&one.value);
-    let rounded: Vec<AmountCandidate<'a>> = rounded.filter(known).collect();
+    let rounded: Vec<AmountCandidate<'a>> = rounded
+        .filter(|one: &AmountCandidate<'_>| paid.contains(&one.value) || given.contains(&one.value))
+        .collect();
     candidates.extend(rounded);
 }
 
@@ -266,9 +261,6 @@ fn gather_amounts<'a>(
         AmountRole::Gross if matches.included_in(label_match).is_some() => return,
         AmountRole::Gross if after.iter().any(|text| vocabulary().excluding.has(text)) => {
             AmountRole::Net
-        }
-        AmountRole::Net if after.iter().any(|text| vocabulary().including.has(text)) => {
-            AmountRole::Gross
         }
         role => role,
     };
@@ -408,21 +400,6 @@ fn add_sum_of_rates<'a>(
     }
 }
 
-/// A net amount that is also the gross one needs no printed tax to be consistent.
-fn add_zero_tax(candidates: &mut Vec<AmountCandidate<'_>>) {
-    let zeros =
-        candidates.iter().filter(|c| c.role == AmountRole::Vat && c.value.is_zero()).count();
-    if zeros == 0 {
-        return;
-    }
-    let nets: Vec<_> = candidates.iter().filter(|c| c.role == AmountRole::Gross).cloned().collect();
-    candidates.extend(nets.into_iter().map(|c| AmountCandidate {
-        role: AmountRole::Net,
-        weight: 0.5,
-        ..c
-    }));
-}
-
 /// Adds the printed sum of a labelled net amount and a labelled tax as the total, and the printed
 /// difference of a labelled net amount and a labelled total as the tax.
 fn add_unlabelled_sums<'a>(
@@ -469,15 +446,6 @@ fn add_unlabelled_sums<'a>(
     let nets: Vec<AmountCandidate<'a>> = nets.collect();
     candidates.extend(nets);
     candidates.extend(found);
-}
-
-/// A plain "Total" may precede the tax, with a "Grand total" after it.
-fn add_totals_before_tax(candidates: &mut Vec<AmountCandidate<'_>>) {
-    let before = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight < 5.0);
-    let nets: Vec<_> = before
-        .map(|c| AmountCandidate { role: AmountRole::Net, weight: 0.5, ..c.clone() })
-        .collect();
-    candidates.extend(nets);
 }
 
 fn choose_totals<'a>(
@@ -575,12 +543,6 @@ fn choose_by_label<'a>(
     let net = best(AmountRole::Net).filter(|net| plausible_net(net.value, gross.value));
     let vat = best(AmountRole::Vat).filter(|vat| vat.value.abs() < gross.value.abs());
     let net = match (net, vat) {
-        (Some(net), Some(vat)) if !abs_close(net.value + vat.value, gross.value, TOLERANCE) => {
-            // One of the two is wrong, and it is unknown which.
-            find_printed(layout, gross.value - vat.value, mark)
-                .map(|cell| FoundValue::new(gross.value - vat.value, false, cell))
-                .or_else(|| Some(FoundValue::new(net.value, false, net.cell)))
-        }
         (Some(net), _) => Some(FoundValue::new(net.value, false, net.cell)),
         (None, Some(vat)) => find_printed(layout, gross.value - vat.value, mark)
             .map(|cell| FoundValue::new(gross.value - vat.value, true, cell)),
@@ -606,8 +568,8 @@ fn made_total<'a>(
     net: Option<&AmountCandidate<'a>>,
     vat: Option<&AmountCandidate<'a>>,
 ) -> TotalAmounts<'a> {
-    let strong = |c: &&AmountCandidate<'_>| c.weight >= 5.0;
-    let (Some(net), Some(vat)) = (net.filter(strong), vat.filter(strong)) else {
+    let (Some(net), Some(vat)) = (net.filter(has_strong_label), vat.filter(has_strong_label))
+    else {
         return TotalAmounts::default();
     };
     if vat.value.abs() > half(net.value) {
@@ -617,9 +579,13 @@ fn made_total<'a>(
         net: Some(FoundValue::new(net.value, false, net.cell)),
         vat: Some(FoundValue::new(vat.value, false, vat.cell)),
         gross: Some(FoundValue::new(net.value + vat.value, false, net.cell)),
-        currency: net.currency.or(vat.currency),
+        currency: net.currency,
         ..TotalAmounts::default()
     }
+}
+
+fn has_strong_label(c: &&AmountCandidate<'_>) -> bool {
+    c.weight >= 5.0
 }
 
 /// A net amount is at most the gross one and rarely less than two thirds of it.

@@ -28,8 +28,8 @@ impl FoldedWords {
     /// Whether one of them, of at most two words, is among the words of a folded text.
     pub(super) fn is_within(&self, folded: &str) -> bool {
         let words: Vec<&str> = folded.split(' ').collect();
-        let pairs = || words.windows(2).any(|pair| self.has(&pair.join(" ")));
-        words.iter().any(|word| self.has(word)) || pairs()
+        words.iter().any(|word| self.has(word))
+            || words.windows(2).any(|pair| self.has(&pair.join(" ")))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
@@ -44,9 +44,14 @@ pub(super) struct CurrencyWords(BTreeMap<String, FoldedWords>);
 
 impl From<BTreeMap<String, Vec<String>>> for CurrencyWords {
     fn from(by_code: BTreeMap<String, Vec<String>>) -> Self {
-        let folded =
-            |(code, words)| (code, FoldedWords::from(BTreeMap::from([(String::new(), words)])));
-        Self(by_code.into_iter().map(folded).collect())
+        Self(
+            by_code
+                .into_iter()
+                .map(|(code, words)| {
+                    (code, FoldedWords::from(BTreeMap::from([(String::new(), words)])))
+                })
+                .collect(),
+        )
     }
 }
 

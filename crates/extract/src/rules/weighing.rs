@@ -11,6 +11,13 @@ pub(super) fn share_certainty(scores: &[f32], none: f32) -> Vec<f32> {
     parts.into_iter().map(|part| part / sum).collect()
 }
 
+/// Adds a sign if it holds.
+pub(super) fn add_sign<T>(signs: &mut Vec<T>, sign: T, holds: bool) {
+    if holds {
+        signs.push(sign);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::share_certainty;

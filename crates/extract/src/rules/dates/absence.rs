@@ -17,11 +17,10 @@ impl DateSearch<'_> {
         let weights = sign::weights_of(role.issued);
         let signs: Vec<&[DateSign]> = candidates.iter().map(|one| one.signs.as_slice()).collect();
         let likely: f32 = weights.share_certainty(&signs).iter().sum();
-        let may_be = |one: &DateCandidate| {
+        let open = candidates.iter().any(|one: &DateCandidate| {
             one.signs.contains(&DateSign::AfterIssue) && self.may_have_any_role(one)
-        };
-        let most =
-            if candidates.iter().any(may_be) { parameters().certainty.open_day } else { 1.0 };
+        });
+        let most = if open { parameters().certainty.open_day } else { 1.0 };
         (1.0 - likely).min(most)
     }
 
@@ -30,10 +29,9 @@ impl DateSearch<'_> {
     /// by an unknown word: `Payment: transfer, until 3 May`.
     fn may_have_any_role(&self, one: &DateCandidate) -> bool {
         use DateSign::{AmountRow, OtherLabel, Prose};
-        let half = || self.is_behind_half_label(one);
         let excused = [
             (AmountRow, one.signs.contains(&Prose)),
-            (OtherLabel, self.is_behind_open_word(one) || half()),
+            (OtherLabel, self.is_behind_open_word(one) || self.is_behind_half_label(one)),
         ];
         let mut rest = one.clone();
         for (sign, _) in excused.iter().filter(|(_, holds)| *holds) {

@@ -25,8 +25,11 @@ const DAY_FIRST: [&str; 14] = [
 
 /// The text behind a day, without the mark of its year: `28 lutego 2025 r.`, `3.5.2025 г.`
 pub(super) fn after_year_mark(after: &str) -> &str {
-    let behind = |mark: &str| after.trim_start().strip_prefix(mark)?.strip_prefix('.');
-    vocabulary().year_mark.iter().find_map(behind).unwrap_or(after)
+    vocabulary()
+        .year_mark
+        .iter()
+        .find_map(|mark: &str| after.trim_start().strip_prefix(mark)?.strip_prefix('.'))
+        .unwrap_or(after)
 }
 
 /// Words of the longest town before a day.
@@ -39,10 +42,9 @@ pub(super) fn ends_in_town(before: &str) -> bool {
     let day = vocabulary().of_day.has(&fold_text(last));
     let town = if day { before.strip_suffix(last).unwrap_or_default().trim() } else { before };
     let words: Vec<&str> = town.trim_end_matches(',').split(' ').collect();
-    let named = |text: &str| text.chars().next().is_some_and(char::is_uppercase);
     town.ends_with(',')
         && words.len() <= MAX_TOWN_WORDS
-        && words.first().is_some_and(|word| named(word))
+        && words.first().is_some_and(|word| word.chars().next().is_some_and(char::is_uppercase))
         && !town.contains(|c: char| c.is_ascii_digit() || c == ':')
 }
 
@@ -51,10 +53,7 @@ pub(super) fn ends_in_town(before: &str) -> bool {
 pub(super) fn ends_in_number(before: &str) -> bool {
     let words: Vec<&str> = before.split_whitespace().collect();
     let [mark, number, link] = words.as_slice() else { return false };
-    let links = matches!(*link, "/" | "-" | "–") || {
-        let folded = fold_text(link);
-        vocabulary().of_day.has(&folded) || vocabulary().after_value.has(&folded)
-    };
+    let links = matches!(*link, "/" | "-" | "–");
     vocabulary().number_front.has(&fold_text(mark))
         && number.contains(|c: char| c.is_ascii_digit())
         && links
@@ -89,12 +88,11 @@ impl DateReader {
         // A shop's money is that of its country, and `INC 6% GST` on its paper is no company.
         let firm = !matches.till && words.any(|(word, _)| vocabulary().american.has(word));
         let american = zip || firm;
-        let day_first = || {
-            let mut lines = layout.cells.iter().map(|cell| fold_text(&cell.joined_text()));
-            currency.is_some_and(|code| DAY_FIRST.contains(&code))
-                || lines.any(|line| vocabulary().day_first_form.is_within(&line))
-        };
-        if !american && day_first() {
+        let mut lines = layout.cells.iter().map(|cell| fold_text(&cell.joined_text()));
+        if !american
+            && (currency.is_some_and(|code| DAY_FIRST.contains(&code))
+                || lines.any(|line| vocabulary().day_first_form.is_within(&line)))
+        {
             return Self { order: DayMonthOrder::DayFirst, open: false, american: false };
         }
         let words = layout.cells.iter().flat_map(|cell| cell.folded.iter());

@@ -7,8 +7,7 @@ use docmill_formats::notation::fold_text;
 pub(super) fn is_time(text: &str) -> bool {
     let text = fold_text(text);
     let words: Vec<&str> = text.split(' ').collect();
-    let clock = |word: &&str| word.len() <= 2 && word.chars().all(|c| c.is_ascii_digit());
-    let digits = words.iter().take_while(|word| clock(word)).count();
+    let digits = words.iter().take_while(|word| is_two_digits(word)).count();
     let rest = words.get(digits..).unwrap_or_default();
     (2..=3).contains(&digits)
         && match rest {
@@ -16,6 +15,10 @@ pub(super) fn is_time(text: &str) -> bool {
             [unit] => vocabulary().clock.has(unit),
             _ => false,
         }
+}
+
+fn is_two_digits(word: &&str) -> bool {
+    word.len() <= 2 && word.chars().all(|c| c.is_ascii_digit())
 }
 
 /// Whether a text is nothing but a time, with its colon.

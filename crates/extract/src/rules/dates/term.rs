@@ -52,8 +52,11 @@ pub(super) fn is_collected_on(layout: &CellLayout, cell: usize, before: &str) ->
 /// folded.
 fn speaks_of(layout: &CellLayout, cell: usize, before: &str, fronts: &FoldedWords) -> bool {
     // `We collect` over `£41.00 on 30 July`: no line begins with its amount.
-    let is_amount = |word: &str| word.contains(|c: char| c.is_ascii_digit());
-    let begun_above = before.split(' ').rev().skip(1).all(is_amount);
+    let begun_above = before
+        .split(' ')
+        .rev()
+        .skip(1)
+        .all(|word: &str| word.contains(|c: char| c.is_ascii_digit()));
     let line = fold_text(&text_of_sentence(layout, cell, begun_above));
     let line = format!(" {line}");
     fronts.iter().any(|front| line.contains(&format!(" {front}")))

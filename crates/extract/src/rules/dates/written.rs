@@ -28,8 +28,9 @@ pub(super) fn is_written_at(
         return false;
     }
     // A footer may name a company's capital.
-    let is_short = |cell: &TextCell| cell.words.len() < SENTENCE && layout.is_on_amount_row(cell);
-    let last = layout.last_rows_with(is_short);
+    let last = layout.last_rows_with(|cell: &TextCell| {
+        cell.words.len() < SENTENCE && layout.is_on_amount_row(cell)
+    });
     let last = last.get(cell.page).copied().flatten();
     last.is_some_and(|row| cell.row > row) && (after.trim().len() <= 2 || is_time(after))
 }

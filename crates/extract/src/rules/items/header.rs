@@ -89,9 +89,6 @@ impl TableHeader {
 pub(super) fn find_headers(matches: &LabelMatches<'_>, key: ItemColumn) -> Vec<TableHeader> {
     let mut found: Vec<TableHeader> = Vec::new();
     for row in 0..matches.layout.rows.len() {
-        if found.last().is_some_and(|header| header.rows.contains(&row)) {
-            continue;
-        }
         let mut headings = find_headings(matches, row);
         let header = TableHeader { rows: row..row + 1, headings: headings.clone() };
         let enough = header.count_known_columns() >= 2
@@ -106,7 +103,7 @@ pub(super) fn find_headers(matches: &LabelMatches<'_>, key: ItemColumn) -> Vec<T
         }
         let main = headings.iter().map(|heading| heading.right).fold(0.0, f32::max);
         // Headings over two or three lines.
-        let mut rows = row..row + 1;
+        let rows = row..row + 1;
         for near in [row.wrapping_sub(1), row.wrapping_sub(2), row + 1] {
             if are_rows_close(matches.layout, row, near)
                 && !has_number(matches.layout.row_cells(near))
@@ -116,9 +113,6 @@ pub(super) fn find_headers(matches: &LabelMatches<'_>, key: ItemColumn) -> Vec<T
                 });
                 let more: Vec<ColumnHeading> = more.collect();
                 headings.extend(more);
-                if near > row {
-                    rows.end = near + 1;
-                }
             }
         }
         headings.sort_by(|a, b| a.left.total_cmp(&b.left));

@@ -143,14 +143,8 @@ impl<'a> NumberSearch<'a> {
         let words =
             self.matches.cell_of(label_match).map(|cell| cell.words.as_slice()).unwrap_or_default();
         let first = words.first().filter(|_| label_match.words.start == 1);
-        // `2. Abschlagsrechnung Nr. 26/039`: which one it is.
-        let counted = |word: &String| {
-            word.strip_suffix('.').is_some_and(|count| {
-                count.len() <= 2 && count.chars().all(|c| c.is_ascii_digit()) && !count.is_empty()
-            })
-        };
         first.is_some_and(|word| {
-            counted(word) || word.ends_with(':') && begins_subject(&fold_text(word))
+            is_enumeration_mark(word) || word.ends_with(':') && begins_subject(&fold_text(word))
         })
     }
 
@@ -170,9 +164,6 @@ impl<'a> NumberSearch<'a> {
     pub(super) fn has_day_beside(&self, label_match: &LabelMatch) -> bool {
         let Some(label) = self.matches.cell_of(label_match) else { return false };
         self.matches.of_field(ISSUED).any(|day| {
-            if day.cell == label_match.cell {
-                return day.words.start >= label_match.words.start;
-            }
             let cell = self.matches.cell_of(day).filter(|_| day.words.start == 0);
             cell.is_some_and(|cell| {
                 let gap = (cell.area.y - label.area.y).abs();
@@ -183,6 +174,13 @@ impl<'a> NumberSearch<'a> {
             })
         })
     }
+}
+
+/// `2. Abschlagsrechnung Nr. 26/039`: which one it is.
+fn is_enumeration_mark(word: &str) -> bool {
+    word.strip_suffix('.').is_some_and(|count| {
+        count.len() <= 2 && count.chars().all(|c| c.is_ascii_digit()) && !count.is_empty()
+    })
 }
 
 /// Where the value begins behind a mark and, parted by a bar, the same in another language:
@@ -203,8 +201,11 @@ fn is_series(word: &str) -> bool {
 pub(super) fn number_like_day(words: &[&str]) -> Option<String> {
     let [word] = words else { return None };
     let parts: Vec<&str> = word.split('/').collect();
-    let digits = |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit());
     let [_, month, year] = parts.as_slice() else { return None };
-    let fits = parts.iter().all(digits) && month.len() <= 2 && matches!(year.len(), 2 | 4);
+    let fits = parts
+        .iter()
+        .all(|part: &&str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()))
+        && month.len() <= 2
+        && matches!(year.len(), 2 | 4);
     fits.then(|| (*word).to_owned())
 }

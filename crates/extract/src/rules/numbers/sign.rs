@@ -24,8 +24,6 @@ pub(in super::super) enum NumberSign {
     Further,
     /// The label does not begin its text.
     MidText,
-    /// The label's text is long.
-    LongText,
     /// Its own text has another label.
     OtherWithin,
     /// In the upper fifth of the first page.
@@ -48,8 +46,6 @@ pub(in super::super) enum NumberSign {
     Long,
     /// Looks like a version or a small decimal number.
     Decimal,
-    /// Comes back on the document, and no label calls it the document's own.
-    Again,
     /// The label of the day of issue is right over, under or behind its label.
     DayBeside,
     /// No other text is beside such a label or mark.
@@ -63,7 +59,7 @@ use NumberSign as S;
 impl NumberSign {
     /// Whether a mention elsewhere without it takes it back: it is about the place of the label.
     pub(super) fn is_excused(self) -> bool {
-        matches!(self, S::LabelAbove | S::MidText | S::LongText | S::Further)
+        matches!(self, S::LabelAbove | S::MidText | S::Further)
     }
 
     /// Whether the number may be the document's own by this sign.

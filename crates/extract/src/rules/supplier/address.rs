@@ -3,7 +3,7 @@
 use super::branch::is_branch_under;
 use super::elsewhere::{self, is_part_of_address};
 use super::postal_code::{ends_in_lettered_code, has_postal_code, is_town_first};
-use super::province::{is_town_and_county, town_with_province};
+use super::province::town_with_province;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::rules::certainty::ReadingSign;
 use crate::rules::label_matches::LabelMatch;
@@ -69,7 +69,6 @@ pub(super) fn is_street_line(line: &str) -> bool {
     let folded = fold_text(line);
     let words: Vec<&str> = folded.split(' ').collect();
     // `Driving since 1951`: the year that the house is as old as.
-    let is_year = |word: &str| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit());
     let since = words.windows(2).any(|pair| match pair {
         [word, year] => vocabulary().since.has(word) && is_year(year),
         _ => false,
@@ -107,8 +106,10 @@ pub(super) fn is_street_and_town(line: &str) -> bool {
     let town = (0..parts.len()).rev().find_map(|at| {
         let part = parts.get(at)?.trim();
         let before = at.checked_sub(1).and_then(|before| parts.get(before));
-        let behind = || has_postal_code(&format!("{} {part}", before?.trim())).then_some(at - 1);
-        if has_postal_code(part) { Some(at) } else { behind() }
+        if has_postal_code(part) {
+            return Some(at);
+        }
+        has_postal_code(&format!("{} {part}", before?.trim())).then_some(at - 1)
     });
     // `Mill House, Station Road, Ely CB7 4ZZ`: houses with names.
     if town.is_some_and(|town| town > 0) && ends_in_lettered_code(line) {
@@ -123,53 +124,52 @@ pub(super) fn is_street_and_town(line: &str) -> bool {
 
 /// A street and a possible town, separated by a comma, either first; no postal code.
 fn is_street_and_named_town(line: &str) -> bool {
-    let named = |text: &str| {
-        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
-        // `гр. Смолян`
-        letters >= 3
-            && text.split(' ').any(|word| word.starts_with(char::is_uppercase))
-            && !text.contains(char::is_numeric)
-            && text.split(' ').count() <= 3
-    };
     // `4. Cad. No:18 Nilüfer / Bursa`: district and province.
     let district = line.rsplit_once(" / ").is_some_and(|(street, province)| {
         let last = street.rsplit(' ').next().unwrap_or_default();
-        named(province) && named(last) && is_street_line(street)
+        is_capitalised_name(province) && is_capitalised_name(last) && is_street_line(street)
     });
     let parts: Vec<&str> = line.split(", ").collect();
     district
         || (1..parts.len()).any(|at| {
             let [before, after] = [parts.get(..at), parts.get(at..)].map(Option::unwrap_or_default);
             let (first, next) = (before.join(", "), after.join(", "));
-            is_street_line(&first) && after.first().is_some_and(|part| named(part))
-                || at == 1 && named(&first) && is_street_line(&next)
+            is_street_line(&first) && after.first().is_some_and(|part| is_capitalised_name(part))
+                || at == 1 && is_capitalised_name(&first) && is_street_line(&next)
         })
 }
 
-/// Whether the first word is a part of a longer one: `Mill-Straße 40` is a street, not its label.
-fn begins_as_compound(cell: &TextCell) -> bool {
-    let parts = cell.words.first().and_then(|word| word.split_once('-'));
-    parts.is_some_and(|(front, rest)| front.len() > 1 && rest.len() > 1)
+fn is_capitalised_name(text: &str) -> bool {
+    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+    // `гр. Смолян`
+    letters >= 3
+        && text.split(' ').any(|word| word.starts_with(char::is_uppercase))
+        && !text.contains(char::is_numeric)
+        && text.split(' ').count() <= 3
 }
 
 /// `Mill Lane 12 - 12345 Town - Tel. 0999 55 - VAT …`: street and town that begin a line of
 /// details.
 pub(super) fn parted_address(text: &str) -> Option<String> {
-    // Commas separate addresses as well: the next part has to be a number that no address has.
-    let details = |parts: &[&str]| {
-        let digits = |part: &str| part.chars().filter(char::is_ascii_digit).count();
-        parts.len() > 3 && parts.iter().skip(2).any(|part| digits(part) > 6)
-    };
     PARTS.iter().chain(&[", "]).find_map(|separator| {
         let parts: Vec<&str> = text.split(separator).map(str::trim).collect();
         let [street, town, _, ..] = parts.as_slice() else { return None };
-        if *separator == ", " && !details(&parts) {
+        if *separator == ", " && !has_register_details(&parts) {
             return None;
         }
-        let plain = |part: &str| !is_registry_line(part);
         let holds = is_street_line(street) && !has_postal_code(street) && has_postal_code(town);
-        (holds && plain(street) && plain(town)).then(|| format!("{street}, {town}"))
+        let plain = !is_registry_line(street) && !is_registry_line(town);
+        (holds && plain).then(|| format!("{street}, {town}"))
     })
+}
+
+/// Commas separate addresses as well: the next part has to be a number that no address has.
+fn has_register_details(parts: &[&str]) -> bool {
+    parts.len() > 3 && parts.iter().skip(2).any(|part| count_digits(part) > 6)
+}
+
+fn count_digits(part: &str) -> usize {
+    part.chars().filter(char::is_ascii_digit).count()
 }
 
 /// Whether a part of a line is a number in a register or with a tax office, as in footers behind
@@ -240,33 +240,16 @@ impl SupplierSearch<'_> {
             signs.extend(told.then_some(ReadingSign::AddressWithContact));
             return (Some(found.text()), signs);
         }
-        let elsewhere = self.address_elsewhere(best, joined);
-        let labelled = || {
-            let found = self.labelled_address(best.cell)?;
-            // Its label makes it an address, with or without a postal code.
-            let full = is_street_and_town(&found) || is_street_and_named_town(&found);
-            let full = full.then_some(ReadingSign::AddressFull);
-            Some((found, [ReadingSign::AddressLabelled].into_iter().chain(full).collect()))
-        };
-        let beside = || {
-            let again = || self.address_beside_mention(best).filter(|_| !self.matches.till);
-            let down = || self.address_down_column(best.cell).filter(|_| !self.matches.till);
-            let block = || self.address_of_block().filter(|_| !self.matches.till);
-            let foot = || self.address_of_footer().filter(|_| !self.matches.till);
-            let found = self
-                .address_beside(best.cell)
-                .or_else(again)
-                .or_else(down)
-                .or_else(foot)
-                .or_else(block)?;
-            Some((found.text(), found.signs(ReadingSign::AddressElsewhere)))
-        };
+        let elsewhere = self
+            .address_elsewhere(best, joined)
+            .or_else(|| self.labelled_address_reading(best.cell))
+            .or_else(|| self.detached_address(best));
         let under = under.or_else(|| self.address_below_trade(best.cell, joined));
         let under = under.or_else(|| {
             let (address, line) = self.address_near(best.cell).filter(|_| !self.matches.till)?;
             Some(AddressLines { lines: vec![address], town: true, least: line.confidence })
         });
-        match (elsewhere.or_else(labelled).or_else(beside), under) {
+        match (elsewhere, under) {
             (None, Some(found)) if found.town => {
                 (Some(found.text()), found.signs(ReadingSign::AddressUnder))
             }
@@ -285,6 +268,27 @@ impl SupplierSearch<'_> {
                 (None, [ReadingSign::NoAddress].into_iter().chain(seen).collect())
             }
         }
+    }
+
+    fn labelled_address_reading(&self, name: &TextCell) -> Option<(String, Vec<ReadingSign>)> {
+        let found = self.labelled_address(name)?;
+        // Its label makes it an address, with or without a postal code.
+        let full = is_street_and_town(&found) || is_street_and_named_town(&found);
+        let full = full.then_some(ReadingSign::AddressFull);
+        Some((found, [ReadingSign::AddressLabelled].into_iter().chain(full).collect()))
+    }
+
+    /// The address beside the name; but for receipts also farther from it.
+    fn detached_address(&self, best: &NameCandidate<'_>) -> Option<(String, Vec<ReadingSign>)> {
+        let mut found = self.address_beside(best.cell);
+        if !self.matches.till {
+            found = found
+                .or_else(|| self.address_beside_mention(best))
+                .or_else(|| self.address_down_column(best.cell))
+                .or_else(|| self.address_of_footer())
+                .or_else(|| self.address_of_block());
+        }
+        found.map(|found| (found.text(), found.signs(ReadingSign::AddressElsewhere)))
     }
 
     /// Whether telephone, mail, account or identifier of the issuer are under the name, or behind
@@ -316,11 +320,15 @@ impl SupplierSearch<'_> {
             if let Some(address) = parted_address(&text).filter(|_| lines.is_empty()) {
                 return Some(AddressLines { lines: vec![address], town: true, least });
             }
-            let detail = || passed > 0 && !self.matches.till && self.is_detail(next, &text);
-            let between = || self.is_register(next, &text) || is_tagline(&text) || detail();
             let form = self.matches.till && self.is_bare_form(next);
-            let name = form || is_branch_under(next, cell);
-            if lines.is_empty() && passed < MAX_REGISTERS_LINES && (name || between()) {
+            if lines.is_empty()
+                && passed < MAX_REGISTERS_LINES
+                && (form
+                    || is_branch_under(next, cell)
+                    || self.is_register(next, &text)
+                    || is_tagline(&text)
+                    || (passed > 0 && !self.matches.till && self.is_detail(next, &text)))
+            {
                 passed += 1;
                 continue;
             }
@@ -350,12 +358,10 @@ impl SupplierSearch<'_> {
             lines.push(text);
             least = least.min(next.confidence);
             let last = lines.last().is_some_and(|line| !line.contains(char::is_numeric));
-            let town = || town_of(&lines).or_else(|| town_with_province(&lines));
-            if (last && town().is_some()) || lines.len() == MAX_LINES {
+            if (last && find_town(&lines).is_some()) || lines.len() == MAX_LINES {
                 break;
             }
         }
-        let find_town = |lines: &[String]| town_of(lines).or_else(|| town_with_province(lines));
         if let Some(line) = branch.filter(|_| find_town(&lines).is_none()) {
             lines = vec![line];
         }
@@ -386,18 +392,16 @@ impl SupplierSearch<'_> {
     /// The address where one line with the trade or a motto is between it and the name.
     fn address_below_trade(&self, name: &TextCell, joined: usize) -> Option<AddressLines> {
         let block = self.block_below(name);
-        let apart = || self.line_under_heading(name).filter(|_| joined == 0 && block.is_empty());
-        let trade = block.get(joined).copied().or_else(apart).filter(|_| !self.matches.till)?;
+        let trade = block.get(joined).copied().filter(|_| !self.matches.till)?;
         let text = trade.joined_text();
-        if is_street_line(&text) || has_postal_code(&text) || self.is_customer(name) {
+        if is_street_line(&text) {
             return None;
         }
         let found = match block.is_empty() {
             true => self.address_below(trade, 0)?,
             false => self.address_below(name, joined + 1)?,
         };
-        let whole = found.lines.iter().any(|line| is_street_and_town(line));
-        (found.town && whole || found.ends_in_town()).then_some(found)
+        found.ends_in_town().then_some(found)
     }
 
     /// Street and town in the next column, beginning beside the name: logo and name left, the
@@ -440,12 +444,7 @@ impl SupplierSearch<'_> {
 
     /// `Regime: general` under the number of a register: a label with its value that is no address.
     fn is_detail(&self, line: &TextCell, text: &str) -> bool {
-        let index = self.layout.index_of(line);
-        let mut matches = index.into_iter().flat_map(|index| self.matches.in_cell(index));
         text.split_once(": ").is_some_and(|(label, _)| !label.contains(char::is_numeric))
-            && !matches.any(|label_match| {
-                matches!(label_match.field.as_str(), "party_address" | "registered_office")
-            })
             && !self.has_contact_details(line)
             && !is_street_and_town(text)
     }
@@ -478,7 +477,7 @@ impl SupplierSearch<'_> {
             let digits = word.chars().filter(char::is_ascii_digit).count();
             digits >= 9 && word.chars().all(|c| !c.is_alphabetic())
         });
-        let till = self.matches.till && (names_value(text) || self.is_contact(line));
+        let till = self.matches.till && self.is_contact(line);
         // `NO 918 442 065 MVA`
         let words: Vec<&str> = text.split(' ').collect();
         let identifier = printed_vat_id::find_at(&words).is_some();
@@ -517,8 +516,7 @@ impl SupplierSearch<'_> {
         let near = |label_match: &&LabelMatch| {
             let cell = self.matches.cell_of(label_match).filter(|_| label_match.words.start == 0);
             cell.is_some_and(|cell| {
-                let near = (name.row..name.row + 6).contains(&cell.row);
-                cell.page == name.page && near && !begins_as_compound(cell)
+                cell.page == name.page && (name.row..name.row + 6).contains(&cell.row)
             })
         };
         // Two parties side by side: the address of the name is under it.
@@ -531,21 +529,12 @@ impl SupplierSearch<'_> {
         let beside = self.matches.value_candidates(label_match);
         let first = beside.first()?;
         let street = tidy_name(&first.value_words().join(" "));
-        if has_postal_code(&street) && street.len() > 20 {
-            return Some(street);
-        }
         // `Str. Morii 14, Northtown`: a street, its number and the town.
         let whole = first.inline || !first.below;
         if whole && is_street_line(&street) && street.contains(", ") {
             return Some(street);
         }
-        if let Some(town) = self.labelled_town(first.cell) {
-            return Some(format!("{street}, {town}"));
-        }
-        let (_, below) = self.layout.cell_below(first.cell, 1.8)?;
-        let town = below.joined_text();
-        (has_postal_code(&town) || is_street_line(&street) && is_town_and_county(&town))
-            .then(|| format!("{street}, {}", tidy_name(&town)))
+        self.labelled_town(first.cell).map(|town| format!("{street}, {town}"))
     }
 }
 
@@ -567,11 +556,15 @@ fn town_of(lines: &[String]) -> Option<usize> {
 /// Street, town and county without numbers: three names or more with commas between.
 fn is_named_place(line: &str) -> bool {
     let parts: Vec<&str> = line.split(", ").collect();
-    let is_name = |part: &&str| {
-        part.starts_with(char::is_uppercase)
-            && part.chars().all(|c| c.is_alphabetic() || matches!(c, ' ' | '.' | '-' | '\''))
-    };
-    parts.len() > 2 && parts.iter().all(is_name)
+    parts.len() > 2
+        && parts.iter().all(|part: &&str| {
+            part.starts_with(char::is_uppercase)
+                && part.chars().all(|c| c.is_alphabetic() || matches!(c, ' ' | '.' | '-' | '\''))
+        })
+}
+
+fn find_town(lines: &[String]) -> Option<usize> {
+    town_of(lines).or_else(|| town_with_province(lines))
 }
 
 /// Whether the line under that of the town, which is the `town`th, is its country; or its street:
@@ -599,24 +592,12 @@ fn leave_out_trade(lines: &mut Vec<String>) {
 /// `Médecin expert agréé`, `Caterers since 1968`: a trade or a slogan under the name.
 pub(super) fn is_tagline(text: &str) -> bool {
     let folded = fold_text(text);
-    let is_year = |word: &&str| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit());
     let words: Vec<&str> = folded.split(' ').collect();
     let since = match words.as_slice() {
         [.., word, year] => vocabulary().since.has(word) && is_year(year),
         _ => false,
     };
     since || !text.contains(char::is_numeric) && vocabulary().profession.is_within(&folded)
-}
-
-/// Whether a line of a till's head has a label with its value: `Table: 4`, but not a house behind
-/// its street: `Ata Sok. No: 4`.
-fn names_value(text: &str) -> bool {
-    text.match_indices(": ").any(|(at, _)| {
-        let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at + 2..));
-        let label = fold_text(before.rsplit(' ').next().unwrap_or_default());
-        let house = after.is_some_and(|after| after.starts_with(|c: char| c.is_ascii_digit()));
-        !(house && before.contains(' ') && label == "no")
-    })
 }
 
 /// `Seller Street 5` is no seller: a party's heading is alone or ends in a colon.
@@ -627,4 +608,8 @@ fn is_within_text(label_match: &LabelMatch, cell: &TextCell) -> bool {
     let closed = last.is_some_and(|word| word.ends_with(':'))
         || cell.words.get(label_match.words.end).is_some_and(|word| word == ":");
     party && !closed && label_match.words.end < cell.words.len()
+}
+
+fn is_year(word: &str) -> bool {
+    word.len() == 4 && word.chars().all(|c| c.is_ascii_digit())
 }

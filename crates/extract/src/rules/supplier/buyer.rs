@@ -53,8 +53,10 @@ impl SupplierSearch<'_> {
         };
         let told =
             [Contact, Domain, Foot, Labelled, Large, Letterhead, Payee, SenderLine, Witnessed];
-        let has = |sign: &NameSign| best.signs.contains(sign);
-        let Some(own) = own.filter(|_| has(&VatNear) && !told.iter().any(has)) else {
+        let Some(own) = own.filter(|_| {
+            best.signs.contains(&VatNear)
+                && !told.iter().any(|sign: &NameSign| best.signs.contains(sign))
+        }) else {
             return false;
         };
         let lowest = self.layout.cells.get(own.cell).map_or(usize::MAX, |cell| cell.row);

@@ -23,15 +23,15 @@ impl SupplierSearch<'_> {
     /// The cells of the recipient's column under its heading, where the issuer's is beside it.
     pub(super) fn cells_of_column(&self, heading: &LabelMatch) -> Vec<usize> {
         let Some(own) = self.matches.cell_of(heading) else { return Vec::new() };
-        let whole = |label_match: &LabelMatch, cell: &TextCell| {
-            label_match.words.start == 0 && cell.words.len() <= label_match.words.len() + 1
-        };
         let mut issuers = self.matches.of_field("supplier").filter_map(|label_match| {
-            let cell = self.matches.cell_of(label_match).filter(|cell| whole(label_match, cell))?;
+            let cell = self
+                .matches
+                .cell_of(label_match)
+                .filter(|cell| is_almost_whole_label(label_match, cell))?;
             let apart = (cell.area.x - own.area.x).abs() > PARTIES_APART * own.area.h;
             (cell.page == own.page && cell.row == own.row && apart).then_some(cell)
         });
-        let Some(issuer) = issuers.next().filter(|_| whole(heading, own)) else {
+        let Some(issuer) = issuers.next().filter(|_| is_almost_whole_label(heading, own)) else {
             return Vec::new();
         };
         let end = if issuer.area.x > own.area.x { issuer.area.x - own.area.h } else { f32::MAX };
@@ -40,8 +40,9 @@ impl SupplierSearch<'_> {
             let cells = self.layout.row_cells(row);
             let first = cells.first().filter(|first| first.page == own.page)?;
             let gap = (first.area.y - bottom) / first.area.h;
-            let alike = || has_same_labels(cells, issuer.area.x.max(own.area.x) - own.area.h);
-            let near = gap < APART || gap < APART_ALIKE && alike();
+            let near = gap < APART
+                || gap < APART_ALIKE
+                    && has_same_labels(cells, issuer.area.x.max(own.area.x) - own.area.h);
             bottom = cells.iter().map(|cell| cell.area.bottom()).fold(bottom, f32::max);
             (near && !self.layout.is_on_amount_row(first)).then_some(cells)
         });
@@ -50,6 +51,10 @@ impl SupplierSearch<'_> {
             .filter(|cell| cell.area.x > own.area.x - 0.6 * own.area.h && cell.area.right() < end);
         column.filter_map(|cell| self.layout.index_of(cell)).collect()
     }
+}
+
+fn is_almost_whole_label(label_match: &LabelMatch, cell: &TextCell) -> bool {
+    label_match.words.start == 0 && cell.words.len() <= label_match.words.len() + 1
 }
 
 /// `IČ DPH: …     IČ DPH: …`: both parties have the label, each in its column. The right one begins
@@ -90,23 +95,9 @@ impl SupplierSearch<'_> {
             })
     }
 
-    /// Whether such a heading is right over a cell.
-    fn is_under_customer_row(&self, index: usize) -> bool {
-        let Some(cell) = self.layout.cells.get(index) else { return false };
-        let mut before = self.layout.rows_before(cell);
-        let above = before.find(|above| {
-            above.page == cell.page
-                && (above.area.x - cell.area.x).abs() < above.area.h
-                && cell.area.y - above.area.bottom() < APART * cell.area.h
-        });
-        let heading = above.and_then(|above| self.layout.index_of(above));
-        heading.is_some_and(|heading| self.is_beside_customer_code(heading))
-    }
-
     /// Whether an identifier, or its label, is the customer's by its row.
     pub(super) fn is_in_customers_row(&self, index: usize) -> bool {
         self.is_beside_customer_code(index)
-            || self.is_under_customer_row(index)
             || self.layout.cells.get(index).is_some_and(|cell| self.is_in_row_of_customer(cell))
     }
 

@@ -25,12 +25,6 @@ const SHARED_HOSTS: [&str; 16] = [
     "example",
 ];
 
-/// `kettle-works.example`: only a web or mail host.
-pub(super) fn is_bare_host(text: &str) -> bool {
-    let typed = !text.contains([' ', '@']) && !text.contains(char::is_uppercase);
-    typed && domain_name(text).is_some()
-}
-
 /// The name in a mail or web address.
 pub(super) fn domain_name(word: &str) -> Option<String> {
     let text = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();

@@ -8,7 +8,7 @@ use crate::rules::certainty::ReadingSign;
 use crate::rules::label_matches::{LabelMatch, is_side_note};
 use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::{FoldedWords, vocabulary};
-use docmill_formats::notation::{fold_text, printed_vat_id, vat_id};
+use docmill_formats::notation::fold_text;
 
 /// Lines above and below street and town that belong to their block.
 const BLOCK: usize = 5;
@@ -38,9 +38,9 @@ pub(super) fn is_part_of_address(label_match: &LabelMatch, text: &str) -> bool {
 
 /// The words behind a label with a colon, up to the next one.
 fn value_behind(cell: &TextCell, labels: &FoldedWords) -> Option<String> {
-    let is_label =
-        |word: &String| word.strip_suffix(':').is_some_and(|label| labels.has(&fold_text(label)));
-    let at = cell.words.iter().position(is_label)?;
+    let at = cell.words.iter().position(|word: &String| {
+        word.strip_suffix(':').is_some_and(|label| labels.has(&fold_text(label)))
+    })?;
     let rest = cell.words.iter().skip(at + 1).take_while(|word| !word.ends_with(':'));
     let value: Vec<&str> = rest.map(String::as_str).collect();
     (!value.is_empty()).then(|| value.join(" "))
@@ -75,10 +75,7 @@ impl SupplierSearch<'_> {
                 }
             }
             let line = self.layout.cells.get(index);
-            paid || line.is_some_and(|line| {
-                let foot = self.is_at_foot(line);
-                is_registry_line(&line.joined_text()) || foot && self.sender_parts(line).is_some()
-            })
+            paid || line.is_some_and(|line| is_registry_line(&line.joined_text()))
         };
         let lines: Vec<(&TextCell, String)> = (0..self.layout.cells.len())
             .filter(|index| telling(*index))
@@ -108,19 +105,15 @@ impl SupplierSearch<'_> {
     /// Street and town in a block with telephone, mail, register or account: recipients have none
     /// of them.
     pub(super) fn address_of_block(&self) -> Option<AddressLines> {
-        let own = self.find_vat_id().map(|id| vat_id::normalise_vat_id(&id.value));
         self.layout.cells.iter().filter(|cell| !self.is_customer(cell)).find_map(|street| {
             let found = self.street_and_town(street)?;
             let block = self.block_around(street);
-            let tells =
-                |line: &&TextCell| self.is_contact(line) || is_registry_line(&line.joined_text());
-            let foreign = block.iter().any(|line| {
-                let ids = (0..line.words.len())
-                    .filter_map(|at| printed_vat_id::find_at(&line.words_in(at..line.words.len())));
-                ids.into_iter().any(|(id, _)| own != Some(vat_id::normalise_vat_id(&id)))
-            });
-            let recipient = block.iter().any(|line| self.is_customer(line));
-            (block.iter().any(tells) && !foreign && !recipient).then_some(found)
+            block
+                .iter()
+                .any(|line: &&TextCell| {
+                    self.is_contact(line) || is_registry_line(&line.joined_text())
+                })
+                .then_some(found)
         })
     }
 
@@ -231,21 +224,9 @@ impl SupplierSearch<'_> {
     /// The address behind a company's name at the foot of a page.
     pub(super) fn address_of_footer(&self) -> Option<AddressLines> {
         let plain = || self.layout.cells.iter().filter(|cell| !self.is_customer(cell));
-        let labelled = || plain().find_map(|cell| self.labelled_office(cell));
-        let of_company = plain().find_map(|cell| {
-            // One-page bills leave their foot empty: the line of the registered office is the foot.
-            let foot = self.is_at_foot(cell);
-            let sender = || self.sender_parts(cell).filter(|_| foot);
-            let (name, address) = self.office_of_line(cell).or_else(sender)?;
-            let lines = vec![address];
-            self.has_legal_form(&name).then_some(AddressLines {
-                lines,
-                town: true,
-                least: cell.confidence,
-            })
-        });
-        of_company
-            .or_else(labelled)
+        plain()
+            .find_map(|cell| self.office_of_line(cell))
+            .or_else(|| plain().find_map(|cell| self.labelled_office(cell)))
             .or_else(|| self.headed_office())
             .or_else(|| self.wrapped_office())
             .or_else(|| self.office_before_details())
@@ -281,25 +262,28 @@ impl SupplierSearch<'_> {
     }
 
     /// `Example Ltd. Registered in Leeds No. 12. Registered office: Mill Lane 5, Leeds LS1 4AB. VAT
-    /// …`: the company, and its address up to the town.
-    fn office_of_line(&self, cell: &TextCell) -> Option<(String, String)> {
+    /// …`: the company's address up to the town.
+    fn office_of_line(&self, cell: &TextCell) -> Option<AddressLines> {
         let (_, office) = self.split_at_registered_office(&cell.joined_text());
         let office = office?;
         let sentences: Vec<&str> = office.split(". ").collect();
         let town = sentences.iter().position(|part| has_postal_code(part))?;
         let address = sentences.get(..=town)?.join(". ");
         let plain = is_street_line(&address) && !is_registry_line(&address);
-        plain.then(|| (cell.joined_text(), tidy_name(&address)))
+        let company = self.has_legal_form(&cell.joined_text());
+        let lines = vec![tidy_name(&address)];
+        (plain && company).then_some(AddressLines { lines, town: true, least: cell.confidence })
     }
 
-    /// Street and town that begin a block of their own under the name, behind a trade or a slogan.
-    /// A recipient's block begins with a name.
+    /// Street and town that begin a block of their own under the name, behind a trade or a
+    /// slogan. A recipient's block begins with a name.
     pub(super) fn address_down_column(&self, name: &TextCell) -> Option<AddressLines> {
         let mut column = self.layout.rows_from(name).filter(|cell| {
-            let centre = |cell: &TextCell| cell.area.x + cell.area.w / 2.0;
             cell.page == name.page
                 && ((cell.area.x - name.area.x).abs() < name.area.h
-                    || (centre(cell) - centre(name)).abs() < name.area.h)
+                    || ((cell.area.x + cell.area.w / 2.0) - (name.area.x + name.area.w / 2.0))
+                        .abs()
+                        < name.area.h)
         });
         column.find_map(|street| {
             let mut before = self.layout.rows_before(street);
@@ -314,13 +298,12 @@ impl SupplierSearch<'_> {
         let compact = compact_name(&name.name);
         self.layout.cells.iter().zip(&self.folded).find_map(|(cell, text)| {
             let behind = self.sender_parts(cell).filter(|(own, _)| compact_name(own) == compact);
-            let under = || {
+            let address = behind.map(|(_, address)| address).or_else(|| {
                 let same = text.replace(' ', "") == compact;
                 let found = Some(cell).filter(|_| same)?;
                 let below = self.address_below(found, 0).filter(|found| found.town);
                 Some(below.or_else(|| self.address_beside(found))?.text())
-            };
-            let address = behind.map(|(_, address)| address).or_else(under)?;
+            })?;
             (!is_post_box(&address)).then_some(address)
         })
     }
@@ -329,7 +312,7 @@ impl SupplierSearch<'_> {
     fn street_and_town(&self, street: &TextCell) -> Option<AddressLines> {
         let text = self.line_text(street);
         let plain = !self.is_no_address(street, &text) && !self.layout.is_on_amount_row(street);
-        if !plain || !is_street_line(&text) || is_registry_line(&text) || self.is_contact(street) {
+        if !plain || !is_street_line(&text) || is_registry_line(&text) {
             return None;
         }
         // `1407 Sycamore St., Apt 3B`: a house's number, no town's.

@@ -16,7 +16,7 @@ impl SupplierSearch<'_> {
         cells.filter(|cell| {
             let amounts = self.last_amounts.get(cell.page).copied().flatten();
             let under = amounts.is_some_and(|row| cell.row > row);
-            let foot = under || self.is_at_foot(cell) || self.is_in_last_lines(cell);
+            let foot = under || self.is_in_last_lines(cell);
             foot && !self.is_customer(cell)
         })
     }
@@ -47,7 +47,7 @@ impl SupplierSearch<'_> {
     pub(super) fn office_before_details(&self) -> Option<AddressLines> {
         self.foot_lines().find_map(|cell| {
             let text = cell.joined_text();
-            let told = is_registry_line(&text) || self.is_contact(cell);
+            let told = is_registry_line(&text);
             let lines = vec![parted_address(&text).filter(|_| told)?];
             Some(AddressLines { lines, town: true, least: cell.confidence })
         })
@@ -67,8 +67,7 @@ impl SupplierSearch<'_> {
             let rows = [street.row, town.row].map(|row| self.layout.row_cells(row));
             let beside = || rows.iter().flat_map(|row| row.iter().skip(1));
             let reach = beside().any(|cell| self.has_contact_details(cell));
-            let register =
-                beside().any(|cell| is_registry_line(&cell.joined_text()) || self.is_contact(cell));
+            let register = beside().any(|cell| self.is_contact(cell));
             let least = street.confidence.min(town.confidence);
             let (street, town) = (tidy_name(&street.joined_text()), tidy_name(&town.joined_text()));
             let holds = is_street_line(&street) && !has_postal_code(&street);

@@ -3,7 +3,6 @@
 use std::cell::LazyCell;
 
 use super::address::{is_registry_line, is_street_line};
-use super::domain::is_bare_host;
 use super::postal_code::has_postal_code;
 use super::relation;
 use super::{MAX_NAME, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line};
@@ -27,13 +26,6 @@ impl SupplierSearch<'_> {
     pub(super) fn is_same_firm(&self, one: &NameCandidate<'_>, other: &NameCandidate<'_>) -> bool {
         let names = [&one.name, &other.name].map(|name| fold_text(name));
         let [a, b] = names.each_ref().map(|name| name.split(' ').collect::<Vec<&str>>());
-        let longer = |long: &[&str], short: &[&str]| {
-            let rest = long.get(short.len()..).unwrap_or_default();
-            long.starts_with(short)
-                && !rest.is_empty()
-                && rest.len() <= 3
-                && self.labels.has_label_at("legal_form", rest)
-        };
         // The name in large letters, and again in a line with the form or the branch.
         let within = |long: &[&str], short: &[&str]| {
             let letters: usize = short.iter().map(|word| word.len()).sum();
@@ -82,10 +74,17 @@ impl SupplierSearch<'_> {
                 && (is_brand(&a, &b, other, &one.name) || is_brand(&b, &a, one, &other.name))
             || within(&a, &b)
             || within(&b, &a)
-            || longer(&a, &b)
-            || longer(&b, &a)
+            || self.is_longer_name(&a, &b)
+            || self.is_longer_name(&b, &a)
             || self.continues_name(one, other)
-            || self.continues_name(other, one)
+    }
+
+    fn is_longer_name(&self, long: &[&str], short: &[&str]) -> bool {
+        let rest = long.get(short.len()..).unwrap_or_default();
+        long.starts_with(short)
+            && !rest.is_empty()
+            && rest.len() <= 3
+            && self.labels.has_label_at("legal_form", rest)
     }
 
     /// Whether the second is the second line of the name that a heading names.
@@ -176,14 +175,11 @@ impl SupplierSearch<'_> {
         let Some(label) = self.matches.cell_of(label_match) else { return false };
         let folded = fold_text(&label.words_in(label_match.words.clone()).join(" "));
         let person = vocabulary().salesperson.has(&folded) && label.row == value.row;
-        let block = self.block_below(value);
-        let address = || {
-            block.iter().take(3).any(|line| {
-                let text = self.line_text(line);
-                has_postal_code(&text) || is_street_line(&text)
-            })
-        };
-        person && !self.has_legal_form(name) && !address()
+        let mut block =
+            self.block_below(value).into_iter().take(3).map(|line| self.line_text(line));
+        person
+            && !self.has_legal_form(name)
+            && !block.any(|text| has_postal_code(&text) || is_street_line(&text))
     }
 
     /// Whether "Attn" or the like follows in the two lines under it: so begins a recipient.
@@ -209,18 +205,21 @@ impl SupplierSearch<'_> {
     /// Whether the text has a form of address: it begins with `Mr`, `Frau` or the like, or they are
     /// right over it.
     pub(super) fn is_addressed(&self, cell: &TextCell) -> bool {
-        let begins = |line: &TextCell, whole: bool| {
-            let index = self.layout.index_of(line);
-            index.is_some_and(|index| {
-                self.matches.in_cell(index).any(|label_match| {
-                    label_match.field == "attention"
-                        && label_match.words.start == 0
-                        && (!whole || label_match.words.end == line.words.len())
-                })
-            })
-        };
         let mut before = self.layout.rows_before(cell);
-        begins(cell, false) || before.any(|above| is_next_line(above, cell) && begins(above, true))
+        self.begins_with_attention(cell, false)
+            || before
+                .any(|above| is_next_line(above, cell) && self.begins_with_attention(above, true))
+    }
+
+    fn begins_with_attention(&self, line: &TextCell, whole: bool) -> bool {
+        let index = self.layout.index_of(line);
+        index.is_some_and(|index| {
+            self.matches.in_cell(index).any(|label_match| {
+                label_match.field == "attention"
+                    && label_match.words.start == 0
+                    && (!whole || label_match.words.end == line.words.len())
+            })
+        })
     }
 
     /// Whether a block has a telephone or a mail address up to its foot: recipients are written to,
@@ -267,7 +266,6 @@ impl SupplierSearch<'_> {
             && !text.contains(['@', '€', '$', '%', '?', '!'])
             && !folded.starts_with("www")
             && !folded.starts_with("http")
-            && !is_bare_host(text)
             && date::find_dates(text).is_empty()
             && !text.trim_end().ends_with(':')
             // `Province: CO`
@@ -321,13 +319,6 @@ impl SupplierSearch<'_> {
                 && words.iter().any(|words| self.is_heading_of_party(words))
                 && !self.has_legal_form(text)
         })
-    }
-
-    /// Whether a text is only the greeting of a receipt: `Welcome to`.
-    pub(super) fn is_greeting(&self, text: &str) -> bool {
-        let folded = fold_text(text);
-        let words: Vec<&str> = folded.split(' ').collect();
-        self.labels.is_label("prose", &words)
     }
 
     /// The name before a label of the registered office, and the text behind it.

@@ -55,10 +55,11 @@ impl SupplierSearch<'_> {
     fn is_address_row(&self, row: &[TextCell]) -> bool {
         let [street, rest @ ..] = row else { return false };
         let text = street.joined_text();
-        let reached =
-            || is_street_and_town(&text) && rest.iter().all(|cell| self.has_contact_details(cell));
-        let town = || rest.first().is_some_and(|cell| has_postal_code(&cell.joined_text()));
-        is_street_line(&text) && (reached() || !has_postal_code(&text) && town())
+        is_street_line(&text)
+            && ((is_street_and_town(&text)
+                && rest.iter().all(|cell| self.has_contact_details(cell)))
+                || !has_postal_code(&text)
+                    && rest.first().is_some_and(|cell| has_postal_code(&cell.joined_text())))
     }
 
     /// The text of a line: on a receipt with the part behind a wider gap, elsewhere with the town
@@ -83,7 +84,7 @@ impl SupplierSearch<'_> {
                     || is_canadian(next) && gap < FORM_ASIDE * cell.area.h)
                 && (is_street_line(&text) || next.words.len() <= 2)
                 && !has_postal_code(&text)
-                && (has_postal_code(&town) || is_canadian(next))
+                && has_postal_code(&town)
                 && !is_registry_line(&town)
         });
         if let Some(town) = town {

@@ -1,8 +1,6 @@
 //! Signs of a text's position and form.
 
-use super::address::{
-    is_registry_line, is_street_and_town, is_street_line, is_tagline, parted_address,
-};
+use super::address::{is_registry_line, is_street_and_town, is_street_line, is_tagline};
 use super::domain::domain_name;
 use super::name::begins_with_title;
 use super::postal_code::{ends_in_lettered_code, has_postal_code};
@@ -11,6 +9,7 @@ use crate::rules::FoundValue;
 use crate::rules::label_matches::is_side_note;
 use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::{FoldedWords, vocabulary};
+use crate::rules::weighing::add_sign;
 use docmill_formats::notation::{date, fold_text};
 
 /// Headings of one kind that are looked at.
@@ -19,8 +18,8 @@ pub(super) const MAX_HEADINGS: usize = 60;
 /// A word of this length in a domain is no accident: `Bruun & Co` at `bruun-land.dk`.
 const DOMAIN_WORD: usize = 5;
 
-/// A shorter domain is whole words of a name.
-const SHORT_DOMAIN: usize = 4;
+/// A shorter domain is within names by accident: `uxr` in `UX Research`.
+const MIN_DOMAIN_LETTERS: usize = 4;
 
 /// Names in addresses that are kept.
 const MAX_DOMAINS: usize = 60;
@@ -124,12 +123,10 @@ impl<'a> SupplierSearch<'a> {
                 && (above.area.x - cell.area.x).abs() < 0.6 * cell.area.h
         })?;
         let [left, right] = self.layout.row_cells(heading.row) else { return None };
-        let words = |cell: &TextCell| fold_text(&cell.joined_text());
-        let short = |cell: &TextCell| cell.words.len() <= 2;
-        let pair = short(left)
-            && short(right)
-            && vocabulary().party_from.has(words(left).trim())
-            && vocabulary().party_to.has(words(right).trim());
+        let pair = left.words.len() <= 2
+            && right.words.len() <= 2
+            && vocabulary().party_from.has(fold_text(&left.joined_text()).trim())
+            && vocabulary().party_to.has(fold_text(&right.joined_text()).trim());
         let first = std::ptr::eq(left, heading);
         pair.then_some(if first { NameSign::Labelled } else { NameSign::Customer })
     }
@@ -190,12 +187,12 @@ impl<'a> SupplierSearch<'a> {
             self.layout.rows_before(cell).filter(|above| self.is_continued_by(above, cell));
         let mut below =
             self.layout.rows_from(cell).filter(|below| self.is_continued_by(cell, below));
-        let is_street =
-            |line: &TextCell| line.ends_in_comma() && is_street_line(&line.joined_text());
         cell.ends_in_comma()
             && self.layout.row_cells(cell.row).len() <= MAX_BESIDE
             && !self.has_legal_form(&cell.joined_text())
-            && above.next().is_some_and(is_street)
+            && above.next().is_some_and(|line: &TextCell| {
+                line.ends_in_comma() && is_street_line(&line.joined_text())
+            })
             && below.next().is_some_and(|town| has_postal_code(&town.joined_text()))
     }
 
@@ -224,19 +221,12 @@ impl<'a> SupplierSearch<'a> {
         if town {
             signs.push(NameSign::AddressBelow);
         }
-        // `Customer VAT No: …` in the block needs no heading.
-        let theirs = |line: &TextCell| {
-            let index = self.layout.index_of(line);
-            index.is_some_and(|index| {
-                let mut labels = self.matches.in_cell(index);
-                labels.any(|label_match| {
-                    label_match.field == "customer_vat_id" && label_match.words.start == 0
-                })
-            })
-        };
         // A customer's identifier is no sign for the issuer.
-        let contact = block.iter().any(|line| self.is_contact(line) && !theirs(line));
-        if !signs.contains(&NameSign::Customer) && block.iter().take(5).any(|line| theirs(line)) {
+        let contact =
+            block.iter().any(|line| self.is_contact(line) && !self.is_customer_id_line(line));
+        if !signs.contains(&NameSign::Customer)
+            && block.iter().take(5).any(|line| self.is_customer_id_line(line))
+        {
             signs.push(NameSign::Customer);
         }
         if contact {
@@ -259,15 +249,17 @@ impl<'a> SupplierSearch<'a> {
         if near {
             signs.push(NameSign::VatNear);
         }
-        let office = block.first().is_some_and(|line| {
-            self.matches.of_field("registered_office").any(|label_match| {
-                label_match.words.start == 0
-                    && self.matches.cell_of(label_match).is_some_and(|own| std::ptr::eq(own, *line))
+    }
+
+    /// `Customer VAT No: …` in the block needs no heading.
+    fn is_customer_id_line(&self, line: &TextCell) -> bool {
+        let index = self.layout.index_of(line);
+        index.is_some_and(|index| {
+            let mut labels = self.matches.in_cell(index);
+            labels.any(|label_match| {
+                label_match.field == "customer_vat_id" && label_match.words.start == 0
             })
-        });
-        if office {
-            signs.push(NameSign::Registered);
-        }
+        })
     }
 
     /// Whether an address is near under a name in large letters, and no other name right over it.
@@ -298,8 +290,7 @@ impl<'a> SupplierSearch<'a> {
             // `Mill Lane 5, 82216 Northtown · by appointment`, `Mill Lane 5 · 82216 Northtown ·
             // Tel. 555`
             let front = text.split(" · ").next().unwrap_or_default();
-            let whole = is_street_and_town(front).then(|| tidy_name(front));
-            let address = whole.or_else(|| parted_address(&text))?;
+            let address = is_street_and_town(front).then(|| tidy_name(front))?;
             let first = address.split(',').next().unwrap_or_default();
             (!self.is_customer(cell) && is_street_or_house(first)).then_some((address, cell))
         })
@@ -362,11 +353,10 @@ impl<'a> SupplierSearch<'a> {
     pub(super) fn has_contact_details(&self, line: &TextCell) -> bool {
         let text = line.joined_text();
         // `Kettle Mobil GmbH`
-        let named = || !text.contains(char::is_numeric) && self.has_legal_form(&text);
         text.contains('@')
             || is_phone_alone(&text)
-            || line.folded.iter().any(|(word, _)| vocabulary().reach.has(word)) && !named()
-            || line.words.iter().any(|word| domain_name(word).is_some())
+            || line.folded.iter().any(|(word, _)| vocabulary().reach.has(word))
+                && (text.contains(char::is_numeric) || !self.has_legal_form(&text))
     }
 
     /// The cells in the blocks under headings of the recipient, by index.
@@ -479,26 +469,29 @@ impl<'a> SupplierSearch<'a> {
         let folded = fold_text(name);
         let words: Vec<&str> = folded.split(' ').collect();
         let mut signs = Vec::new();
-        let mut add = |sign: NameSign, holds: bool| {
-            if holds {
-                signs.push(sign);
-            }
-        };
         let legal = self.has_legal_form(name) && !self.is_form_of_place(name);
-        add(NameSign::LegalForm, legal);
+        add_sign(&mut signs, NameSign::LegalForm, legal);
         // `Kettle Stop #0417`: which of its shops it is.
         let apart = name.rsplit_once(" #").filter(|_| self.matches.till);
         let named = apart.map_or(name, |(shop, _)| shop);
         let numbered = self.is_numbered_company(name);
-        add(NameSign::Digits, !numbered && named.contains(|c: char| c.is_ascii_digit()));
+        add_sign(
+            &mut signs,
+            NameSign::Digits,
+            !numbered && named.contains(|c: char| c.is_ascii_digit()),
+        );
         // `dott. Ida Kettle`
         let titled = || begins_with_title(name);
-        add(NameSign::Small, name.starts_with(char::is_lowercase) && !titled());
-        add(NameSign::OneWord, words.len() == 1);
-        add(NameSign::ManyWords, words.len() > 5);
+        add_sign(&mut signs, NameSign::Small, name.starts_with(char::is_lowercase) && !titled());
+        add_sign(&mut signs, NameSign::OneWord, words.len() == 1);
+        add_sign(&mut signs, NameSign::ManyWords, words.len() > 5);
         // `Main Street, Kilmacow, Co. Kilkenny, X91 PK22`: a county is no company.
         let company = legal && (self.ends_in_legal_form(name) || !name.contains(", "));
-        add(NameSign::Place, !company && (has_postal_code(named) || self.is_street(named)));
+        add_sign(
+            &mut signs,
+            NameSign::Place,
+            !company && (has_postal_code(named) || self.is_street(named)),
+        );
         let prose = (0..words.len())
             .any(|at| self.labels.has_label_at("prose", words.get(at..).unwrap_or_default()));
         // `Server: Somebody`, `Inh. Somebody`
@@ -510,10 +503,8 @@ impl<'a> SupplierSearch<'a> {
             title && found.into_iter().any(|one| one.field == "invoice_number")
         });
         // `Find more at kettle.example`: a sentence with a host, unlike a company's name.
-        let hosted = name.contains(' ') && name.split(' ').any(|word| domain_name(word).is_some());
-        let told = (titled || hosted) && !legal;
-        let other = name.contains(": ") || owner && words.len() > 1 || told;
-        add(NameSign::OtherValue, other);
+        let other = name.contains(": ") || owner && words.len() > 1 || titled && !legal;
+        add_sign(&mut signs, NameSign::OtherValue, other);
         // Some such words are parts of names elsewhere: a text that ends as companies do is no
         // sentence.
         let company = self.ends_in_legal_form(name);
@@ -523,29 +514,19 @@ impl<'a> SupplierSearch<'a> {
             let small = front.split(' ').filter(|word| word.starts_with(char::is_lowercase));
             small.count() >= SENTENCE
         });
-        add(NameSign::Prose, sentence);
-        add(NameSign::Prose, !company && (prose || name.ends_with('.') && words.len() > 4));
+        add_sign(&mut signs, NameSign::Prose, sentence);
+        add_sign(
+            &mut signs,
+            NameSign::Prose,
+            !company && (prose || name.ends_with('.') && words.len() > 4),
+        );
         let compact = compact_name(name);
         let named = self.domains.iter().any(|domain| {
-            // `uxr` is in `UX Research` by accident, `abc` in `A B C Ltd` is not.
-            let short = domain.len() < SHORT_DOMAIN;
-            let joined = |from: usize| {
-                let mut text = String::new();
-                words.iter().skip(from).any(|word| {
-                    text.push_str(word);
-                    text == *domain
-                })
-            };
-            (!short && compact.contains(domain.as_str()))
-                || short && (0..words.len()).any(joined)
-                || (domain.len() >= 6
-                    && words
-                        .first()
-                        .is_some_and(|first| first.len() >= 4 && domain.starts_with(first)))
+            domain.len() >= MIN_DOMAIN_LETTERS && compact.contains(domain.as_str())
                 || words.iter().any(|word| word.len() >= DOMAIN_WORD && domain.contains(word))
         });
         // A host in the text itself does not confirm it.
-        add(NameSign::Domain, named && (legal || !hosted));
+        add_sign(&mut signs, NameSign::Domain, named);
         signs
     }
 
@@ -553,9 +534,8 @@ impl<'a> SupplierSearch<'a> {
     fn is_street(&self, text: &str) -> bool {
         let folded = fold_text(text);
         let words: Vec<&str> = folded.split(' ').collect();
-        let number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
         let ends = [words.first(), words.last()];
-        words.len() >= 2 && ends.into_iter().flatten().any(|word| number(word))
+        words.len() >= 2 && ends.into_iter().flatten().any(|word| begins_with_digit(word))
     }
 
     /// Of texts that are larger than usual the largest.
@@ -568,6 +548,10 @@ impl<'a> SupplierSearch<'a> {
             }
         }
     }
+}
+
+fn begins_with_digit(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// `Mill Lane 5`, `The Forge`: no name of a company or person in front of an address.

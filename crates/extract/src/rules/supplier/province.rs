@@ -14,20 +14,22 @@ pub(super) fn town_with_province(lines: &[String]) -> Option<usize> {
 
 /// `Nilüfer / Bursa`: two names and nothing else, with a stroke between.
 fn is_town_and_province(text: &str) -> bool {
-    let is_name = |part: &str| {
-        let words: Vec<&str> = part.split(' ').collect();
-        words.len() <= 2
-            && words.iter().all(|word| {
-                word.chars().count() > 2
-                    && word.starts_with(char::is_uppercase)
-                    && word.chars().all(|c| c.is_alphabetic() || c == '-')
-            })
-    };
-    text.split_once(" / ").is_some_and(|(town, province)| is_name(town) && is_name(province))
+    text.split_once(" / ")
+        .is_some_and(|(town, province)| is_place_name(town) && is_place_name(province))
+}
+
+fn is_place_name(part: &str) -> bool {
+    let words: Vec<&str> = part.split(' ').collect();
+    words.len() <= 2
+        && words.iter().all(|word| {
+            word.chars().count() > 2
+                && word.starts_with(char::is_uppercase)
+                && word.chars().all(|c| c.is_alphabetic() || c == '-')
+        })
 }
 
 /// `Cluj-Napoca, jud. Cluj`: only the name of a town and of a county labelled as one.
-pub(super) fn is_town_and_county(text: &str) -> bool {
+fn is_town_and_county(text: &str) -> bool {
     let Some((town, county)) = text.split_once(", ") else { return false };
     let is_county = county.split_once(' ').is_some_and(|(label, name)| {
         vocabulary().county.has(&fold_text(label)) && name.starts_with(char::is_uppercase)

@@ -1,14 +1,12 @@
 //! How the lines of a head or a foot relate: continued lines, forms of address, the neighbours of
 //! repeated names.
 
-use super::address::{
-    AddressLines, is_registry_line, is_street_and_town, is_street_line, is_tagline,
-};
+use super::address::{AddressLines, is_registry_line, is_street_and_town, is_tagline};
 use super::name::begins_with_form;
 use super::postal_code::has_postal_code;
 use super::{
-    BRACKETS, FoundValue, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line,
-    is_register_number, tidy_name,
+    BRACKETS, FoundValue, NameCandidate, NameSign, SupplierSearch, compact_name, has_any_name_sign,
+    is_next_line, is_register_number, tidy_name,
 };
 use crate::rules::label_matches::LabelMatch;
 use crate::rules::layout::TextCell;
@@ -45,8 +43,11 @@ const CELLS_BEHIND: usize = 4;
 fn ends_in_register_number(text: &str) -> bool {
     let inner = text.trim_end().strip_suffix([')', ']', '>']);
     let number = inner.and_then(|text| text.get(text.rfind(BRACKETS)? + 1..));
-    let is_long = |number: &str| number.chars().filter(char::is_ascii_digit).count() > 4;
-    number.is_some_and(|number| is_register_number(number) && is_long(number))
+    number.is_some_and(|number| is_register_number(number) && has_five_digits(number))
+}
+
+fn has_five_digits(number: &str) -> bool {
+    number.chars().filter(char::is_ascii_digit).count() > 4
 }
 
 impl SupplierSearch<'_> {
@@ -54,21 +55,15 @@ impl SupplierSearch<'_> {
     /// head of a letter: the only cell of the next row continues the block even if it is not
     /// exactly centred.
     pub(super) fn is_continued_by(&self, above: &TextCell, below: &TextCell) -> bool {
-        let alone = |cell: &TextCell| self.layout.row_cells(cell.row).len() == 1;
         let share = if self.matches.till { COLUMN_OF_TILL } else { COLUMN };
-        let column = || {
-            let gap = below.area.y - above.area.bottom();
-            let narrower = above.area.w.min(below.area.w);
-            above.page == below.page
-                && below.middle_y() > above.area.bottom()
-                && gap < 0.9 * above.area.h.max(below.area.h)
-                && above.overlap_x(below) > share * narrower
-        };
         is_next_line(above, below)
             || (self.matches.till || self.heads_page(above))
-                && alone(above)
-                && alone(below)
-                && column()
+                && self.layout.row_cells(above.row).len() == 1
+                && self.layout.row_cells(below.row).len() == 1
+                && above.page == below.page
+                && below.middle_y() > above.area.bottom()
+                && below.area.y - above.area.bottom() < 0.9 * above.area.h.max(below.area.h)
+                && above.overlap_x(below) > share * above.area.w.min(below.area.w)
     }
 
     pub(super) fn heads_page(&self, line: &TextCell) -> bool {
@@ -85,20 +80,19 @@ impl SupplierSearch<'_> {
         // logo`.
         let theirs = [Attention, Customer, Digits, OneWord, OtherValue, Place, Prose];
         let named = [Domain, First, Labelled, Large, LegalForm, Repeated, SenderLine, Witnessed];
-        let has = |one: &NameCandidate<'_>, signs: &[NameSign]| {
-            signs.iter().any(|sign| one.signs.contains(sign))
-        };
         let under: Vec<&TextCell> = merged
             .iter()
-            .filter(|one| has(one, &[Large]) && !has(one, &theirs))
+            .filter(|one| has_any_name_sign(one, &[Large]) && !has_any_name_sign(one, &theirs))
             .filter_map(|one| self.line_under_heading(one.cell))
             .collect();
         // The first line of a receipt is seldom larger.
-        let mut shops = merged.iter().filter(|one| has(one, &[TillFirst]) && !has(one, &theirs));
+        let mut shops = merged
+            .iter()
+            .filter(|one| has_any_name_sign(one, &[TillFirst]) && !has_any_name_sign(one, &theirs));
         let below_shop = shops.next().and_then(|one| {
             self.layout.rows_from(one.cell).find(|below| self.is_continued_by(one.cell, below))
         });
-        for one in merged.iter_mut().filter(|one| !has(one, &named)) {
+        for one in merged.iter_mut().filter(|one| !has_any_name_sign(one, &named)) {
             let parted = TRADE_MARKS.iter().any(|mark| one.name.contains(mark));
             let of_shop = below_shop.is_some_and(|line| std::ptr::eq(line, one.cell));
             if parted && under.iter().any(|line| std::ptr::eq(*line, one.cell))
@@ -111,11 +105,10 @@ impl SupplierSearch<'_> {
 
     /// The line under a heading in larger letters, which a wider gap parts from it.
     pub(super) fn line_under_heading(&self, heading: &TextCell) -> Option<&TextCell> {
-        let centre = |cell: &TextCell| cell.area.x + cell.area.w / 2.0;
         self.layout.rows_from(heading).find(|cell| {
             let gap = cell.area.y - heading.area.bottom();
             let aligned = (cell.area.x - heading.area.x).abs() < 0.6 * heading.area.h
-                || (centre(cell) - centre(heading)).abs() < 0.8 * heading.area.h;
+                || (middle_of_cell(cell) - middle_of_cell(heading)).abs() < 0.8 * heading.area.h;
             cell.page == heading.page
                 && heading.area.h > HEADING * cell.area.h
                 && (0.0..1.8 * heading.area.h).contains(&gap)
@@ -134,9 +127,10 @@ impl SupplierSearch<'_> {
     ) -> bool {
         let first = candidates.iter().find(|one| one.signs.contains(&NameSign::TillFirst));
         let has = |signs: &[NameSign]| signs.iter().all(|sign| best.signs.contains(sign));
-        let sound = || vat.is_some_and(|id| vat_digits::check_digits_hold(&id.value) == Some(true));
-        let taxed = || has(&[NameSign::OnlyCompany, NameSign::VatNear]) && sound();
-        !(has(&[NameSign::LegalForm, NameSign::Numbered]) || has(&[NameSign::LegalForm]) && taxed())
+        !(has(&[NameSign::LegalForm, NameSign::Numbered])
+            || has(&[NameSign::LegalForm])
+                && has(&[NameSign::OnlyCompany, NameSign::VatNear])
+                && vat.is_some_and(|id| vat_digits::check_digits_hold(&id.value) == Some(true)))
             && first.is_some_and(|first| {
                 let words = first.name.split(' ').count();
                 !std::ptr::eq(first.cell, best.cell)
@@ -150,10 +144,10 @@ impl SupplierSearch<'_> {
     /// `Kettle Foods Sdn Bhd (604518-H)`: a number in a register in brackets, behind the name or
     /// alone in the next line.
     pub(super) fn has_register_number(&self, name: &TextCell) -> bool {
-        let next = || self.layout.rows_from(name).find(|next| self.is_continued_by(name, next));
-        let below = || next().map(TextCell::joined_text);
+        let next = self.layout.rows_from(name).find(|next| self.is_continued_by(name, next));
         ends_in_register_number(&name.joined_text())
-            || below()
+            || next
+                .map(TextCell::joined_text)
                 .is_some_and(|text| text.starts_with(BRACKETS) && ends_in_register_number(&text))
     }
 
@@ -167,27 +161,22 @@ impl SupplierSearch<'_> {
     ) -> bool {
         use NameSign::{
             AddressBelow, AmountRow, Attention, Contact, Customer, Digits, Domain, Foot, Labelled,
-            Large, LegalForm, Letterhead, OnTill, OtherValue, Place, Prose, Registered, SenderLine,
-            Window, Witnessed,
-        };
-        let own = [
-            Contact, Domain, Foot, Labelled, Large, Letterhead, OnTill, Registered, SenderLine,
+            Large, LegalForm, Letterhead, OnTill, OtherValue, Place, Prose, SenderLine, Window,
             Witnessed,
-        ];
-        let told = [AmountRow, Attention, Customer, Digits, OtherValue, Place, Prose, Window];
-        let has = |one: &NameCandidate<'_>, signs: &[NameSign]| {
-            signs.iter().any(|sign| one.signs.contains(sign))
         };
-        !has(best, &own)
+        let own =
+            [Contact, Domain, Foot, Labelled, Large, Letterhead, OnTill, SenderLine, Witnessed];
+        let told = [AmountRow, Attention, Customer, Digits, OtherValue, Place, Prose, Window];
+        !has_any_name_sign(best, &own)
             && candidates.iter().any(|one| {
-                has(one, &[AddressBelow])
-                    && has(one, &[LegalForm])
-                    && !has(one, &told)
+                has_any_name_sign(one, &[AddressBelow])
+                    && has_any_name_sign(one, &[LegalForm])
+                    && !has_any_name_sign(one, &told)
                     && !self.is_same_firm(best, one)
                     && !self.is_same_firm(one, best)
                     && candidates.iter().any(|brand| {
-                        has(brand, &[Domain, Foot, Large, Witnessed])
-                            && (self.is_same_firm(one, brand) || self.is_same_firm(brand, one))
+                        has_any_name_sign(brand, &[Domain, Foot, Large, Witnessed])
+                            && self.is_same_firm(one, brand)
                     })
             })
     }
@@ -211,14 +200,10 @@ impl SupplierSearch<'_> {
             AmountRow, Attention, Customer, Digits, OneWord, OtherValue, OverName, Place, Prose,
             Small, Tangled, Trades, Window,
         ];
-        // A brand over its company has a word of it.
-        let words = |name: &str| -> Vec<String> {
-            let folded = fold_text(name);
-            let telling = folded.split(' ').filter(|word| word.len() >= MIN_DISTINCTIVE_LETTERS);
-            telling.map(str::to_owned).collect()
+        let own = distinctive_folded_words(&best.name);
+        let related = |one: &NameCandidate<'_>| {
+            distinctive_folded_words(&one.name).iter().any(|w| own.contains(w))
         };
-        let own = words(&best.name);
-        let related = |one: &NameCandidate<'_>| words(&one.name).iter().any(|w| own.contains(w));
         let has_all = |one: &NameCandidate<'_>, signs: &[NameSign]| {
             signs.iter().all(|sign| one.signs.contains(sign))
         };
@@ -240,31 +225,30 @@ impl SupplierSearch<'_> {
         best: &NameCandidate<'_>,
         candidates: &'c [NameCandidate<'b>],
     ) -> Option<&'c NameCandidate<'b>> {
-        use NameSign::{Attention, Customer, LegalForm, Window};
+        use NameSign::LegalForm;
         let brand = fold_text(&best.name);
-        let plain = |one: &NameCandidate<'_>| {
-            let theirs = |sign: &NameSign| matches!(sign, Attention | Customer | Window);
-            !one.signs.iter().any(theirs)
-        };
         let large = best.signs.contains(&NameSign::Large) && !best.signs.contains(&LegalForm);
-        if self.matches.till || !large || brand.len() < MIN_BRAND_LETTERS || !plain(best) {
+        if self.matches.till || !large || brand.len() < MIN_BRAND_LETTERS || !is_plain_name(best) {
             return None;
         }
         let mut companies = candidates.iter().filter(|one| {
             let rest = fold_text(&one.name);
             let rest = rest.strip_prefix(&brand).filter(|rest| rest.starts_with(' '));
-            rest.is_some() && one.signs.contains(&LegalForm) && plain(one)
+            rest.is_some() && one.signs.contains(&LegalForm) && is_plain_name(one)
         });
         companies.next().filter(|_| companies.next().is_none())
     }
 
     /// `Kettle Windows is a trading name of Vale Ltd`: the sentence names the issuer.
     pub(super) fn mark_brand_owners(&self, merged: &mut [NameCandidate<'_>]) {
-        let phrases = || vocabulary().trading_name.iter();
-        let said = self.folded.iter().filter(|text| phrases().any(|phrase| text.contains(phrase)));
+        let said = self
+            .folded
+            .iter()
+            .filter(|text| vocabulary().trading_name.iter().any(|phrase| text.contains(phrase)));
         for text in said.take(MAX_SAID) {
             let owned = |name: &str| {
-                let mut said = phrases().filter_map(|phrase| text.split_once(phrase));
+                let mut said =
+                    vocabulary().trading_name.iter().filter_map(|phrase| text.split_once(phrase));
                 said.any(|(_, owner)| owner.trim_start().starts_with(name))
             };
             for one in merged.iter_mut().filter(|one| one.signs.contains(&NameSign::LegalForm)) {
@@ -296,8 +280,7 @@ impl SupplierSearch<'_> {
         if self.ends_in_legal_form(text) || begins_with_form(text) {
             return false;
         }
-        let is_form = |words: &[&str]| self.labels.has_label_at("legal_form", words);
-        let within = |part: &str| {
+        !text.split(", ").any(|part: &str| {
             let folded = fold_text(part);
             let words: Vec<&str> = folded.split(' ').collect();
             let code = |at: usize| {
@@ -306,9 +289,13 @@ impl SupplierSearch<'_> {
                     .is_some_and(|word| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit()))
                     && words.get(at).is_some_and(|word| word.len() == 2)
             };
-            (1..words.len()).any(|at| is_form(words.get(at..).unwrap_or_default()) && !code(at))
-        };
-        !text.split(", ").any(within)
+            (1..words.len())
+                .any(|at| self.has_legal_form_at(words.get(at..).unwrap_or_default()) && !code(at))
+        })
+    }
+
+    fn has_legal_form_at(&self, words: &[&str]) -> bool {
+        self.labels.has_label_at("legal_form", words)
     }
 
     /// Street and town behind the name where it is printed again, parted by bars or gaps: `Kettle
@@ -325,23 +312,39 @@ impl SupplierSearch<'_> {
                 .map(|cell| (tidy_name(&cell.joined_text()), cell.confidence))
                 .filter(|(text, _)| !text.is_empty())
                 .collect();
-            let plain = |text: &str| !is_registry_line(text) && !text.contains([':', '@']);
             (0..parts.len()).find_map(|at| {
                 let (street, sure) = parts.get(at)?;
-                if !plain(street) || !is_street_line(street) {
-                    return None;
-                }
                 if is_street_and_town(street) {
                     let lines = vec![street.clone()];
                     return Some(AddressLines { lines, town: true, least: *sure });
                 }
                 let (town, other) = parts.get(at + 1)?;
-                let holds = plain(town) && has_postal_code(town) && !has_postal_code(street);
+                let holds = !is_registry_line(town)
+                    && !town.contains([':', '@'])
+                    && has_postal_code(town)
+                    && !has_postal_code(street);
                 let lines = vec![street.clone(), town.clone()];
                 holds.then(|| AddressLines { lines, town: true, least: sure.min(*other) })
             })
         })
     }
+}
+
+fn is_plain_name(one: &NameCandidate<'_>) -> bool {
+    !one.signs.iter().any(|sign: &NameSign| {
+        matches!(sign, NameSign::Attention | NameSign::Customer | NameSign::Window)
+    })
+}
+
+/// A brand over its company has a word of it.
+fn distinctive_folded_words(name: &str) -> Vec<String> {
+    let folded = fold_text(name);
+    let telling = folded.split(' ').filter(|word| word.len() >= MIN_DISTINCTIVE_LETTERS);
+    telling.map(str::to_owned).collect()
+}
+
+fn middle_of_cell(cell: &TextCell) -> f32 {
+    cell.area.x + cell.area.w / 2.0
 }
 
 impl<'a> SupplierSearch<'a> {

@@ -2,7 +2,7 @@
 
 use super::address::is_registry_line;
 use super::postal_code::has_postal_code;
-use super::{SupplierSearch, is_next_line, tidy_name};
+use super::{SupplierSearch, tidy_name};
 use crate::rules::label_matches::LabelMatch;
 use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::vocabulary;
@@ -83,9 +83,9 @@ impl<'a> SupplierSearch<'a> {
     /// the rest as an address.
     pub(super) fn sender_parts(&self, cell: &TextCell) -> Option<(String, String)> {
         let text = cell.joined_text();
-        let sender =
-            |separator: &&str| self.sender_of(&text.split(*separator).collect::<Vec<_>>(), cell);
-        if let Some(found) = SEPARATORS.iter().find_map(sender) {
+        if let Some(found) = SEPARATORS.iter().find_map(|separator: &&str| {
+            self.sender_of(&text.split(*separator).collect::<Vec<_>>(), cell)
+        }) {
             return Some(found);
         }
         // `Example Farm - Mill Lane 5, 80333 Northtown`, in the last lines of a page.
@@ -134,7 +134,7 @@ impl<'a> SupplierSearch<'a> {
             .iter()
             .map(|part| before_registration(part.trim()))
             .take_while(|part| !is_registry_line(part) && !is_account_line(part))
-            .take_while(|part| !self.is_bare_seat(part) && !is_age(part))
+            .take_while(|part| !self.is_bare_seat(part))
             .take(4)
             .collect();
         let town = rest.iter().take(3).rposition(|part| has_postal_code(part))?;
@@ -151,17 +151,16 @@ impl<'a> SupplierSearch<'a> {
         };
         let name = tidy_name(&name);
         let company = self.has_legal_form(&name);
-        // `The Old Mill, Mill Lane, Town AB1 2CD` under a company's name, or one in larger letters,
-        // is its address alone.
+        // `The Old Mill, Mill Lane, Town AB1 2CD` right under the first text of the page, a name, is
+        // its address alone.
         let mut cells = self.layout.rows_before(cell);
         let headed = cells.any(|above| {
             let name = tidy_name(&above.joined_text());
-            let larger = above.area.h > HEADING * cell.area.h && self.is_name(&name);
             let first = self.layout.index_of(above) == Some(0) && self.is_name(&name);
             let gap = cell.area.y - above.area.bottom();
             let near =
                 (above.area.x - cell.area.x).abs() < 0.6 * cell.area.h && gap < 2.5 * cell.area.h;
-            first && near || is_next_line(above, cell) && (larger || self.has_legal_form(&name))
+            first && near
         });
         // `The Forge, Mill Lane, Ely CB7 4ZZ` further down: a house without a number.
         let house = !company
@@ -173,7 +172,7 @@ impl<'a> SupplierSearch<'a> {
         let plain = company || !(headed || house || name.contains(char::is_numeric));
         let mut parts = rest.iter().take(town + 1).copied().chain(office.as_deref());
         let numbered = parts.any(|part| part.contains(char::is_numeric));
-        if !plain || street || !numbered || !self.is_name(&name) || asks_for_payment(&name) {
+        if !plain || street || !numbered || asks_for_payment(&name) {
             return None;
         }
         let upto = rest.get(..rest.len().min(town + 2)).unwrap_or_default();
@@ -221,14 +220,6 @@ impl SupplierSearch<'_> {
                 && self.is_name(&tidy_name(&above.joined_text()))
         })
     }
-}
-
-/// `Est. 1974`: as old as a house is, and no code of a town.
-pub(super) fn is_age(part: &str) -> bool {
-    let folded = fold_text(part);
-    let mut words = folded.split(' ');
-    words.next().is_some_and(|word| vocabulary().since.has(word))
-        && words.next().is_some_and(|year| year.len() == 4 && words.next().is_none())
 }
 
 /// Whether a part of a line is an account: `sort code 20-44-91`, `Kontonr. 4418820917`.

@@ -13,8 +13,6 @@ pub(in super::super) enum NameSign {
     Payee,
     /// First of name, street and town on one line.
     SenderLine,
-    /// Stands over "registered office".
-    Registered,
     /// Ends in a company's legal form, or has one.
     LegalForm,
     /// No other name with a legal form is on the document, but the recipient's.

@@ -50,11 +50,12 @@ impl SupplierSearch<'_> {
                 && (cell.area.x - formula.area.x).abs() < formula.area.h
                 && gap < MAX_GAP * formula.area.h
         });
-        let addressed = |cell: &&TextCell| {
-            let block = self.block_below(cell);
-            block.iter().take(LINES).any(|line| has_postal_code(&self.line_text(line)))
-        };
-        column.filter(addressed).collect()
+        column
+            .filter(|cell: &&TextCell| {
+                let block = self.block_below(cell);
+                block.iter().take(LINES).any(|line| has_postal_code(&self.line_text(line)))
+            })
+            .collect()
     }
 }
 

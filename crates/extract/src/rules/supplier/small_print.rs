@@ -55,8 +55,9 @@ impl<'a> SupplierSearch<'a> {
             return None;
         }
         let brand = distinctive_words(&best.name);
-        let own = |one: &&NameCandidate<'_>| shares_word(&one.name, &brand);
-        let mut found = self.registered_companies(candidates).filter(own);
+        let mut found = self
+            .registered_companies(candidates)
+            .filter(|one: &&NameCandidate<'_>| shares_word(&one.name, &brand));
         let company = found.next().filter(|_| found.next().is_none())?;
         let form_apart = !compact_name(&company.name).starts_with(&compact_name(&best.name));
         form_apart.then_some(company)
@@ -70,12 +71,12 @@ impl<'a> SupplierSearch<'a> {
         candidates: &[NameCandidate<'_>],
     ) -> bool {
         let brand = distinctive_words(&best.name);
-        let is_other = |one: &NameCandidate<'_>| {
-            !shares_word(&one.name, &brand)
-                && !self.is_same_firm(best, one)
-                && !self.is_same_firm(one, best)
-        };
-        self.is_brand_of_head(best) && self.registered_companies(candidates).any(is_other)
+        self.is_brand_of_head(best)
+            && self.registered_companies(candidates).any(|one: &NameCandidate<'_>| {
+                !shares_word(&one.name, &brand)
+                    && !self.is_same_firm(best, one)
+                    && !self.is_same_firm(one, best)
+            })
     }
 
     /// Whether a name may be a brand: no form, and no heading makes it the seller.
@@ -115,7 +116,7 @@ impl<'a> SupplierSearch<'a> {
         candidates: &'c [NameCandidate<'b>],
     ) -> Option<&'c NameCandidate<'b>> {
         let id = self.layout.cells.get(vat?.cell)?;
-        if !self.is_brand_of_head(best) || begins_with_title(&best.name) {
+        if !self.is_brand_of_head(best) {
             return None;
         }
         let practice = distinctive_words(&best.name);
@@ -140,13 +141,16 @@ impl<'a> SupplierSearch<'a> {
         let id: String = vat?.value.chars().filter(|c| c.is_alphanumeric()).collect();
         let letters: String = id.chars().take_while(|c| c.is_alphabetic()).collect();
         let company = letters.chars().count() == INITIALS && id.chars().count() == INITIALS + 9;
-        let made = |name: &str| initials(name).starts_with(&fold_text(&letters));
-        if !company || made(&best.name) {
+        if !company || initials(&best.name).starts_with(&fold_text(&letters)) {
             return None;
         }
-        let theirs = |sign: &NameSign| matches!(sign, NameSign::Attention | NameSign::Customer);
-        let mut found =
-            candidates.iter().filter(|one| made(&one.name) && !one.signs.iter().any(theirs));
+        let mut found = candidates.iter().filter(|one| {
+            initials(&one.name).starts_with(&fold_text(&letters))
+                && !one
+                    .signs
+                    .iter()
+                    .any(|sign: &NameSign| matches!(sign, NameSign::Attention | NameSign::Customer))
+        });
         found.next().filter(|_| found.next().is_none())
     }
 }

@@ -24,8 +24,11 @@ pub(super) fn add_sums_of_rate<'a>(
     mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
-    let named = |c: &AmountCandidate<'_>| c.role == AmountRole::Gross && c.weight >= WHOLE;
-    if matches.till || candidates.iter().any(named) {
+    if matches.till
+        || candidates
+            .iter()
+            .any(|c: &AmountCandidate<'_>| c.role == AmountRole::Gross && c.weight >= WHOLE)
+    {
         return;
     }
     let printed: Vec<_> = matches.layout.amounts(mark).collect();
@@ -45,8 +48,10 @@ pub(super) fn add_sums_of_rate<'a>(
                 && made.is_some_and(|made| abs_close(made, tax.value, ROUNDING))
         };
         let bases = printed.iter().filter(|(amount, cell)| is_base(amount.value, cell));
-        let is_under = |row: usize| row > tax.cell.row && row <= tax.cell.row + ROWS_BELOW;
-        let under: Vec<_> = printed.iter().filter(|(_, cell)| is_under(cell.row)).collect();
+        let under: Vec<_> = printed
+            .iter()
+            .filter(|(_, cell)| cell.row > tax.cell.row && cell.row <= tax.cell.row + ROWS_BELOW)
+            .collect();
         for (net, net_cell) in bases.take(MAX_CANDIDATES) {
             let sum = net.value + tax.value;
             let total = under.iter().find(|(amount, _)| abs_close(amount.value, sum, ROUNDING));

@@ -128,9 +128,11 @@ fn is_reduction(layout: &CellLayout, cell: &TextCell) -> bool {
     let mut texts = row
         .skip_while(|other| !std::ptr::eq(*other, cell))
         .map(|other| fold_text(&other.joined_text()));
-    let worded =
-        |text: &String| text.chars().filter(|c| c.is_alphabetic()).count() >= MIN_WORD_LETTERS;
-    texts.find(worded).is_some_and(|text| vocabulary().reduction.is_within(&text))
+    texts
+        .find(|text: &String| {
+            text.chars().filter(|c| c.is_alphabetic()).count() >= MIN_WORD_LETTERS
+        })
+        .is_some_and(|text| vocabulary().reduction.is_within(&text))
 }
 
 /// `Subtotal 26.00, Discount -2.60, Total 23.40`: whether a labelled sum is the total before a
@@ -160,46 +162,16 @@ pub(super) fn without_charge<'c, 'a>(
     rests: &PrintedRests,
 ) -> [&'c AmountCandidate<'a>; 3] {
     let charged = rests.cost_between(net.value + vat.value, gross.value) == Some(CHARGED);
-    let exact = |one: &&AmountCandidate<'_>| {
-        one.role == AmountRole::Vat && net.value + one.value == gross.value
-    };
-    let whole = candidates.iter().find(exact).filter(|_| charged);
+    let whole = candidates
+        .iter()
+        .find(|one: &&AmountCandidate<'_>| {
+            one.role == AmountRole::Vat && net.value + one.value == gross.value
+        })
+        .filter(|_| charged);
     // In one row with the other two.
-    let beside = |one: &&AmountCandidate<'_>| one.cell.row == net.cell.row;
-    [net, whole.filter(beside).unwrap_or(vat), gross]
-}
-
-/// `Fare 31.42, HST 4.08, Subtotal 35.50, Tip 5.33, Total 40.83`: a labelled sum without the
-/// labelled tax, where that is printed over both and a charge makes the total of the sum.
-pub(super) fn add_net_before_charge<'a>(
-    matches: &LabelMatches<'a>,
-    mark: Option<DecimalSeparator>,
-    candidates: &mut Vec<AmountCandidate<'a>>,
-) {
-    if !matches.till {
-        return;
-    }
-    let charges = printed_charges(matches, mark);
-    let labelled = |role: AmountRole| {
-        candidates.iter().filter(move |c| c.role == role && c.weight >= 5.0).take(MAX_LABELLED)
-    };
-    let totals: Vec<Decimal> = labelled(AmountRole::Gross).map(|c| c.value).collect();
-    let sums = labelled(AmountRole::Net)
-        .filter(|sum| charges.iter().any(|charge| totals.contains(&(sum.value + charge))));
-    let mut found = Vec::new();
-    for sum in sums {
-        let taxes = labelled(AmountRole::Vat).filter(|tax| tax.cell.row < sum.cell.row);
-        for net in taxes.map(|tax| sum.value - tax.value) {
-            let mut amounts = matches.layout.amounts(mark);
-            let printed = amounts.find(|(one, at)| one.value == net && at.row < sum.cell.row);
-            let (value, weight) = (net, sum.weight + 0.5);
-            found.extend(printed.map(|(_, cell)| AmountCandidate {
-                value,
-                weight,
-                cell,
-                ..sum.clone()
-            }));
-        }
-    }
-    candidates.extend(found);
+    [
+        net,
+        whole.filter(|one: &&AmountCandidate<'_>| one.cell.row == net.cell.row).unwrap_or(vat),
+        gross,
+    ]
 }

@@ -29,8 +29,12 @@ pub(super) fn add_sum_of_column<'a>(
     if matches.till {
         return;
     }
-    let is_alone = |cell: &&TextCell| matches.layout.row_cells(cell.row).len() == 1;
-    let alone = matches.layout.cells.iter().rev().filter(is_alone);
+    let alone = matches
+        .layout
+        .cells
+        .iter()
+        .rev()
+        .filter(|cell: &&TextCell| matches.layout.row_cells(cell.row).len() == 1);
     let mut sums = alone.filter_map(|cell| Some((cell, lone_amount(cell, mark)?))).take(MAX_SUMS);
     let found = sums.find_map(|(cell, amount)| {
         Some((made_of(matches.layout, cell, amount.value, mark)?, amount, cell))
@@ -59,15 +63,16 @@ pub(in super::super) fn is_sum_of_column(
         let mut amounts = number::find_numbers(&words, mark).into_iter();
         amounts.any(|amount| amount.is_money() && amount.value.abs() == value)
     };
-    let is_own =
-        |cell: &&TextCell| (cell.page, cell.line) == (sum.page, sum.line) && is_printed(cell);
-    let own = layout.cells.iter().rev().find(is_own);
+    let own = layout.cells.iter().rev().find(|cell: &&TextCell| {
+        (cell.page, cell.line) == (sum.page, sum.line) && is_printed(cell)
+    });
     let parts = own.and_then(|cell| made_of(layout, cell, value, mark));
-    let is_line = |cell: &&TextCell| {
-        let row = layout.rows.get(cell.row).cloned().unwrap_or_default();
-        !matches.in_cells(row).any(|label_match| SUMS.contains(&label_match.field.as_str()))
-    };
-    parts.is_some_and(|parts| parts.iter().all(is_line))
+    parts.is_some_and(|parts| {
+        parts.iter().all(|cell: &&TextCell| {
+            let row = layout.rows.get(cell.row).cloned().unwrap_or_default();
+            !matches.in_cells(row).any(|label_match| SUMS.contains(&label_match.field.as_str()))
+        })
+    })
 }
 
 /// The amount of money that a cell holds, and nothing else.

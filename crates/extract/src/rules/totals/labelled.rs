@@ -39,8 +39,12 @@ fn add_due_amount<'a>(
     mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
-    let dated = |cell: &&TextCell| !date::find_dates(&cell.joined_text()).is_empty();
-    let Some(label) = matches.cell_of(label_match).filter(dated) else { return };
+    let Some(label) = matches
+        .cell_of(label_match)
+        .filter(|cell: &&TextCell| !date::find_dates(&cell.joined_text()).is_empty())
+    else {
+        return;
+    };
     let beside = matches.value_candidates(label_match).into_iter();
     let right = beside.filter(|one| !one.inline && !one.below && one.cell.row == label.row);
     let mut amounts = right.filter_map(|one| {

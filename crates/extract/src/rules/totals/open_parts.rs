@@ -40,8 +40,10 @@ pub(in super::super) fn find_open_parts(
     mark: Option<DecimalSeparator>,
 ) -> OpenParts {
     let (layout, total) = (matches.layout, gross.value);
-    let is_own = |cell: &&TextCell| (cell.page, cell.line) == (gross.page, gross.line);
-    let own = layout.cells.iter().find(is_own);
+    let own = layout
+        .cells
+        .iter()
+        .find(|cell: &&TextCell| (cell.page, cell.line) == (gross.page, gross.line));
     let Some(own) = own.filter(|_| !matches.till) else { return OpenParts::default() };
     let above = amounts_of_rows(matches, own, own.row.saturating_sub(MAX_ROWS)..own.row, mark);
     let below = amounts_of_rows(matches, own, own.row + 1..own.row + 1 + ROWS_BELOW, mark);
@@ -67,8 +69,7 @@ pub(in super::super) fn find_open_parts(
         !lines.contains(&row.amount)
             && RATES.iter().any(|rate| abs_close(tax_within(total, *rate), row.amount, ROUNDING))
     });
-    let same = near.iter().any(|row| !row.named && row.amount == total && summed(&[total], row));
-    OpenParts { net: pair || same, tax: pair || included }
+    OpenParts { net: pair, tax: pair || included }
 }
 
 fn tax_of(net: Decimal, rate: u16) -> Decimal {

@@ -27,8 +27,7 @@ pub(super) fn total_by_rates(
     };
     let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= WHOLE);
     let mut totals = totals.map(|c| c.value).filter(|value| *value > own).take(MAX_LABELLED);
-    let rounded = || taxes_that_make(layout, own, rests, mark).is_some();
-    totals.find(made).filter(|_| !rounded())
+    totals.find(made).filter(|_| taxes_that_make(layout, own, rests, mark).is_none())
 }
 
 /// The labelled total of which the chosen one is the part of one rate: larger by an amount in the

@@ -10,7 +10,7 @@ use docmill_formats::notation::number::DecimalSeparator;
 const BOTH: f32 = 7.0;
 
 /// Rows from the first of two taxes to the second.
-const NEAR: usize = 2;
+const MAX_ROWS_BETWEEN: usize = 2;
 
 /// Parts of taxes that are looked at.
 const MAX_PARTS: usize = 60;
@@ -64,7 +64,7 @@ pub(super) fn add_pairs_of_taxes<'a>(
     let parts = tax_parts(matches);
     for pair in parts.windows(2) {
         let [one, other] = pair else { continue };
-        let near = other.row > one.row && other.row - one.row <= NEAR;
+        let near = other.row > one.row && other.row - one.row <= MAX_ROWS_BETWEEN;
         if !near || !are_pair(one.name, other.name) {
             continue;
         }

@@ -72,10 +72,12 @@ pub(super) fn is_beside_rate(
         let words: Vec<&str> =
             cells.iter().flat_map(|cell| &cell.words).map(String::as_str).collect();
         let numbers = number::find_numbers(&words, mark);
-        let whole = |cell| whole_of_cell(cell, mark).is_some_and(|one| one.value == amount);
         numbers.iter().any(|n| n.percent)
             && (numbers.iter().any(|n| n.is_money() && n.value == amount)
-                || amount >= Decimal::ONE_HUNDRED && cells.iter().any(whole))
+                || amount >= Decimal::ONE_HUNDRED
+                    && cells.iter().any(|cell| {
+                        whole_of_cell(cell, mark).is_some_and(|one| one.value == amount)
+                    }))
     })
 }
 

@@ -43,8 +43,9 @@ pub(super) fn add_rows_of_sums<'a>(
         };
         let signed = net.value.is_sign_negative() == tax.value.is_sign_negative();
         // A rounding may be between their sum and the total.
-        let near = |other: &Decimal| (*other - total).abs() < Decimal::ONE;
-        let made = totals.iter().any(near) && signed && !tax.value.is_zero();
+        let made = totals.iter().any(|other: &Decimal| (*other - total).abs() < Decimal::ONE)
+            && signed
+            && !tax.value.is_zero();
         if made && tax.value.abs() <= half(net.value) {
             for (role, amount, cell) in
                 [(AmountRole::Net, net, *net_cell), (AmountRole::Vat, tax, *tax_cell)]
@@ -76,11 +77,10 @@ pub(super) fn whole_of_cell(
     mark: Option<DecimalSeparator>,
 ) -> Option<FoundNumber> {
     let words = cell.words_in(0..cell.words.len());
-    let alone = || {
+    number::grouped_whole(&words).or_else(|| {
         let found = number::find_numbers(&words, mark).into_iter().next()?;
         (found.words == (0..words.len()) && found.decimals == 0 && !found.percent).then_some(found)
-    };
-    number::grouped_whole(&words).or_else(alone)
+    })
 }
 
 fn money_of_cell(
@@ -160,13 +160,12 @@ pub(super) fn whole_of_rows<'a>(
     };
     let labelled = candidates.iter().find(labelled).cloned();
     // The sum of all rows of the table, printed elsewhere, is the total whatever its name.
-    let printed = || {
+    let whole = labelled.or_else(|| {
         let mut amounts = layout.amounts(mark).filter(|_| total > chosen[2]);
         let (amount, cell) = amounts.find(|(amount, _)| amount.value == total)?;
         let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
         Some(AmountCandidate { role, weight: WHOLE, value, currency, cell })
-    };
-    let whole = labelled.or_else(printed)?;
+    })?;
     let roles = [(AmountRole::Net, net), (AmountRole::Vat, tax), (AmountRole::Gross, total)];
     Some(roles.map(|(role, value)| AmountCandidate { role, value, ..whole.clone() }))
 }

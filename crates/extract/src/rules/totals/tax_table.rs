@@ -70,8 +70,9 @@ pub(super) fn taxes_that_make<'a>(
     let mut sums = vec![(Decimal::ZERO, Decimal::ZERO, 0_usize)];
     for row in &rows {
         let with = sums.iter().flat_map(|(net, tax, count)| {
-            let sum = move |(own, more): &(Decimal, Decimal)| (net + own, tax + more, count + 1);
-            row.readings.iter().map(sum)
+            row.readings
+                .iter()
+                .map(move |(own, more): &(Decimal, Decimal)| (net + own, tax + more, count + 1))
         });
         let with: Vec<_> = with.collect();
         sums.extend(with);
@@ -145,11 +146,10 @@ fn read_row(
     above: Option<Decimal>,
     gross: Decimal,
 ) -> Option<(Decimal, Vec<(Decimal, Decimal)>)> {
-    let is_rate = |one: &&FoundNumber| one.value <= MAX_RATE && one.value >= Decimal::ZERO;
-    let named = numbers.iter().filter(|one| one.percent).find(is_rate).map(|one| one.value);
+    let named = numbers.iter().filter(|one| one.percent).find(is_percentage).map(|one| one.value);
     // `12,00  20,34  169,46  189,80`: a rate without its sign, where the row adds up as well.
     let bare = || {
-        let first = numbers.first().filter(is_rate).map(|one| one.value);
+        let first = numbers.first().filter(is_percentage).map(|one| one.value);
         first.filter(|rate| !rate.is_zero() && !triples(money, *rate).is_empty())
     };
     let rate = named.or_else(bare)?;
@@ -163,6 +163,10 @@ fn read_row(
         }
     }
     (!readings.is_empty()).then_some((rate, readings))
+}
+
+fn is_percentage(one: &&FoundNumber) -> bool {
+    one.value <= MAX_RATE && one.value >= Decimal::ZERO
 }
 
 /// Net amount and tax that a rate makes, with their sum beside them.

@@ -3,7 +3,7 @@
 
 use rust_decimal::Decimal;
 
-use super::charges::{PrintedRests, is_no_tax};
+use super::charges::PrintedRests;
 use super::printed::find_printed;
 use super::tax_table::{taxes_of_part, taxes_that_make};
 use super::{
@@ -15,39 +15,14 @@ use crate::rules::layout::{CellLayout, TextCell};
 use crate::rules::{FoundValue, abs_close};
 use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
 
-/// The tax included in a total by its rate, both in one row: `incl. 6% GST 1.66`.
-fn included_tax(
-    matches: &LabelMatches<'_>,
-    gross: Decimal,
-    mark: Option<DecimalSeparator>,
-) -> Option<FoundValue<Decimal>> {
-    let hundred = Decimal::ONE_HUNDRED;
-    matches.layout.rows.iter().find_map(|row| {
-        let cells = matches.layout.cells.get(row.clone())?;
-        let rates = cells.iter().flat_map(|cell| till_numbers(cell, mark)).filter(|n| n.percent);
-        let rates = rates
-            .map(|n| n.value)
-            .filter(|rate| *rate >= Decimal::ONE && *rate <= Decimal::from(30));
-        let taxes: Vec<Decimal> = rates.map(|rate| gross * rate / (hundred + rate)).collect();
-        let is_tax =
-            |value: Decimal| taxes.iter().any(|tax| abs_close(*tax, value, Decimal::new(1, 2)));
-        // `Tip 15 %` is a share of the sum as well.
-        if cells.first().is_some_and(|first| is_no_tax(matches, first)) {
-            return None;
-        }
-        cells.iter().find_map(|cell| {
-            let mut numbers = till_numbers(cell, mark).into_iter();
-            let found = numbers.find(|n| n.is_money() && is_tax(n.value))?;
-            Some(FoundValue::new(found.value, true, cell))
-        })
-    })
-}
-
 /// Whether a label is beside a tax other than zero: a zero rate beside it belongs to another
 /// amount.
 pub(super) fn has_labelled_tax(candidates: &[AmountCandidate<'_>]) -> bool {
-    let own = |c: &AmountCandidate<'_>| c.role == AmountRole::Vat && c.weight >= 5.0;
-    candidates.iter().any(|c| own(c) && !c.value.is_zero())
+    candidates.iter().any(|c| is_labelled_tax(c) && !c.value.is_zero())
+}
+
+fn is_labelled_tax(c: &AmountCandidate<'_>) -> bool {
+    c.role == AmountRole::Vat && c.weight >= 5.0
 }
 
 /// Leaves out a rate of nothing beside a labelled tax, and net amounts that are as much as the
@@ -114,9 +89,6 @@ pub(super) fn take_till_taxes<'a>(
     mark: Option<DecimalSeparator>,
     chosen: &mut TotalAmounts<'a>,
 ) {
-    if !(chosen.adds_up && chosen.taxed) {
-        take_included_tax(matches, mark, chosen);
-    }
     take_taxes_by_rate(matches, rests, mark, chosen);
 }
 
@@ -145,8 +117,11 @@ fn take_taxes_by_rate<'a>(
     if taxes.tax.is_zero() {
         return;
     }
-    let known = |found: &FoundValue<Decimal>| abs_close(found.value, taxes.tax, TOLERANCE);
-    if !chosen.vat.as_ref().is_some_and(known) {
+    if !chosen
+        .vat
+        .as_ref()
+        .is_some_and(|found: &FoundValue<Decimal>| abs_close(found.value, taxes.tax, TOLERANCE))
+    {
         chosen.vat = Some(FoundValue::new(taxes.tax, true, taxes.cell));
     }
     chosen.taxed = true;
@@ -175,30 +150,6 @@ pub(super) fn is_charged(
     })
 }
 
-/// A printed rate makes a printed tax of the total: then a sum before tax equal to the total does
-/// not count, and the difference is the net amount where it is printed.
-fn take_included_tax(
-    matches: &LabelMatches<'_>,
-    mark: Option<DecimalSeparator>,
-    chosen: &mut TotalAmounts<'_>,
-) {
-    let Some(gross) = chosen.gross.as_ref().map(|gross| gross.value) else { return };
-    let Some(tax) = included_tax(matches, gross, mark) else { return };
-    let rest = gross - tax.value;
-    let printed = find_printed(matches.layout, rest, mark);
-    chosen.tax_by_rate = true;
-    chosen.adds_up = printed.is_some() && !tax.value.is_zero();
-    chosen.taxed = true;
-    if chosen.net.as_ref().is_some_and(|net| net.value == gross) {
-        chosen.net_is_total = true;
-        chosen.net = None;
-    }
-    if let Some(cell) = printed {
-        chosen.net = Some(FoundValue::new(rest, true, cell));
-    }
-    chosen.vat = Some(tax);
-}
-
 /// Receipts without a word for the total: the net amount paid as it is, the amount charged to a
 /// card and repeated, or the sum alone under the lines.
 pub(super) fn add_unnamed_totals<'a>(
@@ -214,18 +165,6 @@ pub(super) fn add_unnamed_totals<'a>(
     let paid = nets.map(|c| AmountCandidate { role: AmountRole::Gross, weight: PAID, ..c.clone() });
     let paid: Vec<AmountCandidate<'a>> = paid.collect();
     candidates.extend(paid);
-    for label_match in
-        matches.of_field("card_payment").filter(|label_match| label_match.words.start == 0)
-    {
-        let Some((amount, cell)) = amounts_beside(matches, label_match, mark).0.pop() else {
-            continue;
-        };
-        let again = matches.layout.amounts(mark).filter(|(one, _)| one.value == amount.value);
-        if amount.is_money() && again.count() > 1 {
-            let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
-            candidates.push(AmountCandidate { role, weight: UNNAMED, value, currency, cell });
-        }
-    }
     if let Some((amount, cell)) = sum_under_lines(matches.layout, mark) {
         let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
         candidates.push(AmountCandidate { role, weight: UNNAMED, value, currency, cell });
@@ -244,7 +183,7 @@ pub(super) fn tendered_amounts(
     money.map(|(amount, _)| amount.value.abs()).take(MAX_LABELLED).collect()
 }
 
-/// The amount paid on the label_match: the amount tendered less the change.
+/// The amount paid on the spot: the amount tendered less the change.
 pub(super) fn paid_amounts(
     matches: &LabelMatches<'_>,
     mark: Option<DecimalSeparator>,
