@@ -24,10 +24,10 @@ crate_of() {
     case "$1" in
     message_body) echo docmill-core crates/core/src/{model/message,fault}.rs ;;
     retry) echo docmill-laid src/lib.rs ;;
-    claim_decision) echo docmill-laid src/ledger/decide.rs ;;
+    claim_decision) echo docmill-laid src/decide.rs ;;
     throttle) echo docmill-laid src/throttle.rs 'src/throttle/*.rs' ;;
     notation) echo docmill-formats crates/formats/src/notation.rs 'crates/formats/src/notation/*.rs' ;;
-    scheduler) echo docmill-laid src/scheduler.rs 'src/scheduler/*.rs' ;;
+    scheduler) echo docmill-laid 'src/*.rs' ;;
     einvoice) echo docmill-formats crates/formats/src/{xml,einvoice}.rs 'crates/formats/src/einvoice/*.rs' ;;
     gate) echo docmill-gate crates/gate/src/lib.rs 'crates/gate/src/*.rs' ;;
     failure_table) echo docmill-laid src/lib.rs ;;
@@ -78,8 +78,8 @@ lay_package() {
         names=(fastrand tokio)
         ;;
     claim_decision)
-        cp -r crates/ledger/src/ledger{,.rs} "$folder/src/"
-        echo 'pub mod ledger;' >"$folder/src/lib.rs"
+        cp -r crates/ledger/src/{decide,duplicate_key,memory,stored}.rs crates/ledger/src/memory "$folder/src/"
+        grep -v '^pub mod db;$' crates/ledger/src/lib.rs >"$folder/src/lib.rs"
         names=(async-trait parking_lot serde_json time tokio)
         ;;
     throttle)
@@ -90,13 +90,12 @@ lay_package() {
     scheduler)
         cp -r crates/scheduler/src/. "$folder/src/"
         # Of the two crates that it names, what it asks of them: the trait of a model, without vendors.
-        mkdir -p "$folder/client/src" "$folder/llm/src/llm"
+        mkdir -p "$folder/client/src" "$folder/llm/src"
         cp -r crates/client/src/throttle{,.rs} "$folder/client/src/"
         echo 'pub mod throttle;' >"$folder/client/src/lib.rs"
-        cp crates/llm/src/lib.rs "$folder/llm/src/"
-        cp crates/llm/src/spaces.rs "$folder/llm/src/llm/"
-        grep -vE '^(pub )?mod [a-z]+;$' crates/llm/src/lib.rs >"$folder/llm/src/llm.rs"
-        echo 'mod spaces;' >>"$folder/llm/src/llm.rs"
+        cp crates/llm/src/spaces.rs "$folder/llm/src/"
+        grep -vE '^(pub )?mod [a-z]+;$' crates/llm/src/lib.rs >"$folder/llm/src/lib.rs"
+        echo 'mod spaces;' >>"$folder/llm/src/lib.rs"
         write_manifest docmill-client "$folder/client" fastrand parking_lot time tokio tracing "$headers"
         write_manifest docmill-llm "$folder/llm" async-trait serde serde_json \
             'docmill-client = { path = "../client" }'

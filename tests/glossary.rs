@@ -18,7 +18,7 @@ const ONE_WORD_TYPES: usize = 35;
 /// Of all functions, in percent: those whose name is one word.
 const ONE_WORD_FUNCTIONS: usize = 45;
 
-/// What product code declares.
+/// The declarations of product code.
 #[derive(Default)]
 struct Declarations {
     /// Bare name of a type to the files that declare one.

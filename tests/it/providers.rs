@@ -35,7 +35,7 @@ use docmill_testkit::{document_ai as google, textract as amazon};
 
 use crate::support::page_processes::reader_here;
 
-/// What reads here if it is asked: it finds one word, and says that it was it.
+/// The local reader, if a test has it read: it finds one word, and says that it was it.
 #[derive(Clone)]
 struct Here;
 

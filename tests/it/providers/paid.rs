@@ -1,4 +1,4 @@
-//! What was paid for is kept and booked, whatever ends the reading before its end.
+//! Paid pages are kept and booked, however the reading ends.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -25,7 +25,7 @@ use serde_json::json;
 use super::*;
 use crate::support::page_processes::{reader_of, recipe};
 
-/// What stands on each row of marks of a page.
+/// The text of each row of marks of a page.
 const ROWS: [&str; 6] = [
     "Invoice number PG-2041 dated 03.04.2026",
     "Supplier Honest Parts Ltd of Harbour Street",

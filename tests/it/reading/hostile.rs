@@ -15,7 +15,7 @@ use crate::support::page_processes::docmill;
 use crate::support::whole::ReadWhole as _;
 
 /// For a whole document, OCR included.
-const LONGEST: Duration = Duration::from_secs(120);
+const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The folder of samples, if there is one.
 fn samples() -> Option<PathBuf> {
@@ -36,7 +36,7 @@ async fn reader() -> Arc<DocumentReader> {
 /// One line on what became of the document: `ok`, or `error:CODE`.
 async fn outcome(reader: &DocumentReader, path: &Path) -> String {
     let read = reader.read(std::fs::read(path).unwrap().into(), "sha", false);
-    match tokio::time::timeout(LONGEST, read).await {
+    match tokio::time::timeout(READ_TIMEOUT, read).await {
         Ok(Ok(_)) => "ok".to_owned(),
         Ok(Err(StepError::Rejected { reason, .. })) => format!("error:{}", reason.code()),
         Ok(Err(other)) => format!("fault: {other}"),

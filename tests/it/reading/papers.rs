@@ -65,7 +65,7 @@ pub(crate) fn content(lines: &[&str]) -> String {
     format!("BT /F1 14 Tf 60 780 Td 18 TL {} ET", shown.join(" "))
 }
 
-/// What the first page looks like at 150 dpi.
+/// The first page, drawn at 150 dpi.
 pub(crate) fn picture(pdf: Vec<u8>) -> GrayImage {
     let pdf = Pdf::new(pdf).unwrap();
     let scale = 150.0 / 72.0;

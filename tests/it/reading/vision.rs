@@ -19,7 +19,7 @@ use image::GrayImage;
 use super::neural::{LINES, engines, found_words};
 use super::*;
 
-/// What the neural reader reads of a picture that was sent, line by line. It takes its seconds, so a
+/// The lines that the neural reader reads of a sent picture. It takes its seconds, so a
 /// picture that is sent again is not read again.
 fn looked_at(picture: &SentPicture) -> Vec<String> {
     static READ: LazyLock<Mutex<BTreeMap<Vec<u8>, Vec<String>>>> = LazyLock::new(Mutex::default);
@@ -36,15 +36,15 @@ fn read_lines(picture: &[u8]) -> Vec<String> {
     lines.iter().map(TextLine::text).collect()
 }
 
-/// What a model makes of what it has read.
+/// The change that a model makes to the text it has read.
 type Obedience = fn(Vec<String>) -> serde_json::Value;
 
 fn honest(lines: Vec<String>) -> serde_json::Value {
     serde_json::json!({"turn": "0", "lines": lines})
 }
 
-/// What the model behind the server reads, what Tesseract reads alone, and what comes of both if the model
-/// then says what `says` makes of it.
+/// The reading of the model behind the server, that of Tesseract alone, and the result of both if the
+/// model answers with the text that `says` makes of its reading.
 async fn read_beside(picture: &GrayImage, says: Obedience) -> (Vec<String>, PageText, PageText) {
     let script = Script::function(move |request| {
         let content = says(looked_at(&request.picture().unwrap())).to_string();
@@ -133,7 +133,7 @@ async fn a_page_whose_print_gives_orders_is_read_as_data_and_no_digit_of_an_obed
             .flat_map(|line| &line.words)
             .map(|word| word.text.to_string())
             .collect();
-        // What stands once on the page is witnessed once, however often the model says it.
+        // A word printed once is corroborated once, however often the model repeats it.
         let words = both.lines.iter().flat_map(|line| &line.words);
         for word in words.filter(|word| !word.unwitnessed) {
             let has_digit = word.text.contains(|c: char| c.is_ascii_digit());

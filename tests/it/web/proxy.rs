@@ -151,7 +151,7 @@ async fn where_a_proxy_signs_in_nobody_of_this_machine_is_let_in_without_it() {
     assert_eq!(desk.stranger().get("/api/v1/overview").await.status, StatusCode::UNAUTHORIZED);
 }
 
-/// What the proxies of docs/guides/web.md write, as their own documents say: user, groups, and what
+/// The headers that the proxies of docs/guides/web.md write, by their own documentation: user, groups, and what
 /// the rows of `web.proxy.groups` are named by.
 const HELPERS: [(&str, &str, [&str; 2], &str); 4] = [
     ("oauth2-proxy", "x-forwarded-email", ["x-forwarded-groups", "staff,operators"], "operators"),

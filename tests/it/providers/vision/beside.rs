@@ -1,4 +1,4 @@
-//! What comes of a reading that is of use: the witness's places, the model's words beside them.
+//! The result of a usable reading: the witness's places, the model's words beside them.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What a model says of how a page stands: believed where nothing was read here, tried twice at most.
+//! A model's answer about the turn of a page: believed where nothing was read here, tried twice at most.
 
 use docmill_core::model::ReadingRefusal::Turned;
 
