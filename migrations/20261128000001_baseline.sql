@@ -1030,7 +1030,7 @@ COMMENT ON COLUMN webhook_delivery.not_before IS
 --
 -- All comparisons read under the lock of the document's row: of two ingestions of one document that
 -- end at the same moment, the second sees the writes of the first.
-CREATE FUNCTION update_document_from_ingestion() RETURNS trigger
+CREATE OR REPLACE FUNCTION update_document_from_ingestion() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path FROM CURRENT
 AS $$

@@ -117,7 +117,7 @@ async fn a_second_signal_gives_jobs_back_without_waiting_for_the_deadline() {
     assert!(world.llm.as_ref().unwrap().arrived(1, SOON).await);
     worker.terminate();
     // Two signals before the first is taken would be one.
-    until(SOON, || async { worker.log().contains("asked to stop") }).await;
+    until(SOON, || async { worker.log().contains("stop signal") }).await;
     worker.terminate();
     assert!(worker.ended(SOON).await.success());
     assert_eq!(world.attempts(id).await, ["interrupted"]);

@@ -88,6 +88,7 @@ pub fn install_metrics() -> Result<PrometheusHandle, BuildError> {
         .set_buckets_for_metric(Matcher::Full(ATTEMPTS.to_owned()), &COUNTS)?
         .install_recorder()?;
     describe_metrics();
+    describe_providers();
     describe_spending();
     describe_webhooks();
     start_counters();
@@ -149,6 +150,26 @@ fn describe_metrics() {
         "Child processes replaced after their share of documents"
     );
     describe_gauge!(CONFINED, "1 if the child process that was started last is confined");
+    describe_counter!(RESENT, "Ingestions whose lost message was sent again");
+    describe_counter!(MAINTAINED, "Passes of maintenance that this worker made as the leader");
+    describe_counter!(GIVEN_UP, "Dead letters whose document was failed as crashed; alarm");
+    describe_counter!(CHORE_FAILED, "Chores of maintenance that failed, by chore; alarm");
+    describe_gauge!(DEPTH, "Messages in the queue by state");
+    describe_histogram!(HEARTBEAT_LAG, "How late a heartbeat began");
+    describe_histogram!(
+        VISIBILITY_LEFT,
+        "What was left of a message's hiding when it was extended"
+    );
+    describe_counter!(FENCED, "Writes that were refused because the claim was lost, by write");
+    describe_gauge!(POLLS, "Receive calls that wait for messages");
+    describe_counter!(REQUESTS, "Requests to the queue's service, retries included, by operation");
+    describe_gauge!(DRAINING, "Seconds since the worker began to drain; 0 otherwise");
+    describe_gauge!(OLDEST, "Age of the oldest open ingestion, from the maintenance leader");
+    describe_histogram!(ATTEMPTS, "Attempts that ended ingestions took, by outcome");
+    describe_gauge!(PROTECTED, "1 while the platform is asked not to take this task away");
+}
+
+fn describe_providers() {
     describe_counter!(
         TOKENS,
         "Model tokens by class (input uncached, cache_read, cache_write, output)"
@@ -179,23 +200,6 @@ fn describe_metrics() {
     describe_gauge!(SCHEDULER_TURN, "1 while a local model has memory in this process");
     describe_histogram!(SCHEDULER_WAIT, "Wait of calls for a local model's turn");
     describe_counter!(SCHEDULER_PUT_OFF, "Deferred calls to a local model, by reason");
-    describe_counter!(RESENT, "Ingestions whose lost message was sent again");
-    describe_counter!(MAINTAINED, "Passes of maintenance that this worker made as the leader");
-    describe_counter!(GIVEN_UP, "Dead letters whose document was failed as crashed; alarm");
-    describe_counter!(CHORE_FAILED, "Chores of maintenance that failed, by chore; alarm");
-    describe_gauge!(DEPTH, "Messages in the queue by state");
-    describe_histogram!(HEARTBEAT_LAG, "How late a heartbeat began");
-    describe_histogram!(
-        VISIBILITY_LEFT,
-        "What was left of a message's hiding when it was extended"
-    );
-    describe_counter!(FENCED, "Writes that were refused because the claim was lost, by write");
-    describe_gauge!(POLLS, "Receive calls that wait for messages");
-    describe_counter!(REQUESTS, "Requests to the queue's service, retries included, by operation");
-    describe_gauge!(DRAINING, "Seconds since the worker began to drain; 0 otherwise");
-    describe_gauge!(OLDEST, "Age of the oldest open ingestion, from the maintenance leader");
-    describe_histogram!(ATTEMPTS, "Attempts that ended ingestions took, by outcome");
-    describe_gauge!(PROTECTED, "1 while the platform is asked not to take this task away");
 }
 
 fn describe_spending() {

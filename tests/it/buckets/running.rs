@@ -57,7 +57,7 @@ async fn a_converter_that_panics_or_hangs_over_one_document_ends_its_run_and_no_
         assert!(place.store.head(&out_key(&hash)).await.unwrap().is_some());
     }
     assert_eq!(place.marks().len(), 2, "a mark each, and no lock: {:?}", place.marks());
-    for (hash, expected) in [(panics, "internal: a panic"), (hangs, "timeout: ")] {
+    for (hash, expected) in [(panics, "internal: panicked"), (hangs, "timeout: ")] {
         let failed = place.store.json(&failed_key(&hash));
         let error = failed["error"].as_str().unwrap();
         assert!(error.starts_with(expected), "{error}");

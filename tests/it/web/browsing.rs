@@ -407,7 +407,7 @@ async fn of_two_reviewers_at_once_each_is_led_to_another_document_and_sees_who_h
     bob.open(&desk.url("/reviews/next")).await;
     bob.until_at(&second).await;
     bob.open(&desk.url(&format!("/reviews/{first}"))).await;
-    assert!(bob.text().await.contains("web:ann has it since"));
+    assert!(bob.text().await.contains("web:ann has had it since"));
     assert_eq!(bob.run("return document.querySelectorAll('button[value=accept]').length").await, 0);
     bob.keep_screen("taken").await;
     // Having left the second one, he gave it back.

@@ -79,8 +79,8 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
         }))
         .await;
         for (table, [walked, fetched]) in read {
-            // The spending of a day is summed up.
-            if table != "spending" {
+            // The spending of a day is summed up; a table with a row for each migration is read whole.
+            if !["spending", "_sqlx_migrations"].contains(&table.as_str()) {
                 assert!(walked == 0, "{path}: {walked} rows of {table} were walked through");
                 // Words are looked for in a piece of the table, and its end is looked for before.
                 let most = if path.contains("q=pdf") { 25_000 } else { 10_000 };

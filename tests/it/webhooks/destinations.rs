@@ -58,7 +58,7 @@ async fn a_name_rebound_to_a_private_address_is_refused_and_the_checked_address_
         let last = moved.last().unwrap().trim_start_matches("::ffff:");
         until(SOON, || async { scalar(&database, PROBLEM).await.contains(last) }).await;
         let said = scalar(&database, PROBLEM).await;
-        assert!(said.ends_with("to which nothing is sent") || said.contains("allowed"), "{said}");
+        assert!(said.contains("nothing is sent") || said.contains("allowed"), "{said}");
     }
     assert_eq!(receiver.received().len(), 1, "sent to a name that had moved");
 }

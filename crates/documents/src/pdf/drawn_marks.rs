@@ -216,15 +216,18 @@ fn count_parts(path: &BezPath) -> usize {
     path.elements().iter().filter(|element| matches!(element, PathEl::MoveTo(_))).count()
 }
 
+/// A coordinate in whole pixels, within the page's `side`.
+#[expect(clippy::cast_possible_truncation, reason = "pixels of a page")]
+fn to_pixel(coordinate: f64, side: u32) -> i32 {
+    (coordinate as i32).clamp(0, i32::try_from(side).unwrap_or(i32::MAX))
+}
+
 /// Whether there may be a code at `place`, and the decoded ones, in points of the page.
 fn read_area(page: &PageRaster, place: Rect) -> Result<(bool, Vec<PageCode>), OpenCvError> {
     let scale = f64::from(page.dpi) / 72.0;
-    #[expect(clippy::cast_possible_truncation, reason = "pixels of a page")]
     let wider = place.inflate(MARGIN_POINTS, MARGIN_POINTS);
-    let width = i32::try_from(page.width).unwrap_or(i32::MAX);
-    let height = i32::try_from(page.height).unwrap_or(i32::MAX);
-    let [left, right] = [wider.x0, wider.x1].map(|x| ((x * scale) as i32).clamp(0, width));
-    let [top, bottom] = [wider.y0, wider.y1].map(|y| ((y * scale) as i32).clamp(0, height));
+    let [left, right] = [wider.x0, wider.x1].map(|x| to_pixel(x * scale, page.width));
+    let [top, bottom] = [wider.y0, wider.y1].map(|y| to_pixel(y * scale, page.height));
     if right <= left || bottom <= top {
         return Ok((false, Vec::new()));
     }

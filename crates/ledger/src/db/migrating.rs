@@ -58,7 +58,7 @@ pub(super) async fn apply_missing(
 }
 
 /// The first migration of all releases; builds before the first release recorded lower numbers.
-const BASELINE: i64 = 2026_1128_000001;
+const BASELINE: i64 = 20_261_128_000_001;
 
 /// Refuses a schema that a build before the first release has made: nothing leads from there.
 ///
