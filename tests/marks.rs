@@ -1,5 +1,4 @@
 //! Holds the marks of style and size that `scripts/marks.py` counts to their ceilings.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::process::Command;
 

@@ -3,7 +3,7 @@
 //!
 //! A new provider is one [`ProviderHarness`] and one line at `providers!`, a new engine one line at
 //! `engines!`. Peculiarities of one provider are tested in `providers/`.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod engines;
 mod harness;

@@ -1,4 +1,4 @@
-//! Waiting is not charged to job_timeout, and a backlog ends in order.
+//! Waiting is not charged to `job_timeout`, and a backlog ends in order.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;

@@ -32,7 +32,6 @@ use bytes::Bytes;
 
 pub use archive::{ArchiveLimits, is_archive};
 pub use claim::{GroupClaim, GroupClaimResult};
-pub(crate) use dolma::dolma_line;
 pub use ledger::{DocumentStatus, GroupEntry};
 pub use populate::{PopulateReport, RefusedPath, populate_workspace, sample_group_size};
 pub use read::{DocumentText, PipelineReader, ReadOutcome, WorkspaceReader, WorkspaceReading};

@@ -197,7 +197,7 @@ mod tests {
             (DecisionRefusal::Held(hold), 409, "held", "web:ann has the document open since 00:00"),
             (DecisionRefusal::SamePerson, 422, "refused", "needs a second person"),
             (Error::new(Fault::Rejected, "no such field").into(), 422, "refused", "no such field"),
-            (Error::new(Fault::Missing, "gone").into(), 404, "not_found", "nothing of this name"),
+            (Error::new(Fault::Missing, "gone").into(), 404, "not_found", "Not found"),
         ] {
             let failure = ConsoleFailure::from(refusal);
             assert_eq!((failure.status.as_u16(), failure.code), (status, code));

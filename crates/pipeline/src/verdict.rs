@@ -56,7 +56,7 @@ pub(super) async fn judge_extraction(
     // Duplicates that are only flagged are searched at recording, under the lock of the key.
     let asks = input.classified.kind.acts_on_duplicates();
     let duplicate_of =
-        match (text_of(&extraction, "supplier_name"), text_of(&extraction, "invoice_number")) {
+        match (text_of(extraction, "supplier_name"), text_of(extraction, "invoice_number")) {
             (Some(supplier), Some(number)) if asks => {
                 wait_off_clock(ledger.find_duplicate(document, tenant, supplier, number)).await?
             }
