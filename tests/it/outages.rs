@@ -349,9 +349,9 @@ async fn extensions_by_a_slow_queue_count_although_the_rest_is_late() {
         tickets.extend(received.iter().map(|delivery| registry.hold(delivery)));
     }
     // Eight requests of the first part are answered, nothing of the second.
-    world.sqs.faults().latency(Action::ChangeMessageVisibilityBatch, Duration::from_secs(3));
-    tokio::time::sleep(Duration::from_millis(2600)).await;
-    let (every, visibility) = (Duration::from_secs(5), Duration::from_secs(120));
+    world.sqs.faults().latency(Action::ChangeMessageVisibilityBatch, Duration::from_millis(1400));
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+    let (every, visibility) = (Duration::from_secs(2), Duration::from_secs(120));
     let begun = Instant::now();
     heartbeat::extend_messages(&registry, world.queue.as_ref(), every, visibility).await;
     // Had it waited for all, none would be left.

@@ -59,13 +59,12 @@ pub struct IngestionQuery {
 
 impl IngestionQuery {
     pub(super) fn parameters(&self) -> Vec<(&'static str, String)> {
-        let text = |value: &Option<String>| value.clone();
         keep_named([
             ("status", self.status.map(|status| status.word().to_owned())),
-            ("reason", text(&self.reason)),
-            ("kind", text(&self.kind)),
-            ("tenant", text(&self.tenant)),
-            ("since", text(&self.since)),
+            ("reason", self.reason.clone()),
+            ("kind", self.kind.clone()),
+            ("tenant", self.tenant.clone()),
+            ("since", self.since.clone()),
             ("cursor", self.cursor.map(|cursor| cursor.to_string())),
             ("limit", self.limit.map(|limit| limit.to_string())),
         ])

@@ -184,10 +184,9 @@ impl Config {
         let mut all = problem_messages(problems);
         if let Err(InvalidConfig(more)) = config.check(needs) {
             // A section that could not be read has its defaults: what they lack says nothing.
-            let known = |problem: &String| {
-                broken.iter().any(|section| problem.starts_with(&format!("{section}.")))
-            };
-            all.extend(more.into_iter().filter(|problem| !known(problem)));
+            all.extend(more.into_iter().filter(|problem| {
+                !broken.iter().any(|section| problem.starts_with(&format!("{section}.")))
+            }));
         }
         if all.is_empty() { Ok(config) } else { Err(InvalidConfig(all)) }
     }

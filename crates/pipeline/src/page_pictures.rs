@@ -225,9 +225,10 @@ fn name_pages(numbers: &[u32]) -> String {
 }
 
 fn box_of_crop(crop: PageCrop, page: &PageText) -> BoundingBox {
-    let share = |unit: u16| f32::from(unit) / f32::from(PageCrop::WHOLE);
-    let (x, y) = (share(crop.left) * page.width, share(crop.top) * page.height);
-    let (right, bottom) = (share(crop.right) * page.width, share(crop.bottom) * page.height);
+    let [left, top, right, bottom] = [crop.left, crop.top, crop.right, crop.bottom]
+        .map(|unit| f32::from(unit) / f32::from(PageCrop::WHOLE));
+    let (x, y) = (left * page.width, top * page.height);
+    let (right, bottom) = (right * page.width, bottom * page.height);
     BoundingBox { x, y, w: right - x, h: bottom - y }
 }
 

@@ -258,8 +258,10 @@ impl MessageQueue for SqsQueue {
     }
 
     async fn send(&self, messages: &[OutgoingMessage]) -> Vec<Result<()>> {
-        let place = |message: &OutgoingMessage| self.lines.position_for(message.priority);
-        let entries = messages.iter().map(|message| (place(message), message)).collect();
+        let entries = messages
+            .iter()
+            .map(|message| (self.lines.position_for(message.priority), message))
+            .collect();
         self.lines
             .run_by_tier(entries, |line, part| {
                 async { self.batches.send_all(&line.url, part).await }.boxed()
@@ -332,11 +334,11 @@ impl MessageQueue for SqsQueue {
     }
 
     async fn release_dead(&self, receipts: &[ReceiptHandle]) -> Vec<Result<()>> {
-        let now = |receipt: &ReceiptHandle| VisibilityChange {
-            handle: handle_of(receipt).to_owned(),
-            seconds: 0,
-        };
-        let entries = receipts.iter().map(|receipt| (tier_of(receipt), now(receipt))).collect();
+        let mut entries = Vec::with_capacity(receipts.len());
+        for receipt in receipts {
+            let handle = handle_of(receipt).to_owned();
+            entries.push((tier_of(receipt), VisibilityChange { handle, seconds: 0 }));
+        }
         let released = self
             .lines
             .run_by_tier(entries, |line, part| self.batches.release_dead(line, part))

@@ -156,8 +156,9 @@ impl RateEstimator {
         if last.len() <= 3 {
             return 1.0;
         }
-        let count = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
-        count(last.iter().filter(|ok| **ok).count()) / count(last.len())
+        let sent = u32::try_from(last.len()).unwrap_or(u32::MAX);
+        let good = u32::try_from(last.iter().filter(|ok| **ok).count()).unwrap_or(u32::MAX);
+        f64::from(good) / f64::from(sent)
     }
 }
 

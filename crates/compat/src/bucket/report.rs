@@ -361,10 +361,13 @@ pub async fn search_manifest(
 ) -> Result<Vec<(String, ManifestEntry)>> {
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
     let manifest = BucketManifest::load(bucket).await?;
-    let matches = |entry: &ManifestEntry| {
-        let texts: Vec<String> =
-            entry.paths.iter().chain(&entry.tags).map(|text| text.to_lowercase()).collect();
-        words.iter().all(|word| texts.iter().any(|text| text.contains(word)))
-    };
-    Ok(manifest.entries.into_iter().filter(|(_, entry)| matches(entry)).take(limit).collect())
+    let entries = manifest.entries.into_iter();
+    Ok(entries.filter(|(_, entry)| contains_words(entry, &words)).take(limit).collect())
+}
+
+/// Whether each word is in one of the entry's paths or tags.
+fn contains_words(entry: &ManifestEntry, words: &[String]) -> bool {
+    let texts: Vec<String> =
+        entry.paths.iter().chain(&entry.tags).map(|text| text.to_lowercase()).collect();
+    words.iter().all(|word| texts.iter().any(|text| text.contains(word)))
 }

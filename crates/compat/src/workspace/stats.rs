@@ -91,10 +91,9 @@ pub async fn load_stats(workspace: &Workspace) -> Result<WorkspaceStats> {
     let ((index, _), finished) =
         tokio::try_join!(workspace.load_index(), workspace.finished_groups())?;
     let locked = fresh_locks(workspace).await?;
-    let is_done = |hash: &String| finished.contains(hash);
     let mut stats = WorkspaceStats {
         groups: index.groups.len(),
-        groups_done: index.groups.iter().filter(|group| is_done(&group.hash)).count(),
+        groups_done: index.groups.iter().filter(|group| finished.contains(&group.hash)).count(),
         documents: index.groups.iter().map(|group| group.paths.len()).sum(),
         unread: list_unread(workspace, &locked).await?,
         ..WorkspaceStats::default()
@@ -102,7 +101,7 @@ pub async fn load_stats(workspace: &Workspace) -> Result<WorkspaceStats> {
     stats.groups_in_work = index
         .groups
         .iter()
-        .filter(|group| !is_done(&group.hash))
+        .filter(|group| !finished.contains(&group.hash))
         .filter(|group| all_lock_keys(&group.hash).iter().any(|key| locked.contains(key)))
         .count();
     let spent = sum_stored_spending(workspace.engine.store()).await?;

@@ -111,13 +111,12 @@ impl BucketConfig {
 pub(super) fn alias_variables(
     variables: impl Iterator<Item = (String, String)>,
 ) -> Vec<(String, String)> {
-    let ours = |name: &str| {
-        let (_, key) = ALIASES.iter().find(|(alias, _)| *alias == name)?;
-        Some(format!("DOCMILL__BUCKET__{}", key.to_uppercase()))
-    };
     variables
         .filter(|(_, value)| !value.is_empty())
-        .filter_map(|(name, value)| Some((ours(&name)?, value)))
+        .filter_map(|(name, value)| {
+            let (_, key) = ALIASES.iter().find(|(alias, _)| *alias == name)?;
+            Some((format!("DOCMILL__BUCKET__{}", key.to_uppercase()), value))
+        })
         .collect()
 }
 

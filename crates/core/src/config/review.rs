@@ -43,8 +43,10 @@ impl ReviewConfig {
     /// The amount above which a second person is needed; `None`: there is none.
     pub fn four_eyes_limit(&self, currency: Option<&str>) -> Option<Decimal> {
         // Variables of the environment come in small letters.
-        let is_named = |name: &str| currency.is_some_and(|it| it.trim().eq_ignore_ascii_case(name));
-        let named = self.four_eyes_above.iter().find(|(name, _)| is_named(name));
+        let currency = currency.map(str::trim);
+        let mut limits = self.four_eyes_above.iter();
+        let named =
+            limits.find(|(name, _)| currency.is_some_and(|own| own.eq_ignore_ascii_case(name)));
         let named = named.map(|(_, amount)| amount);
         named.or_else(|| self.four_eyes_above.get(OTHER_CURRENCIES)).copied()
     }

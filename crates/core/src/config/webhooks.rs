@@ -82,13 +82,13 @@ impl NetworkRange {
         match (self.base, address.to_canonical()) {
             (IpAddr::V4(base), IpAddr::V4(address)) => {
                 let unused = 32_u32.saturating_sub(u32::from(self.bits));
-                let cut = |address: u32| address.checked_shr(unused).unwrap_or_default();
-                cut(base.to_bits()) == cut(address.to_bits())
+                let differing = base.to_bits() ^ address.to_bits();
+                differing.checked_shr(unused).unwrap_or_default() == 0
             }
             (IpAddr::V6(base), IpAddr::V6(address)) => {
                 let unused = 128_u32.saturating_sub(u32::from(self.bits));
-                let cut = |address: u128| address.checked_shr(unused).unwrap_or_default();
-                cut(base.to_bits()) == cut(address.to_bits())
+                let differing = base.to_bits() ^ address.to_bits();
+                differing.checked_shr(unused).unwrap_or_default() == 0
             }
             _ => false,
         }
@@ -248,24 +248,25 @@ impl WebhooksConfig {
         }
     }
 
+    fn is_web_address(&self, url: &str) -> bool {
+        url.starts_with("https://") || (self.allow_http && url.starts_with("http://"))
+    }
+
     fn check_target(&self, at: usize, target: &WebhookTarget, problems: &mut Vec<String>) {
         let key = format!("webhooks.targets[{at}]");
         if target.name.len() > 64 || !is_plain_name(&target.name, "-_.") {
             problems.push(format!("{key}.name must be 1 to 64 of a-z, A-Z, 0-9, - _ ."));
         }
         let url = target.url.reveal();
-        let is_web = |url: &str| {
-            url.starts_with("https://") || (self.allow_http && url.starts_with("http://"))
-        };
         let is_arn = url.starts_with("arn:");
-        if !is_arn && !is_web(url) {
+        if !is_arn && !self.is_web_address(url) {
             problems.push(format!(
                 "{key}.url must begin with https:// (with http:// only under webhooks.allow_http), \
                  or be an ARN"
             ));
         }
         let has_endpoint = !target.endpoint.is_empty();
-        if has_endpoint && (!is_arn || !is_web(&target.endpoint)) {
+        if has_endpoint && (!is_arn || !self.is_web_address(&target.endpoint)) {
             problems.push(format!(
                 "{key}.endpoint goes with an ARN, and begins with https:// (with http:// only under \
                  webhooks.allow_http)"
