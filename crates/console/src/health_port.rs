@@ -1,6 +1,6 @@
 //! The health port of a worker: liveness, readiness and metrics, read-only.
 //!
-//! `/livez` answers 503 when the intake loop has not turned for [`LIVENESS_TIMEOUT`]: the platform
+//! `/livez` answers 503 when the intake loop has not turned for `LIVENESS_TIMEOUT`: the platform
 //! restarts the process. `/readyz` answers 503 while a dependency of the worker (Postgres and the
 //! queue, or the store of a bucket) does not answer, and from the moment the worker drains.
 //! `/metrics` is Prometheus text.

@@ -46,7 +46,7 @@ pub(crate) struct PageMeasures {
     pub noise: f32,
     /// The same of its upper quartile: 0 only on paper that a program made.
     pub grain: f32,
-    /// How far coarse JPEG shows, see [`traces`].
+    /// How far coarse JPEG shows, see `compression_artifacts`.
     pub blockiness: f32,
     /// How much darker than its paper ink is, 0 to 255, as it would be on white paper.
     pub contrast: f32,

@@ -80,7 +80,7 @@ pub(crate) fn to_millis(time: SystemTime) -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The inverse of [`to_millis`].
+/// The inverse of `to_millis`.
 pub fn time_of(millis: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(millis)
 }

@@ -54,7 +54,7 @@ impl WorkIndex {
     ///
     /// # Errors
     /// Rejected, with what is wrong: torn, of no stated size, more than one frame, above
-    /// [`MAX_INDEX_BYTES`], no UTF-8, a line without a hash.
+    /// `MAX_INDEX_BYTES`, no UTF-8, a line without a hash.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let text = decompress_index(bytes)?;
         let mut groups: Vec<WorkGroup> = Vec::new();
