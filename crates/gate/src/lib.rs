@@ -79,7 +79,7 @@ pub struct Verdict {
     #[serde(default)]
     pub certainty: Option<f32>,
     /// The kind's rule against a second document of one supplier and number, if it has one and it held:
-    /// whoever records the result looks once more.
+    /// the recording of the result checks again.
     #[serde(default)]
     pub duplicate_rule: Option<String>,
 }
