@@ -15,6 +15,7 @@ mod numbers;
 mod parameters;
 mod payables;
 mod slope;
+mod style;
 mod supplier;
 #[cfg(test)]
 mod tests;
@@ -37,12 +38,12 @@ use self::layout::{CellLayout, TextCell};
 use self::money::DollarSign;
 use self::numbers::NumberSearch;
 use self::parameters::parameters;
+use self::style::PageStyle;
 use docmill_core::model::{
     Extraction, ExtractionMethod, FieldCertainty, FieldEvidence, ModelUsage, PageSource,
     StatedConfidence, Transcript,
 };
 use docmill_formats::notation::date;
-use docmill_formats::notation::number::{self, DecimalSeparator};
 use docmill_gate::kinds::{FieldType, Kind, ValueStyle};
 
 /// A value with its certainty and position.
@@ -86,7 +87,7 @@ fn name_dollars<'a>(
             (Some(FoundValue { value: code, certain: true, ..found }), ReadingSign::CurrencyByTax)
         }
         // A receipt of another country prints `$` for its own currency, and does not name it.
-        (Some(found), DollarSign::Foreign) if found.value == "USD" && matches.till => {
+        (Some(found), DollarSign::Foreign) if found.value == "USD" && matches.style.shop_head => {
             (None, ReadingSign::NoCurrency)
         }
         (Some(found), DollarSign::Foreign) if found.value == "USD" => {
@@ -139,19 +140,17 @@ fn read_signs(transcript: &Transcript, kind: &Kind) -> Vec<(String, Value, Vec<R
 fn read_transcript<'a>(transcript: &'a Transcript, kind: &'a Kind) -> RulesExtractor<'a> {
     let layout = CellLayout::new(transcript);
     let matches = LabelMatches::new(&layout, &kind.labels);
-    let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
     let roles = FieldRoles::of_kind(kind);
     let mut reading = RulesExtractor {
         kind,
         roles,
         transcript,
-        mark: DecimalSeparator::from_words(words),
         data: kind.fields().map(|(name, _)| (name.to_owned(), Value::Null)).collect(),
         evidence: Vec::new(),
         certainties: Vec::new(),
         readings: Vec::new(),
         doubts: 0,
-        till: matches.till,
+        style: matches.style,
     };
     reading.read_fields(&matches);
     reading
@@ -212,7 +211,6 @@ struct RulesExtractor<'a> {
     kind: &'a Kind,
     roles: FieldRoles<'a>,
     transcript: &'a Transcript,
-    mark: Option<DecimalSeparator>,
     data: Map<String, Value>,
     evidence: Vec<FieldEvidence>,
     /// How certain each field is, those that were not found included.
@@ -221,8 +219,7 @@ struct RulesExtractor<'a> {
     readings: Vec<(String, Vec<ReadingSign>)>,
     /// Values of required fields and names that are not certain.
     doubts: usize,
-    /// Of a kind that tills print.
-    till: bool,
+    style: &'static PageStyle,
 }
 
 /// Fields with a reader of their own.
@@ -331,8 +328,7 @@ impl RulesExtractor<'_> {
         let found = matches.of_field(name).find_map(|label_match| {
             let beside = matches.value_candidates(label_match).into_iter();
             beside.into_iter().find_map(|beside| {
-                let amount =
-                    number::find_numbers(&beside.value_words(), self.mark).into_iter().next()?;
+                let amount = matches.layout.numbers_in(&beside.value_words()).into_iter().next()?;
                 Some(FoundValue::new(amount.value, label_match.strong, beside.cell))
             })
         });
@@ -344,7 +340,7 @@ impl RulesExtractor<'_> {
         matches: &LabelMatches<'_>,
         currency: Option<FoundValue<&'static str>>,
     ) {
-        let totals = totals::find_totals(matches, self.mark);
+        let totals = totals::find_totals(matches);
         let credit = self.kind.name == CREDIT_NOTE || is_credit_note(matches);
         let gross_negative =
             totals.gross.as_ref().is_some_and(|gross| gross.value.is_sign_negative());
@@ -385,18 +381,17 @@ impl RulesExtractor<'_> {
         let lines =
             made(&totals.net) || made(&totals.gross) || self.has_sum_of_column(matches, totals);
         let largest = totals.gross.as_ref().is_some_and(|gross| {
-            totals::largest_amount(matches.layout, self.mark)
-                .is_none_or(|most| gross.value.abs() >= most)
+            totals::largest_amount(matches.layout).is_none_or(|most| gross.value.abs() >= most)
         });
         let open = totals
             .gross
             .as_ref()
-            .is_some_and(|gross| totals::has_open_amount_below(matches, gross, self.mark));
+            .is_some_and(|gross| totals::has_open_amount_below(matches, gross));
         let items = self.amounts_of_lines();
         let parts = totals
             .gross
             .as_ref()
-            .map(|gross| totals::find_open_parts(matches, gross, &items, self.mark))
+            .map(|gross| totals::find_open_parts(matches, gross, &items))
             .unwrap_or_default();
         let none = [ReadingSign::NoNet, ReadingSign::NoTax, ReadingSign::NoTotal];
         let found = [&totals.net, &totals.vat, &totals.gross];
@@ -445,7 +440,7 @@ impl RulesExtractor<'_> {
     ) -> bool {
         let unread = self.data.get("line_items").is_none_or(Value::is_null);
         let mut sums = [&totals.net, &totals.gross].into_iter().flatten();
-        unread && sums.any(|sum| totals::is_sum_of_column(matches, sum, self.mark))
+        unread && sums.any(|sum| totals::is_sum_of_column(matches, sum))
     }
 
     /// The amounts of the document's lines.
@@ -459,7 +454,7 @@ impl RulesExtractor<'_> {
     fn read_items(&mut self, matches: &LabelMatches<'_>, list: &str) {
         let fields = self.kind.item_fields(list);
         let Some(key) = items::ItemColumn::key_column(&fields) else { return };
-        let mut items = items::find_items(matches, self.mark, key);
+        let mut items = items::find_items(matches, key);
         let all_negative =
             items.iter().all(|item| item.amount.is_some_and(|a| a.is_sign_negative()));
         if all_negative && is_credit_note(matches) {
@@ -513,9 +508,9 @@ impl RulesExtractor<'_> {
     /// The certainty of a field that was not weighed, found or not.
     fn note_reading(&mut self, field: &str, mut signs: Vec<ReadingSign>) {
         let ocr = self.transcript.pages.iter().any(|page| page.source == PageSource::Ocr);
-        let (of_ocr, of_till) = (certainty::sign_of_ocr(&signs), certainty::sign_of_till(&signs));
-        signs.extend(ocr.then_some(of_ocr));
-        signs.extend(self.till.then_some(of_till));
+        let of_ocr = ocr.then(|| certainty::sign_of_ocr(&signs));
+        let of_style = self.style.reading_sign(&signs);
+        signs.extend(of_ocr.into_iter().chain(of_style));
         self.note_certainty(field, certainty::certainty_of(&signs));
         self.readings.push((field.to_owned(), signs));
     }

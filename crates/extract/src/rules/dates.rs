@@ -85,7 +85,7 @@ impl<'a> DateSearch<'a> {
         let Some(cell) = self.matches.layout.cells.get(index) else { return };
         let mut text = cell.joined_text();
         let mut found = date::find_dates(&text);
-        if found.is_empty() && self.matches.till {
+        if found.is_empty() && self.matches.style.printed_by_clock {
             // `APRIL   1,   2016`: receipts space the parts of a date.
             let end = text.len();
             for next in self.matches.layout.right_of(index).iter().take(3) {
@@ -116,10 +116,8 @@ impl<'a> DateSearch<'a> {
             }
             let timed = is_time(after) || self.has_time_beside(index);
             add_sign(&mut signs, DateSign::WithTime, timed);
-            add_sign(&mut signs, DateSign::TillTime, timed && self.matches.till);
-            add_sign(&mut signs, DateSign::OnTill, self.matches.till);
             let written = alone && written::is_written_at(self.matches, cell, before, after);
-            add_sign(&mut signs, DateSign::Written, written && !self.matches.till);
+            signs.extend(self.matches.style.day_signs(timed, written));
             let prose = before.split(' ').count() + after.split(' ').count() > 8;
             add_sign(&mut signs, DateSign::Prose, prose);
             add_sign(&mut signs, DateSign::SeveralInCell, !alone);
@@ -316,7 +314,7 @@ impl<'a> DateSearch<'a> {
         };
         let ends = [DateSign::Dated, DateSign::Alone].iter().any(|sign| one.signs.contains(sign));
         // `Invoice 17 of 3 May`: title and number precede the day.
-        if number && ends && !self.matches.till {
+        if number && ends && !self.matches.style.printed_by_clock {
             one.signs.retain(|sign| *sign != DateSign::Dated);
             one.signs.push(DateSign::BehindNumber);
         }

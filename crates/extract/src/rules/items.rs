@@ -16,7 +16,7 @@ use super::abs_close;
 use super::label_matches::LabelMatches;
 use super::layout::{CellLayout, TextCell};
 use super::totals::without_tax_code;
-use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
+use docmill_formats::notation::number::{self, FoundNumber};
 
 /// One line, as far as its columns were found.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -62,16 +62,12 @@ const MAX_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0);
 const MAX_DESCRIPTION_LINES: usize = 400;
 
 /// `key` is the column that every row has.
-pub(super) fn find_items(
-    matches: &LabelMatches<'_>,
-    mark: Option<DecimalSeparator>,
-    key: ItemColumn,
-) -> Vec<TableItem> {
+pub(super) fn find_items(matches: &LabelMatches<'_>, key: ItemColumn) -> Vec<TableItem> {
     let headers = find_headers(matches, key);
     let Some(most) = headers.iter().map(TableHeader::count_known_columns).max() else {
         return Vec::new();
     };
-    let mut tables = ItemTables { matches, mark, key, items: Vec::new() };
+    let mut tables = ItemTables { matches, key, items: Vec::new() };
     let mut done = 0;
     for (at, header) in headers.iter().enumerate() {
         // The same table goes on under a repeated header; a table of taxes has fewer columns.
@@ -91,8 +87,6 @@ pub(super) fn find_items(
 /// The tables of items of a document, as they are read one after the other.
 struct ItemTables<'a> {
     matches: &'a LabelMatches<'a>,
-    /// The document's decimal mark, if known.
-    mark: Option<DecimalSeparator>,
     /// The column that every row has.
     key: ItemColumn,
     /// The rows so far.
@@ -102,7 +96,7 @@ struct ItemTables<'a> {
 impl ItemTables<'_> {
     /// Reads rows up to the totals, or to row `end`; returns where it stopped.
     fn read_table(&mut self, header: &TableHeader, end: usize) -> usize {
-        let Self { matches, mark, key, ref mut items } = *self;
+        let Self { matches, key, ref mut items } = *self;
         let layout = matches.layout;
         let page = layout.row_cells(header.rows.start).first().map_or(0, |cell| cell.page);
         let before = items.len();
@@ -110,7 +104,7 @@ impl ItemTables<'_> {
             let cells = layout.row_cells(row);
             let on_page = cells.first().is_some_and(|cell| cell.page == page);
             let is_begun = items.len() > before;
-            let mut read = read_row(cells, header, mark);
+            let mut read = read_row(cells, header, layout);
             // `Recycling tax, tyres   4   3.50   14.00` is a line whatever its name.
             let ends = !read.is_product()
                 && ends_table(matches, row)
@@ -190,7 +184,7 @@ fn is_totals_row(matches: &LabelMatches<'_>, row: usize) -> bool {
     matches.layout.row_cells(row).len() <= 2 && has_number(matches.layout.row_cells(row))
 }
 
-fn read_row(cells: &[TextCell], header: &TableHeader, mark: Option<DecimalSeparator>) -> TableItem {
+fn read_row(cells: &[TextCell], header: &TableHeader, layout: &CellLayout) -> TableItem {
     let mut item = TableItem::default();
     if let Some(cell) = cells.first() {
         (item.page, item.line) = (cell.page, cell.line);
@@ -212,12 +206,12 @@ fn read_row(cells: &[TextCell], header: &TableHeader, mark: Option<DecimalSepara
     let mut amounts_of_row: Vec<FoundNumber> = Vec::new();
     let mut numbers_of_row: Vec<FoundNumber> = Vec::new();
     for cell in cells {
-        let all = cell.words_in(0..cell.words.len());
+        let all = cell.all_words();
         // `780.00T`: a taxed amount.
         let all: Vec<&str> = all.into_iter().map(without_tax_code).collect();
         // `18 095` alone: money without cents.
         let whole = number::grouped_whole(&all).map(|amount| vec![amount]);
-        let amounts = whole.unwrap_or_else(|| number::find_numbers(&all, mark));
+        let amounts = whole.unwrap_or_else(|| layout.numbers_in(&all));
         numbers_of_row.extend(amounts.iter().filter(|one| !one.percent).cloned());
         for (index, word) in all.iter().enumerate() {
             let left = cell.boxes.get(index).map_or(0.0, |area| area.x);
@@ -391,9 +385,7 @@ mod tests {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let layout = CellLayout::new(&transcript(drawings));
         let matches = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
-        let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
-        let items = find_items(&matches, DecimalSeparator::from_words(words), ItemColumn::Amount)
-            .into_iter();
+        let items = find_items(&matches, ItemColumn::Amount).into_iter();
         items
             .map(|item| {
                 let numbers = [item.quantity, item.unit_price, item.amount]

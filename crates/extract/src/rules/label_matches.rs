@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::{Bound, Range};
 
 use super::layout::{CellLayout, TextCell};
+use super::style::PageStyle;
 use super::vocabulary::vocabulary;
 use docmill_core::model::BoundingBox;
 use docmill_formats::notation::{currency, date};
@@ -277,19 +278,18 @@ pub(super) struct LabelMatches<'a> {
     /// Where in `all` the labels of each field are: asked for every cell, of a page of thousands of
     /// labels too.
     by_field: HashMap<String, Vec<usize>>,
-    /// Of a kind that tills print.
-    pub(super) till: bool,
+    /// How documents of the kind are set.
+    pub(super) style: &'static PageStyle,
 }
 
 impl<'a> LabelMatches<'a> {
     pub(super) fn new(layout: &'a CellLayout, labels: &LabelIndex) -> Self {
-        let till = labels.labels_of("tendered").next().is_some();
         let all = find_labels(layout, labels);
         let mut by_field: HashMap<String, Vec<usize>> = HashMap::new();
         for (at, label_match) in all.iter().enumerate() {
             by_field.entry(label_match.field.clone()).or_default().push(at);
         }
-        Self { layout, all, by_field, till }
+        Self { layout, all, by_field, style: PageStyle::of_labels(labels) }
     }
 
     /// The labels of a field, in the order of the pages.

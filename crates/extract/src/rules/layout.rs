@@ -57,6 +57,10 @@ impl TextCell {
         self.words.last().is_some_and(|word| word.ends_with(','))
     }
 
+    pub(super) fn all_words(&self) -> Vec<&str> {
+        self.words.iter().map(String::as_str).collect()
+    }
+
     /// Some of the words; empty if out of range.
     pub(super) fn words_in(&self, words: Range<usize>) -> Vec<&str> {
         let words = self.words.get(words).unwrap_or_default();
@@ -89,9 +93,10 @@ pub(super) struct CellLayout {
     heights: Vec<f32>,
     /// Which rows have an amount of money.
     amount_rows: OnceCell<Vec<bool>>,
-    /// The amounts of money as read with each decimal mark and with none known, each with the index
-    /// of its cell.
-    amounts: [OnceCell<Vec<(FoundNumber, usize)>>; 3],
+    /// The amounts of money, each with the index of its cell.
+    amounts: OnceCell<Vec<(FoundNumber, usize)>>,
+    /// The document's decimal mark, if known.
+    mark: Option<DecimalSeparator>,
 }
 
 /// Most cells of a row: each is compared with those that are in it. No table has as many columns.
@@ -112,7 +117,8 @@ impl CellLayout {
             rows: Vec::new(),
             heights: Vec::new(),
             amount_rows: OnceCell::new(),
-            amounts: [const { OnceCell::new() }; 3],
+            amounts: OnceCell::new(),
+            mark: None,
         }
     }
 
@@ -125,6 +131,8 @@ impl CellLayout {
                 layout.add_page(index, page);
             }
         }
+        let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
+        layout.mark = DecimalSeparator::from_words(words);
         layout
     }
 
@@ -182,7 +190,7 @@ impl CellLayout {
     pub(super) fn is_on_deducting_row(&self, index: usize) -> bool {
         let row = self.cells.get(index).map(|cell| self.row_cells(cell.row)).unwrap_or_default();
         row.last().is_some_and(|last| {
-            let words = last.words_in(0..last.words.len());
+            let words = last.all_words();
             let amount = number::find_numbers(&words, None).pop();
             amount.is_some_and(|one| one.is_money() && one.value.is_sign_negative())
         })
@@ -233,7 +241,7 @@ impl CellLayout {
                 .iter()
                 .map(|row: &Range<usize>| {
                     self.cells.get(row.clone()).unwrap_or_default().iter().any(|cell: &TextCell| {
-                        let words = cell.words_in(0..cell.words.len());
+                        let words = cell.all_words();
                         number::find_numbers(&words, None).iter().any(FoundNumber::is_money)
                     })
                 })
@@ -242,21 +250,21 @@ impl CellLayout {
         rows.get(cell.row).copied().unwrap_or(false)
     }
 
+    /// The numbers of some words, under the document's decimal mark.
+    pub(super) fn numbers_in(&self, words: &[&str]) -> Vec<FoundNumber> {
+        number::find_numbers(words, self.mark)
+    }
+
+    /// The numbers of a cell, under the document's decimal mark.
+    pub(super) fn numbers_of(&self, cell: &TextCell) -> Vec<FoundNumber> {
+        self.numbers_in(&cell.all_words())
+    }
+
     /// Every amount of money, with its cell. Computed once: labels ask for it by the thousand.
-    pub(super) fn amounts(
-        &self,
-        mark: Option<DecimalSeparator>,
-    ) -> impl Iterator<Item = (&FoundNumber, &TextCell)> {
-        let [comma, point, unknown] = &self.amounts;
-        let known = match mark {
-            Some(DecimalSeparator::Comma) => comma,
-            Some(DecimalSeparator::Point) => point,
-            None => unknown,
-        };
-        let amounts = known.get_or_init(|| {
+    pub(super) fn amounts(&self) -> impl Iterator<Item = (&FoundNumber, &TextCell)> {
+        let amounts = self.amounts.get_or_init(|| {
             let found = self.cells.iter().enumerate().flat_map(|(index, cell)| {
-                let words = cell.words_in(0..cell.words.len());
-                let numbers = number::find_numbers(&words, mark).into_iter();
+                let numbers = self.numbers_of(cell).into_iter();
                 numbers.filter(FoundNumber::is_money).map(move |amount| (amount, index))
             });
             found.collect()

@@ -32,7 +32,7 @@ pub(super) fn labelled_currency(matches: &LabelMatches<'_>) -> Option<FoundValue
 /// Beside amounts or in the headings over them, else, unless it is a word as well, anywhere.
 fn most_frequent_currency(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let of_amounts = matches.layout.cells.iter().enumerate().flat_map(|(index, cell)| {
-        let words = cell.words_in(0..cell.words.len());
+        let words = cell.all_words();
         let amounts = number::find_numbers(&words, None).into_iter();
         let amounts = amounts.filter_map(|amount| amount.currency());
         // A sign that is also a word is money only alone, as the heading of a column, or beside an
@@ -137,13 +137,13 @@ fn resolve_krone(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>>
 /// `R 31,846.00`: a letter that is South Africa's money alone before amounts with cents.
 fn find_rands(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let mut marked = matches.layout.cells.iter().filter(|cell: &&TextCell| {
-        let words = cell.words_in(0..cell.words.len());
+        let words = cell.all_words();
         // A gap may part the letter from the amount.
         let right =
             matches.layout.index_of(cell).and_then(|at| matches.layout.right_of(at).first());
         let parted = words == ["R"]
             && right.is_some_and(|right| {
-                let words = right.words_in(0..right.words.len());
+                let words = right.all_words();
                 number::find_numbers(&words, None).iter().any(|amount| amount.is_money())
             });
         if parted {
@@ -197,13 +197,11 @@ pub(super) fn currency_of_days(
     matches: &LabelMatches<'_>,
     code: Option<&'static str>,
 ) -> Option<&'static str> {
-    match (code, matches.till) {
-        (Some("USD"), till) => match resolve_dollar(matches) {
-            DollarSign::Of(code) => Some(code),
-            DollarSign::Foreign if till => None,
-            DollarSign::Foreign | DollarSign::Plain => code,
-        },
-        _ => code,
+    let Some("USD") = code else { return code };
+    match resolve_dollar(matches) {
+        DollarSign::Of(own) => Some(own),
+        DollarSign::Foreign if matches.style.shop_head => None,
+        DollarSign::Foreign | DollarSign::Plain => code,
     }
 }
 

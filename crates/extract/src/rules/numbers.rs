@@ -128,7 +128,7 @@ impl<'a> NumberSearch<'a> {
     /// The one number beside the writer's reference, where no label of the document's own has a
     /// value.
     fn find_reference(&self) -> Option<FoundValue<String>> {
-        if self.matches.till {
+        if !self.matches.style.letter {
             return None;
         }
         let matches = self.matches.of_field("own_reference").take(MAX_LABELS);
@@ -168,7 +168,7 @@ impl<'a> NumberSearch<'a> {
             && digits >= MIN_OPEN_DIGITS
             && (number.area.x - cell.area.x).abs() < 0.6 * cell.area.h
             && gap < 0.9 * cell.area.h.max(number.area.h)
-            && read_identifier(&number.words_in(0..number.words.len()), true)
+            && read_identifier(&number.all_words(), true)
                 .is_some_and(|value| value == number.joined_text())
     }
 
@@ -233,16 +233,17 @@ impl<'a> NumberSearch<'a> {
                 let index = self.matches.layout.index_of(cell);
                 let right = index.and_then(|at| self.matches.layout.right_of(at).first());
                 let Some(value) = right else { continue };
-                words = value.words_in(0..value.words.len());
+                words = value.all_words();
             }
             // `No 23C, Mill Road`
             let house = short && words.len() > 1 && words.first().is_some_and(|w| w.ends_with(','));
             // `NO 216.218. Mill Road`, `#0034 Southport`: a house, or one shop of several.
-            let house =
-                house || self.matches.till && words.iter().skip(1).any(|word| is_word(word));
+            let house = house
+                || self.matches.style.loose_number
+                    && words.iter().skip(1).any(|word| is_word(word));
             // `#000021  CASHIER 7`: the number belongs to the word behind it.
-            let cashier =
-                self.matches.till && self.is_called_behind(cell, from + usize::from(hash));
+            let cashier = self.matches.style.loose_number
+                && self.is_called_behind(cell, from + usize::from(hash));
             if house || cashier {
                 continue;
             }
@@ -353,7 +354,7 @@ impl<'a> NumberSearch<'a> {
     pub(super) fn absence_certainty(&self) -> Option<f32> {
         let bounds = &parameters().certainty;
         let certainty = if self.has_open_number() { bounds.open_number } else { bounds.no_number };
-        self.matches.till.then_some(certainty)
+        self.matches.style.loose_number.then_some(certainty)
     }
 
     /// Whether the upper half of the first page has a number behind an unknown label.
@@ -411,7 +412,8 @@ impl<'a> NumberSearch<'a> {
             one.signs.contains(&NumberSign::OtherLabel)
                 && !one.signs.iter().any(|sign| labelled.contains(sign))
         };
-        let ranked = ranked.filter(|((one, _), _)| !(self.matches.till && other(one)));
+        let ranked =
+            ranked.filter(|((one, _), _)| !(self.matches.style.loose_number && other(one)));
         let best = ranked.reduce(|best, one| if one.0.1 > best.0.1 { one } else { best });
         let Some(((one, score), share)) = best else { return self.find_reference() };
         if *score < weights.none - 1.5 {

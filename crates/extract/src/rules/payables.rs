@@ -58,8 +58,8 @@ impl RulesExtractor<'_> {
         let mut place = None;
         for label_match in matches.of_field("cash_discounts") {
             let Some(cell) = matches.cell_of(label_match) else { continue };
-            let words = cell.words_in(0..cell.words.len());
-            let numbers = number::find_numbers(&words, self.mark);
+            let words = cell.all_words();
+            let numbers = matches.layout.numbers_in(&words);
             let (shares, others): (Vec<_>, Vec<_>) = numbers.iter().partition(|it| it.percent);
             let [share] = shares.as_slice() else { continue };
             if share.value <= Decimal::ZERO || share.value > MAX_DISCOUNT {
@@ -135,10 +135,8 @@ impl RulesExtractor<'_> {
         let parts = totals::tax_parts(matches);
         for (at, range) in matches.layout.rows.iter().enumerate() {
             let cells = matches.layout.cells.get(range.clone()).unwrap_or_default();
-            let numbers: Vec<number::FoundNumber> = cells
-                .iter()
-                .flat_map(|it| number::find_numbers(&it.words_in(0..it.words.len()), self.mark))
-                .collect();
+            let numbers: Vec<number::FoundNumber> =
+                cells.iter().flat_map(|it| matches.layout.numbers_of(it)).collect();
             let (shares, others): (Vec<_>, Vec<_>) = numbers.iter().partition(|it| it.percent);
             let (Some(cell), [share]) = (cells.first(), shares.as_slice()) else { continue };
             let rate = share.value;

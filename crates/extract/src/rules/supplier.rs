@@ -213,7 +213,7 @@ impl SupplierSearch<'_> {
 
     /// Whether a receipt names no company: car parks print theirs elsewhere.
     fn is_car_park(&self, best: &NameCandidate<'_>) -> bool {
-        self.matches.till
+        self.matches.style.shop_head
             && !best.signs.contains(&NameSign::LegalForm)
             && vocabulary().car_park.is_within(&fold_text(&best.name))
     }
@@ -279,8 +279,8 @@ impl<'a> SupplierSearch<'a> {
                 }
                 if std::mem::take(&mut first) && cell.page == 0 {
                     signs.push(NameSign::First);
-                    signs.extend(self.matches.till.then_some(NameSign::TillFirst));
                 }
+                self.matches.style.mark_name(&mut signs);
                 found.push(NameCandidate { name, address, cell, signs });
             }
             if found.len() >= MAX_CANDIDATES {

@@ -27,7 +27,7 @@ use self::currencies::{keep_own_currency, keep_stated_column};
 use self::included::{add_included_tax, add_sums_by_rate, before_included, tax_within};
 use self::labelled::labelled_amounts;
 pub(super) use self::open_parts::{OpenParts, find_open_parts};
-use self::outdone::{is_outdone, is_unnamed_part, total_by_rates, whole_of_rate};
+use self::outdone::{is_outdone, is_unnamed_part, whole_of_rate};
 use self::parts::add_pairs_of_taxes;
 pub(super) use self::parts::tax_parts;
 use self::printed::{find_printed, money_before, money_right_of};
@@ -36,14 +36,14 @@ use self::row::{add_net_and_tax, add_row_of_net, add_rows_of_sums, sum_of_rows, 
 pub(super) use self::till::without_tax_code;
 use self::till::{
     add_unnamed_totals, has_labelled_tax, is_charged, leave_out_untaxed, paid_amounts,
-    take_till_taxes, tendered_amounts,
+    revise_till_totals, tendered_amounts,
 };
 use super::label_matches::{LabelMatch, LabelMatches};
 use super::layout::{CellLayout, TextCell};
 use super::vocabulary::vocabulary;
 use super::{FoundValue, abs_close};
 use docmill_formats::notation::fold_text;
-use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
+use docmill_formats::notation::number::{self, FoundNumber};
 
 /// Two cents: the rounding per rate.
 const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
@@ -98,25 +98,44 @@ enum AmountRole {
     Gross,
 }
 
-pub(super) fn find_totals<'a>(
-    matches: &LabelMatches<'a>,
-    mark: Option<DecimalSeparator>,
-) -> TotalAmounts<'a> {
-    let mut candidates = labelled_amounts(matches, mark);
+pub(super) fn find_totals<'a>(matches: &LabelMatches<'a>) -> TotalAmounts<'a> {
+    let paid = paid_amounts(matches);
+    let mut candidates = gather_candidates(matches, &paid);
+    let rests = PrintedRests::new(matches);
+    let mut chosen = choose_by_rows(&mut candidates, &rests, matches.layout);
+    if matches.style.till_sums {
+        revise_till_totals(matches.layout, &rests, &mut candidates, &mut chosen);
+    } else if chosen.adds_up && is_unnamed_part(&chosen, &candidates, matches.layout) {
+        chosen = choose_by_label(&candidates, &rests, matches.layout);
+    }
+    chosen.paid = chosen
+        .gross
+        .as_ref()
+        .is_some_and(|gross| paid.contains(&gross.value) || is_charged(matches, gross));
+    chosen.outdone = is_outdone(&chosen, &candidates, matches.layout);
+    leave_out_net(&mut chosen, &candidates, &rests, matches.layout);
+    chosen
+}
+
+/// Every amount that may be a net amount, a tax or a total, the best first; `paid`: what was paid.
+fn gather_candidates<'a>(matches: &LabelMatches<'a>, paid: &[Decimal]) -> Vec<AmountCandidate<'a>> {
+    let till = matches.style.till_sums;
+    let mut candidates = labelled_amounts(matches);
     keep_own_currency(matches, &mut candidates);
-    add_sum_of_rates(matches, mark, &mut candidates);
-    add_pairs_of_taxes(matches, mark, &mut candidates);
-    if matches.till && has_labelled_tax(&candidates) {
+    add_sum_of_rates(matches, &mut candidates);
+    add_pairs_of_taxes(matches, &mut candidates);
+    if till && has_labelled_tax(&candidates) {
         leave_out_untaxed(&mut candidates);
     }
-    add_unlabelled_sums(matches, mark, &mut candidates);
-    add_included_tax(matches, mark, &mut candidates);
-    add_sums_by_rate(matches, mark, &mut candidates);
-    add_rows_of_sums(matches.layout, mark, &mut candidates);
-    add_sums_of_rate(matches, mark, &mut candidates);
-    add_sum_of_column(matches, mark, &mut candidates);
-    let paid = paid_amounts(matches, mark);
-    for (amount, cell) in matches.layout.amounts(mark) {
+    add_unlabelled_sums(matches, &mut candidates);
+    add_included_tax(matches, &mut candidates);
+    add_sums_by_rate(matches, &mut candidates);
+    add_rows_of_sums(matches.layout, &mut candidates);
+    if !till {
+        add_sums_of_rate(matches, &mut candidates);
+        add_sum_of_column(matches, &mut candidates);
+    }
+    for (amount, cell) in matches.layout.amounts() {
         if paid.contains(&amount.value) {
             let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
             candidates.push(AmountCandidate { role, weight: PAID, value, currency, cell });
@@ -130,34 +149,11 @@ pub(super) fn find_totals<'a>(
             candidate.role != role || kept <= MAX_CANDIDATES
         });
     }
-    add_rounded(matches, mark, &paid, &mut candidates);
-    add_unnamed_totals(matches, mark, &mut candidates);
-    let rests = PrintedRests::new(matches, mark);
-    let mut chosen = choose_by_rows(&mut candidates, &rests, matches.layout, mark);
-    // Tills sum up each rate of tax as well.
-    let part = || is_unnamed_part(&chosen, &candidates, matches.layout, mark);
-    let outdone = |chosen: &TotalAmounts<'_>, candidates: &[AmountCandidate<'_>]| {
-        is_outdone(chosen, candidates, matches.layout, mark)
-    };
-    if chosen.adds_up && (matches.till && outdone(&chosen, &candidates) || part()) {
-        chosen = choose_by_label(&candidates, &rests, matches.layout, mark);
+    add_rounded(matches, paid, &mut candidates);
+    if till {
+        add_unnamed_totals(matches, &mut candidates);
     }
-    if matches.till
-        && let Some(whole) = total_by_rates(matches.layout, &chosen, &candidates, &rests, mark)
-    {
-        candidates.retain(|c| c.role != AmountRole::Gross || c.value == whole);
-        chosen = choose_totals(&candidates, &rests, matches.layout, mark);
-    }
-    let is_paid = chosen
-        .gross
-        .as_ref()
-        .is_some_and(|gross| paid.contains(&gross.value) || is_charged(matches, gross, mark));
-    let outdone = outdone(&chosen, &candidates);
-    if matches.till {
-        take_till_taxes(matches, &rests, mark, &mut chosen);
-    }
-    leave_out_net(&mut chosen, &candidates, &rests, matches.layout, mark);
-    TotalAmounts { paid: is_paid, outdone, ..chosen }
+    candidates
 }
 
 /// `Net total 68.60` behind a rounding, without a tax, is the total and no net amount beside it;
@@ -167,7 +163,6 @@ fn leave_out_net(
     candidates: &[AmountCandidate<'_>],
     rests: &PrintedRests,
     layout: &CellLayout,
-    mark: Option<DecimalSeparator>,
 ) {
     let Some(total) = &chosen.gross else { return };
     let mut totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= 5.0);
@@ -177,7 +172,7 @@ fn leave_out_net(
         chosen.net = None;
         chosen.net_is_total = true;
     } else if chosen.net.is_none() {
-        chosen.net_is_reduced = is_net_reduced(layout, candidates, total, mark);
+        chosen.net_is_reduced = is_net_reduced(layout, candidates, total);
     }
 }
 
@@ -186,25 +181,23 @@ fn choose_by_rows<'a>(
     candidates: &mut Vec<AmountCandidate<'a>>,
     rests: &PrintedRests,
     layout: &'a CellLayout,
-    mark: Option<DecimalSeparator>,
 ) -> TotalAmounts<'a> {
-    let mut chosen = choose_totals(candidates, rests, layout, mark);
+    let mut chosen = choose_totals(candidates, rests, layout);
     let summed_up = |chosen: &TotalAmounts<'_>, candidates: &[AmountCandidate<'a>]| {
-        sum_of_rows(layout, chosen, mark)
-            .or_else(|| whole_of_rows(layout, chosen, candidates, mark))
+        sum_of_rows(layout, chosen).or_else(|| whole_of_rows(layout, chosen, candidates))
     };
     let mut summed = summed_up(&chosen, candidates);
     if chosen.adds_up
-        && let Some(whole) = whole_of_rate(&chosen, candidates, layout, mark)
+        && let Some(whole) = whole_of_rate(&chosen, candidates, layout)
     {
         candidates.retain(|c| c.role != AmountRole::Gross || c.value >= whole);
-        chosen = choose_totals(candidates, rests, layout, mark);
+        chosen = choose_totals(candidates, rests, layout);
         // Another sum that adds up needs no rows.
         summed = summed_up(&chosen, candidates).or(summed.filter(|_| !chosen.adds_up));
     }
     if let Some(sums) = summed {
         *candidates = sums.to_vec();
-        chosen = choose_totals(candidates, rests, layout, mark);
+        chosen = choose_totals(candidates, rests, layout);
     }
     chosen
 }
@@ -212,18 +205,17 @@ fn choose_by_rows<'a>(
 /// A total with its printed rounding, where that is printed as well or was paid, is the total.
 fn add_rounded<'a>(
     matches: &LabelMatches<'a>,
-    mark: Option<DecimalSeparator>,
     paid: &[Decimal],
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
-    let rests = possible_roundings(matches, mark).into_iter().filter(|rest| !rest.is_zero());
+    let rests = possible_roundings(matches).into_iter().filter(|rest| !rest.is_zero());
     let rests: Vec<Decimal> = rests.collect();
     let labelled = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= 5.0);
     let rounded = labelled.take(MAX_LABELLED).flat_map(|c| {
         let sums = rests.iter().map(move |rest| c.value + rest);
         sums.map(move |value| AmountCandidate { value, weight: PAID + 0.5, ..c.clone() })
     });
-    let given = tendered_amounts(matches, "tendered", mark);
+    let given = tendered_amounts(matches, "tendered");
     let rounded: Vec<AmountCandidate<'a>> = rounded
         .filter(|one: &AmountCandidate<'_>| paid.contains(&one.value) || given.contains(&one.value))
         .collect();
@@ -250,7 +242,6 @@ fn gather_amounts<'a>(
     matches: &LabelMatches<'a>,
     label_match: &LabelMatch,
     role: AmountRole,
-    mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
     let Some(cell) = matches.cell_of(label_match) else { return };
@@ -264,14 +255,12 @@ fn gather_amounts<'a>(
         }
         role => role,
     };
-    let (mut found, below) = amounts_beside(matches, label_match, mark);
+    let (mut found, below) = amounts_beside(matches, label_match);
     keep_stated_column(matches, &mut found);
     if role == AmountRole::Net && add_row_of_net(&found, candidates) {
         return;
     }
-    if label_match.words.start == 0
-        && !below
-        && add_net_and_tax(matches.layout, &found, mark, candidates)
+    if label_match.words.start == 0 && !below && add_net_and_tax(matches.layout, &found, candidates)
     {
         return;
     }
@@ -286,7 +275,7 @@ fn gather_amounts<'a>(
     }
     if below {
         // `HT   TVA` over a table of rates on a till's paper.
-        let table = matches.till && matches.layout.row_cells(cell.row).len() >= COLUMNS;
+        let table = matches.style.till_sums && matches.layout.row_cells(cell.row).len() >= COLUMNS;
         weight -= if table || matches.heads_column(label_match) { HEADED } else { 1.5 };
     }
     if !last.is_money() {
@@ -312,7 +301,6 @@ fn gather_amounts<'a>(
 fn amounts_beside<'a>(
     matches: &LabelMatches<'a>,
     label_match: &LabelMatch,
-    mark: Option<DecimalSeparator>,
 ) -> (Vec<(FoundNumber, &'a TextCell)>, bool) {
     let mut found: Vec<(FoundNumber, &'a TextCell)> = Vec::new();
     for beside in matches.value_candidates(label_match) {
@@ -323,13 +311,13 @@ fn amounts_beside<'a>(
         let mut words = beside.value_words();
         // `74.50 (includes 12.42 VAT)`: the amount in brackets is another one.
         words.truncate(before_included(&words).unwrap_or(words.len()));
-        if matches.till {
+        if matches.style.till_sums {
             words = words.into_iter().map(without_tax_code).collect();
         }
         let whole = words.len();
         let grouped = number::grouped_whole(&words).map(|amount| vec![amount]);
         let amounts: Vec<FoundNumber> = grouped
-            .unwrap_or_else(|| number::find_numbers(&words, mark))
+            .unwrap_or_else(|| matches.layout.numbers_in(&words))
             .into_iter()
             .filter(|amount| !amount.percent)
             .filter(|amount| {
@@ -343,10 +331,10 @@ fn amounts_beside<'a>(
     }
     // `VAT 19 v.H.   188.86`: the number in the label's text is no amount, and one ends its row.
     if !found.iter().any(|(amount, _)| amount.is_money()) {
-        found.extend(money_right_of(matches, label_match, mark));
+        found.extend(money_right_of(matches, label_match));
     }
     if found.is_empty() {
-        found.extend(money_before(matches, label_match, mark));
+        found.extend(money_before(matches, label_match));
     }
     // Whole numbers beside amounts are quantities and rates.
     if found.iter().any(|(amount, _)| amount.is_money()) {
@@ -356,27 +344,24 @@ fn amounts_beside<'a>(
 }
 
 /// Several rates, each in a row of its own: their sum is the VAT.
-fn add_sum_of_rates<'a>(
-    matches: &LabelMatches<'a>,
-    mark: Option<DecimalSeparator>,
-    candidates: &mut Vec<AmountCandidate<'a>>,
-) {
+fn add_sum_of_rates<'a>(matches: &LabelMatches<'a>, candidates: &mut Vec<AmountCandidate<'a>>) {
     let mut rows: Vec<(usize, Decimal, &'a TextCell, Option<&'static str>)> = Vec::new();
-    let mut rated = !matches.till;
+    let till = matches.style.till_sums;
+    let mut rated = !till;
     for label_match in matches.of_field("vat_amount") {
         let Some(cell) = matches.cell_of(label_match) else { continue };
         let row = matches.layout.row_cells(cell.row);
         let texts: Vec<&str> =
             row.iter().flat_map(|cell| cell.words.iter().map(String::as_str)).collect();
-        let has_rate = number::find_numbers(&texts, mark).iter().any(|amount| amount.percent);
-        let (amounts, below) = amounts_beside(matches, label_match, mark);
+        let has_rate = matches.layout.numbers_in(&texts).iter().any(|amount| amount.percent);
+        let (amounts, below) = amounts_beside(matches, label_match);
         let known = rows.iter().any(|(other, ..)| *other == cell.row);
         // Tills print several taxes (`Tax 1`, `Tax 2`) without their rates, and India the nation's
         // and the state's halves of one.
         let part = texts.first().is_some_and(|text| vocabulary().half_tax.has(&fold_text(text)));
-        let is_tax = has_rate || matches.till || part;
+        let is_tax = has_rate || till || part;
         // `km 148` is no tax.
-        let money = |amount: &FoundNumber| !matches.till || amount.is_money();
+        let money = |amount: &FoundNumber| !till || amount.is_money();
         let last = amounts.last().filter(|(amount, _)| is_tax && !below && money(amount));
         if let Some((amount, _)) = last.filter(|_| !known) {
             rated |= has_rate || part;
@@ -402,11 +387,7 @@ fn add_sum_of_rates<'a>(
 
 /// Adds the printed sum of a labelled net amount and a labelled tax as the total, and the printed
 /// difference of a labelled net amount and a labelled total as the tax.
-fn add_unlabelled_sums<'a>(
-    matches: &LabelMatches<'a>,
-    mark: Option<DecimalSeparator>,
-    candidates: &mut Vec<AmountCandidate<'a>>,
-) {
+fn add_unlabelled_sums<'a>(matches: &LabelMatches<'a>, candidates: &mut Vec<AmountCandidate<'a>>) {
     let labelled = |role: AmountRole| {
         let own = candidates.iter().filter(move |c| c.role == role && c.weight >= 5.0);
         own.map(|c| (c.value, c.cell)).take(MAX_LABELLED).collect::<Vec<_>>()
@@ -417,7 +398,7 @@ fn add_unlabelled_sums<'a>(
         totals.iter().filter(|(_, at)| !taxes.iter().any(|(_, by)| std::ptr::eq(*at, *by)));
     nets.extend(before_tax.copied().collect::<Vec<_>>());
     let mut found = Vec::new();
-    for (amount, cell) in matches.layout.amounts(mark) {
+    for (amount, cell) in matches.layout.amounts() {
         let own = |other: &TextCell| std::ptr::eq(other, cell);
         let total = nets.iter().any(|(net, at)| {
             let mut taxes = taxes.iter();
@@ -452,7 +433,6 @@ fn choose_totals<'a>(
     candidates: &[AmountCandidate<'a>],
     rests: &PrintedRests,
     layout: &'a CellLayout,
-    mark: Option<DecimalSeparator>,
 ) -> TotalAmounts<'a> {
     let of = |role: AmountRole| candidates.iter().filter(move |c| c.role == role);
     let mut best: Option<(f32, [&AmountCandidate<'a>; 3])> = None;
@@ -486,7 +466,7 @@ fn choose_totals<'a>(
                 ..TotalAmounts::default()
             }
         }
-        _ => choose_by_label(candidates, rests, layout, mark),
+        _ => choose_by_label(candidates, rests, layout),
     }
 }
 
@@ -511,7 +491,6 @@ fn choose_by_label<'a>(
     candidates: &[AmountCandidate<'a>],
     rests: &PrintedRests,
     layout: &'a CellLayout,
-    mark: Option<DecimalSeparator>,
 ) -> TotalAmounts<'a> {
     let best = |role: AmountRole| {
         let own = candidates.iter().filter(move |c| c.role == role && c.weight >= 1.0);
@@ -527,7 +506,7 @@ fn choose_by_label<'a>(
             && !rests.is_rounded(c.value, gross.value)
     });
     let certain = rivals.count() == 0;
-    if let Some(tax) = tax_within(candidates, gross, layout, mark).filter(|_| certain) {
+    if let Some(tax) = tax_within(candidates, gross, layout).filter(|_| certain) {
         return TotalAmounts {
             net: Some(FoundValue::new(gross.value - tax.value, true, tax.cell)),
             vat: Some(FoundValue::new(tax.value, true, tax.cell)),
@@ -544,7 +523,7 @@ fn choose_by_label<'a>(
     let vat = best(AmountRole::Vat).filter(|vat| vat.value.abs() < gross.value.abs());
     let net = match (net, vat) {
         (Some(net), _) => Some(FoundValue::new(net.value, false, net.cell)),
-        (None, Some(vat)) => find_printed(layout, gross.value - vat.value, mark)
+        (None, Some(vat)) => find_printed(layout, gross.value - vat.value)
             .map(|cell| FoundValue::new(gross.value - vat.value, true, cell)),
         (None, None) => None,
     };

@@ -86,7 +86,8 @@ impl DateReader {
         }
         let mut words = layout.cells.iter().flat_map(|cell| cell.folded.iter());
         // A shop's money is that of its country, and `INC 6% GST` on its paper is no company.
-        let firm = !matches.till && words.any(|(word, _)| vocabulary().american.has(word));
+        let firm =
+            !matches.style.shop_head && words.any(|(word, _)| vocabulary().american.has(word));
         let american = zip || firm;
         let mut lines = layout.cells.iter().map(|cell| fold_text(&cell.joined_text()));
         if !american

@@ -63,7 +63,7 @@ impl<'a> NumberSearch<'a> {
     /// `Kvitto 11744` in the row of the day and time on a receipt: a word and a number without
     /// another label.
     pub(super) fn add_beside_day(&self, found: &mut Vec<NumberCandidate<'a>>) {
-        if !self.matches.till {
+        if !self.matches.style.loose_number {
             return;
         }
         let layout = self.matches.layout;

@@ -194,7 +194,8 @@ impl SupplierSearch<'_> {
         let more = tidy_name(&below.joined_text());
         let aligned = (below.area.x - candidate.cell.area.x).abs() < below.area.h;
         // A receipt sets a form wherever there is room.
-        let form = (aligned || self.matches.till && self.is_continued_by(candidate.cell, below))
+        let form = (aligned
+            || self.matches.style.one_column && self.is_continued_by(candidate.cell, below))
             && self.is_bare_form(below);
         let named =
             self.is_name(&more) && self.names_company(&more) && !more.contains(char::is_numeric);
@@ -246,7 +247,8 @@ impl SupplierSearch<'_> {
             .or_else(|| self.detached_address(best));
         let under = under.or_else(|| self.address_below_trade(best.cell, joined));
         let under = under.or_else(|| {
-            let (address, line) = self.address_near(best.cell).filter(|_| !self.matches.till)?;
+            let (address, line) =
+                self.address_near(best.cell).filter(|_| !self.matches.style.one_column)?;
             Some(AddressLines { lines: vec![address], town: true, least: line.confidence })
         });
         match (elsewhere, under) {
@@ -254,7 +256,7 @@ impl SupplierSearch<'_> {
                 (Some(found.text()), found.signs(ReadingSign::AddressUnder))
             }
             (Some((address, signs)), _) => (Some(address), signs),
-            (None, Some(found)) if self.matches.till || found.ends_in_town() => {
+            (None, Some(found)) if self.matches.style.shop_head || found.ends_in_town() => {
                 let mut signs = found.signs(ReadingSign::AddressWithoutCode);
                 let told = self.is_confirmed_by_block(best);
                 signs.extend(told.then_some(ReadingSign::AddressWithContact));
@@ -281,7 +283,7 @@ impl SupplierSearch<'_> {
     /// The address beside the name; but for receipts also farther from it.
     fn detached_address(&self, best: &NameCandidate<'_>) -> Option<(String, Vec<ReadingSign>)> {
         let mut found = self.address_beside(best.cell);
-        if !self.matches.till {
+        if !self.matches.style.one_column {
             found = found
                 .or_else(|| self.address_beside_mention(best))
                 .or_else(|| self.address_down_column(best.cell))
@@ -320,14 +322,14 @@ impl SupplierSearch<'_> {
             if let Some(address) = parted_address(&text).filter(|_| lines.is_empty()) {
                 return Some(AddressLines { lines: vec![address], town: true, least });
             }
-            let form = self.matches.till && self.is_bare_form(next);
+            let form = self.matches.style.shop_head && self.is_bare_form(next);
             if lines.is_empty()
                 && passed < MAX_REGISTERS_LINES
                 && (form
                     || is_branch_under(next, cell)
                     || self.is_register(next, &text)
                     || is_tagline(&text)
-                    || (passed > 0 && !self.matches.till && self.is_detail(next, &text)))
+                    || (passed > 0 && self.matches.style.letter && self.is_detail(next, &text)))
             {
                 passed += 1;
                 continue;
@@ -336,7 +338,7 @@ impl SupplierSearch<'_> {
             // a street with its town follows.
             let digits = text.chars().filter(char::is_ascii_digit).count();
             // Digits alone are a telephone's.
-            let register = self.matches.till
+            let register = self.matches.style.shop_head
                 && digits >= MIN_REGISTER_DIGITS
                 && text.contains(char::is_alphabetic)
                 && self.is_register(next, &text)
@@ -348,7 +350,7 @@ impl SupplierSearch<'_> {
             }
             if self.is_no_address(next, &text) {
                 // `Owner: Ida Kettle` between a shop's name and its street.
-                let owner = self.matches.till && lines.is_empty() && passed == 0;
+                let owner = self.matches.style.shop_head && lines.is_empty() && passed == 0;
                 if owner && !text.contains(char::is_numeric) && !self.is_contact(next) {
                     passed += 1;
                     continue;
@@ -377,11 +379,13 @@ impl SupplierSearch<'_> {
             return Some(AddressLines { lines, town: true, least });
         }
         // A street at least; the end of the block bounds the rest.
-        let one = lines.first().is_some_and(|line| line.contains(", ")) && !self.matches.till;
+        let one =
+            lines.first().is_some_and(|line| line.contains(", ")) && !self.matches.style.one_column;
         let plain = lines.get(1).is_none_or(|line| !line.contains(char::is_numeric));
         lines.truncate(if one && plain { 1 } else { 4 });
         // `Bridge Street, Westport, Co. Mayo`: houses have no numbers.
-        let named = self.matches.till && lines.first().is_some_and(|line| is_named_place(line));
+        let named =
+            self.matches.style.shop_head && lines.first().is_some_and(|line| is_named_place(line));
         if named {
             lines.truncate(1);
         }
@@ -392,7 +396,7 @@ impl SupplierSearch<'_> {
     /// The address where one line with the trade or a motto is between it and the name.
     fn address_below_trade(&self, name: &TextCell, joined: usize) -> Option<AddressLines> {
         let block = self.block_below(name);
-        let trade = block.get(joined).copied().filter(|_| !self.matches.till)?;
+        let trade = block.get(joined).copied().filter(|_| !self.matches.style.shop_head)?;
         let text = trade.joined_text();
         if is_street_line(&text) {
             return None;
@@ -429,7 +433,7 @@ impl SupplierSearch<'_> {
         let marked = line.folded.iter().take(3).any(|(word, _)| vocabulary().register.has(word));
         let code = text.len() <= 16 && letters <= 4 && !is_short_street(text);
         // A gap may part the number from its label.
-        let dated = self.matches.till && !date::find_dates(text).is_empty();
+        let dated = self.matches.style.shop_head && !date::find_dates(text).is_empty();
         // `Trade licence no. 447118`
         let mut last = line.folded.iter().rev().map(|(word, _)| word.as_str());
         let long = last
@@ -456,7 +460,7 @@ impl SupplierSearch<'_> {
         let labelled = matches.any(|label_match| {
             label_match.words.start == 0 && label_match.field == "party_address"
         });
-        match text.split_once(": ").filter(|_| labelled && !self.matches.till) {
+        match text.split_once(": ").filter(|_| labelled && self.matches.style.letter) {
             Some((_, address)) => address.to_owned(),
             None => text,
         }
@@ -477,17 +481,16 @@ impl SupplierSearch<'_> {
             let digits = word.chars().filter(char::is_ascii_digit).count();
             digits >= 9 && word.chars().all(|c| !c.is_alphabetic())
         });
-        let till = self.matches.till && self.is_contact(line);
         // `NO 918 442 065 MVA`
         let words: Vec<&str> = text.split(' ').collect();
         let identifier = printed_vat_id::find_at(&words).is_some();
         // `PIN: P051… Tel: +254 …`
-        let contact = !self.matches.till && text.contains(": ") && self.is_contact(line);
+        let contact =
+            (self.matches.style.shop_head || text.contains(": ")) && self.is_contact(line);
         // `Verwaltungs-GmbH, HRB 5550`
         let court = vocabulary().court.is_within(&fold_text(text)) && !is_street_and_town(text);
         labelled
             || phone
-            || till
             || court
             || identifier
             || contact

@@ -62,7 +62,7 @@ impl SupplierSearch<'_> {
         let lowest = self.layout.cells.get(own.cell).map_or(usize::MAX, |cell| cell.row);
         let own = vat_id::normalise_vat_id(&own.value);
         let is_rival = |cell: &TextCell| {
-            let words = cell.words_in(0..cell.words.len());
+            let words = cell.all_words();
             let mut found = (0..words.len())
                 .filter_map(|at| printed_vat_id::find_at(words.get(at..).unwrap_or_default()));
             found.any(|(id, _)| vat_id::normalise_vat_id(&id) != own)
@@ -75,7 +75,7 @@ impl SupplierSearch<'_> {
     fn buyer_vat_id_in_block(&self) -> Option<FoundValue<String>> {
         let cells = self.recipient.iter().filter_map(|index| self.layout.cells.get(*index));
         cells.into_iter().find_map(|cell| {
-            let words = cell.words_in(0..cell.words.len());
+            let words = cell.all_words();
             let (id, _) = (0..words.len())
                 .find_map(|at| printed_vat_id::find_at(words.get(at..).unwrap_or_default()))?;
             Some(FoundValue::new(id, true, cell))

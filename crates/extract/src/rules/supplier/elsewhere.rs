@@ -147,7 +147,7 @@ impl SupplierSearch<'_> {
             };
             let compact = text.replace(' ', "");
             // `Kettle & Birch` heads the paper of `Kettle & Birch Northtown Ltd`.
-            let brand = self.matches.till
+            let brand = self.matches.style.shop_head
                 && compact.chars().count() >= MIN_WITNESSED_LETTERS
                 && own[0].starts_with(compact.as_str());
             match brand

@@ -29,7 +29,7 @@ impl SupplierSearch<'_> {
         // The name in large letters, and again in a line with the form or the branch.
         let within = |long: &[&str], short: &[&str]| {
             let letters: usize = short.iter().map(|word| word.len()).sum();
-            self.matches.till
+            self.matches.style.shop_head
                 && letters >= MIN_PART_LETTERS
                 && long.windows(short.len()).any(|part| part == short)
         };
@@ -231,8 +231,7 @@ impl SupplierSearch<'_> {
     pub(super) fn is_name(&self, text: &str) -> bool {
         let folded = fold_text(text);
         // `Kettle Stop #0417`: which of its shops it is.
-        let branch = text.rsplit_once(" #").filter(|_| self.matches.till);
-        let own = branch.map_or(text, |(shop, _)| shop);
+        let own = self.matches.style.shop_of_branch(text);
         let letters = own.chars().filter(|c| c.is_alphabetic()).count();
         let digits = own.chars().filter(char::is_ascii_digit).count();
         let words: Vec<&str> = folded.split(' ').collect();
@@ -346,7 +345,7 @@ impl SupplierSearch<'_> {
             self.labels.has_label_at("legal_form", rest)
         });
         // A till's paper has the shop's name over its company's.
-        within || !self.matches.till && begins_with_form(text)
+        within || !self.matches.style.shop_head && begins_with_form(text)
     }
 
     /// Whether the last words are a company's legal form.
@@ -368,7 +367,7 @@ impl SupplierSearch<'_> {
 
     /// The legal form that a wide space parts from the name in its line: `ALDER    LTD.`
     pub(super) fn form_beside(&self, cell: &TextCell) -> Option<&TextCell> {
-        let index = self.layout.index_of(cell).filter(|_| !self.matches.till)?;
+        let index = self.layout.index_of(cell).filter(|_| !self.matches.style.one_column)?;
         let next = self.layout.right_of(index).first()?;
         let close = next.area.x - cell.area.right() < FORM_ASIDE * cell.area.h;
         (close && self.is_bare_form(next)).then_some(next)

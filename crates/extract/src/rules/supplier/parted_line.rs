@@ -74,10 +74,10 @@ impl SupplierSearch<'_> {
             let coded = town.starts_with(|c: char| c.is_ascii_digit()) && next.words.len() <= 4;
             let across = foot && coded && is_street_line(&text);
             let gap = next.area.x - cell.area.right();
-            let on_till = self.matches.till
+            let on_till = self.matches.style.one_column
                 && is_street_line(&text)
                 && (PARTED_ON_TILL..PARTED_WIDE).contains(&(gap / cell.area.h));
-            (on_till || !self.matches.till)
+            (on_till || !self.matches.style.one_column)
                 && (on_till
                     || across
                     || gap < 2.0 * cell.area.h
@@ -91,7 +91,7 @@ impl SupplierSearch<'_> {
             let between = if is_street_line(&text) { ", " } else { " " };
             return format!("{}{between}{}", tidy_name(&text), tidy_name(&town.joined_text()));
         }
-        let index = self.layout.index_of(cell).filter(|_| self.matches.till);
+        let index = self.layout.index_of(cell).filter(|_| self.matches.style.one_column);
         let mut last = cell;
         for (at, next) in index.iter().flat_map(|at| self.layout.right_of(*at).iter().enumerate()) {
             let label = index.is_some_and(|from| self.matches.begins_with_label(from + 1 + at));

@@ -70,17 +70,13 @@ impl<'a> SupplierSearch<'a> {
         let mut signs = Vec::new();
         let depth = self.layout.depth_on_page(cell);
         match (cell.page, depth) {
-            (0, ..0.17) => {
-                signs.push(NameSign::Head);
-                signs.extend(self.matches.till.then_some(NameSign::TillHead));
-            }
+            (0, ..0.17) => signs.push(NameSign::Head),
             (0, ..0.85) if self.closes_with_company(cell) => signs.push(NameSign::Foot),
             (0, ..0.5) => signs.push(NameSign::Upper),
             (_, 0.85..) => signs.push(NameSign::Foot),
             (0, _) => {}
             _ => signs.push(NameSign::Later),
         }
-        signs.extend(self.matches.till.then_some(NameSign::OnTill));
         if cell.page == 0 && depth < 0.35 && cell.area.h > 1.3 * self.height {
             signs.push(NameSign::Large);
         }
@@ -89,11 +85,11 @@ impl<'a> SupplierSearch<'a> {
             signs.push(NameSign::Customer);
         }
         signs.extend(side.filter(|side| *side == NameSign::Labelled));
-        if self.has_attention_below(cell) || !self.matches.till && self.is_addressed(cell) {
+        if self.has_attention_below(cell) || self.matches.style.letter && self.is_addressed(cell) {
             signs.push(NameSign::Attention);
         }
         if self.is_value_of_other(index, cell)
-            || (!self.matches.till && self.names_value_below(cell))
+            || (self.matches.style.letter && self.names_value_below(cell))
         {
             signs.push(NameSign::OtherValue);
         }
@@ -161,7 +157,7 @@ impl<'a> SupplierSearch<'a> {
         let mut before = self.layout.rows_before(cell);
         let is_word = cell.words.len() == 1 && cell.words.iter().all(|word| is_lettered(word));
         is_word
-            && !self.matches.till
+            && self.matches.style.letter
             && before.any(|above| {
                 is_next_area(above.area, cell.area)
                     && above.page == cell.page
@@ -423,7 +419,7 @@ impl<'a> SupplierSearch<'a> {
             is_registry_line(&text) || vocabulary().court.is_within(&fold_text(&text))
         };
         behind
-            && !self.matches.till
+            && self.matches.style.letter
             && self.is_at_foot(cell)
             && !self.has_legal_form(&cell.joined_text())
             && self.layout.row_cells(cell.row).iter().any(tells)
@@ -472,8 +468,7 @@ impl<'a> SupplierSearch<'a> {
         let legal = self.has_legal_form(name) && !self.is_form_of_place(name);
         add_sign(&mut signs, NameSign::LegalForm, legal);
         // `Kettle Stop #0417`: which of its shops it is.
-        let apart = name.rsplit_once(" #").filter(|_| self.matches.till);
-        let named = apart.map_or(name, |(shop, _)| shop);
+        let named = self.matches.style.shop_of_branch(name);
         let numbered = self.is_numbered_company(name);
         add_sign(
             &mut signs,

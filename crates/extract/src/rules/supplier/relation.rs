@@ -55,9 +55,9 @@ impl SupplierSearch<'_> {
     /// head of a letter: the only cell of the next row continues the block even if it is not
     /// exactly centred.
     pub(super) fn is_continued_by(&self, above: &TextCell, below: &TextCell) -> bool {
-        let share = if self.matches.till { COLUMN_OF_TILL } else { COLUMN };
+        let share = if self.matches.style.one_column { COLUMN_OF_TILL } else { COLUMN };
         is_next_line(above, below)
-            || (self.matches.till || self.heads_page(above))
+            || (self.matches.style.one_column || self.heads_page(above))
                 && self.layout.row_cells(above.row).len() == 1
                 && self.layout.row_cells(below.row).len() == 1
                 && above.page == below.page
@@ -207,7 +207,7 @@ impl SupplierSearch<'_> {
         let has_all = |one: &NameCandidate<'_>, signs: &[NameSign]| {
             signs.iter().all(|sign| one.signs.contains(sign))
         };
-        !self.matches.till
+        !self.matches.style.shop_head
             && best.signs.iter().all(|sign| weak.contains(sign))
             && candidates.iter().any(|one| {
                 (has_all(one, &[First, Head]) || has_all(one, &[AddressBelow, Contact]))
@@ -228,7 +228,11 @@ impl SupplierSearch<'_> {
         use NameSign::LegalForm;
         let brand = fold_text(&best.name);
         let large = best.signs.contains(&NameSign::Large) && !best.signs.contains(&LegalForm);
-        if self.matches.till || !large || brand.len() < MIN_BRAND_LETTERS || !is_plain_name(best) {
+        if self.matches.style.shop_head
+            || !large
+            || brand.len() < MIN_BRAND_LETTERS
+            || !is_plain_name(best)
+        {
             return None;
         }
         let mut companies = candidates.iter().filter(|one| {
@@ -269,7 +273,7 @@ impl SupplierSearch<'_> {
         let spoken_to =
             self.matches.of_field("attention").filter(|label_match| label_match.words.start == 0);
         let first = spoken_to.filter_map(|label_match| self.matches.cell_of(label_match));
-        let blocks = first.filter(|cell| !self.matches.till && !self.is_reached_below(cell));
+        let blocks = first.filter(|cell| self.matches.style.letter && !self.is_reached_below(cell));
         let lines = blocks.flat_map(|cell| self.block_below(cell));
         lines.filter_map(|line| self.layout.index_of(line)).collect()
     }

@@ -117,7 +117,7 @@ impl<'a> SupplierSearch<'a> {
     /// that end early have their foot there.
     pub(super) fn is_closing(&self, cell: &TextCell) -> bool {
         let amounts = self.last_amounts.get(cell.page).copied().flatten();
-        !self.matches.till
+        self.matches.style.letter
             && amounts.is_some_and(|row| cell.row > row)
             && self.is_in_last_lines(cell)
     }

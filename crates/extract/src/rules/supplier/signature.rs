@@ -20,7 +20,7 @@ const LINES: usize = 4;
 impl SupplierSearch<'_> {
     /// Marks the name under a closing formula over its address: recipients do not sign.
     pub(super) fn mark_signatory(&self, candidates: &mut [NameCandidate<'_>]) {
-        if self.matches.till {
+        if !self.matches.style.letter {
             return;
         }
         let signed: Vec<&TextCell> = self

@@ -83,7 +83,7 @@ impl<'a> SupplierSearch<'a> {
     fn is_brand_of_head(&self, best: &NameCandidate<'_>) -> bool {
         use NameSign::{Attention, Customer, Labelled, LegalForm, Window};
         let told = [Attention, Customer, Labelled, LegalForm, Window];
-        !self.matches.till && !best.signs.iter().any(|sign| told.contains(sign))
+        !self.matches.style.shop_head && !best.signs.iter().any(|sign| told.contains(sign))
     }
 
     /// Companies in lines at the foot of a page that name a register.

@@ -7,7 +7,6 @@ use super::{AmountCandidate, AmountRole, MAX_CANDIDATES, WHOLE};
 use crate::rules::abs_close;
 use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::TextCell;
-use docmill_formats::notation::number::{self, DecimalSeparator};
 
 /// Weaker than any label.
 const MADE: f32 = 0.5;
@@ -21,23 +20,21 @@ const ROWS_BELOW: usize = 4;
 /// Adds net amount and total of a labelled tax with its rate, where no total has a label.
 pub(super) fn add_sums_of_rate<'a>(
     matches: &LabelMatches<'a>,
-    mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
-    if matches.till
-        || candidates
-            .iter()
-            .any(|c: &AmountCandidate<'_>| c.role == AmountRole::Gross && c.weight >= WHOLE)
+    if candidates
+        .iter()
+        .any(|c: &AmountCandidate<'_>| c.role == AmountRole::Gross && c.weight >= WHOLE)
     {
         return;
     }
-    let printed: Vec<_> = matches.layout.amounts(mark).collect();
+    let printed: Vec<_> = matches.layout.amounts().collect();
     let taxes = candidates.iter().filter(|c| c.role == AmountRole::Vat && !c.value.is_zero());
     let mut found = Vec::new();
     for tax in taxes.take(MAX_CANDIDATES) {
         let row = matches.layout.row_cells(tax.cell.row).iter().flat_map(|cell| &cell.words);
         let words: Vec<&str> = row.map(String::as_str).collect();
-        let numbers = number::find_numbers(&words, mark).into_iter();
+        let numbers = matches.layout.numbers_in(&words).into_iter();
         let Some(rate) = numbers.filter(|one| one.percent).map(|one| one.value).next() else {
             continue;
         };

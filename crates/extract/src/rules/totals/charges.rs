@@ -11,17 +11,16 @@ use crate::rules::layout::{CellLayout, TextCell};
 use crate::rules::vocabulary::vocabulary;
 use crate::rules::{FoundValue, abs_close};
 use docmill_formats::notation::fold_text;
-use docmill_formats::notation::number::DecimalSeparator;
 
 /// Labelled charges that are added up.
 const MAX_CHARGES: usize = 6;
 
 /// Each printed charge, and all of them together; withheld amounts are negative.
-fn printed_charges(matches: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Vec<Decimal> {
+fn printed_charges(matches: &LabelMatches<'_>) -> Vec<Decimal> {
     let beside = |section: &'static str| {
         let labels = matches.of_field(section).filter(|label_match| label_match.words.start == 0);
         labels.filter_map(move |label_match| {
-            let (amount, _) = amounts_beside(matches, label_match, mark).0.pop()?;
+            let (amount, _) = amounts_beside(matches, label_match).0.pop()?;
             (amount.is_money() && !amount.value.is_zero()).then_some(amount.value)
         })
     };
@@ -51,14 +50,14 @@ pub(super) struct PrintedRests {
 }
 
 impl PrintedRests {
-    pub(super) fn new(matches: &LabelMatches<'_>, mark: Option<DecimalSeparator>) -> Self {
+    pub(super) fn new(matches: &LabelMatches<'_>) -> Self {
         let rows = matches.layout.rows.iter().filter_map(|row| {
             let last = matches.layout.cells.get(row.clone())?.last()?;
             is_no_tax(matches, last).then_some(last.row)
         });
         Self {
-            roundings: possible_roundings(matches, mark),
-            charges: printed_charges(matches, mark),
+            roundings: possible_roundings(matches),
+            charges: printed_charges(matches),
             rows: rows.collect(),
         }
     }
@@ -90,13 +89,10 @@ impl PrintedRests {
 }
 
 /// Nothing, or a printed rounding with either sign.
-pub(super) fn possible_roundings(
-    matches: &LabelMatches<'_>,
-    mark: Option<DecimalSeparator>,
-) -> Vec<Decimal> {
+pub(super) fn possible_roundings(matches: &LabelMatches<'_>) -> Vec<Decimal> {
     let mut all = vec![Decimal::ZERO];
     for label_match in matches.of_field("rounding") {
-        let (amounts, _) = amounts_beside(matches, label_match, mark);
+        let (amounts, _) = amounts_beside(matches, label_match);
         let small = amounts.last().map(|(amount, _)| amount.value.abs());
         let small = small.filter(|value| *value < MAX_ROUNDING);
         all.extend(small.into_iter().flat_map(|value| [value, -value]));
@@ -141,14 +137,13 @@ pub(super) fn is_net_reduced(
     layout: &CellLayout,
     candidates: &[AmountCandidate<'_>],
     total: &FoundValue<Decimal>,
-    mark: Option<DecimalSeparator>,
 ) -> bool {
     let sums = candidates
         .iter()
         .filter(|c| c.role == AmountRole::Net && c.weight >= 5.0 && c.value > total.value);
     sums.take(MAX_LABELLED).any(|sum| {
         let off = sum.value - total.value;
-        layout.amounts(mark).any(|(amount, cell)| {
+        layout.amounts().any(|(amount, cell)| {
             amount.value.abs() == off && cell.row > sum.cell.row && is_reduction(layout, cell)
         })
     })

@@ -7,7 +7,7 @@ use super::{AmountCandidate, AmountRole, WHOLE};
 use crate::rules::FoundValue;
 use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::{CellLayout, TextCell};
-use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
+use docmill_formats::notation::number::FoundNumber;
 
 /// Amounts of a column that are summed up.
 const MAX_SUMMED: usize = 60;
@@ -20,24 +20,21 @@ const MAX_SUMS: usize = 200;
 const ASIDE: f32 = 2.0;
 
 /// Adds the sum alone in its row, right under its amounts. Those are no totals, whatever their
-/// heading. Receipts have a reader of their own.
+/// heading.
 pub(super) fn add_sum_of_column<'a>(
     matches: &LabelMatches<'a>,
-    mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
-    if matches.till {
-        return;
-    }
     let alone = matches
         .layout
         .cells
         .iter()
         .rev()
         .filter(|cell: &&TextCell| matches.layout.row_cells(cell.row).len() == 1);
-    let mut sums = alone.filter_map(|cell| Some((cell, lone_amount(cell, mark)?))).take(MAX_SUMS);
+    let mut sums =
+        alone.filter_map(|cell| Some((cell, lone_amount(cell, matches.layout)?))).take(MAX_SUMS);
     let found = sums.find_map(|(cell, amount)| {
-        Some((made_of(matches.layout, cell, amount.value, mark)?, amount, cell))
+        Some((made_of(matches.layout, cell, amount.value)?, amount, cell))
     });
     let Some((parts, amount, cell)) = found else { return };
     let is_part =
@@ -55,18 +52,17 @@ const SUMS: [&str; 4] = ["subtotal", "vat_amount", "total", "payable"];
 pub(in super::super) fn is_sum_of_column(
     matches: &LabelMatches<'_>,
     sum: &FoundValue<Decimal>,
-    mark: Option<DecimalSeparator>,
 ) -> bool {
     let (layout, value) = (matches.layout, sum.value.abs());
     let is_printed = |cell: &TextCell| {
-        let words = cell.words_in(0..cell.words.len());
-        let mut amounts = number::find_numbers(&words, mark).into_iter();
+        let words = cell.all_words();
+        let mut amounts = layout.numbers_in(&words).into_iter();
         amounts.any(|amount| amount.is_money() && amount.value.abs() == value)
     };
     let own = layout.cells.iter().rev().find(|cell: &&TextCell| {
         (cell.page, cell.line) == (sum.page, sum.line) && is_printed(cell)
     });
-    let parts = own.and_then(|cell| made_of(layout, cell, value, mark));
+    let parts = own.and_then(|cell| made_of(layout, cell, value));
     parts.is_some_and(|parts| {
         parts.iter().all(|cell: &&TextCell| {
             let row = layout.rows.get(cell.row).cloned().unwrap_or_default();
@@ -76,9 +72,9 @@ pub(in super::super) fn is_sum_of_column(
 }
 
 /// The amount of money that a cell holds, and nothing else.
-fn lone_amount(cell: &TextCell, mark: Option<DecimalSeparator>) -> Option<FoundNumber> {
-    let words = cell.words_in(0..cell.words.len());
-    let amount = number::find_numbers(&words, mark).into_iter().next()?;
+fn lone_amount(cell: &TextCell, layout: &CellLayout) -> Option<FoundNumber> {
+    let words = cell.all_words();
+    let amount = layout.numbers_in(&words).into_iter().next()?;
     (amount.is_money() && amount.words == (0..words.len())).then_some(amount)
 }
 
@@ -87,7 +83,6 @@ fn made_of<'a>(
     layout: &'a CellLayout,
     sum: &TextCell,
     value: Decimal,
-    mark: Option<DecimalSeparator>,
 ) -> Option<Vec<&'a TextCell>> {
     let in_column = |cell: &&TextCell| {
         cell.page == sum.page
@@ -97,7 +92,7 @@ fn made_of<'a>(
     };
     let (mut parts, mut left) = (Vec::new(), value);
     for cell in layout.cells.iter().rev().filter(in_column).take(MAX_SUMMED) {
-        let Some(amount) = lone_amount(cell, mark) else { break };
+        let Some(amount) = lone_amount(cell, layout) else { break };
         left -= amount.value;
         parts.push(cell);
         if left <= Decimal::ZERO {

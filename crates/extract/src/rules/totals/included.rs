@@ -13,7 +13,6 @@ use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::{CellLayout, TextCell};
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
-use docmill_formats::notation::number::{self, DecimalSeparator};
 
 /// A tax stated as included in the labelled total.
 const INCLUDED: f32 = 5.0;
@@ -38,11 +37,10 @@ pub(super) fn before_included(words: &[&str]) -> Option<usize> {
 /// `Total 74.50 (includes 12.42 VAT)`: the amount in the brackets is the tax.
 pub(super) fn add_included_tax<'a>(
     matches: &LabelMatches<'a>,
-    mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
     for cell in &matches.layout.cells {
-        let words = cell.words_in(0..cell.words.len());
+        let words = cell.all_words();
         let Some(from) = before_included(&words) else { continue };
         let Some(inside) = words.get(from + 1..) else { continue };
         let words: Vec<&str> =
@@ -53,7 +51,7 @@ pub(super) fn add_included_tax<'a>(
                 label_match.field == "vat_amount" && label_match.words.start > from
             })
         });
-        let mut found = number::find_numbers(&words, mark).into_iter();
+        let mut found = matches.layout.numbers_in(&words).into_iter();
         let tax = found.find(|amount| amount.is_money()).filter(|_| named);
         if let Some(tax) = tax {
             let (value, currency) = (tax.value, tax.currency());
@@ -69,16 +67,15 @@ pub(super) fn tax_within<'c, 'a>(
     candidates: &'c [AmountCandidate<'a>],
     total: &AmountCandidate<'a>,
     layout: &CellLayout,
-    mark: Option<DecimalSeparator>,
 ) -> Option<&'c AmountCandidate<'a>> {
     let gross = total.value;
     let taxes = candidates.iter().filter(|c| c.role == AmountRole::Vat && c.weight >= LABELLED);
     let within = |rate: &Decimal, tax: Decimal| {
         abs_close(gross * *rate / (Decimal::ONE_HUNDRED + *rate), tax, CENT)
     };
-    let rates = printed_rates(layout, mark);
+    let rates = printed_rates(layout);
     let said = |c: &AmountCandidate<'_>| {
-        before_included(&c.cell.words_in(0..c.cell.words.len())).is_some()
+        before_included(&c.cell.all_words()).is_some()
             || layout.row_cells(c.cell.row).iter().any(states_inclusion)
     };
     let usual = |c: &AmountCandidate<'_>| {
@@ -92,7 +89,7 @@ pub(super) fn tax_within<'c, 'a>(
 /// `GST content   104.28`, `Total (incl. GST)   799.50`
 fn states_within(layout: &CellLayout, amount: &TextCell) -> bool {
     layout.row_cells(amount.row).iter().any(|cell| {
-        let words = cell.words_in(0..cell.words.len());
+        let words = cell.all_words();
         vocabulary().within.is_within(&fold_text(&words.join(" ")))
     })
 }
@@ -113,18 +110,17 @@ const LABELLED: f32 = 3.0;
 /// larger: net and tax, whatever their names.
 pub(super) fn add_sums_by_rate<'a>(
     matches: &LabelMatches<'a>,
-    mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
     let layout = matches.layout;
-    let rates: Vec<Decimal> = printed_rates(layout, mark);
+    let rates: Vec<Decimal> = printed_rates(layout);
     let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= 2.0);
     let totals: Vec<Decimal> = totals.map(|c| c.value).take(MAX_LABELLED).collect();
     if rates.is_empty() || totals.is_empty() {
         return;
     }
     let mut printed: BTreeMap<Decimal, (&'a TextCell, Option<&'static str>)> = BTreeMap::new();
-    for (amount, cell) in layout.amounts(mark) {
+    for (amount, cell) in layout.amounts() {
         printed.entry(amount.value).or_insert((cell, amount.currency()));
     }
     let mut found = Vec::new();
@@ -153,10 +149,10 @@ pub(super) fn add_sums_by_rate<'a>(
 }
 
 /// The percentages on the page that can be rates of a tax.
-fn printed_rates(layout: &CellLayout, mark: Option<DecimalSeparator>) -> Vec<Decimal> {
+fn printed_rates(layout: &CellLayout) -> Vec<Decimal> {
     let cells = layout.cells.iter().flat_map(|cell| {
-        let words = cell.words_in(0..cell.words.len());
-        number::find_numbers(&words, mark)
+        let words = cell.all_words();
+        layout.numbers_in(&words)
     });
     let rates = cells.filter(|one| one.percent).map(|one| one.value);
     let mut rates: Vec<Decimal> =

@@ -5,16 +5,12 @@ use super::{AmountCandidate, AmountRole, gather_amounts};
 use crate::rules::label_matches::{LabelMatch, LabelMatches};
 use crate::rules::layout::TextCell;
 use docmill_formats::notation::date;
-use docmill_formats::notation::number::{self, DecimalSeparator};
 
 /// The amount due is the total only if no other is printed.
 const DUE: f32 = 2.5;
 
 /// The amounts beside the labels of sums and of the day by which to pay.
-pub(super) fn labelled_amounts<'a>(
-    matches: &LabelMatches<'a>,
-    mark: Option<DecimalSeparator>,
-) -> Vec<AmountCandidate<'a>> {
+pub(super) fn labelled_amounts<'a>(matches: &LabelMatches<'a>) -> Vec<AmountCandidate<'a>> {
     let mut candidates = Vec::new();
     for (role, field) in [
         (AmountRole::Net, "subtotal"),
@@ -23,11 +19,11 @@ pub(super) fn labelled_amounts<'a>(
         (AmountRole::Gross, "payable"),
     ] {
         for label_match in matches.of_field(field) {
-            gather_amounts(matches, label_match, role, mark, &mut candidates);
+            gather_amounts(matches, label_match, role, &mut candidates);
         }
     }
     for label_match in matches.of_field("due_date") {
-        add_due_amount(matches, label_match, mark, &mut candidates);
+        add_due_amount(matches, label_match, &mut candidates);
     }
     candidates
 }
@@ -36,7 +32,6 @@ pub(super) fn labelled_amounts<'a>(
 fn add_due_amount<'a>(
     matches: &LabelMatches<'a>,
     label_match: &LabelMatch,
-    mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
     let Some(label) = matches
@@ -48,7 +43,7 @@ fn add_due_amount<'a>(
     let beside = matches.value_candidates(label_match).into_iter();
     let right = beside.filter(|one| !one.inline && !one.below && one.cell.row == label.row);
     let mut amounts = right.filter_map(|one| {
-        let amount = number::find_numbers(&one.value_words(), mark).pop()?;
+        let amount = matches.layout.numbers_in(&one.value_words()).pop()?;
         (amount.is_money() && !amount.percent).then_some((amount, one.cell))
     });
     if let Some((amount, cell)) = amounts.next_back() {

@@ -6,7 +6,6 @@ use rust_decimal::Decimal;
 use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::TextCell;
 use crate::rules::{FoundValue, abs_close};
-use docmill_formats::notation::number::{self, DecimalSeparator};
 
 /// Rows above and below a total that may hold its parts.
 const ROWS_ABOVE: usize = 6;
@@ -37,16 +36,15 @@ pub(in super::super) fn find_open_parts(
     matches: &LabelMatches<'_>,
     gross: &FoundValue<Decimal>,
     lines: &[Decimal],
-    mark: Option<DecimalSeparator>,
 ) -> OpenParts {
     let (layout, total) = (matches.layout, gross.value);
     let own = layout
         .cells
         .iter()
         .find(|cell: &&TextCell| (cell.page, cell.line) == (gross.page, gross.line));
-    let Some(own) = own.filter(|_| !matches.till) else { return OpenParts::default() };
-    let above = amounts_of_rows(matches, own, own.row.saturating_sub(MAX_ROWS)..own.row, mark);
-    let below = amounts_of_rows(matches, own, own.row + 1..own.row + 1 + ROWS_BELOW, mark);
+    let Some(own) = own.filter(|_| !matches.style.till_sums) else { return OpenParts::default() };
+    let above = amounts_of_rows(matches, own, own.row.saturating_sub(MAX_ROWS)..own.row);
+    let below = amounts_of_rows(matches, own, own.row + 1..own.row + 1 + ROWS_BELOW);
     let near = above.get(above.len().saturating_sub(ROWS_ABOVE)..).unwrap_or_default();
     // The amounts right over the parts are lines of that sum; two lines may match by accident.
     let summed = |sums: &[Decimal], of: &AmountRow| {
@@ -99,7 +97,6 @@ fn amounts_of_rows(
     matches: &LabelMatches<'_>,
     total: &TextCell,
     rows: std::ops::Range<usize>,
-    mark: Option<DecimalSeparator>,
 ) -> Vec<AmountRow> {
     let layout = matches.layout;
     let rows = rows.filter_map(|row| Some((row, layout.rows.get(row)?)));
@@ -107,7 +104,7 @@ fn amounts_of_rows(
         let cells = layout.cells.get(row.clone())?;
         let own = cells.iter().rev().filter(|cell| cell.page == total.page);
         let amount = own.into_iter().find_map(|cell| {
-            let numbers = number::find_numbers(&cell.words_in(0..cell.words.len()), mark);
+            let numbers = layout.numbers_of(cell);
             numbers.into_iter().rfind(|one| one.is_money() && !one.percent)
         })?;
         let named = matches.in_cells(row.clone()).next().is_some();

@@ -9,7 +9,6 @@ use super::{AmountCandidate, AmountRole, MAX_LABELLED, TotalAmounts, WHOLE};
 use crate::rules::layout::{CellLayout, TextCell};
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
-use docmill_formats::notation::number::DecimalSeparator;
 
 /// The candidate that equals the taxes by rate with their bases, where the chosen total is another
 /// one.
@@ -18,16 +17,15 @@ pub(super) fn total_by_rates(
     chosen: &TotalAmounts<'_>,
     candidates: &[AmountCandidate<'_>],
     rests: &PrintedRests,
-    mark: Option<DecimalSeparator>,
 ) -> Option<Decimal> {
     let own = chosen.gross.as_ref().map(|gross| gross.value)?;
     let made = |value: &Decimal| {
         let mut sums = rests.before_charges(*value);
-        sums.any(|sum| is_made_by_rates(layout, sum, rests, mark))
+        sums.any(|sum| is_made_by_rates(layout, sum, rests))
     };
     let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= WHOLE);
     let mut totals = totals.map(|c| c.value).filter(|value| *value > own).take(MAX_LABELLED);
-    totals.find(made).filter(|_| taxes_that_make(layout, own, rests, mark).is_none())
+    totals.find(made).filter(|_| taxes_that_make(layout, own, rests).is_none())
 }
 
 /// The labelled total of which the chosen one is the part of one rate: larger by an amount in the
@@ -36,12 +34,11 @@ pub(super) fn whole_of_rate(
     chosen: &TotalAmounts<'_>,
     candidates: &[AmountCandidate<'_>],
     layout: &CellLayout,
-    mark: Option<DecimalSeparator>,
 ) -> Option<Decimal> {
     let part = chosen.gross.as_ref().map(|gross| gross.value)?;
     let labelled = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.value > part);
     let named = labelled.filter(|c| c.weight >= WHOLE).map(|c| c.value).take(MAX_LABELLED);
-    named.filter(|whole| is_beside_rate(layout, whole - part, mark)).max()
+    named.filter(|whole| is_beside_rate(layout, whole - part)).max()
 }
 
 /// Whether another labelled total is larger, by more than a rounding and other than by the amount
@@ -50,7 +47,6 @@ pub(super) fn is_outdone(
     chosen: &TotalAmounts<'_>,
     candidates: &[AmountCandidate<'_>],
     layout: &CellLayout,
-    mark: Option<DecimalSeparator>,
 ) -> bool {
     let rounding = Decimal::new(5, 2);
     chosen.gross.as_ref().is_some_and(|gross| {
@@ -58,14 +54,14 @@ pub(super) fn is_outdone(
             c.role == AmountRole::Gross
                 && c.weight >= 5.0
                 && c.value > gross.value + rounding
-                && !is_owed_before(layout, c.value - gross.value, mark)
+                && !is_owed_before(layout, c.value - gross.value)
         })
     })
 }
 
 /// Whether an amount is in a row about an amount owed before this invoice.
-fn is_owed_before(layout: &CellLayout, amount: Decimal, mark: Option<DecimalSeparator>) -> bool {
-    layout.amounts(mark).filter(|(printed, _)| printed.value == amount).any(|(_, cell)| {
+fn is_owed_before(layout: &CellLayout, amount: Decimal) -> bool {
+    layout.amounts().filter(|(printed, _)| printed.value == amount).any(|(_, cell)| {
         let row = layout.row_cells(cell.row).iter();
         let words: Vec<String> = row.map(TextCell::joined_text).collect();
         vocabulary().owed_before.is_within(&fold_text(&words.join(" ")))
@@ -78,16 +74,15 @@ pub(super) fn is_unnamed_part(
     chosen: &TotalAmounts<'_>,
     candidates: &[AmountCandidate<'_>],
     layout: &CellLayout,
-    mark: Option<DecimalSeparator>,
 ) -> bool {
     let Some(part) = chosen.gross.as_ref().map(|gross| gross.value) else { return false };
     let totals = || candidates.iter().filter(|c| c.role == AmountRole::Gross);
     let named = totals().any(|c| c.value == part && c.weight >= 1.0);
     !named
         && totals()
-            .any(|c| c.weight >= WHOLE && c.value > part && is_printed_again(layout, c.value, mark))
+            .any(|c| c.weight >= WHOLE && c.value > part && is_printed_again(layout, c.value))
 }
 
-fn is_printed_again(layout: &CellLayout, value: Decimal, mark: Option<DecimalSeparator>) -> bool {
-    layout.amounts(mark).filter(|(amount, _)| amount.value == value).count() > 1
+fn is_printed_again(layout: &CellLayout, value: Decimal) -> bool {
+    layout.amounts().filter(|(amount, _)| amount.value == value).count() > 1
 }

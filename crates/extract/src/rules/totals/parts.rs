@@ -4,7 +4,6 @@
 use super::{AmountCandidate, AmountRole, amounts_beside};
 use crate::rules::label_matches::{LabelMatch, LabelMatches};
 use crate::rules::vocabulary::vocabulary;
-use docmill_formats::notation::number::DecimalSeparator;
 
 /// Two taxes are as good as the labels of both: better than one of them.
 const BOTH: f32 = 7.0;
@@ -58,7 +57,6 @@ fn are_pair(one: &str, other: &str) -> bool {
 /// Adds the sums of two consecutive taxes.
 pub(super) fn add_pairs_of_taxes<'a>(
     matches: &LabelMatches<'a>,
-    mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
     let parts = tax_parts(matches);
@@ -69,7 +67,7 @@ pub(super) fn add_pairs_of_taxes<'a>(
             continue;
         }
         let amount = |part: &TaxPart<'_>| {
-            let (mut found, below) = amounts_beside(matches, part.label_match, mark);
+            let (mut found, below) = amounts_beside(matches, part.label_match);
             found.pop().filter(|(amount, _)| !below && amount.is_money())
         };
         if let Some(((first, _), (second, cell))) = amount(one).zip(amount(other)) {

@@ -7,14 +7,11 @@ use super::row::whole_of_cell;
 use crate::rules::FoundValue;
 use crate::rules::label_matches::{LabelMatch, LabelMatches};
 use crate::rules::layout::{CellLayout, TextCell};
-use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
+use docmill_formats::notation::number::FoundNumber;
 
 /// The largest amount of money on the document.
-pub(in super::super) fn largest_amount(
-    layout: &CellLayout,
-    mark: Option<DecimalSeparator>,
-) -> Option<Decimal> {
-    layout.amounts(mark).map(|(amount, _)| amount.value.abs()).max()
+pub(in super::super) fn largest_amount(layout: &CellLayout) -> Option<Decimal> {
+    layout.amounts().map(|(amount, _)| amount.value.abs()).max()
 }
 
 /// Rows under a total in which another total may follow.
@@ -26,20 +23,19 @@ const ROWS_BELOW: usize = 4;
 pub(in super::super) fn has_open_amount_below(
     matches: &LabelMatches<'_>,
     total: &FoundValue<Decimal>,
-    mark: Option<DecimalSeparator>,
 ) -> bool {
     let layout = matches.layout;
     let own = layout.cells.iter().find(|cell| (cell.page, cell.line) == (total.page, total.line));
     let Some(own) = own else { return false };
     let below = (own.row + 1..).take(ROWS_BELOW).filter_map(|row| layout.rows.get(row));
     let mut open = below.filter(|row| matches.in_cells((*row).clone()).next().is_none());
-    let roundings = possible_roundings(matches, mark);
+    let roundings = possible_roundings(matches);
     open.any(|row| {
         let cells = layout.cells.get(row.clone()).unwrap_or_default();
         let words: Vec<&str> =
             cells.iter().flat_map(|cell| &cell.words).map(String::as_str).collect();
         let page = cells.first().is_some_and(|cell| cell.page == own.page);
-        let numbers = number::find_numbers(&words, mark).into_iter();
+        let numbers = layout.numbers_in(&words).into_iter();
         let mut money = numbers.filter(|number| number.is_money() && !number.percent);
         let total = total.value.abs();
         page && money.any(|number| {
@@ -51,32 +47,24 @@ pub(in super::super) fn has_open_amount_below(
 }
 
 /// Where `value` is printed as an amount.
-pub(super) fn find_printed(
-    layout: &CellLayout,
-    value: Decimal,
-    mark: Option<DecimalSeparator>,
-) -> Option<&TextCell> {
-    let mut amounts = layout.amounts(mark);
+pub(super) fn find_printed(layout: &CellLayout, value: Decimal) -> Option<&TextCell> {
+    let mut amounts = layout.amounts();
     amounts.find(|(amount, _)| amount.value == value).map(|(_, cell)| cell)
 }
 
 /// Whether an amount is in a row with a percentage, as in a table of taxes by rate. An amount
 /// without cents is in a cell of its own.
-pub(super) fn is_beside_rate(
-    layout: &CellLayout,
-    amount: Decimal,
-    mark: Option<DecimalSeparator>,
-) -> bool {
+pub(super) fn is_beside_rate(layout: &CellLayout, amount: Decimal) -> bool {
     layout.rows.iter().any(|row| {
         let cells = layout.cells.get(row.clone()).unwrap_or_default();
         let words: Vec<&str> =
             cells.iter().flat_map(|cell| &cell.words).map(String::as_str).collect();
-        let numbers = number::find_numbers(&words, mark);
+        let numbers = layout.numbers_in(&words);
         numbers.iter().any(|n| n.percent)
             && (numbers.iter().any(|n| n.is_money() && n.value == amount)
                 || amount >= Decimal::ONE_HUNDRED
                     && cells.iter().any(|cell| {
-                        whole_of_cell(cell, mark).is_some_and(|one| one.value == amount)
+                        whole_of_cell(cell, layout).is_some_and(|one| one.value == amount)
                     }))
     })
 }
@@ -85,12 +73,11 @@ pub(super) fn is_beside_rate(
 pub(super) fn money_right_of<'a>(
     matches: &LabelMatches<'a>,
     label_match: &LabelMatch,
-    mark: Option<DecimalSeparator>,
 ) -> Vec<(FoundNumber, &'a TextCell)> {
     let right = matches.layout.right_of(label_match.cell).iter().enumerate();
     let plain = right.take_while(|(at, _)| !matches.begins_with_label(label_match.cell + 1 + at));
     let amounts = plain.flat_map(|(_, cell)| {
-        let found = number::find_numbers(&cell.words_in(0..cell.words.len()), mark).into_iter();
+        let found = matches.layout.numbers_of(cell).into_iter();
         found.filter(|amount| amount.is_money()).map(move |amount| (amount, cell))
     });
     amounts.collect()
@@ -100,13 +87,12 @@ pub(super) fn money_right_of<'a>(
 pub(super) fn money_before<'a>(
     matches: &LabelMatches<'a>,
     label_match: &LabelMatch,
-    mark: Option<DecimalSeparator>,
 ) -> Option<(FoundNumber, &'a TextCell)> {
     let row = matches.layout.row_cells(matches.cell_of(label_match)?.row);
     let [amount, label] = row else { return None };
     let own = matches.cell_of(label_match).is_some_and(|cell| std::ptr::eq(cell, label));
-    let words = amount.words_in(0..amount.words.len());
-    let numbers = number::find_numbers(&words, mark);
+    let words = amount.all_words();
+    let numbers = matches.layout.numbers_in(&words);
     let [number] = numbers.as_slice() else { return None };
     let whole = number.words == (0..words.len()) && number.is_money() && !number.percent;
     (own && label_match.words.start == 0 && whole).then(|| (number.clone(), amount))

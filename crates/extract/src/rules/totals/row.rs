@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 use super::printed::find_printed;
 use super::{AmountCandidate, AmountRole, MAX_LABELLED, TotalAmounts, WHOLE, half};
 use crate::rules::layout::{CellLayout, TextCell};
-use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
+use docmill_formats::notation::number::{self, FoundNumber};
 
 /// A row that ends in a labelled total is one of totals, but a label is better.
 const BY_ROW: f32 = 2.0;
@@ -14,14 +14,13 @@ const BY_ROW: f32 = 2.0;
 /// Net amount and tax of rows that end in a labelled total, which both make.
 pub(super) fn add_rows_of_sums<'a>(
     layout: &'a CellLayout,
-    mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
     let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= BY_ROW);
     let totals: Vec<Decimal> = totals.map(|c| c.value).take(MAX_LABELLED).collect();
     for row in &layout.rows {
         let cells = layout.cells.get(row.clone()).unwrap_or_default();
-        let amounts = amounts_of_row(cells, mark);
+        let amounts = amounts_of_row(cells, layout);
         let (net, net_cell, tax, tax_cell, total) = match amounts.as_slice() {
             // Each tax and then all of them, as in India: the total is elsewhere.
             [(net, net_cell), taxes @ .., (tax, tax_cell)]
@@ -59,36 +58,33 @@ pub(super) fn add_rows_of_sums<'a>(
 
 /// The amounts of money in a row; where it has none, the whole numbers that are alone in their
 /// cells: forints and yen have no cents, and tables do not repeat their sign.
-fn amounts_of_row(
-    cells: &[TextCell],
-    mark: Option<DecimalSeparator>,
-) -> Vec<(FoundNumber, &TextCell)> {
+fn amounts_of_row<'a>(
+    cells: &'a [TextCell],
+    layout: &CellLayout,
+) -> Vec<(FoundNumber, &'a TextCell)> {
     let money: Vec<(FoundNumber, &TextCell)> =
-        cells.iter().flat_map(|cell| money_of_cell(cell, mark)).collect();
+        cells.iter().flat_map(|cell| money_of_cell(cell, layout)).collect();
     if !money.is_empty() {
         return money;
     }
-    cells.iter().filter_map(|cell| Some((whole_of_cell(cell, mark)?, cell))).collect()
+    cells.iter().filter_map(|cell| Some((whole_of_cell(cell, layout)?, cell))).collect()
 }
 
 /// The whole number that a cell holds, and nothing else.
-pub(super) fn whole_of_cell(
-    cell: &TextCell,
-    mark: Option<DecimalSeparator>,
-) -> Option<FoundNumber> {
-    let words = cell.words_in(0..cell.words.len());
+pub(super) fn whole_of_cell(cell: &TextCell, layout: &CellLayout) -> Option<FoundNumber> {
+    let words = cell.all_words();
     number::grouped_whole(&words).or_else(|| {
-        let found = number::find_numbers(&words, mark).into_iter().next()?;
+        let found = layout.numbers_in(&words).into_iter().next()?;
         (found.words == (0..words.len()) && found.decimals == 0 && !found.percent).then_some(found)
     })
 }
 
-fn money_of_cell(
-    cell: &TextCell,
-    mark: Option<DecimalSeparator>,
-) -> impl Iterator<Item = (FoundNumber, &TextCell)> {
-    let words = cell.words_in(0..cell.words.len());
-    let found = number::find_numbers(&words, mark).into_iter();
+fn money_of_cell<'a>(
+    cell: &'a TextCell,
+    layout: &CellLayout,
+) -> impl Iterator<Item = (FoundNumber, &'a TextCell)> + use<'a> {
+    let words = cell.all_words();
+    let found = layout.numbers_in(&words).into_iter();
     found.filter(|amount| amount.is_money()).map(move |amount| (amount, cell))
 }
 
@@ -97,14 +93,13 @@ fn money_of_cell(
 pub(super) fn sum_of_rows<'a>(
     layout: &'a CellLayout,
     chosen: &TotalAmounts<'_>,
-    mark: Option<DecimalSeparator>,
 ) -> Option<[AmountCandidate<'a>; 3]> {
     let amounts = [&chosen.net, &chosen.vat, &chosen.gross];
     let [Some(net), Some(tax), Some(total)] = amounts.map(Option::as_ref) else { return None };
     let chosen = chosen.adds_up.then_some([net.value, tax.value, total.value])?;
     let rows = layout.rows.iter().filter_map(|row| {
         let cells = layout.cells.get(row.clone()).unwrap_or_default();
-        let amounts = amounts_of_row(cells, mark);
+        let amounts = amounts_of_row(cells, layout);
         let [.., net, tax, total] = amounts.as_slice() else { return None };
         let made = net.0.value + tax.0.value == total.0.value && tax.0.value >= Decimal::ZERO;
         made.then(|| [net.clone(), tax.clone(), total.clone()])
@@ -136,14 +131,13 @@ pub(super) fn whole_of_rows<'a>(
     layout: &'a CellLayout,
     chosen: &TotalAmounts<'_>,
     candidates: &[AmountCandidate<'a>],
-    mark: Option<DecimalSeparator>,
 ) -> Option<[AmountCandidate<'a>; 3]> {
     let amounts = [&chosen.net, &chosen.vat, &chosen.gross];
     let [Some(net), Some(tax), Some(total)] = amounts.map(Option::as_ref) else { return None };
     let chosen = chosen.adds_up.then_some([net.value, tax.value, total.value])?;
     let rows = layout.rows.iter().map(|row| {
         let cells = layout.cells.get(row.clone()).unwrap_or_default();
-        let amounts = amounts_of_row(cells, mark);
+        let amounts = amounts_of_row(cells, layout);
         let [.., (net, _), (tax, _), (total, _)] = amounts.as_slice() else { return None };
         let values = [net.value, tax.value, total.value];
         (net.value + tax.value == total.value && tax.value >= Decimal::ZERO).then_some(values)
@@ -161,7 +155,7 @@ pub(super) fn whole_of_rows<'a>(
     let labelled = candidates.iter().find(labelled).cloned();
     // The sum of all rows of the table, printed elsewhere, is the total whatever its name.
     let whole = labelled.or_else(|| {
-        let mut amounts = layout.amounts(mark).filter(|_| total > chosen[2]);
+        let mut amounts = layout.amounts().filter(|_| total > chosen[2]);
         let (amount, cell) = amounts.find(|(amount, _)| amount.value == total)?;
         let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
         Some(AmountCandidate { role, weight: WHOLE, value, currency, cell })
@@ -175,14 +169,12 @@ pub(super) fn whole_of_rows<'a>(
 pub(super) fn add_net_and_tax<'a>(
     layout: &CellLayout,
     found: &[(FoundNumber, &'a TextCell)],
-    mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) -> bool {
     let [net, tax] = found else { return false };
     let total = net.0.value + tax.0.value;
     let money = net.0.is_money() && tax.0.is_money() && tax.0.value > Decimal::ZERO;
-    let made =
-        money && tax.0.value <= half(net.0.value) && find_printed(layout, total, mark).is_some();
+    let made = money && tax.0.value <= half(net.0.value) && find_printed(layout, total).is_some();
     if made {
         let roles = [
             (AmountRole::Net, net.0.value, net.1),

@@ -7,7 +7,7 @@ use super::charges::PrintedRests;
 use super::till::till_numbers;
 use crate::rules::abs_close;
 use crate::rules::layout::{CellLayout, TextCell};
-use docmill_formats::notation::number::{DecimalSeparator, FoundNumber};
+use docmill_formats::notation::number::FoundNumber;
 
 /// Half a cent is lost by rounding, and as much where a till rounds line by line.
 const ROUNDING: Decimal = Decimal::from_parts(11, 0, 0, false, 3);
@@ -39,13 +39,8 @@ struct RateRow<'a> {
 }
 
 /// Whether two rows by rate or more make an amount together: it is the total, whatever its name.
-pub(super) fn is_made_by_rates(
-    layout: &CellLayout,
-    gross: Decimal,
-    rests: &PrintedRests,
-    mark: Option<DecimalSeparator>,
-) -> bool {
-    let rows = rows_by_rate(layout, gross, rests, mark);
+pub(super) fn is_made_by_rates(layout: &CellLayout, gross: Decimal, rests: &PrintedRests) -> bool {
+    let rows = rows_by_rate(layout, gross, rests);
     let [first, rest @ ..] = rows.as_slice() else { return false };
     // Net amount with tax of each way to read all of the rows.
     let readings = |row: &RateRow<'_>| row.readings.iter().map(|(net, tax)| net + tax).collect();
@@ -63,9 +58,8 @@ pub(super) fn taxes_that_make<'a>(
     layout: &'a CellLayout,
     gross: Decimal,
     rests: &PrintedRests,
-    mark: Option<DecimalSeparator>,
 ) -> Option<TaxesByRate<'a>> {
-    let rows = rows_by_rate(layout, gross, rests, mark);
+    let rows = rows_by_rate(layout, gross, rests);
     let last = rows.last()?.cell;
     let mut sums = vec![(Decimal::ZERO, Decimal::ZERO, 0_usize)];
     for row in &rows {
@@ -92,9 +86,8 @@ pub(super) fn taxes_of_part<'a>(
     layout: &'a CellLayout,
     gross: Decimal,
     rests: &PrintedRests,
-    mark: Option<DecimalSeparator>,
 ) -> Option<TaxesByRate<'a>> {
-    let rows = rows_by_rate(layout, gross, rests, mark);
+    let rows = rows_by_rate(layout, gross, rests);
     let [row] = rows.as_slice() else { return None };
     let [(net, tax)] = row.readings.as_slice() else { return None };
     let part = !tax.is_zero() && (net + tax).abs() < gross.abs();
@@ -105,14 +98,13 @@ fn rows_by_rate<'a>(
     layout: &'a CellLayout,
     gross: Decimal,
     rests: &PrintedRests,
-    mark: Option<DecimalSeparator>,
 ) -> Vec<RateRow<'a>> {
     let mut found: Vec<RateRow<'a>> = Vec::new();
     let mut before: Option<Decimal> = None;
     for (_, row) in layout.rows.iter().enumerate().filter(|(at, _)| !rests.is_own_row(*at)) {
         let cells = layout.cells.get(row.clone()).unwrap_or_default();
         let numbers: Vec<FoundNumber> =
-            cells.iter().flat_map(|cell| till_numbers(cell, mark)).collect();
+            cells.iter().flat_map(|cell| till_numbers(cell, layout)).collect();
         let money = numbers.iter().filter(|one| one.is_money() && !one.percent);
         let money: Vec<Decimal> = money.map(|one| one.value).collect();
         let above = std::mem::replace(&mut before, money.last().copied());

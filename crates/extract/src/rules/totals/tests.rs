@@ -10,8 +10,7 @@ fn read(drawing: &str) -> [String; 4] {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
     let layout = CellLayout::new(&transcript(&[drawing]));
     let matches = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
-    let words = layout.cells.iter().flat_map(|cell| cell.words.iter().map(String::as_str));
-    let totals = find_totals(&matches, DecimalSeparator::from_words(words));
+    let totals = find_totals(&matches);
     let certain = totals.gross.as_ref().is_some_and(|gross| gross.certain);
     let text = |found: Option<FoundValue<Decimal>>| {
         found.map_or("-".to_owned(), |found| found.value.normalize().to_string())

@@ -4,16 +4,17 @@
 use rust_decimal::Decimal;
 
 use super::charges::PrintedRests;
+use super::outdone::{is_outdone, is_unnamed_part, total_by_rates};
 use super::printed::find_printed;
 use super::tax_table::{taxes_of_part, taxes_that_make};
 use super::{
     AmountCandidate, AmountRole, MAX_LABELLED, PAID, TOLERANCE, TotalAmounts, UNNAMED,
-    amounts_beside,
+    amounts_beside, choose_by_label, choose_totals,
 };
 use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::{CellLayout, TextCell};
 use crate::rules::{FoundValue, abs_close};
-use docmill_formats::notation::number::{self, DecimalSeparator, FoundNumber};
+use docmill_formats::notation::number::FoundNumber;
 
 /// Whether a label is beside a tax other than zero: a zero rate beside it belongs to another
 /// amount.
@@ -41,15 +42,12 @@ pub(super) fn leave_out_untaxed(candidates: &mut Vec<AmountCandidate<'_>>) {
 const MAX_SUMMED: usize = 100;
 
 /// The amount alone in its row that is the sum of the rows before it, two at least.
-fn sum_under_lines(
-    layout: &CellLayout,
-    mark: Option<DecimalSeparator>,
-) -> Option<(FoundNumber, &TextCell)> {
+fn sum_under_lines(layout: &CellLayout) -> Option<(FoundNumber, &TextCell)> {
     let mut above: Vec<Decimal> = Vec::new();
     for row in &layout.rows {
         let cells = layout.cells.get(row.clone())?;
         let last = cells.iter().rev().find_map(|cell| {
-            let found = till_numbers(cell, mark).pop()?;
+            let found = till_numbers(cell, layout).pop()?;
             found.is_money().then_some((found, cell))
         });
         let Some((amount, cell)) = last else { continue };
@@ -67,9 +65,9 @@ fn sum_under_lines(
 }
 
 /// The numbers of a cell, without the codes of tax that tills print behind amounts.
-pub(super) fn till_numbers(cell: &TextCell, mark: Option<DecimalSeparator>) -> Vec<FoundNumber> {
+pub(super) fn till_numbers(cell: &TextCell, layout: &CellLayout) -> Vec<FoundNumber> {
     let words: Vec<&str> = cell.words.iter().map(|word| without_tax_code(word)).collect();
-    number::find_numbers(&words, mark)
+    layout.numbers_in(&words)
 }
 
 /// `100.00C`, `1.80SR`: tills print a code of the tax behind an amount.
@@ -82,29 +80,38 @@ pub(in super::super) fn without_tax_code(word: &str) -> &str {
     if cents && word.len() <= amount.len() + 2 { amount } else { word }
 }
 
-/// The tax that the total includes, and the taxes by rate that make it.
-pub(super) fn take_till_taxes<'a>(
-    matches: &LabelMatches<'a>,
+/// Chooses again where another total is larger or made by the rates, and takes the taxes by rate.
+/// Tills sum up each rate of tax as well.
+pub(super) fn revise_till_totals<'a>(
+    layout: &'a CellLayout,
     rests: &PrintedRests,
-    mark: Option<DecimalSeparator>,
+    candidates: &mut Vec<AmountCandidate<'a>>,
     chosen: &mut TotalAmounts<'a>,
 ) {
-    take_taxes_by_rate(matches, rests, mark, chosen);
+    if chosen.adds_up
+        && (is_outdone(chosen, candidates, layout) || is_unnamed_part(chosen, candidates, layout))
+    {
+        *chosen = choose_by_label(candidates, rests, layout);
+    }
+    if let Some(whole) = total_by_rates(layout, chosen, candidates, rests) {
+        candidates.retain(|c| c.role != AmountRole::Gross || c.value == whole);
+        *chosen = choose_totals(candidates, rests, layout);
+    }
+    take_taxes_by_rate(layout, rests, chosen);
 }
 
 /// The taxes by rate make the total: their sum is the tax, and the sum of their bases is the net
 /// amount where it is printed.
 fn take_taxes_by_rate<'a>(
-    matches: &LabelMatches<'a>,
+    layout: &'a CellLayout,
     rests: &PrintedRests,
-    mark: Option<DecimalSeparator>,
     chosen: &mut TotalAmounts<'a>,
 ) {
     let Some(gross) = chosen.gross.as_ref().map(|gross| gross.value) else { return };
-    let made = taxes_that_make(matches.layout, gross, rests, mark);
+    let made = taxes_that_make(layout, gross, rests);
     let Some(taxes) = made else {
         // `19 % = 2.69 of 16.83`: the rest has no tax.
-        let part = taxes_of_part(matches.layout, gross, rests, mark).filter(|_| !chosen.adds_up);
+        let part = taxes_of_part(layout, gross, rests).filter(|_| !chosen.adds_up);
         if let Some(taxes) = part {
             chosen.vat = Some(FoundValue::new(taxes.tax, true, taxes.cell));
             chosen.net = None;
@@ -125,7 +132,7 @@ fn take_taxes_by_rate<'a>(
         chosen.vat = Some(FoundValue::new(taxes.tax, true, taxes.cell));
     }
     chosen.taxed = true;
-    let printed = find_printed(matches.layout, taxes.net, mark);
+    let printed = find_printed(layout, taxes.net);
     let own = chosen.net.as_ref().is_some_and(|net| abs_close(net.value, taxes.net, TOLERANCE));
     if !own {
         chosen.net_is_total = chosen.net.as_ref().is_some_and(|net| net.value == gross);
@@ -135,15 +142,11 @@ fn take_taxes_by_rate<'a>(
 }
 
 /// Whether the total is repeated beside a word for the means of payment.
-pub(super) fn is_charged(
-    matches: &LabelMatches<'_>,
-    gross: &FoundValue<Decimal>,
-    mark: Option<DecimalSeparator>,
-) -> bool {
+pub(super) fn is_charged(matches: &LabelMatches<'_>, gross: &FoundValue<Decimal>) -> bool {
     let labels = matches.of_field("card_payment").chain(matches.of_field("tendered"));
     let mut amounts = labels
         .filter(|label_match| label_match.words.start == 0)
-        .flat_map(|label_match| amounts_beside(matches, label_match, mark).0);
+        .flat_map(|label_match| amounts_beside(matches, label_match).0);
     amounts.any(|(amount, cell)| {
         amount.value.abs() == gross.value.abs()
             && (cell.page, cell.line) != (gross.page, gross.line)
@@ -154,42 +157,34 @@ pub(super) fn is_charged(
 /// card and repeated, or the sum alone under the lines.
 pub(super) fn add_unnamed_totals<'a>(
     matches: &LabelMatches<'a>,
-    mark: Option<DecimalSeparator>,
     candidates: &mut Vec<AmountCandidate<'a>>,
 ) {
-    if !matches.till || candidates.iter().any(|c| c.role == AmountRole::Gross && c.weight >= 1.0) {
+    if candidates.iter().any(|c| c.role == AmountRole::Gross && c.weight >= 1.0) {
         return;
     }
-    let given = tendered_amounts(matches, "tendered", mark);
+    let given = tendered_amounts(matches, "tendered");
     let nets = candidates.iter().filter(|c| c.role == AmountRole::Net && given.contains(&c.value));
     let paid = nets.map(|c| AmountCandidate { role: AmountRole::Gross, weight: PAID, ..c.clone() });
     let paid: Vec<AmountCandidate<'a>> = paid.collect();
     candidates.extend(paid);
-    if let Some((amount, cell)) = sum_under_lines(matches.layout, mark) {
+    if let Some((amount, cell)) = sum_under_lines(matches.layout) {
         let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
         candidates.push(AmountCandidate { role, weight: UNNAMED, value, currency, cell });
     }
 }
 
 /// The amounts beside the labels of a section of tills.
-pub(super) fn tendered_amounts(
-    matches: &LabelMatches<'_>,
-    section: &str,
-    mark: Option<DecimalSeparator>,
-) -> Vec<Decimal> {
+pub(super) fn tendered_amounts(matches: &LabelMatches<'_>, section: &str) -> Vec<Decimal> {
     let all = matches.of_field(section).filter(|label_match| label_match.words.start == 0);
-    let amounts = all.filter_map(|label_match| amounts_beside(matches, label_match, mark).0.pop());
+    let amounts = all.filter_map(|label_match| amounts_beside(matches, label_match).0.pop());
     let money = amounts.filter(|(amount, _)| amount.is_money());
     money.map(|(amount, _)| amount.value.abs()).take(MAX_LABELLED).collect()
 }
 
 /// The amount paid on the spot: the amount tendered less the change.
-pub(super) fn paid_amounts(
-    matches: &LabelMatches<'_>,
-    mark: Option<DecimalSeparator>,
-) -> Vec<Decimal> {
-    let change = tendered_amounts(matches, "change", mark);
-    let pairs = tendered_amounts(matches, "tendered", mark).into_iter().flat_map(|given| {
+pub(super) fn paid_amounts(matches: &LabelMatches<'_>) -> Vec<Decimal> {
+    let change = tendered_amounts(matches, "change");
+    let pairs = tendered_amounts(matches, "tendered").into_iter().flat_map(|given| {
         let back: Vec<Decimal> = change.iter().map(|back| given - *back).collect();
         back.into_iter()
     });
