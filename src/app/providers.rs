@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::models::{connect_model, schedule_model};
+use docmill_client::access_token::AccessTokenCache;
+use docmill_client::access_token::ambient::AmbientVariables;
+use docmill_client::access_token::google::GoogleGrant;
 use docmill_client::throttle::{Governor, LimiterKey};
-use docmill_core::config::{Config, OcrProvider, StoreBackend};
+use docmill_core::config::{Config, OcrProvider, SecretSource, StoreBackend};
 use docmill_documents::ocr::RemoteOcrProvider;
-use docmill_documents::ocr::document_ai::{DocumentAi, GoogleCredentials};
+use docmill_documents::ocr::document_ai::DocumentAi;
 use docmill_documents::ocr::governed_client::GovernedClient;
 use docmill_documents::ocr::textract::{OperationClients, TextractOcr};
 use docmill_documents::ocr::vision::VisionOcr;
@@ -77,10 +80,12 @@ fn build_document_ai(config: &Config, governor: Arc<Governor>) -> anyhow::Result
         account: format!("{} {}", config.project, config.location),
         model: config.processor.clone(),
     };
-    let credentials = GoogleCredentials::find(&config.credentials, &config.credentials_json)?;
+    let source = SecretSource::new(&config.credentials_json, &config.credentials);
+    let variables = AmbientVariables::from_process();
+    let grant = GoogleGrant::find(source, "ocr.document_ai.credentials", &variables)?;
     Ok(DocumentAi::new(
         config,
-        credentials,
+        AccessTokenCache::new(grant),
         GovernedClient::new(governor, key, DocumentAi::PROCESS),
     )?)
 }

@@ -3,6 +3,7 @@
 
 pub mod document_ai;
 pub mod ecs_agent;
+pub mod identity;
 pub mod models;
 pub mod otlp;
 pub mod pictures;

@@ -18,14 +18,17 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use docmill_client::access_token::AccessTokenCache;
+use docmill_client::access_token::ambient::AmbientVariables;
+use docmill_client::access_token::google::GoogleGrant;
 use docmill_client::throttle::{Governor, LimiterKey};
 use docmill_core::config::{
-    ByteSize, DocumentAiConfig, LimitsConfig, OcrProvider, SecretString, TextractConfig,
-    ThrottleConfig,
+    ByteSize, DocumentAiConfig, LimitsConfig, OcrProvider, SecretSource, SecretString,
+    TextractConfig, ThrottleConfig,
 };
 use docmill_core::fault;
 use docmill_core::model::{BoundingBox, RepairSwitches, TextLine, TextWord, Transcript};
-use docmill_documents::ocr::document_ai::{DocumentAi, GoogleCredentials};
+use docmill_documents::ocr::document_ai::DocumentAi;
 use docmill_documents::ocr::governed_client::GovernedClient;
 use docmill_documents::ocr::textract::{OperationClients, TextractOcr};
 use docmill_documents::ocr::{OcrEngine, RemoteOcrProvider};
@@ -107,6 +110,12 @@ fn document_ai_config(server: &google::Server) -> DocumentAiConfig {
     }
 }
 
+fn google_tokens(key: SecretSource) -> AccessTokenCache {
+    let none = AmbientVariables::default();
+    let grant = GoogleGrant::find(key, "ocr.document_ai.credentials", &none).unwrap();
+    AccessTokenCache::new(grant)
+}
+
 /// The real client of a stand-in.
 pub(crate) fn document_ai(
     server: &google::Server,
@@ -115,17 +124,15 @@ pub(crate) fn document_ai(
     let folder = tempfile::tempdir().unwrap();
     let mut config = document_ai_config(server);
     change(&mut config);
-    let credentials =
-        GoogleCredentials::find(&key_file(server, &folder), &SecretString::default()).unwrap();
-    DocumentAi::new(&config, credentials, lane(&impatient(), "process")).unwrap()
+    let key = SecretSource::new(&SecretString::default(), &key_file(server, &folder));
+    DocumentAi::new(&config, google_tokens(key), lane(&impatient(), "process")).unwrap()
 }
 
 /// The same, with a token from whoever is at `tokens`.
 pub(crate) fn document_ai_with_tokens_of(server: &google::Server, tokens: &str) -> DocumentAi {
     let key = server.key_file(private_key()).replace(&server.endpoint(), tokens);
-    let credentials = GoogleCredentials::find(Path::new(""), &key.into()).unwrap();
-    DocumentAi::new(&document_ai_config(server), credentials, lane(&impatient(), "process"))
-        .unwrap()
+    let tokens = google_tokens(SecretSource::new(&key.into(), Path::new("")));
+    DocumentAi::new(&document_ai_config(server), tokens, lane(&impatient(), "process")).unwrap()
 }
 
 /// The real client of a stand-in.

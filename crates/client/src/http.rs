@@ -4,6 +4,7 @@
 //! bound on the bodies that it reads. Not promised: retries. Each provider decides which calls may
 //! be repeated.
 
+use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
@@ -23,7 +24,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// A client for one server. `timeout` bounds each whole request, its body included.
 ///
-/// A server on this machine is reached directly, even if the environment names a proxy: the proxy
+/// A service of this machine is reached directly, even if the environment names a proxy: the proxy
 /// would search for it on its own machine.
 ///
 /// # Errors
@@ -34,7 +35,7 @@ pub fn build_client(server: &Url, timeout: Duration) -> Result<Client> {
         .timeout(timeout)
         .user_agent(concat!("docmill/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::custom(follow_same_origin));
-    if is_loopback(server) {
+    if is_local_service(server) {
         builder = builder.no_proxy();
     }
     builder.build().map_err(|error| {
@@ -51,11 +52,17 @@ fn follow_same_origin(attempt: redirect::Attempt<'_>) -> redirect::Action {
     if same && attempt.previous().len() <= REDIRECTS { attempt.follow() } else { attempt.stop() }
 }
 
-fn is_loopback(server: &Url) -> bool {
+/// Whether an address is a service of this machine or of its host: the loopback, and the link-local
+/// addresses and the name of metadata services. Nothing sent there leaves the host.
+pub fn is_local_service(server: &Url) -> bool {
     let host = server.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost"
-        || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    matches!(host, "localhost" | "metadata.google.internal")
+        || match address.parse() {
+            Ok(IpAddr::V4(address)) => address.is_loopback() || address.is_link_local(),
+            Ok(IpAddr::V6(address)) => address.is_loopback() || address.is_unicast_link_local(),
+            Err(_) => false,
+        }
 }
 
 /// Reads a body of at most `cap` bytes; `Ok(None)` if it is longer, the rest unread.
@@ -207,16 +214,18 @@ mod tests {
     }
 
     #[test]
-    fn only_this_machine_bypasses_the_proxy() {
+    fn only_services_of_this_machine_bypass_the_proxy() {
         for (url, expected) in [
             ("http://127.0.0.1:1/v1", true),
             ("http://localhost/", true),
             ("http://[::1]:8000/", true),
+            ("http://169.254.169.254/metadata/identity/oauth2/token", true),
+            ("http://metadata.google.internal/", true),
             ("https://api.openai.com/v1", false),
             ("http://10.0.0.1/", false),
             ("http://localhost.example.com/", false),
         ] {
-            assert_eq!(is_loopback(&url.parse().unwrap()), expected, "{url}");
+            assert_eq!(is_local_service(&url.parse().unwrap()), expected, "{url}");
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Parts that every network call needs: one HTTP client, AWS's errors, a provider's rate, log lines
-//! and traces. Addresses and purposes belong to the callers.
+//! Parts that every network call needs: one HTTP client, access tokens, AWS's errors, a provider's
+//! rate, log lines and traces. Addresses and purposes belong to the callers.
 
+pub mod access_token;
 pub mod aws;
 pub mod http;
 pub mod telemetry;

@@ -70,8 +70,8 @@ pub struct DocumentAiConfig {
     /// Another address than `https://LOCATION-documentai.googleapis.com`.
     #[serde(serialize_with = "super::address::serialize_address")]
     pub endpoint: String,
-    /// Key file of a service account; empty: `GOOGLE_APPLICATION_CREDENTIALS`, else the metadata
-    /// server.
+    /// Key file of a service account, or configuration of workload identity federation; empty:
+    /// `GOOGLE_APPLICATION_CREDENTIALS`, else the metadata server.
     pub credentials: PathBuf,
     /// The content of such a file, for platforms that hand secrets over as variables.
     pub credentials_json: SecretString,

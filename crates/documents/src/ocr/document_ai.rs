@@ -10,7 +10,6 @@
 //! Not promised: that a call that broke off was not charged. There are no idempotency keys; store
 //! the reading to avoid paying twice.
 
-mod credentials;
 mod geometry;
 mod pages;
 mod refusal;
@@ -18,13 +17,12 @@ mod wire;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use reqwest::{Client, Url};
-
-pub use credentials::GoogleCredentials;
+use reqwest::{Client, StatusCode, Url};
 
 use super::governed_client::GovernedClient;
 use super::{ProviderCallLimits, RemoteOcrProvider};
 use crate::image::image_pdf::ImagePdf;
+use docmill_client::access_token::AccessTokenCache;
 use docmill_client::http;
 use docmill_core::config::DocumentAiConfig;
 use docmill_core::fault::{Error, Fault, Result};
@@ -45,7 +43,7 @@ const MAX_PAGES_IMAGELESS: usize = 30;
 pub struct DocumentAi {
     client: Client,
     process: Url,
-    credentials: GoogleCredentials,
+    tokens: AccessTokenCache,
     governed: GovernedClient,
     options: OcrCallOptions,
     processor: String,
@@ -64,14 +62,14 @@ impl DocumentAi {
     /// The address is no URL, or there is no usable TLS set-up.
     pub fn new(
         config: &DocumentAiConfig,
-        credentials: GoogleCredentials,
+        tokens: AccessTokenCache,
         governed: GovernedClient,
     ) -> Result<Self> {
         let process = process_url(config)?;
         Ok(Self {
             client: http::build_client(&process, config.timeout)?,
             process,
-            credentials,
+            tokens,
             governed,
             options: OcrCallOptions {
                 imageless: config.imageless,
@@ -84,8 +82,8 @@ impl DocumentAi {
 
     async fn process_document(&self, body: &Bytes) -> Result<ProcessResponse> {
         let what = format!("Document AI at {}", self.process.origin().ascii_serialization());
-        let token = self.credentials.fetch_token().await?;
-        let request = self.client.post(self.process.clone()).bearer_auth(token);
+        let token = self.tokens.current_token().await?;
+        let request = self.client.post(self.process.clone()).bearer_auth(token.reveal());
         let request = request.header("content-type", "application/json").body(body.clone());
         let response = request.send().await.map_err(|error| http::no_answer_error(error, &what))?;
         let (status, headers) = (response.status(), response.headers().clone());
@@ -95,6 +93,9 @@ impl DocumentAi {
             let context = format!("{what}: the answer has more than {REPLY_CAP} bytes");
             return Err(Error::new(Fault::Rejected, context));
         };
+        if status == StatusCode::UNAUTHORIZED {
+            self.tokens.forget_token(&token).await;
+        }
         if !status.is_success() {
             return Err(ProviderRefusal::parse_body(&body).into_error(&what, status, &headers));
         }
