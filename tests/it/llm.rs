@@ -52,6 +52,7 @@ pub(crate) fn prompt() -> Prompt {
         user: "user".to_owned(),
         schema_name: "invoice".to_owned(),
         schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}).into(),
+        schema_in_text: true,
         max_output_tokens: 100,
         pictures: Vec::new(),
     }

@@ -33,6 +33,7 @@ const CONFINED: &str = "docmill_page_processes_confined";
 const TOKENS: &str = "docmill_model_tokens_total";
 const ESCALATED: &str = "docmill_escalations_total";
 const KINDS_ASKED: &str = "docmill_kind_choices_total";
+const SCHEMAS_REFUSED: &str = "docmill_schemas_refused_total";
 const REUSED: &str = "docmill_artefacts_reused_total";
 const RATE: &str = "docmill_throttle_requests_per_second";
 const CALLS: &str = "docmill_throttle_calls";
@@ -179,6 +180,10 @@ fn describe_providers() {
         "Documents that a stronger model was asked about, by the vendor of the weaker"
     );
     describe_counter!(KINDS_ASKED, "Documents whose kind a model was asked for, by answer");
+    describe_counter!(
+        SCHEMAS_REFUSED,
+        "Schemas that a model refused: its replies are asked for by the prompt alone"
+    );
     describe_counter!(REUSED, "Stored artefacts that were used instead of being made again");
     describe_gauge!(
         RATE,
@@ -335,6 +340,11 @@ pub fn count_escalation(provider: &str) {
 /// `open`.
 pub fn kind_asked(answer: &'static str) {
     counter!(KINDS_ASKED, "answer" => answer).increment(1);
+}
+
+/// A model of this vendor refused a schema for the first time in this process.
+pub fn count_refused_schema(provider: &'static str) {
+    counter!(SCHEMAS_REFUSED, "provider" => provider).increment(1);
 }
 
 /// A stored artefact was used again.

@@ -180,8 +180,7 @@ impl ModelReading {
     }
 }
 
-/// Tokens before the lines. The schema is sent beside the prompt as well; 300 is for the text around
-/// the lines.
+/// Tokens before the lines. The schema is in the text or beside it; 300 is for the text around the lines.
 fn fixed_tokens(form: &ReplySchema) -> usize {
     prompt::estimated_tokens(&form.system) + prompt::estimated_tokens(&form.schema_text) + 300
 }
@@ -346,7 +345,9 @@ impl ExtractionSession<'_> {
 
     /// The sound fields of a reply that is not whole.
     fn salvage_text(&self, text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
-        self.form.salvage_fields(&reply::parse_json_object(text).ok()?)
+        let mut reply = reply::parse_json_object(text).ok()?;
+        self.form.restore_nulls(&mut reply);
+        self.form.salvage_fields(&reply)
     }
 
     /// The stop reason decides before the text is parsed.
@@ -375,6 +376,7 @@ impl ExtractionSession<'_> {
             user,
             schema_name: self.schema_name.clone(),
             schema: Arc::clone(&self.form.schema),
+            schema_in_text: true,
             max_output_tokens: self.terms.max_output_tokens,
             pictures: pages.into_iter().map(|page| page.picture.clone()).collect(),
         };

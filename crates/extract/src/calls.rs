@@ -201,6 +201,7 @@ mod tests {
                 user: "u".to_owned(),
                 schema_name: "n".to_owned(),
                 schema: serde_json::json!({}).into(),
+                schema_in_text: true,
                 max_output_tokens: 9,
                 pictures: pictures.iter().map(|byte| picture(*byte)).collect(),
             };

@@ -70,6 +70,7 @@ pub async fn choose_kind(
         ),
         schema_name: "kind".to_owned(),
         schema: choice_schema(kinds).into(),
+        schema_in_text: false,
         max_output_tokens: REPLY_TOKENS,
         pictures: Vec::new(),
     };

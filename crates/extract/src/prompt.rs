@@ -7,15 +7,13 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
-
 use super::hash_parts;
 use super::parts::{RowRange, RowSums};
 use docmill_core::model::Transcript;
 use docmill_gate::kinds::Kind;
 
 /// Raised when the text of the prompt changes: part of the identity of stored replies.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Bytes per token, for estimates: right for English.
 pub(super) const BYTES_PER_TOKEN: usize = 4;
@@ -29,8 +27,9 @@ const PICTURES: &str = "- `pictures`: for every value that was read from a pictu
     the lines of the text lack it or have it wrong: its field, the page, and `box` as [left, top, \
     right, bottom] in pixels of that picture. A value whose place is not named counts as not seen.\n";
 
-/// The stable part, by the schema of the reply: the same for every document of a kind.
-pub(super) fn write_system_prompt(kind: &Kind, schema: &Value, asks_for_places: bool) -> String {
+/// The stable part: the same for every document of a kind. The model's client adds the schema of the reply where
+/// the request does not show it.
+pub(super) fn write_system_prompt(kind: &Kind, asks_for_places: bool) -> String {
     let pictures = if asks_for_places { PICTURES } else { "" };
     format!(
         "{}\n\n\
@@ -46,10 +45,8 @@ pub(super) fn write_system_prompt(kind: &Kind, schema: &Value, asks_for_places: 
          `low` if values are guesses.\n\
          - `extraction_successful`: false if something asked for is on these pages but could not \
          be read.\n\n\
-         Example of one entry of `evidence`: {{\"field\": \"total\", \"lines\": [\"p1.l12\"]}}\n\n\
-         JSON Schema of the reply:\n{}\n",
+         Example of one entry of `evidence`: {{\"field\": \"total\", \"lines\": [\"p1.l12\"]}}\n",
         kind.prompt.trim_end(),
-        schema
     )
 }
 

@@ -127,6 +127,7 @@ pub struct EvidenceEntry {
 /// The first problem; of a wrong form up to twenty violations.
 pub fn read_reply(text: &str, form: &ReplySchema) -> Result<ReplyEnvelope, ReplyDefect> {
     let mut value = parse_json_object(text)?;
+    form.restore_nulls(&mut value);
     form.fill_absent_fields(&mut value);
     let violations = form.find_violations(&value);
     if !violations.is_empty() {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use docmill_core::fault::{Error, Result};
 use docmill_gate::kinds::Kind;
-use docmill_llm::schema::close_schema;
+use docmill_llm::schema::{close_schema, restore_nulls};
 
 use super::prompt::write_system_prompt;
 
@@ -99,7 +99,7 @@ impl ReplySchema {
             (name.clone(), field)
         });
         let (source, fields) = (kind.schema.clone(), fields.collect());
-        let system = write_system_prompt(kind, &schema, pictures).into();
+        let system = write_system_prompt(kind, pictures).into();
         let (prompt, schema_text) = (kind.prompt.clone(), schema.to_string().into());
         let schema = Arc::new(schema);
         Ok(Self { source, prompt, system, fields, validator, schema, schema_text })
@@ -114,6 +114,11 @@ impl ReplySchema {
     pub fn find_violations(&self, reply: &Value) -> Vec<SchemaViolation> {
         let errors = self.validator.iter_errors(reply).take(MAX_REPORTED);
         errors.map(|error| SchemaViolation::from_error(&error)).collect()
+    }
+
+    /// Reads a reply of a dialect without null as one with it ([`restore_nulls`]).
+    pub fn restore_nulls(&self, reply: &mut Value) {
+        restore_nulls(&self.schema, reply);
     }
 
     /// Sets optional fields that the reply leaves out to null, at every depth, and the places in

@@ -17,8 +17,9 @@ use super::exchange::{
     AuthHeaderFn, ChatResponse, ChatTransport, FailedTry, RetryableCall, call_with_retries,
     secret_header,
 };
+use super::form::{ReplyForm, ReplyForms};
 use super::{FinishReason, Llm, ModelReply, Prompt};
-use docmill_core::config::LlmConfig;
+use docmill_core::config::{LlmConfig, PromptCache};
 use docmill_core::fault::Result;
 
 /// `ANTHROPIC_API_VERSION` of anthropic 2.11.
@@ -28,7 +29,8 @@ const VERSION: &str = "2026-10-21";
 pub struct AnthropicClient {
     exchange: ChatTransport,
     model: String,
-    form: wire::AnthropicOptions,
+    forms: ReplyForms,
+    cache: PromptCache,
     stream_above: u32,
 }
 
@@ -50,11 +52,8 @@ impl AnthropicClient {
         Ok(Self {
             exchange: ChatTransport::new(config, "/messages", headers, key)?,
             model: config.model.clone(),
-            form: wire::AnthropicOptions {
-                structured: config.structured,
-                cache: config.prompt_cache,
-                stream: false,
-            },
+            forms: ReplyForms::new(config),
+            cache: config.prompt_cache,
             stream_above: config.stream_above,
         })
     }
@@ -66,14 +65,19 @@ impl RetryableCall for AnthropicClient {
         &self.model
     }
 
+    fn forms(&self) -> &ReplyForms {
+        &self.forms
+    }
+
     async fn try_once(
         &self,
         prompt: &Prompt,
+        form: ReplyForm,
         tries: u32,
     ) -> std::result::Result<ModelReply, FailedTry> {
         let stream = prompt.max_output_tokens > self.stream_above;
-        let form = wire::AnthropicOptions { stream, ..self.form };
-        let body = wire::build_request(&self.model, prompt, form);
+        let options = wire::AnthropicOptions { form, cache: self.cache, stream };
+        let body = wire::build_request(&self.model, prompt, options);
         match self.exchange.post_json(&body, stream, tries).await? {
             ChatResponse::No(call) if call.refusal.is_prompt_too_long(call.status) => {
                 Ok(ModelReply::without_text(FinishReason::TooLong, &self.model))

@@ -2,8 +2,8 @@
 //!
 //! Contract: botocore's model `bedrock-runtime/2023-09-30`; requests are made by the AWS SDK, whose
 //! own repetitions are switched off in favour of those of all vendors (`exchange`). The reply's
-//! form is demanded by `outputConfig`, or by a strict tool that must be used (older models), or by
-//! the prompt alone. The first use of a schema compiles a grammar, which may take minutes:
+//! form is demanded by `outputConfig`, or by a tool that must be used (not a strict one: older models
+//! take none), or by the prompt alone. The first use of a schema compiles a grammar, which may take minutes:
 //! `llm.timeout` has to be longer. A reply that may be longer than `llm.stream_above` tokens is
 //! streamed.
 
@@ -22,8 +22,9 @@ use aws_sdk_bedrockruntime::config::http::HttpResponse;
 use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata, SdkError};
 
 use super::exchange::{FailedTry, RetryableCall, SilenceLimits, call_with_retries, retry_wait};
+use super::form::{ReplyForm, ReplyForms};
 use super::{FinishReason, Llm, ModelReply, Prompt};
-use docmill_core::config::{LlmConfig, PromptCache, StructuredOutput};
+use docmill_core::config::{LlmConfig, PromptCache};
 use docmill_core::fault::Result;
 
 /// A model on Bedrock.
@@ -32,7 +33,7 @@ pub struct BedrockClient {
     /// The address that error messages name.
     address: String,
     model: String,
-    structured: StructuredOutput,
+    forms: ReplyForms,
     cache: PromptCache,
     stream_above: u32,
     /// Longest silence within a stream.
@@ -55,7 +56,7 @@ impl BedrockClient {
             client,
             address,
             model: config.model.clone(),
-            structured: config.structured,
+            forms: ReplyForms::new(config),
             cache: config.prompt_cache,
             stream_above: config.stream_above,
             silence: SilenceLimits { first: config.timeout, later: config.idle_timeout },
@@ -73,7 +74,9 @@ impl BedrockClient {
             return Ok(ModelReply::without_text(FinishReason::TooLong, &self.model));
         }
         let again = errors::may_try_again(error).then(|| retry_wait(tries));
-        Err(FailedTry { error: errors::from_sdk(what, &self.model, error), again })
+        let refuses_schema = error.as_service_error().is_some_and(errors::is_schema_refused);
+        let error = errors::from_sdk(what, &self.model, error);
+        Err(FailedTry { error, again, refuses_schema })
     }
 }
 
@@ -83,13 +86,18 @@ impl RetryableCall for BedrockClient {
         &self.model
     }
 
+    fn forms(&self) -> &ReplyForms {
+        &self.forms
+    }
+
     async fn try_once(
         &self,
         prompt: &Prompt,
+        form: ReplyForm,
         tries: u32,
     ) -> std::result::Result<ModelReply, FailedTry> {
         let what = format!("model call to {}", self.address);
-        let request = wire::BedrockRequest::new(prompt, self.structured, self.cache);
+        let request = wire::BedrockRequest::new(prompt, form, self.cache);
         let request = request.map_err(FailedTry::without_retry)?;
         if prompt.max_output_tokens > self.stream_above {
             return match request.into_converse_stream(&self.client, &self.model).send().await {

@@ -21,6 +21,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 
 use super::events::EventStreamError;
+use super::form::{ReplyForm, ReplyForms};
 use super::refusal::ApiErrorBody;
 use super::{FinishReason, ModelReply, Prompt};
 pub(super) use calls::VendorRequest;
@@ -51,12 +52,14 @@ pub(super) struct FailedTry {
     pub(super) error: Error,
     /// When to try again; `None`: not here.
     pub(super) again: Option<Duration>,
+    /// Whether the schema of the request was refused, or the way in which it was demanded.
+    pub(super) refuses_schema: bool,
 }
 
 impl FailedTry {
     /// It is not tried again here.
     pub(super) fn without_retry(error: Error) -> Self {
-        Self { error, again: None }
+        Self { error, again: None, refuses_schema: false }
     }
 }
 
@@ -66,12 +69,32 @@ pub(super) trait RetryableCall: Sync {
     /// The configured model, for the log.
     fn model(&self) -> &str;
 
+    /// How the form of its replies is demanded.
+    fn forms(&self) -> &ReplyForms;
+
     /// One try; `tries` were made before it.
     async fn try_once(
         &self,
         prompt: &Prompt,
+        form: ReplyForm,
         tries: u32,
     ) -> std::result::Result<ModelReply, FailedTry>;
+}
+
+/// One try, and one by the text alone if the schema is refused: refusals come before any token.
+async fn try_in_form(
+    what: &impl RetryableCall,
+    prompt: &Prompt,
+    tries: u32,
+) -> std::result::Result<ModelReply, FailedTry> {
+    let form = what.forms().of_prompt(prompt);
+    match what.try_once(prompt, form, tries).await {
+        Err(failed) if failed.refuses_schema && form.has_schema() => {
+            let form = what.forms().remember_refusal(prompt);
+            what.try_once(prompt, form, tries).await
+        }
+        tried => tried,
+    }
 }
 
 /// Tries as often as a vendor's own SDK would.
@@ -94,7 +117,7 @@ pub(super) async fn call_with_retries(
         );
         Some(wait)
     };
-    let reply = retry(|tries| what.try_once(prompt, tries), wait_after).await;
+    let reply = retry(|tries| try_in_form(what, prompt, tries), wait_after).await;
     reply.map_err(|failed| failed.error)
 }
 
@@ -237,7 +260,8 @@ impl ChatTransport {
     pub(super) fn connection_failure(&self, error: reqwest::Error, tries: u32) -> FailedTry {
         let again = !error.is_timeout() || error.is_connect();
         let again = again.then(|| retry_wait(tries));
-        FailedTry { error: http::no_answer_error(error, &self.call_description()), again }
+        let error = http::no_answer_error(error, &self.call_description());
+        FailedTry { error, again, refuses_schema: false }
     }
 
     /// Reads a reply that comes whole; `read` makes one of a body, which should be a `form`.
@@ -264,6 +288,7 @@ impl ChatTransport {
             FailedTry {
                 error: Error::transient(context).with_source(error),
                 again: Some(retry_wait(tries)),
+                refuses_schema: false,
             }
         })
     }
@@ -272,10 +297,9 @@ impl ChatTransport {
     pub(super) fn refused_try(&self, call: RefusedCall, tries: u32) -> FailedTry {
         let RefusedCall { status, headers, refusal } = call;
         let again = refusal.try_again_after(status, &headers, retry_wait(tries));
-        FailedTry {
-            error: refusal.into_error(&self.call_description(), status, &headers, &self.model),
-            again,
-        }
+        let refuses_schema = refusal.is_schema_refused(status);
+        let error = refusal.into_error(&self.call_description(), status, &headers, &self.model);
+        FailedTry { error, again, refuses_schema }
     }
 
     /// An error that arrived within a stream. Tokens generated until then are billed and lost.

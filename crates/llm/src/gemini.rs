@@ -14,15 +14,16 @@ use super::exchange::{
     AuthHeaderFn, ChatResponse, ChatTransport, FailedTry, RetryableCall, call_with_retries,
     secret_header,
 };
+use super::form::{ReplyForm, ReplyForms};
 use super::{FinishReason, Llm, ModelReply, Prompt};
-use docmill_core::config::{LlmConfig, StructuredOutput};
+use docmill_core::config::LlmConfig;
 use docmill_core::fault::Result;
 
 /// A model of Google's.
 pub struct GeminiClient {
     exchange: ChatTransport,
     model: String,
-    structured: StructuredOutput,
+    forms: ReplyForms,
 }
 
 impl GeminiClient {
@@ -34,7 +35,7 @@ impl GeminiClient {
         Ok(Self {
             exchange: connect_transport(config)?,
             model: config.model.clone(),
-            structured: config.structured,
+            forms: ReplyForms::new(config),
         })
     }
 }
@@ -57,12 +58,17 @@ impl RetryableCall for GeminiClient {
         &self.model
     }
 
+    fn forms(&self) -> &ReplyForms {
+        &self.forms
+    }
+
     async fn try_once(
         &self,
         prompt: &Prompt,
+        form: ReplyForm,
         tries: u32,
     ) -> std::result::Result<ModelReply, FailedTry> {
-        let body = wire::build_request(prompt, self.structured);
+        let body = wire::build_request(prompt, form);
         match self.exchange.post_json(&body, false, tries).await? {
             ChatResponse::No(call) if call.refusal.is_prompt_too_long(call.status) => {
                 Ok(ModelReply::without_text(FinishReason::TooLong, &self.model))

@@ -10,6 +10,7 @@ pub mod bedrock;
 pub mod chain;
 mod events;
 mod exchange;
+mod form;
 pub mod gemini;
 pub mod governed;
 pub mod openai;
@@ -41,6 +42,9 @@ pub struct Prompt {
     pub schema_name: String,
     /// JSON schema that the reply must match.
     pub schema: Arc<Value>,
+    /// Whether the text needs the schema where the request does not show it to the model: the text does not
+    /// describe the form itself. The client then appends it to `system`.
+    pub schema_in_text: bool,
     /// Most tokens the reply may have.
     pub max_output_tokens: u32,
     /// Pictures that the model is shown, behind all text, so that what stays the same comes first.
@@ -65,10 +69,11 @@ impl PromptPicture {
 }
 
 impl Prompt {
-    /// Tokens of all of it, estimated.
+    /// Tokens of all of it, estimated. The schema counts once, be it in the text or beside it.
     pub fn estimate_tokens(&self) -> u64 {
         let text = estimate_tokens(&self.system).saturating_add(estimate_tokens(&self.user));
-        text.saturating_add(self.picture_tokens())
+        let schema = estimate_tokens(&self.schema.to_string());
+        text.saturating_add(schema).saturating_add(self.picture_tokens())
     }
 
     /// Tokens of its pictures, by the vendor's rule.

@@ -20,8 +20,9 @@ use super::exchange::{
     AuthHeaderFn, ChatResponse, ChatTransport, FailedTry, RefusedCall, RetryableCall,
     call_with_retries,
 };
+use super::form::{ReplyForm, ReplyForms};
 use super::{FinishReason, Llm, ModelReply, Prompt};
-use docmill_core::config::{LlmConfig, StructuredOutput};
+use docmill_core::config::LlmConfig;
 use docmill_core::fault::Result;
 
 use servers::ServerProfile;
@@ -32,7 +33,7 @@ pub struct OpenAiClient {
     exchange: ChatTransport,
     server: &'static ServerProfile,
     model: String,
-    structured: StructuredOutput,
+    forms: ReplyForms,
     stream_above: u32,
     /// Set once the server has said that it does not know `max_tokens` for this model.
     newer_limit: AtomicBool,
@@ -50,7 +51,7 @@ impl OpenAiClient {
             exchange: ChatTransport::new(config, "/chat/completions", HeaderMap::new(), key)?,
             server,
             model: config.model.clone(),
-            structured: config.structured,
+            forms: ReplyForms::new(config),
             stream_above: config.stream_above,
             newer_limit: AtomicBool::new(server.newer_limit),
         })
@@ -97,9 +98,14 @@ impl RetryableCall for OpenAiClient {
         &self.model
     }
 
+    fn forms(&self) -> &ReplyForms {
+        &self.forms
+    }
+
     async fn try_once(
         &self,
         prompt: &Prompt,
+        form: ReplyForm,
         tries: u32,
     ) -> std::result::Result<ModelReply, FailedTry> {
         let limit = if self.newer_limit.load(Ordering::Relaxed) {
@@ -108,13 +114,9 @@ impl RetryableCall for OpenAiClient {
             TokenLimitField::Older
         };
         let stream = prompt.max_output_tokens > self.stream_above;
-        let form = wire::OpenAiOptions {
-            limit,
-            stream,
-            structured: self.structured,
-            cache_key: self.server.cache_key,
-        };
-        let body = wire::build_request(&self.model, prompt, form);
+        let cache_key = self.server.cache_key;
+        let options = wire::OpenAiOptions { limit, stream, form, cache_key };
+        let body = wire::build_request(&self.model, prompt, options);
         match self.exchange.post_json(&body, stream, tries).await? {
             ChatResponse::No(call) => self.classify_refusal(call, limit, tries),
             ChatResponse::Accepted(response) if stream => {

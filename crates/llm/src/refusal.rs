@@ -61,6 +61,25 @@ const UNREAD_REPLY: [&str; 3] = [
     "the model produced output that does not match the expected ",
 ];
 
+/// Words of refused schemas, in lower case: limits of their grammars (Anthropic, Bedrock; Gemini; llama.cpp,
+/// vLLM), keywords, and the way in which the form was demanded (a tool that must be used, a `response_format` that a server lacks).
+const REFUSED_SCHEMA: [&str; 14] = [
+    "union types",
+    "optional parameters",
+    "strict tools",
+    "grammar",
+    "too complex for compilation",
+    "too many states for serving",
+    "maximum allowed nesting depth",
+    "output_config.format",
+    "input_schema",
+    "response_format",
+    "json_schema",
+    "json schema",
+    "tool_choice",
+    "outputconfig",
+];
+
 /// The parts of an error body that decide what follows.
 #[derive(Debug, Default)]
 pub(super) struct ApiErrorBody {
@@ -139,6 +158,13 @@ impl ApiErrorBody {
         }
     }
 
+    /// Whether the schema of the request is refused, or the way in which it is demanded.
+    pub(super) fn is_schema_refused(&self, status: StatusCode) -> bool {
+        let param = self.param.as_deref().unwrap_or_default();
+        matches!(status.as_u16(), 400 | 422)
+            && (has_refused_schema(&self.message) || param.starts_with("response_format"))
+    }
+
     /// Whether there was a reply, of which the server could make nothing: the same call brings the same.
     pub(super) fn is_unread_reply(&self, status: StatusCode) -> bool {
         status == StatusCode::INTERNAL_SERVER_ERROR
@@ -204,6 +230,11 @@ impl ApiErrorBody {
             format!("{what}, model {model}: status {}{said}{advice}", status.as_u16()),
         )
     }
+}
+
+/// Whether an error's words, in lower case, refuse a schema. They are examined and never passed on.
+pub(super) fn has_refused_schema(message: &str) -> bool {
+    REFUSED_SCHEMA.iter().any(|words| message.contains(words))
 }
 
 /// Whether waiting for `status` to pass makes sense at all.

@@ -5,6 +5,9 @@
 //! property was optional, is validated in this form. `dialect` has each vendor's subset.
 
 pub(super) mod dialect;
+pub(super) mod nulls;
+
+pub use nulls::restore_nulls;
 
 use serde_json::{Map, Value, json};
 

@@ -84,7 +84,15 @@ impl Llm for Counting {
 fn prompt() -> Prompt {
     let (system, schema) = ("".into(), serde_json::json!({}).into());
     let [user, schema_name] = [(); 2].map(|()| String::new());
-    Prompt { system, user, schema_name, schema, max_output_tokens: 1, pictures: Vec::new() }
+    Prompt {
+        system,
+        user,
+        schema_name,
+        schema,
+        schema_in_text: false,
+        max_output_tokens: 1,
+        pictures: Vec::new(),
+    }
 }
 
 #[tokio::test]

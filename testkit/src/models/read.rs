@@ -120,7 +120,7 @@ pub fn read_document(body: &Value) -> Value {
         for (suffix, id) in ids {
             evidence.push(json!({"field": format!("{name}{suffix}"), "lines": [id]}));
         }
-        fields.insert(name.clone(), value);
+        fields.insert(name.clone(), completed(schema, value));
     }
     json!({
         "fields": fields,
@@ -129,6 +129,36 @@ pub fn read_document(body: &Value) -> Value {
         "confidence": "high",
         "extraction_successful": true,
     })
+}
+
+/// The value with everything that its schema demands: what is missing is null, or empty where null is not allowed.
+fn completed(schema: &Value, value: Value) -> Value {
+    let of_object = schema.get("properties").or_else(|| schema.pointer("/anyOf/0/properties"));
+    let of_list = schema.get("items").or_else(|| schema.pointer("/anyOf/0/items"));
+    match value {
+        Value::Null => empty(schema),
+        Value::Array(entries) => {
+            let items = of_list.unwrap_or(&Value::Null);
+            entries.into_iter().map(|entry| completed(items, entry)).collect()
+        }
+        Value::Object(mut object) => {
+            let properties = of_object.and_then(Value::as_object).into_iter().flatten();
+            let whole = properties.map(|(name, inner)| {
+                (name.clone(), completed(inner, object.remove(name).unwrap_or_default()))
+            });
+            Value::Object(whole.collect())
+        }
+        value => value,
+    }
+}
+
+fn empty(schema: &Value) -> Value {
+    match schema.get("type").and_then(Value::as_str) {
+        Some("string") => json!(""),
+        Some("array") => json!([]),
+        Some("object") => completed(schema, json!({})),
+        _ => Value::Null,
+    }
 }
 
 type Ids = Vec<(String, String)>;

@@ -25,7 +25,8 @@ use crate::batch::{
     FoundBatch, SoughtBatch, SubmissionFence, plain_word,
 };
 use crate::exchange::{AuthHeaderFn, ChatTransport, VendorRequest, secret_header};
-use docmill_core::config::LlmConfig;
+use crate::form::ReplyForms;
+use docmill_core::config::{LlmConfig, PromptCache};
 use docmill_core::fault::Result;
 
 /// Batches of a model of Anthropic's.
@@ -33,7 +34,8 @@ pub struct AnthropicBatches {
     exchange: ChatTransport,
     place: String,
     model: String,
-    form: wire::AnthropicOptions,
+    forms: ReplyForms,
+    cache: PromptCache,
 }
 
 impl AnthropicBatches {
@@ -50,11 +52,8 @@ impl AnthropicBatches {
             place: exchange.place(),
             exchange,
             model: config.model.clone(),
-            form: wire::AnthropicOptions {
-                structured: config.structured,
-                cache: config.prompt_cache,
-                stream: false,
-            },
+            forms: ReplyForms::new(config),
+            cache: config.prompt_cache,
         })
     }
 
@@ -192,7 +191,9 @@ impl BatchApi for AnthropicBatches {
     }
 
     fn encode_prompt(&self, prompt: &Prompt) -> Result<String> {
-        write_question(&wire::build_request(&self.model, prompt, self.form))
+        let form = self.forms.of_prompt(prompt);
+        let options = wire::AnthropicOptions { form, cache: self.cache, stream: false };
+        write_question(&wire::build_request(&self.model, prompt, options))
     }
 
     async fn upload(&self, _name: &str, _questions: &[BatchQuestion]) -> Result<Option<String>> {

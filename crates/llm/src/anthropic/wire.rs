@@ -3,16 +3,16 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::form::ReplyForm;
 use crate::picture::{encode_base64, media_type};
-use crate::schema::dialect::SchemaDialect;
 use crate::{FinishReason, ModelReply, Prompt, PromptPicture};
-use docmill_core::config::{PromptCache, StructuredOutput};
+use docmill_core::config::PromptCache;
 use docmill_core::model::ModelUsage;
 
 /// The options of a request, besides the prompt.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnthropicOptions {
-    pub(super) structured: StructuredOutput,
+    pub(super) form: ReplyForm,
     pub(super) cache: PromptCache,
     pub(super) stream: bool,
 }
@@ -53,37 +53,37 @@ fn user_content(prompt: &Prompt) -> Vec<Value> {
 pub(super) fn build_request<'a>(
     model: &'a str,
     prompt: &'a Prompt,
-    form: AnthropicOptions,
+    options: AnthropicOptions,
 ) -> AnthropicRequest<'a> {
+    let form = options.form;
+    let text = form.write_system_text(prompt);
     // Tools come before the system prompt in the cached prefix, so one breakpoint holds both.
-    let mut system = json!({"type": "text", "text": &*prompt.system});
-    if let Some(ttl) = form.cache.ttl()
+    let mut system = json!({"type": "text", "text": text});
+    if let Some(ttl) = options.cache.ttl()
         && let Some(block) = system.as_object_mut()
     {
         block.insert("cache_control".to_owned(), json!({"type": "ephemeral", "ttl": ttl}));
     }
-    let schema = || SchemaDialect::SUBSET.compile(&prompt.schema);
     let name = &prompt.schema_name;
-    let (by_schema, by_tool) =
-        (form.structured == StructuredOutput::Schema, form.structured == StructuredOutput::Tool);
     AnthropicRequest {
         model,
         max_tokens: prompt.max_output_tokens,
         // An empty text is refused.
-        system: (!prompt.system.is_empty()).then_some([system]),
+        system: (!text.is_empty()).then_some([system]),
         messages: [json!({"role": "user", "content": user_content(prompt)})],
-        output_config: by_schema
-            .then(|| json!({"format": {"type": "json_schema", "schema": schema()}})),
-        tools: by_tool.then(|| {
+        output_config: form
+            .is_by_schema()
+            .then(|| json!({"format": {"type": "json_schema", "schema": form.compile(prompt)}})),
+        tools: form.is_by_tool().then(|| {
             [json!({
                 "name": name,
                 "description": "Takes the reply.",
-                "input_schema": schema(),
+                "input_schema": form.compile(prompt),
                 "strict": true,
             })]
         }),
-        tool_choice: by_tool.then(|| json!({"type": "tool", "name": name})),
-        stream: form.stream.then_some(true),
+        tool_choice: form.is_by_tool().then(|| json!({"type": "tool", "name": name})),
+        stream: options.stream.then_some(true),
     }
 }
 
@@ -188,6 +188,7 @@ fn block_text(block: AnthropicBlock) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use docmill_core::config::{LlmConfig, LlmProvider, StructuredOutput};
 
     fn prompt() -> Prompt {
         Prompt {
@@ -195,13 +196,17 @@ mod tests {
             user: "u".into(),
             schema_name: "invoice".into(),
             schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}).into(),
+            schema_in_text: true,
             max_output_tokens: 9,
             pictures: Vec::new(),
         }
     }
 
     fn sent(structured: StructuredOutput, cache: PromptCache) -> Value {
-        let form = AnthropicOptions { structured, cache, stream: false };
+        let provider = LlmProvider::Anthropic;
+        let config = LlmConfig { provider, structured, ..LlmConfig::default() };
+        let form = ReplyForm::from_config(&config);
+        let form = AnthropicOptions { form, cache, stream: false };
         serde_json::to_value(build_request("m", &prompt(), form)).unwrap()
     }
 

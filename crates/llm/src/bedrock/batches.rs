@@ -28,8 +28,9 @@ use crate::batch::{
     BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchSubmission, BatchedResult,
     FoundBatch, SoughtBatch, SubmissionFence, plain_word,
 };
+use crate::form::ReplyForms;
 use docmill_client::http;
-use docmill_core::config::{BedrockBatchConfig, LlmConfig, StructuredOutput, strip_credentials};
+use docmill_core::config::{BedrockBatchConfig, LlmConfig, strip_credentials};
 use docmill_core::fault::{Error, Fault, Result};
 
 /// Allowed duration of a job, in hours.
@@ -45,7 +46,7 @@ pub struct BedrockBatches {
     bucket: Url,
     place: String,
     model: String,
-    structured: StructuredOutput,
+    forms: ReplyForms,
     config: BedrockBatchConfig,
     /// How long a job may last.
     hours: u64,
@@ -95,7 +96,7 @@ impl BedrockBatches {
             bucket,
             place,
             model: config.model.clone(),
-            structured: config.structured,
+            forms: ReplyForms::new(config),
             config: own,
             hours,
         })
@@ -239,7 +240,7 @@ impl BatchApi for BedrockBatches {
     }
 
     fn encode_prompt(&self, prompt: &Prompt) -> Result<String> {
-        write_question(&build_input(prompt, self.structured))
+        write_question(&build_input(prompt, self.forms.of_prompt(prompt)))
     }
 
     /// Under the name of the batch: its token keeps a second job from being made, so that every try may

@@ -7,6 +7,7 @@ use aws_sdk_bedrockruntime::config::http::HttpResponse;
 use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_bedrockruntime::types::error::ConverseStreamOutputError;
 
+use crate::refusal;
 use docmill_client::aws::{self, SdkFailure, TransportError};
 use docmill_core::fault::{Error, Fault};
 
@@ -56,6 +57,12 @@ pub(super) fn says_too_long(message: &str) -> bool {
     ["too long", "too many input tokens", "maximum context length", "context window"]
         .iter()
         .any(|words| message.contains(words))
+}
+
+/// Whether the service or its model does not take the schema of the request.
+pub(super) fn is_schema_refused(error: &impl ProvideErrorMetadata) -> bool {
+    error.code() == Some("ValidationException")
+        && refusal::has_refused_schema(&error.message().unwrap_or_default().to_lowercase())
 }
 
 /// The error of a refused request about batches.

@@ -8,15 +8,14 @@ use aws_sdk_bedrockruntime::types::StopReason;
 
 use super::errors::says_too_long;
 use super::wire::map_stop_reason;
+use crate::form::ReplyForm;
 use crate::picture::encode_base64;
-use crate::schema::dialect::SchemaDialect;
 use crate::{FinishReason, ModelReply, Prompt};
 use docmill_client::throttle::RateLimitHeaders;
-use docmill_core::config::StructuredOutput;
 use docmill_core::model::{ImageEncoding, ModelUsage};
 
 /// The `modelInput` of a question. Without a cache point, which batches do not know.
-pub(super) fn build_input(prompt: &Prompt, structured: StructuredOutput) -> Value {
+pub(super) fn build_input(prompt: &Prompt, form: ReplyForm) -> Value {
     let mut content = vec![json!({"text": prompt.user})];
     content.extend(prompt.pictures.iter().map(|picture| {
         let format = match picture.image.header.encoding {
@@ -27,13 +26,14 @@ pub(super) fn build_input(prompt: &Prompt, structured: StructuredOutput) -> Valu
         json!({"image": {"format": format, "source": {"bytes": bytes}}})
     }));
     let mut input = Map::new();
-    if !prompt.system.is_empty() {
-        input.insert("system".to_owned(), json!([{"text": &*prompt.system}]));
+    let text = form.write_system_text(prompt);
+    if !text.is_empty() {
+        input.insert("system".to_owned(), json!([{"text": text}]));
     }
     input.insert("messages".to_owned(), json!([{"role": "user", "content": content}]));
     input.insert("inferenceConfig".to_owned(), json!({"maxTokens": prompt.max_output_tokens}));
-    if structured == StructuredOutput::Schema {
-        let schema = SchemaDialect::SUBSET.compile(&prompt.schema).to_string();
+    if form.is_by_schema() {
+        let schema = form.compile(prompt).to_string();
         let named = json!({"name": prompt.schema_name, "schema": schema});
         let format = json!({"type": "json_schema", "structure": {"jsonSchema": named}});
         input.insert("outputConfig".to_owned(), json!({"textFormat": format}));

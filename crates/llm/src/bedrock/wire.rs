@@ -15,10 +15,10 @@ use aws_sdk_bedrockruntime::types::{
 };
 
 use super::document::{from_json, to_json};
-use crate::schema::dialect::SchemaDialect;
+use crate::form::ReplyForm;
 use crate::{FinishReason, ModelReply, Prompt};
 use docmill_client::throttle::RateLimitHeaders;
-use docmill_core::config::{PromptCache, StructuredOutput};
+use docmill_core::config::PromptCache;
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{EncodedImage, ImageEncoding, ModelUsage};
 
@@ -34,19 +34,15 @@ pub(super) struct BedrockRequest {
 impl BedrockRequest {
     /// # Errors
     /// A part of it lacks what the API requires: our bug.
-    pub(super) fn new(
-        prompt: &Prompt,
-        structured: StructuredOutput,
-        cache: PromptCache,
-    ) -> Result<Self> {
-        Self::try_build(prompt, structured, cache).map_err(|error: BuildError| {
+    pub(super) fn new(prompt: &Prompt, form: ReplyForm, cache: PromptCache) -> Result<Self> {
+        Self::try_build(prompt, form, cache).map_err(|error: BuildError| {
             Error::internal("a request to Bedrock could not be built").with_source(error)
         })
     }
 
     fn try_build(
         prompt: &Prompt,
-        structured: StructuredOutput,
+        form: ReplyForm,
         cache: PromptCache,
     ) -> std::result::Result<Self, BuildError> {
         let most = i32::try_from(prompt.max_output_tokens).unwrap_or(i32::MAX);
@@ -56,17 +52,14 @@ impl BedrockRequest {
             content.push(ContentBlock::Image(image_block(&picture.image)?));
         }
         let mut system = Vec::new();
-        if !prompt.system.is_empty() {
-            system.push(SystemContentBlock::Text(prompt.system.to_string()));
+        let text = form.write_system_text(prompt);
+        if !text.is_empty() {
+            system.push(SystemContentBlock::Text(text.to_string()));
         }
         // The SDK keeps a tool's schema without an order, so a prefix that holds one never comes
         // twice.
-        let tool = structured == StructuredOutput::Tool;
-        let point = cache_point(if tool { PromptCache::Off } else { cache })?;
-        system.extend(
-            point.filter(|_| !prompt.system.is_empty()).map(SystemContentBlock::CachePoint),
-        );
-        let schema = structured == StructuredOutput::Schema;
+        let point = cache_point(if form.is_by_tool() { PromptCache::Off } else { cache })?;
+        system.extend(point.filter(|_| !text.is_empty()).map(SystemContentBlock::CachePoint));
         Ok(Self {
             system,
             message: Message::builder()
@@ -74,8 +67,8 @@ impl BedrockRequest {
                 .set_content(Some(content))
                 .build()?,
             limits: InferenceConfiguration::builder().max_tokens(most).build(),
-            output: schema.then(|| schema_output_config(prompt)).transpose()?,
-            tools: tool.then(|| tool_config(prompt)).transpose()?,
+            output: form.is_by_schema().then(|| schema_output_config(prompt, form)).transpose()?,
+            tools: form.is_by_tool().then(|| tool_config(prompt, form)).transpose()?,
         })
     }
 
@@ -125,10 +118,13 @@ fn cache_point(cache: PromptCache) -> std::result::Result<Option<CachePointBlock
     })
 }
 
-fn schema_output_config(prompt: &Prompt) -> std::result::Result<OutputConfig, BuildError> {
+fn schema_output_config(
+    prompt: &Prompt,
+    form: ReplyForm,
+) -> std::result::Result<OutputConfig, BuildError> {
     let schema = JsonSchemaDefinition::builder()
         .name(prompt.schema_name.clone())
-        .schema(SchemaDialect::SUBSET.compile(&prompt.schema).to_string())
+        .schema(form.compile(prompt).to_string())
         .build()?;
     let format = OutputFormat::builder()
         .r#type(OutputFormatType::JsonSchema)
@@ -137,8 +133,11 @@ fn schema_output_config(prompt: &Prompt) -> std::result::Result<OutputConfig, Bu
     Ok(OutputConfig::builder().text_format(format).build())
 }
 
-fn tool_config(prompt: &Prompt) -> std::result::Result<ToolConfiguration, BuildError> {
-    let schema = from_json(&SchemaDialect::SUBSET.compile(&prompt.schema));
+fn tool_config(
+    prompt: &Prompt,
+    form: ReplyForm,
+) -> std::result::Result<ToolConfiguration, BuildError> {
+    let schema = from_json(&form.compile(prompt));
     let tool = ToolSpecification::builder()
         .name(prompt.schema_name.clone())
         .description("Takes the reply.")

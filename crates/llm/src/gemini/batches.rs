@@ -21,9 +21,10 @@ use crate::batch::{
     FoundBatch, SoughtBatch, SubmissionFence, plain_word,
 };
 use crate::exchange::{ChatTransport, VendorRequest};
+use crate::form::ReplyForms;
 use crate::refusal::ApiErrorBody;
 use crate::{FinishReason, ModelReply, Prompt};
-use docmill_core::config::{LlmConfig, StructuredOutput};
+use docmill_core::config::LlmConfig;
 use docmill_core::fault::{Error, Result};
 
 /// The header with the address of an upload.
@@ -36,7 +37,7 @@ pub struct GeminiBatches {
     exchange: ChatTransport,
     place: String,
     model: String,
-    structured: StructuredOutput,
+    forms: ReplyForms,
 }
 
 impl GeminiBatches {
@@ -50,7 +51,7 @@ impl GeminiBatches {
             place: exchange.place(),
             exchange,
             model: config.model.clone(),
-            structured: config.structured,
+            forms: ReplyForms::new(config),
         })
     }
 
@@ -234,7 +235,7 @@ impl BatchApi for GeminiBatches {
     }
 
     fn encode_prompt(&self, prompt: &Prompt) -> Result<String> {
-        write_question(&wire::build_request(prompt, self.structured))
+        write_question(&wire::build_request(prompt, self.forms.of_prompt(prompt)))
     }
 
     async fn upload(&self, name: &str, questions: &[BatchQuestion]) -> Result<Option<String>> {

@@ -3,32 +3,31 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::form::ReplyForm;
 use crate::picture::{encode_base64, media_type};
-use crate::schema::dialect::SchemaDialect;
 use crate::{FinishReason, ModelReply, Prompt};
 use docmill_client::throttle::RateLimitHeaders;
-use docmill_core::config::StructuredOutput;
 use docmill_core::model::ModelUsage;
 
 /// The request for a prompt. Text first, pictures behind it, so that what stays the same comes first.
-pub(super) fn build_request(prompt: &Prompt, structured: StructuredOutput) -> Value {
+pub(super) fn build_request(prompt: &Prompt, form: ReplyForm) -> Value {
     let mut parts = vec![json!({"text": prompt.user})];
     parts.extend(prompt.pictures.iter().map(|picture| {
         let (kind, data) = (media_type(&picture.image), encode_base64(&picture.image));
         json!({"inlineData": {"mimeType": kind, "data": data}})
     }));
     let mut generation = json!({"maxOutputTokens": prompt.max_output_tokens});
-    if let (StructuredOutput::Schema, Some(fields)) = (structured, generation.as_object_mut()) {
+    if let (true, Some(fields)) = (form.is_by_schema(), generation.as_object_mut()) {
         fields.insert("responseMimeType".to_owned(), json!("application/json"));
-        let schema = SchemaDialect::STRICT.compile(&prompt.schema);
-        fields.insert("responseJsonSchema".to_owned(), schema);
+        fields.insert("responseJsonSchema".to_owned(), form.compile(prompt));
     }
     let mut request = json!({
         "contents": [{"role": "user", "parts": parts}],
         "generationConfig": generation,
     });
-    if let (false, Some(fields)) = (prompt.system.is_empty(), request.as_object_mut()) {
-        let system = json!({"parts": [{"text": &*prompt.system}]});
+    let text = form.write_system_text(prompt);
+    if let (false, Some(fields)) = (text.is_empty(), request.as_object_mut()) {
+        let system = json!({"parts": [{"text": text}]});
         fields.insert("systemInstruction".to_owned(), system);
     }
     request
@@ -161,6 +160,12 @@ fn parse_finish_reason(reason: Option<&str>) -> FinishReason {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use docmill_core::config::{LlmConfig, LlmProvider, StructuredOutput};
+
+    fn form(structured: StructuredOutput) -> ReplyForm {
+        let provider = LlmProvider::Gemini;
+        ReplyForm::from_config(&LlmConfig { provider, structured, ..LlmConfig::default() })
+    }
 
     fn prompt() -> Prompt {
         Prompt {
@@ -168,6 +173,7 @@ mod tests {
             user: "u".into(),
             schema_name: "invoice".into(),
             schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}).into(),
+            schema_in_text: false,
             max_output_tokens: 9,
             pictures: Vec::new(),
         }
@@ -175,14 +181,14 @@ mod tests {
 
     #[test]
     fn the_form_is_demanded_by_a_schema_or_by_the_prompt_alone() {
-        let sent = build_request(&prompt(), StructuredOutput::Schema);
+        let sent = build_request(&prompt(), form(StructuredOutput::Schema));
         let generation = sent.get("generationConfig").unwrap();
         assert_eq!(generation.get("responseMimeType"), Some(&json!("application/json")));
         let closed = generation.pointer("/responseJsonSchema/additionalProperties");
         assert_eq!(closed, Some(&json!(false)));
         assert_eq!(sent.pointer("/systemInstruction/parts/0/text"), Some(&json!("s")));
-        let free =
-            build_request(&Prompt { system: "".into(), ..prompt() }, StructuredOutput::Prompt);
+        let bare = Prompt { system: "".into(), ..prompt() };
+        let free = build_request(&bare, form(StructuredOutput::Prompt));
         assert_eq!(free.get("generationConfig"), Some(&json!({"maxOutputTokens": 9})));
         assert!(free.get("systemInstruction").is_none(), "an empty one would be refused");
     }

@@ -21,9 +21,10 @@ use crate::batch::{
     FoundBatch, SoughtBatch, SubmissionFence, plain_word,
 };
 use crate::exchange::{AuthHeaderFn, ChatTransport, VendorRequest};
+use crate::form::ReplyForms;
 use crate::refusal::ApiErrorBody;
 use crate::{FinishReason, ModelReply, Prompt};
-use docmill_core::config::{LlmConfig, StructuredOutput};
+use docmill_core::config::LlmConfig;
 use docmill_core::fault::Result;
 
 /// The endpoint for the questions of a batch.
@@ -40,7 +41,7 @@ pub struct OpenAiBatches {
     exchange: ChatTransport,
     place: String,
     model: String,
-    structured: StructuredOutput,
+    forms: ReplyForms,
     server: &'static ServerProfile,
 }
 
@@ -57,7 +58,7 @@ impl OpenAiBatches {
             place: exchange.place(),
             exchange,
             model: config.model.clone(),
-            structured: config.structured,
+            forms: ReplyForms::new(config),
             server,
         })
     }
@@ -228,17 +229,17 @@ impl BatchApi for OpenAiBatches {
     }
 
     fn encode_prompt(&self, prompt: &Prompt) -> Result<String> {
-        let form = wire::OpenAiOptions {
+        let options = wire::OpenAiOptions {
             limit: if self.server.newer_limit {
                 TokenLimitField::Newer
             } else {
                 TokenLimitField::Older
             },
             stream: false,
-            structured: self.structured,
+            form: self.forms.of_prompt(prompt),
             cache_key: self.server.cache_key,
         };
-        write_question(&wire::build_request(&self.model, prompt, form))
+        write_question(&wire::build_request(&self.model, prompt, options))
     }
 
     async fn upload(&self, name: &str, questions: &[BatchQuestion]) -> Result<Option<String>> {

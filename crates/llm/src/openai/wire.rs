@@ -1,13 +1,14 @@
 //! Requests and replies as they travel.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::form::ReplyForm;
 use crate::picture::{encode_base64, media_type};
-use crate::schema::dialect::SchemaDialect;
 use crate::{FinishReason, ModelReply, Prompt, PromptPicture};
 use docmill_client::throttle::RateLimitHeaders;
-use docmill_core::config::StructuredOutput;
 use docmill_core::model::ModelUsage;
 
 /// Which of its two names the cap on the reply goes by.
@@ -24,7 +25,7 @@ pub(super) enum TokenLimitField {
 pub(super) struct OpenAiOptions {
     pub(super) limit: TokenLimitField,
     pub(super) stream: bool,
-    pub(super) structured: StructuredOutput,
+    pub(super) form: ReplyForm,
     pub(super) cache_key: bool,
 }
 
@@ -56,7 +57,7 @@ struct OpenAiMessage<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum OpenAiContent<'a> {
-    Text(&'a str),
+    Text(Cow<'a, str>),
     Parts(Vec<Value>),
 }
 
@@ -64,7 +65,7 @@ enum OpenAiContent<'a> {
 /// The default of `detail` differs from model to model.
 fn user_content(prompt: &Prompt) -> OpenAiContent<'_> {
     if prompt.pictures.is_empty() {
-        return OpenAiContent::Text(&prompt.user);
+        return OpenAiContent::Text(Cow::Borrowed(&prompt.user));
     }
     let mut parts = vec![json!({"type": "text", "text": prompt.user})];
     parts.extend(prompt.pictures.iter().map(|PromptPicture { image, .. }| {
@@ -77,32 +78,37 @@ fn user_content(prompt: &Prompt) -> OpenAiContent<'_> {
 pub(super) fn build_request<'a>(
     model: &'a str,
     prompt: &'a Prompt,
-    form: OpenAiOptions,
+    options: OpenAiOptions,
 ) -> OpenAiRequest<'a> {
-    let cap = |name| (form.limit == name).then_some(prompt.max_output_tokens);
+    let form = options.form;
+    let cap = |name| (options.limit == name).then_some(prompt.max_output_tokens);
     let schema = || {
         json!({
             "type": "json_schema",
             "json_schema": {
                 "name": prompt.schema_name,
-                "schema": SchemaDialect::STRICT.compile(&prompt.schema),
+                "schema": form.compile(prompt),
                 "strict": true,
             },
         })
     };
-    let system = OpenAiMessage { role: "system", content: OpenAiContent::Text(&prompt.system) };
+    let text = form.write_system_text(prompt);
     let user = OpenAiMessage { role: "user", content: user_content(prompt) };
     // Models that were trained without a system message are asked without one.
-    let messages = if prompt.system.is_empty() { vec![user] } else { vec![system, user] };
+    let messages = if text.is_empty() {
+        vec![user]
+    } else {
+        vec![OpenAiMessage { role: "system", content: OpenAiContent::Text(text) }, user]
+    };
     OpenAiRequest {
         model,
         messages,
-        response_format: (form.structured != StructuredOutput::Prompt).then(schema),
+        response_format: form.has_schema().then(schema),
         max_tokens: cap(TokenLimitField::Older),
         max_completion_tokens: cap(TokenLimitField::Newer),
-        prompt_cache_key: form.cache_key.then(|| format!("docmill-{}", prompt.schema_name)),
-        stream: form.stream.then_some(true),
-        stream_options: form.stream.then(|| json!({"include_usage": true})),
+        prompt_cache_key: options.cache_key.then(|| format!("docmill-{}", prompt.schema_name)),
+        stream: options.stream.then_some(true),
+        stream_options: options.stream.then(|| json!({"include_usage": true})),
     }
 }
 
@@ -207,6 +213,7 @@ pub(super) fn parse_finish_reason(reason: Option<&str>, declined: bool) -> Finis
 #[cfg(test)]
 mod tests {
     use super::*;
+    use docmill_core::config::{LlmConfig, LlmProvider, StructuredOutput};
 
     #[test]
     fn error_bodies_are_understood() {
@@ -259,6 +266,7 @@ mod tests {
             user: "u".into(),
             schema_name: "invoice".into(),
             schema: json!({"type": "object", "properties": {}}).into(),
+            schema_in_text: false,
             max_output_tokens: 9,
             pictures: Vec::new(),
         };
@@ -266,15 +274,18 @@ mod tests {
             (TokenLimitField::Older, "max_tokens", "max_completion_tokens"),
             (TokenLimitField::Newer, "max_completion_tokens", "max_tokens"),
         ] {
-            let body = serde_json::to_value(build_request("m", &prompt, form(limit))).unwrap();
+            let body = serde_json::to_value(build_request("m", &prompt, options(limit))).unwrap();
             assert_eq!(body[sent], 9);
             assert!(body.get(unsent).is_none() && body.get("temperature").is_none());
             assert!(body.get("stream").is_none() && body.get("prompt_cache_key").is_none());
         }
         let bare = OpenAiOptions {
-            structured: StructuredOutput::Prompt,
+            form: ReplyForm::from_config(&LlmConfig {
+                structured: StructuredOutput::Prompt,
+                ..config()
+            }),
             stream: true,
-            ..form(TokenLimitField::Older)
+            ..options(TokenLimitField::Older)
         };
         let body = serde_json::to_value(build_request("m", &prompt, bare)).unwrap();
         assert!(body.get("response_format").is_none());
@@ -284,12 +295,12 @@ mod tests {
         );
     }
 
-    fn form(limit: TokenLimitField) -> OpenAiOptions {
-        OpenAiOptions {
-            limit,
-            stream: false,
-            structured: StructuredOutput::Schema,
-            cache_key: false,
-        }
+    fn config() -> LlmConfig {
+        LlmConfig { provider: LlmProvider::Openai, ..LlmConfig::default() }
+    }
+
+    fn options(limit: TokenLimitField) -> OpenAiOptions {
+        let form = ReplyForm::from_config(&config());
+        OpenAiOptions { limit, stream: false, form, cache_key: false }
     }
 }

@@ -6,14 +6,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::close_schema;
+use super::{close_schema, nulls};
+use docmill_core::config::LlmProvider;
 
 /// Which JSON schema features a vendor accepts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SchemaDialect {
     /// `format`s that may be sent.
     formats: &'static [&'static str],
-    /// Whether `type` may be a list, also beside `enum`.
+    /// Whether `type` may be a list, also beside `enum`; else null has no place in a schema either
+    /// ([`nulls`]): the services that take no lists take few unions.
     type_lists: bool,
     /// The highest `minItems` that may be sent.
     min_items: Option<u64>,
@@ -43,9 +45,26 @@ impl SchemaDialect {
         min_items: Some(1),
     };
 
+    /// The dialect of a vendor.
+    pub(crate) fn from_provider(provider: LlmProvider) -> Self {
+        match provider {
+            LlmProvider::Anthropic | LlmProvider::Bedrock => Self::SUBSET,
+            LlmProvider::Openai | LlmProvider::Gemini | LlmProvider::None => Self::STRICT,
+        }
+    }
+
+    /// Whether its schemas have no unions with null.
+    pub(crate) fn lacks_unions(self) -> bool {
+        !self.type_lists
+    }
+
     /// Compiles a schema: first into the form of all dialects ([`close_schema`]), then into this one.
     pub(crate) fn compile(self, schema: &Value) -> Value {
-        self.compile_schema(&close_schema(schema))
+        let closed = close_schema(schema);
+        if self.lacks_unions() {
+            return self.compile_schema(&nulls::without_nulls(&closed));
+        }
+        self.compile_schema(&closed)
     }
 
     fn compile_schema(self, schema: &Value) -> Value {
@@ -136,7 +155,7 @@ fn value_text(value: &Value) -> String {
 }
 
 /// Adds what must hold to the description.
-fn append_description(schema: &mut Map<String, Value>, told: &str) {
+pub(super) fn append_description(schema: &mut Map<String, Value>, told: &str) {
     let text = match schema.get("description").and_then(Value::as_str) {
         Some(text) => format!("{text} ({told})"),
         None => format!("({told})"),
@@ -163,11 +182,11 @@ fn flatten_all_of(object: &Map<String, Value>) -> Map<String, Value> {
 /// A list of types as `anyOf`, with all that belongs to the values in its first alternative; the
 /// description stays outside. Beside `enum` and `const` a type says nothing.
 fn expand_type_list(mut object: Map<String, Value>) -> Map<String, Value> {
+    let Some(Value::Array(types)) = object.get("type").cloned() else { return object };
     if object.contains_key("enum") || object.contains_key("const") {
-        object.remove("type");
+        object.shift_remove("type");
         return object;
     }
-    let Some(Value::Array(types)) = object.get("type").cloned() else { return object };
     let description = object.remove("description");
     let alternatives = types.into_iter().map(|name| {
         if name == "null" {
@@ -232,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_subset_has_no_lists_of_types_and_keeps_its_formats() {
+    fn the_subset_has_no_unions_with_null_and_keeps_its_formats() {
         let compiled = SchemaDialect::SUBSET.compile(&schema());
         let expected = json!({
             "a": {"type": "string", "description": "A. (pattern ^x)", "format": "date"},
@@ -241,22 +260,26 @@ mod tests {
                 {"anyOf": [{"type": "number", "description": "(minimum 0)"}, {"type": "null"}]},
                 {"type": "null"}
             ]},
-            "c": {"anyOf": [
-                {
-                    "type": "array",
-                    "minItems": 1,
-                    "items": {"type": "string", "description": "(minLength 1)"}
-                },
-                {"type": "null"}
-            ]},
-            "d": {"enum": ["x", "y"]},
-            "e": {
-                "description": "E.",
-                "anyOf": [{"type": "number", "description": "(maximum 9)"}, {"type": "null"}]
-            }
+            "c": {
+                "type": "array",
+                "items": {"type": "string", "description": "(minLength 1)"},
+                "description": "(minItems 1)"
+            },
+            "d": {"type": "string", "enum": ["x", "y"]},
+            "e": {"type": "string", "description": "E. (number) (maximum 9)"}
         });
         assert_eq!(compiled["properties"], expected);
         assert_eq!(compiled["additionalProperties"], json!(false));
+    }
+
+    #[test]
+    fn a_union_of_several_types_is_written_as_alternatives() {
+        let schema = json!({"type": "object", "required": ["a"], "properties": {
+            "a": {"type": ["string", "number"], "description": "A."}
+        }});
+        let alternatives = json!([{"type": "string"}, {"type": "number"}]);
+        let expected = json!({"description": "A.", "anyOf": alternatives});
+        assert_eq!(SchemaDialect::SUBSET.compile(&schema)["properties"]["a"], expected);
     }
 
     #[test]

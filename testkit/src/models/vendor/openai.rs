@@ -46,7 +46,10 @@ pub(super) fn check(body: &Value, limit: LimitNames) -> Result<(), Wrong> {
         return Err(("response_format", "schema must be of type object".to_owned()));
     }
     if json_schema.get("strict") == Some(&Value::Bool(true)) {
-        strict(root, 0).map_err(|wrong| ("response_format", wrong))?;
+        let checked = strict(root, 0).and_then(|()| size(root));
+        checked.map_err(|wrong| {
+            ("response_format", format!("Invalid schema for response_format '{name}': {wrong}"))
+        })?;
     }
     Ok(())
 }
@@ -104,10 +107,64 @@ fn caps(body: &Value, limit: LimitNames) -> Result<(), Wrong> {
     }
 }
 
+/// Most properties of a whole schema, most values of all its enums, and most characters of the names of properties
+/// and definitions and of the values of enums and constants together: developers.openai.com, structured outputs,
+/// "Supported schemas".
+const MAX_PROPERTIES: usize = 5_000;
+const MAX_ENUM_VALUES: usize = 1_000;
+const MAX_NAME_CHARS: usize = 120_000;
+
+/// Counts of a schema and of all within it.
+#[derive(Debug, Default, Clone, Copy)]
+struct Size {
+    properties: usize,
+    enum_values: usize,
+    chars: usize,
+}
+
+impl Size {
+    fn add(&mut self, schema: &Value) {
+        let chars = |value: &Value| value.as_str().map_or(0, |text| text.chars().count());
+        for (key, named) in ["properties", "$defs"]
+            .into_iter()
+            .filter_map(|key| Some((key, schema.get(key)?.as_object()?)))
+        {
+            self.properties += if key == "properties" { named.len() } else { 0 };
+            self.chars += named.keys().map(|name| name.chars().count()).sum::<usize>();
+            named.values().for_each(|inner| self.add(inner));
+        }
+        let values = schema.get("enum").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        self.enum_values += values.len();
+        self.chars += values.iter().chain(schema.get("const")).map(chars).sum::<usize>();
+        let any = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
+        any.chain(schema.get("items")).for_each(|inner| self.add(inner));
+    }
+}
+
+/// The published limits. Words of nesting as recorded in ellmer #671, of enums in Portkey's list of errors; the
+/// others in their manner.
+fn size(schema: &Value) -> Result<(), String> {
+    let mut size = Size::default();
+    size.add(schema);
+    let Size { properties, enum_values, chars } = size;
+    let most = [
+        (properties, MAX_PROPERTIES, "object properties"),
+        (enum_values, MAX_ENUM_VALUES, "enum values"),
+        (chars, MAX_NAME_CHARS, "characters of names and enum values"),
+    ];
+    match most.into_iter().find(|(count, most, _)| count > most) {
+        Some((count, most, what)) => Err(format!(
+            "Expected at most {most} {what} in total within a single schema when using structured outputs, but \
+             received {count}."
+        )),
+        None => Ok(()),
+    }
+}
+
 /// The rules of strict mode.
 fn strict(schema: &Value, depth: usize) -> Result<(), String> {
     if depth > 10 {
-        return Err("more than 10 levels of nesting".to_owned());
+        return Err(format!("{depth} levels of nesting exceeds limit of 10."));
     }
     for keyword in ["allOf", "oneOf", "not", "default", "pattern", "format", "minimum", "maxLength"]
     {
@@ -226,4 +283,47 @@ pub(super) fn error(trouble: &Trouble<'_>) -> Outgoing {
         status,
         json!({"error": {"message": message, "type": kind, "param": param, "code": code}}),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+
+    use super::*;
+
+    fn object(properties: Map<String, Value>) -> Value {
+        let required: Vec<&String> = properties.keys().collect();
+        json!({
+            "type": "object", "additionalProperties": false, "required": required, "properties": properties,
+        })
+    }
+
+    fn many(count: usize, name_chars: usize) -> Value {
+        let name = |at: usize| format!("{at:0>name_chars$}");
+        object((0..count).map(|at| (name(at), json!({"type": "string"}))).collect())
+    }
+
+    fn nested(levels: usize) -> Value {
+        let text = json!({"type": "string"});
+        (0..levels).fold(text, |inner, _| object(Map::from_iter([("a".to_owned(), inner)])))
+    }
+
+    fn listed(values: usize) -> Value {
+        let values: Vec<String> = (0..values).map(|at| at.to_string()).collect();
+        object(Map::from_iter([("a".to_owned(), json!({"type": "string", "enum": values}))]))
+    }
+
+    #[test]
+    fn a_schema_is_refused_once_a_published_limit_is_passed_by_one() {
+        let checked = |schema: &Value| strict(schema, 0).and_then(|()| size(schema));
+        for (within, beyond, words) in [
+            (many(5_000, 4), many(5_001, 4), "at most 5000 object properties"),
+            (nested(10), nested(11), "11 levels of nesting exceeds limit of 10"),
+            (listed(1_000), listed(1_001), "at most 1000 enum values"),
+            (many(100, 1_200), many(100, 1_201), "at most 120000 characters"),
+        ] {
+            assert_eq!(checked(&within), Ok(()), "{words}");
+            assert!(checked(&beyond).unwrap_err().contains(words), "{words}");
+        }
+    }
 }

@@ -66,6 +66,7 @@ impl PageRecipe {
             user: user.trim_end().to_owned(),
             schema_name: "page".to_owned(),
             schema: schema.into(),
+            schema_in_text: false,
             max_output_tokens: 0,
             pictures: Vec::new(),
         }
