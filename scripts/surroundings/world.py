@@ -153,7 +153,7 @@ class World:
         self.queue = places.SqsStandIn(self.folder, STANDINS)
         self.model = places.ModelStandIn(self.folder, STANDINS)
         self.door = Door(self.model.url)
-        self.workers, self.loop, self.batches = [], None, 0
+        self.workers, self.logins, self.loop, self.batches = [], [], None, 0
         self.environment = killing.environment() | places.KEYS | SETTINGS | {
             "DOCMILL__DATABASE__URL": self.database_url,
             "DOCMILL__STORE__PATH": str(self.folder / "store"),
@@ -173,6 +173,8 @@ class World:
         self.model.end()
         self.door.shutdown()
         outage.Database(ADMIN).ask(f"DROP DATABASE {self.database_name} WITH (FORCE)")
+        for name in self.logins:
+            outage.Database(ADMIN).ask(f"DROP ROLE {name}")
         if kind is None:
             shutil.rmtree(self.folder, ignore_errors=True)
         else:
@@ -192,6 +194,14 @@ class World:
         """A query; its lines, each split at the bars."""
         lines = self.database.ask(f"SET search_path TO docmill, public; {sql}").splitlines()
         return [line.split("|") for line in lines]
+
+    def login(self):
+        """A login of its own in the worker's role: its name and its address of the database."""
+        name = f"{self.name}_{time.monotonic_ns()}"
+        self.database.ask(f"CREATE ROLE {name} LOGIN PASSWORD 'x' IN ROLE docmill_worker")
+        self.logins.append(name)
+        place = urllib.parse.urlsplit(self.database_url)
+        return name, place._replace(netloc=f"{name}:x@{place.netloc.rsplit('@', 1)[-1]}").geturl()
 
     def proxy(self, port):
         """A way to a port of this machine that can fall silent."""

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use docmill::cluster::{CrashDurability, PrivatePostgres};
@@ -166,20 +166,29 @@ fn message(letter: u8, content: &[u8]) -> Vec<u8> {
     [&[letter], &length[..], content].concat()
 }
 
-/// Speaks the parts of the protocol for a login and one query. Every connection reports the same
-/// server process, as behind a pooler that lends one session to one transaction after another.
-async fn pretend(mut client: TcpStream) {
+/// Speaks the parts of the protocol for a login and one query, as a pooler that lends a server process to
+/// one transaction after another. One that keeps a session with settings on its process notes in `kept`
+/// that the first process is taken; without `kept` every connection reports the same.
+async fn pretend(mut client: TcpStream, kept: Option<Arc<AtomicBool>>) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut asked = vec![0; 4096];
+    let mut is_keeper = false;
     let ready = message(b'Z', b"I");
     let mut answer = [message(b'R', &0_u32.to_be_bytes()), ready.clone()].concat();
-    while client.read(&mut asked).await.is_ok_and(|count| count > 0) {
+    while let Ok(count @ 1..) = client.read(&mut asked).await {
         if client.write_all(&answer).await.is_err() {
             return;
         }
+        let sets = asked[..count].windows(4).any(|part| part == b"SET ");
+        let is_taken = kept.as_ref().is_some_and(|kept| match sets {
+            true => kept.swap(true, Ordering::SeqCst),
+            false => kept.load(Ordering::SeqCst),
+        });
+        is_keeper |= sets && !is_taken;
+        let pid = if is_taken && !is_keeper { b"43" } else { b"42" };
         // One column of type int4 as text, one row, done.
         let column = [&b"pid\0"[..], &[0; 6], &23_u32.to_be_bytes(), &[0, 4], &[0; 6]].concat();
-        let row = [&[0, 1][..], &2_u32.to_be_bytes(), b"42"].concat();
+        let row = [&[0, 1][..], &2_u32.to_be_bytes(), pid].concat();
         answer = [
             message(b'T', &[&[0, 1][..], &column].concat()),
             message(b'D', &row),
@@ -190,13 +199,13 @@ async fn pretend(mut client: TcpStream) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_pooler_that_lends_sessions_by_transaction_is_refused_with_the_reason() {
+/// The answer to a connection through such a pooler.
+async fn connect_by_pooler(kept: Option<Arc<AtomicBool>>) -> docmill_core::fault::Result<Db> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
-            tokio::spawn(pretend(client));
+            tokio::spawn(pretend(client, kept.clone()));
         }
     });
     let config = DatabaseConfig {
@@ -204,9 +213,20 @@ async fn a_pooler_that_lends_sessions_by_transaction_is_refused_with_the_reason(
         connect_timeout: Duration::from_secs(5),
         ..DatabaseConfig::default()
     };
-    let refused = Db::connect(&config).await.unwrap_err().to_string();
-    assert!(refused.contains("transaction mode") && refused.contains("session mode"), "{refused}");
+    let answer = Db::connect(&config).await;
     serving.abort();
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pooler_that_lends_sessions_by_transaction_is_refused_with_the_reason() {
+    let refused = connect_by_pooler(None).await.unwrap_err().to_string();
+    assert!(refused.contains("transaction mode") && refused.contains("session mode"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_that_keeps_a_session_with_settings_on_one_connection_is_taken() {
+    connect_by_pooler(Some(Arc::default())).await.unwrap();
 }
 
 /// How often a client has asked for the end of what it sent: `Sync` of Postgres' protocol, each a round trip.

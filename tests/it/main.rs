@@ -64,6 +64,7 @@ mod samples;
 mod schema;
 mod searchable;
 mod secrets;
+mod shared_faults;
 mod shown_pages;
 mod silence;
 mod silent_peers;

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -32,6 +32,8 @@ const S: fn(u64) -> Duration = Duration::from_secs;
 pub(crate) enum Does {
     Well,
     Fails(Fault),
+    /// The job fails after this long.
+    FailsAfter(Duration, Fault),
     IsRefused,
     Panics,
     Hangs,
@@ -226,6 +228,10 @@ impl JobSource for Script {
         match *job {
             Does::Well => {}
             Does::Fails(fault) => return Err(Error::new(fault, "told to fail").into()),
+            Does::FailsAfter(time, fault) => {
+                tokio::time::sleep(time).await;
+                return Err(Error::new(fault, "told to fail").into());
+            }
             Does::IsRefused => {
                 return Err(StepError::rejected(OutcomeReason::Encrypted, "told to"));
             }
@@ -616,4 +622,68 @@ async fn a_drain_is_over_in_time_even_if_nothing_answers_any_more() {
     stop.request();
     running.await.unwrap().unwrap();
     assert!(began.elapsed() <= S(36), "30 s and 5 s: {:?}", began.elapsed());
+}
+
+/// Ends of jobs, counted by word.
+fn tally(script: &Script) -> BTreeMap<String, usize> {
+    let mut tally = BTreeMap::new();
+    for (_, word) in script.ended() {
+        *tally.entry(word).or_default() += 1;
+    }
+    tally
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_documents_that_fail_alike_two_are_counted_and_the_rest_are_tried_one_at_a_time() {
+    for bad in [Does::Fails(Fault::Internal), Does::Panics] {
+        let (script, stats) = Script::of([bad; 40]).run().await;
+        let counts = tally(&script);
+        assert_eq!(counts.get("again internal true"), Some(&2), "{bad:?}: {counts:?}");
+        assert_eq!(counts.get("again internal false"), Some(&38), "{bad:?}: {counts:?}");
+        assert_eq!((stats.failed, stats.given_back, stats.dead), (2, 38, 0));
+    }
+    let slow = Does::FailsAfter(S(5), Fault::Misconfigured);
+    let script = Script { endless: true, ..Script::of([slow; 40]) };
+    let script = Arc::new(script);
+    let running = runner(&script, S(60));
+    let monitor = running.monitor();
+    let stop = Shutdown::default();
+    let task = tokio::spawn(running.run(stop.clone()));
+    until(|| monitor.open_failure().is_some()).await;
+    until(|| script.working.load(Ordering::SeqCst) == 0).await;
+    script.most_working.store(0, Ordering::SeqCst);
+    until(|| script.ended().len() == 20).await;
+    assert_eq!(script.most_working.load(Ordering::SeqCst), 1, "one document at a time tries");
+    stop.request();
+    task.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_that_fails_alone_between_others_that_pass_is_counted_each_time() {
+    let mixed = [Does::Fails(Fault::Internal), Does::Well].repeat(30);
+    let (script, _) = Script::of(mixed).run().await;
+    let counts = tally(&script);
+    assert_eq!(counts.get("again internal true"), Some(&30), "{counts:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_job_that_passes_opens_intake_for_all_again() {
+    let bad = Does::Fails(Fault::Misconfigured);
+    let script = Script { endless: true, ..Script::of([bad; 6]) };
+    let script = Arc::new(script);
+    let running = runner(&script, S(60));
+    let monitor = running.monitor();
+    let stop = Shutdown::default();
+    let task = tokio::spawn(running.run(stop.clone()));
+    until(|| script.ended().len() == 6).await;
+    assert!(monitor.open_failure().is_some());
+    for _ in 0..12 {
+        script.push(Does::Takes(S(10)));
+    }
+    let begun = Instant::now();
+    until(|| script.ended().len() == 18).await;
+    assert_eq!(monitor.open_failure(), None);
+    assert!(begun.elapsed() < S(90), "one, then three at a time: {:?}", begun.elapsed());
+    stop.request();
+    task.await.unwrap().unwrap();
 }

@@ -32,11 +32,12 @@ pub use governed_call::{GovernedAnswer, GovernedCall};
 pub(crate) use headers::header_text;
 pub use headers::{LimitWindow, RateLimitHeaders};
 
+use crate::http::BodyTooLarge;
 use docmill_core::config::ThrottleConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
-use docmill_core::model::{LaneBreaker, ProviderLane};
-use docmill_core::work_clock::wait_off_clock;
+use docmill_core::model::{IngestionId, LaneBreaker, ProviderLane};
+use docmill_core::work_clock::{self, wait_off_clock};
 use limiter_state::{Admission, LimiterSnapshot, LimiterState, SentCall};
 
 /// Most keys that are remembered; the one unused for longest is forgotten first.
@@ -91,11 +92,23 @@ pub enum CallOutcome {
     Failed,
     /// Wrong credentials, money out: no call can succeed.
     Denied,
+    /// An answer that refuses the form of the call without a word about its content. Of several
+    /// different documents in a row it counts as denied.
+    Declined(Option<IngestionId>),
     /// Given up by the caller before its end.
     Abandoned,
 }
 
 impl CallOutcome {
+    /// The outcome that a failed call counts as. A body that was too large is an answer about this
+    /// request: its parts may pass.
+    pub fn from_error(error: &Error) -> Self {
+        match BodyTooLarge::is_cause_of(error) {
+            true => Self::Answered { limits: RateLimitHeaders::default(), tokens: None },
+            false => Self::from_fault(error.fault),
+        }
+    }
+
     /// The outcome that a failed call with this fault counts as.
     pub fn from_fault(fault: Fault) -> Self {
         match fault {
@@ -109,7 +122,8 @@ impl CallOutcome {
             | Fault::OverBudget(_)
             | Fault::Batched(_)
             | Fault::Paused => Self::Abandoned,
-            Fault::Missing | Fault::Rejected | Fault::Internal => {
+            Fault::Internal => Self::Declined(work_clock::current_document()),
+            Fault::Missing | Fault::Rejected => {
                 Self::Answered { limits: RateLimitHeaders::default(), tokens: None }
             }
         }
@@ -263,7 +277,7 @@ impl RateLimiter {
     fn refusal_error(&self, fault: Fault) -> Error {
         let LimiterKey { provider, model, .. } = &self.key;
         let why = if fault == Fault::Denied {
-            "it takes no call: check credentials and account"
+            "it takes no call: check credentials, account, and its last refusals in the log"
         } else {
             "it failed several times in a row"
         };

@@ -1,8 +1,9 @@
 //! The health port of a worker: liveness, readiness and metrics, read-only.
 //!
 //! `/livez` answers 503 when the intake loop has not turned for `LIVENESS_TIMEOUT`: the platform
-//! restarts the process. `/readyz` answers 503 while a dependency of the worker (Postgres and the
-//! queue, or the store of a bucket) does not answer, and from the moment the worker drains.
+//! restarts the process. `/readyz` answers 503 while a dependency of the worker (a Postgres that takes
+//! writes and the queue, or the store of a bucket) does not answer, while its documents fail one after
+//! the other (`reason`), and from the moment the worker drains.
 //! `/metrics` is Prometheus text.
 //!
 //! The port needs no sign-in: dependencies are asked at most every two seconds, and Postgres over a
@@ -19,7 +20,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
 use metrics_exporter_prometheus::PrometheusHandle;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 
 use crate::connections::{self, ConnectionLimits};
@@ -140,13 +141,19 @@ async fn livez(State(SharedPages { health, .. }): State<SharedPages>) -> (Status
 async fn readyz(State(pages): State<SharedPages>) -> (StatusCode, Json<Value>) {
     let asked = Arc::clone(&pages.health.dependencies);
     let found = pages.dependencies.find(async move { asked.check_all().await }).await;
-    let draining = pages.health.monitor.is_draining();
+    let (draining, failing) =
+        (pages.health.monitor.is_draining(), pages.health.monitor.open_failure());
     let has_answers = found.is_some();
     let answers = found.unwrap_or_default();
-    let ready = !draining && has_answers && answers.iter().all(|(_, is_there)| *is_there);
+    let all_answer = has_answers && answers.iter().all(|(_, is_there)| *is_there);
+    let ready = !draining && failing.is_none() && all_answer;
     let own = [("ready", ready), ("draining", draining)];
     let all = own.into_iter().chain(answers);
-    let body = all.map(|(name, is)| (name.to_owned(), Value::Bool(is))).collect();
+    let mut body: Map<String, Value> =
+        all.map(|(name, is)| (name.to_owned(), Value::Bool(is))).collect();
+    if let Some(context) = failing {
+        body.insert("reason".to_owned(), Value::String(context.to_string()));
+    }
     (status_code(ready), Json(Value::Object(body)))
 }
 

@@ -23,6 +23,7 @@ const ENDING_JOBS: &str = "docmill_ending_jobs";
 const PAUSED: &str = "docmill_intake_paused";
 const LEASES_LOST: &str = "docmill_leases_lost_total";
 const HEARTBEAT_FAILURES: &str = "docmill_heartbeat_failures_total";
+const LET_GO: &str = "docmill_messages_let_go_total";
 const QUARANTINED: &str = "docmill_quarantined_total";
 const PAGES: &str = "docmill_pages_total";
 const PAID_PAGES: &str = "docmill_provider_pages_total";
@@ -112,7 +113,7 @@ fn start_counters() {
         counter!(PROCESSES_DIED, "reason" => reason).increment(0);
     }
     counter!(OUTCOMES, "outcome" => "gate_refused").increment(0);
-    for counted in [INTERNAL, LEASES_LOST, RESENT] {
+    for counted in [INTERNAL, LEASES_LOST, LET_GO, RESENT] {
         counter!(counted).increment(0);
     }
 }
@@ -141,6 +142,7 @@ fn describe_metrics() {
     describe_gauge!(PAUSED, "1 while no messages are received, by reason");
     describe_counter!(LEASES_LOST, "Claims that were lost to another worker or an operator");
     describe_counter!(HEARTBEAT_FAILURES, "Failed renewals by side (row, queue, lock)");
+    describe_counter!(LET_GO, "Messages hidden no longer, their rows' leases not renewed");
     describe_counter!(QUARANTINED, "Quarantined messages by reason");
     describe_counter!(PAGES, "Pages read by source");
     describe_counter!(PAID_PAGES, "Pages that a provider was paid for, by provider");
@@ -281,6 +283,11 @@ pub fn lease_lost() {
 /// A renewal failed on one side: `row`, `queue` or `lock`.
 pub fn heartbeat_failure(side: &'static str) {
     counter!(HEARTBEAT_FAILURES, "side" => side).increment(1);
+}
+
+/// Messages are hidden no longer: the leases of their rows could not be renewed.
+pub fn messages_let_go(messages: usize) {
+    counter!(LET_GO).increment(u64::try_from(messages).unwrap_or(u64::MAX));
 }
 
 /// A message was put aside.

@@ -20,6 +20,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::model::IngestionId;
 use crate::regression::{self, FixToggle};
 
 /// The next place in line.
@@ -45,6 +46,8 @@ impl CpuQueuePosition {
 #[derive(Debug)]
 pub struct WorkClock {
     place: CpuQueuePosition,
+    /// The document that the job works on, if it is about one.
+    document: Option<IngestionId>,
     state: Mutex<ClockState>,
     /// The clock was stopped or started.
     changed: Notify,
@@ -72,15 +75,17 @@ impl ClockState {
 impl WorkClock {
     /// The clock of a job that begins now, behind all that came before.
     pub fn start() -> Arc<Self> {
-        Self::start_at(CpuQueuePosition::take())
+        Self::start_for(None, CpuQueuePosition::take())
     }
 
-    /// The clock of a job that begins now, and whose place in line was taken when its work came.
-    pub fn start_at(place: CpuQueuePosition) -> Arc<Self> {
+    /// The clock of a job that begins now, about this document, and whose place in line was taken
+    /// when its work came.
+    pub fn start_for(document: Option<IngestionId>, place: CpuQueuePosition) -> Arc<Self> {
         let running_since = Some(Instant::now());
         let state = ClockState { worked: Duration::ZERO, running_since, waiting: 0, working: 0 };
         Arc::new(Self {
             place,
+            document,
             state: Mutex::new(state),
             changed: Notify::new(),
             has_progress: AtomicBool::new(false),
@@ -198,6 +203,11 @@ pub fn cpu_queue_position() -> u64 {
     own.unwrap_or_else(|_| CpuQueuePosition::take()).0
 }
 
+/// The document that the current job works on; `None` outside of jobs.
+pub fn current_document() -> Option<IngestionId> {
+    CLOCK.try_with(|clock| clock.document).ok().flatten()
+}
+
 /// Notes that the job has kept something that another attempt need not do again.
 pub fn note_progress() {
     // Without a job there is no clock.
@@ -271,7 +281,7 @@ mod tests {
     #[tokio::test]
     async fn a_job_keeps_its_queue_position_whatever_the_order_in_which_jobs_begin() {
         let (first, second) = (CpuQueuePosition::take(), CpuQueuePosition::take());
-        let (late, early) = (WorkClock::start_at(second), WorkClock::start_at(first));
+        let (late, early) = (WorkClock::start_for(None, second), WorkClock::start_for(None, first));
         let early = early.run_job(async { cpu_queue_position() }).await;
         let late = late.run_job(async { cpu_queue_position() }).await;
         let next = WorkClock::start().run_job(async { cpu_queue_position() }).await;

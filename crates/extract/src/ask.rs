@@ -14,7 +14,7 @@ use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
 use docmill_gate::PictureClaim;
 use docmill_gate::kinds::{FieldType, Kind};
-use docmill_llm::{FinishReason, Llm, Prompt};
+use docmill_llm::{BodyTooLarge, FinishReason, Llm, Prompt};
 
 use super::calls::{JournaledCalls, MAX_BYTES, MAX_CALLS};
 use super::journal::{ReplyJournal, StoredCall};
@@ -242,15 +242,19 @@ impl ExtractionSession<'_> {
                 }));
             }
             let Some((part, read)) = under_way.next().await else { break };
+            let is_too_much = match &read {
+                Ok(outcome) => matches!(outcome, PartOutcome::TooMuch),
+                Err(error) => BodyTooLarge::is_cause_of(error),
+            };
+            let halves = is_too_much.then(|| self.shown.text.split_in_half(&part)).flatten();
+            if let Some((first, second)) = halves {
+                todo.push_front(second);
+                todo.push_front(first);
+                continue;
+            }
             match read {
                 Ok(PartOutcome::Whole(envelope)) => whole.push((part, envelope)),
-                Ok(PartOutcome::TooMuch) => match self.shown.text.split_in_half(&part) {
-                    Some((first, second)) => {
-                        todo.push_front(second);
-                        todo.push_front(first);
-                    }
-                    None => stopped = stopped.or(Some(Ok(IncompleteReason::Cut))),
-                },
+                Ok(PartOutcome::TooMuch) => stopped = stopped.or(Some(Ok(IncompleteReason::Cut))),
                 Ok(PartOutcome::Ended(ending, sound)) => {
                     rescued = rescued.or(sound);
                     stopped = stopped.or(Some(Ok(ending)));

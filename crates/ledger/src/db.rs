@@ -86,7 +86,7 @@ impl Db {
             schema: config.schema.clone(),
             verifies: matches!(options.get_ssl_mode(), PgSslMode::VerifyFull),
         };
-        connection::open_first(&options, &place, config.connect_timeout).await?;
+        connection::open_first(&options, &place, config.connect_timeout, &settings).await?;
         let pool = PgPoolOptions::new().max_connections(config.max_connections).after_connect(
             move |connection, _| {
                 let settings = settings.clone();
@@ -265,20 +265,37 @@ impl Db {
         }
     }
 
-    /// Whether Postgres answers, within `patience`.
+    /// Whether Postgres answers and takes writes, within `patience`.
     ///
     /// # Errors
     /// `Unavailable` if it does not.
     pub async fn ping(&self, patience: Duration) -> Result<()> {
-        let asked = async {
-            let answer = sqlx::query("SELECT 1").execute(&self.pool).await;
-            answer.map(drop).context("asking Postgres for a sign of life")
-        };
-        with_deadline(patience, asked, || {
+        with_deadline(patience, self.require_writer(), || {
             let context = format!("{} gave no answer within {patience:?}", self.place);
             Error::new(Fault::Unavailable, context)
         })
         .await
+    }
+
+    /// Whether the server takes writes. One that does not loses its connections: the next ones ask the
+    /// name of the server again, which may lead to another one by then.
+    ///
+    /// # Errors
+    /// `Unavailable` if it does not, or does not answer.
+    pub async fn require_writer(&self) -> Result<()> {
+        let takes_writes = sqlx::query_scalar!(
+            r#"SELECT NOT pg_is_in_recovery()
+                AND current_setting('transaction_read_only') = 'off' AS "takes_writes!""#
+        )
+        .fetch_one(&self.pool)
+        .await
+        .context("asking Postgres whether it takes writes")?;
+        if takes_writes {
+            return Ok(());
+        }
+        self.pool.replace_connections();
+        let context = format!("{} takes no writes: a replica, or read-only", self.place);
+        Err(Error::new(Fault::Unavailable, context))
     }
 
     /// Closes the pool; statements that run are waited for, but not for longer than a second.

@@ -573,6 +573,12 @@ pub trait Ledger: AttemptLedger {
     /// Everything that operators have paused now.
     async fn active_pauses(&self) -> Result<Vec<OperatorPause>>;
 
+    /// Whether the ledger takes writes: a database may answer and be a replica after a failover.
+    ///
+    /// # Errors
+    /// `Unavailable` if it does not answer or takes no writes.
+    async fn require_writer(&self) -> Result<()>;
+
     /// Writes the row that says that this worker lives, and how it is.
     async fn save_worker_status(&self, worker: &str, vitals: &WorkerStatus) -> Result<()>;
 }

@@ -498,6 +498,10 @@ impl Ledger for MemoryLedger {
         Ok(())
     }
 
+    async fn require_writer(&self) -> Result<()> {
+        Ok(())
+    }
+
     async fn active_pauses(&self) -> Result<Vec<OperatorPause>> {
         Ok(Vec::new())
     }

@@ -10,7 +10,7 @@ use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use docmill_client::http;
+use docmill_client::http::{self, BodyTooLarge};
 use docmill_core::fault::{Error, Fault};
 
 /// Codes and types that mean that the account has no money left or a limit of spending was set.
@@ -31,8 +31,13 @@ const MONEY_OUT: [&str; 12] = [
 ];
 
 /// Codes and types of servers whose window the prompt did not fit into (OpenAI; llama.cpp).
-const TOO_LONG: [&str; 3] =
-    ["context_length_exceeded", "exceed_context_size_error", "string_above_max_length"];
+const TOO_LONG: [&str; 4] = [
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "string_above_max_length",
+    // Anthropic's own 413.
+    "request_too_large",
+];
 
 /// Words for money that come without a code (Anthropic), in lower case.
 const MONEY_OUT_WORDS: &str = "credit balance is too low";
@@ -149,8 +154,7 @@ impl ApiErrorBody {
     /// Whether the prompt did not fit: fewer pages may.
     pub(super) fn is_prompt_too_long(&self, status: StatusCode) -> bool {
         match status.as_u16() {
-            413 => true,
-            400 | 422 | 500 => {
+            400 | 413 | 422 | 500 => {
                 self.has_code_of(&TOO_LONG)
                     || TOO_LONG_WORDS.iter().any(|words| self.message.contains(words))
             }
@@ -225,10 +229,14 @@ impl ApiErrorBody {
                 fault => (fault, ""),
             }
         };
-        Error::new(
+        let error = Error::new(
             fault,
             format!("{what}, model {model}: status {}{said}{advice}", status.as_u16()),
-        )
+        );
+        match status {
+            StatusCode::PAYLOAD_TOO_LARGE => error.with_source(BodyTooLarge),
+            _ => error,
+        }
     }
 }
 
@@ -273,6 +281,7 @@ mod tests {
         let error = |name: &str| format!(r#"{{"error":{{"message":"x","code":"{name}"}}}}"#);
         let quota = error("insufficient_quota");
         let context = error("context_length_exceeded");
+        let large = error("request_too_large");
         let overloaded =
             r#"{"type":"error","error":{"type":"overloaded_error","message":"x"}}"#.to_owned();
         let spend = r#"{"type":"error","error":{"type":"rate_limit_error","message":"x","details":{"error_code":"enforced_spend_limit_reached"}}}"#;
@@ -283,7 +292,7 @@ mod tests {
         let vllm =
             r#"{"object":"error","message":"This model's maximum context length is 4096 tokens"}"#;
         #[rustfmt::skip]
-        let table: [Case<'_>; 23] = [
+        let table: [Case<'_>; 24] = [
             ("throttled",                   429, "{}",     &[],                          Fault::Throttled(None),       Some(1),  false),
             ("throttled for a time",        429, "{}",     &[("retry-after", "3")],      Fault::Throttled(Some(s(3))), Some(3),  false),
             ("money out",                   429, &quota,   &[],                          Fault::Denied,                None,     false),
@@ -306,7 +315,8 @@ mod tests {
             ("too long, by words",          400, vllm,     &[],                          Fault::Internal,              None,     true),
             ("too long, Gemini's words",    400, gemini,   &[],                          Fault::Internal,              None,     true),
             ("wrong key, Gemini's 400",     400, badkey,   &[],                          Fault::Denied,                None,     false),
-            ("too large a body",            413, "",       &[],                          Fault::Internal,              None,     true),
+            ("too large for Anthropic",     413, &large,   &[],                          Fault::Internal,              None,     true),
+            ("too large for a gateway",     413, "",       &[],                          Fault::Internal,              None,     false),
         ];
         for (name, status, body, headers, fault, again, long) in table {
             assert_eq!(refusal(status, body, headers), (fault, again, long), "{name}");

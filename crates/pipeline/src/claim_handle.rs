@@ -26,8 +26,22 @@ pub struct ClaimHandle {
     pub token: ClaimToken,
     lost: CancellationToken,
     lease: LocalLease,
-    /// The current stage, as an index into [`IngestionStage::ALL`].
-    stage: Arc<AtomicU8>,
+    stages: Arc<StageRecord>,
+}
+
+/// The stages of a job, as indices into [`IngestionStage::ALL`].
+#[derive(Debug)]
+struct StageRecord {
+    current: AtomicU8,
+    /// A bit for each stage that was entered.
+    entered: AtomicU8,
+}
+
+impl Default for StageRecord {
+    /// Every job begins in the first stage.
+    fn default() -> Self {
+        Self { current: AtomicU8::new(0), entered: AtomicU8::new(1) }
+    }
 }
 
 /// How long the claim lasts without a renewal, by this machine's own clocks.
@@ -63,7 +77,7 @@ impl LeaseEnd {
 pub struct ClaimRenewer {
     lost: CancellationToken,
     lease_until: watch::Sender<LeaseEnd>,
-    stage: Arc<AtomicU8>,
+    stages: Arc<StageRecord>,
 }
 
 /// Both sides of a fresh claim.
@@ -74,18 +88,18 @@ pub fn claim_pair(
 ) -> (ClaimHandle, ClaimRenewer) {
     let lost = CancellationToken::new();
     let (sender, receiver) = watch::channel(LeaseEnd::known_now(lease_until));
-    let stage = Arc::new(AtomicU8::new(0));
+    let stages = Arc::new(StageRecord::default());
     let renewer =
-        ClaimRenewer { lost: lost.clone(), lease_until: sender, stage: Arc::clone(&stage) };
+        ClaimRenewer { lost: lost.clone(), lease_until: sender, stages: Arc::clone(&stages) };
     let lease = LocalLease::Until(receiver);
-    (ClaimHandle { id, token, lost, lease, stage }, renewer)
+    (ClaimHandle { id, token, lost, lease, stages }, renewer)
 }
 
 impl ClaimHandle {
     /// A claim without renewal that cannot be lost: no other process works on the document.
     pub fn unlimited(id: IngestionId, token: ClaimToken) -> Self {
         let (lost, lease) = (CancellationToken::new(), LocalLease::Unlimited);
-        Self { id, token, lost, lease, stage: Arc::default() }
+        Self { id, token, lost, lease, stages: Arc::default() }
     }
 
     /// The same claim as the right to one of the ingestions that it covers: renewed and lost
@@ -145,14 +159,19 @@ impl ClaimHandle {
     /// The job is in this stage now. Written to the row by the next heartbeat, not by a statement
     /// of its own: most jobs are over before anybody could read it.
     pub fn enter(&self, stage: IngestionStage) {
-        let index =
-            IngestionStage::ALL.iter().position(|other| *other == stage).unwrap_or_default();
-        self.stage.store(u8::try_from(index).unwrap_or_default(), Ordering::Relaxed);
+        let index = stage_index(stage);
+        self.stages.current.store(index, Ordering::Relaxed);
+        self.stages.entered.fetch_or(1 << index, Ordering::Relaxed);
     }
 
     /// The stage the job is in.
     pub fn stage(&self) -> IngestionStage {
-        stage_at(&self.stage)
+        stage_at(&self.stages.current)
+    }
+
+    /// Whether the job is or was in this stage.
+    pub fn has_entered(&self, stage: IngestionStage) -> bool {
+        self.stages.entered.load(Ordering::Relaxed) & (1 << stage_index(stage)) != 0
     }
 }
 
@@ -164,13 +183,18 @@ impl ClaimRenewer {
 
     /// The stage the job is in.
     pub fn stage(&self) -> IngestionStage {
-        stage_at(&self.stage)
+        stage_at(&self.stages.current)
     }
 
     /// Records that a renewal found another holder.
     pub fn note_lost(&self) {
         self.lost.cancel();
     }
+}
+
+fn stage_index(stage: IngestionStage) -> u8 {
+    let index = IngestionStage::ALL.iter().position(|other| *other == stage);
+    index.and_then(|index| u8::try_from(index).ok()).unwrap_or_default()
 }
 
 fn stage_at(index: &AtomicU8) -> IngestionStage {

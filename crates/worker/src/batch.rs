@@ -29,14 +29,14 @@ use tracing::Span;
 
 use crate::registry::InFlightMessage;
 use crate::runner::{ClaimedJob, RunnerHandle, SlotPermit};
-use crate::{DATABASE, MAX_DELAY, QueueJobSource, QueuedJob, arrival, finalize};
+use crate::{CLAIMS, DATABASE, MAX_DELAY, QueueJobSource, QueuedJob, arrival, finalize};
 use docmill_client::telemetry::spans;
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::message::MessageBody;
 use docmill_core::model::{ClaimedIngestion, IngestionId};
 use docmill_core::regression::{self, FixToggle};
-use docmill_core::retry::RetryBackoff;
+use docmill_core::retry::{Jitter, RetryBackoff};
 use docmill_core::work_clock::CpuQueuePosition;
 use docmill_ledger::{ClaimOutcome, ClaimRelease, ClaimRequest};
 use docmill_pipeline::failpoint::{FailureSeam, guard_call};
@@ -46,8 +46,9 @@ use docmill_queue::Delivery;
 /// How long a message is hidden when it could not be claimed.
 const LEDGER_FAILURE_DELAY: Duration = Duration::from_secs(10);
 /// Between two tries to claim a batch while Postgres does not answer.
-const CLAIM_WAITS: RetryBackoff =
-    RetryBackoff::doubling(Duration::from_millis(200)).up_to(Duration::from_secs(5));
+const CLAIM_WAITS: RetryBackoff = RetryBackoff::doubling(Duration::from_millis(200))
+    .up_to(Duration::from_secs(5))
+    .with_jitter(Jitter::Quarter);
 /// How long a message is hidden while another session has locked its row.
 const LOCKED: Duration = Duration::from_secs(5);
 
@@ -269,9 +270,12 @@ async fn claim_until_answered(
             Ok(answers) if pending.in_doubt && answers.iter().all(is_locked) => {
                 fault::Error::transient("a row with a claim in doubt is locked by another session")
             }
-            Ok(answers) => return Ok((answers, begun..Instant::now())),
+            Ok(answers) => {
+                source.intake_gate.open(CLAIMS);
+                return Ok((answers, begun..Instant::now()));
+            }
             Err(error) => {
-                source.intake_gate.close(DATABASE);
+                pause_after_refusal(source, &error);
                 pending.in_doubt |= error.fault == fault::Fault::Unavailable
                     && !regression::is_off(FixToggle::ClaimRepeat);
                 error
@@ -287,6 +291,16 @@ async fn claim_until_answered(
             () = CLAIM_WAITS.sleep(failed) => {}
         }
         failed += 1;
+    }
+}
+
+/// Pauses intake after a failed claim: until Postgres answers; where it did answer, by a refusal of the
+/// statement, until a claim succeeds. Reading succeeds meanwhile and proves nothing.
+fn pause_after_refusal(source: &QueueJobSource, error: &fault::Error) {
+    if matches!(error.fault, fault::Fault::Unavailable | fault::Fault::Transient) {
+        source.intake_gate.close(DATABASE);
+    } else {
+        source.intake_gate.close_for_trial(CLAIMS);
     }
 }
 
@@ -329,7 +343,7 @@ async fn park_paused(
     let parked = match source.ledger.park(&ids, &source.pause_terms, MAX_DELAY).await {
         Ok(parked) => parked,
         Err(error) => {
-            source.intake_gate.close(DATABASE);
+            pause_after_refusal(source, &error);
             give_up_claims(source, PendingClaims::unasked(wanted), &error).await;
             return None;
         }
@@ -368,6 +382,7 @@ async fn start_job(
         metrics::queue_wait(waited);
     }
     taken.ticket.unseal();
+    taken.ticket.note_lease((taken.claiming.start + source.terms.lease).into_std());
     let ClaimedIngestion { id, token, lease_until, .. } = taken.claimed;
     let (claim, renewer) = claim_handle::claim_pair(id, token, lease_until);
     if source.acknowledges_early() && !try_delete_early(source, &taken.ticket).await {

@@ -3,7 +3,8 @@
 //! Writes are retried while the claim lives. After a possibly lost reply the row is read back by
 //! token first, so that an outcome is recorded exactly once (invariant 7). If Postgres rejects an
 //! outcome permanently (a value that no column takes), the ingestion ends as `internal` with the
-//! reason. If it rejects that too, the claim is released.
+//! reason. If it rejects that too, the claim is released. If this worker may not write it (a right or a
+//! table is missing), the claim is released for others, uncounted.
 
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use crate::ack_batcher::MessageDisposition;
 use crate::runner::{FinishedJob, JobConclusion, JobEnd};
 use docmill_core::fault::{self, Fault};
 use docmill_core::metrics;
-use docmill_core::model::{AttemptOutcome, OutcomeReason};
-use docmill_core::retry::RetryBackoff;
+use docmill_core::model::{AttemptOutcome, IngestionStage, OutcomeReason};
+use docmill_core::retry::{Jitter, RetryBackoff};
 use docmill_ledger::{ClaimRelease, IngestionResult, Ledger, ReadBack, WriteResult};
 use docmill_pipeline::failpoint::{FailureSeam, guard_call};
 use docmill_pipeline::{ClaimHandle, verdict};
@@ -20,10 +21,13 @@ use docmill_pipeline::{ClaimHandle, verdict};
 /// Delay of the message of an ingestion that waits without one.
 const PARKED_SOON: Duration = Duration::from_secs(1);
 /// Between two tries.
-const WRITE_WAITS: RetryBackoff =
-    RetryBackoff::doubling(Duration::from_millis(100)).up_to(Duration::from_secs(5));
+const WRITE_WAITS: RetryBackoff = RetryBackoff::doubling(Duration::from_millis(100))
+    .up_to(Duration::from_secs(5))
+    .with_jitter(Jitter::Quarter);
 /// Rejections by Postgres after which a write counts as permanently rejected.
 const REFUSALS: u32 = 3;
+/// Delay before another worker may try to write what this one may not.
+const UNWRITTEN_DELAY: Duration = Duration::from_secs(2);
 /// Delay before the next attempt when no form of the outcome could be written.
 const REFUSED_DELAY: Duration = Duration::from_secs(5 * 60);
 
@@ -69,6 +73,11 @@ async fn write_refused(
     let id = claim.id;
     let detail = format!("the result could not be written: {refusal}");
     tracing::error!(ingestion.id = %id, error = %refusal, "{id}: {detail}");
+    if refusal.fault == Fault::Misconfigured {
+        let (fault, stage) = (refusal.fault, IngestionStage::Record);
+        let how = ClaimRelease { fault, counted: false, after: UNWRITTEN_DELAY, stage, detail };
+        return write_release(ledger, claim, &how).await;
+    }
     let (reason, stage) = (OutcomeReason::Internal, record.stage);
     // Paid calls stay on record.
     let failure =
@@ -181,7 +190,8 @@ where
                 Ok(written) => return Ok(written),
                 Err(error) => {
                     report_write_failure(claim, &error);
-                    refused += u32::from(error.fault == Fault::Internal);
+                    let is_refusal = matches!(error.fault, Fault::Internal | Fault::Misconfigured);
+                    refused += u32::from(is_refusal);
                     if refused >= refusals {
                         return Err(error);
                     }

@@ -3,7 +3,7 @@
 //! The row decides: only its answer "no such claim" is a loss. An expired receipt changes nothing.
 //! The runner schedules both, so that neither waits for the other.
 
-use std::time::Duration;
+use std::time::{Duration, Instant as SystemInstant};
 
 use tokio::time::Instant;
 
@@ -16,6 +16,8 @@ use docmill_ledger::{LeaseRenewal, LeaseStatus, Ledger};
 use docmill_pipeline::failpoint::{FailureSeam, guard_batch, guard_call};
 use docmill_queue::{MessageQueue, ReceiptHandle};
 
+/// The queue counts in whole seconds.
+const MIN_EXTENSION: Duration = Duration::from_secs(1);
 /// Messages per call: a backend's batch, so that the answers of a slow queue count as they come.
 const TOGETHER: usize = 80;
 
@@ -61,7 +63,8 @@ fn renewal_result(held: LeaseStatus) -> RenewalResult {
 }
 
 /// Extends messages that were last hidden more than half a heartbeat ago, oldest first, for at most
-/// one heartbeat. The rest comes first in the next.
+/// one heartbeat. The rest comes first in the next. None is hidden for longer than the lease of its row
+/// is known to live.
 pub async fn extend_messages(
     registry: &MessageRegistry,
     queue: &dyn MessageQueue,
@@ -70,14 +73,27 @@ pub async fn extend_messages(
 ) {
     let started = Instant::now();
     let Some(before) = started.checked_sub(every / 2) else { return };
+    report_let_go(registry.let_go_lapsed(started.into_std()));
     let due = registry.due_extensions(before.into_std());
     let Some(oldest) = due.first() else { return };
     let hidden_for = started.into_std().saturating_duration_since(oldest.renewed);
     metrics::visibility_remaining(visibility.saturating_sub(hidden_for));
     let mut left = due.len();
+    let (full, short) = split_by_lease(&due, started.into_std() + visibility);
+    let lease_left = short.iter().filter_map(|due| due.lease_until).min();
+    let lease_left = lease_left.map(|until| until.saturating_duration_since(started.into_std()));
     let extending = async {
-        for part in due.chunks(TOGETHER) {
+        for part in full.chunks(TOGETHER) {
             left -= extend_part(registry, queue, part, visibility).await;
+        }
+        // What is left of a lease is hidden no longer; less than a second, and the queue needs no call.
+        match lease_left.filter(|lease_left| *lease_left >= MIN_EXTENSION) {
+            Some(lease_left) => {
+                for part in short.chunks(TOGETHER) {
+                    left -= extend_part(registry, queue, part, lease_left).await;
+                }
+            }
+            None => left -= short.len(),
         }
     };
     let _late = tokio::time::timeout(every, extending).await;
@@ -85,6 +101,25 @@ pub async fn extend_messages(
     if left > 0 {
         metrics::heartbeat_failure("queue");
         tracing::warn!(messages = left, "extension of {left} messages failed");
+    }
+}
+
+/// Those whose leases are known to live until then, and the others.
+fn split_by_lease(
+    due: &[DueExtension],
+    until: SystemInstant,
+) -> (Vec<DueExtension>, Vec<DueExtension>) {
+    due.iter().cloned().partition(|due| due.lease_until.is_none_or(|lease| lease >= until))
+}
+
+fn report_let_go(messages: usize) {
+    if messages > 0 {
+        metrics::messages_let_go(messages);
+        tracing::warn!(
+            messages,
+            "{messages} messages are let go: the leases of their rows could not be renewed, and others \
+             may take them over"
+        );
     }
 }
 

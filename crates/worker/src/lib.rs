@@ -39,6 +39,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -74,6 +75,8 @@ const REDRIVE_EVERY: Duration = Duration::from_secs(5 * 60);
 const MAX_DELAY: Duration = Duration::from_secs(15 * 60);
 /// Postgres does not answer.
 const DATABASE: PauseReason = PauseReason::from_label("database");
+/// Postgres answers, and refuses to claim.
+const CLAIMS: PauseReason = PauseReason::from_label("claims");
 /// The queue does not answer.
 const QUEUE: PauseReason = PauseReason::from_label("queue");
 /// Intake pause after a first failure, and its limit after many in a row.
@@ -296,12 +299,20 @@ impl JobSource for QueueJobSource {
     }
 
     async fn renew(&self, due: &[DueRenewal<QueuedJob>]) -> Vec<RenewalResult> {
-        heartbeat::renew_rows(self.ledger.as_ref(), due, self.lease_terms()).await
+        let asked = Instant::now();
+        let terms = self.lease_terms();
+        let answers = heartbeat::renew_rows(self.ledger.as_ref(), due, terms).await;
+        for (due, _) in
+            due.iter().zip(&answers).filter(|(_, answer)| **answer == RenewalResult::Kept)
+        {
+            due.job.ticket.note_lease((asked + terms.lease).into_std());
+        }
+        answers
     }
 
     async fn renew_side_leases(&self) {
-        let visibility = self.config.queue.visibility;
         let every = self.config.heartbeat_interval();
+        let visibility = self.config.queue.visibility;
         heartbeat::extend_messages(&self.registry, self.queue.as_ref(), every, visibility).await;
     }
 
@@ -443,6 +454,7 @@ impl QueueWorker {
         // Closed until Postgres has answered once: operators' pauses are unknown before.
         let intake_gate =
             Arc::new(IntakeGate::new(FIRST_PAUSE, MAX_PAUSE).starting_closed(DATABASE));
+        let registry = MessageRegistry::new(config.claim.lease);
         let source = QueueJobSource {
             work,
             ledger,
@@ -452,7 +464,7 @@ impl QueueWorker {
             refused: RefusedEvents::default(),
             destination: config.queue_destination(),
             config,
-            registry: Arc::new(MessageRegistry::default()),
+            registry,
             disposer,
             dispositions: Mutex::new(Some(dispositions)),
             intake_gate: Arc::clone(&intake_gate),

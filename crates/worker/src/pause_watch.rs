@@ -1,4 +1,5 @@
-//! Applies operators' pauses, detects when Postgres is back, records that the worker is alive.
+//! Applies operators' pauses, detects when Postgres is back and takes writes, records that the worker is
+//! alive.
 
 use std::time::Duration;
 
@@ -45,6 +46,7 @@ async fn check_liveness(
     write_alive: bool,
 ) -> fault::Result<()> {
     let ledger = &source.ledger;
+    ledger.require_writer().await?;
     let pauses = ledger.active_pauses().await?;
     source.pauses.apply_pauses(pauses, &source.intake_gate);
     if write_alive {

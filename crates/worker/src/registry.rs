@@ -2,6 +2,10 @@
 //!
 //! The heartbeat reads it, and repeated deliveries are recognised by it. Dropping an
 //! [`InFlightMessage`] removes its message, however the job ended.
+//!
+//! A message is hidden for no longer than its row's lease is known to live: a worker that reaches the
+//! queue but not Postgres lets its messages go, and another takes the ingestions over. Before a claim is
+//! answered that is one lease from the receipt.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,6 +29,8 @@ pub struct MessageRegistry {
     held: Mutex<RegistryState>,
     /// Some extensions are over.
     extended: Notify,
+    /// The lease of a claim; `None`: messages whose rows have none.
+    lease: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +62,10 @@ struct HeldMessage {
     receive_count: u32,
     id: Option<IngestionId>,
     renewed: Instant,
+    /// Until when the lease of its row is known to live; `None`: it has none.
+    lease_until: Option<Instant>,
+    /// That time is over.
+    is_let_go: bool,
     /// A call that extends it is under way.
     extending: bool,
     /// Tier, tenant and trace of a message that takes this one's place.
@@ -102,9 +112,16 @@ pub struct DueExtension {
     pub receipt: ReceiptHandle,
     /// From when its hiding is counted.
     pub renewed: Instant,
+    /// It is hidden no longer than until then; `None`: without such a limit.
+    pub lease_until: Option<Instant>,
 }
 
 impl MessageRegistry {
+    /// For messages of rows with a lease of this length.
+    pub fn new(lease: Duration) -> Arc<Self> {
+        Arc::new(Self { lease: Some(lease), ..Self::default() })
+    }
+
     fn lock_state(&self) -> MutexGuard<'_, RegistryState> {
         // The map stays sound if a holder panicked: every change is one call on it.
         self.held.lock()
@@ -120,6 +137,8 @@ impl MessageRegistry {
             receive_count: delivery.receive_count,
             id: None,
             renewed: delivery.received,
+            lease_until: self.lease.map(|lease| delivery.received + lease),
+            is_let_go: false,
             extending: false,
             successor: delivery.to_successor(String::new()),
         };
@@ -137,18 +156,33 @@ impl MessageRegistry {
         self.len() == 0
     }
 
-    /// Begins the extension of everything that was last extended before `before`, what has waited
-    /// longest first. [`MessageRegistry::end_extensions`] is to follow.
+    /// Lets messages go whose row's lease is not known to live at `now`; returns how many are new among
+    /// them.
+    pub fn let_go_lapsed(&self, now: Instant) -> usize {
+        let mut state = self.lock_state();
+        let lapsed = state.messages.values_mut().filter(|message| {
+            !message.is_let_go && message.lease_until.is_some_and(|until| until <= now)
+        });
+        lapsed.map(|message| message.is_let_go = true).count()
+    }
+
+    /// Begins the extension of everything that was last extended before `before` and not let go, what
+    /// has waited longest first. [`MessageRegistry::end_extensions`] is to follow.
     pub fn due_extensions(&self, before: Instant) -> Vec<DueExtension> {
         let mut due = Vec::new();
         for (key, message) in &mut self.lock_state().messages {
             let held = || message.receipts.iter().chain(&message.apart);
-            if message.renewed < before && held().next().is_some() {
-                let (key, renewed) = (*key, message.renewed);
+            if message.renewed < before && !message.is_let_go && held().next().is_some() {
+                let (key, renewed, lease_until) = (*key, message.renewed, message.lease_until);
                 let receipts: Vec<_> = held().map(|(_, receipt)| receipt.clone()).collect();
                 message.extending = true;
                 let receipts = receipts.into_iter();
-                due.extend(receipts.map(|receipt| DueExtension { key, receipt, renewed }));
+                due.extend(receipts.map(|receipt| DueExtension {
+                    key,
+                    receipt,
+                    renewed,
+                    lease_until,
+                }));
             }
         }
         due.sort_by_key(|due| due.renewed);
@@ -197,6 +231,14 @@ impl InFlightMessage {
             message.id = Some(id);
         }
         true
+    }
+
+    /// The lease of its row is known to live until then: a claim or a renewal was answered.
+    pub fn note_lease(&self, until: Instant) {
+        if let Some(message) = self.registry.lock_state().messages.get_mut(&self.key) {
+            message.lease_until = Some(until);
+            message.is_let_go = false;
+        }
     }
 
     /// From now on an answer about the ingestion, or its end, is under way. A message that arrives
@@ -334,6 +376,22 @@ mod tests {
         drop(first);
         assert!(registry.is_empty());
         assert!(registry.hold(&delivery("m", "next")).reserve(id), "free again once it is done");
+    }
+
+    #[test]
+    fn a_message_is_let_go_with_the_lease_of_its_row_and_kept_again_once_that_is_renewed() {
+        let (lease, s) = (Duration::from_secs(60), Duration::from_secs);
+        let registry = MessageRegistry::new(lease);
+        let delivery = delivery("m", "r");
+        let (received, ticket) = (delivery.received, registry.hold(&delivery));
+        let due = || registry.due_extensions(received + s(3600)).len();
+        assert_eq!((registry.let_go_lapsed(received + s(59)), due()), (0, 1), "not claimed yet");
+        ticket.note_lease(received + s(90));
+        assert_eq!((registry.let_go_lapsed(received + s(89)), due()), (0, 1));
+        assert_eq!((registry.let_go_lapsed(received + s(90)), due()), (1, 0), "no renewal");
+        assert_eq!(registry.let_go_lapsed(received + s(91)), 0, "counted once");
+        ticket.note_lease(received + s(200));
+        assert_eq!((registry.let_go_lapsed(received + s(150)), due()), (0, 1), "nobody took it");
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod heartbeat;
 pub mod intake_gate;
 mod job;
 mod monitor;
+pub mod outcome_breaker;
 mod service_health;
 mod stats;
 mod upkeep;
@@ -60,6 +61,8 @@ use docmill_pipeline::{ClaimHandle, ClaimRenewer, StepError};
 pub use handle::{RunnerHandle, SlotPermit, TICK_INTERVAL};
 pub use intake_gate::{IntakeGate, PauseReason};
 pub use monitor::{ObservedJob, RunnerMonitor};
+use outcome_breaker::OutcomeBreaker;
+pub use outcome_breaker::{FailureContext, SAME_FAILURE};
 pub use service_health::{PROBE_TIMEOUT, ServiceHealth, probe_dependency};
 pub use stats::{JobEnd, WorkerStats};
 use upkeep::{RunnerFailure, UpkeepTasks};
@@ -268,6 +271,8 @@ struct RunnerState<S: JobSource> {
     slots: Arc<Semaphore>,
     /// Turns at writing the end of a job whose slot is free already.
     endings: Arc<Semaphore>,
+    /// Tells failures of everybody from those of one document.
+    outcomes: OutcomeBreaker,
     tasks: TaskTracker,
     running: Mutex<HashMap<u64, RunningJob<S::Job>>>,
     next_key: AtomicU64,
@@ -338,6 +343,7 @@ impl<S: JobSource> Runner<S> {
             intake_gate,
             slots: Arc::new(Semaphore::new(options.slots)),
             endings: Arc::new(Semaphore::new(options.slots)),
+            outcomes: OutcomeBreaker::default(),
             tasks: TaskTracker::new(),
             running: Mutex::default(),
             next_key: AtomicU64::new(0),

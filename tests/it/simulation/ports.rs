@@ -287,6 +287,11 @@ impl Ledger for FaultyLedger {
         self.reach().await?.quarantine_message(message).await
     }
 
+    async fn require_writer(&self) -> Result<()> {
+        // The reading of the pauses that follows has the same faults.
+        self.inner.memory().require_writer().await
+    }
+
     async fn active_pauses(&self) -> Result<Vec<OperatorPause>> {
         self.reach().await?.active_pauses().await
     }

@@ -210,6 +210,10 @@ impl Ledger for FlakyLedger {
         self.inner.quarantine_message(message).await
     }
 
+    async fn require_writer(&self) -> Result<()> {
+        self.inner.require_writer().await
+    }
+
     async fn active_pauses(&self) -> Result<Vec<OperatorPause>> {
         self.inner.active_pauses().await
     }

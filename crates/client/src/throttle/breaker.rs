@@ -27,6 +27,8 @@ pub(super) struct CircuitBreaker {
     denials: u32,
     limit: u32,
     open_for: Duration,
+    /// In 0..1, of this breaker.
+    jitter: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,9 +52,10 @@ pub(super) enum BreakerDecision {
 }
 
 impl CircuitBreaker {
-    /// Closed; opens after `limit` failures in a row, for `open_for` at a time.
-    pub(super) fn new(limit: u32, open_for: Duration) -> Self {
-        Self { state: BreakerState::Closed, failures: 0, denials: 0, limit, open_for }
+    /// Closed; opens after `limit` failures in a row, for `open_for` and up to a quarter more at a
+    /// time, by `jitter` in 0..1.
+    pub(super) fn new(limit: u32, open_for: Duration, jitter: f64) -> Self {
+        Self { state: BreakerState::Closed, failures: 0, denials: 0, limit, open_for, jitter }
     }
 
     /// Asks without changing anything.
@@ -91,10 +94,10 @@ impl CircuitBreaker {
         self.failures = self.failures.saturating_add(1);
         let was_denied = matches!(self.state, BreakerState::Open(_, Fault::Denied));
         if self.failures >= self.limit && !was_denied {
-            self.state = BreakerState::Open(now + self.open_for, Fault::Unavailable);
+            self.state = BreakerState::Open(now + self.pause(), Fault::Unavailable);
         } else if matches!(self.state, BreakerState::HalfOpen(_)) {
             // A trial that failed otherwise than before says no more than that it is not well.
-            self.state = BreakerState::Open(now + self.open_for, Fault::Unavailable);
+            self.state = BreakerState::Open(now + self.pause(), Fault::Unavailable);
             return true;
         }
         self.failures >= self.limit
@@ -104,8 +107,19 @@ impl CircuitBreaker {
     pub(super) fn record_denial(&mut self, now: Instant) {
         self.denials = self.denials.saturating_add(1);
         if self.denials >= DENIALS || self.state != BreakerState::Closed {
-            self.state = BreakerState::Open(now + self.open_for, Fault::Denied);
+            self.state = BreakerState::Open(now + self.pause(), Fault::Denied);
         }
+    }
+
+    /// Every call would be denied, as is known otherwise.
+    pub(super) fn deny_calls(&mut self, now: Instant) {
+        self.denials = DENIALS;
+        self.state = BreakerState::Open(now + self.pause(), Fault::Denied);
+    }
+
+    /// The time until the next trial: never the same in two processes that were refused together.
+    fn pause(&self) -> Duration {
+        self.open_for.mul_f64(1.0 + self.jitter / 4.0)
     }
 
     /// Whether the provider counts as down or as denying us, until a trial says otherwise.
@@ -135,7 +149,7 @@ mod tests {
 
     #[test]
     fn failures_in_a_row_open_it_and_one_trial_at_a_time_closes_it() {
-        let (mut now, mut breaker) = (Instant::now(), CircuitBreaker::new(3, OPEN));
+        let (mut now, mut breaker) = (Instant::now(), CircuitBreaker::new(3, OPEN, 0.0));
         assert_eq!([breaker.record_failure(now), breaker.record_failure(now)], [false, false]);
         breaker.record_answer();
         let failed =
@@ -169,7 +183,7 @@ mod tests {
     fn the_breaker_opens_at_the_last_failure_and_reports_whether_a_person_has_to_act() {
         let now = Instant::now();
         for denied in [false, true] {
-            let mut breaker = CircuitBreaker::new(2, OPEN);
+            let mut breaker = CircuitBreaker::new(2, OPEN, 0.0);
             let fail = |breaker: &mut CircuitBreaker| match denied {
                 true => breaker.record_denial(now),
                 false => _ = breaker.record_failure(now),
@@ -195,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_trial_that_fails_otherwise_than_before_means_that_the_provider_is_not_well() {
-        let (now, mut breaker) = (Instant::now(), CircuitBreaker::new(3, OPEN));
+        let (now, mut breaker) = (Instant::now(), CircuitBreaker::new(3, OPEN, 0.0));
         breaker.record_denial(now);
         breaker.record_denial(now);
         breaker.begin_trial();
@@ -206,7 +220,7 @@ mod tests {
 
     #[test]
     fn two_denied_calls_in_a_row_open_it_as_denied_until_a_trial_is_not() {
-        let (now, mut breaker) = (Instant::now(), CircuitBreaker::new(3, OPEN));
+        let (now, mut breaker) = (Instant::now(), CircuitBreaker::new(3, OPEN, 0.0));
         for _ in 0..10 {
             breaker.record_denial(now);
             assert_eq!(

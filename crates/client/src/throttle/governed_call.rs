@@ -46,7 +46,8 @@ impl GovernedCall<'_> {
     ///
     /// # Errors
     /// The last attempt's error: [`Fault::Unavailable`] instead of [`Fault::Transient`] if the
-    /// provider has counted as down since; [`Fault::Throttled`] if the wait is too long to wait
+    /// provider has counted as down since; [`Fault::Denied`] instead of [`Fault::Internal`] if the
+    /// provider declines the calls of every document; [`Fault::Throttled`] if the wait is too long to wait
     /// here; [`Fault::Unavailable`] or [`Fault::Denied`] while the breaker is open.
     pub async fn make<T, F>(&self, attempt: impl Fn() -> F) -> Result<T>
     where
@@ -66,7 +67,7 @@ impl GovernedCall<'_> {
                 }
                 Err(error) => error,
             };
-            let down = permit.report_outcome(&CallOutcome::from_fault(error.fault));
+            let down = permit.report_outcome(&CallOutcome::from_error(&error));
             let passing = error.fault == Fault::Transient;
             let may_repeat = passing && !down && started.elapsed() < QUICK;
             let wait = WAITS.with_retries(self.quick_retries).next_wait(tries);
@@ -80,9 +81,11 @@ impl GovernedCall<'_> {
                 tokio::time::sleep(wait).await;
                 tries += 1;
             } else {
-                if passing && down {
-                    error.fault = Fault::Unavailable;
-                }
+                error.fault = match error.fault {
+                    Fault::Transient if down => Fault::Unavailable,
+                    Fault::Internal if down => Fault::Denied,
+                    fault => fault,
+                };
                 return Err(error);
             }
         }
@@ -94,8 +97,11 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
+    use crate::http::BodyTooLarge;
     use docmill_core::config::ThrottleConfig;
     use docmill_core::fault::Error;
+    use docmill_core::model::IngestionId;
+    use docmill_core::work_clock::{CpuQueuePosition, WorkClock};
 
     /// How many attempts were made of a call that always fails with `fault`, and how it ended.
     async fn failing(config: &ThrottleConfig, quick_retries: u32, fault: Fault) -> (u32, Fault) {
@@ -165,5 +171,67 @@ mod tests {
         let began = Instant::now();
         assert_eq!(failing(&config, 2, Fault::Transient).await, (1, Fault::Unavailable));
         assert_eq!(began.elapsed(), Duration::ZERO, "nor waited for");
+    }
+
+    /// A call about a document whose form the provider declines, or accepts; how it ended.
+    async fn call_for(governor: &Governor, document: IngestionId, accepts: bool) -> Result<()> {
+        let key = LimiterKey { provider: "p".into(), account: "a".into(), model: "m".into() };
+        let estimate = TokenEstimate::default();
+        let call = GovernedCall { governor, key: &key, estimate, quick_retries: 0 };
+        let clock = WorkClock::start_for(Some(document), CpuQueuePosition::take());
+        let answer = || async {
+            if accepts {
+                Ok(GovernedAnswer { value: (), limits: RateLimitHeaders::default(), tokens: None })
+            } else {
+                Err(Error::internal("status 400"))
+            }
+        };
+        clock.run_job(call.make(answer)).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_is_too_large_says_nothing_about_the_next_one() {
+        let governor = Governor::new(ThrottleConfig::default());
+        let key = LimiterKey { provider: "p".into(), account: "a".into(), model: "m".into() };
+        for _ in 0..30 {
+            let call = GovernedCall {
+                governor: &governor,
+                key: &key,
+                estimate: TokenEstimate::default(),
+                quick_retries: 0,
+            };
+            let document = Some(IngestionId::random());
+            let clock = WorkClock::start_for(document, CpuQueuePosition::take());
+            let refused = || async {
+                Err::<GovernedAnswer<()>, _>(Error::internal("413").with_source(BodyTooLarge))
+            };
+            let ended = clock.run_job(call.make(refused)).await;
+            assert_eq!(ended.unwrap_err().fault, Fault::Internal);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_declined_for_three_documents_in_a_row_are_no_documents_fault_until_one_passes() {
+        let governor = Governor::new(ThrottleConfig::default());
+        let documents: [IngestionId; 3] = std::array::from_fn(|_| IngestionId::random());
+        for _ in 0..4 {
+            let ended = call_for(&governor, documents[0], false).await;
+            assert_eq!(ended.unwrap_err().fault, Fault::Internal, "it may be the document");
+        }
+        let mut faults = Vec::new();
+        for document in documents {
+            faults.push(call_for(&governor, document, false).await.unwrap_err().fault);
+        }
+        assert_eq!(faults, [Fault::Internal, Fault::Internal, Fault::Denied]);
+        let refused = call_for(&governor, documents[0], true).await.unwrap_err();
+        assert_eq!(refused.fault, Fault::Denied, "no call is let through");
+        let waited = ThrottleConfig::default().open_for * 2;
+        tokio::time::advance(waited).await;
+        let trial = call_for(&governor, documents[0], false).await.unwrap_err();
+        assert_eq!(trial.fault, Fault::Denied, "nor does the trial count against its document");
+        tokio::time::advance(waited).await;
+        call_for(&governor, documents[1], true).await.unwrap();
+        let alone = call_for(&governor, documents[0], false).await.unwrap_err();
+        assert_eq!(alone.fault, Fault::Internal, "others pass: it is the document's own");
     }
 }

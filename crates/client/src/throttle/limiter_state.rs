@@ -12,6 +12,7 @@ use super::pace::RateEstimator;
 use super::window::ConcurrencyWindow;
 use super::{CallOutcome, TokenEstimate};
 use docmill_core::config::ThrottleConfig;
+use docmill_core::failure_streak::FailureStreak;
 use docmill_core::fault::Fault;
 
 /// How many seconds' worth of calls may go out at once.
@@ -55,6 +56,8 @@ pub(super) struct LimiterState {
     bucket: TokenBucket,
     window: ConcurrencyWindow,
     breaker: CircuitBreaker,
+    /// Documents whose calls were declined, with no accepted call between.
+    declined: FailureStreak,
     requests: Option<f64>,
     tokens: Option<TokenQuota>,
     hold: Option<Instant>,
@@ -94,7 +97,8 @@ impl LimiterState {
             pace: RateEstimator::default(),
             bucket: TokenBucket::new(1.0, now),
             window: ConcurrencyWindow::new(config.concurrency),
-            breaker: CircuitBreaker::new(config.failures, config.open_for),
+            breaker: CircuitBreaker::new(config.failures, config.open_for, fastrand::f64()),
+            declined: FailureStreak::default(),
             requests: None,
             tokens: None,
             hold: None,
@@ -190,6 +194,7 @@ impl LimiterState {
         self.used = now;
         match outcome {
             CallOutcome::Answered { limits, tokens } => {
+                self.declined.end_by_success(now);
                 self.breaker.record_answer();
                 self.pace.record_accepted(now);
                 self.window.record_answer(sent.filled);
@@ -212,6 +217,18 @@ impl LimiterState {
             CallOutcome::Denied => {
                 self.breaker.record_denial(now);
                 true
+            }
+            CallOutcome::Declined(document) => {
+                self.pace.record_accepted(now);
+                self.window.record_answer(sent.filled);
+                let is_shared =
+                    document.is_some_and(|document| self.declined.add_failure(document, now));
+                if is_shared {
+                    self.breaker.deny_calls(now);
+                } else {
+                    self.breaker.record_answer();
+                }
+                is_shared
             }
             CallOutcome::Abandoned => {
                 if sent.trial {
@@ -388,7 +405,7 @@ mod tests {
         state.record_outcome(now, failed, &CallOutcome::Failed);
         let refused = Admission::Refused(Fault::Unavailable);
         assert_eq!(state.admit(now, TokenEstimate::default()), refused);
-        let later = now + open_for;
+        let later = now + open_for * 2;
         for _ in 0..2 {
             let trial = sent_call(&mut state, later, 0);
             assert_eq!(state.admit(later, TokenEstimate::default()), refused, "one at a time");

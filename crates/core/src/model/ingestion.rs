@@ -46,7 +46,7 @@ impl IngestionStatus {
 }
 
 /// How far a claimed ingestion has come; informational, never decides anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IngestionStage {
     /// Claimed, nothing done yet.

@@ -248,6 +248,10 @@ impl Ledger for PostgresLedger {
         parking::park(&self.db, ids, terms, long).await
     }
 
+    async fn require_writer(&self) -> Result<()> {
+        self.db.require_writer().await
+    }
+
     async fn active_pauses(&self) -> Result<Vec<OperatorPause>> {
         intake::active_pauses(&self.db).await
     }

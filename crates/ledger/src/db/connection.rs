@@ -8,12 +8,14 @@ pub(super) mod statements;
 
 use std::time::{Duration, Instant};
 
-use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Executor as _};
 
 use docmill_core::config::DatabaseConfig;
 use docmill_core::fault::{Error, Fault, Result};
-use docmill_core::retry::{retry, with_deadline};
+use docmill_core::retry::{Jitter, RetryBackoff, retry, with_deadline};
+
+use faults::SqlErrorContext as _;
 
 /// Where the database is, for messages: never the password.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,14 +52,22 @@ pub(super) fn session_statement(config: &DatabaseConfig) -> String {
 
 /// Between two tries to connect at start.
 const CONNECT_PAUSE: Duration = Duration::from_millis(250);
+/// Shortened at random: after an outage all workers of a fleet start together.
+const CONNECT_WAITS: RetryBackoff =
+    RetryBackoff::constant(CONNECT_PAUSE).with_jitter(Jitter::Quarter);
 
-/// Makes the first connection, and refuses a pooler that changes it between transactions.
+/// Makes the first connection, and refuses a pooler that changes it between transactions. It has the
+/// `settings` of every session: a proxy that keeps such a session on one server connection (RDS Proxy)
+/// passes.
 pub(super) async fn open_first(
     options: &PgConnectOptions,
     place: &DatabaseAddress,
     timeout: Duration,
+    settings: &str,
 ) -> Result<()> {
-    let first = wait_for_answer(options, place, timeout).await?;
+    let mut first = wait_for_answer(options, place, timeout).await?;
+    let set = first.execute(AssertSqlSafe(settings.to_owned())).await;
+    set.context("setting up the first connection")?;
     pooler::refuse_transaction_pooling(first, options, place).await
 }
 
@@ -75,7 +85,7 @@ async fn wait_for_answer(
         },
         |said, _| {
             let in_time = begun.elapsed() + CONNECT_PAUSE < timeout;
-            (in_time && !faults::is_permanent(said)).then_some(CONNECT_PAUSE)
+            (in_time && !faults::is_permanent(said)).then(|| CONNECT_WAITS.wait_after(0))
         },
     );
     connected.await.map_err(|said| {

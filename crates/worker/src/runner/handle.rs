@@ -20,11 +20,13 @@ pub const TICK_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct SlotPermit {
     _permit: OwnedSemaphorePermit,
+    /// Of the one job that tries while a reason lets no more through.
+    trial: Option<OwnedSemaphorePermit>,
 }
 
 impl SlotPermit {
-    pub(super) fn new(permit: OwnedSemaphorePermit) -> Self {
-        Self { _permit: permit }
+    pub(super) fn new(permit: OwnedSemaphorePermit, trial: Option<OwnedSemaphorePermit>) -> Self {
+        Self { _permit: permit, trial }
     }
 }
 
@@ -63,17 +65,21 @@ impl<S: JobSource> RunnerHandle<S> {
     /// millisecond. Does not return once the process ends.
     pub async fn acquire_slots(&self, most: usize, linger: Duration) -> Vec<SlotPermit> {
         let shared = &self.0;
-        let mut slots = vec![self.acquire_first_slot().await];
+        let first = self.acquire_first_slot().await;
+        if first.trial.is_some() {
+            return vec![first];
+        }
+        let mut slots = vec![first];
         // Jobs that are about to end free theirs first: no wait where a core is free.
         tokio::task::yield_now().await;
         let until = Instant::now() + linger;
         while slots.len() < most {
             match Arc::clone(&shared.slots).try_acquire_owned() {
-                Ok(slot) => slots.push(SlotPermit::new(slot)),
+                Ok(slot) => slots.push(SlotPermit::new(slot, None)),
                 Err(TryAcquireError::NoPermits) if shared.is_busy() && !linger.is_zero() => {
                     let next = Arc::clone(&shared.slots).acquire_owned();
                     match tokio::time::timeout_at(until, next).await {
-                        Ok(Ok(slot)) => slots.push(SlotPermit::new(slot)),
+                        Ok(Ok(slot)) => slots.push(SlotPermit::new(slot, None)),
                         Ok(Err(_)) | Err(_) => break,
                     }
                 }
@@ -86,11 +92,12 @@ impl<S: JobSource> RunnerHandle<S> {
     async fn acquire_first_slot(&self) -> SlotPermit {
         let shared = &self.0;
         loop {
-            shared.intake_gate.wait_until_open().await;
+            let trial = shared.intake_gate.wait_for_turn().await;
             match Arc::clone(&shared.slots).acquire_owned().await {
                 // The job that released the slot may have closed the gate.
                 Ok(_) if shared.intake_gate.is_paused() => {}
-                Ok(slot) => return SlotPermit::new(slot),
+                Ok(_) if trial.is_none() && shared.intake_gate.is_on_trial() => {}
+                Ok(slot) => return SlotPermit::new(slot, trial),
                 // The semaphore is closed only when the process ends.
                 Err(_) => std::future::pending::<()>().await,
             }
@@ -116,7 +123,7 @@ impl<S: JobSource> RunnerHandle<S> {
         shared.lock_running().insert(key, running);
         let entry = job::RunningJobGuard::new(Arc::clone(&shared), key, slot);
         let dropped = shared.dropped.clone();
-        let clock = WorkClock::start_at(place);
+        let clock = WorkClock::start_for(Some(claim.id), place);
         let run = Box::new(job::JobTask { job, claim, withdrawn, clock, trace, log });
         // Boxed: what waits for the cancellation would have room for the job's whole state twice more.
         let run = Box::pin(job::run_job(Arc::clone(&shared), run, entry));

@@ -10,7 +10,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
 use super::guard::{GuardedOutcome, describe_timeout, run_guarded};
-use super::{FinishedJob, JobConclusion, JobEnd, JobSource, PauseReason, RunnerState, SlotPermit};
+use super::{
+    FailureContext, FinishedJob, JobConclusion, JobEnd, JobSource, PauseReason, RunnerState,
+    SAME_FAILURE, SlotPermit, outcome_breaker,
+};
 use docmill_client::telemetry::spans;
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::Fault;
@@ -46,7 +49,7 @@ impl<S: JobSource> RunningJobGuard<S> {
         tokio::select! {
             biased;
             Ok(turn) = Arc::clone(&self.shared.endings).acquire_owned() => {
-                self.slot = Some(SlotPermit::new(turn));
+                self.slot = Some(SlotPermit::new(turn, None));
             }
             written = &mut end => return written,
         }
@@ -74,6 +77,9 @@ pub(super) struct JobTask<J> {
     pub(super) trace: Span,
     pub(super) log: Span,
 }
+
+/// The detail of an attempt that panicked.
+const PANICKED: &str = "panicked, see the log";
 
 /// How the work on a job ended.
 enum WorkOutcome<T> {
@@ -112,17 +118,26 @@ async fn execute_job<S: JobSource>(
     let mut ending = run_to_outcome(shared, &run).await;
     note_outage(shared, &mut ending).await;
     report_outcome(shared, job, claim, &ending);
-    let attempt = source.retry_attempt(job);
-    let conclusion = conclude_job(ending, claim.stage(), attempt, &source.retry_config());
+    let conclusion = match note_failure(shared, claim, &ending) {
+        Some((fault, detail)) => {
+            let (stage, after) = (claim.stage(), outcome_breaker::release_delay());
+            JobConclusion::Again { fault, counted: false, after, stage, detail }
+        }
+        None => {
+            let attempt = source.retry_attempt(job);
+            conclude_job(ending, claim.stage(), attempt, &source.retry_config())
+        }
+    };
     let settling = source.finish_job(job, claim, conclusion).instrument(spans::record_span());
     let FinishedJob { end, outcome, rest } = entry.write_end(settling).await;
+    note_end(shared, claim, end, outcome);
     spans::record_outcome(&run.trace, outcome);
     shared.stats.add(end);
     drop(entry);
     let elapsed = started.elapsed();
     metrics::record_attempt(outcome, elapsed);
     if matches!(end, JobEnd::Done | JobEnd::Dead) {
-        metrics::attempts_to_end(outcome, attempt.number);
+        metrics::attempts_to_end(outcome, source.retry_attempt(job).number);
     }
     let name = source.describe(job);
     tracing::info!(
@@ -228,6 +243,57 @@ async fn resume_intake<S: JobSource>(shared: &RunnerState<S>) {
     }
 }
 
+/// The fault and detail of a failure that is not the document's own: documents before it failed
+/// alike, and none passed. Intake is closed then, and one job at a time tries.
+fn note_failure<S: JobSource, T>(
+    shared: &RunnerState<S>,
+    claim: &ClaimHandle,
+    ending: &WorkOutcome<T>,
+) -> Option<(Fault, String)> {
+    let (fault, detail) = match ending {
+        WorkOutcome::Failed(StepError::Fault(error)) => (error.fault, error.to_string()),
+        WorkOutcome::Panicked => (Fault::Internal, PANICKED.to_owned()),
+        _ => return None,
+    };
+    let context = FailureContext::new(claim.stage(), fault)?;
+    hold_if_shared(shared, claim, context).then_some((fault, detail))
+}
+
+/// Notes the failure; closes intake and returns `true` if it is not the document's own.
+fn hold_if_shared<S: JobSource>(
+    shared: &RunnerState<S>,
+    claim: &ClaimHandle,
+    context: FailureContext,
+) -> bool {
+    let is_shared = shared.outcomes.note_failure(claim.id, context);
+    if is_shared && shared.intake_gate.close_for_trial(SAME_FAILURE) {
+        tracing::error!(
+            stage = context.stage.code(),
+            fault = context.fault,
+            "{context}: intake paused, nothing is counted, one document at a time tries"
+        );
+    }
+    is_shared
+}
+
+/// After the end was written: a job that passed what others failed in opens intake again. An end
+/// that the database does not let this worker write is a failure like one in the work.
+fn note_end<S: JobSource>(
+    shared: &RunnerState<S>,
+    claim: &ClaimHandle,
+    end: JobEnd,
+    outcome: &'static str,
+) {
+    let is_refused = end == JobEnd::GivenBack && outcome == Fault::Misconfigured.code();
+    if is_refused && claim.stage() == IngestionStage::Record {
+        let context = FailureContext { stage: IngestionStage::Record, fault: outcome };
+        hold_if_shared(shared, claim, context);
+    }
+    if shared.outcomes.note_passed(claim, end == JobEnd::Done) {
+        shared.intake_gate.open(SAME_FAILURE);
+    }
+}
+
 /// Whether an outage of a dependency may have caused the failure.
 fn may_be_outage(fault: Fault) -> bool {
     matches!(fault, Fault::Transient | Fault::Unavailable | Fault::Denied | Fault::Misconfigured)
@@ -257,7 +323,7 @@ fn conclude_job<T>(
             JobConclusion::Ended { reason, stage, detail }
         }
         WorkOutcome::Failed(StepError::Fault(error)) => after_fault(error.fault, error.to_string()),
-        WorkOutcome::Panicked => after_fault(Fault::Internal, "panicked, see the log".to_owned()),
+        WorkOutcome::Panicked => after_fault(Fault::Internal, PANICKED.to_owned()),
         WorkOutcome::TookTooLong { has_progress } => {
             let detail = describe_timeout(has_progress).to_owned();
             conclude(failure::decide_timeout(has_progress), Fault::Transient, detail)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{JobSource, RunnerState, RunningJob, WorkerStats};
+use super::{FailureContext, JobSource, RunnerState, RunningJob, SAME_FAILURE, WorkerStats};
 use docmill_core::metrics;
 use docmill_core::model::{IngestionId, IngestionStage};
 
@@ -36,6 +36,7 @@ trait ObservedRunner: Send + Sync {
     fn is_busy(&self) -> bool;
     fn running_jobs(&self) -> Vec<ObservedJob>;
     fn stats(&self) -> WorkerStats;
+    fn open_failure(&self) -> Option<FailureContext>;
 }
 
 impl RunnerMonitor {
@@ -67,6 +68,12 @@ impl RunnerMonitor {
     pub fn stats(&self) -> WorkerStats {
         self.0.stats()
     }
+
+    /// Where documents fail one after the other, if they do: the fault is this worker's, its
+    /// release's or its rights'.
+    pub fn open_failure(&self) -> Option<FailureContext> {
+        self.0.open_failure()
+    }
 }
 
 impl<S: JobSource> ObservedRunner for RunnerState<S> {
@@ -97,6 +104,10 @@ impl<S: JobSource> ObservedRunner for RunnerState<S> {
     fn stats(&self) -> WorkerStats {
         self.stats.snapshot()
     }
+
+    fn open_failure(&self) -> Option<FailureContext> {
+        self.outcomes.open_context()
+    }
 }
 
 /// Writes the gauges until asked to stop.
@@ -114,6 +125,9 @@ pub(super) async fn update_gauges<S: JobSource>(
         }
         metrics::set_slots(shared.options.slots, shared.used_slots());
         metrics::set_ending_jobs(shared.ending_jobs());
+        if shared.outcomes.forget_old() {
+            shared.intake_gate.open(SAME_FAILURE);
+        }
         shared.intake_gate.publish_metrics();
         let draining = shared.stop_intake.is_cancelled();
         let since = draining.then(|| *drain_began.get_or_insert_with(Instant::now));

@@ -59,6 +59,8 @@ fn fault_from_sqlstate(code: &str) -> Fault {
         "40001" | "40P01" | "55P03" | "57014" => Fault::Transient,
         // password, authorization, no such database, read-only after a failover
         "28P01" | "28000" | "3D000" | "25006" => Fault::Unavailable,
+        // 0A not supported, 3F no such schema, 42 no such table or column, no right: no document's fault
+        _ if ["0A", "3F", "42"].iter().any(|class| code.starts_with(class)) => Fault::Misconfigured,
         // 08 connection, 53 out of resources, 57P shutting down or starting up, 58 system
         _ if ["08", "53", "57P", "58"].iter().any(|class| code.starts_with(class)) => {
             Fault::Unavailable
@@ -96,7 +98,12 @@ mod tests {
             ("28P01", Fault::Unavailable),
             ("25006", Fault::Unavailable),
             ("23514", Fault::Internal),
-            ("42P01", Fault::Internal),
+            ("42P01", Fault::Misconfigured),
+            ("42501", Fault::Misconfigured),
+            ("42703", Fault::Misconfigured),
+            ("3F000", Fault::Misconfigured),
+            ("0A000", Fault::Misconfigured),
+            ("22P02", Fault::Internal),
             ("", Fault::Internal),
         ];
         for (code, fault) in table {

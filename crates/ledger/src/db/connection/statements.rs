@@ -11,6 +11,11 @@
 //!   limit.)
 //! * The connections that were idle at that time stand on the same ground; each is replaced when it
 //!   is asked for, so that sixteen dead ones do not cost sixteen limits.
+//! * A server that takes no writes (SQLSTATE 25006: the name led to a replica when the connection was
+//!   made, or a failover made the server one) counts as one without an answer: the next connection
+//!   asks the name again.
+//! * No connection lives for longer than [`MAX_LIFETIME`]: after a failover that nobody saw, reads
+//!   leave the earlier server by then.
 //! * Going back to the pool and opening a connection have limits of their own.
 //!
 //! sqlx pings a connection whenever it goes back to its pool, and no setting prevents that: a round
@@ -35,6 +40,8 @@ use sqlx::{AssertSqlSafe, Connection as _, Describe, Either, Execute, Executor, 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
+use docmill_core::retry::{Jitter, RetryBackoff};
+
 /// How much longer than Postgres we wait: its own limit speaks first, if it can.
 const MARGIN: Duration = Duration::from_secs(2);
 /// A connection that is not there by then is tried anew: its first packets may have gone nowhere.
@@ -44,6 +51,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_CHECKOUT_TIME: Duration = Duration::from_secs(1);
 /// A connection has to answer a ping by then, or it does not go back to the pool.
 const RETURN_TIMEOUT: Duration = Duration::from_secs(5);
+/// A connection is replaced at this age, or up to a quarter earlier: not in step with other processes.
+const MAX_LIFETIME: RetryBackoff =
+    RetryBackoff::constant(Duration::from_secs(5 * 60)).with_jitter(Jitter::Quarter);
 /// Statements under way are waited for so long when the pool closes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -174,7 +184,9 @@ impl LeasedConnection {
                 Ok(value)
             }
             Ok(Err(error)) => {
-                if !breaks_connection(&error) && self.is_ready_again().await {
+                if takes_no_writes(&error) {
+                    self.idle.silence.note_now();
+                } else if !breaks_connection(&error) && self.is_ready_again().await {
                     self.give_back();
                 }
                 Err(error)
@@ -266,6 +278,11 @@ impl IdleConnection {
     }
 }
 
+/// Whether the server is a replica, or was made read-only; see "PostgreSQL Error Codes" of its manual.
+fn takes_no_writes(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Database(refusal) if refusal.code().as_deref() == Some("25006"))
+}
+
 fn breaks_connection(error: &sqlx::Error) -> bool {
     use sqlx::Error::{Io, Protocol, Tls, WorkerCrashed};
     matches!(error, Io(_) | Tls(_) | Protocol(_) | WorkerCrashed)
@@ -281,6 +298,7 @@ impl StatementPool {
         let silence = LastSilence::default();
         let stood_by = silence.clone();
         let options = options
+            .max_lifetime(MAX_LIFETIME.wait_after(0))
             // Longer than this and the statement had better fail and be tried again.
             .acquire_timeout(statement_timeout)
             .test_before_acquire(false)
@@ -292,6 +310,11 @@ impl StatementPool {
         let pool = options.connect_lazy_with(login);
         let (turns, state) = (Arc::new(Semaphore::new(most)), Mutex::default());
         Self { pool, statement_timeout, turns, idle: Arc::new(IdleConnections { state, silence }) }
+    }
+
+    /// No connection that is idle now is used again: the server behind them takes no writes.
+    pub(in crate::db) fn replace_connections(&self) {
+        self.idle.silence.note_now();
     }
 
     /// The pool itself, for what changes its settings.
@@ -464,7 +487,12 @@ impl StatementTransaction {
         &self,
         answer: Result<sqlx::Result<T>, tokio::time::error::Elapsed>,
     ) -> sqlx::Result<T> {
-        answer.unwrap_or_else(|_elapsed| Err(self.lease.idle.silence.note(self.limit)))
+        let answer =
+            answer.unwrap_or_else(|_elapsed| Err(self.lease.idle.silence.note(self.limit)));
+        if answer.as_ref().is_err_and(takes_no_writes) {
+            self.lease.idle.silence.note_now();
+        }
+        answer
     }
 }
 

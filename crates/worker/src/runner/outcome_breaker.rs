@@ -1,0 +1,183 @@
+//! The breaker over outcomes: is a failure the document's, or everybody's?
+//!
+//! Failures that ask for a person (`internal`, `misconfigured`, a panic) are noted by their context:
+//! stage and fault. Once different documents failed in one context in a row and none passed it, they
+//! are evidence against this worker, its release or its rights. Then the intake gate is closed for
+//! [`SAME_FAILURE`], nothing is counted, the document goes back for others, and one job at a time
+//! tries. A job that passes the context's stage closes the breaker again.
+//!
+//! Providers are not this breaker's: the limiter of each (`docmill_client::throttle`) holds the calls
+//! that it declines, and other documents go on.
+//!
+//! Not promised: to find a context that fails for some documents and passes for others.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::PauseReason;
+use docmill_core::failure_streak::FailureStreak;
+use docmill_core::fault::Fault;
+use docmill_core::model::{IngestionId, IngestionStage};
+use docmill_pipeline::ClaimHandle;
+
+/// Different documents fail alike in a row: this worker, its release or its rights are at fault.
+pub const SAME_FAILURE: PauseReason = PauseReason::from_label("same_failure");
+/// The delay of a document that is released while the breaker is open: soon, for other workers.
+const RELEASE_DELAY: Duration = Duration::from_secs(1);
+
+/// What failed jobs may have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FailureContext {
+    /// The stage in which the job ended.
+    pub stage: IngestionStage,
+    /// The code of its fault.
+    pub fault: &'static str,
+}
+
+impl FailureContext {
+    /// The context of a failure that may be everybody's; `None` for a fault with its own reaction.
+    pub(super) fn new(stage: IngestionStage, fault: Fault) -> Option<Self> {
+        let is_shared = matches!(fault, Fault::Internal | Fault::Misconfigured);
+        is_shared.then(|| Self { stage, fault: fault.code() })
+    }
+}
+
+impl std::fmt::Display for FailureContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { stage, fault } = self;
+        write!(f, "documents fail `{fault}` in stage `{}`, one after the other", stage.code())
+    }
+}
+
+/// The contexts in which jobs of this worker failed since one last passed them.
+#[derive(Debug, Default)]
+pub(super) struct OutcomeBreaker {
+    streaks: Mutex<BTreeMap<FailureContext, FailureStreak>>,
+}
+
+impl OutcomeBreaker {
+    /// Notes a failure. Returns whether it is everybody's: it is not counted against its document.
+    pub(super) fn note_failure(&self, document: IngestionId, context: FailureContext) -> bool {
+        let mut streaks = self.streaks.lock();
+        streaks.entry(context).or_default().add_failure(document, Instant::now())
+    }
+
+    /// Notes the stages that a job has passed; `is_done`: the one that it ended in as well. Returns
+    /// whether that closed the breaker.
+    pub(super) fn note_passed(&self, claim: &ClaimHandle, is_done: bool) -> bool {
+        let (now, last) = (Instant::now(), claim.stage());
+        let mut streaks = self.streaks.lock();
+        let mut has_closed = false;
+        for (context, streak) in streaks.iter_mut() {
+            if claim.has_entered(context.stage) && (is_done || context.stage != last) {
+                has_closed |= streak.end_by_success(now);
+            }
+        }
+        has_closed && !streaks.values().any(FailureStreak::is_evidence)
+    }
+
+    /// The context in which documents fail one after the other.
+    pub(super) fn open_context(&self) -> Option<FailureContext> {
+        let streaks = self.streaks.lock();
+        streaks.iter().find(|(_, streak)| streak.is_evidence()).map(|(context, _)| *context)
+    }
+
+    /// Forgets contexts without news for long. Returns whether that closed the breaker.
+    pub(super) fn forget_old(&self) -> bool {
+        let now = Instant::now();
+        let mut streaks = self.streaks.lock();
+        let was_open = streaks.values().any(FailureStreak::is_evidence);
+        streaks.retain(|_, streak| !streak.is_forgotten(now));
+        was_open && !streaks.values().any(FailureStreak::is_evidence)
+    }
+}
+
+/// When a document that is released by the breaker may be tried again: not all at the same moment.
+pub(super) fn release_delay() -> Duration {
+    RELEASE_DELAY.mul_f64(1.0 + fastrand::f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use docmill_core::model::ClaimToken;
+
+    const FETCH: FailureContext =
+        FailureContext { stage: IngestionStage::Fetch, fault: "misconfigured" };
+    const EXTRACT: FailureContext =
+        FailureContext { stage: IngestionStage::Extract, fault: "internal" };
+
+    /// A job that went through the stages up to this one.
+    fn job(until: IngestionStage) -> ClaimHandle {
+        let claim = ClaimHandle::unlimited(IngestionId::random(), ClaimToken::random());
+        for stage in IngestionStage::ALL {
+            claim.enter(stage);
+            if stage == until {
+                break;
+            }
+        }
+        claim
+    }
+
+    fn open_at(breaker: &OutcomeBreaker, context: FailureContext) {
+        let mut is_open = false;
+        while !is_open {
+            is_open = breaker.note_failure(IngestionId::random(), context);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_job_that_passes_the_stage_closes_the_breaker() {
+        let breaker = OutcomeBreaker::default();
+        open_at(&breaker, EXTRACT);
+        assert_eq!(breaker.open_context(), Some(EXTRACT));
+        assert!(!breaker.note_passed(&job(IngestionStage::Transcribe), false));
+        assert!(!breaker.note_passed(&job(IngestionStage::Extract), false), "it failed there");
+        let without_model = ClaimHandle::unlimited(IngestionId::random(), ClaimToken::random());
+        without_model.enter(IngestionStage::Fetch);
+        without_model.enter(IngestionStage::Record);
+        assert!(!breaker.note_passed(&without_model, true), "it never was there");
+        assert!(breaker.note_passed(&job(IngestionStage::Record), true));
+        assert_eq!(breaker.open_context(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_breaker_stays_open_until_every_context_was_passed() {
+        let breaker = OutcomeBreaker::default();
+        open_at(&breaker, FETCH);
+        open_at(&breaker, EXTRACT);
+        assert!(!breaker.note_passed(&job(IngestionStage::Extract), false), "only fetched");
+        assert_eq!(breaker.open_context(), Some(EXTRACT));
+        assert!(breaker.note_passed(&job(IngestionStage::Record), true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_breaker_without_a_job_for_ten_minutes_is_closed() {
+        let breaker = OutcomeBreaker::default();
+        open_at(&breaker, FETCH);
+        tokio::time::advance(Duration::from_secs(599)).await;
+        assert!(!breaker.forget_old() && breaker.open_context().is_some());
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert!(breaker.forget_old() && breaker.open_context().is_none());
+    }
+
+    #[test]
+    fn only_failures_that_a_person_must_look_into_have_a_context() {
+        let stage = IngestionStage::Fetch;
+        for (fault, has) in [
+            (Fault::Internal, true),
+            (Fault::Misconfigured, true),
+            (Fault::Denied, false),
+            (Fault::Transient, false),
+            (Fault::Unavailable, false),
+            (Fault::Missing, false),
+            (Fault::Rejected, false),
+            (Fault::Interrupted, false),
+        ] {
+            assert_eq!(FailureContext::new(stage, fault).is_some(), has, "{fault:?}");
+        }
+    }
+}
