@@ -124,11 +124,11 @@ fn dispatch_batch(
         }
         Ok(PollResult { received: Err(error), .. }) => {
             tracing::warn!(error = %error, "receive failed: {error}");
-            source.intake_gate.close_for(QUEUE, QUEUE_PAUSE);
+            source.intake_gate.close_for(QUEUE, QUEUE_PAUSE.wait_after(0));
         }
         Err(error) => {
             tracing::error!(error = %error, "a poll panicked");
-            source.intake_gate.close_for(QUEUE, QUEUE_PAUSE);
+            source.intake_gate.close_for(QUEUE, QUEUE_PAUSE.wait_after(0));
         }
     }
 }

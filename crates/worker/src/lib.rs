@@ -54,7 +54,7 @@ use docmill_core::config::{AcknowledgeMode, Config, QueueDestination, RetryConfi
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::{ClaimedIngestion, IngestionId};
-use docmill_core::retry::with_deadline;
+use docmill_core::retry::{Jitter, RetryBackoff, with_deadline};
 use docmill_ledger::{ClaimTerms, IngestionResult, Ledger, PauseTerms, WorkerStatus};
 use docmill_pipeline::failpoint::{FailureSeam, guard_batch};
 use docmill_pipeline::failure::RetryAttempt;
@@ -84,7 +84,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Short enough that work goes on within half a minute after an outage.
 const MAX_PAUSE: Duration = Duration::from_secs(15);
 /// Pause after a failed poll; an unanswered poll takes its own timeout in addition.
-const QUEUE_PAUSE: Duration = Duration::from_secs(3);
+const QUEUE_PAUSE: RetryBackoff =
+    RetryBackoff::constant(Duration::from_secs(3)).with_jitter(Jitter::Quarter);
 
 /// Nothing lies there: asking for it shows whether the store answers.
 const STORE_PROBE: &str = "ingestions/none";

@@ -211,6 +211,9 @@ impl Ledger for FlakyLedger {
     }
 
     async fn require_writer(&self) -> Result<()> {
+        if self.dead.load(Ordering::SeqCst) {
+            return Err(Error::new(Fault::Unavailable, "cut off"));
+        }
         self.inner.require_writer().await
     }
 
