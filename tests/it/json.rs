@@ -153,9 +153,8 @@ async fn the_json_of_the_commands_matches_its_page() {
     let shown = run(&world, &["review", "show", id]);
     check("review show", &shown);
     let decisions = shown["revisions"].as_array().unwrap();
-    assert_eq!(decisions[1]["data_after"]["total"], json!(12.0));
-    assert_eq!(decisions[1]["data_before"], decisions[0]["data_after"]);
-    assert_eq!(decisions[2]["data_after"], decisions[0]["data_after"]);
+    let changed: Vec<&Value> = decisions.iter().map(|it| &it["changed_fields"]).collect();
+    assert_eq!(changed[1..], [&json!(["total"]), &json!(["total"]), &json!(["total"])]);
     check("dashboard", &run(&world, &["dashboard"]));
     check("doctor", &run(&world, &["doctor"]));
     check("janitor", &run(&world, &["janitor", "--dry-run"]));

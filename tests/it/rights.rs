@@ -3,8 +3,11 @@
 
 use std::time::Instant;
 
+use docmill_core::config::DatabaseConfig;
 use docmill_core::model::{DocumentId, IngestionId};
-use docmill_ledger::db::SchemaVersion;
+use docmill_ledger::db::reports::rights;
+use docmill_ledger::db::{Db, SchemaVersion};
+use docmill_operations::doctor::{self, Severity};
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 
@@ -18,11 +21,7 @@ struct Login {
 
 impl Login {
     async fn create(database: &TestDatabase, role: &str) -> Self {
-        let name = format!("login_{}", uuid::Uuid::new_v4().simple());
-        let sql = format!("CREATE ROLE {name} LOGIN IN ROLE {role}");
-        database.pool().execute(AssertSqlSafe(sql)).await.unwrap();
-        let url = database.url().replacen("postgres@", &format!("{name}@"), 1);
-        assert!(url.contains(&name), "{url}");
+        let url = database.login(role).await;
         let session = PgConnection::connect(&format!("{url}?options=-csearch_path%3Ddocmill"));
         Self { session: session.await.unwrap() }
     }
@@ -204,7 +203,9 @@ async fn the_operator_role_can_steer_but_neither_rewrite_history_nor_erase() {
         row("SELECT replay_webhook_delivery(1), give_up_webhook_delivery(1, '')", None),
         row("UPDATE webhook_target SET disabled_at = NULL", None),
         row("DELETE FROM webhook_delivery", REFUSED),
-        row("UPDATE idempotency_key SET answer = '{}'", REFUSED),
+        row("UPDATE idempotency_key SET answer = '{}', kept_at = now()", None),
+        row("UPDATE idempotency_key SET visitor = 'bob'", REFUSED),
+        row("DELETE FROM idempotency_key", REFUSED),
         row(FORGED_EVENT, REFUSED),
         row("UPDATE webhook_delivery SET document_id = document_id", REFUSED),
         row("UPDATE operator_action SET operator = 'bob'", REFUSED),
@@ -321,4 +322,106 @@ async fn a_migration_of_a_busy_table_lets_other_sessions_through_and_completes()
     reader.commit().await.unwrap();
     migrating.await.unwrap().unwrap();
     assert_eq!(database.db().schema_version().await.unwrap(), SchemaVersion::Newer);
+}
+
+#[tokio::test]
+async fn the_rights_that_doctor_asks_for_are_those_that_the_migrations_grant() {
+    let database = TestDatabase::create().await;
+    for (role, rights) in
+        [("docmill_worker", rights::WORKER_RIGHTS), ("docmill_operator", rights::OPERATOR_RIGHTS)]
+    {
+        let sql = format!(
+            "SELECT DISTINCT privilege_type || ' ON ' || relname FROM (
+                 SELECT c.relname, a.privilege_type, a.grantee FROM pg_class c,
+                     aclexplode(c.relacl) a WHERE c.relnamespace = 'docmill'::regnamespace
+                 UNION ALL
+                 SELECT c.relname, a.privilege_type, a.grantee
+                 FROM pg_class c JOIN pg_attribute t ON t.attrelid = c.oid, aclexplode(t.attacl) a
+                 WHERE c.relnamespace = 'docmill'::regnamespace) AS granted
+             WHERE grantee = '{role}'::regrole ORDER BY 1"
+        );
+        let granted: Vec<String> =
+            sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(database.pool()).await.unwrap();
+        let mut known: Vec<String> = rights
+            .iter()
+            .flat_map(|(right, on)| on.iter().map(move |relation| format!("{right} ON {relation}")))
+            .collect();
+        known.sort();
+        assert_eq!(known, granted, "{role}");
+    }
+}
+
+#[tokio::test]
+async fn doctor_is_right_about_a_login_in_each_role() {
+    let database = TestDatabase::create().await;
+    for (role, verdict, words) in [
+        ("docmill_worker", Severity::Ok, "what a worker does and no more"),
+        ("docmill_operator", Severity::Ok, "what the console and operators do"),
+        ("docmill_reader", Severity::Warn, "is in docmill_reader"),
+        ("docmill_producer", Severity::Warn, "is in docmill_producer"),
+    ] {
+        let config = DatabaseConfig { url: database.login(role).await.into(), ..database.config() };
+        let db = Db::connect(&config).await.unwrap();
+        let findings = doctor::database::check(&db).await;
+        let roles = findings.iter().find(|finding| finding.check == "database.roles").unwrap();
+        assert_eq!(roles.verdict, verdict, "{role}: {roles:?}");
+        assert!(roles.found.contains(words), "{role}: {roles:?}");
+    }
+}
+
+#[tokio::test]
+async fn doctor_names_the_right_that_a_role_has_lost_and_how_it_gets_it_back() {
+    let database = TestDatabase::create().await;
+    database.pool().execute("REVOKE DELETE ON docmill.batch FROM docmill_worker").await.unwrap();
+    let url = database.login("docmill_worker").await;
+    let db = Db::connect(&DatabaseConfig { url: url.into(), ..database.config() }).await.unwrap();
+    let findings = doctor::database::check(&db).await;
+    let roles = findings.iter().find(|finding| finding.check == "database.roles").unwrap();
+    assert_eq!(roles.verdict, Severity::Wrong, "{roles:?}");
+    assert!(roles.advice.as_deref().unwrap().contains("GRANT DELETE ON batch TO docmill_worker"));
+}
+
+#[tokio::test]
+async fn an_ingestion_has_the_tenant_of_its_document_and_a_kind_that_is_a_name() {
+    let database = TestDatabase::create().await;
+    let (document_id, ingestion) = document(&database).await;
+    let (nobodys, first) = (DocumentId::random(), IngestionId::random());
+    let add = |document: DocumentId, tenant: &str, kind: &str| {
+        format!(
+            "INSERT INTO ingestion (document_id, tenant, kind) VALUES ('{document}', {tenant}, {kind})"
+        )
+    };
+    let refused = Some("23514");
+    let table = [
+        row(add(document_id, "'evil'", "NULL"), refused),
+        row(add(document_id, "'victim'", "'invoice'"), None),
+        row(add(document_id, "NULL", "NULL"), None),
+        row(add(document_id, "NULL", "'/etc/profile.d/x'"), refused),
+        row(add(document_id, "NULL", "'..'"), refused),
+        row(add(document_id, "NULL", "''"), refused),
+        row(
+            format!("INSERT INTO document (id, file_path) VALUES ('{nobodys}', 'documents/y')"),
+            None,
+        ),
+        row(
+            format!(
+                "INSERT INTO ingestion (id, document_id, tenant) VALUES ('{first}', '{nobodys}', 'a')"
+            ),
+            None,
+        ),
+        row(add(nobodys, "'b'", "NULL"), refused),
+    ];
+    try_all(&database, "docmill_producer", &table).await;
+    let of_worker = [
+        row(format!("UPDATE ingestion SET tenant = 'evil' WHERE id = '{ingestion}'"), refused),
+        row(format!("UPDATE ingestion SET kind = 'a/b' WHERE id = '{ingestion}'"), refused),
+        row(format!("UPDATE document SET tenant = 'b' WHERE id = '{nobodys}'"), refused),
+        row(format!("UPDATE document SET tenant = 'a' WHERE id = '{nobodys}'"), None),
+    ];
+    try_all(&database, "docmill_worker", &of_worker).await;
+    let sql =
+        "SELECT count(*) FROM docmill.ingestion i JOIN docmill.document d ON d.id = i.document_id
+        WHERE i.tenant IS DISTINCT FROM d.tenant";
+    let unlike: i64 = sqlx::query_scalar(sql).fetch_one(database.pool()).await.unwrap();
+    assert_eq!(unlike, 0);
 }

@@ -1,5 +1,7 @@
 //! Names and values of query strings and posted forms.
 
+use std::collections::HashMap;
+
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
@@ -13,7 +15,11 @@ const MAX_FIELDS: usize = 50_000;
 
 /// Names and values in the order they came in.
 #[derive(Debug, Clone, Default)]
-pub(super) struct FieldValues(Vec<(String, String)>);
+pub(super) struct FieldValues {
+    pairs: Vec<(String, String)>,
+    /// Place of the first pair of each name: forms of many lines are asked by name.
+    first: HashMap<String, usize>,
+}
 
 /// Replaces NUL, which Postgres refuses, by the replacement character.
 pub(super) fn without_nul(text: &str) -> String {
@@ -23,13 +29,23 @@ pub(super) fn without_nul(text: &str) -> String {
 impl FieldValues {
     /// Parses a form as a browser sends it.
     pub(super) fn parse(text: &[u8]) -> Self {
-        let pairs = form_urlencoded::parse(text).take(MAX_FIELDS);
-        Self(pairs.map(|(name, value)| (without_nul(&name), without_nul(&value))).collect())
+        let mut fields = Self::default();
+        for (name, value) in form_urlencoded::parse(text).take(MAX_FIELDS) {
+            let (name, at) = (without_nul(&name), fields.pairs.len());
+            fields.first.entry(name.clone()).or_insert(at);
+            fields.pairs.push((name, without_nul(&value)));
+        }
+        fields
+    }
+
+    fn first_value(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.pairs.get(*self.first.get(name)?)?;
+        Some(value)
     }
 
     /// The first value of this name, trimmed; `None` if it is missing or empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        let value = self.0.iter().find(|(known, _)| known == name)?.1.trim();
+        let value = self.first_value(name)?.trim();
         (!value.is_empty()).then_some(value)
     }
 
@@ -40,8 +56,7 @@ impl FieldValues {
 
     /// The first value of this name, as it was sent but for its line ends.
     pub(super) fn raw(&self, name: &str) -> Option<String> {
-        let value = self.0.iter().find(|(known, _)| known == name)?;
-        Some(value.1.replace("\r\n", "\n"))
+        Some(self.first_value(name)?.replace("\r\n", "\n"))
     }
 
     /// As [`FieldValues::get`], as an owned text.
@@ -51,7 +66,7 @@ impl FieldValues {
 
     /// All of them.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// Those with a value, written as a query string, with `name` set to `value`.

@@ -8,6 +8,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 
 use super::access::ConsoleVisitor;
+use super::connections::{ConnectionStanding, StandingOfConnection};
 use super::failure::ConsoleFailure;
 use super::proxy_user;
 use super::state::ConsoleState;
@@ -21,6 +22,8 @@ const UPLOADS: &str = "/api/v1/documents";
 const RENEWALS: &str = "/renew";
 /// Name of the cookie of a session.
 const COOKIE: &str = "docmill_session";
+/// See [`cookie_name`].
+const HOST_COOKIE: &str = "__Host-docmill_session";
 /// Nothing from elsewhere, no script but our own file, in no frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; \
                       img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -83,12 +86,17 @@ pub(super) async fn admit_visitor(
         (None, false) if named.is_some() => named,
         (None, false) => {
             let by_hand = !path.ends_with(RENEWALS);
-            session_id(request.headers())
+            session_id(&state, request.headers())
                 .and_then(|id| state.access().visitor_of_session(id, by_hand))
         }
     };
     match visitor {
-        Some(visitor) => drop(request.extensions_mut().insert(visitor)),
+        Some(visitor) => {
+            if let Some(standing) = request.extensions().get::<StandingOfConnection>() {
+                standing.raise(ConnectionStanding::Visitor);
+            }
+            drop(request.extensions_mut().insert(visitor));
+        }
         None if public => {}
         None if !api && request.method() == Method::GET => {
             return Redirect::to(&state.link("/sign-in")).into_response();
@@ -192,10 +200,21 @@ fn bearer_token(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The session that a browser names.
-pub(super) fn session_id(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn session_id<'a>(state: &ConsoleState, headers: &'a HeaderMap) -> Option<&'a str> {
+    let own = cookie_name(state);
     let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = all.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    pairs.find(|(name, _)| name.trim() == COOKIE).map(|(_, id)| id.trim())
+    pairs.find(|(name, _)| name.trim() == own).map(|(_, id)| id.trim())
+}
+
+/// A browser takes a name that begins with `__Host-` from this very host alone and by HTTPS, so that
+/// a neighbouring subdomain cannot plant a session (RFC 6265bis, 4.1.3.2). It needs the path `/`.
+fn cookie_name(state: &ConsoleState) -> &'static str {
+    let config = state.config();
+    match config.origin.starts_with("https://") && config.base_path.is_empty() {
+        true => HOST_COOKIE,
+        false => COOKIE,
+    }
 }
 
 /// The cookie of a session; of an empty one: that it is over.
@@ -204,7 +223,8 @@ pub(super) fn session_cookie(state: &ConsoleState, id: &str) -> String {
     let path = if config.base_path.is_empty() { "/" } else { config.base_path.as_str() };
     let secure = if config.origin.starts_with("https://") { "; Secure" } else { "" };
     let over = if id.is_empty() { "; Max-Age=0" } else { "" };
-    format!("{COOKIE}={id}; Path={path}; HttpOnly; SameSite=Strict{secure}{over}")
+    let name = cookie_name(state);
+    format!("{name}={id}; Path={path}; HttpOnly; SameSite=Strict{secure}{over}")
 }
 
 #[cfg(test)]

@@ -71,7 +71,11 @@ pub(super) fn find_visitor(
         Ok(name) => headers.get_all(name).iter().filter_map(|line| line.to_str().ok()).collect(),
         Err(_) => Vec::new(),
     };
-    let groups: Vec<&str> = lines.iter().flat_map(|line| line.split(',')).map(str::trim).collect();
+    let groups: Vec<&str> = match proxy.groups_header == proxy.user_header {
+        // A user's name is no list, even if a valid address has commas.
+        true => lines.iter().map(|line| line.trim()).collect(),
+        false => lines.iter().flat_map(|line| line.split(',')).map(str::trim).collect(),
+    };
     let group = proxy.find_group(&groups).ok_or_else(|| {
         ConsoleFailure::forbidden("None of your groups has access (web.proxy.groups).")
     })?;

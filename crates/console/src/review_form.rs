@@ -17,6 +17,8 @@ use docmill_operations::review;
 
 /// Empty lines at the end of a table of items.
 const BLANK_LINES: usize = 3;
+/// Lines that a form may add to those of the document.
+const MAX_ADDED_LINES: usize = 1_000;
 /// A longer text gets several lines.
 const MAX_LINE_CHARS: usize = 70;
 
@@ -82,18 +84,24 @@ fn off_name(list: &str, line: usize) -> String {
 /// Cells as they were typed, by line and field.
 type TypedLines = BTreeMap<usize, BTreeMap<String, String>>;
 
-fn typed_lines(list: &str, form: &FieldValues) -> TypedLines {
+/// The typed cells of a list that has `known` lines.
+///
+/// # Errors
+/// A line that is further down than a form adds any: each line up to it would be drawn.
+fn typed_lines(list: &str, known: usize, form: &FieldValues) -> Result<TypedLines, ConsoleFailure> {
     let prefix = format!("item.{list}.");
     let mut lines = TypedLines::new();
     for (name, text) in form.pairs() {
         let cell = name.strip_prefix(&prefix).and_then(|rest| rest.split_once('.'));
-        if let Some((line, field)) = cell
-            && let Ok(line) = line.parse()
-        {
-            lines.entry(line).or_default().insert(field.to_owned(), text.replace("\r\n", "\n"));
+        let Some((line, field)) = cell else { continue };
+        let Ok(line) = line.parse::<usize>() else { continue };
+        if line >= known.saturating_add(MAX_ADDED_LINES) {
+            let text = format!("At most {MAX_ADDED_LINES} lines can be added at once.");
+            return Err(ConsoleFailure::refused(text));
         }
+        lines.entry(line).or_default().insert(field.to_owned(), text.replace("\r\n", "\n"));
     }
-    lines
+    Ok(lines)
 }
 
 /// The lines of a list as they are to be; `None`: as they were.
@@ -104,7 +112,7 @@ fn read_lines(
     form: &FieldValues,
 ) -> Result<Option<Vec<Value>>, ConsoleFailure> {
     let before = lines_of(data, list);
-    let typed = typed_lines(list, form);
+    let typed = typed_lines(list, before.len(), form)?;
     if typed.is_empty() {
         return Ok(None);
     }
@@ -244,8 +252,9 @@ impl FormSource<'_> {
     fn lines(&self, list: &str, place: InputPlace<'_>) -> Markup {
         let InputPlace { id, described, first } = place;
         let before = lines_of(self.data, list);
-        let typed = self.typed.map(|typed| typed_lines(list, typed)).unwrap_or_default();
-        let last_typed = typed.keys().next_back().map_or(0, |last| last + 1);
+        let typed = self.typed.map(|typed| typed_lines(list, before.len(), typed));
+        let typed = typed.and_then(Result::ok).unwrap_or_default();
+        let last_typed = typed.keys().next_back().map_or(0, |last| last.saturating_add(1));
         let count = (before.len() + BLANK_LINES).max(last_typed);
         let fields: Vec<&str> = self.kind.item_fields(list);
         let text = |line: usize, field: &str| {

@@ -65,7 +65,7 @@ pub(super) async fn sign_out(
     headers: HeaderMap,
     PostedForm(_): PostedForm,
 ) -> Response {
-    if let Some(id) = session_id(&headers) {
+    if let Some(id) = session_id(&state, &headers) {
         state.access().close_session(id);
     }
     let cookie = session_cookie(&state, "");

@@ -166,6 +166,13 @@ pub struct KindSet {
 #[error("the kinds of documents have problems:\n{}", .0.iter().map(|problem| format!("  {problem}")).collect::<Vec<_>>().join("\n"))]
 pub struct KindsError(pub Vec<KindProblem>);
 
+/// Whether a text can be the name of a kind: 1 to 64 of a-z, A-Z, 0-9, _ and -. Names become parts of
+/// paths, metrics and labels; Postgres demands the same of `ingestion.kind`.
+pub fn is_kind_name(name: &str) -> bool {
+    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    is_plain && (1..=64).contains(&name.len())
+}
+
 impl KindSet {
     /// Loads the built-in kinds, and those in the configured folder.
     ///

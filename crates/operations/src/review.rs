@@ -37,6 +37,9 @@ use docmill_ledger::db::operators::AuditNote;
 use docmill_ledger::db::reviews;
 use docmill_ledger::db::reviews::decisions::{self, DecisionDraft, DecisionEnd, UndoEnd};
 
+/// Bytes of the data of a decision, as JSON; data that was read and is larger can be kept.
+const MAX_DECISION_BYTES: usize = 1 << 20;
+
 /// Which data a reviewer accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AcceptedData {
@@ -302,6 +305,17 @@ pub async fn undo_decision(db: &Db, document: Uuid, by: &AuditNote) -> Result<Re
     Err(Error::new(Fault::Rejected, refusal))
 }
 
+/// Bytes of a value as JSON.
+fn measure(value: &Value) -> usize {
+    serde_json::to_vec(value).map_or(usize::MAX, |text| text.len())
+}
+
+/// Bytes of the largest data that the document has already: it can be accepted and corrected.
+fn measure_known(case: &ReviewCase) -> usize {
+    let known = [standing_data(case), case.ingestion_data.as_ref()];
+    known.into_iter().flatten().map(measure).max().unwrap_or_default()
+}
+
 async fn record(
     db: &Db,
     case: &ReviewCase,
@@ -309,6 +323,11 @@ async fn record(
     data: Option<Value>,
     by: &DecidingReviewer<'_>,
 ) -> std::result::Result<RecordedDecision, DecisionRefusal> {
+    if data.as_ref().is_some_and(|data| measure(data) > MAX_DECISION_BYTES.max(measure_known(case)))
+    {
+        let text = format!("the data is larger than {} KiB as JSON", MAX_DECISION_BYTES >> 10);
+        return Err(Error::new(Fault::Rejected, text).into());
+    }
     let pending = case.pending.as_ref().map(|pending| &pending.data);
     let about = [case.ingestion_data.as_ref(), case.document_data.as_ref(), pending, data.as_ref()];
     let rejects = decision == ReviewDecision::Rejected;

@@ -103,6 +103,16 @@ impl TestDatabase {
         self.server.url(&self.name)
     }
 
+    /// The URL for a new login that has this role and no other.
+    pub(crate) async fn login(&self, role: &str) -> String {
+        let name = format!("login_{}", uuid::Uuid::new_v4().simple());
+        let sql = format!("CREATE ROLE {name} LOGIN IN ROLE {role}");
+        self.pool.execute(AssertSqlSafe(sql)).await.unwrap();
+        let url = self.url().replacen("postgres@", &format!("{name}@"), 1);
+        assert!(url.contains(&name), "{url}");
+        url
+    }
+
     /// A configuration that leads to it.
     pub(crate) fn config(&self) -> DatabaseConfig {
         config(self.url())

@@ -4,6 +4,7 @@
 use std::process::Command;
 
 use reqwest::{Method, StatusCode};
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -351,10 +352,10 @@ async fn markup_from_documents_and_people_is_shown_as_text_on_every_page() {
     let (document, ingestion) = desk.refused("acme", &data).await;
     let quoted = evil.replace('\'', "''");
     desk.execute(&format!(
-        "UPDATE document SET original_name = '{quoted}', structured_data = '{data}', tenant = '{quoted}';
+        "UPDATE document SET original_name = '{quoted}', structured_data = '{data}', tenant = NULL;
          UPDATE ingestion SET detail = '{quoted}', worker = '{quoted}', tenant = '{quoted}',
              review_reasons = ARRAY['{quoted}', 'totals'];
-         UPDATE document SET review_reasons = ARRAY['{quoted}'];
+         UPDATE document SET tenant = '{quoted}', review_reasons = ARRAY['{quoted}'];
          INSERT INTO pause (scope, name, paused_by, why) VALUES ('tenant', '{quoted}', '{quoted}', '{quoted}');
          INSERT INTO document_revision (document_id, reviewer, decision, why, reasons_before, data_after)
              VALUES ('{document}', '{quoted}', 'rejected', '{quoted}', '{{}}', NULL)"
@@ -378,6 +379,54 @@ async fn markup_from_documents_and_people_is_shown_as_text_on_every_page() {
     let wrong = operator.get("/ingestions?status=%3Cscript%3E").await;
     assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
     assert!(!wrong.body.contains("<script"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_number_of_a_form_costs_no_more_than_the_lines_that_it_may_add() {
+    let desk = WebConsole::open().await;
+    let (document, _) = desk.refused("acme", &invoice(1.0)).await;
+    let reviewer = desk.browser("ann").await;
+    let path = format!("/reviews/{document}");
+    let lines = |answer: &PageAnswer| answer.body.matches("aria-label=\"Line ").count();
+    for line in [1_001, 2_000_000_000, usize::MAX] {
+        let far = format!("item.line_items.{line}.amount");
+        for decision in ["correct", "take_over"] {
+            let filled = [(far.as_str(), "1"), ("decision", decision)];
+            let answer = reviewer.submit(&path, &path, &filled).await;
+            assert!(lines(&answer) < 100, "{line}, {decision}: {} cells", lines(&answer));
+            let expected = match decision {
+                "correct" => StatusCode::UNPROCESSABLE_ENTITY,
+                _ => StatusCode::OK,
+            };
+            assert_eq!(answer.status, expected, "{line}, {decision}");
+        }
+    }
+    let near = [("item.line_items.1000.amount", "1"), ("decision", "take_over")];
+    let answer = reviewer.submit(&path, &path, &near).await;
+    assert!(lines(&answer) > 1_000, "the attack would arrive: {} cells", lines(&answer));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_that_grows_past_a_mebibyte_is_refused_and_larger_data_that_was_read_can_be_accepted()
+{
+    let desk = WebConsole::open().await;
+    let mut data = invoice(1.0);
+    let line = data["line_items"][0].clone();
+    data["line_items"] = vec![line.clone(); 15_000].into();
+    let (large, _) = desk.refused("acme", &data).await;
+    let (small, _) = desk.refused("acme", &invoice(1.0)).await;
+    let grown = json!({ "decision": "corrected", "data": data });
+    for (document, decision, expected) in [
+        (small, grown, StatusCode::UNPROCESSABLE_ENTITY),
+        (large, json!({ "decision": "accepted" }), StatusCode::OK),
+    ] {
+        let path = format!("/reviews/{document}");
+        let version = desk.get(&path, "ann").await.header("etag").to_owned();
+        let call = desk.call(Method::POST, &format!("{path}/decision"), "ann");
+        let answer = send(call.header("if-match", version).json(&decision)).await;
+        assert_eq!(answer.status, expected, "{:.300}", answer.body);
+        assert_eq!(answer.body.contains("1024 KiB"), expected != StatusCode::OK);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

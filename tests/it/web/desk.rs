@@ -141,24 +141,24 @@ impl WebConsole {
         Self::open_with(|config| config.web.tokens = tokens()).await
     }
 
+    /// The pages log in to Postgres as a documented deployment's do.
     pub(super) async fn open_with(change: impl FnOnce(&mut Config)) -> Self {
-        let database = TestDatabase::create().await;
-        Self::open_over(database, change).await
+        Self::open_as("docmill_operator", change).await
     }
 
     /// The pages log in to Postgres as somebody who has this role and no other.
     pub(super) async fn open_in_role(role: &str) -> Self {
+        Self::open_as(role, |config| config.web.tokens = tokens()).await
+    }
+
+    async fn open_as(role: &str, change: impl FnOnce(&mut Config)) -> Self {
         let database = TestDatabase::create().await;
-        let name = format!("login_{}", uuid::Uuid::new_v4().simple());
-        let sql = format!("CREATE ROLE {name} LOGIN IN ROLE {role}");
-        database.pool().execute(AssertSqlSafe(sql)).await.unwrap();
-        let url = database.url().replacen("postgres@", &format!("{name}@"), 1);
-        assert!(url.contains(&name), "{url}");
-        let change = |config: &mut Config| {
+        let url = database.login(role).await;
+        let in_role = |config: &mut Config| {
             config.database.url = url.into();
-            config.web.tokens = tokens();
+            change(config);
         };
-        Self::open_over(database, change).await
+        Self::open_over(database, in_role).await
     }
 
     async fn open_over(database: TestDatabase, change: impl FnOnce(&mut Config)) -> Self {
@@ -181,11 +181,12 @@ impl WebConsole {
     ) -> Self {
         let (database, folder) = (TestDatabase::create().await, tempfile::tempdir().unwrap());
         let mut config = console_config(&database, folder.path());
+        config.database.url = database.login("docmill_operator").await.into();
         std::fs::create_dir(&config.queue.path).unwrap();
         config.web.tokens = tokens();
         change(&mut config);
         let parts = ConsoleParts {
-            database: database.db(),
+            database: Db::connect(&config.database).await.unwrap(),
             queue: Box::pin(App::new(config.clone()).open_queue()).await.unwrap(),
             drawer: Some(draw_from(&store, &config)),
             store,

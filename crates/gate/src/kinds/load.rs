@@ -108,9 +108,7 @@ impl<'a> KindBuilder<'a> {
     }
 
     fn check_name(&mut self) {
-        let name = &self.source.name;
-        let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-        if name.is_empty() || name.len() > 64 || !plain {
+        if !super::is_kind_name(&self.source.name) {
             let text = "a kind's name has 1 to 64 of a-z, A-Z, 0-9, _ and -".to_owned();
             self.problems.push(KindProblem { file: self.source.folder.clone(), line: None, text });
         }

@@ -7,6 +7,7 @@ pub mod costs;
 pub mod inspect;
 pub mod message_record;
 pub mod overview;
+pub mod rights;
 pub mod search;
 
 use serde::Serialize;

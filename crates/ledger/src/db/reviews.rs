@@ -61,6 +61,8 @@ pub enum ReviewOrder {
 
 /// Documents compared by amount: more would take too long for a page.
 pub const MAX_COMPARED: u32 = 10_000;
+/// Decisions of a document that are shown.
+pub const MAX_REVISIONS: i64 = 50;
 
 /// Which documents to review are meant; `None` does not matter.
 #[derive(Debug, Clone, Default)]
@@ -113,7 +115,7 @@ pub struct ReviewCase {
     pub held: Option<ReviewHold>,
     /// A first person's decision that waits for a second person's.
     pub pending: Option<PendingDecision>,
-    /// Earlier decisions, oldest first.
+    /// The newest [`MAX_REVISIONS`] decisions, oldest first, without their data.
     pub revisions: Vec<DocumentRevision>,
 }
 
@@ -151,12 +153,8 @@ pub struct DocumentRevision {
     pub awaits_second: bool,
     /// Of a decision by a second person: who was the first.
     pub first_by: Option<String>,
-    /// The document's data before.
-    #[schema(value_type = Value)]
-    pub data_before: Option<Value>,
-    /// The document's data after.
-    #[schema(value_type = Value)]
-    pub data_after: Option<Value>,
+    /// Fields whose values the decision changed; of a list, its name.
+    pub changed_fields: Vec<String>,
 }
 
 /// A document that a person decided about.
@@ -301,9 +299,18 @@ WHERE named.id = $1
     let Some(row) = found else { return Ok(None) };
     let revisions = sqlx::query_as!(
         DocumentRevision,
-        "SELECT decided_at, reviewer, decision, why, awaits_second, first_by, data_before, data_after
-         FROM document_revision WHERE document_id = $1 ORDER BY id",
+        r#"WITH newest AS (
+            SELECT * FROM document_revision WHERE document_id = $1 ORDER BY id DESC LIMIT $2)
+        SELECT r.decided_at, r.reviewer, r.decision, r.why, r.awaits_second, r.first_by,
+            ARRAY(SELECT COALESCE(b.key, a.key) COLLATE "C"
+                FROM jsonb_each(CASE jsonb_typeof(r.data_before)
+                    WHEN 'object' THEN r.data_before ELSE '{}' END) AS b
+                FULL JOIN jsonb_each(CASE jsonb_typeof(r.data_after)
+                    WHEN 'object' THEN r.data_after ELSE '{}' END) AS a ON a.key = b.key
+                WHERE a.value IS DISTINCT FROM b.value ORDER BY 1) AS "changed_fields!"
+        FROM newest r ORDER BY r.id"#,
         row.document_id,
+        MAX_REVISIONS,
     )
     .fetch_all(db.pool())
     .await

@@ -6,6 +6,7 @@ use super::clock::{self, ClockSample};
 use super::{DoctorFinding, Severity, findings_or_unusable};
 use docmill_core::fault::Result;
 use docmill_ledger::db::reports::inspect::{self, DatabaseInspection};
+use docmill_ledger::db::reports::rights::{self, LoginRights};
 use docmill_ledger::db::{Db, SchemaVersion};
 
 /// Versions that are tested.
@@ -31,7 +32,10 @@ pub async fn check(db: &Db) -> Vec<DoctorFinding> {
         findings.push(missing_schema(db, &facts));
         return findings;
     }
-    let roles = check_roles(&facts);
+    let roles = match rights::inspect_rights(db).await {
+        Ok(rights) => check_roles(&facts, &rights),
+        Err(error) => DoctorFinding::unusable("database.roles", &error),
+    };
     if roles.verdict == Severity::Wrong {
         // A table without read permission proves nothing about the schema.
         findings.push(roles);
@@ -119,25 +123,52 @@ async fn check_schema(db: &Db) -> Result<Vec<DoctorFinding>> {
     }])
 }
 
-/// A worker needs rows, not tables.
-fn check_roles(facts: &DatabaseInspection) -> DoctorFinding {
+/// The login has the rights of a worker, or of the console and the commands.
+fn check_roles(facts: &DatabaseInspection, rights: &LoginRights) -> DoctorFinding {
     const CHECK: &str = "database.roles";
     let login = &facts.login;
-    if !facts.lacking.is_empty() {
-        return DoctorFinding::wrong(
-            CHECK,
-            format!("the login {login} may not read and write {}", facts.lacking.join(", ")),
-            format!("GRANT docmill_worker TO {login}"),
-        );
-    }
-    if facts.may_create {
+    if rights.lacking_as_worker.is_empty() && facts.may_create {
         return DoctorFinding::warn(
             CHECK,
             format!("the login {login} may change the schema"),
             "give workers a login in docmill_worker, and migrate with one in docmill_migrator",
         );
     }
-    DoctorFinding::ok(CHECK, format!("the login {login} may do what a worker does and no more"))
+    if rights.lacking_as_worker.is_empty() {
+        let text = format!("the login {login} may do what a worker does and no more");
+        return DoctorFinding::ok(CHECK, text);
+    }
+    if rights.lacking_as_operator.is_empty() {
+        let text = format!("the login {login} may do what the console and operators do");
+        return DoctorFinding::ok(CHECK, format!("{text}; a worker needs one in docmill_worker"));
+    }
+    if rights.has_role("docmill_worker") {
+        return find_lost_rights(login, "docmill_worker", &rights.lacking_as_worker);
+    }
+    if rights.has_role("docmill_operator") {
+        return find_lost_rights(login, "docmill_operator", &rights.lacking_as_operator);
+    }
+    let grant = format!("GRANT docmill_worker TO {login}");
+    match rights.roles.first() {
+        Some(role) => DoctorFinding::warn(
+            CHECK,
+            format!("the login {login} is in {role}: a worker and the console need more"),
+            grant,
+        ),
+        None => {
+            let lacking = rights.lacking_as_worker.join(", ");
+            DoctorFinding::wrong(CHECK, format!("the login {login} lacks {lacking}"), grant)
+        }
+    }
+}
+
+/// A role that lost rights: a restore without privileges, or a REVOKE by hand.
+fn find_lost_rights(login: &str, role: &str, lacking: &[String]) -> DoctorFinding {
+    let text = format!("{role}, the role of {login}, lacks {}", lacking.join(", "));
+    let grants: Vec<String> =
+        lacking.iter().map(|right| format!("GRANT {right} TO {role}")).collect();
+    let advice = format!("run as the owner of the schema: {}", grants.join("; "));
+    DoctorFinding::wrong("database.roles", text, advice)
 }
 
 async fn check_time(db: &Db) -> Result<Vec<DoctorFinding>> {

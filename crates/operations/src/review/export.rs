@@ -1,7 +1,7 @@
 //! Reviewed data, written as a folder that `docmill eval` scores against, or as examples of a kind
 //! for models.
 //!
-//! `KIND_ID.ext` is the stored document, `truth/KIND_ID.json` the data of its newest decision. As
+//! `KIND_ID.ext` is the stored document with an ending by its content, `truth/KIND_ID.json` the data of its newest decision. As
 //! examples: `KIND/examples/ID.txt` is the transcript, `ID.json` the same data. Rejected documents
 //! are left out. Not promised: that fields a person left alone are right.
 
@@ -13,6 +13,8 @@ use uuid::Uuid;
 
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{PageText, Transcript};
+use docmill_documents::DocumentFormat;
+use docmill_gate::kinds::is_kind_name;
 use docmill_ledger::db::Db;
 use docmill_ledger::db::reviews::{self, DecidedDocument};
 use docmill_storage::{GetOptions, GetResult, ObjectStore};
@@ -89,10 +91,9 @@ async fn write_document(
         report.left_out.push(decided.document_id);
         return Ok(());
     };
-    let kind = decided.kind.as_deref().unwrap_or("generic");
-    let name = format!("{kind}_{}", decided.document_id);
-    let ending = Path::new(&decided.file_path).extension().and_then(|ending| ending.to_str());
-    let original = export.folder.join(format!("{name}.{}", ending.unwrap_or("bin")));
+    let name = format!("{}_{}", kind_name(decided), decided.document_id);
+    let ending = DocumentFormat::sniff(&found.bytes).map_or("bin", DocumentFormat::code);
+    let original = export.folder.join(format!("{name}.{ending}"));
     let truth = export.folder.join("truth").join(format!("{name}.json"));
     write_file(&original, &found.bytes).await?;
     write_file(&truth, &format_data(data)?).await?;
@@ -111,13 +112,18 @@ async fn write_example(
         report.left_out.push(decided.document_id);
         return Ok(());
     };
-    let kind = decided.kind.as_deref().unwrap_or("generic");
-    let place = export.folder.join(kind).join("examples");
+    let place = export.folder.join(kind_name(decided)).join("examples");
     let id = decided.document_id;
     write_file(&place.join(format!("{id}.txt")), text.as_bytes()).await?;
     write_file(&place.join(format!("{id}.json")), &format_data(data)?).await?;
     report.written += 1;
     Ok(())
+}
+
+/// The kind as a part of a path. The row may be older than the check of its name: any other text
+/// could lead out of the folder.
+fn kind_name(decided: &DecidedDocument) -> &str {
+    decided.kind.as_deref().filter(|name| is_kind_name(name)).unwrap_or("generic")
 }
 
 /// The transcript of the document; `None` if it is gone, or in the form of an earlier system.

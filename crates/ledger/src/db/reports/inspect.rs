@@ -20,8 +20,6 @@ pub struct DatabaseInspection {
     pub may_use: bool,
     /// Whether we may make tables in it.
     pub may_create: bool,
-    /// Tables that a worker needs and that we may not read, or not write where it has to.
-    pub lacking: Vec<String>,
     /// Whether this server only follows another.
     pub standby: bool,
     /// Whether this connection is encrypted.
@@ -35,13 +33,6 @@ SELECT current_setting('server_version_num')::int AS version,
     current_user::text AS login,
     COALESCE(has_schema_privilege(n.oid, 'USAGE'), false) AS may_use,
     COALESCE(has_schema_privilege(n.oid, 'CREATE'), false) AS may_create,
-    ARRAY(SELECT c.relname::text FROM pg_class c
-        WHERE c.relnamespace = n.oid AND c.relkind = 'r' AND c.relname <> '_sqlx_migrations'
-          AND NOT (has_table_privilege(c.oid, 'SELECT')
-            AND (c.relname IN ('erased_ingestion', 'tenant_retention', 'operator_action', 'pause',
-                'blocked_content')
-              OR (has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE'))))
-        ORDER BY c.relname) AS lacking,
     pg_is_in_recovery() AS standby,
     COALESCE((SELECT s.ssl FROM pg_stat_ssl s WHERE s.pid = pg_backend_pid()), false) AS encrypted,
     clock_timestamp() AS clock
