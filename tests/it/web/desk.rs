@@ -14,6 +14,7 @@ use docmill_core::model::digest::encode_hex;
 use docmill_core::model::{DocumentId, IngestionId, Priority};
 use docmill_documents::sandbox::{ProcessPool, ProcessProgram, ProcessSetup};
 use docmill_gate::kinds::KindSet;
+use docmill_ledger::db::Db;
 use docmill_operations::page_drawing::PageDrawer;
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_storage::ObjectStore;
