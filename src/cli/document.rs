@@ -119,7 +119,17 @@ pub(super) async fn process(
     context.quiet_logs()?;
     let bytes = read_input(&arguments.file, &app).await?;
     let pipeline = app.local_pipeline().await?;
-    let processed = pipeline.process_file(&arguments.file, bytes).await?;
+    let processed = match pipeline.process_file(&arguments.file, bytes).await {
+        Ok(processed) => processed,
+        Err(error) if context.global.json => {
+            print::error(&error.to_string());
+            let fault = json!({ "fault": error.fault.code(), "message": error.to_string() });
+            let failed = json!({ "file": arguments.file.display().to_string(), "error": fault });
+            context.result_output().show(&failed, String::new)?;
+            return Ok(CommandExit::Failed);
+        }
+        Err(error) => return Err(error.into()),
+    };
     context.result_output().show(&processed, || format_processed(&processed))?;
     Ok(CommandExit::from_success(processed.status == IngestionStatus::Completed))
 }

@@ -201,7 +201,6 @@ async fn injected_values_end_in_review() {
                 }
                 reply["extraction_successful"] = json!(true);
                 reply["confidence"] = json!("high");
-                reply["missing_fields"] = json!([]);
                 reply["evidence"] = json!([]);
             },
             "required:total"),

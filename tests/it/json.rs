@@ -114,6 +114,33 @@ fn sample(name: &str) -> String {
     format!("{}/samples/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
+#[test]
+fn a_model_that_does_not_answer_ends_process_with_json_that_names_the_fault() {
+    // It takes connections and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let sample = sample("invoice_en.pdf");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
+    let url = format!("http://{}/v1", silent.local_addr().unwrap());
+    let settings = [
+        ("PROVIDER", "openai"),
+        ("SERVER", "llama_cpp"),
+        ("MODEL", "m"),
+        ("BASE_URL", &url),
+        ("TIMEOUT", "1s"),
+    ];
+    command.envs(settings.map(|(name, value)| (format!("DOCMILL__LLM__{name}"), value)));
+    command.env("DOCMILL__BUCKET__PATH", folder.path().join("bucket"));
+    let printed = printed(command.args(["process", &sample, "--json"]));
+    let documented = &documented()["process"];
+    for field in ["file", "error", "error.fault", "error.message"] {
+        assert!(documented.contains_key(field), "{field} is not documented");
+    }
+    assert_eq!(printed["error"]["fault"], "transient", "{printed}");
+    assert_eq!(printed["file"], sample.as_str());
+    assert_eq!(printed.as_object().unwrap().len(), 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_json_of_the_commands_matches_its_page() {
     let world = World::new().await;

@@ -171,7 +171,7 @@ async fn every_reply_that_is_no_whole_object_is_sent_back_once_and_then_given_up
     #[rustfmt::skip]
     let table = [
         (text("Sure! Here is the data."),                 "prose"),
-        (text("```json\n{}\n```"),                        "fenced"),
+        (text("```json\n{}"),                             "fenced"),
         (text(r#"{"fields": {"total": NaN}}"#),           "invalid_json"),
         (text(r#"{"fields": {"total": 1, "total": 2}}"#), "duplicate_key"),
         (text(""),                                        "empty"),
@@ -197,10 +197,41 @@ async fn a_repaired_reply_is_used_and_both_calls_are_counted() {
     assert_eq!((kept.calls.len(), kept.total_usage()), (2, read.usage));
 }
 
+/// The reply that a question for its repair shows.
+fn shown_reply(user: &str) -> Option<Value> {
+    let (_, rest) = user.split_once("\n<reply-")?;
+    let (_, rest) = rest.split_once(">\n")?;
+    serde_json::from_str(rest.split_once("\n</reply-")?.0).ok()
+}
+
+#[tokio::test]
+async fn a_reply_of_the_wrong_form_alone_is_repaired_without_the_document() {
+    let server = Server::start(Script::function(|request: &Request| {
+        let mut content = shown_reply(&request.message("user"))
+            .unwrap_or_else(|| docmill_testkit::openai::read_document(&request.body));
+        let is_repair = request.message("user").contains("could not be used");
+        let currency = if is_repair { "EUR" } else { "euros" };
+        content["fields"]["currency"] = json!(currency);
+        Answer::Ok { content }
+    }))
+    .await
+    .unwrap();
+    let read = extract(&server, &invoice(), &mut Memory::default()).await.unwrap();
+    assert_eq!((&read.data["total"], &read.data["currency"]), (&json!(12.0), &json!("EUR")));
+    let lines: Vec<usize> = server
+        .exchanges()
+        .iter()
+        .map(|call| docmill_testkit::openai::document_lines(&call.request).len())
+        .collect();
+    assert!(lines[0] > 0 && lines[1..] == [0], "{lines:?}");
+}
+
 #[tokio::test]
 async fn sound_fields_of_a_reply_that_was_never_whole_are_kept_as_partial_data() {
     let server = Server::start(Script::function(|request: &Request| {
-        let mut content = docmill_testkit::openai::read_document(&request.body);
+        let repeated = shown_reply(&request.message("user"));
+        let mut content =
+            repeated.unwrap_or_else(|| docmill_testkit::openai::read_document(&request.body));
         content["fields"]["currency"] = json!("euros");
         Answer::Ok { content }
     }))
@@ -247,7 +278,7 @@ async fn a_cut_reply_is_asked_for_in_parts_that_lose_nothing() {
     assert_eq!(names, (0..20).map(|number| format!("Part{number}")).collect::<Vec<_>>());
     assert_eq!(read.data["supplier_name"], "ACME Ltd");
     assert_eq!(read.data["total"], 20.0);
-    let last = read.evidence.iter().find(|it| it.field == "line_items[19].amount").unwrap();
+    let last = read.evidence.iter().find(|it| it.field == "line_items[19]").unwrap();
     assert_eq!((last.page, last.lines.clone()), (3, vec![9]));
 }
 

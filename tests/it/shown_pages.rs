@@ -142,7 +142,6 @@ fn reply(fields: &Value, places: &[(&str, Vec<f64>)]) -> Answer {
         content: json!({
             "fields": fields,
             "evidence": [{"field": "number", "lines": ["p1.l1"]}],
-            "missing_fields": [],
             "confidence": "high",
             "extraction_successful": true,
             "pictures": places.iter().map(place).collect::<Vec<Value>>(),

@@ -116,7 +116,6 @@ fn answer(request: &Request) -> Answer {
         "QX-LONG" => content["fields"]["invoice_date"] = json!("Longmark ".repeat(20_000)),
         "QX-STRANGE" => {
             content["evidence"] = json!([{"field": "Evidencemark", "lines": ["Linemark"]}]);
-            content["missing_fields"] = json!(["Missingmark"]);
         }
         "QX-CUT" => return Answer::Cut { content: r#"{"fields": {"total": "Cutmark"#.to_owned() },
         "QX-REFUSED" => return Answer::Refusal,

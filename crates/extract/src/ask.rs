@@ -19,10 +19,10 @@ use docmill_llm::{BodyTooLarge, FinishReason, Llm, Prompt};
 use super::calls::{JournaledCalls, MAX_BYTES, MAX_CALLS};
 use super::journal::{ReplyJournal, StoredCall};
 use super::merge::{PartReply, merge_parts};
-use super::parts::{PartTokenBudget, RowRange};
-use super::prompt;
+use super::parts::{PartTokenBudget, ReplyTokenBudget, RowRange};
+use super::prompt::{self, ReadingFaults};
 use super::reply::{self, ReplyDefect, ReplyEnvelope};
-use super::schema::ReplySchema;
+use super::schema::{self, ReplySchema};
 use super::shown_pages::{self, ShownDocument};
 
 /// Tokens that the lines of a document have in a prompt at least.
@@ -39,8 +39,8 @@ pub struct CallLimits {
     pub max_output_tokens: u32,
     /// How many parts are read at the same time, from `llm.parts_at_once`.
     pub parts_at_once: usize,
-    /// Fields that an earlier reading left empty, which the prompt names; mostly none.
-    pub missing: Vec<String>,
+    /// Faults of an earlier reading, which the prompt names; mostly none.
+    pub faults: ReadingFaults,
 }
 
 /// How an extraction ended that is not whole.
@@ -298,13 +298,15 @@ impl ExtractionSession<'_> {
         }
         let has_lists = self.kind.fields().any(|(_, form)| form == FieldType::List);
         // A fifth is left for the single fields and for errors of the estimate.
-        let reply = has_lists.then_some(self.terms.max_output_tokens as usize / 5 * 4);
+        let tokens = self.terms.max_output_tokens as usize / 5 * 4;
+        let entry = schema::entry_tokens(&self.kind.schema);
+        let reply = has_lists.then_some(ReplyTokenBudget { tokens, entry });
         Ok(self.shown.text.split_into_parts(PartTokenBudget { prompt: limit - fixed, reply }))
     }
 
     async fn read_part(&self, part: &RowRange) -> Result<PartOutcome, Error> {
         let name = self.shown.text.part_name(part);
-        let again = &self.terms.missing;
+        let again = &self.terms.faults;
         let (verb, user) = if again.is_empty() {
             ("read", self.shown.text.user_prompt(part))
         } else {

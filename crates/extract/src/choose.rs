@@ -158,7 +158,8 @@ mod tests {
             (r#"{"kind": "receipt", "why": "it says so"}"#, KindChoice::Nothing),
             (r#"{"kind": "invoice", "kind": "receipt"}"#, KindChoice::Nothing),
             (r#"{"kind": null}"#, KindChoice::Nothing),
-            ("```json\n{\"kind\": \"receipt\"}\n```", KindChoice::Nothing),
+            ("```json\n{\"kind\": \"receipt\"}\n```", KindChoice::Kind(1)),
+            ("```json\n{\"kind\": \"receipt\"}\n``` It is.", KindChoice::Nothing),
             ("It is a receipt.", KindChoice::Nothing),
             ("", KindChoice::Nothing),
         ] {

@@ -7,6 +7,7 @@
 
 pub mod ask;
 mod calls;
+mod cells;
 mod choose;
 mod combine;
 pub mod einvoice;
@@ -23,6 +24,7 @@ pub use ask::{CallLimits, ExtractError, IncompleteReason, ModelReading, read_by_
 pub use choose::{KindChoice, choice_identity, choose_kind};
 pub use combine::{combine_extractions, is_blank};
 pub use journal::{CallRoute, RecordedReplies, ReplyJournal, StoredCall};
+pub use prompt::ReadingFaults;
 pub use shown_pages::{PictureEntry, ShownDocument, ShownPage};
 
 use docmill_core::model::digest::{LengthOrder, sha256_of_parts};

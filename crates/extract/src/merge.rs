@@ -39,13 +39,11 @@ pub(super) fn merge_parts(
     let successful =
         !parts.is_empty() && parts.iter().all(|part| part.envelope.extraction_successful);
     let confidence = lowest_confidence(parts.iter().map(|part| part.envelope.confidence));
-    let single = parts.len() == 1;
-    let (mut data, mut evidence, mut missing) = (null_fields(kind), Vec::new(), Vec::new());
+    let (mut data, mut evidence) = (null_fields(kind), Vec::new());
     for PartReply { first_line, envelope: part } in parts {
         let known: Vec<EvidenceEntry> =
             part.evidence.into_iter().filter(|entry| is_known_field(kind, &entry.field)).collect();
         let mut places = BTreeMap::new();
-        missing.extend(part.missing_fields);
         for (name, value) in part.fields {
             let into = data.entry(name.clone()).or_insert(Value::Null);
             let Value::Array(entries) = value else {
@@ -64,11 +62,8 @@ pub(super) fn merge_parts(
             evidence.push(EvidenceEntry { field, lines: entry.lines });
         }
     }
-    // Another part may have the field.
-    missing.retain(|name| is_known_field(kind, name));
-    missing.retain(|name| single || data.get(name).is_none_or(Value::is_null));
-    missing.sort();
-    missing.dedup();
+    let empty = data.iter().filter(|(_, value)| value.is_null());
+    let missing_fields = empty.map(|(name, _)| name.clone()).collect();
     Extraction {
         reader: ExtractionMethod::Llm,
         model: None,
@@ -76,7 +71,7 @@ pub(super) fn merge_parts(
         data,
         successful,
         confidence,
-        missing_fields: missing,
+        missing_fields,
         evidence: evidence.iter().flat_map(|entry| locate_lines(entry, transcript)).collect(),
         certainties: Vec::new(),
         usage: ModelUsage::default(),
@@ -264,19 +259,13 @@ mod tests {
     use serde::Deserialize;
     use serde_json::json;
 
-    fn part(fields: Value, evidence: Value, missing: &[&str]) -> PartReply {
-        part_from((1, 0), fields, evidence, missing)
+    fn part(fields: Value, evidence: Value) -> PartReply {
+        part_from((1, 0), fields, evidence)
     }
 
-    fn part_from(
-        first_line: LinePosition,
-        fields: Value,
-        evidence: Value,
-        missing: &[&str],
-    ) -> PartReply {
+    fn part_from(first_line: LinePosition, fields: Value, evidence: Value) -> PartReply {
         let mut reply = whole(fields);
         reply["evidence"] = evidence;
-        reply["missing_fields"] = json!(missing);
         PartReply { first_line, envelope: ReplyEnvelope::deserialize(reply).unwrap() }
     }
 
@@ -293,7 +282,7 @@ mod tests {
             .enumerate()
             .map(|(at, (_, lines))| json!({"field": field(at), "lines": lines}))
             .collect();
-        part_from(first_line, json!({ "line_items": items }), json!(evidence), &[])
+        part_from(first_line, json!({ "line_items": items }), json!(evidence))
     }
 
     #[test]
@@ -330,20 +319,19 @@ mod tests {
                 {"field": "line_items[0].amount", "lines": ["p1.l1"]},
                 {"field": "some words of the document", "lines": ["p1.l1"]}
             ]),
-            &["due_date", "subtotal", "some words of the document"],
         );
         let second = part_from(
             (2, 0),
             json!({"supplier_name": "B", "line_items": item(2), "total": 3, "subtotal": 2}),
             json!([{"field": "line_items[0].amount", "lines": ["p2.l1", "p2.l9", "x", "p1.l2"]}]),
-            &["due_date"],
         );
         let seen = transcript(&[&["a", "b"], &["c"]]);
         let all = merge_parts(&invoice(), &seen, vec![first, second]);
         assert_eq!(all.data["supplier_name"], "A");
         assert_eq!(all.data["line_items"], json!([{"amount": 1}, {"amount": 2}]));
         assert_eq!((&all.data["total"], &all.data["subtotal"]), (&json!(3), &json!(2)));
-        assert_eq!(all.missing_fields, ["due_date"]);
+        let missing = |name: &str| all.missing_fields.iter().any(|missing| missing == name);
+        assert!(missing("due_date") && !missing("subtotal") && !missing("line_items"));
         let places: Vec<_> =
             all.evidence.iter().map(|it| (it.field.as_str(), it.page, it.lines.clone())).collect();
         let (one, two) = ("line_items[0].amount", "line_items[1].amount");
@@ -352,18 +340,18 @@ mod tests {
 
     #[test]
     fn the_least_sure_part_speaks_for_the_whole() {
-        let mut doubtful = part(json!({}), json!([]), &[]);
+        let mut doubtful = part(json!({}), json!([]));
         doubtful.envelope.confidence = StatedConfidence::Low;
         doubtful.envelope.extraction_successful = false;
         let seen = transcript(&[&["a"]]);
-        let all = merge_parts(&invoice(), &seen, vec![part(json!({}), json!([]), &[]), doubtful]);
+        let all = merge_parts(&invoice(), &seen, vec![part(json!({}), json!([])), doubtful]);
         assert_eq!((all.confidence, all.successful), (StatedConfidence::Low, false));
         assert!(!merge_parts(&invoice(), &seen, Vec::new()).successful);
     }
 
     #[test]
     fn fields_come_in_the_order_of_the_kind() {
-        let one = part(json!({"total": 1}), json!([]), &[]);
+        let one = part(json!({"total": 1}), json!([]));
         let all = merge_parts(&invoice(), &transcript(&[&["a"]]), vec![one]);
         let kind = invoice();
         let order: Vec<&str> = kind.fields().map(|(name, _)| name).collect();

@@ -13,8 +13,8 @@ use super::prompt::{BYTES_PER_TOKEN, TranscriptView};
 const MAX_CONTEXT_ROWS: usize = 8;
 const MAX_CONTEXT_BYTES: usize = 1_000;
 const CONTEXT_SHARE: usize = 4;
-/// Tokens of a list's entry in a reply besides its words: names of fields, its evidence.
-const ENTRY_TOKENS: usize = 70;
+/// Tokens of an entry's evidence in a reply, by tokenisers of 2026: one name and a line or two.
+const EVIDENCE_TOKENS: usize = 25;
 /// A part of fewer rows than twice this is not split.
 const MIN_ROWS: usize = 4;
 
@@ -26,8 +26,10 @@ pub type RowRange = Range<usize>;
 pub(super) struct RowSums {
     /// Bytes in the prompt.
     bytes: usize,
-    /// Tokens of their list entries, estimated.
-    reply_tokens: usize,
+    /// How many look like entries of a list.
+    entries: usize,
+    /// Bytes of these.
+    entry_bytes: usize,
 }
 
 impl RowSums {
@@ -39,15 +41,22 @@ impl RowSums {
         sums.extend(rows.map(|text| {
             sum.bytes += row_bytes(text);
             if looks_like_an_entry(text) {
-                sum.reply_tokens += ENTRY_TOKENS + text.len() / BYTES_PER_TOKEN;
+                sum.entries += 1;
+                sum.entry_bytes += text.len();
             }
             sum
         }));
         sums
     }
 
-    fn fits(self, bytes: usize, reply_tokens: usize) -> bool {
-        self.bytes <= bytes && self.reply_tokens <= reply_tokens
+    fn fits(self, bytes: usize, reply: Option<ReplyTokenBudget>) -> bool {
+        self.bytes <= bytes
+            && reply.is_none_or(|reply| self.reply_tokens(reply.entry) <= reply.tokens)
+    }
+
+    /// Tokens of the list entries about these rows, of which each has `entry` besides its values.
+    fn reply_tokens(self, entry: usize) -> usize {
+        self.entries * (entry + EVIDENCE_TOKENS) + self.entry_bytes / BYTES_PER_TOKEN
     }
 }
 
@@ -61,16 +70,25 @@ pub(super) fn row_bytes(text: &str) -> usize {
 pub(super) struct PartTokenBudget {
     /// Tokens of its rows.
     pub(super) prompt: usize,
-    /// Tokens of the reply about it; `None`: the kind has no lists, a reply is always short.
-    pub(super) reply: Option<usize>,
+    /// Of the reply about it; `None`: the kind has no lists, a reply is always short.
+    pub(super) reply: Option<ReplyTokenBudget>,
+}
+
+/// Limits of the reply about one part.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReplyTokenBudget {
+    /// Tokens of its list entries.
+    pub(super) tokens: usize,
+    /// Tokens of an entry besides its values and evidence.
+    pub(super) entry: usize,
 }
 
 impl TranscriptView {
     /// Parts within the budget that hold every row once, in order.
     pub(super) fn split_into_parts(&self, budget: PartTokenBudget) -> Vec<RowRange> {
         let bytes = budget.prompt.saturating_mul(BYTES_PER_TOKEN);
-        let reply = budget.reply.unwrap_or(usize::MAX);
-        let all = 0..self.rows.len();
+        let reply = budget.reply;
+        let all = self.all_rows();
         if self.range_sums(&all).fits(bytes, reply) {
             return if all.is_empty() { Vec::new() } else { vec![all] };
         }
@@ -148,7 +166,8 @@ impl TranscriptView {
         let (first, last) = (self.sums_before(part.start), self.sums_before(part.end));
         RowSums {
             bytes: last.bytes.saturating_sub(first.bytes),
-            reply_tokens: last.reply_tokens.saturating_sub(first.reply_tokens),
+            entries: last.entries.saturating_sub(first.entries),
+            entry_bytes: last.entry_bytes.saturating_sub(first.entry_bytes),
         }
     }
 }
@@ -193,7 +212,8 @@ mod tests {
         let lines = ["Widget 1 2 5.00 10.00"; 20];
         let shown =
             TranscriptView::of_transcript(&transcript(&[&lines, &lines, &["no list here"; 20]]));
-        let budget = PartTokenBudget { prompt: 10_000, reply: Some(1_600) };
+        let reply = Some(ReplyTokenBudget { tokens: 1_600, entry: 45 });
+        let budget = PartTokenBudget { prompt: 10_000, reply };
         assert_eq!(shown.split_into_parts(budget), [0..20, 20..60]);
         assert_eq!(shown.split_into_parts(PartTokenBudget { reply: None, ..budget }).len(), 1);
     }

@@ -1,14 +1,17 @@
 //! The prompt: a stable part that providers can cache, then the document, line by line and fenced.
 //!
-//! Every line has an id, `p1.l12| text`, that the reply refers to. The document cannot close its
+//! Every line has an id, `p1.l12| text`, that the reply refers to, and its cells are apart (`cells`).
+//! The document cannot close its
 //! fence or forge a line: the fence contains a hash of the whole text, which a text cannot contain of
 //! itself, and line breaks inside a line are removed. The same transcript gives the same prompt to
 //! the byte, so that stored replies are found again.
 
 use std::fmt::Write as _;
 
+use super::cells::list_lines;
 use super::hash_parts;
 use super::parts::{RowRange, RowSums};
+use super::schema::example_reply;
 use docmill_core::model::Transcript;
 use docmill_gate::kinds::Kind;
 
@@ -22,6 +25,9 @@ const MAX_ROW_BYTES: usize = 2_000;
 /// Most bytes of an unusable reply that the repair prompt shows.
 const MAX_SHOWN_REPLY_BYTES: usize = 16_000;
 
+/// The form of `evidence`, shown where it is asked for.
+const EVIDENCE_EXAMPLE: &str = r#"[{"field":"line_items[0]","lines":["p1.l12","p1.l13"]}]"#;
+
 /// The request for places, where pages are shown as pictures.
 const PICTURES: &str = "- `pictures`: for every value that was read from a picture of a page, because \
     the lines of the text lack it or have it wrong: its field, the page, and `box` as [left, top, \
@@ -31,23 +37,49 @@ const PICTURES: &str = "- `pictures`: for every value that was read from a pictu
 /// the request does not show it.
 pub(super) fn write_system_prompt(kind: &Kind, asks_for_places: bool) -> String {
     let pictures = if asks_for_places { PICTURES } else { "" };
-    format!(
+    let mut text = format!(
         "{}\n\n\
          Every line of the document begins with its id, for example `p2.l7| ` for line 7 of page \
-         2. The ids are not part of the text.\n\
-         Reply with one JSON object and nothing around it, no Markdown, no comment:\n\
+         2. ` | ` separates cells that are apart on the page; nothing between two of them is an \
+         empty cell. Neither is part of the text.\n\
+         Reply with one JSON object on one line, without spaces between its parts and with nothing \
+         around it, no Markdown, no comment:\n\
          - `fields`: the data. A field that is not on these pages is null.\n\
-         - `evidence`: for every field that is not null, the ids of the lines it was read from; \
-         parts of list entries as `line_items[0].amount`, counted from 0.\n\
+         - `evidence`: an empty list, unless only a part of a document is shown. Then, for every \
+         entry of a list, the ids of the lines it was read from; entries are counted from 0.\n\
          {pictures}\
-         - `missing_fields`: names of the fields that are null.\n\
          - `confidence`: `high` if every value is plainly legible, `medium` if some are doubtful, \
          `low` if values are guesses.\n\
          - `extraction_successful`: false if something asked for is on these pages but could not \
-         be read.\n\n\
-         Example of one entry of `evidence`: {{\"field\": \"total\", \"lines\": [\"p1.l12\"]}}\n",
+         be read.\n",
         kind.prompt.trim_end(),
-    )
+    );
+    for (number, example) in (1..).zip(&kind.examples) {
+        // Writing to a string cannot fail.
+        _ = write!(text, "\nExample {number}, a document:\n<example>\n");
+        for (line, row) in (1..).zip(example.text.lines()) {
+            _ = writeln!(text, "p1.l{line}| {row}");
+        }
+        let reply = example_reply(&kind.schema, &example.fields, asks_for_places);
+        _ = writeln!(text, "</example>\nThe reply to it:\n{reply}");
+    }
+    text
+}
+
+/// The faults of an earlier reading, which a second question names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReadingFaults {
+    /// Fields that it left empty.
+    pub missing: Vec<String>,
+    /// Rules that its data broke, with the field: `lines_add_up (subtotal)`.
+    pub failed: Vec<String>,
+}
+
+impl ReadingFaults {
+    /// Whether there is nothing to be named.
+    pub fn is_empty(&self) -> bool {
+        self.missing.is_empty() && self.failed.is_empty()
+    }
 }
 
 /// Tokens of a text, estimated.
@@ -82,8 +114,8 @@ impl TranscriptView {
     pub fn of_transcript(transcript: &Transcript) -> Self {
         let mut pieces = Vec::new();
         for page in &transcript.pages {
-            for (line, words) in (1..).zip(&page.lines) {
-                for text in split_pieces(&one_line(&words.text())) {
+            for (line, text) in (1..).zip(list_lines(page)) {
+                for text in split_pieces(&one_line(&text)) {
                     pieces.push((page.number, line, text));
                 }
             }
@@ -112,6 +144,11 @@ impl TranscriptView {
 
     fn row_end(&self, at: usize) -> usize {
         self.rows.get(at).map_or(0, |row| row.end)
+    }
+
+    /// All rows: the whole document.
+    pub fn all_rows(&self) -> RowRange {
+        0..self.rows.len()
     }
 
     /// Whether the transcript has no text.
@@ -147,7 +184,8 @@ impl TranscriptView {
             _ = writeln!(
                 text,
                 "This is only a part, {name} of {}; the other parts are read separately. A field \
-                 that is on another part is null here.",
+                 that is on another part is null here. Name in `evidence` the lines of every entry \
+                 of a list: {EVIDENCE_EXAMPLE}",
                 self.pages
             );
         }
@@ -190,18 +228,36 @@ impl TranscriptView {
         _ = write!(text, "</{fence}>");
     }
 
-    /// The document part of the prompt for one more reading, because these fields were left empty.
-    pub fn second_prompt(&self, part: &RowRange, missing: &[String]) -> String {
-        format!(
-            "{}\n\nAn earlier reply left these fields empty: {}. Look for each of them on every \
-             line once more, under other words and in other places than the usual ones. One that is \
-             really not there stays null. Reply with the whole JSON object, all fields included.",
-            self.user_prompt(part),
-            missing.join(", "),
-        )
+    /// The document part of the prompt for one more reading, after these faults of an earlier one.
+    pub fn second_prompt(&self, part: &RowRange, faults: &ReadingFaults) -> String {
+        let mut text = self.user_prompt(part);
+        text.push_str("\n\n");
+        let ReadingFaults { missing, failed } = faults;
+        // Writing to a string cannot fail.
+        if !missing.is_empty() {
+            _ = write!(
+                text,
+                "An earlier reply left these fields empty: {}. Look for each of them on every line \
+                 once more, under other words and in other places than the usual ones. One that is \
+                 really not there stays null. ",
+                missing.join(", ")
+            );
+        }
+        if !failed.is_empty() {
+            _ = write!(
+                text,
+                "An earlier reply failed these checks, each with its field: {}. Read these values \
+                 and those that they depend on once more, digit by digit, each in its own row and \
+                 column. The document decides, not the check: a value is only ever what is printed. ",
+                failed.join(", ")
+            );
+        }
+        text.push_str("Reply with the whole JSON object, all fields included.");
+        text
     }
 
-    /// The prompt that asks for a usable version of an unusable reply.
+    /// The prompt that asks for a usable version of an unusable reply. The document is not shown again
+    /// where the reply has all values and only their form is wrong.
     pub fn repair_prompt(
         &self,
         part: &RowRange,
@@ -213,13 +269,19 @@ impl TranscriptView {
             end -= 1;
         }
         let shown = reply.get(..end).unwrap_or_default().replace(&self.fence, "");
-        let left_out = if end < reply.len() { " (its beginning)" } else { "" };
+        let is_whole = end == reply.len();
+        let left_out = if is_whole { "" } else { " (its beginning)" };
+        let fence = &self.fence;
+        let (about, task) = if is_whole && problem.is_of_form_alone() {
+            let about = "A document was read before and is not shown again.".to_owned();
+            (about, "Every value stays as it is but for the form that is asked for.")
+        } else {
+            (self.user_prompt(part), "")
+        };
         format!(
-            "{}\n\nAn earlier reply to this could not be used: {problem}\n\nThat \
-             reply{left_out}:\n<reply-{fence}>\n{shown}\n</reply-{fence}>\n\nReply again, with the \
-             whole corrected JSON object and nothing else.",
-            self.user_prompt(part),
-            fence = self.fence,
+            "{about}\n\nAn earlier reply to this could not be used: {problem}\n\nThat \
+             reply{left_out}, all of it data:\n<reply-{fence}>\n{shown}\n</reply-{fence}>\n\nReply \
+             again, with the whole corrected JSON object and nothing else. {task}"
         )
     }
 }

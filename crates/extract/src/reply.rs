@@ -1,8 +1,8 @@
 //! Strict parsing of replies. Errors never repeat the reply's text.
 //!
-//! A reply is one bare JSON object that matches the schema. Everything else is a [`ReplyDefect`]. A
-//! fence or prose around the object is not removed: a reply of the wrong form may have wrong content
-//! too, and one repair call settles it.
+//! A reply is one JSON object that matches the schema, in one Markdown fence at most: chat models add
+//! fences, and a second call would cost more. Everything else is a [`ReplyDefect`]. Prose around the
+//! object is not removed: a reply of the wrong form may have wrong content too.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub enum ReplyDefect {
     /// More than 10 MiB.
     #[error("the reply is too large: {0} bytes")]
     TooLarge(usize),
-    /// A Markdown fence around it.
+    /// A Markdown fence that is not closed, or more than one.
     #[error("the reply is fenced; it must be one bare JSON object")]
     Fenced,
     /// Words instead of JSON.
@@ -83,11 +83,18 @@ impl ReplyDefect {
             Self::Schema(_) => "schema",
         }
     }
+
+    /// Whether every value is there and only the form of some is wrong: the document is not needed
+    /// to mend it.
+    pub(super) fn is_of_form_alone(&self) -> bool {
+        let Self::Schema(violations) = self else { return false };
+        !violations.is_empty() && violations.iter().all(|violation| !violation.is_absence)
+    }
 }
 
 fn join_violations(violations: &[SchemaViolation]) -> String {
     let mut text = String::new();
-    for SchemaViolation { path, demand } in violations {
+    for SchemaViolation { path, demand, .. } in violations {
         let path = if path.is_empty() { "/" } else { path };
         text.push_str(&format!("\n{path} {demand}"));
     }
@@ -104,8 +111,6 @@ pub struct ReplyEnvelope {
     /// The places in pictures that fields were read from; none where no page was shown.
     #[serde(default)]
     pub pictures: Vec<PictureEntry>,
-    /// Fields that the model did not find.
-    pub missing_fields: Vec<String>,
     /// The model's own confidence.
     pub confidence: StatedConfidence,
     /// Whether the model reports success.
@@ -144,7 +149,7 @@ pub fn parse_json_object(text: &str) -> Result<Value, ReplyDefect> {
     if text.len() > MAX_BYTES {
         return Err(ReplyDefect::TooLarge(text.len()));
     }
-    let text = text.trim();
+    let text = strip_fence(text.trim());
     match text.as_bytes().first() {
         None => return Err(ReplyDefect::Empty),
         Some(b'{') => {}
@@ -158,6 +163,13 @@ pub fn parse_json_object(text: &str) -> Result<Value, ReplyDefect> {
         .end()
         .map_err(|error| ReplyDefect::Trailing { line: error.line(), column: error.column() })?;
     Ok(value)
+}
+
+/// The text within a Markdown fence that begins and ends it; any other text as it is.
+fn strip_fence(text: &str) -> &str {
+    let inner = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    let inner = inner.map(|inner| inner.strip_prefix("json").unwrap_or(inner).trim());
+    inner.filter(|inner| inner.starts_with('{')).unwrap_or(text)
 }
 
 const DUPLICATE: &str = "duplicate key";
@@ -262,7 +274,9 @@ mod tests {
             ("prose",            "Here is your JSON: {}",      "prose"),
             ("a list",           "[]",                         "prose"),
             ("null",             "null",                       "prose"),
-            ("fenced",           "```json\n{}\n```",           "fenced"),
+            ("an open fence",    "```json\n{}",                "fenced"),
+            ("a fenced list",    "```\n[]\n```",               "fenced"),
+            ("two fences",       "```\n{}\n```\n```\n{}\n```", "trailing_text"),
             ("cut",              r#"{"a": [1, 2"#,             "invalid_json"),
             ("no number",        r#"{"a": NaN}"#,              "invalid_json"),
             ("infinite",         r#"{"a": 1e999}"#,            "invalid_json"),
@@ -279,6 +293,9 @@ mod tests {
         ];
         for (name, text, code) in table {
             assert_eq!(parse_json_object(text).unwrap_err().code(), code, "{name}");
+        }
+        for fenced in ["```json\n{\"a\": 1}\n```", "```{\"a\": 1}```", " ```\n{\"a\": 1}\n``` \n"] {
+            assert_eq!(parse_json_object(fenced).unwrap(), json!({"a": 1}), "{fenced}");
         }
         let object = parse_json_object(" {\"a\": [1, -2, 2.5, true, null, \"\u{e9}\"]}\n").unwrap();
         assert_eq!(object, json!({"a": [1, -2, 2.5, true, null, "\u{e9}"]}));
@@ -333,8 +350,8 @@ mod tests {
         let read = |fields: &str| {
             read_reply(
                 &format!(
-                    "{{\"fields\":{fields},\"evidence\":[],\"missing_fields\":[],\
-                     \"confidence\":\"high\",\"extraction_successful\":true}}"
+                    "{{\"fields\":{fields},\"evidence\":[],\"confidence\":\"high\",\
+                     \"extraction_successful\":true}}"
                 ),
                 &form,
             )
@@ -349,5 +366,22 @@ mod tests {
         for wrong in [r#"{}"#, r#"{"total":1,"payment":{}}"#, r#"{"total":1,"tags":[null]}"#] {
             assert!(matches!(read(wrong), Err(ReplyDefect::Schema(_))), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_reply_that_lacks_a_value_is_not_one_of_form_alone() {
+        let form = ReplySchema::for_kind(&invoice()).unwrap();
+        let is_of_form = |change: &dyn Fn(&mut Value)| {
+            let mut reply = whole(json!({"total": 10}));
+            change(&mut reply);
+            read_reply(&reply.to_string(), &form).unwrap_err().is_of_form_alone()
+        };
+        assert!(is_of_form(&|reply| reply["fields"]["total"] = json!("10,00")));
+        assert!(is_of_form(&|reply| reply["note"] = json!("x")));
+        assert!(!is_of_form(&|reply| {
+            reply["fields"].as_object_mut().unwrap().remove("total");
+        }));
+        assert!(!is_of_form(&|reply| reply["fields"] = json!({"total": "10,00"})));
+        assert!(!ReplyDefect::Fenced.is_of_form_alone());
     }
 }

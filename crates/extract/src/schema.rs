@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use docmill_core::fault::{Error, Result};
-use docmill_gate::kinds::Kind;
+use docmill_gate::kinds::{Kind, KindExample};
 use docmill_llm::schema::{close_schema, restore_nulls};
 
 use super::prompt::write_system_prompt;
@@ -26,8 +26,9 @@ type FormName = (String, bool);
 pub struct ReplySchema {
     /// The kind's schema.
     source: Value,
-    /// The prompt of that kind.
+    /// The instructions and examples of that kind.
     prompt: String,
+    examples: Vec<KindExample>,
     /// The stable text of prompts for such a reply, shared by all of them.
     pub system: Arc<str>,
     /// JSON Schema of the whole reply.
@@ -46,8 +47,12 @@ pub struct SchemaViolation {
     pub path: String,
     /// The broken rule.
     pub demand: String,
+    /// Whether a value is absent, so that only the document can mend it.
+    pub is_absence: bool,
 }
 
+/// JSON of short names and numbers has fewer bytes in a token than text: 25 in ten.
+const ENTRY_BYTES_PER_TEN_TOKENS: usize = 25;
 /// Most violations that are reported.
 const MAX_REPORTED: usize = 20;
 
@@ -78,7 +83,7 @@ impl ReplySchema {
     }
 
     fn is_of(&self, kind: &Kind) -> bool {
-        self.prompt == kind.prompt && self.source == kind.schema
+        self.prompt == kind.prompt && self.source == kind.schema && self.examples == kind.examples
     }
 
     fn compile_for(kind: &Kind, pictures: bool) -> Result<Self> {
@@ -100,9 +105,10 @@ impl ReplySchema {
         });
         let (source, fields) = (kind.schema.clone(), fields.collect());
         let system = write_system_prompt(kind, pictures).into();
-        let (prompt, schema_text) = (kind.prompt.clone(), schema.to_string().into());
+        let (prompt, examples) = (kind.prompt.clone(), kind.examples.clone());
+        let schema_text = schema.to_string().into();
         let schema = Arc::new(schema);
-        Ok(Self { source, prompt, system, fields, validator, schema, schema_text })
+        Ok(Self { source, prompt, examples, system, fields, validator, schema, schema_text })
     }
 
     /// Whether places in pictures are asked for.
@@ -171,7 +177,11 @@ fn fill_absent(schema: &Value, value: &mut Value) {
 
 impl SchemaViolation {
     fn from_error(error: &jsonschema::ValidationError<'_>) -> Self {
-        Self { path: error.instance_path().to_string(), demand: describe_demand(error.kind()) }
+        Self {
+            path: error.instance_path().to_string(),
+            demand: describe_demand(error.kind()),
+            is_absence: matches!(error.kind(), ValidationErrorKind::Required { .. }),
+        }
     }
 }
 
@@ -206,21 +216,19 @@ fn envelope_schema(kind: &Value) -> Value {
     }
     let mut schema = json!({
         "type": "object",
-        "required": [
-            "fields", "evidence", "missing_fields", "confidence", "extraction_successful"
-        ],
+        "required": ["fields", "evidence", "confidence", "extraction_successful"],
         "properties": {
             "fields": fields,
             "evidence": {
                 "type": "array",
-                "description": "For every field with a value: the ids of the lines it was read from.",
+                "description": "Empty where a whole document is shown; in a part of one, the lines of every entry of a list.",
                 "items": {
                     "type": "object",
                     "required": ["field", "lines"],
                     "properties": {
                         "field": {
                             "type": "string",
-                            "description": "Name of the field, e.g. total or line_items[2].amount."
+                            "description": "The entry, e.g. line_items[2]."
                         },
                         "lines": {
                             "type": "array",
@@ -229,11 +237,6 @@ fn envelope_schema(kind: &Value) -> Value {
                         }
                     }
                 }
-            },
-            "missing_fields": {
-                "type": "array",
-                "description": "Names of the fields that are not on the document.",
-                "items": {"type": "string"}
             },
             "confidence": {"type": "string", "enum": ["high", "medium", "low"]},
             "extraction_successful": {
@@ -246,6 +249,47 @@ fn envelope_schema(kind: &Value) -> Value {
         object.insert("$defs".to_owned(), defs);
     }
     close_schema(&schema)
+}
+
+/// The whole reply about an example, in the order of the schema and with all its fields.
+pub(super) fn example_reply(kind: &Value, fields: &Value, asks_for_places: bool) -> Value {
+    let mut reply = json!({
+        "fields": order_fields(kind, fields),
+        "evidence": [],
+        "confidence": "high",
+        "extraction_successful": true,
+    });
+    if let Some(reply) = reply.as_object_mut().filter(|_| asks_for_places) {
+        reply.insert("pictures".to_owned(), json!([]));
+    }
+    reply
+}
+
+/// A value with every property of its schema, in the schema's order; absent ones are null.
+fn order_fields(schema: &Value, value: &Value) -> Value {
+    match (value, schema.get("properties").and_then(Value::as_object)) {
+        (Value::Object(object), Some(properties)) => {
+            let ordered = properties.iter().map(|(name, inner)| {
+                let value = object.get(name).unwrap_or(&Value::Null);
+                (name.clone(), order_fields(inner, value))
+            });
+            Value::Object(ordered.collect())
+        }
+        (Value::Array(entries), _) => {
+            let items = schema.get("items").unwrap_or(&Value::Null);
+            Value::Array(entries.iter().map(|entry| order_fields(items, entry)).collect())
+        }
+        _ => value.clone(),
+    }
+}
+
+/// Tokens of a list entry without its values: names, punctuation and nulls. Of several lists the
+/// largest counts.
+pub(super) fn entry_tokens(kind: &Value) -> usize {
+    let properties = kind.get("properties").and_then(Value::as_object);
+    let lists = properties.into_iter().flatten().filter_map(|(_, field)| field.get("items"));
+    let sizes = lists.map(|items| order_fields(items, &json!({})).to_string().len());
+    sizes.max().unwrap_or_default() * 10 / ENTRY_BYTES_PER_TEN_TOKENS
 }
 
 /// The form with the places of values that were read from pictures.
@@ -320,8 +364,7 @@ pub(super) mod tests {
             kind.fields().map(|(name, _)| (name.to_owned(), Value::Null)).collect();
         all.extend(fields.as_object().unwrap().clone());
         json!({
-            "fields": all, "evidence": [], "missing_fields": [], "confidence": "high",
-            "extraction_successful": true
+            "fields": all, "evidence": [], "confidence": "high", "extraction_successful": true
         })
     }
 

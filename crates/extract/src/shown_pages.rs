@@ -1,8 +1,8 @@
 //! Pages as pictures beside the transcript: their description, their tokens in the prompt, and the
 //! values that the model claims to have read from them.
 //!
-//! The pictures follow the text, so that the stable part of the prompt comes first. A value from a
-//! picture is a claim with page and place, which other readers verify.
+//! The pictures come before the text of the document, as vendors advise; the stable part of the
+//! prompt comes before both. A value from a picture is a claim with page and place, which other readers verify.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -64,12 +64,12 @@ impl ShownDocument {
     }
 }
 
-/// The text about the pictures behind a prompt, to be appended to it.
+/// The text about the pictures before a prompt, to be appended to it.
 pub(super) fn describe_pictures(pages: &[&ShownPage]) -> String {
     if pages.is_empty() {
         return String::new();
     }
-    let mut text = "\n\nBehind this text come pictures, in this order:".to_owned();
+    let mut text = "\n\nBefore this text stand pictures, in this order:".to_owned();
     for ShownPage { number, picture } in pages {
         let size = &picture.image.header;
         // Writing to a string cannot fail.

@@ -122,6 +122,14 @@ impl PrintedValues {
                 );
             }
         }
+        for (at, word) in words.iter().enumerate() {
+            // Only here: a reader of dates would take numbers of invoices for some.
+            let last = word.rsplit(':').next().unwrap_or_default();
+            let digits = last.trim_matches(|c: char| !c.is_alphanumeric());
+            if let Some(date) = date::parse_compact(digits) {
+                add_place(&mut self.dates, date, words_place(page.number, line, at..at + 1));
+            }
+        }
         let mut folded = String::new();
         for (at, word) in words.iter().enumerate() {
             let own = fold_text(word);

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use classify::{ClassifiedKind, KindAmbiguity, begins_subject};
+pub use examples::KindExample;
 pub use kind_labels::KindLabels;
 pub use label_index::{LabelHit, LabelIndex};
 pub use labels::ValueStyle;
@@ -53,8 +54,10 @@ pub struct Kind {
     pub version: String,
     /// JSON Schema of its fields.
     pub schema: Value,
-    /// The model's system prompt, with the examples.
+    /// The model's instructions.
     pub prompt: String,
+    /// Documents with their data, shown to a model.
+    pub examples: Vec<KindExample>,
     /// The rules that the gate checks.
     pub rules: Vec<GateRule>,
     /// The texts beside the values, for the rules reader.

@@ -48,7 +48,7 @@ pub struct Prompt {
     pub schema_in_text: bool,
     /// Most tokens the reply may have.
     pub max_output_tokens: u32,
-    /// Pictures that the model is shown, behind all text, so that what stays the same comes first.
+    /// Pictures that the model is shown: those of numbered pages before the user's text, others behind it.
     pub pictures: Vec<PromptPicture>,
 }
 
@@ -59,13 +59,21 @@ pub struct PromptPicture {
     pub image: Arc<EncodedImage>,
     /// Tokens that it counts for by the vendor's rule.
     pub tokens: u64,
+    /// Number of its page, which is written before it; none where the text itself introduces it.
+    pub page: Option<u32>,
 }
 
 impl PromptPicture {
     /// Counts a picture by the rule that it was sized by.
     pub fn new(image: Arc<EncodedImage>, rule: PictureRule) -> Self {
         let tokens = rule.count_tokens(image.header.width, image.header.height);
-        Self { image, tokens }
+        Self { image, tokens, page: None }
+    }
+
+    /// The same as the picture of a page, by its number from 1.
+    #[must_use]
+    pub fn of_page(self, page: u32) -> Self {
+        Self { page: Some(page), ..self }
     }
 }
 

@@ -17,7 +17,7 @@ use docmill_core::fault;
 use docmill_core::model::{ArtefactRef, ClaimedIngestion};
 use docmill_core::work_clock::wait_off_clock;
 use docmill_documents::sandbox::{CpuPool, DocumentOpening, OpenDocument};
-use docmill_extract::CallLimits;
+use docmill_extract::{CallLimits, ReadingFaults};
 use docmill_gate::kinds::{Kind, KindSet};
 use docmill_ledger::{AttemptLedger, FirstProvider, PauseTerms, StoredTranscript, WriteResult};
 use docmill_llm::chain::ModelChain;
@@ -98,7 +98,7 @@ impl PipelineServices {
             prompt_tokens,
             max_output_tokens,
             parts_at_once,
-            missing: Vec::new(),
+            faults: ReadingFaults::default(),
         }
     }
 }

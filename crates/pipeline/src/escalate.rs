@@ -5,8 +5,9 @@
 //! Image repair has happened before the first reading, once. A stronger model's reading never
 //! replaces a weaker one's as a whole: the two are merged in both orders so that no populated value
 //! is lost, and the gate scores which order is better. If the last model leaves fields empty that
-//! the gate requires, it is asked once more, with their names, before a person is. An unreachable
-//! model ends the escalation as it would end the first reading; paid replies are stored.
+//! the gate requires, it is asked once more, with their names, before a person is. The last of several
+//! models is told the broken rules as well, after its own reading: until then readings are independent.
+//! An unreachable model ends the escalation as it would end the first reading; paid replies are stored.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ use super::extract::{ExtractionOutcome, UnfinishedExtraction};
 use crate::step_error::StepError;
 use docmill_core::metrics;
 use docmill_core::model::{Extraction, OutcomeReason};
-use docmill_extract::{combine_extractions, is_blank};
+use docmill_extract::{ReadingFaults, combine_extractions, is_blank};
 use docmill_gate::Verdict;
 use docmill_gate::kinds::RuleConsequence;
 use docmill_llm::chain::ChainModel;
@@ -31,12 +32,12 @@ pub(super) trait EscalationStep: Send {
     /// Whether a model may be asked twice.
     fn may_read_again(&self) -> bool;
 
-    /// Reads the pages with the same model again, with the names of the missing fields.
+    /// Reads the pages with the same model again, with the faults of the readings so far.
     async fn read_again(
         &mut self,
         at: usize,
         model: &ChainModel,
-        missing: Vec<String>,
+        faults: ReadingFaults,
     ) -> Result<ExtractionOutcome, StepError>;
 
     /// Has the gate judge an extraction.
@@ -64,10 +65,12 @@ pub(super) async fn escalate(
     let mut so_far: Option<Box<EscalationOutcome>> = None;
     for (at, model) in models.iter().enumerate() {
         let read = step.read(at, model).await?;
+        // A model that did not read by itself is not asked for more.
+        let has_joined = at > 0 && matches!(read, ExtractionOutcome::Whole(_));
         let before = so_far.map(|so_far| *so_far);
         let now = Box::new(Box::pin(merge_attempt(before, read, step)).await?);
         if !may_help(&now, models.get(at + 1), model) {
-            return Box::pin(ask_once_more(*now, at, model, step)).await;
+            return Box::pin(ask_once_more(*now, at, model, has_joined, step)).await;
         }
         metrics::count_escalation(model.llm.provider());
         tracing::debug!(llm.model = model.llm.model(), "escalating to the next model");
@@ -91,21 +94,24 @@ fn may_help(now: &EscalationOutcome, next: Option<&ChainModel>, this: &ChainMode
     }
 }
 
-/// Asks the last model again for named missing fields. Without names it would leave out the same
-/// ones.
+/// Asks the last model again with the faults of the readings so far: empty fields, and the broken
+/// rules where its own reading has joined an earlier one. Without their names it would reply the same.
 async fn ask_once_more(
     now: EscalationOutcome,
     at: usize,
     model: &ChainModel,
+    has_joined: bool,
     step: &mut dyn EscalationStep,
 ) -> Result<EscalationOutcome, StepError> {
     let EscalationOutcome::Judged(extraction, verdict) = &now else { return Ok(now) };
     let missing = missing_fields(extraction, verdict);
-    if missing.is_empty() || !step.may_read_again() {
+    let failed = if has_joined { broken_rules(extraction, verdict) } else { Vec::new() };
+    let faults = ReadingFaults { missing, failed };
+    if faults.is_empty() || !step.may_read_again() {
         return Ok(now);
     }
-    tracing::debug!(llm.model = model.llm.model(), "asking the same model for missing fields");
-    let read = step.read_again(at, model, missing).await?;
+    tracing::debug!(llm.model = model.llm.model(), "asking the same model again for its faults");
+    let read = step.read_again(at, model, faults).await?;
     merge_attempt(Some(now), read, step).await
 }
 
@@ -121,6 +127,24 @@ fn missing_fields(extraction: &Extraction, verdict: &Verdict) -> Vec<String> {
     let unique: BTreeSet<&String> =
         named.filter(|name: &&String| extraction.data.get(*name).is_some_and(is_blank)).collect();
     unique.into_iter().cloned().collect()
+}
+
+/// Most broken rules that a second question names.
+const MAX_NAMED_RULES: usize = 20;
+
+/// The rules that populated fields break, each with its field. Rules about the reader's own word have
+/// no field: naming them would only change the word.
+fn broken_rules(extraction: &Extraction, verdict: &Verdict) -> Vec<String> {
+    if !verdict.needs_escalation() {
+        return Vec::new();
+    }
+    let named = verdict.findings.iter().filter_map(|finding| {
+        let field = finding.field.as_deref()?;
+        let name = field.split(['[', '.']).next().unwrap_or_default();
+        let is_populated = extraction.data.get(name).is_some_and(|value| !is_blank(value));
+        is_populated.then(|| format!("{} ({field})", finding.rule))
+    });
+    named.take(MAX_NAMED_RULES).collect()
 }
 
 /// Merges the result of the models so far with a new reading.

@@ -22,8 +22,8 @@ use docmill_core::fault;
 use docmill_core::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
 use docmill_extract::prompt::TranscriptView;
 use docmill_extract::{
-    self, CallLimits, CallRoute, ExtractError, ModelReading, RecordedReplies, ReplyJournal,
-    ShownDocument,
+    self, CallLimits, CallRoute, ExtractError, ModelReading, ReadingFaults, RecordedReplies,
+    ReplyJournal, ShownDocument,
 };
 use docmill_gate::fill_from_codes;
 use docmill_gate::kinds::Kind;
@@ -99,8 +99,8 @@ pub(super) struct ModelReadings<'a> {
     pictures: PagePictures<'a>,
     slot: ArtefactSlot<StoredModelReplies>,
     stored: StoredModelReplies,
-    /// Fields that an earlier reading left empty: named to the model that reads again.
-    pub(super) missing: Vec<String>,
+    /// Faults of an earlier reading: named to the model that reads again.
+    pub(super) faults: ReadingFaults,
 }
 
 /// The stored form: the first model's replies, and beside them those of the stronger ones.
@@ -146,8 +146,8 @@ impl<'a> ModelReadings<'a> {
             }
         }
         let pictures = PagePictures::new(attempt, Arc::clone(&transcribed.transcript));
-        let missing = Vec::new();
-        Ok(Self { attempt, kind, transcribed, shown, pictures, slot, stored, missing })
+        let faults = ReadingFaults::default();
+        Ok(Self { attempt, kind, transcribed, shown, pictures, slot, stored, faults })
     }
 
     /// Has the transcript read by one model.
@@ -164,11 +164,9 @@ impl<'a> ModelReadings<'a> {
         let shown = Arc::clone(&self.shown);
         let identity = docmill_extract::extraction_identity(&self.transcribed.identity, llm, &kind);
         let services = self.attempt.services();
-        let missing = std::mem::take(&mut self.missing);
-        let terms = CallLimits {
-            missing,
-            ..services.call_terms(identity.clone(), model.max_output_tokens)
-        };
+        let faults = std::mem::take(&mut self.faults);
+        let terms =
+            CallLimits { faults, ..services.call_terms(identity.clone(), model.max_output_tokens) };
         // State before and after the call is on the heap: jobs wait in the call.
         let pages = Box::pin(self.pictures.draw_pages(at, model, &kind)).await?;
         let shown = ShownDocument { text: shown, pages };

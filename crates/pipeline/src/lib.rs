@@ -72,6 +72,7 @@ use docmill_core::model::{
     ClaimedIngestion, Extraction, IngestionStage, ModelUsage, OutcomeReason, Transcript,
 };
 use docmill_documents::sandbox::OpenDocument;
+use docmill_extract::ReadingFaults;
 use docmill_gate::kinds::{ClassifiedKind, Kind};
 use docmill_gate::{EinvoiceState, Verdict};
 use docmill_ledger::{IngestionResult, StoredTranscript, VersionOutcome};
@@ -414,9 +415,9 @@ impl EscalationStep for GatedModelStep<'_, '_> {
         &mut self,
         at: usize,
         rung: &ChainModel,
-        missing: Vec<String>,
+        faults: ReadingFaults,
     ) -> Result<ExtractionOutcome, StepError> {
-        self.readings.missing = missing;
+        self.readings.faults = faults;
         self.read(at, rung).await
     }
 

@@ -92,7 +92,7 @@ impl<'a> PagePictures<'a> {
             bytes = bytes.saturating_add(u64::try_from(image.bytes.len()).unwrap_or(u64::MAX));
             self.text_budget.resize(bytes)?;
             self.sizes.insert(number, image.header);
-            let picture = PromptPicture::new(Arc::new(image), rule);
+            let picture = PromptPicture::new(Arc::new(image), rule).of_page(number);
             shown.push(ShownPage { number, picture });
         }
         Ok(shown)

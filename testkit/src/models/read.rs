@@ -111,12 +111,9 @@ pub fn read_document(body: &Value) -> Value {
     let schema = asked(body).schema;
     let wanted = schema.pointer("/properties/fields/properties");
     let wanted = wanted.and_then(Value::as_object).cloned().unwrap_or_default();
-    let (mut fields, mut evidence, mut missing) = (Map::new(), Vec::new(), Vec::new());
+    let (mut fields, mut evidence) = (Map::new(), Vec::new());
     for (name, schema) in &wanted {
         let (value, ids) = field(name, schema, &lines);
-        if value.is_null() {
-            missing.push(name.clone());
-        }
         for (suffix, id) in ids {
             evidence.push(json!({"field": format!("{name}{suffix}"), "lines": [id]}));
         }
@@ -125,7 +122,6 @@ pub fn read_document(body: &Value) -> Value {
     json!({
         "fields": fields,
         "evidence": evidence,
-        "missing_fields": missing,
         "confidence": "high",
         "extraction_successful": true,
     })
@@ -248,7 +244,8 @@ fn items(schema: &Value, lines: &[(String, String)]) -> (Value, Ids) {
     let price = list.and_then(|list| list.pointer("/properties/amount")).unwrap_or(&Value::Null);
     let (mut items, mut ids) = (Vec::new(), Vec::new());
     for (id, text) in lines {
-        let words: Vec<&str> = text.split_whitespace().collect();
+        // A bar separates cells.
+        let words: Vec<&str> = text.split_whitespace().filter(|word| *word != "|").collect();
         let Some((description, [quantity, unit, total])) = words.split_last_chunk::<3>() else {
             continue;
         };
@@ -257,7 +254,7 @@ fn items(schema: &Value, lines: &[(String, String)]) -> (Value, Ids) {
         }
         let description = Some(description.join(" ")).filter(|text| !text.is_empty());
         let cell = |word| number(word).map_or(Value::Null, |number| amount(price, number));
-        ids.push((format!("[{}].amount", items.len()), id.clone()));
+        ids.push((format!("[{}]", items.len()), id.clone()));
         items.push(json!({
             "description": description,
             "quantity": cell(quantity),

@@ -463,6 +463,17 @@ pub fn parse_iso(text: &str) -> Option<Date> {
     build_date(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?)
 }
 
+/// Reads a date of eight digits and nothing else, as ISO 8601 allows: `20260815`.
+pub fn parse_compact(text: &str) -> Option<Date> {
+    if text.len() != 8 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let (year, rest) = text.split_at_checked(4)?;
+    let (month, day) = rest.split_at_checked(2)?;
+    let year = year.parse().ok().filter(|year| (1900..2100).contains(year))?;
+    build_date(year, month.parse().ok()?, day.parse().ok()?)
+}
+
 /// Writes a date in ISO 8601: `YYYY-MM-DD`.
 pub fn to_iso(date: Date) -> String {
     format!("{:04}-{:02}-{:02}", date.year(), u8::from(date.month()), date.day())
@@ -471,6 +482,23 @@ pub fn to_iso(date: Date) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn eight_digits_are_a_date_only_if_they_name_a_day() {
+        for (text, expected) in [
+            ("20260815", Some("2026-08-15")),
+            ("20240229", Some("2024-02-29")),
+            ("20230229", None),
+            ("20261508", None),
+            ("15082026", None),
+            ("99991231", None),
+            ("+2026815", None),
+            ("2026081", None),
+            ("202608150", None),
+        ] {
+            assert_eq!(parse_compact(text).map(to_iso).as_deref(), expected, "{text}");
+        }
+    }
 
     #[test]
     fn dates_are_read_in_every_notation() {

@@ -1,7 +1,6 @@
 //! `examples/NAME.txt` and `NAME.json`: documents with their data, shown to a model in its prompt.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
@@ -11,13 +10,11 @@ use super::problem::{KindProblem, ProblemReport};
 
 /// A document and its data.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct KindExample {
-    /// File name without its ending.
-    pub(super) name: String,
-    /// The document as text.
-    pub(super) text: String,
+pub struct KindExample {
+    /// The document, line by line; ` | ` separates the cells of a row.
+    pub text: String,
     /// The kind's fields and their values.
-    pub(super) fields: Value,
+    pub fields: Value,
 }
 
 /// Pairs the files of the folder `examples` (their texts by name) and holds the data against the
@@ -40,8 +37,8 @@ pub(super) fn read_examples(
                     parse_example_data(text, schema, &mut report),
                 ) {
                     (Some(document), Some(fields)) => {
-                        let (name, text) = (name.to_owned(), document.trim_end().to_owned());
-                        examples.push(KindExample { name, text, fields });
+                        let text = document.trim_end().to_owned();
+                        examples.push(KindExample { text, fields });
                     }
                     (None, _) => report.report_file(format!("has no {name}.txt beside it")),
                     (_, None) => {}
@@ -78,22 +75,6 @@ fn parse_example_data(
     Some(fields)
 }
 
-/// The examples as an addition to a prompt; empty without examples.
-pub(super) fn examples_as_prompt(examples: &[KindExample]) -> String {
-    let mut text = String::new();
-    for (number, example) in examples.iter().enumerate() {
-        // Writing to a string cannot fail.
-        _ = write!(
-            text,
-            "\n\nExample {}, the text of a document:\n<example>\n{}\n</example>\nIts `fields`:\n{}",
-            number + 1,
-            example.text,
-            example.fields
-        );
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,9 +104,8 @@ mod tests {
         }
         let sound = files(&[("a.json", "{\"total\": 1}"), ("a.txt", "Total 1\n")]);
         let examples = read_examples(Path::new("examples"), &sound, Some(&schema)).unwrap();
-        assert!(
-            examples_as_prompt(&examples)
-                .contains("<example>\nTotal 1\n</example>\nIts `fields`:\n{\"total\":1}")
-        );
+        let example =
+            KindExample { text: "Total 1".to_owned(), fields: serde_json::json!({"total": 1}) };
+        assert_eq!(examples, [example]);
     }
 }

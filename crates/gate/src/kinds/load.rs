@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use toml::Spanned;
 use toml::de::DeTable;
 
-use super::examples;
+use super::examples::{self, KindExample};
 use super::labels::SECTIONS;
 use super::problem::{KindProblem, ProblemReport};
 use super::rule::{self, ParsedRules};
@@ -75,7 +75,8 @@ fn build_kind(
     let description = making.collect_problems(description);
     let rules = making.build_rules(schema.as_ref());
     let labels = making.build_labels(schema.as_ref());
-    let prompt = making.build_prompt(schema.as_ref());
+    let prompt = making.build_prompt();
+    let examples = making.build_examples(schema.as_ref());
     let KindBuilder { hash, problems: mut own, .. } = making;
     let sound = own.is_empty();
     problems.append(&mut own);
@@ -87,6 +88,7 @@ fn build_kind(
         version: encode_hex(hash.finalize()),
         schema,
         prompt,
+        examples,
         rules,
         labels,
         signals: description.signals,
@@ -244,17 +246,20 @@ impl<'a> KindBuilder<'a> {
         labels
     }
 
-    fn build_prompt(&mut self, schema: Option<&Value>) -> String {
+    fn build_prompt(&mut self) -> String {
         let prompt = self.source.file_text("prompt.md").trim_end();
         if prompt.is_empty() {
             let (file, text) = (self.source.folder.join("prompt.md"), "is empty".to_owned());
             self.problems.push(KindProblem { file, line: None, text });
         }
+        prompt.to_owned()
+    }
+
+    fn build_examples(&mut self, schema: Option<&Value>) -> Vec<KindExample> {
         let (folder, files) =
             (self.source.folder.join("examples"), self.source.folder_files("examples"));
         let examples = examples::read_examples(&folder, &files, schema);
-        let examples = self.collect_problems(examples).unwrap_or_default();
-        format!("{prompt}{}\n", examples::examples_as_prompt(&examples))
+        self.collect_problems(examples).unwrap_or_default()
     }
 }
 
@@ -338,7 +343,7 @@ mod tests {
         assert_eq!(invoice.fields().count(), 21);
         assert!(invoice.fields().any(|f| f == ("due_date", FieldType::Date)));
         assert!(invoice.fields().any(|f| f == ("line_items", FieldType::List)));
-        assert!(invoice.prompt.contains("<example>"));
+        assert!(invoice.examples.len() >= 3);
         for language in ["en", "de", "fr", "nl", "es", "it", "pt", "sv", "da", "no", "pl"] {
             assert!(invoice.labels.languages().any(|known| known == language), "{language}");
         }

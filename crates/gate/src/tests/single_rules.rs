@@ -616,3 +616,22 @@ fn a_list_fails_as_a_whole_or_by_its_single_values_and_an_empty_one_not_at_all()
     let found = failing(printed, json!({"tags": []}), &transcript(PAGE), &lookups());
     assert!(found.is_empty(), "{found:?}");
 }
+
+#[test]
+fn a_date_in_eight_digits_is_on_the_document_and_digits_that_are_no_day_are_not() {
+    let is_missing = |printed: &str, date: &str| {
+        let page = transcript(&PAGE.replace("05.03.2021", printed));
+        let mut extraction = sound();
+        extraction.data.insert("invoice_date".to_owned(), json!(date));
+        let findings = judged(&extraction, &page, &lookups()).findings;
+        findings
+            .iter()
+            .any(|it| it.rule == "not_on_document" && it.field.as_deref() == Some("invoice_date"))
+    };
+    for printed in ["20210305", "Date:20210305", "(20210305)", "20210305,"] {
+        assert!(!is_missing(printed, "2021-03-05"), "{printed}");
+    }
+    for printed in ["20210306", "RE20210305", "120210305", "05032021"] {
+        assert!(is_missing(printed, "2021-03-05"), "{printed}");
+    }
+}

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::form::ReplyForm;
-use crate::picture::{encode_base64, media_type};
-use crate::{FinishReason, ModelReply, Prompt, PromptPicture};
+use crate::picture::{TurnPart, encode_base64, media_type, turn_parts};
+use crate::{FinishReason, ModelReply, Prompt};
 use docmill_core::config::PromptCache;
 use docmill_core::model::ModelUsage;
 
@@ -34,20 +34,20 @@ pub(super) struct AnthropicRequest<'a> {
     stream: Option<bool>,
 }
 
-/// The text, and behind it the pictures.
+/// Text and pictures.
 fn user_content(prompt: &Prompt) -> Vec<Value> {
-    let mut content = vec![json!({"type": "text", "text": prompt.user})];
-    content.extend(prompt.pictures.iter().map(|PromptPicture { image, .. }| {
-        json!({
+    let parts = turn_parts(prompt).into_iter().map(|part| match part {
+        TurnPart::Text(text) => json!({"type": "text", "text": text}),
+        TurnPart::Picture(image) => json!({
             "type": "image",
             "source": {
                 "type": "base64",
                 "media_type": media_type(image),
                 "data": encode_base64(image),
             },
-        })
-    }));
-    content
+        }),
+    });
+    parts.collect()
 }
 
 pub(super) fn build_request<'a>(

@@ -16,6 +16,7 @@ use aws_sdk_bedrockruntime::types::{
 
 use super::document::{from_json, to_json};
 use crate::form::ReplyForm;
+use crate::picture::{TurnPart, turn_parts};
 use crate::{FinishReason, ModelReply, Prompt};
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::config::PromptCache;
@@ -46,10 +47,12 @@ impl BedrockRequest {
         cache: PromptCache,
     ) -> std::result::Result<Self, BuildError> {
         let most = i32::try_from(prompt.max_output_tokens).unwrap_or(i32::MAX);
-        let text = ContentBlock::Text(prompt.user.clone());
-        let mut content = vec![text];
-        for picture in &prompt.pictures {
-            content.push(ContentBlock::Image(image_block(&picture.image)?));
+        let mut content = Vec::new();
+        for part in turn_parts(prompt) {
+            content.push(match part {
+                TurnPart::Text(text) => ContentBlock::Text(text.into_owned()),
+                TurnPart::Picture(image) => ContentBlock::Image(image_block(image)?),
+            });
         }
         let mut system = Vec::new();
         let text = form.write_system_text(prompt);

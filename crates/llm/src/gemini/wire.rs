@@ -4,18 +4,20 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::form::ReplyForm;
-use crate::picture::{encode_base64, media_type};
+use crate::picture::{TurnPart, encode_base64, media_type, turn_parts};
 use crate::{FinishReason, ModelReply, Prompt};
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::model::ModelUsage;
 
-/// The request for a prompt. Text first, pictures behind it, so that what stays the same comes first.
+/// The request for a prompt.
 pub(super) fn build_request(prompt: &Prompt, form: ReplyForm) -> Value {
-    let mut parts = vec![json!({"text": prompt.user})];
-    parts.extend(prompt.pictures.iter().map(|picture| {
-        let (kind, data) = (media_type(&picture.image), encode_base64(&picture.image));
-        json!({"inlineData": {"mimeType": kind, "data": data}})
-    }));
+    let parts = turn_parts(prompt).into_iter().map(|part| match part {
+        TurnPart::Text(text) => json!({"text": text}),
+        TurnPart::Picture(image) => {
+            json!({"inlineData": {"mimeType": media_type(image), "data": encode_base64(image)}})
+        }
+    });
+    let parts: Vec<Value> = parts.collect();
     let mut generation = json!({"maxOutputTokens": prompt.max_output_tokens});
     if let (true, Some(fields)) = (form.is_by_schema(), generation.as_object_mut()) {
         fields.insert("responseMimeType".to_owned(), json!("application/json"));

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::form::ReplyForm;
-use crate::picture::{encode_base64, media_type};
-use crate::{FinishReason, ModelReply, Prompt, PromptPicture};
+use crate::picture::{TurnPart, encode_base64, media_type, turn_parts};
+use crate::{FinishReason, ModelReply, Prompt};
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::model::ModelUsage;
 
@@ -61,18 +61,20 @@ enum OpenAiContent<'a> {
     Parts(Vec<Value>),
 }
 
-/// The text, and behind it each picture as a data URL: an address would make the server fetch it.
+/// Text and pictures, each of these as a data URL: an address would make the server fetch it.
 /// The default of `detail` differs from model to model.
 fn user_content(prompt: &Prompt) -> OpenAiContent<'_> {
     if prompt.pictures.is_empty() {
         return OpenAiContent::Text(Cow::Borrowed(&prompt.user));
     }
-    let mut parts = vec![json!({"type": "text", "text": prompt.user})];
-    parts.extend(prompt.pictures.iter().map(|PromptPicture { image, .. }| {
-        let url = format!("data:{};base64,{}", media_type(image), encode_base64(image));
-        json!({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
-    }));
-    OpenAiContent::Parts(parts)
+    let parts = turn_parts(prompt).into_iter().map(|part| match part {
+        TurnPart::Text(text) => json!({"type": "text", "text": text}),
+        TurnPart::Picture(image) => {
+            let url = format!("data:{};base64,{}", media_type(image), encode_base64(image));
+            json!({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
+        }
+    });
+    OpenAiContent::Parts(parts.collect())
 }
 
 pub(super) fn build_request<'a>(

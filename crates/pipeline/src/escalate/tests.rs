@@ -77,8 +77,8 @@ fn unfinished(
 struct Scripted {
     readings: VecDeque<Result<ExtractionOutcome, StepError>>,
     asked: Vec<usize>,
-    /// The missing fields named to a model; `None`: it may not be asked twice.
-    asked_for: Option<Vec<Vec<String>>>,
+    /// The faults named to a model; `None`: it may not be asked twice.
+    asked_for: Option<Vec<ReadingFaults>>,
 }
 
 #[async_trait]
@@ -96,10 +96,10 @@ impl EscalationStep for Scripted {
         &mut self,
         at: usize,
         _: &ChainModel,
-        missing: Vec<String>,
+        faults: ReadingFaults,
     ) -> Result<ExtractionOutcome, StepError> {
         assert_eq!(self.asked.last(), Some(&at), "another model than the last");
-        self.asked_for.as_mut().unwrap().push(missing);
+        self.asked_for.as_mut().unwrap().push(faults);
         self.readings.pop_front().unwrap()
     }
 
@@ -112,7 +112,11 @@ impl EscalationStep for Scripted {
         };
         let mut findings = Vec::new();
         if value("total") != json!(10) {
-            findings.push(finding("wrong_total", RuleConsequence::Again));
+            let total = Some("total".to_owned());
+            findings.push(GateFinding {
+                field: total,
+                ..finding("wrong_total", RuleConsequence::Again)
+            });
         }
         if value("number").is_null() {
             let number = Some("number".to_owned());
@@ -246,7 +250,7 @@ async fn the_last_model_is_asked_once_more_for_missing_fields_only() {
         ("nothing is missing",   vec![whole(sound.clone())],                           no, true),
         ("it is found then",     vec![whole(nameless.clone()), whole(sound.clone())],  &[&["number"]], true),
         ("nor the second time",  vec![whole(nameless.clone()), whole(nameless.clone())], &[&["number"]], false),
-        ("it said so itself",    vec![admitted(), whole(sound.clone())],               &[&["due", "number"]], true),
+        ("it said so itself",    vec![admitted(), whole(sound.clone())],               &[&["due", "number", "total"]], true),
         ("wrong, not missing",   vec![whole(json!({"total": 9, "number": 1}))],        no, false),
         ("a person has to look", vec![whole(json!({"total": 10, "number": null, "stop": 1}))], no, false),
         ("declined",             vec![unfinished(OutcomeReason::ModelRefused, None)],  no, false),
@@ -256,7 +260,9 @@ async fn the_last_model_is_asked_once_more_for_missing_fields_only() {
         let mut scripted =
             Scripted { readings: readings.into(), asked: Vec::new(), asked_for: Some(Vec::new()) };
         let outcome = escalate(&models(&[9]), &mut scripted).await.unwrap();
-        assert_eq!(scripted.asked_for.unwrap(), asked_for, "{name}");
+        let named: Vec<Vec<String>> =
+            scripted.asked_for.unwrap().into_iter().map(|faults| faults.missing).collect();
+        assert_eq!(named, asked_for, "{name}");
         let passed = matches!(&outcome, EscalationOutcome::Judged(_, it) if !it.is_refused());
         assert_eq!(passed, is_whole, "{name}");
         if let EscalationOutcome::Judged(extraction, _) = outcome {
@@ -277,4 +283,28 @@ async fn a_stronger_model_comes_before_a_repeat_and_repeats_can_be_switched_off(
     assert_eq!((scripted.asked, scripted.asked_for.unwrap().len()), (vec![0, 1], 1));
     let (_, asked) = climbed(&[9], vec![nameless()]).await;
     assert_eq!(asked, 1);
+}
+
+#[tokio::test]
+async fn only_the_last_of_several_models_is_told_the_broken_rules_and_after_its_own_reading() {
+    let wrong = || whole(json!({"total": 9, "number": null}));
+    let right = || whole(json!({"total": 10, "number": 1}));
+    for (models_asked, expected) in [
+        (1, ReadingFaults { missing: vec!["number".into()], failed: Vec::new() }),
+        (
+            2,
+            ReadingFaults {
+                missing: vec!["number".into()],
+                failed: vec!["wrong_total (total)".into()],
+            },
+        ),
+    ] {
+        let mut readings: VecDeque<_> = (0..models_asked).map(|_| wrong()).collect();
+        readings.push_back(right());
+        let mut scripted = Scripted { readings, asked: Vec::new(), asked_for: Some(Vec::new()) };
+        let outcome = escalate(&models(&vec![9; models_asked]), &mut scripted).await.unwrap();
+        assert_eq!(scripted.asked.len(), models_asked, "every model has read by itself");
+        assert_eq!(scripted.asked_for.unwrap(), [expected]);
+        assert!(matches!(&outcome, EscalationOutcome::Judged(_, it) if !it.is_refused()));
+    }
 }
