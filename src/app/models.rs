@@ -101,7 +101,11 @@ pub(super) async fn connect_model(
 ) -> fault::Result<Arc<dyn Llm>> {
     let (governor, account) = (Arc::clone(governor), account_id(config));
     Ok(match config.provider {
-        LlmProvider::Anthropic => {
+        LlmProvider::Vertex if !config.asks_claude() => {
+            let model = TracedLlm(GeminiClient::new(config)?);
+            Arc::new(GovernedLlm::new(model, governor, account))
+        }
+        LlmProvider::Anthropic | LlmProvider::Vertex => {
             let model = TracedLlm(AnthropicClient::new(config)?);
             Arc::new(GovernedLlm::new(model, governor, account))
         }
@@ -153,7 +157,8 @@ async fn connect_batches(
             let batches = GeminiBatches::new(config)?;
             Some(Arc::new(GovernedBatches::new(batches, governor, account)))
         }
-        LlmProvider::None => None,
+        // Vertex AI takes batches from Google's own storage only; refused with the settings.
+        LlmProvider::None | LlmProvider::Vertex => None,
     })
 }
 

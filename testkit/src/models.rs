@@ -1,4 +1,4 @@
-//! A scripted model server that speaks the protocols of four vendors.
+//! A scripted model server that speaks the protocols of four vendors, and of Vertex AI.
 //!
 //! It speaks HTTP/1.1 over plain sockets, so that it can do what a web framework forbids: reset a
 //! connection, cut a body, stay silent. Requests are checked as strictly as the contracts allow
@@ -24,6 +24,7 @@ mod vendor;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -52,6 +53,8 @@ pub(crate) struct State {
     pub(crate) script: Mutex<Script>,
     pub(crate) records: Records,
     pub(crate) batches: Mutex<BatchShelf>,
+    /// Access tokens that were granted, at Vertex AI.
+    pub(crate) tokens: AtomicUsize,
 }
 
 impl State {
@@ -90,6 +93,7 @@ impl Server {
             script: Mutex::new(script),
             records: Records::default(),
             batches: Mutex::default(),
+            tokens: AtomicUsize::default(),
         });
         let shared = Arc::clone(&state);
         let task = tokio::spawn(async move {
@@ -136,6 +140,11 @@ impl Server {
     /// How many files of questions are kept.
     pub fn kept_files(&self) -> usize {
         self.state.shelf().files.len()
+    }
+
+    /// How many access tokens were granted, at Vertex AI.
+    pub fn tokens_granted(&self) -> usize {
+        self.state.tokens.load(Ordering::SeqCst)
     }
 
     /// Every call so far, in the order of arrival.

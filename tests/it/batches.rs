@@ -54,6 +54,7 @@ impl BatchWorld {
             Vendor::Anthropic => LlmProvider::Anthropic,
             Vendor::Bedrock => LlmProvider::Bedrock,
             Vendor::Gemini => LlmProvider::Gemini,
+            Vendor::VertexGemini | Vendor::VertexClaude => LlmProvider::Vertex,
         };
         config.llm.base_url = world.llm.as_ref().unwrap().base_url();
         config.llm.region = "us-east-1".to_owned();
@@ -84,6 +85,7 @@ impl BatchWorld {
             Vendor::Anthropic => "anthropic",
             Vendor::Bedrock => "bedrock",
             Vendor::Gemini => "gemini",
+            Vendor::VertexGemini | Vendor::VertexClaude => "vertex",
         };
         let settings = [
             ("RETRY__CRASH_ATTEMPTS", "100"),

@@ -172,7 +172,7 @@ async fn invariant_5_no_call_waits_without_end_for_a_silent_model() {
     let served = openai::Server::start(openai::Script::default()).await.unwrap();
     let (served_at, mute_at) = (served.address().to_string(), proxy.address().to_string());
     tokio::time::pause();
-    for vendor in vendors::VENDORS {
+    for vendor in vendors::OWN_HOSTS {
         let spoken = vendors::config_of(vendor, &served);
         let base_url = spoken.base_url.replace(&served_at, &mute_at);
         for stream_above in [0, u32::MAX] {

@@ -53,7 +53,8 @@ pub use janitor::JanitorConfig;
 pub use kinds::KindsConfig;
 pub use limits::LimitsConfig;
 pub use llm::{
-    EscalationModelConfig, LlmConfig, LlmProvider, LlmServer, PromptCache, StructuredOutput,
+    EscalationModelConfig, LlmAuth, LlmConfig, LlmProvider, LlmServer, PromptCache,
+    StructuredOutput,
 };
 pub use llm_batch::{BatchConfig, BatchWindow, BedrockBatchConfig};
 pub use locations::{AllowedLocation, AllowedPrefix};

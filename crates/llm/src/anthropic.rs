@@ -1,4 +1,5 @@
-//! Anthropic's messages API.
+//! Anthropic's messages API, at Anthropic or at Vertex AI, where the model is part of the path and the
+//! version part of the body (anthropic's `lib/vertex/_client.py`).
 //!
 //! Contract: the types of `PyPI`'s anthropic 2.11, whose API version is sent. The reply's form is
 //! demanded by `output_config`, or by a strict tool that must be used, or by the prompt alone. The
@@ -12,6 +13,7 @@ mod wire;
 
 use async_trait::async_trait;
 use reqwest::header::{HeaderMap, HeaderValue};
+use serde_json::json;
 
 use super::exchange::{
     AuthHeaderFn, ChatResponse, ChatTransport, FailedTry, RetryableCall, call_with_retries,
@@ -19,16 +21,19 @@ use super::exchange::{
 };
 use super::form::{ReplyForm, ReplyForms};
 use super::{FinishReason, Llm, ModelReply, Prompt};
-use docmill_core::config::{LlmConfig, PromptCache};
+use docmill_core::config::{LlmConfig, LlmProvider, PromptCache};
 use docmill_core::fault::Result;
 
 /// `ANTHROPIC_API_VERSION` of anthropic 2.11.
 const VERSION: &str = "2026-10-21";
+/// Where Vertex AI has Anthropic's models.
+const PUBLISHER: &str = "/publishers/anthropic/models";
 
 /// A model of Anthropic's.
 pub struct AnthropicClient {
     exchange: ChatTransport,
     model: String,
+    host: AnthropicHost,
     forms: ReplyForms,
     cache: PromptCache,
     stream_above: u32,
@@ -46,17 +51,53 @@ impl AnthropicClient {
     /// # Errors
     /// The address is no URL, or there is no usable TLS set-up.
     pub fn new(config: &LlmConfig) -> Result<Self> {
-        let mut headers = HeaderMap::new();
-        headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
-        let key: AuthHeaderFn = Box::new(|key| secret_header("x-api-key", key).map(Some));
+        let host = AnthropicHost::of(config);
         Ok(Self {
-            exchange: ChatTransport::new(config, "/messages", headers, key)?,
+            exchange: host.connect(config)?,
             model: config.model.clone(),
+            host,
             forms: ReplyForms::new(config),
             cache: config.prompt_cache,
             stream_above: config.stream_above,
         })
     }
+}
+
+/// Where Anthropic's models are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnthropicHost {
+    /// At Anthropic.
+    Own,
+    /// At Vertex AI.
+    Vertex,
+}
+
+impl AnthropicHost {
+    fn of(config: &LlmConfig) -> Self {
+        if config.provider == LlmProvider::Vertex { Self::Vertex } else { Self::Own }
+    }
+
+    fn connect(self, config: &LlmConfig) -> Result<ChatTransport> {
+        let key: AuthHeaderFn = Box::new(|key| secret_header("x-api-key", key).map(Some));
+        let mut headers = HeaderMap::new();
+        match self {
+            Self::Own => {
+                headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
+                ChatTransport::new(config, "/messages", headers, key)
+            }
+            Self::Vertex => {
+                let model = vertex_path(&config.model);
+                let whole =
+                    ChatTransport::new(config, &format!("{model}:rawPredict"), headers, key);
+                whole?.stream_at(&format!("{model}:streamRawPredict"))
+            }
+        }
+    }
+}
+
+/// A model's place at Vertex AI: a bare name is one of Anthropic's.
+fn vertex_path(model: &str) -> String {
+    if model.contains('/') { format!("/{model}") } else { format!("{PUBLISHER}/{model}") }
 }
 
 #[async_trait]
@@ -76,7 +117,7 @@ impl RetryableCall for AnthropicClient {
         tries: u32,
     ) -> std::result::Result<ModelReply, FailedTry> {
         let stream = prompt.max_output_tokens > self.stream_above;
-        let options = wire::AnthropicOptions { form, cache: self.cache, stream };
+        let options = wire::AnthropicOptions { host: self.host, form, cache: self.cache, stream };
         let body = wire::build_request(&self.model, prompt, options);
         match self.exchange.post_json(&body, stream, tries).await? {
             ChatResponse::No(call) if call.refusal.is_prompt_too_long(call.status) => {
@@ -96,7 +137,10 @@ impl RetryableCall for AnthropicClient {
 #[async_trait]
 impl Llm for AnthropicClient {
     fn provider(&self) -> &'static str {
-        "anthropic"
+        match self.host {
+            AnthropicHost::Own => LlmProvider::Anthropic.name(),
+            AnthropicHost::Vertex => LlmProvider::Vertex.name(),
+        }
     }
 
     fn model(&self) -> &str {
@@ -104,7 +148,18 @@ impl Llm for AnthropicClient {
     }
 
     async fn ping(&self) -> Result<()> {
-        self.exchange.check_server().await
+        if self.host == AnthropicHost::Own {
+            return self.exchange.check_server().await;
+        }
+        let model = self.model.rsplit('/').next().unwrap_or_default();
+        let body = json!({
+            "anthropic_version": wire::VERTEX_VERSION,
+            "model": model,
+            "messages": [{"role": "user", "content": "docmill"}],
+        });
+        self.exchange
+            .check_by_counting(&format!("{PUBLISHER}/count-tokens:rawPredict"), &body)
+            .await
     }
 
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {

@@ -10,6 +10,7 @@
 //! that the job's slot is free meanwhile.
 
 mod calls;
+mod credential;
 mod ping;
 
 use std::time::Duration;
@@ -25,9 +26,10 @@ use super::form::{ReplyForm, ReplyForms};
 use super::refusal::ApiErrorBody;
 use super::{FinishReason, ModelReply, Prompt};
 pub(super) use calls::VendorRequest;
+use credential::TransportCredential;
 use docmill_client::http;
 use docmill_client::throttle::RateLimitHeaders;
-use docmill_core::config::{LlmConfig, SecretSource, strip_credentials};
+use docmill_core::config::{LlmConfig, LlmServer, strip_credentials};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::retry::{Jitter, RetryBackoff, retry, with_deadline};
 
@@ -161,10 +163,14 @@ pub(super) struct ChatTransport {
     /// The address of the settings.
     base: Url,
     url: Url,
+    /// Where replies in pieces are asked for.
+    stream_url: Url,
     models: Url,
+    /// Whether the list of models has the name of ours, if it is there: Azure lists base models, not
+    /// deployments.
+    lists_our_model: bool,
     headers: HeaderMap,
-    key: SecretSource,
-    authorised: AuthHeaderFn,
+    credential: TransportCredential,
     model: String,
     timeout: Duration,
     /// Longest silence within a stream.
@@ -176,6 +182,7 @@ impl ChatTransport {
     ///
     /// # Errors
     /// The address is no URL, there is no usable TLS set-up, or the key cannot be sent.
+    /// [`Fault::Denied`]: there are no credentials for a token.
     pub(super) fn new(
         config: &LlmConfig,
         path: &str,
@@ -183,28 +190,28 @@ impl ChatTransport {
         authorised: AuthHeaderFn,
     ) -> Result<Self> {
         let url = join_url(&config.base_url, path)?;
-        let exchange = Self {
-            key: config.key_source(),
-            authorised,
+        Ok(Self {
+            credential: TransportCredential::find(config, authorised)?,
             client: http::build_client(&url, config.timeout)?,
             base: join_url(&config.base_url, "")?,
             models: join_url(&config.base_url, "/models")?,
+            lists_our_model: config.server != LlmServer::Azure,
+            stream_url: url.clone(),
             url,
             headers,
             model: config.model.clone(),
             timeout: config.timeout,
             idle: config.idle_timeout,
-        };
-        exchange.request_headers()?;
-        Ok(exchange)
+        })
     }
 
-    /// The headers of every request, with the current key: it may be replaced at run time.
-    fn request_headers(&self) -> Result<HeaderMap> {
-        let key = self.key.current_secret().map_err(|problem| key_error(&problem))?;
-        let mut headers = self.headers.clone();
-        headers.extend((self.authorised)(key.reveal())?);
-        Ok(headers)
+    /// Asks for replies in pieces at another path below the vendor's address.
+    ///
+    /// # Errors
+    /// The address is no URL.
+    pub(super) fn stream_at(mut self, path: &str) -> Result<Self> {
+        self.stream_url = join_url(self.base.as_str(), path)?;
+        Ok(self)
     }
 
     /// Name of the model, as configured.
@@ -229,8 +236,9 @@ impl ChatTransport {
         stream: bool,
         tries: u32,
     ) -> std::result::Result<ChatResponse, FailedTry> {
-        let headers = self.request_headers().map_err(FailedTry::without_retry)?;
-        let mut request = self.client.post(self.url.clone()).headers(headers).json(body);
+        let signed = self.request_headers().await.map_err(FailedTry::without_retry)?;
+        let url = if stream { &self.stream_url } else { &self.url };
+        let mut request = self.client.post(url.clone()).headers(signed.headers.clone()).json(body);
         if stream {
             request = request.timeout(MAX_STREAM_TIME);
         }
@@ -248,6 +256,7 @@ impl ChatTransport {
         if status.is_success() {
             return Ok(ChatResponse::Accepted(response));
         }
+        self.note_status(status, &signed).await;
         let headers = response.headers().clone();
         let body = http::read_capped_body(response, SMALL_CAP)
             .await
@@ -299,7 +308,7 @@ impl ChatTransport {
         let again = refusal.try_again_after(status, &headers, retry_wait(tries));
         let refuses_schema = refusal.is_schema_refused(status);
         let error = refusal.into_error(&self.call_description(), status, &headers, &self.model);
-        FailedTry { error, again, refuses_schema }
+        FailedTry { error: self.name_role(error, status), again, refuses_schema }
     }
 
     /// An error that arrived within a stream. Tokens generated until then are billed and lost.

@@ -51,7 +51,7 @@ impl ReplyForm {
     /// The form that a model's settings ask for.
     pub(crate) fn from_config(config: &LlmConfig) -> Self {
         let structured = config.structured;
-        let dialect = SchemaDialect::from_provider(config.provider);
+        let dialect = SchemaDialect::from_config(config);
         // A tool's definition is shown by everyone.
         let is_shown = structured == StructuredOutput::Tool || shows_schema(config);
         Self { structured, dialect, is_shown }
@@ -114,7 +114,7 @@ impl ReplyForm {
 /// make a grammar of it, and of other servers and Bedrock's other models nothing is known.
 fn shows_schema(config: &LlmConfig) -> bool {
     match config.provider {
-        LlmProvider::Anthropic | LlmProvider::Gemini => true,
+        LlmProvider::Anthropic | LlmProvider::Gemini | LlmProvider::Vertex => true,
         LlmProvider::Bedrock => config.model.contains("anthropic."),
         LlmProvider::Openai => matches!(config.server, LlmServer::Openai | LlmServer::Azure),
         LlmProvider::None => false,

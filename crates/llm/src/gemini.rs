@@ -1,4 +1,5 @@
-//! Google's Gemini API (`generateContent`).
+//! Google's Gemini (`generateContent`), at Google's own API or at Vertex AI, whose requests and
+//! replies are the same.
 //!
 //! Contract: the types of `PyPI`'s google-genai 3.4, held by `scripts/contracts.sh`. The reply's
 //! form is demanded by `responseJsonSchema`, or by the prompt alone. Gemini caches by itself.
@@ -9,6 +10,7 @@ mod wire;
 
 use async_trait::async_trait;
 use reqwest::header::HeaderMap;
+use serde_json::json;
 
 use super::exchange::{
     AuthHeaderFn, ChatResponse, ChatTransport, FailedTry, RetryableCall, call_with_retries,
@@ -16,7 +18,7 @@ use super::exchange::{
 };
 use super::form::{ReplyForm, ReplyForms};
 use super::{FinishReason, Llm, ModelReply, Prompt};
-use docmill_core::config::LlmConfig;
+use docmill_core::config::{LlmConfig, LlmProvider};
 use docmill_core::fault::Result;
 
 /// A model of Google's.
@@ -24,6 +26,7 @@ pub struct GeminiClient {
     exchange: ChatTransport,
     model: String,
     forms: ReplyForms,
+    provider: LlmProvider,
 }
 
 impl GeminiClient {
@@ -36,20 +39,25 @@ impl GeminiClient {
             exchange: connect_transport(config)?,
             model: config.model.clone(),
             forms: ReplyForms::new(config),
+            provider: config.provider,
         })
     }
 }
 
 /// How Gemini's API is reached; its calls go to the model of the settings.
 fn connect_transport(config: &LlmConfig) -> Result<ChatTransport> {
-    let path = format!("/{}:generateContent", model_path(&config.model));
+    let path = format!("/{}:generateContent", model_path(config.provider, &config.model));
     let key: AuthHeaderFn = Box::new(|key| secret_header("x-goog-api-key", key).map(Some));
     ChatTransport::new(config, &path, HeaderMap::new(), key)
 }
 
 /// A model's place: a bare name is one of Google's own.
-fn model_path(model: &str) -> String {
-    if model.contains('/') { model.to_owned() } else { format!("models/{model}") }
+fn model_path(provider: LlmProvider, model: &str) -> String {
+    match provider {
+        _ if model.contains('/') => model.to_owned(),
+        LlmProvider::Vertex => format!("publishers/google/models/{model}"),
+        _ => format!("models/{model}"),
+    }
 }
 
 #[async_trait]
@@ -85,7 +93,7 @@ impl RetryableCall for GeminiClient {
 #[async_trait]
 impl Llm for GeminiClient {
     fn provider(&self) -> &'static str {
-        "gemini"
+        self.provider.name()
     }
 
     fn model(&self) -> &str {
@@ -93,7 +101,12 @@ impl Llm for GeminiClient {
     }
 
     async fn ping(&self) -> Result<()> {
-        self.exchange.check_server().await
+        if self.provider != LlmProvider::Vertex {
+            return self.exchange.check_server().await;
+        }
+        let path = format!("/{}:countTokens", model_path(self.provider, &self.model));
+        let body = json!({"contents": [{"role": "user", "parts": [{"text": "docmill"}]}]});
+        self.exchange.check_by_counting(&path, &body).await
     }
 
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {

@@ -37,6 +37,8 @@ pub struct OpenAiClient {
     stream_above: u32,
     /// Set once the server has said that it does not know `max_tokens` for this model.
     newer_limit: AtomicBool,
+    /// Cleared once the server has said that it does not know `prompt_cache_key`.
+    cache_key: AtomicBool,
 }
 
 impl OpenAiClient {
@@ -54,6 +56,7 @@ impl OpenAiClient {
             forms: ReplyForms::new(config),
             stream_above: config.stream_above,
             newer_limit: AtomicBool::new(server.newer_limit),
+            cache_key: AtomicBool::new(server.cache_key),
         })
     }
 
@@ -63,12 +66,12 @@ impl OpenAiClient {
         wire::parse_reply(body, asked).ok()
     }
 
-    /// Sorts a refusal into those that are answers and those that are failures; `limit` is the
-    /// name that the call gave to its limit of tokens.
+    /// Sorts a refusal into those that are answers and those that are failures; `sent` are the options
+    /// of the call.
     fn classify_refusal(
         &self,
         call: RefusedCall,
-        limit: TokenLimitField,
+        sent: wire::OpenAiOptions,
         tries: u32,
     ) -> std::result::Result<ModelReply, FailedTry> {
         let RefusedCall { status, refusal, .. } = &call;
@@ -82,10 +85,16 @@ impl OpenAiClient {
         if refusal.is_unread_reply(status) {
             return Ok(ModelReply::without_text(FinishReason::Garbled, &self.model));
         }
-        let newer = limit == TokenLimitField::Older && refusal.wants_newer_limit(status);
+        let newer = sent.limit == TokenLimitField::Older && refusal.wants_newer_limit(status);
+        let keyless = sent.cache_key && refusal.refuses_cache_key(status);
         let mut failed = self.exchange.refused_try(call, tries);
         if newer {
             self.newer_limit.store(true, Ordering::Relaxed);
+        }
+        if keyless {
+            self.cache_key.store(false, Ordering::Relaxed);
+        }
+        if newer || keyless {
             failed.again = Some(std::time::Duration::ZERO);
         }
         Err(failed)
@@ -114,11 +123,11 @@ impl RetryableCall for OpenAiClient {
             TokenLimitField::Older
         };
         let stream = prompt.max_output_tokens > self.stream_above;
-        let cache_key = self.server.cache_key;
+        let cache_key = self.cache_key.load(Ordering::Relaxed);
         let options = wire::OpenAiOptions { limit, stream, form, cache_key };
         let body = wire::build_request(&self.model, prompt, options);
         match self.exchange.post_json(&body, stream, tries).await? {
-            ChatResponse::No(call) => self.classify_refusal(call, limit, tries),
+            ChatResponse::No(call) => self.classify_refusal(call, options, tries),
             ChatResponse::Accepted(response) if stream => {
                 stream::read_stream(&self.exchange, response).await
             }

@@ -182,6 +182,14 @@ impl ApiErrorBody {
                 || self.message.contains("max_completion_tokens"))
     }
 
+    /// Whether the server does not know `prompt_cache_key` (Azure's deployments of other vendors'
+    /// models).
+    pub(super) fn refuses_cache_key(&self, status: StatusCode) -> bool {
+        status == StatusCode::BAD_REQUEST
+            && (self.param.as_deref() == Some("prompt_cache_key")
+                || self.message.contains("prompt_cache_key"))
+    }
+
     /// When to try again, `backoff` if the server leaves that to us; `None`: not at all.
     pub(super) fn try_again_after(
         &self,

@@ -83,6 +83,21 @@ pub(crate) struct Sent<'a> {
     pub(crate) body: &'a [u8],
 }
 
+/// The rules for files of questions, by whose batches they are.
+#[derive(Clone)]
+struct FileRules {
+    endpoint: &'static str,
+    /// After how many seconds a file may expire.
+    seconds: std::ops::RangeInclusive<u64>,
+}
+
+impl FileRules {
+    /// An hour to 30 days (openai-openapi, `FileExpirationAfter`).
+    const OPENAI: Self = Self { endpoint: "/v1/chat/completions", seconds: 3_600..=2_592_000 };
+    /// 14 to 30 days (Microsoft's "Getting started with global batch").
+    const AZURE: Self = Self { endpoint: "/chat/completions", seconds: 1_209_600..=2_592_000 };
+}
+
 /// A batch as it is handed in.
 pub(crate) struct NewBatch {
     name: String,
@@ -110,24 +125,34 @@ impl State {
         sent: Sent<'_>,
     ) -> Option<BatchAnswer> {
         let path = whole_path.split('?').next().unwrap_or_default();
+        let (path, rules) = match path.strip_prefix("/openai") {
+            Some(path) => (path, FileRules::AZURE),
+            None => (path, FileRules::OPENAI),
+        };
         let parts: Vec<&str> = path.trim_start_matches("/v1/").split('/').collect();
         match vendor {
-            Vendor::Openai => self.answer_openai(method, &parts, sent),
+            Vendor::Openai => self.answer_openai((method, &parts), sent, rules),
             Vendor::Anthropic => self.answer_anthropic(method, &parts, sent),
             Vendor::Bedrock => self.answer_bedrock((method, whole_path), sent),
             Vendor::Gemini => self.answer_gemini((method, whole_path), sent),
+            Vendor::VertexGemini | Vendor::VertexClaude => None,
         }
     }
 
-    fn answer_openai(&self, method: &str, parts: &[&str], sent: Sent<'_>) -> Option<BatchAnswer> {
-        let answer = match (method, parts) {
-            ("POST", ["files"]) => self.upload(&String::from_utf8_lossy(sent.body)),
+    fn answer_openai(
+        &self,
+        asked: (&str, &[&str]),
+        sent: Sent<'_>,
+        rules: FileRules,
+    ) -> Option<BatchAnswer> {
+        let answer = match asked {
+            ("POST", ["files"]) => self.upload(&String::from_utf8_lossy(sent.body), rules),
             ("DELETE", ["files", id]) => {
                 self.shelf().files.retain(|(known, _)| known != id);
                 BatchAnswer::Json(200, json!({"id": id, "object": "file", "deleted": true}))
             }
             ("GET", ["files", id, "content"]) => self.download(id),
-            ("POST", ["batches"]) => self.create_openai(sent),
+            ("POST", ["batches"]) => self.create_openai(sent, rules),
             ("GET", ["batches"]) => {
                 self.end_all_due(Vendor::Openai);
                 let data: Vec<Value> =
@@ -171,13 +196,18 @@ impl State {
     }
 
     /// The file of a form, as OpenAI takes it.
-    fn upload(&self, form: &str) -> BatchAnswer {
+    fn upload(&self, form: &str, rules: FileRules) -> BatchAnswer {
         let (Some(purpose), Some(file)) = (form_field(form, "purpose"), form_field(form, "file"))
         else {
             return refused("the form lacks a field");
         };
         if purpose != "batch" || !form.contains(".jsonl\"") {
             return refused("a file of questions has the purpose `batch` and ends in .jsonl");
+        }
+        let seconds = form_field(form, "expires_after[seconds]");
+        let seconds = seconds.and_then(|text| text.parse::<u64>().ok());
+        if !seconds.is_some_and(|seconds| rules.seconds.contains(&seconds)) {
+            return refused("expires_after is out of range");
         }
         let mut shelf = self.shelf();
         let id = format!("file-{}", uuid::Uuid::new_v4().simple());
@@ -188,12 +218,12 @@ impl State {
         BatchAnswer::Json(200, shown)
     }
 
-    fn create_openai(&self, sent: Sent<'_>) -> BatchAnswer {
+    fn create_openai(&self, sent: Sent<'_>, rules: FileRules) -> BatchAnswer {
         let Ok(asked) = serde_json::from_slice::<Value>(sent.body) else {
             return refused("no JSON");
         };
         if text_of(&asked, "completion_window") != "24h"
-            || text_of(&asked, "endpoint") != "/v1/chat/completions"
+            || text_of(&asked, "endpoint") != rules.endpoint
         {
             return refused("completion_window or endpoint");
         }
@@ -206,7 +236,7 @@ impl State {
         let mut requests = Vec::new();
         for line in file.lines().filter(|line| !line.is_empty()) {
             let Ok(line) = serde_json::from_str::<Value>(line) else { return refused("a line") };
-            if line["method"] != "POST" || line["url"] != "/v1/chat/completions" {
+            if line["method"] != "POST" || line["url"] != rules.endpoint {
                 return refused("method or url of a line");
             }
             requests.push((
@@ -341,7 +371,7 @@ impl State {
             match vendor {
                 Vendor::Bedrock => bedrock::bedrock_line(id, body, answered),
                 Vendor::Gemini => gemini::gemini_line(id, answered),
-                Vendor::Openai | Vendor::Anthropic => result_line(vendor, id, answered),
+                _ => result_line(vendor, id, answered),
             }
         };
         let lines: Vec<Value> = batch.requests.iter().enumerate().map(line).collect();
@@ -431,9 +461,9 @@ fn refused(why: &str) -> BatchAnswer {
 fn shown_batch(vendor: Vendor, batch: &HeldBatch) -> Value {
     match vendor {
         Vendor::Anthropic => anthropic_batch(batch),
-        Vendor::Openai => openai_batch(batch),
         Vendor::Bedrock => bedrock::bedrock_job(batch),
         Vendor::Gemini => gemini::gemini_batch(batch),
+        _ => openai_batch(batch),
     }
 }
 

@@ -23,7 +23,11 @@ pub(super) async fn send(
 ) -> io::Result<After> {
     let form = match vendor {
         Vendor::Bedrock => "application/vnd.amazon.eventstream",
-        Vendor::Openai | Vendor::Anthropic | Vendor::Gemini => "text/event-stream",
+        Vendor::Openai
+        | Vendor::Anthropic
+        | Vendor::Gemini
+        | Vendor::VertexGemini
+        | Vendor::VertexClaude => "text/event-stream",
     };
     let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {form}\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;
@@ -54,8 +58,10 @@ fn error(vendor: Vendor, kind: &str) -> Vec<u8> {
     let message = if kind.contains(' ') { kind } else { "scripted" };
     let error = json!({"type": kind, "message": message});
     match vendor {
-        Vendor::Openai | Vendor::Gemini => event(vendor, None, &json!({"error": error})),
-        Vendor::Anthropic => {
+        Vendor::Openai | Vendor::Gemini | Vendor::VertexGemini => {
+            event(vendor, None, &json!({"error": error}))
+        }
+        Vendor::Anthropic | Vendor::VertexClaude => {
             event(vendor, Some("error"), &json!({"type": "error", "error": error}))
         }
         Vendor::Bedrock => frame("exception", kind, &json!({"message": "scripted"})),

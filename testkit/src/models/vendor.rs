@@ -1,4 +1,4 @@
-//! The protocols of four vendors: where a call goes, what it must look like, and how answers and
+//! The protocols of four vendors, of which two are served by Vertex AI too: where a call goes, what it must look like, and how answers and
 //! errors are written.
 
 mod anthropic;
@@ -31,7 +31,14 @@ pub enum Vendor {
     Bedrock,
     /// The protocol of Google's `generateContent`.
     Gemini,
+    /// The same at Vertex AI, with an access token.
+    VertexGemini,
+    /// Anthropic's messages at Vertex AI, with an access token.
+    VertexClaude,
 }
+
+/// The location of a project at Vertex AI.
+const VERTEX_BASE: &str = "/v1/projects/project-1/locations/europe-west4";
 
 /// The reason why a reply ends, for all vendors.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,6 +108,7 @@ impl Vendor {
             Self::Openai | Self::Anthropic => "/v1",
             Self::Bedrock => "",
             Self::Gemini => "/v1beta",
+            Self::VertexGemini | Self::VertexClaude => VERTEX_BASE,
         }
     }
 
@@ -109,11 +117,19 @@ impl Vendor {
         let path = path.split('?').next().unwrap_or_default();
         method == "POST"
             && match self {
-                Self::Openai => path == "/v1/chat/completions",
+                Self::Openai => {
+                    path.strip_prefix("/openai").unwrap_or(path) == "/v1/chat/completions"
+                }
                 Self::Anthropic => path == "/v1/messages",
                 Self::Gemini => {
                     path.starts_with("/v1beta/models/") && path.ends_with(":generateContent")
                 }
+                Self::VertexGemini => {
+                    self.model_verb(path).is_some_and(|verb| verb == "generateContent")
+                }
+                Self::VertexClaude => self
+                    .model_verb(path)
+                    .is_some_and(|verb| matches!(verb, "rawPredict" | "streamRawPredict")),
                 Self::Bedrock => {
                     let operation = path.rsplit('/').next();
                     path.starts_with("/model/")
@@ -122,12 +138,52 @@ impl Vendor {
             }
     }
 
+    /// The method that is called of a model at Vertex AI; `None`: the path names none of this vendor's.
+    fn model_verb(self, path: &str) -> Option<&str> {
+        let publisher = if self == Self::VertexClaude { "anthropic" } else { "google" };
+        let rest = path.strip_prefix(VERTEX_BASE)?.strip_prefix("/publishers/")?;
+        let (model, verb) =
+            rest.strip_prefix(publisher)?.strip_prefix("/models/")?.split_once(':')?;
+        (model == "model-1" || model == "claude-model-1").then_some(verb)
+    }
+
+    /// Whether a call has the tokens of a text counted, which Vertex AI does for nothing.
+    pub(crate) fn is_count(self, path: &str, body: &Value) -> bool {
+        match self {
+            Self::VertexGemini => {
+                self.model_verb(path) == Some("countTokens") && body.get("contents").is_some()
+            }
+            Self::VertexClaude => {
+                let place =
+                    format!("{VERTEX_BASE}/publishers/anthropic/models/count-tokens:rawPredict");
+                path == place
+                    && body.get("model") == Some(&json!("claude-model-1"))
+                    && body.get("messages").is_some()
+            }
+            _ => false,
+        }
+    }
+
+    /// What a token server at this address answers: Google's exchange of tokens, at Vertex AI alone.
+    pub(crate) fn grant_token(self, path: &str) -> Option<Value> {
+        let is_vertex = matches!(self, Self::VertexGemini | Self::VertexClaude);
+        match path {
+            "/subject" if is_vertex => Some(json!({"subject": "of-the-platform"})),
+            "/v1/token" if is_vertex => Some(json!({
+                "access_token": "key", "expires_in": 3600, "token_type": "Bearer",
+                "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+            })),
+            _ => None,
+        }
+    }
+
     /// Whether a call wants its reply in a stream.
     pub(crate) fn is_streamed(self, path: &str, body: &Value) -> bool {
         match self {
             Self::Openai | Self::Anthropic => body.get("stream") == Some(&Value::Bool(true)),
             Self::Bedrock => path.ends_with("/converse-stream"),
-            Self::Gemini => false,
+            Self::VertexClaude => path.ends_with(":streamRawPredict"),
+            Self::Gemini | Self::VertexGemini => false,
         }
     }
 
@@ -139,6 +195,9 @@ impl Vendor {
                 .or_else(|| header_of(headers, "api-key")),
             Self::Anthropic => header_of(headers, "x-api-key"),
             Self::Gemini => header_of(headers, "x-goog-api-key"),
+            Self::VertexGemini | Self::VertexClaude => {
+                header_of(headers, "authorization").and_then(|value| value.strip_prefix("Bearer "))
+            }
             Self::Bedrock => header_of(headers, "authorization").map(|value| {
                 let signed = value.split("Credential=").nth(1);
                 let signed = signed.and_then(|rest| rest.split('/').next());
@@ -158,8 +217,10 @@ impl Vendor {
         match self {
             Self::Openai => openai::check(body, limit),
             Self::Anthropic => anthropic::check(headers, body),
+            Self::VertexClaude => anthropic::check_on_vertex(headers, body),
             Self::Bedrock => bedrock::check(headers, body),
             Self::Gemini => gemini::check(headers, body),
+            Self::VertexGemini => gemini::check_content(body),
         }
     }
 
@@ -167,9 +228,9 @@ impl Vendor {
     pub(crate) fn reply(self, body: &Value, said: &Said) -> Value {
         match self {
             Self::Openai => openai::reply(body, said),
-            Self::Anthropic => anthropic::reply(body, said),
+            Self::Anthropic | Self::VertexClaude => anthropic::reply(body, said),
             Self::Bedrock => bedrock::reply(body, said),
-            Self::Gemini => gemini::reply(said),
+            Self::Gemini | Self::VertexGemini => gemini::reply(said),
         }
     }
 
@@ -177,10 +238,10 @@ impl Vendor {
     pub(crate) fn events(self, body: &Value, said: &Said) -> Vec<(Option<&'static str>, Value)> {
         match self {
             Self::Openai => openai::events(body, said),
-            Self::Anthropic => anthropic::events(body, said),
+            Self::Anthropic | Self::VertexClaude => anthropic::events(body, said),
             Self::Bedrock => bedrock::events(body, said),
             // Its replies come whole.
-            Self::Gemini => Vec::new(),
+            Self::Gemini | Self::VertexGemini => Vec::new(),
         }
     }
 
@@ -196,9 +257,9 @@ impl Vendor {
     pub(crate) fn error(self, trouble: &Trouble<'_>) -> Outgoing {
         match self {
             Self::Openai => openai::error(trouble),
-            Self::Anthropic => anthropic::error(trouble),
+            Self::Anthropic | Self::VertexClaude => anthropic::error(trouble),
             Self::Bedrock => bedrock::error(trouble),
-            Self::Gemini => gemini::error(trouble),
+            Self::Gemini | Self::VertexGemini => gemini::error(trouble),
         }
     }
 }

@@ -7,7 +7,9 @@ use docmill_core::model::{EncodedImage, ImageEncoding, ImageHeader, ModelUsage, 
 use docmill_llm::PromptPicture;
 use docmill_llm::anthropic::AnthropicClient;
 use docmill_llm::anthropic::batches::AnthropicBatches;
-use docmill_llm::batch::BatchApi;
+use docmill_llm::batch::{
+    BatchApi, BatchProgress, BatchQuestion, BatchSubmission, SubmissionFence,
+};
 use docmill_llm::bedrock::BedrockClient;
 use docmill_llm::bedrock::batches::BedrockBatches;
 use docmill_llm::gemini::GeminiClient;
@@ -20,10 +22,21 @@ use image::{GrayImage, ImageFormat};
 use super::*;
 use crate::reading::papers::encoded;
 
-pub(crate) const VENDORS: [Vendor; 4] =
+/// Vendors at their own hosts, which take keys and batches.
+pub(crate) const OWN_HOSTS: [Vendor; 4] =
     [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock, Vendor::Gemini];
+/// The same, and those that are served by Vertex AI.
+const VENDORS: [Vendor; 6] = [
+    Vendor::Openai,
+    Vendor::Anthropic,
+    Vendor::Bedrock,
+    Vendor::Gemini,
+    Vendor::VertexGemini,
+    Vendor::VertexClaude,
+];
 /// Those that stream, and whose caches are asked for. Gemini's replies come whole.
-const STREAMING: [Vendor; 3] = [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock];
+const STREAMING: [Vendor; 4] =
+    [Vendor::Openai, Vendor::Anthropic, Vendor::Bedrock, Vendor::VertexClaude];
 
 pub(crate) fn config_of(vendor: Vendor, server: &Server) -> LlmConfig {
     LlmConfig {
@@ -32,18 +45,43 @@ pub(crate) fn config_of(vendor: Vendor, server: &Server) -> LlmConfig {
             Vendor::Anthropic => LlmProvider::Anthropic,
             Vendor::Bedrock => LlmProvider::Bedrock,
             Vendor::Gemini => LlmProvider::Gemini,
+            Vendor::VertexGemini | Vendor::VertexClaude => LlmProvider::Vertex,
         },
         base_url: server.base_url(),
-        api_key: "key".to_owned().into(),
+        api_key: match vendor {
+            Vendor::VertexGemini | Vendor::VertexClaude => federation_at(server).into(),
+            _ => "key".to_owned().into(),
+        },
         region: "us-east-1".to_owned(),
-        model: "model-1".to_owned(),
+        model: match vendor {
+            Vendor::VertexClaude => "claude-model-1".to_owned(),
+            _ => "model-1".to_owned(),
+        },
         timeout: Duration::from_secs(10),
         ..LlmConfig::default()
     }
 }
 
+/// Credentials of Google by which the stand-in itself gives the token `key`.
+fn federation_at(server: &Server) -> String {
+    let address = format!("http://{}", server.address());
+    let form = json!({"type": "json", "subject_token_field_name": "subject"});
+    json!({
+        "type": "external_account",
+        "audience": "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/x",
+        "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+        "token_url": format!("{address}/v1/token"),
+        "credential_source": {"url": format!("{address}/subject"), "format": form},
+    })
+    .to_string()
+}
+
 pub(crate) async fn model(config: &LlmConfig) -> Arc<dyn Llm> {
     match config.provider {
+        LlmProvider::Vertex if config.asks_claude() => {
+            Arc::new(AnthropicClient::new(config).unwrap())
+        }
+        LlmProvider::Vertex => Arc::new(GeminiClient::new(config).unwrap()),
         LlmProvider::Anthropic => Arc::new(AnthropicClient::new(config).unwrap()),
         LlmProvider::Bedrock => Arc::new(BedrockClient::connect(config).await.unwrap()),
         LlmProvider::Gemini => Arc::new(GeminiClient::new(config).unwrap()),
@@ -71,7 +109,8 @@ async fn every_vendor_reads_an_invoice_whichever_way_the_form_is_demanded() {
     for vendor in VENDORS {
         let server = Server::start(Script::default().from(vendor)).await.unwrap();
         for structured in demands {
-            let has_tools = matches!(vendor, Vendor::Anthropic | Vendor::Bedrock);
+            let has_tools =
+                matches!(vendor, Vendor::Anthropic | Vendor::Bedrock | Vendor::VertexClaude);
             if !has_tools && structured == StructuredOutput::Tool {
                 continue;
             }
@@ -140,6 +179,14 @@ async fn every_answer_has_its_fault_at_every_vendor() {
         (Vendor::Gemini,    Answer::status(403),      1, Fault::Denied),
         (Vendor::Gemini,    Answer::status(404),      1, Fault::Denied),
         (Vendor::Gemini,    Answer::CutBody,          3, Fault::Transient),
+        (Vendor::VertexGemini, Answer::status(429),   1, Fault::Throttled(none)),
+        (Vendor::VertexGemini, Answer::status(403),   1, Fault::Denied),
+        (Vendor::VertexGemini, Answer::status(404),   1, Fault::Denied),
+        (Vendor::VertexGemini, Answer::status(503),   3, Fault::Unavailable),
+        (Vendor::VertexClaude, Answer::throttled("9"),1, Fault::Throttled(some)),
+        (Vendor::VertexClaude, Answer::status(403),   1, Fault::Denied),
+        (Vendor::VertexClaude, Answer::status(529),   1, Fault::Throttled(none)),
+        (Vendor::VertexClaude, Answer::CutBody,       3, Fault::Transient),
     ];
     let mut runs = tokio::task::JoinSet::new();
     for (vendor, answer, calls, fault) in table {
@@ -185,7 +232,7 @@ async fn every_way_of_not_replying_ends_the_same_at_every_vendor() {
             (Answer::Ok { content: json!({"total": 1})}, gate,    2),
         ];
         match vendor {
-            Vendor::Anthropic => {
+            Vendor::Anthropic | Vendor::VertexClaude => {
                 table.push((ends("model_context_window_exceeded"), cut, 1));
                 table.push((ends("a_new_reason"), cut, 1));
             }
@@ -195,7 +242,7 @@ async fn every_way_of_not_replying_ends_the_same_at_every_vendor() {
                 table.push((ends("malformed_tool_use"), gate, 2));
                 table.push((ends("a_new_reason"), cut, 1));
             }
-            Vendor::Gemini => {
+            Vendor::Gemini | Vendor::VertexGemini => {
                 table.push((ends("RECITATION"), refused, 1));
                 table.push((ends("MALFORMED_RESPONSE"), gate, 2));
                 table.push((ends("A_NEW_REASON"), cut, 1));
@@ -325,7 +372,7 @@ async fn an_error_within_a_stream_that_is_about_the_reply_ends_it_as_none() {
 #[tokio::test]
 async fn a_key_that_is_replaced_in_its_file_is_used_from_the_next_call_on_at_every_vendor() {
     let keyed = |key: &str| Script { api_key: Some(key.to_owned()), ..Script::default() };
-    for vendor in VENDORS {
+    for vendor in OWN_HOSTS {
         let server = Server::start(keyed("first").from(vendor)).await.unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "first\n").unwrap();
@@ -403,7 +450,7 @@ async fn a_question_in_a_batch_is_the_request_that_a_direct_call_sends_at_every_
     let image = Arc::new(EncodedImage { header, bytes });
     let picture = PromptPicture::new(image, PictureRule::OTHER);
     let asked = Prompt { pictures: vec![picture], ..prompt() };
-    for vendor in VENDORS {
+    for vendor in OWN_HOSTS {
         for structured in [StructuredOutput::Schema, StructuredOutput::Prompt] {
             let script = Script { record: true, ..Script::default() };
             let server = Server::start(script.from(vendor)).await.unwrap();
@@ -425,4 +472,90 @@ async fn a_question_in_a_batch_is_the_request_that_a_direct_call_sends_at_every_
             );
         }
     }
+}
+
+#[tokio::test]
+async fn a_start_on_vertex_ai_has_a_text_counted_and_says_which_role_or_model_is_missing() {
+    for vendor in [Vendor::VertexGemini, Vendor::VertexClaude] {
+        let (server, llm) = started(vendor, Script::default()).await;
+        llm.ping().await.unwrap();
+        assert_eq!(server.calls().len(), 0, "{vendor:?}: nothing is paid for");
+        let other = LlmConfig { model: "claude-none".to_owned(), ..config_of(vendor, &server) };
+        let other = model(&other).await.ping().await.unwrap_err();
+        assert_eq!(other.fault, Fault::Denied, "{vendor:?} {other}");
+        server
+            .set(Script { api_key: Some("another".to_owned()), ..Script::default() }.from(vendor));
+        let denied = llm.ping().await.unwrap_err();
+        let text = denied.to_string();
+        assert!(text.contains("roles/aiplatform.user"), "{vendor:?} {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_token_is_renewed_before_the_next_call() {
+    let (server, llm) = started(Vendor::VertexGemini, Script::default()).await;
+    llm.complete(&prompt()).await.unwrap();
+    let script = Script { api_key: Some("another".to_owned()), ..Script::default() };
+    server.set(script.from(Vendor::VertexGemini));
+    assert_eq!(llm.complete(&prompt()).await.unwrap_err().fault, Fault::Denied);
+    let script = Script { api_key: Some("key".to_owned()), ..Script::default() };
+    server.set(script.from(Vendor::VertexGemini));
+    let granted = server.tokens_granted();
+    llm.complete(&prompt()).await.unwrap();
+    assert_eq!(server.tokens_granted(), granted + 1);
+}
+
+/// As Azure's deployments of other vendors' models answer.
+fn unknown_cache_key(request: &Request) -> Answer {
+    if request.body.get("prompt_cache_key").is_none() {
+        return Answer::Read;
+    }
+    Answer::Status {
+        status: 400,
+        retry_after: None,
+        retry_after_ms: None,
+        should_retry: None,
+        code: Some("unrecognized_request_argument".to_owned()),
+        message: Some("Unrecognized request argument supplied: prompt_cache_key".to_owned()),
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_know_the_cache_key_is_asked_without_it_from_then_on() {
+    let server = Server::start(Script::function(unknown_cache_key)).await.unwrap();
+    let config = LlmConfig { server: LlmServer::Azure, ..config_of(Vendor::Openai, &server) };
+    let llm = model(&config).await;
+    for calls in [2, 3] {
+        llm.complete(&prompt()).await.unwrap();
+        assert_eq!(server.calls().len(), calls);
+    }
+}
+
+#[tokio::test]
+async fn azures_batches_name_their_own_deployment_and_keep_to_azures_rules() {
+    struct Open;
+
+    #[async_trait]
+    impl SubmissionFence for Open {
+        async fn pass(&self) -> fault::Result<()> {
+            Ok(())
+        }
+    }
+
+    let server = Server::start(Script::default()).await.unwrap();
+    let mut config = LlmConfig { server: LlmServer::Azure, ..config_of(Vendor::Openai, &server) };
+    config.base_url = format!("http://{}/openai/v1", server.address());
+    config.batch.azure_deployment = "batches".to_owned();
+    let api = OpenAiBatches::new(&config).unwrap();
+    let body = api.encode_prompt(&prompt()).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["model"], "batches");
+    let questions = [BatchQuestion { custom_id: "q-1".to_owned(), body }];
+    let file = api.upload("docmill-1", &questions).await.unwrap();
+    let batch = BatchSubmission { name: "docmill-1", file: file.as_deref(), questions: &questions };
+    let handle = api.create(batch, &Open).await.unwrap();
+    let BatchProgress::Ended { files, .. } = api.poll(&handle).await.unwrap() else {
+        panic!("it has ended")
+    };
+    assert_eq!(files.len(), 1);
+    assert_eq!(model(&config).await.model(), "model-1", "direct calls go to the other");
 }

@@ -107,6 +107,7 @@ fn settings(server: &Server, vendor: Vendor, recipe: VisionRecipe) -> VisionConf
             Vendor::Anthropic => LlmProvider::Anthropic,
             Vendor::Bedrock => LlmProvider::Bedrock,
             Vendor::Gemini => LlmProvider::Gemini,
+            Vendor::VertexGemini | Vendor::VertexClaude => LlmProvider::Vertex,
         },
         base_url: server.base_url(),
         api_key: "key".to_owned().into(),

@@ -27,6 +27,18 @@ pub enum LlmProvider {
     Bedrock,
     /// Google's Gemini API.
     Gemini,
+    /// Google Cloud's Vertex AI: Gemini and Claude.
+    Vertex,
+}
+
+/// How a server is shown who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LlmAuth {
+    /// By the API key, where there is one; Bedrock and Vertex AI by the platform's credentials.
+    Key,
+    /// By a token of Microsoft Entra ID: the pod's, app's or machine's own identity.
+    Entra,
 }
 
 /// How a language model is reached.
@@ -38,13 +50,17 @@ pub struct LlmConfig {
     /// Which server, where several speak the same protocol.
     pub server: LlmServer,
     /// Up to and without `/chat/completions`, e.g. `https://api.openai.com/v1`; up to and without
-    /// `/messages`, or `/models` of Gemini; with Bedrock another endpoint than AWS's own.
+    /// `/messages`, or `/models` of Gemini; with Bedrock another endpoint than AWS's own; with Vertex AI
+    /// up to and with the location: `…/v1/projects/PROJECT/locations/LOCATION`.
     #[serde(serialize_with = "super::address::serialize_address")]
     pub base_url: String,
-    /// May be empty for local servers and, with AWS's own credentials, for Bedrock.
+    /// May be empty for local servers and, with AWS's own credentials, for Bedrock. With Vertex AI the
+    /// content of a credentials file.
     pub api_key: SecretString,
-    /// A file with that key, read again when it changes.
+    /// A file with that key, read again when it changes; with Vertex AI the credentials file.
     pub api_key_file: PathBuf,
+    /// How the server is shown who asks.
+    pub auth: LlmAuth,
     /// AWS region of Bedrock; empty: from the environment.
     pub region: String,
     /// Name of the model.
@@ -87,6 +103,7 @@ impl LlmProvider {
             Self::Anthropic => "anthropic",
             Self::Bedrock => "bedrock",
             Self::Gemini => "gemini",
+            Self::Vertex => "vertex",
         }
     }
 }
@@ -99,6 +116,7 @@ impl Default for LlmConfig {
             base_url: String::new(),
             api_key: SecretString::default(),
             api_key_file: PathBuf::new(),
+            auth: LlmAuth::Key,
             region: String::new(),
             model: String::new(),
             timeout: Duration::from_secs(600),
@@ -133,11 +151,21 @@ impl LlmConfig {
         SecretSource::new(&self.api_key, &self.api_key_file)
     }
 
+    /// Whether its model takes the form of Anthropic's models, at whichever host.
+    pub fn asks_claude(&self) -> bool {
+        let name = self.model.rsplit('/').next().unwrap_or_default();
+        match self.provider {
+            LlmProvider::Anthropic | LlmProvider::Bedrock => true,
+            LlmProvider::Vertex => name.starts_with("claude"),
+            LlmProvider::None | LlmProvider::Openai | LlmProvider::Gemini => false,
+        }
+    }
+
     /// How its vendor sizes and counts pictures.
     pub fn picture_rule(&self) -> PictureRule {
-        match (self.provider, self.server) {
-            (LlmProvider::Anthropic | LlmProvider::Bedrock, _) => PictureRule::ANTHROPIC,
-            (_, LlmServer::Openai | LlmServer::Azure) => PictureRule::OPENAI,
+        match self.server {
+            _ if self.asks_claude() => PictureRule::ANTHROPIC,
+            LlmServer::Openai | LlmServer::Azure => PictureRule::OPENAI,
             _ => PictureRule::OTHER,
         }
     }
@@ -179,18 +207,21 @@ impl LlmConfig {
             problems.push(format!("{at}.model is missing"));
         }
         let has_key = !self.api_key.is_empty() || self.key_source().is_file();
-        if has_key && address::sends_in_the_clear(&self.base_url) {
+        let has_token = self.auth == LlmAuth::Entra || self.provider == LlmProvider::Vertex;
+        if (has_key || has_token) && address::sends_in_the_clear(&self.base_url) {
             problems.push(format!(
                 "{at}.base_url begins with http:// and leaves this machine: {at}.api_key and every \
                  document could be read on the way; use https://"
             ));
         }
+        self.check_host(at, has_key, problems);
         if matches!(self.provider, LlmProvider::Anthropic | LlmProvider::Gemini) && !has_key {
             problems.push(format!("{at}.api_key is missing"));
         }
-        let has_tools = matches!(self.provider, LlmProvider::Anthropic | LlmProvider::Bedrock);
-        if !has_tools && self.structured == StructuredOutput::Tool {
-            problems.push(format!("{at}.structured: `tool` is for anthropic and bedrock"));
+        if !self.asks_claude() && self.structured == StructuredOutput::Tool {
+            problems.push(format!(
+                "{at}.structured: `tool` is for anthropic, bedrock and Claude on vertex"
+            ));
         }
         if self.batch.enabled {
             self.check_batches(at, problems);
@@ -202,12 +233,41 @@ impl LlmConfig {
         }
     }
 
+    /// Checks the settings that belong to one host alone.
+    fn check_host(&self, at: &str, has_key: bool, problems: &mut Vec<String>) {
+        let is_azure = self.provider == LlmProvider::Openai && self.server == LlmServer::Azure;
+        if self.auth == LlmAuth::Entra && !is_azure {
+            problems.push(format!(
+                "{at}.auth: `entra` is for the provider `openai` with {at}.server = \"azure\""
+            ));
+        }
+        if self.auth == LlmAuth::Entra && has_key {
+            problems.push(format!("{at}.auth is `entra`: leave {at}.api_key out"));
+        }
+        let path = self.base_url.split_once("/projects/");
+        let has_location = path.is_some_and(|(_, rest)| rest.contains("/locations/"));
+        if self.provider == LlmProvider::Vertex && !has_location {
+            problems.push(format!(
+                "{at}.base_url of Vertex AI must be \
+                 https://LOCATION-aiplatform.googleapis.com/v1/projects/PROJECT/locations/LOCATION"
+            ));
+        }
+    }
+
     /// Checks the settings for asking this model in batches.
     fn check_batches(&self, at: &str, problems: &mut Vec<String>) {
         let key = if at == "llm" { "llm.batch.enabled".to_owned() } else { format!("{at}.batch") };
         match (self.provider, self.server) {
             (LlmProvider::Anthropic | LlmProvider::Gemini, _)
             | (LlmProvider::Openai, LlmServer::Openai) => {}
+            (LlmProvider::Openai, LlmServer::Azure) => {
+                if self.batch.azure_deployment.is_empty() {
+                    problems.push(format!(
+                        "{key}: Azure answers batches by a deployment of the type Global Batch: set \
+                         llm.batch.azure_deployment (of the first model; in llm.chain `batch = false`)"
+                    ));
+                }
+            }
             (LlmProvider::Bedrock, _) if self.structured == StructuredOutput::Tool => {
                 problems.push(format!(
                     "{key}: Bedrock takes no tools in batches: {at}.structured must be `schema` or \
@@ -217,7 +277,7 @@ impl LlmConfig {
             (LlmProvider::Bedrock, _) => self.batch.bedrock.collect_problems(&key, problems),
             _ => problems.push(format!(
                 "{key}: batches are for the providers `anthropic`, `bedrock` and `gemini`, and for \
-                 `openai` with server `openai`"
+                 `openai` with server `openai` or `azure`"
             )),
         }
         if self.provider == LlmProvider::Bedrock
@@ -304,6 +364,8 @@ pub struct EscalationModelConfig {
     pub base_url: Option<String>,
     /// Another API key than that of `[llm]`.
     pub api_key: Option<SecretString>,
+    /// Another way to show who asks.
+    pub auth: Option<LlmAuth>,
     /// Another AWS region than that of `[llm]`.
     pub region: Option<String>,
     /// Longest one call may take.
@@ -339,6 +401,7 @@ impl EscalationModelConfig {
                 true => PathBuf::new(),
                 false => first.api_key_file.clone(),
             },
+            auth: self.auth.unwrap_or(if elsewhere { LlmAuth::Key } else { first.auth }),
             region: self.region.clone().unwrap_or_else(|| first.region.clone()),
             model: self.model.clone(),
             timeout: self.timeout.unwrap_or(first.timeout),
@@ -348,6 +411,7 @@ impl EscalationModelConfig {
             takes_pictures: self.takes_pictures.unwrap_or(first.takes_pictures),
             batch: BatchConfig {
                 enabled: first.batch.enabled && self.batch != Some(false),
+                azure_deployment: String::new(),
                 ..first.batch.clone()
             },
             chain: Vec::new(),
@@ -404,6 +468,61 @@ mod tests {
         assert_eq!(problems("http://models.example/v1", ""), "", "nothing to lose");
         assert_eq!(problems("http://127.0.0.1:8000/v1", "key"), "");
         assert_eq!(problems("https://models.example/v1", "key"), "");
+    }
+
+    #[test]
+    fn a_token_is_for_its_own_host_and_goes_nowhere_unencrypted() {
+        let vertex =
+            "https://europe-west4-aiplatform.googleapis.com/v1/projects/p/locations/europe-west4";
+        #[rustfmt::skip]
+        let table = [
+            ("openai",  "azure",  "entra", "https://x.openai.azure.com/openai/v1", "",    ""),
+            ("openai",  "azure",  "entra", "https://x.openai.azure.com/openai/v1", "key", "leave llm.api_key out"),
+            ("openai",  "azure",  "entra", "http://x.example/openai/v1",           "",    "https://"),
+            ("openai",  "openai", "entra", "https://api.openai.com/v1",            "",    "`entra` is for"),
+            ("vertex",  "other",  "key",   vertex,                                 "",    ""),
+            ("vertex",  "other",  "key",   "https://aiplatform.googleapis.com/v1", "",    "locations/LOCATION"),
+            ("vertex",  "other",  "entra", vertex,                                 "",    "`entra` is for"),
+        ];
+        for (provider, server, auth, base_url, key, words) in table {
+            let text = format!(
+                "provider = '{provider}'\nserver = '{server}'\nauth = '{auth}'\nmodel = 'm'\n\
+                 base_url = '{base_url}'\napi_key = '{key}'"
+            );
+            let mut problems = Vec::new();
+            toml::from_str::<LlmConfig>(&text).unwrap().collect_problems(&mut problems);
+            let said = problems.join("; ");
+            assert_eq!(problems.len(), usize::from(!words.is_empty()), "{text}: {said}");
+            assert!(said.contains(words), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn claude_is_known_by_its_name_at_the_host_that_serves_others_too() {
+        for (provider, model, expected) in [
+            (LlmProvider::Vertex, "claude-opus-5-5", true),
+            (LlmProvider::Vertex, "publishers/anthropic/models/claude-opus-5-5", true),
+            (LlmProvider::Vertex, "gemini-3.8-flash", false),
+            (LlmProvider::Anthropic, "any", true),
+            (LlmProvider::Openai, "claude-by-a-gateway", false),
+        ] {
+            let config = LlmConfig { provider, model: model.to_owned(), ..first() };
+            assert_eq!(config.asks_claude(), expected, "{model}");
+        }
+    }
+
+    #[test]
+    fn batches_on_azure_need_a_deployment_of_their_own() {
+        let azure = |azure_deployment: &str| {
+            let mut config = LlmConfig { server: LlmServer::Azure, ..first() };
+            config.batch.enabled = true;
+            config.batch.azure_deployment = azure_deployment.to_owned();
+            let mut problems = Vec::new();
+            config.collect_problems(&mut problems);
+            problems.join("; ")
+        };
+        assert!(azure("").contains("llm.batch.azure_deployment"));
+        assert_eq!(azure("batches"), "");
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct BatchConfig {
     /// How often the vendor is asked at first; up to sixteen times as long apart later on.
     #[serde(with = "humantime_serde")]
     pub poll: Duration,
+    /// With Azure the deployment of the type Global Batch that answers; for the first model alone.
+    pub azure_deployment: String,
     /// Further settings of Bedrock.
     pub bedrock: BedrockBatchConfig,
 }
@@ -145,6 +147,7 @@ impl Default for BatchConfig {
             requests: 1_000,
             bytes: ByteSize::from_mib(32),
             poll: Duration::from_secs(60),
+            azure_deployment: String::new(),
             bedrock: BedrockBatchConfig::default(),
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::llm::{LlmConfig, LlmProvider, LlmServer, PromptCache, StructuredOutput};
+use super::llm::{LlmAuth, LlmConfig, LlmProvider, LlmServer, PromptCache, StructuredOutput};
 use super::units::SecretString;
 use crate::model::{PictureFit, PictureRule};
 
@@ -40,6 +40,8 @@ pub struct VisionConfig {
     pub api_key: SecretString,
     /// A file with that key, read again when it changes.
     pub api_key_file: PathBuf,
+    /// As `llm.auth`.
+    pub auth: LlmAuth,
     /// AWS region of Bedrock; empty: from the environment.
     pub region: String,
     /// Name of the model.
@@ -65,6 +67,7 @@ impl Default for VisionConfig {
             base_url: String::new(),
             api_key: SecretString::default(),
             api_key_file: PathBuf::new(),
+            auth: LlmAuth::Key,
             region: String::new(),
             model: String::new(),
             recipe: VisionRecipe::General,
@@ -86,6 +89,7 @@ impl VisionConfig {
             base_url: self.base_url.clone(),
             api_key: self.api_key.clone(),
             api_key_file: self.api_key_file.clone(),
+            auth: self.auth,
             region: self.region.clone(),
             model: self.model.clone(),
             timeout: self.timeout,

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use time::OffsetDateTime;
 
-use super::{VERSION, wire};
+use super::{AnthropicHost, VERSION, wire};
 use crate::Prompt;
 use crate::batch::shared::{
     BatchListPage, CLOCK_SKEW, PAGE, PagedBatchList, REQUEST_TIMEOUT, UPLOAD_TIMEOUT, search_pages,
@@ -192,7 +192,12 @@ impl BatchApi for AnthropicBatches {
 
     fn encode_prompt(&self, prompt: &Prompt) -> Result<String> {
         let form = self.forms.of_prompt(prompt);
-        let options = wire::AnthropicOptions { form, cache: self.cache, stream: false };
+        let options = wire::AnthropicOptions {
+            host: AnthropicHost::Own,
+            form,
+            cache: self.cache,
+            stream: false,
+        };
         write_question(&wire::build_request(&self.model, prompt, options))
     }
 

@@ -3,15 +3,20 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::AnthropicHost;
 use crate::form::ReplyForm;
 use crate::picture::{TurnPart, encode_base64, media_type, turn_parts};
 use crate::{FinishReason, ModelReply, Prompt};
 use docmill_core::config::PromptCache;
 use docmill_core::model::ModelUsage;
 
+/// The version of the API that Vertex AI serves: `DEFAULT_VERSION` of anthropic's Vertex client.
+pub(super) const VERTEX_VERSION: &str = "vertex-2023-10-16";
+
 /// The options of a request, besides the prompt.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnthropicOptions {
+    pub(super) host: AnthropicHost,
     pub(super) form: ReplyForm,
     pub(super) cache: PromptCache,
     pub(super) stream: bool,
@@ -19,7 +24,10 @@ pub(super) struct AnthropicOptions {
 
 #[derive(Serialize)]
 pub(super) struct AnthropicRequest<'a> {
-    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    anthropic_version: Option<&'static str>,
     max_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<[Value; 1]>,
@@ -65,8 +73,10 @@ pub(super) fn build_request<'a>(
         block.insert("cache_control".to_owned(), json!({"type": "ephemeral", "ttl": ttl}));
     }
     let name = &prompt.schema_name;
+    let on_vertex = options.host == AnthropicHost::Vertex;
     AnthropicRequest {
-        model,
+        model: (!on_vertex).then_some(model),
+        anthropic_version: on_vertex.then_some(VERTEX_VERSION),
         max_tokens: prompt.max_output_tokens,
         // An empty text is refused.
         system: (!text.is_empty()).then_some([system]),
@@ -206,7 +216,8 @@ mod tests {
         let provider = LlmProvider::Anthropic;
         let config = LlmConfig { provider, structured, ..LlmConfig::default() };
         let form = ReplyForm::from_config(&config);
-        let form = AnthropicOptions { form, cache, stream: false };
+        let host = AnthropicHost::Own;
+        let form = AnthropicOptions { host, form, cache, stream: false };
         serde_json::to_value(build_request("m", &prompt(), form)).unwrap()
     }
 

@@ -82,7 +82,8 @@ impl ChatTransport {
     async fn call_at(&self, url: Url, call: VendorRequest<'_>) -> Result<Response> {
         let what = format!("{} {}", call.method, strip_credentials(url.as_str()));
         let mut request: RequestBuilder = self.client.request(call.method, url);
-        request = request.headers(self.request_headers()?);
+        let signed = self.request_headers().await?;
+        request = request.headers(signed.headers.clone());
         for (name, value) in call.headers {
             request = request.header(name, value);
         }
@@ -97,10 +98,12 @@ impl ChatTransport {
         if status.is_success() {
             return Ok(response);
         }
+        self.note_status(status, &signed).await;
         let headers: HeaderMap = response.headers().clone();
         let body = http::read_capped_body(response, SMALL_CAP).await.ok().flatten();
         let refusal = ApiErrorBody::parse(&body.unwrap_or_default());
-        Err(refusal.into_error(&what, status, &headers, &self.model))
+        let error = refusal.into_error(&what, status, &headers, &self.model);
+        Err(self.name_role(error, status))
     }
 
     /// Makes a request once, and reads the JSON of its answer.

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use reqwest::Response;
+use reqwest::{Method, Response};
+use serde_json::Value;
 
-use super::{ChatTransport, SMALL_CAP};
+use super::{ChatTransport, SMALL_CAP, VendorRequest};
 use docmill_client::http;
 use docmill_core::config::strip_credentials;
 use docmill_core::fault::{Error, Fault, Result};
@@ -23,20 +24,22 @@ impl ChatTransport {
             "the model server at {} (llm.base_url)",
             strip_credentials(self.models.as_str())
         );
-        let request = self.client.get(self.models.clone()).headers(self.request_headers()?);
+        let signed = self.request_headers().await?;
+        let request = self.client.get(self.models.clone()).headers(signed.headers.clone());
         let response = request.timeout(PING_TIMEOUT).send().await.map_err(|error| {
             let mut error = http::no_answer_error(error, &what);
             error.fault = Fault::Unavailable;
             error
         })?;
         let status = response.status();
+        self.note_status(status, &signed).await;
         match status.as_u16() {
             200..=299 => self.warn_if_model_unlisted(response).await,
             404 | 405 | 501 => Ok(()),
-            401 | 403 => Err(Error::new(
-                Fault::Denied,
-                format!("{what} answered {status}: check llm.api_key"),
-            )),
+            401 | 403 => {
+                let context = format!("{what} answered {status}: check llm.api_key");
+                Err(self.name_role(Error::new(Fault::Denied, context), status))
+            }
             _ => {
                 let fault = http::fault_of_response(status, response.headers());
                 Err(Error::new(fault, format!("{what} answered {status}")))
@@ -44,12 +47,22 @@ impl ChatTransport {
         }
     }
 
+    /// The same at a host without a list of models: has a short text counted, which is free.
+    ///
+    /// # Errors
+    /// As [`ChatTransport::check_server`]; the model is not there.
+    pub(crate) async fn check_by_counting(&self, path: &str, body: &Value) -> Result<()> {
+        let call = VendorRequest::new(Method::POST, path);
+        let call = call.with_body(body.to_string(), "application/json").within(PING_TIMEOUT);
+        self.call_vendor(call).await.map(drop)
+    }
+
     /// Warns if the server lists models and ours is not among them. Only a warning: gateways
     /// resolve aliases that they do not list.
     async fn warn_if_model_unlisted(&self, response: Response) -> Result<()> {
         let body = http::read_capped_body(response, SMALL_CAP).await.ok().flatten();
         let names = body.and_then(|body| parse_model_list(&body)).unwrap_or_default();
-        if !names.is_empty() && !names.contains(&self.model) {
+        if self.lists_our_model && !names.is_empty() && !names.contains(&self.model) {
             tracing::warn!(
                 llm.model = self.model,
                 "the model server at {} does not list {}, the model of llm.model",

@@ -24,7 +24,7 @@ use crate::exchange::{ChatTransport, VendorRequest};
 use crate::form::ReplyForms;
 use crate::refusal::ApiErrorBody;
 use crate::{FinishReason, ModelReply, Prompt};
-use docmill_core::config::LlmConfig;
+use docmill_core::config::{LlmConfig, LlmProvider};
 use docmill_core::fault::{Error, Result};
 
 /// The header with the address of an upload.
@@ -256,7 +256,8 @@ impl BatchApi for GeminiBatches {
     ) -> Result<String> {
         let BatchSubmission { name, file, .. } = batch;
         let body = json!({"batch": {"displayName": name, "inputConfig": {"fileName": file}}});
-        let path = format!("/{}:batchGenerateContent", model_path(&self.model));
+        let path =
+            format!("/{}:batchGenerateContent", model_path(LlmProvider::Gemini, &self.model));
         let call = VendorRequest::new(Method::POST, &path);
         let call = call.with_body(body.to_string(), "application/json").within(REQUEST_TIMEOUT);
         fence.pass().await?;

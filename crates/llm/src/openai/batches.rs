@@ -1,4 +1,4 @@
-//! OpenAI's batches: a file of questions, a batch over it, a file of answers and one of errors.
+//! OpenAI's batches, and those of Azure OpenAI: a file of questions, a batch over it, a file of answers and one of errors.
 //!
 //! Contract: `openai/openai-openapi` 2.3.0, held by `scripts/contracts.sh`. A batch carries our name
 //! in its metadata, so that a list of batches says whether a submission arrived. The file of
@@ -10,7 +10,7 @@ use reqwest::header::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::servers::ServerProfile;
+use super::servers::{BatchProfile, ServerProfile};
 use super::wire::{self, TokenLimitField};
 use crate::batch::shared::{
     BatchListPage, CLOCK_SKEW, PAGE, PagedBatchList, REQUEST_TIMEOUT, UPLOAD_TIMEOUT,
@@ -27,20 +27,18 @@ use crate::{FinishReason, ModelReply, Prompt};
 use docmill_core::config::LlmConfig;
 use docmill_core::fault::Result;
 
-/// The endpoint for the questions of a batch.
-const ENDPOINT: &str = "/v1/chat/completions";
 /// Our name of a batch, in its metadata.
 const NAMED: &str = "docmill_batch";
 /// Between two parts of an upload; in no question, whose JSON is one line.
 const BOUNDARY: &str = "docmill-3f1c8a52b7e94d06";
-/// Seconds after which a file of questions expires.
-const EXPIRES: &str = "345600";
 
-/// Batches of a model on OpenAI's own service.
+/// Batches of a model on OpenAI's own service or on Azure.
 pub struct OpenAiBatches {
     exchange: ChatTransport,
     place: String,
     model: String,
+    /// The model that a question of a batch names.
+    asked: String,
     forms: ReplyForms,
     server: &'static ServerProfile,
 }
@@ -54,10 +52,13 @@ impl OpenAiBatches {
         let server = ServerProfile::from_config(config.server);
         let key: AuthHeaderFn = Box::new(|key| server.key_header(key));
         let exchange = ChatTransport::new(config, "/batches", HeaderMap::new(), key)?;
+        let own = server.batches.own_deployment;
+        let asked = if own { &config.batch.azure_deployment } else { &config.model };
         Ok(Self {
             place: exchange.place(),
             exchange,
             model: config.model.clone(),
+            asked: asked.clone(),
             forms: ReplyForms::new(config),
             server,
         })
@@ -120,12 +121,13 @@ struct OpenAiBatchList {
 }
 
 /// The form of an upload: what it is for, when it expires, and the file.
-fn multipart_body(name: &str, questions: &[BatchQuestion]) -> Vec<u8> {
-    let mut body = String::new();
+fn multipart_body(name: &str, questions: &[BatchQuestion], at: &BatchProfile) -> Vec<u8> {
+    let (mut body, endpoint) = (String::new(), at.endpoint);
+    let seconds = at.file_seconds.to_string();
     for (field, value) in [
         ("purpose", "batch"),
         ("expires_after[anchor]", "created_at"),
-        ("expires_after[seconds]", EXPIRES),
+        ("expires_after[seconds]", &seconds),
     ] {
         body.push_str(&format!(
             "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{field}\"\r\n\r\n{value}\r\n"
@@ -137,7 +139,7 @@ fn multipart_body(name: &str, questions: &[BatchQuestion]) -> Vec<u8> {
     ));
     body.push_str(&join_lines(questions, |BatchQuestion { custom_id, body }| {
         format!(
-            "{{\"custom_id\":\"{custom_id}\",\"method\":\"POST\",\"url\":\"{ENDPOINT}\",\
+            "{{\"custom_id\":\"{custom_id}\",\"method\":\"POST\",\"url\":\"{endpoint}\",\
              \"body\":{body}}}"
         )
     }));
@@ -239,11 +241,11 @@ impl BatchApi for OpenAiBatches {
             form: self.forms.of_prompt(prompt),
             cache_key: self.server.cache_key,
         };
-        write_question(&wire::build_request(&self.model, prompt, options))
+        write_question(&wire::build_request(&self.asked, prompt, options))
     }
 
     async fn upload(&self, name: &str, questions: &[BatchQuestion]) -> Result<Option<String>> {
-        let body = multipart_body(name, questions);
+        let body = multipart_body(name, questions, self.server.batches);
         let form = format!("multipart/form-data; boundary={BOUNDARY}");
         let call = VendorRequest::new(Method::POST, "/files").with_body(body, &form);
         let file: OpenAiFile = self.exchange.ask_vendor(call.within(UPLOAD_TIMEOUT)).await?;
@@ -263,7 +265,7 @@ impl BatchApi for OpenAiBatches {
     ) -> Result<String> {
         let body = json!({
             "input_file_id": batch.file,
-            "endpoint": ENDPOINT,
+            "endpoint": self.server.batches.endpoint,
             "completion_window": "24h",
             "metadata": {NAMED: batch.name},
         });

@@ -18,14 +18,42 @@ pub(super) struct ServerProfile {
     pub(super) cache_key: bool,
     /// Whether a prompt over its window is silently shortened.
     pub(super) truncates: bool,
+    /// How its batches differ.
+    pub(super) batches: &'static BatchProfile,
 }
+
+/// How batches are made at one server.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct BatchProfile {
+    /// The endpoint for the questions of a batch.
+    pub(super) endpoint: &'static str,
+    /// Seconds after which a file of questions expires.
+    pub(super) file_seconds: u32,
+    /// Whether a deployment of its own answers them: `llm.batch.azure_deployment`.
+    pub(super) own_deployment: bool,
+}
+
+const OWN_BATCHES: BatchProfile = BatchProfile {
+    endpoint: "/v1/chat/completions",
+    file_seconds: 4 * 86_400,
+    own_deployment: false,
+};
+/// Microsoft's "Global Batch": files expire after 14 to 30 days.
+const AZURE_BATCHES: BatchProfile =
+    BatchProfile { endpoint: "/chat/completions", file_seconds: 14 * 86_400, own_deployment: true };
 
 const BEARER: (&str, &str) = ("authorization", "Bearer ");
 
-const OTHER: ServerProfile =
-    ServerProfile { key: BEARER, newer_limit: false, cache_key: false, truncates: false };
+const OTHER: ServerProfile = ServerProfile {
+    key: BEARER,
+    newer_limit: false,
+    cache_key: false,
+    truncates: false,
+    batches: &OWN_BATCHES,
+};
 const OPENAI: ServerProfile = ServerProfile { newer_limit: true, cache_key: true, ..OTHER };
-const AZURE: ServerProfile = ServerProfile { key: ("api-key", ""), ..OPENAI };
+const AZURE: ServerProfile =
+    ServerProfile { key: ("api-key", ""), batches: &AZURE_BATCHES, ..OPENAI };
 const OLLAMA: ServerProfile = ServerProfile { truncates: true, ..OTHER };
 
 impl ServerProfile {

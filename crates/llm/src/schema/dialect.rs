@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{close_schema, nulls};
-use docmill_core::config::LlmProvider;
+use docmill_core::config::LlmConfig;
 
 /// Which JSON schema features a vendor accepts.
 #[derive(Debug, Clone, Copy)]
@@ -45,12 +45,9 @@ impl SchemaDialect {
         min_items: Some(1),
     };
 
-    /// The dialect of a vendor.
-    pub(crate) fn from_provider(provider: LlmProvider) -> Self {
-        match provider {
-            LlmProvider::Anthropic | LlmProvider::Bedrock => Self::SUBSET,
-            LlmProvider::Openai | LlmProvider::Gemini | LlmProvider::None => Self::STRICT,
-        }
+    /// The dialect of a model's vendor.
+    pub(crate) fn from_config(config: &LlmConfig) -> Self {
+        if config.asks_claude() { Self::SUBSET } else { Self::STRICT }
     }
 
     /// Whether its schemas have no unions with null.

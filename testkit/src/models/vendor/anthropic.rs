@@ -26,6 +26,26 @@ pub(super) fn check(headers: &HashMap<String, String>, body: &Value) -> Result<(
     }
     only(body, &KNOWN)?;
     text(body.get("model")).ok_or(("model", "Field required".to_owned()))?;
+    check_message(body)
+}
+
+/// At Vertex AI the model is in the path and the version in the body.
+pub(super) fn check_on_vertex(
+    headers: &HashMap<String, String>,
+    body: &Value,
+) -> Result<(), Wrong> {
+    if body.get("anthropic_version") != Some(&json!("vertex-2023-10-16")) {
+        return Err(("anthropic_version", "Field required".to_owned()));
+    }
+    if headers.contains_key("x-api-key") {
+        return Err(("headers", "a key is of no use here".to_owned()));
+    }
+    let known: Vec<&str> = KNOWN.into_iter().filter(|name| *name != "model").collect();
+    only(body, &[known.as_slice(), &["anthropic_version"]].concat())?;
+    check_message(body)
+}
+
+fn check_message(body: &Value) -> Result<(), Wrong> {
     if body.get("max_tokens").and_then(Value::as_u64).is_none_or(|most| most == 0) {
         return Err(("max_tokens", "Field required, at least 1".to_owned()));
     }
@@ -100,7 +120,7 @@ fn message(body: &Value, said: &Said, content: Value, stop: Value) -> Value {
         "id": format!("msg_{}", said.number),
         "type": "message",
         "role": "assistant",
-        "model": body.get("model"),
+        "model": body.get("model").map_or(json!("model-1"), Value::clone),
         "content": content,
         "stop_reason": stop,
         "stop_sequence": null,

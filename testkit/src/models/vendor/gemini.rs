@@ -12,6 +12,11 @@ pub(super) fn check(headers: &HashMap<String, String>, body: &Value) -> Result<(
     if !headers.contains_key("x-goog-api-key") {
         return Err(("headers", "Method doesn't allow unregistered callers".to_owned()));
     }
+    check_content(body)
+}
+
+/// The body, which is the same at Vertex AI.
+pub(super) fn check_content(body: &Value) -> Result<(), Wrong> {
     only(body, &KNOWN)?;
     let user = body.pointer("/contents/0/role").and_then(Value::as_str) == Some("user");
     if !user || text(body.pointer("/contents/0/parts/0/text")).is_none() {

@@ -7,7 +7,7 @@ use super::align::{AlignedPage, ReadingAgreement, align_page};
 use super::loops::ends_in_loop;
 use super::recipe::{ModelPage, PageRecipe};
 use crate::reading::show_page::uncovered_cells;
-use docmill_core::config::{LlmProvider, LlmServer, VisionConfig};
+use docmill_core::config::{LlmServer, VisionConfig};
 use docmill_core::model::{PageText, ProviderReading, ReadingRefusal, TextMap};
 use docmill_llm::{FinishReason, ModelReply, Prompt, estimate_tokens};
 
@@ -46,10 +46,10 @@ pub(super) struct ReplyJudge {
 /// The least share of the tokens of a picture, counted by its vendor's rule, that a server counts; 0
 /// where it is not known.
 pub(super) fn counted_share(config: &VisionConfig) -> f64 {
-    match (config.provider, config.server) {
-        (LlmProvider::Anthropic | LlmProvider::Bedrock, _) => 0.5,
+    match config.server {
+        _ if config.model_config().asks_claude() => 0.5,
         // Older models count tiles, which makes less of a page.
-        (_, LlmServer::Openai | LlmServer::Azure) => 0.25,
+        LlmServer::Openai | LlmServer::Azure => 0.25,
         _ => 0.0,
     }
 }

@@ -1,0 +1,94 @@
+//! How a model server is shown who asks: by a key, or by an access token of its cloud.
+
+use reqwest::StatusCode;
+use reqwest::header::HeaderMap;
+
+use super::{AuthHeaderFn, ChatTransport, key_error, secret_header};
+use docmill_client::access_token::AccessTokenCache;
+use docmill_client::access_token::ambient::AmbientVariables;
+use docmill_client::access_token::entra::EntraGrant;
+use docmill_client::access_token::google::GoogleGrant;
+use docmill_core::config::{LlmAuth, LlmConfig, LlmProvider, SecretSource, SecretString};
+use docmill_core::fault::{Error, Result};
+
+/// The setting that names Google's credentials, for errors.
+const GOOGLE_SETTING: &str = "llm.api_key_file";
+
+/// What shows who asks.
+pub(super) enum TransportCredential {
+    /// A key, which may be replaced at run time, in the vendor's header.
+    Key(SecretSource, AuthHeaderFn),
+    /// A token in the header `authorization`, and the role to check if it is refused.
+    Token(AccessTokenCache, &'static str),
+}
+
+impl TransportCredential {
+    /// The credential of a configuration; nothing is sent.
+    ///
+    /// # Errors
+    /// The key cannot be read or sent, or there are no credentials for a token.
+    pub(super) fn find(config: &LlmConfig, authorised: AuthHeaderFn) -> Result<Self> {
+        let variables = AmbientVariables::from_process;
+        if config.provider == LlmProvider::Vertex {
+            let grant = GoogleGrant::find(config.key_source(), GOOGLE_SETTING, &variables())?;
+            let role = "Vertex AI User (roles/aiplatform.user)";
+            return Ok(Self::Token(AccessTokenCache::new(grant), role));
+        }
+        if config.auth == LlmAuth::Entra {
+            let grant = EntraGrant::find(EntraGrant::COGNITIVE_SERVICES, &variables())?;
+            let role = "Cognitive Services OpenAI User";
+            return Ok(Self::Token(AccessTokenCache::new(grant), role));
+        }
+        let key = config.key_source();
+        let current = key.current_secret().map_err(|problem| key_error(&problem))?;
+        authorised(current.reveal())?;
+        Ok(Self::Key(key, authorised))
+    }
+}
+
+/// The headers of one request, and the token in them.
+pub(super) struct SignedHeaders {
+    pub(super) headers: HeaderMap,
+    token: Option<SecretString>,
+}
+
+impl ChatTransport {
+    /// The headers of a request, with the current key or token.
+    pub(super) async fn request_headers(&self) -> Result<SignedHeaders> {
+        let mut headers = self.headers.clone();
+        let token = match &self.credential {
+            TransportCredential::Key(key, authorised) => {
+                let key = key.current_secret().map_err(|problem| key_error(&problem))?;
+                headers.extend(authorised(key.reveal())?);
+                None
+            }
+            TransportCredential::Token(tokens, _) => {
+                let token = tokens.current_token().await?;
+                let bearer = secret_header("authorization", &format!("Bearer {}", token.reveal()))?;
+                headers.extend([bearer]);
+                Some(token)
+            }
+        };
+        Ok(SignedHeaders { headers, token })
+    }
+
+    /// Has a refused token renewed before the next request.
+    pub(super) async fn note_status(&self, status: StatusCode, sent: &SignedHeaders) {
+        if let (TransportCredential::Token(tokens, _), Some(token)) =
+            (&self.credential, &sent.token)
+            && status == StatusCode::UNAUTHORIZED
+        {
+            tokens.forget_token(token).await;
+        }
+    }
+
+    /// Names the role to check where a token was taken and refused.
+    pub(super) fn name_role(&self, mut error: Error, status: StatusCode) -> Error {
+        if let TransportCredential::Token(_, role) = &self.credential
+            && matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+        {
+            error.context = format!("{}, and the role {role}", error.context).into();
+        }
+        error
+    }
+}
