@@ -16,12 +16,20 @@ BUCKET = "arn:aws:s3:::made-up"
 QUEUE = "arn:aws:sqs:eu-central-1:111122223333:documents"
 DEAD = "arn:aws:sqs:eu-central-1:111122223333:dead"
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/k"
+MODEL = "arn:aws:bedrock:eu-central-1::foundation-model/m"
+JOB = "arn:aws:bedrock:eu-central-1:111122223333:model-invocation-job/j"
+BATCH_ROLE = "arn:aws:iam::111122223333:role/batches"
+BATCH_BUCKET = "arn:aws:s3:::made-up-batches"
 GIVEN = {
     "BucketArn": BUCKET,
     "QueueArn": QUEUE,
     "DeadLetterQueueArn": DEAD,
     "DocumentPrefix": "in/",
     "DataKeyArns": [KEY],
+    "ModelProvider": "bedrock",
+    "BedrockModelArns": [MODEL],
+    "BedrockBatchRoleArn": BATCH_ROLE,
+    "BedrockBatchBucketArn": BATCH_BUCKET,
     "Cluster": "cluster",
     "AWS::Partition": "aws",
     "AWS::Region": "eu-central-1",
@@ -48,6 +56,14 @@ NEEDS = {
         HANDED_IN: ["s3:GetObject"],
         UPLOAD: [],
         ELSEWHERE: [],
+        MODEL: ["bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream",
+                "bedrock:CreateModelInvocationJob"],
+        JOB: ["bedrock:CreateModelInvocationJob", "bedrock:GetModelInvocationJob",
+              "bedrock:StopModelInvocationJob"],
+        BATCH_ROLE: ["iam:PassRole"],
+        BATCH_BUCKET: ["s3:ListBucket"],
+        f"{BATCH_BUCKET}/docmill-batches/j/q.jsonl": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
+        f"{BATCH_BUCKET}/other/q.jsonl": [],
     },
     "web": {
         # A retry, a document that was handed in; the depth, and dead letters shown and sent again.
@@ -120,6 +136,10 @@ class StackTemplate:
         (name, argument), = condition.items()
         if name == "Not":
             return not self.holds(argument[0])
+        if name == "Condition":
+            return self.holds(self.template["Conditions"][argument])
+        if name == "And":
+            return all(self.holds(one) for one in argument)
         if name == "Or":
             return any(self.holds(one) for one in argument)
         if name == "Equals":
