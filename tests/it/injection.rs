@@ -116,7 +116,7 @@ async fn asked(
         prompt_tokens: 100_000,
         max_output_tokens: 8_192,
         parts_at_once: 1,
-        missing: Vec::new(),
+        faults: Default::default(),
     };
     let (client, kind) = (OpenAiClient::new(&config).unwrap(), kind());
     let mut journal = Nothing;

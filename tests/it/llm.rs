@@ -129,7 +129,7 @@ fn terms() -> CallLimits {
         prompt_tokens: 100_000,
         max_output_tokens: 8_192,
         parts_at_once: 2,
-        missing: Vec::new(),
+        faults: Default::default(),
     }
 }
 
