@@ -6,11 +6,13 @@ use std::sync::Arc;
 use super::models::{connect_model, schedule_model};
 use docmill_client::access_token::AccessTokenCache;
 use docmill_client::access_token::ambient::AmbientVariables;
+use docmill_client::access_token::entra::EntraGrant;
 use docmill_client::access_token::google::GoogleGrant;
 use docmill_client::throttle::{Governor, LimiterKey};
-use docmill_core::config::{Config, OcrProvider, SecretSource, StoreBackend};
+use docmill_core::config::{Config, LlmAuth, OcrProvider, SecretSource, StoreBackend};
 use docmill_documents::ocr::RemoteOcrProvider;
 use docmill_documents::ocr::document_ai::DocumentAi;
+use docmill_documents::ocr::document_intelligence::{AzureCredential, DocumentIntelligence};
 use docmill_documents::ocr::governed_client::GovernedClient;
 use docmill_documents::ocr::textract::{OperationClients, TextractOcr};
 use docmill_documents::ocr::vision::VisionOcr;
@@ -62,6 +64,9 @@ pub(super) async fn connect_providers(
             OcrProvider::Tesseract => continue,
             OcrProvider::DocumentAi => Arc::new(build_document_ai(config, governor.clone())?),
             OcrProvider::Textract => Arc::new(build_textract(config, governor).await),
+            OcrProvider::DocumentIntelligence => {
+                Arc::new(build_document_intelligence(config, governor.clone())?)
+            }
             OcrProvider::Vision => {
                 let llm = connect_model(&ocr.vision.model_config(), governor).await?;
                 let llm = schedule_model(llm, scheduler);
@@ -88,6 +93,28 @@ fn build_document_ai(config: &Config, governor: Arc<Governor>) -> anyhow::Result
         AccessTokenCache::new(grant),
         GovernedClient::new(governor, key, DocumentAi::PROCESS),
     )?)
+}
+
+fn build_document_intelligence(
+    config: &Config,
+    governor: Arc<Governor>,
+) -> anyhow::Result<DocumentIntelligence> {
+    let config = &config.ocr.document_intelligence;
+    let key = LimiterKey {
+        provider: DocumentIntelligence::NAME.to_owned(),
+        account: config.endpoint.clone(),
+        model: config.model.clone(),
+    };
+    let credential = match config.auth {
+        LlmAuth::Key => AzureCredential::Key(config.key_source()),
+        LlmAuth::Entra => {
+            let variables = AmbientVariables::from_process();
+            let grant = EntraGrant::find(EntraGrant::COGNITIVE_SERVICES, &variables)?;
+            AzureCredential::Token(AccessTokenCache::new(grant))
+        }
+    };
+    let governed = GovernedClient::new(governor, key, DocumentIntelligence::ANALYZE);
+    Ok(DocumentIntelligence::new(config, credential, governed)?)
 }
 
 async fn build_textract(config: &Config, governor: &Arc<Governor>) -> TextractOcr {

@@ -2,6 +2,7 @@
 //! and benches only; not shipped.
 
 pub mod document_ai;
+pub mod document_intelligence;
 pub mod ecs_agent;
 pub mod identity;
 pub mod models;

@@ -103,6 +103,7 @@ macro_rules! engines {
 providers!(
     document_ai => DocumentAiStandIn,
     textract => TextractStandIn,
+    document_intelligence => DocumentIntelligenceStandIn,
     vision => VisionStandIn,
 );
 

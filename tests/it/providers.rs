@@ -3,6 +3,7 @@
 
 mod contract;
 mod document_ai;
+pub(crate) mod document_intelligence;
 mod fallback;
 mod paid;
 pub(crate) mod pictures;

@@ -208,8 +208,14 @@ async fn invariant_5_no_call_waits_without_end_for_a_silent_reader_of_pages() {
     document_ai.ping().await.unwrap();
     let without_token = providers::document_ai_with_tokens_of(&google, &address(&mute));
     let textract = providers::textract_at(&address(&mute));
+    let azure = providers::document_intelligence::document_intelligence_at(address(&mute));
+    let picture = providers::pictures::sent(1);
     proxy.fall_silent();
     tokio::time::pause();
+    assert_ends("Document Intelligence", async {
+        azure.read_pictures(std::slice::from_ref(&picture)).await.is_err()
+    })
+    .await;
     assert_ends("Document AI", async { document_ai.ping().await.is_err() }).await;
     assert_ends("a token", async { without_token.ping().await.is_err() }).await;
     assert_ends("Textract", async { textract.ping().await.is_err() }).await;

@@ -20,6 +20,7 @@ mod llm;
 mod llm_batch;
 mod locations;
 mod ocr;
+mod ocr_azure;
 mod ocr_providers;
 mod ocr_vision;
 mod queue;
@@ -59,6 +60,7 @@ pub use llm::{
 pub use llm_batch::{BatchConfig, BatchWindow, BedrockBatchConfig};
 pub use locations::{AllowedLocation, AllowedPrefix};
 pub use ocr::{OcrConfig, OcrEngineChoice};
+pub use ocr_azure::DocumentIntelligenceConfig;
 pub use ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 pub use ocr_vision::{VisionConfig, VisionRecipe};
 pub use queue::{AcknowledgeMode, ForeignItems, QueueBackend, QueueConfig};

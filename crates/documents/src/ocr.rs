@@ -9,11 +9,14 @@
 //! | provider | a call carries | whole files |
 //! |---|---|---|
 //! | `document_ai` | up to 15 pages (30 without images in the reply), 40 MB | no |
+//! | `document_intelligence` | up to 15 pages, 48 MB | no |
 //! | `textract` | one page, 10 MB | PDFs in S3, as a job |
 //! | `vision` | one page beside its witness | no |
 
 pub mod document_ai;
+pub mod document_intelligence;
 pub mod governed_client;
+mod handwriting;
 pub mod neural;
 pub mod page_engines;
 pub mod tesseract;
@@ -24,9 +27,10 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
+use crate::image::image_pdf::ImagePdf;
 use crate::reading::recognise::PageRecogniser;
-use docmill_core::fault::Result;
-use docmill_core::model::{PagePicture, PageUsage, PictureFit, ProviderReading};
+use docmill_core::fault::{Error, Result};
+use docmill_core::model::{ImageEncoding, PagePicture, PageUsage, PictureFit, ProviderReading};
 
 /// Something that reads page images in this process.
 pub trait OcrEngine: Send + Sync {
@@ -136,4 +140,25 @@ pub trait FileReader: Send + Sync {
         file: &StoredFile,
         sizes: &PictureSizes,
     ) -> Result<(BTreeMap<u32, ProviderReading>, PageUsage)>;
+}
+
+/// The bytes of a call and what they are: one picture as it is, several as a PDF.
+fn call_content(pictures: &[PagePicture]) -> Result<(Vec<u8>, &'static str)> {
+    if let [picture] = pictures {
+        let kind = match picture.image.header.encoding {
+            ImageEncoding::Png => "image/png",
+            ImageEncoding::Jpeg => "image/jpeg",
+        };
+        return Ok((picture.image.bytes.clone(), kind));
+    }
+    let mut pdf = ImagePdf::default();
+    for picture in pictures {
+        pdf.add_page(picture.facts.number, &picture.image)
+            .map_err(|bad| Error::internal("a page picture cannot be sent").with_source(bad))?;
+    }
+    Ok((pdf.finish(), "application/pdf"))
+}
+
+fn pixels_to_f32(pixels: u32) -> f32 {
+    f32::from(u16::try_from(pixels).unwrap_or(u16::MAX))
 }

@@ -9,6 +9,7 @@ use docmill_core::config::OcrProvider;
 use docmill_core::model::PagePicture;
 use docmill_documents::ocr::RemoteOcrProvider;
 use docmill_testkit::document_ai::{self as google, Trouble};
+use docmill_testkit::document_intelligence as azure;
 use docmill_testkit::models::{self, Answer};
 use docmill_testkit::textract as amazon;
 
@@ -104,6 +105,52 @@ impl ProviderHarness for TextractStandIn {
 
     fn pages_read(&self) -> usize {
         self.0.answered(amazon::DETECT)
+    }
+}
+
+/// Azure AI Document Intelligence.
+pub(super) struct DocumentIntelligenceStandIn(azure::Server);
+
+impl DocumentIntelligenceStandIn {
+    pub(super) async fn start() -> Self {
+        Self(azure::Server::start().await.unwrap())
+    }
+}
+
+#[async_trait]
+impl ProviderHarness for DocumentIntelligenceStandIn {
+    fn provider(&self) -> OcrProvider {
+        OcrProvider::DocumentIntelligence
+    }
+
+    async fn client(&self) -> Arc<dyn RemoteOcrProvider> {
+        Arc::new(providers::document_intelligence::document_intelligence(&self.0))
+    }
+
+    fn fail(&self, failure: ServiceFailure, times: usize) {
+        let (status, code, retry_after) = match failure {
+            ServiceFailure::Throttled => (429, "429", Some("9")),
+            ServiceFailure::Denied => (401, "401", None),
+            ServiceFailure::Rejected => (400, "InvalidRequest", None),
+            ServiceFailure::Broken => (500, "InternalServerError", None),
+        };
+        self.0.refuse(vec![azure::Refusal { status, code, retry_after }; times]);
+    }
+
+    fn picture(&self, page: u32) -> PagePicture {
+        pictures::sent(page)
+    }
+
+    fn text(&self, page: u32) -> String {
+        providers::document_intelligence::text(page)
+    }
+
+    fn calls(&self) -> usize {
+        self.0.analyses()
+    }
+
+    fn pages_read(&self) -> usize {
+        self.0.read().len()
     }
 }
 

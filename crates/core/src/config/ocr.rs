@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::ocr_azure::DocumentIntelligenceConfig;
 use super::ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 use super::ocr_vision::VisionConfig;
 use super::units::{ByteSize, is_plain_name};
@@ -34,6 +35,8 @@ pub struct OcrConfig {
     pub document_ai: DocumentAiConfig,
     /// `[ocr.textract]`: how Amazon Textract is called.
     pub textract: TextractConfig,
+    /// `[ocr.document_intelligence]`: how Azure AI Document Intelligence is called.
+    pub document_intelligence: DocumentIntelligenceConfig,
     /// `[ocr.vision]`: which vision model reads pages, and how it is asked.
     pub vision: VisionConfig,
     /// A `tesseract` program to run for each page; empty: the linked library.
@@ -65,6 +68,7 @@ impl Default for OcrConfig {
             pictures_in_memory: ByteSize::from_mib(256),
             document_ai: DocumentAiConfig::default(),
             textract: TextractConfig::default(),
+            document_intelligence: DocumentIntelligenceConfig::default(),
             vision: VisionConfig::default(),
             tesseract: PathBuf::new(),
             engine: OcrEngineChoice::Auto,
@@ -99,6 +103,7 @@ impl OcrConfig {
         match provider {
             OcrProvider::DocumentAi => self.document_ai.list_problems(),
             OcrProvider::Textract => self.textract.list_problems(),
+            OcrProvider::DocumentIntelligence => self.document_intelligence.list_problems(),
             OcrProvider::Vision => self.vision.list_problems(),
             OcrProvider::Tesseract => Vec::new(),
         }

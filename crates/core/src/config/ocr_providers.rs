@@ -15,6 +15,8 @@ pub enum OcrProvider {
     DocumentAi,
     /// Amazon Textract, text detection.
     Textract,
+    /// Azure AI Document Intelligence, its models for text.
+    DocumentIntelligence,
     /// A vision model, with this machine's own reading as its witness.
     Vision,
     /// Tesseract, in the page processes.
@@ -23,13 +25,20 @@ pub enum OcrProvider {
 
 impl OcrProvider {
     /// All readers, in the order in which texts name them.
-    pub const ALL: [Self; 4] = [Self::DocumentAi, Self::Textract, Self::Vision, Self::Tesseract];
+    pub const ALL: [Self; 5] = [
+        Self::DocumentAi,
+        Self::Textract,
+        Self::DocumentIntelligence,
+        Self::Vision,
+        Self::Tesseract,
+    ];
 
     /// The provider's name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::DocumentAi => "document_ai",
             Self::Textract => "textract",
+            Self::DocumentIntelligence => "document_intelligence",
             Self::Vision => "vision",
             Self::Tesseract => "tesseract",
         }
@@ -187,8 +196,9 @@ mod tests {
             let place = match provider {
                 OcrProvider::DocumentAi => 0,
                 OcrProvider::Textract => 1,
-                OcrProvider::Vision => 2,
-                OcrProvider::Tesseract => 3,
+                OcrProvider::DocumentIntelligence => 2,
+                OcrProvider::Vision => 3,
+                OcrProvider::Tesseract => 4,
             };
             assert_eq!(place, at, "{}", provider.name());
         }

@@ -20,13 +20,12 @@ use bytes::Bytes;
 use reqwest::{Client, StatusCode, Url};
 
 use super::governed_client::GovernedClient;
-use super::{ProviderCallLimits, RemoteOcrProvider};
-use crate::image::image_pdf::ImagePdf;
+use super::{ProviderCallLimits, RemoteOcrProvider, call_content};
 use docmill_client::access_token::AccessTokenCache;
 use docmill_client::http;
 use docmill_core::config::DocumentAiConfig;
 use docmill_core::fault::{Error, Fault, Result};
-use docmill_core::model::{ImageEncoding, ModelUsage, PagePicture, PageUsage, ProviderReading};
+use docmill_core::model::{ModelUsage, PagePicture, PageUsage, ProviderReading};
 use refusal::ProviderRefusal;
 use wire::{OcrCallOptions, ProcessResponse};
 
@@ -129,23 +128,6 @@ fn process_url(config: &DocumentAiConfig) -> Result<Url> {
         let context = "ocr.document_ai: location or endpoint make no valid address";
         Error::new(Fault::Denied, context).with_source(error)
     })
-}
-
-/// The bytes of a call and what they are: one picture as it is, several as a PDF.
-fn call_content(pictures: &[PagePicture]) -> Result<(Vec<u8>, &'static str)> {
-    if let [picture] = pictures {
-        let kind = match picture.image.header.encoding {
-            ImageEncoding::Png => "image/png",
-            ImageEncoding::Jpeg => "image/jpeg",
-        };
-        return Ok((picture.image.bytes.clone(), kind));
-    }
-    let mut pdf = ImagePdf::default();
-    for picture in pictures {
-        pdf.add_page(picture.facts.number, &picture.image)
-            .map_err(|bad| Error::internal("a page picture cannot be sent").with_source(bad))?;
-    }
-    Ok((pdf.finish(), "application/pdf"))
 }
 
 #[async_trait]

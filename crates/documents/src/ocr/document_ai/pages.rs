@@ -4,6 +4,7 @@
 //! characters, which are code points: neither bytes nor UTF-16 units. A token is less than a word
 //! where no break follows it (`INV`, `-`, `2041`), so such tokens are put together.
 
+use super::super::pixels_to_f32;
 use super::geometry::PageGeometry;
 use super::wire::{
     DetectedLanguage, ImageQualityScores, LayoutElement, ProcessedDocument, ProcessedPage,
@@ -238,10 +239,6 @@ fn language_names(detected: &[DetectedLanguage]) -> Vec<String> {
         names.push(known.map_or(code, |(_, name)| *name).to_owned());
     }
     names
-}
-
-fn pixels_to_f32(pixels: u32) -> f32 {
-    f32::from(u16::try_from(pixels).unwrap_or(u16::MAX))
 }
 
 #[cfg(test)]

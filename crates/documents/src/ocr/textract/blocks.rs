@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use aws_sdk_textract::operation::get_document_text_detection::GetDocumentTextDetectionOutput;
 use aws_sdk_textract::types::{Block, BlockType, RelationshipType, TextType};
 
-use docmill_core::model::{
-    BoundingBox, PageMark, PageMarkKind, ProviderReading, TextLine, TextWord,
-};
+use super::super::handwriting::HandwrittenRuns;
+use super::super::pixels_to_f32;
+use docmill_core::model::{BoundingBox, ProviderReading, TextLine, TextWord};
 
 /// Everything that was read.
 #[derive(Debug, Default)]
@@ -121,33 +121,6 @@ impl TextractBlocks {
     }
 }
 
-/// Words by hand that follow each other on a line.
-#[derive(Default)]
-struct HandwrittenRuns {
-    found: Vec<PageMark>,
-    is_open: bool,
-}
-
-impl HandwrittenRuns {
-    fn add_word(&mut self, area: BoundingBox, by_hand: bool) {
-        let has_room = self.found.len() < PageMark::MAX_PER_PAGE;
-        let run = self.found.last_mut().filter(|_| self.is_open);
-        self.is_open = by_hand;
-        match run {
-            _ if !by_hand => {}
-            Some(run) => run.bounding_box = run.bounding_box.union(area),
-            None if has_room => {
-                self.found.push(PageMark { kind: PageMarkKind::Handwriting, bounding_box: area });
-            }
-            None => self.is_open = false,
-        }
-    }
-
-    fn end_line(&mut self) {
-        self.is_open = false;
-    }
-}
-
 fn child_ids(block: &Block) -> Vec<String> {
     let children = block
         .relationships()
@@ -172,12 +145,10 @@ fn word_of_block(block: &Block) -> TextWord {
     }
 }
 
-fn pixels_to_f32(pixels: u32) -> f32 {
-    f32::from(u16::try_from(pixels).unwrap_or(u16::MAX))
-}
-
 #[cfg(test)]
 mod tests {
+    use docmill_core::model::{PageMark, PageMarkKind};
+
     use aws_sdk_textract::types::{
         BoundingBox as Place, DocumentMetadata, Geometry, Relationship, Warning,
     };
