@@ -156,7 +156,7 @@ impl Scheduler {
         if config.local_models().is_empty() {
             return Ok(None);
         }
-        Self::with_probe(config, select_probe(config.devices)?).map(Some)
+        Self::with_probe(config, select_probe(config.devices, config.join_devices)).map(Some)
     }
 
     /// The same over devices that are read in another way.

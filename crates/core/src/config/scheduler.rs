@@ -10,10 +10,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceSource {
-    /// The graphics cards that `nvidia-smi` lists; without that program, main memory.
+    /// The graphics cards that `nvidia-smi` lists; without that program those of `rocm-smi`; without
+    /// either, main memory.
     Auto,
     /// The graphics cards that `nvidia-smi` lists.
     Nvidia,
+    /// The graphics cards that AMD's `rocm-smi` lists.
+    Amd,
     /// Main memory, from `/proc/meminfo`.
     Memory,
 }
@@ -30,6 +33,9 @@ pub struct SchedulerConfig {
     pub budgets_mib: BTreeMap<String, u64>,
     /// How the memory of devices is read.
     pub devices: DeviceSource,
+    /// Whether all devices count as one, with the memory of all: for servers that split each model
+    /// over all cards.
+    pub join_devices: bool,
     /// Left free on each device, in MiB.
     pub margin_mib: u64,
     /// Calls to one model at the same time, of one process.
@@ -57,6 +63,7 @@ impl Default for SchedulerConfig {
             models: Vec::new(),
             budgets_mib: BTreeMap::new(),
             devices: DeviceSource::Auto,
+            join_devices: false,
             margin_mib: 512,
             calls_at_once: 1,
             quantum: Duration::from_secs(30),
