@@ -12,8 +12,10 @@ use docmill_gate::kinds::Kind;
 
 /// The values of an e-invoice as data of `kind`. Fields that an e-invoice does not have stay null.
 pub fn extract_einvoice(invoice: &ParsedInvoiceXml, kind: &Kind) -> Extraction {
-    let data: Map<String, Value> =
-        kind.fields().map(|(name, _)| (name.to_owned(), invoice.field(name))).collect();
+    let data: Map<String, Value> = kind
+        .fields()
+        .map(|(name, _)| (name.to_owned(), invoice.field(kind.role_name(name))))
+        .collect();
     let missing = data.iter().filter(|(_, value)| value.is_null());
     Extraction {
         reader: ExtractionMethod::Einvoice,
@@ -32,5 +34,5 @@ pub fn extract_einvoice(invoice: &ParsedInvoiceXml, kind: &Kind) -> Extraction {
 /// Whether documents of this kind are recognised by an e-invoice: a contract that carries one is
 /// not.
 pub fn kind_uses_einvoice(kind: &Kind) -> bool {
-    REQUIRED.iter().all(|field| kind.has_field(field))
+    REQUIRED.iter().all(|role| kind.has_field(kind.field_named(role)))
 }

@@ -44,7 +44,10 @@ use docmill_core::model::{
     StatedConfidence, Transcript,
 };
 use docmill_formats::notation::date;
-use docmill_gate::kinds::{FieldType, Kind, ValueStyle};
+use docmill_gate::kinds::{FieldRole, FieldRole as R, FieldType, Kind, ValueStyle};
+
+/// The net amount, the tax, and the total.
+const SUMS: [FieldRole; 3] = [R::NetAmount, R::TaxAmount, R::Total];
 
 /// A value with its certainty and position.
 #[derive(Debug, Clone)]
@@ -104,7 +107,7 @@ fn abs_close(a: Decimal, b: Decimal, tolerance: Decimal) -> bool {
 /// The signs for and against the absence of an amount that was not found; `all`: the lines make the
 /// total, `seen`: a label of it is printed.
 fn absence_signs(
-    field: &str,
+    role: FieldRole,
     totals: &totals::TotalAmounts<'_>,
     seen: bool,
     all: Option<ReadingSign>,
@@ -112,11 +115,11 @@ fn absence_signs(
 ) -> impl Iterator<Item = ReadingSign> + use<> {
     // The label is accounted for where its amount is the total.
     let apart = totals.tax_table && totals.taxed;
-    let accounted = field == "subtotal" && (totals.net_is_total || totals.net_is_reduced || apart);
+    let accounted = role == R::NetAmount && (totals.net_is_total || totals.net_is_reduced || apart);
     let seen = (seen && !accounted).then_some(ReadingSign::LabelSeen);
     let settled = totals.paid && seen.is_none() && all.is_none();
     let settled = settled.then_some(ReadingSign::PaidWithout);
-    let open = field == "subtotal" && parts.net || field == "vat_amount" && parts.tax;
+    let open = role == R::NetAmount && parts.net || role == R::TaxAmount && parts.tax;
     let open = open.then_some(ReadingSign::OpenParts);
     [seen, all, settled, open].into_iter().flatten()
 }
@@ -139,8 +142,8 @@ fn read_signs(transcript: &Transcript, kind: &Kind) -> Vec<(String, Value, Vec<R
 
 fn read_transcript<'a>(transcript: &'a Transcript, kind: &'a Kind) -> RulesExtractor<'a> {
     let layout = CellLayout::new(transcript);
-    let matches = LabelMatches::new(&layout, &kind.labels);
-    let roles = FieldRoles::of_kind(kind);
+    let matches = LabelMatches::new(&layout, kind);
+    let roles = IdentifyingFields::of_kind(kind);
     let mut reading = RulesExtractor {
         kind,
         roles,
@@ -157,7 +160,7 @@ fn read_transcript<'a>(transcript: &'a Transcript, kind: &'a Kind) -> RulesExtra
 }
 
 /// A kind's fields that identify the document.
-struct FieldRoles<'a> {
+struct IdentifyingFields<'a> {
     required: Vec<&'a str>,
     /// The field of the document's own number.
     number: Option<&'a str>,
@@ -167,12 +170,11 @@ struct FieldRoles<'a> {
     other_dates: Vec<&'a str>,
 }
 
-impl<'a> FieldRoles<'a> {
+impl<'a> IdentifyingFields<'a> {
     /// The required ones, else those that come first.
     fn of_kind(kind: &'a Kind) -> Self {
         let required = kind.required_fields();
-        let own: Vec<(&str, FieldType)> =
-            kind.fields().filter(|(name, _)| !SPECIAL.contains(name)).collect();
+        let own: Vec<(&str, FieldType)> = plain_fields(kind).collect();
         let first = |wanted: &dyn Fn(&str, FieldType) -> bool| {
             let able = own.iter().filter(|(name, of)| wanted(name, *of)).map(|(name, _)| *name);
             let able: Vec<&str> = able.collect();
@@ -192,7 +194,7 @@ impl<'a> FieldRoles<'a> {
     }
 }
 
-impl<'a> FieldRoles<'a> {
+impl<'a> IdentifyingFields<'a> {
     /// Every field that holds a day, that of issue first.
     fn dates(&self) -> impl Iterator<Item = &'a str> {
         self.date.into_iter().chain(self.other_dates.iter().copied())
@@ -209,7 +211,7 @@ impl<'a> FieldRoles<'a> {
 
 struct RulesExtractor<'a> {
     kind: &'a Kind,
-    roles: FieldRoles<'a>,
+    roles: IdentifyingFields<'a>,
     transcript: &'a Transcript,
     data: Map<String, Value>,
     evidence: Vec<FieldEvidence>,
@@ -222,55 +224,58 @@ struct RulesExtractor<'a> {
     style: &'static PageStyle,
 }
 
-/// Fields with a reader of their own.
-const SPECIAL: [&str; 12] = [
-    "iban",
-    "bic",
-    "buyer_name",
-    "buyer_vat_id",
-    "payment_terms",
-    "supplier_name",
-    "supplier_address",
-    "supplier_vat_id",
-    "currency",
-    "subtotal",
-    "vat_amount",
-    "total",
-];
+/// Whether fields of this role have a reader of their own.
+fn has_own_reader(role: FieldRole) -> bool {
+    matches!(
+        role,
+        R::SupplierName
+            | R::SupplierAddress
+            | R::SupplierVatId
+            | R::BuyerName
+            | R::BuyerVatId
+            | R::PaymentTerms
+            | R::Iban
+            | R::Bic
+            | R::Currency
+            | R::NetAmount
+            | R::TaxAmount
+            | R::Total
+    )
+}
+
+/// The fields of a kind that are read by their types alone.
+fn plain_fields(kind: &Kind) -> impl Iterator<Item = (&str, FieldType)> {
+    kind.fields().filter(|(name, _)| !kind.role_of(name).is_some_and(has_own_reader))
+}
 
 impl RulesExtractor<'_> {
     fn read_fields(&mut self, matches: &LabelMatches<'_>) {
+        let kind = self.kind;
         let currency = money::find_currency(matches);
         let code = currency.as_ref().map(|found| found.value);
         let code = money::currency_of_days(matches, code);
         let calendar = DateReader::from_matches(matches, code);
-        let plain: Vec<(String, FieldType)> = self
-            .kind
-            .fields()
-            .filter(|(name, _)| !SPECIAL.contains(name))
-            .map(|(name, of)| (name.to_owned(), of))
-            .collect();
-        for (name, field_type) in plain {
+        for (name, field_type) in plain_fields(kind) {
             match field_type {
                 FieldType::Text => {
-                    let found = match self.kind.labels.value_style(&name) {
-                        ValueStyle::Identifier if self.roles.number == Some(name.as_str()) => {
-                            self.find_own_number(matches, &name)
+                    let found = match kind.labels.value_style(name) {
+                        ValueStyle::Identifier if self.roles.number == Some(name) => {
+                            self.find_own_number(matches, name)
                         }
-                        ValueStyle::Identifier => fields::labelled_identifier(matches, &name),
-                        ValueStyle::Words => words::text_beside_label(matches, &name),
+                        ValueStyle::Identifier => fields::labelled_identifier(matches, name),
+                        ValueStyle::Words => words::text_beside_label(matches, name),
                         ValueStyle::Title => words::document_title(matches),
                     };
-                    self.put_value(&name, found.map(|f| f.map_value(Value::String)));
+                    self.put_value(name, found.map(|f| f.map_value(Value::String)));
                 }
-                FieldType::Number => self.read_number(matches, &name),
-                FieldType::List => self.read_items(matches, &name),
+                FieldType::Number => self.read_number(matches, name),
+                FieldType::List => self.read_items(matches, name),
                 FieldType::Date | FieldType::Boolean | FieldType::Object => {}
             }
         }
         self.read_dates(matches, &calendar);
         self.read_totals(matches, currency);
-        if self.kind.has_field("supplier_name") {
+        if kind.has_role(R::SupplierName) {
             self.read_supplier();
         }
         self.read_payables(matches);
@@ -292,22 +297,21 @@ impl RulesExtractor<'_> {
 
     fn read_supplier(&mut self) {
         let layout = supplier::layout_of_parties(self.transcript);
-        let matches = LabelMatches::new(&layout, &self.kind.labels);
-        let supplier = supplier::find_supplier(&matches, &self.kind.labels);
-        self.note_reading("supplier_vat_id", supplier.id_reading);
-        self.note_reading("supplier_address", supplier.address_reading);
-        self.put_value("supplier_name", supplier.name.map(|f| f.map_value(Value::String)));
-        self.put_value("supplier_address", supplier.address.map(|f| f.map_value(Value::String)));
-        self.put_value("supplier_vat_id", supplier.vat_id.map(|f| f.map_value(Value::String)));
-        self.put_value("buyer_name", supplier.buyer_name.map(|f| f.map_value(Value::String)));
-        self.put_value("buyer_vat_id", supplier.buyer_vat_id.map(|f| f.map_value(Value::String)));
+        let matches = LabelMatches::new(&layout, self.kind);
+        let supplier = supplier::find_supplier(&matches);
+        self.note_reading(R::SupplierVatId, supplier.id_reading);
+        self.note_reading(R::SupplierAddress, supplier.address_reading);
+        self.put_text(R::SupplierName, supplier.name);
+        self.put_text(R::SupplierAddress, supplier.address);
+        self.put_text(R::SupplierVatId, supplier.vat_id);
+        self.put_text(R::BuyerName, supplier.buyer_name);
+        self.put_text(R::BuyerVatId, supplier.buyer_vat_id);
     }
 
     /// The day of issue first: the others lie after it.
     fn read_dates(&mut self, matches: &LabelMatches<'_>, calendar: &DateReader) {
         let search = DateSearch::new(matches, calendar);
-        let all: Vec<String> = self.roles.dates().map(str::to_owned).collect();
-        let dates: Vec<&str> = all.iter().map(String::as_str).collect();
+        let dates: Vec<&str> = self.roles.dates().collect();
         let mut issued = None;
         for field in &dates {
             let role = self.roles.date_role(field, &dates);
@@ -358,22 +362,17 @@ impl RulesExtractor<'_> {
             (None, None) => (None, ReadingSign::NoCurrency),
         };
         let (found, reading) = name_dollars(matches, found, reading);
-        self.note_reading("currency", vec![reading]);
-        let code = found.map(|f| f.map_value(|code| Value::String(code.to_owned())));
-        self.put_value("currency", code);
-        for (field, found) in
-            [("subtotal", totals.net), ("vat_amount", totals.vat), ("total", totals.gross)]
-        {
+        self.note_reading(R::Currency, vec![reading]);
+        self.put_text(R::Currency, found.map(|f| f.map_value(str::to_owned)));
+        for (role, found) in SUMS.into_iter().zip([totals.net, totals.vat, totals.gross]) {
             let found = found.map(|f| f.map_value(|value| decimal_to_json(sign(value))));
-            self.put_value(field, found);
+            self.put_role(role, found);
         }
     }
 
     /// Notes the certainty of the amounts: by their sum, the lines, and other signs.
     fn note_totals(&mut self, matches: &LabelMatches<'_>, totals: &totals::TotalAmounts<'_>) {
-        let lines = self.data.get("line_items").and_then(Value::as_array);
-        let amounts = lines.into_iter().flatten().filter_map(|row| row.get("amount")?.as_f64());
-        let sum: f64 = amounts.sum();
+        let sum: f64 = self.amounts_of_lines().sum();
         let made = |found: &Option<FoundValue<Decimal>>| {
             let value = found.as_ref().and_then(|found| found.value.abs().to_f64());
             value.is_some_and(|value| sum > 0.0 && (value - sum).abs() < 0.03)
@@ -387,7 +386,8 @@ impl RulesExtractor<'_> {
             .gross
             .as_ref()
             .is_some_and(|gross| totals::has_open_amount_below(matches, gross));
-        let items = self.amounts_of_lines();
+        let items = self.amounts_of_lines().filter_map(Decimal::from_f64);
+        let items: Vec<Decimal> = items.map(|amount| amount.round_dp(4)).collect();
         let parts = totals
             .gross
             .as_ref()
@@ -395,19 +395,18 @@ impl RulesExtractor<'_> {
             .unwrap_or_default();
         let none = [ReadingSign::NoNet, ReadingSign::NoTax, ReadingSign::NoTotal];
         let found = [&totals.net, &totals.vat, &totals.gross];
-        let fields = ["subtotal", "vat_amount", "total"];
-        for ((field, found), none) in fields.into_iter().zip(found).zip(none) {
+        for ((role, found), none) in SUMS.into_iter().zip(found).zip(none) {
             let mut signs = match found {
                 None => {
                     let all = made(&totals.gross).then_some(ReadingSign::AllByLines);
-                    let seen = matches.of_field(field).next().is_some();
-                    let signs = absence_signs(field, totals, seen, all, parts);
-                    self.note_reading(field, [none].into_iter().chain(signs).collect());
+                    let seen = matches.of_role(role).next().is_some();
+                    let signs = absence_signs(role, totals, seen, all, parts);
+                    self.note_reading(role, [none].into_iter().chain(signs).collect());
                     continue;
                 }
                 Some(_)
                     if totals.tax_table
-                        || totals.tax_by_rate && (field == "vat_amount" || totals.net_is_rest) =>
+                        || totals.tax_by_rate && (role == R::TaxAmount || totals.net_is_rest) =>
                 {
                     vec![ReadingSign::TaxByRate]
                 }
@@ -420,14 +419,14 @@ impl RulesExtractor<'_> {
             signs.extend(largest.then_some(ReadingSign::Largest));
             signs.extend(totals.outdone.then_some(ReadingSign::Outdone));
             signs.extend(open.then_some(ReadingSign::OpenBelow));
-            let paid = totals.paid && (field == "total" || totals.adds_up);
+            let paid = totals.paid && (role == R::Total || totals.adds_up);
             signs.extend(paid.then_some(ReadingSign::PaidMakesIt));
-            match field {
-                "subtotal" => signs.push(ReadingSign::Net),
-                "vat_amount" => signs.push(ReadingSign::Tax),
+            match role {
+                R::NetAmount => signs.push(ReadingSign::Net),
+                R::TaxAmount => signs.push(ReadingSign::Tax),
                 _ => {}
             }
-            self.note_reading(field, signs);
+            self.note_reading(role, signs);
         }
     }
 
@@ -438,16 +437,19 @@ impl RulesExtractor<'_> {
         matches: &LabelMatches<'_>,
         totals: &totals::TotalAmounts<'_>,
     ) -> bool {
-        let unread = self.data.get("line_items").is_none_or(Value::is_null);
+        let unread = self.value_of(R::Lines).is_none_or(Value::is_null);
         let mut sums = [&totals.net, &totals.gross].into_iter().flatten();
         unread && sums.any(|sum| totals::is_sum_of_column(matches, sum))
     }
 
     /// The amounts of the document's lines.
-    fn amounts_of_lines(&self) -> Vec<Decimal> {
-        let lines = self.data.get("line_items").and_then(Value::as_array);
-        let amounts = lines.into_iter().flatten().filter_map(|row| row.get("amount")?.as_f64());
-        amounts.filter_map(Decimal::from_f64).map(|amount| amount.round_dp(4)).collect()
+    fn amounts_of_lines(&self) -> impl Iterator<Item = f64> {
+        let lines = self.value_of(R::Lines).and_then(Value::as_array);
+        lines.into_iter().flatten().filter_map(|row| row.get("amount")?.as_f64())
+    }
+
+    fn value_of(&self, role: FieldRole) -> Option<&Value> {
+        self.data.get(self.kind.field_of(role))
     }
 
     /// Reads the rows of a table, for fields that are known columns.
@@ -485,12 +487,21 @@ impl RulesExtractor<'_> {
         }
     }
 
+    fn put_role(&mut self, role: FieldRole, found: Option<FoundValue<Value>>) {
+        self.put_value(self.kind.field_of(role), found);
+    }
+
+    fn put_text(&mut self, role: FieldRole, found: Option<FoundValue<String>>) {
+        self.put_role(role, found.map(|f| f.map_value(Value::String)));
+    }
+
     fn put_value(&mut self, field: &str, found: Option<FoundValue<Value>>) {
         let Some(found) = found.filter(|_| self.kind.has_field(field)) else { return };
         // A currency that is not printed is a guess, which a person has to review.
-        let counts = self.roles.required.contains(&field) || field == "currency";
+        let is_currency = field == self.kind.field_of(R::Currency);
+        let counts = self.roles.required.contains(&field) || is_currency;
         // A weighed value has the certainty of its signs. An unprinted currency is a guess.
-        let weighed = self.certainties.iter().find(|one| one.field == field && field != "currency");
+        let weighed = self.certainties.iter().find(|one| one.field == field && !is_currency);
         let certain =
             weighed.map_or(found.certain, |one| one.certainty >= parameters().certainty.sure);
         self.doubts += usize::from(counts && !certain);
@@ -506,11 +517,12 @@ impl RulesExtractor<'_> {
     }
 
     /// The certainty of a field that was not weighed, found or not.
-    fn note_reading(&mut self, field: &str, mut signs: Vec<ReadingSign>) {
+    fn note_reading(&mut self, role: FieldRole, mut signs: Vec<ReadingSign>) {
         let ocr = self.transcript.pages.iter().any(|page| page.source == PageSource::Ocr);
         let of_ocr = ocr.then(|| certainty::sign_of_ocr(&signs));
         let of_style = self.style.reading_sign(&signs);
         signs.extend(of_ocr.into_iter().chain(of_style));
+        let field = self.kind.field_of(role);
         self.note_certainty(field, certainty::certainty_of(&signs));
         self.readings.push((field.to_owned(), signs));
     }

@@ -13,6 +13,7 @@ mod label_index;
 mod labels;
 mod load;
 mod problem;
+mod role;
 mod rule;
 mod schema;
 mod showing;
@@ -31,6 +32,7 @@ pub use kind_labels::KindLabels;
 pub use label_index::{LabelHit, LabelIndex};
 pub use labels::ValueStyle;
 pub use problem::KindProblem;
+pub use role::FieldRole;
 pub use rule::{
     CashRounding, GateRule, PaymentFields, PaymentWords, RoundingMode, RuleCheck, RuleConsequence,
     ValueFormat,
@@ -38,6 +40,7 @@ pub use rule::{
 pub use showing::{PageShowing, ShowPages};
 pub use signals::{KindSignal, SignalArea, SignalPhrase};
 
+use self::role::RoleNames;
 use docmill_core::config::{KindsConfig, OcrProvider};
 
 /// One kind of document.
@@ -62,6 +65,8 @@ pub struct Kind {
     pub rules: Vec<GateRule>,
     /// The texts beside the values, for the rules reader.
     pub labels: KindLabels,
+    /// The fields of roles that have other names.
+    roles: RoleNames,
     /// The signals by which its documents are recognised.
     pub signals: Vec<KindSignal>,
     /// Who reads page images of documents whose producer names this kind, in this order; none: as
@@ -125,6 +130,31 @@ impl Kind {
         let items = self.schema.get("properties").and_then(|all| all.get(list)?.get("items"));
         let properties = items.and_then(|items| items.get("properties")?.as_object());
         properties.into_iter().flatten().map(|(name, schema)| (name.as_str(), field_type(schema)))
+    }
+
+    /// The field of a role, which the kind need not have.
+    pub fn field_of(&self, role: FieldRole) -> &str {
+        self.field_named(role.name())
+    }
+
+    /// The role of a field.
+    pub fn role_of(&self, field: &str) -> Option<FieldRole> {
+        FieldRole::from_name(self.role_name(field))
+    }
+
+    /// The field with the role of this name; for other names the field of that name.
+    pub fn field_named<'n>(&'n self, name: &'n str) -> &'n str {
+        self.roles.field_of(name)
+    }
+
+    /// The name of a field's role, or of a field without one.
+    pub fn role_name<'n>(&'n self, field: &'n str) -> &'n str {
+        self.roles.name_of(field)
+    }
+
+    /// Whether the kind has a field of this role.
+    pub fn has_role(&self, role: FieldRole) -> bool {
+        self.has_field(self.field_of(role))
     }
 
     /// Whether the kind has this field.

@@ -625,7 +625,7 @@ mod tests {
     fn find_of(kind: &str, drawing: &str, field: &str) -> Option<(String, bool)> {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let layout = CellLayout::new(&transcript(&[drawing]));
-        let matches = LabelMatches::new(&layout, &kinds.get(kind).unwrap().labels);
+        let matches = LabelMatches::new(&layout, kinds.get(kind).unwrap());
         let currency = super::super::money::find_currency(&matches).map(|found| found.value);
         let calendar = DateReader::from_matches(&matches, currency);
         let search = DateSearch::new(&matches, &calendar);
@@ -676,7 +676,7 @@ mod tests {
         let layout =
             CellLayout::new(&transcript(&["\n\n\n\nTannrode, 31.08.2025\n\nRechnung\n\n\
              04.08.2025   Birkau   61,80\n28.08.2025   Birkau   61,80"]));
-        let matches = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
+        let matches = LabelMatches::new(&layout, kinds.get("invoice").unwrap());
         let calendar = DateReader::from_matches(&matches, None);
         let (field, number) = ("invoice_date", "invoice_number");
         let role = DateRole { field, issued: true, dates: &[field], number };

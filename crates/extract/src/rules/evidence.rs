@@ -5,10 +5,10 @@ use super::dates::{DateReader, DateSearch};
 use super::label_matches::LabelMatches;
 use super::layout::CellLayout;
 use super::numbers::NumberSearch;
-use super::{FieldRoles, money, supplier};
+use super::{IdentifyingFields, money, supplier};
 use docmill_core::model::Transcript;
 use docmill_formats::notation::date;
-use docmill_gate::kinds::Kind;
+use docmill_gate::kinds::{FieldRole, Kind};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -26,8 +26,8 @@ pub struct CandidateEvidence {
 /// Every candidate of the issuer's name and of each day.
 pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvidence> {
     let layout = CellLayout::new(transcript);
-    let matches = LabelMatches::new(&layout, &kind.labels);
-    let roles = FieldRoles::of_kind(kind);
+    let matches = LabelMatches::new(&layout, kind);
+    let roles = IdentifyingFields::of_kind(kind);
     let mut evidence = Vec::new();
     let code = money::find_currency(&matches).map(|found| found.value);
     let code = money::currency_of_days(&matches, code);
@@ -55,13 +55,13 @@ pub fn gather_evidence(transcript: &Transcript, kind: &Kind) -> Vec<CandidateEvi
             evidence.push(CandidateEvidence { field: field.to_owned(), value, signs });
         }
     }
-    if kind.has_field("supplier_name") {
+    if kind.has_role(FieldRole::SupplierName) {
         let layout = supplier::layout_of_parties(transcript);
-        let matches = LabelMatches::new(&layout, &kind.labels);
-        for (name, signs) in supplier::name_evidence(&matches, &kind.labels) {
+        let matches = LabelMatches::new(&layout, kind);
+        for (name, signs) in supplier::name_evidence(&matches) {
             let signs = signs.iter().map(sign_name).collect();
             evidence.push(CandidateEvidence {
-                field: "supplier_name".to_owned(),
+                field: kind.field_of(FieldRole::SupplierName).to_owned(),
                 value: Value::String(name),
                 signs,
             });

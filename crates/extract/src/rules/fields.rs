@@ -213,7 +213,7 @@ mod tests {
     fn with_matches<T>(drawing: &str, read: impl Fn(&LabelMatches<'_>) -> T) -> T {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let layout = CellLayout::new(&transcript(&[drawing]));
-        read(&LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels))
+        read(&LabelMatches::new(&layout, kinds.get("invoice").unwrap()))
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod header;
 
+use docmill_gate::kinds::FieldRole;
 use rust_decimal::Decimal;
 
 pub(super) use self::header::ItemColumn;
@@ -135,9 +136,6 @@ impl ItemTables<'_> {
     }
 }
 
-/// The fields of rows of sums, without taxes.
-const SUMS: [&str; 3] = ["subtotal", "total", "payable"];
-
 /// Cells of a row that is a line by its form.
 const LINE_CELLS: usize = 4;
 
@@ -162,21 +160,20 @@ fn is_line_of_tax(matches: &LabelMatches<'_>, row: usize) -> bool {
             })
             .count()
             > 1
-        && matches.in_cells(range).all(|label_match| !SUMS.contains(&label_match.field.as_str()))
+        && matches.in_cells(range).all(|one| !one.is_sum() || one.has_role(FieldRole::TaxAmount))
 }
 
 /// Whether a row follows a table and does not belong to it.
 fn ends_table(matches: &LabelMatches<'_>, row: usize) -> bool {
     let range = matches.layout.rows.get(row).cloned().unwrap_or_default();
-    let totals = ["subtotal", "vat_amount", "total", "payable"];
     matches.in_cells(range.clone()).any(|label_match| {
         let heading = label_match.words.start == 0;
         let first = matches.cell_of(label_match).is_some_and(|cell| {
             // A tax in its own column of a line is no end.
-            let own = label_match.strong || label_match.field == "total";
+            let own = label_match.strong || label_match.has_role(FieldRole::Total);
             label_match.cell == range.start || cell.words.len() > label_match.words.len() || own
         });
-        heading && first && totals.contains(&label_match.field.as_str())
+        heading && first && label_match.is_sum()
     })
 }
 
@@ -384,7 +381,7 @@ mod tests {
     fn read(drawings: &[&str]) -> Vec<String> {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let layout = CellLayout::new(&transcript(drawings));
-        let matches = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
+        let matches = LabelMatches::new(&layout, kinds.get("invoice").unwrap());
         let items = find_items(&matches, ItemColumn::Amount).into_iter();
         items
             .map(|item| {

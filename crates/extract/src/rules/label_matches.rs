@@ -3,12 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::{Bound, Range};
 
+use super::SUMS;
 use super::layout::{CellLayout, TextCell};
 use super::style::PageStyle;
 use super::vocabulary::vocabulary;
 use docmill_core::model::BoundingBox;
 use docmill_formats::notation::{currency, date};
-use docmill_gate::kinds::{LabelHit, LabelIndex};
+use docmill_gate::kinds::{FieldRole, Kind, LabelHit, LabelIndex};
 
 /// The headings that make a row of a table's header.
 const MAIN_COLUMNS: [&str; 4] =
@@ -20,7 +21,10 @@ const ORDERED_REACH: f32 = 3.0;
 /// A label found in a cell.
 #[derive(Debug, Clone)]
 pub(super) struct LabelMatch {
+    /// The field, or the section of labels of something else.
     pub(super) field: String,
+    /// The field's role.
+    pub(super) role: Option<FieldRole>,
     pub(super) strong: bool,
     /// The cell that holds the label: an index into `CellLayout::cells`.
     pub(super) cell: usize,
@@ -32,6 +36,15 @@ pub(super) struct LabelMatch {
 }
 
 impl LabelMatch {
+    pub(super) fn has_role(&self, role: FieldRole) -> bool {
+        self.role == Some(role)
+    }
+
+    /// Whether it names a sum of the document, which is no line.
+    pub(super) fn is_sum(&self) -> bool {
+        self.role.is_some_and(|role| SUMS.contains(&role)) || self.field == "payable"
+    }
+
     /// Whether a value is expected beside it: headings of columns, titles and legal forms have
     /// none.
     fn names_value(&self) -> bool {
@@ -67,10 +80,11 @@ pub(super) fn is_side_note(field: &str) -> bool {
 }
 
 /// Every label of every field, in reading order. Fields that share a label each get a match.
-pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<LabelMatch> {
+pub(super) fn find_labels(layout: &CellLayout, kind: &Kind) -> Vec<LabelMatch> {
+    let labels: &LabelIndex = &kind.labels;
     let mut matches = Vec::new();
     let read = layout.cells.iter().any(|cell| cell.from_picture);
-    let known = read.then(|| KnownWords::of_labels(labels));
+    let known = read.then(|| KnownWords::of_kind(kind));
     for (index, cell) in layout.cells.iter().enumerate() {
         let known = known.as_ref().filter(|_| cell.from_picture);
         let folded = cell.folded.iter().map(|(text, _)| text.as_str());
@@ -93,6 +107,7 @@ pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<Label
                 for found in hits {
                     matches.push(LabelMatch {
                         field: found.field.to_owned(),
+                        role: kind.role_of(found.field),
                         strong: found.strong,
                         cell: index,
                         words: start..last + 1,
@@ -104,7 +119,7 @@ pub(super) fn find_labels(layout: &CellLayout, labels: &LabelIndex) -> Vec<Label
         }
     }
     matches.retain(|label_match| {
-        label_match.field != "vat_amount" || !is_named_only(layout, label_match)
+        !label_match.has_role(FieldRole::TaxAmount) || !is_named_only(layout, label_match)
     });
     matches
 }
@@ -166,9 +181,9 @@ fn labels_over_fillers<'l>(
     Some((found, end - at))
 }
 
-/// Fields whose labels are found despite one misread letter per word: sums confirm their values.
-const MENDED: [&str; 7] =
-    ["total", "subtotal", "vat_amount", "payable", "tendered", "change", "rounding"];
+/// Sections whose labels are found despite one misread letter per word, with those of [`SUMS`]: sums
+/// confirm their values.
+const MENDED: [&str; 4] = ["payable", "tendered", "change", "rounding"];
 
 /// Shorter words are too near to others.
 const MIN_MENDED: usize = 5;
@@ -185,13 +200,15 @@ fn words_of_field<'a>(labels: &'a LabelIndex, field: &'a str) -> impl Iterator<I
 /// The words of labels, for words that were read off a picture.
 struct KnownWords<'a> {
     all: BTreeSet<&'a str>,
-    /// Those of [`MENDED`].
+    /// Those of [`SUMS`] and [`MENDED`].
     mended: BTreeSet<&'a str>,
 }
 
 impl<'a> KnownWords<'a> {
-    fn of_labels(labels: &'a LabelIndex) -> Self {
-        let mended = MENDED.into_iter().flat_map(|field| words_of_field(labels, field));
+    fn of_kind(kind: &'a Kind) -> Self {
+        let labels: &LabelIndex = &kind.labels;
+        let mended = SUMS.into_iter().map(|role| kind.field_of(role)).chain(MENDED);
+        let mended = mended.flat_map(|field| words_of_field(labels, field));
         Self {
             all: labels.fields().flat_map(|field| words_of_field(labels, field)).collect(),
             mended: mended.filter(|word| word.chars().count() >= MIN_MENDED).collect(),
@@ -278,18 +295,19 @@ pub(super) struct LabelMatches<'a> {
     /// Where in `all` the labels of each field are: asked for every cell, of a page of thousands of
     /// labels too.
     by_field: HashMap<String, Vec<usize>>,
+    pub(super) kind: &'a Kind,
     /// How documents of the kind are set.
     pub(super) style: &'static PageStyle,
 }
 
 impl<'a> LabelMatches<'a> {
-    pub(super) fn new(layout: &'a CellLayout, labels: &LabelIndex) -> Self {
-        let all = find_labels(layout, labels);
+    pub(super) fn new(layout: &'a CellLayout, kind: &'a Kind) -> Self {
+        let all = find_labels(layout, kind);
         let mut by_field: HashMap<String, Vec<usize>> = HashMap::new();
         for (at, label_match) in all.iter().enumerate() {
             by_field.entry(label_match.field.clone()).or_default().push(at);
         }
-        Self { layout, all, by_field, style: PageStyle::of_labels(labels) }
+        Self { layout, all, by_field, kind, style: PageStyle::of_labels(&kind.labels) }
     }
 
     /// The labels of a field, in the order of the pages.
@@ -299,6 +317,14 @@ impl<'a> LabelMatches<'a> {
     ) -> impl Iterator<Item = &'s LabelMatch> + use<'s, 'a> {
         let places = self.by_field.get(field).map(Vec::as_slice).unwrap_or_default();
         places.iter().filter_map(|at| self.all.get(*at))
+    }
+
+    /// The labels of the field with a role, in the order of the pages.
+    pub(super) fn of_role<'s>(
+        &'s self,
+        role: FieldRole,
+    ) -> impl Iterator<Item = &'s LabelMatch> + use<'s, 'a> {
+        self.of_field(self.kind.field_of(role))
     }
 
     pub(super) fn cell_of(&self, label_match: &LabelMatch) -> Option<&'a TextCell> {
@@ -332,7 +358,8 @@ impl<'a> LabelMatches<'a> {
             let mut folded = cell.folded.iter();
             let says =
                 folded.any(|(text, word)| Some(*word) == before && vocabulary().includes.has(text));
-            says && label_match.field == "vat_amount" && label_match.words.start >= total.words.end
+            says && label_match.has_role(FieldRole::TaxAmount)
+                && label_match.words.start >= total.words.end
         })
     }
 
@@ -476,12 +503,12 @@ mod tests {
     #[test]
     fn a_label_with_one_misread_letter_is_found_on_a_picture_only() {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let labels = &kinds.get("receipt").unwrap().labels;
+        let kind = kinds.get("receipt").unwrap();
         let found = |text: &str, source: PageSource| {
             let mut read = transcript(&[text]);
             read.pages.iter_mut().for_each(|page| page.source = source);
             let layout = CellLayout::new(&read);
-            LabelMatches::new(&layout, labels).of_field("total").next().is_some()
+            LabelMatches::new(&layout, kind).of_field("total").next().is_some()
         };
         assert!(found("Jotal   12.84", PageSource::Ocr));
         assert!(!found("Jotal   12.84", PageSource::Native), "a file's letters are what they are");
@@ -491,12 +518,12 @@ mod tests {
     #[test]
     fn a_label_with_digits_in_letters_places_is_found_on_a_picture_only() {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let labels = &kinds.get("receipt").unwrap().labels;
+        let kind = kinds.get("receipt").unwrap();
         let find = |text: &str, field: &str, source: PageSource| {
             let mut read = transcript(&[text]);
             read.pages.iter_mut().for_each(|page| page.source = source);
             let layout = CellLayout::new(&read);
-            LabelMatches::new(&layout, labels).of_field(field).next().is_some()
+            LabelMatches::new(&layout, kind).of_field(field).next().is_some()
         };
         for (text, field) in [
             ("Bi11#: K114-220917", "invoice_number"),
@@ -512,7 +539,7 @@ mod tests {
     #[test]
     fn values_are_found_after_right_of_and_below_their_label() {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let labels = &kinds.get("invoice").unwrap().labels;
+        let kind = kinds.get("invoice").unwrap();
         for (drawing, expected) in [
             ("Invoice number: A-1", "A-1"),
             ("Invoice number:     A-1", "A-1"),
@@ -525,7 +552,7 @@ mod tests {
             ),
         ] {
             let layout = CellLayout::new(&transcript(&[drawing]));
-            let matches = LabelMatches::new(&layout, labels);
+            let matches = LabelMatches::new(&layout, kind);
             let label_match = matches.of_field("invoice_number").next().unwrap();
             let beside = matches.value_candidates(label_match);
             let texts: Vec<String> =

@@ -4,11 +4,12 @@
 //! to one that changed its currency lately.
 
 use super::FoundValue;
-use super::label_matches::LabelMatches;
+use super::label_matches::{LabelMatch, LabelMatches};
 use super::layout::TextCell;
 use super::supplier::{ends_in_zip_code, is_british_code, is_canadian_code};
 use super::vocabulary::{FoldedWords, vocabulary};
 use docmill_formats::notation::{account, currency, number, printed_vat_id};
+use docmill_gate::kinds::FieldRole;
 
 /// Finds the currency of the document's amounts.
 pub(super) fn find_currency(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
@@ -21,8 +22,9 @@ pub(super) fn find_currency(matches: &LabelMatches<'_>) -> Option<FoundValue<&'s
 
 /// The currency beside its label.
 pub(super) fn labelled_currency(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
-    let mut labels =
-        matches.of_field("currency").flat_map(|label_match| matches.value_candidates(label_match));
+    let mut labels = matches
+        .of_role(FieldRole::Currency)
+        .flat_map(|label_match| matches.value_candidates(label_match));
     labels.find_map(|beside| {
         let code = beside.value_words().into_iter().take(2).find_map(currency::exact_currency)?;
         Some(FoundValue::new(code, true, beside.cell))
@@ -37,8 +39,7 @@ fn most_frequent_currency(matches: &LabelMatches<'_>) -> Option<FoundValue<&'sta
         let amounts = amounts.filter_map(|amount| amount.currency());
         // A sign that is also a word is money only alone, as the heading of a column, or beside an
         // amount of money.
-        let money = words.len() == 1
-            || matches.in_cell(index).any(|label_match| is_of_money(&label_match.field));
+        let money = words.len() == 1 || matches.in_cell(index).any(is_of_money);
         let signs = words.iter().filter(|_| money).filter(|word| {
             let word = word.split('(').next().unwrap_or_default();
             currency::is_also_word(word) && currency::iso_code(word).is_none()
@@ -54,7 +55,7 @@ fn most_frequent_currency(matches: &LabelMatches<'_>) -> Option<FoundValue<&'sta
         let sum = matches.in_cell(index).any(|label_match| {
             label_match.words.start == 0
                 && label_match.words.end + 1 == cell.words.len()
-                && label_match.field == "total"
+                && label_match.has_role(FieldRole::Total)
         });
         let is_word = move |code: &str| capitals > 1 && !sum && !WIDELY_USED.contains(&code);
         let words = cell.words.iter().filter(move |word| {
@@ -69,18 +70,9 @@ fn most_frequent_currency(matches: &LabelMatches<'_>) -> Option<FoundValue<&'sta
 }
 
 /// Whether the field of a label is an amount.
-fn is_of_money(field: &str) -> bool {
-    const FIELDS: [&str; 8] = [
-        "total",
-        "payable",
-        "subtotal",
-        "vat_amount",
-        "tendered",
-        "change",
-        "column_amount",
-        "column_unit_price",
-    ];
-    FIELDS.contains(&field)
+fn is_of_money(label_match: &LabelMatch) -> bool {
+    let columns = ["tendered", "change", "column_amount", "column_unit_price"];
+    label_match.is_sum() || columns.contains(&label_match.field.as_str())
 }
 
 /// Codes that are printed among capitals and are no words.
@@ -440,8 +432,7 @@ mod tests {
             ("Tax invoice\nAmount KSHS\nTotal KSHS   12.00", Some("KES")),
         ] {
             let layout = CellLayout::new(&transcript(&[drawing]));
-            let found =
-                find_currency(&LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels));
+            let found = find_currency(&LabelMatches::new(&layout, kinds.get("invoice").unwrap()));
             assert_eq!(found.map(|found| found.value), expected, "{drawing}");
         }
     }
@@ -464,7 +455,7 @@ mod tests {
             ("Sales tax   $81.20\nTotal   $893.20", DollarSign::Plain),
         ] {
             let layout = CellLayout::new(&transcript(&[drawing]));
-            let matches = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
+            let matches = LabelMatches::new(&layout, kinds.get("invoice").unwrap());
             assert_eq!(resolve_dollar(&matches), expected, "{drawing}");
         }
     }

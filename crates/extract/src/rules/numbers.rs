@@ -494,7 +494,7 @@ mod tests {
     fn find(drawing: &str) -> Option<String> {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let layout = CellLayout::new(&transcript(&[drawing]));
-        let matches = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
+        let matches = LabelMatches::new(&layout, kinds.get("invoice").unwrap());
         NumberSearch::new(&matches, "invoice_number").find_number().map(|found| found.value)
     }
 

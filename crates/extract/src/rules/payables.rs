@@ -11,6 +11,7 @@ use super::layout::TextCell;
 use super::vocabulary::vocabulary;
 use super::{FoundValue, RulesExtractor, abs_close, decimal_to_json, totals};
 use docmill_formats::notation::{account, fold_text, number};
+use docmill_gate::kinds::FieldRole;
 
 /// No country's value added tax is higher, in percent.
 const MAX_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0);
@@ -40,23 +41,22 @@ impl RulesExtractor<'_> {
     pub(super) fn read_payables(&mut self, matches: &LabelMatches<'_>) {
         let iban = find_account(matches);
         if let Some(iban) = &iban {
-            self.put_value("bic", find_bank(matches, iban).map(|f| f.map_value(Value::String)));
+            self.put_text(FieldRole::Bic, find_bank(matches, iban));
         }
-        self.put_value("iban", iban.map(|f| f.map_value(Value::String)));
-        self.put_value("payment_terms", find_terms(matches).map(|f| f.map_value(Value::String)));
-        self.put_value("cash_discounts", self.find_discounts(matches));
-        if self.data.get("order_number").is_some_and(Value::is_null) {
-            let glued = find_glued_order(matches);
-            self.put_value("order_number", glued.map(|f| f.map_value(Value::String)));
+        self.put_text(FieldRole::Iban, iban);
+        self.put_text(FieldRole::PaymentTerms, find_terms(matches));
+        self.put_role(FieldRole::CashDiscounts, self.find_discounts(matches));
+        if self.value_of(FieldRole::OrderNumber).is_some_and(Value::is_null) {
+            self.put_text(FieldRole::OrderNumber, find_glued_order(matches));
         }
-        self.put_value("taxes", self.find_taxes(matches));
+        self.put_role(FieldRole::Taxes, self.find_taxes(matches));
     }
 
     /// `2 % Skonto innerhalb von 14 Tagen`: a percentage beside a word for the discount.
     fn find_discounts(&self, matches: &LabelMatches<'_>) -> Option<FoundValue<Value>> {
         let mut found: Vec<Value> = Vec::new();
         let mut place = None;
-        for label_match in matches.of_field("cash_discounts") {
+        for label_match in matches.of_role(FieldRole::CashDiscounts) {
             let Some(cell) = matches.cell_of(label_match) else { continue };
             let words = cell.all_words();
             let numbers = matches.layout.numbers_in(&words);
@@ -89,11 +89,14 @@ impl RulesExtractor<'_> {
 
     /// Taxes by rate, if together they are the tax that was read.
     fn find_taxes(&self, matches: &LabelMatches<'_>) -> Option<FoundValue<Value>> {
-        let amount = |field: &str| {
-            let text = self.data.get(field)?.as_number()?.to_string();
+        let amount = |role: FieldRole| {
+            let text = self.value_of(role)?.as_number()?.to_string();
             text.parse::<Decimal>().ok().filter(|value| value.is_sign_positive())
         };
-        let (tax, net) = (amount("vat_amount").filter(|tax| !tax.is_zero())?, amount("subtotal"));
+        let (tax, net) = (
+            amount(FieldRole::TaxAmount).filter(|tax| !tax.is_zero())?,
+            amount(FieldRole::NetAmount),
+        );
         let rows = self.tax_rows(matches);
         let first = rows.first().map(|(_, cell)| *cell);
         let by_rate = group_by_rate(rows.into_iter().map(|(one, _)| one));
@@ -147,7 +150,7 @@ impl RulesExtractor<'_> {
                 others.iter().filter(|it| it.is_money()).map(|it| it.value.abs()).collect();
             let named = matches
                 .in_cells(range.clone())
-                .any(|label_match| label_match.field == "vat_amount");
+                .any(|label_match| label_match.has_role(FieldRole::TaxAmount));
             let name = parts.iter().find(|part| part.row == at).map(|part| part.name);
             if let Some((base, amount)) = base_and_tax(&money, rate) {
                 // The base of two taxes is not part of the net amount for each.
@@ -247,7 +250,7 @@ fn find_bank(matches: &LabelMatches<'_>, iban: &FoundValue<String>) -> Option<Fo
         .iter()
         .find(|cell| cell.page == iban.page && cell.line == iban.line)
         .map(|cell| cell.row)?;
-    matches.of_field("bic").find_map(|label_match| {
+    matches.of_role(FieldRole::Bic).find_map(|label_match| {
         let label = matches.cell_of(label_match)?;
         if label.page != iban.page || label.row.abs_diff(row) > MAX_ROWS_TO_BANK {
             return None;
@@ -265,7 +268,7 @@ fn find_bank(matches: &LabelMatches<'_>, iban: &FoundValue<String>) -> Option<Fo
 
 /// `PO-4711`: the label is a part of the number, and no value of another label either.
 fn find_glued_order(matches: &LabelMatches<'_>) -> Option<FoundValue<String>> {
-    matches.of_field("order_number").filter(|label_match| label_match.strong).find_map(
+    matches.of_role(FieldRole::OrderNumber).filter(|label_match| label_match.strong).find_map(
         |label_match| {
             let cell = matches.cell_of(label_match)?;
             let word = cell.words.get(label_match.words.end.checked_sub(1)?)?;
@@ -278,8 +281,10 @@ fn find_glued_order(matches: &LabelMatches<'_>) -> Option<FoundValue<String>> {
 
 /// The text beside the label of the terms: right of it, else below.
 fn find_terms(matches: &LabelMatches<'_>) -> Option<FoundValue<String>> {
-    matches.of_field("payment_terms").filter(|label_match| label_match.words.start == 0).find_map(
-        |label_match| {
+    matches
+        .of_role(FieldRole::PaymentTerms)
+        .filter(|label_match| label_match.words.start == 0)
+        .find_map(|label_match| {
             let own = matches.cell_of(label_match)?;
             // To the end of the line: "30 days net" holds the label of a sum.
             let rest = own.words_in(label_match.words.end..own.words.len()).join(" ");
@@ -293,6 +298,5 @@ fn find_terms(matches: &LabelMatches<'_>) -> Option<FoundValue<String>> {
             let letters = text.chars().filter(|c| c.is_alphabetic()).count();
             (letters >= 3 && text.chars().count() <= MAX_TERMS_LETTERS)
                 .then(|| FoundValue::new(text.to_owned(), true, cell))
-        },
-    )
+        })
 }

@@ -95,18 +95,15 @@ pub(super) fn layout_of_parties(transcript: &Transcript) -> CellLayout {
 }
 
 /// Every text that can be the issuer's name, with its signs.
-pub(super) fn name_evidence(
-    matches: &LabelMatches<'_>,
-    labels: &LabelIndex,
-) -> Vec<(String, Vec<NameSign>)> {
-    let search = SupplierSearch::new(matches, labels);
+pub(super) fn name_evidence(matches: &LabelMatches<'_>) -> Vec<(String, Vec<NameSign>)> {
+    let search = SupplierSearch::new(matches);
     let vat = search.find_vat_id();
     let found = search.name_candidates(vat.as_ref()).into_iter();
     found.map(|one| (one.name, one.signs)).collect()
 }
 
-pub(super) fn find_supplier(matches: &LabelMatches<'_>, labels: &LabelIndex) -> SupplierDetails {
-    let search = SupplierSearch::new(matches, labels);
+pub(super) fn find_supplier(matches: &LabelMatches<'_>) -> SupplierDetails {
+    let search = SupplierSearch::new(matches);
     let vat = search.find_vat_id();
     let candidates = search.name_candidates(vat.as_ref());
     let ReaderParameters { weights, certainty, .. } = parameters();
@@ -220,7 +217,7 @@ impl SupplierSearch<'_> {
 }
 
 impl<'a> SupplierSearch<'a> {
-    fn new(matches: &'a LabelMatches<'a>, labels: &'a LabelIndex) -> Self {
+    fn new(matches: &'a LabelMatches<'a>) -> Self {
         let layout = matches.layout;
         let folded = layout.cells.iter().map(|cell| fold_text(&cell.joined_text())).collect();
         let first = layout.cells.iter().filter(|cell| cell.page == 0);
@@ -231,7 +228,7 @@ impl<'a> SupplierSearch<'a> {
         let mut search = Self {
             matches,
             layout,
-            labels,
+            labels: &matches.kind.labels,
             folded,
             domains,
             height,
@@ -691,9 +688,9 @@ mod tests {
 
     fn read(drawing: &str) -> [String; 3] {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let labels = &kinds.get("invoice").unwrap().labels;
+        let kind = kinds.get("invoice").unwrap();
         let layout = CellLayout::new(&transcript(&[drawing]));
-        let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+        let found = find_supplier(&LabelMatches::new(&layout, kind));
         [found.name, found.address, found.vat_id]
             .map(|found| found.map_or("-".to_owned(), |found| found.value))
     }
@@ -738,10 +735,10 @@ mod tests {
     #[test]
     fn no_name_across_another_line_or_under_the_recipients_heading_is_certain() {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let labels = &kinds.get("receipt").unwrap().labels;
+        let kind = kinds.get("receipt").unwrap();
         let certainty = |page: &Transcript| {
             let layout = CellLayout::new(page);
-            let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+            let found = find_supplier(&LabelMatches::new(&layout, kind));
             found.name.and_then(|name| name.share).unwrap_or_default()
         };
         let drawing =
@@ -761,7 +758,7 @@ mod tests {
     #[test]
     fn a_family_under_a_heading_in_large_letters_is_no_recipient() {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let labels = &kinds.get("invoice").unwrap().labels;
+        let kind = kinds.get("invoice").unwrap();
         let mut page =
             transcript(&["Gasthof Birkblick\nFamilie Huber\nDorfstr. 31, 6167 Tannrode\n\n\n\
              Beispiel Reisen GmbH\nLedergasse 20\n4020 Linz\n\n\nRechnung 412"]);
@@ -770,14 +767,14 @@ mod tests {
             word.bounding_box.h = 15.0;
         });
         let layout = CellLayout::new(&page);
-        let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+        let found = find_supplier(&LabelMatches::new(&layout, kind));
         assert_eq!(found.name.unwrap().value, "Gasthof Birkblick");
     }
 
     #[test]
     fn letters_tell_a_company_and_its_trades_apart_from_a_recipient_with_a_domain() {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let labels = &kinds.get("invoice").unwrap().labels;
+        let kind = kinds.get("invoice").unwrap();
         let named = |drawing: &str| {
             let mut page = transcript(&[drawing]);
             page.pages[0].lines[0].words.iter_mut().for_each(|word| {
@@ -785,7 +782,7 @@ mod tests {
                 word.bounding_box.h = 15.0;
             });
             let layout = CellLayout::new(&page);
-            let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+            let found = find_supplier(&LabelMatches::new(&layout, kind));
             found.name.map(|name| (name.value, name.share.unwrap_or_default()))
         };
         let (name, share) = named(
@@ -806,13 +803,13 @@ mod tests {
     #[test]
     fn lines_off_pictures_are_a_block_though_their_boxes_hold_ink_alone() {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let labels = &kinds.get("invoice").unwrap().labels;
+        let kind = kinds.get("invoice").unwrap();
         let mut page = transcript(&["Printed invoice sheet\n\n\nAlder, Birch and Kettle\n\
              12 Mill Road\nNorthtown, RI 02840\nTel 401 555 0118\n\n\nInvoice 118"]);
         let signs = |page: &Transcript| {
             let layout = CellLayout::new(page);
-            let matches = LabelMatches::new(&layout, labels);
-            let found = SupplierSearch::new(&matches, labels).name_candidates(None);
+            let matches = LabelMatches::new(&layout, kind);
+            let found = SupplierSearch::new(&matches).name_candidates(None);
             found.into_iter().find(|one| one.name.starts_with("Alder")).unwrap().signs
         };
         page.pages[0].source = docmill_core::model::PageSource::Ocr;
@@ -831,13 +828,13 @@ mod tests {
     #[test]
     fn a_name_that_begins_with_another_one_is_no_rival_of_it() {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let labels = &kinds.get("invoice").unwrap().labels;
+        let kind = kinds.get("invoice").unwrap();
         let page = "Bruno Wiech Heizungen\nMeisterbetrieb, Bäder\n\n\
                     Bruno Wiech · Alte Ziegelei 7 · 49176 Tannrode\n\n\nBill to\nBruno Wiech Bauten\n\
                     Am Esch 22\n49201 Birkau\n\nRechnung Nr. 118";
         let layout = CellLayout::new(&transcript(&[page]));
-        let matches = LabelMatches::new(&layout, labels);
-        let search = SupplierSearch::new(&matches, labels);
+        let matches = LabelMatches::new(&layout, kind);
+        let search = SupplierSearch::new(&matches);
         let found = search.name_candidates(None);
         let named = |name: &str| found.iter().find(|one| one.name == name).unwrap();
         let sender = named("Bruno Wiech");

@@ -44,6 +44,7 @@ use super::vocabulary::vocabulary;
 use super::{FoundValue, abs_close};
 use docmill_formats::notation::fold_text;
 use docmill_formats::notation::number::{self, FoundNumber};
+use docmill_gate::kinds::FieldRole;
 
 /// Two cents: the rounding per rate.
 const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
@@ -348,7 +349,7 @@ fn add_sum_of_rates<'a>(matches: &LabelMatches<'a>, candidates: &mut Vec<AmountC
     let mut rows: Vec<(usize, Decimal, &'a TextCell, Option<&'static str>)> = Vec::new();
     let till = matches.style.till_sums;
     let mut rated = !till;
-    for label_match in matches.of_field("vat_amount") {
+    for label_match in matches.of_role(FieldRole::TaxAmount) {
         let Some(cell) = matches.cell_of(label_match) else { continue };
         let row = matches.layout.row_cells(cell.row);
         let texts: Vec<&str> =

@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn parties_are_read_where_contracts_name_them() {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let labels = &kinds.get("contract").unwrap().labels;
+        let kind = kinds.get("contract").unwrap();
         for (drawing, first, second) in [
             (
                 "between\n\nA Tools Ltd, 3 Road\n\nand\n\nB Homes LLP (hereinafter B)",
@@ -138,7 +138,7 @@ mod tests {
             ("Customer shall pay within 30 days", None, None),
         ] {
             let layout = CellLayout::new(&transcript(&[drawing]));
-            let matches = LabelMatches::new(&layout, labels);
+            let matches = LabelMatches::new(&layout, kind);
             let read = |field| text_beside_label(&matches, field).map(|found| found.value);
             assert_eq!(read("first_party").as_deref(), first, "{drawing}");
             assert_eq!(read("second_party").as_deref(), second, "{drawing}");

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod languages;
+mod roles;
 mod tokens;
 
 use std::collections::BTreeMap;

@@ -9,6 +9,7 @@ use toml::de::DeTable;
 use super::LabelIndex;
 use super::labels::LabelTable;
 use super::problem::ProblemReport;
+use super::role::RoleNames;
 use super::source::KindSource;
 
 /// A kind's own labels after those of the kinds it includes; a [`LabelIndex`] for whoever reads.
@@ -17,12 +18,17 @@ pub struct KindLabels {
     made: OnceLock<LabelIndex>,
     own: KindSource,
     included: Vec<KindSource>,
+    roles: RoleNames,
 }
 
 impl KindLabels {
     /// Labels of files that are known to be sound, to be made later.
-    pub(super) fn of_sound_files(own: KindSource, included: Vec<KindSource>) -> Self {
-        Self { made: OnceLock::new(), own, included }
+    pub(super) fn of_sound_files(
+        own: KindSource,
+        included: Vec<KindSource>,
+        roles: &RoleNames,
+    ) -> Self {
+        Self { made: OnceLock::new(), own, included, roles: roles.clone() }
     }
 
     /// Makes them at once, and says what is wrong with the file of its own. `knows` says which sections
@@ -41,7 +47,7 @@ impl KindLabels {
     /// `own` behind the files that are included, which are shared.
     fn index_with(&self, own: Arc<LabelTable>) -> LabelIndex {
         let included = self.included.iter().map(|other| Arc::clone(other.own_labels()));
-        LabelIndex::of_files(included.chain([own]).collect())
+        LabelIndex::of_files(included.chain([own]).collect(), self.roles.clone())
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::labels::{FieldLabel, LabelTable, ValueStyle};
+use super::role::RoleNames;
 
 /// A label found at some place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,12 +23,14 @@ pub struct LabelHit<'a> {
 pub struct LabelIndex {
     /// Where a later file repeats a label of an earlier one, its strength holds.
     files: Vec<Arc<LabelTable>>,
+    /// Sections of included files are of the roles that they name.
+    roles: RoleNames,
 }
 
 impl LabelIndex {
     /// The labels of several files, the last of which has the last word.
-    pub(super) fn of_files(files: Vec<Arc<LabelTable>>) -> Self {
-        Self { files }
+    pub(super) fn of_files(files: Vec<Arc<LabelTable>>, roles: RoleNames) -> Self {
+        Self { files, roles }
     }
 
     fn files(&self) -> impl DoubleEndedIterator<Item = &LabelTable> {
@@ -36,7 +39,11 @@ impl LabelIndex {
 
     /// The notation of a text field.
     pub fn value_style(&self, field: &str) -> ValueStyle {
-        let mut said = self.files().rev().filter_map(|file| file.value_style(field));
+        let name = self.roles.name_of(field);
+        let mut said = self
+            .files()
+            .rev()
+            .filter_map(|file| file.value_style(field).or_else(|| file.value_style(name)));
         said.next().unwrap_or(ValueStyle::Identifier)
     }
 
@@ -55,18 +62,20 @@ impl LabelIndex {
             there.extend(self.files().flat_map(|file| file.endings_at(words)));
         }
         let length = there.iter().map(|label| label.words.len()).max().unwrap_or(0);
-        let mut found = merge_labels(there.into_iter().filter(|label| label.words.len() == length));
+        let longest = there.into_iter().filter(|label| label.words.len() == length);
+        let mut found = self.merge_labels(longest);
         if is_whole {
             found.sort_by_key(|(_, strong)| std::cmp::Reverse(*strong));
         }
         let hits = found.into_iter();
-        hits.map(|(label, strong)| LabelHit { field: &label.field, strong, length }).collect()
+        hits.map(|(label, strong)| LabelHit { field: self.field_of(label), strong, length })
+            .collect()
     }
 
     /// Whether a label of `field` begins at the first of these folded words.
     pub fn has_label_at(&self, field: &str, words: &[&str]) -> bool {
         let mut all = self.files().flat_map(|file| file.whole_labels_at(words));
-        all.any(|label| *label.field == *field)
+        all.any(|label| self.field_of(label) == field)
     }
 
     /// Whether these folded words are a label of `field`, all of them together.
@@ -75,29 +84,40 @@ impl LabelIndex {
     }
 
     /// The folded labels of `field`.
-    pub fn labels_of(&self, field: &str) -> impl Iterator<Item = &str> {
-        self.files().flat_map(move |file| file.labels_of(field))
+    pub fn labels_of<'n>(&'n self, field: &'n str) -> impl Iterator<Item = &'n str> {
+        let name = self.roles.name_of(field);
+        let renamed = Some(name).filter(|name| *name != field);
+        let sections = [field].into_iter().chain(renamed);
+        sections.flat_map(|section| self.files().flat_map(move |file| file.labels_of(section)))
     }
 
     /// The fields that have labels.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
-        self.files().flat_map(LabelTable::fields).collect::<BTreeSet<_>>().into_iter()
+        let sections = self.files().flat_map(LabelTable::fields);
+        sections.map(|section| self.roles.field_of(section)).collect::<BTreeSet<_>>().into_iter()
     }
-}
 
-/// Labels of several files, each with the strength that the last of them gives it.
-fn merge_labels<'a>(labels: impl Iterator<Item = &'a FieldLabel>) -> Vec<(&'a FieldLabel, bool)> {
-    let mut merged: Vec<(&FieldLabel, bool)> = Vec::new();
-    for label in labels {
-        let same = merged
-            .iter_mut()
-            .find(|(other, _)| other.field == label.field && other.words == label.words);
-        match same {
-            Some((_, strong)) => *strong = label.strong,
-            None => merged.push((label, label.strong)),
-        }
+    fn field_of<'n>(&'n self, label: &'n FieldLabel) -> &'n str {
+        self.roles.field_of(&label.field)
     }
-    merged
+
+    /// Labels of several files, each with the strength that the last of them gives it.
+    fn merge_labels<'l>(
+        &self,
+        labels: impl Iterator<Item = &'l FieldLabel>,
+    ) -> Vec<(&'l FieldLabel, bool)> {
+        let mut merged: Vec<(&FieldLabel, bool)> = Vec::new();
+        for label in labels {
+            let same = merged.iter_mut().find(|(other, _)| {
+                self.field_of(other) == self.field_of(label) && other.words == label.words
+            });
+            match same {
+                Some((_, strong)) => *strong = label.strong,
+                None => merged.push((label, label.strong)),
+            }
+        }
+        merged
+    }
 }
 
 #[cfg(test)]
@@ -106,7 +126,8 @@ mod tests {
     use super::*;
 
     fn index_of(files: &[&str]) -> LabelIndex {
-        LabelIndex::of_files(files.iter().map(|file| Arc::new(parse(file).unwrap())).collect())
+        let files = files.iter().map(|file| Arc::new(parse(file).unwrap())).collect();
+        LabelIndex::of_files(files, RoleNames::default())
     }
 
     #[test]
@@ -159,6 +180,25 @@ mod tests {
         for field in ["number", "total"] {
             assert!(labels.labels_of(field).eq(alone.labels_of(field)), "{field}");
         }
+    }
+
+    #[test]
+    fn labels_of_a_role_are_those_of_the_field_that_has_it() {
+        let files = [
+            "[total]\nvalue='words'\nweak.en=['Total']",
+            "[sum]\nstrong.en=['total']\nweak.de=['Summe']",
+        ];
+        let files = files.iter().map(|file| Arc::new(parse(file).unwrap())).collect();
+        let renamed = [("total".to_owned(), "sum".to_owned())];
+        let labels = LabelIndex::of_files(files, RoleNames(renamed.into()));
+        let hit = LabelHit { field: "sum", strong: true, length: 1 };
+        assert_eq!(labels.labels_at(&["total"]), [hit], "one label of one field");
+        assert!(
+            labels.has_label_at("sum", &["total"]) && !labels.has_label_at("total", &["total"])
+        );
+        assert!(labels.labels_of("sum").eq(["total", "summe", "total"]));
+        assert!(labels.fields().eq(["sum"]));
+        assert_eq!(labels.value_style("sum"), ValueStyle::Words);
     }
 
     #[test]

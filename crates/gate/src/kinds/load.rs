@@ -11,6 +11,7 @@ use toml::de::DeTable;
 use super::examples::{self, KindExample};
 use super::labels::SECTIONS;
 use super::problem::{KindProblem, ProblemReport};
+use super::role::RoleNames;
 use super::rule::{self, ParsedRules};
 use super::signals::KindDescription;
 use super::source::{self, KindSource};
@@ -74,7 +75,9 @@ fn build_kind(
     let description = KindDescription::parse(&path, source.file_text("kind.toml"));
     let description = making.collect_problems(description);
     let rules = making.build_rules(schema.as_ref());
-    let labels = making.build_labels(schema.as_ref());
+    let roles = description.as_ref().map(|own| own.roles.clone()).unwrap_or_default();
+    making.check_roles(&roles, schema.as_ref());
+    let labels = making.build_labels(schema.as_ref(), &roles);
     let prompt = making.build_prompt();
     let examples = making.build_examples(schema.as_ref());
     let KindBuilder { hash, problems: mut own, .. } = making;
@@ -91,6 +94,7 @@ fn build_kind(
         examples,
         rules,
         labels,
+        roles,
         signals: description.signals,
         read_by: description.read_by,
         showing: description.showing,
@@ -114,6 +118,27 @@ impl<'a> KindBuilder<'a> {
             let text = "a kind's name has 1 to 64 of a-z, A-Z, 0-9, _ and -".to_owned();
             self.problems.push(KindProblem { file: self.source.folder.clone(), line: None, text });
         }
+    }
+
+    /// Each role is of a field of the schema with no other role, and its name is no other field's.
+    fn check_roles(&mut self, roles: &RoleNames, schema: Option<&Value>) {
+        let Some(schema) = schema else { return };
+        let (path, text) =
+            (self.source.folder.join("kind.toml"), self.source.file_text("kind.toml"));
+        let mut report = ProblemReport::new(&path, text);
+        for (role, field) in &roles.0 {
+            let problem = if !has_field_path(schema, field) {
+                "which schema.json does not have"
+            } else if role != field && has_field_path(schema, role) {
+                "and schema.json has a field of the role's name"
+            } else if roles.0.values().filter(|other| *other == field).count() > 1 {
+                "which has another role"
+            } else {
+                continue;
+            };
+            report.report_file(format!("gives the role `{role}` to `{field}`, {problem}"));
+        }
+        self.problems.append(&mut report.problems);
     }
 
     /// The kind that a file includes, or a complaint at the place where it is named.
@@ -208,14 +233,14 @@ impl<'a> KindBuilder<'a> {
 
     /// Its own labels and those of the kinds it includes. Built-in labels are known to be sound and
     /// are parsed on first use.
-    fn build_labels(&mut self, schema: Option<&Value>) -> KindLabels {
+    fn build_labels(&mut self, schema: Option<&Value>, roles: &RoleNames) -> KindLabels {
         let (path, text) =
             (self.source.folder.join("labels.toml"), self.source.file_text("labels.toml"));
         // The longest table of all need not be parsed to learn that it includes nothing; labels may have the word.
         if self.source.built_in
             && !text.lines().any(|line| line.trim_start().starts_with("include"))
         {
-            return KindLabels::of_sound_files(self.source.clone(), Vec::new());
+            return KindLabels::of_sound_files(self.source.clone(), Vec::new(), roles);
         }
         let mut report = ProblemReport::new(&path, text);
         let labels = match DeTable::parse(text) {
@@ -224,14 +249,14 @@ impl<'a> KindBuilder<'a> {
                 let included =
                     names.iter().filter_map(|name| self.find_included(name, &mut report));
                 let included = included.cloned().collect();
-                let labels = KindLabels::of_sound_files(self.source.clone(), included);
+                let labels = KindLabels::of_sound_files(self.source.clone(), included, roles);
                 match self.source.built_in {
                     true => labels,
                     false => labels.check(
                         table.get_ref(),
                         |section: &str| {
                             SECTIONS.contains(&section)
-                                || schema.is_none_or(|schema| has_field_path(schema, section))
+                                || schema.is_none_or(|schema| has_field_path(schema, roles.field_of(section)))
                         },
                         &mut report,
                     ),
@@ -239,7 +264,7 @@ impl<'a> KindBuilder<'a> {
             }
             Err(error) => {
                 report.report_toml(&error);
-                KindLabels::of_sound_files(self.source.clone(), Vec::new())
+                KindLabels::of_sound_files(self.source.clone(), Vec::new(), roles)
             }
         };
         self.problems.append(&mut report.problems);
@@ -420,6 +445,34 @@ mod tests {
         assert_eq!(check_folder(root.path()).1, [], "one rule of another kind");
         std::fs::write(folder.join("rules.toml"), "include = ['invoice']").unwrap();
         assert!(!check_folder(root.path()).1.is_empty(), "a kind does not include itself");
+    }
+
+    #[test]
+    fn a_role_is_of_one_field_of_the_schema() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = copy_of_invoice(root.path());
+        change(folder.join("schema.json"), "\"order_number\": {", "\"purchase\": {");
+        change(folder.join("rules.toml"), "\"order_number\", ", "\"purchase\", ");
+        std::fs::remove_dir_all(folder.join("examples")).unwrap();
+        let description = std::fs::read_to_string(folder.join("kind.toml")).unwrap();
+        for (roles, problem) in [
+            ("order_number = 'purchase'", None),
+            ("order_number = 'purchased'", Some("does not have")),
+            ("order = 'purchase'", Some("`order` is none of supplier_name, ")),
+            ("total = 'subtotal'", Some("a field of the role's name")),
+            (
+                "order_number = 'purchase'\ncurrency = 'purchase'",
+                Some("a field of the role's name"),
+            ),
+            ("order_number = 7", Some("names a field")),
+        ] {
+            let text = format!("{description}\n[roles]\n{roles}\n");
+            std::fs::write(folder.join("kind.toml"), text).unwrap();
+            let (_, problems) = check_folder(root.path());
+            let said: Vec<&str> = problems.iter().map(|it| it.text.as_str()).collect();
+            let about = problem.map(|problem| said.iter().any(|text| text.contains(problem)));
+            assert!(about.unwrap_or(said.is_empty()), "{roles}: {said:?}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::labels::texts_by_language;
 use super::problem::{KindProblem, ProblemReport};
+use super::role::{FieldRole, RoleNames};
 use super::showing::{MAX_PAGES, MIN_PIXELS, PageShowing, ShowPages};
 use docmill_core::config::OcrProvider;
 use docmill_formats::notation::fold_text;
@@ -69,6 +70,7 @@ pub(super) struct KindDescription {
     pub(super) signals: Vec<KindSignal>,
     pub(super) read_by: Option<Vec<OcrProvider>>,
     pub(super) showing: PageShowing,
+    pub(super) roles: RoleNames,
 }
 
 impl KindDescription {
@@ -105,6 +107,7 @@ impl KindDescription {
                         report.report_at(value.span().start, problem);
                     }
                 }
+                ("roles", DeValue::Table(table)) => self.read_roles(table, report),
                 ("signal", _) => {
                     report.report_at(value.span().start, "signals are written [[signal]]")
                 }
@@ -113,7 +116,7 @@ impl KindDescription {
                         key.span().start,
                         format!(
                             "`{other}` is none of title, read_by, show_pages, shown_pages, \
-                             shown_pixels, signal"
+                             shown_pixels, roles, signal"
                         ),
                     );
                 }
@@ -126,6 +129,21 @@ impl KindDescription {
 }
 
 impl KindDescription {
+    /// `role = "field"`.
+    fn read_roles(&mut self, table: &DeTable<'_>, report: &mut ProblemReport<'_>) {
+        for (role, field) in table {
+            let name = role.get_ref().as_ref();
+            match field.get_ref().as_str() {
+                _ if FieldRole::from_name(name).is_none() => {
+                    let problem = format!("`{name}` is none of {}", FieldRole::all_names());
+                    report.report_at(role.span().start, problem);
+                }
+                Some(field) => _ = self.roles.0.insert(name.to_owned(), field.to_owned()),
+                None => report.report_at(field.span().start, format!("`{name}` names a field")),
+            }
+        }
+    }
+
     fn read_showing(&mut self, key: &str, value: &DeValue<'_>) -> Result<(), String> {
         let number = value.as_integer().and_then(|number| number.as_str().parse::<u64>().ok());
         match key {

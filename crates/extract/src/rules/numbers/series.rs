@@ -8,10 +8,7 @@ use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::date::{self, DayMonthOrder};
 use docmill_formats::notation::fold_text;
-use docmill_gate::kinds::begins_subject;
-
-/// The field of the day that a document is dated with, in every kind that has a number of its own.
-const ISSUED: &str = "invoice_date";
+use docmill_gate::kinds::{FieldRole, begins_subject};
 
 /// Cells among which a receipt's number is beside the day.
 const MAX_IN_HEAD: usize = 400;
@@ -134,7 +131,7 @@ impl<'a> NumberSearch<'a> {
                 one.page == cell.page && one.row == cell.row && !std::ptr::eq(one, cell)
             })
         };
-        let mut days = self.matches.of_field("invoice_date");
+        let mut days = self.matches.of_role(FieldRole::IssueDate);
         days.any(|day| whole(day) && beside(day))
     }
 
@@ -163,7 +160,7 @@ impl<'a> NumberSearch<'a> {
     /// `Number` above `Date` is the number of the dated document.
     pub(super) fn has_day_beside(&self, label_match: &LabelMatch) -> bool {
         let Some(label) = self.matches.cell_of(label_match) else { return false };
-        self.matches.of_field(ISSUED).any(|day| {
+        self.matches.of_role(FieldRole::IssueDate).any(|day| {
             let cell = self.matches.cell_of(day).filter(|_| day.words.start == 0);
             cell.is_some_and(|cell| {
                 let gap = (cell.area.y - label.area.y).abs();

@@ -10,9 +10,9 @@ use docmill_gate::kinds::KindSet;
 
 fn read(drawing: &str) -> [String; 3] {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-    let labels = &kinds.get("invoice").unwrap().labels;
+    let kind = kinds.get("invoice").unwrap();
     let layout = CellLayout::new(&transcript(&[drawing]));
-    let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+    let found = find_supplier(&LabelMatches::new(&layout, kind));
     [found.name, found.address, found.vat_id]
         .map(|found| found.map_or("-".to_owned(), |found| found.value))
 }
@@ -20,13 +20,13 @@ fn read(drawing: &str) -> [String; 3] {
 #[test]
 fn a_name_that_an_account_names_again_is_surer_than_one_that_stands_alone() {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-    let labels = &kinds.get("invoice").unwrap().labels;
+    let kind = kinds.get("invoice").unwrap();
     let certainty = |foot: &str| {
         let drawing = format!(
             "Reed Quarry Lettings\n5 Mill Road, Northtown\n\nJo Brand\nThe Moor\n\nInvoice 12\n\n\n\n{foot}"
         );
         let layout = CellLayout::new(&transcript(&[&drawing]));
-        let found = find_supplier(&LabelMatches::new(&layout, labels), labels).name.unwrap();
+        let found = find_supplier(&LabelMatches::new(&layout, kind)).name.unwrap();
         assert_eq!(found.value, "Reed Quarry Lettings");
         found.share.unwrap()
     };
@@ -38,10 +38,10 @@ fn a_name_that_an_account_names_again_is_surer_than_one_that_stands_alone() {
 #[test]
 fn what_a_word_with_a_colon_calls_is_no_name_of_the_issuer() {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-    let labels = &kinds.get("invoice").unwrap().labels;
+    let kind = kinds.get("invoice").unwrap();
     let layout = CellLayout::new(&transcript(&["Invoice 12"]));
-    let matches = LabelMatches::new(&layout, labels);
-    let search = SupplierSearch::new(&matches, labels);
+    let matches = LabelMatches::new(&layout, kind);
+    let search = SupplierSearch::new(&matches);
     assert!(!search.is_name("General partner: Kettle Verwaltungs GmbH"));
     assert!(search.is_name("Kettle GmbH: Works of Northtown"));
     assert!(!search.is_name("Van"), "the heading over who writes");
@@ -50,7 +50,7 @@ fn what_a_word_with_a_colon_calls_is_no_name_of_the_issuer() {
 #[test]
 fn an_address_right_under_another_company_is_not_certain() {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-    let labels = &kinds.get("invoice").unwrap().labels;
+    let kind = kinds.get("invoice").unwrap();
     let read = |company: &str| {
         let drawing = format!(
             "KETTLE WORKS\n\n{company}\nMill Road 4, 82216 Northtown\n\n\nInvoice 12\n\n\nAsh Bank Ltd\n\ninfo@kettleworks.example"
@@ -61,7 +61,7 @@ fn an_address_right_under_another_company_is_not_certain() {
             word.bounding_box.h = 15.0;
         });
         let layout = CellLayout::new(&page);
-        let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+        let found = find_supplier(&LabelMatches::new(&layout, kind));
         assert!(found.name.unwrap().value.to_lowercase().starts_with("kettle works"));
         (found.address, certainty_of(&found.address_reading))
     };
@@ -76,10 +76,10 @@ fn an_address_right_under_another_company_is_not_certain() {
 #[test]
 fn the_senders_line_over_a_window_is_no_recipient() {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-    let labels = &kinds.get("invoice").unwrap().labels;
+    let kind = kinds.get("invoice").unwrap();
     let drawing = "Rheinbote Verlag KG, Pressehaus 1, 56068 Koblenz\nFrau\nGerlinde Fass\nMoselring 14\n56073 Koblenz\n\nRechnung 12";
     let layout = CellLayout::new(&transcript(&[drawing]));
-    let found = find_supplier(&LabelMatches::new(&layout, labels), labels).name.unwrap();
+    let found = find_supplier(&LabelMatches::new(&layout, kind)).name.unwrap();
     assert_eq!(found.value, "Rheinbote Verlag KG");
     assert!(found.share.unwrap() > 0.9, "{:?}", found.share);
 }
@@ -134,14 +134,14 @@ fn an_identifier_without_a_country_is_found_under_its_label_and_beside_the_accou
 /// The same with its first line in larger letters.
 fn read_under_large(drawing: &str) -> [String; 2] {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-    let labels = &kinds.get("invoice").unwrap().labels;
+    let kind = kinds.get("invoice").unwrap();
     let mut page = transcript(&[drawing]);
     page.pages[0].lines[0].words.iter_mut().for_each(|word| {
         word.bounding_box.y -= 5.0;
         word.bounding_box.h = 15.0;
     });
     let layout = CellLayout::new(&page);
-    let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+    let found = find_supplier(&LabelMatches::new(&layout, kind));
     [found.name, found.address].map(|found| found.map_or("-".to_owned(), |found| found.value))
 }
 
@@ -174,10 +174,10 @@ fn a_heading_that_has_the_title_of_the_document_within_is_no_name() {
 fn one_word_under_the_line_of_a_town_is_its_country() {
     use super::NameSign;
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-    let labels = &kinds.get("invoice").unwrap().labels;
+    let kind = kinds.get("invoice").unwrap();
     let drawing = "Via Cadorna 27\n24060 Villongo\nItalia\n\nFattura 12";
     let layout = CellLayout::new(&transcript(&[drawing]));
-    let found = super::name_evidence(&LabelMatches::new(&layout, labels), labels);
+    let found = super::name_evidence(&LabelMatches::new(&layout, kind));
     let (_, signs) = found.iter().find(|(name, _)| name == "Italia").unwrap();
     assert!(signs.contains(&NameSign::Place), "{signs:?}");
 }
@@ -199,7 +199,7 @@ fn an_address_is_found_in_the_last_lines_behind_its_label() {
 #[test]
 fn a_practice_and_its_doctor_are_one_firm_and_so_is_a_name_over_two_lines() {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-    let labels = &kinds.get("invoice").unwrap().labels;
+    let kind = kinds.get("invoice").unwrap();
     for drawing in [
         "Dr. med. Ida Alder\nLange Reihe 70\n20099 Nordstadt\n\n\n\
          Praxis Dr. med. Ida Alder, Lange Reihe 70, 20099 Nordstadt\nHerrn\nDetlef Kuhl\n20253 Nordstadt\n\nRechnung 12",
@@ -207,7 +207,7 @@ fn a_practice_and_its_doctor_are_one_firm_and_so_is_a_name_over_two_lines() {
          Pay to: Alder Plumbing & Heating Ltd, sort code 20-44-91, account 60318827",
     ] {
         let layout = CellLayout::new(&transcript(&[drawing]));
-        let found = find_supplier(&LabelMatches::new(&layout, labels), labels).name.unwrap();
+        let found = find_supplier(&LabelMatches::new(&layout, kind)).name.unwrap();
         assert!(found.share.unwrap() > 0.95, "{} {:?}", found.value, found.share);
     }
 }
@@ -226,10 +226,10 @@ fn behind_a_company_a_part_with_the_number_of_a_house_begins_its_street() {
 fn the_front_of_an_account_is_no_rival_of_an_identifier() {
     use super::super::certainty::ReadingSign;
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-    let labels = &kinds.get("invoice").unwrap().labels;
+    let kind = kinds.get("invoice").unwrap();
     let drawing = "Alder s.r.o.\nDlouhá 512/9\n460 01 Liberec\nDIČ: CZ46281916\n\nFaktura 12\n\n\
                    IBAN: CZ74 3698 2882 8905 5733 7142";
     let layout = CellLayout::new(&transcript(&[drawing]));
-    let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+    let found = find_supplier(&LabelMatches::new(&layout, kind));
     assert!(!found.id_reading.contains(&ReadingSign::IdRivals), "{:?}", found.id_reading);
 }

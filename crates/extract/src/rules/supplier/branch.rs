@@ -114,14 +114,14 @@ mod tests {
     /// Name and address on a paper whose first line is set in large letters.
     fn read(kind: &str, drawing: &str) -> [String; 2] {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let labels = &kinds.get(kind).unwrap().labels;
+        let kind = kinds.get(kind).unwrap();
         let mut page = transcript(&[drawing]);
         page.pages[0].lines[0].words.iter_mut().for_each(|word| {
             word.bounding_box.y -= 5.0;
             word.bounding_box.h = 15.0;
         });
         let layout = CellLayout::new(&page);
-        let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+        let found = find_supplier(&LabelMatches::new(&layout, kind));
         [found.name, found.address].map(|found| found.map_or("-".to_owned(), |found| found.value))
     }
 
@@ -137,10 +137,10 @@ mod tests {
     #[test]
     fn a_company_stands_before_the_brand_that_it_trades_under() {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let labels = &kinds.get("receipt").unwrap().labels;
+        let kind = kinds.get("receipt").unwrap();
         let layout = CellLayout::new(&transcript(&["Receipt 12"]));
-        let matches = LabelMatches::new(&layout, labels);
-        let search = SupplierSearch::new(&matches, labels);
+        let matches = LabelMatches::new(&layout, kind);
+        let search = SupplierSearch::new(&matches);
         for (text, expected) in [
             ("Vale Ltd t/a The Kettle", "Vale Ltd"),
             ("Vale Ltd trading as The Kettle", "Vale Ltd"),

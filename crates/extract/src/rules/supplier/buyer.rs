@@ -6,13 +6,16 @@ use super::{NameCandidate, NameSign, SupplierSearch, compact_name};
 use crate::rules::FoundValue;
 use crate::rules::layout::TextCell;
 use docmill_formats::notation::{printed_vat_id, vat_id};
+use docmill_gate::kinds::FieldRole;
 
 impl SupplierSearch<'_> {
     /// The name under or beside a heading of the recipient; `supplier` is not it.
     pub(super) fn find_buyer_name(&self, supplier: &str) -> Option<FoundValue<String>> {
         let own = compact_name(supplier);
-        let headings =
-            self.matches.of_field("buyer_name").filter(|label_match| label_match.words.start == 0);
+        let headings = self
+            .matches
+            .of_role(FieldRole::BuyerName)
+            .filter(|label_match| label_match.words.start == 0);
         headings.take(MAX_HEADINGS).find_map(|label_match| {
             let (name, cell) = self.beside_label(label_match)?;
             (compact_name(&name) != own).then(|| FoundValue::new(name, true, cell))

@@ -9,6 +9,7 @@ use crate::rules::label_matches::{LabelMatch, is_side_note};
 use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::{FoldedWords, vocabulary};
 use docmill_formats::notation::fold_text;
+use docmill_gate::kinds::FieldRole;
 
 /// Lines above and below street and town that belong to their block.
 const BLOCK: usize = 5;
@@ -30,9 +31,10 @@ pub(super) fn is_post_box(address: &str) -> bool {
 /// Whether a label that begins a line is one that addresses have as well: `PO Box 12`, `Net Lane
 /// 3`.
 pub(super) fn is_part_of_address(label_match: &LabelMatch, text: &str) -> bool {
-    match label_match.field.as_str() {
-        "party_address" | "invoice_date" | "subtotal" | "legal_form" => true,
-        field => field.starts_with("column_") || is_side_note(field) || is_post_box(text),
+    match (label_match.field.as_str(), label_match.role) {
+        ("party_address" | "legal_form", _)
+        | (_, Some(FieldRole::IssueDate | FieldRole::NetAmount)) => true,
+        (field, _) => field.starts_with("column_") || is_side_note(field) || is_post_box(text),
     }
 }
 
@@ -68,9 +70,12 @@ impl SupplierSearch<'_> {
         let telling = |index: usize| {
             let mut paid = false;
             for label_match in self.matches.in_cell(index) {
-                match label_match.field.as_str() {
-                    "iban" | "bic" | "payee" | "supplier_vat_id" => paid = true,
-                    "debit" | "customer" => return false,
+                match (label_match.field.as_str(), label_match.role) {
+                    ("payee", _)
+                    | (_, Some(FieldRole::Iban | FieldRole::Bic | FieldRole::SupplierVatId)) => {
+                        paid = true;
+                    }
+                    ("debit" | "customer", _) => return false,
                     _ => {}
                 }
             }

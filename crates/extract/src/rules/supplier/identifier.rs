@@ -9,6 +9,7 @@ use crate::rules::label_matches::LabelMatch;
 use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::{account, date, fold_text, printed_vat_id, vat_digits, vat_id};
+use docmill_gate::kinds::FieldRole;
 
 /// Lines under the issuer's name that may hold its identifier.
 const LINES_OF_ISSUER: usize = 6;
@@ -211,7 +212,7 @@ impl SupplierSearch<'_> {
         let mut labels = self.matches.in_cell(index);
         let named = labels
             .any(|label_match| label_match.field == "other" && label_match.words.start == 0)
-            && !self.matches.in_cell(index).any(|label_match| is_tax_field(&label_match.field));
+            && !self.matches.in_cell(index).any(is_of_tax);
         named && vat_digits::check_digits_hold(id) == Some(false)
     }
 
@@ -224,7 +225,7 @@ impl SupplierSearch<'_> {
         block: &[&TextCell],
     ) -> Vec<ReadingSign> {
         let Some(vat) = vat else {
-            let seen = self.matches.of_field("supplier_vat_id").next();
+            let seen = self.matches.of_role(FieldRole::SupplierVatId).next();
             let seen = seen.map(|_| ReadingSign::LabelSeen);
             let open = self.has_open_id()
                 || block.iter().take(LINES_OF_ISSUER).any(|line| self.ends_in_open_id(line))
@@ -302,7 +303,8 @@ impl SupplierSearch<'_> {
                 let named = self.matches.in_cell(index).any(|label_match| {
                     label_match.words.end == at
                         && whole(label_match.words.start)
-                        && !matches!(label_match.field.as_str(), "vat_amount" | "legal_form")
+                        && !label_match.has_role(FieldRole::TaxAmount)
+                        && label_match.field != "legal_form"
                         && !label_match.field.starts_with("column_")
                 });
                 let before = at.checked_sub(1).and_then(|at| cell.words.get(at));
@@ -338,7 +340,7 @@ impl SupplierSearch<'_> {
 
     /// The name of a tax without an amount, and under it a long number alone.
     fn has_open_tax_number(&self) -> bool {
-        self.matches.of_field("vat_amount").any(|label_match| {
+        self.matches.of_role(FieldRole::TaxAmount).any(|label_match| {
             let label = self
                 .matches
                 .cell_of(label_match)
@@ -366,7 +368,8 @@ impl SupplierSearch<'_> {
                 let mut matches = at.into_iter().flat_map(|at| self.matches.in_cell(at));
                 next.area.x - cell.area.right() < CLOSE_BEHIND * cell.area.h
                     && matches.any(|label_match| {
-                        label_match.words.start == 0 && label_match.field == "supplier_vat_id"
+                        label_match.words.start == 0
+                            && label_match.has_role(FieldRole::SupplierVatId)
                     })
             });
             [Some(cell), labelled].into_iter().flatten()
@@ -400,10 +403,11 @@ impl SupplierSearch<'_> {
     /// Such identifiers, and whether telephone, mail or account are beside them.
     fn national_ids(&self) -> impl Iterator<Item = (bool, FoundValue<String>)> {
         let addressed = self.addressed_cells();
-        let taxes = self.matches.of_field("vat_amount").map(|label_match| (label_match, true));
+        let taxes =
+            self.matches.of_role(FieldRole::TaxAmount).map(|label_match| (label_match, true));
         let labels = self
             .matches
-            .of_field("supplier_vat_id")
+            .of_role(FieldRole::SupplierVatId)
             .map(|label_match| (label_match, false))
             .chain(taxes);
         labels.filter_map(move |(label_match, of_tax)| {
@@ -462,7 +466,7 @@ impl SupplierSearch<'_> {
             same || left
         };
         let mut score = 2.0;
-        if self.matches.of_field("supplier_vat_id").any(before) {
+        if self.matches.of_role(FieldRole::SupplierVatId).any(before) {
             score += 2.0;
         }
         if self.matches.of_field("customer_vat_id").any(before) {
@@ -501,8 +505,8 @@ impl SupplierSearch<'_> {
 }
 
 /// `Gst-nummer`: the number of a tax is no other one.
-fn is_tax_field(field: &str) -> bool {
-    matches!(field, "supplier_vat_id" | "vat_amount")
+fn is_of_tax(label_match: &LabelMatch) -> bool {
+    label_match.has_role(FieldRole::SupplierVatId) || label_match.has_role(FieldRole::TaxAmount)
 }
 
 #[cfg(test)]
@@ -517,7 +521,7 @@ mod tests {
     #[test]
     fn identifiers_of_other_continents_are_read_beside_their_labels() {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let labels = &kinds.get("invoice").unwrap().labels;
+        let kind = kinds.get("invoice").unwrap();
         for (label, id) in [
             ("RFC:", "APB044771KX2"),
             ("TRN:", "100447718200003"),
@@ -531,7 +535,7 @@ mod tests {
             );
             let page = transcript(&[&drawing]);
             let layout = CellLayout::new(&page);
-            let found = find_supplier(&LabelMatches::new(&layout, labels), labels);
+            let found = find_supplier(&LabelMatches::new(&layout, kind));
             let id = id.trim_matches(['(', ')']);
             assert_eq!(found.vat_id.map(|id| id.value).as_deref(), Some(id), "{label}");
         }

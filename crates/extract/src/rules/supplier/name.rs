@@ -10,6 +10,7 @@ use crate::rules::label_matches::LabelMatch;
 use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::{date, fold_text};
+use docmill_gate::kinds::FieldRole;
 
 /// Letters of a distinctive part of a name.
 const MIN_PART_LETTERS: usize = 6;
@@ -241,7 +242,7 @@ impl SupplierSearch<'_> {
         let label = first.iter().any(|found| {
             found.length == words.len()
                 || text.contains(':')
-                || found.field == "invoice_number"
+                || found.field == self.matches.kind.field_of(FieldRole::DocumentNumber)
                 || (found.strong && digits > 0)
                 || found.field == "customer"
         });

@@ -122,15 +122,15 @@ mod tests {
     #[test]
     fn street_and_telephone_stand_about_in_the_middle_under_the_name() {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let labels = &kinds.get("invoice").unwrap().labels;
+        let kind = kinds.get("invoice").unwrap();
         let address = "203 Mill Road, Tai Moor 7672";
         for (beside, expected) in [("Ph 03 555 0140", Some(address)), ("somewhere", None)] {
             let page = format!(
                 "Invoice 12\n                    Kettle River Vets Ltd\n           {address}         {beside}"
             );
             let layout = CellLayout::new(&transcript(&[&page]));
-            let matches = LabelMatches::new(&layout, labels);
-            let search = SupplierSearch::new(&matches, labels);
+            let matches = LabelMatches::new(&layout, kind);
+            let search = SupplierSearch::new(&matches);
             let below = search.address_below(&layout.cells[1], 0).map(|found| found.text());
             assert_eq!(below.as_deref(), expected, "{beside}");
         }

@@ -11,6 +11,7 @@ use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::{FoldedWords, vocabulary};
 use crate::rules::weighing::add_sign;
 use docmill_formats::notation::{date, fold_text};
+use docmill_gate::kinds::FieldRole;
 
 /// Headings of one kind that are looked at.
 pub(super) const MAX_HEADINGS: usize = 60;
@@ -436,7 +437,8 @@ impl<'a> SupplierSearch<'a> {
             let count = self.layout.cells.get(at).map_or(0, |label| label.words.len());
             self.matches.in_cell(at).any(|label_match| {
                 label_match.words == (0..count)
-                    && matches!(label_match.field.as_str(), "other" | "order_number")
+                    && (label_match.field == "other"
+                        || label_match.has_role(FieldRole::OrderNumber))
             })
         })
     }
@@ -492,10 +494,11 @@ impl<'a> SupplierSearch<'a> {
         // `Server: Somebody`, `Inh. Somebody`
         let owner = words.first().is_some_and(|first| vocabulary().owner.has(first));
         // `PRINTABLE INVOICE SHEET`
+        let number = self.matches.kind.field_of(FieldRole::DocumentNumber);
         let titled = (1..words.len().min(4)).any(|at| {
             let found = self.labels.labels_at(words.get(at..).unwrap_or_default()).into_iter();
             let title = words.get(at).is_some_and(|word| word.len() >= MIN_TITLE_LETTERS);
-            title && found.into_iter().any(|one| one.field == "invoice_number")
+            title && found.into_iter().any(|one| one.field == number)
         });
         // `Find more at kettle.example`: a sentence with a host, unlike a company's name.
         let other = name.contains(": ") || owner && words.len() > 1 || titled && !legal;

@@ -5,7 +5,7 @@ use rust_decimal::Decimal;
 
 use super::{AmountCandidate, AmountRole, WHOLE};
 use crate::rules::FoundValue;
-use crate::rules::label_matches::LabelMatches;
+use crate::rules::label_matches::{LabelMatch, LabelMatches};
 use crate::rules::layout::{CellLayout, TextCell};
 use docmill_formats::notation::number::FoundNumber;
 
@@ -44,9 +44,6 @@ pub(super) fn add_sum_of_column<'a>(
     candidates.push(AmountCandidate { role, weight: WHOLE, value, currency, cell });
 }
 
-/// The fields of the document's sums, which are no lines.
-const SUMS: [&str; 4] = ["subtotal", "vat_amount", "total", "payable"];
-
 /// Whether an amount is the sum of those right over it in its column, none of which is a sum
 /// itself.
 pub(in super::super) fn is_sum_of_column(
@@ -66,7 +63,7 @@ pub(in super::super) fn is_sum_of_column(
     parts.is_some_and(|parts| {
         parts.iter().all(|cell: &&TextCell| {
             let row = layout.rows.get(cell.row).cloned().unwrap_or_default();
-            !matches.in_cells(row).any(|label_match| SUMS.contains(&label_match.field.as_str()))
+            !matches.in_cells(row).any(LabelMatch::is_sum)
         })
     })
 }

@@ -13,6 +13,7 @@ use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::{CellLayout, TextCell};
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
+use docmill_gate::kinds::FieldRole;
 
 /// A tax stated as included in the labelled total.
 const INCLUDED: f32 = 5.0;
@@ -48,7 +49,7 @@ pub(super) fn add_included_tax<'a>(
         let index = matches.layout.index_of(cell);
         let named = index.is_some_and(|index| {
             matches.in_cell(index).any(|label_match| {
-                label_match.field == "vat_amount" && label_match.words.start > from
+                label_match.has_role(FieldRole::TaxAmount) && label_match.words.start > from
             })
         });
         let mut found = matches.layout.numbers_in(&words).into_iter();

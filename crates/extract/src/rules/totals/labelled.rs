@@ -5,6 +5,7 @@ use super::{AmountCandidate, AmountRole, gather_amounts};
 use crate::rules::label_matches::{LabelMatch, LabelMatches};
 use crate::rules::layout::TextCell;
 use docmill_formats::notation::date;
+use docmill_gate::kinds::FieldRole;
 
 /// The amount due is the total only if no other is printed.
 const DUE: f32 = 2.5;
@@ -12,17 +13,18 @@ const DUE: f32 = 2.5;
 /// The amounts beside the labels of sums and of the day by which to pay.
 pub(super) fn labelled_amounts<'a>(matches: &LabelMatches<'a>) -> Vec<AmountCandidate<'a>> {
     let mut candidates = Vec::new();
+    let kind = matches.kind;
     for (role, field) in [
-        (AmountRole::Net, "subtotal"),
-        (AmountRole::Vat, "vat_amount"),
-        (AmountRole::Gross, "total"),
+        (AmountRole::Net, kind.field_of(FieldRole::NetAmount)),
+        (AmountRole::Vat, kind.field_of(FieldRole::TaxAmount)),
+        (AmountRole::Gross, kind.field_of(FieldRole::Total)),
         (AmountRole::Gross, "payable"),
     ] {
         for label_match in matches.of_field(field) {
             gather_amounts(matches, label_match, role, &mut candidates);
         }
     }
-    for label_match in matches.of_field("due_date") {
+    for label_match in matches.of_role(FieldRole::DueDate) {
         add_due_amount(matches, label_match, &mut candidates);
     }
     candidates

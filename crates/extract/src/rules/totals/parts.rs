@@ -4,6 +4,7 @@
 use super::{AmountCandidate, AmountRole, amounts_beside};
 use crate::rules::label_matches::{LabelMatch, LabelMatches};
 use crate::rules::vocabulary::vocabulary;
+use docmill_gate::kinds::FieldRole;
 
 /// Two taxes are as good as the labels of both: better than one of them.
 const BOTH: f32 = 7.0;
@@ -24,7 +25,7 @@ pub(in super::super) struct TaxPart<'s> {
 
 /// The taxes with a counterpart on the document.
 pub(in super::super) fn tax_parts<'s>(matches: &'s LabelMatches<'_>) -> Vec<TaxPart<'s>> {
-    let named = matches.of_field("vat_amount").filter_map(|label_match| {
+    let named = matches.of_role(FieldRole::TaxAmount).filter_map(|label_match| {
         let cell = matches.cell_of(label_match)?;
         let words = cell.folded.iter().filter(|(_, at)| label_match.words.contains(at));
         let names: Vec<&'static str> = words.filter_map(|(text, _)| name_of(text)).collect();

@@ -9,7 +9,7 @@ use docmill_gate::kinds::KindSet;
 fn read(drawing: &str) -> [String; 4] {
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
     let layout = CellLayout::new(&transcript(&[drawing]));
-    let matches = LabelMatches::new(&layout, &kinds.get("invoice").unwrap().labels);
+    let matches = LabelMatches::new(&layout, kinds.get("invoice").unwrap());
     let totals = find_totals(&matches);
     let certain = totals.gross.as_ref().is_some_and(|gross| gross.certain);
     let text = |found: Option<FoundValue<Decimal>>| {

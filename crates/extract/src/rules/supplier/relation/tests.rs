@@ -18,7 +18,7 @@ struct DrawnHead {
 }
 
 fn find(kinds: &KindSet, head: &DrawnHead) -> SupplierDetails {
-    let labels = &kinds.get(head.kind).unwrap().labels;
+    let kind = kinds.get(head.kind).unwrap();
     let mut page = transcript(&[head.page]);
     for word in &mut page.pages[0].lines[0].words {
         // Upwards, so that what follows stays where it is.
@@ -26,7 +26,7 @@ fn find(kinds: &KindSet, head: &DrawnHead) -> SupplierDetails {
         word.bounding_box.h *= head.larger;
     }
     let layout = CellLayout::new(&page);
-    find_supplier(&LabelMatches::new(&layout, labels), labels)
+    find_supplier(&LabelMatches::new(&layout, kind))
 }
 
 const HEADS: &[DrawnHead] = &[
