@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the constants of the gate's score (crates/gate/src/score.rs) to errors put into known truth.
+"""Fits the weights of the gate's score (config/score.toml) to errors put into known truth.
 
     fit_score.py DOCMILL DIR [--fit 101,102,103] [--report 1,2]
 
@@ -18,11 +18,11 @@ import collections
 import json
 import math
 import pathlib
-import re
 import subprocess
+import tomllib
 
-NAMES = ("CERTAINTY", "REFUSED", "FLAGGED", "ILLEGIBLE")
-SOURCE = pathlib.Path(__file__).parents[2] / "crates/gate/src/score.rs"
+NAMES = ("certainty", "refused", "flagged", "illegible")
+SOURCE = pathlib.Path(__file__).parents[2] / "config/score.toml"
 
 
 def judgements(docmill, folder, seeds):
@@ -86,9 +86,8 @@ def calibration_error(points, constants):
 
 
 def present():
-    text = SOURCE.read_text()
-    found = [re.search(rf"const {name}: f32 = ([\d.]+);", text) for name in NAMES]
-    return [float(one.group(1)) for one in found]
+    weights = tomllib.loads(SOURCE.read_text())
+    return [weights[name] for name in NAMES]
 
 
 def main():

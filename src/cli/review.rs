@@ -169,10 +169,9 @@ pub(super) async fn run(
                 None => DataCorrection::Fields(parse_fields(&correct.fields)?),
             };
             let desk = ReviewSession::open(context).await?;
-            let kinds = KindSet::load(&desk.app.config().kinds)?;
             let case = load_seen(&desk.db, &correct.decision).await?;
             let by = desk.reviewer(correct.decision);
-            let done = review::correct_document(&desk.db, &case, &kinds, correction, &by).await?;
+            let done = review::correct_document(&desk.db, &case, correction, &by).await?;
             show_decision(context, &done)
         }
         ReviewCommand::Reject(decision) => {
@@ -193,19 +192,22 @@ pub(super) async fn run(
 /// Where decisions are made, and by which rules.
 struct ReviewSession {
     app: App,
+    kinds: KindSet,
     db: Db,
 }
 
 impl ReviewSession {
     async fn open(context: &CommandContext) -> anyhow::Result<Self> {
         let (app, db) = open_database(context, DATABASE).await?;
-        Ok(Self { app, db })
+        let kinds = KindSet::load(&app.config().kinds)?;
+        Ok(Self { app, kinds, db })
     }
 
     fn reviewer(&self, decision: DecisionArgs) -> DecidingReviewer<'_> {
         DecidingReviewer {
             by: audit_note(decision.why),
             config: &self.app.config().review,
+            kinds: &self.kinds,
             take_over: decision.take_over,
         }
     }

@@ -17,6 +17,7 @@ use docmill_core::model::{
     ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStatus, LaneBreaker, OutcomeReason,
     ProviderLane,
 };
+use docmill_ledger::duplicate_key::DuplicateKeys;
 use docmill_ledger::{
     ClaimOutcome, ClaimRequest, IngestionResult, LeaseRenewal, LeaseStatus, OperatorPause,
     QuarantinedMessage, ReadBack, VersionOutcome, WorkerStatus, WriteResult,
@@ -487,9 +488,8 @@ async fn a_duplicate_is_found_and_flagged_however_it_is_spelled() {
             at.ledger().record_result(first, token, &record(None)).await.unwrap();
             let find = at.ledger().find_duplicate(DocumentId::random(), None, supplier, number);
             assert_eq!(find.await.unwrap(), again.then_some(first), "{supplier} {number}");
-            let data = serde_json::json!({"supplier_name": supplier, "invoice_number": number});
             let end = IngestionResult {
-                structured_data: data.as_object().cloned(),
+                duplicate_keys: DuplicateKeys::new(supplier, number),
                 duplicate_rule: Some("again".to_owned()),
                 ..record(None)
             };
@@ -510,9 +510,8 @@ async fn an_invoice_that_an_earlier_release_recorded_is_found_by_the_same_spelli
     let first = IngestionId::random();
     at.insert(first, DocumentId::random()).await;
     let token = at.take(first).await.token;
-    let data = serde_json::json!({"supplier_name": "Müller  GmbH", "invoice_number": "R 1/1"});
     let end = IngestionResult {
-        structured_data: data.as_object().cloned(),
+        duplicate_keys: DuplicateKeys::new("Müller  GmbH", "R 1/1"),
         duplicate_rule: Some("again".to_owned()),
         ..record(None)
     };
@@ -563,11 +562,8 @@ async fn a_duplicate_is_flagged_only_for_another_document_and_by_a_rule() {
     for at in Fixture::both().await {
         let rule = IngestionResult { duplicate_rule: Some("again".to_owned()), ..record(None) };
         let failed = IngestionResult { reason: Some(OutcomeReason::GateRefused), ..rule.clone() };
-        let mut other = rule.clone();
-        other.structured_data =
-            serde_json::json!({"supplier_name": "Müller", "invoice_number": "2"})
-                .as_object()
-                .cloned();
+        let keys = DuplicateKeys::new("Müller", "2");
+        let other = IngestionResult { duplicate_keys: keys, ..rule.clone() };
         let own = DocumentId::random();
         for (document, end, flagged) in [
             (DocumentId::random(), &failed, true),
@@ -598,6 +594,7 @@ async fn a_hostile_document_cannot_make_its_own_outcome_unrecordable() {
         let mut end = record(None);
         let long = format!("a\0{}", "x".repeat(100_000));
         let data = serde_json::json!({"supplier_name": long, "invoice_number": long, "\0": 1e308});
+        end.duplicate_keys = DuplicateKeys::new(&long, &long);
         end.structured_data = data.as_object().cloned();
         end.review_reasons = vec!["a\"\\,{}'\0".to_owned()];
         end.detail = "\0".to_owned();

@@ -118,6 +118,7 @@ impl Office {
             stated: None,
             sha256: None,
             duplicate_rule: None,
+            duplicate_keys: None,
             detail: "as the test wants".to_owned(),
         };
         PostgresLedger::new(self.db()).record_result(id, token, &end).await.unwrap()

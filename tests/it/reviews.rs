@@ -23,11 +23,11 @@ use sqlx::{AssertSqlSafe, Executor as _};
 use crate::support::postgres::TestDatabase;
 
 static USUAL: LazyLock<ReviewConfig> = LazyLock::new(ReviewConfig::default);
+static KINDS: LazyLock<KindSet> = LazyLock::new(|| KindSet::load(&KindsConfig::default()).unwrap());
 
 /// A database with documents that a gate refused.
 struct ReviewDesk {
     database: TestDatabase,
-    kinds: KindSet,
 }
 
 /// All fields of an invoice; the total is given, the others are unknown.
@@ -41,8 +41,7 @@ fn invoice(total: f64) -> Value {
 
 impl ReviewDesk {
     async fn open() -> Self {
-        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        Self { database: TestDatabase::create().await, kinds }
+        Self { database: TestDatabase::create().await }
     }
 
     async fn run(&self, sql: String) {
@@ -93,7 +92,7 @@ impl ReviewDesk {
         correction: DataCorrection,
     ) -> Result<review::RecordedDecision, DecisionRefusal> {
         let db = self.database.db();
-        review::correct_document(&db, case, &self.kinds, correction, &ann("")).await
+        review::correct_document(&db, case, correction, &ann("")).await
     }
 }
 
@@ -105,7 +104,7 @@ fn ann(why: &str) -> DecidingReviewer<'static> {
 /// The same for others and by other rules.
 fn reviewer<'a>(name: &str, config: &'a ReviewConfig, why: &str) -> DecidingReviewer<'a> {
     let by = AuditNote { operator: name.to_owned(), why: why.to_owned() };
-    DecidingReviewer { by, config, take_over: false }
+    DecidingReviewer { by, config, kinds: &KINDS, take_over: false }
 }
 
 fn total(text: &str) -> DataCorrection {

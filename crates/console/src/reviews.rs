@@ -65,12 +65,13 @@ pub(super) async fn record_review(
     let by = DecidingReviewer {
         by: visitor.audit_note(request.why),
         config: state.review(),
+        kinds: state.kinds(),
         take_over: request.take_over,
     };
     let done = match request.input {
         ReviewDecisionInput::Accept(which) => review::accept_document(db, case, which, &by).await,
         ReviewDecisionInput::Correct(correction) => {
-            review::correct_document(db, case, state.kinds(), correction, &by).await
+            review::correct_document(db, case, correction, &by).await
         }
         ReviewDecisionInput::Reject => review::reject_document(db, case, &by).await,
     };

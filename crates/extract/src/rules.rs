@@ -4,6 +4,7 @@
 //! It states its own certainty; checking the result is the gate's task.
 
 mod certainty;
+mod characters;
 mod dates;
 mod evidence;
 mod fields;

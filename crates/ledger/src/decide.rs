@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
 use time::OffsetDateTime;
 
 use crate::duplicate_key::DuplicateKeys;
@@ -138,11 +137,9 @@ pub fn stretch_delay(after: Duration, denials: u32) -> Duration {
     after.mul_f64(2_f64.powi(denials.min(16).cast_signed()).min(MAX_STRETCH))
 }
 
-/// The keys of what is recorded: the duplicate rule sees completed invoices only.
-pub(crate) fn result_duplicate_keys(end: &IngestionResult) -> Option<DuplicateKeys> {
-    let data = end.structured_data.as_ref().filter(|_| end.reason.is_none())?;
-    let field = |name: &str| data.get(name).and_then(Value::as_str);
-    DuplicateKeys::new(field("supplier_name")?, field("invoice_number")?)
+/// The keys of a recorded result: the duplicate rule considers completed documents only.
+pub(crate) fn recorded_keys(end: &IngestionResult) -> Option<&DuplicateKeys> {
+    end.duplicate_keys.as_ref().filter(|_| end.reason.is_none())
 }
 
 /// Digits of a sequencer; S3's have 16 to 18.
@@ -181,7 +178,7 @@ impl PartialOrd for Sequencer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use docmill_core::model::{IngestionStage, ModelUsage, OutcomeReason};
+    use docmill_core::model::IngestionStage;
 
     const NOW: OffsetDateTime = time::macros::datetime!(2026-11-21 12:00 UTC);
 
@@ -254,37 +251,6 @@ mod tests {
             let (stage, detail) = (IngestionStage::Fetch, String::new());
             let how = ClaimRelease { fault, counted, after: d, stage, detail };
             assert_eq!((deferral_streak(&how), is_denial(fault)), (streak, person), "{how:?}");
-        }
-    }
-
-    #[test]
-    fn only_a_completed_invoice_with_supplier_and_number_is_found_again() {
-        let data = |text: &str| serde_json::from_str(text).unwrap();
-        let whole = r#"{"supplier_name": "x", "invoice_number": "1"}"#;
-        let keys = DuplicateKeys::new("x", "1");
-        for (text, reason, expected) in [
-            (whole, None, keys),
-            (whole, Some(OutcomeReason::GateRefused), None),
-            (r#"{"supplier_name": "x"}"#, None, None),
-            (r#"{"supplier_name": "x", "invoice_number": 1}"#, None, None),
-        ] {
-            let end = IngestionResult {
-                reason,
-                stage: IngestionStage::Fetch,
-                structured_data: Some(data(text)),
-                needs_human_review: false,
-                review_reasons: Vec::new(),
-                reader: None,
-                kind: None,
-                model: None,
-                usage: ModelUsage::default(),
-                judged: None,
-                stated: None,
-                sha256: None,
-                duplicate_rule: None,
-                detail: String::new(),
-            };
-            assert_eq!(result_duplicate_keys(&end), expected, "{text} {reason:?}");
         }
     }
 

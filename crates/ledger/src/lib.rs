@@ -24,6 +24,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
+use self::duplicate_key::DuplicateKeys;
 use docmill_core::config::SecretString;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{
@@ -124,6 +125,8 @@ pub struct IngestionResult {
     /// more as a completed result is recorded, because two that run beside each other did not see each
     /// other; then its name becomes a review reason.
     pub duplicate_rule: Option<String>,
+    /// The keys of supplier and number, by which a completed result is found again.
+    pub duplicate_keys: Option<DuplicateKeys>,
     /// The operator's text; never document content.
     pub detail: String,
 }

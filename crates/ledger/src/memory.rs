@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
 use time::OffsetDateTime;
 
-use crate::decide::{ClaimDecision, Sequencer, decide_claim, result_duplicate_keys, used_attempts};
+use crate::decide::{ClaimDecision, Sequencer, decide_claim, recorded_keys, used_attempts};
 use crate::duplicate_key::DuplicateKeys;
 use crate::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, DocumentSpending,
@@ -459,15 +459,15 @@ impl Ledger for MemoryLedger {
         token: ClaimToken,
         end: &IngestionResult,
     ) -> Result<WriteResult> {
-        let keys = result_duplicate_keys(end);
+        let keys = recorded_keys(end);
         let mut state = self.lock_state();
-        let rule = end.duplicate_rule.as_ref().filter(|_| state.has_duplicate(id, keys.as_ref()));
+        let rule = end.duplicate_rule.as_ref().filter(|_| state.has_duplicate(id, keys));
         let end = IngestionResult {
             needs_human_review: end.needs_human_review || rule.is_some(),
             review_reasons: end.review_reasons.iter().chain(rule).cloned().collect(),
             ..end.clone()
         };
-        let key = keys.map(|keys| keys.current);
+        let key = keys.map(|keys| keys.current.clone());
         Ok(state.update_if_held(id, token, |row, now| row.record_result(&end, key, now)))
     }
 

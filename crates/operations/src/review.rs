@@ -31,7 +31,7 @@ use crate::inspect;
 use docmill_core::config::ReviewConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_extract::schema::find_data_violations;
-use docmill_gate::kinds::{FieldType, Kind, KindSet};
+use docmill_gate::kinds::{FieldRole, FieldType, Kind, KindSet};
 use docmill_ledger::db::Db;
 use docmill_ledger::db::operators::AuditNote;
 use docmill_ledger::db::reviews;
@@ -67,6 +67,8 @@ pub struct DecidingReviewer<'a> {
     pub by: AuditNote,
     /// The settings for decisions.
     pub config: &'a ReviewConfig,
+    /// The kinds of the documents.
+    pub kinds: &'a KindSet,
     /// Whether to decide even if another reviewer has the document open.
     pub take_over: bool,
 }
@@ -155,16 +157,15 @@ pub async fn accept_document(
 ///
 /// # Errors
 /// `Rejected` if the data does not fit the schema of the document's kind (each place is named,
-/// never a value), and as an acceptance is; `Misconfigured` if its kind is not among `kinds`; no
+/// never a value), and as an acceptance is; `Misconfigured` if its kind is unknown; no
 /// answer from Postgres.
 pub async fn correct_document(
     db: &Db,
     case: &ReviewCase,
-    kinds: &KindSet,
     correction: DataCorrection,
     by: &DecidingReviewer<'_>,
 ) -> std::result::Result<RecordedDecision, DecisionRefusal> {
-    let kind = kinds.for_name(case.kind.as_deref()).ok_or_else(|| {
+    let kind = by.kinds.for_name(case.kind.as_deref()).ok_or_else(|| {
         let name = case.kind.as_deref().unwrap_or_default();
         Error::new(Fault::Misconfigured, format!("no kind `{name}` among those of kinds.path"))
     })?;
@@ -331,10 +332,13 @@ async fn record(
     let pending = case.pending.as_ref().map(|pending| &pending.data);
     let about = [case.ingestion_data.as_ref(), case.document_data.as_ref(), pending, data.as_ref()];
     let rejects = decision == ReviewDecision::Rejected;
+    let kind = by.kinds.for_name(case.kind.as_deref());
+    let currency =
+        kind.map_or(FieldRole::Currency.name(), |kind| kind.field_of(FieldRole::Currency));
     let draft = DecisionDraft {
         decision,
         data: data.as_ref(),
-        needs_second: !rejects && four_eyes::needs_second(by.config, &about),
+        needs_second: !rejects && four_eyes::needs_second(by.config, currency, &about),
         take_over: by.take_over,
         undo: by.config.undo,
     };

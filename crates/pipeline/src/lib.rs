@@ -190,7 +190,12 @@ impl<'a> PipelineRun<'a> {
         let mut record = match outcome {
             EscalationOutcome::Judged(extraction, verdict) => {
                 self.enter(IngestionStage::Record)?;
-                verdict::judged_result(extraction, &verdict, Some(sha256))
+                verdict::judged_result(
+                    extraction,
+                    &self.attempt.services().kinds,
+                    &verdict,
+                    Some(sha256),
+                )
             }
             EscalationOutcome::Unfinished(unfinished) => {
                 IngestionResult { sha256: Some(sha256), ..verdict::unfinished_result(unfinished) }

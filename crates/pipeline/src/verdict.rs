@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::context::AttemptContext;
 use crate::extract::UnfinishedExtraction;
 use crate::kind;
@@ -14,8 +16,9 @@ use docmill_core::model::{
     Transcript,
 };
 use docmill_core::work_clock::wait_off_clock;
-use docmill_gate::kinds::ClassifiedKind;
+use docmill_gate::kinds::{ClassifiedKind, FieldRole, Kind, KindSet};
 use docmill_gate::{self, EinvoiceState, GateLookups, Verdict};
+use docmill_ledger::duplicate_key::DuplicateKeys;
 use docmill_ledger::{IngestionResult, VerdictDetails};
 
 /// The gate's inputs beside the data.
@@ -55,13 +58,12 @@ pub(super) async fn judge_extraction(
     let (document, tenant) = (claimed.document.id, claimed.tenant.as_deref());
     // Duplicates that are only flagged are searched at recording, under the lock of the key.
     let asks = input.classified.kind.acts_on_duplicates();
-    let duplicate_of =
-        match (text_of(extraction, "supplier_name"), text_of(extraction, "invoice_number")) {
-            (Some(supplier), Some(number)) if asks => {
-                wait_off_clock(ledger.find_duplicate(document, tenant, supplier, number)).await?
-            }
-            _ => None,
-        };
+    let duplicate_of = match named_document(extraction, &input.classified.kind) {
+        Some((supplier, number)) if asks => {
+            wait_off_clock(ledger.find_duplicate(document, tenant, supplier, number)).await?
+        }
+        _ => None,
+    };
     let lookups = GateLookups {
         duplicate_of,
         today: claimed.claimed_at.date(),
@@ -79,18 +81,26 @@ pub(super) async fn judge_extraction(
     Ok(verdict)
 }
 
-fn text_of<'a>(extraction: &'a Extraction, field: &str) -> Option<&'a str> {
-    extraction.data.get(field).and_then(serde_json::Value::as_str)
+/// The supplier and the number, if both were read.
+fn named_document<'a>(extraction: &'a Extraction, kind: &Kind) -> Option<(&'a str, &'a str)> {
+    let [supplier, number] = [FieldRole::SupplierName, FieldRole::DocumentNumber]
+        .map(|role| extraction.data.get(kind.field_of(role)).and_then(Value::as_str));
+    supplier.zip(number)
 }
 
 /// The record of a judged extraction.
 pub(super) fn judged_result(
     extraction: Extraction,
+    kinds: &KindSet,
     verdict: &Verdict,
     sha256: Option<String>,
 ) -> IngestionResult {
     let refused = verdict.is_refused();
     let review_reasons = verdict.review_reasons();
+    let kind = kinds.get(&extraction.kind);
+    let duplicate_keys = kind
+        .and_then(|kind| named_document(&extraction, kind))
+        .and_then(|(supplier, number)| DuplicateKeys::new(supplier, number));
     IngestionResult {
         reason: refused.then_some(OutcomeReason::GateRefused),
         stage: IngestionStage::Record,
@@ -109,6 +119,7 @@ pub(super) fn judged_result(
             certainty: verdict.certainty,
         }),
         duplicate_rule: verdict.duplicate_rule.clone(),
+        duplicate_keys,
         sha256,
     }
 }
@@ -155,6 +166,46 @@ pub fn early_result(
         stated: None,
         sha256: None,
         duplicate_rule: None,
+        duplicate_keys: None,
         detail,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use docmill_core::config::KindsConfig;
+    use docmill_core::model::StatedConfidence;
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(kind: &str, data: Value) -> Extraction {
+        Extraction {
+            reader: ExtractionMethod::Rules,
+            model: None,
+            kind: kind.to_owned(),
+            data: data.as_object().cloned().unwrap_or_default(),
+            successful: true,
+            confidence: StatedConfidence::High,
+            missing_fields: Vec::new(),
+            evidence: Vec::new(),
+            certainties: Vec::new(),
+            usage: ModelUsage::default(),
+        }
+    }
+
+    #[test]
+    fn a_result_is_found_again_by_its_supplier_and_its_number_alone() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        for (kind, data, found) in [
+            ("invoice", json!({"supplier_name": "x", "invoice_number": "1"}), true),
+            ("unheard_of", json!({"supplier_name": "x", "invoice_number": "1"}), false),
+            ("invoice", json!({"supplier_name": "x"}), false),
+            ("invoice", json!({"supplier_name": "x", "invoice_number": 1}), false),
+        ] {
+            let result = judged_result(read(kind, data.clone()), &kinds, &Verdict::default(), None);
+            let keys = DuplicateKeys::new("x", "1").filter(|_| found);
+            assert_eq!(result.duplicate_keys, keys, "{kind} {data}");
+        }
     }
 }

@@ -11,6 +11,7 @@ use docmill_core::model::{
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::db::operators::{self, AuditNote};
 use docmill_ledger::decide::Sequencer;
+use docmill_ledger::duplicate_key::DuplicateKeys;
 use docmill_ledger::memory::{LedgerAttempt, LedgerRow, MemoryLedger};
 use docmill_ledger::{
     ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, LeaseRenewal, Ledger,
@@ -380,6 +381,7 @@ pub(super) fn record(reason: Option<OutcomeReason>) -> IngestionResult {
         }),
         sha256: Some("0".repeat(64)),
         duplicate_rule: None,
+        duplicate_keys: DuplicateKeys::new("Müller", "R 1"),
         detail: "all is well".to_owned(),
     }
 }

@@ -199,7 +199,7 @@ async fn says(
     let (db, config) = (desk.database.db(), four_eyes());
     let (case, by) = (desk.case(ingestion).await, reviewer(who, &config, ""));
     let done = match correction {
-        Some(data) => review::correct_document(&db, &case, &desk.kinds, data, &by).await,
+        Some(data) => review::correct_document(&db, &case, data, &by).await,
         None => review::accept_document(&db, &case, AcceptedData::Document, &by).await,
     };
     done.map_err(|error| error.to_string())

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use docmill_core::config::{ReviewConfig, WebhookEvent};
+use docmill_core::config::{KindsConfig, ReviewConfig, WebhookEvent};
+use docmill_gate::kinds::KindSet;
 use docmill_ledger::db::operators::AuditNote;
 use docmill_operations::review::{self, AcceptedData, DecidingReviewer};
 use serde_json::json;
@@ -132,7 +133,8 @@ async fn outcomes_and_decisions_are_delivered_without_content_by_default() {
     until_delivered(&database, 2).await;
     let case = review::load_case(&database.db(), &id.to_string()).await.unwrap();
     let (config, by) = (ReviewConfig::default(), by());
-    let ann = DecidingReviewer { by, config: &config, take_over: false };
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    let ann = DecidingReviewer { by, config: &config, kinds: &kinds, take_over: false };
     review::accept_document(&database.db(), &case, AcceptedData::Document, &ann).await.unwrap();
     database.advance(config.undo).await;
     for receiver in [&thin, &whole] {
@@ -237,7 +239,8 @@ async fn a_decision_is_delivered_after_the_undo_period_and_an_undone_one_never()
     let running =
         RunningDelivery::start(&database, &telling(vec![target("erp", &receiver.url())])).await;
     let (db, config) = (database.db(), ReviewConfig::default());
-    let ann = DecidingReviewer { by: by(), config: &config, take_over: false };
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    let ann = DecidingReviewer { by: by(), config: &config, kinds: &kinds, take_over: false };
     let accept = async |id: &str| {
         let case = review::load_case(&db, id).await.unwrap();
         review::accept_document(&db, &case, AcceptedData::Document, &ann).await.unwrap();

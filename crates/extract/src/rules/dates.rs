@@ -16,6 +16,7 @@ pub(super) use self::calendar::DateReader;
 use self::clock::{is_clock, is_time};
 pub(super) use self::sign::DateSign;
 use super::FoundValue;
+use super::characters::has_digit;
 use super::label_matches::{LabelMatch, LabelMatches, ValueCandidate};
 use super::layout::TextCell;
 use super::parameters::parameters;
@@ -184,11 +185,7 @@ impl<'a> DateSearch<'a> {
             self.mark_labelled(label_match, false, &role, &mut found);
         }
         if role.issued {
-            for label_match in self
-                .matches
-                .of_field(role.number)
-                .filter(|label_match| label_match.words.start == 0)
-            {
+            for label_match in self.matches.leading(role.number) {
                 self.mark_titled(label_match, &mut found);
                 self.mark_under_title(label_match, &mut found);
             }
@@ -301,16 +298,13 @@ impl<'a> DateSearch<'a> {
             return;
         }
         one.signs.push(DateSign::Titled);
-        let digits = |text: &str| text.contains(|c: char| c.is_ascii_digit());
         let title = self
             .matches
             .cell_of(label_match)
             .map(|cell| cell.words_in(label_match.words.end..cell.words.len()));
         let number = match beside.inline {
-            true => text
-                .get(..start)
-                .is_some_and(|text: &str| text.contains(|c: char| c.is_ascii_digit())),
-            false => title.is_some_and(|words| digits(&words.join(" "))),
+            true => text.get(..start).is_some_and(has_digit),
+            false => title.is_some_and(|words| has_digit(&words.join(" "))),
         };
         let ends = [DateSign::Dated, DateSign::Alone].iter().any(|sign| one.signs.contains(sign));
         // `Invoice 17 of 3 May`: title and number precede the day.
@@ -353,8 +347,7 @@ impl<'a> DateSearch<'a> {
         let first = date::find_dates(&text).into_iter().next()?;
         let skipped = beside.cell.words_in(0..beside.words.start).join(" ").len();
         let offset = skipped + usize::from(beside.words.start > 0);
-        let index = self.matches.layout.index_of(beside.cell)?;
-        (first.range.start <= reach).then_some((index, offset + first.range.start))
+        (first.range.start <= reach).then_some((beside.cell.index, offset + first.range.start))
     }
 
     /// The best day for a role and its share of certainty.

@@ -1,6 +1,7 @@
 //! Single values beside labels: identifiers.
 
 use super::FoundValue;
+use super::characters::{count_digits, has_digit, is_digits};
 use super::label_matches::{LabelMatch, LabelMatches, ValueCandidate};
 use super::supplier::has_postal_code;
 use super::vocabulary::vocabulary;
@@ -78,7 +79,7 @@ pub(super) fn read_identifier(words: &[&str], inline: bool) -> Option<String> {
             break;
         }
         taken.push(word);
-        let has_digit = taken.iter().any(|word| word.contains(|c: char| c.is_ascii_digit()));
+        let has_digit = taken.iter().any(|word| has_digit(word));
         let joined = is_joined(words.get(at + 1..).unwrap_or_default())
             || matches!(*word, "/" | "-" | "–")
             || words.get(at + 1).is_some_and(|next| is_group_after(word, next))
@@ -114,7 +115,7 @@ fn without_abbreviation(text: &str) -> &str {
         front.chars().count() > 2
             && front.chars().all(char::is_lowercase)
             && number.len() > 2
-            && number.chars().all(|c| c.is_ascii_digit())
+            && is_digits(number)
     });
     glued.map_or(text, |(_, number)| number)
 }
@@ -123,7 +124,7 @@ fn without_abbreviation(text: &str) -> &str {
 /// May`.
 fn is_joined(next: &[&str]) -> bool {
     let [mark, part, ..] = next else { return false };
-    matches!(*mark, "/" | "-" | "–") && part.contains(|c: char| c.is_ascii_digit())
+    matches!(*mark, "/" | "-" | "–") && has_digit(part)
 }
 
 /// A short prefix such as `RE`, `INV` or `FV`.
@@ -137,7 +138,7 @@ fn is_series(word: &str) -> bool {
 
 /// `2024 0017 7741`, `W240 3391`: digits that are printed in groups are one number.
 fn is_group_after(word: &str, next: &str) -> bool {
-    let digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    let digits = |text: &str| !text.is_empty() && is_digits(text);
     let word = word.trim_start_matches('#');
     let lettered =
         word.len() <= 4 && digits(word.trim_start_matches(|c: char| c.is_ascii_uppercase()));
@@ -151,12 +152,10 @@ const LAST_GROUP: std::ops::RangeInclusive<usize> = 5..=6;
 /// `710 2266 10944`: the last group may be longer behind two groups or more, or behind one with a
 /// leading zero.
 fn is_last_group(taken: &[&str], next: Option<&str>) -> bool {
-    let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
     let long = taken.first().is_some_and(|word| word.len() >= 4 && word.starts_with('0'));
-    let groups =
-        taken.iter().all(|word| word.len() >= 3 && word.chars().all(|c| c.is_ascii_digit()));
+    let groups = taken.iter().all(|word| word.len() >= 3 && is_digits(word));
     let groups = groups && (taken.len() > 1 || long);
-    groups && next.is_some_and(|next| LAST_GROUP.contains(&next.len()) && digits(next))
+    groups && next.is_some_and(|next| LAST_GROUP.contains(&next.len()) && is_digits(next))
 }
 
 /// A town with its postal code, as in the column beside a heading: `Leeds LS1 4AB`.
@@ -164,7 +163,7 @@ fn is_town(text: &str) -> bool {
     // `FEYO 7718`: a series in capitals before its number.
     if let Some((series, number)) = text.split_once(' ')
         && is_series(series)
-        && number.chars().all(|c| c.is_ascii_digit())
+        && is_digits(number)
     {
         return false;
     }
@@ -179,7 +178,7 @@ fn has_only_letters(word: &str) -> bool {
 }
 
 fn is_identifier(text: &str, words: usize) -> bool {
-    let digits = text.chars().filter(char::is_ascii_digit).count();
+    let digits = count_digits(text);
     let all: Vec<&str> = text.split(' ').collect();
     let money =
         number::find_numbers(&all, None).iter().any(|a| a.percent || a.currency().is_some());

@@ -14,6 +14,7 @@ use self::header::{
     text_start,
 };
 use super::abs_close;
+use super::characters::{count_letters, has_digit};
 use super::label_matches::LabelMatches;
 use super::layout::{CellLayout, TextCell};
 use super::totals::without_tax_code;
@@ -152,14 +153,7 @@ fn is_line_of_tax(matches: &LabelMatches<'_>, row: usize) -> bool {
     cells.len() >= LINE_CELLS
         && cells.len() == above.len()
         && (first.area.x - over.area.x).abs() < first.area.h
-        && first
-            .folded
-            .iter()
-            .filter(|word: &&(String, usize)| {
-                word.0.chars().filter(|c| c.is_alphabetic()).count() > 2
-            })
-            .count()
-            > 1
+        && first.folded.iter().filter(|(word, _)| count_letters(word) > 2).count() > 1
         && matches.in_cells(range).all(|one| !one.is_sum() || one.has_role(FieldRole::TaxAmount))
 }
 
@@ -304,7 +298,7 @@ fn take_code(item: &mut TableItem, cell: &TextCell, index: usize, header: &Table
     if is_under(header, ItemColumn::Unit, area.x, area.right()) {
         take_unit(item, word);
     }
-    let numbered = word.contains(|c: char| c.is_ascii_digit());
+    let numbered = has_digit(word);
     if numbered
         && item.article_number.is_none()
         && is_under(header, ItemColumn::ArticleNumber, area.x, area.right())

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::{Bound, Range};
 
 use super::SUMS;
+use super::characters::{count_digits, is_digits};
 use super::layout::{CellLayout, TextCell};
 use super::style::PageStyle;
 use super::vocabulary::vocabulary;
@@ -135,9 +136,7 @@ fn is_code(word: &str) -> bool {
     front.chars().count() <= MAX_FRONT_LETTERS
         && front.chars().all(char::is_uppercase)
         && !numbers.is_empty()
-        && numbers
-            .iter()
-            .all(|part: &&str| part.len() > 1 && part.chars().all(|c| c.is_ascii_digit()))
+        && numbers.iter().all(|part: &&str| part.len() > 1 && is_digits(part))
 }
 
 /// Which of a cell's folded words are no fillers: `Total EUR excl. VAT` and `Total incl. 8.1 % VAT`
@@ -219,7 +218,7 @@ impl<'a> KnownWords<'a> {
     /// places.
     fn mend(&self, word: &str) -> Option<&'a str> {
         let length = word.chars().count();
-        let digits = word.chars().filter(char::is_ascii_digit).count();
+        let digits = count_digits(word);
         if digits > 0
             && let Some(spelt) = self.spell_with_letters(word)
         {
@@ -238,7 +237,7 @@ impl<'a> KnownWords<'a> {
     /// The one word of a label that begins as this does and has letters in the places of its
     /// noughts and ones: `bi11`, `t0ta1`.
     fn spell_with_letters(&self, word: &str) -> Option<&'a str> {
-        let digits = word.chars().filter(char::is_ascii_digit).count();
+        let digits = count_digits(word);
         let first = word.chars().next().filter(|first| first.is_alphabetic())?;
         if digits > MAX_DIGITS || word.chars().count() < MIN_WITH_DIGITS {
             return None;
@@ -319,6 +318,14 @@ impl<'a> LabelMatches<'a> {
         places.iter().filter_map(|at| self.all.get(*at))
     }
 
+    /// The labels of a field that begin their texts.
+    pub(super) fn leading<'s>(
+        &'s self,
+        field: &str,
+    ) -> impl Iterator<Item = &'s LabelMatch> + use<'s, 'a> {
+        self.of_field(field).filter(|label_match| label_match.words.start == 0)
+    }
+
     /// The labels of the field with a role, in the order of the pages.
     pub(super) fn of_role<'s>(
         &'s self,
@@ -393,9 +400,9 @@ impl<'a> LabelMatches<'a> {
     fn value_below(&self, label_match: &LabelMatch, cell: &TextCell) -> Option<ValueCandidate<'a>> {
         let own = cell.boxes.get(label_match.words.clone())?;
         let area = own.iter().copied().reduce(BoundingBox::union)?;
-        let (index, below) = self.layout.cell_below(&TextCell { area, ..cell.clone() }, 1.8)?;
+        let below = self.layout.cell_below(&TextCell { area, ..cell.clone() }, 1.8)?;
         let within = below.area.x < area.right() && below.area.right() > area.x;
-        (within && !self.begins_with_label(index)).then_some(ValueCandidate {
+        (within && !self.begins_with_label(below.index)).then_some(ValueCandidate {
             cell: below,
             words: 0..below.words.len(),
             inline: false,
@@ -425,10 +432,9 @@ impl<'a> LabelMatches<'a> {
             }
             return found;
         }
-        let right = self.layout.right_of(label_match.cell).iter().enumerate();
-        let right =
-            right.take_while(|(at, _)| !self.begins_with_label(label_match.cell + 1 + at)).take(4);
-        found.extend(right.map(|(_, cell)| ValueCandidate {
+        let right = self.layout.right_of(label_match.cell).iter();
+        let right = right.take_while(|cell| !self.begins_with_label(cell.index)).take(4);
+        found.extend(right.map(|cell| ValueCandidate {
             cell,
             words: 0..cell.words.len(),
             inline: false,
@@ -441,7 +447,7 @@ impl<'a> LabelMatches<'a> {
         let rest = cell.boxes.get(label_match.words.start..).unwrap_or_default();
         let area = rest.iter().copied().reduce(BoundingBox::union).unwrap_or(cell.area);
         let below = self.layout.cell_below(&TextCell { area, ..cell.clone() }, 1.8);
-        if let Some((_, cell)) = below.filter(|(index, _)| !self.begins_with_label(*index)) {
+        if let Some(cell) = below.filter(|below| !self.begins_with_label(below.index)) {
             let words = 0..cell.words.len();
             found.push(ValueCandidate { cell, words, inline: false, below: true });
         }
@@ -458,11 +464,11 @@ impl<'a> LabelMatches<'a> {
         label_match: &LabelMatch,
         cell: &TextCell,
     ) -> Option<ValueCandidate<'a>> {
-        let (index, below) = self.layout.cell_below(cell, 1.2)?;
+        let below = self.layout.cell_below(cell, 1.2)?;
         let is_continued_by = label_match.words.end == cell.words.len()
             && (below.area.x - cell.area.x).abs() < below.area.h
             && below.words.first().is_some_and(|word| word.starts_with('/'));
-        let value = self.layout.right_of(index).first().filter(|_| is_continued_by)?;
+        let value = self.layout.next_in_row(below).filter(|_| is_continued_by)?;
         let words = 0..value.words.len();
         Some(ValueCandidate { cell: value, words, inline: false, below: false })
     }
@@ -481,9 +487,8 @@ impl<'a> LabelMatches<'a> {
                     .contains(&(value.area.y - label.area.bottom()))
         });
         let (value, None) = (values.next()?, values.next()) else { return None };
-        let at = self.layout.index_of(value)?;
         let is_free = labels.len() > 1
-            && !self.in_cell(at).any(LabelMatch::names_value)
+            && !self.in_cell(value.index).any(LabelMatch::names_value)
             && labels
                 .iter()
                 .all(|other| other.overlap_x(value) <= 0.0 || std::ptr::eq(other, label));

@@ -5,6 +5,7 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
+use super::characters::{count_letters, has_digit};
 use super::slope::PageSlope;
 use super::tip::suggested_lines;
 use docmill_core::model::{BoundingBox, PageSource, PageText, TextWord, Transcript};
@@ -30,6 +31,8 @@ const MIN_TILT: f32 = 0.004;
 /// A run of words without a wide gap.
 #[derive(Debug, Clone)]
 pub(super) struct TextCell {
+    /// Its place among [`CellLayout::cells`].
+    pub(super) index: usize,
     /// Page index, from 0.
     pub(super) page: usize,
     /// Index of the row on its page.
@@ -175,6 +178,7 @@ impl CellLayout {
             let start = self.cells.len();
             for mut cell in row {
                 cell.row = self.rows.len();
+                cell.index = self.cells.len();
                 self.cells.push(cell);
             }
             self.rows.push(start..self.cells.len());
@@ -203,33 +207,39 @@ impl CellLayout {
         self.cells.get(index + 1..end).unwrap_or_default()
     }
 
+    /// The cell right of another one.
+    pub(super) fn next_in_row(&self, cell: &TextCell) -> Option<&TextCell> {
+        self.right_of(cell.index).first()
+    }
+
+    /// The cell before another one in reading order.
+    pub(super) fn cell_before(&self, cell: &TextCell) -> Option<&TextCell> {
+        self.cells.get(cell.index.checked_sub(1)?)
+    }
+
     /// The nearest cells below `cell`, within this many line heights, that it overlaps.
-    pub(super) fn cell_below<'a>(
-        &'a self,
-        cell: &TextCell,
-        reach: f32,
-    ) -> Option<(usize, &'a TextCell)> {
+    pub(super) fn cell_below(&self, cell: &TextCell, reach: f32) -> Option<&TextCell> {
         let from = self.rows.get(cell.row).map_or(0, |row| row.end);
         let limit = cell.area.bottom() + reach * cell.area.h;
-        let later = self.cells.iter().enumerate().skip(from).take(MAX_BELOW);
-        let under: Vec<(usize, &TextCell)> = later
+        let later = self.cells.iter().skip(from).take(MAX_BELOW);
+        let under: Vec<&TextCell> = later
             // Rows come from top to bottom: far below there is nothing to look for.
-            .take_while(|(_, other)| {
+            .take_while(|other| {
                 other.page == cell.page && other.middle_y() < limit + 4.0 * cell.area.h
             })
-            .filter(|(_, other)| other.area.y < limit && other.middle_y() > cell.area.bottom())
-            .filter(|(_, other)| {
+            .filter(|other| other.area.y < limit && other.middle_y() > cell.area.bottom())
+            .filter(|other| {
                 let aligned = (other.area.x - cell.area.x).abs() < cell.area.h
                     || (other.area.right() - cell.area.right()).abs() < cell.area.h;
                 aligned || other.overlap_x(cell) > 0.3 * other.area.w.min(cell.area.w)
             })
             .collect();
-        let top = under.iter().map(|(_, other)| other.area.y).fold(f32::MAX, f32::min);
-        let first = under.into_iter().filter(|(_, other)| other.area.y - top < 0.3 * cell.area.h);
+        let top = under.iter().map(|other| other.area.y).fold(f32::MAX, f32::min);
+        let first = under.into_iter().filter(|other| other.area.y - top < 0.3 * cell.area.h);
         // Of cells side by side the one that lies most under it.
         first.reduce(
             |best, other| {
-                if other.1.overlap_x(cell) > best.1.overlap_x(cell) { other } else { best }
+                if other.overlap_x(cell) > best.overlap_x(cell) { other } else { best }
             },
         )
     }
@@ -289,13 +299,6 @@ impl CellLayout {
         let start = self.rows.get(first).map_or(0, |row| row.start);
         let end = self.rows.get(cell.row).map_or(start, |row| row.start.max(start));
         self.cells.get(start..end).unwrap_or_default().iter()
-    }
-
-    /// The index of a cell of this layout.
-    pub(super) fn index_of(&self, cell: &TextCell) -> Option<usize> {
-        let row = self.rows.get(cell.row)?.clone();
-        let mut own = self.cells.get(row.clone())?.iter();
-        own.position(|other| std::ptr::eq(other, cell)).map(|at| row.start + at)
     }
 
     /// The cells of the next few rows after a cell's.
@@ -372,6 +375,7 @@ fn split_into_cells(
             continue;
         }
         let cell = current.get_or_insert_with(|| TextCell {
+            index: 0,
             page,
             row: 0,
             line,
@@ -405,8 +409,7 @@ fn part_at_mark(word: &TextWord) -> Vec<TextWord> {
                 .filter(|(label, ..): &(&str, char, &str)| label.chars().all(char::is_alphabetic))
         });
     let Some((label, mark, value)) = parted else { return vec![word.clone()] };
-    let lettered = label.chars().filter(|c| c.is_alphabetic()).count() >= 2
-        && !label.contains(|c: char| c.is_ascii_digit());
+    let lettered = count_letters(label) >= 2 && !has_digit(label);
     if !lettered || value.is_empty() || value.starts_with('/') || label.contains('@') {
         return vec![word.clone()];
     }
@@ -549,7 +552,7 @@ pub(super) mod tests {
         let texts: Vec<String> = layout.cells.iter().map(TextCell::joined_text).collect();
         assert_eq!(texts, ["Invoice date", "Due date", "1 May 2024", "3 June 2024"]);
         assert_eq!(layout.rows.len(), 2);
-        let (_, below) = layout.cell_below(&layout.cells[1], 2.0).unwrap();
+        let below = layout.cell_below(&layout.cells[1], 2.0).unwrap();
         assert_eq!(below.joined_text(), "3 June 2024");
         assert_eq!(layout.right_of(0).len(), 1);
     }
@@ -558,7 +561,7 @@ pub(super) mod tests {
     fn of_cells_side_by_side_the_one_under_the_label_is_below_it() {
         let drawing = "Date        Payment due date\n19 September 2021  4 October 2021";
         let layout = CellLayout::new(&transcript(&[drawing]));
-        let (_, below) = layout.cell_below(&layout.cells[1], 2.0).unwrap();
+        let below = layout.cell_below(&layout.cells[1], 2.0).unwrap();
         assert_eq!(below.joined_text(), "4 October 2021");
     }
 

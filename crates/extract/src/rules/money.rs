@@ -4,6 +4,7 @@
 //! to one that changed its currency lately.
 
 use super::FoundValue;
+use super::characters::is_digits;
 use super::label_matches::{LabelMatch, LabelMatches};
 use super::layout::TextCell;
 use super::supplier::{ends_in_zip_code, is_british_code, is_canadian_code};
@@ -131,8 +132,7 @@ fn find_rands(matches: &LabelMatches<'_>) -> Option<FoundValue<&'static str>> {
     let mut marked = matches.layout.cells.iter().filter(|cell: &&TextCell| {
         let words = cell.all_words();
         // A gap may part the letter from the amount.
-        let right =
-            matches.layout.index_of(cell).and_then(|at| matches.layout.right_of(at).first());
+        let right = matches.layout.next_in_row(cell);
         let parted = words == ["R"]
             && right.is_some_and(|right| {
                 let words = right.all_words();
@@ -268,7 +268,7 @@ fn is_inland_revenue_number(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
     let parts: Vec<&str> = word.split('-').collect();
     matches!(parts.as_slice(), [a, b, c] if (2..=3).contains(&a.len()) && b.len() == 3 && c.len() == 3)
-        && parts.iter().all(|part: &&str| part.chars().all(|c| c.is_ascii_digit()))
+        && parts.iter().all(|part: &&str| is_digits(part))
 }
 
 /// The folded words of a cell, each with a space before and behind it.

@@ -6,6 +6,7 @@ mod sign;
 
 pub(super) use self::sign::NumberSign;
 use super::FoundValue;
+use super::characters::{count_digits, count_letters, has_digit};
 use super::fields::{is_before_value, read_identifier};
 use super::label_matches::{LabelMatch, LabelMatches, ValueCandidate};
 use super::layout::TextCell;
@@ -154,7 +155,7 @@ impl<'a> NumberSearch<'a> {
         let apart =
             before.is_some_and(|word| word.ends_with(',') || matches!(word.as_str(), "-" | "–"));
         let number = cell.words.get(label_match.words.end..).unwrap_or_default();
-        apart && matches!(number, [number] if number.contains(|c: char| c.is_ascii_digit()))
+        apart && matches!(number, [number] if has_digit(number))
     }
 
     /// `INVOICE` over `VF25-061`: title and number, each alone in its line, one right over the
@@ -198,11 +199,8 @@ impl<'a> NumberSearch<'a> {
             signs.push(NumberSign::DayBeside);
         }
         // The value has a label of something else right over it.
-        let over = self.matches.layout.index_of(beside.cell).is_some_and(|index| {
-            let mut inside = self.matches.in_cell(index);
-            inside.any(|other| other.strong && other.field == "other")
-        });
-        if over {
+        let mut inside = self.matches.in_cell(beside.cell.index);
+        if inside.any(|other| other.strong && other.field == "other") {
             signs.push(NumberSign::OtherWithin);
         }
         signs
@@ -230,9 +228,7 @@ impl<'a> NumberSearch<'a> {
                 continue;
             }
             if alone && front.chars().count() <= MAX_MARK_LETTERS {
-                let index = self.matches.layout.index_of(cell);
-                let right = index.and_then(|at| self.matches.layout.right_of(at).first());
-                let Some(value) = right else { continue };
+                let Some(value) = self.matches.layout.next_in_row(cell) else { continue };
                 words = value.all_words();
             }
             // `No 23C, Mill Road`
@@ -258,11 +254,10 @@ impl<'a> NumberSearch<'a> {
     /// next one.
     fn is_called_behind(&self, cell: &TextCell, from: usize) -> bool {
         let layout = self.matches.layout;
-        let Some(index) = layout.index_of(cell) else { return false };
-        let (index, from) = match from < cell.words.len() {
-            true => (index, from),
-            false if layout.right_of(index).is_empty() => return false,
-            false => (index + 1, 0),
+        let (index, from) = match (from < cell.words.len(), layout.next_in_row(cell)) {
+            (true, _) => (cell.index, from),
+            (false, Some(next)) => (next.index, 0),
+            (false, None) => return false,
         };
         self.matches
             .in_cell(index)
@@ -273,31 +268,25 @@ impl<'a> NumberSearch<'a> {
     /// numbered thing.
     fn is_mark_of_other(&self, mark: &TextCell) -> bool {
         let layout = self.matches.layout;
-        let before = layout.index_of(mark).and_then(|index| index.checked_sub(1));
-        let Some((index, named)) = before.and_then(|at| Some((at, layout.cells.get(at)?))) else {
-            return false;
-        };
+        let Some(named) = layout.cell_before(mark) else { return false };
         let is_near = named.row == mark.row && -named.overlap_x(mark) < 2.0 * mark.area.h;
         let [word] = named.words.as_slice() else { return false };
         is_near
             && named.area.h < 1.2 * mark.area.h
             && word.chars().all(char::is_alphabetic)
             && is_word(word)
-            && !self.matches.in_cell(index).any(|label_match| label_match.field == self.field)
+            && !self.matches.in_cell(named.index).any(|one| one.field == self.field)
     }
 
     /// `FATTURA IMMEDIATA     N. 118/A     DEL 14/04/2026`: a title begins the row, and the mark
     /// follows it.
     fn is_behind_title(&self, mark: &TextCell) -> bool {
         let layout = self.matches.layout;
-        let before = layout.index_of(mark).and_then(|index| index.checked_sub(1));
-        let Some((index, title)) = before.and_then(|at| Some((at, layout.cells.get(at)?))) else {
-            return false;
-        };
+        let Some(title) = layout.cell_before(mark) else { return false };
         let first = layout.row_cells(mark.row).first().is_some_and(|one| std::ptr::eq(one, title));
         first
             && !layout.is_on_amount_row(mark)
-            && self.matches.in_cell(index).any(|label_match: &LabelMatch| {
+            && self.matches.in_cell(title.index).any(|label_match: &LabelMatch| {
                 label_match.words.start == 0 && label_match.field == self.field
             })
     }
@@ -335,7 +324,7 @@ impl<'a> NumberSearch<'a> {
             only.signs.push(NumberSign::OnlyOwn);
         }
         for one in merged {
-            let digits = one.value.chars().filter(char::is_ascii_digit).count();
+            let digits = count_digits(&one.value);
             add_sign(
                 &mut one.signs,
                 NumberSign::Short,
@@ -373,7 +362,7 @@ impl<'a> NumberSearch<'a> {
                 cell.words.windows(2).enumerate().any(|(at, pair): (usize, &[String])| {
                     let [before, number] = pair else { return false };
                     let from = cell.words_in(0..at + 1).join(" ").len() + 1;
-                    let digits = number.chars().filter(char::is_ascii_digit).count();
+                    let digits = count_digits(number);
                     digits >= MIN_OPEN_DIGITS
                         && before.chars().any(char::is_alphabetic)
                         && read_identifier(&[number], true).is_some()
@@ -393,8 +382,7 @@ impl<'a> NumberSearch<'a> {
         let marked = vocabulary().number_mark.has(&fold_text(mark)) && is_word(named);
         let Some(right) = layout.right_of(index).first().filter(|_| marked) else { return false };
         let text = right.joined_text();
-        let digits = text.chars().filter(char::is_ascii_digit).count();
-        digits >= MIN_MARKED && read_identifier(&[&text], true).is_some()
+        count_digits(&text) >= MIN_MARKED && read_identifier(&[&text], true).is_some()
     }
 
     /// The best number and its share of certainty.
@@ -425,7 +413,7 @@ impl<'a> NumberSearch<'a> {
 
 /// `Order ref: 118`: a word with a colon before the number names it.
 fn names_other(words: &[&str]) -> bool {
-    let number = words.iter().position(|word| word.contains(|c: char| c.is_ascii_digit()));
+    let number = words.iter().position(|word| has_digit(word));
     let before = words.get(..number.unwrap_or(0)).unwrap_or_default();
     before
         .iter()
@@ -434,8 +422,8 @@ fn names_other(words: &[&str]) -> bool {
 
 /// Whether letters alone make a word: no code, and no half of a day.
 fn is_word(text: &str) -> bool {
-    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
-    letters >= 3 && !text.contains(|c: char| c.is_ascii_digit())
+    let letters = count_letters(text);
+    letters >= 3 && !has_digit(text)
 }
 
 /// Letters and digits alone: other marks or a final dash make no difference.

@@ -6,6 +6,7 @@
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
+use super::characters::{count_letters, has_digit};
 use super::label_matches::LabelMatches;
 use super::layout::TextCell;
 use super::vocabulary::vocabulary;
@@ -273,7 +274,7 @@ fn find_glued_order(matches: &LabelMatches<'_>) -> Option<FoundValue<String>> {
             let cell = matches.cell_of(label_match)?;
             let word = cell.words.get(label_match.words.end.checked_sub(1)?)?;
             let plain = word.trim_matches([':', ',', ';', '.', '(', ')']);
-            let numbered = plain.contains(|c: char| c.is_ascii_digit());
+            let numbered = has_digit(plain);
             numbered.then(|| FoundValue::new(plain.to_owned(), true, cell))
         },
     )
@@ -295,7 +296,7 @@ fn find_terms(matches: &LabelMatches<'_>) -> Option<FoundValue<String>> {
                 (beside.value_words().join(" "), beside.cell)
             };
             let text = text.trim_matches([':', '-', '–', ' ', '.']);
-            let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+            let letters = count_letters(text);
             (letters >= 3 && text.chars().count() <= MAX_TERMS_LETTERS)
                 .then(|| FoundValue::new(text.to_owned(), true, cell))
         })

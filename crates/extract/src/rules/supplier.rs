@@ -34,6 +34,7 @@ use std::cell::OnceCell;
 
 use super::FoundValue;
 use super::certainty::ReadingSign;
+use super::characters::{count_digits, count_letters};
 use super::label_matches::{LabelMatch, LabelMatches};
 use super::layout::{CellLayout, TextCell};
 use super::parameters::{ReaderParameters, parameters};
@@ -86,6 +87,16 @@ pub(super) struct NameCandidate<'a> {
     address: Option<String>,
     cell: &'a TextCell,
     pub(super) signs: Vec<NameSign>,
+}
+
+impl NameCandidate<'_> {
+    fn has(&self, sign: NameSign) -> bool {
+        self.signs.contains(&sign)
+    }
+
+    fn has_any(&self, signs: &[NameSign]) -> bool {
+        signs.iter().any(|sign| self.has(*sign))
+    }
 }
 
 /// Suppliers are on the first pages or the last.
@@ -165,7 +176,7 @@ fn spelled_out(name: String, candidates: &[NameCandidate<'_>]) -> String {
     let theirs = [NameSign::Attention, NameSign::Customer, NameSign::Window];
     let mut heads = candidates
         .iter()
-        .filter(|one| !has_any_name_sign(one, &theirs) && name::is_spelled_out(&one.name, &name));
+        .filter(|one| !one.has_any(&theirs) && name::is_spelled_out(&one.name, &name));
     heads.next().map_or(name, |full| full.name.clone())
 }
 
@@ -198,7 +209,7 @@ impl SupplierSearch<'_> {
         candidates: &[NameCandidate<'_>],
     ) -> bool {
         let doubtful = [NameSign::Customer, NameSign::OverName, NameSign::Tangled];
-        best.signs.iter().any(|sign| doubtful.contains(sign))
+        best.has_any(&doubtful)
             || self.is_under_other_name(best, vat, candidates)
             || self.has_rival_identifier(best, vat)
             || is_bare_word(&best.signs)
@@ -211,7 +222,7 @@ impl SupplierSearch<'_> {
     /// Whether a receipt names no company: car parks print theirs elsewhere.
     fn is_car_park(&self, best: &NameCandidate<'_>) -> bool {
         self.matches.style.shop_head
-            && !best.signs.contains(&NameSign::LegalForm)
+            && !best.has(NameSign::LegalForm)
             && vocabulary().car_park.is_within(&fold_text(&best.name))
     }
 }
@@ -313,8 +324,7 @@ impl<'a> SupplierSearch<'a> {
             found.push(NameCandidate { name, address: None, cell, signs });
         }
         for (field, sign) in [("supplier", NameSign::Labelled), ("payee", NameSign::Payee)] {
-            let matches =
-                self.matches.of_field(field).filter(|label_match| label_match.words.start == 0);
+            let matches = self.matches.leading(field);
             for label_match in matches.take(place::MAX_HEADINGS) {
                 let plain =
                     || self.beside_label(label_match).map(|(name, cell)| (name, None, cell));
@@ -364,13 +374,8 @@ impl<'a> SupplierSearch<'a> {
                 .rows_from(at)
                 .filter(|other| other.page == at.page && (is_next_line(at, other) || apart(other)));
             at = next.find(|other| (other.area.x - heading.area.x).abs() < 0.6 * heading.area.h)?;
-            let index = self.layout.index_of(at)?;
             let numbered = at.words.iter().any(|word| word.ends_with(':'))
-                || self
-                    .layout
-                    .right_of(index)
-                    .first()
-                    .is_some_and(|c| c.joined_text().starts_with(':'));
+                || self.layout.next_in_row(at).is_some_and(|c| c.joined_text().starts_with(':'));
             let name = tidy_name(&at.joined_text());
             if !numbered {
                 return self.is_name(&name).then_some((name, at));
@@ -470,10 +475,10 @@ fn mark_letterhead(merged: &mut [NameCandidate<'_>]) {
     };
     // `Carrier` over a company's name is a heading.
     let is_heading = |one: &NameCandidate<'_>| {
-        !one.signs.contains(&NameSign::LegalForm)
-            && merged.iter().any(|other| {
-                other.signs.contains(&NameSign::LegalForm) && is_next_line(one.cell, other.cell)
-            })
+        !one.has(NameSign::LegalForm)
+            && merged
+                .iter()
+                .any(|other| other.has(NameSign::LegalForm) && is_next_line(one.cell, other.cell))
     };
     let found = merged.iter().position(|one| heads(one) && !is_heading(one));
     if let Some(one) = found.and_then(|at| merged.get_mut(at)) {
@@ -491,7 +496,7 @@ fn is_recipient(signs: &[NameSign]) -> bool {
 fn mark_over_person(merged: &mut [NameCandidate<'_>]) {
     let persons: Vec<&TextCell> =
         merged.iter().filter(|one| is_titled_name(one)).map(|one| one.cell).collect();
-    for one in merged.iter_mut().filter(|one| !one.signs.contains(&NameSign::LegalForm)) {
+    for one in merged.iter_mut().filter(|one| !one.has(NameSign::LegalForm)) {
         if persons.iter().any(|person| is_next_line(one.cell, person)) {
             one.signs.retain(|sign| ![NameSign::First, NameSign::Letterhead].contains(sign));
             one.signs.push(NameSign::OtherValue);
@@ -500,8 +505,8 @@ fn mark_over_person(merged: &mut [NameCandidate<'_>]) {
 }
 
 fn is_titled_name(one: &NameCandidate<'_>) -> bool {
-    one.signs.contains(&NameSign::AddressBelow)
-        && !one.signs.contains(&NameSign::Attention)
+    one.has(NameSign::AddressBelow)
+        && !one.has(NameSign::Attention)
         && name::begins_with_title(&one.name)
 }
 
@@ -517,14 +522,13 @@ fn mark_over_name(merged: &mut [NameCandidate<'_>]) {
     let names: Vec<(&TextCell, bool)> = merged
         .iter()
         .filter(|one| {
-            has_any_name_sign(one, &[AddressBelow, LegalForm])
-                && !has_any_name_sign(one, &[Digits, Place, Prose])
+            one.has_any(&[AddressBelow, LegalForm]) && !one.has_any(&[Digits, Place, Prose])
         })
-        .map(|one| (one.cell, has_any_name_sign(one, &[LegalForm])))
+        .map(|one| (one.cell, one.has(LegalForm)))
         .collect();
     for one in merged {
-        let short = one.name.split(' ').count() <= 2 && !has_any_name_sign(one, &told);
-        let first = has_any_name_sign(one, &[First]);
+        let short = one.name.split(' ').count() <= 2 && !one.has_any(&told);
+        let first = one.has(First);
         if short
             && names.iter().any(|(name, company): &(&TextCell, bool)| {
                 (*company || !first) && is_next_line(one.cell, name)
@@ -533,10 +537,6 @@ fn mark_over_name(merged: &mut [NameCandidate<'_>]) {
             one.signs.push(NameSign::OverName);
         }
     }
-}
-
-fn has_any_name_sign(one: &NameCandidate<'_>, signs: &[NameSign]) -> bool {
-    signs.iter().any(|sign| one.signs.contains(sign))
 }
 
 /// A company that is the first text of the page and set in large letters is no recipient.
@@ -571,7 +571,7 @@ fn mark_addressed(merged: &mut [NameCandidate<'_>]) {
 fn mark_only_company(merged: &mut [NameCandidate<'_>], letterhead: bool) {
     use NameSign::{Attention, Customer, LegalForm, PlainAddress, Prose, Window};
     let mut companies = merged.iter_mut().filter(|one| {
-        one.signs.contains(&LegalForm)
+        one.has(LegalForm)
             && !one.signs.iter().any(|sign: &NameSign| {
                 matches!(sign, Customer | Window | Attention | Prose)
                     || letterhead && *sign == PlainAddress
@@ -618,7 +618,7 @@ fn merge_mentions(found: Vec<NameCandidate<'_>>) -> Vec<NameCandidate<'_>> {
     for (_, count, mut one) in merged {
         // Companies are repeated in footers and bank lines; other repeated texts are often
         // headings.
-        if count > 1 && !one.signs.contains(&NameSign::LegalForm) {
+        if count > 1 && !one.has(NameSign::LegalForm) {
             one.signs.push(NameSign::Repeated);
         }
         names.push(one);
@@ -665,8 +665,8 @@ fn without_registration(text: &str) -> &str {
 
 /// Whether the text behind a bracket is long and plain enough for a number in a register.
 fn is_register_number(text: &str) -> bool {
-    let digits = text.chars().filter(char::is_ascii_digit).count();
-    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+    let digits = count_digits(text);
+    let letters = count_letters(text);
     digits >= 4 && letters <= 4 && text.len() <= MAX_REGISTER
 }
 

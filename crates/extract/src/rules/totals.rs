@@ -39,7 +39,7 @@ use self::till::{
     revise_till_totals, tendered_amounts,
 };
 use super::label_matches::{LabelMatch, LabelMatches};
-use super::layout::{CellLayout, TextCell};
+use super::layout::TextCell;
 use super::vocabulary::vocabulary;
 use super::{FoundValue, abs_close};
 use docmill_formats::notation::fold_text;
@@ -92,6 +92,12 @@ struct AmountCandidate<'a> {
     cell: &'a TextCell,
 }
 
+impl<'a> AmountCandidate<'a> {
+    fn new(role: AmountRole, weight: f32, amount: &FoundNumber, cell: &'a TextCell) -> Self {
+        Self { role, weight, value: amount.value, currency: amount.currency(), cell }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AmountRole {
     Net,
@@ -103,18 +109,18 @@ pub(super) fn find_totals<'a>(matches: &LabelMatches<'a>) -> TotalAmounts<'a> {
     let paid = paid_amounts(matches);
     let mut candidates = gather_candidates(matches, &paid);
     let rests = PrintedRests::new(matches);
-    let mut chosen = choose_by_rows(&mut candidates, &rests, matches.layout);
+    let mut chosen = choose_by_rows(&mut candidates, &rests);
     if matches.style.till_sums {
-        revise_till_totals(matches.layout, &rests, &mut candidates, &mut chosen);
+        revise_till_totals(&rests, &mut candidates, &mut chosen);
     } else if chosen.adds_up && is_unnamed_part(&chosen, &candidates, matches.layout) {
-        chosen = choose_by_label(&candidates, &rests, matches.layout);
+        chosen = choose_by_label(&candidates, &rests);
     }
     chosen.paid = chosen
         .gross
         .as_ref()
         .is_some_and(|gross| paid.contains(&gross.value) || is_charged(matches, gross));
     chosen.outdone = is_outdone(&chosen, &candidates, matches.layout);
-    leave_out_net(&mut chosen, &candidates, &rests, matches.layout);
+    leave_out_net(&mut chosen, &candidates, &rests);
     chosen
 }
 
@@ -138,8 +144,7 @@ fn gather_candidates<'a>(matches: &LabelMatches<'a>, paid: &[Decimal]) -> Vec<Am
     }
     for (amount, cell) in matches.layout.amounts() {
         if paid.contains(&amount.value) {
-            let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
-            candidates.push(AmountCandidate { role, weight: PAID, value, currency, cell });
+            candidates.push(AmountCandidate::new(AmountRole::Gross, PAID, amount, cell));
         }
     }
     candidates.sort_by(|a, b| b.weight.total_cmp(&a.weight));
@@ -162,8 +167,7 @@ fn gather_candidates<'a>(matches: &LabelMatches<'a>, paid: &[Decimal]) -> Vec<Am
 fn leave_out_net(
     chosen: &mut TotalAmounts<'_>,
     candidates: &[AmountCandidate<'_>],
-    rests: &PrintedRests,
-    layout: &CellLayout,
+    rests: &PrintedRests<'_>,
 ) {
     let Some(total) = &chosen.gross else { return };
     let mut totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= 5.0);
@@ -173,32 +177,32 @@ fn leave_out_net(
         chosen.net = None;
         chosen.net_is_total = true;
     } else if chosen.net.is_none() {
-        chosen.net_is_reduced = is_net_reduced(layout, candidates, total);
+        chosen.net_is_reduced = is_net_reduced(rests.layout, candidates, total);
     }
 }
 
 /// The choice among all candidates, else the sum of a table of rates where the choice is one row's.
 fn choose_by_rows<'a>(
     candidates: &mut Vec<AmountCandidate<'a>>,
-    rests: &PrintedRests,
-    layout: &'a CellLayout,
+    rests: &PrintedRests<'a>,
 ) -> TotalAmounts<'a> {
-    let mut chosen = choose_totals(candidates, rests, layout);
+    let mut chosen = choose_totals(candidates, rests);
     let summed_up = |chosen: &TotalAmounts<'_>, candidates: &[AmountCandidate<'a>]| {
-        sum_of_rows(layout, chosen).or_else(|| whole_of_rows(layout, chosen, candidates))
+        sum_of_rows(rests.layout, chosen)
+            .or_else(|| whole_of_rows(rests.layout, chosen, candidates))
     };
     let mut summed = summed_up(&chosen, candidates);
     if chosen.adds_up
-        && let Some(whole) = whole_of_rate(&chosen, candidates, layout)
+        && let Some(whole) = whole_of_rate(&chosen, candidates, rests.layout)
     {
         candidates.retain(|c| c.role != AmountRole::Gross || c.value >= whole);
-        chosen = choose_totals(candidates, rests, layout);
+        chosen = choose_totals(candidates, rests);
         // Another sum that adds up needs no rows.
         summed = summed_up(&chosen, candidates).or(summed.filter(|_| !chosen.adds_up));
     }
     if let Some(sums) = summed {
         *candidates = sums.to_vec();
-        chosen = choose_totals(candidates, rests, layout);
+        chosen = choose_totals(candidates, rests);
     }
     chosen
 }
@@ -283,19 +287,14 @@ fn gather_amounts<'a>(
         weight -= 2.0;
     }
     let position = label_match.cell as f32 / matches.layout.cells.len().max(1) as f32;
-    let candidate =
-        |role: AmountRole, weight: f32, amount: &FoundNumber, cell: &'a TextCell| AmountCandidate {
-            role,
-            weight: weight + position,
-            value: amount.value,
-            currency: amount.currency(),
-            cell,
-        };
-    candidates.push(candidate(role, weight, &last, cell_of_last));
+    candidates.push(AmountCandidate::new(role, weight + position, &last, cell_of_last));
     // A row that gives net, tax and gross at once.
     if let (AmountRole::Gross, [.., (net, net_cell), (vat, vat_cell)]) = (role, found.as_slice()) {
-        candidates.push(candidate(AmountRole::Net, 3.0, net, net_cell));
-        candidates.push(candidate(AmountRole::Vat, 3.0, vat, vat_cell));
+        for (role, amount, cell) in
+            [(AmountRole::Net, net, net_cell), (AmountRole::Vat, vat, vat_cell)]
+        {
+            candidates.push(AmountCandidate::new(role, 3.0 + position, amount, cell));
+        }
     }
 }
 
@@ -413,8 +412,7 @@ fn add_unlabelled_sums<'a>(matches: &LabelMatches<'a>, candidates: &mut Vec<Amou
         let tax = tax && !is_no_tax(matches, cell);
         for (role, holds) in [(AmountRole::Gross, total), (AmountRole::Vat, tax)] {
             if holds && !amount.value.is_zero() {
-                let (value, currency) = (amount.value, amount.currency());
-                found.push(AmountCandidate { role, weight: 0.5, value, currency, cell });
+                found.push(AmountCandidate::new(role, 0.5, amount, cell));
             }
         }
     }
@@ -432,8 +430,7 @@ fn add_unlabelled_sums<'a>(matches: &LabelMatches<'a>, candidates: &mut Vec<Amou
 
 fn choose_totals<'a>(
     candidates: &[AmountCandidate<'a>],
-    rests: &PrintedRests,
-    layout: &'a CellLayout,
+    rests: &PrintedRests<'a>,
 ) -> TotalAmounts<'a> {
     let of = |role: AmountRole| candidates.iter().filter(move |c| c.role == role);
     let mut best: Option<(f32, [&AmountCandidate<'a>; 3])> = None;
@@ -467,7 +464,7 @@ fn choose_totals<'a>(
                 ..TotalAmounts::default()
             }
         }
-        _ => choose_by_label(candidates, rests, layout),
+        _ => choose_by_label(candidates, rests),
     }
 }
 
@@ -490,8 +487,7 @@ fn same_but_sign(net: Decimal, vat: Decimal, gross: Decimal) -> bool {
 /// contradicts it.
 fn choose_by_label<'a>(
     candidates: &[AmountCandidate<'a>],
-    rests: &PrintedRests,
-    layout: &'a CellLayout,
+    rests: &PrintedRests<'a>,
 ) -> TotalAmounts<'a> {
     let best = |role: AmountRole| {
         let own = candidates.iter().filter(move |c| c.role == role && c.weight >= 1.0);
@@ -507,7 +503,7 @@ fn choose_by_label<'a>(
             && !rests.is_rounded(c.value, gross.value)
     });
     let certain = rivals.count() == 0;
-    if let Some(tax) = tax_within(candidates, gross, layout).filter(|_| certain) {
+    if let Some(tax) = tax_within(candidates, gross, rests.layout).filter(|_| certain) {
         return TotalAmounts {
             net: Some(FoundValue::new(gross.value - tax.value, true, tax.cell)),
             vat: Some(FoundValue::new(tax.value, true, tax.cell)),
@@ -524,7 +520,7 @@ fn choose_by_label<'a>(
     let vat = best(AmountRole::Vat).filter(|vat| vat.value.abs() < gross.value.abs());
     let net = match (net, vat) {
         (Some(net), _) => Some(FoundValue::new(net.value, false, net.cell)),
-        (None, Some(vat)) => find_printed(layout, gross.value - vat.value)
+        (None, Some(vat)) => find_printed(rests.layout, gross.value - vat.value)
             .map(|cell| FoundValue::new(gross.value - vat.value, true, cell)),
         (None, None) => None,
     };

@@ -1,6 +1,7 @@
 //! Values in words: names, periods, the document's title.
 
 use super::FoundValue;
+use super::characters::count_letters;
 use super::label_matches::{LabelMatch, LabelMatches, ValueCandidate};
 use super::layout::TextCell;
 use super::vocabulary::vocabulary;
@@ -58,7 +59,7 @@ pub(super) fn text_beside_label(
 
 /// The next paragraph, with an empty line between.
 fn paragraph_below<'a>(matches: &LabelMatches<'a>, cell: &TextCell) -> Option<ValueCandidate<'a>> {
-    let (_, below) = matches.layout.cell_below(cell, REACH)?;
+    let below = matches.layout.cell_below(cell, REACH)?;
     Some(ValueCandidate { cell: below, words: 0..below.words.len(), inline: false, below: true })
 }
 
@@ -88,7 +89,7 @@ fn candidate_text(beside: &ValueCandidate<'_>, closed: bool) -> Option<String> {
     }
     let text = kept.join(" ");
     let text = text.trim_matches(['.', ',', ':', '-', ' ', '"', '“', '”', '„']);
-    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+    let letters = count_letters(text);
     (letters >= 2 && text.len() <= MAX_TEXT_BYTES).then(|| text.to_owned())
 }
 

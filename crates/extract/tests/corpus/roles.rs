@@ -15,7 +15,10 @@ use super::{corpus, transcript};
 fn write_renamed(folder: &Path, invoice: &Kind) {
     let renamed = |name: &str| format!("own_{name}");
     let names = || invoice.fields().map(|(name, _)| name);
-    let properties: Map<String, Value> = invoice.schema.get("properties").unwrap()
+    let properties: Map<String, Value> = invoice
+        .schema
+        .get("properties")
+        .unwrap()
         .as_object()
         .unwrap()
         .iter()

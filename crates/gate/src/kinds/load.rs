@@ -256,7 +256,9 @@ impl<'a> KindBuilder<'a> {
                         table.get_ref(),
                         |section: &str| {
                             SECTIONS.contains(&section)
-                                || schema.is_none_or(|schema| has_field_path(schema, roles.field_of(section)))
+                                || schema.is_none_or(|schema| {
+                                    has_field_path(schema, roles.field_of(section))
+                                })
                         },
                         &mut report,
                     ),

@@ -10,17 +10,19 @@ use serde_json::Value;
 
 use docmill_core::config::ReviewConfig;
 
-/// The field that names the currency.
-const CURRENCY: &str = "currency";
-
-/// Whether one of these is about more than one person may decide.
-pub(super) fn needs_second(config: &ReviewConfig, about: &[Option<&Value>]) -> bool {
-    about.iter().flatten().any(|data| is_above(config, data))
+/// Whether one of these is about more than one person may decide; `currency`: the field of the
+/// currency.
+pub(super) fn needs_second(
+    config: &ReviewConfig,
+    currency: &str,
+    about: &[Option<&Value>],
+) -> bool {
+    about.iter().flatten().any(|data| is_above(config, currency, data))
 }
 
-fn is_above(config: &ReviewConfig, data: &Value) -> bool {
+fn is_above(config: &ReviewConfig, currency: &str, data: &Value) -> bool {
     let Some(fields) = data.as_object() else { return false };
-    let currency = fields.get(CURRENCY).and_then(Value::as_str);
+    let currency = fields.get(currency).and_then(Value::as_str);
     let Some(limit) = config.four_eyes_limit(currency) else { return false };
     fields.values().filter_map(Value::as_number).any(|number| {
         let text = number.to_string();
@@ -53,13 +55,16 @@ mod tests {
             (json!(null), false),
         ] {
             assert_eq!(
-                needs_second(&config, &[Some(&small), None, Some(&about)]),
+                needs_second(&config, "currency", &[Some(&small), None, Some(&about)]),
                 needed,
                 "{about}"
             );
         }
-        assert!(!needs_second(&config, &[Some(&small)]));
+        assert!(!needs_second(&config, "currency", &[Some(&small)]));
+        let own = json!({"waehrung": "EUR", "total": 5000});
+        assert!(!needs_second(&config, "waehrung", &[Some(&own)]), "a field of another name");
+        assert!(needs_second(&config, "currency", &[Some(&own)]), "no currency: the limit of all");
         let none = ReviewConfig::default();
-        assert!(!needs_second(&none, &[Some(&json!({"total": 1e40}))]));
+        assert!(!needs_second(&none, "currency", &[Some(&json!({"total": 1e40}))]));
     }
 }

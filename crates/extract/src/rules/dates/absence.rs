@@ -3,6 +3,7 @@
 use time::Date;
 
 use super::{DateCandidate, DateRole, DateSearch, DateSign, is_open, sign};
+use crate::rules::characters::count_letters;
 use crate::rules::parameters::parameters;
 
 impl DateSearch<'_> {
@@ -47,7 +48,7 @@ impl DateSearch<'_> {
         let before = text.get(..one.place.1).unwrap_or_default();
         let words: Vec<&str> = before.split(' ').filter(|word| !word.is_empty()).collect();
         let (count, last) = (words.len(), words.last().copied().unwrap_or_default());
-        let is_word = last.chars().filter(|c| c.is_alphabetic()).count() >= 3;
+        let is_word = count_letters(last) >= 3;
         is_word
             && count > 1
             && !self.matches.in_cell(one.place.0).any(|label_match| label_match.words.end == count)

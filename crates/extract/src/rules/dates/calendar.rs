@@ -2,6 +2,7 @@
 
 use time::Date;
 
+use crate::rules::characters::has_digit;
 use crate::rules::label_matches::LabelMatches;
 use crate::rules::supplier::ends_in_zip_code;
 use crate::rules::vocabulary::vocabulary;
@@ -54,9 +55,7 @@ pub(super) fn ends_in_number(before: &str) -> bool {
     let words: Vec<&str> = before.split_whitespace().collect();
     let [mark, number, link] = words.as_slice() else { return false };
     let links = matches!(*link, "/" | "-" | "–");
-    vocabulary().number_front.has(&fold_text(mark))
-        && number.contains(|c: char| c.is_ascii_digit())
-        && links
+    vocabulary().number_front.has(&fold_text(mark)) && has_digit(number) && links
 }
 
 /// Whether the text before a day with a month in words is a street: the day is the street's name.

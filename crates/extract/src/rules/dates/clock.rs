@@ -1,5 +1,6 @@
 //! Times of day, which receipts print beside the date; found so that they are not read as dates.
 
+use crate::rules::characters::is_digits;
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::fold_text;
 
@@ -18,7 +19,7 @@ pub(super) fn is_time(text: &str) -> bool {
 }
 
 fn is_two_digits(word: &&str) -> bool {
-    word.len() <= 2 && word.chars().all(|c| c.is_ascii_digit())
+    word.len() <= 2 && is_digits(word)
 }
 
 /// Whether a text is nothing but a time, with its colon.

@@ -1,6 +1,7 @@
 //! Terms of payment in sentences. The due day is the one as many days after the issue as the page
 //! counts, the day behind `by` on a line about paying, or the day on which the money is collected.
 
+use crate::rules::characters::has_digit;
 use crate::rules::layout::{CellLayout, TextCell};
 use crate::rules::vocabulary::{FoldedWords, vocabulary};
 use docmill_formats::notation::{currency, fold_text};
@@ -28,7 +29,7 @@ pub(super) fn is_to_pay_on(layout: &CellLayout, cell: usize, before: &str) -> bo
     let by = words.next().is_some_and(|word| vocabulary().by.has(word));
     // `1 May to 3 May`, `from 1 May until 3 May`: the end of a period; but not `CHF 148.00 by 3
     // May`.
-    let period = words.next().is_some_and(|word| word.contains(|c: char| c.is_ascii_digit()));
+    let period = words.next().is_some_and(has_digit);
     let priced = before.split_whitespace().any(|word| currency::exact_currency(word).is_some());
     (by && (priced || !period) && speaks_of(layout, cell, &folded, &vocabulary().paying))
         || is_collected_on(layout, cell, before)
@@ -52,11 +53,7 @@ pub(super) fn is_collected_on(layout: &CellLayout, cell: usize, before: &str) ->
 /// folded.
 fn speaks_of(layout: &CellLayout, cell: usize, before: &str, fronts: &FoldedWords) -> bool {
     // `We collect` over `£41.00 on 30 July`: no line begins with its amount.
-    let begun_above = before
-        .split(' ')
-        .rev()
-        .skip(1)
-        .all(|word: &str| word.contains(|c: char| c.is_ascii_digit()));
+    let begun_above = before.split(' ').rev().skip(1).all(has_digit);
     let line = fold_text(&text_of_sentence(layout, cell, begun_above));
     let line = format!(" {line}");
     fronts.iter().any(|front| line.contains(&format!(" {front}")))

@@ -4,6 +4,7 @@
 use super::calendar::ends_in_town;
 use super::clock::is_time;
 use super::{DateCandidate, DateSearch, DateSign};
+use crate::rules::characters::has_digit;
 use crate::rules::label_matches::{LabelMatch, LabelMatches};
 use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::vocabulary;
@@ -89,17 +90,18 @@ impl DateSearch<'_> {
         else {
             return;
         };
-        let numbered = title.words.get(label_match.words.end..).is_some_and(|rest| {
-            rest.iter().any(|word| word.contains(|c: char| c.is_ascii_digit()))
-        });
+        let numbered = title
+            .words
+            .get(label_match.words.end..)
+            .is_some_and(|rest| rest.iter().any(|word| has_digit(word)));
         let below = layout.cell_below(title, UNDER_TITLE).filter(|_| numbered);
-        let Some((index, below)) = below else { return };
+        let Some(below) = below else { return };
         let text = below.joined_text();
         let days = date::find_dates(&text);
         let [day] = days.as_slice() else { return };
         let before = fold_text(text.get(..day.range.start).unwrap_or_default());
         let linked = vocabulary().after_value.has(&before) || vocabulary().of_day.has(&before);
-        let own = |one: &&mut DateCandidate| one.place == (index, day.range.start);
+        let own = |one: &&mut DateCandidate| one.place == (below.index, day.range.start);
         if linked && let Some(one) = found.iter_mut().find(own) {
             one.signs.retain(|sign| *sign != DateSign::Dated);
             one.signs.extend([DateSign::BehindNumber, DateSign::Titled]);

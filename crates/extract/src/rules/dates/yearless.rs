@@ -5,6 +5,7 @@ use time::Date;
 
 use super::term;
 use super::{DateCandidate, DateSearch, DateSign};
+use crate::rules::characters::{count_digits, is_digits};
 use crate::rules::vocabulary::vocabulary;
 use docmill_formats::notation::date::{self, DayMonthOrder};
 use docmill_formats::notation::fold_text;
@@ -53,14 +54,14 @@ fn is_before_day(word: &str) -> bool {
 }
 
 fn starts_with_year(word: &str) -> bool {
-    word.chars().filter(char::is_ascii_digit).count() == 4
+    count_digits(word) == 4
 }
 
 /// The day that a number and the name of a month make, in the year of the day of issue or the next.
 fn day_after(day: &str, month: &str, issued: Date) -> Option<Date> {
     let digits = day.trim_end_matches(['.', ',']);
     let month = month.trim_end_matches(|c: char| !c.is_alphabetic());
-    let short = (1..=2).contains(&digits.len()) && digits.chars().all(|c| c.is_ascii_digit());
+    let short = (1..=2).contains(&digits.len()) && is_digits(digits);
     if !short || month.chars().any(|c| !c.is_alphabetic()) {
         return None;
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::super::label_matches::LabelMatches;
 use super::super::layout::{CellLayout, TextCell};
+use crate::rules::characters::has_digit;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::rules) enum ItemColumn {
@@ -135,7 +136,7 @@ fn are_rows_close(layout: &CellLayout, row: usize, near: usize) -> bool {
 }
 
 pub(super) fn has_number(row: &[TextCell]) -> bool {
-    row.iter().flat_map(|cell| &cell.words).any(|word| word.contains(|c: char| c.is_ascii_digit()))
+    row.iter().flat_map(|cell| &cell.words).any(|word| has_digit(word))
 }
 
 fn find_headings(matches: &LabelMatches<'_>, row: usize) -> Vec<ColumnHeading> {

@@ -2,6 +2,7 @@
 //! second title, beside the day of issue, and with the month as a day has it.
 
 use super::{NumberCandidate, NumberSearch, NumberSign};
+use crate::rules::characters::is_digits;
 use crate::rules::fields::read_identifier;
 use crate::rules::label_matches::LabelMatch;
 use crate::rules::layout::TextCell;
@@ -81,7 +82,7 @@ impl<'a> NumberSearch<'a> {
                 [number] => (true, number, MIN_ALONE_DIGITS),
                 _ => continue,
             };
-            let long = number.len() >= least && number.chars().all(|c| c.is_ascii_digit());
+            let long = number.len() >= least && is_digits(number);
             let called = self.matches.in_cell(index).any(|label_match| {
                 label_match.field != self.field && !label_match.field.starts_with("column_")
             });
@@ -175,9 +176,8 @@ impl<'a> NumberSearch<'a> {
 
 /// `2. Abschlagsrechnung Nr. 26/039`: which one it is.
 fn is_enumeration_mark(word: &str) -> bool {
-    word.strip_suffix('.').is_some_and(|count| {
-        count.len() <= 2 && count.chars().all(|c| c.is_ascii_digit()) && !count.is_empty()
-    })
+    word.strip_suffix('.')
+        .is_some_and(|count| count.len() <= 2 && is_digits(count) && !count.is_empty())
 }
 
 /// Where the value begins behind a mark and, parted by a bar, the same in another language:
@@ -199,9 +199,7 @@ pub(super) fn number_like_day(words: &[&str]) -> Option<String> {
     let [word] = words else { return None };
     let parts: Vec<&str> = word.split('/').collect();
     let [_, month, year] = parts.as_slice() else { return None };
-    let fits = parts
-        .iter()
-        .all(|part: &&str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()))
+    let fits = parts.iter().all(|part: &&str| !part.is_empty() && is_digits(part))
         && month.len() <= 2
         && matches!(year.len(), 2 | 4);
     fits.then(|| (*word).to_owned())

@@ -22,9 +22,8 @@ impl SupplierSearch<'_> {
         let theirs = [Attention, Customer, Place, Prose, Window, Witnessed];
         let owners: Vec<&[String]> = self.owners().take(MAX_OWNERS).collect();
         for one in merged {
-            let heads = one.signs.contains(&Head)
-                && (one.signs.contains(&NameSign::First) || one.signs.contains(&Large));
-            if !heads || one.signs.iter().any(|sign| theirs.contains(sign)) {
+            let heads = one.has(Head) && (one.has(NameSign::First) || one.has(Large));
+            if !heads || one.has_any(&theirs) {
                 continue;
             }
             let Some(name) = self.owner_of_lines(one.cell, &one.name, &owners) else { continue };

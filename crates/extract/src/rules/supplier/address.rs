@@ -6,6 +6,7 @@ use super::postal_code::{ends_in_lettered_code, has_postal_code, is_town_first};
 use super::province::town_with_province;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::rules::certainty::ReadingSign;
+use crate::rules::characters::{count_digits, count_letters, has_digit, is_digits};
 use crate::rules::label_matches::LabelMatch;
 use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::vocabulary;
@@ -75,9 +76,9 @@ pub(super) fn is_street_line(line: &str) -> bool {
     });
     // `Camino Viejo s/n`: a street where houses have no numbers.
     let numberless = line.split([' ', ',']).any(|word| matches!(word, "s/n" | "S/N" | "s/nº"));
-    let letters = line.chars().filter(|c| c.is_alphabetic()).count();
+    let letters = count_letters(line);
     !since
-        && (numberless || line.contains(|c: char| c.is_ascii_digit()))
+        && (numberless || has_digit(line))
         && (letters >= 4 || is_short_street(line))
         && !is_town_first(line)
 }
@@ -87,7 +88,7 @@ fn is_short_street(line: &str) -> bool {
     let folded = fold_text(line);
     let words: Vec<&str> = folded.split(' ').collect();
     let [house, .., last] = words.as_slice() else { return false };
-    let is_house = house.len() <= MAX_HOUSE_DIGITS && house.chars().all(|c| c.is_ascii_digit());
+    let is_house = house.len() <= MAX_HOUSE_DIGITS && is_digits(house);
     // `7705 Hwy 290 E`
     let road = words.windows(2).skip(1).any(|pair| match pair {
         [kind, number] => {
@@ -140,7 +141,7 @@ fn is_street_and_named_town(line: &str) -> bool {
 }
 
 fn is_capitalised_name(text: &str) -> bool {
-    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+    let letters = count_letters(text);
     // `гр. Смолян`
     letters >= 3
         && text.split(' ').any(|word| word.starts_with(char::is_uppercase))
@@ -168,10 +169,6 @@ fn has_register_details(parts: &[&str]) -> bool {
     parts.len() > 3 && parts.iter().skip(2).any(|part| count_digits(part) > 6)
 }
 
-fn count_digits(part: &str) -> usize {
-    part.chars().filter(char::is_ascii_digit).count()
-}
-
 /// Whether a part of a line is a number in a register or with a tax office, as in footers behind
 /// the issuer's name: `Amtsgericht Tannrode HRB 99911`, `Registered in England 09990001`.
 pub(super) fn is_registry_line(text: &str) -> bool {
@@ -188,7 +185,7 @@ impl SupplierSearch<'_> {
         if let Some(form) = self.form_beside(candidate.cell) {
             return (format!("{name} {}", tidy_name(&form.joined_text())), 0);
         }
-        let Some((_, below)) = self.layout.cell_below(candidate.cell, 0.9) else {
+        let Some(below) = self.layout.cell_below(candidate.cell, 0.9) else {
             return (name, 0);
         };
         let more = tidy_name(&below.joined_text());
@@ -236,7 +233,7 @@ impl SupplierSearch<'_> {
             let mut signs = found.signs(ReadingSign::AddressUnder);
             // `Mill Quarter` over the town: houses without a number, in a block that is the
             // issuer's beyond doubt.
-            let heads = best.signs.contains(&NameSign::Letterhead);
+            let heads = best.has(NameSign::Letterhead);
             let told = heads || self.is_confirmed_by_block(best);
             signs.extend(told.then_some(ReadingSign::AddressWithContact));
             return (Some(found.text()), signs);
@@ -297,8 +294,8 @@ impl SupplierSearch<'_> {
     /// its label.
     fn is_confirmed_by_block(&self, best: &NameCandidate<'_>) -> bool {
         let told = [NameSign::Contact, NameSign::VatNear];
-        best.signs.iter().any(|sign| told.contains(sign))
-            || best.signs.contains(&NameSign::Labelled)
+        best.has_any(&told)
+            || best.has(NameSign::Labelled)
                 && self.block_below(best.cell).iter().any(|line| self.is_contact(line))
     }
 
@@ -336,7 +333,7 @@ impl SupplierSearch<'_> {
             }
             // `Southport-2`, `Owned by Kettle Ltd`: a text over a register number is no street, if
             // a street with its town follows.
-            let digits = text.chars().filter(char::is_ascii_digit).count();
+            let digits = count_digits(&text);
             // Digits alone are a telephone's.
             let register = self.matches.style.shop_head
                 && digits >= MIN_REGISTER_DIGITS
@@ -411,7 +408,7 @@ impl SupplierSearch<'_> {
     /// Street and town in the next column, beginning beside the name: logo and name left, the
     /// address right.
     pub(super) fn address_beside(&self, name: &TextCell) -> Option<AddressLines> {
-        let right = self.layout.right_of(self.layout.index_of(name)?).iter();
+        let right = self.layout.right_of(name.index).iter();
         right.filter(|cell| !self.is_customer(cell)).find_map(|cell| {
             let street = self.line_text(cell);
             let below = self.layout.rows_from(cell).find(|other| is_next_line(cell, other))?;
@@ -428,17 +425,15 @@ impl SupplierSearch<'_> {
 
     /// Whether a line is a number in a register or a day, as between name and street.
     fn is_register(&self, line: &TextCell, text: &str) -> bool {
-        let digits = text.chars().filter(char::is_ascii_digit).count();
-        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+        let digits = count_digits(text);
+        let letters = count_letters(text);
         let marked = line.folded.iter().take(3).any(|(word, _)| vocabulary().register.has(word));
         let code = text.len() <= 16 && letters <= 4 && !is_short_street(text);
         // A gap may part the number from its label.
         let dated = self.matches.style.shop_head && !date::find_dates(text).is_empty();
         // `Trade licence no. 447118`
         let mut last = line.folded.iter().rev().map(|(word, _)| word.as_str());
-        let long = last
-            .next()
-            .is_some_and(|word| word.len() >= 5 && word.chars().all(|c| c.is_ascii_digit()));
+        let long = last.next().is_some_and(|word| word.len() >= 5 && is_digits(word));
         let numbered = long && last.next().is_some_and(|word| vocabulary().number_mark.has(word));
         dated
             || numbered
@@ -455,9 +450,7 @@ impl SupplierSearch<'_> {
 
     /// A line's text without a label for addresses and its colon.
     fn without_label(&self, line: &TextCell, text: String) -> String {
-        let index = self.layout.index_of(line);
-        let mut matches = index.into_iter().flat_map(|index| self.matches.in_cell(index));
-        let labelled = matches.any(|label_match| {
+        let labelled = self.matches.in_cell(line.index).any(|label_match| {
             label_match.words.start == 0 && label_match.field == "party_address"
         });
         match text.split_once(": ").filter(|_| labelled && self.matches.style.letter) {
@@ -468,17 +461,15 @@ impl SupplierSearch<'_> {
 
     /// Whether a line under a name begins something else than an address.
     pub(super) fn is_no_address(&self, line: &TextCell, text: &str) -> bool {
-        let own = self.layout.index_of(line);
-        let labelled =
-            own.into_iter().flat_map(|index| self.matches.in_cell(index)).any(|label_match| {
-                label_match.words.start == 0
+        let labelled = self.matches.in_cell(line.index).any(|label_match| {
+            label_match.words.start == 0
                 && !is_part_of_address(label_match, text)
                 && !is_within_text(label_match, line)
                 // `Suite 3, 41 Regent Parade`: a word of sentences, but in no sentence.
-                && (label_match.field != "prose" || !text.contains(|c: char| c.is_ascii_digit()))
-            });
+                && (label_match.field != "prose" || !has_digit(text))
+        });
         let phone = text.split_whitespace().any(|word| {
-            let digits = word.chars().filter(char::is_ascii_digit).count();
+            let digits = count_digits(word);
             digits >= 9 && word.chars().all(|c| !c.is_alphabetic())
         });
         // `NO 918 442 065 MVA`
@@ -578,7 +569,7 @@ fn follows_town(line: &str, town: usize) -> bool {
         && is_street_line(line)
         && !has_postal_code(line)
         && !is_registry_line(line)
-        && line.chars().filter(char::is_ascii_digit).count() <= MAX_HOUSE_DIGITS;
+        && count_digits(line) <= MAX_HOUSE_DIGITS;
     country || street
 }
 
@@ -614,5 +605,5 @@ fn is_within_text(label_match: &LabelMatch, cell: &TextCell) -> bool {
 }
 
 fn is_year(word: &str) -> bool {
-    word.len() == 4 && word.chars().all(|c| c.is_ascii_digit())
+    word.len() == 4 && is_digits(word)
 }

@@ -52,10 +52,10 @@ impl SupplierSearch<'_> {
             Attention, Customer, First, LegalForm, Numbered, OtherValue, Prose, Window,
         };
         let told = [Attention, Customer, OtherValue, Prose, Window];
-        let plain = |one: &NameCandidate<'_>| !one.signs.iter().any(|sign| told.contains(sign));
-        let brand = candidates.iter().find(|one| one.signs.contains(&First))?;
+        let plain = |one: &NameCandidate<'_>| !one.has_any(&told);
+        let brand = candidates.iter().find(|one| one.has(First))?;
         let own = fold_text(brand.name.split(' ').next().unwrap_or_default());
-        let company = [best, brand].iter().any(|one| one.signs.contains(&LegalForm));
+        let company = [best, brand].iter().any(|one| one.has(LegalForm));
         if company || !plain(brand) || own.chars().count() < MIN_SHARED_LETTERS {
             return None;
         }
@@ -78,9 +78,9 @@ impl SupplierSearch<'_> {
         use NameSign::{Attention, Customer, First, LegalForm, Window};
         let theirs = [Attention, Customer, LegalForm, Window];
         let head = || {
-            let first = candidates.iter().find(|one| one.signs.contains(&First))?;
-            let plain = !first.signs.iter().any(|sign| theirs.contains(sign));
-            let foot = best.signs.contains(&LegalForm) && self.is_under_amounts(best.cell);
+            let first = candidates.iter().find(|one| one.has(First))?;
+            let plain = !first.has_any(&theirs);
+            let foot = best.has(LegalForm) && self.is_under_amounts(best.cell);
             let (address, signs) = self.address_of(first, 0);
             (plain && foot && address.is_some()).then_some((address, signs))
         };

@@ -57,8 +57,7 @@ impl SupplierSearch<'_> {
         let told =
             [Contact, Domain, Foot, Labelled, Large, Letterhead, Payee, SenderLine, Witnessed];
         let Some(own) = own.filter(|_| {
-            best.signs.contains(&VatNear)
-                && !told.iter().any(|sign: &NameSign| best.signs.contains(sign))
+            best.has(VatNear) && !told.iter().any(|sign: &NameSign| best.signs.contains(sign))
         }) else {
             return false;
         };

@@ -49,7 +49,7 @@ impl SupplierSearch<'_> {
         let column = rows
             .flatten()
             .filter(|cell| cell.area.x > own.area.x - 0.6 * own.area.h && cell.area.right() < end);
-        column.filter_map(|cell| self.layout.index_of(cell)).collect()
+        column.map(|cell| cell.index).collect()
     }
 }
 
@@ -75,21 +75,21 @@ impl SupplierSearch<'_> {
     /// Partita IVA`. The text under it is the customer's as well.
     fn is_beside_customer_code(&self, heading: usize) -> bool {
         let Some(cell) = self.layout.cells.get(heading) else { return false };
-        let is_heading = |at: usize, cell: &TextCell| {
+        let is_heading = |cell: &TextCell| {
             let closed = cell.words.last().is_some_and(|word| word.ends_with(':'));
             !closed
                 && self
                     .matches
-                    .in_cell(at)
+                    .in_cell(cell.index)
                     .any(|label_match| label_match.words == (0..cell.words.len()))
         };
         let of_customer = |cell: &TextCell| {
             cell.folded.iter().any(|(word, _)| self.labels.is_label("customer", &[word.as_str()]))
         };
-        is_heading(heading, cell)
+        is_heading(cell)
             && self.layout.row_cells(cell.row).iter().any(|other| {
-                let at = self.layout.index_of(other);
-                at.is_some_and(|at| at != heading && is_heading(at, other))
+                other.index != heading
+                    && is_heading(other)
                     && other.words.len() > 1
                     && of_customer(other)
             })
@@ -106,14 +106,12 @@ impl SupplierSearch<'_> {
         let row = self.layout.row_cells(cell.row);
         let first = row.first().filter(|first| first.page == cell.page);
         first.is_some_and(|first| {
-            let index = self.layout.index_of(first);
-            let mut labels = index.into_iter().flat_map(|index| self.matches.in_cell(index));
-            let named = labels.any(|label_match| {
+            let named = self.matches.in_cell(first.index).any(|label_match| {
                 label_match.words.start == 0
                     && matches!(label_match.field.as_str(), "customer" | "attention")
             });
             let colon = first.words.iter().any(|word| word.ends_with(':'));
-            let block = index.is_some_and(|index| self.recipient.binary_search(&index).is_ok());
+            let block = self.recipient.binary_search(&first.index).is_ok();
             let near = cell.area.x - first.area.right() < CLOSE_BEHIND * cell.area.h;
             !std::ptr::eq(first, cell) && (named && colon || block && near)
         })

@@ -1,6 +1,7 @@
 //! Names in mail and web addresses.
 
 use super::compact_name;
+use crate::rules::characters::has_digit;
 
 /// Letters of the longest ending of a domain: `photography`.
 const MAX_ENDING_LETTERS: usize = 12;
@@ -38,13 +39,13 @@ pub(super) fn domain_name(word: &str) -> Option<String> {
     let known =
         mail || web || matches!(*ending, "com" | "de" | "fr" | "net" | "org" | "nl" | "eu" | "io");
     let letters = host.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-'));
-    if labels.len() < 2 || !known || !letters || ending.contains(|c: char| c.is_ascii_digit()) {
+    if labels.len() < 2 || !known || !letters || has_digit(ending) {
         return None;
     }
-    let second = labels.get(labels.len() - 2)?;
+    let second = labels.iter().rev().nth(1)?;
     // `shop.example.co.uk`
     let name = match labels.len() {
-        3.. if second.len() <= 3 => labels.get(labels.len() - 3)?,
+        3.. if second.len() <= 3 => labels.iter().rev().nth(2)?,
         _ => second,
     };
     let name = compact_name(name);

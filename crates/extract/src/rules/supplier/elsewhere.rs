@@ -5,6 +5,7 @@ use super::address::{AddressLines, is_registry_line, is_street_and_town, is_stre
 use super::postal_code::has_postal_code;
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line, tidy_name};
 use crate::rules::certainty::ReadingSign;
+use crate::rules::characters::is_digits;
 use crate::rules::label_matches::{LabelMatch, is_side_note};
 use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::{FoldedWords, vocabulary};
@@ -90,7 +91,7 @@ impl SupplierSearch<'_> {
             .collect();
         for one in candidates {
             let compact = compact_name(&one.name);
-            let plain = !one.signs.contains(&NameSign::Customer);
+            let plain = !one.has(NameSign::Customer);
             let again = plain
                 && compact.chars().count() >= MIN_WITNESSED_LETTERS
                 && one.name.contains(' ')
@@ -243,7 +244,7 @@ impl SupplierSearch<'_> {
         self.matches.of_field("party_address").find_map(|label_match| {
             let heading = self.matches.cell_of(label_match)?;
             let whole = label_match.words == (0..heading.words.len()) && self.is_at_foot(heading);
-            let (_, street) = self.layout.cell_below(heading, 1.2).filter(|_| whole)?;
+            let street = self.layout.cell_below(heading, 1.2).filter(|_| whole)?;
             self.street_and_town(street).filter(|_| !self.is_customer(street))
         })
     }
@@ -251,8 +252,7 @@ impl SupplierSearch<'_> {
     /// `Registered office: Mill Lane 5, Leeds LS1 4AB`, or `Address: …` in a line at the foot of a
     /// page: never a recipient's.
     fn labelled_office(&self, cell: &TextCell) -> Option<AddressLines> {
-        let index = self.layout.index_of(cell)?;
-        let mut labels = self.matches.in_cell(index).filter(|label_match| {
+        let mut labels = self.matches.in_cell(cell.index).filter(|label_match| {
             label_match.field == "registered_office"
                 || label_match.field == "party_address" && self.is_at_foot(cell)
         });
@@ -321,9 +321,9 @@ impl SupplierSearch<'_> {
             return None;
         }
         // `1407 Sycamore St., Apt 3B`: a house's number, no town's.
-        let house = text.split_once(' ').is_some_and(|(number, rest)| {
-            number.chars().all(|c| c.is_ascii_digit()) && !has_postal_code(rest)
-        });
+        let house = text
+            .split_once(' ')
+            .is_some_and(|(number, rest)| is_digits(number) && !has_postal_code(rest));
         if has_postal_code(&text) && !house {
             let whole = is_street_and_town(&text);
             let lines = vec![text];

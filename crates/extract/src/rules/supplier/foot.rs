@@ -63,7 +63,7 @@ impl SupplierSearch<'_> {
                 && !self.is_customer(cell)
         });
         streets.into_iter().find_map(|street| {
-            let (_, town) = self.layout.cell_below(street, 1.2)?;
+            let town = self.layout.cell_below(street, 1.2)?;
             let rows = [street.row, town.row].map(|row| self.layout.row_cells(row));
             let beside = || rows.iter().flat_map(|row| row.iter().skip(1));
             let reach = beside().any(|cell| self.has_contact_details(cell));

@@ -5,6 +5,7 @@ use super::postal_code::has_postal_code;
 use super::{NameSign, SupplierSearch, is_next_line};
 use crate::rules::FoundValue;
 use crate::rules::certainty::ReadingSign;
+use crate::rules::characters::{count_digits, count_letters, has_digit, is_digits};
 use crate::rules::label_matches::LabelMatch;
 use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::vocabulary;
@@ -47,14 +48,14 @@ fn is_icelandic(id: &[char]) -> bool {
 /// `NIF:`, `A.F.M.`, `RFC`: abbreviated labels.
 fn is_abbreviation(word: &str) -> bool {
     let word = word.trim_end_matches(':');
-    let letters = word.chars().filter(|c| c.is_alphabetic()).count();
+    let letters = count_letters(word);
     (2..=5).contains(&letters) && word.chars().all(|c| c.is_uppercase() || c == '.')
 }
 
 /// `RT0001` behind a number of Canada's tax on goods and services, which is no VAT identifier.
 fn is_canadian_account(word: &str) -> bool {
     let digits = word.strip_prefix("RT");
-    digits.is_some_and(|digits| digits.len() == 4 && digits.chars().all(|c| c.is_ascii_digit()))
+    digits.is_some_and(|digits| digits.len() == 4 && is_digits(digits))
 }
 
 /// `81244 0975 RT0001`: a Canadian GST account.
@@ -73,7 +74,7 @@ fn canadian_account(cell: &TextCell) -> Option<String> {
             .rev()
             .take_while(|word: &&String| {
                 let word = without_bracket(word);
-                !word.is_empty() && word.chars().all(|c| c.is_ascii_digit())
+                !word.is_empty() && is_digits(word)
             })
             .count();
         let from = (at.checked_sub(groups)?..=at).rev().find(|from| {
@@ -96,7 +97,7 @@ fn count_groups(words: &[&str]) -> usize {
     let mut count = 0;
     for word in words {
         let bare = word.trim_end_matches(['.', ',', ';', ')']);
-        let group = (1..=4).contains(&bare.len()) && bare.chars().all(|c| c.is_ascii_digit());
+        let group = (1..=4).contains(&bare.len()) && is_digits(bare);
         if !group {
             break;
         }
@@ -111,7 +112,7 @@ fn count_groups(words: &[&str]) -> usize {
 /// As many letters and digits as numbers of taxpayers have, digits most of them.
 fn is_id_long(word: &str) -> bool {
     let compact = compact_id(word);
-    let digits = compact.chars().filter(char::is_ascii_digit).count();
+    let digits = count_digits(&compact);
     (8..=15).contains(&compact.chars().count())
         && digits + 3 >= compact.chars().count()
         && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.'))
@@ -122,7 +123,7 @@ fn is_taxpayer_form(word: &str) -> bool {
     let groups: Vec<usize> = word.split('-').map(str::len).collect();
     let letter = word.starts_with(|c: char| c.is_ascii_uppercase())
         || word.ends_with(|c: char| c.is_ascii_uppercase());
-    let digits = word.chars().filter(char::is_ascii_digit).count();
+    let digits = count_digits(word);
     let compact: Vec<char> = word.chars().collect();
     groups == [8, 1, 2] && digits == 11
         || letter
@@ -141,14 +142,12 @@ fn is_grouped_number(words: &[&str]) -> bool {
     let digits: usize = groups.iter().map(|group| group.len()).sum();
     groups.len() > 2
         && (8..=12).contains(&digits)
-        && groups.iter().all(|group: &&str| {
-            (2..=5).contains(&group.len()) && group.chars().all(|c| c.is_ascii_digit())
-        })
+        && groups.iter().all(|group: &&str| (2..=5).contains(&group.len()) && is_digits(group))
 }
 
 /// Whether a word is a number as long as taxpayers have: digits, and points or dashes.
 fn is_taxpayer_number(word: &str) -> bool {
-    let digits = word.chars().filter(char::is_ascii_digit).count();
+    let digits = count_digits(word);
     (8..=12).contains(&digits)
         && word.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-'))
         && date::find_dates(word).is_empty()
@@ -298,7 +297,7 @@ impl SupplierSearch<'_> {
                 // `P.I. e C.F.`: a label behind unknown words names the number only in part.
                 let whole = |from: usize| {
                     let before = from.checked_sub(1).and_then(|before| cell.words.get(before));
-                    before.is_none_or(|word| word.contains(|c: char| c.is_ascii_digit()))
+                    before.is_none_or(|word| has_digit(word))
                 };
                 let named = self.matches.in_cell(index).any(|label_match| {
                     label_match.words.end == at
@@ -324,13 +323,10 @@ impl SupplierSearch<'_> {
     fn ends_in_open_id(&self, line: &TextCell) -> bool {
         let [words @ .., number] = line.words.as_slice() else { return false };
         let text = line.joined_text();
-        let index = self.layout.index_of(line);
-        let mut known = index.into_iter().flat_map(|index| self.matches.in_cell(index));
+        let mut known = self.matches.in_cell(line.index);
         (1..=3).contains(&words.len())
             && is_taxpayer_number(number)
-            && words.first().is_some_and(|word: &String| {
-                word.chars().filter(|c| c.is_alphabetic()).count() >= 3
-            })
+            && words.first().is_some_and(|word: &String| count_letters(word) >= 3)
             && !known.any(|label_match| label_match.field != "legal_form")
             && !self.is_customer(line)
             && !self.has_contact_details(line)
@@ -347,7 +343,7 @@ impl SupplierSearch<'_> {
                 .filter(|cell| !self.is_customer(cell) && !self.layout.is_on_amount_row(cell));
             let below = label.and_then(|label| self.layout.cell_below(label, 1.2));
             below.is_some_and(
-                |(_, cell)| matches!(cell.words.as_slice(), [number] if is_taxpayer_number(number)),
+                |cell| matches!(cell.words.as_slice(), [number] if is_taxpayer_number(number)),
             )
         })
     }
@@ -361,11 +357,8 @@ impl SupplierSearch<'_> {
         // `IČO: 12345678      DIČ: CZ12345678`: text close behind a line of the block belongs to
         // it.
         let cells = cells.flat_map(|cell| {
-            let index = self.layout.index_of(cell);
-            let next = index.and_then(|at| self.layout.right_of(at).first());
-            let labelled = next.filter(|next| {
-                let at = self.layout.index_of(next);
-                let mut matches = at.into_iter().flat_map(|at| self.matches.in_cell(at));
+            let labelled = self.layout.next_in_row(cell).filter(|next| {
+                let mut matches = self.matches.in_cell(next.index);
                 next.area.x - cell.area.right() < CLOSE_BEHIND * cell.area.h
                     && matches.any(|label_match| {
                         label_match.words.start == 0
@@ -425,7 +418,7 @@ impl SupplierSearch<'_> {
             if of_tax && !(label_match.words.start == 0 && is_grouped_number(&words)) {
                 return None;
             }
-            let at = words.iter().position(|word| word.contains(|c: char| c.is_ascii_digit()))?;
+            let at = words.iter().position(|word| has_digit(word))?;
             let rest = words.get(at..).unwrap_or_default();
             let id = words.get(at..at + count_groups(rest).max(1))?.join(" ");
             let id = id.trim_matches([':', ',', ';', '.', '(', ')', '#']);
@@ -450,13 +443,13 @@ impl SupplierSearch<'_> {
                     .cell_of(label_match)
                     .filter(|_| label_match.words.start == 0 && start == 0);
                 let below = label.and_then(|label| self.layout.cell_below(label, 1.2));
-                below.is_some_and(|(at, _)| at == index)
+                below.is_some_and(|below| below.index == index)
             };
             // `USt-ID des Kunden: DK29447711     USt-ID: …`: a label with its value names nothing
             // beside it.
             let open = |label: &TextCell| {
                 let rest = label.words.get(label_match.words.end..).unwrap_or_default();
-                !rest.iter().any(|word| word.contains(|c: char| c.is_ascii_digit()))
+                !rest.iter().any(|word| has_digit(word))
             };
             let left = label_match.cell + 1 == index
                 && self

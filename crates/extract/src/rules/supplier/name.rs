@@ -6,6 +6,7 @@ use super::address::{is_registry_line, is_street_line};
 use super::postal_code::has_postal_code;
 use super::relation;
 use super::{MAX_NAME, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line};
+use crate::rules::characters::{count_digits, count_letters};
 use crate::rules::label_matches::LabelMatch;
 use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::vocabulary;
@@ -60,10 +61,10 @@ impl SupplierSearch<'_> {
         let is_brand = |whole: &[&str], part: &[&str], brand: &NameCandidate<'_>, name: &str| {
             use NameSign::{Large, OtherValue, SenderLine};
             let letters: usize = part.iter().map(|word| word.len()).sum();
-            let shown = brand.signs.contains(&Large) || brand.signs.contains(&SenderLine);
+            let shown = brand.has(Large) || brand.has(SenderLine);
             letters >= MIN_PART_LETTERS
                 && shown
-                && !brand.signs.contains(&OtherValue)
+                && !brand.has(OtherValue)
                 && self.has_legal_form(name)
                 && whole.windows(part.len()).any(|own| own == part)
         };
@@ -106,27 +107,25 @@ impl SupplierSearch<'_> {
         };
         joined > 0
             && compact.ends_with(&compact_name(&second.name))
-            && (first.signs.contains(&NameSign::Labelled)
-                || first.signs.contains(&NameSign::Witnessed) && again())
+            && (first.has(NameSign::Labelled) || first.has(NameSign::Witnessed) && again())
     }
 
     /// Whether a heading such as "Bill to" is over or before the cell.
     pub(super) fn is_customer(&self, cell: &TextCell) -> bool {
-        let index = self.layout.index_of(cell);
-        match index.and_then(|index| self.customers.get(index)) {
-            Some(known) => *known.get_or_init(|| self.is_customer_uncached(cell, index)),
-            None => self.is_customer_uncached(cell, index),
+        match self.customers.get(cell.index) {
+            Some(known) => *known.get_or_init(|| self.is_customer_uncached(cell)),
+            None => self.is_customer_uncached(cell),
         }
     }
 
-    fn is_customer_uncached(&self, cell: &TextCell, index: Option<usize>) -> bool {
+    fn is_customer_uncached(&self, cell: &TextCell) -> bool {
         if self.has_attention_below(cell) {
             return true;
         }
         if self.is_on_remittance_slip(cell) {
             return false;
         }
-        if index.is_some_and(|index| self.recipient.binary_search(&index).is_ok()) {
+        if self.recipient.binary_search(&cell.index).is_ok() {
             return true;
         }
         // A register is under a recipient, not in its block.
@@ -213,13 +212,10 @@ impl SupplierSearch<'_> {
     }
 
     fn begins_with_attention(&self, line: &TextCell, whole: bool) -> bool {
-        let index = self.layout.index_of(line);
-        index.is_some_and(|index| {
-            self.matches.in_cell(index).any(|label_match| {
-                label_match.field == "attention"
-                    && label_match.words.start == 0
-                    && (!whole || label_match.words.end == line.words.len())
-            })
+        self.matches.in_cell(line.index).any(|label_match| {
+            label_match.field == "attention"
+                && label_match.words.start == 0
+                && (!whole || label_match.words.end == line.words.len())
         })
     }
 
@@ -233,8 +229,8 @@ impl SupplierSearch<'_> {
         let folded = fold_text(text);
         // `Kettle Stop #0417`: which of its shops it is.
         let own = self.matches.style.shop_of_branch(text);
-        let letters = own.chars().filter(|c| c.is_alphabetic()).count();
-        let digits = own.chars().filter(char::is_ascii_digit).count();
+        let letters = count_letters(own);
+        let digits = count_digits(own);
         let words: Vec<&str> = folded.split(' ').collect();
         let first = self.labels.labels_at(&words);
         // A label as a whole or with a colon: `Invoice`, `Date: ...`; but "Total Energies" is a
@@ -277,7 +273,7 @@ impl SupplierSearch<'_> {
     /// `9418-2206 Québec inc.`, `1234567 Ontario Inc.`: Canadian numbered companies.
     pub(super) fn is_numbered_company(&self, text: &str) -> bool {
         let Some((number, rest)) = text.split_once(' ') else { return false };
-        let digits = number.chars().filter(char::is_ascii_digit).count();
+        let digits = count_digits(number);
         (7..=8).contains(&digits)
             && number.chars().all(|c| c.is_ascii_digit() || c == '-')
             && (2..=3).contains(&rest.split(' ').count())
@@ -288,7 +284,7 @@ impl SupplierSearch<'_> {
     /// `Billing group:   Weekly`: a text that ends in a colon and has its value in the same row.
     pub(super) fn is_label_with_value(&self, cell: &TextCell) -> bool {
         cell.words.last().is_some_and(|word| word.ends_with(':'))
-            && self.layout.index_of(cell).is_some_and(|at| !self.layout.right_of(at).is_empty())
+            && self.layout.next_in_row(cell).is_some()
     }
 
     /// `Kommanditgesellschaft, Sitz Northtown`: form and seat of a company, under its name.
@@ -361,15 +357,14 @@ impl SupplierSearch<'_> {
 
     /// Whether the next line, or the next cell, is only a legal form: `Alder Works` over `Pty Ltd`.
     pub(super) fn has_form_below(&self, cell: &TextCell) -> bool {
-        let below = self.layout.cell_below(cell, 0.9).map(|(_, below)| below);
+        let below = self.layout.cell_below(cell, 0.9);
         let below = below.filter(|below| (below.area.x - cell.area.x).abs() < below.area.h);
         below.is_some_and(|form| self.is_bare_form(form)) || self.form_beside(cell).is_some()
     }
 
     /// The legal form that a wide space parts from the name in its line: `ALDER    LTD.`
     pub(super) fn form_beside(&self, cell: &TextCell) -> Option<&TextCell> {
-        let index = self.layout.index_of(cell).filter(|_| !self.matches.style.one_column)?;
-        let next = self.layout.right_of(index).first()?;
+        let next = self.layout.next_in_row(cell).filter(|_| !self.matches.style.one_column)?;
         let close = next.area.x - cell.area.right() < FORM_ASIDE * cell.area.h;
         (close && self.is_bare_form(next)).then_some(next)
     }

@@ -66,7 +66,7 @@ impl SupplierSearch<'_> {
     /// behind a point: `Mill Lane 12 · 12345 Town`.
     pub(super) fn line_text(&self, cell: &TextCell) -> String {
         let mut text = cell.joined_text();
-        let right = self.layout.index_of(cell).and_then(|at| self.layout.right_of(at).first());
+        let right = self.layout.next_in_row(cell);
         let foot = self.layout.cell_below(cell, 1.5).is_none();
         let town = right.filter(|next| {
             let town = next.joined_text();
@@ -91,11 +91,12 @@ impl SupplierSearch<'_> {
             let between = if is_street_line(&text) { ", " } else { " " };
             return format!("{}{between}{}", tidy_name(&text), tidy_name(&town.joined_text()));
         }
-        let index = self.layout.index_of(cell).filter(|_| self.matches.style.one_column);
         let mut last = cell;
-        for (at, next) in index.iter().flat_map(|at| self.layout.right_of(*at).iter().enumerate()) {
-            let label = index.is_some_and(|from| self.matches.begins_with_label(from + 1 + at));
-            if label || next.area.x - last.area.right() > PARTED_ON_TILL * cell.area.h {
+        let behind = self.layout.right_of(cell.index).iter();
+        for next in behind.filter(|_| self.matches.style.one_column) {
+            if self.matches.begins_with_label(next.index)
+                || next.area.x - last.area.right() > PARTED_ON_TILL * cell.area.h
+            {
                 break;
             }
             text = format!("{text} {}", next.joined_text());

@@ -6,6 +6,7 @@ use super::name::begins_with_title;
 use super::postal_code::{ends_in_lettered_code, has_postal_code};
 use super::{NameCandidate, NameSign, SupplierSearch, compact_name, is_next_area, tidy_name};
 use crate::rules::FoundValue;
+use crate::rules::characters::{count_digits, count_letters, has_digit};
 use crate::rules::label_matches::is_side_note;
 use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::{FoldedWords, vocabulary};
@@ -213,7 +214,7 @@ impl<'a> SupplierSearch<'a> {
     ) {
         let block = self.block_below(cell);
         let town = block.iter().take(5).any(|line| has_postal_code(&self.line_text(line)));
-        let heads = signs.contains(&NameSign::Large) || self.layout.index_of(cell) == Some(0);
+        let heads = signs.contains(&NameSign::Large) || cell.index == 0;
         let town = town || heads && self.heads_address(cell);
         if town {
             signs.push(NameSign::AddressBelow);
@@ -250,12 +251,8 @@ impl<'a> SupplierSearch<'a> {
 
     /// `Customer VAT No: …` in the block needs no heading.
     fn is_customer_id_line(&self, line: &TextCell) -> bool {
-        let index = self.layout.index_of(line);
-        index.is_some_and(|index| {
-            let mut labels = self.matches.in_cell(index);
-            labels.any(|label_match| {
-                label_match.field == "customer_vat_id" && label_match.words.start == 0
-            })
+        self.matches.in_cell(line.index).any(|label_match| {
+            label_match.field == "customer_vat_id" && label_match.words.start == 0
         })
     }
 
@@ -274,7 +271,7 @@ impl<'a> SupplierSearch<'a> {
     /// Street and town on one line close under a name that is large or heads the page, with its
     /// trade between.
     pub(super) fn address_near(&self, name: &TextCell) -> Option<(String, &TextCell)> {
-        let first = self.layout.index_of(name) == Some(0);
+        let first = name.index == 0;
         let rows = (name.row + 1..).take(ROWS_UNDER_LARGE);
         let cells = rows.flat_map(|row| self.layout.row_cells(row));
         let mut near = cells.filter(|cell| {
@@ -312,12 +309,12 @@ impl<'a> SupplierSearch<'a> {
     /// Whether the text is the label of the number or day right under it, as in the boxes of a
     /// form.
     fn names_value_below(&self, cell: &TextCell) -> bool {
-        let below = self.layout.cell_below(cell, 1.2).map(|(_, below)| below);
+        let below = self.layout.cell_below(cell, 1.2);
         below.filter(|below| (below.area.x - cell.area.x).abs() < below.area.h).is_some_and(
             |value| {
                 let text = value.joined_text();
-                let digits = text.chars().filter(char::is_ascii_digit).count();
-                let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+                let digits = count_digits(&text);
+                let letters = count_letters(&text);
                 let number = value.words.len() == 1 && digits < 9 && letters <= 3;
                 digits > 0
                     && (number
@@ -381,7 +378,7 @@ impl<'a> SupplierSearch<'a> {
                 block = self.block_below(name);
                 block.push(name);
             }
-            found.extend(block.into_iter().filter_map(|line| self.layout.index_of(line)));
+            found.extend(block.into_iter().map(|line| line.index));
             found.extend(self.cells_of_column(heading));
         }
         found.sort_unstable();
@@ -433,10 +430,9 @@ impl<'a> SupplierSearch<'a> {
         let above =
             before.find(|above| above.page == cell.page && is_next_area(above.area, cell.area));
         let label = above.filter(|above| (above.area.x - cell.area.x).abs() < above.area.h);
-        label.and_then(|label| self.layout.index_of(label)).is_some_and(|at| {
-            let count = self.layout.cells.get(at).map_or(0, |label| label.words.len());
-            self.matches.in_cell(at).any(|label_match| {
-                label_match.words == (0..count)
+        label.is_some_and(|label| {
+            self.matches.in_cell(label.index).any(|label_match| {
+                label_match.words == (0..label.words.len())
                     && (label_match.field == "other"
                         || label_match.has_role(FieldRole::OrderNumber))
             })
@@ -472,11 +468,7 @@ impl<'a> SupplierSearch<'a> {
         // `Kettle Stop #0417`: which of its shops it is.
         let named = self.matches.style.shop_of_branch(name);
         let numbered = self.is_numbered_company(name);
-        add_sign(
-            &mut signs,
-            NameSign::Digits,
-            !numbered && named.contains(|c: char| c.is_ascii_digit()),
-        );
+        add_sign(&mut signs, NameSign::Digits, !numbered && has_digit(named));
         // `dott. Ida Kettle`
         let titled = || begins_with_title(name);
         add_sign(&mut signs, NameSign::Small, name.starts_with(char::is_lowercase) && !titled());
@@ -538,9 +530,9 @@ impl<'a> SupplierSearch<'a> {
 
     /// Of texts that are larger than usual the largest.
     pub(super) fn mark_largest(&self, found: &mut [NameCandidate<'_>]) {
-        let large = found.iter().filter(|one| one.signs.contains(&NameSign::Large));
+        let large = found.iter().filter(|one| one.has(NameSign::Large));
         let most = large.map(|one| one.cell.area.h).fold(0.0, f32::max);
-        for one in found.iter_mut().filter(|one| one.signs.contains(&NameSign::Large)) {
+        for one in found.iter_mut().filter(|one| one.has(NameSign::Large)) {
             if one.cell.area.h >= most {
                 one.signs.push(NameSign::Largest);
             }
@@ -554,7 +546,7 @@ fn begins_with_digit(word: &str) -> bool {
 
 /// `Mill Lane 5`, `The Forge`: no name of a company or person in front of an address.
 fn is_street_or_house(part: &str) -> bool {
-    part.contains(|c: char| c.is_ascii_digit()) || part.split(' ').count() <= 2
+    has_digit(part) || part.split(' ').count() <= 2
 }
 
 fn is_lettered(word: &str) -> bool {
@@ -563,7 +555,7 @@ fn is_lettered(word: &str) -> bool {
 
 /// `608-555-0112`, `+41 79 555 01 47`: nothing but a telephone number.
 fn is_phone_alone(text: &str) -> bool {
-    let digits = text.chars().filter(char::is_ascii_digit).count();
+    let digits = count_digits(text);
     let groups = text.split([' ', '-', '.', '/', ')']).filter(|group| !group.is_empty()).count();
     (9..=13).contains(&digits)
         && (3..=6).contains(&groups)

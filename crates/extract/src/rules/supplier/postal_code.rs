@@ -1,5 +1,6 @@
 //! Lines with a town, recognised by the postal codes of the countries.
 
+use crate::rules::characters::{count_digits, has_digit, is_digits};
 use crate::rules::vocabulary::vocabulary;
 
 /// Abbreviations of the states before a ZIP code in the United States.
@@ -22,7 +23,7 @@ fn is_town_and_street(rest: &str) -> bool {
     let first = docmill_formats::notation::fold_text(street.split(' ').next().unwrap_or_default());
     !town.contains(' ')
         && town.starts_with(char::is_uppercase)
-        && street.contains(|c: char| c.is_ascii_digit())
+        && has_digit(street)
         && !vocabulary().room.has(&first)
 }
 
@@ -38,14 +39,13 @@ pub(in crate::rules) fn has_postal_code(text: &str) -> bool {
     let words: Vec<&str> =
         text.split(|c: char| c.is_whitespace() || c == ',').filter(|w| !w.is_empty()).collect();
     let words: Vec<&str> = words.into_iter().flat_map(part_at_point).collect();
-    let groups =
-        words.iter().filter(|word| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit()));
+    let groups = words.iter().filter(|word| word.len() == 4 && is_digits(word));
     // An account, printed in groups of four.
     if groups.count() >= 3 {
         return false;
     }
     let code = words.iter().enumerate().any(|(at, word)| {
-        let digits = word.chars().filter(char::is_ascii_digit).count();
+        let digits = count_digits(word);
         let short = word.trim_matches(',').len() <= 9;
         // Portugal 4050-253, Brazil 01310-100; a phone number has its dash elsewhere.
         let parted = word.trim_matches(',').split_once('-').is_some_and(|(town, street)| {
@@ -56,9 +56,9 @@ pub(in crate::rules) fn has_postal_code(text: &str) -> bool {
             .all(|c| c.is_ascii_digit() || c.is_ascii_uppercase() || matches!(c, '-' | ','));
         // `0-24`: hours of a day.
         let hours = digits < 4
-            && word.split_once('-').is_some_and(|(from, to)| {
-                [from, to].iter().all(|part| part.contains(|c: char| c.is_ascii_digit()))
-            });
+            && word
+                .split_once('-')
+                .is_some_and(|(from, to)| [from, to].iter().all(|part| has_digit(part)));
         short && mixed && !hours && ((3..=6).contains(&digits) || parted) && is_by_town(&words, at)
     });
     let canadian =
@@ -77,7 +77,7 @@ fn part_at_point(word: &str) -> Vec<&str> {
         town.len() > 3
             && town.chars().all(char::is_alphabetic)
             && code.len() >= 5
-            && code.chars().all(|c| c.is_ascii_digit())
+            && is_digits(code)
     });
     glued.map_or_else(|| vec![word], |(town, code)| vec![town, code])
 }
@@ -117,7 +117,7 @@ fn is_irish_code(area: &str, unit: &str) -> bool {
         && letters.next().is_some_and(|c| c.is_ascii_digit() || c == 'W')
         && unit.len() == 4
         && unit.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
-        && unit.contains(|c: char| c.is_ascii_digit())
+        && has_digit(unit)
 }
 
 /// Whether a line ends in a code of a shape that nothing but a postal code has: `Ely CB7 4ZZ`.
@@ -143,7 +143,7 @@ fn is_code_character(c: char) -> bool {
 
 /// Six digits.
 fn is_pin(word: &&str) -> bool {
-    word.len() == 6 && word.chars().all(|c| c.is_ascii_digit())
+    word.len() == 6 && is_digits(word)
 }
 
 /// Whether a word after the number can be a town's, or the one before it, where none follows.
@@ -151,9 +151,7 @@ fn is_by_town(words: &[&str], at: usize) -> bool {
     let mut after = words.iter().skip(at + 1).filter(|word| word.contains(char::is_alphanumeric));
     let next = after.next();
     // `753 23 Uppsala`
-    let next = if next
-        .is_some_and(|word: &&str| word.len() <= 3 && word.chars().all(|c| c.is_ascii_digit()))
-    {
+    let next = if next.is_some_and(|word: &&str| word.len() <= 3 && is_digits(word)) {
         after.next()
     } else {
         next

@@ -5,9 +5,10 @@ use super::address::{AddressLines, is_registry_line, is_street_and_town, is_tagl
 use super::name::begins_with_form;
 use super::postal_code::has_postal_code;
 use super::{
-    BRACKETS, FoundValue, NameCandidate, NameSign, SupplierSearch, compact_name, has_any_name_sign,
-    is_next_line, is_register_number, tidy_name,
+    BRACKETS, FoundValue, NameCandidate, NameSign, SupplierSearch, compact_name, is_next_line,
+    is_register_number, tidy_name,
 };
+use crate::rules::characters::{count_digits, is_digits};
 use crate::rules::label_matches::LabelMatch;
 use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::vocabulary;
@@ -47,7 +48,7 @@ fn ends_in_register_number(text: &str) -> bool {
 }
 
 fn has_five_digits(number: &str) -> bool {
-    number.chars().filter(char::is_ascii_digit).count() > 4
+    count_digits(number) > 4
 }
 
 impl SupplierSearch<'_> {
@@ -82,17 +83,15 @@ impl SupplierSearch<'_> {
         let named = [Domain, First, Labelled, Large, LegalForm, Repeated, SenderLine, Witnessed];
         let under: Vec<&TextCell> = merged
             .iter()
-            .filter(|one| has_any_name_sign(one, &[Large]) && !has_any_name_sign(one, &theirs))
+            .filter(|one| one.has(Large) && !one.has_any(&theirs))
             .filter_map(|one| self.line_under_heading(one.cell))
             .collect();
         // The first line of a receipt is seldom larger.
-        let mut shops = merged
-            .iter()
-            .filter(|one| has_any_name_sign(one, &[TillFirst]) && !has_any_name_sign(one, &theirs));
+        let mut shops = merged.iter().filter(|one| one.has(TillFirst) && !one.has_any(&theirs));
         let below_shop = shops.next().and_then(|one| {
             self.layout.rows_from(one.cell).find(|below| self.is_continued_by(one.cell, below))
         });
-        for one in merged.iter_mut().filter(|one| !has_any_name_sign(one, &named)) {
+        for one in merged.iter_mut().filter(|one| !one.has_any(&named)) {
             let parted = TRADE_MARKS.iter().any(|mark| one.name.contains(mark));
             let of_shop = below_shop.is_some_and(|line| std::ptr::eq(line, one.cell));
             if parted && under.iter().any(|line| std::ptr::eq(*line, one.cell))
@@ -125,7 +124,7 @@ impl SupplierSearch<'_> {
         vat: Option<&FoundValue<String>>,
         candidates: &[NameCandidate<'_>],
     ) -> bool {
-        let first = candidates.iter().find(|one| one.signs.contains(&NameSign::TillFirst));
+        let first = candidates.iter().find(|one| one.has(NameSign::TillFirst));
         let has = |signs: &[NameSign]| signs.iter().all(|sign| best.signs.contains(sign));
         !(has(&[NameSign::LegalForm, NameSign::Numbered])
             || has(&[NameSign::LegalForm])
@@ -167,15 +166,15 @@ impl SupplierSearch<'_> {
         let own =
             [Contact, Domain, Foot, Labelled, Large, Letterhead, OnTill, SenderLine, Witnessed];
         let told = [AmountRow, Attention, Customer, Digits, OtherValue, Place, Prose, Window];
-        !has_any_name_sign(best, &own)
+        !best.has_any(&own)
             && candidates.iter().any(|one| {
-                has_any_name_sign(one, &[AddressBelow])
-                    && has_any_name_sign(one, &[LegalForm])
-                    && !has_any_name_sign(one, &told)
+                one.has(AddressBelow)
+                    && one.has(LegalForm)
+                    && !one.has_any(&told)
                     && !self.is_same_firm(best, one)
                     && !self.is_same_firm(one, best)
                     && candidates.iter().any(|brand| {
-                        has_any_name_sign(brand, &[Domain, Foot, Large, Witnessed])
+                        brand.has_any(&[Domain, Foot, Large, Witnessed])
                             && self.is_same_firm(one, brand)
                     })
             })
@@ -227,7 +226,7 @@ impl SupplierSearch<'_> {
     ) -> Option<&'c NameCandidate<'b>> {
         use NameSign::LegalForm;
         let brand = fold_text(&best.name);
-        let large = best.signs.contains(&NameSign::Large) && !best.signs.contains(&LegalForm);
+        let large = best.has(NameSign::Large) && !best.has(LegalForm);
         if self.matches.style.shop_head
             || !large
             || brand.len() < MIN_BRAND_LETTERS
@@ -238,7 +237,7 @@ impl SupplierSearch<'_> {
         let mut companies = candidates.iter().filter(|one| {
             let rest = fold_text(&one.name);
             let rest = rest.strip_prefix(&brand).filter(|rest| rest.starts_with(' '));
-            rest.is_some() && one.signs.contains(&LegalForm) && is_plain_name(one)
+            rest.is_some() && one.has(LegalForm) && is_plain_name(one)
         });
         companies.next().filter(|_| companies.next().is_none())
     }
@@ -255,8 +254,8 @@ impl SupplierSearch<'_> {
                     vocabulary().trading_name.iter().filter_map(|phrase| text.split_once(phrase));
                 said.any(|(_, owner)| owner.trim_start().starts_with(name))
             };
-            for one in merged.iter_mut().filter(|one| one.signs.contains(&NameSign::LegalForm)) {
-                if owned(&fold_text(&one.name)) && !one.signs.contains(&NameSign::Labelled) {
+            for one in merged.iter_mut().filter(|one| one.has(NameSign::LegalForm)) {
+                if owned(&fold_text(&one.name)) && !one.has(NameSign::Labelled) {
                     one.signs.push(NameSign::Labelled);
                 }
             }
@@ -270,12 +269,11 @@ impl SupplierSearch<'_> {
 
     /// Lines under a form of address: `De heer L. Kettle`, over his street.
     pub(super) fn addressed_cells(&self) -> Vec<usize> {
-        let spoken_to =
-            self.matches.of_field("attention").filter(|label_match| label_match.words.start == 0);
+        let spoken_to = self.matches.leading("attention");
         let first = spoken_to.filter_map(|label_match| self.matches.cell_of(label_match));
         let blocks = first.filter(|cell| self.matches.style.letter && !self.is_reached_below(cell));
         let lines = blocks.flat_map(|cell| self.block_below(cell));
-        lines.filter_map(|line| self.layout.index_of(line)).collect()
+        lines.map(|line| line.index).collect()
     }
 
     /// `3738 CC Northtown`, `Bridge Street, Westport, Co. Mayo`: a legal form elsewhere is here
@@ -289,8 +287,7 @@ impl SupplierSearch<'_> {
             let words: Vec<&str> = folded.split(' ').collect();
             let code = |at: usize| {
                 let before = at.checked_sub(1).and_then(|at| words.get(at));
-                before
-                    .is_some_and(|word| word.len() == 4 && word.chars().all(|c| c.is_ascii_digit()))
+                before.is_some_and(|word| word.len() == 4 && is_digits(word))
                     && words.get(at).is_some_and(|word| word.len() == 2)
             };
             (1..words.len())
@@ -360,7 +357,7 @@ impl<'a> SupplierSearch<'a> {
     ) -> Option<(String, &'a TextCell)> {
         let heading = self.matches.cell_of(label_match)?;
         let below = |cell: &'a TextCell| {
-            let (_, below) = self.layout.cell_below(cell, 1.2)?;
+            let below = self.layout.cell_below(cell, 1.2)?;
             ((below.area.x - cell.area.x).abs() < 0.6 * cell.area.h).then_some(below)
         };
         let beside = self.layout.right_of(label_match.cell).first()?;

@@ -3,6 +3,7 @@
 use super::address::is_registry_line;
 use super::postal_code::has_postal_code;
 use super::{SupplierSearch, tidy_name};
+use crate::rules::characters::count_letters;
 use crate::rules::label_matches::LabelMatch;
 use crate::rules::layout::TextCell;
 use crate::rules::vocabulary::vocabulary;
@@ -59,10 +60,7 @@ impl<'a> SupplierSearch<'a> {
         });
         let name = longer.unwrap_or(name);
         // `Kettle Limited. Registered …`: the point ends a sentence.
-        let whole = name
-            .rsplit(' ')
-            .next()
-            .is_some_and(|last| last.chars().filter(|c| c.is_alphabetic()).count() >= WHOLE_FORM);
+        let whole = name.rsplit(' ').next().is_some_and(|last| count_letters(last) >= WHOLE_FORM);
         Some(if whole { name.trim_end_matches('.').to_owned() } else { name })
     }
 
@@ -156,7 +154,7 @@ impl<'a> SupplierSearch<'a> {
         let mut cells = self.layout.rows_before(cell);
         let headed = cells.any(|above| {
             let name = tidy_name(&above.joined_text());
-            let first = self.layout.index_of(above) == Some(0) && self.is_name(&name);
+            let first = above.index == 0 && self.is_name(&name);
             let gap = cell.area.y - above.area.bottom();
             let near =
                 (above.area.x - cell.area.x).abs() < 0.6 * cell.area.h && gap < 2.5 * cell.area.h;
@@ -255,12 +253,12 @@ fn is_small(word: &str) -> bool {
 
 /// Whether a word is one of letters, no code.
 fn is_word(word: &str) -> bool {
-    word.chars().filter(|c| c.is_alphabetic()).count() >= 3 && !word.contains(char::is_numeric)
+    count_letters(word) >= 3 && !word.contains(char::is_numeric)
 }
 
 /// Whether a part of an address is a house's number: `12`, `31 a`, `77, 3º B`.
 fn is_house_number(part: &str) -> bool {
     let digits = part.chars().take_while(char::is_ascii_digit).count();
-    let letters = part.chars().filter(|c| c.is_alphabetic()).count();
+    let letters = count_letters(part);
     (1..=4).contains(&digits) && letters <= 2
 }

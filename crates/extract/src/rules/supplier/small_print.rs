@@ -83,7 +83,7 @@ impl<'a> SupplierSearch<'a> {
     fn is_brand_of_head(&self, best: &NameCandidate<'_>) -> bool {
         use NameSign::{Attention, Customer, Labelled, LegalForm, Window};
         let told = [Attention, Customer, Labelled, LegalForm, Window];
-        !self.matches.style.shop_head && !best.signs.iter().any(|sign| told.contains(sign))
+        !self.matches.style.shop_head && !best.has_any(&told)
     }
 
     /// Companies in lines at the foot of a page that name a register.
@@ -101,8 +101,8 @@ impl<'a> SupplierSearch<'a> {
             lines.take(MAX_LINES).map(|cell| compact_name(&cell.joined_text())).collect();
         candidates.iter().filter(move |one| {
             let compact = compact_name(&one.name);
-            one.signs.contains(&LegalForm)
-                && !one.signs.iter().any(|sign| told.contains(sign))
+            one.has(LegalForm)
+                && !one.has_any(&told)
                 && lines.iter().any(|line| line.starts_with(&compact))
         })
     }
@@ -125,7 +125,7 @@ impl<'a> SupplierSearch<'a> {
                 self.block_below(one.cell).first().is_some_and(|line| std::ptr::eq(*line, id));
             below
                 && begins_with_title(&one.name)
-                && !one.signs.contains(&NameSign::Customer)
+                && !one.has(NameSign::Customer)
                 && shares_word(&one.name, &practice)
         })
     }

@@ -56,8 +56,7 @@ pub(super) fn add_sums_of_rate<'a>(
             for (role, amount, cell) in
                 [(AmountRole::Net, net, *net_cell), (AmountRole::Gross, total, *cell)]
             {
-                let (value, currency) = (amount.value, amount.currency());
-                found.push(AmountCandidate { role, weight: MADE, value, currency, cell });
+                found.push(AmountCandidate::new(role, MADE, amount, cell));
             }
         }
     }

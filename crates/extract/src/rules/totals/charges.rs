@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use rust_decimal::Decimal;
 
 use super::{AmountCandidate, AmountRole, MAX_LABELLED, TOLERANCE, amounts_beside};
+use crate::rules::characters::count_letters;
 use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::{CellLayout, TextCell};
 use crate::rules::vocabulary::vocabulary;
@@ -18,7 +19,7 @@ const MAX_CHARGES: usize = 6;
 /// Each printed charge, and all of them together; withheld amounts are negative.
 fn printed_charges(matches: &LabelMatches<'_>) -> Vec<Decimal> {
     let beside = |section: &'static str| {
-        let labels = matches.of_field(section).filter(|label_match| label_match.words.start == 0);
+        let labels = matches.leading(section);
         labels.filter_map(move |label_match| {
             let (amount, _) = amounts_beside(matches, label_match).0.pop()?;
             (amount.is_money() && !amount.value.is_zero()).then_some(amount.value)
@@ -40,7 +41,8 @@ const MAX_ROUNDING: Decimal = Decimal::from_parts(5, 0, 0, false, 0);
 const CHARGED: f32 = 3.0;
 
 /// Printed amounts between net with tax and gross.
-pub(super) struct PrintedRests {
+pub(super) struct PrintedRests<'a> {
+    pub(super) layout: &'a CellLayout,
     /// Nothing, or a printed rounding with either sign.
     roundings: Vec<Decimal>,
     /// Labelled charges.
@@ -49,13 +51,14 @@ pub(super) struct PrintedRests {
     rows: BTreeSet<usize>,
 }
 
-impl PrintedRests {
-    pub(super) fn new(matches: &LabelMatches<'_>) -> Self {
+impl<'a> PrintedRests<'a> {
+    pub(super) fn new(matches: &LabelMatches<'a>) -> Self {
         let rows = matches.layout.rows.iter().filter_map(|row| {
             let last = matches.layout.cells.get(row.clone())?.last()?;
             is_no_tax(matches, last).then_some(last.row)
         });
         Self {
+            layout: matches.layout,
             roundings: possible_roundings(matches),
             charges: printed_charges(matches),
             rows: rows.collect(),
@@ -125,9 +128,7 @@ fn is_reduction(layout: &CellLayout, cell: &TextCell) -> bool {
         .skip_while(|other| !std::ptr::eq(*other, cell))
         .map(|other| fold_text(&other.joined_text()));
     texts
-        .find(|text: &String| {
-            text.chars().filter(|c| c.is_alphabetic()).count() >= MIN_WORD_LETTERS
-        })
+        .find(|text: &String| count_letters(text) >= MIN_WORD_LETTERS)
         .is_some_and(|text| vocabulary().reduction.is_within(&text))
 }
 
@@ -154,7 +155,7 @@ pub(super) fn is_net_reduced(
 pub(super) fn without_charge<'c, 'a>(
     [net, vat, gross]: [&'c AmountCandidate<'a>; 3],
     candidates: &'c [AmountCandidate<'a>],
-    rests: &PrintedRests,
+    rests: &PrintedRests<'a>,
 ) -> [&'c AmountCandidate<'a>; 3] {
     let charged = rests.cost_between(net.value + vat.value, gross.value) == Some(CHARGED);
     let whole = candidates

@@ -40,8 +40,7 @@ pub(super) fn add_sum_of_column<'a>(
     let is_part =
         |one: &AmountCandidate<'_>| parts.iter().any(|part| std::ptr::eq(*part, one.cell));
     candidates.retain(|one| one.role != AmountRole::Gross || one.weight >= WHOLE || !is_part(one));
-    let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
-    candidates.push(AmountCandidate { role, weight: WHOLE, value, currency, cell });
+    candidates.push(AmountCandidate::new(AmountRole::Gross, WHOLE, &amount, cell));
 }
 
 /// Whether an amount is the sum of those right over it in its column, none of which is a sum

@@ -9,6 +9,7 @@ use super::charges::is_no_tax;
 use super::open_parts::is_usual_within;
 use super::{AmountCandidate, AmountRole, MAX_LABELLED, half};
 use crate::rules::abs_close;
+use crate::rules::characters::has_digit;
 use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::{CellLayout, TextCell};
 use crate::rules::vocabulary::vocabulary;
@@ -32,7 +33,7 @@ pub(super) fn before_included(words: &[&str]) -> Option<usize> {
         word.strip_prefix('(').is_some_and(|word| vocabulary().including.has(&fold_text(word)))
     })?;
     let mut before = words.get(..at)?.iter();
-    before.any(|word| word.contains(|c: char| c.is_ascii_digit())).then_some(at)
+    before.any(|word| has_digit(word)).then_some(at)
 }
 
 /// `Total 74.50 (includes 12.42 VAT)`: the amount in the brackets is the tax.
@@ -46,18 +47,13 @@ pub(super) fn add_included_tax<'a>(
         let Some(inside) = words.get(from + 1..) else { continue };
         let words: Vec<&str> =
             inside.iter().map(|word| word.trim_end_matches([')', '.'])).collect();
-        let index = matches.layout.index_of(cell);
-        let named = index.is_some_and(|index| {
-            matches.in_cell(index).any(|label_match| {
-                label_match.has_role(FieldRole::TaxAmount) && label_match.words.start > from
-            })
+        let named = matches.in_cell(cell.index).any(|label_match| {
+            label_match.has_role(FieldRole::TaxAmount) && label_match.words.start > from
         });
         let mut found = matches.layout.numbers_in(&words).into_iter();
         let tax = found.find(|amount| amount.is_money()).filter(|_| named);
         if let Some(tax) = tax {
-            let (value, currency) = (tax.value, tax.currency());
-            let role = AmountRole::Vat;
-            candidates.push(AmountCandidate { role, weight: INCLUDED, value, currency, cell });
+            candidates.push(AmountCandidate::new(AmountRole::Vat, INCLUDED, &tax, cell));
         }
     }
 }

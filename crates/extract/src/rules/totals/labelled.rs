@@ -49,7 +49,6 @@ fn add_due_amount<'a>(
         (amount.is_money() && !amount.percent).then_some((amount, one.cell))
     });
     if let Some((amount, cell)) = amounts.next_back() {
-        let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
-        candidates.push(AmountCandidate { role, weight: DUE, value, currency, cell });
+        candidates.push(AmountCandidate::new(AmountRole::Gross, DUE, &amount, cell));
     }
 }

@@ -13,19 +13,18 @@ use docmill_formats::notation::fold_text;
 /// The candidate that equals the taxes by rate with their bases, where the chosen total is another
 /// one.
 pub(super) fn total_by_rates(
-    layout: &CellLayout,
     chosen: &TotalAmounts<'_>,
     candidates: &[AmountCandidate<'_>],
-    rests: &PrintedRests,
+    rests: &PrintedRests<'_>,
 ) -> Option<Decimal> {
     let own = chosen.gross.as_ref().map(|gross| gross.value)?;
     let made = |value: &Decimal| {
         let mut sums = rests.before_charges(*value);
-        sums.any(|sum| is_made_by_rates(layout, sum, rests))
+        sums.any(|sum| is_made_by_rates(sum, rests))
     };
     let totals = candidates.iter().filter(|c| c.role == AmountRole::Gross && c.weight >= WHOLE);
     let mut totals = totals.map(|c| c.value).filter(|value| *value > own).take(MAX_LABELLED);
-    totals.find(made).filter(|_| taxes_that_make(layout, own, rests).is_none())
+    totals.find(made).filter(|_| taxes_that_make(own, rests).is_none())
 }
 
 /// The labelled total of which the chosen one is the part of one rate: larger by an amount in the

@@ -49,8 +49,7 @@ pub(super) fn add_rows_of_sums<'a>(
             for (role, amount, cell) in
                 [(AmountRole::Net, net, *net_cell), (AmountRole::Vat, tax, *tax_cell)]
             {
-                let (value, currency) = (amount.value, amount.currency());
-                candidates.push(AmountCandidate { role, weight: BY_ROW, value, currency, cell });
+                candidates.push(AmountCandidate::new(role, BY_ROW, amount, cell));
             }
         }
     }
@@ -112,10 +111,10 @@ pub(super) fn sum_of_rows<'a>(
             let [net, tax, total] = row;
             let roles =
                 [(AmountRole::Net, net), (AmountRole::Vat, tax), (AmountRole::Gross, total)];
-            return Some(roles.map(|(role, (amount, cell))| {
-                let (value, currency) = (amount.value, amount.currency());
-                AmountCandidate { role, weight: WHOLE, value, currency, cell }
-            }));
+            return Some(
+                roles
+                    .map(|(role, (amount, cell))| AmountCandidate::new(role, WHOLE, &amount, cell)),
+            );
         }
         known |= values == chosen;
         for (sum, value) in above.iter_mut().zip(values) {
@@ -157,8 +156,7 @@ pub(super) fn whole_of_rows<'a>(
     let whole = labelled.or_else(|| {
         let mut amounts = layout.amounts().filter(|_| total > chosen[2]);
         let (amount, cell) = amounts.find(|(amount, _)| amount.value == total)?;
-        let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
-        Some(AmountCandidate { role, weight: WHOLE, value, currency, cell })
+        Some(AmountCandidate::new(AmountRole::Gross, WHOLE, amount, cell))
     })?;
     let roles = [(AmountRole::Net, net), (AmountRole::Vat, tax), (AmountRole::Gross, total)];
     Some(roles.map(|(role, value)| AmountCandidate { role, value, ..whole.clone() }))
@@ -201,13 +199,9 @@ pub(super) fn add_row_of_net<'a>(
     let made = net.0.value + tax.0.value == total.0.value && !tax.0.value.is_zero();
     if made {
         let roles = [(AmountRole::Net, net), (AmountRole::Vat, tax), (AmountRole::Gross, total)];
-        candidates.extend(roles.map(|(role, (amount, cell))| AmountCandidate {
-            role,
-            weight: WHOLE,
-            value: amount.value,
-            currency: amount.currency(),
-            cell,
-        }));
+        candidates.extend(
+            roles.map(|(role, (amount, cell))| AmountCandidate::new(role, WHOLE, amount, cell)),
+        );
     }
     made
 }

@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 use super::charges::PrintedRests;
 use super::till::till_numbers;
 use crate::rules::abs_close;
-use crate::rules::layout::{CellLayout, TextCell};
+use crate::rules::layout::TextCell;
 use docmill_formats::notation::number::FoundNumber;
 
 /// Half a cent is lost by rounding, and as much where a till rounds line by line.
@@ -39,8 +39,8 @@ struct RateRow<'a> {
 }
 
 /// Whether two rows by rate or more make an amount together: it is the total, whatever its name.
-pub(super) fn is_made_by_rates(layout: &CellLayout, gross: Decimal, rests: &PrintedRests) -> bool {
-    let rows = rows_by_rate(layout, gross, rests);
+pub(super) fn is_made_by_rates(gross: Decimal, rests: &PrintedRests<'_>) -> bool {
+    let rows = rows_by_rate(gross, rests);
     let [first, rest @ ..] = rows.as_slice() else { return false };
     // Net amount with tax of each way to read all of the rows.
     let readings = |row: &RateRow<'_>| row.readings.iter().map(|(net, tax)| net + tax).collect();
@@ -55,11 +55,10 @@ pub(super) fn is_made_by_rates(layout: &CellLayout, gross: Decimal, rests: &Prin
 /// Reads the rows by rate so that together they are `gross`, up to a printed rounding; none if they
 /// cannot be read so.
 pub(super) fn taxes_that_make<'a>(
-    layout: &'a CellLayout,
     gross: Decimal,
-    rests: &PrintedRests,
+    rests: &PrintedRests<'a>,
 ) -> Option<TaxesByRate<'a>> {
-    let rows = rows_by_rate(layout, gross, rests);
+    let rows = rows_by_rate(gross, rests);
     let last = rows.last()?.cell;
     let mut sums = vec![(Decimal::ZERO, Decimal::ZERO, 0_usize)];
     for row in &rows {
@@ -83,28 +82,23 @@ pub(super) fn taxes_that_make<'a>(
 
 /// The tax of a part of `gross`, where one row by rate alone is printed and can be read in one way.
 pub(super) fn taxes_of_part<'a>(
-    layout: &'a CellLayout,
     gross: Decimal,
-    rests: &PrintedRests,
+    rests: &PrintedRests<'a>,
 ) -> Option<TaxesByRate<'a>> {
-    let rows = rows_by_rate(layout, gross, rests);
+    let rows = rows_by_rate(gross, rests);
     let [row] = rows.as_slice() else { return None };
     let [(net, tax)] = row.readings.as_slice() else { return None };
     let part = !tax.is_zero() && (net + tax).abs() < gross.abs();
     part.then_some(TaxesByRate { net: *net, tax: *tax, cell: row.cell })
 }
 
-fn rows_by_rate<'a>(
-    layout: &'a CellLayout,
-    gross: Decimal,
-    rests: &PrintedRests,
-) -> Vec<RateRow<'a>> {
+fn rows_by_rate<'a>(gross: Decimal, rests: &PrintedRests<'a>) -> Vec<RateRow<'a>> {
     let mut found: Vec<RateRow<'a>> = Vec::new();
     let mut before: Option<Decimal> = None;
-    for (_, row) in layout.rows.iter().enumerate().filter(|(at, _)| !rests.is_own_row(*at)) {
-        let cells = layout.cells.get(row.clone()).unwrap_or_default();
+    for (_, row) in rests.layout.rows.iter().enumerate().filter(|(at, _)| !rests.is_own_row(*at)) {
+        let cells = rests.layout.cells.get(row.clone()).unwrap_or_default();
         let numbers: Vec<FoundNumber> =
-            cells.iter().flat_map(|cell| till_numbers(cell, layout)).collect();
+            cells.iter().flat_map(|cell| till_numbers(cell, rests.layout)).collect();
         let money = numbers.iter().filter(|one| one.is_money() && !one.percent);
         let money: Vec<Decimal> = money.map(|one| one.value).collect();
         let above = std::mem::replace(&mut before, money.last().copied());

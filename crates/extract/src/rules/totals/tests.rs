@@ -1,5 +1,6 @@
 //! Totals of small pages, drawn in characters.
 
+use super::super::layout::CellLayout;
 use super::super::layout::tests::transcript;
 use super::*;
 use docmill_core::config::KindsConfig;

@@ -11,6 +11,7 @@ use super::{
     AmountCandidate, AmountRole, MAX_LABELLED, PAID, TOLERANCE, TotalAmounts, UNNAMED,
     amounts_beside, choose_by_label, choose_totals,
 };
+use crate::rules::characters::is_digits;
 use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::{CellLayout, TextCell};
 use crate::rules::{FoundValue, abs_close};
@@ -74,44 +75,39 @@ pub(super) fn till_numbers(cell: &TextCell, layout: &CellLayout) -> Vec<FoundNum
 pub(in super::super) fn without_tax_code(word: &str) -> &str {
     let word = if word.contains('(') { word } else { word.trim_end_matches(')') };
     let amount = word.trim_end_matches(|c: char| c.is_ascii_uppercase());
-    let cents = amount
-        .rsplit_once('.')
-        .is_some_and(|(_, cents)| cents.len() == 2 && cents.chars().all(|c| c.is_ascii_digit()));
+    let cents =
+        amount.rsplit_once('.').is_some_and(|(_, cents)| cents.len() == 2 && is_digits(cents));
     if cents && word.len() <= amount.len() + 2 { amount } else { word }
 }
 
 /// Chooses again where another total is larger or made by the rates, and takes the taxes by rate.
 /// Tills sum up each rate of tax as well.
 pub(super) fn revise_till_totals<'a>(
-    layout: &'a CellLayout,
-    rests: &PrintedRests,
+    rests: &PrintedRests<'a>,
     candidates: &mut Vec<AmountCandidate<'a>>,
     chosen: &mut TotalAmounts<'a>,
 ) {
     if chosen.adds_up
-        && (is_outdone(chosen, candidates, layout) || is_unnamed_part(chosen, candidates, layout))
+        && (is_outdone(chosen, candidates, rests.layout)
+            || is_unnamed_part(chosen, candidates, rests.layout))
     {
-        *chosen = choose_by_label(candidates, rests, layout);
+        *chosen = choose_by_label(candidates, rests);
     }
-    if let Some(whole) = total_by_rates(layout, chosen, candidates, rests) {
+    if let Some(whole) = total_by_rates(chosen, candidates, rests) {
         candidates.retain(|c| c.role != AmountRole::Gross || c.value == whole);
-        *chosen = choose_totals(candidates, rests, layout);
+        *chosen = choose_totals(candidates, rests);
     }
-    take_taxes_by_rate(layout, rests, chosen);
+    take_taxes_by_rate(rests, chosen);
 }
 
 /// The taxes by rate make the total: their sum is the tax, and the sum of their bases is the net
 /// amount where it is printed.
-fn take_taxes_by_rate<'a>(
-    layout: &'a CellLayout,
-    rests: &PrintedRests,
-    chosen: &mut TotalAmounts<'a>,
-) {
+fn take_taxes_by_rate<'a>(rests: &PrintedRests<'a>, chosen: &mut TotalAmounts<'a>) {
     let Some(gross) = chosen.gross.as_ref().map(|gross| gross.value) else { return };
-    let made = taxes_that_make(layout, gross, rests);
+    let made = taxes_that_make(gross, rests);
     let Some(taxes) = made else {
         // `19 % = 2.69 of 16.83`: the rest has no tax.
-        let part = taxes_of_part(layout, gross, rests).filter(|_| !chosen.adds_up);
+        let part = taxes_of_part(gross, rests).filter(|_| !chosen.adds_up);
         if let Some(taxes) = part {
             chosen.vat = Some(FoundValue::new(taxes.tax, true, taxes.cell));
             chosen.net = None;
@@ -132,7 +128,7 @@ fn take_taxes_by_rate<'a>(
         chosen.vat = Some(FoundValue::new(taxes.tax, true, taxes.cell));
     }
     chosen.taxed = true;
-    let printed = find_printed(layout, taxes.net);
+    let printed = find_printed(rests.layout, taxes.net);
     let own = chosen.net.as_ref().is_some_and(|net| abs_close(net.value, taxes.net, TOLERANCE));
     if !own {
         chosen.net_is_total = chosen.net.as_ref().is_some_and(|net| net.value == gross);
@@ -168,14 +164,13 @@ pub(super) fn add_unnamed_totals<'a>(
     let paid: Vec<AmountCandidate<'a>> = paid.collect();
     candidates.extend(paid);
     if let Some((amount, cell)) = sum_under_lines(matches.layout) {
-        let (value, currency, role) = (amount.value, amount.currency(), AmountRole::Gross);
-        candidates.push(AmountCandidate { role, weight: UNNAMED, value, currency, cell });
+        candidates.push(AmountCandidate::new(AmountRole::Gross, UNNAMED, &amount, cell));
     }
 }
 
 /// The amounts beside the labels of a section of tills.
 pub(super) fn tendered_amounts(matches: &LabelMatches<'_>, section: &str) -> Vec<Decimal> {
-    let all = matches.of_field(section).filter(|label_match| label_match.words.start == 0);
+    let all = matches.leading(section);
     let amounts = all.filter_map(|label_match| amounts_beside(matches, label_match).0.pop());
     let money = amounts.filter(|(amount, _)| amount.is_money());
     money.map(|(amount, _)| amount.value.abs()).take(MAX_LABELLED).collect()

@@ -9,9 +9,7 @@ use uuid::Uuid;
 use super::coalesce::{BatchedStatement, RowAnswer};
 use super::write_result;
 use crate::db::{Db, SqlErrorContext};
-use crate::decide::{
-    DeferralStreak, MAX_STRETCH, deferral_streak, is_denial, result_duplicate_keys,
-};
+use crate::decide::{DeferralStreak, MAX_STRETCH, deferral_streak, is_denial, recorded_keys};
 use crate::{ClaimRelease, IngestionResult, ReadBack, WriteResult, stored};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{
@@ -119,8 +117,9 @@ pub(super) struct ResultRow {
 impl ResultRow {
     pub(super) fn new(id: IngestionId, token: ClaimToken, end: &IngestionResult) -> Self {
         let status = end.reason.map_or(IngestionStatus::Completed, |reason| reason.status());
-        let (duplicate_key, earlier_duplicate_key) = result_duplicate_keys(end)
-            .map_or((None, None), |keys| (Some(keys.current), Some(keys.earlier)));
+        let keys = recorded_keys(end);
+        let duplicate_key = keys.map(|keys| keys.current.clone());
+        let earlier_duplicate_key = keys.map(|keys| keys.earlier.clone());
         let duplicate_rule = stored::strip_nul_optional(end.duplicate_rule.as_deref())
             .filter(|_| duplicate_key.is_some());
         let outcome = end.reason.map_or(AttemptOutcome::Completed, AttemptOutcome::Ended);
