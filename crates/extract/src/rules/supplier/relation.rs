@@ -44,11 +44,7 @@ const CELLS_BEHIND: usize = 4;
 fn ends_in_register_number(text: &str) -> bool {
     let inner = text.trim_end().strip_suffix([')', ']', '>']);
     let number = inner.and_then(|text| text.get(text.rfind(BRACKETS)? + 1..));
-    number.is_some_and(|number| is_register_number(number) && has_five_digits(number))
-}
-
-fn has_five_digits(number: &str) -> bool {
-    count_digits(number) > 4
+    number.is_some_and(|number| is_register_number(number) && count_digits(number) > 4)
 }
 
 impl SupplierSearch<'_> {
