@@ -61,6 +61,7 @@ impl IngestionWork for EmptyWork {
             stated: None,
             sha256: None,
             duplicate_rule: None,
+            duplicate_keys: None,
             detail: String::new(),
         })
     }

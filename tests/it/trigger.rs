@@ -79,6 +79,7 @@ impl Stage1 {
             stated: None,
             sha256: None,
             duplicate_rule: None,
+            duplicate_keys: None,
             detail: String::new(),
         };
         let (id, token) = self.claims[place];
