@@ -69,6 +69,11 @@ impl FailureStreak {
         self.documents.len() >= self.needed
     }
 
+    /// Whether no document failed since the last success.
+    pub fn is_empty(&self) -> bool {
+        self.documents.is_empty()
+    }
+
     /// Whether nothing was noted for ten minutes.
     pub fn is_forgotten(&self, now: Instant) -> bool {
         self.noted.is_some_and(|noted| now.duration_since(noted) > STREAK_LIFETIME)

@@ -118,12 +118,13 @@ async fn execute_job<S: JobSource>(
     let mut ending = run_to_outcome(shared, &run).await;
     note_outage(shared, &mut ending).await;
     report_outcome(shared, job, claim, &ending);
-    let conclusion = match note_failure(shared, claim, &ending) {
-        Some((fault, detail)) => {
+    let conclusion = match SharedFailure::of(claim, &ending) {
+        Some(failure) if is_shared(shared, claim, failure.context).await => {
+            let SharedFailure { fault, detail, .. } = failure;
             let (stage, after) = (claim.stage(), outcome_breaker::release_delay());
             JobConclusion::Again { fault, counted: false, after, stage, detail }
         }
-        None => {
+        _ => {
             let attempt = source.retry_attempt(job);
             conclude_job(ending, claim.stage(), attempt, &source.retry_config())
         }
@@ -243,20 +244,34 @@ async fn resume_intake<S: JobSource>(shared: &RunnerState<S>) {
     }
 }
 
-/// The fault and detail of a failure that is not the document's own: documents before it failed
-/// alike, and none passed. Intake is closed then, and one job at a time tries.
-fn note_failure<S: JobSource, T>(
+/// A failure that may be everybody's.
+struct SharedFailure {
+    context: FailureContext,
+    fault: Fault,
+    detail: String,
+}
+
+impl SharedFailure {
+    /// `None`: no failure, or one with a reaction of its own.
+    fn of<T>(claim: &ClaimHandle, ending: &WorkOutcome<T>) -> Option<Self> {
+        let (fault, detail) = match ending {
+            WorkOutcome::Failed(StepError::Fault(error)) => (error.fault, error.to_string()),
+            WorkOutcome::Panicked => (Fault::Internal, PANICKED.to_owned()),
+            _ => return None,
+        };
+        let context = FailureContext::new(claim.stage(), fault)?;
+        Some(Self { context, fault, detail })
+    }
+}
+
+/// Whether a failure is not the document's own: others before it failed alike, or do at the same time,
+/// and none passed. Intake is closed then, and one job at a time tries.
+async fn is_shared<S: JobSource>(
     shared: &RunnerState<S>,
     claim: &ClaimHandle,
-    ending: &WorkOutcome<T>,
-) -> Option<(Fault, String)> {
-    let (fault, detail) = match ending {
-        WorkOutcome::Failed(StepError::Fault(error)) => (error.fault, error.to_string()),
-        WorkOutcome::Panicked => (Fault::Internal, PANICKED.to_owned()),
-        _ => return None,
-    };
-    let context = FailureContext::new(claim.stage(), fault)?;
-    hold_if_shared(shared, claim, context).then_some((fault, detail))
+    context: FailureContext,
+) -> bool {
+    hold_if_shared(shared, claim, context) || shared.outcomes.wait_for_evidence(context).await
 }
 
 /// Notes the failure; closes intake and returns `true` if it is not the document's own.

@@ -4,7 +4,8 @@
 //! stage and fault. Once different documents failed in one context in a row and none passed it, they
 //! are evidence against this worker, its release or its rights. Then the intake gate is closed for
 //! [`SAME_FAILURE`], nothing is counted, the document goes back for others, and one job at a time
-//! tries. A job that passes the context's stage closes the breaker again.
+//! tries. A job that passes the context's stage closes the breaker again. The first failures wait a
+//! moment for those after them: where all fail at once, none is counted.
 //!
 //! Providers are not this breaker's: the limiter of each (`docmill_client::throttle`) holds the calls
 //! that it declines, and other documents go on.
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::PauseReason;
@@ -25,6 +27,8 @@ use docmill_pipeline::ClaimHandle;
 
 /// Different documents fail alike in a row: this worker, its release or its rights are at fault.
 pub const SAME_FAILURE: PauseReason = PauseReason::from_label("same_failure");
+/// How long a failure waits for others like it, or for a job that passes.
+const EVIDENCE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The delay of a document that is released while the breaker is open: soon, for other workers.
 const RELEASE_DELAY: Duration = Duration::from_secs(1);
 
@@ -56,13 +60,44 @@ impl std::fmt::Display for FailureContext {
 #[derive(Debug, Default)]
 pub(super) struct OutcomeBreaker {
     streaks: Mutex<BTreeMap<FailureContext, FailureStreak>>,
+    /// A failure or a success was noted.
+    changed: Notify,
 }
 
 impl OutcomeBreaker {
     /// Notes a failure. Returns whether it is everybody's: it is not counted against its document.
     pub(super) fn note_failure(&self, document: IngestionId, context: FailureContext) -> bool {
         let mut streaks = self.streaks.lock();
-        streaks.entry(context).or_default().add_failure(document, Instant::now())
+        let is_shared = streaks.entry(context).or_default().add_failure(document, Instant::now());
+        drop(streaks);
+        self.changed.notify_waiters();
+        is_shared
+    }
+
+    /// Whether a failure that was noted turns out to be everybody's within two seconds.
+    pub(super) async fn wait_for_evidence(&self, context: FailureContext) -> bool {
+        let judged = async {
+            loop {
+                let changed = self.changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                if let Some(is_shared) = self.judge(context) {
+                    return is_shared;
+                }
+                changed.await;
+            }
+        };
+        tokio::time::timeout(EVIDENCE_TIMEOUT, judged).await.unwrap_or(false)
+    }
+
+    /// Whether failures in this context are everybody's; `None`: there are too few to say.
+    fn judge(&self, context: FailureContext) -> Option<bool> {
+        let streaks = self.streaks.lock();
+        match streaks.get(&context) {
+            Some(streak) if streak.is_evidence() => Some(true),
+            Some(streak) if !streak.is_empty() => None,
+            _ => Some(false),
+        }
     }
 
     /// Notes the stages that a job has passed; `is_done`: the one that it ended in as well. Returns
@@ -76,7 +111,10 @@ impl OutcomeBreaker {
                 has_closed |= streak.end_by_success(now);
             }
         }
-        has_closed && !streaks.values().any(FailureStreak::is_evidence)
+        let is_open = streaks.values().any(FailureStreak::is_evidence);
+        drop(streaks);
+        self.changed.notify_waiters();
+        has_closed && !is_open
     }
 
     /// The context in which documents fail one after the other.
@@ -152,6 +190,31 @@ mod tests {
         assert!(!breaker.note_passed(&job(IngestionStage::Extract), false), "only fetched");
         assert_eq!(breaker.open_context(), Some(EXTRACT));
         assert!(breaker.note_passed(&job(IngestionStage::Record), true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_failures_wait_for_those_after_them_or_for_a_job_that_passes() {
+        let breaker = OutcomeBreaker::default();
+        assert!(!breaker.note_failure(IngestionId::random(), EXTRACT));
+        let began = Instant::now();
+        assert!(!breaker.wait_for_evidence(EXTRACT).await, "it fails alone");
+        assert_eq!(began.elapsed(), EVIDENCE_TIMEOUT);
+        let fails_again = async {
+            tokio::task::yield_now().await;
+            open_at(&breaker, EXTRACT);
+        };
+        let (is_shared, ()) = tokio::join!(breaker.wait_for_evidence(EXTRACT), fails_again);
+        assert!(is_shared);
+
+        let breaker = OutcomeBreaker::default();
+        breaker.note_failure(IngestionId::random(), EXTRACT);
+        let passes = async {
+            tokio::task::yield_now().await;
+            breaker.note_passed(&job(IngestionStage::Record), true);
+        };
+        let began = Instant::now();
+        let (is_shared, ()) = tokio::join!(breaker.wait_for_evidence(EXTRACT), passes);
+        assert!(!is_shared && began.elapsed() < EVIDENCE_TIMEOUT, "others pass");
     }
 
     #[tokio::test(start_paused = true)]
