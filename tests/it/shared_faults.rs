@@ -207,7 +207,7 @@ async fn a_worker_cut_from_postgres_alone_lets_its_messages_go_and_another_takes
     let asked = world.submit("a.pdf", documents::invoice("C-1")).await;
     assert!(world.llm.as_ref().unwrap().arrived(2, SOON).await);
     // Neither renewals nor claims are answered any more; the queue is.
-    flaky.die();
+    flaky.cut_off();
     let in_doubt = world.submit("a.pdf", documents::invoice("C-2")).await;
     tokio::time::sleep(S(3)).await;
     let healthy = world.worker().await;

@@ -22,19 +22,6 @@ const REDIRECTS: usize = 3;
 /// A longer Retry-After is taken for this: an unheard-of delay must not become an overflow.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 
-/// The cause of a refusal with status 413 and no word of the model's server: a server on the way takes no
-/// body of this size. A smaller request may pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a server on the way takes no request of this size")]
-pub struct BodyTooLarge;
-
-impl BodyTooLarge {
-    /// Whether this is the cause of the error.
-    pub fn is_cause_of(error: &Error) -> bool {
-        error.source.as_ref().is_some_and(|source| source.is::<Self>())
-    }
-}
-
 /// A client for one server. `timeout` bounds each whole request, its body included.
 ///
 /// A service of this machine is reached directly, even if the environment names a proxy: the proxy

@@ -3,6 +3,7 @@
 
 pub mod access_token;
 pub mod aws;
+pub mod body_size;
 pub mod http;
 pub mod telemetry;
 pub mod throttle;

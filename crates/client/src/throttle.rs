@@ -32,7 +32,7 @@ pub use governed_call::{GovernedAnswer, GovernedCall};
 pub(crate) use headers::header_text;
 pub use headers::{LimitWindow, RateLimitHeaders};
 
-use crate::http::BodyTooLarge;
+use crate::body_size::BodyTooLarge;
 use docmill_core::config::ThrottleConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;

@@ -26,7 +26,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use docmill_client::http::BodyTooLarge;
+pub use docmill_client::body_size::BodyTooLarge;
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::fault::Result;
 use docmill_core::model::{EncodedImage, ModelUsage, PictureRule};

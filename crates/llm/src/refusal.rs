@@ -10,7 +10,8 @@ use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use docmill_client::http::{self, BodyTooLarge};
+use docmill_client::body_size::BodyTooLarge;
+use docmill_client::http;
 use docmill_core::fault::{Error, Fault};
 
 /// Codes and types that mean that the account has no money left or a limit of spending was set.

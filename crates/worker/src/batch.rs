@@ -295,12 +295,12 @@ async fn claim_until_answered(
 }
 
 /// Pauses intake after a failed claim: until Postgres answers; where it did answer, by a refusal of the
-/// statement, until a claim succeeds. Reading succeeds meanwhile and proves nothing.
+/// statement, longer each time until a claim succeeds. Reading succeeds meanwhile and proves nothing.
 fn pause_after_refusal(source: &QueueJobSource, error: &fault::Error) {
     if matches!(error.fault, fault::Fault::Unavailable | fault::Fault::Transient) {
         source.intake_gate.close(DATABASE);
     } else {
-        source.intake_gate.close_for_trial(CLAIMS);
+        source.intake_gate.close_with_backoff(CLAIMS);
     }
 }
 

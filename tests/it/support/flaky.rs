@@ -36,6 +36,8 @@ pub(crate) struct FlakyLedger {
     pub(crate) lost_releases: AtomicU32,
     /// Once set, no write of this worker arrives any more: as good as dead.
     pub(crate) dead: AtomicBool,
+    /// Once set, the worker knows that its ledger is out of reach.
+    pub(crate) unreachable: AtomicBool,
     /// Once set, references to transcripts find another worker's claim.
     pub(crate) references_lost: AtomicBool,
 }
@@ -49,6 +51,7 @@ impl FlakyLedger {
             lost_claims: AtomicU32::new(0),
             lost_releases: AtomicU32::new(0),
             dead: AtomicBool::new(false),
+            unreachable: AtomicBool::new(false),
             references_lost: AtomicBool::new(false),
         }
     }
@@ -56,6 +59,12 @@ impl FlakyLedger {
     /// From now on the worker over this ledger is cut off, like one that was killed.
     pub(crate) fn die(&self) {
         self.dead.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on the worker lives, and cannot reach the ledger.
+    pub(crate) fn cut_off(&self) {
+        self.unreachable.store(true, Ordering::SeqCst);
+        self.die();
     }
 
     async fn alive(&self) {
@@ -211,7 +220,7 @@ impl Ledger for FlakyLedger {
     }
 
     async fn require_writer(&self) -> Result<()> {
-        if self.dead.load(Ordering::SeqCst) {
+        if self.unreachable.load(Ordering::SeqCst) {
             return Err(Error::new(Fault::Unavailable, "cut off"));
         }
         self.inner.require_writer().await

@@ -97,7 +97,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
-    use crate::http::BodyTooLarge;
+    use crate::body_size::BodyTooLarge;
     use docmill_core::config::ThrottleConfig;
     use docmill_core::fault::Error;
     use docmill_core::model::IngestionId;

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::PauseReason;
+use super::intake_gate::PauseReason;
 use docmill_core::failure_streak::FailureStreak;
 use docmill_core::fault::Fault;
 use docmill_core::model::{IngestionId, IngestionStage};
