@@ -118,7 +118,8 @@ async fn execute_job<S: JobSource>(
     let mut ending = run_to_outcome(shared, &run).await;
     note_outage(shared, &mut ending).await;
     report_outcome(shared, job, claim, &ending);
-    let conclusion = match SharedFailure::of(claim, &ending) {
+    let failure = SharedFailure::of(claim, &ending);
+    let conclusion = match failure {
         Some(failure) if is_shared(shared, claim, failure.context).await => {
             let SharedFailure { fault, detail, .. } = failure;
             let (stage, after) = (claim.stage(), outcome_breaker::release_delay());
