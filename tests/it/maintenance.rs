@@ -508,7 +508,7 @@ async fn a_parked_ingestion_whose_send_failed_is_sent_by_the_next_pass() {
 }
 
 #[tokio::test]
-async fn a_healthy_backlog_is_not_sent_again_however_far_later_messages_have_come() {
+async fn of_a_healthy_backlog_a_few_are_sent_again_however_far_later_messages_have_come() {
     let database = TestDatabase::create().await;
     fill(&database, 1).await;
     // As a worker of an earlier release notes it, and as tiers and fair queues make it look.
@@ -533,9 +533,29 @@ async fn a_healthy_backlog_is_not_sent_again_however_far_later_messages_have_com
     let maintenance = maintenance_over(database.db(), queue.clone(), &Config::default());
     for _ in 0..3 {
         let pass = maintenance.run_pass(false).await;
-        assert_eq!((pass.resent.len(), pass.queue_is_behind), (0, true));
+        assert_eq!((pass.resent.len(), pass.queue_is_behind), (20, true));
     }
-    assert_eq!(queue.bodies().len(), 1_000);
+    assert_eq!(queue.bodies().len(), 1_060);
+}
+
+#[tokio::test]
+async fn a_lost_message_is_found_at_the_first_pass_whatever_else_lies_in_the_queue() {
+    let database = TestDatabase::create().await;
+    fill(&database, 1).await;
+    // All but one are deferred, each with its message, and others' messages lie there as well.
+    let deferred = "UPDATE ingestion SET next_attempt_at = docmill_now() + interval '9 h'
+        WHERE status = 'in-progress'
+          AND id <> (SELECT id FROM ingestion WHERE status = 'in-progress' ORDER BY id LIMIT 1)";
+    database.pool().execute(deferred).await.unwrap();
+    database.advance(QUIET * 2).await;
+    let queue = memory_queue();
+    let messages: Vec<OutgoingMessage> =
+        (0..2_000).map(|n| OutgoingMessage::from_body(format!("other {n}"))).collect();
+    queue.send(&messages).await;
+    let pass = maintenance_over(database.db(), queue.clone(), &Config::default());
+    let pass = pass.run_pass(false).await;
+    assert_eq!((pass.resent.len(), pass.queue_is_behind), (1, false));
+    assert_eq!(queue.bodies().len(), 2_001);
 }
 
 #[tokio::test]

@@ -51,6 +51,7 @@ fn received_ago(ago: Duration) -> Delivery {
         priority: None,
         tenant: None,
         traceparent: None,
+        origin: None,
     }
 }
 

@@ -1,26 +1,32 @@
 //! The throttle governor: how fast a provider may be called, learned while calling it.
 //!
 //! One limiter for each provider, account and model, for page reading and language models alike. A
-//! limiter has a queue (first come, first served), a pace in requests a second learned from 429s, a
-//! ceiling and a token bucket learned from headers, a window of calls under way, a pause that the
-//! server asked for and that every job shares, and a circuit breaker.
+//! limiter has a queue (old jobs first, tenants and priorities in turn: [`line`]), a pace in requests a
+//! second learned from 429s, a ceiling and a token bucket learned from headers, a window of calls under
+//! way, a pause that the server asked for and that every job shares, and a circuit breaker.
 //!
-//! A wait up to `throttle.longest_wait` is waited here; a longer one comes back as
-//! [`Fault::Throttled`] with its length, so that the job hides its message and gives its slot and
-//! its attempt back. Processes know nothing of each other; each learns from what it is answered.
-//! Not promised: that no call is ever refused. Refusals are how a limit is found.
+//! A wait up to `throttle.longest_wait` is waited here; a longer one comes back with the time after
+//! which to come again, so that the job hides its message and gives its slot and its attempt back:
+//! [`Fault::InLine`] while the provider serves others, [`Fault::Throttled`] while it serves nobody. The
+//! time is half of the forecast for the job's place, those that were put off included; so a line of
+//! any length is served in the order of age. Processes know nothing of each other; each learns from what
+//! it is answered, and messages come back to any of them. Not promised: that no call is ever refused
+//! (refusals are how a limit is found), nor an order beyond that of age within a factor of two.
 
 mod breaker;
 mod bucket;
 mod governed_call;
 mod headers;
 mod limiter_state;
+mod line;
 mod pace;
 #[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod turns;
 mod window;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,17 +43,20 @@ use docmill_core::config::ThrottleConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
 use docmill_core::model::{IngestionId, LaneBreaker, ProviderLane};
+use docmill_core::turn::{self, JobTurn};
 use docmill_core::work_clock::{self, wait_off_clock};
 use limiter_state::{Admission, LimiterSnapshot, LimiterState, SentCall};
+use line::{CallPlace, WaitingLines};
 
 /// Most keys that are remembered; the one unused for longest is forgotten first.
 const MAX_KEYS: usize = 256;
 /// No wait is longer.
 const FOREVER: Duration = Duration::from_secs(24 * 3600);
-/// A message is hidden because of a learned pace for no less and no more. The pace is a guess that
-/// the next seconds may change, and what is hidden cannot be called back; what a server asked for
-/// is no guess and is kept to in full.
-const HIDE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+/// A message is hidden for no less.
+const MIN_HIDE: Duration = Duration::from_secs(1);
+/// A call far back in line waits here as well while those that are here would be served within this
+/// time: the provider is never idle because older jobs are away.
+const SHORT_LINE: Duration = Duration::from_secs(5);
 
 /// The provider, account and model that share one limit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -121,6 +130,7 @@ impl CallOutcome {
             | Fault::ClaimLost
             | Fault::OverBudget(_)
             | Fault::Batched(_)
+            | Fault::InLine(_)
             | Fault::Paused => Self::Abandoned,
             Fault::Internal => Self::Declined(work_clock::current_document()),
             Fault::Missing | Fault::Rejected => {
@@ -139,14 +149,7 @@ pub struct Governor {
 struct RateLimiter {
     key: LimiterKey,
     state: Mutex<LimiterState>,
-    line: Mutex<WaitingLine>,
-}
-
-/// The calls that wait for a limiter, oldest first.
-#[derive(Default)]
-struct WaitingLine {
-    next: u64,
-    waiting: BTreeMap<u64, Arc<Notify>>,
+    lines: Mutex<WaitingLines>,
 }
 
 impl Governor {
@@ -155,17 +158,15 @@ impl Governor {
         Self { config, limiters: Mutex::default() }
     }
 
-    /// Takes a place in the key's queue. The place is kept over refusals: a call that was refused
-    /// is the first to be tried again.
+    /// Takes a place in the key's queue, as the current job's turn says ([`turn::current_turn`]). The
+    /// place is kept over refusals: a call that was refused is the first of its line to be tried again.
     pub fn enqueue_call(&self, key: &LimiterKey, estimate: TokenEstimate) -> QueuedCall {
         let limiter = self.limiter(key);
-        let number = {
-            let mut line = limiter.line();
-            line.next += 1;
-            line.next
-        };
+        let turn = turn::current_turn();
+        let place = limiter.lines().take_place(turn.as_ref());
         let deadline = Instant::now() + self.config.longest_wait;
-        QueuedCall { limiter, number, estimate, deadline }
+        let waited = turn.map(|turn| turn.waited).unwrap_or_default();
+        QueuedCall { limiter, place, estimate, deadline, waited }
     }
 
     /// Waits for one call that is not tried again here.
@@ -212,7 +213,7 @@ impl Governor {
         let limiter = Arc::new(RateLimiter {
             key: key.clone(),
             state: Mutex::new(LimiterState::new(&self.config, Instant::now())),
-            line: Mutex::default(),
+            lines: Mutex::default(),
         });
         limiters.insert(key.clone(), Arc::clone(&limiter));
         limiter
@@ -224,12 +225,12 @@ impl RateLimiter {
         self.state.lock()
     }
 
-    fn line(&self) -> MutexGuard<'_, WaitingLine> {
-        self.line.lock()
+    fn lines(&self) -> MutexGuard<'_, WaitingLines> {
+        self.lines.lock()
     }
 
     fn describe(&self) -> ProviderLane {
-        let waiting = self.line().waiting.len();
+        let waiting = self.lines().count_waiting();
         // A breaker does not report the end of its time; without calls this publishes it.
         let shown = self.publish(waiting);
         ProviderLane {
@@ -250,11 +251,9 @@ impl RateLimiter {
     /// Wakes the head of the queue, so that it checks again whether it may go.
     fn wake_first(&self) {
         let waiting = {
-            let line = self.line();
-            if let Some(head) = line.waiting.values().next() {
-                head.notify_one();
-            }
-            line.waiting.len()
+            let lines = self.lines();
+            lines.wake_first();
+            lines.count_waiting()
         };
         self.publish(waiting);
     }
@@ -267,11 +266,6 @@ impl RateLimiter {
         metrics::set_throttle(limiter, shown.in_flight, waiting, shown.rate);
         metrics::set_breaker(limiter, shown.breaker, shown.denied);
         shown
-    }
-
-    /// Number of waiting calls that arrived before this one.
-    fn calls_ahead_of(&self, number: u64) -> usize {
-        self.line().waiting.range(..number).count()
     }
 
     fn refusal_error(&self, fault: Fault) -> Error {
@@ -288,21 +282,23 @@ impl RateLimiter {
 /// One call's place in the queue, over all its tries.
 pub struct QueuedCall {
     limiter: Arc<RateLimiter>,
-    number: u64,
+    place: CallPlace,
     estimate: TokenEstimate,
     deadline: Instant,
+    /// The age of its job.
+    waited: Duration,
 }
 
 /// A place that is given up when dropped.
 struct LimiterTicket<'a> {
     limiter: &'a RateLimiter,
-    number: u64,
+    place: &'a CallPlace,
     turn: Arc<Notify>,
 }
 
 impl Drop for LimiterTicket<'_> {
     fn drop(&mut self) {
-        self.limiter.line().waiting.remove(&self.number);
+        self.limiter.lines().leave(self.place);
         self.limiter.wake_first();
     }
 }
@@ -312,46 +308,64 @@ impl QueuedCall {
     /// gives the place up.
     ///
     /// # Errors
-    /// [`Fault::Throttled`] with the time to wait if that is too long to wait here;
-    /// [`Fault::Unavailable`] or [`Fault::Denied`] while the breaker is open.
+    /// [`Fault::InLine`] or [`Fault::Throttled`] with the time to wait if that is too long to wait
+    /// here; [`Fault::Unavailable`] or [`Fault::Denied`] while the breaker is open.
     pub async fn admit(&mut self) -> Result<LimiterPermit> {
         let limiter = self.limiter.as_ref();
-        let turn = Arc::new(Notify::new());
-        limiter.line().waiting.insert(self.number, Arc::clone(&turn));
-        let ahead = limiter.calls_ahead_of(self.number);
-        let place = LimiterTicket { limiter, number: self.number, turn };
-        let forecast = limiter.state().forecast_wait(Instant::now(), ahead).total();
-        let mut closed = None;
-        if ahead == 0 || Instant::now() + forecast <= self.deadline {
-            closed = wait_off_clock(self.wait_for_turn(&place)).await?;
+        let (turn, now) = (Arc::new(Notify::new()), Instant::now());
+        let ahead = {
+            let mut lines = limiter.lines();
+            lines.enter(&self.place, Arc::clone(&turn), now);
+            lines.count_ahead(&self.place, now)
+        };
+        let ticket = LimiterTicket { limiter, place: &self.place, turn };
+        let left = self.deadline.saturating_duration_since(now);
+        let (here, with_all) = {
+            let state = limiter.state();
+            (state.forecast_wait(now, ahead.waiting), state.forecast_wait(now, ahead.all))
+        };
+        let is_near = with_all.total() <= left || here.total() <= left.min(SHORT_LINE);
+        let mut sent = None;
+        if ahead.waiting == 0 || is_near {
+            sent = wait_off_clock(self.wait_for_turn(&ticket)).await?;
         }
-        match closed {
+        match sent {
             Some(sent) => {
+                limiter.lines().note_sent(&self.place);
                 Ok(LimiterPermit { limiter: Arc::clone(&self.limiter), sent: Some(sent) })
             }
             None => Err(self.deferral_error("throttled, its turn is too far off")),
         }
     }
 
-    /// The error of a call that is no longer waited for; `why` is for people.
+    /// The error of a call that is no longer waited for; `why` is for people. Its job is counted as
+    /// put off.
     pub fn deferral_error(&self, why: impl std::fmt::Display) -> Error {
-        let limiter = self.limiter.as_ref();
-        let forecast =
-            limiter.state().forecast_wait(Instant::now(), limiter.calls_ahead_of(self.number));
-        let wait = forecast.held + forecast.paced.clamp(HIDE.0, HIDE.1);
-        let wait = wait.mul_f64(1.0 + fastrand::f64() / 4.0);
+        let (limiter, now) = (self.limiter.as_ref(), Instant::now());
+        let ahead = limiter.lines().count_ahead(&self.place, now);
+        let (forecast, serves) = {
+            let state = limiter.state();
+            (
+                state.forecast_wait(now, ahead.all),
+                state.has_answered_within(now, turn::SERVED_LATELY),
+            )
+        };
+        let wait = JobTurn::put_off_time(self.waited, forecast.paced, MIN_HIDE);
+        let wait = (forecast.held + wait).mul_f64(1.0 + fastrand::f64() / 4.0);
+        limiter.lines().note_put_off(&self.place, now + wait);
         let LimiterKey { provider, model, .. } = &limiter.key;
-        // Without the time: a long streak of deferrals makes it longer, and the row has it.
-        Error::new(Fault::Throttled(Some(wait)), format!("{provider}, model {model}: {why}"))
+        let fault = if serves { Fault::InLine(wait) } else { Fault::Throttled(Some(wait)) };
+        // Without the time: the row has it.
+        Error::new(fault, format!("{provider}, model {model}: {why}"))
     }
 
     /// `None`: it would take too long.
-    async fn wait_for_turn(&self, place: &LimiterTicket<'_>) -> Result<Option<SentCall>> {
-        let limiter = place.limiter;
+    async fn wait_for_turn(&self, ticket: &LimiterTicket<'_>) -> Result<Option<SentCall>> {
+        let limiter = ticket.limiter;
         loop {
-            let first = limiter.line().waiting.keys().next().copied();
+            let is_first = limiter.lines().is_first(&self.place);
             let mut until = self.deadline;
-            if first == Some(place.number) {
+            if is_first {
                 let now = Instant::now();
                 let admit = limiter.state().admit(now, self.estimate);
                 match admit {
@@ -363,7 +377,7 @@ impl QueuedCall {
                 }
             }
             tokio::select! {
-                () = place.turn.notified() => {}
+                () = ticket.turn.notified() => {}
                 () = tokio::time::sleep_until(until) => {
                     if until == self.deadline {
                         return Ok(None);

@@ -29,6 +29,7 @@ use time::{Date, OffsetDateTime};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef, IngestionId, ModelUsage,
+    Priority,
 };
 use docmill_ledger::{
     AttemptLedger, DocumentSpending, ProviderSpending, SpentToday, StoredTranscript,
@@ -377,6 +378,7 @@ fn build_claimed(
     document: DocumentRef,
     record: &AttemptRecord,
 ) -> ClaimedIngestion {
+    let claimed_at = OffsetDateTime::now_utc();
     ClaimedIngestion {
         id,
         token,
@@ -384,13 +386,15 @@ fn build_claimed(
         attempt: u32::try_from(record.claims).unwrap_or(u32::MAX),
         suspect: false,
         deferred_for: None,
+        priority: Priority::default(),
+        created_at: claimed_at,
         kind: None,
         tenant: None,
         document,
         transcription: record.transcription.clone(),
         extraction: record.extraction.clone(),
         lease_until: Instant::now(),
-        claimed_at: OffsetDateTime::now_utc(),
+        claimed_at,
     }
 }
 

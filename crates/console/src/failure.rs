@@ -141,7 +141,7 @@ impl From<Error> for ConsoleFailure {
             Fault::Missing => Self::missing(),
             Fault::Rejected => Self::refused(error.to_string()),
             Fault::Misconfigured => Self::conflict(error.to_string()),
-            Fault::Transient | Fault::Unavailable | Fault::Throttled(_) => {
+            Fault::Transient | Fault::Unavailable | Fault::Throttled(_) | Fault::InLine(_) => {
                 tracing::warn!(error = %error, "a page failed: {error}");
                 let text = "Postgres, the queue or the store does not answer in time. Ask again; \
                             a search may be too wide: give it more.";

@@ -167,7 +167,7 @@ fn states_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
             div.wide tabindex="0" { table {
                 thead { tr { th { "state" } th.number { "number" } th { "oldest" } } }
                 tbody { @for count in &service.in_flight { tr {
-                    td { (state_mark(&count.state)) } td.number { (count.count) }
+                    td { (state_mark(&count.state)) } td.number { @if count.estimated { "about " } (count.count) }
                     td { (age_text_of(count.oldest_s)) }
                 } } }
             } }

@@ -14,6 +14,9 @@ pub enum Fault {
     Transient,
     /// The other side asked us to slow down, and perhaps said for how long.
     Throttled(Option<Duration>),
+    /// The other side serves other jobs at its pace, and this one's turn comes later: the time after
+    /// which to come again. Never ends a job by its age.
+    InLine(Duration),
     /// The other side is down: every job would fail until it is back.
     Unavailable,
     /// The other side will not have us: wrong credentials, a right that is missing, money out. A
@@ -46,7 +49,8 @@ impl Fault {
     pub fn code(self) -> &'static str {
         match self {
             Self::Transient => "transient",
-            Self::Throttled(_) => "throttled",
+            // For operators both are a provider's limit.
+            Self::Throttled(_) | Self::InLine(_) => "throttled",
             Self::Unavailable => "unavailable",
             Self::Denied => "denied",
             Self::Misconfigured => "misconfigured",
@@ -126,6 +130,7 @@ mod tests {
         let table = [
             (Fault::Transient,            "transient",     false),
             (Fault::Throttled(Some(day)), "throttled",     false),
+            (Fault::InLine(day),          "throttled",     false),
             (Fault::Unavailable,          "unavailable",   false),
             (Fault::Denied,               "denied",        true),
             (Fault::Misconfigured,        "misconfigured", true),

@@ -11,4 +11,5 @@ pub mod model;
 pub mod regression;
 pub mod retry;
 pub mod suspension;
+pub mod turn;
 pub mod work_clock;

@@ -66,6 +66,7 @@ const POLLS: &str = "docmill_polls";
 const REQUESTS: &str = "docmill_queue_requests_total";
 const DRAINING: &str = "docmill_drain_seconds";
 const OLDEST: &str = "docmill_oldest_in_progress_seconds";
+const VACUUM_HELD_BACK: &str = "docmill_vacuum_held_back_seconds";
 const ATTEMPTS: &str = "docmill_attempts_to_end";
 const PROTECTED: &str = "docmill_scale_in_protected";
 const WEBHOOKS: &str = "docmill_webhook_tries_total";
@@ -167,6 +168,10 @@ fn describe_metrics() {
     describe_gauge!(POLLS, "Receive calls that wait for messages");
     describe_counter!(REQUESTS, "Requests to the queue's service, retries included, by operation");
     describe_gauge!(DRAINING, "Seconds since the worker began to drain; 0 otherwise");
+    describe_gauge!(
+        VACUUM_HELD_BACK,
+        "How long one transaction has kept vacuum from its work, from the maintenance leader"
+    );
     describe_gauge!(OLDEST, "Age of the oldest open ingestion, from the maintenance leader");
     describe_histogram!(ATTEMPTS, "Attempts that ended ingestions took, by outcome");
     describe_gauge!(PROTECTED, "1 while the platform is asked not to take this task away");
@@ -418,6 +423,11 @@ pub fn set_draining(since: Duration) {
 /// The age of the oldest open ingestion; zero: there is none, or another worker reports it.
 pub fn oldest_in_progress(age: Duration) {
     gauge!(OLDEST).set(age.as_secs_f64());
+}
+
+/// How long the same transaction has held vacuum back; zero: none does, or another worker reports it.
+pub fn vacuum_held_back(time: Duration) {
+    gauge!(VACUUM_HELD_BACK).set(time.as_secs_f64());
 }
 
 /// An ingestion ended with this outcome after so many attempts.

@@ -89,8 +89,8 @@ pub enum DeferralStreak {
     Grows,
     /// It is as it was: the attempt was not let to its end.
     Stays,
-    /// It ends. Waits for a person or for another day are no part of a streak, however long they
-    /// take.
+    /// It ends. Waits for a person, for another day, or for a turn where others are served are no part
+    /// of a streak, however long they take.
     Ends,
 }
 
@@ -111,6 +111,7 @@ pub fn deferral_streak(how: &ClaimRelease) -> DeferralStreak {
         | Fault::Paused
         | Fault::OverBudget(_)
         | Fault::Batched(_)
+        | Fault::InLine(_)
         | Fault::Missing
         | Fault::Rejected
         | Fault::ClaimLost
@@ -244,6 +245,7 @@ mod tests {
             (Fault::Denied,            false,   Ends,   true),
             (Fault::Misconfigured,     false,   Ends,   true),
             (Fault::Paused,            false,   Ends,   false),
+            (Fault::InLine(d),         false,   Ends,   false),
             (Fault::OverBudget(d),     false,   Ends,   false),
             (Fault::Transient,         true,    Ends,   false),
         ];

@@ -25,7 +25,7 @@ use crate::{
 use docmill_core::fault::Result;
 use docmill_core::model::{
     ArtefactRef, AttemptOutcome, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef,
-    IngestionId, IngestionStage, IngestionStatus, OutcomeReason,
+    IngestionId, IngestionStage, IngestionStatus, OutcomeReason, Priority,
 };
 
 pub use row::{LedgerAttempt, LedgerRow};
@@ -309,6 +309,8 @@ fn build_claimed(
         attempt: used_attempts(row.attempt_count, row.attempt_limit),
         suspect: row.crashes > 0,
         deferred_for: row.deferred_since.map(|since| (now - since).try_into().unwrap_or_default()),
+        priority: Priority::default(),
+        created_at: row.created_at,
         kind: row.kind.clone(),
         tenant: row.tenant.clone(),
         document: DocumentRef {

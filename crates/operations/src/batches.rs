@@ -12,6 +12,7 @@
 //! it was handed in.
 
 mod hand_in;
+mod questions;
 mod step;
 
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use docmill_pipeline::CostTracker;
 use docmill_pipeline::failpoint::{FailureSeam, guard_call};
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_storage::ObjectStore;
+use questions::KeptQuestions;
 use step::StepEnd;
 use time::OffsetDateTime;
 
@@ -70,6 +72,7 @@ pub struct BatchCollector {
     costs: Arc<CostTracker>,
     apis: Vec<Arc<dyn BatchApi>>,
     config: BatchConfig,
+    questions: KeptQuestions,
     /// The name of this worker, for the lease.
     holder: String,
 }
@@ -96,7 +99,15 @@ impl BatchCollector {
         holder: String,
     ) -> Option<Self> {
         let BatchBackends { db, store, costs } = backends;
-        (!apis.is_empty()).then_some(Self { db, store, costs, apis, config, holder })
+        (!apis.is_empty()).then_some(Self {
+            db,
+            store,
+            costs,
+            apis,
+            config,
+            questions: KeptQuestions::default(),
+            holder,
+        })
     }
 
     /// Makes passes whenever this worker leads, until asked to stop.

@@ -45,7 +45,7 @@ pub struct DeadLetterView {
     pub sent_at: Option<String>,
     #[serde(skip)]
     receipt: Option<ReceiptHandle>,
-    /// The replacement message: same tier, tenant and trace.
+    /// The replacement message: same tier, tenant, trace and history.
     #[serde(skip)]
     successor: OutgoingMessage,
     #[serde(skip)]
@@ -212,7 +212,7 @@ async fn describe_letters(db: &Db, letters: Vec<DeadLetter>) -> fault::Result<Ve
     let letter = |(letter, id): (DeadLetter, Option<IngestionId>)| {
         let row = id.and_then(|id| states.get(&id));
         let DeadLetter { delivery } = letter;
-        let successor = delivery.to_successor(delivery.body.clone());
+        let successor = delivery.to_revival();
         DeadLetterView {
             message_id: delivery.message_id,
             ingestion: id,
@@ -356,7 +356,8 @@ async fn reconcile_batch(
     if terms.dry_run {
         return Ok(receipts_of(&letters));
     }
-    resend_letters(queue, &revived).await?;
+    let messages = revived.iter().map(|letter| letter.successor.clone()).collect();
+    resend_letters(queue, &revived, messages).await?;
     metrics::count_resent(u64::try_from(revived.len()).unwrap_or(u64::MAX));
     let ids: Vec<IngestionId> = revived.iter().filter_map(|letter| letter.ingestion).collect();
     rows::mark_enqueued(db, &ids).await?;
@@ -424,7 +425,10 @@ async fn redrive_batch(
     ids.extend(ingestions_in(letters, IngestionStatus::InProgress));
     let (sent, over): (Vec<&DeadLetterView>, Vec<&DeadLetterView>) =
         letters.iter().partition(|letter| letter.ingestion.is_none_or(|id| ids.contains(&id)));
-    resend_letters(queue, &sent).await?;
+    // A person has ordered it: it waits anew for what was not there.
+    let messages =
+        sent.iter().map(|letter| OutgoingMessage { origin: None, ..letter.successor.clone() });
+    resend_letters(queue, &sent, messages.collect()).await?;
     metrics::count_resent(u64::try_from(sent.len()).unwrap_or(u64::MAX));
     rows::mark_enqueued(db, &ids).await?;
     done.as_they_were += sent.iter().filter(|letter| letter.ingestion.is_none()).count();
@@ -434,17 +438,16 @@ async fn redrive_batch(
     delete_letters(queue, &over).await
 }
 
-/// Sent before they are deleted: a crash in between leaves messages too many, never one too few.
+/// Sends a message for each letter. Sent before they are deleted: a crash in between leaves messages too many, never one too few.
 /// One that was not sent keeps its letter.
 async fn resend_letters(
     queue: &dyn MessageQueue,
     letters: &[&DeadLetterView],
+    messages: Vec<OutgoingMessage>,
 ) -> fault::Result<()> {
     if letters.is_empty() {
         return Ok(());
     }
-    let messages: Vec<OutgoingMessage> =
-        letters.iter().map(|letter| letter.successor.clone()).collect();
     let sent = queue.send(&messages).await;
     let mut failed = None;
     let mut gone = Vec::new();

@@ -6,7 +6,8 @@
 //! fails is counted and the next begins. Each has a limit of time below that of the lead, and what
 //! a chore leaves undone when it is cut off is what a crash would leave: the next pass goes on.
 //!
-//! Not promised: that a lost message is noticed while the queue holds as many as there should be.
+//! Not promised: that a lost message is noticed before its row has been silent for `janitor.quiet`, and
+//! then within minutes while many other rows have been so too: it takes hours at most.
 
 mod chores;
 
@@ -76,6 +77,30 @@ struct SweepProgress {
     resend: Option<SendPosition>,
     /// The last attempt that was looked at.
     attempts: Option<ExpiredAttempt>,
+    horizon: HorizonWatch,
+}
+
+/// Since when vacuum has been held back by the same transaction id.
+#[derive(Debug, Default)]
+struct HorizonWatch {
+    seen: Option<(String, Instant)>,
+}
+
+impl HorizonWatch {
+    /// How long the oldest id that is still needed has been the same; zero: none is, or a new one.
+    fn note(&mut self, xid: Option<&str>) -> Duration {
+        let Some(xid) = xid else {
+            self.seen = None;
+            return Duration::ZERO;
+        };
+        match &self.seen {
+            Some((seen, since)) if seen == xid => since.elapsed(),
+            _ => {
+                self.seen = Some((xid.to_owned(), Instant::now()));
+                Duration::ZERO
+            }
+        }
+    }
 }
 
 /// One thing that maintenance does.
@@ -237,7 +262,10 @@ impl Maintenance {
             }
             match self.run_pass_as_leader(stop).await {
                 Ok(Some(pass)) => log_report(&pass),
-                Ok(None) => metrics::oldest_in_progress(Duration::ZERO),
+                Ok(None) => {
+                    metrics::oldest_in_progress(Duration::ZERO);
+                    metrics::vacuum_held_back(Duration::ZERO);
+                }
                 Err(error) => tracing::warn!(error = %error, "maintenance failed: {error}"),
             }
         }
@@ -390,5 +418,21 @@ fn log_report(pass: &JanitorReport) {
             "maintenance: {woken} parked ingestions sent, {resent} sent again, {revived} dead \
              letters revived"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn vacuum_is_held_back_for_as_long_as_the_oldest_transaction_stays_the_same() {
+        let mut watch = HorizonWatch::default();
+        let minute = Duration::from_secs(60);
+        let passes = [Some("7"), Some("7"), Some("7"), Some("9"), Some("9"), None, Some("9")];
+        for (xid, minutes) in passes.into_iter().zip([0, 1, 2, 0, 1, 0, 0]) {
+            assert_eq!(watch.note(xid), minute * minutes, "{xid:?}");
+            tokio::time::advance(minute).await;
+        }
     }
 }

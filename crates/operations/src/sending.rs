@@ -53,6 +53,7 @@ fn build_message(route: &MessageRoute, traceparent: Option<String>) -> OutgoingM
         priority: route.priority,
         tenant: route.tenant.clone(),
         traceparent,
+        origin: None,
         ..OutgoingMessage::from_body(route.id.to_string())
     }
 }

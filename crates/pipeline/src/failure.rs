@@ -77,7 +77,7 @@ pub fn decide_retry(fault: Fault, attempt: RetryAttempt, config: &RetryConfig) -
             let after = spread_delay(config.unavailable_delay, attempt.jitter);
             RetryDecision::Again { counted: false, after }
         }
-        Fault::OverBudget(until) | Fault::Batched(until) => {
+        Fault::OverBudget(until) | Fault::Batched(until) | Fault::InLine(until) => {
             RetryDecision::Again { counted: false, after: until }
         }
         Fault::Interrupted => RetryDecision::Again { counted: false, after: Duration::ZERO },
@@ -154,6 +154,7 @@ mod tests {
             ("nor an operator's pause",                 Fault::Paused,               1, long,  again(false, 75)),
             ("a spent budget waits for the next day, however long", Fault::OverBudget(S(40_000)), 9, long, again(false, 40_000)),
             ("what is in a batch waits for its answer, however long", Fault::Batched(S(90_000)), 9, long, again(false, 90_000)),
+            ("a turn at a provider that serves others is waited for without end", Fault::InLine(S(9)), 9, long, again(false, 9)),
             ("a stopped job goes on at once elsewhere", Fault::Interrupted,          99, long, again(false, 0)),
             ("what is another claim's is left to it",   Fault::ClaimLost,            99, long, RetryDecision::LeaveToOwner),
         ];

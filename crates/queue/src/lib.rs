@@ -48,18 +48,67 @@ pub struct Delivery {
     pub tenant: Option<String>,
     /// The sender's W3C `traceparent`, unchanged, if the format has room for it.
     pub traceparent: Option<String>,
+    /// Of a message that took another's place, if the format has room for it.
+    pub origin: Option<MessageOrigin>,
+}
+
+/// Where a message came from that took another's place: its age and history go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageOrigin {
+    /// When the first of them was sent; whole seconds.
+    pub first_sent: SystemTime,
+    /// How often one of them was taken out of the dead-letter queue and sent again.
+    pub revivals: u32,
+}
+
+impl MessageOrigin {
+    /// As it is carried beside a message: seconds since 1970, and a count.
+    pub fn to_text(self) -> String {
+        let since = self.first_sent.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        format!("{} {}", since.as_secs(), self.revivals)
+    }
+
+    /// `None` for anything else than [`MessageOrigin::to_text`] writes.
+    pub fn from_text(text: &str) -> Option<Self> {
+        let (since, revivals) = text.split_once(' ')?;
+        let since = Duration::from_secs(since.parse().ok()?);
+        let first_sent = SystemTime::UNIX_EPOCH.checked_add(since)?;
+        Some(Self { first_sent, revivals: revivals.parse().ok()? })
+    }
 }
 
 impl Delivery {
-    /// A message for the same tier, tenant and trace as this one.
+    /// When the message was sent, or the first whose place it took.
+    pub fn first_sent(&self) -> Option<SystemTime> {
+        self.origin.map(|origin| origin.first_sent).or(self.sent_at)
+    }
+
+    /// How often it was taken out of the dead-letter queue and sent again.
+    pub fn revivals(&self) -> u32 {
+        self.origin.map_or(0, |origin| origin.revivals)
+    }
+
+    /// A message for the same tier, tenant and trace as this one, and with its history.
     pub fn to_successor(&self, body: String) -> OutgoingMessage {
+        let revivals = self.revivals();
+        let origin = self.first_sent().map(|first_sent| MessageOrigin { first_sent, revivals });
         OutgoingMessage {
             body,
             delay: Duration::ZERO,
             priority: self.priority.unwrap_or_default(),
             tenant: self.tenant.clone(),
             traceparent: self.traceparent.clone(),
+            origin,
         }
+    }
+
+    /// The message that is sent when this one is taken out of the dead-letter queue.
+    pub fn to_revival(&self) -> OutgoingMessage {
+        let mut message = self.to_successor(self.body.clone());
+        if let Some(origin) = &mut message.origin {
+            origin.revivals = origin.revivals.saturating_add(1);
+        }
+        message
     }
 }
 
@@ -76,6 +125,8 @@ pub struct OutgoingMessage {
     pub tenant: Option<String>,
     /// W3C `traceparent` of what caused it; dropped where the format has no room for it.
     pub traceparent: Option<String>,
+    /// Of a message that takes another's place; dropped where the format has no room for it.
+    pub origin: Option<MessageOrigin>,
 }
 
 impl OutgoingMessage {
@@ -213,4 +264,39 @@ pub trait MessageQueue: Send + Sync {
     /// Housekeeping that the backend needs from time to time, run by the maintenance leader.
     /// Returns how many things were put right.
     async fn run_maintenance(&self) -> Result<u64>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_age_and_the_revivals_of_a_message_go_on_in_those_that_take_its_place() {
+        let sent = SystemTime::UNIX_EPOCH + Duration::from_secs(1_764_340_000);
+        let first = Delivery {
+            message_id: "m".to_owned(),
+            body: "event".to_owned(),
+            receipt: ReceiptHandle("r".to_owned()),
+            receive_count: 3,
+            sent_at: Some(sent),
+            first_received_at: None,
+            received: Instant::now(),
+            priority: None,
+            tenant: None,
+            traceparent: None,
+            origin: None,
+        };
+        let mut delivery = first.clone();
+        for revivals in 1..=3 {
+            let text = delivery.to_revival().origin.unwrap().to_text();
+            let origin = MessageOrigin::from_text(&text);
+            let later = Some(sent + Duration::from_secs(9_000));
+            delivery = Delivery { origin, sent_at: later, ..first.clone() };
+            assert_eq!((delivery.first_sent(), delivery.revivals()), (Some(sent), revivals));
+            assert_eq!(delivery.to_successor(String::new()).origin, origin, "not another revival");
+        }
+        for wrong in ["", "1", "1 x", "-1 0", "1 2 3", "99999999999999999999 0"] {
+            assert_eq!(MessageOrigin::from_text(wrong), None, "{wrong}");
+        }
+    }
 }

@@ -37,7 +37,9 @@ use self::message::{LeasedItems, ceil_millis};
 use self::scripts::{ADD, AT_A_TIME, CHANGE, COMPLETE, DEAD, FOREIGN, LEASE};
 use self::wait::WorkWaiter;
 use super::round_robin::WeightedRoundRobin;
-use super::{DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, ReceiptHandle};
+use super::{
+    DeadLetter, Delivery, MessageOrigin, MessageQueue, OutgoingMessage, QueueDepth, ReceiptHandle,
+};
 use docmill_core::config::{ForeignItems, QueueConfig};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::Priority;
@@ -158,6 +160,7 @@ impl RedisQueue {
             call.arg(ceil_millis(message.delay));
             call.arg(message.tenant.as_deref().unwrap_or_default());
             call.arg(message.traceparent.as_deref().unwrap_or_default());
+            call.arg(message.origin.map(MessageOrigin::to_text).unwrap_or_default());
         }
         self.calls.run_script_retried::<Vec<u8>>("adding to Redis", &call).await.map(drop)
     }

@@ -42,6 +42,7 @@ use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::machine;
 use docmill_core::metrics;
 use docmill_core::model::{LocalDevice, LocalModelCalls, LocalModelReport};
+use docmill_core::turn::{self, JobTurn};
 use docmill_core::work_clock::wait_off_clock;
 use docmill_llm::{Llm, ModelReply, Prompt};
 use driver::SchedulerDriver;
@@ -68,7 +69,12 @@ struct SchedulerState {
     queues: CallQueues,
     waiting: HashMap<u64, oneshot::Sender<CallPermit>>,
     tickets: u64,
+    /// When each model answered last.
+    answered: HashMap<String, Instant>,
 }
+
+/// A job that stands in line for a model comes back no sooner.
+const MIN_PUT_OFF: Duration = Duration::from_secs(10);
 
 /// The machine's clock as this process counts it on.
 struct SchedulerClock {
@@ -117,12 +123,12 @@ impl CallPermit {
 impl Drop for CallPermit {
     fn drop(&mut self) {
         let now_ms = self.scheduler.clock.now_ms();
-        self.scheduler.lock_state().queues.finish_call(
-            &self.model,
-            self.since_ms,
-            now_ms,
-            self.end,
-        );
+        let mut state = self.scheduler.lock_state();
+        state.queues.finish_call(&self.model, self.since_ms, now_ms, self.end);
+        if self.end == CallEnd::Answered {
+            state.answered.insert(self.model.clone(), Instant::now());
+        }
+        drop(state);
         self.scheduler.changed.notify_one();
     }
 }
@@ -173,7 +179,12 @@ impl Scheduler {
         let scheduler = Arc::new(Self {
             config: config.clone(),
             clock,
-            state: Mutex::new(SchedulerState { queues, waiting: HashMap::new(), tickets: 0 }),
+            state: Mutex::new(SchedulerState {
+                queues,
+                waiting: HashMap::new(),
+                tickets: 0,
+                answered: HashMap::new(),
+            }),
             seen: Mutex::new(list_seen(&reading, |_| 0)),
             changed: Notify::new(),
         });
@@ -192,7 +203,8 @@ impl Scheduler {
     /// Waits for this model's turn. Dropping the future gives the place up.
     ///
     /// # Errors
-    /// [`Fault::Throttled`] if too many wait already, or it took too long.
+    /// [`Fault::InLine`] if too many wait already, or it took too long; [`Fault::Throttled`] if the
+    /// model has answered nobody lately.
     pub async fn acquire_turn(self: &Arc<Self>, model: &str) -> Result<CallPermit> {
         let since = Instant::now();
         let (place, granted) = self.join_queue(model)?;
@@ -203,7 +215,9 @@ impl Scheduler {
         let waited = since.elapsed();
         let Ok(Ok(permit)) = answer else {
             metrics::scheduler_put_off(model, "wait");
-            return Err(deferral_error(model, &format!("no memory for it within {waited:.0?}")));
+            return Err(
+                self.deferral_error(model, &format!("no memory for it within {waited:.0?}"))
+            );
         };
         metrics::scheduler_wait(model, waited);
         Ok(permit)
@@ -223,7 +237,9 @@ impl Scheduler {
                 drop(state);
                 metrics::scheduler_put_off(model, "full");
                 let most = self.config.max_queue_depth;
-                return Err(deferral_error(model, &format!("{most} calls wait for it already")));
+                return Err(
+                    self.deferral_error(model, &format!("{most} calls wait for it already"))
+                );
             }
             Err(QueueRefusal::Unknown) => {
                 return Err(Error::internal(format!("model {model} is not scheduled here")));
@@ -252,6 +268,19 @@ impl Scheduler {
         let others = others.iter().flat_map(|sheet| sheet.posts.iter().cloned());
         let posts: Vec<ModelDemand> = own.iter().cloned().chain(others).collect();
         held_mib(device, &posts)
+    }
+
+    /// A job waits without end for a model that serves others: the older it is, the longer its
+    /// message is hidden each time.
+    fn deferral_error(&self, model: &str, why: &str) -> Error {
+        let answered = self.lock_state().answered.get(model).map(Instant::elapsed);
+        let serves = answered.is_some_and(|age| age <= turn::SERVED_LATELY);
+        let waited = turn::current_turn().map(|turn| turn.waited).unwrap_or_default();
+        let fault = match serves {
+            true => Fault::InLine(JobTurn::put_off_time(waited, waited / 4, MIN_PUT_OFF)),
+            false => Fault::Throttled(None),
+        };
+        Error::new(fault, format!("local model {model}: {why}"))
     }
 
     fn lock_state(&self) -> MutexGuard<'_, SchedulerState> {
@@ -408,8 +437,4 @@ fn model_needs(
             too_large.join(", ")
         ),
     ))
-}
-
-fn deferral_error(model: &str, why: &str) -> Error {
-    Error::new(Fault::Throttled(None), format!("local model {model}: {why}"))
 }

@@ -210,8 +210,15 @@ async fn a_full_line_defers_the_job_at_once_and_nothing_is_lost() {
     assert!(refused.to_string().contains("model a"), "{refused}");
     drop(held);
     for turn in waiting {
-        drop(turn.await.unwrap());
+        turn.await.unwrap().note_end(true);
     }
+    let _held = scheduler.acquire_turn("a").await.unwrap();
+    let mut waiting = [(); 2].map(|()| Box::pin(scheduler.acquire_turn("a")));
+    for turn in &mut waiting {
+        assert!(turn.as_mut().now_or_never().is_none());
+    }
+    let in_line = scheduler.acquire_turn("a").await.err().unwrap();
+    assert!(matches!(in_line.fault, Fault::InLine(_)), "it serves others: {in_line}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -21,6 +21,10 @@ use parking_lot::Mutex;
 
 /// How long a message is hidden when something it needs did not answer.
 const LEDGER_FAILURE_DELAY: Duration = Duration::from_secs(10);
+/// The store answers for objects if it has done so within this time.
+const ANSWERED_LATELY: Duration = Duration::from_secs(15 * 60);
+/// A message that was taken out of the dead-letter queue so often ends by its age alone.
+const MAX_REVIVALS: u32 = 2;
 /// Interval between warnings about events outside the allowed places.
 const WARNING_INTERVAL: Duration = Duration::from_secs(600);
 
@@ -51,6 +55,28 @@ impl RefusedEvents {
     }
 }
 
+/// Whether the store answers for objects of events: a refusal is about one object only while others
+/// are answered for.
+#[derive(Debug, Default)]
+pub struct ObjectAnswers {
+    last: Mutex<Option<Instant>>,
+}
+
+impl ObjectAnswers {
+    /// The store has said whether an object is there.
+    fn note_answer(&self) {
+        *self.last.lock() = Some(Instant::now());
+    }
+
+    /// Whether this failure is about the object: the store is there, refuses, and has answered for
+    /// others lately.
+    fn is_about_object(&self, error: &fault::Error) -> bool {
+        let is_refusal = matches!(error.fault, Fault::Denied | Fault::Rejected | Fault::Internal);
+        let answered = self.last.lock().map(|at| at.elapsed());
+        is_refusal && answered.is_some_and(|ago| ago <= ANSWERED_LATELY)
+    }
+}
+
 /// The result of resolving one object.
 enum ArrivedObject {
     /// This ingestion.
@@ -78,6 +104,9 @@ pub(super) async fn resolve_body(
                     acknowledge_without_work(source, ticket, what).await;
                 }
                 Ok(ArrivedObject::Absent) => {
+                    wait_for(source, delivery, ticket, "unknown_object").await;
+                }
+                Err(error) if source.heads.is_about_object(&error) => {
                     wait_for(source, delivery, ticket, "unknown_object").await;
                 }
                 Err(error) => hide_after_error(source, ticket, &error).await,
@@ -139,8 +168,14 @@ async fn resolve_object(
     let tenant = place.tenant.map(ToOwned::to_owned);
     let name = store.object_name(bucket, key);
     let there = match source.work.documents().head(&name).await {
-        Ok(Some(there)) => Some(there),
-        Ok(None) => return Ok(ArrivedObject::Absent),
+        Ok(Some(there)) => {
+            source.heads.note_answer();
+            Some(there)
+        }
+        Ok(None) => {
+            source.heads.note_answer();
+            return Ok(ArrivedObject::Absent);
+        }
         // The object exists but is unreadable: its row will show that to a person.
         Err(error) if error.fault == Fault::Missing => None,
         Err(error) => return Err(error),
@@ -211,8 +246,8 @@ async fn acknowledge_without_work(
 }
 
 /// Hides a message whose ingestion or object does not exist yet: a producer may send before it
-/// commits. After the time limit a copy is kept in quarantine. Never replaced by a fresh message,
-/// because the message's age ends the wait.
+/// commits. After the time limit a copy is kept in quarantine: its age counts from the first of the
+/// messages whose place it took, and what was dead-lettered twice has been received often enough.
 pub(super) async fn wait_for(
     source: &QueueJobSource,
     delivery: &Delivery,
@@ -220,9 +255,11 @@ pub(super) async fn wait_for(
     what: &'static str,
 ) {
     let settings = &source.config.queue;
-    let age = delivery.sent_at.and_then(|sent| SystemTime::now().duration_since(sent).ok());
+    let age = delivery.first_sent().and_then(|sent| SystemTime::now().duration_since(sent).ok());
     let is_old = age.is_some_and(|age| age >= settings.unknown_age);
-    if is_old && delivery.receive_count >= settings.unknown_receives {
+    let was_received_often =
+        delivery.receive_count >= settings.unknown_receives || delivery.revivals() >= MAX_REVIVALS;
+    if is_old && was_received_often {
         let why = "its ingestion or object did not appear in many receives";
         return quarantine_delivery(source, delivery, ticket, what, why).await;
     }

@@ -48,13 +48,14 @@ use crate::runner::{
     RenewalResult, Runner, RunnerHandle, RunnerMonitor, RunnerOptions, WorkerStats,
 };
 use ack_batcher::{AckBatcher, DispositionInbox, MessageDisposition};
-use arrival::RefusedEvents;
+use arrival::{ObjectAnswers, RefusedEvents};
 use docmill_client::telemetry::spans;
 use docmill_core::config::{AcknowledgeMode, Config, QueueDestination, RetryConfig};
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::{ClaimedIngestion, IngestionId};
 use docmill_core::retry::{Jitter, RetryBackoff, with_deadline};
+use docmill_core::turn::{self, JobTurn};
 use docmill_ledger::{ClaimTerms, IngestionResult, Ledger, PauseTerms, WorkerStatus};
 use docmill_pipeline::failpoint::{FailureSeam, guard_batch};
 use docmill_pipeline::failure::RetryAttempt;
@@ -110,6 +111,8 @@ pub struct QueueJobSource {
     terms: ClaimTerms,
     /// Events about places outside `store.allow`.
     refused: RefusedEvents,
+    /// Whether the store answers for the objects of events.
+    heads: ObjectAnswers,
     /// The queue as traces name it.
     destination: QueueDestination,
     registry: Arc<MessageRegistry>,
@@ -286,7 +289,9 @@ impl JobSource for QueueJobSource {
         claim: &ClaimHandle,
     ) -> Result<Box<IngestionResult>, StepError> {
         let claimed = self.check_place(&job.claimed)?;
-        self.work.run_attempt(&claimed, claim).await.map(Box::new)
+        turn::with_turn(turn_of(&claimed), self.work.run_attempt(&claimed, claim))
+            .await
+            .map(Box::new)
     }
 
     fn lease_terms(&self) -> LeaseTerms {
@@ -401,6 +406,18 @@ impl JobSource for QueueJobSource {
     }
 }
 
+/// Its turn at providers that it shares with others.
+fn turn_of(claimed: &ClaimedIngestion) -> JobTurn {
+    let age = claimed.claimed_at - claimed.created_at;
+    JobTurn {
+        id: claimed.id,
+        priority: claimed.priority,
+        tenant: claimed.tenant.clone(),
+        created_at: claimed.created_at,
+        waited: age.try_into().unwrap_or_default(),
+    }
+}
+
 /// From this receive on a message is replaced: at half of what the redrive policy allows.
 fn replace_limit(receives_before_dead: Option<u32>) -> u32 {
     receives_before_dead.map_or(u32::MAX, |most| (most / 2).max(1))
@@ -463,6 +480,7 @@ impl QueueWorker {
             retry: config.retry_terms(),
             terms,
             refused: RefusedEvents::default(),
+            heads: ObjectAnswers::default(),
             destination: config.queue_destination(),
             config,
             registry,

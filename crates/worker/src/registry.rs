@@ -354,6 +354,7 @@ mod tests {
             priority: None,
             tenant: None,
             traceparent: None,
+            origin: None,
         }
     }
 

@@ -176,9 +176,12 @@ pub(super) async fn urgent_tiers_are_polled_more_often_and_metrics_show_it(h: &d
 pub(super) async fn a_messages_content_is_never_another_messages(h: &dyn Harness) {
     let queue = h.queue(None).await;
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let first_sent = SystemTime::UNIX_EPOCH + Duration::from_secs(1_764_340_000);
+    let origin = MessageOrigin { first_sent, revivals: 2 };
     let marked = OutgoingMessage {
         tenant: Some("acme".to_owned()),
         traceparent: Some(trace.to_owned()),
+        origin: Some(origin),
         ..OutgoingMessage::from_body("marked")
     };
     all_done(queue.send(&[OutgoingMessage::from_body("plain"), marked]).await);
@@ -191,5 +194,6 @@ pub(super) async fn a_messages_content_is_never_another_messages(h: &dyn Harness
         };
         assert!(right(&delivery.tenant, "acme"), "{delivery:?}");
         assert!(right(&delivery.traceparent, trace), "{delivery:?}");
+        assert!(delivery.origin.is_none_or(|found| is_marked && found == origin), "{delivery:?}");
     }
 }

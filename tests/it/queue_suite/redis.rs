@@ -442,3 +442,31 @@ async fn foreign_items_stay_at_the_front_and_own_ones_are_taken_past_them() {
     assert!(both.ours.add_item("resize", "ours now").await.unwrap());
     assert_eq!(take(&*both.ours).await.body, "ours now");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn own_items_behind_thousands_of_foreign_ones_are_taken_within_seconds() {
+    const FOREIGN: usize = 3_500;
+    let both = Both::start().await;
+    let db = &mut both.server.look().await;
+    let mut theirs = redis::pipe();
+    for n in 0..FOREIGN {
+        theirs.set(format!("shared:item:{n}"), b"\xff picture").ignore();
+        theirs.lpush("shared:queue", n).ignore();
+    }
+    let _: () = theirs.query_async(db).await.unwrap();
+    let foreign = both.ours.receive(FOREIGN, Duration::from_secs(5)).await.unwrap();
+    assert_eq!(foreign.len(), FOREIGN);
+    let receipts: Vec<_> = foreign.into_iter().map(|delivery| delivery.receipt).collect();
+    all_done(both.ours.leave_to_others(&receipts).await);
+    let names = ["first", "second", "third"];
+    all_done(both.ours.send(&names.map(OutgoingMessage::from_body)).await);
+    let mut bodies = Vec::new();
+    while bodies.len() < names.len() {
+        let taken = both.ours.receive(1, Duration::from_secs(10)).await.unwrap();
+        assert!(!taken.is_empty(), "{bodies:?} of {names:?}");
+        bodies.extend(taken.into_iter().map(|delivery| delivery.body));
+    }
+    assert_eq!(bodies, names);
+    let queued: usize = db.llen("shared:queue").await.unwrap();
+    assert_eq!(queued, FOREIGN, "all of theirs are still there");
+}

@@ -85,6 +85,7 @@ async fn tenant_and_trace_travel_with_the_message_and_its_successor() {
     let delivery = take(&queue).await;
     assert_eq!(delivery.tenant.as_deref(), Some("acme"));
     assert_eq!(delivery.traceparent.as_deref(), Some(trace));
+    assert_eq!(delivery.origin, sent.origin);
     all_done(queue.send(&[delivery.to_successor("y".to_owned())]).await);
     let again = take(&queue).await;
     assert_eq!((again.tenant, again.traceparent), (delivery.tenant, delivery.traceparent));

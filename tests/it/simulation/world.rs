@@ -332,7 +332,7 @@ impl SimulatedWorld {
         }
         let depth = self.queue.depth().await.unwrap();
         let messages = depth.ready + depth.delayed + depth.in_flight;
-        let lost = lost_messages(messages, open.len() as u64, longest);
+        let lost = lost_messages(messages, open.len() as u64);
         ensure(lost == 0, || format!("{lost} messages are sent again, and none is lost"))
     }
 

@@ -80,6 +80,7 @@ impl MessageQueue for EndlessLetters {
                 priority: None,
                 tenant: None,
                 traceparent: None,
+                origin: None,
             };
             DeadLetter { delivery }
         };

@@ -231,6 +231,7 @@ impl Inside {
                 priority: Some(item.message.priority),
                 tenant: item.message.tenant.clone(),
                 traceparent: item.message.traceparent.clone(),
+                origin: item.message.origin,
             });
         }
         for twin in twins {

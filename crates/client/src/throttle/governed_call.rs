@@ -47,8 +47,9 @@ impl GovernedCall<'_> {
     /// # Errors
     /// The last attempt's error: [`Fault::Unavailable`] instead of [`Fault::Transient`] if the
     /// provider has counted as down since; [`Fault::Denied`] instead of [`Fault::Internal`] if the
-    /// provider declines the calls of every document; [`Fault::Throttled`] if the wait is too long to wait
-    /// here; [`Fault::Unavailable`] or [`Fault::Denied`] while the breaker is open.
+    /// provider declines the calls of every document; [`Fault::InLine`] or [`Fault::Throttled`] if the
+    /// wait is too long to wait here; [`Fault::Unavailable`] or [`Fault::Denied`] while the breaker is
+    /// open.
     pub async fn make<T, F>(&self, attempt: impl Fn() -> F) -> Result<T>
     where
         F: Future<Output = Result<GovernedAnswer<T>>>,

@@ -61,6 +61,8 @@ pub(super) struct LimiterState {
     requests: Option<f64>,
     tokens: Option<TokenQuota>,
     hold: Option<Instant>,
+    /// When a call was answered last.
+    answered: Option<Instant>,
     in_flight: u32,
     pub(super) used: Instant,
 }
@@ -102,6 +104,7 @@ impl LimiterState {
             requests: None,
             tokens: None,
             hold: None,
+            answered: None,
             in_flight: 0,
             used: now,
         }
@@ -195,6 +198,7 @@ impl LimiterState {
         match outcome {
             CallOutcome::Answered { limits, tokens } => {
                 self.declined.end_by_success(now);
+                self.answered = Some(now);
                 self.breaker.record_answer();
                 self.pace.record_accepted(now);
                 self.window.record_answer(sent.filled);
@@ -271,6 +275,11 @@ impl LimiterState {
             let until = now + wait;
             self.hold = Some(self.hold.map_or(until, |before| before.max(until)));
         }
+    }
+
+    /// Whether anybody was served within this time.
+    pub(super) fn has_answered_within(&self, now: Instant, time: Duration) -> bool {
+        self.answered.is_some_and(|at| now.saturating_duration_since(at) <= time)
     }
 
     /// Whether no call is let through but a trial.

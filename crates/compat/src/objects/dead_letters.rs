@@ -121,6 +121,7 @@ impl DeadLetterReader {
             priority: None,
             tenant: None,
             traceparent: None,
+            origin: None,
         };
         Ok(Some(DeadLetter { delivery }))
     }

@@ -239,5 +239,6 @@ fn build_delivery(
         priority: Some(listed.tier),
         tenant: None,
         traceparent: None,
+        origin: None,
     }
 }

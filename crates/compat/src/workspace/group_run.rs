@@ -271,7 +271,7 @@ fn note_failure(
 /// The delay that the refusing dependency named, if any.
 pub(super) fn named_delay(fault: Fault) -> Duration {
     match fault {
-        Fault::Throttled(Some(delay)) | Fault::OverBudget(delay) => delay,
+        Fault::Throttled(Some(delay)) | Fault::InLine(delay) | Fault::OverBudget(delay) => delay,
         _ => Duration::ZERO,
     }
 }

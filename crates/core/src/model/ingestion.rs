@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
-use crate::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
+use crate::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, Priority};
 
 /// The state of an ingestion. Everything but `InProgress` is terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -111,6 +111,10 @@ pub struct ClaimedIngestion {
     pub suspect: bool,
     /// How long the current streak of deferrals has lasted, if one is running.
     pub deferred_for: Option<Duration>,
+    /// Which tier of the queue its messages go to.
+    pub priority: Priority,
+    /// When it was created.
+    pub created_at: OffsetDateTime,
     /// Kind of document, if the producer named one.
     pub kind: Option<String>,
     /// Tenant, if the producer named one.

@@ -26,12 +26,14 @@ impl BatchCollector {
     /// Hands a batch in. The caller has checked that the vendor does not have it.
     pub(super) async fn hand_in(&self, api: &dyn BatchApi, batch: &OpenBatch) -> Result<StepEnd> {
         let name = &batch.name;
-        let questions = self.load_questions(name).await?;
+        let loaded = self.load_questions(name).await?;
+        let questions = loaded.as_slice();
         if questions.is_empty() {
             rows::leave_rest(&self.db, name, "it could not be read").await?;
             return self.end(api, batch, "nothing is left of it").await;
         }
         if batch.overdue > 0.0 {
+            loaded.forget();
             rows::leave_rest(&self.db, name, "the deadline passed").await?;
             return self.end(api, batch, "the deadline passed before it was handed in").await;
         }
@@ -39,12 +41,15 @@ impl BatchCollector {
         let Some(tried) = guard_call(FailureSeam::BatchTry, tried).await? else {
             return Ok(StepEnd::Open);
         };
-        let file = guard_call(FailureSeam::BatchUpload, api.upload(name, &questions)).await?;
+        let file = guard_call(FailureSeam::BatchUpload, api.upload(name, questions)).await?;
         let fence = TryFence::new(&self.db, tried, file.as_deref());
-        let submission = BatchSubmission { name, file: file.as_deref(), questions: &questions };
+        let submission = BatchSubmission { name, file: file.as_deref(), questions };
         // From here on it may have arrived.
         match guard_call(FailureSeam::BatchCreate, api.create(submission, &fence)).await {
-            Ok(handle) => self.keep_handle(api, batch, &handle).await,
+            Ok(handle) => {
+                loaded.forget();
+                self.keep_handle(api, batch, &handle).await
+            }
             Err(error) if error.fault == Fault::ClaimLost => {
                 tracing::warn!(batch = name, "batch {name} is handed in by somebody else");
                 if let Some(file) = &file {
@@ -60,6 +65,7 @@ impl BatchCollector {
                     return Ok(StepEnd::Open);
                 }
                 tracing::error!(batch = name, "batch {name} is refused: {error}");
+                loaded.forget();
                 self.leave_rest(api, batch, "errored").await?;
                 self.end(api, batch, &error.to_string()).await
             }

@@ -12,12 +12,9 @@ use docmill_core::model::IngestionId;
 use docmill_ledger::db::lanes::batches::{
     self as rows, AnswerCost, BatchRoute, OpenBatch, SentQuestion,
 };
-use docmill_llm::batch::{BatchApi, BatchOutcome, BatchProgress, BatchQuestion, BatchedReply};
+use docmill_llm::batch::{BatchApi, BatchOutcome, BatchProgress, BatchedReply};
 use docmill_pipeline::failpoint::{FailureSeam, guard_call};
-use docmill_storage::{GetOptions, GetResult, keys};
-
-/// Larger questions are not stored, and so not read.
-const MAX_ANSWER_BYTES: u64 = 64 << 20;
+use docmill_storage::keys;
 
 /// Whether a batch has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +27,7 @@ pub(super) enum StepEnd {
 
 /// Whether the same request may have another answer later on.
 fn is_passing(fault: Fault) -> bool {
-    matches!(fault, Fault::Transient | Fault::Throttled(_) | Fault::Unavailable)
+    matches!(fault, Fault::Transient | Fault::Throttled(_) | Fault::InLine(_) | Fault::Unavailable)
 }
 
 impl BatchCollector {
@@ -141,28 +138,6 @@ impl BatchCollector {
             tracing::info!(batch = batch.name, "what the vendor keeps of it stays: {error}");
         }
         Ok(StepEnd::Ended)
-    }
-
-    /// The questions of a batch, as they were stored. One whose object is gone went with its
-    /// document.
-    pub(super) async fn load_questions(&self, name: &str) -> Result<Vec<BatchQuestion>> {
-        let mut questions = Vec::new();
-        for sent in rows::list_requests(&self.db, name).await?.iter().filter(|it| it.is_waiting) {
-            let key = keys::batch_question_key(IngestionId(sent.ingestion_id), &sent.request);
-            let what = GetOptions { at_most: MAX_ANSWER_BYTES, if_match: None };
-            let body = match self.store.get(&key, what).await? {
-                GetResult::Found(object) => String::from_utf8(object.bytes.to_vec()).ok(),
-                GetResult::Missing | GetResult::Changed | GetResult::TooLarge { .. } => None,
-            };
-            let custom_id = sent.custom_id.clone();
-            match body {
-                Some(body) => questions.push(BatchQuestion { custom_id, body }),
-                None => {
-                    rows::leave_request(&self.db, &custom_id, "it could not be read").await?;
-                }
-            }
-        }
-        Ok(questions)
     }
 
     /// Stores every answer, then settles its question: however often they are read, once.

@@ -1,8 +1,9 @@
 //! The chores of a pass, one function each.
 //!
 //! A row that waits, is not parked, and has no lease must have a message somewhere. After a long
-//! quiet it is sent again, but only as many as the queue lacks. The order of messages proves
-//! nothing: tiers, groups of tenants and the parts of one queue overtake each other.
+//! quiet it is sent again: as many as the queue lacks, and in any case so many in a pass that all are
+//! within [`RESEND_SWEEP`]. A second message is harmless. The order of messages proves nothing: tiers,
+//! groups of tenants and the parts of one queue overtake each other.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
@@ -17,7 +18,7 @@ use docmill_core::fault::{Error, Result};
 use docmill_core::metrics;
 use docmill_core::model::IngestionId;
 use docmill_core::regression::{self, FixToggle};
-use docmill_ledger::db::operators::janitor::{self as rows, ResendCandidate};
+use docmill_ledger::db::operators::janitor::{self as rows, ResendCandidate, ResendPage};
 use docmill_ledger::db::operators::retention::ExpiredAttempt;
 use docmill_ledger::db::{
     claims::parking, lanes::webhooks, operators::erasure, operators::idempotency,
@@ -45,14 +46,36 @@ const MESSAGE_LIFETIME: Duration = Duration::from_secs(15 * 24 * 3600);
 const WORKER_SILENCE: Duration = Duration::from_secs(24 * 3600);
 /// A queue's counts may be off by this part of what it holds.
 const COUNT_ERROR: u64 = 50;
-/// No message is hidden for longer; a row that was silent this long is sent again in any case, one
-/// in a pass.
-const MAX_SILENCE: Duration = Duration::from_secs(12 * 3600);
+/// Within this time after `janitor.quiet` a row is sent again whatever else the queue holds, as long
+/// as `janitor.resends_per_pass` allows it.
+const RESEND_SWEEP: Duration = Duration::from_secs(6 * 3600);
+/// From then on the log names what holds vacuum back.
+const HELD_BACK_WARNING: Duration = Duration::from_secs(3600);
+/// A pass sends so many again whatever else the queue holds.
+const MIN_RESENDS: u64 = 20;
+/// Pages of rows that one pass looks through for a candidate: many may wait for good reasons.
+const PAGES_PER_PASS: usize = 10;
 
 impl Maintenance {
     pub(super) async fn tell_oldest(&self) -> Result<()> {
         let oldest = overview::oldest_open_age(&self.db).await?.unwrap_or_default();
         metrics::oldest_in_progress(Duration::try_from_secs_f64(oldest).unwrap_or_default());
+        self.tell_vacuum_horizon().await
+    }
+
+    /// Tells for how long the same transaction, slot or session has kept vacuum from removing old rows.
+    async fn tell_vacuum_horizon(&self) -> Result<()> {
+        let horizon = overview::find_vacuum_horizon(&self.db).await?;
+        let held = self.lock_progress().horizon.note(horizon.as_ref().map(|it| it.xid.as_str()));
+        metrics::vacuum_held_back(held);
+        if let Some(horizon) = horizon.filter(|_| held >= HELD_BACK_WARNING) {
+            let (held_s, holder) = (held.as_secs(), horizon.holder);
+            tracing::warn!(
+                held_s,
+                holder,
+                "vacuum is held back for {held_s} s by {holder}: tables grow"
+            );
+        }
         Ok(())
     }
 
@@ -96,20 +119,20 @@ impl Maintenance {
     }
 
     pub(super) async fn resend_lost(&self, pass: &mut JanitorReport) -> Result<()> {
-        let (quiet, limit) = (self.config.quiet, self.config.resends_per_pass);
-        let after = self.lock_progress().resend;
-        let page = rows::find_resend_candidates(&self.db, quiet, after, limit).await?;
+        let page = self.find_candidates().await?;
         pass.candidates = page.candidates.len();
-        let lost = self.count_lost(&page.candidates).await?;
         let mut chosen = page.candidates;
-        chosen.truncate(lost);
+        let (lost, budget) = self.plan_resends(pass.candidates).await?;
+        chosen.truncate(lost.max(budget));
         pass.queue_is_behind = chosen.len() < pass.candidates;
         pass.resent = chosen.iter().map(|row| row.id).collect();
         if pass.dry_run {
             return Ok(());
         }
         if !chosen.is_empty() {
-            self.send_again(chosen, pass).await?;
+            let sent = self.send_again(chosen, pass).await;
+            metrics::count_resent(u64::try_from(pass.resent.len().min(lost)).unwrap_or(u64::MAX));
+            sent?;
         }
         if !pass.queue_is_behind {
             self.lock_progress().resend = page.next;
@@ -117,16 +140,38 @@ impl Maintenance {
         Ok(())
     }
 
-    /// How many of the candidates have lost their message, estimated by counts.
-    async fn count_lost(&self, candidates: &[ResendCandidate]) -> Result<usize> {
-        let Some(silence) = candidates.iter().map(|row| row.silent_for).max() else {
-            return Ok(0);
-        };
+    /// The next rows that may have lost their message.
+    async fn find_candidates(&self) -> Result<ResendPage> {
+        let mut page = ResendPage { next: self.lock_progress().resend, ..ResendPage::default() };
+        for _ in 0..PAGES_PER_PASS {
+            let (quiet, limit) = (self.config.quiet, self.config.resends_per_pass);
+            page = rows::find_resend_candidates(&self.db, quiet, page.next, limit).await?;
+            if !page.candidates.is_empty() || page.next.is_none() {
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    /// How many messages are gone by the counts of rows and messages, and how many candidates are sent
+    /// again in any case. Rows are counted only as long as that makes a difference.
+    async fn plan_resends(&self, candidates: usize) -> Result<(usize, usize)> {
+        if candidates == 0 {
+            return Ok((0, 0));
+        }
         let depth = self.queue.depth().await?;
         let messages = depth.ready + depth.delayed + depth.in_flight;
-        let most = messages + messages / COUNT_ERROR + u64::from(self.config.resends_per_pass) + 1;
-        let rows = rows::count_sendable(&self.db, self.early, most).await?;
-        Ok(usize::try_from(lost_messages(messages, rows, silence)).unwrap_or(usize::MAX))
+        let most = u64::from(self.config.resends_per_pass);
+        let budget = resend_budget(messages, self.config.interval).min(most);
+        let lost = if budget < most {
+            let counted = messages + messages / COUNT_ERROR + most + 1;
+            lost_messages(messages, rows::count_sendable(&self.db, self.early, counted).await?)
+        } else {
+            0
+        };
+        let [lost, budget] =
+            [lost, budget].map(|number| usize::try_from(number).unwrap_or(usize::MAX));
+        Ok((lost, budget))
     }
 
     /// Noted first, then sent: a crash in between costs one longer quiet, never a flood. Unsent
@@ -140,7 +185,6 @@ impl Maintenance {
         let noted = rows::mark_enqueued(&self.db, &ids).await?;
         let (unsent, failed) = self.send_each(&noted).await;
         pass.resent = noted.into_iter().filter(|id| !unsent.contains(id)).collect();
-        metrics::count_resent(u64::try_from(pass.resent.len()).unwrap_or(u64::MAX));
         let Some(error) = failed else { return Ok(()) };
         chosen.retain(|row| unsent.contains(&row.id));
         rows::unmark_enqueued(&self.db, &chosen).await?;
@@ -258,18 +302,22 @@ impl Maintenance {
     }
 }
 
-/// How many messages are gone, if the queue holds `messages` of `rows` that should have one and the
-/// longest silent row has been so for `silence`. A few too few are an error of counting.
-pub fn lost_messages(messages: u64, rows: u64, silence: Duration) -> u64 {
+/// How many messages are gone, if the queue holds `messages` of `rows` that should have one. A few too
+/// few are an error of counting.
+pub fn lost_messages(messages: u64, rows: u64) -> u64 {
     if regression::is_off(FixToggle::ResendCount) {
         // A row quiet for this long was taken for lost, once a later message had come.
         return rows;
     }
     let missing = rows.saturating_sub(messages);
-    if missing > messages / COUNT_ERROR {
-        return missing;
-    }
-    u64::from(silence >= MAX_SILENCE)
+    if missing > messages / COUNT_ERROR { missing } else { 0 }
+}
+
+/// How many rows a pass sends again in any case, so that a sweep over as many as the queue holds
+/// ends in time.
+fn resend_budget(messages: u64, interval: Duration) -> u64 {
+    let passes = RESEND_SWEEP.as_secs() / interval.as_secs().max(1);
+    messages.div_ceil(passes.max(1)).max(MIN_RESENDS)
 }
 
 #[cfg(test)]
@@ -278,19 +326,32 @@ mod tests {
 
     #[test]
     fn as_many_are_sent_again_as_the_queue_holds_too_few() {
-        let (hour, day) = (Duration::from_secs(3600), Duration::from_secs(86_400));
         #[rustfmt::skip]
         let table = [
-            ("an empty queue: all are lost",                        0,     500,   hour, 500),
-            ("a full one in whatever order: none",                  5_000, 5_000, hour, 0),
-            ("more messages than rows, as after duplicates: none",  6_000, 5_000, hour, 0),
-            ("a counting error of a hundredth: none",               9_900, 9_999, hour, 0),
-            ("half of them are gone",                               500,   1_000, hour, 500),
-            ("one of a few",                                        10,    11,    hour, 1),
-            ("none missing, but silent for longer than any hiding", 5_000, 5_000, day,  1),
+            ("an empty queue: all are lost",                        0,     500,   500),
+            ("a full one in whatever order: none",                  5_000, 5_000, 0),
+            ("more messages than rows, as after duplicates: none",  6_000, 5_000, 0),
+            ("a counting error of a hundredth: none",               9_900, 9_999, 0),
+            ("half of them are gone",                               500,   1_000, 500),
+            ("one of a few",                                        10,    11,    1),
         ];
-        for (name, messages, rows, silence, lost) in table {
-            assert_eq!(lost_messages(messages, rows, silence), lost, "{name}");
+        for (name, messages, rows, lost) in table {
+            assert_eq!(lost_messages(messages, rows), lost, "{name}");
+        }
+    }
+
+    #[test]
+    fn whatever_the_queue_holds_as_many_are_sent_again_within_six_hours() {
+        let minute = Duration::from_secs(60);
+        for (messages, interval, budget) in [
+            (0, minute, 20),
+            (7_200, minute, 20),
+            (36_000, minute, 100),
+            (36_000, minute * 10, 1_000),
+            (36_000, Duration::from_millis(100), 20),
+            (36_000, minute * 6_000, 36_000),
+        ] {
+            assert_eq!(resend_budget(messages, interval), budget, "{messages} every {interval:?}");
         }
     }
 }

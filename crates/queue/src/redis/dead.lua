@@ -8,9 +8,9 @@ if ARGV[1] == 'take' then
     redis.call('ZADD', DEAD, now + tonumber(ARGV[3]), id)
     redis.call('HSET', grave(id), 'token', ARGV[4])
     local about = redis.call('HMGET', grave(id), 'data', 'n', 'sent', 'first', 'tenant',
-      'traceparent')
+      'traceparent', 'origin')
     letters[#letters + 1] = { id, about[1] or '', tonumber(about[2]) or 0, about[3] or '',
-      about[4] or '', about[5] or '', about[6] or '' }
+      about[4] or '', about[5] or '', about[6] or '', about[7] or '' }
   end
   return letters
 end

@@ -10,7 +10,7 @@ use ::redis::{FromRedisValue, ParsingError, Value};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::{Delivery, ReceiptHandle};
+use crate::{Delivery, MessageOrigin, ReceiptHandle};
 use docmill_core::model::Priority;
 use docmill_core::model::digest::{decode_hex, encode_hex};
 
@@ -59,8 +59,8 @@ fn encode_bytes(data: &[u8]) -> String {
     format!("data:application/octet-stream;base64,{}", STANDARD.encode(data))
 }
 
-/// id, data, receives, sent, first received, tenant, traceparent.
-type LeasedRow = (Vec<u8>, Vec<u8>, u32, String, String, String, String);
+/// id, data, receives, sent, first received, tenant, traceparent, origin.
+type LeasedRow = (Vec<u8>, Vec<u8>, u32, String, String, String, String, String);
 
 /// What `lease.lua` and `dead.lua` answer.
 #[derive(Debug, Default)]
@@ -105,7 +105,7 @@ impl LeasedItems {
         self.rows
             .into_iter()
             .map(|row| {
-                let (id, data, receive_count, sent, first, tenant, traceparent) = row;
+                let (id, data, receive_count, sent, first, tenant, traceparent, origin) = row;
                 let message_id = match std::str::from_utf8(&id) {
                     Ok(text) => text.to_owned(),
                     Err(_) => encode_hex(&id),
@@ -121,6 +121,7 @@ impl LeasedItems {
                     priority,
                     tenant: non_empty(tenant),
                     traceparent: non_empty(traceparent),
+                    origin: MessageOrigin::from_text(&origin),
                 }
             })
             .collect()

@@ -16,7 +16,9 @@ local function lease(id) return prefix .. ':lease:' .. id end
 local function old_lease(id) return prefix .. ':leased_by_session:' .. id end
 -- What others' programs are to work on, which we leave in the queue: id, and a sign of its data.
 local FOREIGN = prefix .. ':docmill:foreign'
--- Ours about a message: n (receives), first, sent, tenant, traceparent, token (of the last lease).
+-- How many of them at the front of the queue were looked past in vain.
+local SKIPPED = prefix .. ':docmill:skipped'
+-- Ours about a message: n (receives), first, sent, tenant, traceparent, origin, token (of the last lease).
 local function note(id) return prefix .. ':docmill:note:' .. id end
 local function grave(id) return prefix .. ':docmill:dead:' .. id end
 

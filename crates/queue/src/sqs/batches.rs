@@ -51,6 +51,8 @@ fn split_by_size<'a, 'm>(messages: &'a [&'m OutgoingMessage]) -> Vec<&'a [&'m Ou
         let fits = rest.iter().take(ENTRIES).take_while(|message| {
             bytes += message.body.len();
             bytes += message.traceparent.as_ref().map_or(0, |trace| trace.len() + 32);
+            // Name and value of an origin.
+            bytes += message.origin.map_or(0, |_| 64);
             bytes <= BYTES
         });
         let (part, after) = rest.split_at(fits.count().max(1));

@@ -1,15 +1,17 @@
-//! A message's attributes beside its body: its owner, and its trace.
+//! A message's attributes beside its body: its owner, its trace, and its origin.
 
 use std::collections::HashMap;
 
 use aws_sdk_sqs::types::MessageAttributeValue;
 
-use super::super::OutgoingMessage;
+use super::super::{MessageOrigin, OutgoingMessage};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::digest;
 
 /// The attribute's name, as W3C Trace Context spells the header.
 pub(super) const TRACEPARENT: &str = "traceparent";
+/// The attribute of a message that took another's place.
+pub(super) const ORIGIN: &str = "docmill-origin";
 /// The longest `MessageGroupId` (API reference, `SendMessage`).
 const MAX_GROUP_CHARS: usize = 128;
 
@@ -17,15 +19,18 @@ const MAX_GROUP_CHARS: usize = 128;
 pub(super) fn message_attributes(
     message: &OutgoingMessage,
 ) -> Result<Option<HashMap<String, MessageAttributeValue>>> {
-    let Some(traceparent) = &message.traceparent else { return Ok(None) };
-    let value = MessageAttributeValue::builder()
-        .data_type("String")
-        .string_value(traceparent)
-        .build()
-        .map_err(|error| {
+    let origin = message.origin.map(MessageOrigin::to_text);
+    let named = [(TRACEPARENT, message.traceparent.as_deref()), (ORIGIN, origin.as_deref())];
+    let mut attributes = HashMap::new();
+    for (name, text) in named {
+        let Some(text) = text else { continue };
+        let value = MessageAttributeValue::builder().data_type("String").string_value(text);
+        let value = value.build().map_err(|error| {
             Error::internal("a message attribute could not be built").with_source(error)
         })?;
-    Ok(Some(HashMap::from([(TRACEPARENT.to_owned(), value)])))
+        attributes.insert(name.to_owned(), value);
+    }
+    Ok((!attributes.is_empty()).then_some(attributes))
 }
 
 /// The fair-queue group of a tenant: its name, or, if SQS would not take that, its SHA-256.

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName as Seen};
 
-use super::envelope::TRACEPARENT;
+use super::envelope::{ORIGIN, TRACEPARENT};
 use super::errors::from_sdk;
 use super::receipt::{MAX_HIDE, ReceiptClock, ceil_seconds};
 use super::{SECOND, connect};
-use crate::Delivery;
+use crate::{Delivery, MessageOrigin};
 use docmill_core::fault::Result;
 use docmill_core::model::Priority;
 
@@ -59,7 +59,8 @@ impl SqsPoller {
             .message_system_attribute_names(Seen::ApproximateFirstReceiveTimestamp)
             .message_system_attribute_names(Seen::SentTimestamp)
             .message_system_attribute_names(Seen::MessageGroupId)
-            .message_attribute_names(TRACEPARENT);
+            .message_attribute_names(TRACEPARENT)
+            .message_attribute_names(ORIGIN);
         let sent = if wait == self.wait {
             request.send().await
         } else {
@@ -85,7 +86,8 @@ impl SqsPoller {
         let mut attributes = message.attributes.unwrap_or_default();
         let tenant = attributes.remove(&Seen::MessageGroupId);
         let own = message.message_attributes.unwrap_or_default();
-        let traceparent = own.get(TRACEPARENT).and_then(|value| value.string_value.clone());
+        let text = |name: &str| own.get(name).and_then(|value| value.string_value.clone());
+        let (traceparent, origin) = (text(TRACEPARENT), text(ORIGIN));
         let number = |name: Seen| attributes.get(&name).and_then(|text| text.parse::<u64>().ok());
         let time = |name: Seen| number(name).map(millis_since_epoch);
         let count = number(Seen::ApproximateReceiveCount).unwrap_or(1);
@@ -104,6 +106,7 @@ impl SqsPoller {
             priority: poll.priority,
             tenant,
             traceparent,
+            origin: origin.as_deref().and_then(MessageOrigin::from_text),
         })
     }
 }

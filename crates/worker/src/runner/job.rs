@@ -196,7 +196,7 @@ fn report_outcome<S: JobSource, T>(
             let cause = error.source.as_ref().map(ToString::to_string);
             if error.fault == Fault::Internal {
                 tracing::error!(ingestion.id = %id, stage, fault, cause, "{name}: {error}");
-            } else if matches!(error.fault, Fault::Batched(_)) {
+            } else if matches!(error.fault, Fault::Batched(_) | Fault::InLine(_)) {
                 // Nothing failed.
                 tracing::debug!(ingestion.id = %id, stage, fault, "{name}: {error}");
             } else {

@@ -19,7 +19,7 @@ use crate::{ClaimOutcome, ClaimRequest, ClaimTerms};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef, IngestionId,
-    IngestionStatus,
+    IngestionStatus, Priority,
 };
 
 /// How long a row is left alone whose status a newer program has written.
@@ -51,6 +51,8 @@ struct ClaimRow {
     #[expect(dead_code, reason = "a UNION is ordered by what it gives")]
     place: i64,
     answered_at: OffsetDateTime,
+    created_at: OffsetDateTime,
+    priority: String,
 }
 
 /// Claims ingestions, see [`crate::Ledger::claim_with_tokens`].
@@ -211,6 +213,8 @@ fn claimed_from_row(row: ClaimRow, lease_until: Instant) -> ClaimedIngestion {
         deferred_for: row
             .deferred_seconds
             .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()),
+        priority: Priority::from_code(&row.priority).unwrap_or_default(),
+        created_at: row.created_at,
         kind: row.kind,
         tenant: row.tenant,
         document: DocumentRef {

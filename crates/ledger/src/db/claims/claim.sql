@@ -74,7 +74,7 @@ SELECT
     t.extraction_identity AS "extraction_identity?",
     t.document_id AS "document_id!", COALESCE(o.file_path, '') AS "file_path!",
     o.original_name AS "original_name?", t.object_etag AS "object_etag?", t.place AS "place!",
-    t.now AS "answered_at!"
+    t.now AS "answered_at!", t.created_at AS "created_at!", t.priority AS "priority!"
 FROM taken t LEFT JOIN document o ON o.id = t.document_id
 UNION ALL
 SELECT
@@ -83,7 +83,7 @@ SELECT
         WHEN 'busy' THEN d.lease_expires_at - d.now
         WHEN 'not due' THEN d.next_attempt_at - d.now END)::float8,
     0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, d.id, '', NULL, NULL, d.place,
-    d.now
+    d.now, d.now, ''
 FROM decided d WHERE d.answer <> 'claimed'
 UNION ALL
 SELECT
@@ -92,6 +92,6 @@ SELECT
         WHEN EXISTS (SELECT 1 FROM erased_ingestion e WHERE e.id = a.id) THEN 'erased'
         ELSE 'unknown' END,
     NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, a.id, '', NULL, NULL, a.place,
-    c.now
+    c.now, c.now, ''
 FROM asked a CROSS JOIN clock c WHERE a.id NOT IN (SELECT h.id FROM held h)
 ORDER BY "place!"

@@ -207,25 +207,36 @@ pub async fn unmark_enqueued(db: &Db, unsent: &[ResendCandidate]) -> Result<u64>
     Ok(done.rows_affected())
 }
 
-/// How many rows should have a message: in progress and not parked, counted no further than `most`.
-/// `unclaimed` leaves those out that a worker holds.
+/// How many rows should have a message: in progress and not parked, counted no further than `most`,
+/// out of the index alone. `unclaimed` leaves those out that a worker holds, and reads the rows.
 ///
 /// # Errors
 /// No answer from Postgres.
 pub async fn count_sendable(db: &Db, unclaimed: bool, most: u64) -> Result<u64> {
-    let count = sqlx::query_scalar!(
-        r#"SELECT count(*) AS "count!" FROM (
-            SELECT 1 FROM ingestion
-            WHERE status = 'in-progress' AND parked_by IS NULL AND parked_until IS NULL
-              AND (NOT $1 OR lease_expires_at IS NULL
-                OR lease_expires_at <= (SELECT docmill_now()))
-            LIMIT $2) AS counted"#,
-        unclaimed,
-        i64::try_from(most).unwrap_or(i64::MAX),
-    )
-    .fetch_one(db.pool())
-    .await
-    .context("counting the rows that should have a message")?;
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let counted = if unclaimed {
+        sqlx::query_scalar!(
+            r#"SELECT count(*) AS "count!" FROM (
+                SELECT 1 FROM ingestion
+                WHERE status = 'in-progress' AND parked_by IS NULL AND parked_until IS NULL
+                  AND (lease_expires_at IS NULL OR lease_expires_at <= (SELECT docmill_now()))
+                ORDER BY enqueued_at, id LIMIT $1) AS counted"#,
+            most,
+        )
+        .fetch_one(db.pool())
+        .await
+    } else {
+        sqlx::query_scalar!(
+            r#"SELECT count(*) AS "count!" FROM (
+                SELECT 1 FROM ingestion
+                WHERE status = 'in-progress' AND parked_by IS NULL AND parked_until IS NULL
+                ORDER BY enqueued_at, id LIMIT $1) AS counted"#,
+            most,
+        )
+        .fetch_one(db.pool())
+        .await
+    };
+    let count = counted.context("counting the rows that should have a message")?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 

@@ -15,6 +15,8 @@ pub struct StateCount {
     pub state: String,
     /// Number of ingestions in this state.
     pub count: i64,
+    /// Whether that is an estimate, because very many are open.
+    pub estimated: bool,
     /// Seconds since the oldest of them was registered.
     pub oldest_s: f64,
 }
@@ -215,13 +217,22 @@ pub async fn sum_local_models(db: &Db) -> Result<Vec<LocalModelTotals>> {
     .context("adding up how calls to local models go")
 }
 
-/// The states that ingestions are in which have not ended, with their numbers.
+/// Open ingestions that are counted one by one; of more, a sample is.
+const MAX_COUNTED: i64 = 100_000;
+/// Pages of the table that a sample consists of: some 20,000 open rows.
+const SAMPLED_PAGES: f64 = 2_000.0;
+
+/// How many open ingestions are in each state. Of more than 100,000 the counts are estimates out of a
+/// sample, and the ages those of its oldest.
 ///
 /// # Errors
 /// No answer from Postgres.
 pub async fn count_states(db: &Db) -> Result<Vec<StateCount>> {
+    if is_many_open(db).await? {
+        return sample_states(db).await;
+    }
     sqlx::query_as(
-        "SELECT state, count(*) AS count,
+        "SELECT state, count(*) AS count, false AS estimated,
              extract(epoch FROM (SELECT docmill_now()) - min(created_at))::float8 AS oldest_s
          FROM ops_in_flight GROUP BY state ORDER BY state",
     )
@@ -230,7 +241,44 @@ pub async fn count_states(db: &Db) -> Result<Vec<StateCount>> {
     .context("counting ingestions in flight")
 }
 
-/// The ingestions that workers hold, longest claimed first, at most `limit`.
+async fn is_many_open(db: &Db) -> Result<bool> {
+    let found: Option<i32> = sqlx::query_scalar(
+        "SELECT 1 FROM ingestion WHERE status = 'in-progress'
+         ORDER BY created_at, id OFFSET $1 LIMIT 1",
+    )
+    .bind(MAX_COUNTED)
+    .fetch_optional(db.pool())
+    .await
+    .context("counting open ingestions")?;
+    Ok(found.is_some())
+}
+
+/// The states of the open rows on some pages of the table, times the share of pages.
+async fn sample_states(db: &Db) -> Result<Vec<StateCount>> {
+    let percent: f64 = sqlx::query_scalar(
+        "SELECT least(100, 100 * $1 * current_setting('block_size')::float8
+             / greatest(pg_relation_size('ingestion'), 1))",
+    )
+    .bind(SAMPLED_PAGES)
+    .fetch_one(db.pool())
+    .await
+    .context("asking how large the ingestions are")?;
+    sqlx::query_as(
+        "SELECT state, round(count(*) * 100 / $1)::bigint AS count, true AS estimated,
+             extract(epoch FROM (SELECT docmill_now()) - min(created_at))::float8 AS oldest_s
+         FROM ops_in_flight
+         WHERE ingestion_id = ANY (ARRAY(
+             SELECT id FROM ingestion TABLESAMPLE SYSTEM ($1::real) WHERE status = 'in-progress'))
+         GROUP BY state ORDER BY state",
+    )
+    .bind(percent)
+    .fetch_all(db.pool())
+    .await
+    .context("estimating ingestions in flight")
+}
+
+/// The ingestions that workers hold, longest claimed first, at most `limit`, of the 100,000 whose
+/// messages were sent first.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -239,12 +287,14 @@ pub async fn list_active(db: &Db, limit: u32) -> Result<Vec<ActiveIngestion>> {
         // Parked rows have no lease, and are left out of the index.
         "SELECT id AS ingestion_id, stage, worker, kind, attempt_count,
              extract(epoch FROM (SELECT docmill_now()) - started_at)::float8 AS age_s
-         FROM ingestion
-         WHERE status = 'in-progress' AND parked_by IS NULL AND parked_until IS NULL
-           AND lease_expires_at > (SELECT docmill_now())
+         FROM (SELECT * FROM ingestion
+             WHERE status = 'in-progress' AND parked_by IS NULL AND parked_until IS NULL
+             ORDER BY enqueued_at, id LIMIT $2) AS first
+         WHERE lease_expires_at > (SELECT docmill_now())
          ORDER BY started_at, id LIMIT $1",
     )
     .bind(i64::from(limit))
+    .bind(MAX_COUNTED)
     .fetch_all(db.pool())
     .await
     .context("listing active ingestions")
@@ -317,4 +367,40 @@ pub async fn oldest_open_age(db: &Db) -> Result<Option<f64>> {
     .fetch_optional(db.pool())
     .await
     .context("looking for the oldest open ingestion")
+}
+
+/// The oldest transaction id that somebody still needs, and who: vacuum removes nothing newer.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct VacuumHorizon {
+    /// The transaction id.
+    pub xid: String,
+    /// The session by its process id, the prepared transaction, or the replication slot.
+    pub holder: String,
+}
+
+/// What holds vacuum back most: a session of this database, a standby, a prepared transaction, or a
+/// replication slot. Readable with any role. `None`: nothing does at the moment.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn find_vacuum_horizon(db: &Db) -> Result<Option<VacuumHorizon>> {
+    sqlx::query_as(
+        "SELECT held.xid::text AS xid, held.holder FROM (
+             SELECT x.xid, format('process %s', a.pid) AS holder
+             FROM pg_stat_activity a
+             CROSS JOIN LATERAL (VALUES (a.backend_xid), (a.backend_xmin)) AS x(xid)
+             -- Others of Postgres's own processes, vacuum among them, have no user.
+             WHERE a.usesysid IS NOT NULL AND a.pid <> pg_backend_pid()
+               AND COALESCE(a.datname = current_database(), true)
+             UNION ALL
+             SELECT transaction, 'prepared transaction ' || gid FROM pg_prepared_xacts
+             WHERE database = current_database()
+             UNION ALL
+             SELECT xmin, 'replication slot ' || slot_name FROM pg_replication_slots
+         ) AS held
+         WHERE held.xid IS NOT NULL ORDER BY age(held.xid) DESC LIMIT 1",
+    )
+    .fetch_optional(db.pool())
+    .await
+    .context("looking for what holds vacuum back")
 }
