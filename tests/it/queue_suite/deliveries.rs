@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use docmill_core::fault::Fault;
 use docmill_core::model::Priority;
-use docmill_queue::{OutgoingMessage, QueueDepth, ReceiptHandle};
+use docmill_queue::{MessageOrigin, OutgoingMessage, QueueDepth, ReceiptHandle};
 
 use super::{Harness, PATIENT, acknowledge, all_done, faults, look, part, send, take, take_all};
 

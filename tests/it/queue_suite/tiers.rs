@@ -1,11 +1,11 @@
 //! Several SQS queues as one: each message goes to its own tier, and every later call about it
 //! reaches the same queue.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use docmill_core::config::TierConfig;
 use docmill_core::model::Priority;
-use docmill_queue::{MessageQueue as _, OutgoingMessage, ReceiptHandle};
+use docmill_queue::{MessageOrigin, MessageQueue as _, OutgoingMessage, ReceiptHandle};
 
 use super::harness::Sqs;
 use super::{Harness as _, all_done, look, take, take_all};
@@ -72,11 +72,14 @@ async fn dead_letters_of_a_shared_queue_are_counted_once_and_go_back_to_their_ti
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tenant_and_trace_travel_with_the_message_and_its_successor() {
+async fn tenant_trace_and_origin_travel_with_the_message_and_its_successor() {
     let sqs = Sqs::start().await;
     let queue = sqs.connect(&sqs.config(None)).await;
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let first_sent = SystemTime::UNIX_EPOCH + Duration::from_secs(1_764_340_000);
+    let origin = Some(MessageOrigin { first_sent, revivals: 2 });
     let sent = OutgoingMessage {
+        origin,
         tenant: Some("acme".to_owned()),
         traceparent: Some(trace.to_owned()),
         ..OutgoingMessage::from_body("x")
@@ -85,8 +88,9 @@ async fn tenant_and_trace_travel_with_the_message_and_its_successor() {
     let delivery = take(&queue).await;
     assert_eq!(delivery.tenant.as_deref(), Some("acme"));
     assert_eq!(delivery.traceparent.as_deref(), Some(trace));
-    assert_eq!(delivery.origin, sent.origin);
+    assert_eq!(delivery.origin, origin);
     all_done(queue.send(&[delivery.to_successor("y".to_owned())]).await);
     let again = take(&queue).await;
     assert_eq!((again.tenant, again.traceparent), (delivery.tenant, delivery.traceparent));
+    assert_eq!(again.origin, origin);
 }
