@@ -8,26 +8,19 @@
 //! one in silence.
 
 pub mod batches;
+mod host;
 mod stream;
 mod wire;
 
 use async_trait::async_trait;
-use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::json;
 
-use super::exchange::{
-    AuthHeaderFn, ChatResponse, ChatTransport, FailedTry, RetryableCall, call_with_retries,
-    secret_header,
-};
+use super::exchange::{ChatResponse, ChatTransport, FailedTry, RetryableCall, call_with_retries};
 use super::form::{ReplyForm, ReplyForms};
 use super::{FinishReason, Llm, ModelReply, Prompt};
 use docmill_core::config::{LlmConfig, LlmProvider, PromptCache};
 use docmill_core::fault::Result;
-
-/// `ANTHROPIC_API_VERSION` of anthropic 2.11.
-const VERSION: &str = "2026-10-21";
-/// Where Vertex AI has Anthropic's models.
-const PUBLISHER: &str = "/publishers/anthropic/models";
+use host::{AnthropicHost, PUBLISHER};
 
 /// A model of Anthropic's.
 pub struct AnthropicClient {
@@ -61,43 +54,6 @@ impl AnthropicClient {
             stream_above: config.stream_above,
         })
     }
-}
-
-/// Where Anthropic's models are asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AnthropicHost {
-    /// At Anthropic.
-    Own,
-    /// At Vertex AI.
-    Vertex,
-}
-
-impl AnthropicHost {
-    fn of(config: &LlmConfig) -> Self {
-        if config.provider == LlmProvider::Vertex { Self::Vertex } else { Self::Own }
-    }
-
-    fn connect(self, config: &LlmConfig) -> Result<ChatTransport> {
-        let key: AuthHeaderFn = Box::new(|key| secret_header("x-api-key", key).map(Some));
-        let mut headers = HeaderMap::new();
-        match self {
-            Self::Own => {
-                headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
-                ChatTransport::new(config, "/messages", headers, key)
-            }
-            Self::Vertex => {
-                let model = vertex_path(&config.model);
-                let whole =
-                    ChatTransport::new(config, &format!("{model}:rawPredict"), headers, key);
-                whole?.stream_at(&format!("{model}:streamRawPredict"))
-            }
-        }
-    }
-}
-
-/// A model's place at Vertex AI: a bare name is one of Anthropic's.
-fn vertex_path(model: &str) -> String {
-    if model.contains('/') { format!("/{model}") } else { format!("{PUBLISHER}/{model}") }
 }
 
 #[async_trait]

@@ -16,7 +16,7 @@ mod ping;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::HeaderMap;
 use reqwest::{Client, Response, StatusCode, Url};
 use serde::Serialize;
 use time::OffsetDateTime;
@@ -26,7 +26,8 @@ use super::form::{ReplyForm, ReplyForms};
 use super::refusal::ApiErrorBody;
 use super::{FinishReason, ModelReply, Prompt};
 pub(super) use calls::VendorRequest;
-use credential::TransportCredential;
+pub(super) use credential::{AuthHeaderFn, key_error, secret_header};
+use credential::{SignedHeaders, TransportCredential};
 use docmill_client::http;
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::config::{LlmConfig, LlmServer, strip_credentials};
@@ -153,10 +154,6 @@ pub(super) struct SilenceLimits {
     pub(super) later: Duration,
 }
 
-/// The header in which a vendor wants the key; none for an empty key.
-pub(super) type AuthHeaderFn =
-    Box<dyn Fn(&str) -> Result<Option<(HeaderName, HeaderValue)>> + Send + Sync>;
-
 /// A vendor's address and how to speak to it.
 pub(super) struct ChatTransport {
     client: Client,
@@ -214,6 +211,11 @@ impl ChatTransport {
         Ok(self)
     }
 
+    /// The headers of a request, with the current key or token.
+    async fn request_headers(&self) -> Result<SignedHeaders> {
+        self.credential.sign_headers(&self.headers).await
+    }
+
     /// Name of the model, as configured.
     pub(super) fn model(&self) -> &str {
         &self.model
@@ -256,7 +258,7 @@ impl ChatTransport {
         if status.is_success() {
             return Ok(ChatResponse::Accepted(response));
         }
-        self.note_status(status, &signed).await;
+        self.credential.note_status(status, &signed).await;
         let headers = response.headers().clone();
         let body = http::read_capped_body(response, SMALL_CAP)
             .await
@@ -308,7 +310,7 @@ impl ChatTransport {
         let again = refusal.try_again_after(status, &headers, retry_wait(tries));
         let refuses_schema = refusal.is_schema_refused(status);
         let error = refusal.into_error(&self.call_description(), status, &headers, &self.model);
-        FailedTry { error: self.name_role(error, status), again, refuses_schema }
+        FailedTry { error: self.credential.name_role(error, status), again, refuses_schema }
     }
 
     /// An error that arrived within a stream. Tokens generated until then are billed and lost.
@@ -346,24 +348,6 @@ fn join_url(base: &str, path: &str) -> Result<Url> {
     let under = format!("{}{path}", url.path().trim_end_matches('/'));
     url.set_path(&under);
     Ok(url)
-}
-
-/// A header whose value is never shown.
-///
-/// # Errors
-/// The value has characters that no header can have.
-pub(super) fn secret_header(name: &'static str, value: &str) -> Result<(HeaderName, HeaderValue)> {
-    let mut value = HeaderValue::from_str(value).map_err(|error| {
-        Error::new(Fault::Misconfigured, "llm.api_key holds characters that cannot be sent")
-            .with_source(error)
-    })?;
-    value.set_sensitive(true);
-    Ok((HeaderName::from_static(name), value))
-}
-
-/// The file of the key cannot be read.
-pub(super) fn key_error(problem: &str) -> Error {
-    Error::new(Fault::Denied, format!("llm.api_key_file: {problem}"))
 }
 
 #[cfg(test)]

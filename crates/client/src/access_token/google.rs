@@ -8,6 +8,7 @@
 mod aws_subject;
 mod federation;
 mod key_file;
+mod scope;
 
 use std::path::Path;
 
@@ -23,8 +24,6 @@ use docmill_core::fault::{Error, Fault, Result};
 use federation::ExternalAccount;
 use key_file::ServiceAccountKey;
 
-/// The one scope that is asked for; the roles of the account bound what it may do.
-const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 /// Where the metadata server is, unless `GCE_METADATA_HOST` says otherwise.
 const METADATA_HOST: &str = "metadata.google.internal";
 const METADATA_PATH: &str = "/computeMetadata/v1/instance/service-accounts/default/token";

@@ -14,7 +14,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use time::OffsetDateTime;
 
-use super::{AnthropicHost, VERSION, wire};
+use super::host::{AnthropicHost, VERSION};
+use super::wire;
 use crate::Prompt;
 use crate::batch::shared::{
     BatchListPage, CLOCK_SKEW, PAGE, PagedBatchList, REQUEST_TIMEOUT, UPLOAD_TIMEOUT, search_pages,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::AnthropicHost;
+use super::host::AnthropicHost;
 use crate::form::ReplyForm;
 use crate::picture::{TurnPart, encode_base64, media_type, turn_parts};
 use crate::{FinishReason, ModelReply, Prompt};

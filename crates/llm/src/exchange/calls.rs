@@ -98,12 +98,12 @@ impl ChatTransport {
         if status.is_success() {
             return Ok(response);
         }
-        self.note_status(status, &signed).await;
+        self.credential.note_status(status, &signed).await;
         let headers: HeaderMap = response.headers().clone();
         let body = http::read_capped_body(response, SMALL_CAP).await.ok().flatten();
         let refusal = ApiErrorBody::parse(&body.unwrap_or_default());
         let error = refusal.into_error(&what, status, &headers, &self.model);
-        Err(self.name_role(error, status))
+        Err(self.credential.name_role(error, status))
     }
 
     /// Makes a request once, and reads the JSON of its answer.

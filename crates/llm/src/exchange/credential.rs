@@ -1,18 +1,21 @@
 //! How a model server is shown who asks: by a key, or by an access token of its cloud.
 
 use reqwest::StatusCode;
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{AuthHeaderFn, ChatTransport, key_error, secret_header};
 use docmill_client::access_token::AccessTokenCache;
 use docmill_client::access_token::ambient::AmbientVariables;
 use docmill_client::access_token::entra::EntraGrant;
 use docmill_client::access_token::google::GoogleGrant;
 use docmill_core::config::{LlmAuth, LlmConfig, LlmProvider, SecretSource, SecretString};
-use docmill_core::fault::{Error, Result};
+use docmill_core::fault::{Error, Fault, Result};
 
 /// The setting that names Google's credentials, for errors.
 const GOOGLE_SETTING: &str = "llm.api_key_file";
+
+/// The header in which a vendor wants the key; none for an empty key.
+pub(crate) type AuthHeaderFn =
+    Box<dyn Fn(&str) -> Result<Option<(HeaderName, HeaderValue)>> + Send + Sync>;
 
 /// What shows who asks.
 pub(super) enum TransportCredential {
@@ -52,17 +55,17 @@ pub(super) struct SignedHeaders {
     token: Option<SecretString>,
 }
 
-impl ChatTransport {
+impl TransportCredential {
     /// The headers of a request, with the current key or token.
-    pub(super) async fn request_headers(&self) -> Result<SignedHeaders> {
-        let mut headers = self.headers.clone();
-        let token = match &self.credential {
-            TransportCredential::Key(key, authorised) => {
+    pub(super) async fn sign_headers(&self, headers: &HeaderMap) -> Result<SignedHeaders> {
+        let mut headers = headers.clone();
+        let token = match self {
+            Self::Key(key, authorised) => {
                 let key = key.current_secret().map_err(|problem| key_error(&problem))?;
                 headers.extend(authorised(key.reveal())?);
                 None
             }
-            TransportCredential::Token(tokens, _) => {
+            Self::Token(tokens, _) => {
                 let token = tokens.current_token().await?;
                 let bearer = secret_header("authorization", &format!("Bearer {}", token.reveal()))?;
                 headers.extend([bearer]);
@@ -74,8 +77,7 @@ impl ChatTransport {
 
     /// Has a refused token renewed before the next request.
     pub(super) async fn note_status(&self, status: StatusCode, sent: &SignedHeaders) {
-        if let (TransportCredential::Token(tokens, _), Some(token)) =
-            (&self.credential, &sent.token)
+        if let (Self::Token(tokens, _), Some(token)) = (self, &sent.token)
             && status == StatusCode::UNAUTHORIZED
         {
             tokens.forget_token(token).await;
@@ -84,11 +86,29 @@ impl ChatTransport {
 
     /// Names the role to check where a token was taken and refused.
     pub(super) fn name_role(&self, mut error: Error, status: StatusCode) -> Error {
-        if let TransportCredential::Token(_, role) = &self.credential
+        if let Self::Token(_, role) = self
             && matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
         {
             error.context = format!("{}, and the role {role}", error.context).into();
         }
         error
     }
+}
+
+/// A header whose value is never shown.
+///
+/// # Errors
+/// The value has characters that no header can have.
+pub(crate) fn secret_header(name: &'static str, value: &str) -> Result<(HeaderName, HeaderValue)> {
+    let mut value = HeaderValue::from_str(value).map_err(|error| {
+        Error::new(Fault::Misconfigured, "llm.api_key holds characters that cannot be sent")
+            .with_source(error)
+    })?;
+    value.set_sensitive(true);
+    Ok((HeaderName::from_static(name), value))
+}
+
+/// The file of the key cannot be read.
+pub(crate) fn key_error(problem: &str) -> Error {
+    Error::new(Fault::Denied, format!("llm.api_key_file: {problem}"))
 }

@@ -32,13 +32,13 @@ impl ChatTransport {
             error
         })?;
         let status = response.status();
-        self.note_status(status, &signed).await;
+        self.credential.note_status(status, &signed).await;
         match status.as_u16() {
             200..=299 => self.warn_if_model_unlisted(response).await,
             404 | 405 | 501 => Ok(()),
             401 | 403 => {
                 let context = format!("{what} answered {status}: check llm.api_key");
-                Err(self.name_role(Error::new(Fault::Denied, context), status))
+                Err(self.credential.name_role(Error::new(Fault::Denied, context), status))
             }
             _ => {
                 let fault = http::fault_of_response(status, response.headers());

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use super::probe::{ADVICE, DeviceProbe};
 use super::program::MeasuringProgram;
-use super::{ADVICE, DeviceProbe};
 use crate::plan::MemoryDevice;
 use docmill_core::fault::{Error, Fault, Result};
 

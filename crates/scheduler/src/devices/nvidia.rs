@@ -1,10 +1,9 @@
 //! The cards that `nvidia-smi` lists, the instances of a partitioned card (MIG), and cards whose memory
 //! is the machine's (GB10, Jetson).
 
-use roxmltree::{Document, Node, ParsingOptions};
-
+use super::main_memory::read_main_memory;
+use super::probe::{ADVICE, DeviceProbe};
 use super::program::MeasuringProgram;
-use super::{ADVICE, DeviceProbe, read_main_memory};
 use crate::plan::MemoryDevice;
 use docmill_core::fault::{Error, Fault, Result};
 
@@ -93,32 +92,32 @@ fn parse_card(line: &str) -> Option<ListedCard> {
     Some(ListedCard { name, memory })
 }
 
-/// The instances of every partitioned card, from `nvidia-smi --query --xml-format`; `None`: the text is
-/// another.
+/// The instances of every partitioned card, from the text of `nvidia-smi --query --xml-format`, in which
+/// each value stands between its tags; `None`: the text is another. It comes from a program of this
+/// machine, so its tags are looked for, and no XML is parsed.
 fn parse_instances(text: &str) -> Option<Vec<MemoryDevice>> {
-    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
-    let document = Document::parse_with_options(text, options).ok()?;
-    let root = document.root_element();
     let mut devices = Vec::new();
-    for (number, card) in root.children().filter(|node| node.has_tag_name("gpu")).enumerate() {
-        let uuid = child_text(card, "uuid")?;
-        let all = card.descendants().filter(|node| node.has_tag_name("mig_device"));
-        for instance in all {
-            let index = child_text(instance, "index")?;
-            let memory = instance.children().find(|node| node.has_tag_name("fb_memory_usage"))?;
-            let uuid = uuid.strip_prefix("GPU-").unwrap_or(uuid);
+    text.find("<nvidia_smi_log>")?;
+    for (number, card) in text.split("<gpu ").skip(1).enumerate() {
+        let uuid = tag_value(card, "uuid")?;
+        let uuid = uuid.strip_prefix("GPU-").unwrap_or(uuid);
+        for instance in card.split("<mig_device>").skip(1) {
+            let index = tag_value(instance, "index")?;
+            let memory = tag_value(instance, "fb_memory_usage")?;
             devices.push(MemoryDevice {
                 name: format!("gpu{number}.{index}-{uuid}"),
-                total_mib: parse_mib(child_text(memory, "total")?)?,
-                free_mib: parse_mib(child_text(memory, "free")?)?,
+                total_mib: parse_mib(tag_value(memory, "total")?)?,
+                free_mib: parse_mib(tag_value(memory, "free")?)?,
             });
         }
     }
     Some(devices)
 }
 
-fn child_text<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
-    node.children().find(|child| child.has_tag_name(name))?.text().map(str::trim)
+/// The text between the first pair of tags of this name.
+fn tag_value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(&format!("<{name}>"))?;
+    rest.split_once(&format!("</{name}>")).map(|(value, _)| value.trim())
 }
 
 /// `9856 MiB`.

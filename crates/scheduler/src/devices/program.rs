@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::ADVICE;
+use super::probe::ADVICE;
 use docmill_core::fault::{Error, Fault, Result};
 
 /// How long a program may take: beside a driver that hangs it never ends.
@@ -100,7 +100,7 @@ impl MeasuringProgram {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;

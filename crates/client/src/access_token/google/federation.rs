@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use tokio::sync::OnceCell;
 
-use super::{SCOPE, aws_subject};
+use super::aws_subject;
+use super::scope::SCOPE;
 use crate::access_token::GrantedToken;
 use crate::access_token::server::{ImpersonatedAnswer, TokenAnswer, TokenServer};
 use docmill_core::fault::{Error, Fault, Result};

@@ -10,7 +10,7 @@ use rustls_pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use super::SCOPE;
+use super::scope::SCOPE;
 use crate::access_token::GrantedToken;
 use crate::access_token::server::{TokenAnswer, TokenServer};
 use docmill_core::fault::{Error, Result};

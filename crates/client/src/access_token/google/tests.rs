@@ -10,6 +10,7 @@ use docmill_testkit::identity::Server;
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::scope::SCOPE;
 use super::*;
 
 const AUDIENCE: &str =
