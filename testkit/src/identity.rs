@@ -119,9 +119,9 @@ fn read_form(
     desk: &Desk,
     headers: &HeaderMap,
     body: &str,
-) -> Result<BTreeMap<String, String>, Response> {
+) -> Result<BTreeMap<String, String>, Box<Response>> {
     if headers.get("content-type").is_none_or(|it| it != "application/x-www-form-urlencoded") {
-        return Err(refused("invalid_request"));
+        return Err(Box::new(refused("invalid_request")));
     }
     let form: BTreeMap<String, String> =
         form_urlencoded::parse(body.as_bytes()).into_owned().collect();
@@ -129,7 +129,8 @@ fn read_form(
     asked.forms.push(form.clone());
     if !asked.faults.is_empty() {
         let status = StatusCode::from_u16(asked.faults.remove(0));
-        return Err(answer(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), &json!({})));
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        return Err(Box::new(answer(status, &json!({}))));
     }
     Ok(form)
 }
@@ -141,7 +142,7 @@ fn field<'a>(form: &'a BTreeMap<String, String>, name: &str) -> &'a str {
 async fn assertion_grant(State(desk): State<Desk>, headers: HeaderMap, body: String) -> Response {
     let form = match read_form(&desk, &headers, &body) {
         Ok(form) => form,
-        Err(fault) => return fault,
+        Err(fault) => return *fault,
     };
     if field(&form, "grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" {
         return refused("unsupported_grant_type");
@@ -157,7 +158,7 @@ async fn assertion_grant(State(desk): State<Desk>, headers: HeaderMap, body: Str
 async fn exchange(State(desk): State<Desk>, headers: HeaderMap, body: String) -> Response {
     let form = match read_form(&desk, &headers, &body) {
         Ok(form) => form,
-        Err(fault) => return fault,
+        Err(fault) => return *fault,
     };
     let fixed = [
         ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),

@@ -85,19 +85,8 @@ async fn answer(stream: &mut TcpStream, incoming: &Incoming, state: &State) -> i
     let error = |status, message: &str, param, code| {
         vendor.error(&Trouble { status, message, param, code })
     };
-    match (incoming.method.as_str(), incoming.path.as_str()) {
-        ("GET", "/_calls") => return send(stream, &plain(json!(state.records.all()))).await,
-        ("GET", "/_exchanges") => {
-            return send(stream, &plain(json!(state.records.exchanges()))).await;
-        }
-        (_, path) => {
-            if let Some(token) = vendor.grant_token(path) {
-                if token.get("access_token").is_some() {
-                    state.tokens.fetch_add(1, Ordering::SeqCst);
-                }
-                return send(stream, &plain(token)).await;
-            }
-        }
+    if let Some(outgoing) = answer_beside(incoming, state, vendor) {
+        return send(stream, &outgoing).await;
     }
     if key.is_some() && vendor.key(&incoming.headers) != key.as_deref() {
         let code = (vendor == Vendor::Openai).then_some("invalid_api_key");
@@ -107,6 +96,9 @@ async fn answer(stream: &mut TcpStream, incoming: &Incoming, state: &State) -> i
     if incoming.method == "GET" && listed == "/v1/models" && vendor != Vendor::Bedrock {
         let list = models.map(list).map(plain);
         return send(stream, &list.unwrap_or_else(|| error(404, "Invalid URL", None, None))).await;
+    }
+    if has_text_counted(incoming, vendor) {
+        return send(stream, &plain(json!({"totalTokens": 2, "input_tokens": 2}))).await;
     }
     let asked = (incoming.method.as_str(), incoming.path.as_str());
     let sent = Sent { headers: &incoming.headers, body: &incoming.body };
@@ -120,10 +112,6 @@ async fn answer(stream: &mut TcpStream, incoming: &Incoming, state: &State) -> i
         Some(BatchAnswer::Lines(lines, breaks)) => return send_lines(stream, &lines, breaks).await,
         Some(BatchAnswer::Nothing) => return Ok(After::Close),
         None => {}
-    }
-    let counted = serde_json::from_slice(&incoming.body).unwrap_or_default();
-    if incoming.method == "POST" && vendor.is_count(&incoming.path, &counted) {
-        return send(stream, &plain(json!({"totalTokens": 2, "input_tokens": 2}))).await;
     }
     if !vendor.is_call(&incoming.method, &incoming.path) {
         return send(stream, &error(404, "Invalid URL", None, None)).await;
@@ -141,6 +129,26 @@ async fn answer(stream: &mut TcpStream, incoming: &Incoming, state: &State) -> i
     }
     let path = incoming.path.clone();
     complete(stream, state, (vendor, path), Request { body, number }).await
+}
+
+/// Requests that need no key: for the records, and for a token.
+fn answer_beside(incoming: &Incoming, state: &State, vendor: Vendor) -> Option<Outgoing> {
+    match (incoming.method.as_str(), incoming.path.as_str()) {
+        ("GET", "/_calls") => Some(plain(json!(state.records.all()))),
+        ("GET", "/_exchanges") => Some(plain(json!(state.records.exchanges()))),
+        (_, path) => {
+            let token = vendor.grant_token(path)?;
+            let granted = usize::from(token.get("access_token").is_some());
+            state.tokens.fetch_add(granted, Ordering::SeqCst);
+            Some(plain(token))
+        }
+    }
+}
+
+/// Whether a request has tokens counted.
+fn has_text_counted(incoming: &Incoming, vendor: Vendor) -> bool {
+    let body = serde_json::from_slice(&incoming.body).unwrap_or_default();
+    incoming.method == "POST" && vendor.is_count(&incoming.path, &body)
 }
 
 /// The model's reply, with its token counts.
