@@ -32,7 +32,7 @@ const EVIDENCE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The delay of a document that is released while the breaker is open: soon, for other workers.
 const RELEASE_DELAY: Duration = Duration::from_secs(1);
 
-/// What failed jobs may have in common.
+/// The stage and fault that failed jobs may share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FailureContext {
     /// The stage in which the job ended.
