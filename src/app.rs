@@ -10,6 +10,7 @@ mod doctor;
 mod health;
 mod models;
 mod page_process;
+mod probe;
 mod providers;
 mod watched_task;
 mod workspace;
@@ -226,6 +227,9 @@ impl App {
         let reader = Box::pin(reader).await?;
         start_reading(&reader).await?;
         let models = Box::pin(models::build_chain(llm, &governor, scheduler.as_ref())).await?;
+        for line in self.list_exceeded_limits(&kinds)? {
+            tracing::warn!("{line}: {}", probe::EXCEEDED_ADVICE);
+        }
         Ok(PipelineServices {
             reader,
             pool,

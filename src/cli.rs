@@ -147,7 +147,7 @@ enum Command {
     #[command(subcommand)]
     Webhooks(webhooks::WebhooksCommand),
     /// Check everything a worker needs and list required fixes; read-only
-    Doctor,
+    Doctor(doctor::DoctorArgs),
     /// Check the health of the worker on this machine
     Healthcheck,
     /// Print a shell completion script
@@ -313,7 +313,7 @@ async fn dispatch(context: CommandContext, command: Command) -> anyhow::Result<C
         Command::Webhooks(what) => webhooks::run(context, what).await,
         Command::Completions(what) => shell::print_completions(&what),
         Command::Man(what) => shell::write_man_pages(context, &what),
-        Command::Doctor => Box::pin(doctor::run(context)).await,
+        Command::Doctor(args) => Box::pin(doctor::run(context, args)).await,
         Command::Scheduler => scheduler::run(context),
         Command::Healthcheck => run::check_health(context).await,
         // Answered before the runtime was started.

@@ -27,8 +27,9 @@ use docmill_storage::s3::S3Store;
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl App {
-    /// Looks at everything a worker needs, each as far as it answers.
-    pub async fn run_doctor(&self, around: &PlatformLimits) -> DoctorReport {
+    /// Looks at everything a worker needs, each as far as it answers; with `probe` every schema is sent to its
+    /// models, which costs money.
+    pub async fn run_doctor(&self, around: &PlatformLimits, probe: bool) -> DoctorReport {
         let (database, queue, store, model, readers, confinement) = tokio::join!(
             self.check_database(),
             self.check_queue(),
@@ -40,8 +41,12 @@ impl App {
         let mut findings = process::check(&self.config, around);
         findings.push(confinement);
         findings.push(self.check_engines());
+        findings.push(self.check_schemas());
         findings.push(prices::check(&self.config, OffsetDateTime::now_utc().date()));
         findings.extend([database, queue, store, model, readers].into_iter().flatten());
+        if probe {
+            findings.extend(Box::pin(self.probe_models()).await);
+        }
         DoctorReport::from_findings(findings)
     }
 

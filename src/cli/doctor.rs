@@ -1,14 +1,24 @@
 //! `docmill doctor`: what is wrong with the set-up, and what to change.
 
+use clap::Args;
+
 use super::{CommandContext, CommandExit};
 use docmill_core::config::ConfigNeeds;
 use docmill_operations::doctor::process::PlatformLimits;
 use docmill_operations::doctor::{DoctorReport, Severity};
 
-pub(super) async fn run(context: &CommandContext) -> anyhow::Result<CommandExit> {
+/// Arguments of `docmill doctor`.
+#[derive(Debug, Clone, Args)]
+pub(super) struct DoctorArgs {
+    /// Also send each kind's schema to its models in one short call each, which costs money
+    #[arg(long)]
+    probe: bool,
+}
+
+pub(super) async fn run(context: &CommandContext, args: DoctorArgs) -> anyhow::Result<CommandExit> {
     let app = context.build_app(ConfigNeeds::WORKER)?;
     context.quiet_logs()?;
-    let report = Box::pin(app.run_doctor(&PlatformLimits::detect(app.config()))).await;
+    let report = Box::pin(app.run_doctor(&PlatformLimits::detect(app.config()), args.probe)).await;
     context.result_output().show(&report, || format_report(&report))?;
     Ok(CommandExit::from_success(report.well))
 }

@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use serde::Serialize;
 use serde_json::json;
 
 use super::{CommandContext, CommandExit, NOTHING, print};
+use docmill_extract::schema::ReplySchema;
 use docmill_gate::kinds::{Kind, KindProblem, KindSet, KindsError};
+use docmill_llm::schema::limits::{ExceededLimit, find_exceeded};
 
 /// Characters of a version that are shown.
 const SHORT: usize = 12;
@@ -27,13 +30,20 @@ pub(super) fn run(context: &CommandContext, what: KindsCommand) -> anyhow::Resul
     match what {
         KindsCommand::List => list_kinds(context),
         KindsCommand::Check { dir: Some(dir) } => {
-            let (count, problems) = KindSet::check_folder(&dir);
-            report_problems(context, count, &problems)
+            let (kinds, problems) = KindSet::check_folder(&dir);
+            let checked = CheckedKinds { count: kinds.len(), problems };
+            report_check(context, &checked, kinds.iter().flatten())
         }
         KindsCommand::Check { dir: None } => {
             match KindSet::load(&context.load_config(NOTHING)?.kinds) {
-                Ok(kinds) => report_problems(context, kinds.iter().count(), &[]),
-                Err(KindsError(problems)) => report_problems(context, 0, &problems),
+                Ok(kinds) => {
+                    let checked =
+                        CheckedKinds { count: kinds.iter().count(), problems: Vec::new() };
+                    report_check(context, &checked, kinds.iter())
+                }
+                Err(KindsError(problems)) => {
+                    report_check(context, &CheckedKinds { count: 0, problems }, std::iter::empty())
+                }
             }
         }
     }
@@ -83,15 +93,50 @@ fn origin_of(kind: &Kind) -> &'static str {
     if kind.built_in { "built in" } else { "folder" }
 }
 
-fn report_problems(
-    context: &CommandContext,
+/// The result of a check.
+struct CheckedKinds {
     count: usize,
-    problems: &[KindProblem],
+    problems: Vec<KindProblem>,
+}
+
+/// A published limit of a model vendor that a kind's schema exceeds: no problem of the kind, but its replies are
+/// asked for by the prompt alone there.
+#[derive(Serialize)]
+struct KindLimit {
+    kind: String,
+    #[serde(flatten)]
+    exceeded: ExceededLimit,
+}
+
+fn report_check<'a>(
+    context: &CommandContext,
+    checked: &CheckedKinds,
+    kinds: impl Iterator<Item = &'a Kind>,
 ) -> anyhow::Result<CommandExit> {
-    let view = json!({ "valid": problems.is_empty(), "kinds": count, "problems": problems });
-    context.result_output().show(&view, || match problems {
-        [] => format!("{count} kinds, no problems"),
-        some => some.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
+    let CheckedKinds { count, problems } = checked;
+    let limits = exceeded_limits(kinds)?;
+    let valid = problems.is_empty();
+    let view = json!({ "valid": valid, "kinds": count, "problems": problems, "limits": limits });
+    context.result_output().show(&view, || {
+        let mut lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        if valid {
+            lines.push(format!("{count} kinds, no problems"));
+        }
+        lines.extend(limits.iter().map(|KindLimit { kind, exceeded }| {
+            format!("{kind}: {exceeded}; its replies are asked for by the prompt alone there")
+        }));
+        lines.join("\n")
     })?;
-    Ok(CommandExit::from_success(problems.is_empty()))
+    Ok(CommandExit::from_success(valid))
+}
+
+/// The vendors' limits that the largest schema of each kind exceeds, the one for shown pages.
+fn exceeded_limits<'a>(kinds: impl Iterator<Item = &'a Kind>) -> anyhow::Result<Vec<KindLimit>> {
+    let mut limits = Vec::new();
+    for kind in kinds {
+        let form = ReplySchema::for_reading(kind, true)?;
+        let exceeded = find_exceeded(&form.schema).into_iter();
+        limits.extend(exceeded.map(|exceeded| KindLimit { kind: kind.name.clone(), exceeded }));
+    }
+    Ok(limits)
 }

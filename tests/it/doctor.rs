@@ -151,3 +151,62 @@ async fn each_of_twelve_wrong_set_ups_is_named_by_its_cause() {
     world.execute(&format!("DROP OWNED BY {login}")).await;
     world.execute(&format!("DROP ROLE {login}")).await;
 }
+
+/// The doctor's exit code and its probes, with a model of this vendor.
+async fn probe(world: &World, script: Script, arguments: &[&str]) -> (i32, Vec<Value>, usize) {
+    let model = openai::Server::start(script).await.unwrap();
+    let base = model.base_url();
+    let settings = [
+        ("LLM__PROVIDER", "anthropic"),
+        ("LLM__BASE_URL", base.as_str()),
+        ("LLM__MODEL", "m"),
+        ("LLM__API_KEY", "k"),
+        ("WORKER__DRAIN", "110s"),
+    ];
+    let mut command = docmill(world, arguments, &settings);
+    let output = command.env("DOCMILL_STOP_TIMEOUT", "120").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
+    let findings = report["findings"].as_array().unwrap().iter();
+    let probes = findings.filter(|finding| finding["check"] == "probe").cloned().collect();
+    (output.status.code().unwrap(), probes, model.calls().len())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_probe_is_made_on_request_alone_and_names_each_schema_that_is_refused() {
+    let world = World::new().await;
+    let anthropic = |script: Script| script.from(openai::Vendor::Anthropic);
+    let asked = ["doctor", "--json", "--probe"];
+    let (code, probes, calls) =
+        probe(&world, anthropic(Script::default()), &["doctor", "--json"]).await;
+    assert_eq!(
+        (code, probes.len(), calls),
+        (0, 0, 0),
+        "nothing is paid for unless it is asked for"
+    );
+
+    let (code, probes, calls) = probe(&world, anthropic(Script::default()), &asked).await;
+    assert_eq!((code, probes.len(), calls), (0, 5, 5), "one call per schema: {probes:#?}");
+    let found = |probe: &Value| probe["found"].as_str().unwrap_or_default().to_owned();
+    assert!(found(&probes[0]).contains("the schema is accepted"), "{probes:#?}");
+    assert!(found(&probes[0]).contains("no price is configured"), "{probes:#?}");
+
+    let refusing = Script::function(|request: &openai::Request| {
+        if request.body.pointer("/output_config/format").is_none() {
+            return openai::Answer::Read;
+        }
+        openai::Answer::Status {
+            status: 400,
+            retry_after: None,
+            retry_after_ms: None,
+            should_retry: None,
+            code: None,
+            message: Some("The compiled grammar is too large.".to_owned()),
+        }
+    });
+    let (code, probes, _) = probe(&world, anthropic(refusing), &asked).await;
+    assert_eq!((code, probes.len()), (1, 5), "{probes:#?}");
+    for probe in &probes {
+        assert!(found(probe).contains("the schema is refused"), "{probes:#?}");
+    }
+}

@@ -61,7 +61,7 @@ fn the_documented_kind_is_classified_and_read_from_its_folder_alone() {
     assert_eq!(write_example(folder.path()), 7);
     let kinds = folder.path().to_str().unwrap();
     let checked = docmill(folder.path(), &["kinds", "check", kinds, "--json"]);
-    assert_eq!(printed(&checked), json!({"valid": true, "kinds": 1, "problems": []}));
+    assert_eq!(printed(&checked), json!({"valid": true, "kinds": 1, "problems": [], "limits": []}));
     let listed = printed(&docmill(folder.path(), &["kinds", "list", "--json"]));
     let origin = |name: &str| {
         let all = listed.as_array().unwrap();
@@ -135,4 +135,30 @@ fn errors_of_a_kind_name_file_and_line() {
         let refused = docmill(folder.path(), &["kinds", "list"]);
         assert_ne!(refused.status.code(), Some(0), "{file}: in force although faulty");
     }
+}
+
+#[test]
+fn a_kind_beyond_a_vendors_limit_is_named_with_the_vendor_and_is_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    write_example(folder.path());
+    let path = folder.path().join("delivery_note/schema.json");
+    let mut schema: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let values: Vec<Value> =
+        (0..1_001).map(|at| json!(format!("v{at}"))).chain([Value::Null]).collect();
+    schema["properties"]["place"] = json!({"type": ["string", "null"], "enum": values});
+    std::fs::write(&path, schema.to_string()).unwrap();
+    let kinds = folder.path().to_str().unwrap();
+    let output = docmill(folder.path(), &["kinds", "check", kinds, "--json"]);
+    let checked = printed(&output);
+    assert_eq!(
+        (checked["valid"].clone(), output.status.success()),
+        (json!(true), true),
+        "{checked}"
+    );
+    let limits = checked["limits"].as_array().unwrap();
+    assert_eq!(
+        (&limits[0]["kind"], &limits[0]["vendor"]),
+        (&json!("delivery_note"), &json!("openai"))
+    );
+    assert_eq!((limits.len(), &limits[0]["what"]), (1, &json!("values of enums")), "{checked}");
 }

@@ -186,7 +186,7 @@ fn fixed_tokens(form: &ReplySchema) -> usize {
 }
 
 /// 1 to 64 of `[a-zA-Z0-9_-]`, from the kind's name.
-fn schema_name(kind: &Kind) -> String {
+pub(super) fn schema_name(kind: &Kind) -> String {
     let mut name = String::new();
     for c in kind.name.chars().take(64) {
         name.push(if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' });
@@ -337,6 +337,8 @@ impl ExtractionSession<'_> {
         };
         match self.check_reply(&second) {
             Ok(read) => Ok(read),
+            // Asked whole twice: fewer lines may help.
+            Err(ReplyDefect::Stopped) => Ok(PartOutcome::TooMuch),
             // llama.cpp reports a cut reply as one that it cannot parse: fewer pages may help.
             Err(ReplyDefect::Garbled) if first.text.is_empty() && second.text.is_empty() => {
                 Ok(PartOutcome::TooMuch)
@@ -362,6 +364,7 @@ impl ExtractionSession<'_> {
             FinishReason::Cut | FinishReason::TooLong => Ok(PartOutcome::TooMuch),
             FinishReason::Refused => Ok(PartOutcome::Ended(IncompleteReason::Refused, None)),
             FinishReason::Garbled => Err(ReplyDefect::Garbled),
+            FinishReason::Stopped => Err(ReplyDefect::Stopped),
             FinishReason::Complete => {
                 reply::read_reply(&call.text, &self.form).map(PartOutcome::Whole)
             }

@@ -14,6 +14,7 @@ pub mod einvoice;
 pub mod journal;
 mod merge;
 pub mod parts;
+pub mod probe;
 pub mod prompt;
 pub mod reply;
 pub mod rules;

@@ -35,6 +35,9 @@ pub enum ReplyDefect {
     /// Endless white space, or a form that the vendor reports as broken.
     #[error("the reply did not come to an end: write compact JSON, without white space")]
     Garbled,
+    /// The vendor ended it for a reason that is unknown here.
+    #[error("the reply ended before it was whole")]
+    Stopped,
     /// The text is not JSON.
     #[error("the reply is not valid JSON at line {line}, column {column}")]
     Syntax {
@@ -76,6 +79,7 @@ impl ReplyDefect {
             Self::Fenced => "fenced",
             Self::Prose => "prose",
             Self::Garbled => "garbled",
+            Self::Stopped => "stopped",
             Self::Syntax { .. } => "invalid_json",
             Self::DuplicateKey { .. } => "duplicate_key",
             Self::Trailing { .. } => "trailing_text",

@@ -230,9 +230,9 @@ impl KindSet {
         Ok(Self { kinds, default: config.default.clone() })
     }
 
-    /// The number of kinds in a folder, or 1 for the folder of a single kind, and their problems.
-    /// Kinds may include the built-in ones and each other.
-    pub fn check_folder(folder: &Path) -> (usize, Vec<KindProblem>) {
+    /// The kinds in a folder, or the one of a folder of a single kind, and all problems; `None` for a
+    /// kind that has problems. Kinds may include the built-in ones and each other.
+    pub fn check_folder(folder: &Path) -> (Vec<Option<Kind>>, Vec<KindProblem>) {
         load::check_folder(folder)
     }
 

@@ -103,6 +103,10 @@ impl Llm for AnthropicClient {
         &self.model
     }
 
+    fn refuses_schema(&self, prompt: &Prompt) -> bool {
+        self.forms.is_refused(prompt)
+    }
+
     async fn ping(&self) -> Result<()> {
         if self.host == AnthropicHost::Own {
             return self.exchange.check_server().await;

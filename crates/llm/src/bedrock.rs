@@ -122,6 +122,10 @@ impl Llm for BedrockClient {
         &self.model
     }
 
+    fn refuses_schema(&self, prompt: &Prompt) -> bool {
+        self.forms.is_refused(prompt)
+    }
+
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
         call_with_retries(self, prompt).await.map(ModelReply::check_whitespace)
     }

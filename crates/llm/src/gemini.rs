@@ -100,6 +100,10 @@ impl Llm for GeminiClient {
         &self.model
     }
 
+    fn refuses_schema(&self, prompt: &Prompt) -> bool {
+        self.forms.is_refused(prompt)
+    }
+
     async fn ping(&self) -> Result<()> {
         if self.provider != LlmProvider::Vertex {
             return self.exchange.check_server().await;

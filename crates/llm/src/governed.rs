@@ -39,6 +39,10 @@ impl<L: Llm> Llm for GovernedLlm<L> {
         self.governor.is_down(&self.key)
     }
 
+    fn refuses_schema(&self, prompt: &Prompt) -> bool {
+        self.inner.refuses_schema(prompt)
+    }
+
     async fn ping(&self) -> Result<()> {
         self.inner.ping().await
     }

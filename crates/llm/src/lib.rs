@@ -99,6 +99,9 @@ pub enum FinishReason {
     Complete,
     /// It ran into the token limit: the text is cut.
     Cut,
+    /// It ended for a reason that is unknown here: no normal end, and no limit. The same question may be
+    /// answered whole.
+    Stopped,
     /// It declined, or a filter did.
     Refused,
     /// The prompt did not fit into its window: it generated nothing. A shorter one may fit.
@@ -180,6 +183,12 @@ pub trait Llm: Send + Sync {
 
     /// Whether its provider is known to be down, or to deny us.
     fn is_down(&self) -> bool {
+        false
+    }
+
+    /// Whether it has refused the schema of this prompt in this process, so that its replies are asked for by the
+    /// text alone.
+    fn refuses_schema(&self, _prompt: &Prompt) -> bool {
         false
     }
 

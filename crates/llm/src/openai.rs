@@ -150,6 +150,10 @@ impl Llm for OpenAiClient {
         &self.model
     }
 
+    fn refuses_schema(&self, prompt: &Prompt) -> bool {
+        self.forms.is_refused(prompt)
+    }
+
     async fn ping(&self) -> Result<()> {
         self.exchange.check_server().await
     }

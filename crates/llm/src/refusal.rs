@@ -383,6 +383,27 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_schema_is_distinguished_from_any_other_bad_request() {
+        for (message, param, refused) in [
+            ("Schemas contains too many parameters with union types (20 …)", None, true),
+            ("Schemas contains too many optional parameters (87), …", None, true),
+            ("The compiled grammar is too large, …", None, true),
+            ("Schema is too complex for compilation.", None, true),
+            ("… a constraint that has too many states for serving.", None, true),
+            ("output_config.format.schema: For 'integer' type, …", None, true),
+            ("11 levels of nesting exceeds limit of 10.", Some("response_format"), true),
+            ("prompt is too long: 210000 tokens > 200000 maximum", None, false),
+            ("messages: first message must use the \"user\" role", None, false),
+            ("Unsupported parameter: 'max_tokens'", Some("max_tokens"), false),
+        ] {
+            let body = serde_json::json!({"error": {"message": message, "param": param}});
+            let refusal = ApiErrorBody::parse(body.to_string().as_bytes());
+            assert_eq!(refusal.is_schema_refused(StatusCode::BAD_REQUEST), refused, "{message}");
+            assert!(!refusal.is_schema_refused(StatusCode::INTERNAL_SERVER_ERROR), "{message}");
+        }
+    }
+
+    #[test]
     fn a_model_that_wants_the_newer_name_of_the_cap_is_recognised() {
         let body = r#"{"error":{"message":"Unsupported parameter: 'max_tokens'","param":"max_tokens","code":"unsupported_parameter"}}"#;
         assert!(ApiErrorBody::parse(body.as_bytes()).wants_newer_limit(StatusCode::BAD_REQUEST));

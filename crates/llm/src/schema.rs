@@ -5,6 +5,7 @@
 //! property was optional, is validated in this form. `dialect` has each vendor's subset.
 
 pub(super) mod dialect;
+pub mod limits;
 pub(super) mod nulls;
 
 pub use nulls::restore_nulls;

@@ -26,6 +26,10 @@ impl<L: Llm> Llm for TracedLlm<L> {
         self.0.is_down()
     }
 
+    fn refuses_schema(&self, prompt: &Prompt) -> bool {
+        self.0.refuses_schema(prompt)
+    }
+
     async fn ping(&self) -> Result<()> {
         self.0.ping().await
     }
@@ -48,6 +52,7 @@ fn finish_reason_label(stop: FinishReason) -> &'static str {
     match stop {
         FinishReason::Complete => "stop",
         FinishReason::Cut => "length",
+        FinishReason::Stopped => "unknown",
         FinishReason::Refused => "content_filter",
         FinishReason::TooLong => "prompt_too_long",
         FinishReason::Garbled => "garbled",

@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod database;
 pub mod prices;
+pub mod probe;
 pub mod process;
 pub mod queue;
 pub mod store;

@@ -192,6 +192,12 @@ impl CostTracker {
         ))
     }
 
+    /// Today's price of the tokens of one call; `None`: there is none.
+    pub fn price_call(&self, provider: &str, model: &str, usage: ModelUsage) -> Option<Decimal> {
+        let today = OffsetDateTime::now_utc().date();
+        Some(token_price(self.config.price_on(provider, model, today)?, &usage))
+    }
+
     /// Today's price of tokens in a batch.
     pub fn price_batched(&self, provider: &str, model: &str, usage: ModelUsage) -> BatchedPrice {
         let today = OffsetDateTime::now_utc().date();

@@ -342,6 +342,10 @@ impl Llm for ScheduledLlm {
         self.inner.is_down()
     }
 
+    fn refuses_schema(&self, prompt: &Prompt) -> bool {
+        self.inner.refuses_schema(prompt)
+    }
+
     async fn ping(&self) -> Result<()> {
         self.inner.ping().await
     }

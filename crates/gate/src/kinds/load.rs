@@ -31,16 +31,15 @@ pub(super) fn load_kinds(folder: &Path) -> Result<Vec<Kind>, Vec<KindProblem>> {
     if problems.is_empty() { Ok(kinds) } else { Err(problems) }
 }
 
-/// The number of kinds in a folder, or 1 for the folder of a single kind, and their problems.
-pub(super) fn check_folder(folder: &Path) -> (usize, Vec<KindProblem>) {
+/// The kinds in a folder, or the one of a folder of a single kind (`None` for one that has problems), and all
+/// problems.
+pub(super) fn check_folder(folder: &Path) -> (Vec<Option<Kind>>, Vec<KindProblem>) {
     let mut problems = Vec::new();
     let own = source::sources_in_folder(folder, true, &mut problems);
     let mut sources = source::built_in_sources();
     replace_sources(&mut sources, own.clone());
-    for source in &own {
-        build_kind(source, &sources, &mut problems);
-    }
-    (own.len(), problems)
+    let kinds = own.iter().map(|source| build_kind(source, &sources, &mut problems)).collect();
+    (kinds, problems)
 }
 
 /// The problems of a kind of this name with these files.
@@ -407,7 +406,8 @@ mod tests {
             "[[rule]]",
             "[[rule]]\nname = 'r'\ncheck = 'required'\nfields = ['totl']\nconsequence = 'flag'\n\n[[rule]]\nname = 's'\ncheck = 'requird'\nfields = []\nconsequence = 'flag'\n\n[[rule]]",
         );
-        let (count, problems) = check_folder(root.path());
+        let (kinds, problems) = check_folder(root.path());
+        let count = kinds.len();
         let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
         assert!(count == 1 && said.len() == 1, "{said:?}");
         let is_about =

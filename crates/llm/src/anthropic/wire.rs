@@ -155,12 +155,13 @@ impl From<AnthropicUsage> for ModelUsage {
     }
 }
 
-/// Why a message ended. A reason that we do not know is no normal end, so it counts as cut.
+/// Why a message ended. A reason that is unknown here is no normal end.
 pub(super) fn parse_finish_reason(reason: Option<&str>) -> FinishReason {
     match reason {
         Some("end_turn" | "stop_sequence" | "tool_use") => FinishReason::Complete,
         Some("refusal") => FinishReason::Refused,
-        _ => FinishReason::Cut,
+        Some("max_tokens" | "model_context_window_exceeded") | None => FinishReason::Cut,
+        Some(_) => FinishReason::Stopped,
     }
 }
 
@@ -261,7 +262,7 @@ mod tests {
             ("cut",        body(r#""max_tokens""#, text),                    FinishReason::Cut,      "{}"),
             ("window",     body(r#""model_context_window_exceeded""#, text), FinishReason::Cut,      "{}"),
             ("declined",   body(r#""refusal""#, "[]"),                       FinishReason::Refused,  ""),
-            ("unheard of", body(r#""new_reason""#, text),                    FinishReason::Cut,      "{}"),
+            ("unheard of", body(r#""new_reason""#, text),                    FinishReason::Stopped,  "{}"),
             ("no reason",  body("null", text),                               FinishReason::Cut,      "{}"),
         ];
         for (name, body, stop, text) in table {

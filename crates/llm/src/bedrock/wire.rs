@@ -178,7 +178,7 @@ fn block_text(block: ContentBlock) -> String {
     }
 }
 
-/// Why a reply ended. A reason that we do not know is no normal end, so it counts as cut.
+/// Why a reply ended. A reason that is unknown here is no normal end.
 pub(super) fn map_stop_reason(reason: &StopReason) -> FinishReason {
     match reason {
         StopReason::EndTurn | StopReason::StopSequence | StopReason::ToolUse => {
@@ -186,7 +186,8 @@ pub(super) fn map_stop_reason(reason: &StopReason) -> FinishReason {
         }
         StopReason::GuardrailIntervened | StopReason::ContentFiltered => FinishReason::Refused,
         StopReason::MalformedModelOutput | StopReason::MalformedToolUse => FinishReason::Garbled,
-        _ => FinishReason::Cut,
+        StopReason::MaxTokens | StopReason::ModelContextWindowExceeded => FinishReason::Cut,
+        _ => FinishReason::Stopped,
     }
 }
 
@@ -221,7 +222,7 @@ mod tests {
             ("content_filtered", FinishReason::Refused),
             ("malformed_model_output", FinishReason::Garbled),
             ("malformed_tool_use", FinishReason::Garbled),
-            ("a_new_reason", FinishReason::Cut),
+            ("a_new_reason", FinishReason::Stopped),
         ] {
             assert_eq!(map_stop_reason(&StopReason::from(reason)), expected, "{reason}");
         }

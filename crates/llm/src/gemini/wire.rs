@@ -136,7 +136,7 @@ pub(super) fn parse_reply(body: &[u8], asked: &str) -> Result<ModelReply, Gemini
     })
 }
 
-/// Why a reply ended. A reason that we do not know is no normal end, so it counts as cut.
+/// Why a reply ended. A reason that is unknown here, or `OTHER`, is no normal end.
 fn parse_finish_reason(reason: Option<&str>) -> FinishReason {
     match reason {
         Some("STOP") => FinishReason::Complete,
@@ -155,7 +155,8 @@ fn parse_finish_reason(reason: Option<&str>) -> FinishReason {
         Some("MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL") => {
             FinishReason::Garbled
         }
-        _ => FinishReason::Cut,
+        Some("MAX_TOKENS") | None => FinishReason::Cut,
+        Some(_) => FinishReason::Stopped,
     }
 }
 
@@ -211,7 +212,8 @@ mod tests {
             ("RECITATION", FinishReason::Refused),
             ("SPII", FinishReason::Refused),
             ("MALFORMED_RESPONSE", FinishReason::Garbled),
-            ("A_NEW_REASON", FinishReason::Cut),
+            ("OTHER", FinishReason::Stopped),
+            ("A_NEW_REASON", FinishReason::Stopped),
         ] {
             let reply = parse_reply(body(reason).as_bytes(), "asked").unwrap();
             assert_eq!((reply.stop, reply.text.as_str()), (expected, "{}"), "{reason}");

@@ -200,15 +200,16 @@ pub(super) fn parse_reply(body: &[u8], asked: &str) -> Result<ModelReply, Comple
     })
 }
 
-/// Maps the vendor's finish reason to ours.
+/// Maps the vendor's finish reason to ours. Many servers give none; one that is unknown here is no normal end
+/// (`error` of OpenRouter, `abort` of vLLM, `insufficient_system_resource` of DeepSeek).
 pub(super) fn parse_finish_reason(reason: Option<&str>, declined: bool) -> FinishReason {
     match reason {
         _ if declined => FinishReason::Refused,
         Some("content_filter") => FinishReason::Refused,
-        Some("length") => FinishReason::Cut,
-        // A missing or unknown reason counts as complete: the text still has to be whole JSON of
-        // the right schema.
-        _ => FinishReason::Complete,
+        // The second is Mistral's, for a full window.
+        Some("length" | "model_length") => FinishReason::Cut,
+        None | Some("" | "stop" | "tool_calls" | "function_call" | "eos") => FinishReason::Complete,
+        Some(_) => FinishReason::Stopped,
     }
 }
 
@@ -233,6 +234,9 @@ mod tests {
             ("filtered",           body(r#""content_filter""#, r#"{"content":null}"#),          FinishReason::Refused,  ""),
             ("declined",           body(r#""stop""#, r#"{"content":null,"refusal":"I can't"}"#),FinishReason::Refused,  ""),
             ("declining nothing",  body(r#""stop""#, r#"{"content":"{}","refusal":""}"#),       FinishReason::Complete, "{}"),
+            ("end of sequence",    body(r#""eos""#, r#"{"content":"{}"}"#),                     FinishReason::Complete, "{}"),
+            ("full window",        body(r#""model_length""#, r#"{"content":"{"}"#),             FinishReason::Cut,      "{"),
+            ("given up",           body(r#""abort""#, r#"{"content":"{}"}"#),                   FinishReason::Stopped,  "{}"),
             ("no reason",          body("null", r#"{"content":"{}"}"#),                         FinishReason::Complete, "{}"),
         ];
         for (name, body, stop, text) in table {

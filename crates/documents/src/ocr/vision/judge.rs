@@ -168,7 +168,7 @@ fn check_end(reply: &ModelReply) -> Result<(), ReadingRefusal> {
     match reply.stop {
         FinishReason::Complete => Ok(()),
         FinishReason::Cut if ends_in_loop(&reply.text) => Err(ReadingRefusal::Loop),
-        FinishReason::Cut => Err(ReadingRefusal::Cut),
+        FinishReason::Cut | FinishReason::Stopped => Err(ReadingRefusal::Cut),
         FinishReason::Refused => Err(ReadingRefusal::Declined),
         FinishReason::TooLong => Err(ReadingRefusal::TooLong),
         FinishReason::Garbled => Err(ReadingRefusal::Loop),
