@@ -110,5 +110,5 @@ fn configured_models(first: &LlmConfig) -> Vec<(LlmConfig, Vec<String>)> {
 }
 
 fn kinds_of<'a>(kinds: &'a KindSet, names: &'a [String]) -> impl Iterator<Item = &'a Kind> {
-    kinds.iter().filter(|kind| names.is_empty() || names.contains(&kind.name))
+    kinds.iter().filter(move |kind| names.is_empty() || names.contains(&kind.name))
 }
