@@ -74,6 +74,7 @@ PROOFS := scripts/slow_mix.sh scripts/orchestration.sh scripts/reading_steps.sh 
 	scripts/throttle.sh scripts/random_vision.sh scripts/structure_peers.sh scripts/olmocr_peer.sh scripts/redis_peers.sh scripts/blobforge_peer.sh \
 	scripts/contracts.sh scripts/killed_calls.sh scripts/batch_kills.sh \
 	scripts/maintenance_scale.sh scripts/rolling_deploy.sh scripts/load_scans.sh scripts/outage.sh \
+	scripts/surroundings.sh \
 	scripts/attacks.sh scripts/api_contract.sh scripts/searchable_pdf.sh scripts/image.sh scripts/bare_root.sh
 
 proof:          ## long runs and figures; an idle machine, root for the last two; BLOBFORGE_SOURCE=FOLDER

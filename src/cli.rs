@@ -88,7 +88,7 @@ enum Command {
     /// Export extracted data as CSV
     Export(export::CsvExportArgs),
     /// Retry ingestions
-    Retry(jobs::ChangeArgs),
+    Retry(jobs::RetryArgs),
     /// Change the priority of unfinished ingestions
     Reprioritize(reprioritize::ReprioritizeArgs),
     /// Cancel unfinished ingestions

@@ -7,7 +7,10 @@
 use std::time::Duration;
 
 use docmill_core::model::IngestionStatus;
-use docmill_ledger::decide::{ClaimDecision, ClaimRowState, decide_claim};
+use docmill_ledger::ClaimCompany;
+use docmill_ledger::decide::{
+    ClaimDecision, ClaimOffer, ClaimRowState, EarlierClaim, LoneEnds, decide_claim,
+};
 use time::OffsetDateTime;
 
 use crate::protocol::{EarlierRules, property};
@@ -43,8 +46,13 @@ fn decide(world: &WorldState) -> ClaimDecision {
         lease_expires_at: (row.token != 0).then(|| NOW + TICK * u32::from(row.lease)),
         next_attempt_at: (row.due > 0).then(|| NOW + TICK * u32::from(row.due)),
         crashes: u32::from(row.crashes),
+        accused_at: row.accused.then_some(NOW),
+        is_alone: row.alone,
     };
-    decide_claim(&state, NOW, u32::from(CRASHES))
+    // A worker of the model has nothing else in hand, and no other document ends.
+    let (crash_limit, company) = (u32::from(CRASHES), ClaimCompany::Nobody);
+    let others = LoneEnds::default();
+    decide_claim(&state, NOW, ClaimOffer { crash_limit, company, others })
 }
 
 fn ticks(time: Duration) -> u8 {
@@ -69,14 +77,18 @@ pub fn claim_row(
         ClaimDecision::Terminal(_) => Ok(ClaimAnswer::Ended),
         ClaimDecision::Busy(left) => Ok(ClaimAnswer::Busy(ticks(left))),
         ClaimDecision::NotDue(left) => Ok(ClaimAnswer::NotDue(ticks(left))),
-        ClaimDecision::GiveUp { after_crash } => {
-            close_after_crash(world, after_crash, rules)?;
+        // Only to a worker that has something else in hand, which the model's has not.
+        ClaimDecision::Suspect(_) => Ok(ClaimAnswer::Busy(1)),
+        ClaimDecision::GiveUp(earlier) => {
+            close_after_crash(world, earlier, rules)?;
             end_row(world, RowStatus::Failed);
             Ok(ClaimAnswer::Ended)
         }
-        ClaimDecision::Take { after_crash } => {
-            close_after_crash(world, after_crash, rules)?;
+        ClaimDecision::Take(earlier) => {
+            close_after_crash(world, earlier, rules)?;
             let row = &mut world.row;
+            // A suspect has a turn of its own; what is none may be joined by other work.
+            row.alone = row.accused;
             row.token = token;
             row.lease = LEASE;
             row.due = 0;
@@ -90,10 +102,10 @@ pub fn claim_row(
 
 fn close_after_crash(
     world: &mut WorldState,
-    after_crash: bool,
+    earlier: EarlierClaim,
     rules: EarlierRules,
 ) -> Result<(), &'static str> {
-    if after_crash {
+    if earlier != EarlierClaim::Ended {
         (0..world.workers.len()).for_each(|at| world.cut_short(at));
         let row = &mut world.row;
         row.token = 0;
@@ -102,7 +114,13 @@ fn close_after_crash(
             row.claims -= 1;
         } else {
             row.closed += 1;
-            row.crashes += 1;
+            row.accused = true;
+            if earlier == EarlierClaim::Crashed {
+                row.crashes += 1;
+            } else {
+                row.attempts -= 1;
+                row.returned += 1;
+            }
         }
         if !row.silent {
             return Err(property::CRASH_IS_A_CRASH);
@@ -114,6 +132,7 @@ fn close_after_crash(
 fn end_row(world: &mut WorldState, status: RowStatus) {
     let row = &mut world.row;
     (row.status, row.token, row.lease, row.due, row.silent) = (status, 0, 0, 0, false);
+    (row.accused, row.alone) = (false, false);
 }
 
 /// Writes the end of an attempt under its token; `false`: the claim is not that token's any more.

@@ -18,7 +18,7 @@ pub const DEAD_AFTER: u8 = 4;
 pub const REPLACE_AT: u8 = DEAD_AFTER / 2;
 /// Ticks without change after which a row without a message is sent again.
 pub const QUIET: u8 = 4;
-/// Crashes that end a document (`retry.crash_attempts`).
+/// Deaths over a document alone that end it (`retry.crash_attempts`).
 pub const CRASHES: u8 = 2;
 /// Attempts before a transient fault is final (`retry.transient_attempts`).
 pub const ATTEMPTS: u8 = 2;
@@ -75,6 +75,10 @@ pub struct RowState {
     pub attempts: u8,
     /// `crashes`.
     pub crashes: u8,
+    /// Whether it is a suspect (`accused_at`).
+    pub accused: bool,
+    /// Whether the newest claim was made alone (`alone_claim`).
+    pub alone: bool,
     /// Claims that were taken.
     pub claims: u8,
     /// Rows of `attempt` that were written.

@@ -266,6 +266,10 @@ fn list_put(state: &WorldState, at: usize, rules: EarlierRules, list: &mut StepL
 fn list_save(state: &WorldState, at: usize, rules: EarlierRules, list: &mut StepList<'_>) {
     let is_held = state.is_held_by(state.workers[at].token);
     let mut saved = *state;
+    if is_held && !state.row.names_artefact {
+        // Progress clears.
+        (saved.row.accused, saved.row.crashes) = (false, 0);
+    }
     saved.row.names_artefact |= is_held || rules.has_no_token;
     let mut after = saved;
     if is_held || rules.has_no_token {

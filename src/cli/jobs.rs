@@ -17,7 +17,46 @@ pub(super) struct StatusArgs {
     id: String,
 }
 
-/// Arguments of `retry` and `cancel`.
+/// A dry run by reason shows so many.
+const MAX_PREVIEW_ROWS: u32 = 500;
+
+/// Arguments of `retry`.
+#[derive(Debug, clap::Args)]
+pub(super) struct RetryArgs {
+    /// Ingestion ids, document ids (newest ingestion), or SHA-256 prefixes
+    #[arg(required_unless_present = "reason", conflicts_with = "reason")]
+    ids: Vec<String>,
+    /// All that failed for this reason instead
+    #[arg(long, value_name = "CODE", value_parser = parse_reason)]
+    reason: Option<String>,
+    /// With --reason: registered within this time
+    #[arg(long, value_name = "TIME", value_parser = inspect::parse_look_back, requires = "reason")]
+    since: Option<std::time::Duration>,
+    /// With --reason: of this tenant
+    #[arg(long, requires = "reason")]
+    tenant: Option<String>,
+    /// Comment for the audit log
+    #[arg(long, default_value = "")]
+    why: String,
+    /// Dry run: list the affected ingestions
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl RetryArgs {
+    /// What is retried by its reason.
+    fn failed(&self) -> Option<IngestionFilter> {
+        Some(IngestionFilter {
+            status: Some(IngestionStatus::Failed),
+            reason: Some(self.reason.clone()?),
+            tenant: self.tenant.clone(),
+            since: self.since.map(|since| OffsetDateTime::now_utc() - since),
+            ..IngestionFilter::default()
+        })
+    }
+}
+
+/// Arguments of `cancel`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ChangeArgs {
     /// Ingestion ids, document ids (newest ingestion), or SHA-256 prefixes
@@ -236,15 +275,24 @@ pub(super) async fn resolve_ids(db: &Db, ids: &[String]) -> anyhow::Result<Vec<I
 
 pub(super) async fn retry(
     context: &CommandContext,
-    change: ChangeArgs,
+    change: RetryArgs,
 ) -> anyhow::Result<CommandExit> {
     let (app, db) = open_database(context, DATABASE_AND_QUEUE).await?;
+    let failed = change.failed();
     let ids = resolve_ids(&db, &change.ids).await?;
     if change.dry_run {
-        return preview_change(context, &db, &ids).await;
+        let rows = match &failed {
+            Some(failed) => inspect::list_ingestions(&db, failed, MAX_PREVIEW_ROWS, None).await?,
+            None => inspect::ingestions_by_id(&db, &ids).await?,
+        };
+        context.result_output().show(&rows, || format_ingestions(&rows))?;
+        return Ok(CommandExit::Done);
     }
-    let queue = app.open_queue().await?;
-    let done = retry::retry_ingestions(&db, queue.as_ref(), &ids, &audit_note(change.why)).await?;
+    let (queue, by) = (app.open_queue().await?, audit_note(change.why));
+    let done = match &failed {
+        Some(failed) => retry::retry_failed(&db, queue.as_ref(), failed, &by).await?,
+        None => retry::retry_ingestions(&db, queue.as_ref(), &ids, &by).await?,
+    };
     show_changes(context, &done)
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use docmill_testkit::openai::{Answer, Script};
+use docmill_testkit::openai::{Answer, Request, Script};
 use docmill_testkit::sqs::Action;
 
 use crate::support::documents;
@@ -60,11 +60,12 @@ async fn a_transcript_finished_before_the_worker_died_is_not_made_again() {
     assert_eq!(world.attempts(id).await.first().unwrap(), "crashed");
 }
 
+/// The first death accuses it: its worker could have had others in hand.
 #[tokio::test(flavor = "multi_thread")]
-async fn three_deaths_on_one_document_are_the_end_and_a_person_looks() {
+async fn three_deaths_on_one_document_alone_are_the_end_and_a_person_looks() {
     let world = World::with_model(Script::always(Answer::Hang)).await;
     let id = world.submit("a.pdf", documents::invoice("K-3")).await;
-    for death in 1..=3 {
+    for death in 1..=4 {
         let mut worker = Process::worker(&world, &[]);
         assert!(world.llm.as_ref().unwrap().arrived(death, SOON).await);
         worker.kill();
@@ -75,9 +76,54 @@ async fn three_deaths_on_one_document_are_the_end_and_a_person_looks() {
     world.until_empty().await;
     assert_eq!(world.column(id, "reason").await.unwrap(), "crashed");
     assert_eq!(world.column(id, "needs_human_review").await.unwrap(), "true");
-    assert_eq!(world.attempts(id).await, ["crashed"; 3]);
+    assert_eq!(world.attempts(id).await, ["crashed"; 4]);
     let document = "SELECT needs_human_review::text FROM docmill.document";
     assert_eq!(world.scalar(document).await, "true");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_kills_its_workers_takes_none_of_its_neighbours_along() {
+    let world = World::with_model(Script::always(Answer::Hang)).await;
+    let killer = world.submit("a.pdf", documents::invoice("KILLER")).await;
+    let mut neighbours = Vec::new();
+    for number in 0..6 {
+        let invoice = documents::invoice(&format!("N-{number}"));
+        neighbours.push(world.submit("a.pdf", invoice).await);
+    }
+    let model = world.llm.as_ref().unwrap();
+    let mut worker = Process::worker(&world, &[]);
+    assert!(model.arrived(7, SOON).await, "all are in hand");
+    worker.kill();
+    let is_killer = |request: &Request| request.message("user").contains("KILLER");
+    model.set(Script::function(move |request| match is_killer(request) {
+        true => Answer::Hang,
+        false => Answer::Read,
+    }));
+    let claims = "SELECT (claims || ' ' || (alone_claim IS NOT DISTINCT FROM claims))::text
+        FROM docmill.ingestion WHERE claim_token IS NOT NULL
+        AND lease_expires_at > docmill.docmill_now() ORDER BY claims DESC LIMIT 1";
+    for death in 2..=4 {
+        over_the_lease(&world).await;
+        let mut worker = Process::worker(&world, &[]);
+        let killed = format!("{death} true");
+        world
+            .pass_until(|| async {
+                world.column(killer, "claims").await.unwrap() == death.to_string()
+            })
+            .await;
+        assert_eq!(world.scalar(claims).await, killed, "alone");
+        worker.kill();
+    }
+    over_the_lease(&world).await;
+    let _last = Process::worker(&world, &[]);
+    world.pass_until(|| async { world.column(killer, "status").await.unwrap() == "failed" }).await;
+    assert_eq!(world.column(killer, "reason").await.unwrap(), "crashed");
+    for id in &neighbours {
+        world
+            .pass_until(|| async { world.column(*id, "status").await.unwrap() == "completed" })
+            .await;
+        assert_eq!(world.column(*id, "crashes").await.unwrap(), "0");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

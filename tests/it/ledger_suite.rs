@@ -20,7 +20,7 @@ use docmill_core::model::{
 use docmill_ledger::duplicate_key::DuplicateKeys;
 use docmill_ledger::{
     ClaimOutcome, ClaimRequest, IngestionResult, LeaseRenewal, LeaseStatus, OperatorPause,
-    QuarantinedMessage, ReadBack, VersionOutcome, WorkerStatus, WriteResult,
+    QuarantinedMessage, ReadBack, StoredTranscript, VersionOutcome, WorkerStatus, WriteResult,
 };
 use docmill_pipeline::failure::{RetryAttempt, RetryDecision, decide_retry};
 
@@ -89,15 +89,149 @@ async fn an_expired_lease_is_closed_as_crashed_and_the_document_becomes_a_suspec
     for at in Fixture::both().await {
         let id = IngestionId::random();
         at.insert(id, DocumentId::random()).await;
-        let zombie = at.take(id).await.token;
-        at.advance(LEASE).await;
+        let ClaimOutcome::Claimed(zombie) = at.claim_beside(id).await else { panic!("free") };
+        at.advance(LEASE + Duration::from_secs(7)).await;
+        let ClaimOutcome::Suspect(since) = at.claim_beside(id).await else { panic!("a suspect") };
+        assert!((7..300).contains(&since.as_secs()), "accused when its lease ended: {since:?}");
+        assert!(at.attempts(id).await.is_empty(), "asking for it beside others changes nothing");
         let second = at.take(id).await;
-        assert_eq!((second.attempt, second.claims, second.suspect), (2, 2, true));
+        assert_eq!((second.attempt, second.claims, second.suspect), (1, 2, true), "given back");
         let attempts = at.attempts(id).await;
         assert_eq!(attempts.len(), 1);
-        assert_eq!((attempts[0].outcome, attempts[0].token), ("crashed", zombie));
-        assert!(!attempts[0].is_final);
+        assert_eq!((attempts[0].outcome, attempts[0].token), ("crashed", zombie.token));
+        assert!(!attempts[0].is_final && !attempts[0].counted && !attempts[0].alone);
+        assert_eq!(at.row(id).await.unwrap().crashes, 0, "its worker had others in hand");
     }
+}
+
+#[tokio::test]
+async fn a_worker_that_dies_with_twenty_documents_in_hand_convicts_none_however_often() {
+    for at in Fixture::both().await {
+        let mut ids = Vec::new();
+        for _ in 0..20 {
+            ids.push(IngestionId::random());
+            at.insert(ids[ids.len() - 1], DocumentId::random()).await;
+        }
+        let asked: Vec<_> = ids.iter().map(|id| ClaimRequest::with_fresh_token(*id)).collect();
+        let answers = at.ledger().claim_with_tokens(&asked, &terms()).await.unwrap();
+        assert!(answers.iter().all(|answer| matches!(answer, ClaimOutcome::Claimed(_))));
+        at.advance(LEASE).await;
+        for id in &ids {
+            assert!(matches!(at.claim_beside(*id).await, ClaimOutcome::Suspect(_)));
+            let claimed = at.take(*id).await;
+            assert_eq!((claimed.attempt, claimed.suspect), (1, true));
+            let ended = at.ledger().record_result(*id, claimed.token, &record(None)).await;
+            assert_eq!(ended.unwrap(), WriteResult::Applied);
+            assert_eq!(at.row(*id).await.unwrap().crashes, 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn where_workers_die_whatever_they_have_in_hand_no_document_is_convicted() {
+    for at in Fixture::both().await {
+        let mut ids = Vec::new();
+        for _ in 0..6 {
+            ids.push(IngestionId::random());
+            at.insert(ids[ids.len() - 1], DocumentId::random()).await;
+        }
+        for _ in 0..5 {
+            for id in &ids {
+                at.take(*id).await;
+            }
+            at.advance(LEASE).await;
+        }
+        for id in &ids {
+            let crashes = at.row(*id).await.unwrap().crashes;
+            assert!(crashes <= 1, "only while nothing spoke for the workers' fault: {crashes}");
+            assert_eq!(at.row(*id).await.unwrap().attempt_count, 1 + crashes, "given back");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_killer_beside_documents_that_survive_alone_ends_by_its_third_death() {
+    for at in Fixture::both().await {
+        let killer = IngestionId::random();
+        at.insert(killer, DocumentId::random()).await;
+        let another = IngestionId::random();
+        at.insert(another, DocumentId::random()).await;
+        for death in 0..3 {
+            at.take(killer).await;
+            // Others survive; one more kills as well, but three of four do not.
+            for place in 0..4 {
+                let id = IngestionId::random();
+                at.insert(id, DocumentId::random()).await;
+                let token = at.take(id).await.token;
+                at.ledger().record_result(id, token, &record(None)).await.unwrap();
+                if (death, place) == (0, 0) {
+                    at.take(another).await;
+                }
+            }
+            at.advance(LEASE).await;
+        }
+        assert!(matches!(at.claim(killer).await, ClaimOutcome::Exhausted));
+        let row = at.row(killer).await.unwrap();
+        assert_eq!((row.crashes, row.reason), (3, Some(OutcomeReason::Crashed)));
+        assert_eq!(at.row(another).await.unwrap().status, IngestionStatus::InProgress);
+    }
+}
+
+#[tokio::test]
+async fn what_an_attempt_keeps_clears_its_document_and_what_is_used_again_does_not() {
+    let artefact = |name: &str| ArtefactRef { path: "p".to_owned(), identity: name.to_owned() };
+    let transcript = |name: &str| StoredTranscript {
+        artefact: artefact(name),
+        quality: 0.9,
+        sha256: "a".repeat(64),
+        pages: 1,
+        preprocessed: None,
+    };
+    for at in Fixture::both().await {
+        let id = IngestionId::random();
+        at.insert(id, DocumentId::random()).await;
+        let ledger = at.ledger();
+        for (step, cleared) in
+            [("new transcript", true), ("same transcript", false), ("reply", true), ("page", true)]
+        {
+            at.take(id).await;
+            at.advance(LEASE).await;
+            let token = at.take(id).await.token;
+            assert_eq!(at.row(id).await.unwrap().crashes, 1, "{step}");
+            match step {
+                "reply" => {
+                    ledger.save_extraction(id, token, &artefact("r")).await.unwrap();
+                }
+                "page" => {
+                    let kept = LeaseRenewal { has_progress: true, ..renewal(id, token) };
+                    ledger.renew_leases(&[kept], LEASE).await.unwrap();
+                }
+                _ => {
+                    ledger.save_transcription(id, token, &transcript("t")).await.unwrap();
+                }
+            }
+            let row = at.row(id).await.unwrap();
+            let expected = if cleared { (0, true) } else { (1, false) };
+            assert_eq!((row.crashes, row.accused_at.is_none()), expected, "{step}");
+            // For the next step: cleared either way.
+            ledger.save_extraction(id, token, &artefact("r")).await.unwrap();
+            ledger.release_claim(id, token, &failed(Fault::Unavailable, false, 0)).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn crashes_that_a_release_before_this_one_counted_convict_nobody() {
+    let at = Fixture::postgres().await;
+    let Fixture::Postgres { database, .. } = &at else { unreachable!("it is Postgres") };
+    let id = IngestionId::random();
+    at.insert(id, DocumentId::random()).await;
+    sqlx::query("UPDATE ingestion SET crashes = 2").execute(database.pool()).await.unwrap();
+    assert!(matches!(at.claim_beside(id).await, ClaimOutcome::Suspect(_)), "but it is a suspect");
+    at.take(id).await;
+    at.advance(LEASE).await;
+    assert!(at.take(id).await.suspect);
+    assert_eq!(at.row(id).await.unwrap().crashes, 1, "counted anew");
 }
 
 #[tokio::test]
@@ -137,7 +271,7 @@ async fn invariant_2_nothing_is_written_under_a_token_that_is_not_in_the_row() {
         let before = (at.row(id).await, at.attempts(id).await);
         let ledger = at.ledger();
         let artefact = ArtefactRef { path: "p".to_owned(), identity: "i".to_owned() };
-        let saved = docmill_ledger::StoredTranscript {
+        let saved = StoredTranscript {
             artefact: artefact.clone(),
             quality: 0.5,
             sha256: "f".repeat(64),

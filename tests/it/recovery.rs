@@ -166,7 +166,9 @@ async fn a_dead_letter_that_no_worker_survived_is_not_sent_round_again() {
     let world = World::with_redrive(3).await;
     let id = world.submit("a.pdf", documents::invoice("X-1")).await;
     world.receive_to_death().await;
-    world.execute("UPDATE docmill.ingestion SET crashes = 3").await;
+    world
+        .execute("UPDATE docmill.ingestion SET crashes = 3, accused_at = docmill.docmill_now()")
+        .await;
     let pass = pass(&world).await;
     assert_eq!((pass.revived, pass.cleared, pass.given_up), (0, 0, 1));
     assert_eq!(world.column(id, "reason").await.unwrap(), "crashed");

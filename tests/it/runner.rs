@@ -391,18 +391,18 @@ async fn no_more_jobs_run_than_there_are_slots_and_a_disposal_holds_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn jobs_start_while_the_ends_of_others_are_written_as_many_ends_as_there_are_slots() {
-    let script = Script { writing: Semaphore::new(0), ..Script::of([Does::Well; 12]) };
+async fn jobs_start_while_the_ends_of_others_wait_for_what_is_locked_nine_ends_for_each_slot() {
+    let script = Script { writing: Semaphore::new(0), ..Script::of([Does::Well; 40]) };
     let script = Arc::new(script);
     let running = tokio::spawn(runner(&script, S(60)).run(Shutdown::default()));
     let begun = || script.claims.lock().unwrap().len();
-    until(|| begun() == 6).await;
+    until(|| begun() == 30).await;
     tokio::time::sleep(S(600)).await;
-    assert_eq!(begun(), 6, "three ends wait without a slot, and three more keep theirs");
+    assert_eq!(begun(), 30, "27 ends wait without a slot, and three more keep theirs");
     script.writing.add_permits(1);
-    until(|| begun() == 7).await;
-    script.writing.add_permits(11);
-    assert_eq!(running.await.unwrap().unwrap().done, 12);
+    until(|| begun() == 31).await;
+    script.writing.add_permits(39);
+    assert_eq!(running.await.unwrap().unwrap().done, 40);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use time::OffsetDateTime;
 
 use crate::duplicate_key::DuplicateKeys;
-use crate::{ClaimRelease, IngestionResult};
+use crate::{ClaimCompany, ClaimRelease, IngestionResult};
 use docmill_core::fault::Fault;
 use docmill_core::model::IngestionStatus;
 use docmill_core::regression::{self, FixToggle};
@@ -30,23 +30,76 @@ pub struct ClaimRowState {
     pub lease_expires_at: Option<OffsetDateTime>,
     /// The earliest time of the next attempt; `None`: at once.
     pub next_attempt_at: Option<OffsetDateTime>,
-    /// Claims since the last reopening that ended without an outcome, as written so far.
+    /// Crashes that count, since the last reopening or progress, as written so far.
     pub crashes: u32,
+    /// Since when it is a suspect; `None`: it is none.
+    pub accused_at: Option<OffsetDateTime>,
+    /// Whether the current claim was made by a worker that had nothing else in hand.
+    pub is_alone: bool,
+}
+
+/// What a claim is asked for with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimOffer {
+    /// So many crashes that count are too many; 0: the first claim without a word is, in any company.
+    pub crash_limit: u32,
+    /// What the worker has in hand beside it.
+    pub company: ClaimCompany,
+    /// What became of other documents that were worked on alone.
+    pub others: LoneEnds,
+}
+
+/// What became of the newest attempts of other documents that were worked on alone: at most
+/// [`LoneEnds::MAX_ENDS`] of the last [`LoneEnds::MAX_AGE`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LoneEnds {
+    /// All of them.
+    pub ends: u32,
+    /// Those that ended without a word.
+    pub crashed: u32,
+}
+
+impl LoneEnds {
+    /// So many ends are looked at.
+    pub const MAX_ENDS: usize = 8;
+    /// Ends before that say nothing about the workers of today.
+    pub const MAX_AGE: Duration = Duration::from_secs(3600);
+
+    /// Whether workers live as a rule: at least three of four documents survived being worked on alone.
+    /// If not, a death says nothing about its document. Nothing speaks against it if there are none.
+    pub fn workers_live(self) -> bool {
+        self.ends >= self.crashed * 4
+    }
+}
+
+/// How the claim before this one ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EarlierClaim {
+    /// With a word of its worker, or there was none.
+    Ended,
+    /// Without a word: closed as `crashed`, and given back. Its worker had others in hand, or others
+    /// died alone as well.
+    Accused,
+    /// Without a word while its worker had nothing else in hand: closed as `crashed`, and counted.
+    Crashed,
+}
+
+impl EarlierClaim {
+    /// Crashes that count.
+    pub fn crashes(self) -> u32 {
+        u32::from(self == Self::Crashed)
+    }
 }
 
 /// The outcome of a claim for the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimDecision {
-    /// Take it; `after_crash`: an expired lease of an earlier claim is closed as `crashed`.
-    Take {
-        /// Whether an earlier claim just ended without an outcome.
-        after_crash: bool,
-    },
-    /// Fail it as `crashed`; `after_crash` as above.
-    GiveUp {
-        /// Whether an earlier claim just ended without an outcome.
-        after_crash: bool,
-    },
+    /// Take it.
+    Take(EarlierClaim),
+    /// Fail it as `crashed`.
+    GiveUp(EarlierClaim),
+    /// A suspect for so long; it is claimed alone.
+    Suspect(Duration),
     /// Another claim is live for this long.
     Busy(Duration),
     /// Due after this time.
@@ -55,8 +108,8 @@ pub enum ClaimDecision {
     Terminal(IngestionStatus),
 }
 
-/// Decides a claim at `now`; `crash_limit` silent deaths are too many.
-pub fn decide_claim(row: &ClaimRowState, now: OffsetDateTime, crash_limit: u32) -> ClaimDecision {
+/// Decides a claim at `now`.
+pub fn decide_claim(row: &ClaimRowState, now: OffsetDateTime, offer: ClaimOffer) -> ClaimDecision {
     if row.status.is_terminal() {
         return ClaimDecision::Terminal(row.status);
     }
@@ -66,14 +119,27 @@ pub fn decide_claim(row: &ClaimRowState, now: OffsetDateTime, crash_limit: u32) 
     {
         return ClaimDecision::Busy(left);
     }
-    let after_crash = live.is_some();
-    if row.crashes + u32::from(after_crash) >= crash_limit {
-        return ClaimDecision::GiveUp { after_crash };
+    let earlier = match live {
+        None => EarlierClaim::Ended,
+        Some(_) if offer.crash_limit == 0 => EarlierClaim::Crashed,
+        Some(_) if row.is_alone && offer.others.workers_live() => EarlierClaim::Crashed,
+        Some(_) => EarlierClaim::Accused,
+    };
+    if row.crashes + earlier.crashes() >= offer.crash_limit.max(1) {
+        return ClaimDecision::GiveUp(earlier);
     }
-    match row.next_attempt_at.map(|due| time_until(now, due)) {
-        Some(left) if left > SOON => ClaimDecision::NotDue(left),
-        _ => ClaimDecision::Take { after_crash },
+    match (row.next_attempt_at.map(|due| time_until(now, due)), accused_since(row)) {
+        (Some(left), _) if left > SOON => ClaimDecision::NotDue(left),
+        (_, Some(since)) if offer.company == ClaimCompany::Others => {
+            ClaimDecision::Suspect(time_until(since, now))
+        }
+        _ => ClaimDecision::Take(earlier),
     }
+}
+
+/// Since when a row without a live lease is a suspect; `None`: it is none.
+pub(crate) fn accused_since(row: &ClaimRowState) -> Option<OffsetDateTime> {
+    row.accused_at.or(row.lease_expires_at)
 }
 
 /// Time from `now` to `then`; zero if that is past.
@@ -183,37 +249,115 @@ mod tests {
 
     const NOW: OffsetDateTime = time::macros::datetime!(2026-11-21 12:00 UTC);
 
-    fn s(seconds: i64) -> Option<OffsetDateTime> {
+    fn at(seconds: i64) -> Option<OffsetDateTime> {
         Some(NOW + time::Duration::seconds(seconds))
+    }
+
+    /// A claim whose lease ends then, made alone or beside others.
+    fn s(seconds: i64, alone: bool) -> Option<(OffsetDateTime, bool)> {
+        at(seconds).map(|end| (end, alone))
     }
 
     #[test]
     fn every_state_of_a_row_has_its_claim_decision() {
-        use ClaimDecision::{Busy, GiveUp, NotDue, Take, Terminal};
+        use ClaimDecision::{Busy, GiveUp, NotDue, Suspect, Take, Terminal};
+        use EarlierClaim::{Accused, Crashed, Ended};
         use IngestionStatus::{Cancelled, Completed, Failed, InProgress};
         let d = Duration::from_secs;
+        use ClaimCompany::{Nobody, Others, Suspects};
+        // How the claim in the row was made.
+        let (beside, alone) = (false, true);
         #[rustfmt::skip]
         let table = [
-            // name                                     status      lease    due     crashes  expected
-            ("a fresh row is taken",                    InProgress, None,    None,    0, Take { after_crash: false }),
-            ("a live lease is respected",               InProgress, s(30),   None,    0, Busy(d(30))),
-            ("an expired lease is a crash",             InProgress, s(-1),   None,    0, Take { after_crash: true }),
-            ("a lease that ends now has ended",         InProgress, s(0),    None,    0, Take { after_crash: true }),
-            ("the third crash is one too many",         InProgress, s(-1),   None,    2, GiveUp { after_crash: true }),
-            ("two crashes are not too many",            InProgress, None,    None,    2, Take { after_crash: false }),
-            ("a lowered limit is obeyed",               InProgress, None,    None,    3, GiveUp { after_crash: false }),
-            ("a live claim outranks earlier crashes",   InProgress, s(5),    None,    9, Busy(d(5))),
-            ("too early is too early",                  InProgress, None,    s(60),   0, NotDue(d(60))),
-            ("two seconds early is near enough",        InProgress, None,    s(2),    0, Take { after_crash: false }),
-            ("what was due is due",                     InProgress, None,    s(-60),  0, Take { after_crash: false }),
-            ("completed needs nothing",                 Completed,  None,    None,    0, Terminal(Completed)),
-            ("failed needs nothing",                    Failed,     None,    None,    3, Terminal(Failed)),
-            ("cancelled needs nothing, due or not",     Cancelled,  None,    s(60),   0, Terminal(Cancelled)),
+            // name                                     status      lease           due     crashes accused asks    expected
+            ("a fresh row is taken",                    InProgress, None,           None,    0, None,    Others, Take(Ended)),
+            ("a live lease is respected",               InProgress, s(30, beside),  None,    0, None,    Others, Busy(d(30))),
+            ("an expired lease makes a suspect",        InProgress, s(-1, beside),  None,    0, None,    Others, Suspect(d(1))),
+            ("a lease that ends now has ended",         InProgress, s(0, beside),   None,    0, None,    Others, Suspect(d(0))),
+            ("a death in company counts nothing",       InProgress, s(-1, beside),  None,    2, at(-9),  Nobody,  Take(Accused)),
+            ("a death alone counts",                    InProgress, s(-1, alone),   None,    1, at(-9),  Nobody,  Take(Crashed)),
+            ("a suspect is not claimed beside others",  InProgress, None,           None,    1, at(-9),  Others, Suspect(d(9))),
+            ("a suspect is claimed alone",              InProgress, None,           None,    1, at(-9),  Nobody,  Take(Ended)),
+            ("a suspect is claimed beside its like",    InProgress, None,           None,    1, at(-9),  Suspects, Take(Ended)),
+            ("the third crash is one too many",         InProgress, s(-1, alone),   None,    2, at(-9),  Nobody,  GiveUp(Crashed)),
+            ("a busy worker gives it up as well",       InProgress, s(-1, alone),   None,    2, at(-9),  Others, GiveUp(Crashed)),
+            ("two crashes are not too many",            InProgress, None,           None,    2, at(-9),  Nobody,  Take(Ended)),
+            ("a lowered limit is obeyed",               InProgress, None,           None,    3, at(-9),  Nobody,  GiveUp(Ended)),
+            ("a live claim outranks earlier crashes",   InProgress, s(5, alone),    None,    9, at(-9),  Nobody,  Busy(d(5))),
+            ("too early is too early",                  InProgress, None,           at(60),  0, None,    Others, NotDue(d(60))),
+            ("a suspect that is put off is put off",    InProgress, None,           at(60),  1, at(-9),  Others, NotDue(d(60))),
+            ("two seconds early is near enough",        InProgress, None,           at(2),   0, None,    Others, Take(Ended)),
+            ("what was due is due",                     InProgress, None,           at(-60), 0, None,    Others, Take(Ended)),
+            ("completed needs nothing",                 Completed,  None,           None,    0, None,    Others, Terminal(Completed)),
+            ("failed needs nothing",                    Failed,     None,           None,    3, at(-9),  Nobody,  Terminal(Failed)),
+            ("cancelled needs nothing, due or not",     Cancelled,  None,           at(60),  0, None,    Others, Terminal(Cancelled)),
         ];
-        for (name, status, lease_expires_at, next_attempt_at, crashes, expected) in table {
-            let row = ClaimRowState { status, lease_expires_at, next_attempt_at, crashes };
-            assert_eq!(decide_claim(&row, NOW, 3), expected, "{name}");
+        for (name, status, lease, next_attempt_at, crashes, accused_at, company, expected) in table
+        {
+            let (lease_expires_at, is_alone) = lease.unzip();
+            let is_alone = is_alone.unwrap_or(false);
+            let row = ClaimRowState {
+                status,
+                lease_expires_at,
+                next_attempt_at,
+                crashes,
+                accused_at,
+                is_alone,
+            };
+            let offer = ClaimOffer { crash_limit: 3, company, others: LoneEnds::default() };
+            assert_eq!(decide_claim(&row, NOW, offer), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_death_alone_convicts_only_where_three_of_four_others_survive_being_alone() {
+        let row = ClaimRowState {
+            status: IngestionStatus::InProgress,
+            lease_expires_at: at(-1),
+            next_attempt_at: None,
+            crashes: 2,
+            accused_at: at(-9),
+            is_alone: true,
+        };
+        for (crashed, ends, convicts) in [
+            (0, 0, true),
+            (0, 8, true),
+            (1, 1, false),
+            (1, 3, false),
+            (1, 4, true),
+            (2, 8, true),
+            (3, 8, false),
+        ] {
+            let offer = ClaimOffer {
+                crash_limit: 3,
+                company: ClaimCompany::Nobody,
+                others: LoneEnds { ends, crashed },
+            };
+            let expected = match convicts {
+                true => ClaimDecision::GiveUp(EarlierClaim::Crashed),
+                false => ClaimDecision::Take(EarlierClaim::Accused),
+            };
+            assert_eq!(decide_claim(&row, NOW, offer), expected, "{crashed} of {ends}");
+        }
+    }
+
+    #[test]
+    fn where_no_work_may_start_twice_the_first_death_is_the_end_in_any_company() {
+        let row = ClaimRowState {
+            status: IngestionStatus::InProgress,
+            lease_expires_at: None,
+            next_attempt_at: None,
+            crashes: 0,
+            accused_at: None,
+            is_alone: false,
+        };
+        let (company, others) = (ClaimCompany::Others, LoneEnds::default());
+        let offer = ClaimOffer { crash_limit: 0, company, others };
+        let taken = ClaimDecision::Take(EarlierClaim::Ended);
+        assert_eq!(decide_claim(&row, NOW, offer), taken, "a fresh one");
+        let silent = ClaimRowState { lease_expires_at: at(-1), ..row };
+        let ended = ClaimDecision::GiveUp(EarlierClaim::Crashed);
+        assert_eq!(decide_claim(&silent, NOW, offer), ended);
     }
 
     #[test]

@@ -40,7 +40,8 @@ pub struct ClaimTerms {
     pub worker: String,
     /// How long the claim lasts without a renewal.
     pub lease: Duration,
-    /// A document on which this many claims ended without an outcome is given up as `crashed`.
+    /// A document over which this many workers died that had nothing else in hand is given up as
+    /// `crashed`; 0: one over which any worker died, in any company.
     pub crash_limit: u32,
 }
 
@@ -51,12 +52,41 @@ pub struct ClaimRequest {
     pub id: IngestionId,
     /// A token that no other request has; the same when this very request is repeated.
     pub token: ClaimToken,
+    /// What the caller has in hand beside it, until this claim has ended.
+    pub company: ClaimCompany,
+}
+
+/// What a worker has in hand beside a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimCompany {
+    /// Anything; suspects are not claimed.
+    Others,
+    /// Suspects only: a death accuses them again.
+    Suspects,
+    /// Nothing: a death counts against the document.
+    Nobody,
+}
+
+impl ClaimCompany {
+    /// The number in the statement.
+    pub(crate) fn code(self) -> i32 {
+        match self {
+            Self::Others => 0,
+            Self::Suspects => 1,
+            Self::Nobody => 2,
+        }
+    }
 }
 
 impl ClaimRequest {
-    /// A request with a token of its own.
+    /// A request with a token of its own, beside other work.
     pub fn with_fresh_token(id: IngestionId) -> Self {
-        Self { id, token: ClaimToken::random() }
+        Self::within(id, ClaimCompany::Others)
+    }
+
+    /// A request with a token of its own, in this company.
+    pub fn within(id: IngestionId, company: ClaimCompany) -> Self {
+        Self { id, token: ClaimToken::random(), company }
     }
 }
 
@@ -71,6 +101,8 @@ pub enum ClaimOutcome {
     Locked,
     /// Its next attempt is due after this time (more than 2 s).
     NotDue(Duration),
+    /// A worker fell silent with it in hand, so long ago: to be claimed alone.
+    Suspect(Duration),
     /// Given up as `crashed` just now: acknowledge.
     Exhausted,
     /// Nothing to do any more: acknowledge.
@@ -170,6 +202,9 @@ pub struct LeaseRenewal {
     pub token: ClaimToken,
     /// The stage that it has reached, if that is news (for operators).
     pub new_stage: Option<IngestionStage>,
+    /// Whether the attempt has kept something that another need not do again: then it is no suspect any
+    /// more.
+    pub has_progress: bool,
 }
 
 /// The result of the renewal of one lease.
@@ -505,9 +540,12 @@ pub trait Ledger: AttemptLedger {
 
     /// Claims a whole received batch at once, rows locked in id order. One answer per id, in the
     /// order of `ids`; `ids` holds no id twice. An expired lease of an earlier claim is closed as
-    /// attempt `crashed` on the way.
+    /// attempt `crashed` on the way. A single id is claimed alone.
     async fn claim(&self, ids: &[IngestionId], terms: &ClaimTerms) -> Result<Vec<ClaimOutcome>> {
-        let asked: Vec<_> = ids.iter().copied().map(ClaimRequest::with_fresh_token).collect();
+        let asked: Vec<_> = match ids {
+            [id] => vec![ClaimRequest::within(*id, ClaimCompany::Nobody)],
+            ids => ids.iter().copied().map(ClaimRequest::with_fresh_token).collect(),
+        };
         self.claim_with_tokens(&asked, terms).await
     }
 

@@ -14,7 +14,10 @@ use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
 use time::OffsetDateTime;
 
-use crate::decide::{ClaimDecision, Sequencer, decide_claim, recorded_keys, used_attempts};
+use crate::decide::{
+    ClaimDecision, ClaimOffer, EarlierClaim, LoneEnds, Sequencer, decide_claim, recorded_keys,
+    used_attempts,
+};
 use crate::duplicate_key::DuplicateKeys;
 use crate::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, DocumentSpending,
@@ -168,8 +171,9 @@ impl MemoryLedgerState {
         asked: ClaimRequest,
         terms: &ClaimTerms,
         begun: Instant,
+        others: LoneEnds,
     ) -> ClaimOutcome {
-        let (now, ClaimRequest { id, token }) = (self.now, asked);
+        let (now, ClaimRequest { id, token, .. }) = (self.now, asked);
         let Some(row) = self.rows.get_mut(&id) else { return ClaimOutcome::Unknown };
         if row.is_held_by(token) {
             // The answer to this very request was lost.
@@ -182,29 +186,35 @@ impl MemoryLedgerState {
                 begun + terms.lease,
             ));
         }
+        let (crash_limit, company) = (terms.crash_limit, asked.company);
+        let offer = ClaimOffer { crash_limit, company, others };
         let silent = row.ended_attempt(
             now,
             AttemptOutcome::Ended(OutcomeReason::Crashed),
             "the lease ended without a word of the worker",
         );
-        match decide_claim(&row.claim_state(), now, terms.crash_limit) {
+        let silent = silent.map(|silent| LedgerAttempt { alone: row.is_alone(), ..silent });
+        match decide_claim(&row.claim_state(), now, offer) {
             ClaimDecision::Terminal(status) => ClaimOutcome::Terminal(status),
             ClaimDecision::Busy(left) => ClaimOutcome::Busy(left),
             ClaimDecision::NotDue(left) => ClaimOutcome::NotDue(left),
-            ClaimDecision::GiveUp { after_crash } => {
-                row.crashes += u32::from(after_crash);
-                let detail = format!("workers died on it {} times", row.crashes);
+            ClaimDecision::Suspect(since) => ClaimOutcome::Suspect(since),
+            ClaimDecision::GiveUp(earlier) => {
+                row.crashes += earlier.crashes();
+                let detail = format!("workers died on it alone {} times", row.crashes);
                 row.finish(Some(OutcomeReason::Crashed), &detail, now);
                 row.needs_human_review = true;
                 row.review_reasons = vec![OutcomeReason::Crashed.code().to_owned()];
                 self.close_attempt(id, silent, true);
                 ClaimOutcome::Exhausted
             }
-            ClaimDecision::Take { after_crash } => {
-                row.crashes += u32::from(after_crash);
-                row.start_claim(token, &terms.worker, now);
+            ClaimDecision::Take(earlier) => {
+                row.accuse(earlier);
+                row.start_claim(asked, &terms.worker, now);
                 row.lease_expires_at = Some(row::add_duration(now, terms.lease));
                 let claimed = build_claimed(id, row, &self.documents, now, begun + terms.lease);
+                let counted = earlier == EarlierClaim::Crashed;
+                let silent = silent.map(|silent| LedgerAttempt { counted, ..silent });
                 self.close_attempt(id, silent, false);
                 claimed_outcome(claimed)
             }
@@ -286,6 +296,24 @@ impl MemoryLedgerState {
     }
 }
 
+/// What became of the newest attempts of other documents that were worked on alone.
+fn lone_ends(
+    attempts: &BTreeMap<IngestionId, Vec<LedgerAttempt>>,
+    id: IngestionId,
+    now: OffsetDateTime,
+) -> LoneEnds {
+    let others = attempts.iter().filter(|(of, _)| **of != id).flat_map(|(_, all)| all);
+    let mut newest: Vec<&LedgerAttempt> = others
+        .filter(|attempt| attempt.alone && attempt.ended_at > now - LoneEnds::MAX_AGE)
+        .collect();
+    // A stable sort: those that ended at once are in the order of their ids.
+    newest.sort_by_key(|attempt| std::cmp::Reverse(attempt.ended_at));
+    newest.truncate(LoneEnds::MAX_ENDS);
+    let crashed = newest.iter().filter(|a| a.outcome == OutcomeReason::Crashed.code()).count();
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    LoneEnds { ends: count(newest.len()), crashed: count(crashed) }
+}
+
 fn sequencer_of(object: &ObjectRegistration) -> Option<Sequencer> {
     object.sequencer.as_deref().and_then(|text| Sequencer::new(&stored::strip_nul(text)))
 }
@@ -307,7 +335,7 @@ fn build_claimed(
         token: row.claim_token?,
         claims: row.claims,
         attempt: used_attempts(row.attempt_count, row.attempt_limit),
-        suspect: row.crashes > 0,
+        suspect: row.accused_at.is_some(),
         deferred_for: row.deferred_since.map(|since| (now - since).try_into().unwrap_or_default()),
         priority: Priority::default(),
         created_at: row.created_at,
@@ -347,7 +375,7 @@ impl AttemptLedger for MemoryLedger {
         artefact: &ArtefactRef,
     ) -> Result<WriteResult> {
         Ok(self.update_if_held(id, token, |row, _| {
-            row.extraction = Some(artefact.clone());
+            row.save_extraction(artefact);
             None
         }))
     }
@@ -426,7 +454,13 @@ impl Ledger for MemoryLedger {
     ) -> Result<Vec<ClaimOutcome>> {
         let begun = Instant::now();
         let mut state = self.lock_state();
-        Ok(asked.iter().map(|asked| state.claim_ingestion(*asked, terms, begun)).collect())
+        // As one statement sees them: without what it closes itself.
+        let others: Vec<LoneEnds> =
+            asked.iter().map(|asked| lone_ends(&state.attempts, asked.id, state.now)).collect();
+        let asked = asked.iter().zip(others);
+        Ok(asked
+            .map(|(asked, others)| state.claim_ingestion(*asked, terms, begun, others))
+            .collect())
     }
 
     async fn renew_leases(
@@ -439,6 +473,9 @@ impl Ledger for MemoryLedger {
             .map(|claim: &LeaseRenewal| {
                 let held = self.update_if_held(claim.id, claim.token, |row, now| {
                     row.renew(row::add_duration(now, lease), claim.new_stage);
+                    if claim.has_progress {
+                        row.note_progress();
+                    }
                     None
                 });
                 if held == WriteResult::Applied { LeaseStatus::Renewed } else { LeaseStatus::Lost }

@@ -10,6 +10,7 @@ pub use docmill_ledger::db::operators::{
 use crate::sending;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{IngestionId, Priority};
+use docmill_ledger::db::reports::{self, IngestionFilter};
 use docmill_ledger::db::{Db, operators, operators::routes};
 use docmill_queue::MessageQueue;
 
@@ -45,6 +46,32 @@ pub struct IngestionChange {
     pub problem: Option<String>,
 }
 
+/// Why an ingestion is not opened again.
+const BEING_ERASED: &str = "its document is past its tenant's retention and being erased";
+/// Ingestions in one statement of a retry by reason.
+const REASON_BATCH: u32 = 500;
+
+/// Retries every ingestion that failed for a reason since then, newest first; see
+/// [`retry_ingestions`].
+///
+/// # Errors
+/// As [`retry_ingestions`].
+pub async fn retry_failed(
+    db: &Db,
+    queue: &dyn MessageQueue,
+    failed: &IngestionFilter,
+    by: &AuditNote,
+) -> Result<Vec<IngestionChange>> {
+    let (mut changes, mut after) = (Vec::new(), None);
+    loop {
+        let rows = reports::list_ingestions(db, failed, REASON_BATCH, after).await?;
+        let Some(last) = rows.last() else { return Ok(changes) };
+        after = Some(IngestionId(last.id));
+        let ids: Vec<IngestionId> = rows.iter().map(|row| IngestionId(row.id)).collect();
+        changes.extend(retry_ingestions(db, queue, &ids, by).await?);
+    }
+}
+
 /// Works on ingestions once more, from the stored artefacts. Reopened first, then sent:
 /// a message for a row that is still closed would be acknowledged as done.
 ///
@@ -60,10 +87,17 @@ pub async fn retry_ingestions(
     let open: Vec<_> = ids.iter().copied().filter(|id| !reopened.contains(id)).collect();
     let hurried = operators::make_due_now(db, &open).await?;
     let due: Vec<_> = reopened.iter().chain(&hurried).copied().collect();
+    let doomed = match ids.len() > due.len() {
+        true => operators::find_doomed(db, &open).await?,
+        false => Vec::new(),
+    };
     let sent = sending::send_messages(db, queue, &due).await?;
     let changes = ids.iter().map(|id| {
         let failed = due.iter().zip(&sent).find(|(due, _)| *due == id).map(|(_, sent)| sent);
         let (change, problem) = match failed {
+            None if doomed.contains(id) => {
+                (IngestionAction::AlreadyEnded, Some(BEING_ERASED.to_owned()))
+            }
             None => (IngestionAction::BeingWorkedOn, None),
             Some(Err(error)) => (IngestionAction::NotSent, Some(error.to_string())),
             Some(Ok(())) if reopened.contains(id) => (IngestionAction::Reopened, None),

@@ -2,6 +2,7 @@
 //!
 //! One statement claims all ids of the batch. `arrival` resolves other bodies one by one, and
 //! claims them separately: neither a slow body nor a slow job delays others of its batch.
+//! Suspects are answered but not claimed; they are claimed one by one in a turn of their own.
 //!
 //! If the answer of the statement is lost, the claims are in doubt (`in_doubt`): they may be
 //! committed. They are claimed again under the same tokens, so that a committed claim is returned
@@ -38,7 +39,7 @@ use docmill_core::model::{ClaimedIngestion, IngestionId};
 use docmill_core::regression::{self, FixToggle};
 use docmill_core::retry::{Jitter, RetryBackoff};
 use docmill_core::work_clock::CpuQueuePosition;
-use docmill_ledger::{ClaimOutcome, ClaimRelease, ClaimRequest};
+use docmill_ledger::{ClaimCompany, ClaimOutcome, ClaimRelease, ClaimRequest};
 use docmill_pipeline::failpoint::{FailureSeam, guard_call};
 use docmill_pipeline::{ClaimHandle, claim_handle};
 use docmill_queue::Delivery;
@@ -51,6 +52,12 @@ const CLAIM_WAITS: RetryBackoff = RetryBackoff::doubling(Duration::from_millis(2
     .with_jitter(Jitter::Quarter);
 /// How long a message is hidden while another session has locked its row.
 const LOCKED: Duration = Duration::from_secs(5);
+/// How long a suspect's message is hidden while this worker is busy: another may be idle.
+const SUSPECT_DELAY: Duration = Duration::from_secs(5);
+/// How long a message is hidden while a suspect has its turn here.
+const TURNED_AWAY_DELAY: Duration = Duration::from_secs(1);
+/// How long the next suspect waits for the end of the one before to be written.
+const LONE_END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A message that asks for one ingestion.
 struct RequestedIngestion {
@@ -147,8 +154,104 @@ async fn claim_requested(
     // Deliveries after this point may be news; they do not share these answers.
     wanted.iter().for_each(|wanted| wanted.ticket.seal());
     let Some(wanted) = park_paused(source, wanted).await else { return };
+    let Some(claiming) = source.in_hand.begin_claiming() else {
+        return hide_all(source, wanted, "turned_away", TURNED_AWAY_DELAY).await;
+    };
     let asked = wanted.iter().map(|wanted| ClaimRequest::with_fresh_token(wanted.id)).collect();
-    claim_batch(source, runner, PendingClaims { wanted, asked, slots, in_doubt: false }).await;
+    let pending = PendingClaims { wanted, asked, slots, in_doubt: false };
+    let suspects = claim_batch(source, runner, pending).await;
+    drop(claiming);
+    if !suspects.wanted.is_empty() {
+        take_suspects(source, runner, suspects).await;
+    }
+}
+
+/// Suspects that were received together.
+#[derive(Default)]
+struct SuspectBatch {
+    wanted: Vec<RequestedIngestion>,
+    /// How long ago the first of them was accused.
+    accused_for: Duration,
+    /// For the job of the first.
+    slot: Option<SlotPermit>,
+}
+
+impl SuspectBatch {
+    fn merge(mut self, other: Self) -> Self {
+        self.wanted.extend(other.wanted);
+        self.accused_for = self.accused_for.max(other.accused_for);
+        self.slot = self.slot.or(other.slot);
+        self
+    }
+}
+
+/// Works on suspects, and on nothing beside them; or leaves them to others for a while. Each is alone at
+/// first; groups grow with the number that this worker has survived ([`lone_turn`](crate::lone_turn)).
+async fn take_suspects(
+    source: &QueueJobSource,
+    runner: &RunnerHandle<QueueJobSource>,
+    suspects: SuspectBatch,
+) {
+    let SuspectBatch { mut wanted, accused_for, mut slot } = suspects;
+    let gate = &source.intake_gate;
+    if let Some(turn) = source.in_hand.take_turn(accused_for, runner.is_work_done(), gate) {
+        turn.wait_until_empty(runner).await;
+        while !runner.is_stopping() && !turn.is_paused() && (slot.is_some() || turn.has_time()) {
+            let Some(first) = wanted.pop() else { return };
+            let mut group = vec![first];
+            let mut slots = VecDeque::from([match slot.take() {
+                Some(slot) => slot,
+                None => runner.acquire_closed_slot().await,
+            }]);
+            while group.len() < turn.group_size()
+                && let Some(slot) = runner.try_acquire_closed_slot()
+                && let Some(next) = wanted.pop()
+            {
+                slots.push_back(slot);
+                group.push(next);
+            }
+            let size = group.len();
+            claim_suspects(source, runner, group, slots).await;
+            runner.wait_until_work_done().await;
+            turn.note_survived(size);
+            // Until its end is written a death would count against this one, too.
+            if tokio::time::timeout(LONE_END_TIMEOUT, runner.wait_until_idle()).await.is_err() {
+                break;
+            }
+        }
+    }
+    drop(slot);
+    let delay = if runner.is_stopping() { Duration::ZERO } else { SUSPECT_DELAY };
+    hide_all(source, wanted, "suspect", delay).await;
+}
+
+/// Claims and starts a group of suspects.
+async fn claim_suspects(
+    source: &QueueJobSource,
+    runner: &RunnerHandle<QueueJobSource>,
+    wanted: Vec<RequestedIngestion>,
+    slots: VecDeque<SlotPermit>,
+) {
+    let company = if wanted.len() == 1 { ClaimCompany::Nobody } else { ClaimCompany::Suspects };
+    let asked = wanted.iter().map(|wanted| ClaimRequest::within(wanted.id, company)).collect();
+    let pending = PendingClaims { wanted, asked, slots, in_doubt: false };
+    // None is refused as a suspect to one that has nothing else in hand.
+    let _none = claim_batch(source, runner, pending).await;
+}
+
+/// Leaves messages to other workers for a while.
+async fn hide_all(
+    source: &QueueJobSource,
+    wanted: Vec<RequestedIngestion>,
+    answer: &'static str,
+    delay: Duration,
+) {
+    let hidden = wanted.iter().map(|wanted| {
+        metrics::count_delivery(answer);
+        let after = if delay.is_zero() { delay } else { add_jitter(delay) };
+        source.hide(&wanted.ticket, Some(wanted.id), after)
+    });
+    futures::future::join_all(hidden).await;
 }
 
 /// Claims that are being asked for, each under its own token.
@@ -186,23 +289,29 @@ impl PendingClaims {
     }
 }
 
-/// Claims and starts; unresolved claims are repeated beside the running work.
+/// Claims and starts; unresolved claims are repeated beside the running work. Returns the suspects,
+/// which are to be claimed alone.
 async fn claim_batch(
     source: &QueueJobSource,
     runner: &RunnerHandle<QueueJobSource>,
     mut pending: PendingClaims,
-) {
+) -> SuspectBatch {
     let (answers, claiming) = match claim_until_answered(source, runner, &mut pending).await {
         Ok(answered) => answered,
-        Err(error) => return give_up_claims(source, pending, &error).await,
+        Err(error) => {
+            give_up_claims(source, pending, &error).await;
+            return SuspectBatch::default();
+        }
     };
     let (unresolved, answered) = pending.split_unresolved(answers);
     let again = async {
-        if !unresolved.wanted.is_empty() {
-            Box::pin(claim_batch(source, runner, unresolved)).await;
+        match unresolved.wanted.is_empty() {
+            true => SuspectBatch::default(),
+            false => Box::pin(claim_batch(source, runner, unresolved)).await,
         }
     };
-    tokio::join!(answer_claims(source, runner, answered, claiming), again);
+    let (found, later) = tokio::join!(answer_claims(source, runner, answered, claiming), again);
+    found.merge(later)
 }
 
 /// The ledger's answers, and the slots for the claimed ingestions.
@@ -211,13 +320,13 @@ struct AnsweredClaims {
     slots: VecDeque<SlotPermit>,
 }
 
-/// Starts the claimed ingestions, and answers the other messages.
+/// Starts the claimed ingestions, and answers the other messages but those of suspects.
 async fn answer_claims(
     source: &QueueJobSource,
     runner: &RunnerHandle<QueueJobSource>,
     answers: AnsweredClaims,
     claiming: Range<Instant>,
-) {
+) -> SuspectBatch {
     let AnsweredClaims { answered, mut slots } = answers;
     // Only first deliveries of ids sent by producers show whether the database is the right one.
     let is_news = |wanted: &RequestedIngestion| wanted.delivery.receive_count <= 1;
@@ -226,6 +335,7 @@ async fn answer_claims(
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     source.pauses.count_unknown(count(sent().count()), count(unknown), &source.intake_gate);
     let (mut ours, mut others, mut unstarted) = (Vec::new(), Vec::new(), Vec::new());
+    let mut suspects = SuspectBatch::default();
     for (wanted, answer) in answered {
         match answer {
             ClaimOutcome::Claimed(claimed) => {
@@ -243,12 +353,18 @@ async fn answer_claims(
                     None => unstarted.push(release_delivery(source, taken)),
                 }
             }
+            ClaimOutcome::Suspect(accused_for) => {
+                suspects.accused_for = suspects.accused_for.max(accused_for);
+                suspects.wanted.push(wanted);
+            }
             answer => others.push(answer_without_work(source, wanted, answer)),
         }
     }
+    suspects.slot = slots.pop_front().filter(|_| !suspects.wanted.is_empty());
     drop(slots);
     let (ours, others) = (futures::future::join_all(ours), futures::future::join_all(others));
     tokio::join!(ours, others, futures::future::join_all(unstarted));
+    suspects
 }
 
 /// Claims under the same tokens until the ledger answers. Claims that were committed although the
@@ -489,7 +605,7 @@ async fn answer_without_work(
         }
         ClaimOutcome::Exhausted => {
             metrics::count_delivery("exhausted");
-            tracing::error!(ingestion.id = %id, "ingestion {id} failed: crash limit reached");
+            tracing::error!(ingestion.id = %id, "ingestion {id} failed: workers died on it alone");
             source.acknowledge(&ticket).await;
         }
         ClaimOutcome::Terminal(status) => {
@@ -501,7 +617,7 @@ async fn answer_without_work(
             tracing::info!(ingestion.id = %id, "ingestion {id} is not in the database yet");
             arrival::wait_for(source, &delivery, &ticket, "unknown_ingestion").await;
         }
-        ClaimOutcome::Claimed(_) => {}
+        ClaimOutcome::Claimed(_) | ClaimOutcome::Suspect(_) => {}
     }
 }
 

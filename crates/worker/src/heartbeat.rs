@@ -51,7 +51,13 @@ pub async fn renew_rows<J>(
 }
 
 fn lease_renewal<J>(due: &DueRenewal<J>) -> LeaseRenewal {
-    LeaseRenewal { id: due.claim.id, token: due.claim.token, new_stage: due.new_stage }
+    let DueRenewal { claim, new_stage, has_progress, .. } = due;
+    LeaseRenewal {
+        id: claim.id,
+        token: claim.token,
+        new_stage: *new_stage,
+        has_progress: *has_progress,
+    }
 }
 
 fn renewal_result(held: LeaseStatus) -> RenewalResult {

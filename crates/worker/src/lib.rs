@@ -9,7 +9,8 @@
 //!    hidden), parses the bodies, and claims all ids of the batch by one statement; [`arrival`]
 //!    resolves groups and store events.
 //! 3. Each claimed ingestion becomes a [`QueuedJob`] with a slot; every other message is answered
-//!    at once: acknowledged, hidden, fanned out, or quarantined.
+//!    at once: acknowledged, hidden, fanned out, or quarantined. Suspects have their turns alone
+//!    ([`lone_turn`]).
 //! 4. The runner runs `pipeline::run_pipeline`, and renews all claims by one statement.
 //! 5. [`finalize`] writes the outcome into the ledger exactly once, despite lost replies (invariant
 //!    7); the slot is free again.
@@ -24,6 +25,7 @@ pub mod batch;
 pub mod finalize;
 pub mod heartbeat;
 pub mod intake;
+pub mod lone_turn;
 pub mod pause_watch;
 pub mod pauses;
 pub mod registry;
@@ -63,6 +65,7 @@ use docmill_pipeline::shutdown::Shutdown;
 use docmill_pipeline::{ClaimHandle, PipelineContext, StepError};
 use docmill_queue::{MessageQueue, OutgoingMessage};
 use docmill_storage::keys;
+use lone_turn::WorkInHand;
 use pauses::PauseTracker;
 use registry::{InFlightMessage, MessageRegistry, UndisposedReceipts};
 use work::IngestionWork;
@@ -120,6 +123,8 @@ pub struct QueueJobSource {
     /// Its other end, until the worker runs.
     dispositions: Mutex<Option<DispositionInbox>>,
     intake_gate: Arc<IntakeGate>,
+    /// What is in hand: a suspect is to be alone in it.
+    in_hand: Arc<WorkInHand>,
     pauses: PauseTracker,
     /// Operators' pauses that apply to this worker.
     pause_terms: PauseTerms,
@@ -460,7 +465,11 @@ impl QueueWorker {
         let terms = ClaimTerms {
             worker: name,
             lease: config.claim.lease,
-            crash_limit: config.retry_terms().crash_attempts,
+            // A message that is deleted before the work is for work that must not start twice.
+            crash_limit: match config.queue.acknowledge {
+                AcknowledgeMode::After => config.retry.crash_attempts,
+                AcknowledgeMode::Early => 0,
+            },
         };
         let options = RunnerOptions {
             slots: usize::try_from(config.worker.slots).unwrap_or(usize::MAX),
@@ -487,6 +496,7 @@ impl QueueWorker {
             disposer,
             dispositions: Mutex::new(Some(dispositions)),
             intake_gate: Arc::clone(&intake_gate),
+            in_hand: Arc::default(),
             pauses: PauseTracker::default(),
             pause_terms,
             replace_at,

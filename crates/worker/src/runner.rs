@@ -14,7 +14,8 @@
 //! 4. The failure table (`pipeline::failure`) decides: completed, ended, retried, released.
 //! 5. The slot is free again, and [`JobSource::finish_job`] writes the outcome while the next job
 //!    starts; then the claim is no longer renewed. As many outcomes as there are slots are written
-//!    at a time: a job beyond these keeps its slot.
+//!    at a time, and those that wait for a locked row beside them up to a limit: a job beyond these
+//!    keeps its slot.
 //! 6. [`JobSource::run_deferred`] does what comes after that, such as deleting a message.
 //!
 //! Job sources push jobs instead of being pulled (`next(free)`). The three of them find work in
@@ -54,7 +55,7 @@ use tracing::Span;
 use docmill_core::config::RetryConfig;
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{IngestionStage, OutcomeReason};
-use docmill_core::work_clock::CpuQueuePosition;
+use docmill_core::work_clock::{CpuQueuePosition, WorkClock};
 use docmill_pipeline::failure::RetryAttempt;
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_pipeline::{ClaimHandle, ClaimRenewer, StepError};
@@ -172,6 +173,8 @@ pub struct DueRenewal<J> {
     pub claim: ClaimHandle,
     /// The stage, if it changed since the last renewal.
     pub new_stage: Option<IngestionStage>,
+    /// Whether the job has kept anything that another attempt need not do again.
+    pub has_progress: bool,
 }
 
 /// The result of a renewal.
@@ -273,6 +276,8 @@ struct RunnerState<S: JobSource> {
     endings: Arc<Semaphore>,
     /// Tells failures of everybody from those of one document.
     outcomes: OutcomeBreaker,
+    /// Places for ends that could not be written in a turn: what they wait for delays no other job.
+    stalled: Arc<Semaphore>,
     tasks: TaskTracker,
     running: Mutex<HashMap<u64, RunningJob<S::Job>>>,
     next_key: AtomicU64,
@@ -296,6 +301,7 @@ struct RunningJob<J> {
     claim: ClaimHandle,
     renewer: ClaimRenewer,
     withdrawn: CancellationToken,
+    clock: Arc<WorkClock>,
     renewed: Instant,
     told_stage: IngestionStage,
     /// Its end is being written: the writer itself detects a lost claim.
@@ -344,6 +350,7 @@ impl<S: JobSource> Runner<S> {
             slots: Arc::new(Semaphore::new(options.slots)),
             endings: Arc::new(Semaphore::new(options.slots)),
             outcomes: OutcomeBreaker::default(),
+            stalled: Arc::new(Semaphore::new(options.slots.saturating_mul(job::MAX_STALLED))),
             tasks: TaskTracker::new(),
             running: Mutex::default(),
             next_key: AtomicU64::new(0),

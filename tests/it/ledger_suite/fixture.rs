@@ -14,7 +14,7 @@ use docmill_ledger::decide::Sequencer;
 use docmill_ledger::duplicate_key::DuplicateKeys;
 use docmill_ledger::memory::{LedgerAttempt, LedgerRow, MemoryLedger};
 use docmill_ledger::{
-    ClaimOutcome, ClaimRelease, ClaimTerms, IngestionResult, LeaseRenewal, Ledger,
+    ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, IngestionResult, LeaseRenewal, Ledger,
     ObjectRegistration, VerdictDetails,
 };
 use sqlx::Row as _;
@@ -192,6 +192,13 @@ impl Fixture {
         }
     }
 
+    /// Asks for one ingestion as a worker does that has others in hand.
+    pub(super) async fn claim_beside(&self, id: IngestionId) -> ClaimOutcome {
+        let asked = [ClaimRequest::with_fresh_token(id)];
+        self.ledger().claim_with_tokens(&asked, &terms()).await.unwrap().remove(0)
+    }
+
+    /// As a worker does that has nothing else in hand.
     pub(super) async fn claim(&self, id: IngestionId) -> ClaimOutcome {
         self.ledger().claim(&[id], &terms()).await.unwrap().remove(0)
     }
@@ -227,6 +234,8 @@ fn row_of(row: &PgRow) -> LedgerRow {
         attempt_count: count("attempt_count"),
         attempt_limit: count("attempt_limit"),
         crashes: count("crashes"),
+        accused_at: row.get("accused_at"),
+        alone_claim: row.get("alone_claim"),
         kind: row.get("kind"),
         tenant: row.get("tenant"),
         object_etag: row.get("object_etag"),
@@ -287,6 +296,7 @@ fn attempt_of(row: &PgRow) -> LedgerAttempt {
         outcome: outcome_of(row.get("outcome")),
         is_final: row.get("final"),
         counted: row.get("counted"),
+        alone: row.get("alone"),
         next_attempt_at: row.get("next_attempt_at"),
         detail: row.get("detail"),
     }
@@ -325,7 +335,7 @@ pub(super) fn terms() -> ClaimTerms {
 
 /// A renewal without news.
 pub(super) fn renewal(id: IngestionId, token: ClaimToken) -> LeaseRenewal {
-    LeaseRenewal { id, token, new_stage: None }
+    LeaseRenewal { id, token, new_stage: None, has_progress: false }
 }
 
 /// A version of an object that an event named.

@@ -9,7 +9,7 @@ use docmill_core::model::{
     ArtefactRef, ClaimToken, DocumentId, FileRef, IngestionId, IngestionStage, OutcomeReason,
 };
 use docmill_ledger::memory::{LedgerAttempt, LedgerRow};
-use docmill_ledger::{ClaimOutcome, ClaimRequest, LeaseRenewal, StoredTranscript};
+use docmill_ledger::{ClaimCompany, ClaimOutcome, ClaimRequest, LeaseRenewal, StoredTranscript};
 use fastrand::Rng;
 
 use super::fixture::{Fixture, failed, object, record, renewal, terms};
@@ -108,7 +108,9 @@ impl History {
         if self.rng.u32(0..10) == 0 {
             ids.push(IngestionId::random());
         }
-        let asked: Vec<_> = ids.iter().copied().map(ClaimRequest::with_fresh_token).collect();
+        let companies = [ClaimCompany::Others, ClaimCompany::Suspects, ClaimCompany::Nobody];
+        let company = *self.rng.choice(&companies).unwrap();
+        let asked: Vec<_> = ids.iter().map(|id| ClaimRequest::within(*id, company)).collect();
         // Sometimes the answer is lost, and asked for again under the same tokens.
         let times = 1 + usize::from(self.rng.u32(0..4) == 0);
         for _ in 0..times {
@@ -122,7 +124,7 @@ impl History {
                 assert_eq!(shown(one), shown(other), "claim {ids:?}");
             }
         }
-        format!("claim {ids:?} {times} times")
+        format!("claim {ids:?} {times} times beside {company:?}")
     }
 
     /// An id, and the tokens of a claim that may be its own.
@@ -149,9 +151,11 @@ impl History {
             claims.extend(self.holder().await);
         }
         let lease = Duration::from_millis(self.rng.u64(1..600_000));
+        let has_progress = self.rng.bool();
         both!(self, |at, side| {
+            let renewed = |id, token| LeaseRenewal { has_progress, ..renewal(id, token) };
             let claims: Vec<_> =
-                claims.iter().map(|(id, tokens)| renewal(*id, tokens[side])).collect();
+                claims.iter().map(|(id, tokens)| renewed(*id, tokens[side])).collect();
             at.ledger().renew_leases(&claims, lease).await.unwrap()
         });
         format!("renew {claims:?} {lease:?}")

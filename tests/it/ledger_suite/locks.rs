@@ -7,6 +7,7 @@ use docmill_core::fault::{Fault, Result};
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
 use docmill_ledger::db::Db;
 use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::db::operators::{self, AuditNote};
 use docmill_ledger::{
     AttemptLedger, ClaimOutcome, IngestionResult, LeaseRenewal, LeaseStatus, Ledger, WriteResult,
 };
@@ -70,13 +71,14 @@ async fn an_invoice_waits_for_its_copy_that_is_being_recorded_and_is_flagged_for
     let database = TestDatabase::create().await;
     let (first, second) = (insert(&database, 1).await[0], insert(&database, 1).await[0]);
     let end = IngestionResult { duplicate_rule: Some("again".to_owned()), ..record(None) };
-    // The end of the first is half written, before its document's row.
+    // The end of the first is half written: its document's row waits for another.
+    let slow = "CREATE TABLE gate (id int); INSERT INTO gate VALUES (1);
+        CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS
+            'BEGIN PERFORM 1 FROM gate FOR UPDATE; RETURN NEW; END';
+        CREATE TRIGGER slow BEFORE UPDATE ON document FOR EACH ROW EXECUTE FUNCTION wait_at_gate()";
+    sqlx::raw_sql(slow).execute(database.pool()).await.unwrap();
     let mut holder = database.pool().begin().await.unwrap();
-    sqlx::query("SELECT FROM document d JOIN ingestion i ON i.document_id = d.id WHERE i.id = $1 FOR UPDATE OF d")
-        .bind(first.0)
-        .execute(&mut *holder)
-        .await
-        .unwrap();
+    sqlx::query("SELECT 1 FROM gate FOR UPDATE").execute(&mut *holder).await.unwrap();
     let held = begin_recording(&database, first, &end).await;
     wait_for_lock(&database, "<> 'advisory'").await;
     let copy = begin_recording(&database, second, &end).await;
@@ -432,6 +434,80 @@ async fn a_locked_row_or_document_delays_no_other_end() {
         let answer = ledger.record_result(ids[place], tokens[place], &record(None)).await.unwrap();
         assert_eq!(answer, WriteResult::Applied, "{place}");
     }
+}
+
+/// Of the same supplier and number: the lock of their keys is shared.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_whose_document_is_locked_holds_up_no_end_of_the_same_invoice() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let mut locked = Vec::new();
+    let end = IngestionResult { duplicate_rule: Some("again".to_owned()), ..record(None) };
+    for _ in 0..8 {
+        let id = insert(&database, 1).await[0];
+        let sql = "SELECT document_id FROM ingestion WHERE id = $1";
+        let document: uuid::Uuid =
+            sqlx::query_scalar(sql).bind(id.0).fetch_one(database.pool()).await.unwrap();
+        let token = take_all(&ledger, &[id]).await[0];
+        locked.push((id, token, lock_row(&database, "document", document).await));
+    }
+    let free = insert(&database, 1).await[0];
+    let token = take_all(&ledger, &[free]).await[0];
+    let waiting = locked.iter().map(|(id, token, _)| ledger.record_result(*id, *token, &end));
+    let answers = futures::future::join_all(waiting);
+    let all = async { tokio::join!(answers, ledger.record_result(free, token, &end)) };
+    // One that waited would wait for the lock's timeout of some seconds, and the others after it.
+    let (answers, written) = tokio::time::timeout(Duration::from_secs(4), all).await.unwrap();
+    assert_eq!(written.unwrap(), WriteResult::Applied);
+    for answer in answers {
+        assert_eq!(answer.unwrap_err().fault, Fault::Transient, "to be tried again");
+    }
+    for (id, token, lock) in locked {
+        lock.rollback().await.unwrap();
+        assert_eq!(ledger.record_result(id, token, &end).await.unwrap(), WriteResult::Applied);
+    }
+}
+
+/// A product's import inserts such rows in one long transaction.
+#[tokio::test]
+async fn rows_of_a_product_that_refer_to_an_ingestion_hold_up_neither_claim_renewal_nor_end() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let ids = insert(&database, 3).await;
+    let child = "CREATE TABLE child (ingestion_id uuid REFERENCES ingestion (id),
+        document_id uuid REFERENCES document (id))";
+    sqlx::query(child).execute(database.pool()).await.unwrap();
+    let mut import = database.pool().begin().await.unwrap();
+    sqlx::query("INSERT INTO child SELECT id, document_id FROM ingestion")
+        .execute(&mut *import)
+        .await
+        .unwrap();
+    let tokens = take_all(&ledger, &ids).await;
+    let asked: Vec<_> = ids.iter().zip(&tokens).map(|(id, t)| renewal(*id, *t)).collect();
+    let renewed = ledger.renew_leases(&asked, Duration::from_secs(300)).await.unwrap();
+    assert_eq!(renewed, [LeaseStatus::Renewed; 3]);
+    let how = failed(Fault::Unavailable, false, 0);
+    let released = ledger.release_claim(ids[0], tokens[0], &how).await.unwrap();
+    let recorded = ledger.record_result(ids[1], tokens[1], &record(None)).await.unwrap();
+    assert_eq!((released, recorded), (WriteResult::Applied, WriteResult::Applied));
+    let by = AuditNote { operator: "test".to_owned(), why: String::new() };
+    let cancelled = operators::cancel_ingestions(&database.db(), &ids[2..], &by).await.unwrap();
+    assert_eq!(cancelled, ids[2..]);
+    import.rollback().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_claim_that_is_given_back_while_its_row_is_locked_holds_no_connection() {
+    let database = TestDatabase::create().await;
+    let ledger = PostgresLedger::new(database.db());
+    let id = insert(&database, 1).await[0];
+    let token = take_all(&ledger, &[id]).await[0];
+    let lock = lock_row(&database, "ingestion", id.0).await;
+    let how = failed(Fault::Unavailable, false, 0);
+    assert_eq!(ledger.release_claim(id, token, &how).await.unwrap_err().fault, Fault::Transient);
+    lock.rollback().await.unwrap();
+    assert_eq!(ledger.release_claim(id, token, &how).await.unwrap(), WriteResult::Applied);
+    assert_eq!(ledger.release_claim(id, token, &how).await.unwrap(), WriteResult::ClaimLost);
 }
 
 #[tokio::test]

@@ -39,6 +39,8 @@ fn argument(type_name: &str) -> String {
     match type_name {
         "UuidArray" => format!("ARRAY['{ID}']::uuid[]"),
         "TextArray" => "ARRAY['fetch']".to_owned(),
+        "BoolArray" => "ARRAY[true]".to_owned(),
+        "Int4Array" => "ARRAY[2]".to_owned(),
         "Jsonb" => {
             let row = json!([{
                 "id": ID, "token": ID, "document": ID, "key": "k", "claims": 1, "provider": "p",

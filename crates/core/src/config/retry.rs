@@ -14,7 +14,7 @@ pub struct RetryConfig {
     pub internal_attempts: u32,
     /// Attempts before a missing object is final.
     pub missing_attempts: u32,
-    /// Claims that may end without an outcome before the document is given up as `crashed`.
+    /// Deaths of workers that had nothing else in hand before the document is given up as `crashed`.
     pub crash_attempts: u32,
     /// First delay; doubled with every attempt, with full jitter.
     #[serde(with = "humantime_serde")]

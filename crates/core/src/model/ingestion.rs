@@ -106,8 +106,8 @@ pub struct ClaimedIngestion {
     pub claims: i64,
     /// Attempts that count, this one included, since the last reopening.
     pub attempt: u32,
-    /// An earlier claim ended without an outcome: the worker died while it had this document.
-    /// Such a document is worked on alone in its own child.
+    /// An earlier claim ended without an outcome: the worker died while it had this document, perhaps among
+    /// others. Such a document is worked on alone, in its own child.
     pub suspect: bool,
     /// How long the current streak of deferrals has lasted, if one is running.
     pub deferred_for: Option<Duration>,

@@ -70,7 +70,8 @@ pub struct PauseRow {
 
 /// Opens terminal ingestions again: their attempts start from one, the history stays. The
 /// transcript is used again, the model's replies are not: the same reply would end the same way.
-/// Returns those that were terminal; each is to be sent.
+/// Returns those that were terminal; each is to be sent. Those of a document that is being erased stay
+/// as they are.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -113,14 +114,16 @@ WITH clock AS MATERIALIZED (
         'crashes', i.crashes, 'completed_at', i.completed_at,
         'review_reasons', i.review_reasons) AS before
     FROM ingestion i
-    WHERE i.id = ANY ($1) AND i.status = ANY ($5) ORDER BY i.id FOR UPDATE
+    WHERE i.id = ANY ($1) AND i.status = ANY ($5)
+      AND NOT EXISTS (SELECT 1 FROM doomed_document x WHERE x.document_id = i.document_id)
+    ORDER BY i.id FOR NO KEY UPDATE
 ), audited AS (
     INSERT INTO operator_action (done_at, operator, action, target, why, before)
     SELECT c.now, $2, 'reopen', h.id::text, $3, h.before FROM held h CROSS JOIN clock c
 )
 UPDATE ingestion i SET
     status = 'in-progress', reason = NULL, detail = NULL, completed_at = NULL, stage = NULL,
-    attempt_limit = i.attempt_count + $4, crashes = 0, next_attempt_at = NULL,
+    attempt_limit = i.attempt_count + $4, crashes = 0, accused_at = NULL, next_attempt_at = NULL,
     deferred_since = NULL, enqueued_at = c.now, resends = 0, updated_at = c.now,
     parked_by = NULL, parked_until = NULL, denials = 0,
     valid_structured_data = NULL, needs_human_review = false, review_reasons = '{}',
@@ -140,6 +143,23 @@ RETURNING i.id
     Ok(reopened.into_iter().map(IngestionId).collect())
 }
 
+/// Those whose document is past its tenant's retention and being erased: they are not opened again.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn find_doomed(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionId>> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let doomed = sqlx::query_scalar!(
+        "SELECT i.id FROM ingestion i JOIN doomed_document x ON x.document_id = i.document_id
+         WHERE i.id = ANY ($1) AND i.status <> 'in-progress'",
+        &ids,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("looking for documents that are being erased")?;
+    Ok(doomed.into_iter().map(IngestionId).collect())
+}
+
 /// Makes waiting ingestions due now, and ends their streaks of deferrals: what an operator means by
 /// retrying one that is put off.
 /// Returns those that no worker holds; each is to be sent. No change of state, so no audit.
@@ -153,7 +173,7 @@ pub async fn make_due_now(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionI
              SELECT id FROM ingestion
              WHERE id = ANY ($1) AND status = 'in-progress'
                AND (lease_expires_at IS NULL OR lease_expires_at <= (SELECT docmill_now()))
-             ORDER BY id FOR UPDATE)
+             ORDER BY id FOR NO KEY UPDATE)
          UPDATE ingestion i SET
              next_attempt_at = NULL, deferred_since = NULL, denials = 0,
              parked_by = NULL, parked_until = NULL,
@@ -189,7 +209,7 @@ WITH clock AS MATERIALIZED (
             'lease_expires_at', i.lease_expires_at, 'next_attempt_at', i.next_attempt_at,
             'attempt_count', i.attempt_count) AS before
     FROM ingestion i
-    WHERE i.id = ANY ($1) AND i.status = 'in-progress' ORDER BY i.id FOR UPDATE
+    WHERE i.id = ANY ($1) AND i.status = 'in-progress' ORDER BY i.id FOR NO KEY UPDATE
 ), closed AS (
     INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage,
         outcome, final, detail)

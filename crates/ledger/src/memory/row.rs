@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
 use crate::decide::{
-    ClaimRowState, DeferralStreak, FRESH_ATTEMPTS, Sequencer, deferral_streak, is_denial,
-    stretch_delay,
+    ClaimRowState, DeferralStreak, EarlierClaim, FRESH_ATTEMPTS, Sequencer, accused_since,
+    deferral_streak, is_denial, stretch_delay,
 };
-use crate::{ClaimRelease, IngestionResult, StoredTranscript, stored};
+use crate::{ClaimCompany, ClaimRelease, ClaimRequest, IngestionResult, StoredTranscript, stored};
 use docmill_core::model::{
     ArtefactRef, AttemptOutcome, ClaimToken, DocumentId, FileRef, GroundedField, IngestionId,
     IngestionStage, IngestionStatus, ModelUsage, OutcomeReason, ReaderStatement,
@@ -36,6 +36,8 @@ pub struct LedgerRow {
     pub attempt_count: u32,
     pub attempt_limit: u32,
     pub crashes: u32,
+    pub accused_at: Option<OffsetDateTime>,
+    pub alone_claim: Option<i64>,
     pub kind: Option<String>,
     pub tenant: Option<String>,
     pub object_etag: Option<String>,
@@ -73,6 +75,7 @@ pub struct LedgerAttempt {
     pub outcome: &'static str,
     pub is_final: bool,
     pub counted: bool,
+    pub alone: bool,
     pub next_attempt_at: Option<OffsetDateTime>,
     pub detail: String,
 }
@@ -104,6 +107,8 @@ impl LedgerRow {
             attempt_count: 0,
             attempt_limit: FRESH_ATTEMPTS,
             crashes: 0,
+            accused_at: None,
+            alone_claim: None,
             kind: None,
             tenant: None,
             object_etag: None,
@@ -136,7 +141,14 @@ impl LedgerRow {
             lease_expires_at: self.lease_expires_at,
             next_attempt_at: self.next_attempt_at,
             crashes: self.crashes,
+            accused_at: self.accused_at,
+            is_alone: self.is_alone(),
         }
+    }
+
+    /// Whether the newest claim was made by a worker that had nothing else in hand.
+    pub(super) fn is_alone(&self) -> bool {
+        self.alone_claim == Some(self.claims)
     }
 
     /// Whether this token holds the claim.
@@ -166,14 +178,33 @@ impl LedgerRow {
             outcome: outcome.code(),
             is_final: false,
             counted: true,
+            alone: false,
             next_attempt_at: None,
             detail: stored::strip_nul(detail).into_owned(),
         })
     }
 
+    /// Accuses it of what happened to the claim before this one.
+    pub(super) fn accuse(&mut self, earlier: EarlierClaim) {
+        self.crashes += earlier.crashes();
+        if earlier != EarlierClaim::Ended {
+            self.accused_at = accused_since(&self.claim_state());
+        }
+        if earlier == EarlierClaim::Accused {
+            self.attempt_count = self.attempt_count.saturating_sub(1);
+        }
+    }
+
+    /// Clears it: an attempt has kept something that another need not do again.
+    pub(super) fn note_progress(&mut self) {
+        self.accused_at = None;
+        self.crashes = 0;
+    }
+
     /// Starts a new claim of this row for `worker`.
-    pub(super) fn start_claim(&mut self, token: ClaimToken, worker: &str, now: OffsetDateTime) {
-        self.claim_token = Some(token);
+    pub(super) fn start_claim(&mut self, asked: ClaimRequest, worker: &str, now: OffsetDateTime) {
+        self.claim_token = Some(asked.token);
+        self.alone_claim = (asked.company == ClaimCompany::Nobody).then_some(self.claims + 1);
         self.worker = Some(worker.to_owned());
         self.stage = Some(IngestionStage::Claimed);
         self.started_at = Some(now);
@@ -208,6 +239,7 @@ impl LedgerRow {
         let is_due_known = !after.is_zero() || streak == DeferralStreak::Stays;
         let due = is_due_known.then(|| add_duration(now, after));
         attempt.counted = how.counted;
+        attempt.alone = self.is_alone();
         attempt.next_attempt_at = due;
         self.clear_claim();
         self.next_attempt_at = due;
@@ -239,6 +271,7 @@ impl LedgerRow {
         let outcome = end.reason.map_or(AttemptOutcome::Completed, AttemptOutcome::Ended);
         let mut attempt = self.ended_attempt(now, outcome, &end.detail)?;
         attempt.is_final = true;
+        attempt.alone = self.is_alone();
         let review: Vec<String> = end
             .review_reasons
             .iter()
@@ -291,7 +324,7 @@ impl LedgerRow {
         self.completed_at = None;
         self.stage = None;
         self.attempt_limit = self.attempt_count + FRESH_ATTEMPTS;
-        self.crashes = 0;
+        self.note_progress();
         self.next_attempt_at = None;
         self.deferred_since = None;
         self.denials = 0;
@@ -302,7 +335,16 @@ impl LedgerRow {
         self.extraction = None;
     }
 
+    pub(super) fn save_extraction(&mut self, artefact: &ArtefactRef) {
+        self.note_progress();
+        self.extraction = Some(artefact.clone());
+    }
+
     pub(super) fn save_transcription(&mut self, saved: &StoredTranscript) {
+        let known = self.transcription.as_ref().map(|known| &known.identity);
+        if known != Some(&saved.artefact.identity) {
+            self.note_progress();
+        }
         self.transcription = Some(saved.artefact.clone());
         self.quality = Some(saved.quality);
         self.sha256 = Some(saved.sha256.clone());

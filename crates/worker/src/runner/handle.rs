@@ -16,6 +16,9 @@ use docmill_core::work_clock::WorkClock;
 /// The loop that supplies jobs shows that it lives at least this often.
 pub const TICK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Whether jobs still run is looked at this often.
+const IDLE_POLL: Duration = Duration::from_millis(100);
+
 /// The right to run one job, taken before work is looked for.
 #[derive(Debug)]
 pub struct SlotPermit {
@@ -89,6 +92,21 @@ impl<S: JobSource> RunnerHandle<S> {
         slots
     }
 
+    /// Waits until a slot is free, even while the intake gate is closed. Does not return once the
+    /// process ends.
+    pub async fn acquire_closed_slot(&self) -> SlotPermit {
+        match Arc::clone(&self.0.slots).acquire_owned().await {
+            Ok(slot) => SlotPermit::new(slot, None),
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// A free slot, even while the intake gate is closed; `None`: none is free.
+    pub fn try_acquire_closed_slot(&self) -> Option<SlotPermit> {
+        let slot = Arc::clone(&self.0.slots).try_acquire_owned().ok()?;
+        Some(SlotPermit::new(slot, None))
+    }
+
     async fn acquire_first_slot(&self) -> SlotPermit {
         let shared = &self.0;
         loop {
@@ -110,11 +128,13 @@ impl<S: JobSource> RunnerHandle<S> {
         metrics::count_delivery("claimed");
         let (shared, job) = (Arc::clone(&self.0), Arc::new(job));
         let withdrawn = CancellationToken::new();
+        let clock = WorkClock::start_for(Some(claim.id), place);
         let running = RunningJob {
             job: Arc::clone(&job),
             claim: claim.clone(),
             renewer,
             withdrawn: withdrawn.clone(),
+            clock: Arc::clone(&clock),
             renewed: since,
             told_stage: IngestionStage::Claimed,
             is_ending: false,
@@ -123,7 +143,6 @@ impl<S: JobSource> RunnerHandle<S> {
         shared.lock_running().insert(key, running);
         let entry = job::RunningJobGuard::new(Arc::clone(&shared), key, slot);
         let dropped = shared.dropped.clone();
-        let clock = WorkClock::start_for(Some(claim.id), place);
         let run = Box::new(job::JobTask { job, claim, withdrawn, clock, trace, log });
         // Boxed: what waits for the cancellation would have room for the job's whole state twice more.
         let run = Box::pin(job::run_job(Arc::clone(&shared), run, entry));
@@ -182,6 +201,34 @@ impl<S: JobSource> RunnerHandle<S> {
     /// Whether no job runs.
     pub fn is_idle(&self) -> bool {
         self.0.lock_running().is_empty()
+    }
+
+    /// Whether no job works: those that run are over, and their ends are being written.
+    pub fn is_work_done(&self) -> bool {
+        self.0.lock_running().values().all(|running| running.is_ending)
+    }
+
+    /// Returns once no job works, or the runner is to stop.
+    pub async fn wait_until_work_done(&self) {
+        while !self.is_work_done() && !self.is_stopping() {
+            self.wait_for_job().await;
+        }
+    }
+
+    /// Returns once no job runs, or the runner is to stop.
+    pub async fn wait_until_idle(&self) {
+        while !self.is_idle() && !self.is_stopping() {
+            self.wait_for_job().await;
+        }
+    }
+
+    async fn wait_for_job(&self) {
+        tokio::select! {
+            () = self.0.changed.notified() => {}
+            // Another task may have been told of it instead.
+            () = tokio::time::sleep(IDLE_POLL) => {}
+            () = self.wait_until_stopping() => {}
+        }
     }
 
     /// Whether a job runs that `is_meant` accepts.

@@ -113,7 +113,8 @@ fn collect_due<S: JobSource>(
         let stage = running.renewer.stage();
         let new_stage = (stage != running.told_stage).then_some(stage);
         let (job, claim) = (Arc::clone(&running.job), running.claim.clone());
-        (*key, DueRenewal { job, claim, new_stage })
+        let has_progress = running.clock.has_progress();
+        (*key, DueRenewal { job, claim, new_stage, has_progress })
     });
     due.unzip()
 }

@@ -169,6 +169,13 @@ impl IntakeGate {
         self.lock_closed().values().any(|closed| closed.has_trial)
     }
 
+    /// Whether another reason than this one closes the gate.
+    pub fn is_paused_beside(&self, reason: PauseReason) -> bool {
+        let now = Instant::now();
+        let closed = self.lock_closed();
+        closed.iter().any(|(other, closed)| *other != reason && closed.is_closed_at(now))
+    }
+
     /// Returns when no reason closes the gate; on trial, when no other job tries, with the permit of
     /// the one that does.
     pub async fn wait_for_turn(&self) -> Option<OwnedSemaphorePermit> {

@@ -4,6 +4,7 @@
 //! outcome is written while the next job starts on the slot.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +24,11 @@ use docmill_core::work_clock::WorkClock;
 use docmill_pipeline::failure::{self, RetryAttempt, RetryDecision};
 use docmill_pipeline::{ClaimHandle, StepError};
 
+/// An end that is not written within this lets its turn go: a product has locked its document's row.
+const ENDING_TURN: Duration = Duration::from_millis(250);
+/// So many ends for each slot may wait without a turn; one beyond these keeps its turn, then its slot.
+pub(super) const MAX_STALLED: usize = 8;
+
 /// A job's entry in the list of running jobs, with its slot and later its turn at writing. All are
 /// released together on drop.
 pub(super) struct RunningJobGuard<S: JobSource> {
@@ -39,12 +45,13 @@ impl<S: JobSource> RunningJobGuard<S> {
 
 impl<S: JobSource> RunningJobGuard<S> {
     /// Waits until the end of the job is written. Its slot is free for the next job meanwhile,
-    /// unless as many ends as there are slots are being written already: unwritten ends do not pile
-    /// up.
+    /// unless as many ends as there are slots are being written already. An end that takes long lets
+    /// its turn go, too, up to a limit: unwritten ends do not pile up.
     async fn write_end<T>(&mut self, end: impl Future<Output = T>) -> T {
         if let Some(running) = self.shared.lock_running().get_mut(&self.key) {
             running.is_ending = true;
         }
+        self.shared.changed.notify_one();
         tokio::pin!(end);
         tokio::select! {
             biased;
@@ -52,6 +59,18 @@ impl<S: JobSource> RunningJobGuard<S> {
                 self.slot = Some(SlotPermit::new(turn, None));
             }
             written = &mut end => return written,
+        }
+        match tokio::time::timeout(ENDING_TURN, &mut end).await {
+            Ok(written) => return written,
+            Err(_elapsed) => {
+                tokio::select! {
+                    biased;
+                    Ok(place) = Arc::clone(&self.shared.stalled).acquire_owned() => {
+                        self.slot = Some(SlotPermit::new(place, None));
+                    }
+                    written = &mut end => return written,
+                }
+            }
         }
         end.await
     }

@@ -35,7 +35,7 @@ struct ClaimRow {
     claims: i64,
     attempt_count: i32,
     attempt_limit: i32,
-    crashes: i32,
+    suspect: bool,
     deferred_seconds: Option<f64>,
     kind: Option<String>,
     tenant: Option<String>,
@@ -150,28 +150,29 @@ async fn claim_together(
     terms: &ClaimTerms,
 ) -> Result<Vec<ClaimOutcome>> {
     let begun = Instant::now();
-    let ids: Vec<Uuid> = asked.iter().map(|asked| asked.id.0).collect();
-    let tokens: Vec<Uuid> = asked.iter().map(|asked| asked.token.0).collect();
-    let rows = query_claims(db, &ids, &tokens, terms).await?;
+    let rows = query_claims(db, asked, terms).await?;
     let lease_until = begun + terms.lease;
     Ok(rows.into_iter().map(|row| outcome_from_row(row, lease_until)).collect())
 }
 
 async fn query_claims(
     db: &Db,
-    ids: &[Uuid],
-    tokens: &[Uuid],
+    asked: &[ClaimRequest],
     terms: &ClaimTerms,
 ) -> Result<Vec<ClaimRow>> {
+    let ids: Vec<Uuid> = asked.iter().map(|asked| asked.id.0).collect();
+    let tokens: Vec<Uuid> = asked.iter().map(|asked| asked.token.0).collect();
+    let company: Vec<i32> = asked.iter().map(|asked| asked.company.code()).collect();
     sqlx::query_file_as!(
         ClaimRow,
         "src/db/claims/claim.sql",
-        ids,
-        tokens,
+        &ids,
+        &tokens,
         terms.worker,
         terms.lease.as_secs_f64(),
         saturating_int(terms.crash_limit),
         SOON.as_secs_f64(),
+        &company,
     )
     .fetch_all(db.pool())
     .await
@@ -185,6 +186,7 @@ fn outcome_from_row(row: ClaimRow, lease_until: Instant) -> ClaimOutcome {
         "claimed" => ClaimOutcome::Claimed(Box::new(claimed_from_row(row, lease_until))),
         "busy" => ClaimOutcome::Busy(wait),
         "not due" => ClaimOutcome::NotDue(wait),
+        "suspect" => ClaimOutcome::Suspect(wait),
         "exhausted" => ClaimOutcome::Exhausted,
         // An id without a row is on its way, or was erased: then its message waits for nothing.
         "unknown" => ClaimOutcome::Unknown,
@@ -209,7 +211,7 @@ fn claimed_from_row(row: ClaimRow, lease_until: Instant) -> ClaimedIngestion {
             count_from_int(row.attempt_count),
             count_from_int(row.attempt_limit),
         ),
-        suspect: row.crashes > 0,
+        suspect: row.suspect,
         deferred_for: row
             .deferred_seconds
             .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()),

@@ -1,4 +1,4 @@
-//! Renewals of claims, and with them the stage.
+//! Renewals of claims, and with them the stage and what progress clears.
 
 use std::time::Duration;
 
@@ -21,22 +21,27 @@ pub(super) async fn renew_leases(
         .iter()
         .map(|claim| claim.new_stage.map_or("", |stage| stage.code()).to_owned())
         .collect();
+    let progress: Vec<bool> = claims.iter().map(|claim| claim.has_progress).collect();
     let renewed = sqlx::query!(
         r#"
 WITH clock AS MATERIALIZED (
     SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast
 ), asked AS MATERIALIZED (
-    SELECT a.id, a.token, NULLIF(a.stage, '') AS stage, a.place
-    FROM unnest($1::uuid[], $2::uuid[], $3::text[]) WITH ORDINALITY AS a (id, token, stage, place)
+    SELECT a.id, a.token, NULLIF(a.stage, '') AS stage, a.progress, a.place
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $5::bool[])
+        WITH ORDINALITY AS a (id, token, stage, progress, place)
     -- All there are: read as one row by the planner (see `claims.rs`).
     WHERE a.id BETWEEN '00000000-0000-0000-0000-000000000000'
         AND 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 ), held AS MATERIALIZED (
-    SELECT i.id, a.stage FROM ingestion i JOIN asked a ON a.id = i.id AND a.token = i.claim_token
-    ORDER BY i.id FOR UPDATE OF i SKIP LOCKED
+    SELECT i.id, a.stage, a.progress
+    FROM ingestion i JOIN asked a ON a.id = i.id AND a.token = i.claim_token
+    ORDER BY i.id FOR NO KEY UPDATE OF i SKIP LOCKED
 ), renewed AS (
     UPDATE ingestion i SET lease_expires_at = c.now + make_interval(secs => $4),
         stage = COALESCE(h.stage, i.stage),
+        accused_at = CASE WHEN NOT h.progress THEN i.accused_at END,
+        crashes = CASE WHEN h.progress THEN 0 ELSE i.crashes END,
         updated_at = CASE WHEN h.stage IS NULL THEN i.updated_at ELSE c.now END
     FROM held h, clock c WHERE i.id = h.id
     RETURNING i.id, i.claim_token
@@ -54,6 +59,7 @@ ORDER BY a.place
         &tokens,
         &stages,
         lease.as_secs_f64(),
+        &progress,
     )
     .fetch_all(db.pool())
     .await

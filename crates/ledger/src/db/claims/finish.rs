@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::coalesce::{BatchedStatement, RowAnswer};
-use super::write_result;
 use crate::db::{Db, SqlErrorContext};
 use crate::decide::{DeferralStreak, MAX_STRETCH, deferral_streak, is_denial, recorded_keys};
 use crate::{ClaimRelease, IngestionResult, ReadBack, WriteResult, stored};
@@ -31,13 +30,13 @@ pub(super) async fn release_claim(
 WITH clock AS MATERIALIZED (
     SELECT docmill_now() AS now
 ), held AS MATERIALIZED (
-    SELECT i.id, i.claims, i.worker, i.started_at, c.now,
+    SELECT i.id, i.claims, i.worker, i.started_at, i.alone_claim, c.now,
         CASE WHEN $4::float8 > 0 THEN c.now + make_interval(
                 secs => $4 * CASE WHEN $10 THEN least(2 ^ least(i.denials, 16), $11) ELSE 1 END)
             WHEN $8 THEN c.now END AS due
     FROM ingestion i CROSS JOIN clock c
     WHERE i.id = $1 AND i.claim_token = $2
-    FOR UPDATE OF i
+    FOR NO KEY UPDATE OF i SKIP LOCKED
 ), given AS (
     UPDATE ingestion i SET
         claim_token = NULL, lease_expires_at = NULL, stage = $5, detail = $6,
@@ -50,11 +49,15 @@ WITH clock AS MATERIALIZED (
             ELSE COALESCE(i.deferred_since, h.now) END
     FROM held h WHERE i.id = h.id
     RETURNING i.id
+), closed AS (
+    INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage, outcome,
+        counted, alone, next_attempt_at, detail)
+    SELECT h.id, h.claims, $2, h.worker, h.started_at, h.now, $5, $7, $3,
+        COALESCE(h.alone_claim = h.claims, false), h.due, $6
+    FROM held h JOIN given g ON g.id = h.id
 )
-INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage, outcome,
-    counted, next_attempt_at, detail)
-SELECT h.id, h.claims, $2, h.worker, h.started_at, h.now, $5, $7, $3, h.due, $6
-FROM held h JOIN given g ON g.id = h.id
+SELECT EXISTS (SELECT 1 FROM given) AS "given!",
+    EXISTS (SELECT 1 FROM ingestion i WHERE i.id = $1 AND i.claim_token = $2) AS "stood!"
 "#,
         id.0,
         token.0,
@@ -68,10 +71,15 @@ FROM held h JOIN given g ON g.id = h.id
         is_denial(how.fault),
         MAX_STRETCH,
     )
-    .execute(db.pool())
+    .fetch_one(db.pool())
     .await
     .context("giving a claim back")?;
-    Ok(write_result(done.rows_affected()))
+    match (done.given, done.stood) {
+        (true, _) => Ok(WriteResult::Applied),
+        (false, false) => Ok(WriteResult::ClaimLost),
+        // Waiting for it would hold a connection: it is tried again.
+        (false, true) => Err(Error::transient("giving a claim back: the row is locked")),
+    }
 }
 
 /// One end in the form the statement reads.

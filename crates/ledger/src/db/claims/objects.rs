@@ -80,7 +80,7 @@ pub(super) async fn adopt_version(
 ) -> Result<VersionOutcome> {
     let adopted = sqlx::query_scalar!(
         r#"WITH mine AS MATERIALIZED (
-            SELECT id, document_id FROM ingestion WHERE id = $1 AND claim_token = $2 FOR UPDATE
+            SELECT id, document_id FROM ingestion WHERE id = $1 AND claim_token = $2 FOR NO KEY UPDATE
         ), successor AS MATERIALIZED (
             SELECT i.id FROM ingestion i JOIN mine m ON m.document_id = i.document_id
             WHERE i.id <> m.id AND i.status <> 'cancelled'

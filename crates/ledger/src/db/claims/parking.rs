@@ -33,7 +33,7 @@ WITH clock AS MATERIALIZED (
     SELECT i.id, i.kind, i.tenant, i.next_attempt_at
     FROM ingestion i
     WHERE i.id = ANY ($1) AND i.status = 'in-progress' AND i.lease_expires_at IS NULL
-    ORDER BY i.id FOR UPDATE SKIP LOCKED
+    ORDER BY i.id FOR NO KEY UPDATE SKIP LOCKED
 ), judged AS MATERIALIZED (
     SELECT h.id, CASE WHEN h.next_attempt_at > c.now + make_interval(secs => $5)
             THEN h.next_attempt_at END AS due,
@@ -91,7 +91,7 @@ WITH clock AS MATERIALIZED (
     SELECT i.id FROM ingestion i
     WHERE i.id = ANY (ARRAY(SELECT id FROM due LIMIT $1)) AND i.status = 'in-progress'
       AND (i.parked_until IS NOT NULL OR i.parked_by IS NOT NULL)
-    ORDER BY i.id FOR UPDATE SKIP LOCKED
+    ORDER BY i.id FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE ingestion i SET
     parked_by = NULL, parked_until = NULL, enqueued_at = c.now, resends = 0, updated_at = c.now
@@ -141,7 +141,7 @@ pub async fn park_unsent(db: &Db, ids: &[IngestionId]) -> Result<()> {
         "WITH held AS MATERIALIZED (
              SELECT id FROM ingestion
              WHERE id = ANY ($1) AND status = 'in-progress' AND lease_expires_at IS NULL
-             ORDER BY id FOR UPDATE SKIP LOCKED)
+             ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
          UPDATE ingestion i SET parked_until = docmill_now() FROM held h WHERE i.id = h.id",
         &ids,
     )

@@ -1,5 +1,6 @@
 -- Ends ingestions and their attempts. $1: a JSON array of the ends. Returns those that took effect,
--- and those that did not because somebody else has locked the row: they are not waited for.
+-- and those that did not because somebody else has locked the row or its document's, which the end is
+-- carried into by a trigger: they are not waited for.
 WITH clock AS MATERIALIZED (
     SELECT docmill_now() AS now
 ), ends AS MATERIALIZED (
@@ -13,10 +14,19 @@ WITH clock AS MATERIALIZED (
     -- All there are: read as one row by the planner (see `claims.rs`).
     WHERE e.id BETWEEN '00000000-0000-0000-0000-000000000000'
         AND 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+), meant AS MATERIALIZED (
+    SELECT DISTINCT i.document_id
+    FROM ends e JOIN ingestion i ON i.id = e.id AND i.claim_token = e.token
+), documents AS MATERIALIZED (
+    SELECT d.id FROM meant m JOIN document d ON d.id = m.document_id
+    ORDER BY d.id FOR NO KEY UPDATE OF d SKIP LOCKED
 ), held AS MATERIALIZED (
-    SELECT e.*, i.claims, i.worker, i.started_at, i.document_id, i.tenant
+    SELECT e.*, i.claims, i.worker, i.started_at, i.document_id, i.tenant, i.alone_claim
     FROM ingestion i JOIN ends e ON e.id = i.id AND e.token = i.claim_token
-    ORDER BY i.id FOR UPDATE OF i SKIP LOCKED
+    WHERE i.document_id IN (SELECT id FROM documents)
+        -- The earlier system may hold ingestions whose document is gone.
+        OR NOT EXISTS (SELECT 1 FROM document d WHERE d.id = i.document_id)
+    ORDER BY i.id FOR NO KEY UPDATE OF i SKIP LOCKED
 ), told AS MATERIALIZED (
     -- Whose supplier and number another document has: one that completed since the gate looked, or one
     -- that completes here. Nobody else completes one meanwhile: the keys are locked (see `finish.rs`).
@@ -51,12 +61,13 @@ WITH clock AS MATERIALIZED (
     FROM told e, clock c
     WHERE i.id = e.id AND e.token = i.claim_token
     RETURNING e.id, e.token, e.claims, e.worker, e.started_at, c.now, e.stage, e.outcome,
-        e.model, e.input_tokens, e.output_tokens, e.detail
+        e.model, e.input_tokens, e.output_tokens, e.detail,
+        COALESCE(e.alone_claim = e.claims, false) AS alone
 ), closed AS (
     INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage,
-        outcome, final, model, input_tokens, output_tokens, detail)
+        outcome, final, alone, model, input_tokens, output_tokens, detail)
     SELECT id, claims, token, worker, started_at, now, stage,
-        outcome, true, model, input_tokens, output_tokens, detail
+        outcome, true, alone, model, input_tokens, output_tokens, detail
     FROM ended
 )
 SELECT id AS "id!", token AS "token!", true AS "recorded!" FROM ended

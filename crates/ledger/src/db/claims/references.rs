@@ -92,14 +92,19 @@ WITH clock AS MATERIALIZED (
         transcription_file_path = a.path, transcription_identity = a.identity,
         transcription_quality_score = a.quality, sha256 = a.sha256, pages = a.pages,
         preprocessed_file_path = a.preprocessed_path,
-        preprocessed_sha256 = a.preprocessed_sha256, updated_at = c.now
+        preprocessed_sha256 = a.preprocessed_sha256, updated_at = c.now,
+        -- A transcript that is used again is no progress.
+        accused_at = CASE WHEN i.transcription_identity IS NOT DISTINCT FROM a.identity
+            THEN i.accused_at END,
+        crashes = CASE WHEN i.transcription_identity IS NOT DISTINCT FROM a.identity
+            THEN i.crashes ELSE 0 END
     FROM held a, clock c
     WHERE i.id = a.id AND a.token = i.claim_token AND a.sha256 IS NOT NULL
     RETURNING i.id, a.token
 ), replies AS (
     UPDATE ingestion i SET
         extraction_output_file_path = a.path, extraction_identity = a.identity,
-        updated_at = c.now
+        updated_at = c.now, accused_at = NULL, crashes = 0
     FROM held a, clock c
     WHERE i.id = a.id AND a.token = i.claim_token AND a.sha256 IS NULL
     RETURNING i.id, a.token
@@ -137,7 +142,11 @@ WHERE (a.id, a.token) NOT IN (SELECT w.id, w.token FROM written w)
              UPDATE ingestion i SET
                  transcription_file_path = $3, transcription_identity = $4,
                  transcription_quality_score = $5, sha256 = $6, pages = $7,
-                 preprocessed_file_path = $8, preprocessed_sha256 = $9, updated_at = c.now
+                 preprocessed_file_path = $8, preprocessed_sha256 = $9, updated_at = c.now,
+                 accused_at = CASE WHEN i.transcription_identity IS NOT DISTINCT FROM $4
+                     THEN i.accused_at END,
+                 crashes = CASE WHEN i.transcription_identity IS NOT DISTINCT FROM $4
+                     THEN i.crashes ELSE 0 END
              FROM clock c
              WHERE i.id = $1 AND i.claim_token = $2",
             row.id,
@@ -162,7 +171,8 @@ async fn refer_to_replies(db: &Db, row: &ReferenceRow) -> Result<WriteResult> {
         "WITH clock AS MATERIALIZED (
              SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast)
          UPDATE ingestion i SET
-             extraction_output_file_path = $3, extraction_identity = $4, updated_at = c.now
+             extraction_output_file_path = $3, extraction_identity = $4, updated_at = c.now,
+             accused_at = NULL, crashes = 0
          FROM clock c
          WHERE i.id = $1 AND i.claim_token = $2",
         row.id,

@@ -27,7 +27,7 @@ WITH clock AS MATERIALIZED (
     WHERE i.document_id = $1 AND i.status = 'in-progress' AND NOT EXISTS (SELECT 1 FROM same)
       AND (i.lease_expires_at IS NULL OR i.lease_expires_at <= c.now)
       AND (length($5), $5 COLLATE "C") > (length(i.object_sequencer), i.object_sequencer COLLATE "C")
-    ORDER BY i.id FOR UPDATE OF i SKIP LOCKED
+    ORDER BY i.id FOR NO KEY UPDATE OF i SKIP LOCKED
 ), closed AS (
     INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage,
         outcome, final, detail)

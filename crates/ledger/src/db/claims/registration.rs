@@ -194,7 +194,7 @@ async fn complete_ingestions(
                OR (i.claims = 0 AND i.status = 'in-progress'
                  AND ((i.kind IS NULL AND g.kind IS NOT NULL)
                    OR (i.priority = 'normal' AND g.priority <> 'normal')))
-            ORDER BY i.id FOR UPDATE OF i
+            ORDER BY i.id FOR NO KEY UPDATE OF i
         )
         UPDATE ingestion i SET
             tenant = COALESCE(i.tenant, l.tenant),

@@ -491,7 +491,7 @@ WITH clock AS MATERIALIZED (
 ), held AS MATERIALIZED (
     SELECT i.id FROM ingestion i JOIN ready r ON r.ingestion_id = i.id
     WHERE i.status = 'in-progress' AND i.lease_expires_at IS NULL
-    ORDER BY i.id FOR UPDATE OF i SKIP LOCKED
+    ORDER BY i.id FOR NO KEY UPDATE OF i SKIP LOCKED
 )
 UPDATE ingestion i SET
     next_attempt_at = c.now, updated_at = c.now,

@@ -62,7 +62,7 @@ pub struct DeadLetterRow {
     pub reason: Option<String>,
     /// Whether a worker holds a live lease.
     pub leased: bool,
-    /// Claims since the last reopening that ended without an outcome, an expired lease included.
+    /// Claims that ended without a word of a worker that had nothing else in hand, as written so far.
     pub crashes: u32,
     /// Attempts since the last reopening.
     pub attempts: u32,
@@ -167,7 +167,7 @@ pub async fn mark_enqueued(db: &Db, ids: &[IngestionId]) -> Result<Vec<Ingestion
     let noted = sqlx::query_scalar!(
         "WITH held AS MATERIALIZED (
              SELECT id FROM ingestion WHERE id = ANY ($1) AND status = 'in-progress'
-             ORDER BY id FOR UPDATE SKIP LOCKED)
+             ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
          UPDATE ingestion i SET
              enqueued_at = docmill_now(), resends = i.resends + 1,
              parked_by = NULL, parked_until = NULL
@@ -195,7 +195,7 @@ pub async fn unmark_enqueued(db: &Db, unsent: &[ResendCandidate]) -> Result<u64>
          ), held AS MATERIALIZED (
              SELECT i.id FROM ingestion i
              WHERE i.id = ANY ($1) AND i.status = 'in-progress' AND i.resends > 0
-             ORDER BY i.id FOR UPDATE SKIP LOCKED)
+             ORDER BY i.id FOR NO KEY UPDATE SKIP LOCKED)
          UPDATE ingestion i SET enqueued_at = a.enqueued_at, resends = i.resends - 1
          FROM held h JOIN asked a ON a.id = h.id WHERE i.id = h.id",
         &ids,
@@ -250,7 +250,7 @@ pub async fn find_dead_letter_rows(db: &Db, ids: &[IngestionId]) -> Result<Vec<D
         r#"
 WITH clock AS MATERIALIZED (SELECT docmill_now() AS now)
 SELECT i.id, i.status, i.reason, COALESCE(i.lease_expires_at > c.now, false) AS "leased!",
-    i.crashes + COALESCE(i.lease_expires_at <= c.now, false)::int AS "crashes!",
+    CASE WHEN i.accused_at IS NULL THEN 0 ELSE i.crashes END AS "crashes!",
     i.attempt_count - (i.attempt_limit - $2) AS "attempts!",
     extract(epoch FROM c.now - i.created_at)::float8 AS "age!"
 FROM ingestion i CROSS JOIN clock c WHERE i.id = ANY ($1) ORDER BY i.id
@@ -297,7 +297,7 @@ WITH clock AS MATERIALIZED (
     FROM ingestion i CROSS JOIN clock c
     WHERE i.id = $1 AND i.status = 'in-progress'
       AND (i.lease_expires_at IS NULL OR i.lease_expires_at <= c.now)
-    FOR UPDATE OF i
+    FOR NO KEY UPDATE OF i
 ), closed AS (
     INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage,
         outcome, final, detail)
@@ -307,7 +307,6 @@ WITH clock AS MATERIALIZED (
 )
 UPDATE ingestion i SET
     status = 'failed', reason = $2, detail = $3, completed_at = h.now, updated_at = h.now,
-    crashes = i.crashes + (i.claim_token IS NOT NULL)::int,
     claim_token = NULL, lease_expires_at = NULL, next_attempt_at = NULL, deferred_since = NULL,
     parked_by = NULL, parked_until = NULL,
     valid_structured_data = false, needs_human_review = true, review_reasons = ARRAY[$2]

@@ -78,7 +78,7 @@ WITH clock AS MATERIALIZED (
     SELECT i.id, i.lease_expires_at IS NULL OR i.lease_expires_at <= c.now AS waits,
         jsonb_build_object('priority', i.priority) AS before
     FROM ingestion i CROSS JOIN clock c
-    WHERE i.id = ANY ($1) AND i.status = 'in-progress' ORDER BY i.id FOR UPDATE OF i
+    WHERE i.id = ANY ($1) AND i.status = 'in-progress' ORDER BY i.id FOR NO KEY UPDATE OF i
 ), audited AS (
     INSERT INTO operator_action (done_at, operator, action, target, why, before)
     SELECT c.now, $3, 'reprioritize', h.id::text, $4, h.before FROM held h CROSS JOIN clock c

@@ -107,10 +107,11 @@ async fn lock_document(
     document: Uuid,
 ) -> Result<Option<LockedDocument>> {
     // The clock is asked once the lock is held.
-    let locked = sqlx::query_scalar!("SELECT id FROM document WHERE id = $1 FOR UPDATE", document)
-        .fetch_optional(&mut *connection)
-        .await
-        .context("locking a document")?;
+    let locked =
+        sqlx::query_scalar!("SELECT id FROM document WHERE id = $1 FOR NO KEY UPDATE", document)
+            .fetch_optional(&mut *connection)
+            .await
+            .context("locking a document")?;
     if locked.is_none() {
         return Ok(None);
     }
