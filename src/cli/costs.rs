@@ -69,7 +69,10 @@ pub(super) async fn run(
             sum,
         })
         .collect();
-    context.result_output().show(&lines, || format_costs(&lines, by, currency))?;
+    let unpriced = app.config().unpriced_models(OffsetDateTime::now_utc().date());
+    context.result_output().show(&lines, || {
+        format!("{}{}", warn_unpriced(&unpriced), format_costs(&lines, by, currency))
+    })?;
     db.close().await;
     Ok(CommandExit::Done)
 }
@@ -78,6 +81,19 @@ pub(super) async fn run(
 pub(super) fn format_amount(nanos: i64) -> String {
     let exact = Decimal::new(nanos, 9).normalize();
     if exact.scale() < 2 { format!("{exact:.2}") } else { exact.to_string() }
+}
+
+/// The first words of the table: models whose calls are in no amount, and within no budget.
+fn warn_unpriced(models: &[String]) -> String {
+    models
+        .iter()
+        .map(|model| {
+            format!(
+                "NO PRICE for {model}: its calls are in no amount below and in no budget; add a \
+                 [[cost.price]]\n"
+            )
+        })
+        .collect()
 }
 
 fn format_costs(lines: &[CostLine], by: CostGrouping, currency: &str) -> String {
@@ -127,6 +143,15 @@ fn format_costs(lines: &[CostLine], by: CostGrouping, currency: &str) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_model_without_a_price_is_named_before_the_table() {
+        assert_eq!(warn_unpriced(&[]), "");
+        let said = warn_unpriced(&["openai m".to_owned(), "bedrock n".to_owned()]);
+        assert!(
+            said.starts_with("NO PRICE for openai m") && said.contains("\nNO PRICE for bedrock n")
+        );
+    }
 
     #[test]
     fn amounts_are_exact_and_have_two_places_at_least() {

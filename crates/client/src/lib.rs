@@ -4,6 +4,7 @@
 pub mod access_token;
 pub mod aws;
 pub mod body_size;
+pub mod google;
 pub mod http;
 pub mod telemetry;
 pub mod throttle;

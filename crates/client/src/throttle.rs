@@ -104,6 +104,8 @@ pub enum CallOutcome {
     /// An answer that refuses the form of the call without a word about its content. Of several
     /// different documents in a row it counts as denied.
     Declined(Option<IngestionId>),
+    /// The provider's quota of a day is spent: no call can succeed before this time has passed.
+    DaySpent(Duration),
     /// Given up by the caller before its end.
     Abandoned,
 }
@@ -125,10 +127,10 @@ impl CallOutcome {
             Fault::Transient | Fault::Unavailable => Self::Failed,
             // Without the right setting no call will be answered either.
             Fault::Denied | Fault::Misconfigured => Self::Denied,
+            Fault::OverBudget(wait) => Self::DaySpent(wait),
             // Our own doing: it says nothing about the provider.
             Fault::Interrupted
             | Fault::ClaimLost
-            | Fault::OverBudget(_)
             | Fault::Batched(_)
             | Fault::InLine(_)
             | Fault::Paused => Self::Abandoned,
@@ -270,10 +272,12 @@ impl RateLimiter {
 
     fn refusal_error(&self, fault: Fault) -> Error {
         let LimiterKey { provider, model, .. } = &self.key;
-        let why = if fault == Fault::Denied {
-            "it takes no call: check credentials, account, and its last refusals in the log"
-        } else {
-            "it failed several times in a row"
+        let why = match fault {
+            Fault::Denied => {
+                "it takes no call: check credentials, account, and its last refusals in the log"
+            }
+            Fault::OverBudget(_) => "its quota of the day is spent",
+            _ => "it failed several times in a row",
         };
         Error::new(fault, format!("{provider}, model {model}: {why}"))
     }

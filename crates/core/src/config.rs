@@ -18,6 +18,7 @@ mod layers;
 mod limits;
 mod llm;
 mod llm_batch;
+mod llm_request;
 mod locations;
 mod ocr;
 mod ocr_azure;
@@ -54,10 +55,11 @@ pub use janitor::JanitorConfig;
 pub use kinds::KindsConfig;
 pub use limits::LimitsConfig;
 pub use llm::{
-    EscalationModelConfig, LlmAuth, LlmConfig, LlmProvider, LlmServer, PromptCache,
+    BedrockFamily, EscalationModelConfig, LlmAuth, LlmConfig, LlmProvider, LlmServer, PromptCache,
     StructuredOutput,
 };
 pub use llm_batch::{BatchConfig, BatchWindow, BedrockBatchConfig};
+pub use llm_request::{AutoOr, ExtraBody, ExtraHeaders, ModelEffort};
 pub use locations::{AllowedLocation, AllowedPrefix};
 pub use ocr::{OcrConfig, OcrEngineChoice};
 pub use ocr_azure::DocumentIntelligenceConfig;
@@ -222,12 +224,28 @@ impl Config {
         if problems.is_empty() { Ok(()) } else { Err(InvalidConfig(problems)) }
     }
 
+    /// The settings of every model that reads documents, the first one first.
+    fn list_models(&self) -> impl Iterator<Item = LlmConfig> {
+        let chain = self.llm.chain.iter().map(|model| model.inherit_from(&self.llm));
+        std::iter::once(self.llm.clone()).chain(chain)
+    }
+
+    /// A budget of a day needs at least one price.
+    fn check_budgets(&self, problems: &mut Vec<String>) {
+        let mut models = self.list_models();
+        let has_price = !self.cost.price.is_empty()
+            || models.any(|llm| self.cost.has_price(llm.provider.name(), &llm.model));
+        for key in self.cost.daily_budgets().iter().filter(|_| !has_price) {
+            problems.push(format!(
+                "cost.{key} needs prices: without [[cost.price]] nothing is ever spent"
+            ));
+        }
+    }
+
     /// The models that may cost money and have no price on this day, as `provider model`: their
     /// cost is unknown, so no budget bounds it.
     pub fn unpriced_models(&self, day: time::Date) -> Vec<String> {
-        let chain = self.llm.chain.iter().map(|model| model.inherit_from(&self.llm));
-        let models = std::iter::once(self.llm.clone()).chain(chain);
-        let unpriced = models.filter(|llm| {
+        let unpriced = self.list_models().filter(|llm| {
             let price = self.cost.price_on(llm.provider.name(), &llm.model, day);
             llm.may_be_charged() && price.is_none()
         });
@@ -236,6 +254,7 @@ impl Config {
 
     /// Settings that depend on each other across sections.
     fn check_relations(&self, problems: &mut Vec<String>) {
+        self.check_budgets(problems);
         let longest_poll = self.queue.wait + std::time::Duration::from_secs(5);
         if self.worker.drain < longest_poll {
             problems.push(format!(

@@ -72,14 +72,16 @@ impl RetryableCall for AnthropicClient {
         form: ReplyForm,
         tries: u32,
     ) -> std::result::Result<ModelReply, FailedTry> {
-        let stream = prompt.max_output_tokens > self.stream_above;
-        let options = wire::AnthropicOptions { host: self.host, form, cache: self.cache, stream };
+        let sent = self.exchange.options().for_call(prompt);
+        let stream = sent.max_tokens > self.stream_above;
+        let (host, cache) = (self.host, self.cache);
+        let options = wire::AnthropicOptions { host, form, cache, stream, call: sent };
         let body = wire::build_request(&self.model, prompt, options);
         match self.exchange.post_json(&body, stream, tries).await? {
             ChatResponse::No(call) if call.refusal.is_prompt_too_long(call.status) => {
                 Ok(ModelReply::without_text(FinishReason::TooLong, &self.model))
             }
-            ChatResponse::No(call) => Err(self.exchange.refused_try(call, tries)),
+            ChatResponse::No(call) => Err(self.exchange.refused_try(call, sent, tries)),
             ChatResponse::Accepted(response) if stream => {
                 stream::read_stream(&self.exchange, response).await
             }
@@ -105,6 +107,10 @@ impl Llm for AnthropicClient {
 
     fn refuses_schema(&self, prompt: &Prompt) -> bool {
         self.forms.is_refused(prompt)
+    }
+
+    fn thinking_reserve(&self) -> u32 {
+        self.exchange.options().reserve()
     }
 
     async fn ping(&self) -> Result<()> {

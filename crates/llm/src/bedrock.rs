@@ -23,9 +23,11 @@ use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata, SdkError};
 
 use super::exchange::{FailedTry, RetryableCall, SilenceLimits, call_with_retries, retry_wait};
 use super::form::{ReplyForm, ReplyForms};
+use super::options::{CallOptions, RequestOptions};
 use super::{FinishReason, Llm, ModelReply, Prompt};
-use docmill_core::config::{LlmConfig, PromptCache};
+use docmill_core::config::LlmConfig;
 use docmill_core::fault::Result;
+use wire::ModelFields;
 
 /// A model on Bedrock.
 pub struct BedrockClient {
@@ -34,7 +36,8 @@ pub struct BedrockClient {
     address: String,
     model: String,
     forms: ReplyForms,
-    cache: PromptCache,
+    fields: ModelFields,
+    options: RequestOptions,
     stream_above: u32,
     /// Longest silence within a stream.
     silence: SilenceLimits,
@@ -57,7 +60,8 @@ impl BedrockClient {
             address,
             model: config.model.clone(),
             forms: ReplyForms::new(config),
-            cache: config.prompt_cache,
+            fields: ModelFields::from_config(config),
+            options: RequestOptions::for_vendor(config),
             stream_above: config.stream_above,
             silence: SilenceLimits { first: config.timeout, later: config.idle_timeout },
         }
@@ -68,15 +72,17 @@ impl BedrockClient {
         &self,
         what: &str,
         error: &SdkError<E, HttpResponse>,
-        tries: u32,
+        (sent, tries): (CallOptions<'_>, u32),
     ) -> std::result::Result<ModelReply, FailedTry> {
         if error.as_service_error().is_some_and(errors::is_prompt_too_long) {
             return Ok(ModelReply::without_text(FinishReason::TooLong, &self.model));
         }
+        let message = errors::refusal_message(error);
+        let reworded = self.options.learn(sent, errors::field_words(&message));
         let again = errors::may_try_again(error).then(|| retry_wait(tries));
         let refuses_schema = error.as_service_error().is_some_and(errors::is_schema_refused);
         let error = errors::from_sdk(what, &self.model, error);
-        Err(FailedTry { error, again, refuses_schema })
+        Err(FailedTry { error, again, refuses_schema, reworded })
     }
 }
 
@@ -97,17 +103,18 @@ impl RetryableCall for BedrockClient {
         tries: u32,
     ) -> std::result::Result<ModelReply, FailedTry> {
         let what = format!("model call to {}", self.address);
-        let request = wire::BedrockRequest::new(prompt, form, self.cache);
+        let sent = self.options.for_call(prompt);
+        let request = wire::BedrockRequest::new(prompt, form, &self.fields, sent);
         let request = request.map_err(FailedTry::without_retry)?;
-        if prompt.max_output_tokens > self.stream_above {
+        if sent.max_tokens > self.stream_above {
             return match request.into_converse_stream(&self.client, &self.model).send().await {
                 Ok(answer) => stream::read_stream(answer, &what, &self.model, self.silence).await,
-                Err(error) => self.classify_error(&what, &error, tries),
+                Err(error) => self.classify_error(&what, &error, (sent, tries)),
             };
         }
         match request.into_converse(&self.client, &self.model).send().await {
             Ok(answer) => Ok(wire::parse_reply(answer, &self.model)),
-            Err(error) => self.classify_error(&what, &error, tries),
+            Err(error) => self.classify_error(&what, &error, (sent, tries)),
         }
     }
 }
@@ -124,6 +131,10 @@ impl Llm for BedrockClient {
 
     fn refuses_schema(&self, prompt: &Prompt) -> bool {
         self.forms.is_refused(prompt)
+    }
+
+    fn thinking_reserve(&self) -> u32 {
+        self.options.reserve()
     }
 
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {

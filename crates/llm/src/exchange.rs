@@ -16,13 +16,14 @@ mod ping;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reqwest::header::HeaderMap;
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Client, Response, StatusCode, Url};
 use serde::Serialize;
 use time::OffsetDateTime;
 
 use super::events::EventStreamError;
 use super::form::{ReplyForm, ReplyForms};
+use super::options::{CallOptions, OptionalField, RequestOptions};
 use super::refusal::ApiErrorBody;
 use super::{FinishReason, ModelReply, Prompt};
 pub(super) use calls::VendorRequest;
@@ -30,7 +31,7 @@ pub(super) use credential::{AuthHeaderFn, key_error, secret_header};
 use credential::{SignedHeaders, TransportCredential};
 use docmill_client::http;
 use docmill_client::throttle::RateLimitHeaders;
-use docmill_core::config::{LlmConfig, LlmServer, strip_credentials};
+use docmill_core::config::{ExtraBody, ExtraHeaders, LlmConfig, LlmServer, strip_credentials};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::retry::{Jitter, RetryBackoff, retry, with_deadline};
 
@@ -57,12 +58,14 @@ pub(super) struct FailedTry {
     pub(super) again: Option<Duration>,
     /// Whether the schema of the request was refused, or the way in which it was demanded.
     pub(super) refuses_schema: bool,
+    /// The next try is another request, without the field that this one was refused for.
+    pub(super) reworded: bool,
 }
 
 impl FailedTry {
     /// It is not tried again here.
     pub(super) fn without_retry(error: Error) -> Self {
-        Self { error, again: None, refuses_schema: false }
+        Self { error, again: None, refuses_schema: false, reworded: false }
     }
 }
 
@@ -92,7 +95,7 @@ async fn try_in_form(
 ) -> std::result::Result<ModelReply, FailedTry> {
     let form = what.forms().of_prompt(prompt);
     match what.try_once(prompt, form, tries).await {
-        Err(failed) if failed.refuses_schema && form.has_schema() => {
+        Err(failed) if failed.refuses_schema && !failed.reworded && form.has_schema() => {
             let form = what.forms().remember_refusal(prompt);
             what.try_once(prompt, form, tries).await
         }
@@ -107,6 +110,9 @@ pub(super) async fn call_with_retries(
 ) -> Result<ModelReply> {
     let wait_after = |failed: &FailedTry, tries| {
         let throttled = matches!(failed.error.fault, Fault::Throttled(_));
+        if failed.reworded {
+            return Some(Duration::ZERO);
+        }
         let wait = failed.again.filter(|wait| *wait <= MAX_RETRY_WAIT)?;
         if tries >= RETRIES || throttled {
             return None;
@@ -168,6 +174,9 @@ pub(super) struct ChatTransport {
     lists_our_model: bool,
     headers: HeaderMap,
     credential: TransportCredential,
+    extra_headers: ExtraHeaders,
+    extra_body: ExtraBody,
+    options: RequestOptions,
     model: String,
     timeout: Duration,
     /// Longest silence within a stream.
@@ -175,7 +184,7 @@ pub(super) struct ChatTransport {
 }
 
 impl ChatTransport {
-    /// Sets the client up; nothing is sent. `path` follows `llm.base_url`, whose query stays.
+    /// Sets the client up; nothing is sent.
     ///
     /// # Errors
     /// The address is no URL, there is no usable TLS set-up, or the key cannot be sent.
@@ -189,6 +198,9 @@ impl ChatTransport {
         let url = join_url(&config.base_url, path)?;
         Ok(Self {
             credential: TransportCredential::find(config, authorised)?,
+            extra_headers: config.extra_headers(),
+            extra_body: config.extra_body.clone(),
+            options: RequestOptions::new(config),
             client: http::build_client(&url, config.timeout)?,
             base: join_url(&config.base_url, "")?,
             models: join_url(&config.base_url, "/models")?,
@@ -202,6 +214,12 @@ impl ChatTransport {
         })
     }
 
+    /// Leaves fields out of its requests that the protocol, server or model is known not to take.
+    pub(super) fn without_fields(self, unknown: &[OptionalField]) -> Self {
+        self.options.leave_out(unknown);
+        self
+    }
+
     /// Asks for replies in pieces at another path below the vendor's address.
     ///
     /// # Errors
@@ -211,9 +229,34 @@ impl ChatTransport {
         Ok(self)
     }
 
-    /// The headers of a request, with the current key or token.
+    /// The headers of a request, with the current key or token and those of the settings.
     async fn request_headers(&self) -> Result<SignedHeaders> {
-        self.credential.sign_headers(&self.headers).await
+        let mut signed = self.credential.sign_headers(&self.headers).await?;
+        credential::add_extra_headers(&self.extra_headers, &mut signed.headers)?;
+        Ok(signed)
+    }
+
+    /// The settings of its requests, and what was refused of them.
+    pub(super) fn options(&self) -> &RequestOptions {
+        &self.options
+    }
+
+    /// A request as JSON, with the fields of `llm.extra_body`.
+    ///
+    /// # Errors
+    /// It cannot be written: our bug.
+    pub(super) fn encode_request(&self, request: &impl Serialize) -> Result<String> {
+        let written = if self.extra_body.is_empty() {
+            serde_json::to_string(request)
+        } else {
+            serde_json::to_value(request).map(|mut request| {
+                self.extra_body.merge_into(&mut request);
+                request.to_string()
+            })
+        };
+        written.map_err(|error| {
+            Error::internal("a request to a model cannot be written").with_source(error)
+        })
     }
 
     /// Name of the model, as configured.
@@ -239,8 +282,10 @@ impl ChatTransport {
         tries: u32,
     ) -> std::result::Result<ChatResponse, FailedTry> {
         let signed = self.request_headers().await.map_err(FailedTry::without_retry)?;
+        let body = self.encode_request(body).map_err(FailedTry::without_retry)?;
         let url = if stream { &self.stream_url } else { &self.url };
-        let mut request = self.client.post(url.clone()).headers(signed.headers.clone()).json(body);
+        let mut request = self.client.post(url.clone()).headers(signed.headers.clone());
+        request = request.header(CONTENT_TYPE, "application/json").body(body);
         if stream {
             request = request.timeout(MAX_STREAM_TIME);
         }
@@ -272,7 +317,7 @@ impl ChatTransport {
         let again = !error.is_timeout() || error.is_connect();
         let again = again.then(|| retry_wait(tries));
         let error = http::no_answer_error(error, &self.call_description());
-        FailedTry { error, again, refuses_schema: false }
+        FailedTry { again, ..FailedTry::without_retry(error) }
     }
 
     /// Reads a reply that comes whole; `read` makes one of a body, which should be a `form`.
@@ -296,28 +341,37 @@ impl ChatTransport {
         let reply = read(&body, &self.model).map(|reply| ModelReply { limits, ..reply });
         reply.map_err(|error| {
             let context = format!("{}: the answer is no {form}", self.call_description());
-            FailedTry {
-                error: Error::transient(context).with_source(error),
-                again: Some(retry_wait(tries)),
-                refuses_schema: false,
-            }
+            let error = Error::transient(context).with_source(error);
+            FailedTry { again: Some(retry_wait(tries)), ..FailedTry::without_retry(error) }
         })
     }
 
-    /// A refused call as a failed try.
-    pub(super) fn refused_try(&self, call: RefusedCall, tries: u32) -> FailedTry {
+    /// A refused call as a failed try. A field that it was refused for is left out of the next.
+    pub(super) fn refused_try(
+        &self,
+        call: RefusedCall,
+        sent: CallOptions<'_>,
+        tries: u32,
+    ) -> FailedTry {
+        let reworded = self.options.learn(sent, call.refusal.field_words(call.status));
+        FailedTry { reworded, ..self.failed_try(call, tries) }
+    }
+
+    fn failed_try(&self, call: RefusedCall, tries: u32) -> FailedTry {
         let RefusedCall { status, headers, refusal } = call;
         let again = refusal.try_again_after(status, &headers, retry_wait(tries));
         let refuses_schema = refusal.is_schema_refused(status);
-        let error = refusal.into_error(&self.call_description(), status, &headers, &self.model);
-        FailedTry { error: self.credential.name_role(error, status), again, refuses_schema }
+        let what = self.call_description();
+        let error = refusal.into_error(&what, status, &headers, &self.model);
+        let error = self.credential.name_role(error, status);
+        FailedTry { again, refuses_schema, ..FailedTry::without_retry(error) }
     }
 
     /// An error that arrived within a stream. Tokens generated until then are billed and lost.
     pub(super) fn refused_stream(&self, refusal: ApiErrorBody) -> FailedTry {
         let status = refusal.status_in_stream();
         let call = RefusedCall { status, headers: HeaderMap::new(), refusal };
-        FailedTry { again: None, ..self.refused_try(call, 0) }
+        FailedTry { again: None, ..self.failed_try(call, 0) }
     }
 
     /// A stream that ended without its last event.
@@ -353,6 +407,7 @@ fn join_url(base: &str, path: &str) -> Result<Url> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reqwest::header::HeaderValue;
 
     #[test]
     fn a_path_goes_between_the_base_and_its_query_and_a_password_is_not_shown() {
@@ -369,5 +424,31 @@ mod tests {
         let (_, value) = secret_header("x-api-key", "hunter2").unwrap();
         assert!(!format!("{value:?}").contains("hunter2"));
         assert!(secret_header("x-api-key", "line\nfeed").is_err());
+    }
+
+    #[tokio::test]
+    async fn headers_of_the_settings_come_last_and_secret_ones_are_read_again() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "first\n").unwrap();
+        let config = LlmConfig {
+            base_url: "https://models.example/v1".to_owned(),
+            headers: [("Anthropic-Version".to_owned(), "2023-06-01".to_owned())].into(),
+            header_files: [("x-subscription".to_owned(), file.path().to_owned())].into(),
+            ..LlmConfig::default()
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert("anthropic-version", HeaderValue::from_static("2026-10-21"));
+        let exchange =
+            ChatTransport::new(&config, "/messages", headers, Box::new(|_| Ok(None))).unwrap();
+        let sent = exchange.request_headers().await.unwrap().headers;
+        assert_eq!(sent.get_all("anthropic-version").iter().count(), 1);
+        assert_eq!(sent.get("anthropic-version").unwrap(), "2023-06-01");
+        assert_eq!(sent.get("x-subscription").unwrap(), "first");
+        assert!(!format!("{sent:?}").contains("first"), "it is never shown");
+        std::fs::write(file.path(), "second").unwrap();
+        let later = std::time::SystemTime::now() + Duration::from_secs(2);
+        file.as_file().set_modified(later).unwrap();
+        let sent = exchange.request_headers().await.unwrap().headers;
+        assert_eq!(sent.get("x-subscription").unwrap(), "second");
     }
 }

@@ -17,6 +17,7 @@ use super::exchange::{
     secret_header,
 };
 use super::form::{ReplyForm, ReplyForms};
+use super::options::OptionalField;
 use super::{FinishReason, Llm, ModelReply, Prompt};
 use docmill_core::config::{LlmConfig, LlmProvider};
 use docmill_core::fault::Result;
@@ -48,7 +49,15 @@ impl GeminiClient {
 fn connect_transport(config: &LlmConfig) -> Result<ChatTransport> {
     let path = format!("/{}:generateContent", model_path(config.provider, &config.model));
     let key: AuthHeaderFn = Box::new(|key| secret_header("x-goog-api-key", key).map(Some));
-    ChatTransport::new(config, &path, HeaderMap::new(), key)
+    let exchange = ChatTransport::new(config, &path, HeaderMap::new(), key)?;
+    Ok(exchange.without_fields(&OptionalField::OPENAI_ONLY))
+}
+
+/// Whether a model's thinking is set by a budget of tokens; later ones know levels
+/// (ai.google.dev/gemini-api/docs/thinking).
+fn has_thinking_budget(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    name.starts_with("gemini-1") || name.starts_with("gemini-2")
 }
 
 /// A model's place: a bare name is one of Google's own.
@@ -76,12 +85,15 @@ impl RetryableCall for GeminiClient {
         form: ReplyForm,
         tries: u32,
     ) -> std::result::Result<ModelReply, FailedTry> {
-        let body = wire::build_request(prompt, form);
+        let sent = self.exchange.options().for_call(prompt);
+        let options =
+            wire::GeminiOptions { form, has_budget: has_thinking_budget(&self.model), call: sent };
+        let body = wire::build_request(prompt, options);
         match self.exchange.post_json(&body, false, tries).await? {
             ChatResponse::No(call) if call.refusal.is_prompt_too_long(call.status) => {
                 Ok(ModelReply::without_text(FinishReason::TooLong, &self.model))
             }
-            ChatResponse::No(call) => Err(self.exchange.refused_try(call, tries)),
+            ChatResponse::No(call) => Err(self.exchange.refused_try(call, sent, tries)),
             ChatResponse::Accepted(response) => {
                 let form = "generated content";
                 self.exchange.read_whole_reply(response, wire::parse_reply, form, tries).await
@@ -102,6 +114,10 @@ impl Llm for GeminiClient {
 
     fn refuses_schema(&self, prompt: &Prompt) -> bool {
         self.forms.is_refused(prompt)
+    }
+
+    fn thinking_reserve(&self) -> u32 {
+        self.exchange.options().reserve()
     }
 
     async fn ping(&self) -> Result<()> {

@@ -35,6 +35,10 @@ impl<L: Llm> Llm for GovernedLlm<L> {
         self.inner.model()
     }
 
+    fn thinking_reserve(&self) -> u32 {
+        self.inner.thinking_reserve()
+    }
+
     fn is_down(&self) -> bool {
         self.governor.is_down(&self.key)
     }
@@ -49,7 +53,8 @@ impl<L: Llm> Llm for GovernedLlm<L> {
 
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
         let input = prompt.estimate_tokens();
-        let estimate = TokenEstimate { input, output: u64::from(prompt.max_output_tokens) };
+        let output = prompt.max_output_tokens.saturating_add(self.thinking_reserve());
+        let estimate = TokenEstimate { input, output: u64::from(output) };
         let call = GovernedCall {
             governor: &self.governor,
             key: &self.key,

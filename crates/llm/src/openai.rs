@@ -4,14 +4,12 @@
 //! Contract: `openai/openai-openapi` 2.3.0 and the types of `PyPI`'s openai 3.52. Strict in
 //! requests, lenient in replies: many servers leave out fields that the contract requires. There is
 //! no server-side idempotency for completions; a caller that must not pay twice stores the reply.
-//! `temperature` is left out: several models reject it.
+//! A field that a model or server does not take is learned from its refusal (`options`).
 
 pub mod batches;
 mod servers;
 mod stream;
 mod wire;
-
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use reqwest::header::HeaderMap;
@@ -21,12 +19,12 @@ use super::exchange::{
     call_with_retries,
 };
 use super::form::{ReplyForm, ReplyForms};
+use super::options::CallOptions;
 use super::{FinishReason, Llm, ModelReply, Prompt};
-use docmill_core::config::LlmConfig;
+use docmill_core::config::{LlmConfig, PromptCache};
 use docmill_core::fault::Result;
 
 use servers::ServerProfile;
-use wire::TokenLimitField;
 
 /// A model on an OpenAI-compatible server.
 pub struct OpenAiClient {
@@ -34,11 +32,16 @@ pub struct OpenAiClient {
     server: &'static ServerProfile,
     model: String,
     forms: ReplyForms,
+    cache: PromptCache,
     stream_above: u32,
-    /// Set once the server has said that it does not know `max_tokens` for this model.
-    newer_limit: AtomicBool,
-    /// Cleared once the server has said that it does not know `prompt_cache_key`.
-    cache_key: AtomicBool,
+}
+
+/// How a server of this protocol is reached, at a path below `llm.base_url`.
+fn connect_transport(config: &LlmConfig, path: &str) -> Result<ChatTransport> {
+    let server = ServerProfile::from_config(config.server);
+    let key: AuthHeaderFn = Box::new(|key| server.key_header(key));
+    let exchange = ChatTransport::new(config, path, HeaderMap::new(), key)?;
+    Ok(exchange.without_fields(&server.unknown_fields(&config.model)))
 }
 
 impl OpenAiClient {
@@ -47,16 +50,13 @@ impl OpenAiClient {
     /// # Errors
     /// The address is no URL, or there is no usable TLS set-up.
     pub fn new(config: &LlmConfig) -> Result<Self> {
-        let server = ServerProfile::from_config(config.server);
-        let key: AuthHeaderFn = Box::new(|key| server.key_header(key));
         Ok(Self {
-            exchange: ChatTransport::new(config, "/chat/completions", HeaderMap::new(), key)?,
-            server,
+            exchange: connect_transport(config, "/chat/completions")?,
+            server: ServerProfile::from_config(config.server),
             model: config.model.clone(),
             forms: ReplyForms::new(config),
+            cache: config.prompt_cache,
             stream_above: config.stream_above,
-            newer_limit: AtomicBool::new(server.newer_limit),
-            cache_key: AtomicBool::new(server.cache_key),
         })
     }
 
@@ -66,12 +66,11 @@ impl OpenAiClient {
         wire::parse_reply(body, asked).ok()
     }
 
-    /// Sorts a refusal into those that are answers and those that are failures; `sent` are the options
-    /// of the call.
+    /// Sorts a refusal into those that are answers and those that are failures.
     fn classify_refusal(
         &self,
         call: RefusedCall,
-        sent: wire::OpenAiOptions,
+        sent: CallOptions<'_>,
         tries: u32,
     ) -> std::result::Result<ModelReply, FailedTry> {
         let RefusedCall { status, refusal, .. } = &call;
@@ -85,19 +84,7 @@ impl OpenAiClient {
         if refusal.is_unread_reply(status) {
             return Ok(ModelReply::without_text(FinishReason::Garbled, &self.model));
         }
-        let newer = sent.limit == TokenLimitField::Older && refusal.wants_newer_limit(status);
-        let keyless = sent.cache_key && refusal.refuses_cache_key(status);
-        let mut failed = self.exchange.refused_try(call, tries);
-        if newer {
-            self.newer_limit.store(true, Ordering::Relaxed);
-        }
-        if keyless {
-            self.cache_key.store(false, Ordering::Relaxed);
-        }
-        if newer || keyless {
-            failed.again = Some(std::time::Duration::ZERO);
-        }
-        Err(failed)
+        Err(self.exchange.refused_try(call, sent, tries))
     }
 }
 
@@ -117,17 +104,18 @@ impl RetryableCall for OpenAiClient {
         form: ReplyForm,
         tries: u32,
     ) -> std::result::Result<ModelReply, FailedTry> {
-        let limit = if self.newer_limit.load(Ordering::Relaxed) {
-            TokenLimitField::Newer
-        } else {
-            TokenLimitField::Older
+        let sent = self.exchange.options().for_call(prompt);
+        let stream = sent.max_tokens > self.stream_above;
+        let options = wire::OpenAiOptions {
+            stream,
+            form,
+            cache: self.cache,
+            effort: self.server.effort,
+            call: sent,
         };
-        let stream = prompt.max_output_tokens > self.stream_above;
-        let cache_key = self.cache_key.load(Ordering::Relaxed);
-        let options = wire::OpenAiOptions { limit, stream, form, cache_key };
         let body = wire::build_request(&self.model, prompt, options);
         match self.exchange.post_json(&body, stream, tries).await? {
-            ChatResponse::No(call) => self.classify_refusal(call, options, tries),
+            ChatResponse::No(call) => self.classify_refusal(call, sent, tries),
             ChatResponse::Accepted(response) if stream => {
                 stream::read_stream(&self.exchange, response).await
             }
@@ -152,6 +140,10 @@ impl Llm for OpenAiClient {
 
     fn refuses_schema(&self, prompt: &Prompt) -> bool {
         self.forms.is_refused(prompt)
+    }
+
+    fn thinking_reserve(&self) -> u32 {
+        self.exchange.options().reserve()
     }
 
     async fn ping(&self) -> Result<()> {

@@ -10,8 +10,9 @@ use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
+use crate::options::RefusalWords;
 use docmill_client::body_size::BodyTooLarge;
-use docmill_client::http;
+use docmill_client::{google, http};
 use docmill_core::fault::{Error, Fault};
 
 /// Codes and types that mean that the account has no money left or a limit of spending was set.
@@ -40,15 +41,19 @@ const TOO_LONG: [&str; 4] = [
     "request_too_large",
 ];
 
-/// Words for money that come without a code (Anthropic), in lower case.
-const MONEY_OUT_WORDS: &str = "credit balance is too low";
+/// Words for money that come without a code, in lower case. Anthropic's limits of spending are a 400:
+/// "You have reached your specified API usage limits. You will regain access on …"
+/// (platform.claude.com/docs/en/api/errors).
+const MONEY_OUT_WORDS: [&str; 3] =
+    ["credit balance is too low", "api usage limits", "regain access on"];
 
 /// Codes of filters before the model (Azure): this document is declined, no other.
 const FILTERED: [&str; 2] = ["content_filter", "content_policy_violation"];
 
 /// Words of servers that give no code (vLLM, older llama.cpp, Anthropic, Gemini, gateways), in lower
 /// case.
-const TOO_LONG_WORDS: [&str; 7] = [
+const TOO_LONG_WORDS: [&str; 8] = [
+    "exceed context limit",
     "maximum context length",
     "context length exceeded",
     "context window",
@@ -57,6 +62,12 @@ const TOO_LONG_WORDS: [&str; 7] = [
     "prompt is too long",
     "exceeds the maximum number of tokens",
 ];
+
+/// The pause of a provider whose quota of the day is spent and that names no time.
+const DAY_QUOTA_PAUSE: Duration = Duration::from_secs(3600);
+/// Such a pause is no shorter, whatever time is named: Google names half a minute for both kinds of
+/// quota where both are spent.
+const MIN_DAY_QUOTA_PAUSE: Duration = Duration::from_secs(900);
 
 /// The beginning of a server's message, in lower case, if it could not parse the reply that it
 /// generated itself (llama.cpp, for a reply that was cut or broke its form). The model's text
@@ -96,6 +107,10 @@ pub(super) struct ApiErrorBody {
     detail: Option<String>,
     /// In lower case. Never passed on.
     message: String,
+    /// The wait that the body asks for (Google).
+    delay: Option<Duration>,
+    /// Whether a quota of the day is spent (Google).
+    is_day_spent: bool,
 }
 
 impl ApiErrorBody {
@@ -118,7 +133,14 @@ impl ApiErrorBody {
             param: identifier("/param"),
             detail: identifier("/details/error_code").or_else(|| identifier("/details/0/reason")),
             message: message.unwrap_or_default().to_lowercase(),
+            delay: google::find_retry_delay(error),
+            is_day_spent: google::has_spent_day(error),
         }
+    }
+
+    /// The wait that is asked for, a header before the body.
+    fn told_wait(&self, headers: &HeaderMap) -> Option<Duration> {
+        http::parse_retry_after(headers, SystemTime::now()).or(self.delay)
     }
 
     /// Whether the body said nothing of why.
@@ -132,7 +154,8 @@ impl ApiErrorBody {
     }
 
     fn is_out_of_money(&self) -> bool {
-        self.has_code_of(&MONEY_OUT) || self.message.contains(MONEY_OUT_WORDS)
+        self.has_code_of(&MONEY_OUT)
+            || MONEY_OUT_WORDS.iter().any(|words| self.message.contains(words))
     }
 
     /// Whether a filter declined this prompt.
@@ -176,19 +199,9 @@ impl ApiErrorBody {
             && UNREAD_REPLY.iter().any(|words| self.message.starts_with(words))
     }
 
-    /// Whether the server wants the cap on the reply under its newer name.
-    pub(super) fn wants_newer_limit(&self, status: StatusCode) -> bool {
-        status == StatusCode::BAD_REQUEST
-            && (self.param.as_deref() == Some("max_tokens")
-                || self.message.contains("max_completion_tokens"))
-    }
-
-    /// Whether the server does not know `prompt_cache_key` (Azure's deployments of other vendors'
-    /// models).
-    pub(super) fn refuses_cache_key(&self, status: StatusCode) -> bool {
-        status == StatusCode::BAD_REQUEST
-            && (self.param.as_deref() == Some("prompt_cache_key")
-                || self.message.contains("prompt_cache_key"))
+    /// The words that may name a field of the request.
+    pub(super) fn field_words(&self, status: StatusCode) -> RefusalWords<'_> {
+        RefusalWords { status, param: self.param.as_deref(), message: &self.message }
     }
 
     /// When to try again, `backoff` if the server leaves that to us; `None`: not at all.
@@ -205,7 +218,7 @@ impl ApiErrorBody {
             Some("false") => false,
             _ => is_passing(status),
         };
-        worth_it.then(|| http::parse_retry_after(headers, SystemTime::now()).unwrap_or(backoff))
+        worth_it.then(|| self.told_wait(headers).unwrap_or(backoff))
     }
 
     /// The error that goes to the caller.
@@ -226,6 +239,12 @@ impl ApiErrorBody {
             (Fault::Denied, ": the account has no money left or reached its limit of spending")
         } else {
             match http::fault_of_response(status, headers) {
+                Fault::Throttled(_) if self.is_day_spent => {
+                    let wait = self.told_wait(headers).unwrap_or(DAY_QUOTA_PAUSE);
+                    let wait = wait.max(MIN_DAY_QUOTA_PAUSE);
+                    (Fault::OverBudget(wait), ": the provider's quota of the day is spent")
+                }
+                Fault::Throttled(_) => (Fault::Throttled(self.told_wait(headers)), ""),
                 // Gemini's answer to a wrong key is 400.
                 _ if self.has_code_of(&["API_KEY_INVALID"]) => {
                     (Fault::Denied, ": check llm.api_key and llm.base_url")
@@ -296,12 +315,17 @@ mod tests {
         let spend = r#"{"type":"error","error":{"type":"rate_limit_error","message":"x","details":{"error_code":"enforced_spend_limit_reached"}}}"#;
         let credit = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}"#;
         let long = r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#;
+        let limit = r#"{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."}}"#;
+        let workspace = r#"{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified workspace API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."}}"#;
+        let minute = r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"x","details":[{"violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel"}]},{"retryDelay":"7s"}]}}"#;
+        let day = r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"x","details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel"}]},{"retryDelay":"35640s"}]}}"#;
+        let soon = r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"x","details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel"}]},{"retryDelay":"7s"}]}}"#;
         let gemini = r#"{"error":{"code":400,"message":"The input token count (2000000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}"#;
         let badkey = r#"{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#;
         let vllm =
             r#"{"object":"error","message":"This model's maximum context length is 4096 tokens"}"#;
         #[rustfmt::skip]
-        let table: [Case<'_>; 24] = [
+        let table: [Case<'_>; 29] = [
             ("throttled",                   429, "{}",     &[],                          Fault::Throttled(None),       Some(1),  false),
             ("throttled for a time",        429, "{}",     &[("retry-after", "3")],      Fault::Throttled(Some(s(3))), Some(3),  false),
             ("money out",                   429, &quota,   &[],                          Fault::Denied,                None,     false),
@@ -309,6 +333,11 @@ mod tests {
             ("overloaded",                  529, &overloaded, &[],                       Fault::Throttled(None),       Some(1),  false),
             ("spend limit, in the details", 429, spend,    &[],                          Fault::Denied,                None,     false),
             ("no credit, in words",         400, credit,   &[],                          Fault::Denied,                None,     false),
+            ("spending limit, Anthropic's 400", 400, limit, &[],                     Fault::Denied,                None,     false),
+            ("a workspace's spending limit", 400, workspace, &[],                    Fault::Denied,                None,     false),
+            ("a wait in Google's body",     429, minute,   &[],                      Fault::Throttled(Some(s(7))), Some(7),  false),
+            ("a day's quota of Google",     429, day,      &[],                      Fault::OverBudget(s(35_640)), Some(35_640), false),
+            ("a day's quota, oddly soon",   429, soon,     &[],                      Fault::OverBudget(s(900)),    Some(7),  false),
             ("key without permission",      403, "{}",     &[],                          Fault::Denied,                None,     false),
             ("a gateway's timeout",         504, "{}",     &[],                          Fault::Unavailable,           Some(1),  false),
             ("too long, Anthropic's words", 400, long,     &[],                          Fault::Internal,              None,     true),
@@ -401,12 +430,5 @@ mod tests {
             assert_eq!(refusal.is_schema_refused(StatusCode::BAD_REQUEST), refused, "{message}");
             assert!(!refusal.is_schema_refused(StatusCode::INTERNAL_SERVER_ERROR), "{message}");
         }
-    }
-
-    #[test]
-    fn a_model_that_wants_the_newer_name_of_the_cap_is_recognised() {
-        let body = r#"{"error":{"message":"Unsupported parameter: 'max_tokens'","param":"max_tokens","code":"unsupported_parameter"}}"#;
-        assert!(ApiErrorBody::parse(body.as_bytes()).wants_newer_limit(StatusCode::BAD_REQUEST));
-        assert!(!ApiErrorBody::parse(b"{}").wants_newer_limit(StatusCode::BAD_REQUEST));
     }
 }

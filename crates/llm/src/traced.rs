@@ -22,6 +22,10 @@ impl<L: Llm> Llm for TracedLlm<L> {
         self.0.model()
     }
 
+    fn thinking_reserve(&self) -> u32 {
+        self.0.thinking_reserve()
+    }
+
     fn is_down(&self) -> bool {
         self.0.is_down()
     }

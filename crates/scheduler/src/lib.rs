@@ -338,6 +338,10 @@ impl Llm for ScheduledLlm {
         self.inner.model()
     }
 
+    fn thinking_reserve(&self) -> u32 {
+        self.inner.thinking_reserve()
+    }
+
     fn is_down(&self) -> bool {
         self.inner.is_down()
     }

@@ -392,8 +392,8 @@ impl State {
         body: &Value,
     ) -> (u16, Value) {
         let number = self.records.arrive(body);
-        let limit = self.script.lock().unwrap_or_else(PoisonError::into_inner).limit;
-        if let Err((param, wrong)) = vendor.check(headers, body, limit) {
+        let rules = self.script.lock().unwrap_or_else(PoisonError::into_inner).rules();
+        if let Err((param, wrong)) = vendor.check(headers, body, &rules) {
             self.records.end(number, 400, true);
             let error = json!({"type": "error", "error": {"type": "invalid_request_error",
                 "message": wrong, "param": param}});

@@ -14,7 +14,7 @@ use super::State;
 use super::batches::{BatchAnswer, Sent};
 use super::script::{Answer, Request};
 use super::stream;
-use super::vendor::{Outgoing, Said, Trouble, Vendor};
+use super::vendor::{End, Outgoing, Said, SpentQuota, Trouble, Vendor, cap, is_without_thinking};
 
 /// Most bytes of a head and of a body.
 const HEAD_CAP: usize = 64 << 10;
@@ -78,12 +78,12 @@ async fn receive(stream: &mut TcpStream, rest: &mut Vec<u8>) -> io::Result<Optio
 }
 
 async fn answer(stream: &mut TcpStream, incoming: &Incoming, state: &State) -> io::Result<After> {
-    let (vendor, key, models, limit) = {
+    let (vendor, key, models, rules) = {
         let script = state.script.lock().unwrap_or_else(PoisonError::into_inner);
-        (script.vendor, script.api_key.clone(), script.models.clone(), script.limit)
+        (script.vendor, script.api_key.clone(), script.models.clone(), script.rules())
     };
     let error = |status, message: &str, param, code| {
-        vendor.error(&Trouble { status, message, param, code })
+        vendor.error(&Trouble { status, message, param, code, quota: None })
     };
     if let Some(outgoing) = answer_beside(incoming, state, vendor) {
         return send(stream, &outgoing).await;
@@ -120,7 +120,7 @@ async fn answer(stream: &mut TcpStream, incoming: &Incoming, state: &State) -> i
         return send(stream, &error(400, "We could not parse the JSON body", None, None)).await;
     };
     let number = state.records.arrive(&body);
-    if let Err((param, wrong)) = vendor.check(&incoming.headers, &body, limit) {
+    if let Err((param, wrong)) = vendor.check(&incoming.headers, &body, &rules) {
         state.records.end(number, 400, true);
         let code = (vendor == Vendor::Openai).then_some("unsupported_parameter");
         let outgoing = error(400, &wrong, Some(param), code);
@@ -153,18 +153,33 @@ fn has_text_counted(incoming: &Incoming, vendor: Vendor) -> bool {
 
 /// The model's reply, with its token counts.
 fn say(state: &State, answer: &Answer, request: &Request) -> Option<Said> {
-    let (window, blind) = {
+    let (vendor, window, blind) = {
         let script = state.script.lock().unwrap_or_else(PoisonError::into_inner);
-        (script.window, script.blind)
+        (script.vendor, script.window, script.blind)
     };
     let pictures = if blind { Vec::new() } else { request.pictures() };
     let seen = pictures.iter().map(|picture| picture.tokens()).sum();
-    answer.reply(request).map(|(text, end)| Said {
-        number: request.number,
-        tokens: state.records.tokens(&request.body, &text).with_input(seen).within(window),
-        text,
-        end,
-    })
+    let (mut text, mut end) = answer.reply(request)?;
+    let mut thought = 0;
+    if let Answer::Thinks { tokens } = answer
+        && !is_without_thinking(vendor, &request.body)
+    {
+        thought = *tokens;
+        let left = cap(vendor, &request.body).unwrap_or(u64::MAX).saturating_sub(thought);
+        (text, end) = cut(text, end, left);
+    }
+    let mut tokens = state.records.tokens(&request.body, &text).with_input(seen).within(window);
+    tokens.output += usize::try_from(thought).unwrap_or(usize::MAX);
+    Some(Said { number: request.number, tokens, text, end })
+}
+
+/// A reply within the tokens that its cap leaves, four bytes each.
+fn cut(text: String, end: End, left: u64) -> (String, End) {
+    let most = usize::try_from(left.saturating_mul(4)).unwrap_or(usize::MAX);
+    if text.len() <= most {
+        return (text, end);
+    }
+    (text.chars().take(most).collect(), End::Length)
 }
 
 async fn complete(
@@ -242,7 +257,8 @@ fn refusal(vendor: Vendor, answer: &Answer) -> Outgoing {
         Answer::Status { status, retry_after, retry_after_ms, should_retry, code, message } => {
             let message = message.as_deref().unwrap_or("scripted");
             let (status, code) = (*status, code.as_deref());
-            let mut outgoing = vendor.error(&Trouble { status, message, param: None, code });
+            let mut outgoing =
+                vendor.error(&Trouble { status, message, code, ..Trouble::default() });
             let should_retry = should_retry.map(|told| told.to_string());
             for (name, value) in [
                 ("retry-after", retry_after),
@@ -253,9 +269,15 @@ fn refusal(vendor: Vendor, answer: &Answer) -> Outgoing {
             }
             outgoing
         }
+        Answer::QuotaSpent { id, seconds } => vendor.error(&Trouble {
+            status: 429,
+            message: "You exceeded your current quota, please check your plan and billing details.",
+            quota: Some(SpentQuota { id, seconds: *seconds }),
+            ..Trouble::default()
+        }),
         _ => {
             let message = "the script makes no sense here";
-            vendor.error(&Trouble { status: 500, message, param: None, code: None })
+            vendor.error(&Trouble { status: 500, message, ..Trouble::default() })
         }
     }
 }

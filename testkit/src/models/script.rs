@@ -74,6 +74,20 @@ pub enum Answer {
         /// The vendor's word for the reason.
         reason: String,
     },
+    /// As `Read`, but the model thinks first, unless it is asked not to: out of the same cap.
+    Thinks {
+        /// Tokens of its thoughts.
+        tokens: u64,
+    },
+    /// As `Read`, in a fence of Markdown.
+    Fenced,
+    /// A quota is spent: 429, with what Google says of it.
+    QuotaSpent {
+        /// The quota's id.
+        id: String,
+        /// Seconds until it is there again.
+        seconds: u64,
+    },
     /// The beginning of a reply, then white space up to the token limit.
     Whitespace,
     /// As `Read`, but of a stream only the first half comes.
@@ -163,6 +177,18 @@ impl Answer {
         }
     }
 
+    /// An error status with a message in its body.
+    pub fn told(status: u16, message: &str) -> Self {
+        Self::Status {
+            status,
+            retry_after: None,
+            retry_after_ms: None,
+            should_retry: None,
+            code: None,
+            message: Some(message.to_owned()),
+        }
+    }
+
     /// 429 with a `retry-after` header.
     pub fn throttled(retry_after: &str) -> Self {
         Self::Status {
@@ -185,8 +211,13 @@ impl Answer {
         Some(match self {
             Self::Ok { content } => (content.to_string(), End::Done),
             Self::Text { content } => (content.clone(), End::Done),
-            Self::Read | Self::StreamCut | Self::StreamStall | Self::StreamError { .. } => {
-                (read_document(&request.body).to_string(), End::Done)
+            Self::Read
+            | Self::Thinks { .. }
+            | Self::StreamCut
+            | Self::StreamStall
+            | Self::StreamError { .. } => (read_document(&request.body).to_string(), End::Done),
+            Self::Fenced => {
+                (format!("```json\n{}\n```\n", read_document(&request.body)), End::Done)
             }
             Self::Ends { reason } => {
                 (read_document(&request.body).to_string(), End::Other(reason.clone()))
@@ -235,6 +266,14 @@ pub enum LimitNames {
     Newer,
 }
 
+/// What a model takes of a request that others take.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ModelRules {
+    pub(crate) limit: LimitNames,
+    pub(crate) refuses: Vec<String>,
+    pub(crate) output_limit: Option<u64>,
+}
+
 /// A function from requests to answers.
 pub type Function = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;
 
@@ -260,6 +299,10 @@ pub struct Script {
     pub models: Option<Vec<String>>,
     /// Which names of the cap on the reply are taken.
     pub limit: LimitNames,
+    /// Fields that the model refuses, by their names: `temperature`, `thinking`, `store`, …
+    pub refuses: Vec<String>,
+    /// Most tokens of a cap on the reply that the model takes.
+    pub output_limit: Option<u64>,
     /// Asked when `answers` is used up, instead of `then`.
     #[serde(skip)]
     pub function: Option<Function>,
@@ -277,6 +320,8 @@ impl Default for Script {
             api_key: None,
             models: None,
             limit: LimitNames::default(),
+            refuses: Vec::new(),
+            output_limit: None,
             function: None,
         }
     }
@@ -308,6 +353,12 @@ impl Script {
     /// Asks a function for every answer.
     pub fn function(answer: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
         Self { function: Some(Arc::new(answer)), ..Self::default() }
+    }
+
+    /// What the model takes of a request.
+    pub(crate) fn rules(&self) -> ModelRules {
+        let Self { limit, refuses, output_limit, .. } = self;
+        ModelRules { limit: *limit, refuses: refuses.clone(), output_limit: *output_limit }
     }
 
     pub(crate) fn next(&mut self, request: &Request) -> Answer {

@@ -3,6 +3,7 @@
 
 mod anthropic;
 mod bedrock;
+mod fields;
 mod gemini;
 mod openai;
 mod subset;
@@ -13,7 +14,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::picture::sent_pictures;
-use super::script::LimitNames;
+use super::script::ModelRules;
+pub(crate) use fields::{cap, is_without_thinking};
 
 /// A broken rule: the parameter and what is wrong with it.
 pub(crate) type Wrong = (&'static str, String);
@@ -94,11 +96,21 @@ pub(crate) struct Outgoing {
 }
 
 /// An error to be written: status, words, parameter, code.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Trouble<'a> {
     pub(crate) status: u16,
     pub(crate) message: &'a str,
     pub(crate) param: Option<&'a str>,
     pub(crate) code: Option<&'a str>,
+    /// The quota that is spent, as Google names it.
+    pub(crate) quota: Option<SpentQuota<'a>>,
+}
+
+/// A quota that is spent, and the seconds until it is there again.
+#[derive(Clone, Copy)]
+pub(crate) struct SpentQuota<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) seconds: u64,
 }
 
 impl Vendor {
@@ -211,17 +223,18 @@ impl Vendor {
         self,
         headers: &HashMap<String, String>,
         body: &Value,
-        limit: LimitNames,
+        rules: &ModelRules,
     ) -> Result<(), Wrong> {
         sent_pictures(body).map_err(|wrong| ("messages", wrong))?;
         match self {
-            Self::Openai => openai::check(body, limit),
+            Self::Openai => openai::check(body, rules),
             Self::Anthropic => anthropic::check(headers, body),
             Self::VertexClaude => anthropic::check_on_vertex(headers, body),
             Self::Bedrock => bedrock::check(headers, body),
             Self::Gemini => gemini::check(headers, body),
             Self::VertexGemini => gemini::check_content(body),
-        }
+        }?;
+        fields::check(self, body, rules)
     }
 
     /// A whole reply in this vendor's form.
@@ -284,6 +297,17 @@ fn only(body: &Value, known: &[&str]) -> Result<(), Wrong> {
         Some(key) => Err(("body", format!("{key}: Extra inputs are not permitted"))),
         None => Ok(()),
     }
+}
+
+/// Whether a field, if it is there, is one of these words.
+fn one_of(body: &Value, place: &str, words: &[&str]) -> bool {
+    body.pointer(place).is_none_or(|value| value.as_str().is_some_and(|it| words.contains(&it)))
+}
+
+/// Whether a temperature, if it is there, is within the vendor's range.
+fn is_temperature(body: &Value, place: &str, most: f64) -> bool {
+    let within = |value: &Value| value.as_f64().is_some_and(|it| (0.0..=most).contains(&it));
+    body.pointer(place).is_none_or(within)
 }
 
 fn outgoing(status: u16, body: Value) -> Outgoing {

@@ -63,6 +63,12 @@ impl CircuitBreaker {
         match self.state {
             BreakerState::Closed => BreakerDecision::Allowed,
             BreakerState::Open(until, _) if now >= until => BreakerDecision::Trial,
+            BreakerState::Open(until, Fault::OverBudget(_)) => {
+                BreakerDecision::No(Fault::OverBudget(until - now))
+            }
+            BreakerState::HalfOpen(Fault::OverBudget(_)) => {
+                BreakerDecision::No(Fault::OverBudget(self.open_for))
+            }
             BreakerState::Open(_, fault) | BreakerState::HalfOpen(fault) => {
                 BreakerDecision::No(fault)
             }
@@ -92,7 +98,8 @@ impl CircuitBreaker {
     /// A call failed. Returns whether the provider counts as down now.
     pub(super) fn record_failure(&mut self, now: Instant) -> bool {
         self.failures = self.failures.saturating_add(1);
-        let was_denied = matches!(self.state, BreakerState::Open(_, Fault::Denied));
+        let was_denied =
+            matches!(self.state, BreakerState::Open(_, Fault::Denied | Fault::OverBudget(_)));
         if self.failures >= self.limit && !was_denied {
             self.state = BreakerState::Open(now + self.pause(), Fault::Unavailable);
         } else if matches!(self.state, BreakerState::HalfOpen(_)) {
@@ -117,6 +124,11 @@ impl CircuitBreaker {
         self.state = BreakerState::Open(now + self.pause(), Fault::Denied);
     }
 
+    /// The quota of a day is spent: one such answer is enough, and it names the time.
+    pub(super) fn record_spent_day(&mut self, now: Instant, wait: Duration) {
+        self.state = BreakerState::Open(now + wait, Fault::OverBudget(wait));
+    }
+
     /// The time until the next trial: never the same in two processes that were refused together.
     fn pause(&self) -> Duration {
         self.open_for.mul_f64(1.0 + self.jitter / 4.0)
@@ -133,12 +145,17 @@ impl CircuitBreaker {
         match self.state {
             BreakerState::Closed => (0, false),
             BreakerState::Open(until, fault) if until <= now => {
-                (1, fault == Fault::Denied && now < until + DENIAL_LIFETIME)
+                (1, needs_person(fault) && now < until + DENIAL_LIFETIME)
             }
-            BreakerState::HalfOpen(fault) => (1, fault == Fault::Denied),
-            BreakerState::Open(_, fault) => (2, fault == Fault::Denied),
+            BreakerState::HalfOpen(fault) => (1, needs_person(fault)),
+            BreakerState::Open(_, fault) => (2, needs_person(fault)),
         }
     }
+}
+
+/// Whether only a person can change it before its time.
+fn needs_person(fault: Fault) -> bool {
+    matches!(fault, Fault::Denied | Fault::OverBudget(_))
 }
 
 #[cfg(test)]
@@ -205,6 +222,26 @@ mod tests {
             breaker.begin_trial();
             assert_eq!((breaker.is_open(), breaker.metric_state(now)), (true, (1, denied)));
         }
+    }
+
+    #[test]
+    fn a_spent_day_opens_it_at_once_until_the_time_that_was_named() {
+        let (now, mut breaker) = (Instant::now(), CircuitBreaker::new(3, OPEN, 0.0));
+        let hours = Duration::from_secs(9 * 3600);
+        breaker.record_spent_day(now, hours);
+        let later = now + OPEN * 2;
+        let left = BreakerDecision::No(Fault::OverBudget(hours - OPEN * 2));
+        assert_eq!(breaker.check_call(later), left, "everybody waits for the same time");
+        assert_eq!((breaker.is_open(), breaker.metric_state(later)), (true, (2, true)));
+        for _ in 0..5 {
+            breaker.record_failure(later);
+        }
+        assert_eq!(breaker.check_call(later), left, "stragglers do not blur why");
+        let end = now + hours;
+        assert_eq!(breaker.check_call(end), BreakerDecision::Trial);
+        breaker.begin_trial();
+        breaker.record_answer();
+        assert_eq!(breaker.check_call(end), BreakerDecision::Allowed);
     }
 
     #[test]

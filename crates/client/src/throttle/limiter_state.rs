@@ -234,6 +234,10 @@ impl LimiterState {
                 }
                 is_shared
             }
+            CallOutcome::DaySpent(wait) => {
+                self.breaker.record_spent_day(now, *wait);
+                true
+            }
             CallOutcome::Abandoned => {
                 if sent.trial {
                     self.breaker.abandon_trial(now);

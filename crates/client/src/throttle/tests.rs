@@ -251,7 +251,7 @@ fn a_failed_call_counts_for_or_against_its_provider() {
         // Our own doing.
         (Fault::Interrupted,                         CallOutcome::Abandoned),
         (Fault::ClaimLost,                           CallOutcome::Abandoned),
-        (Fault::OverBudget(Duration::from_secs(1)),  CallOutcome::Abandoned),
+        (Fault::OverBudget(Duration::from_secs(1)),  CallOutcome::DaySpent(Duration::from_secs(1))),
         (Fault::Batched(Duration::from_secs(1)),     CallOutcome::Abandoned),
         (Fault::InLine(Duration::from_secs(1)),      CallOutcome::Abandoned),
         (Fault::Paused,                              CallOutcome::Abandoned),

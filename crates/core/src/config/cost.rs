@@ -1,6 +1,7 @@
 //! `[cost]`: what providers charge, and what may be spent in a day, by a tenant, on a document.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,36 @@ pub struct ModelPrice {
     /// The share of the token prices that a call in a batch costs.
     #[serde(default = "batch_part")]
     pub batch: Decimal,
+}
+
+/// List prices of vendors, in US dollars.
+const BUILT_IN: &str = include_str!("../../../../config/prices.toml");
+/// The currency of the built-in prices.
+const BUILT_IN_CURRENCY: &str = "USD";
+
+/// The built-in prices. A test reads them; none at all is what an unreadable file would leave.
+static BUILT_IN_PRICES: LazyLock<Vec<ModelPrice>> =
+    LazyLock::new(|| read_prices(BUILT_IN).unwrap_or_default());
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriceList {
+    price: Vec<ModelPrice>,
+}
+
+fn read_prices(text: &str) -> Result<Vec<ModelPrice>, toml::de::Error> {
+    toml::from_str::<PriceList>(text).map(|list| list.price)
+}
+
+/// Of the prices of a model that hold on a day the one that began last.
+fn newest_price<'a>(
+    prices: &'a [ModelPrice],
+    (provider, model): (&str, &str),
+    day: &str,
+) -> Option<&'a ModelPrice> {
+    let of_it = prices.iter().filter(|it| it.provider == provider && it.model == model);
+    // ISO dates are in the order of their letters.
+    of_it.filter(|it| it.from.as_str() <= day).max_by(|a, b| a.from.cmp(&b.from))
 }
 
 /// Half, as OpenAI, Anthropic, Bedrock and Gemini have it.
@@ -81,12 +112,35 @@ impl Default for CostConfig {
 }
 
 impl CostConfig {
-    /// The price that holds on a day.
+    /// The price that holds on a day: one of the settings before the built-in list price.
     pub fn price_on(&self, provider: &str, model: &str, day: Date) -> Option<&ModelPrice> {
-        // ISO dates are in the order of their letters.
-        let day = day.to_string();
-        let of_it = self.price.iter().filter(|it| it.provider == provider && it.model == model);
-        of_it.filter(|it| it.from <= day).max_by(|a, b| a.from.cmp(&b.from))
+        let (day, built_in) = (day.to_string(), self.built_in_prices());
+        newest_price(&self.price, (provider, model), &day)
+            .or_else(|| newest_price(built_in, (provider, model), &day))
+    }
+
+    /// Whether a model has a price on any day.
+    pub fn has_price(&self, provider: &str, model: &str) -> bool {
+        let mut all = self.price.iter().chain(self.built_in_prices());
+        all.any(|price| price.provider == provider && price.model == model)
+    }
+
+    /// List prices, which are no amounts of another currency.
+    fn built_in_prices(&self) -> &'static [ModelPrice] {
+        if self.currency == BUILT_IN_CURRENCY { &BUILT_IN_PRICES } else { &[] }
+    }
+
+    /// The keys of the budgets of a day that are set.
+    pub(super) fn daily_budgets(&self) -> Vec<String> {
+        let by_name = self.tenant_daily_budgets.iter();
+        let by_name =
+            by_name.map(|(name, budget)| (format!("tenant_daily_budgets.{name}"), budget));
+        let days = [
+            ("daily_budget".to_owned(), &self.daily_budget),
+            ("tenant_daily_budget".to_owned(), &self.tenant_daily_budget),
+        ];
+        let set = days.into_iter().chain(by_name).filter(|(_, budget)| !budget.is_zero());
+        set.map(|(key, _)| key).collect()
     }
 
     /// The daily budget on behalf of a tenant (0: no bound), and the key that sets it.
@@ -108,11 +162,6 @@ impl CostConfig {
         for (key, budget) in days.into_iter().chain(by_name) {
             if budget.is_sign_negative() {
                 problems.push(format!("cost.{key} must not be negative; 0 is no bound"));
-            }
-            if !budget.is_zero() && self.price.is_empty() {
-                problems.push(format!(
-                    "cost.{key} needs prices: without [[cost.price]] nothing is ever spent"
-                ));
             }
         }
         if self.document_budget.is_sign_negative() {
@@ -165,13 +214,38 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_without_prices_and_an_invalid_date_are_reported() {
+    fn built_in_prices_hold_until_the_settings_name_one_and_are_in_dollars() {
+        let built_in = read_prices(BUILT_IN).unwrap();
+        let form = format_description!("[year]-[month]-[day]");
+        for price in &built_in {
+            let at = &price.model;
+            assert!(Date::parse(&price.from, form).is_ok(), "{at}");
+            assert!(["openai", "anthropic", "gemini"].contains(&price.provider.as_str()), "{at}");
+            let (read, input, output) = (price.cache_read, price.input, price.output);
+            assert!(Decimal::ZERO < read && read < input && input < output, "{at}");
+            assert!(price.cache_write.is_zero() || price.cache_write >= input, "{at}");
+        }
+        let input = |toml: &str, day| {
+            let config = config(toml);
+            Some(config.price_on("openai", "gpt-6-luna", day)?.input.to_string())
+        };
+        let day = date!(2026 - 11 - 28);
+        assert_eq!(input("", day).as_deref(), Some("0.10"));
+        assert_eq!(input("", date!(2026 - 09 - 21)), None, "it was not sold yet");
+        assert_eq!(input("currency = 'EUR'", day), None, "nothing is converted");
+        let own = "[[price]]\nprovider = 'openai'\nmodel = 'gpt-6-luna'\nfrom = '2026-01-01'\n\
+                   input = 0.08";
+        assert_eq!(input(own, day).as_deref(), Some("0.08"), "a contract's price");
+    }
+
+    #[test]
+    fn a_negative_price_and_an_invalid_date_are_reported() {
         let problems = |toml: &str| {
             let mut problems = Vec::new();
             config(toml).collect_problems(&mut problems);
             problems.join("\n")
         };
-        assert!(problems("daily_budget = 5").contains("[[cost.price]]"));
+        assert!(problems("daily_budget = -5").contains("cost.daily_budget"));
         let wrong = "[[price]]\nprovider = 'p'\nfrom = '1.6.2026'\noutput = -1\n";
         let said = problems(wrong);
         assert!(said.contains("cost.price[0].from") && said.contains("negative"), "{said}");

@@ -1,6 +1,7 @@
 //! `[llm]`: which language model reads, where it is, in which dialect and form it answers, and the
 //! stronger models of the chain.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,10 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use super::address;
 use super::llm_batch::BatchConfig;
+use super::llm_request::{AutoOr, ExtraBody, ExtraHeaders, ModelEffort, RequestSettings};
 use super::scheduler::SchedulerConfig;
 use super::secret::{self, SecretSource};
 use super::units::SecretString;
 use crate::model::PictureRule;
+
+/// The default of `llm.thinking_tokens` for models of hosted vendors.
+const HOSTED_THINKING_TOKENS: u32 = 4_096;
 
 /// The vendor or API of a language model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +78,21 @@ pub struct LlmConfig {
     pub idle_timeout: Duration,
     /// Most tokens of a reply.
     pub max_output_tokens: u32,
+    /// How much the model thinks.
+    pub effort: ModelEffort,
+    /// Tokens that a reply may have beside `max_output_tokens`, for thinking: vendors count both
+    /// against one cap.
+    pub thinking_tokens: AutoOr<u32>,
+    /// Randomness of the reply, 0 to 2.
+    pub temperature: AutoOr<f64>,
+    /// The vendor's class of service, e.g. `flex`; empty: none is named.
+    pub service_tier: String,
+    /// Further fields of a request, as the vendor names them; on Bedrock those of the model.
+    pub extra_body: ExtraBody,
+    /// Further headers of a request, in the place of those of the same name.
+    pub headers: BTreeMap<String, String>,
+    /// Files with the values of further headers, read again when they change.
+    pub header_files: BTreeMap<String, PathBuf>,
     /// Whether the last model is asked once more for fields that it left empty and the gate wants,
     /// before a person is.
     pub ask_again: bool,
@@ -122,6 +142,13 @@ impl Default for LlmConfig {
             timeout: Duration::from_secs(600),
             idle_timeout: Duration::from_secs(60),
             max_output_tokens: 8_192,
+            effort: ModelEffort::Default,
+            thinking_tokens: AutoOr::Auto,
+            temperature: AutoOr::Auto,
+            service_tier: String::new(),
+            extra_body: ExtraBody::default(),
+            headers: BTreeMap::new(),
+            header_files: BTreeMap::new(),
             ask_again: true,
             parts_at_once: 4,
             scheduler: SchedulerConfig::default(),
@@ -149,6 +176,32 @@ impl LlmConfig {
     /// The key as it is now.
     pub fn key_source(&self) -> SecretSource {
         SecretSource::new(&self.api_key, &self.api_key_file)
+    }
+
+    /// Headers that its requests carry besides the vendor's own.
+    pub fn extra_headers(&self) -> ExtraHeaders {
+        ExtraHeaders::new(&self.headers, &self.header_files)
+    }
+
+    /// Tokens for thinking that are added to the cap of a reply. Of a hosted vendor's model it is
+    /// taken for granted that it may think; of any other nothing is.
+    pub fn thinking_reserve(&self) -> u32 {
+        let hosted = match (self.provider, self.server) {
+            (LlmProvider::None, _) => false,
+            (LlmProvider::Openai, server) => {
+                matches!(server, LlmServer::Openai | LlmServer::Azure)
+            }
+            _ => true,
+        };
+        self.thinking_tokens.value().unwrap_or(if hosted { HOSTED_THINKING_TOKENS } else { 0 })
+    }
+
+    /// The temperature that is sent, if one is. Servers of a self-hosted kind have defaults made for
+    /// chats (Ollama 1.0, llama.cpp 0.8); several models of hosted vendors refuse the field.
+    pub fn sent_temperature(&self) -> Option<f64> {
+        let own = matches!(self.server, LlmServer::Vllm | LlmServer::Ollama | LlmServer::LlamaCpp);
+        let own = own && self.provider == LlmProvider::Openai;
+        self.temperature.value().or(own.then_some(0.0))
     }
 
     /// Whether its model takes the form of Anthropic's models, at whichever host.
@@ -226,9 +279,35 @@ impl LlmConfig {
         if self.batch.enabled {
             self.check_batches(at, problems);
         }
+        self.check_request(at, problems);
         if self.timeout.is_zero() || self.idle_timeout.is_zero() || self.max_output_tokens == 0 {
             problems.push(format!(
                 "{at}.timeout, {at}.idle_timeout and {at}.max_output_tokens must be above 0"
+            ));
+        }
+    }
+
+    /// Checks what its requests carry beside the prompt.
+    fn check_request(&self, at: &str, problems: &mut Vec<String>) {
+        RequestSettings {
+            at,
+            temperature: self.temperature,
+            thinking_tokens: self.thinking_tokens,
+            extra_body: &self.extra_body,
+            headers: &self.headers,
+            header_files: &self.header_files,
+        }
+        .collect_problems(problems);
+        if self.provider != LlmProvider::Bedrock {
+            return;
+        }
+        if !self.headers.is_empty() || !self.header_files.is_empty() {
+            problems.push(format!("{at}.headers: Bedrock's requests are signed, they take none"));
+        }
+        if self.effort != ModelEffort::Default && self.bedrock_family() == BedrockFamily::Other {
+            problems.push(format!(
+                "{at}.effort has no known field for this model on Bedrock: leave it out and put \
+                 the model's own field into {at}.extra_body"
             ));
         }
     }
@@ -252,6 +331,17 @@ impl LlmConfig {
                  https://LOCATION-aiplatform.googleapis.com/v1/projects/PROJECT/locations/LOCATION"
             ));
         }
+    }
+
+    /// Whose model is asked on Bedrock, by the name of the model or inference profile.
+    pub fn bedrock_family(&self) -> BedrockFamily {
+        let families = [
+            ("anthropic.", BedrockFamily::Anthropic),
+            ("openai.", BedrockFamily::Openai),
+            ("amazon.nova", BedrockFamily::Nova),
+        ];
+        let found = families.iter().find(|(part, _)| self.model.contains(part));
+        found.map_or(BedrockFamily::Other, |(_, family)| *family)
     }
 
     /// Checks the settings for asking this model in batches.
@@ -306,6 +396,19 @@ pub enum LlmServer {
     /// The server of llama.cpp.
     LlamaCpp,
     /// Any other; nothing is taken for granted.
+    Other,
+}
+
+/// Whose model Bedrock runs: each has fields of its own for effort.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BedrockFamily {
+    /// Claude.
+    Anthropic,
+    /// OpenAI's open models.
+    Openai,
+    /// Amazon's Nova.
+    Nova,
+    /// Any other, or an ARN that names no vendor.
     Other,
 }
 
@@ -364,6 +467,8 @@ pub struct EscalationModelConfig {
     pub base_url: Option<String>,
     /// Another API key than that of `[llm]`.
     pub api_key: Option<SecretString>,
+    /// A file with that key, read again when it changes.
+    pub api_key_file: Option<PathBuf>,
     /// Another way to show who asks.
     pub auth: Option<LlmAuth>,
     /// Another AWS region than that of `[llm]`.
@@ -373,6 +478,20 @@ pub struct EscalationModelConfig {
     pub timeout: Option<Duration>,
     /// Most tokens of a reply.
     pub max_output_tokens: Option<u32>,
+    /// How much the model thinks.
+    pub effort: Option<ModelEffort>,
+    /// Tokens for thinking, beside `max_output_tokens`.
+    pub thinking_tokens: Option<AutoOr<u32>>,
+    /// Randomness of the reply, 0 to 2.
+    pub temperature: Option<AutoOr<f64>>,
+    /// The vendor's class of service.
+    pub service_tier: Option<String>,
+    /// Further fields of a request.
+    pub extra_body: Option<ExtraBody>,
+    /// Further headers of a request.
+    pub headers: Option<BTreeMap<String, String>>,
+    /// Files with the values of further headers.
+    pub header_files: Option<BTreeMap<String, PathBuf>>,
     /// How the form of the reply is demanded.
     pub structured: Option<StructuredOutput>,
     /// How long the vendor keeps the stable part of the prompt.
@@ -385,27 +504,35 @@ pub struct EscalationModelConfig {
 
 impl EscalationModelConfig {
     /// The whole of its settings. Address and key are not taken over by another vendor, nor the
-    /// key by another address: a key goes only where it was meant to go.
+    /// key by another address: a key goes only where it was meant to go. The same holds for headers
+    /// and for fields in one vendor's words.
     #[must_use]
     pub fn inherit_from(&self, first: &LlmConfig) -> LlmConfig {
         let other_vendor = self.provider.is_some_and(|provider| provider != first.provider);
         let elsewhere = other_vendor || self.base_url.is_some();
+        let near = if elsewhere { LlmConfig::default() } else { first.clone() };
+        let has_key = self.api_key.is_some() || self.api_key_file.is_some();
+        let (key, file) =
+            if has_key { Default::default() } else { (near.api_key, near.api_key_file) };
         let address = if other_vendor { String::new() } else { first.base_url.clone() };
-        let key = if elsewhere { SecretString::default() } else { first.api_key.clone() };
         LlmConfig {
             provider: self.provider.unwrap_or(first.provider),
-            server: self.server.unwrap_or(if elsewhere { LlmServer::Other } else { first.server }),
+            server: self.server.unwrap_or(near.server),
             base_url: self.base_url.clone().unwrap_or(address),
             api_key: self.api_key.clone().unwrap_or(key),
-            api_key_file: match elsewhere || self.api_key.is_some() {
-                true => PathBuf::new(),
-                false => first.api_key_file.clone(),
-            },
-            auth: self.auth.unwrap_or(if elsewhere { LlmAuth::Key } else { first.auth }),
+            api_key_file: self.api_key_file.clone().unwrap_or(file),
+            auth: self.auth.unwrap_or(near.auth),
             region: self.region.clone().unwrap_or_else(|| first.region.clone()),
             model: self.model.clone(),
             timeout: self.timeout.unwrap_or(first.timeout),
             max_output_tokens: self.max_output_tokens.unwrap_or(first.max_output_tokens),
+            effort: self.effort.unwrap_or(first.effort),
+            thinking_tokens: self.thinking_tokens.unwrap_or(near.thinking_tokens),
+            temperature: self.temperature.unwrap_or(near.temperature),
+            service_tier: self.service_tier.clone().unwrap_or(near.service_tier),
+            extra_body: self.extra_body.clone().unwrap_or(near.extra_body),
+            headers: self.headers.clone().unwrap_or(near.headers),
+            header_files: self.header_files.clone().unwrap_or(near.header_files),
             structured: self.structured.unwrap_or(first.structured),
             prompt_cache: self.prompt_cache.unwrap_or(first.prompt_cache),
             takes_pictures: self.takes_pictures.unwrap_or(first.takes_pictures),
@@ -453,6 +580,81 @@ mod tests {
             assert_eq!((rung.base_url.as_str(), rung.api_key.reveal()), (address, key), "{name}");
             assert_eq!(rung.model, "large", "{name}");
         }
+    }
+
+    #[test]
+    fn headers_and_fields_of_one_vendor_do_not_reach_another_and_a_key_may_be_in_a_file() {
+        let first = LlmConfig {
+            effort: ModelEffort::Low,
+            temperature: AutoOr::Value(0.5),
+            service_tier: "flex".to_owned(),
+            extra_body: toml::from_str("top_p = 0.5").unwrap(),
+            headers: [("x-team".to_owned(), "a".to_owned())].into(),
+            ..first()
+        };
+        let rung = |text: &str| {
+            toml::from_str::<EscalationModelConfig>(text).unwrap().inherit_from(&first)
+        };
+        let same = rung("model = 'large'\neffort = 'medium'");
+        assert_eq!(
+            same,
+            LlmConfig { model: "large".to_owned(), effort: ModelEffort::Medium, ..first.clone() }
+        );
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().display();
+        for text in ["provider = 'anthropic'", "base_url = 'https://two.example/v1'"] {
+            let other = rung(&format!("model = 'large'\n{text}\napi_key_file = '{path}'"));
+            assert_eq!((other.effort, other.temperature), (ModelEffort::Low, AutoOr::Auto));
+            assert!(other.headers.is_empty() && other.extra_body.is_empty(), "{text}");
+            assert_eq!((other.service_tier.as_str(), other.api_key.reveal()), ("", ""), "{text}");
+            assert_eq!(other.api_key_file, file.path(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_reserve_for_thinking_is_kept_at_hosted_vendors_and_local_servers_are_asked_coldly() {
+        let of = |provider, server| LlmConfig { provider, server, ..LlmConfig::default() };
+        #[rustfmt::skip]
+        let table = [
+            (of(LlmProvider::Openai, LlmServer::Openai),    4_096, None),
+            (of(LlmProvider::Openai, LlmServer::Azure),     4_096, None),
+            (of(LlmProvider::Openai, LlmServer::Other),     0,     None),
+            (of(LlmProvider::Openai, LlmServer::Vllm),      0,     Some(0.0)),
+            (of(LlmProvider::Openai, LlmServer::Ollama),    0,     Some(0.0)),
+            (of(LlmProvider::Openai, LlmServer::LlamaCpp),  0,     Some(0.0)),
+            (of(LlmProvider::Anthropic, LlmServer::Other),  4_096, None),
+            (of(LlmProvider::Bedrock, LlmServer::Other),    4_096, None),
+            (of(LlmProvider::Gemini, LlmServer::Other),     4_096, None),
+        ];
+        for (config, reserve, temperature) in table {
+            let at = format!("{:?} {:?}", config.provider, config.server);
+            assert_eq!(config.thinking_reserve(), reserve, "{at}");
+            assert_eq!(config.sent_temperature(), temperature, "{at}");
+        }
+        let set = LlmConfig {
+            thinking_tokens: AutoOr::Value(9),
+            temperature: AutoOr::Value(0.3),
+            ..of(LlmProvider::Openai, LlmServer::Ollama)
+        };
+        assert_eq!((set.thinking_reserve(), set.sent_temperature()), (9, Some(0.3)));
+    }
+
+    #[test]
+    fn effort_on_bedrock_needs_a_model_whose_field_is_known() {
+        let problems = |model: &str| {
+            let mut problems = Vec::new();
+            LlmConfig {
+                provider: LlmProvider::Bedrock,
+                model: model.to_owned(),
+                effort: ModelEffort::Low,
+                ..LlmConfig::default()
+            }
+            .collect_problems(&mut problems);
+            problems.join("\n")
+        };
+        assert_eq!(problems("eu.anthropic.claude-sonnet-5"), "");
+        let arn = "arn:aws:bedrock:eu-central-1:1:application-inference-profile/x";
+        assert!(problems(arn).contains("llm.extra_body"));
     }
 
     #[test]

@@ -3,12 +3,14 @@
 //! Where it is and how it is spoken to is said in the words of `[llm]`, of which nothing is taken
 //! over: pages go only where this section sends them.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::llm::{LlmAuth, LlmConfig, LlmProvider, LlmServer, PromptCache, StructuredOutput};
+use super::llm_request::{AutoOr, ExtraBody, ModelEffort};
 use super::units::SecretString;
 use crate::model::{PictureFit, PictureRule};
 
@@ -55,6 +57,20 @@ pub struct VisionConfig {
     pub timeout: Duration,
     /// Most tokens of a reply.
     pub max_output_tokens: u32,
+    /// As `llm.effort`.
+    pub effort: ModelEffort,
+    /// As `llm.thinking_tokens`.
+    pub thinking_tokens: AutoOr<u32>,
+    /// As `llm.temperature`.
+    pub temperature: AutoOr<f64>,
+    /// As `llm.service_tier`.
+    pub service_tier: String,
+    /// As `llm.extra_body`.
+    pub extra_body: ExtraBody,
+    /// As `llm.headers`.
+    pub headers: BTreeMap<String, String>,
+    /// As `llm.header_files`.
+    pub header_files: BTreeMap<String, PathBuf>,
     /// Most pixels of a picture's longer side; 0: by the vendor's rule.
     pub longest_side: u32,
 }
@@ -74,6 +90,13 @@ impl Default for VisionConfig {
             structured: StructuredOutput::Schema,
             timeout: Duration::from_secs(300),
             max_output_tokens: 8_000,
+            effort: ModelEffort::Default,
+            thinking_tokens: AutoOr::Auto,
+            temperature: AutoOr::Auto,
+            service_tier: String::new(),
+            extra_body: ExtraBody::default(),
+            headers: BTreeMap::new(),
+            header_files: BTreeMap::new(),
             longest_side: 0,
         }
     }
@@ -94,6 +117,13 @@ impl VisionConfig {
             model: self.model.clone(),
             timeout: self.timeout,
             max_output_tokens: self.max_output_tokens,
+            effort: self.effort,
+            thinking_tokens: self.thinking_tokens,
+            temperature: self.temperature,
+            service_tier: self.service_tier.clone(),
+            extra_body: self.extra_body.clone(),
+            headers: self.headers.clone(),
+            header_files: self.header_files.clone(),
             structured: if own_form { StructuredOutput::Prompt } else { self.structured },
             // A page is asked for once, and what comes before its picture is short.
             prompt_cache: PromptCache::Off,

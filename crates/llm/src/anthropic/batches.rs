@@ -19,7 +19,7 @@ use super::wire;
 use crate::Prompt;
 use crate::batch::shared::{
     BatchListPage, CLOCK_SKEW, PAGE, PagedBatchList, REQUEST_TIMEOUT, UPLOAD_TIMEOUT, search_pages,
-    settle_line, write_question,
+    settle_line,
 };
 use crate::batch::{
     BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchSubmission, BatchedResult,
@@ -27,6 +27,7 @@ use crate::batch::{
 };
 use crate::exchange::{AuthHeaderFn, ChatTransport, VendorRequest, secret_header};
 use crate::form::ReplyForms;
+use crate::options::OptionalField;
 use docmill_core::config::{LlmConfig, PromptCache};
 use docmill_core::fault::Result;
 
@@ -49,6 +50,7 @@ impl AnthropicBatches {
         headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
         let key: AuthHeaderFn = Box::new(|key| secret_header("x-api-key", key).map(Some));
         let exchange = ChatTransport::new(config, "/messages/batches", headers, key)?;
+        let exchange = exchange.without_fields(&OptionalField::OPENAI_ONLY);
         Ok(Self {
             place: exchange.place(),
             exchange,
@@ -193,13 +195,10 @@ impl BatchApi for AnthropicBatches {
 
     fn encode_prompt(&self, prompt: &Prompt) -> Result<String> {
         let form = self.forms.of_prompt(prompt);
-        let options = wire::AnthropicOptions {
-            host: AnthropicHost::Own,
-            form,
-            cache: self.cache,
-            stream: false,
-        };
-        write_question(&wire::build_request(&self.model, prompt, options))
+        let call = self.exchange.options().for_batch(prompt);
+        let (host, cache) = (AnthropicHost::Own, self.cache);
+        let options = wire::AnthropicOptions { host, form, cache, stream: false, call };
+        self.exchange.encode_request(&wire::build_request(&self.model, prompt, options))
     }
 
     async fn upload(&self, _name: &str, _questions: &[BatchQuestion]) -> Result<Option<String>> {

@@ -3,10 +3,11 @@
 use reqwest::header::{HeaderMap, HeaderValue};
 
 use crate::exchange::{AuthHeaderFn, ChatTransport, secret_header};
+use crate::options::OptionalField;
 use docmill_core::config::{LlmConfig, LlmProvider};
 use docmill_core::fault::Result;
 
-/// `ANTHROPIC_API_VERSION` of anthropic 2.11.
+/// `ANTHROPIC_API_VERSION` of anthropic 2.11; `llm.headers` may name another.
 pub(super) const VERSION: &str = "2026-10-21";
 /// Where Vertex AI has Anthropic's models.
 pub(super) const PUBLISHER: &str = "/publishers/anthropic/models";
@@ -36,13 +37,16 @@ impl AnthropicHost {
         match self {
             Self::Own => {
                 headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
-                ChatTransport::new(config, "/messages", headers, key)
+                let exchange = ChatTransport::new(config, "/messages", headers, key)?;
+                Ok(exchange.without_fields(&OptionalField::OPENAI_ONLY))
             }
             Self::Vertex => {
                 let model = vertex_path(&config.model);
                 let whole =
                     ChatTransport::new(config, &format!("{model}:rawPredict"), headers, key);
-                whole?.stream_at(&format!("{model}:streamRawPredict"))
+                whole?
+                    .without_fields(&OptionalField::OPENAI_ONLY)
+                    .stream_at(&format!("{model}:streamRawPredict"))
             }
         }
     }

@@ -1,10 +1,11 @@
 //! Requests and replies as they travel.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::host::AnthropicHost;
 use crate::form::ReplyForm;
+use crate::options::{CallEffort, CallOptions};
 use crate::picture::{TurnPart, encode_base64, media_type, turn_parts};
 use crate::{FinishReason, ModelReply, Prompt};
 use docmill_core::config::PromptCache;
@@ -15,11 +16,12 @@ pub(super) const VERTEX_VERSION: &str = "vertex-2023-10-16";
 
 /// The options of a request, besides the prompt.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct AnthropicOptions {
+pub(super) struct AnthropicOptions<'a> {
     pub(super) host: AnthropicHost,
     pub(super) form: ReplyForm,
     pub(super) cache: PromptCache,
     pub(super) stream: bool,
+    pub(super) call: CallOptions<'a>,
 }
 
 #[derive(Serialize)]
@@ -34,6 +36,13 @@ pub(super) struct AnthropicRequest<'a> {
     messages: [Value; 1],
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<Value>,
+    /// `types/thinking_config_disabled_param.py` of anthropic 2.11; newer models refuse it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<[Value; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,7 +70,7 @@ fn user_content(prompt: &Prompt) -> Vec<Value> {
 pub(super) fn build_request<'a>(
     model: &'a str,
     prompt: &'a Prompt,
-    options: AnthropicOptions,
+    options: AnthropicOptions<'a>,
 ) -> AnthropicRequest<'a> {
     let form = options.form;
     let text = form.write_system_text(prompt);
@@ -73,17 +82,28 @@ pub(super) fn build_request<'a>(
         block.insert("cache_control".to_owned(), json!({"type": "ephemeral", "ttl": ttl}));
     }
     let name = &prompt.schema_name;
+    let call = options.call;
+    // `types/output_config_param.py` of anthropic 2.11.
+    let mut output = Map::new();
+    if form.is_by_schema() {
+        let schema = form.compile(prompt);
+        output.insert("format".to_owned(), json!({"type": "json_schema", "schema": schema}));
+    }
+    if let Some(level) = call.effort.level() {
+        output.insert("effort".to_owned(), json!(level));
+    }
     let on_vertex = options.host == AnthropicHost::Vertex;
     AnthropicRequest {
         model: (!on_vertex).then_some(model),
         anthropic_version: on_vertex.then_some(VERTEX_VERSION),
-        max_tokens: prompt.max_output_tokens,
+        max_tokens: call.max_tokens,
         // An empty text is refused.
         system: (!text.is_empty()).then_some([system]),
         messages: [json!({"role": "user", "content": user_content(prompt)})],
-        output_config: form
-            .is_by_schema()
-            .then(|| json!({"format": {"type": "json_schema", "schema": form.compile(prompt)}})),
+        output_config: (!output.is_empty()).then_some(Value::Object(output)),
+        thinking: (call.effort == CallEffort::Off).then(|| json!({"type": "disabled"})),
+        temperature: call.temperature,
+        service_tier: call.service_tier,
         tools: form.is_by_tool().then(|| {
             [json!({
                 "name": name,
@@ -199,7 +219,8 @@ fn block_text(block: AnthropicBlock) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use docmill_core::config::{LlmConfig, LlmProvider, StructuredOutput};
+    use crate::options::{OptionalField, RequestOptions};
+    use docmill_core::config::{AutoOr, LlmConfig, LlmProvider, ModelEffort, StructuredOutput};
 
     fn prompt() -> Prompt {
         Prompt {
@@ -214,12 +235,45 @@ mod tests {
     }
 
     fn sent(structured: StructuredOutput, cache: PromptCache) -> Value {
-        let provider = LlmProvider::Anthropic;
-        let config = LlmConfig { provider, structured, ..LlmConfig::default() };
-        let form = ReplyForm::from_config(&config);
-        let host = AnthropicHost::Own;
-        let form = AnthropicOptions { host, form, cache, stream: false };
-        serde_json::to_value(build_request("m", &prompt(), form)).unwrap()
+        sent_by(&LlmConfig { structured, prompt_cache: cache, ..LlmConfig::default() })
+    }
+
+    fn sent_by(config: &LlmConfig) -> Value {
+        let config = LlmConfig { provider: LlmProvider::Anthropic, ..config.clone() };
+        let options = RequestOptions::new(&config).without(&OptionalField::OPENAI_ONLY);
+        let prompt = prompt();
+        let form = AnthropicOptions {
+            host: AnthropicHost::Own,
+            form: ReplyForm::from_config(&config),
+            cache: config.prompt_cache,
+            stream: false,
+            call: options.for_call(&prompt),
+        };
+        serde_json::to_value(build_request("m", &prompt, form)).unwrap()
+    }
+
+    #[test]
+    fn effort_stands_beside_the_form_and_thinking_is_switched_off_apart() {
+        let of = |effort| sent_by(&LlmConfig { effort, ..LlmConfig::default() });
+        let low = of(ModelEffort::Low);
+        assert_eq!(low["output_config"]["effort"], "low");
+        assert_eq!(low["output_config"]["format"]["type"], "json_schema");
+        assert!(low.get("thinking").is_none());
+        let none = of(ModelEffort::None);
+        assert_eq!(none["thinking"], json!({"type": "disabled"}));
+        assert!(none["output_config"].get("effort").is_none());
+        let unsaid = of(ModelEffort::Default);
+        assert_eq!(unsaid["max_tokens"], 9 + 4_096, "thinking has room of its own");
+        for field in ["thinking", "temperature", "service_tier"] {
+            assert!(unsaid.get(field).is_none(), "{field}");
+        }
+        let set = sent_by(&LlmConfig {
+            service_tier: "standard_only".to_owned(),
+            temperature: AutoOr::Value(0.5),
+            ..LlmConfig::default()
+        });
+        let (tier, temperature) = (&set["service_tier"], &set["temperature"]);
+        assert_eq!((tier, temperature), (&json!("standard_only"), &json!(0.5)));
     }
 
     #[test]

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::Serialize;
 
 use super::{BatchOutcome, BatchQuestion, FoundBatch, SoughtBatch, plain_word};
 use crate::ModelReply;
@@ -20,16 +19,6 @@ pub(crate) const PAGE: usize = 100;
 const PAGES: usize = 50;
 /// Our clock and a vendor's differ by so much at most.
 pub(crate) const CLOCK_SKEW: Duration = Duration::from_secs(600);
-
-/// The request for a prompt as it is stored until its batch is handed in.
-///
-/// # Errors
-/// It cannot be written as JSON.
-pub(crate) fn write_question(request: &impl Serialize) -> Result<String> {
-    serde_json::to_string(request).map_err(|error| {
-        Error::internal("a question for a batch cannot be written").with_source(error)
-    })
-}
 
 /// A file of questions, a line each.
 pub(crate) fn join_lines(

@@ -19,16 +19,18 @@ use serde_json::json;
 
 use super::json::{BedrockResultLine, build_input};
 use super::signed::{AwsCall, SignedClient, SignedService};
+use super::wire::ModelFields;
 use crate::Prompt;
 use crate::batch::shared::{
     BatchListPage, PAGE, PagedBatchList, REQUEST_TIMEOUT, UPLOAD_TIMEOUT, join_lines, search_pages,
-    settle_line, write_question,
+    settle_line,
 };
 use crate::batch::{
     BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchSubmission, BatchedResult,
     FoundBatch, SoughtBatch, SubmissionFence, plain_word,
 };
 use crate::form::ReplyForms;
+use crate::options::RequestOptions;
 use docmill_client::http;
 use docmill_core::config::{BedrockBatchConfig, LlmConfig, strip_credentials};
 use docmill_core::fault::{Error, Fault, Result};
@@ -47,6 +49,8 @@ pub struct BedrockBatches {
     place: String,
     model: String,
     forms: ReplyForms,
+    fields: ModelFields,
+    options: RequestOptions,
     config: BedrockBatchConfig,
     /// How long a job may last.
     hours: u64,
@@ -97,6 +101,8 @@ impl BedrockBatches {
             place,
             model: config.model.clone(),
             forms: ReplyForms::new(config),
+            fields: ModelFields::from_config(config),
+            options: RequestOptions::for_vendor(config),
             config: own,
             hours,
         })
@@ -240,7 +246,8 @@ impl BatchApi for BedrockBatches {
     }
 
     fn encode_prompt(&self, prompt: &Prompt) -> Result<String> {
-        write_question(&build_input(prompt, self.forms.of_prompt(prompt)))
+        let (form, call) = (self.forms.of_prompt(prompt), self.options.for_batch(prompt));
+        Ok(build_input(prompt, form, &self.fields, call).to_string())
     }
 
     /// Under the name of the batch: its token keeps a second job from being made, so that every try may

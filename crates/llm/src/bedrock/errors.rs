@@ -6,7 +6,9 @@
 use aws_sdk_bedrockruntime::config::http::HttpResponse;
 use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_bedrockruntime::types::error::ConverseStreamOutputError;
+use reqwest::StatusCode;
 
+use crate::options::RefusalWords;
 use crate::refusal;
 use docmill_client::aws::{self, SdkFailure, TransportError};
 use docmill_core::fault::{Error, Fault};
@@ -63,6 +65,20 @@ pub(super) fn says_too_long(message: &str) -> bool {
 pub(super) fn is_schema_refused(error: &impl ProvideErrorMetadata) -> bool {
     error.code() == Some("ValidationException")
         && refusal::has_refused_schema(&error.message().unwrap_or_default().to_lowercase())
+}
+
+/// The message of a request that did not validate, in lower case; empty of any other failure. It is
+/// compared and never passed on.
+pub(super) fn refusal_message<E: ProvideErrorMetadata>(
+    error: &SdkError<E, HttpResponse>,
+) -> String {
+    let error = error.as_service_error().filter(|it| it.code() == Some("ValidationException"));
+    error.and_then(ProvideErrorMetadata::message).unwrap_or_default().to_lowercase()
+}
+
+/// The words that may name a field of the request, of such a message.
+pub(super) fn field_words(message: &str) -> RefusalWords<'_> {
+    RefusalWords { status: StatusCode::BAD_REQUEST, param: None, message }
 }
 
 /// The error of a refused request about batches.

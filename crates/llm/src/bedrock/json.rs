@@ -7,15 +7,21 @@ use serde_json::{Map, Value, json};
 use aws_sdk_bedrockruntime::types::StopReason;
 
 use super::errors::says_too_long;
-use super::wire::map_stop_reason;
+use super::wire::{ModelFields, map_stop_reason};
 use crate::form::ReplyForm;
+use crate::options::CallOptions;
 use crate::picture::encode_base64;
 use crate::{FinishReason, ModelReply, Prompt};
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::model::{ImageEncoding, ModelUsage};
 
 /// The `modelInput` of a question. Without a cache point, which batches do not know.
-pub(super) fn build_input(prompt: &Prompt, form: ReplyForm) -> Value {
+pub(super) fn build_input(
+    prompt: &Prompt,
+    form: ReplyForm,
+    fields: &ModelFields,
+    call: CallOptions<'_>,
+) -> Value {
     let mut content = vec![json!({"text": prompt.user})];
     content.extend(prompt.pictures.iter().map(|picture| {
         let format = match picture.image.header.encoding {
@@ -31,7 +37,14 @@ pub(super) fn build_input(prompt: &Prompt, form: ReplyForm) -> Value {
         input.insert("system".to_owned(), json!([{"text": text}]));
     }
     input.insert("messages".to_owned(), json!([{"role": "user", "content": content}]));
-    input.insert("inferenceConfig".to_owned(), json!({"maxTokens": prompt.max_output_tokens}));
+    let mut inference = json!({"maxTokens": call.max_tokens});
+    if let (Some(temperature), Some(fields)) = (call.temperature, inference.as_object_mut()) {
+        fields.insert("temperature".to_owned(), json!(temperature));
+    }
+    input.insert("inferenceConfig".to_owned(), inference);
+    if let Some(fields) = fields.write(call.effort) {
+        input.insert("additionalModelRequestFields".to_owned(), fields);
+    }
     if form.is_by_schema() {
         let schema = form.compile(prompt).to_string();
         let named = json!({"name": prompt.schema_name, "schema": schema});

@@ -9,19 +9,67 @@ use aws_sdk_bedrockruntime::primitives::Blob;
 use aws_sdk_bedrockruntime::types::{
     CachePointBlock, CachePointType, CacheTtl, ContentBlock, ConversationRole, ConverseOutput,
     ImageBlock, ImageFormat, ImageSource, InferenceConfiguration, JsonSchemaDefinition, Message,
-    OutputConfig, OutputFormat, OutputFormatStructure, OutputFormatType, SpecificToolChoice,
-    StopReason, SystemContentBlock, TokenUsage, Tool, ToolChoice, ToolConfiguration,
-    ToolInputSchema, ToolSpecification,
+    OutputConfig, OutputFormat, OutputFormatStructure, OutputFormatType, ServiceTier,
+    ServiceTierType, SpecificToolChoice, StopReason, SystemContentBlock, TokenUsage, Tool,
+    ToolChoice, ToolConfiguration, ToolInputSchema, ToolSpecification,
 };
+
+use aws_smithy_types::Document;
+use serde_json::{Value, json};
 
 use super::document::{from_json, to_json};
 use crate::form::ReplyForm;
+use crate::options::{CallEffort, CallOptions};
 use crate::picture::{TurnPart, turn_parts};
 use crate::{FinishReason, ModelReply, Prompt};
 use docmill_client::throttle::RateLimitHeaders;
-use docmill_core::config::PromptCache;
+use docmill_core::config::{BedrockFamily, ExtraBody, LlmConfig, PromptCache};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{EncodedImage, ImageEncoding, ModelUsage};
+
+/// What all requests to one model have in common.
+#[derive(Debug, Clone)]
+pub(super) struct ModelFields {
+    cache: PromptCache,
+    family: BedrockFamily,
+    /// Fields of the model, beside those of Converse.
+    extra: ExtraBody,
+}
+
+impl ModelFields {
+    pub(super) fn from_config(config: &LlmConfig) -> Self {
+        Self {
+            cache: config.prompt_cache,
+            family: config.bedrock_family(),
+            extra: config.extra_body.clone(),
+        }
+    }
+
+    /// The `additionalModelRequestFields`: effort in the words of the model's maker, and those of
+    /// `llm.extra_body`. Claude: as at Anthropic. OpenAI's open models cannot do without reasoning.
+    /// Nova: `reasoningConfig` (docs.aws.amazon.com/nova, extended thinking).
+    pub(super) fn write(&self, effort: CallEffort) -> Option<Value> {
+        let mut fields = match (self.family, effort) {
+            (_, CallEffort::Unsaid) | (BedrockFamily::Other, _) => json!({}),
+            (BedrockFamily::Anthropic, CallEffort::Off) => {
+                json!({"thinking": {"type": "disabled"}})
+            }
+            (BedrockFamily::Anthropic, CallEffort::Level(level)) => {
+                json!({"output_config": {"effort": level}})
+            }
+            (BedrockFamily::Openai, CallEffort::Off) => json!({"reasoning_effort": "low"}),
+            (BedrockFamily::Openai, CallEffort::Level(level)) => json!({"reasoning_effort": level}),
+            (BedrockFamily::Nova, CallEffort::Off) => {
+                json!({"reasoningConfig": {"type": "disabled"}})
+            }
+            (BedrockFamily::Nova, CallEffort::Level(level)) => {
+                json!({"reasoningConfig": {"type": "enabled", "maxReasoningEffort": level}})
+            }
+        };
+        self.extra.merge_into(&mut fields);
+        Some(fields).filter(|fields| fields.as_object().is_some_and(|map| !map.is_empty()))
+    }
+}
 
 /// A request, for a reply as a whole or as a stream.
 pub(super) struct BedrockRequest {
@@ -30,13 +78,20 @@ pub(super) struct BedrockRequest {
     limits: InferenceConfiguration,
     output: Option<OutputConfig>,
     tools: Option<ToolConfiguration>,
+    model_fields: Option<Document>,
+    tier: Option<ServiceTier>,
 }
 
 impl BedrockRequest {
     /// # Errors
     /// A part of it lacks what the API requires: our bug.
-    pub(super) fn new(prompt: &Prompt, form: ReplyForm, cache: PromptCache) -> Result<Self> {
-        Self::try_build(prompt, form, cache).map_err(|error: BuildError| {
+    pub(super) fn new(
+        prompt: &Prompt,
+        form: ReplyForm,
+        fields: &ModelFields,
+        call: CallOptions<'_>,
+    ) -> Result<Self> {
+        Self::try_build(prompt, form, fields, call).map_err(|error: BuildError| {
             Error::internal("a request to Bedrock could not be built").with_source(error)
         })
     }
@@ -44,9 +99,11 @@ impl BedrockRequest {
     fn try_build(
         prompt: &Prompt,
         form: ReplyForm,
-        cache: PromptCache,
+        fields: &ModelFields,
+        call: CallOptions<'_>,
     ) -> std::result::Result<Self, BuildError> {
-        let most = i32::try_from(prompt.max_output_tokens).unwrap_or(i32::MAX);
+        let cache = fields.cache;
+        let most = i32::try_from(call.max_tokens).unwrap_or(i32::MAX);
         let mut content = Vec::new();
         for part in turn_parts(prompt) {
             content.push(match part {
@@ -69,9 +126,14 @@ impl BedrockRequest {
                 .role(ConversationRole::User)
                 .set_content(Some(content))
                 .build()?,
-            limits: InferenceConfiguration::builder().max_tokens(most).build(),
+            limits: InferenceConfiguration::builder()
+                .max_tokens(most)
+                .set_temperature(call.temperature.map(narrow_number))
+                .build(),
             output: form.is_by_schema().then(|| schema_output_config(prompt, form)).transpose()?,
             tools: form.is_by_tool().then(|| tool_config(prompt, form)).transpose()?,
+            model_fields: fields.write(call.effort).as_ref().map(from_json),
+            tier: call.service_tier.map(service_tier).transpose()?,
         })
     }
 
@@ -84,6 +146,8 @@ impl BedrockRequest {
             .inference_config(self.limits)
             .set_output_config(self.output)
             .set_tool_config(self.tools)
+            .set_additional_model_request_fields(self.model_fields)
+            .set_service_tier(self.tier)
     }
 
     pub(super) fn into_converse_stream(
@@ -99,7 +163,18 @@ impl BedrockRequest {
             .inference_config(self.limits)
             .set_output_config(self.output)
             .set_tool_config(self.tools)
+            .set_additional_model_request_fields(self.model_fields)
+            .set_service_tier(self.tier)
     }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a temperature has few digits")]
+fn narrow_number(value: f64) -> f32 {
+    value as f32
+}
+
+fn service_tier(name: &str) -> std::result::Result<ServiceTier, BuildError> {
+    ServiceTier::builder().r#type(ServiceTierType::from(name)).build()
 }
 
 fn image_block(picture: &EncodedImage) -> std::result::Result<ImageBlock, BuildError> {
@@ -225,6 +300,32 @@ mod tests {
             ("a_new_reason", FinishReason::Stopped),
         ] {
             assert_eq!(map_stop_reason(&StopReason::from(reason)), expected, "{reason}");
+        }
+    }
+
+    #[test]
+    fn effort_is_written_in_the_words_of_the_models_maker_and_further_fields_join_it() {
+        let fields = |model: &str, effort, extra: &str| {
+            let config = LlmConfig {
+                model: model.to_owned(),
+                extra_body: toml::from_str(extra).unwrap(),
+                ..LlmConfig::default()
+            };
+            ModelFields::from_config(&config).write(effort)
+        };
+        let (claude, off, low) =
+            ("eu.anthropic.claude-x", CallEffort::Off, CallEffort::Level("low"));
+        #[rustfmt::skip]
+        let table = [
+            (claude,             CallEffort::Unsaid, "",          None),
+            (claude,             off,                "",          Some(json!({"thinking": {"type": "disabled"}}))),
+            (claude,             low,                "top_k = 5", Some(json!({"output_config": {"effort": "low"}, "top_k": 5}))),
+            ("openai.gpt-oss",   off,                "",          Some(json!({"reasoning_effort": "low"}))),
+            ("amazon.nova-2",    low,                "",          Some(json!({"reasoningConfig": {"type": "enabled", "maxReasoningEffort": "low"}}))),
+            ("qwen.qwen3",       CallEffort::Unsaid, "top_k = 5", Some(json!({"top_k": 5}))),
+        ];
+        for (model, effort, extra, expected) in table {
+            assert_eq!(fields(model, effort, extra), expected, "{model} {effort:?}");
         }
     }
 

@@ -7,7 +7,9 @@ use docmill_client::access_token::AccessTokenCache;
 use docmill_client::access_token::ambient::AmbientVariables;
 use docmill_client::access_token::entra::EntraGrant;
 use docmill_client::access_token::google::GoogleGrant;
-use docmill_core::config::{LlmAuth, LlmConfig, LlmProvider, SecretSource, SecretString};
+use docmill_core::config::{
+    ExtraHeaders, LlmAuth, LlmConfig, LlmProvider, SecretSource, SecretString,
+};
 use docmill_core::fault::{Error, Fault, Result};
 
 /// The setting that names Google's credentials, for errors.
@@ -93,6 +95,26 @@ impl TransportCredential {
         }
         error
     }
+}
+
+/// Adds the headers of the settings, in the place of those of the same name.
+///
+/// # Errors
+/// The file of one cannot be read, or its content cannot be sent.
+pub(super) fn add_extra_headers(extra: &ExtraHeaders, headers: &mut HeaderMap) -> Result<()> {
+    let extra = extra.current_headers();
+    let extra = extra.map_err(|why| Error::new(Fault::Denied, format!("llm.{why}")))?;
+    for (name, value) in extra {
+        let parsed = HeaderName::from_bytes(name.as_bytes()).ok();
+        let value = HeaderValue::from_str(value.reveal()).ok();
+        let (Some(parsed), Some(mut value)) = (parsed, value) else {
+            let context = format!("llm.headers: {name} holds characters that cannot be sent");
+            return Err(Error::new(Fault::Misconfigured, context));
+        };
+        value.set_sensitive(true);
+        headers.insert(parsed, value);
+    }
+    Ok(())
 }
 
 /// A header whose value is never shown.

@@ -11,10 +11,10 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{connect_transport, model_path, wire};
+use super::{connect_transport, has_thinking_budget, model_path, wire};
 use crate::batch::shared::{
     BatchListPage, PAGE, PagedBatchList, REQUEST_TIMEOUT, UPLOAD_TIMEOUT, ignore_missing,
-    join_lines, search_pages, settle_line, write_question,
+    join_lines, search_pages, settle_line,
 };
 use crate::batch::{
     BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchSubmission, BatchedResult,
@@ -235,7 +235,12 @@ impl BatchApi for GeminiBatches {
     }
 
     fn encode_prompt(&self, prompt: &Prompt) -> Result<String> {
-        write_question(&wire::build_request(prompt, self.forms.of_prompt(prompt)))
+        let options = wire::GeminiOptions {
+            form: self.forms.of_prompt(prompt),
+            has_budget: has_thinking_budget(&self.model),
+            call: self.exchange.options().for_batch(prompt),
+        };
+        self.exchange.encode_request(&wire::build_request(prompt, options))
     }
 
     async fn upload(&self, name: &str, questions: &[BatchQuestion]) -> Result<Option<String>> {

@@ -4,13 +4,24 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::form::ReplyForm;
+use crate::options::{CallEffort, CallOptions};
 use crate::picture::{TurnPart, encode_base64, media_type, turn_parts};
 use crate::{FinishReason, ModelReply, Prompt};
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::model::ModelUsage;
 
+/// The options of a request, besides the prompt.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GeminiOptions<'a> {
+    pub(super) form: ReplyForm,
+    /// Whether thinking is set by a budget of tokens.
+    pub(super) has_budget: bool,
+    pub(super) call: CallOptions<'a>,
+}
+
 /// The request for a prompt.
-pub(super) fn build_request(prompt: &Prompt, form: ReplyForm) -> Value {
+pub(super) fn build_request(prompt: &Prompt, options: GeminiOptions<'_>) -> Value {
+    let GeminiOptions { form, call, .. } = options;
     let parts = turn_parts(prompt).into_iter().map(|part| match part {
         TurnPart::Text(text) => json!({"text": text}),
         TurnPart::Picture(image) => {
@@ -18,10 +29,15 @@ pub(super) fn build_request(prompt: &Prompt, form: ReplyForm) -> Value {
         }
     });
     let parts: Vec<Value> = parts.collect();
-    let mut generation = json!({"maxOutputTokens": prompt.max_output_tokens});
+    let mut generation = json!({"maxOutputTokens": call.max_tokens});
     if let (true, Some(fields)) = (form.is_by_schema(), generation.as_object_mut()) {
         fields.insert("responseMimeType".to_owned(), json!("application/json"));
         fields.insert("responseJsonSchema".to_owned(), form.compile(prompt));
+    }
+    if let Some(fields) = generation.as_object_mut() {
+        let temperature = call.temperature.map(|value| json!(value));
+        fields.extend(temperature.map(|value| ("temperature".to_owned(), value)));
+        fields.extend(thinking_config(options).map(|value| ("thinkingConfig".to_owned(), value)));
     }
     let mut request = json!({
         "contents": [{"role": "user", "parts": parts}],
@@ -32,7 +48,25 @@ pub(super) fn build_request(prompt: &Prompt, form: ReplyForm) -> Value {
         let system = json!({"parts": [{"text": text}]});
         fields.insert("systemInstruction".to_owned(), system);
     }
+    if let (Some(tier), Some(fields)) = (call.service_tier, request.as_object_mut()) {
+        fields.insert("serviceTier".to_owned(), json!(tier));
+    }
     request
+}
+
+/// `ThinkingConfig` of google-genai 3.4: a level, or of older models a budget of tokens. Models with
+/// levels cannot be told not to think: the lowest level is the nearest.
+fn thinking_config(options: GeminiOptions<'_>) -> Option<Value> {
+    Some(match (options.call.effort, options.has_budget) {
+        (CallEffort::Unsaid, _) => return None,
+        (CallEffort::Off, true) => json!({"thinkingBudget": 0}),
+        (CallEffort::Off, false) => json!({"thinkingLevel": "minimal"}),
+        (CallEffort::Level("low"), true) => json!({"thinkingBudget": 1_024}),
+        (CallEffort::Level("medium"), true) => json!({"thinkingBudget": 4_096}),
+        // Of high the model is the judge.
+        (CallEffort::Level(_), true) => json!({"thinkingBudget": -1}),
+        (CallEffort::Level(level), false) => json!({"thinkingLevel": level}),
+    })
 }
 
 #[derive(Deserialize)]
@@ -163,12 +197,8 @@ fn parse_finish_reason(reason: Option<&str>) -> FinishReason {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use docmill_core::config::{LlmConfig, LlmProvider, StructuredOutput};
-
-    fn form(structured: StructuredOutput) -> ReplyForm {
-        let provider = LlmProvider::Gemini;
-        ReplyForm::from_config(&LlmConfig { provider, structured, ..LlmConfig::default() })
-    }
+    use crate::options::{OptionalField, RequestOptions};
+    use docmill_core::config::{LlmConfig, LlmProvider, ModelEffort, StructuredOutput};
 
     fn prompt() -> Prompt {
         Prompt {
@@ -182,17 +212,46 @@ mod tests {
         }
     }
 
+    fn sent_by(prompt: &Prompt, config: &LlmConfig, has_budget: bool) -> Value {
+        let config = LlmConfig { provider: LlmProvider::Gemini, ..config.clone() };
+        let options = RequestOptions::new(&config).without(&OptionalField::OPENAI_ONLY);
+        let call = options.for_call(prompt);
+        let form = ReplyForm::from_config(&config);
+        build_request(prompt, GeminiOptions { form, has_budget, call })
+    }
+
+    #[test]
+    fn thinking_is_a_level_or_with_older_models_a_budget() {
+        #[rustfmt::skip]
+        let table = [
+            (ModelEffort::Default, Value::Null, Value::Null),
+            (ModelEffort::None,   json!({"thinkingBudget": 0}),     json!({"thinkingLevel": "minimal"})),
+            (ModelEffort::Low,    json!({"thinkingBudget": 1_024}), json!({"thinkingLevel": "low"})),
+            (ModelEffort::Medium, json!({"thinkingBudget": 4_096}), json!({"thinkingLevel": "medium"})),
+            (ModelEffort::High,   json!({"thinkingBudget": -1}),    json!({"thinkingLevel": "high"})),
+        ];
+        for (effort, budget, level) in table {
+            let config = LlmConfig { effort, ..LlmConfig::default() };
+            for (has_budget, expected) in [(true, budget), (false, level)] {
+                let body = sent_by(&prompt(), &config, has_budget);
+                assert_eq!(body["generationConfig"]["thinkingConfig"], expected, "{effort:?}");
+            }
+        }
+        let flex = LlmConfig { service_tier: "flex".to_owned(), ..LlmConfig::default() };
+        assert_eq!(sent_by(&prompt(), &flex, false)["serviceTier"], "flex");
+    }
+
     #[test]
     fn the_form_is_demanded_by_a_schema_or_by_the_prompt_alone() {
-        let sent = build_request(&prompt(), form(StructuredOutput::Schema));
+        let sent = sent_by(&prompt(), &LlmConfig::default(), false);
         let generation = sent.get("generationConfig").unwrap();
         assert_eq!(generation.get("responseMimeType"), Some(&json!("application/json")));
         let closed = generation.pointer("/responseJsonSchema/additionalProperties");
         assert_eq!(closed, Some(&json!(false)));
         assert_eq!(sent.pointer("/systemInstruction/parts/0/text"), Some(&json!("s")));
-        let bare = Prompt { system: "".into(), ..prompt() };
-        let free = build_request(&bare, form(StructuredOutput::Prompt));
-        assert_eq!(free.get("generationConfig"), Some(&json!({"maxOutputTokens": 9})));
+        let by_prompt = LlmConfig { structured: StructuredOutput::Prompt, ..LlmConfig::default() };
+        let free = sent_by(&Prompt { system: "".into(), ..prompt() }, &by_prompt, false);
+        assert_eq!(free.get("generationConfig"), Some(&json!({"maxOutputTokens": 9 + 4_096})));
         assert!(free.get("systemInstruction").is_none(), "an empty one would be refused");
     }
 

@@ -6,25 +6,24 @@
 
 use async_trait::async_trait;
 use reqwest::Method;
-use reqwest::header::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::servers::{BatchProfile, ServerProfile};
-use super::wire::{self, TokenLimitField};
+use super::{connect_transport, wire};
 use crate::batch::shared::{
     BatchListPage, CLOCK_SKEW, PAGE, PagedBatchList, REQUEST_TIMEOUT, UPLOAD_TIMEOUT,
-    ignore_missing, join_lines, search_pages, settle_line, write_question,
+    ignore_missing, join_lines, search_pages, settle_line,
 };
 use crate::batch::{
     BatchApi, BatchProgress, BatchQuestion, BatchResults, BatchSubmission, BatchedResult,
     FoundBatch, SoughtBatch, SubmissionFence, plain_word,
 };
-use crate::exchange::{AuthHeaderFn, ChatTransport, VendorRequest};
+use crate::exchange::{ChatTransport, VendorRequest};
 use crate::form::ReplyForms;
 use crate::refusal::ApiErrorBody;
 use crate::{FinishReason, ModelReply, Prompt};
-use docmill_core::config::LlmConfig;
+use docmill_core::config::{LlmConfig, PromptCache};
 use docmill_core::fault::Result;
 
 /// Our name of a batch, in its metadata.
@@ -40,6 +39,7 @@ pub struct OpenAiBatches {
     /// The model that a question of a batch names.
     asked: String,
     forms: ReplyForms,
+    cache: PromptCache,
     server: &'static ServerProfile,
 }
 
@@ -50,8 +50,7 @@ impl OpenAiBatches {
     /// The address is no URL, or there is no usable TLS set-up.
     pub fn new(config: &LlmConfig) -> Result<Self> {
         let server = ServerProfile::from_config(config.server);
-        let key: AuthHeaderFn = Box::new(|key| server.key_header(key));
-        let exchange = ChatTransport::new(config, "/batches", HeaderMap::new(), key)?;
+        let exchange = connect_transport(config, "/batches")?;
         let own = server.batches.own_deployment;
         let asked = if own { &config.batch.azure_deployment } else { &config.model };
         Ok(Self {
@@ -60,6 +59,7 @@ impl OpenAiBatches {
             model: config.model.clone(),
             asked: asked.clone(),
             forms: ReplyForms::new(config),
+            cache: config.prompt_cache,
             server,
         })
     }
@@ -232,16 +232,13 @@ impl BatchApi for OpenAiBatches {
 
     fn encode_prompt(&self, prompt: &Prompt) -> Result<String> {
         let options = wire::OpenAiOptions {
-            limit: if self.server.newer_limit {
-                TokenLimitField::Newer
-            } else {
-                TokenLimitField::Older
-            },
             stream: false,
             form: self.forms.of_prompt(prompt),
-            cache_key: self.server.cache_key,
+            cache: self.cache,
+            effort: self.server.effort,
+            call: self.exchange.options().for_batch(prompt),
         };
-        write_question(&wire::build_request(&self.asked, prompt, options))
+        self.exchange.encode_request(&wire::build_request(&self.asked, prompt, options))
     }
 
     async fn upload(&self, name: &str, questions: &[BatchQuestion]) -> Result<Option<String>> {

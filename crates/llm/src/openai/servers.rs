@@ -3,6 +3,7 @@
 use reqwest::header::{HeaderName, HeaderValue};
 
 use crate::exchange::secret_header;
+use crate::options::OptionalField;
 use docmill_core::config::LlmServer;
 use docmill_core::fault::Result;
 
@@ -11,11 +12,10 @@ use docmill_core::fault::Result;
 pub(super) struct ServerProfile {
     /// The header of the key, and the prefix of its value.
     key: (&'static str, &'static str),
-    /// Whether the cap on the reply is called `max_completion_tokens` from the start. Elsewhere it
-    /// is learned from a refusal.
-    pub(super) newer_limit: bool,
-    /// Whether `prompt_cache_key` is sent: prompts of one kind then meet the same cache.
-    pub(super) cache_key: bool,
+    /// Fields that it is known not to take. Others are learned from refusals.
+    unknown: &'static [OptionalField],
+    /// How it is told how much to think.
+    pub(super) effort: EffortForm,
     /// Whether a prompt over its window is silently shortened.
     pub(super) truncates: bool,
     /// How its batches differ.
@@ -44,27 +44,62 @@ const AZURE_BATCHES: BatchProfile =
 
 const BEARER: (&str, &str) = ("authorization", "Bearer ");
 
+/// How effort is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EffortForm {
+    /// `reasoning_effort`, `none` included (openai's `ReasoningEffort`; Ollama's list of fields in
+    /// docs.ollama.com/api/openai-compatibility).
+    Field,
+    /// vLLM: `reasoning_effort`; none is `chat_template_kwargs.enable_thinking = false`, which the
+    /// templates of Qwen and its like read (docs.vllm.ai, reasoning outputs).
+    FieldOrTemplate,
+    /// llama.cpp: all of it in `chat_template_kwargs` (tools/server/README.md).
+    Template,
+}
+
 const OTHER: ServerProfile = ServerProfile {
     key: BEARER,
-    newer_limit: false,
-    cache_key: false,
+    unknown: &[OptionalField::CacheKey, OptionalField::CacheOptions, OptionalField::Store],
+    effort: EffortForm::Field,
     truncates: false,
     batches: &OWN_BATCHES,
 };
-const OPENAI: ServerProfile = ServerProfile { newer_limit: true, cache_key: true, ..OTHER };
-const AZURE: ServerProfile =
-    ServerProfile { key: ("api-key", ""), batches: &AZURE_BATCHES, ..OPENAI };
+const OPENAI: ServerProfile = ServerProfile { unknown: &[OptionalField::OlderLimit], ..OTHER };
+const AZURE: ServerProfile = ServerProfile {
+    key: ("api-key", ""),
+    // A deployment's name does not show its model.
+    unknown: &[OptionalField::OlderLimit, OptionalField::CacheOptions, OptionalField::Store],
+    batches: &AZURE_BATCHES,
+    ..OTHER
+};
 const OLLAMA: ServerProfile = ServerProfile { truncates: true, ..OTHER };
+const VLLM: ServerProfile = ServerProfile { effort: EffortForm::FieldOrTemplate, ..OTHER };
+const LLAMA_CPP: ServerProfile = ServerProfile { effort: EffortForm::Template, ..OTHER };
+
+/// The first version of GPT that takes `prompt_cache_options` and charges for writing to the cache
+/// (developers.openai.com/api/docs/guides/prompt-caching).
+const EXPLICIT_CACHE_SINCE: (u32, u32) = (5, 6);
 
 impl ServerProfile {
-    /// The habits of a configured server. vLLM and llama.cpp have those of any other.
+    /// The habits of a configured server.
     pub(super) fn from_config(server: LlmServer) -> &'static Self {
         match server {
             LlmServer::Openai => &OPENAI,
             LlmServer::Azure => &AZURE,
             LlmServer::Ollama => &OLLAMA,
-            LlmServer::Vllm | LlmServer::LlamaCpp | LlmServer::Other => &OTHER,
+            LlmServer::Vllm => &VLLM,
+            LlmServer::LlamaCpp => &LLAMA_CPP,
+            LlmServer::Other => &OTHER,
         }
+    }
+
+    /// Fields that it does not take for a model.
+    pub(super) fn unknown_fields(&self, model: &str) -> Vec<OptionalField> {
+        let mut unknown = self.unknown.to_vec();
+        if gpt_version(model).is_none_or(|version| version < EXPLICIT_CACHE_SINCE) {
+            unknown.push(OptionalField::CacheOptions);
+        }
+        unknown
     }
 
     /// The header that carries the key; none without one.
@@ -80,9 +115,36 @@ impl ServerProfile {
     }
 }
 
+/// The version in a model's name: 5.6 of `gpt-5.6-luna`, 6.0 of `gpt-6-sol`.
+fn gpt_version(model: &str) -> Option<(u32, u32)> {
+    let version = model.strip_prefix("gpt-")?.split('-').next()?;
+    let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_models_that_charge_for_writing_to_the_cache_are_told_where_it_ends() {
+        let openai = ServerProfile::from_config(LlmServer::Openai);
+        for (model, told) in [
+            ("gpt-5.6-luna", true),
+            ("gpt-6-sol", true),
+            ("gpt-6.1", true),
+            ("gpt-5.4-mini", false),
+            ("gpt-4o", false),
+            ("gpt-4.1", false),
+            ("o3", false),
+            ("ft:gpt-4o:acme", false),
+        ] {
+            let unknown = openai.unknown_fields(model);
+            assert_eq!(!unknown.contains(&OptionalField::CacheOptions), told, "{model}");
+        }
+        let other = ServerProfile::from_config(LlmServer::Other).unknown_fields("gpt-6-sol");
+        assert!(other.contains(&OptionalField::CacheOptions), "a gateway may not know them");
+    }
 
     #[test]
     fn each_server_gets_the_key_where_it_looks_for_it() {

@@ -5,28 +5,23 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::servers::EffortForm;
 use crate::form::ReplyForm;
+use crate::options::{CallEffort, CallOptions, OptionalField};
 use crate::picture::{TurnPart, encode_base64, media_type, turn_parts};
 use crate::{FinishReason, ModelReply, Prompt};
 use docmill_client::throttle::RateLimitHeaders;
+use docmill_core::config::PromptCache;
 use docmill_core::model::ModelUsage;
-
-/// Which of its two names the cap on the reply goes by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TokenLimitField {
-    /// `max_tokens`: every compatible server accepts it, OpenAI's own newer models refuse it.
-    Older,
-    /// `max_completion_tokens`: what OpenAI's own newer models want, unknown to many servers.
-    Newer,
-}
 
 /// The options of a request, besides the prompt.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OpenAiOptions {
-    pub(super) limit: TokenLimitField,
+pub(super) struct OpenAiOptions<'a> {
     pub(super) stream: bool,
     pub(super) form: ReplyForm,
-    pub(super) cache_key: bool,
+    pub(super) cache: PromptCache,
+    pub(super) effort: EffortForm,
+    pub(super) call: CallOptions<'a>,
 }
 
 #[derive(Serialize)]
@@ -41,6 +36,21 @@ pub(super) struct OpenAiRequest<'a> {
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<String>,
+    /// Not before the end of the stable part is anything written to a cache that charges for it
+    /// (`types/chat/completion_create_params.py` of openai 3.52).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_options: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chat_template_kwargs: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'a str>,
+    /// Completions of new accounts are kept unless this is false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,13 +87,42 @@ fn user_content(prompt: &Prompt) -> OpenAiContent<'_> {
     OpenAiContent::Parts(parts.collect())
 }
 
+/// The system prompt; behind a breakpoint nothing is written to the vendor's cache.
+fn system_content(text: Cow<'_, str>, has_breakpoint: bool) -> OpenAiContent<'_> {
+    if !has_breakpoint {
+        return OpenAiContent::Text(text);
+    }
+    OpenAiContent::Parts(vec![json!({
+        "type": "text",
+        "text": text,
+        "prompt_cache_breakpoint": {"mode": "explicit"},
+    })])
+}
+
+/// The words for effort of a server: the field, and what goes to the model's template.
+fn effort_fields(form: EffortForm, effort: CallEffort) -> (Option<&'static str>, Option<Value>) {
+    match (form, effort) {
+        (_, CallEffort::Unsaid) => (None, None),
+        (EffortForm::Field, CallEffort::Off) => (Some("none"), None),
+        (_, CallEffort::Off) => (None, Some(json!({"enable_thinking": false}))),
+        (EffortForm::Template, CallEffort::Level(level)) => {
+            (None, Some(json!({"enable_thinking": true, "reasoning_effort": level})))
+        }
+        (_, CallEffort::Level(level)) => (Some(level), None),
+    }
+}
+
 pub(super) fn build_request<'a>(
     model: &'a str,
     prompt: &'a Prompt,
-    options: OpenAiOptions,
+    options: OpenAiOptions<'a>,
 ) -> OpenAiRequest<'a> {
-    let form = options.form;
-    let cap = |name| (options.limit == name).then_some(prompt.max_output_tokens);
+    let OpenAiOptions { form, call, .. } = options;
+    // `max_tokens`: every compatible server accepts it, OpenAI's own newer models refuse it.
+    let is_older = call.keeps(OptionalField::OlderLimit);
+    let has_breakpoint =
+        call.keeps(OptionalField::CacheOptions) && options.cache != PromptCache::Off;
+    let (reasoning_effort, chat_template_kwargs) = effort_fields(options.effort, call.effort);
     let schema = || {
         json!({
             "type": "json_schema",
@@ -100,15 +139,25 @@ pub(super) fn build_request<'a>(
     let messages = if text.is_empty() {
         vec![user]
     } else {
-        vec![OpenAiMessage { role: "system", content: OpenAiContent::Text(text) }, user]
+        vec![OpenAiMessage { role: "system", content: system_content(text, has_breakpoint) }, user]
     };
     OpenAiRequest {
         model,
         messages,
         response_format: form.has_schema().then(schema),
-        max_tokens: cap(TokenLimitField::Older),
-        max_completion_tokens: cap(TokenLimitField::Newer),
-        prompt_cache_key: options.cache_key.then(|| format!("docmill-{}", prompt.schema_name)),
+        max_tokens: is_older.then_some(call.max_tokens),
+        max_completion_tokens: (!is_older).then_some(call.max_tokens),
+        prompt_cache_key: call
+            .keeps(OptionalField::CacheKey)
+            .then(|| format!("docmill-{}", prompt.schema_name)),
+        prompt_cache_options: call
+            .keeps(OptionalField::CacheOptions)
+            .then(|| json!({"mode": "explicit"})),
+        reasoning_effort,
+        chat_template_kwargs,
+        temperature: call.temperature,
+        service_tier: call.service_tier,
+        store: call.keeps(OptionalField::Store).then_some(false),
         stream: options.stream.then_some(true),
         stream_options: options.stream.then(|| json!({"include_usage": true})),
     }
@@ -215,8 +264,10 @@ pub(super) fn parse_finish_reason(reason: Option<&str>, declined: bool) -> Finis
 
 #[cfg(test)]
 mod tests {
+    use super::super::servers::ServerProfile;
     use super::*;
-    use docmill_core::config::{LlmConfig, LlmProvider, StructuredOutput};
+    use crate::options::RequestOptions;
+    use docmill_core::config::{LlmConfig, LlmProvider, LlmServer, ModelEffort, StructuredOutput};
 
     #[test]
     fn error_bodies_are_understood() {
@@ -265,9 +316,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn exactly_one_cap_on_the_reply_is_sent_and_no_temperature() {
-        let prompt = Prompt {
+    fn prompt() -> Prompt {
+        Prompt {
             system: "s".into(),
             user: "u".into(),
             schema_name: "invoice".into(),
@@ -275,38 +325,93 @@ mod tests {
             schema_in_text: false,
             max_output_tokens: 9,
             pictures: Vec::new(),
-        };
-        for (limit, sent, unsent) in [
-            (TokenLimitField::Older, "max_tokens", "max_completion_tokens"),
-            (TokenLimitField::Newer, "max_completion_tokens", "max_tokens"),
-        ] {
-            let body = serde_json::to_value(build_request("m", &prompt, options(limit))).unwrap();
-            assert_eq!(body[sent], 9);
-            assert!(body.get(unsent).is_none() && body.get("temperature").is_none());
-            assert!(body.get("stream").is_none() && body.get("prompt_cache_key").is_none());
         }
-        let bare = OpenAiOptions {
-            form: ReplyForm::from_config(&LlmConfig {
-                structured: StructuredOutput::Prompt,
-                ..config()
-            }),
-            stream: true,
-            ..options(TokenLimitField::Older)
+    }
+
+    /// The request of a server's first call for a model.
+    fn sent(config: &LlmConfig) -> Value {
+        let server = ServerProfile::from_config(config.server);
+        let options = RequestOptions::new(config).without(&server.unknown_fields(&config.model));
+        let prompt = prompt();
+        let form = OpenAiOptions {
+            stream: false,
+            form: ReplyForm::from_config(config),
+            cache: config.prompt_cache,
+            effort: server.effort,
+            call: options.for_call(&prompt),
         };
-        let body = serde_json::to_value(build_request("m", &prompt, bare)).unwrap();
-        assert!(body.get("response_format").is_none());
-        assert_eq!(
-            (&body["stream"], &body["stream_options"]["include_usage"]),
-            (&json!(true), &json!(true))
-        );
+        serde_json::to_value(build_request(&config.model, &prompt, form)).unwrap()
     }
 
-    fn config() -> LlmConfig {
-        LlmConfig { provider: LlmProvider::Openai, ..LlmConfig::default() }
+    fn config(server: LlmServer, model: &str) -> LlmConfig {
+        let (provider, model) = (LlmProvider::Openai, model.to_owned());
+        // An address of its own: what is learned is shared by address and model.
+        LlmConfig {
+            provider,
+            server,
+            model,
+            base_url: format!("{server:?}"),
+            ..LlmConfig::default()
+        }
     }
 
-    fn options(limit: TokenLimitField) -> OpenAiOptions {
-        let form = ReplyForm::from_config(&config());
-        OpenAiOptions { limit, stream: false, form, cache_key: false }
+    #[test]
+    fn each_server_is_sent_the_fields_that_it_takes_and_one_cap_on_the_reply() {
+        #[rustfmt::skip]
+        let table = [
+            (LlmServer::Openai,   "gpt-5.4",  json!({"max_completion_tokens": 4_105, "prompt_cache_key": "docmill-invoice", "store": false})),
+            (LlmServer::Openai,   "gpt-6-sol", json!({"max_completion_tokens": 4_105, "prompt_cache_key": "docmill-invoice", "store": false, "prompt_cache_options": {"mode": "explicit"}})),
+            (LlmServer::Azure,    "gpt-6-sol", json!({"max_completion_tokens": 4_105, "prompt_cache_key": "docmill-invoice"})),
+            (LlmServer::Vllm,     "qwen",     json!({"max_tokens": 9, "temperature": 0.0})),
+            (LlmServer::Ollama,   "qwen",     json!({"max_tokens": 9, "temperature": 0.0})),
+            (LlmServer::LlamaCpp, "qwen",     json!({"max_tokens": 9, "temperature": 0.0})),
+            (LlmServer::Other,    "gpt-6-sol", json!({"max_tokens": 9})),
+        ];
+        for (server, model, expected) in table {
+            let mut body = sent(&config(server, model));
+            let fields = body.as_object_mut().unwrap();
+            for known in ["model", "messages", "response_format"] {
+                fields.shift_remove(known).unwrap();
+            }
+            assert_eq!(body, expected, "{server:?} {model}");
+        }
+        let bare =
+            LlmConfig { structured: StructuredOutput::Prompt, ..config(LlmServer::Other, "other") };
+        assert!(sent(&bare).get("response_format").is_none());
+    }
+
+    #[test]
+    fn effort_is_written_in_each_servers_own_way() {
+        let effort = |server, effort| {
+            let name = format!("effort {effort:?}");
+            let body = sent(&LlmConfig { effort, ..config(server, &name) });
+            (body["reasoning_effort"].clone(), body["chat_template_kwargs"].clone())
+        };
+        let (none, low) = (ModelEffort::None, ModelEffort::Low);
+        let off = json!({"enable_thinking": false});
+        for server in [LlmServer::Openai, LlmServer::Azure, LlmServer::Ollama, LlmServer::Other] {
+            assert_eq!(effort(server, none), (json!("none"), Value::Null), "{server:?}");
+            assert_eq!(effort(server, low), (json!("low"), Value::Null), "{server:?}");
+        }
+        assert_eq!(effort(LlmServer::Vllm, none), (Value::Null, off.clone()));
+        assert_eq!(effort(LlmServer::Vllm, low), (json!("low"), Value::Null));
+        assert_eq!(effort(LlmServer::LlamaCpp, none), (Value::Null, off));
+        let little = json!({"enable_thinking": true, "reasoning_effort": "low"});
+        assert_eq!(effort(LlmServer::LlamaCpp, low), (Value::Null, little));
+    }
+
+    #[test]
+    fn the_cache_of_newer_models_ends_with_the_system_prompt_or_holds_nothing() {
+        let body = sent(&config(LlmServer::Openai, "gpt-5.6-luna"));
+        let mark = &body["messages"][0]["content"][0]["prompt_cache_breakpoint"];
+        assert_eq!(mark, &json!({"mode": "explicit"}));
+        assert_eq!(body["messages"][1]["content"], "u", "the document is behind it");
+        let off = LlmConfig {
+            prompt_cache: PromptCache::Off,
+            ..config(LlmServer::Openai, "gpt-5.6-luna")
+        };
+        let body = sent(&off);
+        assert_eq!(body["messages"][0]["content"], "s");
+        assert_eq!(body["prompt_cache_options"], json!({"mode": "explicit"}));
     }
 }

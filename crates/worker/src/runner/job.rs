@@ -331,7 +331,14 @@ fn note_end<S: JobSource>(
 
 /// Whether an outage of a dependency may have caused the failure.
 fn may_be_outage(fault: Fault) -> bool {
-    matches!(fault, Fault::Transient | Fault::Unavailable | Fault::Denied | Fault::Misconfigured)
+    matches!(
+        fault,
+        Fault::Transient
+            | Fault::Unavailable
+            | Fault::Denied
+            | Fault::Misconfigured
+            | Fault::OverBudget(_)
+    )
 }
 
 /// Applies the failure table.

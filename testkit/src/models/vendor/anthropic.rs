@@ -6,10 +6,14 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::{
-    End, Outgoing, Said, Trouble, Wrong, json_reply, only, outgoing, pieces, subset, text,
+    End, Outgoing, Said, Trouble, Wrong, is_temperature, json_reply, one_of, only, outgoing,
+    pieces, subset, text,
 };
 
-const KNOWN: [&str; 8] = [
+const KNOWN: [&str; 11] = [
+    "thinking",
+    "temperature",
+    "service_tier",
     "model",
     "max_tokens",
     "system",
@@ -48,6 +52,18 @@ pub(super) fn check_on_vertex(
 fn check_message(body: &Value) -> Result<(), Wrong> {
     if body.get("max_tokens").and_then(Value::as_u64).is_none_or(|most| most == 0) {
         return Err(("max_tokens", "Field required, at least 1".to_owned()));
+    }
+    if !one_of(body, "/output_config/effort", &["low", "medium", "high", "xhigh", "max"]) {
+        return Err(("output_config", "effort: Input should be 'low', 'medium' …".to_owned()));
+    }
+    if !one_of(body, "/thinking/type", &["enabled", "disabled", "adaptive"]) {
+        return Err(("thinking", "type: Input should be 'enabled', 'disabled' …".to_owned()));
+    }
+    if !one_of(body, "/service_tier", &["auto", "standard_only"]) {
+        return Err(("service_tier", "Input should be 'auto' or 'standard_only'".to_owned()));
+    }
+    if !is_temperature(body, "/temperature", 1.0) {
+        return Err(("temperature", "range: 0..1".to_owned()));
     }
     let roles = body.pointer("/messages/0/role").and_then(Value::as_str);
     if roles != Some("user") {

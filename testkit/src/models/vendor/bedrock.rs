@@ -5,10 +5,19 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::{
-    End, Outgoing, Said, Tokens, Trouble, Wrong, json_reply, only, outgoing, pieces, subset, text,
+    End, Outgoing, Said, Tokens, Trouble, Wrong, is_temperature, json_reply, one_of, only,
+    outgoing, pieces, subset, text,
 };
 
-const KNOWN: [&str; 5] = ["system", "messages", "inferenceConfig", "outputConfig", "toolConfig"];
+const KNOWN: [&str; 7] = [
+    "system",
+    "messages",
+    "inferenceConfig",
+    "outputConfig",
+    "toolConfig",
+    "additionalModelRequestFields",
+    "serviceTier",
+];
 
 pub(super) fn check(headers: &HashMap<String, String>, body: &Value) -> Result<(), Wrong> {
     let signed = headers.get("authorization").is_some_and(|value| {
@@ -24,6 +33,12 @@ pub(super) fn check(headers: &HashMap<String, String>, body: &Value) -> Result<(
     }
     if body.pointer("/inferenceConfig/maxTokens").and_then(Value::as_u64) == Some(0) {
         return Err(("inferenceConfig", "maxTokens must be at least 1".to_owned()));
+    }
+    if !one_of(body, "/serviceTier/type", &["priority", "default", "flex", "reserved"]) {
+        return Err(("serviceTier", "type failed to satisfy constraint".to_owned()));
+    }
+    if !is_temperature(body, "/inferenceConfig/temperature", 1.0) {
+        return Err(("inferenceConfig", "temperature must be at most 1".to_owned()));
     }
     if let Some(format) = body.pointer("/outputConfig/textFormat") {
         let schema = text(format.pointer("/structure/jsonSchema/schema"));

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{End, Outgoing, Said, Trouble, Wrong, only, outgoing, text};
+use super::{End, Outgoing, Said, Trouble, Wrong, is_temperature, one_of, only, outgoing, text};
 
-const KNOWN: [&str; 3] = ["contents", "systemInstruction", "generationConfig"];
+const KNOWN: [&str; 4] = ["contents", "systemInstruction", "generationConfig", "serviceTier"];
 
 pub(super) fn check(headers: &HashMap<String, String>, body: &Value) -> Result<(), Wrong> {
     if !headers.contains_key("x-goog-api-key") {
@@ -31,6 +31,13 @@ pub(super) fn check_content(body: &Value) -> Result<(), Wrong> {
     if generation.get("maxOutputTokens").and_then(Value::as_u64).is_none_or(|most| most == 0) {
         return Err(("generationConfig", "max_output_tokens must be positive".to_owned()));
     }
+    thinking(generation)?;
+    if !is_temperature(generation, "/temperature", 2.0) {
+        return Err(("generationConfig", "temperature must be in the range [0.0, 2.0]".to_owned()));
+    }
+    if !one_of(body, "/serviceTier", &["standard", "flex", "priority"]) {
+        return Err(("serviceTier", "Invalid value at 'service_tier'".to_owned()));
+    }
     let in_json = generation.get("responseMimeType") == Some(&json!("application/json"));
     match generation.get("responseJsonSchema") {
         Some(schema) if !in_json || !schema.is_object() => {
@@ -38,6 +45,23 @@ pub(super) fn check_content(body: &Value) -> Result<(), Wrong> {
         }
         _ => Ok(()),
     }
+}
+
+/// `ThinkingConfig`: a level or a budget.
+fn thinking(generation: &Value) -> Result<(), Wrong> {
+    let config = generation.get("thinkingConfig").unwrap_or(&Value::Null);
+    if config.get("thinkingLevel").is_some() && config.get("thinkingBudget").is_some() {
+        let wrong = "You can only set only one of thinking budget and thinking level.";
+        return Err(("thinkingConfig", wrong.to_owned()));
+    }
+    if !one_of(config, "/thinkingLevel", &["minimal", "low", "medium", "high"]) {
+        return Err(("thinkingConfig", "Invalid value at 'thinking_level'".to_owned()));
+    }
+    let budget = config.get("thinkingBudget");
+    if budget.is_some_and(|budget| budget.as_i64().is_none_or(|tokens| tokens < -1)) {
+        return Err(("thinkingConfig", "Invalid value at 'thinking_budget'".to_owned()));
+    }
+    Ok(())
 }
 
 pub(super) fn reply(said: &Said) -> Value {
@@ -82,5 +106,21 @@ pub(super) fn error(trouble: &Trouble<'_>) -> Outgoing {
         _ => "INVALID_ARGUMENT",
     });
     let (code, message) = (trouble.status, trouble.message);
-    outgoing(code, json!({"error": {"code": code, "message": message, "status": status}}))
+    let details = trouble.quota.map(|quota| {
+        json!([
+            {
+                "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+                "violations": [{"quotaId": quota.id}],
+            },
+            {
+                "@type": "type.googleapis.com/google.rpc.RetryInfo",
+                "retryDelay": format!("{}s", quota.seconds),
+            },
+        ])
+    });
+    let mut error = json!({"code": code, "message": message, "status": status});
+    if let (Some(details), Some(fields)) = (details, error.as_object_mut()) {
+        fields.insert("details".to_owned(), details);
+    }
+    outgoing(code, json!({"error": error}))
 }

@@ -5,9 +5,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use super::{End, Outgoing, Said, Trouble, Wrong, only, outgoing, pieces, text};
-use crate::models::script::LimitNames;
+use super::{is_temperature, one_of};
+use crate::models::script::{LimitNames, ModelRules};
 
-const KNOWN: [&str; 8] = [
+const KNOWN: [&str; 15] = [
+    "reasoning_effort",
+    "chat_template_kwargs",
+    "temperature",
+    "service_tier",
+    "store",
+    "prompt_cache_options",
+    "top_p",
     "model",
     "messages",
     "response_format",
@@ -18,11 +26,12 @@ const KNOWN: [&str; 8] = [
     "stream_options",
 ];
 
-pub(super) fn check(body: &Value, limit: LimitNames) -> Result<(), Wrong> {
+pub(super) fn check(body: &Value, rules: &ModelRules) -> Result<(), Wrong> {
     only(body, &KNOWN)?;
+    values(body)?;
     text(body.get("model")).ok_or(("model", "you must provide a model".to_owned()))?;
     messages(body)?;
-    caps(body, limit)?;
+    caps(body, rules.limit)?;
     if body.get("stream_options").is_some() && body.get("stream") != Some(&Value::Bool(true)) {
         return Err(("stream_options", "only allowed when stream is enabled".to_owned()));
     }
@@ -50,6 +59,24 @@ pub(super) fn check(body: &Value, limit: LimitNames) -> Result<(), Wrong> {
         checked.map_err(|wrong| {
             ("response_format", format!("Invalid schema for response_format '{name}': {wrong}"))
         })?;
+    }
+    Ok(())
+}
+
+/// The values of fields that have few (`types/shared_params/reasoning_effort.py`,
+/// `types/chat/completion_create_params.py`).
+fn values(body: &Value) -> Result<(), Wrong> {
+    if !one_of(body, "/reasoning_effort", &["none", "minimal", "low", "medium", "high", "xhigh"]) {
+        return Err(("reasoning_effort", "Invalid value: 'reasoning_effort'".to_owned()));
+    }
+    if !one_of(body, "/service_tier", &["auto", "default", "flex", "scale", "priority"]) {
+        return Err(("service_tier", "Invalid value: 'service_tier'".to_owned()));
+    }
+    if !one_of(body, "/prompt_cache_options/mode", &["implicit", "explicit"]) {
+        return Err(("prompt_cache_options", "Invalid value: 'mode'".to_owned()));
+    }
+    if !is_temperature(body, "/temperature", 2.0) {
+        return Err(("temperature", "Invalid value: 'temperature'".to_owned()));
     }
     Ok(())
 }
@@ -277,7 +304,7 @@ fn chunk_of(body: &Value, said: &Said, choices: Value, usage: Value) -> Value {
 }
 
 pub(super) fn error(trouble: &Trouble<'_>) -> Outgoing {
-    let Trouble { status, message, param, code } = *trouble;
+    let Trouble { status, message, param, code, .. } = *trouble;
     let kind = if status >= 500 { "server_error" } else { "invalid_request_error" };
     outgoing(
         status,

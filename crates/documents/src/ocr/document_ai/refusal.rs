@@ -8,7 +8,7 @@ use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use docmill_client::http;
+use docmill_client::{google, http};
 use docmill_core::fault::{Error, Fault};
 
 /// Reasons (`google.rpc.ErrorInfo`) that only a person can mend.
@@ -39,12 +39,11 @@ impl ProviderRefusal {
     pub(super) fn parse_body(body: &[u8]) -> Self {
         let value: Value = serde_json::from_slice(body).unwrap_or_default();
         let error = value.get("error").unwrap_or(&Value::Null);
-        let details = error.get("details").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
         Self {
             status: clean_code(error.get("status").and_then(Value::as_str)),
-            reason: clean_code(find_detail(details, "reason")),
-            delay: find_detail(details, "retryDelay").and_then(parse_delay),
+            reason: clean_code(google::find_detail(error, "reason")),
+            delay: google::find_retry_delay(error),
             about_size: message.contains("larger than max"),
         }
     }
@@ -102,21 +101,11 @@ pub(super) fn fault_of_rpc_code(code: i32) -> Fault {
     }
 }
 
-fn find_detail<'a>(details: &'a [Value], name: &str) -> Option<&'a str> {
-    details.iter().find_map(|detail| detail.get(name)?.as_str())
-}
-
 /// The text, if it has the form of a code.
 fn clean_code(text: Option<&str>) -> String {
     let text = text.unwrap_or_default();
     let is_code = text.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_');
     if text.len() <= 64 && is_code { text.to_owned() } else { String::new() }
-}
-
-/// `google.protobuf.Duration` in JSON: `"3.5s"`.
-fn parse_delay(text: &str) -> Option<Duration> {
-    let seconds: f64 = text.strip_suffix('s')?.parse().ok()?;
-    Duration::try_from_secs_f64(seconds.min(86_400.0)).ok()
 }
 
 #[cfg(test)]
