@@ -218,11 +218,8 @@ async fn a_reply_of_the_wrong_form_alone_is_repaired_without_the_document() {
     .unwrap();
     let read = extract(&server, &invoice(), &mut Memory::default()).await.unwrap();
     assert_eq!((&read.data["total"], &read.data["currency"]), (&json!(12.0), &json!("EUR")));
-    let lines: Vec<usize> = server
-        .exchanges()
-        .iter()
-        .map(|call| docmill_testkit::openai::document_lines(&call.request).len())
-        .collect();
+    let lines: Vec<usize> =
+        server.exchanges().iter().map(|call| document_lines(&call.request).len()).collect();
     assert!(lines[0] > 0 && lines[1..] == [0], "{lines:?}");
 }
 

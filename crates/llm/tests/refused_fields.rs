@@ -44,6 +44,7 @@ fn config_of(vendor: Vendor, server: &Server) -> LlmConfig {
             Vendor::Anthropic => LlmProvider::Anthropic,
             Vendor::Bedrock => LlmProvider::Bedrock,
             Vendor::Gemini => LlmProvider::Gemini,
+            Vendor::VertexGemini | Vendor::VertexClaude => LlmProvider::Vertex,
         },
         server: if vendor == Vendor::Openai { LlmServer::Openai } else { LlmServer::Other },
         base_url: server.base_url(),
@@ -53,7 +54,8 @@ fn config_of(vendor: Vendor, server: &Server) -> LlmConfig {
             Vendor::Openai => "gpt-6-sol",
             Vendor::Anthropic => "claude-x",
             Vendor::Bedrock => "eu.anthropic.claude-x",
-            Vendor::Gemini => "gemini-3.8-flash",
+            Vendor::Gemini | Vendor::VertexGemini => "gemini-3.8-flash",
+            Vendor::VertexClaude => "claude-x",
         }
         .to_owned(),
         timeout: Duration::from_secs(10),

@@ -297,24 +297,7 @@ WHERE named.id = $1
     .await
     .context("reading a document to be reviewed")?;
     let Some(row) = found else { return Ok(None) };
-    let revisions = sqlx::query_as!(
-        DocumentRevision,
-        r#"WITH newest AS (
-            SELECT * FROM document_revision WHERE document_id = $1 ORDER BY id DESC LIMIT $2)
-        SELECT r.decided_at, r.reviewer, r.decision, r.why, r.awaits_second, r.first_by,
-            ARRAY(SELECT COALESCE(b.key, a.key) COLLATE "C"
-                FROM jsonb_each(CASE jsonb_typeof(r.data_before)
-                    WHEN 'object' THEN r.data_before ELSE '{}' END) AS b
-                FULL JOIN jsonb_each(CASE jsonb_typeof(r.data_after)
-                    WHEN 'object' THEN r.data_after ELSE '{}' END) AS a ON a.key = b.key
-                WHERE a.value IS DISTINCT FROM b.value ORDER BY 1) AS "changed_fields!"
-        FROM newest r ORDER BY r.id"#,
-        row.document_id,
-        MAX_REVISIONS,
-    )
-    .fetch_all(db.pool())
-    .await
-    .context("reading earlier decisions")?;
+    let revisions = list_revisions(db, row.document_id).await?;
     let held = match (row.held_by, row.held_since, row.held_until) {
         (Some(reviewer), Some(since), Some(until)) => Some(ReviewHold { reviewer, since, until }),
         _ => None,
@@ -339,6 +322,27 @@ WHERE named.id = $1
         transcription_file_path: row.transcription_file_path,
         revisions,
     }))
+}
+
+async fn list_revisions(db: &Db, document: Uuid) -> Result<Vec<DocumentRevision>> {
+    sqlx::query_as!(
+        DocumentRevision,
+        r#"WITH newest AS (
+            SELECT * FROM document_revision WHERE document_id = $1 ORDER BY id DESC LIMIT $2)
+        SELECT r.decided_at, r.reviewer, r.decision, r.why, r.awaits_second, r.first_by,
+            ARRAY(SELECT COALESCE(b.key, a.key) COLLATE "C"
+                FROM jsonb_each(CASE jsonb_typeof(r.data_before)
+                    WHEN 'object' THEN r.data_before ELSE '{}' END) AS b
+                FULL JOIN jsonb_each(CASE jsonb_typeof(r.data_after)
+                    WHEN 'object' THEN r.data_after ELSE '{}' END) AS a ON a.key = b.key
+                WHERE a.value IS DISTINCT FROM b.value ORDER BY 1) AS "changed_fields!"
+        FROM newest r ORDER BY r.id"#,
+        document,
+        MAX_REVISIONS,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("reading earlier decisions")
 }
 
 /// Up to `limit` documents about which a decision of people holds, in the order of their ids, after `after`.
