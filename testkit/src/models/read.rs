@@ -107,7 +107,11 @@ pub(crate) fn marker(body: &Value) -> Option<String> {
 
 /// Reads the document of a request into the schema it asks for.
 pub fn read_document(body: &Value) -> Value {
-    let lines = document_lines(body);
+    let lines: Vec<(String, String)> = document_lines(body)
+        .into_iter()
+        // The cells in front of a label are empty.
+        .map(|(id, text)| (id, text.trim_start_matches([' ', '|']).to_owned()))
+        .collect();
     let schema = asked(body).schema;
     let wanted = schema.pointer("/properties/fields/properties");
     let wanted = wanted.and_then(Value::as_object).cloned().unwrap_or_default();
