@@ -1,5 +1,12 @@
 -- The tenant of an ingestion is that of its document, and a kind is a name and no path.
 
+-- As in the baseline: no function reads a caller's own temporary table of the same name.
+DO $$
+BEGIN
+    PERFORM set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
+END
+$$;
+
 -- After the statement, so that a document and its ingestion may come in one.
 CREATE FUNCTION hold_ingestion_to_its_document() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT

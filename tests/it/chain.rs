@@ -23,15 +23,23 @@ fn rung(vendor: Vendor, server: &Server) -> EscalationModelConfig {
     EscalationModelConfig { provider: Some(whole.provider), ..rung }
 }
 
+/// An empty field in the form that the vendor's schema has for it.
+fn blank(content: &serde_json::Value) -> serde_json::Value {
+    match content["fields"].as_object().unwrap().values().any(serde_json::Value::is_null) {
+        true => serde_json::Value::Null,
+        false => serde_json::json!(""),
+    }
+}
+
 pub(crate) fn without_supplier(request: &Request) -> Answer {
     let mut content = docmill_testkit::models::read_document(&request.body);
-    content["fields"]["supplier_name"] = serde_json::Value::Null;
+    content["fields"]["supplier_name"] = blank(&content);
     Answer::Ok { content }
 }
 
 fn without_lines(request: &Request) -> Answer {
     let mut content = docmill_testkit::models::read_document(&request.body);
-    content["fields"]["currency"] = serde_json::Value::Null;
+    content["fields"]["currency"] = blank(&content);
     content["fields"]["line_items"] = serde_json::json!([]);
     Answer::Ok { content }
 }

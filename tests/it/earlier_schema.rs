@@ -122,8 +122,10 @@ async fn the_earlier_trigger_no_longer_lets_a_failure_wipe_good_data() {
     .await
     .unwrap();
     let ours = [
+        "change_of_an_ingestion_of_its_document",
         "heed_earlier_worker",
         "ingestion_of_a_doomed_document",
+        "ingestion_of_its_document",
         "reopening_of_a_doomed_document",
         "update_document_from_ingestion",
         "write_webhook_of_end",

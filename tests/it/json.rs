@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use docmill_testkit::models::{Answer, Script};
+use docmill_testkit::models::{Answer, Script, Server};
 use serde_json::{Value, json};
 
 use crate::support::documents;
@@ -114,14 +114,13 @@ fn sample(name: &str) -> String {
     format!("{}/samples/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-#[test]
-fn a_model_that_does_not_answer_ends_process_with_json_that_names_the_fault() {
-    // It takes connections and says nothing.
-    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_does_not_answer_ends_process_with_json_that_names_the_fault() {
+    let silent = Server::start(Script::always(Answer::Hang)).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let sample = sample("invoice_en.pdf");
     let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
-    let url = format!("http://{}/v1", silent.local_addr().unwrap());
+    let url = silent.base_url();
     let settings = [
         ("PROVIDER", "openai"),
         ("SERVER", "llama_cpp"),
@@ -131,7 +130,8 @@ fn a_model_that_does_not_answer_ends_process_with_json_that_names_the_fault() {
     ];
     command.envs(settings.map(|(name, value)| (format!("DOCMILL__LLM__{name}"), value)));
     command.env("DOCMILL__BUCKET__PATH", folder.path().join("bucket"));
-    let printed = printed(command.args(["process", &sample, "--json"]));
+    let printed =
+        tokio::task::block_in_place(|| printed(command.args(["process", &sample, "--json"])));
     let documented = &documented()["process"];
     for field in ["file", "error", "error.fault", "error.message"] {
         assert!(documented.contains_key(field), "{field} is not documented");

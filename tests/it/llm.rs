@@ -206,16 +206,15 @@ fn shown_reply(user: &str) -> Option<Value> {
 
 #[tokio::test]
 async fn a_reply_of_the_wrong_form_alone_is_repaired_without_the_document() {
-    let server = Server::start(Script::function(|request: &Request| {
+    let script = Script::function(|request: &Request| {
         let mut content = shown_reply(&request.message("user"))
             .unwrap_or_else(|| docmill_testkit::openai::read_document(&request.body));
         let is_repair = request.message("user").contains("could not be used");
         let currency = if is_repair { "EUR" } else { "euros" };
         content["fields"]["currency"] = json!(currency);
         Answer::Ok { content }
-    }))
-    .await
-    .unwrap();
+    });
+    let server = Server::start(Script { record: true, ..script }).await.unwrap();
     let read = extract(&server, &invoice(), &mut Memory::default()).await.unwrap();
     assert_eq!((&read.data["total"], &read.data["currency"]), (&json!(12.0), &json!("EUR")));
     let lines: Vec<usize> =

@@ -20,7 +20,7 @@ use crate::support::world::{SOON, World, until};
 /// A program that looks like `nvidia-smi` and shows one card of 10000 MiB, after these commands.
 fn write_card(folder: &Path, before: &str) {
     let program = folder.join("nvidia-smi");
-    let text = format!("#!/bin/sh\n{before}\necho '0, GPU-1234, 10000, 9000'\n");
+    let text = format!("#!/bin/sh\n{before}\necho '0, GPU-1234, 10000, 9000, [N/A]'\n");
     std::fs::write(&program, text).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
 }

@@ -361,7 +361,8 @@ async fn an_older_schema_is_refused_and_a_newer_one_is_fine() {
 #[tokio::test]
 async fn a_schema_of_a_build_before_the_first_release_is_refused_with_what_to_do() {
     let database = TestDatabase::create().await;
-    let old = "UPDATE _sqlx_migrations SET version = 20261127000102";
+    let old = "UPDATE _sqlx_migrations SET version = 20261127000102
+        WHERE version = (SELECT min(version) FROM _sqlx_migrations)";
     database.pool().execute(old).await.unwrap();
     let refusal = database.db().migrate().await.unwrap_err().to_string();
     assert!(refusal.contains("20261127000102") && refusal.contains("database.schema"), "{refusal}");

@@ -262,15 +262,17 @@ async fn a_place_in_thousandths_is_found_as_well() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pictures_follow_all_text_and_the_prefix_is_equal_for_every_document() {
+async fn each_picture_follows_the_name_of_its_page_and_the_prefix_is_equal_for_every_document() {
     let script =
         || Script::always(reply(&json!({"number": "4711", "total": null, "account": null}), &[]));
     let (_, server) = read_by(script(), Vendor::Anthropic).await;
     let sent = server.exchanges()[0].request.clone();
     let content = sent.pointer("/messages/0/content").and_then(Value::as_array).unwrap();
     let kinds: Vec<&str> = content.iter().map(|part| part["type"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["text", "image"]);
-    let text = content[0]["text"].as_str().unwrap();
+    assert_eq!(kinds, ["text", "image", "text"]);
+    let [page, _, text] = content.as_slice() else { panic!("{content:?}") };
+    assert_eq!(page["text"], "Page 1:");
+    let text = text["text"].as_str().unwrap();
     assert!(text.contains("p1.l1| Slip number 4711") && text.contains("page 1, "), "{text}");
     let (_, other) = read_by(script(), Vendor::Anthropic).await;
     assert_eq!(other.exchanges()[0].request["system"], sent["system"]);

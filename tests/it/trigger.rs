@@ -2,6 +2,7 @@
 //! and ends that come late, fail, or conflict with a person's correction.
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use docmill_core::fault::Fault;
 use docmill_core::model::{DocumentId, IngestionId, IngestionStage, ModelUsage, OutcomeReason};
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::{ClaimOutcome, ClaimTerms, IngestionResult, Ledger, WriteResult};
@@ -83,7 +84,13 @@ impl Stage1 {
             detail: String::new(),
         };
         let (id, token) = self.claims[place];
-        assert_eq!(self.ledger.record_result(id, token, &end).await.unwrap(), WriteResult::Applied);
+        loop {
+            // Another end of the document is being committed: a worker tries again as well.
+            match self.ledger.record_result(id, token, &end).await {
+                Err(error) if error.fault == Fault::Transient => tokio::task::yield_now().await,
+                written => return assert_eq!(written.unwrap(), WriteResult::Applied),
+            }
+        }
     }
 
     async fn completes(&self, place: usize, number: u32) {

@@ -29,6 +29,14 @@ use docmill_core::config::LlmConfig;
 use docmill_core::fault::Result;
 use wire::ModelFields;
 
+/// A call that was sent.
+#[derive(Clone, Copy)]
+struct SentCall<'a> {
+    options: CallOptions<'a>,
+    /// Tries that were made before it.
+    tries: u32,
+}
+
 /// A model on Bedrock.
 pub struct BedrockClient {
     client: Client,
@@ -72,14 +80,14 @@ impl BedrockClient {
         &self,
         what: &str,
         error: &SdkError<E, HttpResponse>,
-        (sent, tries): (CallOptions<'_>, u32),
+        call: SentCall<'_>,
     ) -> std::result::Result<ModelReply, FailedTry> {
         if error.as_service_error().is_some_and(errors::is_prompt_too_long) {
             return Ok(ModelReply::without_text(FinishReason::TooLong, &self.model));
         }
         let message = errors::refusal_message(error);
-        let reworded = self.options.learn(sent, errors::field_words(&message));
-        let again = errors::may_try_again(error).then(|| retry_wait(tries));
+        let reworded = self.options.learn(call.options, errors::field_words(&message));
+        let again = errors::may_try_again(error).then(|| retry_wait(call.tries));
         let refuses_schema = error.as_service_error().is_some_and(errors::is_schema_refused);
         let error = errors::from_sdk(what, &self.model, error);
         Err(FailedTry { error, again, refuses_schema, reworded })
@@ -106,15 +114,16 @@ impl RetryableCall for BedrockClient {
         let sent = self.options.for_call(prompt);
         let request = wire::BedrockRequest::new(prompt, form, &self.fields, sent);
         let request = request.map_err(FailedTry::without_retry)?;
+        let call = SentCall { options: sent, tries };
         if sent.max_tokens > self.stream_above {
             return match request.into_converse_stream(&self.client, &self.model).send().await {
                 Ok(answer) => stream::read_stream(answer, &what, &self.model, self.silence).await,
-                Err(error) => self.classify_error(&what, &error, (sent, tries)),
+                Err(error) => self.classify_error(&what, &error, call),
             };
         }
         match request.into_converse(&self.client, &self.model).send().await {
             Ok(answer) => Ok(wire::parse_reply(answer, &self.model)),
-            Err(error) => self.classify_error(&what, &error, (sent, tries)),
+            Err(error) => self.classify_error(&what, &error, call),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::step_error::StepError;
 use crate::text_work::run_on_text;
 use crate::transcribe::TranscribedDocument;
 use docmill_core::fault;
-use docmill_core::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
+use docmill_core::model::{ClaimedIngestion, Extraction, ModelUsage, OutcomeReason, Transcript};
 use docmill_extract::prompt::TranscriptView;
 use docmill_extract::{
     self, CallLimits, CallRoute, ExtractError, ModelReading, ReadingFaults, RecordedReplies,
@@ -137,7 +137,8 @@ impl<'a> ModelReadings<'a> {
         let referenced = attempt.claimed.extraction.as_ref();
         let mut stored: StoredModelReplies = slot.content.take().unwrap_or_default();
         if referenced.is_none_or(|referenced| referenced.identity != identity) {
-            if stored.was_stored_since_opened(attempt.claimed.claims, attempt.claimed.attempt) {
+            let ClaimedIngestion { claims, attempt: attempts, suspect, .. } = *attempt.claimed;
+            if stored.was_stored_since_opened(claims, attempts, suspect) {
                 // Its worker died before it could refer to what it had paid for.
                 attempt.save_extraction(&slot.to_ref()).await?;
             } else {
@@ -298,10 +299,11 @@ impl ReplyJournal for ModelReplyStore<'_, '_> {
 
 impl StoredModelReplies {
     /// Whether a claim after the last reopening stored the replies, by the number of this claim and
-    /// of attempts since then. Released attempts are not counted: after some of them own replies
-    /// may count as older, never the other way round.
-    fn was_stored_since_opened(&self, claims: i64, attempts: u32) -> bool {
-        let before = claims.saturating_sub(i64::from(attempts));
+    /// of attempts since then. A suspect's newest death is no attempt, and was after the reopening,
+    /// which clears suspects. Released attempts and earlier deaths are not counted: after some of
+    /// them own replies may count as older, never the other way round.
+    fn was_stored_since_opened(&self, claims: i64, attempts: u32, suspect: bool) -> bool {
+        let before = claims.saturating_sub(i64::from(attempts) + i64::from(suspect));
         self.claims.is_some_and(|stored| stored > before)
     }
 
@@ -330,19 +332,21 @@ mod tests {
 
     #[test]
     fn unreferenced_replies_are_used_only_if_stored_since_the_last_reopening() {
-        for (stored, claims, attempts, expected) in [
+        for (stored, claims, attempts, suspect, expected) in [
             // Its worker died before it could refer to them.
-            (Some(1), 2, 2, true),
-            (Some(3), 4, 3, true),
+            (Some(1), 2, 2, false, true),
+            (Some(3), 4, 3, false, true),
+            // It died in company, which is given back.
+            (Some(1), 2, 1, true, true),
             // Reopened after its third claim; this is the first attempt since.
-            (Some(3), 4, 1, false),
-            (Some(4), 5, 2, true),
+            (Some(3), 4, 1, false, false),
+            (Some(4), 5, 2, false, true),
             // One that was given back counts as a claim alone.
-            (Some(1), 3, 2, false),
-            (None, 2, 2, false),
+            (Some(1), 3, 2, false, false),
+            (None, 2, 2, true, false),
         ] {
             let replies = StoredModelReplies { claims: stored, ..StoredModelReplies::default() };
-            let found = replies.was_stored_since_opened(claims, attempts);
+            let found = replies.was_stored_since_opened(claims, attempts, suspect);
             assert_eq!(found, expected, "stored by {stored:?}, at {claims} after {attempts}");
         }
     }

@@ -104,7 +104,7 @@ impl RedisQueue {
     pub async fn add_item(&self, id: &str, data: &str) -> Result<bool> {
         let keys = self.tier_keys(Priority::Normal)?;
         let mut call = ADD.key(&keys.prefix);
-        call.arg(id).arg(data).arg(0).arg("").arg("");
+        call.arg(id).arg(data).arg(0).arg("").arg("").arg("");
         Ok(self.calls.run_script::<Vec<u8>>("adding an item", &call).await? == [1])
     }
 

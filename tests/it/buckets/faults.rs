@@ -300,7 +300,11 @@ async fn a_refusal_of_one_document_defers_it_and_delays_no_other() {
         assert!(convert.calls(&refused) <= most, "{fault:?}: {}", convert.calls(&refused));
         convert.refused.lock().unwrap().clear();
         let stats = working.await.unwrap().unwrap();
-        assert_eq!((stats.done, stats.failed, stats.dead), (21, 0, 0), "it waits for that one");
+        assert_eq!(
+            (stats.done, stats.failed, stats.dead),
+            (21, 0, 0),
+            "{fault:?}: it waits for that one"
+        );
     }
 }
 

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use docmill_core::fault::{Fault, Result};
-use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStage};
+use docmill_core::model::{ArtefactRef, ClaimToken, IngestionId, IngestionStage};
 use docmill_ledger::db::Db;
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::db::operators::{self, AuditNote};
@@ -20,18 +20,13 @@ use crate::support::world::SOON;
 
 pub(super) async fn insert(database: &TestDatabase, count: usize) -> Vec<IngestionId> {
     let ids: Vec<uuid::Uuid> = (0..count).map(|_| uuid::Uuid::new_v4()).collect();
-    let document = DocumentId::random();
-    sqlx::query("INSERT INTO document (id, file_path) VALUES ($1, 'x')")
-        .bind(document.0)
-        .execute(database.pool())
-        .await
-        .unwrap();
-    sqlx::query("INSERT INTO ingestion (id, document_id) SELECT id, $2 FROM unnest($1::uuid[]) id")
-        .bind(&ids)
-        .bind(document.0)
-        .execute(database.pool())
-        .await
-        .unwrap();
+    // A document each: an end is not written while another end of its document is.
+    for sql in [
+        "INSERT INTO document (id, file_path) SELECT id, 'x' FROM unnest($1::uuid[]) id",
+        "INSERT INTO ingestion (id, document_id) SELECT id, id FROM unnest($1::uuid[]) id",
+    ] {
+        sqlx::query(sql).bind(&ids).execute(database.pool()).await.unwrap();
+    }
     ids.into_iter().map(IngestionId).collect()
 }
 

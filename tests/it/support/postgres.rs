@@ -169,7 +169,7 @@ impl Drop for TestDatabase {
 
 async fn own_pool(server: &Server, name: &str) -> PgPool {
     let url = format!("{}?options=-csearch_path%3Ddocmill", server.url(name));
-    PgPoolOptions::new().max_connections(3).connect(&url).await.unwrap()
+    PgPoolOptions::new().max_connections(12).connect(&url).await.unwrap()
 }
 
 fn config(url: String) -> DatabaseConfig {

@@ -61,7 +61,8 @@ fn read_prices(text: &str) -> Result<Vec<ModelPrice>, toml::de::Error> {
 /// Of the prices of a model that hold on a day the one that began last.
 fn newest_price<'a>(
     prices: &'a [ModelPrice],
-    (provider, model): (&str, &str),
+    provider: &str,
+    model: &str,
     day: &str,
 ) -> Option<&'a ModelPrice> {
     let of_it = prices.iter().filter(|it| it.provider == provider && it.model == model);
@@ -115,8 +116,8 @@ impl CostConfig {
     /// The price that holds on a day: one of the settings before the built-in list price.
     pub fn price_on(&self, provider: &str, model: &str, day: Date) -> Option<&ModelPrice> {
         let (day, built_in) = (day.to_string(), self.built_in_prices());
-        newest_price(&self.price, (provider, model), &day)
-            .or_else(|| newest_price(built_in, (provider, model), &day))
+        newest_price(&self.price, provider, model, &day)
+            .or_else(|| newest_price(built_in, provider, model, &day))
     }
 
     /// Whether a model has a price on any day.

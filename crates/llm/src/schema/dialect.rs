@@ -6,7 +6,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{close_schema, nulls};
+use super::closed::close_schema;
+use super::nulls::{self, append_description};
 use docmill_core::config::LlmConfig;
 
 /// Which JSON schema features a vendor accepts.
@@ -149,15 +150,6 @@ const CHECKS: [&str; 12] = [
 
 fn value_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-/// Adds what must hold to the description.
-pub(super) fn append_description(schema: &mut Map<String, Value>, told: &str) {
-    let text = match schema.get("description").and_then(Value::as_str) {
-        Some(text) => format!("{text} ({told})"),
-        None => format!("({told})"),
-    };
-    schema.insert("description".to_owned(), Value::String(text));
 }
 
 /// `allOf` of one schema is that schema.

@@ -6,8 +6,6 @@
 
 use serde_json::{Map, Number, Value, json};
 
-use super::dialect::append_description;
-
 /// Most significant digits of a decimal that a double holds exactly.
 const MAX_EXACT_DIGITS: usize = 15;
 
@@ -261,6 +259,15 @@ fn parse_exact(text: &str) -> Option<Number> {
     let number: Number = serde_json::from_str(text).ok()?;
     let digits = text.bytes().filter(u8::is_ascii_digit).skip_while(|digit| *digit == b'0').count();
     (digits <= MAX_EXACT_DIGITS || number.is_i64() || number.is_u64()).then_some(number)
+}
+
+/// Adds what must hold to the description.
+pub(super) fn append_description(schema: &mut Map<String, Value>, told: &str) {
+    let text = match schema.get("description").and_then(Value::as_str) {
+        Some(text) => format!("{text} ({told})"),
+        None => format!("({told})"),
+    };
+    schema.insert("description".to_owned(), Value::String(text));
 }
 
 #[cfg(test)]
