@@ -2,6 +2,8 @@
 //! and ends that come late, fail, or conflict with a person's correction.
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use docmill_core::fault::Fault;
 use docmill_core::model::{DocumentId, IngestionId, IngestionStage, ModelUsage, OutcomeReason};
 use docmill_ledger::db::claims::PostgresLedger;
@@ -16,6 +18,8 @@ struct Stage1 {
     ledger: PostgresLedger,
     document: DocumentId,
     claims: Vec<(IngestionId, docmill_core::model::ClaimToken)>,
+    /// How often an end found its document's row locked.
+    refused: AtomicU32,
 }
 
 /// The document's data.
@@ -55,7 +59,7 @@ impl Stage1 {
                 other => panic!("{other:?}"),
             })
             .collect();
-        Self { database, ledger, document, claims }
+        Self { database, ledger, document, claims, refused: AtomicU32::new(0) }
     }
 
     /// Ends the ingestion of this place (0 is the oldest).
@@ -87,7 +91,9 @@ impl Stage1 {
         loop {
             // Another end of the document is being committed: a worker tries again as well.
             match self.ledger.record_result(id, token, &end).await {
-                Err(error) if error.fault == Fault::Transient => tokio::task::yield_now().await,
+                Err(error) if error.fault == Fault::Transient => {
+                    self.refused.fetch_add(1, Ordering::Relaxed);
+                }
                 written => return assert_eq!(written.unwrap(), WriteResult::Applied),
             }
         }
@@ -245,8 +251,8 @@ async fn a_cancelled_one_changes_nothing_and_hides_no_older_failure() {
 #[tokio::test]
 async fn two_that_complete_at_the_same_moment_leave_the_newer_data() {
     let at = Stage1::with(2).await;
-    // The newer one's end is uncommitted, so that the older one's must wait for the document's row
-    // and then compare with its new state.
+    // The newer one's end is uncommitted, so that the older one's is refused until the document's
+    // row is free, and then compares with its new state.
     let mut newer = at.database.pool().begin().await.unwrap();
     sqlx::query(
         "UPDATE ingestion SET status = 'completed', completed_at = docmill_now(),
@@ -258,14 +264,7 @@ async fn two_that_complete_at_the_same_moment_leave_the_newer_data() {
     .await
     .unwrap();
     let older = at.completes(0, 1);
-    let waits = async {
-        let waiting = "SELECT count(*) FROM pg_stat_activity
-            WHERE wait_event_type = 'Lock' AND datname = current_database()";
-        while sqlx::query_scalar::<_, i64>(waiting).fetch_one(at.database.pool()).await.unwrap()
-            == 0
-        {}
-        newer.commit().await.unwrap();
-    };
+    let waits = commit_once_refused(&at, newer);
     tokio::join!(older, waits);
     assert_eq!(at.document().await.0, Some(json!({"n": 2})));
 }
@@ -286,13 +285,12 @@ async fn open_end(
     open
 }
 
-/// Commits once another session waits for a lock, which must happen.
-async fn commit_when_waited_for(at: &Stage1, open: sqlx::Transaction<'static, sqlx::Postgres>) {
-    let waiting = "SELECT count(*) FROM pg_stat_activity
-        WHERE wait_event_type = 'Lock' AND datname = current_database()";
+/// Commits once an end was refused because of the open one.
+async fn commit_once_refused(at: &Stage1, open: sqlx::Transaction<'static, sqlx::Postgres>) {
     let deadline = std::time::Instant::now() + crate::support::world::SOON;
-    while sqlx::query_scalar::<_, i64>(waiting).fetch_one(at.database.pool()).await.unwrap() == 0 {
-        assert!(std::time::Instant::now() < deadline, "nobody waits for the document's row");
+    while at.refused.load(Ordering::Relaxed) == 0 {
+        assert!(std::time::Instant::now() < deadline, "no end found the document's row locked");
+        tokio::task::yield_now().await;
     }
     open.commit().await.unwrap();
 }
@@ -303,7 +301,7 @@ async fn an_older_one_that_completes_while_a_newer_failure_is_committed_does_not
     let failure = "status = 'failed', reason = 'corrupt', valid_structured_data = false,
         needs_human_review = true";
     let newer = open_end(&at, 1, failure).await;
-    tokio::join!(at.completes(0, 1), commit_when_waited_for(&at, newer));
+    tokio::join!(at.completes(0, 1), commit_once_refused(&at, newer));
     assert_eq!(at.document().await, (Some(json!({"n": 1})), true, reasons(&["corrupt"])));
 }
 
@@ -324,7 +322,7 @@ async fn a_failure_that_a_newer_one_hid_is_shown_when_that_one_is_cancelled() {
 async fn a_failure_under_way_while_the_newer_one_is_cancelled_is_shown() {
     let at = Stage1::with(2).await;
     let newer = open_end(&at, 1, "status = 'cancelled', reason = 'cancelled'").await;
-    tokio::join!(at.fails(0), commit_when_waited_for(&at, newer));
+    tokio::join!(at.fails(0), commit_once_refused(&at, newer));
     assert_eq!(at.document().await, (None, true, reasons(&["corrupt"])));
 }
 

@@ -362,7 +362,7 @@ async fn a_login_that_only_reads_shows_everything_and_changes_nothing() {
     }
     let [path, review] = those;
     let retry = operator.submit(&path, &format!("{path}/retry"), &[("confirm", "yes")]).await;
-    assert!(retry.status.is_server_error(), "{retry:?}");
+    assert!(!retry.status.is_success() && !retry.status.is_redirection(), "{retry:?}");
     let accept = operator.submit(&review, &review, &[("decision", "accept")]).await;
     assert!(!accept.status.is_success() && !accept.status.is_redirection(), "{accept:?}");
     assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "0");

@@ -287,7 +287,9 @@ impl JobSource for BucketJobSource {
                 }
                 Ok(None) => {
                     drop(slot);
-                    if self.terms.once && look.is_over() && runner.is_idle() {
+                    // One that was put back behind this look waits as well.
+                    let waits = self.deferred.lock().has_deferred();
+                    if self.terms.once && look.is_over() && runner.is_idle() && !waits {
                         return;
                     }
                     runner.wait_until(look.next_scan()).await;

@@ -46,6 +46,12 @@ impl DeferredDocuments {
         self.by_hash.remove(hash);
     }
 
+    /// Whether any document is deferred now.
+    pub(super) fn has_deferred(&self) -> bool {
+        let now = Instant::now();
+        self.by_hash.values().any(|term| term.until > now)
+    }
+
     /// Whether a document is deferred now.
     pub(super) fn is_deferred(&self, hash: &str) -> bool {
         self.by_hash.get(hash).is_some_and(|term| term.until > Instant::now())
