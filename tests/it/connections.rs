@@ -179,7 +179,7 @@ async fn pretend(mut client: TcpStream, kept: Option<Arc<AtomicBool>>) {
         if client.write_all(&answer).await.is_err() {
             return;
         }
-        let sets = asked[..count].windows(4).any(|part| part == b"SET ");
+        let sets = asked.get(..count).unwrap().windows(4).any(|part| part == b"SET ");
         let is_taken = kept.as_ref().is_some_and(|kept| match sets {
             true => kept.swap(true, Ordering::SeqCst),
             false => kept.load(Ordering::SeqCst),

@@ -1,5 +1,5 @@
 //! `docmill doctor` as it is run: twelve wrong set-ups, each named by its cause.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! The details of a refusal by Google's services: `google.rpc.Status` in JSON, whose `details` are
-//! `RetryInfo`, `QuotaFailure` and `ErrorInfo` (google/rpc/error_details.proto).
+//! `RetryInfo`, `QuotaFailure` and `ErrorInfo` (`google/rpc/error_details.proto`).
 
 use std::time::Duration;
 

@@ -250,7 +250,7 @@ pub(super) fn parse_reply(body: &[u8], asked: &str) -> Result<ModelReply, Comple
 }
 
 /// Maps the vendor's finish reason to ours. Many servers give none; one that is unknown here is no normal end
-/// (`error` of OpenRouter, `abort` of vLLM, `insufficient_system_resource` of DeepSeek).
+/// (`error` of `OpenRouter`, `abort` of vLLM, `insufficient_system_resource` of `DeepSeek`).
 pub(super) fn parse_finish_reason(reason: Option<&str>, declined: bool) -> FinishReason {
     match reason {
         _ if declined => FinishReason::Refused,

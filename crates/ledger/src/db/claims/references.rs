@@ -123,9 +123,8 @@ WHERE (a.id, a.token) NOT IN (SELECT w.id, w.token FROM written w)
         .await
         .context("referencing artefacts")?;
         let answer = |row: &ReferenceRow| {
-            let mut own =
-                written.iter().filter(|other| (other.id, other.token) == (row.id, row.token));
-            match own.next() {
+            let own = written.iter().find(|it| (it.id, it.token) == (row.id, row.token));
+            match own {
                 Some(row) if row.written => RowAnswer::Given(WriteResult::Applied),
                 Some(_) => RowAnswer::Locked,
                 None => RowAnswer::Given(WriteResult::ClaimLost),
