@@ -1,6 +1,6 @@
 //! Access tokens (OAuth 2.0) that are granted for about an hour: asked for, kept, renewed in time.
 //!
-//! One cache for every source of tokens. Requests go through [`http::build_client`], so proxies are
+//! One cache for every source of tokens. Requests go through [`crate::http::build_client`], so proxies are
 //! honoured as they are elsewhere. Errors never quote a token server: its words may repeat a
 //! credential. The command-line programs of the vendors and a person's own log-in are not searched
 //! for: a service should not run on them by accident.
