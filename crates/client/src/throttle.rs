@@ -1,7 +1,7 @@
 //! The throttle governor: how fast a provider may be called, learned while calling it.
 //!
 //! One limiter for each provider, account and model, for page reading and language models alike. A
-//! limiter has a queue (old jobs first, tenants and priorities in turn: [`mod@line`]), a pace in requests a
+//! limiter has a queue (old jobs first, tenants and priorities in turn: `line`), a pace in requests a
 //! second learned from 429s, a ceiling and a token bucket learned from headers, a window of calls under
 //! way, a pause that the server asked for and that every job shares, and a circuit breaker.
 //!
