@@ -44,7 +44,7 @@ pub(super) struct RetryArgs {
 }
 
 impl RetryArgs {
-    /// What is retried by its reason.
+    /// Ingestions retried by their reason.
     fn failed(&self) -> Option<IngestionFilter> {
         Some(IngestionFilter {
             status: Some(IngestionStatus::Failed),

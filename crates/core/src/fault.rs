@@ -27,7 +27,7 @@ pub enum Fault {
     Misconfigured,
     /// An operator paused what the job needs. Never ends a job by its age.
     Paused,
-    /// What a day has is spent, of our budget or of a provider's quota; the time until there is more.
+    /// A day's budget or a provider's daily quota is spent; the time until there is more.
     /// Never ends a job by its age.
     OverBudget(Duration),
     /// A question to a model was handed in with others, for less: the time for which its answer is

@@ -23,7 +23,7 @@ tokio::task_local! {
     static TURN: JobTurn;
 }
 
-/// What decides when a job's call comes.
+/// Facts that decide when a job's call comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobTurn {
     /// Its ingestion.

@@ -38,18 +38,18 @@ pub struct ClaimRowState {
     pub is_alone: bool,
 }
 
-/// What a claim is asked for with.
+/// Facts that a claim is asked for with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimOffer {
     /// So many crashes that count are too many; 0: the first claim without a word is, in any company.
     pub crash_limit: u32,
-    /// What the worker has in hand beside it.
+    /// Other work that the worker has in hand.
     pub company: ClaimCompany,
-    /// What became of other documents that were worked on alone.
+    /// Ends of other documents that were worked on alone.
     pub others: LoneEnds,
 }
 
-/// What became of the newest attempts of other documents that were worked on alone: at most
+/// Ends of the newest attempts of other documents that were worked on alone: at most
 /// [`LoneEnds::MAX_ENDS`] of the last [`LoneEnds::MAX_AGE`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LoneEnds {

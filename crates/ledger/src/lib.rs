@@ -52,11 +52,11 @@ pub struct ClaimRequest {
     pub id: IngestionId,
     /// A token that no other request has; the same when this very request is repeated.
     pub token: ClaimToken,
-    /// What the caller has in hand beside it, until this claim has ended.
+    /// Other work that the caller has in hand until this claim has ended.
     pub company: ClaimCompany,
 }
 
-/// What a worker has in hand beside a claim.
+/// Work that a worker has in hand beside a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimCompany {
     /// Anything; suspects are not claimed.

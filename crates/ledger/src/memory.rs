@@ -296,7 +296,7 @@ impl MemoryLedgerState {
     }
 }
 
-/// What became of the newest attempts of other documents that were worked on alone.
+/// Ends of the newest attempts of other documents that were worked on alone.
 fn lone_ends(
     attempts: &BTreeMap<IngestionId, Vec<LedgerAttempt>>,
     id: IngestionId,

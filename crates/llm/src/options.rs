@@ -34,7 +34,7 @@ pub(crate) enum OptionalField {
     ServiceTier,
     /// The randomness.
     Temperature,
-    /// What is added to the cap for thinking: a model's own limit may be below the sum.
+    /// Tokens added to the cap for thinking: a model's own limit may be below the sum.
     ThinkingReserve,
 }
 
@@ -241,7 +241,7 @@ impl CallEffort {
     }
 }
 
-/// What one call carries beside the prompt.
+/// Fields of one call beside the prompt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallOptions<'a> {
     pub(crate) effort: CallEffort,
@@ -325,7 +325,7 @@ impl RequestOptions {
         if kept { self.reserve } else { 0 }
     }
 
-    /// What a call carries as far as is known by now.
+    /// Fields of a call, without those known to be refused.
     pub(crate) fn for_call(&self, prompt: &Prompt) -> CallOptions<'_> {
         let left_out = self.left_out.bits();
         let has_tier =
@@ -341,7 +341,7 @@ impl RequestOptions {
         }
     }
 
-    /// What a question of a batch carries: as a call, but batches are a class of service themselves.
+    /// Fields of a batch's question: as of a call, but batches are a class of service themselves.
     pub(crate) fn for_batch(&self, prompt: &Prompt) -> CallOptions<'_> {
         CallOptions { service_tier: None, ..self.for_call(prompt) }
     }

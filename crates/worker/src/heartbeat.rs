@@ -92,7 +92,7 @@ pub async fn extend_messages(
         for part in full.chunks(TOGETHER) {
             left -= extend_part(registry, queue, part, visibility).await;
         }
-        // What is left of a lease is hidden no longer; less than a second, and the queue needs no call.
+        // The rest of a lease bounds the hiding; less than a second, and the queue needs no call.
         match lease_left.filter(|lease_left| *lease_left >= MIN_EXTENSION) {
             Some(lease_left) => {
                 for part in short.chunks(TOGETHER) {

@@ -123,7 +123,7 @@ pub struct QueueJobSource {
     /// Its other end, until the worker runs.
     dispositions: Mutex<Option<DispositionInbox>>,
     intake_gate: Arc<IntakeGate>,
-    /// What is in hand: a suspect is to be alone in it.
+    /// Work in hand: a suspect is to be alone in it.
     in_hand: Arc<WorkInHand>,
     pauses: PauseTracker,
     /// Operators' pauses that apply to this worker.

@@ -30,7 +30,7 @@ const SURVIVORS_FOR_ONE: usize = 4;
 /// A suspect has nothing beside it but its like.
 const SUSPECT: PauseReason = PauseReason::from_label("suspect");
 
-/// What a worker has in hand, as far as suspects are concerned.
+/// Work that a worker has in hand, as far as suspects are concerned.
 #[derive(Debug, Default)]
 pub struct WorkInHand {
     state: Mutex<HandState>,

@@ -266,7 +266,7 @@ pub enum LimitNames {
     Newer,
 }
 
-/// What a model takes of a request that others take.
+/// Request fields that a model accepts or refuses.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ModelRules {
     pub(crate) limit: LimitNames,
@@ -355,7 +355,7 @@ impl Script {
         Self { function: Some(Arc::new(answer)), ..Self::default() }
     }
 
-    /// What the model takes of a request.
+    /// Request fields that the model accepts.
     pub(crate) fn rules(&self) -> ModelRules {
         let Self { limit, refuses, output_limit, .. } = self;
         ModelRules { limit: *limit, refuses: refuses.clone(), output_limit: *output_limit }

@@ -176,7 +176,7 @@ impl Vendor {
         }
     }
 
-    /// What a token server at this address answers: Google's exchange of tokens, at Vertex AI alone.
+    /// Answers of a token server at this address: Google's exchange of tokens, at Vertex AI alone.
     pub(crate) fn grant_token(self, path: &str) -> Option<Value> {
         let is_vertex = matches!(self, Self::VertexGemini | Self::VertexClaude);
         match path {

@@ -1,4 +1,4 @@
-//! What a request to a model carries beside the prompt: effort, temperature, service tier, further
+//! Fields of a request to a model beside the prompt: effort, temperature, service tier, further
 //! fields and headers.
 //!
 //! The names of the fields differ from vendor to vendor and belong to `docmill-llm`; here they are

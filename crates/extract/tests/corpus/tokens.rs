@@ -1,4 +1,4 @@
-//! What an invoice costs a model: tokens of the prompt and of a reply, over all invoices of the corpus.
+//! The cost of an invoice at a model: tokens of the prompt and of a reply, over all invoices of the corpus.
 //!
 //! Counted without a vendor's tokeniser: a word is a token for each six letters, a number one for each
 //! three digits, punctuation one for each two signs. `--no-capture` prints the medians.

@@ -27,7 +27,7 @@ use docmill_core::config::{BedrockFamily, ExtraBody, LlmConfig, PromptCache};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{EncodedImage, ImageEncoding, ModelUsage};
 
-/// What all requests to one model have in common.
+/// Fields that all requests to one model have in common.
 #[derive(Debug, Clone)]
 pub(super) struct ModelFields {
     cache: PromptCache,

@@ -19,7 +19,7 @@ const GOOGLE_SETTING: &str = "llm.api_key_file";
 pub(crate) type AuthHeaderFn =
     Box<dyn Fn(&str) -> Result<Option<(HeaderName, HeaderValue)>> + Send + Sync>;
 
-/// What shows who asks.
+/// Proof of the caller's identity.
 pub(super) enum TransportCredential {
     /// A key, which may be replaced at run time, in the vendor's header.
     Key(SecretSource, AuthHeaderFn),

@@ -20,7 +20,7 @@ const MAX_QUESTION_BYTES: u64 = 64 << 20;
 /// Questions that are loaded at the same time.
 const LOADED_AT_ONCE: usize = 16;
 
-/// What was loaded of a batch so far.
+/// Questions of a batch that are loaded.
 #[derive(Debug, Default)]
 pub(super) struct KeptQuestions(Mutex<Option<(String, Vec<BatchQuestion>)>>);
 
@@ -32,7 +32,7 @@ pub(super) struct LoadedQuestions<'a> {
 }
 
 impl KeptQuestions {
-    /// What earlier tries have loaded of this batch.
+    /// Questions of this batch that earlier tries have loaded.
     fn resume(&self, batch: &str) -> LoadedQuestions<'_> {
         let kept = self.0.lock().take().filter(|(name, _)| name == batch);
         let questions = kept.map(|(_, questions)| questions).unwrap_or_default();

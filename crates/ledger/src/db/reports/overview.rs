@@ -378,7 +378,7 @@ pub struct VacuumHorizon {
     pub holder: String,
 }
 
-/// What holds vacuum back most: a session of this database, a standby, a prepared transaction, or a
+/// The transaction that holds vacuum back most: a session of this database, a standby, a prepared transaction, or a
 /// replication slot. Readable with any role. `None`: nothing does at the moment.
 ///
 /// # Errors
