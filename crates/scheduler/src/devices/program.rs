@@ -19,15 +19,15 @@ const PROBE_POLL_INTERVAL: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(super) struct MeasuringProgram {
     program: PathBuf,
-    patience: Duration,
+    timeout: Duration,
     /// One that was killed for taking too long. Waiting for its end could take as long, and without
     /// it a second one would hang as well.
     pub(super) given_up: Mutex<Option<Child>>,
 }
 
 impl MeasuringProgram {
-    pub(super) fn new(program: impl Into<PathBuf>, patience: Duration) -> Self {
-        Self { program: program.into(), patience, given_up: Mutex::new(None) }
+    pub(super) fn new(program: impl Into<PathBuf>, timeout: Duration) -> Self {
+        Self { program: program.into(), timeout, given_up: Mutex::new(None) }
     }
 
     /// Whether it is there, working or not.
@@ -44,7 +44,7 @@ impl MeasuringProgram {
         let output = self.run(arguments).map_err(|error| {
             let context = match error.kind() {
                 io::ErrorKind::TimedOut => {
-                    format!("{name} has not answered within {:.0?}", self.patience)
+                    format!("{name} has not answered within {:.0?}", self.timeout)
                 }
                 _ => format!("{name} cannot be run; {ADVICE}"),
             };
@@ -85,7 +85,7 @@ impl MeasuringProgram {
             if let Some(status) = child.try_wait()? {
                 break status;
             }
-            if began.elapsed() >= self.patience {
+            if began.elapsed() >= self.timeout {
                 let killed = child.kill();
                 *given_up = Some(child);
                 return killed.and(Err(io::ErrorKind::TimedOut.into()));
