@@ -337,6 +337,21 @@ async fn when_a_batch_fails_whole_each_of_its_documents_is_read_by_one_direct_ca
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn questions_of_a_batch_that_the_vendor_turns_away_wait_for_smaller_batches_at_half_price() {
+    let lane = BatchWorld::new(Vendor::Openai).await;
+    let worker = lane.worker().await;
+    let ids = lane.submit_waiting(4).await;
+    lane.model().plan_batches(BatchPlan { turned_away: 1, ..BatchPlan::default() });
+    let collector = lane.collector("a").await;
+    lane.finish(&collector, &ids).await;
+    worker.stop().await;
+    let sizes: Vec<usize> =
+        lane.model().batches().iter().map(|batch| batch.custom_ids.len()).collect();
+    assert_eq!(sizes, [4, 2, 2], "whole, then by halves");
+    lane.assert_paid_once(&ids, "4 4 0").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn each_model_of_a_chain_has_a_batch_of_its_own_and_where_one_fails_only_that_one_is_asked_again()
  {
     for (fails, booked) in [(false, "2 2 0"), (true, "2 1 0")] {

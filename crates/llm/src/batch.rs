@@ -90,6 +90,12 @@ pub enum BatchProgress {
         /// The vendor's word for how it ended.
         reason: String,
     },
+    /// The vendor took none of its questions, because too many tokens wait there already. Nothing
+    /// is answered or paid for; the questions may be handed in later, in a smaller batch.
+    TurnedAway {
+        /// The vendor's word for it.
+        reason: String,
+    },
 }
 
 /// The end of one question of a batch.

@@ -182,6 +182,7 @@ impl BatchCollector {
             least,
             bytes: self.config.bytes.0,
             oldest: self.config.gather,
+            pause: self.config.poll.saturating_mul(MAX_POLL_FACTOR),
         };
         let mut gathered = 0;
         while gathered < BATCHES_PER_PASS {

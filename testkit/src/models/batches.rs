@@ -29,6 +29,8 @@ pub struct BatchPlan {
     pub expired: Vec<usize>,
     /// The whole batch fails or expires: nothing is answered.
     pub fails: bool,
+    /// Batches that fail because too many tokens wait at the vendor (OpenAI).
+    pub turned_away: usize,
     /// A cancelled batch answers everything all the same.
     pub deaf: bool,
     /// Downloads of answers that break off after the first line.
@@ -50,6 +52,8 @@ pub struct HeldBatch {
     pub ended: bool,
     /// Whether it has failed as a whole.
     failed: bool,
+    /// Whether it was turned away because too many tokens wait.
+    pub turned_away: bool,
     input: String,
     requests: Vec<(String, Value)>,
     headers: HashMap<String, String>,
@@ -315,6 +319,7 @@ impl State {
             cancelled: false,
             ended: false,
             failed: false,
+            turned_away: false,
             input,
             requests,
             headers: headers.clone(),
@@ -364,7 +369,8 @@ impl State {
         if batch.ended || (plan.held && !stopped) {
             return;
         }
-        let nothing = stopped || plan.fails;
+        let turned_away = plan.turned_away > 0;
+        let nothing = stopped || plan.fails || turned_away;
         let line = |(number, (id, body)): (usize, &(String, Value))| {
             let silent = nothing || plan.expired.contains(&number);
             let answered = (!silent).then(|| self.answer_question(vendor, &batch.headers, body));
@@ -381,7 +387,9 @@ impl State {
             batch.lines = lines.into_iter().rev().collect();
             batch.ended = true;
             batch.failed = plan.fails;
+            batch.turned_away = turned_away;
         }
+        shelf.plan.turned_away = shelf.plan.turned_away.saturating_sub(1);
     }
 
     /// One question, as by itself.
@@ -468,6 +476,9 @@ fn shown_batch(vendor: Vendor, batch: &HeldBatch) -> Value {
 }
 
 fn openai_batch(batch: &HeldBatch) -> Value {
+    if batch.turned_away {
+        return turned_away_batch(batch);
+    }
     let status = match (batch.ended, batch.cancelled) {
         (true, true) => "cancelled",
         (true, false) => "completed",
@@ -480,6 +491,20 @@ fn openai_batch(batch: &HeldBatch) -> Value {
         "output_file_id": batch.ended.then(|| format!("file-out-{}", batch.id)),
         "error_file_id": null, "created_at": now(), "metadata": {"docmill_batch": batch.name},
         "request_counts": {"total": batch.requests.len(), "completed": 0, "failed": 0},
+    })
+}
+
+/// A batch that failed its validation: it has no files of answers.
+fn turned_away_batch(batch: &HeldBatch) -> Value {
+    let error = json!({"code": "token_limit_exceeded", "line": null, "param": null,
+        "message": "Enqueued token limit reached. Please try again once some batches are done."});
+    json!({
+        "id": batch.id, "object": "batch", "endpoint": "/v1/chat/completions",
+        "errors": {"object": "list", "data": [error]},
+        "input_file_id": batch.input, "completion_window": "24h", "status": "failed",
+        "output_file_id": null, "error_file_id": null, "created_at": now(), "failed_at": now(),
+        "metadata": {"docmill_batch": batch.name},
+        "request_counts": {"total": 0, "completed": 0, "failed": 0},
     })
 }
 

@@ -55,7 +55,13 @@ async fn invariant_2_nothing_enters_the_batch_lane_or_is_reserved_under_a_token_
 }
 
 async fn gather(database: &TestDatabase, name: &str) {
-    let terms = GatherTerms { least: 1, requests: 10, bytes: 1 << 20, oldest: Duration::ZERO };
+    let terms = GatherTerms {
+        least: 1,
+        requests: 10,
+        bytes: 1 << 20,
+        oldest: Duration::ZERO,
+        pause: Duration::ZERO,
+    };
     let gathered = gather_batch(&database.db(), &route(), terms, name).await.unwrap();
     assert_eq!(gathered, Some(1));
 }

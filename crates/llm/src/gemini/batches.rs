@@ -342,6 +342,7 @@ mod tests {
             match operation.into_progress() {
                 BatchProgress::Working => None,
                 BatchProgress::Ended { files, reason } => Some((files.join(" "), reason)),
+                BatchProgress::TurnedAway { reason } => panic!("turned away: {reason}"),
             }
         };
         let told = |file: &str, reason: &str| Some((file.to_owned(), reason.to_owned()));

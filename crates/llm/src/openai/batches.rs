@@ -28,6 +28,9 @@ use docmill_core::fault::Result;
 
 /// Our name of a batch, in its metadata.
 const NAMED: &str = "docmill_batch";
+/// The code of a batch that fails because its model's limit of enqueued tokens is reached
+/// (OpenAI's and Microsoft's guides to batches; openai-python issue 2084).
+const QUEUE_IS_FULL: &str = "token_limit_exceeded";
 /// Between two parts of an upload; in no question, whose JSON is one line.
 const BOUNDARY: &str = "docmill-3f1c8a52b7e94d06";
 
@@ -105,6 +108,9 @@ impl OpenAiBatch {
                 let code =
                     self.errors.as_ref().and_then(|all| all.pointer("/data/0/code")?.as_str());
                 let reason = plain_word(code, &plain_word(Some(&self.status), "ended"));
+                if self.status == "failed" && code == Some(QUEUE_IS_FULL) {
+                    return BatchProgress::TurnedAway { reason };
+                }
                 let files = [self.output_file_id, self.error_file_id];
                 BatchProgress::Ended { files: files.into_iter().flatten().collect(), reason }
             }
@@ -309,6 +315,27 @@ impl BatchApi for OpenAiBatches {
 mod tests {
     use super::*;
     use crate::batch::BatchOutcome;
+
+    #[test]
+    fn a_batch_is_turned_away_only_where_it_failed_for_the_tokens_that_wait() {
+        #[rustfmt::skip]
+        let table = [
+            ("failed",      "token_limit_exceeded", "turned away"),
+            ("failed",      "invalid_json_line",    "ended"),
+            ("completed",   "token_limit_exceeded", "ended"),
+            ("in_progress", "token_limit_exceeded", "working"),
+        ];
+        for (status, code, expected) in table {
+            let batch = json!({"id": "b", "status": status, "errors": {"data": [{"code": code}]}});
+            let batch: OpenAiBatch = serde_json::from_value(batch).unwrap();
+            let progress = match batch.into_progress() {
+                BatchProgress::Working => "working",
+                BatchProgress::Ended { .. } => "ended",
+                BatchProgress::TurnedAway { .. } => "turned away",
+            };
+            assert_eq!(progress, expected, "{status} {code}");
+        }
+    }
 
     #[test]
     fn a_line_of_answers_is_a_reply_a_refusal_or_a_reason() {

@@ -30,6 +30,13 @@ fn is_passing(fault: Fault) -> bool {
     matches!(fault, Fault::Transient | Fault::Throttled(_) | Fault::InLine(_) | Fault::Unavailable)
 }
 
+/// Removes the files of an ended batch at the vendor, which removes them in the end by itself.
+async fn discard(api: &dyn BatchApi, name: &str, handle: &str) {
+    if let Err(error) = guard_call(FailureSeam::BatchDiscard, api.discard(handle)).await {
+        tracing::info!(batch = name, "what the vendor keeps of it stays: {error}");
+    }
+}
+
 impl BatchCollector {
     /// Takes the next step of a batch.
     ///
@@ -60,6 +67,9 @@ impl BatchCollector {
                 self.take_answers(api, batch, &files).await?;
                 self.leave_rest(api, batch, "ended").await?;
                 self.end(api, batch, &reason).await
+            }
+            BatchProgress::TurnedAway { reason } => {
+                self.put_back(api, batch, handle, &reason).await
             }
             BatchProgress::Working if batch.age >= GIVE_UP_AGE.as_secs_f64() => {
                 self.give_up(api, batch).await
@@ -105,6 +115,27 @@ impl BatchCollector {
         Ok(StepEnd::Open)
     }
 
+    /// Its questions wait for a later batch, until their deadline.
+    async fn put_back(
+        &self,
+        api: &dyn BatchApi,
+        batch: &OpenBatch,
+        handle: &str,
+        reason: &str,
+    ) -> Result<StepEnd> {
+        let name = &batch.name;
+        let back = rows::put_back(&self.db, name, reason);
+        let waiting = guard_call(FailureSeam::BatchLeave, back).await?;
+        metrics::count_batched(api.provider(), "turned_away", waiting);
+        tracing::warn!(
+            batch = name,
+            requests = waiting,
+            "batch {name} is turned away ({reason}): its questions wait for a later, smaller batch"
+        );
+        discard(api, name, handle).await;
+        Ok(StepEnd::Ended)
+    }
+
     pub(super) async fn give_up(&self, api: &dyn BatchApi, batch: &OpenBatch) -> Result<StepEnd> {
         self.leave_rest(api, batch, "ended").await?;
         rows::end_batch(&self.db, &batch.name, "given up: the vendor did not end it").await?;
@@ -131,11 +162,8 @@ impl BatchCollector {
     ) -> Result<StepEnd> {
         let ended = rows::end_batch(&self.db, &batch.name, detail);
         guard_call(FailureSeam::BatchEnd, ended).await?;
-        if let Some(handle) = &batch.handle
-            && let Err(error) = guard_call(FailureSeam::BatchDiscard, api.discard(handle)).await
-        {
-            // The vendor removes it in the end.
-            tracing::info!(batch = batch.name, "what the vendor keeps of it stays: {error}");
+        if let Some(handle) = &batch.handle {
+            discard(api, &batch.name, handle).await;
         }
         Ok(StepEnd::Ended)
     }

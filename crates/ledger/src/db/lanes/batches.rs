@@ -40,6 +40,19 @@ pub struct GatherTerms {
     pub bytes: u64,
     /// Or when the oldest has waited for so long.
     pub oldest: Duration,
+    /// How long nothing is put together after the vendor has turned a batch away.
+    pub pause: Duration,
+}
+
+/// How long batches stay smaller after the vendor has turned one away.
+const SMALLER_BATCHES: Duration = Duration::from_secs(6 * 3600);
+
+/// The last batch that a vendor turned away.
+#[derive(Debug)]
+struct TurnedAwayBatch {
+    requests: i32,
+    /// Seconds since then.
+    age: f64,
 }
 
 /// A batch that has not ended.
@@ -114,6 +127,14 @@ struct QueuedQuestion {
 }
 
 impl GatherTerms {
+    /// The terms after a batch of so many questions was turned away: nothing during the pause, then
+    /// at most half as many. `None`: nothing is put together now.
+    fn after_turned_away(self, last: &TurnedAwayBatch) -> Option<Self> {
+        let half = u32::try_from(last.requests / 2).unwrap_or(0).max(self.least).max(1);
+        let is_over = last.age >= self.pause.as_secs_f64();
+        is_over.then(|| Self { requests: self.requests.min(half), ..self })
+    }
+
     /// Those of the questions, oldest first, that go together now; `None`: not yet.
     fn choose_questions(self, waiting: &[QueuedQuestion]) -> Option<Vec<Uuid>> {
         let least = usize::try_from(self.least).unwrap_or(usize::MAX).max(1);
@@ -143,6 +164,7 @@ pub async fn gather_batch(
     name: &str,
 ) -> Result<Option<u32>> {
     const DOING: &str = "putting a batch together";
+    let Some(terms) = reduce_terms(db, route, terms).await? else { return Ok(None) };
     let mut transaction = db.pool().begin().await.context(DOING)?;
     let waiting = sqlx::query_as!(
         QueuedQuestion,
@@ -190,6 +212,61 @@ pub async fn gather_batch(
     .context(DOING)?;
     transaction.commit().await.context(DOING)?;
     Ok(Some(count))
+}
+
+/// The terms of the next batch at this place, by whether one was turned away there lately.
+async fn reduce_terms(
+    db: &Db,
+    route: &BatchRoute,
+    terms: GatherTerms,
+) -> Result<Option<GatherTerms>> {
+    let last = sqlx::query_as!(
+        TurnedAwayBatch,
+        r#"WITH clock AS MATERIALIZED (SELECT docmill_now() AS now)
+        SELECT b.requests, extract(epoch FROM c.now - b.ended_at)::float8 AS "age!"
+        FROM batch b CROSS JOIN clock c
+        WHERE b.was_turned_away AND b.provider = $1 AND b.model = $2 AND b.place = $3
+          AND b.ended_at > c.now - make_interval(secs => $4)
+        ORDER BY b.ended_at DESC LIMIT 1"#,
+        route.provider,
+        route.model,
+        route.place,
+        SMALLER_BATCHES.as_secs_f64(),
+    )
+    .fetch_optional(db.pool())
+    .await
+    .context("looking for batches that were turned away")?;
+    Ok(match last {
+        Some(last) => terms.after_turned_away(&last),
+        None => Some(terms),
+    })
+}
+
+/// Ends a batch that the vendor turned away; its questions wait again. How many those are.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn put_back(db: &Db, name: &str, detail: &str) -> Result<u64> {
+    let waiting = sqlx::query_scalar!(
+        r#"
+WITH turned AS (
+    UPDATE batch SET state = 'ended', ended_at = docmill_now(), detail = $2, was_turned_away = true
+    WHERE name = $1 AND state <> 'ended'
+    RETURNING name
+), back AS (
+    UPDATE batch_request r SET state = 'queued', batch = NULL, custom_id = NULL
+    FROM turned t WHERE r.batch = t.name AND r.state = 'sent'
+    RETURNING r.id
+)
+SELECT count(*) AS "count!" FROM back
+"#,
+        name,
+        detail,
+    )
+    .fetch_one(db.pool())
+    .await
+    .context("putting back the questions of a batch")?;
+    Ok(u64::try_from(waiting).unwrap_or(0))
 }
 
 /// The batches at this place that have not ended and are to be looked at now.
