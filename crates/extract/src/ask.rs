@@ -299,7 +299,7 @@ impl ExtractionSession<'_> {
         let has_lists = self.kind.fields().any(|(_, form)| form == FieldType::List);
         // A fifth is left for the single fields and for errors of the estimate.
         let tokens = self.terms.max_output_tokens as usize / 5 * 4;
-        let entry = schema::entry_tokens(&self.kind.schema);
+        let entry = schema::entry_tokens(&self.kind.asked_schema());
         let reply = has_lists.then_some(ReplyTokenBudget { tokens, entry });
         Ok(self.shown.text.split_into_parts(PartTokenBudget { prompt: limit - fixed, reply }))
     }

@@ -54,13 +54,14 @@ pub(super) fn write_system_prompt(kind: &Kind, asks_for_places: bool) -> String 
          be read.\n",
         kind.prompt.trim_end(),
     );
+    let asked = kind.asked_schema();
     for (number, example) in (1..).zip(&kind.examples) {
         // Writing to a string cannot fail.
         _ = write!(text, "\nExample {number}, a document:\n<example>\n");
         for (line, row) in (1..).zip(example.text.lines()) {
             _ = writeln!(text, "p1.l{line}| {row}");
         }
-        let reply = example_reply(&kind.schema, &example.fields, asks_for_places);
+        let reply = example_reply(&asked, &example.fields, asks_for_places);
         _ = writeln!(text, "</example>\nThe reply to it:\n{reply}");
     }
     text

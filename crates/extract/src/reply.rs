@@ -142,7 +142,10 @@ pub fn read_reply(text: &str, form: &ReplySchema) -> Result<ReplyEnvelope, Reply
     if !violations.is_empty() {
         return Err(ReplyDefect::Schema(violations));
     }
-    ReplyEnvelope::deserialize(value).map_err(|_| ReplyDefect::Schema(Vec::new()))
+    let mut reply =
+        ReplyEnvelope::deserialize(value).map_err(|_| ReplyDefect::Schema(Vec::new()))?;
+    form.fill_unasked_fields(&mut reply.fields);
+    Ok(reply)
 }
 
 /// Reads exactly one JSON object.

@@ -225,7 +225,7 @@ struct RulesExtractor<'a> {
     style: &'static PageStyle,
 }
 
-/// Whether fields of this role have a reader of their own.
+/// Whether fields of this role have a reader of their own, or none: they are of e-invoices alone.
 fn has_own_reader(role: FieldRole) -> bool {
     matches!(
         role,
@@ -241,6 +241,18 @@ fn has_own_reader(role: FieldRole) -> bool {
             | R::NetAmount
             | R::TaxAmount
             | R::Total
+            | R::DocumentType
+            | R::TradingName
+            | R::PayeeName
+            | R::PaymentReference
+            | R::DeliveryDate
+            | R::PeriodStart
+            | R::PeriodEnd
+            | R::Instalments
+            | R::FurtherAccounts
+            | R::PaidAmount
+            | R::RoundingAmount
+            | R::AmountDue
     )
 }
 

@@ -26,6 +26,8 @@ type FormName = (String, bool);
 pub struct ReplySchema {
     /// The kind's schema.
     source: Value,
+    /// The part of it that a model is asked for.
+    asked: Value,
     /// The instructions and examples of that kind.
     prompt: String,
     examples: Vec<KindExample>,
@@ -87,7 +89,8 @@ impl ReplySchema {
     }
 
     fn compile_for(kind: &Kind, pictures: bool) -> Result<Self> {
-        let mut schema = envelope_schema(&kind.schema);
+        let asked = kind.asked_schema();
+        let mut schema = envelope_schema(&asked);
         if pictures {
             schema = close_schema(&with_pictures(schema));
         }
@@ -108,7 +111,7 @@ impl ReplySchema {
         let (prompt, examples) = (kind.prompt.clone(), kind.examples.clone());
         let schema_text = schema.to_string().into();
         let schema = Arc::new(schema);
-        Ok(Self { source, prompt, examples, system, fields, validator, schema, schema_text })
+        Ok(Self { source, asked, prompt, examples, system, fields, validator, schema, schema_text })
     }
 
     /// Whether places in pictures are asked for.
@@ -134,7 +137,17 @@ impl ReplySchema {
             reply.entry("pictures").or_insert_with(|| json!([]));
         }
         if let Some(fields) = reply.get_mut("fields") {
-            fill_absent(&self.source, fields);
+            fill_absent(&self.asked, fields);
+        }
+    }
+
+    /// Sets the fields of lists that no model is asked for to null.
+    pub fn fill_unasked_fields(&self, fields: &mut Map<String, Value>) {
+        let properties = self.source.get("properties").and_then(Value::as_object);
+        for (name, schema) in properties.into_iter().flatten() {
+            if let Some(value) = fields.get_mut(name) {
+                fill_absent(schema, value);
+            }
         }
     }
 
@@ -357,11 +370,16 @@ pub(super) mod tests {
         Kind::clone(kinds.for_name(None).unwrap())
     }
 
+    /// The fields that a model is asked for.
+    fn asked_names(kind: &Kind) -> Vec<String> {
+        kind.asked_schema()["properties"].as_object().unwrap().keys().cloned().collect()
+    }
+
     /// A whole reply about an invoice with these fields, all others null.
     pub(crate) fn whole(fields: Value) -> Value {
         let kind = invoice();
         let mut all: Map<String, Value> =
-            kind.fields().map(|(name, _)| (name.to_owned(), Value::Null)).collect();
+            asked_names(&kind).into_iter().map(|name| (name, Value::Null)).collect();
         all.extend(fields.as_object().unwrap().clone());
         json!({
             "fields": all, "evidence": [], "confidence": "high", "extraction_successful": true

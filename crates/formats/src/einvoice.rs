@@ -92,6 +92,9 @@ impl From<InvoiceXmlFields> for ParsedInvoiceXml {
             ("subtotal", read.subtotal),
             ("vat_amount", read.vat_amount),
             ("total", read.total),
+            ("paid_amount", read.paid_amount),
+            ("rounding_amount", read.rounding_amount),
+            ("amount_due", read.amount_due),
         ];
         Self {
             is_credit_note: read.is_credit_note,
@@ -114,7 +117,8 @@ const TEXTS: [&str; 11] = [
     "bic",
     "currency",
 ];
-const NUMBERS: [&str; 3] = ["subtotal", "vat_amount", "total"];
+const NUMBERS: [&str; 6] =
+    ["subtotal", "vat_amount", "total", "paid_amount", "rounding_amount", "amount_due"];
 const DATES: [&str; 2] = ["invoice_date", "due_date"];
 
 /// The texts and numbers that the entries of a list hold.

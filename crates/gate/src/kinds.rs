@@ -67,6 +67,8 @@ pub struct Kind {
     pub labels: KindLabels,
     /// The fields of roles that have other names.
     roles: RoleNames,
+    /// Fields, and `list.field`, that no model is asked for: e-invoices and the rules reader fill them.
+    not_asked: Vec<String>,
     /// The signals by which its documents are recognised.
     pub signals: Vec<KindSignal>,
     /// Who reads page images of documents whose producer names this kind, in this order; none: as
@@ -101,6 +103,11 @@ impl Kind {
     pub fn fields(&self) -> impl Iterator<Item = (&str, FieldType)> {
         let properties = self.schema.get("properties").and_then(Value::as_object);
         properties.into_iter().flatten().map(|(name, schema)| (name.as_str(), field_type(schema)))
+    }
+
+    /// The schema without the fields that no model is asked for.
+    pub fn asked_schema(&self) -> Value {
+        schema::without_fields(&self.schema, &self.not_asked)
     }
 
     /// The fields without which nothing was read: what the rules require, unless they only flag it.

@@ -31,7 +31,10 @@ USt-IdNr. DE123456789";
 fn an_invoice_is_read_whole() {
     let extraction = read(INVOICE);
     let expected = serde_json::json!({
-        "supplier_name": "Korkstein GmbH",
+        "supplier_name": "Korkstein GmbH", "supplier_trading_name": null, "payee_name": null,
+        "document_type": null, "delivery_date": null, "period_start": null, "period_end": null,
+        "payment_reference": null, "instalments": null, "further_accounts": null,
+        "paid_amount": null, "rounding_amount": null, "amount_due": null,
         "supplier_address": "Hafenschanze 8, 82216 Maisach",
         "supplier_vat_id": "DE123456789",
         "buyer_name": null, "buyer_vat_id": null,
@@ -43,9 +46,11 @@ fn an_invoice_is_read_whole() {
         "currency": "EUR",
         "line_items": [
             {"description": "Kopierpapier A4", "article_number": null, "quantity": 20, "unit": null,
-             "unit_price": 8.9, "tax_rate": null, "amount": 178},
+             "unit_price": 8.9, "price_base_quantity": null, "price_base_unit": null,
+             "tax_rate": null, "amount": 178},
             {"description": "Erbsen im Glas", "article_number": null, "quantity": 50, "unit": null,
-             "unit_price": 4.3, "tax_rate": null, "amount": 215},
+             "unit_price": 4.3, "price_base_quantity": null, "price_base_unit": null,
+             "tax_rate": null, "amount": 215},
         ],
         "allowances": null, "charges": null, "taxes": null,
         "subtotal": 393, "vat_amount": 48.87, "total": 441.87,
@@ -137,9 +142,11 @@ fn what_accounts_payable_needs_is_read_where_it_is_printed() {
         ],
         "line_items": [
             {"description": "Kopierpapier A4", "article_number": "P-100", "quantity": 20,
-             "unit": "Stk", "unit_price": 8.9, "tax_rate": 19, "amount": 178},
+             "unit": "Stk", "unit_price": 8.9, "price_base_quantity": null,
+             "price_base_unit": null, "tax_rate": 19, "amount": 178},
             {"description": "Erbsen im Glas", "article_number": "J-2", "quantity": 50,
-             "unit": "Gläser", "unit_price": 4.3, "tax_rate": 7, "amount": 215},
+             "unit": "Gläser", "unit_price": 4.3, "price_base_quantity": null,
+             "price_base_unit": null, "tax_rate": 7, "amount": 215},
         ],
         "supplier_name": "Korkstein GmbH", "supplier_vat_id": "DE123456789",
         "invoice_number": "RE-2021/17", "total": 441.87,

@@ -76,6 +76,9 @@ pub(super) fn parse_cii(root: Node<'_, '_>) -> Result<InvoiceXmlFields, Einvoice
         subtotal: number_value(first_element(sums, &["TaxBasisTotalAmount"]))?,
         vat_amount: number_value(amount_in_currency(taxes, &currency))?,
         total: number_value(first_element(sums, &["GrandTotalAmount"]))?,
+        paid_amount: number_value(first_element(sums, &["TotalPrepaidAmount"]))?,
+        rounding_amount: number_value(first_element(sums, &["RoundingAmount"]))?,
+        amount_due: number_value(first_element(sums, &["DuePayableAmount"]))?,
         currency,
     })
 }

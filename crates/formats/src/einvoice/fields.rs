@@ -52,6 +52,12 @@ pub(super) struct InvoiceXmlFields {
     pub(super) vat_amount: Value,
     /// Total with VAT (BT-112).
     pub(super) total: Value,
+    /// Paid amount (BT-113).
+    pub(super) paid_amount: Value,
+    /// Rounding amount (BT-114).
+    pub(super) rounding_amount: Value,
+    /// Amount due for payment (BT-115).
+    pub(super) amount_due: Value,
 }
 
 /// A line of the invoice.

@@ -52,6 +52,9 @@ pub(super) fn parse_ubl(root: Node<'_, '_>) -> Result<InvoiceXmlFields, Einvoice
         subtotal: number_value(first_element(sums, &["TaxExclusiveAmount"]))?,
         vat_amount: number_value(amount_in_currency(taxes, &currency))?,
         total: number_value(first_element(sums, &["TaxInclusiveAmount"]))?,
+        paid_amount: number_value(first_element(sums, &["PrepaidAmount"]))?,
+        rounding_amount: number_value(first_element(sums, &["PayableRoundingAmount"]))?,
+        amount_due: number_value(first_element(sums, &["PayableAmount"]))?,
         currency,
     })
 }

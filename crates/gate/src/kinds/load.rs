@@ -76,6 +76,8 @@ fn build_kind(
     let rules = making.build_rules(schema.as_ref());
     let roles = description.as_ref().map(|own| own.roles.clone()).unwrap_or_default();
     making.check_roles(&roles, schema.as_ref());
+    let not_asked = description.as_ref().map(|own| own.not_asked.clone()).unwrap_or_default();
+    making.check_not_asked(&not_asked, schema.as_ref());
     let labels = making.build_labels(schema.as_ref(), &roles);
     let prompt = making.build_prompt();
     let examples = making.build_examples(schema.as_ref());
@@ -94,6 +96,7 @@ fn build_kind(
         rules,
         labels,
         roles,
+        not_asked,
         signals: description.signals,
         read_by: description.read_by,
         showing: description.showing,
@@ -136,6 +139,25 @@ impl<'a> KindBuilder<'a> {
                 continue;
             };
             report.report_file(format!("gives the role `{role}` to `{field}`, {problem}"));
+        }
+        self.problems.append(&mut report.problems);
+    }
+
+    /// Each field that no model is asked for is one of the schema's that a reply may lack.
+    fn check_not_asked(&mut self, fields: &[String], schema: Option<&Value>) {
+        let Some(schema) = schema else { return };
+        let (path, text) =
+            (self.source.folder.join("kind.toml"), self.source.file_text("kind.toml"));
+        let mut report = ProblemReport::new(&path, text);
+        for field in fields {
+            let problem = if !has_field_path(schema, field) {
+                "which schema.json does not have"
+            } else if is_required_path(schema, field) {
+                "which schema.json requires"
+            } else {
+                continue;
+            };
+            report.report_file(format!("`not_asked` names `{field}`, {problem}"));
         }
         self.problems.append(&mut report.problems);
     }
@@ -320,6 +342,16 @@ fn has_field_path(schema: &Value, path: &str) -> bool {
     })
 }
 
+/// Whether the schema requires this field; `a.b` is a field of a list.
+fn is_required_path(schema: &Value, path: &str) -> bool {
+    let (object, name) = match path.split_once('.') {
+        Some((list, name)) => (schema.pointer(&format!("/properties/{list}/items")), name),
+        None => (Some(schema), path),
+    };
+    let required = object.and_then(|object| object.get("required")?.as_array());
+    required.is_some_and(|all| all.iter().any(|own| own == name))
+}
+
 /// Fields that a rule names and the schema does not have.
 fn unknown_fields(schema: &Value, rule: &GateRule) -> Vec<String> {
     let fields = RuleCheck::named_fields(&rule.check).into_iter();
@@ -366,7 +398,7 @@ mod tests {
             assert!(names.contains(&name), "{names:?}");
         }
         let invoice = kinds.get("invoice").unwrap();
-        assert_eq!(invoice.fields().count(), 21);
+        assert_eq!(invoice.fields().count(), 33);
         assert!(invoice.fields().any(|f| f == ("due_date", FieldType::Date)));
         assert!(invoice.fields().any(|f| f == ("line_items", FieldType::List)));
         assert!(invoice.examples.len() >= 3);
@@ -474,6 +506,26 @@ mod tests {
             let said: Vec<&str> = problems.iter().map(|it| it.text.as_str()).collect();
             let about = problem.map(|problem| said.iter().any(|text| text.contains(problem)));
             assert!(about.unwrap_or(said.is_empty()), "{roles}: {said:?}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_no_model_is_asked_for_is_optional_and_left_out_of_its_schema() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = copy_of_invoice(root.path());
+        let invoice = load(root.path()).unwrap().get("invoice").unwrap().as_ref().clone();
+        let asked = invoice.asked_schema();
+        let has = |path: &str| has_field_path(&asked, path);
+        assert!(invoice.has_field("document_type") && !has("document_type"));
+        assert!(has("amount_due") && has("line_items.amount") && has("taxes.rate"));
+        assert!(!has("line_items.price_base_unit") && !has("taxes.exemption_reason"));
+        for (wrong, problem) in [("totle", "does not have"), ("taxes.rate", "requires")] {
+            let path = folder.join("kind.toml");
+            let before = std::fs::read_to_string(&path).unwrap();
+            change(path.clone(), "\"document_type\"", &format!("\"{wrong}\""));
+            let (_, problems) = check_folder(root.path());
+            assert!(problems.iter().any(|it| it.text.contains(problem)), "{wrong}: {problems:?}");
+            std::fs::write(path, before).unwrap();
         }
     }
 

@@ -48,11 +48,35 @@ pub enum FieldRole {
     TaxAmount,
     /// The total.
     Total,
+    /// The code of the sort of document (UNTDID 1001).
+    DocumentType,
+    /// The name that the issuer trades under, if it is another.
+    TradingName,
+    /// The name of the payee, if it is not the issuer.
+    PayeeName,
+    /// The reference to be quoted with the payment.
+    PaymentReference,
+    /// The day of delivery.
+    DeliveryDate,
+    /// The first day of the period that is invoiced.
+    PeriodStart,
+    /// The last day of that period.
+    PeriodEnd,
+    /// The due dates of a payment in instalments.
+    Instalments,
+    /// The other accounts that may be paid to.
+    FurtherAccounts,
+    /// The sum that was paid before.
+    PaidAmount,
+    /// The rounding of the amount that is due.
+    RoundingAmount,
+    /// The amount that is left to pay.
+    AmountDue,
 }
 
 use FieldRole as R;
 
-const NAMES: [(FieldRole, &str); 21] = [
+const NAMES: [(FieldRole, &str); 33] = [
     (R::SupplierName, "supplier_name"),
     (R::SupplierAddress, "supplier_address"),
     (R::SupplierVatId, "supplier_vat_id"),
@@ -74,6 +98,18 @@ const NAMES: [(FieldRole, &str); 21] = [
     (R::NetAmount, "subtotal"),
     (R::TaxAmount, "vat_amount"),
     (R::Total, "total"),
+    (R::DocumentType, "document_type"),
+    (R::TradingName, "supplier_trading_name"),
+    (R::PayeeName, "payee_name"),
+    (R::PaymentReference, "payment_reference"),
+    (R::DeliveryDate, "delivery_date"),
+    (R::PeriodStart, "period_start"),
+    (R::PeriodEnd, "period_end"),
+    (R::Instalments, "instalments"),
+    (R::FurtherAccounts, "further_accounts"),
+    (R::PaidAmount, "paid_amount"),
+    (R::RoundingAmount, "rounding_amount"),
+    (R::AmountDue, "amount_due"),
 ];
 
 impl FieldRole {

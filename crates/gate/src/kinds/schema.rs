@@ -56,6 +56,22 @@ pub(super) fn parse_schema(file: &Path, text: &str) -> Result<Value, Vec<KindPro
     if report.problems.is_empty() { Ok(schema) } else { Err(report.problems) }
 }
 
+/// The schema without these properties; `list.field` is one of a list's entries.
+pub(super) fn without_fields(schema: &Value, paths: &[String]) -> Value {
+    let mut left = schema.clone();
+    for path in paths {
+        let (object, name) = match path.split_once('.') {
+            Some((list, name)) => (left.pointer_mut(&format!("/properties/{list}/items")), name),
+            None => (Some(&mut left), path.as_str()),
+        };
+        let properties = object.and_then(|object| object.get_mut("properties"));
+        if let Some(properties) = properties.and_then(Value::as_object_mut) {
+            properties.shift_remove(name);
+        }
+    }
+    left
+}
+
 struct SchemaChecker<'c, 'r> {
     lines: &'c BTreeMap<String, usize>,
     report: &'c mut ProblemReport<'r>,

@@ -71,6 +71,7 @@ pub(super) struct KindDescription {
     pub(super) read_by: Option<Vec<OcrProvider>>,
     pub(super) showing: PageShowing,
     pub(super) roles: RoleNames,
+    pub(super) not_asked: Vec<String>,
 }
 
 impl KindDescription {
@@ -107,6 +108,12 @@ impl KindDescription {
                         report.report_at(value.span().start, problem);
                     }
                 }
+                ("not_asked", list) => match read_field_names(list) {
+                    Some(names) => self.not_asked = names,
+                    None => {
+                        report.report_at(value.span().start, "`not_asked` is a list of fields");
+                    }
+                },
                 ("roles", DeValue::Table(table)) => self.read_roles(table, report),
                 ("signal", _) => {
                     report.report_at(value.span().start, "signals are written [[signal]]")
@@ -116,7 +123,7 @@ impl KindDescription {
                         key.span().start,
                         format!(
                             "`{other}` is none of title, read_by, show_pages, shown_pages, \
-                             shown_pixels, roles, signal"
+                             shown_pixels, not_asked, roles, signal"
                         ),
                     );
                 }
@@ -165,6 +172,12 @@ impl KindDescription {
         }
         Ok(())
     }
+}
+
+/// `["field", "list.field"]`.
+fn read_field_names(list: &DeValue<'_>) -> Option<Vec<String>> {
+    let names = list.as_array()?.iter().map(|name| name.get_ref().as_str().map(str::to_owned));
+    names.collect()
 }
 
 /// Names of those who read page images, as in `ocr.providers`.
@@ -295,6 +308,8 @@ mod tests {
             ("title='a'\nread_by='tesseract'", "kind.toml:2: `read_by` is a list"),
             ("title='a'\nread_by=['abbyy']", "kind.toml:2: `read_by` names"),
             ("title='a'\nread_by=[]", "kind.toml:2: `read_by` names no reader"),
+            ("title='a'\nnot_asked='total'", "kind.toml:2: `not_asked` is a list"),
+            ("title='a'\nnot_asked=[1]", "kind.toml:2: `not_asked` is a list"),
         ] {
             let problems = KindDescription::parse(Path::new("kind.toml"), text).unwrap_err();
             assert!(problems[0].to_string().starts_with(problem), "{text}: {problems:?}");
