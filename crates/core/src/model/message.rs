@@ -1,11 +1,14 @@
 //! The meaning of a message body. Pure: reads no store, checks no allow-list.
 //!
-//! Accepted, up to [`MAX_ENTRIES`] entries in one body: a bare ingestion id; `{"ingestion_id": …}`; `{"ingestion_ids": […]}`; an S3 event
-//! notification, bare or wrapped by SNS. S3 keys are form-url-encoded (a `+` is a space), see
-//! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html>.
+//! Accepted, up to [`MAX_ENTRIES`] entries in one body: a bare ingestion id; `{"ingestion_id": …}`;
+//! `{"ingestion_ids": […]}`; an S3 event notification; an event of S3 from `EventBridge`. Each may be
+//! wrapped by SNS. Keys of notifications are form-url-encoded (a `+` is a space), see
+//! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html>;
+//! `EventBridge` has them literally, see
+//! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html>.
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::model::IngestionId;
 
@@ -28,12 +31,12 @@ pub enum MessageBody {
     Malformed(&'static str),
 }
 
-/// One `ObjectCreated` record of an S3 event.
+/// One created object of an S3 event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectCreated {
     /// Name of the bucket.
     pub bucket: String,
-    /// Key of the object, URL-decoded.
+    /// Key of the object, literally.
     pub key: String,
     /// Version, in a bucket with versions.
     pub version: Option<String>,
@@ -73,6 +76,14 @@ fn parse_message(text: &str, may_be_wrapped: bool) -> MessageBody {
     if let Some(records) = object.get("Records") {
         return parse_records(records);
     }
+    if object.contains_key("detail-type") {
+        return parse_bridge_event(&object);
+    }
+    if object.contains_key("bucket") && object.contains_key("object") {
+        return MessageBody::Malformed(
+            "the detail of an EventBridge event alone: send the whole event",
+        );
+    }
     match object.get("Message").and_then(Value::as_str) {
         Some(inner) if may_be_wrapped => parse_message(inner, false),
         _ => MessageBody::Malformed("a JSON object of no known form"),
@@ -88,7 +99,7 @@ pub fn plain_etag(etag: &str) -> &str {
 impl ObjectCreated {
     /// The body of an event about this object alone.
     pub fn to_event(&self) -> String {
-        let mut object = serde_json::Map::new();
+        let mut object = Map::new();
         let key = utf8_percent_encode(&self.key, NON_ALPHANUMERIC).to_string();
         object.insert("key".to_owned(), key.into());
         for (name, value) in
@@ -141,7 +152,8 @@ fn parse_records(records: &Value) -> MessageBody {
         if !name.trim_start_matches("s3:").starts_with("ObjectCreated:") {
             continue;
         }
-        match parse_object_created(record) {
+        let (bucket, object) = (record.pointer("/s3/bucket"), record.pointer("/s3/object"));
+        match read_object(bucket, object, &NOTIFICATION_FIELDS) {
             Some(object) => objects.push(object),
             None => return MessageBody::Malformed("an ObjectCreated record without bucket or key"),
         }
@@ -153,15 +165,52 @@ fn parse_records(records: &Value) -> MessageBody {
     }
 }
 
-fn parse_object_created(record: &Value) -> Option<ObjectCreated> {
+/// An event that `EventBridge` delivers: always about one object.
+fn parse_bridge_event(event: &Map<String, Value>) -> MessageBody {
+    if event.get("source").and_then(Value::as_str) != Some("aws.s3") {
+        return MessageBody::Malformed("an EventBridge event of another source than aws.s3");
+    }
+    let detail = event.get("detail");
+    let (bucket, object) =
+        (detail.and_then(|d| d.get("bucket")), detail.and_then(|d| d.get("object")));
+    match event.get("detail-type").and_then(Value::as_str) {
+        Some("Object Created") => match read_object(bucket, object, &BRIDGE_FIELDS) {
+            Some(object) => MessageBody::Objects(vec![object]),
+            None => MessageBody::Malformed("an Object Created event without bucket or key"),
+        },
+        Some(other) if other.starts_with("Object ") => MessageBody::NoWork("other_event"),
+        // A call that CloudTrail recorded may have created an object too: never dropped as no work.
+        _ => MessageBody::Malformed("an EventBridge event that is not one of S3's about an object"),
+    }
+}
+
+/// The spelling of one kind of event.
+struct EventFields {
+    version: &'static str,
+    etag: &'static str,
+    key_is_encoded: bool,
+}
+
+const NOTIFICATION_FIELDS: EventFields =
+    EventFields { version: "versionId", etag: "eTag", key_is_encoded: true };
+
+const BRIDGE_FIELDS: EventFields =
+    EventFields { version: "version-id", etag: "etag", key_is_encoded: false };
+
+fn read_object(
+    bucket: Option<&Value>,
+    object: Option<&Value>,
+    fields: &EventFields,
+) -> Option<ObjectCreated> {
     let some_text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let text = |value: &Value| value.as_str().and_then(some_text);
-    let object = record.pointer("/s3/object")?;
+    let object = object?;
+    let key = object.get("key")?.as_str()?;
     Some(ObjectCreated {
-        bucket: text(record.pointer("/s3/bucket/name")?)?,
-        key: decode_key(object.get("key")?.as_str()?)?,
-        version: object.get("versionId").and_then(text),
-        etag: object.get("eTag").and_then(Value::as_str).map(plain_etag).and_then(some_text),
+        bucket: text(bucket?.get("name")?)?,
+        key: if fields.key_is_encoded { decode_key(key)? } else { some_text(key)? },
+        version: object.get(fields.version).and_then(text),
+        etag: object.get(fields.etag).and_then(Value::as_str).map(plain_etag).and_then(some_text),
         sequencer: object.get("sequencer").and_then(text),
         size: object.get("size").and_then(Value::as_u64),
     })
@@ -225,6 +274,52 @@ mod tests {
             &event("ObjectCreated:Put", "%ff"),
         ] {
             assert!(matches!(MessageBody::parse(text), MessageBody::Malformed(_)), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_event_of_eventbridge_is_the_notification_of_the_same_object_also_through_sns() {
+        let bridged = |kind: &str, key: &str| {
+            serde_json::json!({
+                "version": "0", "detail-type": kind, "source": "aws.s3", "region": "eu-west-1",
+                "resources": ["arn:aws:s3:::b"],
+                "detail": {"version": "0", "bucket": {"name": "b"}, "reason": "PutObject",
+                    "object": {"key": key, "size": 3, "etag": "e", "sequencer": "0A", "version-id": ""}},
+            })
+        };
+        for (literal, encoded) in [
+            ("inbox/a+b c.pdf", "inbox/a%2Bb+c.pdf"),
+            ("100%25 ü.pdf", "100%2525+%C3%BC.pdf"),
+            ("k", "k"),
+        ] {
+            let notified = MessageBody::parse(&event("ObjectCreated:Put", encoded));
+            assert!(
+                matches!(&notified, MessageBody::Objects(all) if all[0].key == literal),
+                "{notified:?}"
+            );
+            let whole = bridged("Object Created", literal).to_string();
+            let wrapped = serde_json::json!({"Type": "Notification", "Message": whole}).to_string();
+            for text in [whole, wrapped] {
+                assert_eq!(MessageBody::parse(&text), notified, "{text}");
+            }
+        }
+        for kind in ["Object Deleted", "Object Restore Completed", "Object Tags Added"] {
+            let text = bridged(kind, "k").to_string();
+            assert_eq!(MessageBody::parse(&text), MessageBody::NoWork("other_event"), "{kind}");
+        }
+        let mut foreign = bridged("Object Created", "k");
+        foreign["source"] = "my.app".into();
+        for (value, told) in [
+            (bridged("Object Created", ""), "without bucket or key"),
+            (bridged("Object Created", "k")["detail"].clone(), "send the whole event"),
+            (bridged("AWS API Call via CloudTrail", "k"), "not one of S3's"),
+            (foreign, "another source"),
+        ] {
+            let body = MessageBody::parse(&value.to_string());
+            assert!(
+                matches!(body, MessageBody::Malformed(why) if why.contains(told)),
+                "{value}: {body:?}"
+            );
         }
     }
 
