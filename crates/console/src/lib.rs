@@ -159,7 +159,7 @@ fn viewer_pages() -> Router<ConsoleState> {
 fn reviewer_pages() -> Router<ConsoleState> {
     let large = DefaultBodyLimit::max(MAX_FORM_BYTES);
     Router::new()
-        .route("/reviews/next", get(review_desk::show_next))
+        .route("/reviews/next", post(review_desk::post_next))
         .route("/reviews/{id}", post(reviews::post_review).layer(large))
         .route("/reviews/{id}/check", post(review_check::post_check).layer(large))
         .route("/reviews/{id}/undo", post(reviews::post_undo))

@@ -14,10 +14,12 @@
     page: form.elements.page.value,
   });
 
-  async function renew() {
+  async function renew(opens) {
     if (!held) return;
+    const sent = body();
+    if (opens) sent.append("opens", "yes");
     try {
-      const answer = await fetch(form.dataset.renew, { method: "POST", body: body() });
+      const answer = await fetch(form.dataset.renew, { method: "POST", body: sent });
       if (!answer.ok) return;
       const told = await answer.json();
       held = told.held;
@@ -28,8 +30,10 @@
   }
 
   if (held) {
+    // The page claims its document, not the request that loaded it: that may be another site's link.
+    renew(true);
     setInterval(renew, Number(form.dataset.every) * 1000);
-    addEventListener("pageshow", (event) => { if (event.persisted) { sending = false; renew(); } });
+    addEventListener("pageshow", (event) => { if (event.persisted) { sending = false; renew(true); } });
     addEventListener("pagehide", () => {
       // A decision ends the lease by itself.
       if (held && !sending) navigator.sendBeacon(form.dataset.release, body());

@@ -40,7 +40,7 @@ pub(super) async fn load_visible_case(
 /// The lock of an open document, as seen by the visitor.
 #[derive(Debug, Clone)]
 pub(super) enum ReviewLock {
-    /// It is the visitor's; the id is that of the open page.
+    /// It is the visitor's, or free for the shown page to claim; the id is that of the page.
     Own(Uuid),
     /// Another reviewer has it.
     Others(ReviewHold),
@@ -50,6 +50,19 @@ pub(super) enum ReviewLock {
     Unknown,
 }
 
+/// The lock of a document that is shown. Nothing is claimed: a GET may be another site's link.
+pub(super) fn read_review_lock(visitor: &ConsoleVisitor, case: &ReviewCase) -> ReviewLock {
+    match case.held.clone().filter(|hold| hold.reviewer != visitor.audit_name()) {
+        Some(other) => ReviewLock::Others(other),
+        None if may_claim(visitor, case) => ReviewLock::Own(Uuid::new_v4()),
+        None => ReviewLock::Open,
+    }
+}
+
+fn may_claim(visitor: &ConsoleVisitor, case: &ReviewCase) -> bool {
+    visitor.role >= WebRole::Reviewer && case.needs_human_review
+}
+
 /// Makes a document the visitor's, if it calls for a person and the visitor may decide.
 pub(super) async fn acquire_review_lock(
     state: &ConsoleState,
@@ -57,11 +70,8 @@ pub(super) async fn acquire_review_lock(
     case: &ReviewCase,
     take_over: bool,
 ) -> ReviewLock {
-    if visitor.role < WebRole::Reviewer || !case.needs_human_review {
-        return match case.held.clone().filter(|hold| hold.reviewer != visitor.audit_name()) {
-            Some(other) => ReviewLock::Others(other),
-            None => ReviewLock::Open,
-        };
+    if !may_claim(visitor, case) {
+        return read_review_lock(visitor, case);
     }
     let page = Uuid::new_v4();
     let reviewer = visitor.audit_name();
@@ -135,10 +145,11 @@ pub(super) async fn next_path(
     Ok("/reviews".to_owned())
 }
 
-/// `GET /reviews/next`: to the first free document.
-pub(super) async fn show_next(
+/// `POST /reviews/next`: to the first free document.
+pub(super) async fn post_next(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
+    PostedForm(_): PostedForm,
 ) -> Result<Redirect, ConsoleFailure> {
     Ok(Redirect::to(&state.link(&next_path(&state, &visitor, None).await?)))
 }
@@ -160,7 +171,7 @@ fn read_page(form: &FieldValues) -> Result<Uuid, ConsoleFailure> {
     page.ok_or_else(|| ConsoleFailure::wrong_request("The form does not name its page."))
 }
 
-/// `POST /reviews/{document}/renew`: the page is still open. Answers with the holder of the lock.
+/// `POST /reviews/{document}/renew`: the page was opened, or is still open. Answers with the holder of the lock.
 pub(super) async fn post_renew(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -172,7 +183,7 @@ pub(super) async fn post_renew(
     let request = LockRequest {
         reviewer: &reviewer,
         page: read_page(&form)?,
-        opens: false,
+        opens: form.get("opens").is_some(),
         take_over: false,
         lease: state.review().lease,
     };

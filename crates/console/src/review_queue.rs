@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, QueryFields};
-use super::layout::{age_since, foreign_name, frame_page, next_link, state_mark};
+use super::layout::{age_since, foreign_name, form_secret, frame_page, next_link, state_mark};
 use super::listing::{PAGE_ROWS, read_cursor};
 use super::review_desk::done_notice;
 use super::state::ConsoleState;
@@ -79,7 +79,10 @@ pub(super) async fn show_reviews(
     let body = html! {
         (done_notice(&state, &visitor, &wanted, None).await?)
         @if visitor.role >= WebRole::Reviewer && !page.rows.is_empty() {
-            p { a.button href=(state.link("/reviews/next")) { "Begin with the first free one" } }
+            form method="post" action=(state.link("/reviews/next")) {
+                (form_secret(&visitor))
+                button { "Begin with the first free one" }
+            }
         }
         (queue_filters(&state, &visitor, &wanted))
         @if page.rows.is_empty() { p { "No document needs review." } } @else {

@@ -20,7 +20,7 @@ use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, PostedForm, QueryFields};
 use super::ingestion::read_id;
 use super::review_desk::{
-    acquire_review_lock, done_notice, load_visible_case, next_path, skip_document,
+    acquire_review_lock, done_notice, load_visible_case, next_path, read_review_lock, skip_document,
 };
 use super::review_form::read_changes;
 use super::state::ConsoleState;
@@ -99,7 +99,7 @@ pub(super) async fn show_review(
 ) -> Result<Html<String>, ConsoleFailure> {
     let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
     let notice = done_notice(&state, &visitor, &wanted, Some(case.document_id)).await?;
-    let lock = acquire_review_lock(&state, &visitor, &case, false).await;
+    let lock = read_review_lock(&visitor, &case);
     let turn = ReviewTurn { notice, lock, typed: None, lost: BTreeMap::new() };
     Ok(case_page(&state, &visitor, &case, &turn).await)
 }

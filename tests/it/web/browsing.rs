@@ -307,6 +307,12 @@ async fn finish_by_keys(ann: &DrivenBrowser, undone: &str) {
     ann.until_at("/reviews?done=accepted").await;
 }
 
+/// Opens the first free document by the button of the queue.
+async fn begin_reviews(browser: &DrivenBrowser, desk: &WebConsole) {
+    browser.open(&desk.url("/reviews")).await;
+    browser.click("form[action='/reviews/next'] button").await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_review_needs_no_mouse_from_the_queue_to_the_last_decision_and_its_undo() {
     let desk = WebConsole::open().await;
@@ -315,7 +321,7 @@ async fn a_review_needs_no_mouse_from_the_queue_to_the_last_decision_and_its_und
         documents.push(desk.refused("acme", &invoice(21.0)).await.0.to_string());
     }
     let ann = sit_down(&desk, "ann").await;
-    ann.open(&desk.url("/reviews/next")).await;
+    begin_reviews(&ann, &desk).await;
     ann.until_at(&documents[0]).await;
     let mut steps = Vec::new();
     let measure = |name: &'static str, begun: Instant, browser: &DrivenBrowser| {
@@ -402,10 +408,16 @@ async fn of_two_reviewers_at_once_each_is_led_to_another_document_and_sees_who_h
     let (second, _) = desk.refused("acme", &invoice(13.0)).await;
     let (first, second) = (first.to_string(), second.to_string());
     let (ann, bob) = tokio::join!(sit_down(&desk, "ann"), sit_down(&desk, "bob"));
-    ann.open(&desk.url("/reviews/next")).await;
+    begin_reviews(&ann, &desk).await;
     ann.until_at(&first).await;
-    bob.open(&desk.url("/reviews/next")).await;
+    begin_reviews(&bob, &desk).await;
     bob.until_at(&second).await;
+    let page = bob.run("return document.querySelector('input[name=page]').value").await;
+    let claimed = format!(
+        "SELECT count(*) FROM review_lease WHERE page::text = '{}'",
+        page.as_str().unwrap()
+    );
+    until(SOON, || async { desk.scalar(&claimed).await == "1" }).await;
     bob.open(&desk.url(&format!("/reviews/{first}"))).await;
     assert!(bob.text().await.contains("web:ann has had it since"));
     assert_eq!(bob.run("return document.querySelectorAll('button[value=accept]').length").await, 0);

@@ -164,11 +164,21 @@ async fn holder(desk: &WebConsole, document: impl ToString) -> String {
         .await
 }
 
+/// Opens a review as a browser with the script does: the page claims its document.
+async fn open_review(browser: &Browser<'_>, path: &str) -> String {
+    let page = browser.get(path).await.body;
+    if page.contains("name=\"page\"") {
+        signal(browser, &page, path, "renew?opens").await;
+    }
+    page
+}
+
 /// Sends the signal of an open page: it is still there, or it was left.
 async fn signal(browser: &Browser<'_>, page: &str, path: &str, what: &str) -> Value {
     let fields = form_fields(page, path);
     let of = |name: &str| fields.iter().find(|(known, _)| known == name).unwrap().1.clone();
-    let form = format!("form_secret={}&page={}", of("form_secret"), of("page"));
+    let (what, opens) = what.split_once('?').map_or((what, ""), |(what, _)| (what, "&opens=yes"));
+    let form = format!("form_secret={}&page={}{opens}", of("form_secret"), of("page"));
     let answer = browser.post_raw(&format!("{path}/{what}"), &form).await;
     assert!(answer.status.is_success(), "{answer:?}");
     if answer.body.is_empty() { Value::Null } else { answer.json() }
@@ -183,13 +193,20 @@ async fn an_open_page_has_its_document_until_it_is_left_skipped_decided_or_taken
     let path = format!("/reviews/{first}");
     desk.browser("viewer").await.get(&path).await;
     assert_eq!(holder(&desk, first).await, "", "who only looks has nothing");
-    let for_ann = ann.get(&path).await.body;
+    for link in [path.as_str(), "/reviews/next", "/reviews"] {
+        let request = ann.request(Method::GET, link).header("sec-fetch-site", "cross-site");
+        send(request).await;
+        assert_eq!(holder(&desk, first).await, "", "a link claims nothing");
+    }
+    let for_ann = open_review(&ann, &path).await;
     assert_eq!(holder(&desk, first).await, "web:ann");
     let for_bob = bob.get(&path).await.body;
     assert!(for_bob.contains("<bdi>web:ann</bdi> has had it since"), "{for_bob}");
     assert!(!for_bob.contains("value=\"accept\""), "there is nothing to decide with");
     assert!(bob.get("/reviews").await.body.contains("<bdi>web:ann</bdi> since"));
-    assert_eq!(bob.get("/reviews/next").await.location(), format!("/reviews/{second}"));
+    let led = bob.submit("/reviews", "/reviews/next", &[]).await;
+    assert_eq!(led.location(), format!("/reviews/{second}"));
+    assert_eq!(holder(&desk, second).await, "web:bob");
     assert_eq!(signal(&ann, &for_ann, &path, "renew").await, json!({ "held": true, "says": "" }));
 
     // A program is refused like a person, and takes over like one.
@@ -219,10 +236,10 @@ async fn an_open_page_has_its_document_until_it_is_left_skipped_decided_or_taken
     assert_eq!(skipped.location(), format!("/reviews/{second}"));
     assert_eq!(holder(&desk, first).await, "");
     assert_eq!(holder(&desk, second).await, "web:bob");
-    let again = ann.get(&path).await.body;
+    let again = open_review(&ann, &path).await;
     signal(&ann, &again, &path, "release").await;
     assert_eq!(holder(&desk, first).await, "");
-    ann.get(&path).await;
+    open_review(&ann, &path).await;
     assert_eq!(decide(json!({ "take_over": true })).await.status, StatusCode::OK);
     assert_eq!(holder(&desk, first).await, "");
 }
