@@ -6,10 +6,14 @@
 //! milliseconds therefore waits for the current page and not for the backlog of long ones, and its
 //! length need not be known beforehand.
 //!
+//! Before both rules comes the tenants' share: while others wait, no page of a tenant that is more
+//! than [`MAX_LEAD`] of core time ahead of the one served least gets a core. Time of pages that
+//! were stopped for their length counts several times. A tenant alone has all cores.
+//!
 //! Not promised: how long a page holds its core; its own time limit bounds that.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,10 +24,21 @@ use tokio::time::Instant;
 
 /// Parts of the cores' time for the oldest document; the one with the least work has one.
 const PARTS_FOR_OLDEST: u32 = 2;
+/// Core time that a tenant may have more than the one served least: documents up to this length
+/// are read in order whoever sent them.
+const MAX_LEAD: Duration = Duration::from_secs(30);
+/// The next request of a document comes within this time after an answer. For so long a core is
+/// kept from tenants that are ahead: a page may take minutes.
+const NEXT_REQUEST_LINGER: Duration = Duration::from_millis(500);
+/// A page that was stopped for its length counts so many times besides.
+const OVER_TIME_PENALTY: u32 = 3;
+/// Upper bound of a tenant's penalties together.
+const MAX_PENALTY: Duration = Duration::from_secs(600);
 
 /// The cores, and the requests that wait for one.
 #[derive(Debug)]
 pub(super) struct CoreQueue {
+    began: Instant,
     state: Mutex<CoreQueueState>,
 }
 
@@ -39,6 +54,41 @@ struct CoreQueueState {
     /// Core time granted by each rule.
     used_by_oldest: Duration,
     used_by_least_work: Duration,
+    /// Tenants that wait for a core or have one, and those that had one since cores were last idle.
+    tenants: HashMap<Option<Arc<str>>, TenantUse>,
+    /// Whether requests are looked at again after [`NEXT_REQUEST_LINGER`].
+    is_timer_set: bool,
+}
+
+/// The core time of a tenant, since all cores were last idle.
+#[derive(Debug, Default)]
+struct TenantUse {
+    waiting: usize,
+    running: usize,
+    /// Core time of requests that have ended; a tenant that joins begins with the least of others.
+    used: Duration,
+    penalty: Duration,
+    /// End of its last request, by the queue's clock.
+    ended: Option<Duration>,
+    /// Sum of the starts of running requests, by the queue's clock.
+    starts: Duration,
+}
+
+impl TenantUse {
+    fn is_active(&self) -> bool {
+        self.waiting + self.running > 0
+    }
+
+    /// Whether it waits for a core, or is likely to at once.
+    fn waits_at(&self, now: Duration) -> bool {
+        self.waiting > 0 || self.ended.is_some_and(|ended| now < ended + NEXT_REQUEST_LINGER)
+    }
+
+    /// Core time that counts at `now`, of running requests too.
+    fn counted(&self, now: Duration) -> Duration {
+        let running = now * u32::try_from(self.running).unwrap_or(u32::MAX);
+        self.used + self.penalty + running.saturating_sub(self.starts)
+    }
 }
 
 /// The rule by which a request got its core.
@@ -73,6 +123,7 @@ struct WaitingCall {
     spent: Arc<AtomicU64>,
     /// The same when it was queued.
     spent_when_queued: u64,
+    tenant: Option<Arc<str>>,
     turn: oneshot::Sender<CorePermit>,
 }
 
@@ -81,7 +132,9 @@ struct WaitingCall {
 pub(super) struct CorePermit {
     queue: Arc<CoreQueue>,
     rule: SelectionRule,
+    tenant: Option<Arc<str>>,
     since: Instant,
+    is_over_time: bool,
 }
 
 /// A request that waits; dropping it leaves the queue.
@@ -94,30 +147,34 @@ impl CoreQueue {
     /// A queue for `cores` cores, all free.
     pub(super) fn new(cores: usize) -> Arc<Self> {
         let state = CoreQueueState { free: cores, ..CoreQueueState::default() };
-        Arc::new(Self { state: Mutex::new(state) })
+        Arc::new(Self { began: Instant::now(), state: Mutex::new(state) })
     }
 
-    /// Waits for a core for a page of the document at this position, on which `spent` milliseconds
-    /// of work were done so far.
+    /// Waits for a core for a page of the tenant's document at this position, on which `spent`
+    /// milliseconds of work were done so far.
     pub(super) async fn acquire_core(
         self: &Arc<Self>,
+        tenant: Option<&Arc<str>>,
         document: u64,
         spent: &Arc<AtomicU64>,
     ) -> CorePermit {
         let (waiting, turn) = {
             let mut state = self.lock_state();
-            if state.free > 0 {
-                state.free -= 1;
-                return self.permit(state.next_rule());
-            }
+            state.join_tenant(tenant, self.began.elapsed());
             state.asked += 1;
             let place = RequestPosition { document, number: state.asked };
             let (tell, turn) = oneshot::channel();
             let spent_when_queued = spent.load(Ordering::Relaxed);
-            let call = WaitingCall { spent: Arc::clone(spent), spent_when_queued, turn: tell };
+            let call = WaitingCall {
+                spent: Arc::clone(spent),
+                spent_when_queued,
+                tenant: tenant.cloned(),
+                turn: tell,
+            };
             state.enqueue_call(place, call);
             (WaitingRequest { queue: self, place }, turn)
         };
+        self.grant_cores();
         // The sender is only dropped with the request itself.
         let permit = match turn.await {
             Ok(permit) => permit,
@@ -127,24 +184,50 @@ impl CoreQueue {
         permit
     }
 
-    fn permit(self: &Arc<Self>, rule: SelectionRule) -> CorePermit {
-        CorePermit { queue: Arc::clone(self), rule, since: Instant::now() }
+    fn permit(
+        self: &Arc<Self>,
+        rule: SelectionRule,
+        tenant: Option<Arc<str>>,
+        state: &mut CoreQueueState,
+    ) -> CorePermit {
+        let since = Instant::now();
+        let of_tenant = state.tenants.entry(tenant.clone()).or_default();
+        of_tenant.running += 1;
+        of_tenant.starts += since - self.began;
+        CorePermit { queue: Arc::clone(self), rule, tenant, since, is_over_time: false }
     }
 
-    /// Hands a core that became free to the next request.
-    fn pass_on(self: &Arc<Self>) {
-        let next = {
-            let mut state = self.lock_state();
-            let next = state.take_next();
-            if next.is_none() {
-                state.free += 1;
-            }
-            next
-        };
-        if let Some((rule, turn)) = next {
+    /// Hands free cores to the next requests.
+    fn grant_cores(self: &Arc<Self>) {
+        while let Some((permit, turn)) = self.take_request() {
             // A permit without a receiver is dropped, and so passed on again.
-            drop(turn.send(self.permit(rule)));
+            drop(turn.send(permit));
         }
+    }
+
+    fn take_request(self: &Arc<Self>) -> Option<(CorePermit, oneshot::Sender<CorePermit>)> {
+        let mut state = self.lock_state();
+        if state.free == 0 {
+            return None;
+        }
+        if let Some((rule, call)) = state.take_next(self.began.elapsed()) {
+            state.free -= 1;
+            return Some((self.permit(rule, call.tenant, &mut state), call.turn));
+        }
+        if state.waiting.is_empty() {
+            state.forget_idle_tenants();
+        } else if !state.is_timer_set && tokio::runtime::Handle::try_current().is_ok() {
+            // The core is kept for the next request of a document that has just had one.
+            state.is_timer_set = true;
+            tokio::spawn(Arc::clone(self).grant_cores_later());
+        }
+        None
+    }
+
+    async fn grant_cores_later(self: Arc<Self>) {
+        tokio::time::sleep(NEXT_REQUEST_LINGER).await;
+        self.lock_state().is_timer_set = false;
+        self.grant_cores();
     }
 
     fn lock_state(&self) -> MutexGuard<'_, CoreQueueState> {
@@ -162,32 +245,74 @@ impl CoreQueueState {
         }
     }
 
+    /// Counts a tenant that asks for a core. One that comes back owes nothing for its absence, and
+    /// is owed nothing.
+    fn join_tenant(&mut self, tenant: Option<&Arc<str>>, now: Duration) {
+        let key = tenant.cloned();
+        let known = self.tenants.get(&key);
+        if known.is_some_and(|known| known.is_active() || known.waits_at(now)) {
+            return;
+        }
+        let active = self.tenants.values().filter(|other| other.is_active());
+        let least = active.map(|other| other.counted(now).saturating_sub(other.penalty)).min();
+        let joined = self.tenants.entry(key).or_default();
+        joined.used = joined.used.max(least.unwrap_or_default());
+    }
+
+    /// Past use is of no account once nobody competes.
+    fn forget_idle_tenants(&mut self) {
+        if !self.tenants.values().any(TenantUse::is_active) {
+            self.tenants.clear();
+        }
+    }
+
+    /// The core time up to which a waiting tenant gets cores.
+    fn share_limit(&self, now: Duration) -> Duration {
+        let waiting = self.tenants.values().filter(|tenant| tenant.waits_at(now));
+        waiting.map(|tenant| tenant.counted(now)).min().unwrap_or_default() + MAX_LEAD
+    }
+
+    fn is_within(&self, call: &WaitingCall, limit: Duration, now: Duration) -> bool {
+        self.tenants.get(&call.tenant).is_none_or(|tenant| tenant.counted(now) <= limit)
+    }
+
     fn enqueue_call(&mut self, place: RequestPosition, call: WaitingCall) {
+        self.tenants.entry(call.tenant.clone()).or_default().waiting += 1;
         self.by_work.insert(place.by_work(call.spent_when_queued));
         self.waiting.insert(place, call);
     }
 
     fn remove_call(&mut self, place: RequestPosition) -> Option<WaitingCall> {
         let call = self.waiting.remove(&place)?;
+        if let Some(tenant) = self.tenants.get_mut(&call.tenant) {
+            tenant.waiting -= 1;
+        }
         self.by_work.remove(&place.by_work(call.spent_when_queued));
         Some(call)
     }
 
     /// The request that a free core goes to.
-    fn take_next(&mut self) -> Option<(SelectionRule, oneshot::Sender<CorePermit>)> {
-        let rule = self.next_rule();
+    fn take_next(&mut self, now: Duration) -> Option<(SelectionRule, WaitingCall)> {
+        let (rule, limit) = (self.next_rule(), self.share_limit(now));
         let place = match rule {
-            SelectionRule::Oldest => *self.waiting.first_key_value()?.0,
-            SelectionRule::LeastWork => self.least_worked_on()?,
+            SelectionRule::Oldest => {
+                let mut calls = self.waiting.iter();
+                *calls.find(|(_, call)| self.is_within(call, limit, now))?.0
+            }
+            SelectionRule::LeastWork => self.least_worked_on(limit, now)?,
         };
-        Some((rule, self.remove_call(place)?.turn))
+        Some((rule, self.remove_call(place)?))
     }
 
-    /// The first by current work: work done since a request was queued moves it back.
-    fn least_worked_on(&mut self) -> Option<RequestPosition> {
+    /// The first by current work of a tenant within `limit`: work done since a request was queued
+    /// moves it back.
+    fn least_worked_on(&mut self, limit: Duration, now: Duration) -> Option<RequestPosition> {
         loop {
-            let first = *self.by_work.first()?;
-            let place = RequestPosition { document: first.document.0, number: first.number };
+            let (first, place) = self.by_work.iter().find_map(|first| {
+                let place = RequestPosition { document: first.document.0, number: first.number };
+                let call = self.waiting.get(&place)?;
+                self.is_within(call, limit, now).then_some((*first, place))
+            })?;
             let call = self.waiting.get_mut(&place)?;
             let spent = call.spent.load(Ordering::Relaxed);
             if spent <= first.spent {
@@ -206,17 +331,35 @@ impl RequestPosition {
     }
 }
 
+impl CorePermit {
+    /// Counts this time several times: the page was stopped for its length.
+    pub(super) fn note_over_time(&mut self) {
+        self.is_over_time = true;
+    }
+}
+
 impl Drop for CorePermit {
     fn drop(&mut self) {
         let used = self.since.elapsed();
         {
             let mut state = self.queue.lock_state();
+            if let Some(tenant) = state.tenants.get_mut(&self.tenant) {
+                tenant.running -= 1;
+                tenant.starts = tenant.starts.saturating_sub(self.since - self.queue.began);
+                tenant.used += used;
+                tenant.ended = Some(self.queue.began.elapsed());
+                if self.is_over_time {
+                    let penalty = tenant.penalty + used * OVER_TIME_PENALTY;
+                    tenant.penalty = penalty.min(MAX_PENALTY);
+                }
+            }
             match self.rule {
                 SelectionRule::Oldest => state.used_by_oldest += used,
                 SelectionRule::LeastWork => state.used_by_least_work += used,
             }
+            state.free += 1;
         }
-        self.queue.pass_on();
+        self.queue.grant_cores();
     }
 }
 
@@ -240,15 +383,15 @@ mod tests {
     /// reader with two cores does; returns when it was done.
     async fn read(
         queue: Arc<CoreQueue>,
-        document: u64,
+        (tenant, document): (Option<Arc<str>>, u64),
         opening: u64,
         pages: Vec<Duration>,
     ) -> Instant {
         let spent = Arc::new(AtomicU64::new(0));
         let work = |time: Duration| {
-            let (queue, spent) = (&queue, &spent);
+            let (queue, tenant, spent) = (&queue, tenant.as_ref(), &spent);
             async move {
-                let _core = queue.acquire_core(document, spent).await;
+                let _core = queue.acquire_core(tenant, document, spent).await;
                 tokio::time::sleep(time).await;
                 spent.fetch_add(u64::try_from(time.as_millis()).unwrap(), Ordering::Relaxed);
             }
@@ -259,13 +402,14 @@ mod tests {
     }
 
     /// Asserts that a backlog of such documents ends in order.
-    async fn ends_within_twice_its_share(page: Duration, pages: u32) {
+    async fn ends_within_twice_its_share(page: Duration, pages: u32, is_apart: bool) {
         const DOCUMENTS: u32 = 64;
         let (queue, began) = (CoreQueue::new(2), Instant::now());
         let mut ends = JoinSet::new();
         for document in 0..DOCUMENTS {
             let pages = vec![page; usize::try_from(pages).unwrap()];
-            let reading = read(Arc::clone(&queue), document.into(), 30, pages);
+            let tenant = is_apart.then(|| Arc::from(document.to_string()));
+            let reading = read(Arc::clone(&queue), (tenant, document.into()), 30, pages);
             ends.spawn(async move { (document, reading.await - began) });
         }
         let ended = ends.join_all().await;
@@ -284,7 +428,11 @@ mod tests {
     async fn a_backlog_ends_in_order_each_document_within_twice_its_share() {
         // From very long documents to ones that end before their length shows.
         for (page, pages) in [(PAGE, 25), (PAGE / 3, 8), (PAGE / 10, 8), (PAGE / 30, 8)] {
-            ends_within_twice_its_share(page, pages).await;
+            ends_within_twice_its_share(page, pages, false).await;
+        }
+        // Also where each is another tenant's, up to the lead that a tenant may have.
+        for (page, pages) in [(PAGE, 8), (PAGE / 3, 8), (PAGE / 10, 8)] {
+            ends_within_twice_its_share(page, pages, true).await;
         }
     }
 
@@ -293,32 +441,81 @@ mod tests {
         let queue = CoreQueue::new(2);
         let mut others = JoinSet::new();
         for document in 0..64 {
-            others.spawn(read(Arc::clone(&queue), document, 30, vec![PAGE; 25]));
+            others.spawn(read(Arc::clone(&queue), (None, document), 30, vec![PAGE; 25]));
         }
         // While none, some and all of the others are known to be long.
         for (document, pause) in [(64, 2), (65, 30), (66, 400)] {
             tokio::time::sleep(PAGE * pause).await;
             let began = Instant::now();
             let pages = vec![Duration::from_millis(5); 2];
-            let end = read(Arc::clone(&queue), document, 5, pages).await;
+            let end = read(Arc::clone(&queue), (None, document), 5, pages).await;
             assert!(end - began <= PAGE * 12, "{document}: {:?}", end - began);
         }
         others.abort_all();
     }
 
+    /// One page of a document; `stopped`: it runs over its time.
+    async fn read_of(
+        (queue, tenant, document): (Arc<CoreQueue>, &'static str, u64),
+        page: Duration,
+        stopped: bool,
+    ) -> Instant {
+        let (tenant, spent) = (Arc::from(tenant), Arc::new(AtomicU64::new(0)));
+        let mut core = queue.acquire_core(Some(&tenant), document, &spent).await;
+        tokio::time::sleep(page).await;
+        if stopped {
+            core.note_over_time();
+        }
+        drop(core);
+        Instant::now()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tenant_whose_files_are_slow_or_stopped_delays_another_by_a_page_or_two() {
+        let began = Instant::now();
+        for (page, stopped, cores) in
+            [(120, false, 1), (120, true, 1), (10, true, 1), (60, false, 2)]
+        {
+            // The other tenant's document comes before, among and after the slow ones.
+            for position in [0_u64, 6, 12] {
+                let (queue, page) = (CoreQueue::new(cores), Duration::from_secs(page));
+                let start = Instant::now();
+                let mut slow = JoinSet::new();
+                for document in (0..13).filter(|document| *document != position) {
+                    slow.spawn(read_of((Arc::clone(&queue), "evil", document), page, stopped));
+                }
+                tokio::task::yield_now().await;
+                let mut good = start;
+                for _ in 0..4 {
+                    let asked = (Arc::clone(&queue), "acme", position);
+                    good = read_of(asked, Duration::from_millis(100), false).await;
+                }
+                let took = good - start;
+                let what = format!("{page:?}, stopped {stopped}, place {position}: {took:?}");
+                assert!(took <= page * 2 + Duration::from_secs(1), "{what}");
+                slow.join_all().await;
+                let whole = start.elapsed().as_secs_f64();
+                let work = page.as_secs_f64() * 12.0 / f64::from(u32::try_from(cores).unwrap());
+                assert!(whole <= work + 2.0, "a core was idle: {whole} for {work}; {what}");
+                assert!(queue.lock_state().tenants.is_empty(), "{what}");
+            }
+        }
+        assert!(began.elapsed() > Duration::from_secs(3600));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_core_comes_back_whoever_was_to_have_it() {
         let (queue, new) = (CoreQueue::new(1), Arc::new(AtomicU64::new(0)));
-        let held = queue.acquire_core(0, &new).await;
-        let mut given_up = Box::pin(queue.acquire_core(1, &new));
+        let held = queue.acquire_core(None, 0, &new).await;
+        let mut given_up = Box::pin(queue.acquire_core(None, 1, &new));
         assert!(futures::poll!(given_up.as_mut()).is_pending());
-        let mut told = Box::pin(queue.acquire_core(2, &new));
+        let mut told = Box::pin(queue.acquire_core(None, 2, &new));
         assert!(futures::poll!(told.as_mut()).is_pending());
         drop(given_up);
         drop(held);
         // It was granted the core and never polled.
         drop(told);
-        drop(queue.acquire_core(3, &new).await);
+        drop(queue.acquire_core(None, 3, &new).await);
         assert_eq!(queue.lock_state().free, 1);
     }
 }

@@ -56,7 +56,7 @@ pub struct OpenDocument {
     number: u64,
     /// Queue position of the job that it is opened for.
     cpu_queue_position: u64,
-    /// Whose it is, where tenants are kept apart.
+    /// Whose it is: tenants have shares of the cores, and may be kept apart.
     tenant: Option<Arc<str>>,
     /// Tried in this order if it is encrypted.
     passwords: Vec<SecretString>,
@@ -445,7 +445,11 @@ impl OpenDocument {
         // A process of one document reads a page at a time; waiting pages are off the clock.
         let turn = wait_off_clock(Arc::clone(&slot.turns).acquire_owned()).await;
         let turn = turn.map_err(|_| Error::internal("a page process without turns"))?;
-        let core = self.pool.cores.acquire_core(self.cpu_queue_position, &self.spent);
+        let core = self.pool.cores.acquire_core(
+            self.tenant.as_ref(),
+            self.cpu_queue_position,
+            &self.spent,
+        );
         let core = wait_off_clock(core).await;
         let limits = &self.pool.setup().limits;
         let left = limits.document_time.saturating_sub(self.time_spent());
@@ -459,7 +463,7 @@ impl OpenDocument {
             document: self.number,
             limit: limits.page_time.min(left) + STOP_GRACE,
             spent: Arc::clone(&self.spent),
-            _core: core,
+            core,
             _turn: turn,
         };
         tokio::spawn(asked.await_answer(answer, tell));
@@ -504,14 +508,14 @@ struct RunningRequest {
     document: u64,
     limit: Duration,
     spent: Arc<AtomicU64>,
-    _core: CorePermit,
+    core: CorePermit,
     _turn: OwnedSemaphorePermit,
 }
 
 impl RunningRequest {
     /// Waits for the reply and passes it on; kills the page process if it takes too long.
     async fn await_answer(
-        self,
+        mut self,
         mut answer: oneshot::Receiver<ProcessAnswer>,
         mut tell: oneshot::Sender<ProcessAnswer>,
     ) {
@@ -526,6 +530,7 @@ impl RunningRequest {
                 answered = &mut answer => break answered.unwrap_or(Err(ProcessExit::Unwanted)),
                 () = &mut over_time, if self.process.exit_reason().is_none() => {
                     self.process.kill(ProcessExit::OverTime { document: self.document });
+                    self.core.note_over_time();
                 }
                 () = tell.closed(), if is_wanted => is_wanted = false,
                 () = farewell, if !is_wanted && self.process.exit_reason().is_none() => {
