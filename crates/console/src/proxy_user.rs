@@ -1,7 +1,8 @@
 //! Visitors that a proxy has signed in.
 //!
-//! The headers of `web.proxy` count only if the connection comes from its networks; a request with
-//! one from elsewhere is an impersonation, and is refused whole. They open pages and not the
+//! The headers of `web.proxy` count only if the connection comes from its networks and, where one is
+//! set, with its secret; a request with one from elsewhere is an impersonation, and is refused
+//! whole. They open pages and not the
 //! interface for programs: a browser sends them with any request that another site causes, and only
 //! forms carry a secret. Not promised: that the proxy authenticates; that is its own task.
 
@@ -14,6 +15,7 @@ use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
 use super::state::ConsoleState;
 use crate::connections::PeerAddress;
+use docmill_core::config::PROXY_SECRET_HEADER;
 
 /// Bytes of a user's name.
 const MAX_NAME_BYTES: usize = 200;
@@ -35,8 +37,12 @@ pub(super) fn read_user(
     if !said.iter().any(|name| headers.contains_key(name.as_str())) {
         return Ok(None);
     }
+    let mut secrets = headers.get_all(PROXY_SECRET_HEADER).iter();
+    let secret = secrets.next().map_or(&b""[..], HeaderValue::as_bytes);
+    let is_proxy =
+        !proxy.has_secret() || (secrets.next().is_none() && state.is_proxy_secret(secret));
     let peer = request.extensions().get::<PeerAddress>().map(|peer| peer.0);
-    if !peer.is_some_and(|peer: IpAddr| proxy.trusts(peer)) {
+    if !is_proxy || !peer.is_some_and(|peer: IpAddr| proxy.trusts(peer)) {
         return Err(state.note_pretender(peer));
     }
     let mut named = headers.get_all(proxy.user_header.as_str()).iter();

@@ -16,8 +16,7 @@ use super::ingestion::read_id;
 use super::review_desk::load_visible_case;
 use super::review_form::read_changes;
 use super::state::ConsoleState;
-use super::transcripts::{load_transcript, work_in_place};
-use docmill_core::model::Transcript;
+use super::transcripts::work_on_transcript;
 use docmill_operations::review;
 
 /// The advice beside the inputs.
@@ -62,11 +61,9 @@ pub(super) async fn post_check(
     let Some(key) = &case.transcription_file_path else {
         return Ok(Json(TypedAdvice { changed, ..TypedAdvice::default() }));
     };
-    let bytes = load_transcript(&state, &visitor, key).await?;
     let rules = kind.clone();
-    let reasons = work_in_place(&state, &visitor, move || {
-        let transcript: Transcript = serde_json::from_slice(&bytes).ok()?;
-        Some(review::check_typed_data(&rules, data, &transcript))
+    let reasons = work_on_transcript(&state, &visitor, key, move |transcript, _| {
+        review::check_typed_data(&rules, data, &transcript)
     });
     let reasons = reasons.await?;
     let mut advice = TypedAdvice { changed, ..TypedAdvice::default() };

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use subtle::ConstantTimeEq as _;
 use time::OffsetDateTime;
 
 use super::access::{AccessControl, ConsoleVisitor, hash_secret};
 use super::failure::ConsoleFailure;
 use crate::fresh::SharedAnswer;
-use docmill_core::config::{QueueDestination, ReviewConfig, StoreConfig, WebConfig};
+use docmill_core::config::{QueueDestination, ReviewConfig, SecretSource, StoreConfig, WebConfig};
 use docmill_gate::kinds::KindSet;
 use docmill_operations::Db;
 use docmill_operations::dashboard::{self, ServiceOverview};
@@ -98,6 +99,7 @@ pub(super) struct ConsoleState {
 struct ConsoleStateInner {
     parts: ConsoleParts,
     access: AccessControl,
+    proxy_secret: SecretSource,
     style_path: String,
     review_script_path: String,
     picture_script_path: String,
@@ -114,6 +116,7 @@ impl ConsoleState {
     /// The system gives no random numbers.
     pub(super) fn new(parts: ConsoleParts) -> Result<Self, getrandom::Error> {
         let access = AccessControl::new(&parts.config)?;
+        let proxy_secret = parts.config.proxy.secret_source();
         let style_path = asset_path(STYLE, "css");
         let review_script_path = asset_path(REVIEW_SCRIPT, "js");
         let picture_script_path = asset_path(PICTURE_SCRIPT, "js");
@@ -123,6 +126,7 @@ impl ConsoleState {
         let shared = ConsoleStateInner {
             parts,
             access,
+            proxy_secret,
             style_path,
             review_script_path,
             picture_script_path,
@@ -221,14 +225,22 @@ impl ConsoleState {
         take_bytes(&self.shared.transcripts, visitor, bytes)
     }
 
-    /// Logs a proxy header from an address that is not the proxy. The log has the address and not
-    /// the header, and of a flood only its beginning.
+    /// Whether `sent` is the secret that the proxy shares; compared in constant time. A secret that
+    /// cannot be read is nobody's.
+    pub(super) fn is_proxy_secret(&self, sent: &[u8]) -> bool {
+        let known = self.shared.proxy_secret.current_secret();
+        known.is_ok_and(|known| bool::from(known.reveal().as_bytes().ct_eq(sent)))
+    }
+
+    /// Logs a proxy header of another sender than the proxy. The log has the address and not the
+    /// header, and of a flood only its beginning.
     pub(super) fn note_pretender(&self, peer: Option<IpAddr>) -> ConsoleFailure {
         if self.count_stranger() <= MAX_FAILED_SIGN_INS {
             let peer = peer.map_or_else(|| "nowhere".to_owned(), |peer| peer.to_string());
             tracing::warn!(
                 peer,
-                "a request from {peer}, which is not in web.proxy.networks, has a header of the proxy"
+                "a request from {peer}, which is not in web.proxy.networks or lacks \
+                 web.proxy.secret, has a header of the proxy"
             );
         }
         ConsoleFailure::forbidden("Only the proxy may name the user.")

@@ -3,7 +3,8 @@
 //!
 //! Renderings are made anew each time and stored nowhere, on blocking threads, a few at a time.
 //! Only the searchable copy is made by a worker, and served as it is stored. Bytes in memory count
-//! until they are sent or the client has gone, and one tenant gets at most half of the memory.
+//! until they are sent or the client has gone, those of a rendering as many times as parsing
+//! multiplies them; one tenant gets at most half of the memory.
 
 use axum::Extension;
 use axum::body::Bytes;
@@ -11,6 +12,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::access::ConsoleVisitor;
@@ -28,6 +30,10 @@ use docmill_storage::{GetOptions, GetResult, keys};
 
 /// Larger ones are not given out over HTTP.
 const MAX_BYTES: u64 = 64 << 20;
+/// Larger ones are given out as they are stored, and not in another form.
+const MAX_PARSED_BYTES: u64 = 16 << 20;
+/// Bytes of a parsed transcript, its layout and its rendering, per stored byte; measured at 7.1.
+const PARSED_BYTES_PER_BYTE: usize = 7;
 /// Text that is shown beside a form, in characters.
 const MAX_SHOWN_CHARS: usize = 60_000;
 /// Pages that are shown there.
@@ -64,6 +70,15 @@ impl AsRef<[u8]> for HeldBytes {
     }
 }
 
+/// The largest artefact that a request takes, and its answer to a larger one.
+type SizeLimit = (u64, &'static str);
+
+/// For a transcript as it is stored.
+const STORED: SizeLimit = (MAX_BYTES, "The transcript is too large to be given out here.");
+/// For a transcript in another form.
+const PARSED: SizeLimit =
+    (MAX_PARSED_BYTES, "The transcript is over 16 MiB: only format=json gives it out.");
+
 /// The stored transcript, whole.
 ///
 /// # Errors
@@ -73,8 +88,38 @@ pub(super) async fn load_transcript(
     visitor: &ConsoleVisitor,
     key: &str,
 ) -> Result<Bytes, ConsoleFailure> {
-    let too_large = "The transcript is too large to be given out here.";
-    load_artefact(state, visitor, key, too_large).await
+    load_artefact(state, visitor, key, STORED).await
+}
+
+/// The request that a rendering is made for.
+pub(super) struct RequestLife(oneshot::Sender<()>);
+
+impl RequestLife {
+    /// Whether its client has gone: the rendering is of no use any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
+/// Parses the transcript at `key` and works on it on a blocking thread, with room for all that it
+/// takes. `None`: it is one of the earlier system.
+///
+/// # Errors
+/// As [`load_transcript`]; it is over [`MAX_PARSED_BYTES`]; there is no place or no room.
+pub(super) async fn work_on_transcript<T: Send + 'static>(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    key: &str,
+    work: impl FnOnce(Transcript, &RequestLife) -> T + Send + 'static,
+) -> Result<Option<T>, ConsoleFailure> {
+    let bytes = load_artefact(state, visitor, key, PARSED).await?;
+    let room = bytes.len().saturating_mul(PARSED_BYTES_PER_BYTE);
+    work_in_place(state, visitor, room, move |life| {
+        let transcript: Option<Transcript> = serde_json::from_slice(&bytes).ok();
+        drop(bytes);
+        transcript.filter(|_| !life.is_over()).map(|transcript| work(transcript, life))
+    })
+    .await
 }
 
 /// An artefact of the store, once there is room for it.
@@ -82,10 +127,10 @@ async fn load_artefact(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
     key: &str,
-    too_large: &str,
+    (most, too_large): SizeLimit,
 ) -> Result<Bytes, ConsoleFailure> {
     let Some(known) = state.store().head(key).await? else { return Err(ConsoleFailure::missing()) };
-    let size = usize::try_from(known.size).ok().filter(|_| known.size <= MAX_BYTES);
+    let size = usize::try_from(known.size).ok().filter(|_| known.size <= most);
     let size = size.ok_or_else(|| ConsoleFailure::conflict(too_large))?;
     let room = state.transcript_room(visitor, size)?;
     let what = GetOptions { at_most: known.size, if_match: None };
@@ -99,18 +144,21 @@ async fn load_artefact(
     }
 }
 
-/// Works on a transcript on a blocking thread. The work holds its place and continues after the
-/// client has gone.
-pub(super) async fn work_in_place<T: Send + 'static>(
+/// Works on a transcript on a blocking thread, with room for so many bytes. The work holds place and
+/// room until it ends, also if the client goes meanwhile: then it ends at its next step.
+async fn work_in_place<T: Send + 'static>(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
-    work: impl FnOnce() -> T + Send + 'static,
+    bytes: usize,
+    work: impl FnOnce(&RequestLife) -> T + Send + 'static,
 ) -> Result<T, ConsoleFailure> {
     let place = state.rendering_place(visitor).await?;
+    let room = state.transcript_room(visitor, bytes)?;
+    let (life, _until_dropped) = oneshot::channel();
     #[expect(clippy::disallowed_methods, reason = "a few at once: each has a place of its own")]
     let done = tokio::task::spawn_blocking(move || {
-        let _place = place;
-        work()
+        let _held = (place, room);
+        work(&RequestLife(life))
     });
     done.await.map_err(|_panicked| {
         tracing::error!("a transcript could not be rendered");
@@ -138,12 +186,11 @@ pub(super) async fn load_page_sheets(
     visitor: &ConsoleVisitor,
     key: &str,
 ) -> Vec<PageSheet> {
-    let Ok(bytes) = load_transcript(state, visitor, key).await else { return Vec::new() };
-    work_in_place(state, visitor, move || read_page_sheets(&bytes)).await.unwrap_or_default()
+    let read = work_on_transcript(state, visitor, key, |found, _| read_page_sheets(&found)).await;
+    read.ok().flatten().unwrap_or_default()
 }
 
-fn read_page_sheets(bytes: &[u8]) -> Vec<PageSheet> {
-    let Ok(transcript) = serde_json::from_slice::<Transcript>(bytes) else { return Vec::new() };
+fn read_page_sheets(transcript: &Transcript) -> Vec<PageSheet> {
     let mut left = MAX_SHOWN_CHARS;
     let mut sheets = Vec::new();
     for page in transcript.pages.iter().take(MAX_SHEET_PAGES) {
@@ -176,16 +223,12 @@ pub(super) async fn load_known_page(
     number: u32,
 ) -> Result<KnownPage, ConsoleFailure> {
     let Some(key) = key else { return Err(no_transcript()) };
-    let bytes = load_transcript(state, visitor, key).await?;
-    let read = move || {
-        let transcript: Option<Transcript> = serde_json::from_slice(&bytes).ok();
-        transcript.map(|transcript| {
-            let count = u32::try_from(transcript.pages.len()).unwrap_or(u32::MAX);
-            let page = transcript.pages.into_iter().find(|page| page.number == number);
-            page.map(|page| KnownPage { page, count })
-        })
+    let read = move |transcript: Transcript, _: &RequestLife| {
+        let count = u32::try_from(transcript.pages.len()).unwrap_or(u32::MAX);
+        let page = transcript.pages.into_iter().find(|page| page.number == number);
+        page.map(|page| KnownPage { page, count })
     };
-    let found = work_in_place(state, visitor, read).await?;
+    let found = work_on_transcript(state, visitor, key, read).await?;
     let foreign = "The transcript is one of the earlier system: its pages are not shown here.";
     let found = found.ok_or_else(|| ConsoleFailure::conflict(foreign))?;
     found.ok_or_else(ConsoleFailure::missing)
@@ -201,9 +244,10 @@ async fn load_copy(
     visitor: &ConsoleVisitor,
     transcript: Bytes,
 ) -> Result<Bytes, ConsoleFailure> {
-    let parse =
-        move || serde_json::from_slice::<CopyMention>(&transcript).unwrap_or_default().searchable;
-    let key = match work_in_place(state, visitor, parse).await? {
+    let parse = move |_: &RequestLife| {
+        serde_json::from_slice::<CopyMention>(&transcript).unwrap_or_default().searchable
+    };
+    let key = match work_in_place(state, visitor, 0, parse).await? {
         Some(CopyPlace { path: Some(path), .. }) if keys::is_own_artefact(&path) => path,
         Some(CopyPlace { left_out: Some(reason), .. }) => {
             let text = format!("No searchable copy was made: {reason}.");
@@ -215,33 +259,30 @@ async fn load_copy(
             return Err(ConsoleFailure::conflict(text));
         }
     };
-    let too_large = "The copy is too large to be given out here.";
-    load_artefact(state, visitor, &key, too_large).await
+    let limit = (MAX_BYTES, "The copy is too large to be given out here.");
+    load_artefact(state, visitor, &key, limit).await
 }
 
-/// The transcript of an ingestion that the visitor sees.
+/// The key of the transcript of an ingestion that the visitor sees.
 async fn find_transcript(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
     id: &str,
-) -> Result<Bytes, ConsoleFailure> {
+) -> Result<String, ConsoleFailure> {
     let row = find_visible(state, visitor, read_id(id)?).await?.ingestion;
-    let Some(key) = row.transcription_file_path else {
-        return Err(no_transcript());
-    };
-    load_transcript(state, visitor, &key).await
+    row.transcription_file_path.ok_or_else(no_transcript)
 }
 
 /// The rendering by `make` of a transcript and its layout; `None` from it is a missing page.
 async fn render(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
-    bytes: Bytes,
+    key: &str,
     make: impl FnOnce(&Transcript, &DocumentLayout) -> Option<Vec<u8>> + Send + 'static,
 ) -> Result<Bytes, ConsoleFailure> {
-    let made = work_in_place(state, visitor, move || {
-        let transcript: Option<Transcript> = serde_json::from_slice(&bytes).ok();
-        transcript.map(|transcript| make(&transcript, &docmill_layout::read_layout(&transcript)))
+    let made = work_on_transcript(state, visitor, key, move |transcript, life| {
+        let layout = docmill_layout::read_layout(&transcript);
+        (!life.is_over()).then(|| make(&transcript, &layout)).flatten()
     });
     let foreign = "The transcript is one of the earlier system: only format=json gives it out.";
     let made = made.await?.ok_or_else(|| ConsoleFailure::conflict(foreign))?;
@@ -280,7 +321,8 @@ pub(super) async fn get_transcript(
     let form = asked.text("format");
     let make = match form.as_deref() {
         Some("pdf") => {
-            let transcript = find_transcript(&state, &visitor, &id).await?;
+            let key = find_transcript(&state, &visitor, &id).await?;
+            let transcript = load_transcript(&state, &visitor, &key).await?;
             let copy = load_copy(&state, &visitor, transcript).await?;
             return tagged_bytes(&headers, "application/pdf", copy);
         }
@@ -291,9 +333,12 @@ pub(super) async fn get_transcript(
             return Err(ConsoleFailure::wrong_request("format is json, text, markdown or pdf"));
         }
     };
-    let bytes = find_transcript(&state, &visitor, &id).await?;
-    let Some(make) = make else { return tagged_bytes(&headers, "application/json", bytes) };
-    let text = render(&state, &visitor, bytes, move |_, found| Some(make(found).into_bytes()));
+    let key = find_transcript(&state, &visitor, &id).await?;
+    let Some(make) = make else {
+        let bytes = load_transcript(&state, &visitor, &key).await?;
+        return tagged_bytes(&headers, "application/json", bytes);
+    };
+    let text = render(&state, &visitor, &key, move |_, found| Some(make(found).into_bytes()));
     let kind = match form.as_deref() {
         Some("markdown") => "text/markdown; charset=utf-8",
         _ => "text/plain; charset=utf-8",
@@ -319,8 +364,8 @@ pub(super) async fn get_page(
     headers: HeaderMap,
 ) -> Result<Response, ConsoleFailure> {
     let number: u32 = number.parse().map_err(|_| ConsoleFailure::missing())?;
-    let bytes = find_transcript(&state, &visitor, &id).await?;
-    let page = render(&state, &visitor, bytes, move |transcript, found| {
+    let key = find_transcript(&state, &visitor, &id).await?;
+    let page = render(&state, &visitor, &key, move |transcript, found| {
         let mut pages = transcript.pages.iter().zip(&found.pages);
         let (page, found) = pages.find(|(page, _)| page.number == number)?;
         serde_json::to_vec(&PageWithBlocks { page, blocks: &found.blocks }).ok()
@@ -348,8 +393,8 @@ pub(super) async fn get_chunks(
     headers: HeaderMap,
 ) -> Result<Response, ConsoleFailure> {
     let tokens = read_tokens(&asked)?;
-    let bytes = find_transcript(&state, &visitor, &id).await?;
-    let cut = render(&state, &visitor, bytes, move |transcript, found| {
+    let key = find_transcript(&state, &visitor, &id).await?;
+    let cut = render(&state, &visitor, &key, move |transcript, found| {
         let chunks = docmill_layout::split_chunks(found, tokens);
         serde_json::to_vec(&TranscriptChunks { sha256: &transcript.sha256, chunks }).ok()
     });

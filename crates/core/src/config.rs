@@ -76,7 +76,7 @@ pub use throttle::ThrottleConfig;
 pub use tiers::TierConfig;
 pub use units::{ByteSize, SecretString};
 pub use web::{WebConfig, WebRole, WebToken};
-pub use web_proxy::{ProxyGroup, ProxySignIn};
+pub use web_proxy::{PROXY_SECRET_HEADER, ProxyGroup, ProxySignIn};
 pub use webhooks::{NetworkRange, WebhookEvent, WebhookTarget, WebhooksConfig};
 pub use worker::{LogFormat, WorkerConfig};
 

@@ -75,6 +75,39 @@ async fn whom_the_proxy_names_comes_in_with_the_role_and_tenant_of_the_group() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_with_a_secret_is_known_by_it_and_not_by_its_address_alone() {
+    const SECRET: &str = "a secret of the proxy alone";
+    let desk = WebConsole::open_with(|config| {
+        config.web.proxy = ProxySignIn {
+            networks: vec!["127.0.0.1/32".parse().unwrap()],
+            groups: vec![ProxyGroup {
+                group: "readers".to_owned(),
+                role: WebRole::Viewer,
+                tenant: String::new(),
+            }],
+            secret: SECRET.to_owned().into(),
+            ..ProxySignIn::default()
+        };
+        config.web.tokens = super::desk::tokens();
+    })
+    .await;
+    for (from, secrets, expected) in [
+        (PROXY, vec![SECRET], StatusCode::OK),
+        (PROXY, vec![], StatusCode::FORBIDDEN),
+        (PROXY, vec![""], StatusCode::FORBIDDEN),
+        (PROXY, vec!["a secret of the proxy alon"], StatusCode::FORBIDDEN),
+        (PROXY, vec!["guess", SECRET], StatusCode::FORBIDDEN),
+        (ELSEWHERE, vec![SECRET], StatusCode::FORBIDDEN),
+    ] {
+        let mut asked = said_by(request(&desk, from, Method::GET, "/ingestions"), "r@x", "readers");
+        for secret in &secrets {
+            asked = asked.header("x-docmill-proxy-secret", *secret);
+        }
+        assert_eq!(send(asked).await.status, expected, "{from:?} {secrets:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_user_of_the_proxy_does_stands_in_the_audit_and_needs_the_form_of_that_user() {
     let desk = open().await;
     let form = |page: &str| form_fields(page, "/pauses")[0].1.clone();

@@ -103,6 +103,38 @@ async fn transcripts_that_their_clients_do_not_read_take_a_tenants_memory_and_no
     assert!(shows_text(own, "acme").await, "what was held is there again");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transcript_counts_as_it_lies_in_memory_and_a_large_one_is_given_out_as_stored_alone() {
+    let store = Arc::new(ControlledStore::default());
+    let desk = open(&store).await;
+    let padded = |bytes: usize| {
+        let mut transcript = transcript_of_a_word().into_bytes();
+        transcript.resize(bytes, b' ');
+        transcript
+    };
+    let (_, held) = desk.waiting("acme", "held.pdf").await;
+    put_transcript(&desk, &store, held, vec![b' '; LARGE]).await;
+    let (_, largest) = desk.waiting("acme", "largest.pdf").await;
+    put_transcript(&desk, &store, largest, padded(16 << 20)).await;
+    let (_, larger) = desk.waiting("acme", "larger.pdf").await;
+    put_transcript(&desk, &store, larger, padded((16 << 20) + 1)).await;
+    let status = async |id: IngestionId, form: &str| {
+        desk.get(&format!("/ingestions/{id}/{form}"), "acme").await.status.as_u16()
+    };
+    assert_eq!(status(larger, "transcript").await, 200);
+    for form in ["transcript?format=text", "transcript?format=markdown", "chunks", "pages/1"] {
+        assert_eq!(status(larger, form).await, 409, "{form}");
+        assert_eq!(status(largest, form).await, 200, "{form}");
+    }
+    let path = format!("/ingestions/{held}/transcript");
+    let mut slow = ask(&desk, &path, "acme").await;
+    assert_eq!(status_of(&mut slow).await, 200);
+    assert_eq!(status(largest, "transcript").await, 200, "there is room for it as it is stored");
+    assert_eq!(status(largest, "chunks").await, 503, "and none for eight times as much");
+    drop(slow);
+    until(SOON, || async { status(largest, "chunks").await == 200 }).await;
+}
+
 /// Hands in a document of a mebibyte, of which most comes at once and the rest never.
 async fn begin_large_upload(desk: &WebConsole) -> TcpStream {
     let mut stream = TcpStream::connect(desk.address).await.unwrap();

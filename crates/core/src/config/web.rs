@@ -94,6 +94,14 @@ impl WebConfig {
                     .to_owned(),
             );
         }
+        if !self.tokens.is_empty() && !self.address.ip().is_loopback() && self.origin.is_empty() {
+            problems.push(
+                "web.origin is empty, and web.tokens are served beyond this machine: without it \
+                 cookies travel over plain HTTP too; set it to the address that browsers use, e.g. \
+                 https://ops.example.com"
+                    .to_owned(),
+            );
+        }
         self.proxy.collect_problems(problems);
         if !is_base_path(&self.base_path) {
             problems.push(
@@ -159,8 +167,12 @@ mod tests {
     fn without_a_token_no_other_machine_is_served() {
         let open = WebConfig { address: ([0, 0, 0, 0], 8090).into(), ..WebConfig::default() };
         assert!(problems(&open)[0].contains("there are no web.tokens"), "{:?}", problems(&open));
-        let tokens = vec![token("ann", "a")];
-        assert_eq!(problems(&WebConfig { tokens, ..open }), Vec::<String>::new());
+        let origin = "https://ops.example.com".to_owned();
+        let told = WebConfig { tokens: vec![token("ann", "a")], ..open };
+        assert!(problems(&told)[0].contains("web.origin is empty"), "{:?}", problems(&told));
+        assert_eq!(problems(&WebConfig { origin, ..told.clone() }), Vec::<String>::new());
+        let local = WebConfig { address: WebConfig::default().address, ..told };
+        assert_eq!(problems(&local), Vec::<String>::new());
         assert_eq!(problems(&WebConfig::default()), Vec::<String>::new());
     }
 

@@ -5,14 +5,22 @@
 //! removes such headers from its clients' requests; that is the proxy's task.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::units::is_plain_name;
+use super::secret::{self, SecretSource};
+use super::units::{SecretString, is_plain_name};
 use super::{NetworkRange, WebRole};
 
+/// The header with [`ProxySignIn::secret`].
+pub const PROXY_SECRET_HEADER: &str = "x-docmill-proxy-secret";
+/// Fewest characters of the secret that the proxy shares.
+const MIN_SECRET_CHARS: usize = 20;
+
 /// Headers that carry something else, and that a proxy must not say a name in.
-const OTHER_HEADERS: [&str; 8] = [
+const OTHER_HEADERS: [&str; 9] = [
+    PROXY_SECRET_HEADER,
     "authorization",
     "cookie",
     "host",
@@ -50,6 +58,11 @@ pub struct ProxySignIn {
     pub groups_header: String,
     /// Roles of groups; of several the first here counts.
     pub groups: Vec<ProxyGroup>,
+    /// A secret that the proxy adds to its requests, in the header [`PROXY_SECRET_HEADER`]. Empty: an
+    /// address among `networks` is enough.
+    pub secret: SecretString,
+    /// File with the secret, read again when it changes.
+    pub secret_file: PathBuf,
 }
 
 impl Default for ProxySignIn {
@@ -59,6 +72,8 @@ impl Default for ProxySignIn {
             user_header: "x-forwarded-email".to_owned(),
             groups_header: "x-forwarded-groups".to_owned(),
             groups: Vec::new(),
+            secret: SecretString::default(),
+            secret_file: PathBuf::new(),
         }
     }
 }
@@ -72,6 +87,16 @@ impl ProxySignIn {
     /// Whether the proxy connects from this address.
     pub fn trusts(&self, peer: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(peer))
+    }
+
+    /// Whether the proxy has to send a secret.
+    pub fn has_secret(&self) -> bool {
+        !self.secret.is_empty() || self.secret_source().is_file()
+    }
+
+    /// The secret of the proxy.
+    pub fn secret_source(&self) -> SecretSource {
+        SecretSource::new(&self.secret, &self.secret_file)
     }
 
     /// The role for a member of these groups: the first row of the settings that names one of them.
@@ -99,6 +124,13 @@ impl ProxySignIn {
         }
         if self.groups.is_empty() {
             problems.push("web.proxy.groups is empty: nobody could sign in".to_owned());
+        }
+        secret::check_secret(&self.secret, &self.secret_file, "web.proxy.secret", problems);
+        if self.has_secret()
+            && let Ok(secret) = self.secret_source().current_secret()
+            && secret.reveal().len() < MIN_SECRET_CHARS
+        {
+            problems.push(format!("web.proxy.secret has fewer than {MIN_SECRET_CHARS} characters"));
         }
         for (key, name) in
             [("user_header", &self.user_header), ("groups_header", &self.groups_header)]
@@ -164,6 +196,9 @@ mod tests {
             (ProxySignIn { networks: all("::/0"), ..proxy() }, "a network of everybody"),
             (ProxySignIn { networks: Vec::new(), ..proxy() }, "without web.proxy.networks"),
             (ProxySignIn { groups: Vec::new(), ..proxy() }, "nobody could sign in"),
+            (ProxySignIn { secret: "short".to_owned().into(), ..proxy() }, "fewer than 20"),
+            (ProxySignIn { secret_file: "/nowhere".into(), ..proxy() }, "cannot be read"),
+            (user(PROXY_SECRET_HEADER), "user_header must be"),
             (user(""), "user_header must be"),
             (user("X-User"), "user_header must be"),
             (user("authorization"), "user_header must be"),
