@@ -222,6 +222,7 @@ async fn the_headers_of_the_helpers_that_the_docs_name_sign_people_in() {
                     role: WebRole::Operator,
                     tenant: String::new(),
                 }],
+                ..ProxySignIn::default()
             };
         })
         .await;
