@@ -5,6 +5,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use docmill::app::App;
 use docmill_core::config::Config;
 use docmill_formats::einvoice::EinvoiceDefect;
@@ -76,6 +78,10 @@ async fn the_state_of_the_attached_xml_decides_who_reads_and_a_person_learns_why
     let table: Vec<(&str, Files<'_>, End<'_>)> = vec![
         ("sound",               vec![(x, sound.clone())],                    ("einvoice", "-", vec![])),
         ("under its old name",  vec![(z, sound.clone())],                    ("einvoice", "-", vec![])),
+        ("under a name of its own", vec![("Rechnung-4711.xml", sound.clone())], ("einvoice", "-", vec![])),
+        ("beside an order",     vec![("order-x.xml", order.clone()), ("a.dat", sound.clone())], ("einvoice", "-", vec![])),
+        ("two names that differ", vec![(x, sound.clone()), ("Rechnung-4711.xml", other.clone())],
+            ("rules", "-", vec!["einvoice_unusable:several"])),
         ("another total",       vec![(x, sound.replace("120.00", "150.00").replace("20.00<", "50.00<"))],
             ("einvoice", "-", vec!["tax_above_rate:vat_amount", "tax_not_by_rate:vat_amount", "einvoice_contradicts_page:total"])),
         ("another number",      vec![(x, other.clone())],
@@ -129,9 +135,12 @@ async fn a_file_of_only_xml_is_read_or_refused_as_xml() {
     ];
     let pipeline = local_pipeline().await;
     for (name, bytes, expected) in table {
+        let wrapped = process(&pipeline, STANDARD.encode(&bytes).into()).await;
         let processed = process(&pipeline, bytes).await;
         let (reader, reason, _) = end(&processed);
         assert_eq!((reader, reason), expected, "{name}: {}", processed.detail);
+        assert_eq!(end(&wrapped), end(&processed), "{name} in base64");
+        assert_eq!(wrapped.detail, processed.detail, "{name} in base64");
         assert_eq!(processed.format.as_deref(), Some("xml"), "{name}");
         let shown = serde_json::to_string(&processed).unwrap();
         assert!(!shown.contains("a-secret-of-this-machine"), "{name}");

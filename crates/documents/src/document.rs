@@ -8,6 +8,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use hayro::kurbo::Rect;
 
+use crate::envelope::open_envelopes;
 use crate::image::format::{self, DocumentFormat};
 use crate::image::{picture, tiff};
 use crate::page::{CUT_QUALITY, PageContent, PageRaster};
@@ -16,7 +17,7 @@ use crate::pdf::render::RenderBounds;
 use crate::refusal::{PageRefusal, catch_decoder};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{OutcomeReason, PageText, PrintedPage, TextLine};
-use docmill_formats::einvoice::{EinvoiceDefect, EinvoiceFinding};
+use docmill_formats::einvoice::{EinvoiceDefect, EinvoiceFinding, XmlRootName};
 use docmill_formats::xml;
 
 /// A document whose format and number of pages are known and within the limits.
@@ -36,10 +37,11 @@ enum DocumentContent {
     Pdf(pdf_file::PdfFile),
     Picture(Bytes),
     Tiff(Bytes, Vec<tiff::TiffDirectory>),
-    Xml(Vec<TextLine>),
+    /// An e-invoice that is the document: its values as lines.
+    Values(Vec<TextLine>),
 }
 
-/// Recognises `bytes`, checks the limits that can be checked before decoding, and counts pages.
+/// Opens the envelopes around `bytes`, recognises them, checks the limits that can be checked before decoding, and counts pages.
 /// Pages that have to be rendered will be rendered at `dpi`.
 ///
 /// # Errors
@@ -65,7 +67,8 @@ pub fn open_locked_document(
     if bytes.is_empty() {
         return Err(PageRefusal::new(OutcomeReason::Empty, "0 bytes"));
     }
-    let Some(format) = DocumentFormat::sniff(&bytes) else {
+    let bytes = catch_decoder(|| open_envelopes(bytes, limits.document_bytes.0))?;
+    let Some(format) = DocumentFormat::sniff_bare(&bytes) else {
         let what = format::describe_unsupported(&bytes);
         return Err(PageRefusal::new(OutcomeReason::UnsupportedType, what));
     };
@@ -74,6 +77,7 @@ pub fn open_locked_document(
         _ => bytes,
     };
     let all = bytes.clone();
+    let most_words = usize::try_from(limits.page_words).unwrap_or(usize::MAX);
     let content = catch_decoder(|| match format {
         DocumentFormat::Pdf => {
             pdf_file::PdfFile::open(bytes, limits, passwords).map(DocumentContent::Pdf)
@@ -84,8 +88,13 @@ pub fn open_locked_document(
         }
         DocumentFormat::Xml => {
             let xml = xml::XmlText::decode(&bytes)?;
-            let most_words = usize::try_from(limits.page_words).unwrap_or(usize::MAX);
-            Ok(DocumentContent::Xml(xml::tree_lines(&xml.parse_tree()?, most_words)))
+            let tree = xml.parse_tree()?;
+            let root = XmlRootName::from_tree(&tree);
+            if !root.is_read() {
+                let what = root.describe_refusal();
+                return Err(PageRefusal::new(OutcomeReason::UnsupportedType, what));
+            }
+            Ok(DocumentContent::Values(xml::tree_lines(&tree, most_words)))
         }
         _ => Ok(DocumentContent::Picture(bytes)),
     })?;
@@ -107,7 +116,7 @@ pub fn open_locked_document(
 }
 
 impl ParsedDocument {
-    /// Format of the bytes.
+    /// Format of the document, within its envelopes.
     pub fn format(&self) -> DocumentFormat {
         self.format
     }
@@ -116,7 +125,7 @@ impl ParsedDocument {
     pub fn page_count(&self) -> u32 {
         match &self.content {
             DocumentContent::Pdf(file) => file.page_count(),
-            DocumentContent::Picture(_) | DocumentContent::Xml(_) => 1,
+            DocumentContent::Picture(_) | DocumentContent::Values(_) => 1,
             DocumentContent::Tiff(_, directories) => {
                 u32::try_from(directories.len()).unwrap_or(u32::MAX)
             }
@@ -149,7 +158,7 @@ impl ParsedDocument {
                 picture::decode_tiff(bytes, at, &self.limits)
                     .map(picture::DecodedPicture::into_page)
             }
-            DocumentContent::Xml(lines) => Ok(text_page(lines.clone())),
+            DocumentContent::Values(lines) => Ok(text_page(lines.clone())),
         })
     }
 
@@ -181,9 +190,9 @@ impl ParsedDocument {
 
     /// Looks for e-invoices in it and reads them. Reads no picture.
     pub fn find_einvoice(&self) -> EinvoiceFinding {
-        let is_document = self.format == DocumentFormat::Xml;
+        let is_document = matches!(self.content, DocumentContent::Values(_));
         let files = match &self.content {
-            DocumentContent::Xml(_) => Ok(vec![self.bytes.to_vec()]),
+            DocumentContent::Values(_) => Ok(vec![self.bytes.to_vec()]),
             DocumentContent::Pdf(file) => catch_decoder(|| file.list_einvoices()),
             DocumentContent::Picture(_) | DocumentContent::Tiff(..) => Ok(Vec::new()),
         };
@@ -220,7 +229,7 @@ impl ParsedDocument {
         let bounds = RenderBounds { limits: &self.limits, dpi: self.dpi, deadline };
         let SeenLayer { content, shows_more } = match &self.content {
             DocumentContent::Pdf(file) => catch_decoder(|| file.text_layer(index, &bounds))?,
-            DocumentContent::Xml(lines) => {
+            DocumentContent::Values(lines) => {
                 SeenLayer { content: Some(text_page(lines.clone())), shows_more: false }
             }
             DocumentContent::Picture(_) | DocumentContent::Tiff(..) => {

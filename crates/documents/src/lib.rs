@@ -1,6 +1,7 @@
 //! From bytes to pages and their text. Interpreting the text is the business of other crates.
 //!
-//! The way of a document: `document` recognises its format and opens it (`pdf` or `image`).
+//! The way of a document: `envelope` opens what is around it, `document` recognises its format and
+//! opens it (`pdf` or `image`).
 //! `reading` takes each page's text layer or reads its picture with an engine of `ocr`. Before that
 //! `quality` assesses the picture, `repair` repairs it, and `marks` finds its codes and boxes. All
 //! of that runs inside of page processes, which `sandbox` starts and confines.
@@ -15,6 +16,7 @@
 //! that a person can read them.
 
 mod document;
+mod envelope;
 mod image;
 mod language;
 mod marks;

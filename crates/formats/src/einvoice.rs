@@ -13,6 +13,7 @@ mod cii;
 mod defect;
 mod element;
 mod fields;
+mod root;
 mod ubl;
 
 use roxmltree::Node;
@@ -23,6 +24,8 @@ use crate::notation::date;
 use crate::xml::{XmlError, XmlText};
 pub use defect::EinvoiceDefect;
 use fields::{InvoiceXmlFields, list_value};
+use root::EinvoiceSyntax;
+pub use root::XmlRootName;
 
 /// The content of an e-invoice. Values have the form of the data: texts, ISO dates, numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,14 +61,25 @@ pub fn parse_einvoice(bytes: &[u8]) -> Result<ParsedInvoiceXml, EinvoiceDefect> 
 }
 
 fn parse_by_syntax(root: Node<'_, '_>) -> Result<InvoiceXmlFields, EinvoiceDefect> {
-    let name = root.tag_name();
-    match (name.namespace().unwrap_or_default(), name.name()) {
-        (cii::NAMESPACE, "CrossIndustryInvoice") | (cii::ZUGFERD_1, "CrossIndustryDocument") => {
-            cii::parse_cii(root)
-        }
-        (ubl::INVOICE, "Invoice") | (ubl::CREDIT_NOTE, "CreditNote") => ubl::parse_ubl(root),
-        _ => Err(EinvoiceDefect::NotAnInvoice),
+    match syntax_of(root).ok_or(EinvoiceDefect::NotAnInvoice)? {
+        EinvoiceSyntax::Cii => cii::parse_cii(root),
+        EinvoiceSyntax::Ubl => ubl::parse_ubl(root),
+        EinvoiceSyntax::BusinessDocument => parse_by_syntax(only_document(root)?),
     }
+}
+
+fn syntax_of(node: Node<'_, '_>) -> Option<EinvoiceSyntax> {
+    let tag = node.tag_name();
+    EinvoiceSyntax::from_root(tag.namespace().unwrap_or_default(), tag.name())
+}
+
+/// The only e-invoice of a `StandardBusinessDocument`. An envelope within an envelope is none.
+fn only_document<'a, 'i>(envelope: Node<'a, 'i>) -> Result<Node<'a, 'i>, EinvoiceDefect> {
+    let mut documents = envelope.children().filter(|child| {
+        syntax_of(*child).is_some_and(|syntax| syntax != EinvoiceSyntax::BusinessDocument)
+    });
+    let first = documents.next().ok_or(EinvoiceDefect::NotAnInvoice)?;
+    if documents.next().is_some() { Err(EinvoiceDefect::Batch) } else { Ok(first) }
 }
 
 impl From<InvoiceXmlFields> for ParsedInvoiceXml {

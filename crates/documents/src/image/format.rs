@@ -4,9 +4,13 @@
 //! §2 and its 64-bit form, RIFF with WEBP, GIF in both versions, BMP. The PDF header may be
 //! anywhere in the first 1024 bytes; further in, behind the preamble of a gateway or a printer, if
 //! the file also ends as a PDF and is not an archive. XML is recognised by its declaration, or by
-//! an element and the namespace of an e-invoice near the start.
+//! the root of an e-invoice.
+//! An envelope around one of these is recognised by [`crate::envelope`].
 
 use bytes::Bytes;
+
+use crate::envelope;
+use docmill_formats::einvoice::XmlRootName;
 
 /// How far into the file a PDF header is searched for.
 const HEADER_WINDOW: usize = 1024;
@@ -20,16 +24,6 @@ const END_WINDOW: usize = 2048;
 /// messages), gzip, 7-Zip, RAR.
 const CONTAINERS: [&[u8]; 5] =
     [b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!"];
-
-/// How far into a file without an XML declaration the namespace of an e-invoice is searched for.
-const NAMESPACE_WINDOW: usize = 8192;
-
-/// Common part of the namespaces of e-invoices: CII, `ZUGFeRD` 1, UBL.
-const NAMESPACES: [&str; 3] = [
-    "urn:un:unece:uncefact:data:standard:CrossIndustryInvoice",
-    "urn:ferd:CrossIndustryDocument",
-    "urn:oasis:names:specification:ubl:schema:xsd",
-];
 
 /// A format we read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,11 +44,19 @@ pub enum DocumentFormat {
     Bmp,
     /// XML; of use only if it is an e-invoice.
     Xml,
+    /// An envelope around one of these: a CMS signature (`.p7m`), S/MIME, base64, gzip or a ZIP of
+    /// one XML. The page process opens it.
+    Envelope,
 }
 
 impl DocumentFormat {
     /// Recognises `bytes`; `None` for everything that is not read.
     pub fn sniff(bytes: &[u8]) -> Option<Self> {
+        if envelope::is_envelope(bytes) { Some(Self::Envelope) } else { Self::sniff_bare(bytes) }
+    }
+
+    /// Recognises a document without an envelope around it.
+    pub(crate) fn sniff_bare(bytes: &[u8]) -> Option<Self> {
         let image = match bytes {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
             [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
@@ -82,6 +84,7 @@ impl DocumentFormat {
             Self::Gif => "gif",
             Self::Bmp => "bmp",
             Self::Xml => "xml",
+            Self::Envelope => "envelope",
         }
     }
 }
@@ -150,18 +153,17 @@ fn is_bitmap(bytes: &[u8]) -> bool {
         })
 }
 
-/// An XML declaration, or an element and a namespace of e-invoices. A byte order mark may come
-/// first, and every other byte may be zero, as in UTF-16.
+/// An XML declaration, or the root of an e-invoice. A byte order mark may come first, and every
+/// other byte may be zero, as in UTF-16.
 fn is_xml(bytes: &[u8]) -> bool {
-    let window = bytes.get(..NAMESPACE_WINDOW).unwrap_or(bytes);
+    const DECLARATION: &[u8] = b"<?xml";
+    let window = bytes.get(..HEADER_WINDOW).unwrap_or(bytes);
     let marks = [&b"\xef\xbb\xbf"[..], b"\xff\xfe", b"\xfe\xff"];
     let text = marks.iter().find_map(|mark| window.strip_prefix(*mark)).unwrap_or(window);
     let text: Vec<u8> = text.iter().copied().filter(|byte| *byte != 0).collect();
     let text = text.trim_ascii_start();
-    let mut namespaces = NAMESPACES.iter();
-    text.starts_with(b"<?xml")
-        || text.starts_with(b"<")
-            && namespaces.any(|name| memchr::memmem::find(text, name.as_bytes()).is_some())
+    text.starts_with(DECLARATION)
+        || text.starts_with(b"<") && XmlRootName::sniff(bytes).is_some_and(|root| root.is_read())
 }
 
 /// A file of boxes (ISO/IEC 14496-12) whose first one names a brand of still pictures.
@@ -171,11 +173,14 @@ fn is_heif(bytes: &[u8]) -> bool {
     bytes.get(4..8) == Some(b"ftyp") && bytes.get(8..12).is_some_and(|it| BRANDS.contains(&it))
 }
 
-/// Likely format of an unreadable file, for a person.
-pub(crate) fn describe_unsupported(bytes: &[u8]) -> &'static str {
+/// Likely format of an unreadable file, for a person: XML by its root.
+pub(crate) fn describe_unsupported(bytes: &[u8]) -> String {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
-    if text.starts_with(b"<") {
-        "a web page or other markup, not a PDF or an image"
+    let known = if text.starts_with(b"<") {
+        match XmlRootName::sniff(bytes).filter(|root| !root.name.eq_ignore_ascii_case("html")) {
+            Some(root) => return root.describe_refusal(),
+            None => "a web page or other markup, not a PDF or an image",
+        }
     } else if text.starts_with(b"PK\x03\x04") {
         "a ZIP archive or an Office document, not a PDF or an image"
     } else if is_heif(bytes) {
@@ -183,7 +188,8 @@ pub(crate) fn describe_unsupported(bytes: &[u8]) -> &'static str {
          Camera, Formats, Most Compatible) or as a PDF"
     } else {
         "neither PDF nor PNG, JPEG, TIFF, WebP, GIF, BMP or an e-invoice in XML"
-    }
+    };
+    known.to_owned()
 }
 
 #[cfg(test)]
@@ -195,7 +201,7 @@ mod tests {
         let junk = |count: usize, rest: &[u8]| [vec![b'x'; count], rest.to_vec()].concat();
         let bitmap = |size: u8| [&b"BM"[..], &[0; 12], &[size, 0, 0, 0]].concat();
         #[rustfmt::skip]
-        let table: [(&str, Vec<u8>, Option<DocumentFormat>); 25] = [
+        let table: [(&str, Vec<u8>, Option<DocumentFormat>); 26] = [
             ("a PDF",                              b"%PDF-1.7\n".to_vec(),          Some(DocumentFormat::Pdf)),
             ("a PDF after junk",                   junk(1019, b"%PDF-1.4"),         Some(DocumentFormat::Pdf)),
             ("a PDF after too much junk",          junk(1020, b"%PDF-1.4"),         None),
@@ -218,6 +224,7 @@ mod tests {
             ("XML after a mark",                   b"\xef\xbb\xbf <?xml ?>".to_vec(), Some(DocumentFormat::Xml)),
             ("XML in UTF-16",                      b"\xff\xfe<\0?\0x\0m\0l\0".to_vec(), Some(DocumentFormat::Xml)),
             ("an e-invoice without declaration",   b"<Invoice xmlns='urn:oasis:names:specification:ubl:schema:xsd:Invoice-2'>".to_vec(), Some(DocumentFormat::Xml)),
+            ("a signed document",                  [b"\x30\x80\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02", &junk(9, b"%PDF-1.4")[..]].concat(), Some(DocumentFormat::Envelope)),
             ("a web page",                         b"<!DOCTYPE html><html>".to_vec(), None),
             ("one byte",                           b"%".to_vec(),                   None),
             ("nothing",                            vec![],                          None),

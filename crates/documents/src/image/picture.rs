@@ -72,7 +72,10 @@ pub(crate) fn decode_picture(
         DocumentFormat::WebP => ImageFormat::WebP,
         DocumentFormat::Gif => ImageFormat::Gif,
         DocumentFormat::Bmp => ImageFormat::Bmp,
-        DocumentFormat::Tiff | DocumentFormat::Pdf | DocumentFormat::Xml => {
+        DocumentFormat::Tiff
+        | DocumentFormat::Pdf
+        | DocumentFormat::Xml
+        | DocumentFormat::Envelope => {
             return Err(PageRefusal::new(OutcomeReason::Corrupt, "not a picture of one page"));
         }
     };

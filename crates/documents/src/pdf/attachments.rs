@@ -1,9 +1,11 @@
 //! E-invoices inside a PDF: the XML that PDF/A-3 carries as an attached file.
 //!
-//! Attachments are searched in every object of the file, not only in the name tree, which some
-//! writers leave out: any file specification with an embedded file (PDF 32000-1 §7.11.3) that has a
-//! name of the standards (`ZUGFeRD` 1 and 2, Factur-X, `XRechnung`), in any case. Other attachments
-//! are ignored, `order-x.xml` among them: an order is not an invoice.
+//! Attachments are searched in every object of the file, not only in the name tree and under `AF`,
+//! which some writers leave out: any file specification with an embedded file (PDF 32000-1 §7.11.3).
+//! An e-invoice is recognised by the root of its XML, under any name. A file with a name of the
+//! standards (`ZUGFeRD` 1 and 2, Factur-X, `XRechnung`, in any case) counts whatever it holds, and so
+//! does a file named `.xml` in which no root is found: an invoice may have been lost. Other
+//! attachments are ignored, `order-x.xml` among them: an order is not an invoice.
 //!
 //! Promised: bytes within the limits, not that they are an invoice.
 
@@ -14,6 +16,7 @@ use hayro::hayro_interpret::hayro_syntax::object::{
 
 use crate::refusal::PageRefusal;
 use docmill_core::model::OutcomeReason;
+use docmill_formats::einvoice::XmlRootName;
 use docmill_formats::xml::MAX_BYTES;
 
 /// Names of the file, the preferred one first.
@@ -21,6 +24,21 @@ const NAMES: [&str; 3] = ["factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml"
 
 /// More e-invoices than this in one document are none.
 const MAX_FILES: usize = 8;
+
+/// Attachments that are looked into, and the bytes of all of them together.
+const MAX_EXAMINED_FILES: usize = 256;
+const MAX_EXAMINED_BYTES: usize = 2 * MAX_BYTES;
+
+/// The sign of an attachment by its name, the strongest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum NameSign {
+    /// A name of the standards, by its place in [`NAMES`].
+    Standard(usize),
+    /// Any other name that ends in `.xml`.
+    Xml,
+    /// Anything else.
+    Other,
+}
 
 /// The e-invoices of a PDF, each content once, the preferred name first; empty if it carries none.
 /// How far they expand was checked when it was opened. `is_cut`: a part of the file is missing.
@@ -33,27 +51,59 @@ pub(crate) fn list_einvoices(pdf: &Pdf, is_cut: bool) -> Result<Vec<Vec<u8>>, Pa
     if !may_carry(bytes) {
         return Ok(Vec::new());
     }
-    let mut found: Vec<(usize, Vec<u8>)> = Vec::new();
+    let mut files: Vec<(NameSign, Dict<'_>)> = Vec::new();
     for object in pdf.objects() {
-        for file in file_specifications(object) {
-            let Some(rank) = name_rank(&file) else { continue };
-            let content = file_content(&file)?;
-            if !found.iter().any(|(_, known)| *known == content) {
-                found.push((rank, content));
-            }
-            let bytes: usize = found.iter().map(|(_, content)| content.len()).sum();
-            if found.len() > MAX_FILES || bytes > MAX_BYTES {
-                let detail = format!("more e-invoices than {MAX_FILES}, or than {MAX_BYTES} bytes");
-                return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
-            }
+        files.extend(file_specifications(object).into_iter().map(|file| (name_sign(&file), file)));
+    }
+    files.sort_by_key(|(sign, _)| *sign);
+    let (mut found, mut examined, mut lost): (Vec<Vec<u8>>, usize, _) = (Vec::new(), 0, None);
+    for (index, (sign, file)) in files.iter().enumerate() {
+        if *sign == NameSign::Other
+            && (index >= MAX_EXAMINED_FILES || examined > MAX_EXAMINED_BYTES)
+        {
+            break;
         }
+        let content = match file_content(file) {
+            Ok(content) => content,
+            Err(refusal) if matches!(sign, NameSign::Standard(_)) => return Err(refusal),
+            Err(refusal) => {
+                lost = lost.or(Some(refusal).filter(|_| *sign == NameSign::Xml));
+                continue;
+            }
+        };
+        examined = examined.saturating_add(content.len());
+        if examined > MAX_EXAMINED_BYTES && *sign != NameSign::Other {
+            return Err(too_many());
+        }
+        if counts_as_einvoice(*sign, &content) && !found.contains(&content) {
+            found.push(content);
+        }
+        if found.len() > MAX_FILES || found.iter().map(Vec::len).sum::<usize>() > MAX_BYTES {
+            return Err(too_many());
+        }
+    }
+    if let Some(refusal) = lost.filter(|_| found.is_empty()) {
+        return Err(refusal);
     }
     if found.is_empty() && is_cut && names_einvoice(bytes) {
         let detail = "an e-invoice is named in it, but was cut off";
         return Err(PageRefusal::new(OutcomeReason::Corrupt, detail));
     }
-    found.sort_by_key(|(rank, _)| *rank);
-    Ok(found.into_iter().map(|(_, bytes)| bytes).collect())
+    Ok(found)
+}
+
+fn too_many() -> PageRefusal {
+    let detail = format!("more e-invoices than {MAX_FILES}, or than {MAX_BYTES} bytes");
+    PageRefusal::new(OutcomeReason::TooLarge, detail)
+}
+
+/// Whether an attachment is, or may have been, an e-invoice.
+fn counts_as_einvoice(sign: NameSign, content: &[u8]) -> bool {
+    match sign {
+        NameSign::Standard(_) => true,
+        NameSign::Xml => XmlRootName::sniff(content).is_none_or(|root| root.is_read()),
+        NameSign::Other => XmlRootName::sniff(content).is_some_and(|root| root.is_read()),
+    }
 }
 
 /// Whether it is worth looking at all objects of a PDF: the key of embedded files is in it, or
@@ -98,13 +148,18 @@ fn direct_container(value: MaybeRef<Object<'_>>) -> Option<Object<'_>> {
     }
 }
 
-/// The place of the file's name among [`NAMES`]; none if it is called otherwise.
-fn name_rank(file: &Dict<'_>) -> Option<usize> {
-    let mut names = [&b"UF"[..], b"F"].into_iter().filter_map(|key| file.get::<PdfString<'_>>(key));
-    names.find_map(|name| {
+/// The sign that the file's name is.
+fn name_sign(file: &Dict<'_>) -> NameSign {
+    let names = [&b"UF"[..], b"F"].into_iter().filter_map(|key| file.get::<PdfString<'_>>(key));
+    let signs = names.map(|name| {
         let name = file_name(name.as_bytes());
-        NAMES.iter().position(|known| *known == name)
-    })
+        match NAMES.iter().position(|known| *known == name) {
+            Some(rank) => NameSign::Standard(rank),
+            None if name.ends_with(".xml") => NameSign::Xml,
+            None => NameSign::Other,
+        }
+    });
+    signs.min().unwrap_or(NameSign::Other)
 }
 
 /// The last part of a path in lower case. Text strings are UTF-16 with a mark, or close to Latin 1
@@ -241,6 +296,39 @@ mod tests {
         ] {
             assert_eq!(found(&[(name, b"<a/>")]).len(), usize::from(expected), "{name:?}");
         }
+    }
+
+    #[test]
+    fn an_e_invoice_is_recognised_by_its_root_under_any_name() {
+        const UBL: &[u8] =
+            b"<?xml version='1.0'?><Invoice xmlns='urn:oasis:names:specification:ubl:schema:xsd:Invoice-2'/>";
+        for (name, content, expected) in [
+            (&b"Rechnung-4711.xml"[..], UBL, true),
+            (b"ZUGFeRD_001.XML", UBL, true),
+            (b"faktura.ubl", UBL, true),
+            (b"", UBL, true),
+            (b"data.xml", b"<order xmlns='urn:mine'/>", false),
+            (b"cut.xml", b"<?xml version='1.0", true),
+            (b"terms.txt", b"<?xml version='1.0", false),
+        ] {
+            let found = found(&[(name, content)]);
+            assert_eq!(found.len(), usize::from(expected), "{}", name.escape_ascii());
+        }
+        let both = [(&b"x.xml"[..], UBL), (b"factur-x.xml", b"<f/>")];
+        assert_eq!(found(&both).first().map(String::as_str), Some("<f/>"), "the standard's first");
+    }
+
+    #[test]
+    fn attachments_that_show_no_sign_are_looked_into_up_to_a_number() {
+        let blank: Vec<Vec<u8>> = (0..MAX_EXAMINED_FILES).map(|n| n.to_string().into()).collect();
+        let last = b"<Invoice xmlns='urn:oasis:names:specification:ubl:schema:xsd:Invoice-2'/>";
+        let mut files: Vec<(&[u8], &[u8])> =
+            blank.iter().map(|content| (&b"a.bin"[..], content.as_slice())).collect();
+        files.push((b"b.bin", last));
+        assert_eq!(found(&files).len(), 0);
+        assert_eq!(found(files.get(1..).unwrap()).len(), 1);
+        files.push((b"c.xml", last));
+        assert_eq!(found(&files).len(), 1, "a name is a sign");
     }
 
     #[test]

@@ -15,9 +15,12 @@ pub enum EinvoiceDefect {
     /// The XML cannot be parsed.
     #[error(transparent)]
     Xml(#[from] XmlError),
-    /// Its root is neither of the two syntaxes.
-    #[error("XML, but no e-invoice in CII or UBL")]
+    /// Its root is none of the formats that are read.
+    #[error("not an e-invoice in a format that is read")]
     NotAnInvoice,
+    /// One file with several invoices, which are a document each.
+    #[error("a file with several invoices: send each by itself")]
+    Batch,
     /// An amount, price or quantity that is no number, or has more digits than data can carry.
     #[error("the e-invoice has an amount that is no number or has too many digits")]
     Amount,
@@ -39,6 +42,7 @@ impl EinvoiceDefect {
             Self::Attachment => "attachment",
             Self::Xml(error) => error.code(),
             Self::NotAnInvoice => "no_invoice",
+            Self::Batch => "batch",
             Self::Amount => "amount",
             Self::Date => "date",
             Self::Incomplete => "incomplete",
@@ -49,7 +53,7 @@ impl EinvoiceDefect {
     /// The outcome of a document that consists of this XML alone.
     pub fn outcome_reason(self) -> OutcomeReason {
         match self {
-            Self::NotAnInvoice => OutcomeReason::UnsupportedType,
+            Self::NotAnInvoice | Self::Batch => OutcomeReason::UnsupportedType,
             Self::Xml(XmlError::TooLarge) => OutcomeReason::TooLarge,
             _ => OutcomeReason::Corrupt,
         }
@@ -69,6 +73,7 @@ mod tests {
             (EinvoiceDefect::Xml(XmlError::Entities), "entities", OutcomeReason::Corrupt),
             (EinvoiceDefect::Xml(XmlError::TooLarge), "too_large", OutcomeReason::TooLarge),
             (EinvoiceDefect::NotAnInvoice, "no_invoice", OutcomeReason::UnsupportedType),
+            (EinvoiceDefect::Batch, "batch", OutcomeReason::UnsupportedType),
             (EinvoiceDefect::Amount, "amount", OutcomeReason::Corrupt),
             (EinvoiceDefect::Date, "date", OutcomeReason::Corrupt),
             (EinvoiceDefect::Incomplete, "incomplete", OutcomeReason::Corrupt),
