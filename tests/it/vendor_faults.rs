@@ -18,7 +18,8 @@ fn minute_quota() -> Answer {
 
 /// Anthropic's limit of spending, which is a 400.
 fn spending_limit() -> Answer {
-    let words = "You have reached your specified API usage limits. You will regain access on 2099-01-01";
+    let words =
+        "You have reached your specified API usage limits. You will regain access on 2099-01-01";
     Answer::told(400, words)
 }
 

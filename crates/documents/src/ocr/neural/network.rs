@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 
 use ort::environment::Environment;
 use ort::ep;
+use ort::logging::LogLevel;
 use ort::session::Session;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::TensorRef;
@@ -59,6 +60,8 @@ pub(super) fn load_runtime(library: &Path) -> Result<&'static Environment> {
     let runtime = builder.with_name("docmill").with_telemetry(false).build().map_err(|error| {
         Error::internal(format!("cannot start the runtime of `{place}`")).with_source(error)
     })?;
+    // The cut recogniser still states the shape of its output before the cut, which it warns of.
+    runtime.set_log_level(LogLevel::Error);
     Ok(RUNTIME.get_or_init(|| runtime))
 }
 

@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use super::detector::LineDetector;
 use super::line_box::LineBox;
 use super::line_reader::{LineReader, LineReading};
-use super::spelling::Lexicon;
 use super::network;
+use super::spelling::Lexicon;
 use super::weights::WeightFolder;
 use crate::image::opencv_mat::{self, OpenCvError, PixelMatrix};
 use crate::language::LanguageEvidence;
@@ -103,10 +103,7 @@ impl NeuralReader {
     ///
     /// # Errors
     /// No networks are left, and no more can be loaded.
-    pub(super) fn new(
-        all: Arc<LoadedNetworks>,
-        words: Option<Arc<LanguageWords>>,
-    ) -> Result<Self> {
+    pub(super) fn new(all: Arc<LoadedNetworks>, words: Option<Arc<LanguageWords>>) -> Result<Self> {
         let networks = all.take()?;
         Ok(Self { all, networks, languages: Vec::new(), words })
     }
