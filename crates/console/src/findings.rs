@@ -45,6 +45,7 @@ fn words_of_check(check: &RuleCheck) -> &'static str {
         RuleCheck::Required(_) => "A required value is missing.",
         RuleCheck::Format(..) => "The value has the wrong format.",
         RuleCheck::Magnitude { .. } => "The number has too many digits.",
+        RuleCheck::PrintedSign(_) => "The document prints this amount with the other sign.",
         RuleCheck::Sum { .. } => "The amounts do not add up to the total.",
         RuleCheck::NoGap { .. } => "An amount between these seems to be missing.",
         RuleCheck::TaxRate { .. } | RuleCheck::TaxByRate { .. } => {

@@ -602,11 +602,14 @@ impl<T> FoundValue<T> {
 /// The kind of documents with returned amounts.
 const CREDIT_NOTE: &str = "credit_note";
 
-/// Whether a title, rather than a sentence, makes it a credit note.
+/// Whether a title, rather than a sentence or a line, makes it a credit note: it stands above all amounts.
 fn is_credit_note(matches: &LabelMatches<'_>) -> bool {
+    let mut cells = matches.layout.cells.iter();
+    let amounts = cells.find(|cell| matches.layout.is_on_amount_row(cell)).map(|cell| cell.row);
     matches.of_field("credit_note").any(|label_match| {
-        let short = matches.cell_of(label_match).is_some_and(|cell| cell.words.len() <= 8);
-        label_match.words.start == 0 && short
+        let cell = matches.cell_of(label_match).filter(|cell| cell.words.len() <= 8);
+        let above = cell.is_some_and(|cell| amounts.is_none_or(|row| cell.row < row));
+        label_match.words.start == 0 && above
     })
 }
 

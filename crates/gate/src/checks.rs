@@ -32,10 +32,14 @@ impl GateSubject<'_> {
             RuleCheck::Required(fields) => self.fields_where(fields, is_blank),
             RuleCheck::Format(fields, form) => self
                 .fields_where(fields, |value| !value.is_null() && !forms::has_format(value, *form)),
-            RuleCheck::Magnitude { fields, digits, decimals } => self
-                .fields_where(fields, |value| {
+            RuleCheck::Magnitude { fields, digits, decimals, currency, digits_in } => {
+                let code = currency.as_ref().and_then(|field| self.field_value(field).as_str());
+                let digits = code.and_then(|code| digits_in.get(code)).unwrap_or(digits);
+                self.fields_where(fields, |value| {
                     value.is_number() && !forms::is_sane(value, *digits, *decimals)
-                }),
+                })
+            }
+            RuleCheck::PrintedSign(fields) => self.amounts_of_other_sign(fields),
             RuleCheck::DateOrder(fields) => self.date_order(fields),
             RuleCheck::DateRange { fields, days_ahead, years_back } => self
                 .fields_where(fields, |value| {
@@ -160,9 +164,11 @@ impl GateSubject<'_> {
     }
 
     /// A list has at least as many items as rows that are lines beyond doubt, and a share of those
-    /// that look like one. An unknown list is another rule's to require.
+    /// that look like one; or it makes a total. An unknown list is another rule's to require.
     fn list_completeness(&self, list: &str, share: f64) -> FailedFields {
-        if self.field_value(list).is_null() {
+        let sums = self.kind.rules.iter().filter_map(|rule| ListSumRule::of_check(&rule.check));
+        let mut own = sums.filter(|rule| rule.list == list);
+        if self.field_value(list).is_null() || own.any(|rule| self.list_makes_total(&rule)) {
             return Vec::new();
         }
         let rows = self.number_rows();

@@ -48,24 +48,41 @@ impl GateSubject<'_> {
             return Vec::new();
         }
         self.fields_where(fields, |value| {
-            let printed = match value.as_str().filter(|text| account::is_iban(text)) {
-                Some(_) => self.prints_account(),
-                None => prints_same_type(&self.ground, value),
-            };
-            printed && !self.ground.contains_value(value)
+            if value.as_str().is_some_and(account::is_iban) {
+                return self.prints_other_account();
+            }
+            prints_same_type(&self.ground, value) && !self.ground.contains_value(value)
         })
     }
 }
 
 impl GateSubject<'_> {
-    /// Whether any account is printed. Many a page names none where the XML does.
-    fn prints_account(&self) -> bool {
+    /// Whether an account is printed that is none of the data: somebody may pay to it. Many a page names
+    /// none where the XML does.
+    fn prints_other_account(&self) -> bool {
+        let mut own = Vec::new();
+        for value in self.extraction.data.values() {
+            add_accounts(value, &mut own);
+        }
         let mut lines = self.transcript.pages.iter().flat_map(|page| &page.lines);
         lines.any(|line| {
             let words: Vec<&str> = line.words.iter().map(|word| word.text.as_str()).collect();
-            (0..words.len())
-                .any(|at| account::find_iban_at(words.get(at..).unwrap_or_default()).is_some())
+            let starts = (0..words.len()).filter_map(|at| words.get(at..));
+            let mut printed = starts.filter_map(account::find_iban_at);
+            printed.any(|(iban, _)| !own.contains(&iban))
         })
+    }
+}
+
+/// Collects every account within a value.
+fn add_accounts(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) if account::is_iban(text) => {
+            found.push(text.chars().filter(|c| !c.is_whitespace()).collect());
+        }
+        Value::Array(list) => list.iter().for_each(|entry| add_accounts(entry, found)),
+        Value::Object(fields) => fields.values().for_each(|inner| add_accounts(inner, found)),
+        _ => {}
     }
 }
 

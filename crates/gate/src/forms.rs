@@ -56,6 +56,17 @@ fn is_name(text: &str) -> bool {
         && count_digits(text) <= count_letters(text)
         && !is_other_identifier(text)
         && !address
+        && !is_doubled(text)
+}
+
+/// Characters of the shortest text that is doubled beyond doubt.
+const MIN_DOUBLED_CHARS: usize = 8;
+
+/// Whether each character stands twice: letters that were drawn twice for bold print.
+fn is_doubled(text: &str) -> bool {
+    let all: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let pairs = all.chunks(2).all(|pair| matches!(pair, [one, two] if one == two));
+    all.len() >= MIN_DOUBLED_CHARS && pairs && all.iter().any(|c| Some(c) != all.first())
 }
 
 /// Several words, or a comma: what a street and a city take at least.
@@ -70,7 +81,11 @@ fn is_identifier(text: &str) -> bool {
         || date::find_dates(text).iter().any(|found| found.range == (0..text.len()));
     // Nobody numbers documents in whole sentences.
     let words = text.split_whitespace().count();
-    count_digits(text) > 0 && words <= 4 && !is_date && !is_other_identifier(text)
+    count_digits(text) > 0
+        && words <= 4
+        && !is_date
+        && !is_other_identifier(text)
+        && !is_doubled(text)
 }
 
 /// Whether a number has at most so many digits before and after the mark.
@@ -98,6 +113,11 @@ mod tests {
             (ValueFormat::Address,    json!("Korkstein GmbH"),                false),
             (ValueFormat::Identifier, json!("RE-2017/17"),                    true),
             (ValueFormat::Identifier, json!("618205"),                        true),
+            (ValueFormat::Identifier, json!("WWKK--22002266--111188"),        false),
+            (ValueFormat::Identifier, json!("W WK K--22002266"),              false),
+            (ValueFormat::Identifier, json!("112233"),                        true),
+            (ValueFormat::Identifier, json!("11111111"),                      true),
+            (ValueFormat::Name,       json!("KKoorrkksstteeiinn"),            false),
             (ValueFormat::Identifier, json!("20240102"),                      true),
             (ValueFormat::Identifier, json!("2024-01-02"),                    false),
             (ValueFormat::Identifier, json!("2. Januar 2024"),                false),

@@ -140,7 +140,7 @@ pub fn judge_extraction(
     let rows = OnceCell::new();
     let payments = PagePayments::from_transcript(transcript);
     let subject =
-        GateSubject { extraction, transcript, lookups, ground, instructions, rows, payments };
+        GateSubject { extraction, transcript, kind, lookups, ground, instructions, rows, payments };
     let corroborated = subject.corroborated_fields(kind);
     let rules: Vec<&GateRule> =
         kind.rules.iter().filter(|rule| rule_applies(rule, &subject)).collect();

@@ -23,7 +23,12 @@ struct PrintedNumber {
     value: Decimal,
     money: bool,
     percent: bool,
+    /// A mark behind it puts it on the other side of the books.
+    marked: bool,
 }
+
+/// Marks behind an amount that is taken back: credit in the books of English and of German.
+const CREDIT_MARKS: [&str; 4] = ["H", "Cr", "Cr.", "CR."];
 
 impl PrintedNumber {
     /// Whether it is this number, signs aside.
@@ -73,10 +78,34 @@ impl NumberRows {
         self.rows.iter().filter_map(|row| product_of(row)).collect()
     }
 
-    /// Whether one row holds the factors and, right of them, the amount.
-    pub(super) fn show_together(&self, factors: &[Decimal], amount: Decimal) -> bool {
+    /// Whether one row holds the factors and, right of them, the amount, and another number of the row
+    /// makes the amount of their product: what the price is for, a discount, a charge.
+    pub(super) fn explain_amount(
+        &self,
+        factors: &[Decimal],
+        amount: Decimal,
+        slack: Decimal,
+    ) -> bool {
+        let mut product = Some(Decimal::ONE);
+        for factor in factors {
+            product = product.and_then(|it| it.checked_mul(*factor));
+        }
+        let Some(product) = product.map(|it| it.abs()) else { return false };
         self.comparisons.spend(self.numbers)
-            && self.rows.iter().any(|row| has_factors_and_amount(row, factors, amount))
+            && self.rows.iter().any(|row| {
+                let others = rest_of_row(row, factors, amount).unwrap_or_default();
+                let mut others = others.into_iter();
+                others.any(|other| is_made_by(product, other, amount.abs(), slack))
+            })
+    }
+
+    /// Whether the amount is printed, and every time with the other sign.
+    pub(super) fn contradict_sign(&self, amount: Decimal) -> bool {
+        let mut printed = self.numbers().filter(|it| it.money && it.equals(amount)).peekable();
+        let is_other = |it: &PrintedNumber| {
+            (it.value.is_sign_negative() || it.marked) != amount.is_sign_negative()
+        };
+        printed.peek().is_some() && printed.all(is_other)
     }
 
     /// Printed pairs of net and tax, by a printed percentage of at most `most`.
@@ -167,13 +196,36 @@ fn is_amount_row(row: &[PrintedNumber]) -> bool {
     others >= 2 + usize::from(percentages > 0) && row.iter().any(|it| it.money)
 }
 
-/// Whether the rightmost amount of the row is `amount`, and the other numbers hold all factors.
-fn has_factors_and_amount(row: &[PrintedNumber], factors: &[Decimal], amount: Decimal) -> bool {
+/// The other numbers of a row whose rightmost amount is `amount` and that holds all factors, without a
+/// whole number in front: it counts the rows.
+fn rest_of_row<'a>(
+    row: &'a [PrintedNumber],
+    factors: &[Decimal],
+    amount: Decimal,
+) -> Option<Vec<&'a PrintedNumber>> {
     let mut rest: Vec<&PrintedNumber> = row.iter().collect();
     rest.sort_by(|a, b| b.right.total_cmp(&a.right));
-    let last = rest.iter().position(|it| it.money && !it.percent);
-    let is_amount = last.is_some_and(|at| rest.remove(at).equals(amount));
-    is_amount && factors.iter().all(|factor| remove_number(&mut rest, *factor))
+    let last = rest.iter().position(|it| it.money && !it.percent)?;
+    let holds = rest.remove(last).equals(amount)
+        && factors.iter().all(|factor| remove_number(&mut rest, *factor));
+    rest.pop_if(|first| !first.money && row.iter().all(|it| it.right >= first.right));
+    holds.then_some(rest)
+}
+
+/// Whether the amount is the product times or by the other number, more or less by it, or by so many
+/// percent.
+fn is_made_by(product: Decimal, other: &PrintedNumber, amount: Decimal, slack: Decimal) -> bool {
+    let by = other.value.abs();
+    let share = share_of(product, by);
+    let made = [
+        product.checked_mul(by),
+        product.checked_div(by),
+        product.checked_add(by),
+        product.checked_sub(by),
+        share.and_then(|share| product.checked_add(share)),
+        share.and_then(|share| product.checked_sub(share)),
+    ];
+    made.into_iter().flatten().any(|made| is_close(made, amount, slack))
 }
 
 /// Removes one number of this value; `false` if there is none.
@@ -220,6 +272,9 @@ fn rows_on_page(page: &PageText, mark: Option<DecimalSeparator>) -> Vec<Vec<Prin
                 value: amount.value,
                 money: amount.is_money(),
                 percent: amount.percent,
+                marked: part
+                    .get(amount.words.end)
+                    .is_some_and(|next| CREDIT_MARKS.contains(&next.text.as_str())),
             });
         }
     }

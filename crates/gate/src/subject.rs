@@ -11,6 +11,7 @@ use super::GateLookups;
 use super::ground::PrintedValues;
 use super::payment::PagePayments;
 use super::rows::NumberRows;
+use crate::kinds::Kind;
 use docmill_core::model::{Extraction, PageSource, Transcript};
 use docmill_formats::notation::date;
 
@@ -18,6 +19,7 @@ use docmill_formats::notation::date;
 pub(super) struct GateSubject<'a> {
     pub(super) extraction: &'a Extraction,
     pub(super) transcript: &'a Transcript,
+    pub(super) kind: &'a Kind,
     pub(super) lookups: &'a GateLookups,
     pub(super) ground: PrintedValues,
     /// Lines of the document that speak to a model.

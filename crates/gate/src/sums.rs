@@ -67,6 +67,8 @@ impl<'a> SumRule<'a> {
 const HALF_A_CENT: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
 /// No country's value added tax is higher (Hungary, 27 %).
 pub(super) const MAX_RATE: Decimal = Decimal::from_parts(27, 0, 0, false, 0);
+/// The kind of documents whose amounts are returned.
+const CREDIT_NOTE: &str = "credit_note";
 /// Amounts tried beside words for payments.
 const MAX_PAID: usize = 20;
 /// Pairs of net and tax that are combined.
@@ -191,19 +193,30 @@ impl GateSubject<'_> {
     }
 
     pub(super) fn list_sum_holds(&self, rule: &ListSumRule<'_>) -> bool {
-        let amounts = self.item_numbers(rule.list, rule.item);
-        let known: Vec<Decimal> =
-            rule.totals.iter().filter_map(|field| self.field_number(field)).collect();
+        let (amounts, known) = self.list_and_totals(rule);
         let (Some(lines), false) = (checked_sum(&amounts), amounts.is_empty() || known.is_empty())
         else {
             return true;
         };
+        self.list_makes_total(rule) || self.list_sum_explained(lines, &amounts, &known, rule)
+    }
+
+    /// The amounts of the list, and the totals that are known.
+    fn list_and_totals(&self, rule: &ListSumRule<'_>) -> (Vec<Decimal>, Vec<Decimal>) {
+        let known = rule.totals.iter().filter_map(|field| self.field_number(field)).collect();
+        (self.item_numbers(rule.list, rule.item), known)
+    }
+
+    /// Whether the lines make a total, alone or with charges and without allowances.
+    pub(super) fn list_makes_total(&self, rule: &ListSumRule<'_>) -> bool {
+        let (amounts, known) = self.list_and_totals(rule);
+        let Some(lines) = checked_sum(&amounts).filter(|_| !amounts.is_empty()) else {
+            return false;
+        };
         let rounding = rule.per_item.checked_mul(Decimal::from(amounts.len()));
         let slack = rounding.unwrap_or_default() + rule.tolerance;
-        let with_adjustments = self.with_adjustments(lines, rule);
-        let made = [Some(lines), with_adjustments].into_iter().flatten();
+        let made = [Some(lines), self.with_adjustments(lines, rule)].into_iter().flatten();
         made.into_iter().any(|sum| known.iter().any(|total| is_close(sum, *total, slack)))
-            || self.list_sum_explained(lines, &amounts, &known, rule)
     }
 
     /// The sum of the lines with the charges and without the allowances that were read.
@@ -219,8 +232,8 @@ impl GateSubject<'_> {
     }
 
     /// Whether the page explains the difference between lines and total: their sum is printed beside
-    /// them, or the rest is an allowance or charge, or an amount included in the lines; or the pages
-    /// show no line that the list lacks.
+    /// them, or the rest is an allowance or charge; or the lines are not more than a total, and the
+    /// pages show none that the list lacks; or they are more by a printed amount that is none of them.
     fn list_sum_explained(
         &self,
         lines: Decimal,
@@ -232,18 +245,17 @@ impl GateSubject<'_> {
         if self.ground.printed_beside(lines, rule.sums) {
             return true;
         }
-        for rest in totals.iter().filter_map(|total| lines.checked_sub(*total)) {
-            let rest = rest.normalize();
-            // The pages show each included amount as often as the list.
-            let listed = amounts.iter().filter(|it| it.abs() == rest.abs()).count();
-            let is_included =
-                rest > Decimal::ZERO && listed > 0 && rows.count_rows_with(rest) >= listed;
-            if is_included || self.ground.printed_beside(rest, rule.charges) {
+        let all: Vec<Decimal> = self.extraction.data.values().filter_map(json_decimal).collect();
+        let mut has_too_much = true;
+        for rest in totals.iter().filter_map(|total| lines.abs().checked_sub(total.abs())) {
+            has_too_much &= rest > Decimal::ZERO;
+            if self.ground.printed_beside(rest, rule.charges) {
                 return true;
             }
         }
-        let all: Vec<Decimal> = self.extraction.data.values().filter_map(json_decimal).collect();
-        rows.show_no_more_than(amounts, &all)
+        // A sum of lines among the lines, a carry-over or an amount of another line's text: the list
+        // has an entry that is none.
+        !has_too_much && rows.show_no_more_than(amounts, &all)
     }
 
     /// Whether lines of these amounts add up to the total, with or without the tax. A single line that
@@ -365,11 +377,33 @@ impl GateSubject<'_> {
             .try_fold(Decimal::ONE, |product, factor| product.checked_mul(*factor))?;
         // A printed unit price is rounded: the error grows with the quantity.
         let slack = factors.first()?.abs().checked_mul(HALF_A_CENT)?.checked_add(tolerance)?;
-        // Printed so in one row: a base quantity, a discount or charge is the document's own.
+        // A base quantity, a discount or charge in the row is the document's own.
         Some(
             self.product_explains(product.abs(), amount.abs(), slack)
-                || self.number_rows().show_together(&factors, amount),
+                || self.is_priced_by_tens(product.abs(), amount.abs(), slack)
+                || self.number_rows().explain_amount(&factors, amount, slack),
         )
+    }
+
+    /// Whether the price is for ten, a hundred or a thousand, and that number is printed.
+    fn is_priced_by_tens(&self, product: Decimal, amount: Decimal, slack: Decimal) -> bool {
+        let mut bases = [10, 100, 1_000].map(Decimal::from).into_iter();
+        bases.any(|base| {
+            let made = product.checked_div(base);
+            made.is_some_and(|made| is_close(made, amount, slack))
+                && !self.ground.value_places(&Value::from(base.to_string())).is_empty()
+        })
+    }
+
+    /// Amounts that are printed only with the other sign. A credit note's have none in our data.
+    pub(super) fn amounts_of_other_sign(&self, fields: &[String]) -> FailedFields {
+        if self.kind.name == CREDIT_NOTE {
+            return FailedFields::new();
+        }
+        self.fields_where(fields, |value| {
+            let amount = json_decimal(value).filter(|amount| !amount.is_zero());
+            amount.is_some_and(|amount| self.number_rows().contradict_sign(amount))
+        })
     }
 
     /// Whether the amount is the product, or differs from it by a printed percentage: the tax of a

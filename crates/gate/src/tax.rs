@@ -9,6 +9,7 @@ use super::checks::FailedFields;
 use super::subject::{GateSubject, json_decimal};
 use super::sums::{checked_sum, is_close};
 use crate::kinds::RuleCheck;
+use docmill_core::model::ExtractionMethod;
 
 const HUNDRED: Decimal = Decimal::ONE_HUNDRED;
 const CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
@@ -87,7 +88,9 @@ impl GateSubject<'_> {
         let (Some(net), Some(tax)) = (self.field_number(net), self.field_number(tax)) else {
             return true;
         };
-        let printed = self.ground.percentages.iter().filter(|rate| **rate <= most);
+        // Percentages of an XML's texts are no rates: those of its own taxes are another rule's.
+        let is_exact = self.extraction.reader == ExtractionMethod::Einvoice;
+        let printed = self.ground.percentages.iter().filter(|rate| !is_exact && **rate <= most);
         let highest = printed.max().copied().filter(|rate| *rate >= MIN_RATE).unwrap_or(most);
         let bound = percent_of(net.abs(), highest).and_then(|it| it.checked_add(tolerance));
         bound.is_none_or(|bound| tax.abs() <= bound)

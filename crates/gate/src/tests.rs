@@ -271,8 +271,11 @@ fn a_total_that_nothing_confirms_is_flagged() {
 fn a_list_that_was_cut_short_is_flagged() {
     let rows: Vec<String> = (1..=40).map(|row| format!("Thing {row} {row},00 {row},00")).collect();
     let text = format!("{PAGE}\n{}", rows.join("\n"));
-    let reasons = judged(&sound(), &transcript(&text), &lookups()).review_reasons();
-    assert_eq!(reasons, ["lines_incomplete:line_items"]);
+    let cut = with(json!({"line_items": [{"description": "Paper", "amount": 178}]}));
+    let reasons = judged(&cut, &transcript(&text), &lookups()).review_reasons();
+    assert_eq!(reasons, ["lines_are_not_subtotal:line_items", "lines_incomplete:line_items"]);
+    let whole = judged(&sound(), &transcript(&text), &lookups()).review_reasons();
+    assert_eq!(whole, Vec::<String>::new(), "the lines make the net amount");
 }
 
 #[test]
@@ -314,14 +317,16 @@ fn lines_that_do_not_add_up_are_no_fault_where_the_page_says_why() {
     };
     let mismatch = "lines_are_not_subtotal:line_items";
     #[rustfmt::skip]
-    let table: [(&str, &str, &[f64], &[&str]); 5] = [
+    let table: [(&str, &str, &[f64], &[&str]); 6] = [
         ("an allowance is printed",
             "Paper 178,00\nMustard 215,00\nRabatt -73,00\nNet EUR 320,00\nTotal x EUR 320,00", &[178.0, 215.0], &[]),
         ("the sum of the lines is",
             "Paper 178,00\nMustard 215,00\nZwischensumme 393,00\nMore -75,00\nAgain 2,00\nNet EUR 320,00\nTotal x EUR 320,00",
             &[178.0, 215.0], &[]),
         ("the page shows no further line",
-            "Paper 178,00\nMustard 215,00\nNet sum EUR 320,00\nTotal sum x EUR 320,00", &[178.0, 215.0], &[]),
+            "Paper 100,00\nMustard 215,00\nNet sum EUR 320,00\nTotal sum x EUR 320,00", &[100.0, 215.0], &[]),
+        ("the list has too much",
+            "Paper 178,00\nMustard 215,00\nNet sum EUR 320,00\nTotal sum x EUR 320,00", &[178.0, 215.0], &[mismatch]),
         ("a line is lacking",
             "Paper 178,00\nMustard 215,00\nNet EUR 393,00\nTotal x EUR 393,00", &[178.0], &[mismatch]),
         ("nothing explains it",
@@ -426,6 +431,11 @@ fn an_account_with_wrong_check_digits_or_another_than_the_pages_print_is_flagged
     let other = || account("NO9386011117947", "DNBANOKK");
     assert_eq!(reasons(other(), xml, &page), ["einvoice_contradicts_page:iban"]);
     assert_eq!(reasons(other(), xml, PAGE), Vec::<String>::new(), "the pages name no account");
+    let both = format!("{page}\nIBAN:NO9386011117947.");
+    assert_eq!(reasons(sound(), xml, &both), ["einvoice_contradicts_page:iban"]);
+    let further =
+        with(json!({"iban": "DE89370400440532013000", "further_accounts": ["NO9386011117947"]}));
+    assert_eq!(reasons(further, xml, &both), Vec::<String>::new(), "the XML has both");
     let invented = reasons(other(), llm, &page);
     assert!(invented.contains(&"not_on_document:iban".to_owned()), "{invented:?}");
 }

@@ -302,7 +302,9 @@ impl<'a> PipelineRun<'a> {
         let transcript =
             einvoice::store_transcript(self.attempt, fetched, parsed.transcript).await?;
         self.enter(IngestionStage::Extract)?;
-        Ok((transcript, ClassifiedKind::certain(kind), extraction))
+        let checked = kind::check_einvoice_kind(self.attempt, &extraction, kind, &transcript);
+        let classified = Box::pin(checked).await?;
+        Ok((transcript, classified, extraction))
     }
 
     /// Reads the pages, or takes what an earlier attempt has read.

@@ -83,7 +83,46 @@ pub(super) fn find_items(matches: &LabelMatches<'_>, key: ItemColumn) -> Vec<Tab
     // A page number under the column of amounts is no amount where the others are money.
     let money = items.iter().any(|item| item.money) && key == ItemColumn::Amount;
     items.retain(|item| item.keyed && (item.money || !money));
+    leave_out_sums(&mut items);
     items
+}
+
+/// Leaves out rows that repeat the sum of the lines before them, or of those since the last such row: a
+/// carry-over, the sum of a part. A row with a quantity or a price is a line, as is any where none has them.
+fn leave_out_sums(items: &mut Vec<TableItem>) {
+    let is_bare = |item: &TableItem| item.quantity.is_none() && item.unit_price.is_none();
+    let (mut all, mut part) = (RunningSum::default(), RunningSum::default());
+    let mut priced = false;
+    items.retain(|item| {
+        let Some(amount) = item.amount else { return true };
+        if is_bare(item) && priced && (all.is_repeated_by(amount) || part.is_repeated_by(amount)) {
+            part = RunningSum::default();
+            return false;
+        }
+        priced |= !is_bare(item);
+        all.add(amount);
+        part.add(amount);
+        true
+    });
+}
+
+/// The sum of lines, and how many they are.
+#[derive(Default)]
+struct RunningSum {
+    amount: Decimal,
+    lines: usize,
+}
+
+impl RunningSum {
+    fn add(&mut self, amount: Decimal) {
+        self.amount = self.amount.saturating_add(amount);
+        self.lines += 1;
+    }
+
+    /// Of a single line it would be a second one of the same amount.
+    fn is_repeated_by(&self, amount: Decimal) -> bool {
+        self.lines > 1 && self.amount == amount
+    }
 }
 
 /// The tables of items of a document, as they are read one after the other.
@@ -460,6 +499,32 @@ Fizetendő                                       170 000";
         let two = "Description        Qty    Price    Amount\nPears                2     3.00      6.00\n\
                    Total                                8.00";
         assert_eq!(read(&[one, two]), ["Apples: 1 2.00 2.00", "Pears: 2 3.00 6.00"]);
+    }
+
+    #[test]
+    fn a_row_that_repeats_the_sum_of_the_lines_before_it_is_no_line() {
+        let table = |rows: &str| format!("Item    Qty    Price    Amount\n{rows}\nTotal    9.00");
+        for (rows, expected) in [
+            (
+                "A       1      2.00     2.00\nB       1      3.00     3.00\nOnward               5.00\n\
+              C       1      4.00     4.00\nD       1      1.00     1.00\nPart                 5.00",
+                vec!["A", "B", "C", "D"],
+            ),
+            ("A       1      2.00     2.00\nSame                 2.00", vec!["A", "Same"]),
+            (
+                "A                      2.00\nB                      3.00\nC                      5.00",
+                vec!["A", "B", "C"],
+            ),
+            (
+                "A       1      2.00     2.00\nB       1      3.00     3.00\nC       1      5.00     5.00",
+                vec!["A", "B", "C"],
+            ),
+        ] {
+            let read = read(&[&table(rows)]);
+            let names: Vec<&str> =
+                read.iter().filter_map(|row| row.split_once(": ")).map(|(name, _)| name).collect();
+            assert_eq!(names, expected, "{rows}");
+        }
     }
 
     #[test]

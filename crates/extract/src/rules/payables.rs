@@ -92,12 +92,12 @@ impl RulesExtractor<'_> {
     fn find_taxes(&self, matches: &LabelMatches<'_>) -> Option<FoundValue<Value>> {
         let amount = |role: FieldRole| {
             let text = self.value_of(role)?.as_number()?.to_string();
-            text.parse::<Decimal>().ok().filter(|value| value.is_sign_positive())
+            text.parse::<Decimal>().ok()
         };
-        let (tax, net) = (
-            amount(FieldRole::TaxAmount).filter(|tax| !tax.is_zero())?,
-            amount(FieldRole::NetAmount),
-        );
+        let tax = amount(FieldRole::TaxAmount).filter(|tax| !tax.is_zero())?;
+        let sign = if tax.is_sign_negative() { -Decimal::ONE } else { Decimal::ONE };
+        let net = amount(FieldRole::NetAmount).map(|net| net * sign);
+        let (tax, net) = (tax.abs(), net.filter(|net| net.is_sign_positive()));
         let rows = self.tax_rows(matches);
         let first = rows.first().map(|(_, cell)| *cell);
         let by_rate = group_by_rate(rows.into_iter().map(|(one, _)| one));
@@ -123,8 +123,8 @@ impl RulesExtractor<'_> {
                     });
                     json!({
                         "rate": value(Some(it.rate)),
-                        "base": value(it.base.or(whole)),
-                        "amount": value(Some(it.amount)),
+                        "base": value(it.base.or(whole).map(|base| base * sign)),
+                        "amount": value(Some(it.amount * sign)),
                     })
                 })
                 .collect(),
@@ -229,11 +229,7 @@ fn find_account(matches: &LabelMatches<'_>) -> Option<FoundValue<String>> {
             continue;
         }
         for start in 0..cell.words.len() {
-            let mut words = cell.words_in(start..cell.words.len());
-            // `IBAN:DE89...`
-            if let Some(first) = words.first_mut() {
-                *first = first.rsplit_once(':').map_or(*first, |(_, glued)| glued);
-            }
+            let words = cell.words_in(start..cell.words.len());
             if let Some((iban, _)) = account::find_iban_at(&words) {
                 return Some(FoundValue::new(iban, true, cell));
             }

@@ -86,6 +86,42 @@ fn the_amounts_of_a_credit_note_have_no_sign() {
     assert_eq!(extraction.data.get("subtotal").unwrap().as_f64(), Some(305.2));
 }
 
+/// The invoice with its last line and its totals taken back, and this text for that line.
+fn taken_back(line: &str, amount: fn(&str) -> String) -> String {
+    let mut drawing = INVOICE.replace("Erbsen im Glas             50", line);
+    for text in ["178,00", "215,00", "393,00", "48,87", "441,87"] {
+        drawing = drawing.replace(text, &amount(text));
+    }
+    drawing
+}
+
+#[test]
+fn a_line_named_credit_makes_no_credit_note() {
+    let line = "Gutschrift                -50";
+    let extraction = read(&taken_back(line, |text| format!("-{text}")));
+    assert_eq!(extraction.data["total"], serde_json::json!(-441.87));
+    assert_eq!(extraction.data["line_items"][1]["amount"], serde_json::json!(-215));
+}
+
+#[test]
+fn amounts_in_brackets_behind_a_minus_or_before_a_mark_of_credit_are_negative() {
+    let notations: [fn(&str) -> String; 5] = [
+        |text| format!("({text})"),
+        |text| format!("- {text}"),
+        |text| format!("{text} CR"),
+        |text| format!("{text}-"),
+        |text| format!("\u{2212}{text}"),
+    ];
+    for notation in notations {
+        let drawing = taken_back("Erbsen im Glas            -50", notation).replace(" €", "");
+        let extraction = read(&drawing);
+        for (field, value) in [("subtotal", -393.0), ("vat_amount", -48.87), ("total", -441.87)] {
+            assert_eq!(extraction.data[field].as_f64(), Some(value), "{drawing}");
+        }
+        assert_eq!(extraction.data["line_items"][1]["amount"].as_f64(), Some(-215.0), "{drawing}");
+    }
+}
+
 #[test]
 fn empty_and_broken_pages_give_nothing_and_do_not_panic() {
     let mut broken = transcript(&["Total   5,00"]);

@@ -97,14 +97,27 @@ pub fn begins_with_iban_country(text: &str) -> bool {
 /// Most groups that an IBAN is printed in.
 const MAX_GROUPS: usize = 9;
 
-/// The account that the words begin with, printed in groups, without its spaces; and how many words
-/// it takes.
+/// The account that the words begin with, printed in groups, without its spaces and the marks around it:
+/// `IBAN:DE89 … 00.`, `(DE89 … 00)`, `DE89-… 00/BIC`; and how many words it takes.
 pub fn find_iban_at(words: &[&str]) -> Option<(String, usize)> {
     let first = words.first()?;
+    let first = first.rsplit_once(':').map_or(*first, |(_, glued)| glued);
+    let first = first.trim_start_matches(|c: char| !c.is_alphanumeric());
     let begins = first.len() >= 4 && first.chars().take(2).all(|c| c.is_ascii_uppercase());
-    let lengths = (1..=words.len().min(MAX_GROUPS)).filter(|_| begins);
-    let mut texts = lengths.map(|count| (words.get(..count).unwrap_or_default().concat(), count));
-    texts.find(|(text, _)| is_iban(text))
+    let known = begins_with_iban_country(first);
+    let mut text = String::new();
+    let groups = words.iter().skip(1).take(MAX_GROUPS - 1);
+    for (at, word) in [&first].into_iter().chain(groups).enumerate().filter(|_| begins) {
+        for group in word.split(|c: char| !c.is_alphanumeric()) {
+            text.push_str(group);
+            // Of another country no length is known: a mark within is no separator of groups then.
+            let whole = known || group.len() == word.len();
+            if whole && is_iban(&text) {
+                return Some((text, at + 1));
+            }
+        }
+    }
+    None
 }
 
 /// Whether the digits in the third and fourth place are the check digits of the others (ISO 7064, modulo
@@ -166,6 +179,25 @@ mod tests {
         assert_eq!(find_iban_at(&words[1..]), None);
         assert_eq!(find_iban_at(&["DE", "89370400440532013000"]), None, "no first group");
         assert_eq!(find_iban_at(&["NO9386011117947"]).map(|(_, count)| count), Some(1));
+    }
+
+    #[test]
+    fn marks_around_an_iban_are_no_part_of_it() {
+        for text in [
+            "DE89 3704 0044 0532 0130 00.",
+            "DE89 3704 0044 0532 0130 00, BIC",
+            "(DE89 3704 0044 0532 0130 00)",
+            "IBAN:DE89370400440532013000;",
+            "DE89370400440532013000/COBADEFFXXX",
+            "DE89-3704-0044-0532-0130-00",
+            "DE89.3704.0044.0532.0130.00.",
+        ] {
+            let words: Vec<&str> = text.split(' ').collect();
+            let found = find_iban_at(&words).map(|(iban, _)| iban);
+            assert_eq!(found.as_deref(), Some("DE89370400440532013000"), "{text}");
+        }
+        assert_eq!(find_iban_at(&["DE89", "3704", "0044", "0532", "0130", "01."]), None);
+        assert_eq!(find_iban_at(&["ZZ61-12345", "67890", "12345"]), None, "of no known length");
     }
 
     #[test]

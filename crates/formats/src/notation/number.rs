@@ -1,5 +1,6 @@
 //! Numbers as written: `1.234,56`, `1,234.56`, `1 234,56`, `1'234.56`, `1,23,456.00`, `-5`, `5-`,
-//! `(5)`, with a currency or percent sign attached or beside.
+//! with a currency or percent sign attached or beside. Money is negative in brackets as well, before `CR`,
+//! and behind a sign that stands alone with it: `(5.00)`, `5.00 CR`, `- 5,00`.
 //!
 //! Whether a lone `1.234` is a thousand or a fraction cannot be known from it alone: the document's
 //! other numbers decide ([`DecimalSeparator::from_words`]), else three digits after a mark are
@@ -123,6 +124,9 @@ fn split_decoration(word: &str) -> (&str, NumberDecoration) {
         if let Some(inner) = rest.strip_suffix('%') {
             (rest, around.percent) = (inner, true);
         }
+        if let Some(inner) = rest.strip_suffix(CREDIT) {
+            (rest, around.credit) = (inner, true);
+        }
         if let Some(inner) = rest.strip_suffix(",-").or_else(|| rest.strip_suffix(",--")) {
             rest = inner;
         } else if let Some(inner) = rest.strip_suffix(['-', '−']) {
@@ -172,6 +176,7 @@ fn rand_group<'a>(words: &[&'a str], at: usize) -> Option<&'a str> {
 struct NumberDecoration {
     minus: bool,
     brackets: bool,
+    credit: bool,
     percent: bool,
     mark: Option<CurrencyMark>,
 }
@@ -268,26 +273,12 @@ fn read_number_at(
     if !near.into_iter().any(|word| word.contains(|c: char| c.is_ascii_digit())) {
         return None;
     }
-    let mut at = start;
-    let mut around = NumberDecoration::default();
-    // A sign or a currency standing alone before the digits.
-    while let Some(word) = words.get(at) {
-        if matches!(*word, "-" | "−" | "–") && at > start {
-            around.minus = true;
-        } else if let Some(found) = currency_beside(word)
-            && (!currency::is_also_word(word)
-                || words.get(at + 1).is_some_and(|next| is_money_word(next)))
-        {
-            around.mark = Some(found);
-        } else {
-            break;
-        }
-        at += 1;
-    }
+    let (at, around) = read_prefix(words, start);
     let word = words.get(at)?;
-    // `(19 %)`: bracket and sign belong to two words.
-    let is_opened =
-        word.starts_with('(') && words.get(at + 1).is_some_and(|next| next.starts_with("%)"));
+    // `(19 %)`, `(41,27 €)`: bracket and sign belong to two words.
+    let closing = words.get(at + 1).filter(|_| word.starts_with('('));
+    let enclosed = closing.and_then(|next| currency_beside(next.strip_suffix(')')?));
+    let is_opened = enclosed.is_some() || closing.is_some_and(|next| next.starts_with("%)"));
     let (digits, own) =
         split_decoration(if is_opened { word.trim_start_matches('(') } else { word });
     let digits = rand_group(words, at).unwrap_or(digits);
@@ -309,18 +300,58 @@ fn read_number_at(
     let (value, decimals) = parse_digits(&text, mark)?;
     let mut percent = own.percent || last.percent;
     let mut beside = own.mark.or(last.mark).or(around.mark);
+    let mut credit = own.credit || last.credit;
     if let Some(next) = words.get(end) {
         if next.trim_end_matches([')', ':', ',', ';']) == "%" {
             (percent, end) = (true, end + 1);
+        } else if enclosed.is_some() {
+            (beside, end) = (enclosed, end + 1);
         } else if let (None, Some(after)) = (beside, currency_beside(next))
             && (decimals == 2 || !currency::is_also_word(next))
         {
             (beside, end) = (Some(after), end + 1);
         }
     }
-    let negative = around.minus || own.minus || last.minus;
-    let value = if negative { -value } else { value };
-    Some(FoundNumber { value, decimals, percent, mark: beside, words: start..end })
+    if words.get(end).is_some_and(|next| *next == CREDIT) {
+        (credit, end) = (true, end + 1);
+    }
+    let found = FoundNumber { value, decimals, percent, mark: beside, words: start..end };
+    let in_brackets = own.brackets || enclosed.is_some();
+    let negative =
+        around.minus || own.minus || last.minus || found.is_money() && (in_brackets || credit);
+    Some(if negative { FoundNumber { value: -value, ..found } } else { found })
+}
+
+/// The sign and the currency that stand alone before digits, and where the digits are.
+fn read_prefix(words: &[&str], start: usize) -> (usize, NumberDecoration) {
+    let mut at = start;
+    let mut around = NumberDecoration::default();
+    // A sign in front of a sentence is none.
+    let is_signed = start == 0 && is_minus(words.first()) && words.len() <= MAX_SIGNED_WORDS;
+    while let Some(word) = words.get(at) {
+        if is_minus(Some(word)) && (at > start || is_signed) {
+            around.minus = true;
+        } else if let Some(found) = currency_beside(word)
+            && (!currency::is_also_word(word)
+                || words.get(at + 1).is_some_and(|next| is_money_word(next)))
+        {
+            around.mark = Some(found);
+        } else {
+            break;
+        }
+        at += 1;
+    }
+    (at, around)
+}
+
+/// The mark behind an amount in the customer's favour.
+const CREDIT: &str = "CR";
+
+/// Words of an amount whose sign stands alone before it: the sign, a currency, groups, the mark behind.
+const MAX_SIGNED_WORDS: usize = 4;
+
+fn is_minus(word: Option<&&str>) -> bool {
+    matches!(word, Some(&("-" | "−" | "–")))
 }
 
 /// The currency that a word beside a number is. Crowns' `kr` is left to whoever reads the page: it says
@@ -405,7 +436,15 @@ mod tests {
             ("R14 212.28", None, Some("14212.28")),
             ("R12", None, None),
             ("€ - 7,46", None, Some("-7.46")),
-            ("- 7,46", None, None),
+            ("- 7,46", None, Some("-7.46")),
+            ("- € 7,46", None, Some("-7.46")),
+            ("- 7,46 of a longer text", None, None),
+            ("(7,46)", None, Some("-7.46")),
+            ("(7)", None, Some("7")),
+            ("(1 234,56)", None, None),
+            ("7,46 CR", None, Some("-7.46")),
+            ("7,46CR", None, Some("-7.46")),
+            ("7 CR", None, Some("7")),
             ("-1 234,56", None, Some("-1234.56")),
             ("1 234,56-", None, Some("-1234.56")),
             ("1234 567,89", None, None),
@@ -413,7 +452,7 @@ mod tests {
             ("19 %", None, Some("19")),
             ("-318,62 €", None, Some("-318.62")),
             ("100,00-", None, Some("-100.00")),
-            ("(41,27 €)", None, None),
+            ("(41,27 €)", None, Some("-41.27")),
             ("50,-", None, Some("50")),
             ("106 680 Ft", None, Some("106680")),
             ("1 106 680 Ft", None, Some("1106680")),

@@ -74,6 +74,8 @@ pub enum KindAmbiguity {
     Unknown,
     /// Two kinds' signals are about as strong.
     Tie,
+    /// The pages are clearly of another kind than the e-invoice in the document.
+    OtherPages,
 }
 
 impl KindAmbiguity {
@@ -82,7 +84,13 @@ impl KindAmbiguity {
         match self {
             Self::Unknown => "kind_unknown",
             Self::Tie => "kind_uncertain",
+            Self::OtherPages => "einvoice_contradicts_page",
         }
+    }
+
+    /// The field under which the reason stands, if it is one of several of its name.
+    pub fn review_field(self) -> Option<&'static str> {
+        matches!(self, Self::OtherPages).then_some("kind")
     }
 }
 

@@ -59,8 +59,18 @@ pub enum RuleCheck {
     Required(Vec<String>),
     /// The fields have this form.
     Format(Vec<String>, ValueFormat),
-    /// Numbers of at most so many digits before and after the mark.
-    Magnitude { fields: Vec<String>, digits: u32, decimals: u32 },
+    /// Numbers of at most so many digits before and after the mark; of others before it in some
+    /// currencies.
+    Magnitude {
+        fields: Vec<String>,
+        digits: u32,
+        decimals: u32,
+        currency: Option<String>,
+        digits_in: BTreeMap<String, u32>,
+    },
+    /// Amounts are not printed with the other sign alone. Says nothing of a credit note: its amounts have
+    /// no sign.
+    PrintedSign(Vec<String>),
     /// `terms` and `plus` without `minus` add up to `total`. All terms have to be known;
     /// allowances, charges and prepayments in `plus` and `minus` count nothing where they are null.
     /// Also if what is between them is printed beside one of the words `charges`, or is the
@@ -125,8 +135,8 @@ pub enum RuleCheck {
         tolerance: Decimal,
         per_item: Decimal,
     },
-    /// In each item the factors' product is the amount, or is but for a printed amount or
-    /// percentage.
+    /// In each item the factors' product is the amount, or is but for a printed percentage, another
+    /// number of its row, or a price for ten, a hundred or a thousand.
     ListProduct { list: String, factors: Vec<String>, item: String, tolerance: Decimal },
     /// `total` is confirmed by `terms`, alone or with a printed one of `charges`, by the list, or by
     /// the page: by printed net and tax, by rows that are lines beyond doubt, or by how it was paid.
@@ -160,9 +170,10 @@ pub enum RuleCheck {
     /// No line of the document addresses a model: one of `phrases`, or the names of our fields.
     /// Phrases are folded, a space before and behind each.
     NoInstructions { phrases: Vec<String> },
-    /// The list holds at least this share of what looks like its rows on the pages.
+    /// The list holds at least this share of what looks like its rows on the pages, or makes the total
+    /// of a rule on its sum.
     Complete { list: String, share: f64 },
-    /// The pages do not print other values than the attached XML.
+    /// The pages do not print other values than the attached XML, nor an account that it has not.
     NotContradicted(Vec<String>),
     /// The pages beside the attached XML are text that it was held against, and show nothing else.
     EinvoiceSeen,
@@ -266,7 +277,7 @@ impl RuleCheck {
         match self {
             Self::Required(fields)
             | Self::Format(fields, _)
-            | Self::Magnitude { fields, .. }
+            | Self::PrintedSign(fields)
             | Self::DateOrder(fields)
             | Self::DateRange { fields, .. }
             | Self::NotContradicted(fields)
@@ -275,6 +286,9 @@ impl RuleCheck {
             | Self::Certain { fields, .. }
             | Self::AmountOrder { fields, .. }
             | Self::CurrencyPrinted(fields) => fields.clone(),
+            Self::Magnitude { fields, currency, .. } => {
+                fields.iter().chain(currency).cloned().collect()
+            }
             Self::Grounded { fields, sums, rest_of } => {
                 [fields.clone(), sums.clone(), rest_of.clone()].concat()
             }

@@ -34,14 +34,14 @@ fn entries_are_compared_with_rows_for_as_long_as_it_is_no_attack() {
     let text: String = (0..2_000).map(|n| format!("{n}.50 7 12.00\n")).collect();
     let rows = NumberRows::from_transcript(&long_transcript(&text));
     let amount = Decimal::new(1200, 2);
-    let (seven, nine) = (Decimal::from(7), Decimal::from(9));
-    assert!(rows.show_together(&[seven], amount));
+    let (seven, nine, slack) = (Decimal::from(7), Decimal::from(9), Decimal::new(5, 1));
+    assert!(rows.explain_amount(&[seven], amount, slack));
     let before = rows.comparisons.left();
-    assert!(!rows.show_together(&[nine, seven], amount));
+    assert!(!rows.explain_amount(&[nine, seven], amount, slack));
     let each = before - rows.comparisons.left();
     assert!(each >= 4_000, "{each}");
     rows.comparisons.spend(usize::try_from(rows.comparisons.left()).unwrap());
-    assert!(!rows.show_together(&[seven], amount), "beyond the bound nothing is shown together");
+    assert!(!rows.explain_amount(&[seven], amount, slack), "beyond the bound nothing is explained");
     assert!(!rows.show_no_more_than(&[amount], &[]));
 }
 

@@ -51,7 +51,8 @@ fn what_stands_in_two_columns_is_no_number_of_two_groups() {
         word.bounding_box = BoundingBox { x, y: 0.0, w: 20.0, h: 10.0 };
     }
     let rows = NumberRows::from_transcript(&page);
-    assert!(rows.show_together(&[Decimal::from(10), Decimal::from(23)], cents(11_520)));
+    assert_eq!(rows.count_rows_with(Decimal::from(23)), 1);
+    assert_eq!(rows.count_rows_with(cents(2_311_520)), 0);
 }
 
 #[test]
@@ -78,24 +79,50 @@ fn a_line_beyond_doubt_is_one_whose_amount_is_the_product_of_two_numbers() {
 }
 
 #[test]
-fn factors_and_amount_are_shown_together_where_the_amount_is_the_last_of_its_row() {
-    let (two, price, amount) = (Decimal::TWO, cents(890), cents(1780));
+fn an_amount_that_is_no_product_is_explained_by_another_number_of_its_row_alone() {
+    let factors = [Decimal::TWO, cents(890)];
     #[rustfmt::skip]
     let table = [
-        ("2 8,90 17,80",         true),
-        ("2 8,90 17,80 7%",      true),
-        ("2 8,90 17,80 4",       true),
-        ("2 8,90 17,80 19,00",   false),
-        ("17,80 2 8,90",         false),
-        ("2 8,90\n17,80",        false),
-        ("8,90 17,80",           false),
+        // The row, its amount in cents, whether it explains the amount.
+        ("2 8,90 17,00",           1_700, false),
+        ("3 2 8,90 53,40",         5_340, false),
+        ("A 2 3,00 8,90 53,40",    5_340, true),
+        ("A 2 8,90 100 0,18",         18, true),
+        ("A 2 8,90 1,80 16,00",    1_600, true),
+        ("A 2 8,90 1,80 19,60",    1_960, true),
+        ("A 2 8,90 10,00 16,02",   1_602, true),
+        ("A 2 8,90 10% 16,02",     1_602, true),
+        ("A 2 8,90 10,00 15,02",   1_502, false),
+        ("A 8,90 10% 16,02",       1_602, false),
+        ("A 2 8,90 10%\n16,02",   1_602, false),
+        ("A 2 8,90 10% 16,02 9,00", 1_602, false),
     ];
-    for (text, expected) in table {
-        let shown = rows_of(text).show_together(&[two, price], amount);
-        assert_eq!(shown, expected, "{text}");
+    for (text, amount, expected) in table {
+        let explained = rows_of(text).explain_amount(&factors, cents(amount), cents(1));
+        assert_eq!(explained, expected, "{text}");
     }
-    let once = rows_of("8,90 17,80");
-    assert!(!once.show_together(&[price, price], amount), "each number stands for one factor");
+}
+
+#[test]
+fn a_sign_is_contradicted_where_every_print_of_the_amount_has_the_other() {
+    #[rustfmt::skip]
+    let table = [
+        // The page, and whether it contradicts an amount above and below zero.
+        ("Total 4,64",                 false, true),
+        ("Total -4,64",                true,  false),
+        ("Total 4,64-",                true,  false),
+        ("Total (4,64)",               true,  false),
+        ("Total 4,64 CR",              true,  false),
+        ("Total 4,64 H",               true,  false),
+        ("Total 4,64 h",               false, true),
+        ("Total -4,64\nPaid 4,64",    false, false),
+        ("Total 4,65-",                false, false),
+    ];
+    for (text, above, below) in table {
+        let rows = rows_of(text);
+        let found = [464, -464].map(|amount| rows.contradict_sign(cents(amount)));
+        assert_eq!(found, [above, below], "{text}");
+    }
 }
 
 #[test]

@@ -89,6 +89,8 @@ struct RawRule {
     currency: Option<String>,
     round_to: Option<BTreeMap<String, Decimal>>,
     #[serde(default)]
+    digits_in: BTreeMap<String, u32>,
+    #[serde(default)]
     round_mode: RoundingMode,
 }
 
@@ -169,7 +171,10 @@ impl RawRule {
                 fields: fields?,
                 digits: needed(self.digits, &check, "digits")?,
                 decimals: needed(self.decimals, &check, "decimals")?,
+                currency: self.currency,
+                digits_in: self.digits_in,
             },
+            "printed_sign" => RuleCheck::PrintedSign(fields?),
             "date_order" => RuleCheck::DateOrder(fields?),
             "date_range" => RuleCheck::DateRange {
                 fields: fields?,
