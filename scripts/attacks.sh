@@ -5,10 +5,12 @@
 #
 #   scripts/attacks.sh [NAME...]      all of them take about 20 minutes; see scripts/attacks/run.py
 #
-# DOCMILL names another program than target/debug/docmill.
+# DOCMILL names another program than target/debug/docmill, LIAR another lying page process.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ -n "${DOCMILL:-}" ] || cargo build --locked --quiet --bin docmill
+[ -n "${LIAR:-}" ] || cargo build --locked --quiet -p docmill-documents --example lying_page_process
+export LIAR="${LIAR:-$PWD/target/debug/examples/lying_page_process}"
 export DOCMILL="${DOCMILL:-$PWD/target/debug/docmill}"
 python=$PWD/target/tools/moto/bin/python
 if [ ! -x "$python" ]; then

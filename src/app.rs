@@ -40,6 +40,7 @@ use docmill_gate::kinds::KindSet;
 use docmill_ledger::Ledger;
 use docmill_ledger::db::Db;
 use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::db::reports::row_security::require_all_rows;
 use docmill_llm::chain::ModelChain;
 use docmill_operations::batches::{BatchBackends, BatchCollector};
 use docmill_operations::janitor::{Maintenance, MaintenanceBackends};
@@ -179,6 +180,7 @@ impl App {
     pub async fn open_backends(&self) -> anyhow::Result<ServiceBackends> {
         let db = self.connect_database().await?;
         db.require_schema().await?;
+        require_all_rows(&db).await?;
         let (queue, store) = tokio::try_join!(self.open_queue(), self.open_store())?;
         let ledger = Arc::new(PostgresLedger::with_slots(db.clone(), self.config.worker.slots));
         Ok(ServiceBackends { db, ledger, queue, store })

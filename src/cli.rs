@@ -4,6 +4,7 @@
 //! error. Exit codes: 0 done, 1 failed, 2 wrong use. Configuration errors are wrong use too; all of
 //! them are reported together, before anything connects. Not promised: the format of tables.
 
+mod audit;
 mod block;
 mod bucket;
 mod costs;
@@ -100,6 +101,8 @@ enum Command {
     Pause(jobs::PauseArgs),
     /// Resume paused work
     Resume(jobs::PauseArgs),
+    /// Check the audit: rows changed or removed after they were written
+    Audit(audit::AuditArgs),
     /// Block a content hash: cancel its documents unread
     Block(block::BlockArgs),
     /// Unblock a content hash
@@ -294,6 +297,7 @@ async fn dispatch(context: CommandContext, command: Command) -> anyhow::Result<C
         Command::Review(what) => Box::pin(review::run(context, what)).await,
         Command::Pause(what) => jobs::pause(context, what).await,
         Command::Resume(what) => jobs::resume(context, what).await,
+        Command::Audit(what) => audit::run(context, what).await,
         Command::Block(what) => block::run(context, what, true).await,
         Command::Unblock(what) => block::run(context, what, false).await,
         Command::Erase(what) => Box::pin(erase::erase(context, what)).await,

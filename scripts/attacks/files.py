@@ -60,13 +60,15 @@ def raw_deflate(mebibytes):
 
 
 def dates(count):
-    """One line of so many dates."""
-    days = (
+    """One page of so many dates, 300 a line, in letters that a person can read."""
+    days = [
         f"{1 + at % 28:02d}.{1 + at // 28 % 12:02d}.{1990 + at // 336 % 40}" for at in range(count)
-    )
-    line = " ".join(days).encode()
-    body = b"BT /F1 1 Tf 1 Tz 1 0 0 1 1 5 Tm (" + line + b") Tj ET"
-    return pages(1, deflated(body), b"0 0 14000 20")
+    ]
+    lines = [" ".join(days[at : at + 300]).encode() for at in range(0, count, 300)]
+    height = 10 * len(lines) + 20
+    rows = b"".join(b"(" + line + b") '\n" for line in lines)
+    body = b"BT /F1 8 Tf 10 TL 1 0 0 1 1 %d Tm\n" % (height - 5) + rows + b"ET"
+    return pages(1, deflated(body), b"0 0 14000 %d" % height)
 
 
 # Without a 1 but in the amounts: see `lying_font`.

@@ -3,6 +3,7 @@
 Each attack returns what it saw and raises `GotThrough` if that is not safe."""
 
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -13,6 +14,7 @@ import files
 from world import CONTAINER, DOCMILL, Watched, World, environment
 
 HERE = pathlib.Path(__file__).parent
+LIAR = pathlib.Path(os.environ.get("LIAR", "target/debug/examples/lying_page_process"))
 
 
 class GotThrough(Exception):
@@ -71,15 +73,18 @@ def raw_deflate():
 
 
 def dates_in_a_line():
-    """Eight times the dates on one line cost about eight times the time, and `/livez` answers meanwhile."""
-    _, short, _ = process(files.dates(10_000), 300)
-    code, long, run = process(files.dates(80_000), 600)
-    seen = f"10,000: {short:.1f} s; 80,000: exit {code}, {long:.1f} s, worker {run.peak} MiB"
+    """Eight times the dates on one page cost about eight times the time, and `/livez` answers meanwhile."""
+    _, short, first = process(files.dates(1_000), 300)
+    code, long, run = process(files.dates(8_000), 600)
+    for one in (first, run):
+        if any(end in one.text() for end in ('"no_text"', '"too_large"')):
+            raise RuntimeError("the attack did not arrive: its dates were not read as text")
+    seen = f"1,000: {short:.1f} s; 8,000: exit {code}, {long:.1f} s, worker {run.peak} MiB"
     demand(code is not None and long < 16 * max(short, 0.5), seen)
     world = World(WORKER__CPU_THREADS="2")
     try:
         world.start_worker()
-        bad = [world.hand_in(files.dates(80_000)) for _ in range(2)]
+        bad = [world.hand_in(files.dates(8_000)) for _ in range(2)]
         asked, unanswered = 0, 0
         while asked < 60:
             asked += 1
@@ -102,13 +107,16 @@ def wide_xml():
 
 
 def with_fake_process(mode, seconds, limit, **settings):
+    """As `process`, and the requests that reached the lying page process."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="docmill-attack."))
-    program = folder / "fake_page_process.py"
-    shutil.copy(HERE / "fake_page_process.py", program)
+    program = folder / "lying_page_process"
+    shutil.copy(LIAR, program)
     program.chmod(0o755)
     (folder / "mode").write_text(mode)
     try:
-        return process(files.invoice("F-1"), seconds, limit=limit, CPU__PROGRAM=str(program), **settings)
+        run = process(files.invoice("F-1"), seconds, limit=limit, CPU__PROGRAM=str(program), **settings)
+        asked = folder / "asked"
+        return *run, asked.read_text().split() if asked.exists() else []
     finally:
         shutil.rmtree(folder)
 
@@ -117,16 +125,22 @@ def lying_page_process():
     """Numbers and lengths of an answer are not believed."""
     seen = []
     for mode in ("pages", "words"):
-        code, took, run = with_fake_process(mode, 60, 2 << 30)
-        seen.append(f"{mode}: exit {code} after {took:.0f} s, worker {run.peak} MiB, killed {run.kills}")
+        code, took, run, asked = with_fake_process(mode, 60, 2 << 30)
+        seen.append(f"{mode}: exit {code} after {took:.0f} s, worker {run.peak} MiB, killed {run.kills}, asked {asked}")
+        # Its lie about pages answers the first request, the one about words a later one.
+        arrived = "Open" in asked and (mode == "pages" or len(set(asked) - {"Open", "Fields", "Close"}) > 0)
+        if not arrived:
+            raise RuntimeError("the attack did not arrive: " + "; ".join(seen))
         demand(code == 1 and run.peak < 300, "; ".join(seen))
     return "; ".join(seen)
 
 
 def orphan():
     """A page process whose child keeps its pipe open is over time all the same."""
-    code, took, run = with_fake_process("orphan", 60, CONTAINER, LIMITS__PAGE_TIME="3s")
-    seen = f"exit {code} after {took:.0f} s, {run.left} processes left"
+    code, took, run, asked = with_fake_process("orphan", 60, CONTAINER, LIMITS__PAGE_TIME="3s")
+    seen = f"exit {code} after {took:.0f} s, {run.left} processes left, asked {asked}"
+    if not set(asked) - {"Open", "Fields", "Close"}:
+        raise RuntimeError("the attack did not arrive: " + seen)
     demand(code is not None and took < 30, seen)
     return seen
 

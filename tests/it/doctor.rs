@@ -59,6 +59,7 @@ async fn a_sound_set_up_has_nothing_that_must_be_changed() {
         "database.version",
         "database.schema",
         "database.roles",
+        "database.rows",
         "clock.database",
         "clock.queue",
         "queue.redrive",

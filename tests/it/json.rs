@@ -231,6 +231,7 @@ async fn the_json_of_costs_and_redis_matches_its_page() {
     let worker = world.worker().await;
     world.until(id, "status", "completed").await;
     worker.stop().await;
+    check("audit", &run(&world, &["audit"]));
     check("costs", &run(&world, &["costs", "--by", "model"]));
     let redis = Redis::start().await;
     let url = redis.url();

@@ -210,10 +210,31 @@ async fn the_page_leads_there_and_back_word_by_word() {
         completed_at = NULL, attempt_count = 0 WHERE id = $1::uuid RETURNING id::text";
     assert!(world.earlier(reopened, 'e').await.is_some(), "opened again by the product");
     assert!(world.earlier(CLAIM, 'e').await.is_some());
-    assert!(world.earlier(COMPLETE, 'e').await.is_some());
+    complete_by_a_later_login(&world).await;
 
     world.follow(back).await;
     check_as_before(&world).await;
+}
+
+/// A login that was granted the views after the adoption, and has no right in docmill's schema.
+async fn complete_by_a_later_login(world: &MovedProduct) {
+    let role = format!("later_{}", uuid::Uuid::new_v4().simple());
+    let complete = COMPLETE.replace("$1", "'e0000000-0000-0000-0000-000000000001'");
+    let mut owner = world.database.pool().acquire().await.unwrap();
+    run(
+        &mut owner,
+        &format!(
+            "CREATE ROLE {role}; GRANT USAGE ON SCHEMA public TO {role};
+             GRANT SELECT, UPDATE ON public.ingestion TO {role};
+             SET search_path = public; SET ROLE {role}; {complete}; RESET ROLE; RESET search_path;
+             REVOKE ALL ON public.ingestion FROM {role}; REVOKE ALL ON SCHEMA public FROM {role};
+             DROP ROLE {role}"
+        ),
+    )
+    .await;
+    let data =
+        "SELECT structured_data->>'total' FROM public.document WHERE left(id::text, 1) = 'e'";
+    assert_eq!(world.ask::<String>(data).await, "9", "carried into the document");
 }
 
 async fn check_what_was_kept(world: &MovedProduct) {

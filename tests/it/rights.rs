@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use docmill_core::config::DatabaseConfig;
 use docmill_core::model::{DocumentId, IngestionId};
+use docmill_ledger::db::reports::audit::{AuditDefect, check_audit};
 use docmill_ledger::db::reports::rights;
+use docmill_ledger::db::reports::row_security::require_all_rows;
 use docmill_ledger::db::{Db, SchemaVersion};
 use docmill_operations::doctor::{self, Severity};
 use sqlx::postgres::PgConnection;
@@ -267,6 +269,154 @@ async fn a_workers_own_temporary_table_gives_it_no_right_to_erase() {
         .await
         .unwrap();
     assert_eq!(left, 1, "a document of a tenant without a retention was erased");
+}
+
+#[tokio::test]
+async fn a_row_of_the_audit_that_is_changed_or_removed_shows_and_one_erased_by_right_is_told() {
+    let database = TestDatabase::create().await;
+    let db = database.db();
+    let mut login = Login::create(&database, "docmill_operator").await;
+    let act = |target: &str| {
+        format!(
+            "INSERT INTO operator_action (operator, login, action, target)
+             VALUES ('somebody', 'somebody', 'block', '{target}')"
+        )
+    };
+    for target in ["a", "b", "c", "d", "e"] {
+        assert_eq!(login.run(&act(target)).await, None);
+    }
+    for refused in [
+        "DELETE FROM operator_action",
+        "DELETE FROM audit_link",
+        "UPDATE audit_link SET erased_by = 'x'",
+        "SELECT link_audit_row('operator_action', 1)",
+    ] {
+        assert_eq!(login.run(refused).await.as_deref(), REFUSED, "{refused}");
+    }
+    let writers: Vec<String> = sqlx::query_scalar("SELECT DISTINCT login FROM operator_action")
+        .fetch_all(database.pool())
+        .await
+        .unwrap();
+    assert!(matches!(&writers[..], [one] if one.starts_with("login_")), "{writers:?}");
+    let whole = check_audit(&db, None).await.unwrap();
+    assert!(whole.is_whole() && (whole.links, whole.erased) == (5, 0), "{whole:?}");
+    let head = whole.head.unwrap();
+    // By the owner: with the triggers, without them, and in the chain itself.
+    let replica = "SET LOCAL session_replication_role = replica";
+    for (sql, links, erased, found) in [
+        ("DELETE FROM operator_action WHERE target = 'e'", 5, 1, vec![]),
+        ("DELETE FROM operator_action WHERE target = 'b'; -- ", 5, 1, vec![AuditDefect::Removed]),
+        (
+            "UPDATE operator_action SET why = 'better' WHERE target = 'c'",
+            5,
+            1,
+            vec![AuditDefect::Removed, AuditDefect::Changed],
+        ),
+        (
+            "DELETE FROM audit_link WHERE row_id = (SELECT id FROM operator_action WHERE target = 'a')",
+            4,
+            1,
+            vec![AuditDefect::Broken, AuditDefect::Changed, AuditDefect::Unlinked],
+        ),
+    ] {
+        let past = if sql.ends_with("-- ") { replica } else { "SELECT 1" };
+        database
+            .pool()
+            .execute(AssertSqlSafe(format!("BEGIN; {past}; {sql}\n; COMMIT")))
+            .await
+            .unwrap();
+        let check = check_audit(&db, Some(&head)).await.unwrap();
+        let defects: Vec<_> = check.findings.iter().map(|finding| finding.defect).collect();
+        assert_eq!((check.links, check.erased, &defects), (links, erased, &found), "{sql}");
+        assert_eq!(
+            (check.is_whole(), check.has_known_head),
+            (found.is_empty(), Some(true)),
+            "{sql}"
+        );
+    }
+    database.pool().execute("DELETE FROM audit_link WHERE erased_at IS NOT NULL").await.unwrap();
+    let cut = check_audit(&db, Some(&head)).await.unwrap();
+    assert_eq!((cut.has_known_head, cut.is_whole()), (Some(false), false), "the end was cut off");
+}
+
+#[tokio::test]
+async fn a_producer_bound_by_the_documented_policies_sees_and_adds_one_tenants_rows_alone() {
+    let database = TestDatabase::create().await;
+    let (victims, _) = document(&database).await;
+    let mut login = Login::create(&database, "docmill_producer").await;
+    let name: String = sqlx::query_scalar("SELECT session_user::text")
+        .fetch_one(&mut login.session)
+        .await
+        .unwrap();
+    let page = include_str!("../../docs/guides/producers.md");
+    let policies = page.split("```sql\n").find(|block| block.contains("producer_tenant")).unwrap();
+    let policies = policies.split("```").next().unwrap().replace("acme_producer", &name);
+    database.pool().execute(AssertSqlSafe(policies)).await.unwrap();
+    let own = DocumentId::random();
+    let add = |document: DocumentId, tenant: &str| {
+        format!("INSERT INTO ingestion (document_id, tenant) VALUES ('{document}', {tenant})")
+    };
+    let put = |id: DocumentId, tenant: &str| {
+        format!("INSERT INTO document (id, file_path, tenant) VALUES ('{id}', 'x', {tenant})")
+    };
+    for (sql, expected) in [
+        (put(own, "'acme'"), None),
+        (add(own, "'acme'"), None),
+        (put(DocumentId::random(), "'victim'"), REFUSED),
+        (put(DocumentId::random(), "NULL"), REFUSED),
+        (add(victims, "NULL"), REFUSED),
+        (add(victims, "'victim'"), REFUSED),
+        (add(victims, "'acme'"), Some("23514")),
+        ("SELECT structured_data FROM document_as_before".to_owned(), REFUSED),
+        (format!("INSERT INTO document_password VALUES ('{victims}', 'x')"), REFUSED),
+    ] {
+        assert_eq!(login.run(&sql).await.as_deref(), expected, "{sql}");
+    }
+    for table in ["document", "ingestion"] {
+        let seen: i64 = sqlx::query_scalar(AssertSqlSafe(format!("SELECT count(id) FROM {table}")))
+            .fetch_one(&mut login.session)
+            .await
+            .unwrap();
+        assert_eq!(seen, 1, "{table}: its own alone");
+    }
+    for role in ["docmill_worker", "docmill_operator", "docmill_reader"] {
+        let config = DatabaseConfig { url: database.login(role).await.into(), ..database.config() };
+        require_all_rows(&Db::connect(&config).await.unwrap()).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_sees_some_documents_only_does_not_start_and_doctor_says_why() {
+    let world = crate::support::world::World::new().await;
+    let login = world.database.login("docmill_worker").await;
+    let config = DatabaseConfig { url: login.clone().into(), ..world.database.config() };
+    let db = Db::connect(&config).await.unwrap();
+    let rows = async || {
+        let found = doctor::database::check(&db).await;
+        found.into_iter().find(|finding| finding.check == "database.rows").unwrap()
+    };
+    assert_eq!(rows().await.verdict, Severity::Ok);
+    let open = "CREATE POLICY docmill ON docmill.ingestion TO docmill_worker, docmill_operator, \
+                docmill_reader USING (true) WITH CHECK (true)";
+    for (sql, verdict) in [
+        ("ALTER TABLE docmill.ingestion ENABLE ROW LEVEL SECURITY", Severity::Wrong),
+        ("CREATE POLICY own ON docmill.ingestion USING (tenant = 'acme')", Severity::Wrong),
+        (open, Severity::Ok),
+        (
+            "CREATE POLICY not_all ON docmill.ingestion AS RESTRICTIVE USING (tenant = 'acme')",
+            Severity::Wrong,
+        ),
+    ] {
+        world.execute(sql).await;
+        let found = rows().await;
+        assert_eq!(found.verdict, verdict, "{sql}: {found:?}");
+        assert!(verdict == Severity::Ok || found.advice.as_deref() == Some(open), "{found:?}");
+    }
+    let settings = [("DATABASE__URL", login.as_str())];
+    let started =
+        crate::support::process::docmill(&world, &["worker"], &settings).output().unwrap();
+    let said = String::from_utf8_lossy(&started.stderr);
+    assert!(!started.status.success() && said.contains("row-level security hides rows"), "{said}");
 }
 
 #[tokio::test]

@@ -160,7 +160,9 @@ impl From<DecisionRefusal> for ConsoleFailure {
         match refusal {
             DecisionRefusal::Changed => Self::stale_version(refusal.to_string()),
             DecisionRefusal::Held(_) => Self::held(refusal.to_string()),
-            DecisionRefusal::SamePerson => Self::refused(refusal.to_string()),
+            DecisionRefusal::SamePerson | DecisionRefusal::SameLogin(_) => {
+                Self::refused(refusal.to_string())
+            }
             DecisionRefusal::Failed(error) => error.into(),
         }
     }

@@ -106,6 +106,12 @@ pub enum DecisionRefusal {
     /// The reviewer made the first decision; the second needs another person.
     #[error("you made the first decision, and it needs a second person (review.four_eyes_above)")]
     SamePerson,
+    /// Both decisions come from one database login on the command line.
+    #[error(
+        "both decisions come from the database login {0}, and it needs a second person \
+         (review.four_eyes_above): decide with a login of your own, or on the pages"
+    )]
+    SameLogin(String),
     /// The decision is invalid, or Postgres does not answer.
     #[error(transparent)]
     Failed(#[from] Error),
@@ -353,6 +359,7 @@ async fn record(
         DecisionEnd::Changed => Err(DecisionRefusal::Changed),
         DecisionEnd::Held(holder) => Err(DecisionRefusal::Held(holder)),
         DecisionEnd::SamePerson => Err(DecisionRefusal::SamePerson),
+        DecisionEnd::SameLogin(login) => Err(DecisionRefusal::SameLogin(login)),
     }
 }
 

@@ -83,7 +83,7 @@ async fn write_file(path: &Path, bytes: &[u8], force: bool) -> anyhow::Result<()
         // The error is the news, not that its remains are gone.
         drop(tokio::fs::remove_file(&part).await);
     }
-    done.with_context(failed)
+    done.map_err(|error| anyhow::anyhow!("cannot write {}: {error}", path.display()))
 }
 
 async fn fetch_result(bucket: &BlobForgeBucket, hash: &str) -> anyhow::Result<bytes::Bytes> {

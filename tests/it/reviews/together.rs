@@ -222,7 +222,7 @@ async fn above_the_amount_a_second_and_different_person_has_to_say_the_same() {
     let changed = says(&desk, ingestion, "bob", Some(total("9500"))).await.unwrap();
     assert!(changed.awaits_second);
     assert!(says(&desk, ingestion, "web:bob", None).await.is_err());
-    let second = says(&desk, ingestion, "ann", None).await.unwrap();
+    let second = says(&desk, ingestion, "web:ann", None).await.unwrap();
     assert!(!second.awaits_second);
     let case = desk.case(ingestion).await;
     assert_eq!(case.document_data, Some(second.data.unwrap()));
@@ -256,9 +256,9 @@ async fn what_waits_for_a_second_person_is_neither_exported_nor_kept_when_someth
     };
     assert_eq!(decided().await, 0);
     // The second one, undone: the first one's word waits again.
-    says(&desk, ingestion, "bob", None).await.unwrap();
+    says(&desk, ingestion, "web:bob", None).await.unwrap();
     assert_eq!(decided().await, 1);
-    review::undo_decision(&db, document.0, &reviewer("bob", &USUAL, "").by).await.unwrap();
+    review::undo_decision(&db, document.0, &reviewer("web:bob", &USUAL, "").by).await.unwrap();
     assert_eq!(decided().await, 0);
     assert_eq!(desk.case(ingestion).await.pending.unwrap().reviewer, "ann");
     assert!(says(&desk, ingestion, "ann", None).await.is_err());
@@ -287,18 +287,26 @@ async fn on_the_command_line_the_same_person_is_not_the_second_either() {
         .await;
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "[review.four_eyes_above]\n\"*\" = 5000\n").unwrap();
-    let accepts = |who: &str| {
+    let logins = [
+        world.database.login("docmill_operator").await,
+        world.database.login("docmill_operator").await,
+    ];
+    let accepts = |who: &str, login: &str| {
         let arguments = ["review", "accept", &document.to_string(), "--config"].map(str::to_owned);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let mut command = crate::support::process::docmill(&world, &arguments, &[]);
+        let settings = [("DATABASE__URL", login)];
+        let mut command = crate::support::process::docmill(&world, &arguments, &settings);
         let output = command.arg(file.path()).env("DOCMILL_OPERATOR", who).output().unwrap();
         let said = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8_lossy(&said).into_owned())
     };
-    let (done, said) = accepts("ann");
+    let (done, said) = accepts("ann", &logins[0]);
     assert!(done && said.contains("waits for a second person"), "{said}");
-    let (done, said) = accepts("ann");
+    let (done, said) = accepts("ann", &logins[1]);
     assert!(!done && said.contains("needs a second person"), "{said}");
-    let (done, said) = accepts("bob");
+    // Another name in the environment is no other person.
+    let (done, said) = accepts("bob", &logins[0]);
+    assert!(!done && said.contains("both decisions come from the database login login_"), "{said}");
+    let (done, said) = accepts("bob", &logins[1]);
     assert!(done && said.contains("accepted") && !said.contains("waits"), "{said}");
 }

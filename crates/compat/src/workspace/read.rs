@@ -35,9 +35,12 @@ pub struct DocumentText {
     pub extraction: Value,
 }
 
-/// Languages as Tesseract names them (ISO 639-2), and as olmOCR does (ISO 639-1).
+/// Characters of a page by which its language is detected.
+const MAX_DETECTED_CHARS: usize = 2000;
+/// Languages as Tesseract and whatlang name them (ISO 639-2 and -3), and as olmOCR does (ISO 639-1).
 #[rustfmt::skip]
-const LANGUAGES: [(&str, &str); 30] = [
+const LANGUAGES: [(&str, &str); 32] = [
+    ("cmn", "zh"), ("nob", "no"),
     ("ara", "ar"), ("bul", "bg"), ("ces", "cs"), ("chi_sim", "zh"), ("chi_tra", "zh"),
     ("dan", "da"), ("deu", "de"), ("ell", "el"), ("eng", "en"), ("est", "et"), ("fin", "fi"),
     ("fra", "fr"), ("heb", "he"), ("hin", "hi"), ("hrv", "hr"), ("hun", "hu"), ("ita", "it"),
@@ -214,10 +217,21 @@ impl PipelineReader {
     }
 }
 
-/// The language of a page, which is known where a reader of pictures chose one and no other.
+/// The language of a page: the one that a reader of pictures chose, or else that of its text, where
+/// that is certain.
 fn primary_language(page: &PageText) -> Option<&'static str> {
-    let [language] = page.languages.as_slice() else { return None };
-    LANGUAGES.iter().find(|(name, _)| name == language).map(|(_, code)| *code)
+    if let [chosen] = page.languages.as_slice()
+        && let Some(code) = find_code(chosen)
+    {
+        return Some(code);
+    }
+    let text: String = page.text().chars().take(MAX_DETECTED_CHARS).collect();
+    let found = whatlang::detect(&text).filter(whatlang::Info::is_reliable)?;
+    find_code(found.lang().code())
+}
+
+fn find_code(language: &str) -> Option<&'static str> {
+    LANGUAGES.iter().find(|(name, _)| *name == language).map(|(_, code)| *code)
 }
 
 /// The text counts even if the gate refused the extraction.
@@ -248,19 +262,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_page_in_one_language_has_its_language() {
-        let page = |languages: &[&str]| {
-            let plain = PageText::from_native(1, (1.0, 1.0), 1.0, Vec::new());
+    fn a_page_has_the_language_chosen_for_it_or_that_of_its_text_where_that_is_certain() {
+        let german = "Die Lieferung erfolgt innerhalb von zehn Tagen nach Eingang der Zahlung, und \
+                      die Ware bleibt bis dahin unser Eigentum.";
+        let page = |languages: &[&str], text: &str| {
+            let place = json!({ "x": 0, "y": 0, "w": 1, "h": 1 });
+            let words = text.split_whitespace();
+            let words: Vec<_> =
+                words.map(|word| json!({ "text": word, "box": place, "confidence": 1 })).collect();
+            let line = serde_json::from_value(json!({ "words": words })).unwrap();
+            let plain = PageText::from_native(1, (1.0, 1.0), 1.0, vec![line]);
             PageText { languages: languages.iter().map(|it| (*it).to_owned()).collect(), ..plain }
         };
-        for (languages, expected) in [
-            (&["deu"][..], Some("de")),
-            (&["eng"], Some("en")),
-            (&["eng", "deu"], None),
-            (&["osd"], None),
-            (&[], None),
+        for (languages, text, expected) in [
+            (&["deu"][..], "", Some("de")),
+            (&["eng"], german, Some("en")),
+            (&["eng", "deu"], "", None),
+            (&["eng", "deu"], german, Some("de")),
+            (&[], german, Some("de")),
+            (&[], "12.50 EUR 7", None),
+            (&["osd"], "", None),
         ] {
-            assert_eq!(primary_language(&page(languages)), expected, "{languages:?}");
+            assert_eq!(primary_language(&page(languages, text)), expected, "{languages:?} {text}");
         }
     }
 }

@@ -29,7 +29,7 @@ const PARTS_FOR_OLDEST: u32 = 2;
 const MAX_LEAD: Duration = Duration::from_secs(30);
 /// The next request of a document comes within this time after an answer. For so long a core is
 /// kept from tenants that are ahead: a page may take minutes.
-const NEXT_REQUEST_LINGER: Duration = Duration::from_millis(500);
+const NEXT_REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
 /// A page that was stopped for its length counts so many times besides.
 const OVER_TIME_PENALTY: u32 = 3;
 /// Upper bound of a tenant's penalties together.
@@ -56,7 +56,7 @@ struct CoreQueueState {
     used_by_least_work: Duration,
     /// Tenants that wait for a core or have one, and those that had one since cores were last idle.
     tenants: HashMap<Option<Arc<str>>, TenantUse>,
-    /// Whether requests are looked at again after [`NEXT_REQUEST_LINGER`].
+    /// Whether requests are looked at again after [`NEXT_REQUEST_TIMEOUT`].
     is_timer_set: bool,
 }
 
@@ -81,7 +81,7 @@ impl TenantUse {
 
     /// Whether it waits for a core, or is likely to at once.
     fn waits_at(&self, now: Duration) -> bool {
-        self.waiting > 0 || self.ended.is_some_and(|ended| now < ended + NEXT_REQUEST_LINGER)
+        self.waiting > 0 || self.ended.is_some_and(|ended| now < ended + NEXT_REQUEST_TIMEOUT)
     }
 
     /// Core time that counts at `now`, of running requests too.
@@ -225,7 +225,7 @@ impl CoreQueue {
     }
 
     async fn grant_cores_later(self: Arc<Self>) {
-        tokio::time::sleep(NEXT_REQUEST_LINGER).await;
+        tokio::time::sleep(NEXT_REQUEST_TIMEOUT).await;
         self.lock_state().is_timer_set = false;
         self.grant_cores();
     }

@@ -3,11 +3,13 @@
 //! Read-only. Status, reason and stage are given as the text of the row, so that what a newer
 //! program wrote is shown as well.
 
+pub mod audit;
 pub mod costs;
 pub mod inspect;
 pub mod message_record;
 pub mod overview;
 pub mod rights;
+pub mod row_security;
 pub mod search;
 
 use serde::Serialize;

@@ -7,6 +7,7 @@ use super::{DoctorFinding, Severity, findings_or_unusable};
 use docmill_core::fault::Result;
 use docmill_ledger::db::reports::inspect::{self, DatabaseInspection};
 use docmill_ledger::db::reports::rights::{self, LoginRights};
+use docmill_ledger::db::reports::row_security;
 use docmill_ledger::db::{Db, SchemaVersion};
 
 /// Versions that are tested.
@@ -42,6 +43,7 @@ pub async fn check(db: &Db) -> Vec<DoctorFinding> {
         return findings;
     }
     findings.push(roles);
+    findings.extend(findings_or_unusable("database.rows", check_rows(db).await));
     findings.extend(findings_or_unusable("database.schema", check_schema(db).await));
     findings.extend(findings_or_unusable("clock.database", check_time(db).await));
     findings
@@ -121,6 +123,18 @@ async fn check_schema(db: &Db) -> Result<Vec<DoctorFinding>> {
             DoctorFinding::wrong(CHECK, text, "run `docmill migrate` before the workers start")
         }
     }])
+}
+
+/// Row-level security hides no document from this login.
+async fn check_rows(db: &Db) -> Result<Vec<DoctorFinding>> {
+    const CHECK: &str = "database.rows";
+    let tables = row_security::find_filtered_tables(db).await?;
+    if tables.is_empty() {
+        return Ok(vec![DoctorFinding::ok(CHECK, "row-level security hides none from this login")]);
+    }
+    let text = format!("row-level security hides rows of {} from this login", tables.join(" and "));
+    let remedy = row_security::describe_remedy(db, &tables);
+    Ok(vec![DoctorFinding::wrong(CHECK, text, remedy)])
 }
 
 /// The login has the rights of a worker, or of the console and the commands.

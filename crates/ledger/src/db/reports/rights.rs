@@ -102,6 +102,7 @@ pub const OPERATOR_RIGHTS: RoleRights = &[
         &[
             "_sqlx_migrations",
             "attempt",
+            "audit_link",
             "batch",
             "batch_request",
             "blocked_content",
