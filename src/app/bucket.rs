@@ -26,29 +26,6 @@ impl App {
     /// # Errors
     /// None or two are configured; it cannot be reached; it ignores conditions.
     pub async fn open_bucket(&self) -> anyhow::Result<BlobForgeBucket> {
-        let (store, start) = self.open_bucket_store().await?;
-        conditions::check_conditional_deletes(store.as_ref(), &start)
-            .await
-            .map_err(|error| anyhow::anyhow!("{} cannot hold locks: {error}", store.describe()))?;
-        Ok(self.bucket_in(store))
-    }
-
-    /// The bucket of `[bucket]` for reading alone, also in a store that cannot hold locks.
-    ///
-    /// # Errors
-    /// It cannot be reached.
-    pub async fn open_bucket_to_read(&self) -> anyhow::Result<BlobForgeBucket> {
-        let (store, _) = self.open_bucket_store().await?;
-        Ok(self.bucket_in(store))
-    }
-
-    fn bucket_in(&self, store: Arc<dyn ObjectStore>) -> BlobForgeBucket {
-        let store = PrefixedStore::new(store, &self.config.bucket.prefix);
-        BlobForgeBucket::new(Arc::new(store), StoreClock::default())
-    }
-
-    /// The store of the bucket, and the place below which the bucket's objects are.
-    async fn open_bucket_store(&self) -> anyhow::Result<(Arc<dyn ObjectStore>, String)> {
         let config = &self.config.bucket;
         config.check_place()?;
         let start = PrefixedStore::normalize_prefix(&config.prefix);
@@ -75,7 +52,9 @@ impl App {
                 Arc::new(S3Store::connect_as(&place, &access).await?)
             }
         };
-        Ok((store, start))
+        let store = conditions::keep_delete_conditions(store, &start).await?;
+        let store = PrefixedStore::new(store, &config.prefix);
+        Ok(BlobForgeBucket::new(Arc::new(store), StoreClock::default()))
     }
 
     /// The parts of a bucket worker: `jobs` documents in parallel, drained for `drain` after a

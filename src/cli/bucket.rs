@@ -133,25 +133,6 @@ impl From<BucketStateArg> for BucketState {
     }
 }
 
-impl BucketCommand {
-    /// Whether it takes no lock: then it needs no store that can hold one.
-    fn only_reads(&self) -> bool {
-        matches!(
-            self,
-            Self::Status(_)
-                | Self::List(_)
-                | Self::Search(_)
-                | Self::SearchQueue(_)
-                | Self::Lookup(_)
-                | Self::Dashboard(_)
-                | Self::Workers(_)
-                | Self::Download(_)
-                | Self::Preview(_)
-                | Self::Logs(_)
-        )
-    }
-}
-
 pub(super) async fn run(
     context: &CommandContext,
     what: BucketCommand,
@@ -166,10 +147,7 @@ pub(super) async fn run(
         return Box::pin(work::run_worker(context, &app, arguments)).await;
     }
     context.quiet_logs()?;
-    let bucket = match what.only_reads() {
-        true => app.open_bucket_to_read().await?,
-        false => app.open_bucket().await?,
-    };
+    let bucket = app.open_bucket().await?;
     if !matches!(what, BucketCommand::Config(_)) {
         variables::check_variables(&bucket, std::env::vars()).await?;
     }

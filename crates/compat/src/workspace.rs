@@ -62,7 +62,7 @@ impl Workspace {
     /// `timeout` is abandoned; all nodes must agree on it.
     ///
     /// # Errors
-    /// The store does not answer, or ignores the conditions that locks rely on.
+    /// The store does not answer, or ignores the conditions of writes that locks rely on.
     pub async fn open(
         store: Arc<dyn ObjectStore>,
         clock: StoreClock,
@@ -70,7 +70,7 @@ impl Workspace {
         timeout: Duration,
     ) -> Result<Self> {
         conditions::check_conditional_writes(store.as_ref(), LEDGER).await?;
-        conditions::check_conditional_deletes(store.as_ref(), LEDGER).await?;
+        let store = conditions::keep_delete_conditions(store, LEDGER).await?;
         Ok(Self { engine: RecordStore::new(store, clock), format, timeout })
     }
 

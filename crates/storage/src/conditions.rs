@@ -1,9 +1,12 @@
 //! Whether a store keeps the conditions that everything of ours relies on.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
+use super::marked_deletes::MarkedDeletes;
 use super::{Etag, ObjectStore, PutResult};
-use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::fault::{Error, Result};
 
 /// Some services accept the headers of conditional writes and ignore them; artefacts and queues
 /// would be overwritten in silence. `place` is where a probe may be written and removed.
@@ -27,20 +30,20 @@ pub async fn check_conditional_writes(store: &dyn ObjectStore, place: &str) -> R
     Err(Error::internal("it ignores If-None-Match or If-Match, which docmill relies on"))
 }
 
-/// Locks are released by deletes on condition that they still are the version of the releasing
-/// worker. Some services accept that condition and ignore it: then a worker that was taken for dead
-/// deletes the lock of its successor. For places that hold locks, beside
-/// [`check_conditional_writes`].
+/// The store for a place that holds locks, beside [`check_conditional_writes`]. Locks are released by
+/// deletes on condition that they still are the version of the releasing worker. Some services
+/// accept that condition and ignore it: a worker that was taken for dead would delete the lock of
+/// its successor. There deletes leave marks ([`MarkedDeletes`]).
 ///
 /// # Errors
-/// Misconfigured: it deletes in spite of the condition. The store's own.
-pub async fn check_conditional_deletes(store: &dyn ObjectStore, place: &str) -> Result<()> {
+/// The store's own.
+pub async fn keep_delete_conditions(
+    store: Arc<dyn ObjectStore>,
+    place: &str,
+) -> Result<Arc<dyn ObjectStore>> {
     let key = format!("{place}.probe-{}", uuid::Uuid::new_v4());
     if store.keeps_delete_conditions(&key).await? {
-        return Ok(());
+        return Ok(store);
     }
-    let text = "it ignores If-Match on DELETE, which the locks of buckets and workspaces stand on; \
-                use a service that keeps it (AWS S3 does), a folder that the workers share, or \
-                Postgres with SQS or Redis, where the store needs no locks";
-    Err(Error::new(Fault::Misconfigured, text))
+    Ok(Arc::new(MarkedDeletes::new(store)))
 }

@@ -10,6 +10,7 @@ pub mod conditions;
 pub mod folder;
 pub mod keys;
 pub mod known_content;
+pub mod marked_deletes;
 pub mod memory;
 pub mod prefixed;
 pub mod s3;

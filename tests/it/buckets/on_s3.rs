@@ -17,7 +17,7 @@ use docmill_core::model::Priority;
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_storage::prefixed::PrefixedStore;
 use docmill_storage::s3::S3Store;
-use docmill_storage::{GetOptions, GetResult, ObjectStore};
+use docmill_storage::{GetOptions, GetResult, ObjectStore, PutResult};
 
 use super::{Fake, Manner, terms};
 use crate::support::moto::Moto;
@@ -151,22 +151,33 @@ async fn pretending_endpoint(server: &Moto) -> (String, tokio::task::JoinHandle<
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_only_pretends_to_delete_on_condition_is_refused_for_locks() {
-    use docmill_storage::conditions::{check_conditional_deletes, check_conditional_writes};
+async fn a_service_that_only_pretends_to_delete_on_condition_holds_locks_all_the_same() {
+    use docmill_storage::conditions::{check_conditional_writes, keep_delete_conditions};
     let server = Moto::start().await;
     let real = client(&server).await;
     let (endpoint, serving) = pretending_endpoint(&server).await;
     let pretending = Client::from_conf(real.config().to_builder().endpoint_url(endpoint).build());
-    for (client, keeps) in [(real.clone(), true), (pretending, false)] {
-        let store: Arc<dyn ObjectStore> = Arc::new(S3Store::with_client(client, "papers"));
-        let store = PrefixedStore::new(store, "pdf");
-        check_conditional_writes(&store, "").await.unwrap();
-        let checked = check_conditional_deletes(&store, "").await;
-        assert_eq!(checked.is_ok(), keeps, "{checked:?}");
-        if let Err(error) = checked {
-            assert!(error.context.contains("If-Match on DELETE"), "{error}");
-        }
-        assert!(store.list("", None, 10).await.unwrap().is_empty(), "the probe is gone");
+    for (client, left) in [(real.clone(), 0), (pretending, 1)] {
+        let plain: Arc<dyn ObjectStore> = Arc::new(S3Store::with_client(client, "papers"));
+        let plain: Arc<dyn ObjectStore> = Arc::new(PrefixedStore::new(plain, "pdf"));
+        check_conditional_writes(plain.as_ref(), "").await.unwrap();
+        let store = keep_delete_conditions(Arc::clone(&plain), "").await.unwrap();
+        assert!(plain.list("", None, 10).await.unwrap().is_empty(), "the probes are gone");
+        let PutResult::Written(mine) = store.put_if_absent("lock", "mine".into()).await.unwrap()
+        else {
+            panic!("a fresh lock was refused")
+        };
+        let theirs = store.put_if_match("lock", &mine, "theirs".into()).await.unwrap();
+        let PutResult::Written(theirs) = theirs else { panic!("not taken over") };
+        assert!(!store.delete_if_match("lock", &mine).await.unwrap(), "it is another's by now");
+        assert!(store.head("lock").await.unwrap().is_some(), "and still there");
+        assert!(store.delete_if_match("lock", &theirs).await.unwrap());
+        assert!(store.list("", None, 10).await.unwrap().is_empty());
+        assert_eq!(plain.list("", None, 10).await.unwrap().len(), left, "a mark");
+        let again = store.put_if_absent("lock", "again".into()).await.unwrap();
+        let PutResult::Written(again) = again else { panic!("a released lock was refused") };
+        store.delete_if_match("lock", &again).await.unwrap();
+        plain.delete("lock").await.unwrap();
     }
     serving.abort();
 }
