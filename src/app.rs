@@ -180,7 +180,6 @@ impl App {
     pub async fn open_backends(&self) -> anyhow::Result<ServiceBackends> {
         let db = self.connect_database().await?;
         db.require_schema().await?;
-        require_all_rows(&db).await?;
         let (queue, store) = tokio::try_join!(self.open_queue(), self.open_store())?;
         let ledger = Arc::new(PostgresLedger::with_slots(db.clone(), self.config.worker.slots));
         Ok(ServiceBackends { db, ledger, queue, store })
@@ -303,6 +302,7 @@ impl App {
     pub async fn serve(&self, stop: Shutdown) -> anyhow::Result<()> {
         let pages = self.health_pages().await?;
         let parts = Box::pin(self.open_backends()).await?;
+        require_all_rows(&parts.db).await?;
         let (worker, maintenance) = self.build_worker(&parts).await?;
         tracing::info!(
             database = parts.db.description(),

@@ -6,6 +6,7 @@ use super::{CommandContext, CommandExit, DATABASE, NOTHING, print};
 use crate::app;
 use docmill_client::telemetry;
 use docmill_core::config::ConfigNeeds;
+use docmill_operations::inspect::require_all_rows;
 use docmill_operations::janitor::{JanitorReport, Maintenance, MaintenanceBackends};
 use docmill_operations::moving::{self, EarlierWorkers, MigrationOptions};
 use docmill_pipeline::failpoint;
@@ -105,6 +106,7 @@ pub(super) async fn run_janitor(
     context.quiet_logs()?;
     let db = app.connect_database().await?;
     db.require_schema().await?;
+    require_all_rows(&db).await?;
     let backends =
         MaintenanceBackends { db, queue: app.open_queue().await?, store: app.open_store().await? };
     let holder = format!("command-line-{}", std::process::id());

@@ -368,7 +368,9 @@ async fn an_unadoptable_schema_is_refused_unchanged_with_instructions() {
          ALTER TABLE ingestion ALTER COLUMN status DROP NOT NULL;
          UPDATE ingestion SET status = NULL WHERE left(id::text, 1) = 'a';
          CREATE TRIGGER loose AFTER UPDATE ON ingestion FOR EACH ROW EXECUTE FUNCTION note_upload();
-         ALTER FUNCTION note_upload() RESET search_path",
+         ALTER FUNCTION note_upload() RESET search_path;
+         CREATE INDEX open_ones ON ingestion (created_at) WHERE status = 'in-progress';
+         ALTER TABLE ingestion ADD CONSTRAINT known CHECK (status <> 'failed' OR attempt_count >= 0)",
         "docmill",
         Some("public"),
     )
@@ -378,6 +380,9 @@ async fn an_unadoptable_schema_is_refused_unchanged_with_instructions() {
         "public.document.tags is of type text[]",
         "1 rows of public.ingestion have a status other than",
         "ALTER FUNCTION public.note_upload() SET search_path = public",
+        "DROP INDEX public.open_ones; after the migration make it again: CREATE INDEX open_ones",
+        "WHERE (status = 'in-progress'::text)",
+        "ALTER TABLE public.ingestion DROP CONSTRAINT known",
     ] {
         assert!(said.contains(word), "{word}: {said}");
     }

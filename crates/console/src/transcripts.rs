@@ -71,13 +71,24 @@ impl AsRef<[u8]> for HeldBytes {
 }
 
 /// The largest artefact that a request takes, and its answer to a larger one.
-type SizeLimit = (u64, &'static str);
+struct ArtefactLimit {
+    bytes: u64,
+    refusal: &'static str,
+}
 
 /// For a transcript as it is stored.
-const STORED: SizeLimit = (MAX_BYTES, "The transcript is too large to be given out here.");
+const STORED: ArtefactLimit = ArtefactLimit {
+    bytes: MAX_BYTES,
+    refusal: "The transcript is too large to be given out here.",
+};
 /// For a transcript in another form.
-const PARSED: SizeLimit =
-    (MAX_PARSED_BYTES, "The transcript is over 16 MiB: only format=json gives it out.");
+const PARSED: ArtefactLimit = ArtefactLimit {
+    bytes: MAX_PARSED_BYTES,
+    refusal: "The transcript is over 16 MiB: only format=json gives it out.",
+};
+/// For a searchable copy.
+const COPY: ArtefactLimit =
+    ArtefactLimit { bytes: MAX_BYTES, refusal: "The copy is too large to be given out here." };
 
 /// The stored transcript, whole.
 ///
@@ -127,11 +138,11 @@ async fn load_artefact(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
     key: &str,
-    (most, too_large): SizeLimit,
+    limit: ArtefactLimit,
 ) -> Result<Bytes, ConsoleFailure> {
     let Some(known) = state.store().head(key).await? else { return Err(ConsoleFailure::missing()) };
-    let size = usize::try_from(known.size).ok().filter(|_| known.size <= most);
-    let size = size.ok_or_else(|| ConsoleFailure::conflict(too_large))?;
+    let size = usize::try_from(known.size).ok().filter(|_| known.size <= limit.bytes);
+    let size = size.ok_or_else(|| ConsoleFailure::conflict(limit.refusal))?;
     let room = state.transcript_room(visitor, size)?;
     let what = GetOptions { at_most: known.size, if_match: None };
     match state.store().get(key, what).await? {
@@ -259,8 +270,7 @@ async fn load_copy(
             return Err(ConsoleFailure::conflict(text));
         }
     };
-    let limit = (MAX_BYTES, "The copy is too large to be given out here.");
-    load_artefact(state, visitor, &key, limit).await
+    load_artefact(state, visitor, &key, COPY).await
 }
 
 /// The key of the transcript of an ingestion that the visitor sees.

@@ -15,6 +15,7 @@ pub use docmill_ledger::db::reports::costs::{
 pub use docmill_ledger::db::reports::message_record::{
     MessageRecord, OperatorActionRow, list_operator_actions, load_message_record,
 };
+pub use docmill_ledger::db::reports::row_security::require_all_rows;
 pub use docmill_ledger::db::reports::search::{DocumentQuery, DocumentRow, find_documents};
 pub use docmill_ledger::db::reports::{
     AttemptRow, ExportedDocument, InFlightIngestion, IngestionFilter, IngestionRow, find_waiting,

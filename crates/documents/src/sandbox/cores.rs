@@ -379,19 +379,36 @@ mod tests {
     /// Time of a page.
     const PAGE: Duration = Duration::from_secs(3);
 
+    /// A document that cores are asked for.
+    #[derive(Clone)]
+    struct AskedDocument {
+        tenant: Option<Arc<str>>,
+        number: u64,
+    }
+
+    impl AskedDocument {
+        fn of(tenant: &str, number: u64) -> Self {
+            Self { tenant: Some(Arc::from(tenant)), number }
+        }
+
+        fn of_nobody(number: u64) -> Self {
+            Self { tenant: None, number }
+        }
+    }
+
     /// Opens a document, which takes so many milliseconds, and reads it, three pages at a time as a
     /// reader with two cores does; returns when it was done.
     async fn read(
         queue: Arc<CoreQueue>,
-        (tenant, document): (Option<Arc<str>>, u64),
+        of: AskedDocument,
         opening: u64,
         pages: Vec<Duration>,
     ) -> Instant {
         let spent = Arc::new(AtomicU64::new(0));
         let work = |time: Duration| {
-            let (queue, tenant, spent) = (&queue, tenant.as_ref(), &spent);
+            let (queue, of, spent) = (&queue, &of, &spent);
             async move {
-                let _core = queue.acquire_core(tenant, document, spent).await;
+                let _core = queue.acquire_core(of.tenant.as_ref(), of.number, spent).await;
                 tokio::time::sleep(time).await;
                 spent.fetch_add(u64::try_from(time.as_millis()).unwrap(), Ordering::Relaxed);
             }
@@ -409,7 +426,12 @@ mod tests {
         for document in 0..DOCUMENTS {
             let pages = vec![page; usize::try_from(pages).unwrap()];
             let tenant = is_apart.then(|| Arc::from(document.to_string()));
-            let reading = read(Arc::clone(&queue), (tenant, document.into()), 30, pages);
+            let reading = read(
+                Arc::clone(&queue),
+                AskedDocument { tenant, number: document.into() },
+                30,
+                pages,
+            );
             ends.spawn(async move { (document, reading.await - began) });
         }
         let ended = ends.join_all().await;
@@ -441,14 +463,19 @@ mod tests {
         let queue = CoreQueue::new(2);
         let mut others = JoinSet::new();
         for document in 0..64 {
-            others.spawn(read(Arc::clone(&queue), (None, document), 30, vec![PAGE; 25]));
+            others.spawn(read(
+                Arc::clone(&queue),
+                AskedDocument::of_nobody(document),
+                30,
+                vec![PAGE; 25],
+            ));
         }
         // While none, some and all of the others are known to be long.
         for (document, pause) in [(64, 2), (65, 30), (66, 400)] {
             tokio::time::sleep(PAGE * pause).await;
             let began = Instant::now();
             let pages = vec![Duration::from_millis(5); 2];
-            let end = read(Arc::clone(&queue), (None, document), 5, pages).await;
+            let end = read(Arc::clone(&queue), AskedDocument::of_nobody(document), 5, pages).await;
             assert!(end - began <= PAGE * 12, "{document}: {:?}", end - began);
         }
         others.abort_all();
@@ -456,12 +483,13 @@ mod tests {
 
     /// One page of a document; `stopped`: it runs over its time.
     async fn read_of(
-        (queue, tenant, document): (Arc<CoreQueue>, &'static str, u64),
+        queue: Arc<CoreQueue>,
+        of: AskedDocument,
         page: Duration,
         stopped: bool,
     ) -> Instant {
-        let (tenant, spent) = (Arc::from(tenant), Arc::new(AtomicU64::new(0)));
-        let mut core = queue.acquire_core(Some(&tenant), document, &spent).await;
+        let spent = Arc::new(AtomicU64::new(0));
+        let mut core = queue.acquire_core(of.tenant.as_ref(), of.number, &spent).await;
         tokio::time::sleep(page).await;
         if stopped {
             core.note_over_time();
@@ -482,13 +510,15 @@ mod tests {
                 let start = Instant::now();
                 let mut slow = JoinSet::new();
                 for document in (0..13).filter(|document| *document != position) {
-                    slow.spawn(read_of((Arc::clone(&queue), "evil", document), page, stopped));
+                    let evil = AskedDocument::of("evil", document);
+                    slow.spawn(read_of(Arc::clone(&queue), evil, page, stopped));
                 }
                 tokio::task::yield_now().await;
                 let mut good = start;
                 for _ in 0..4 {
-                    let asked = (Arc::clone(&queue), "acme", position);
-                    good = read_of(asked, Duration::from_millis(100), false).await;
+                    let acme = AskedDocument::of("acme", position);
+                    let page = Duration::from_millis(100);
+                    good = read_of(Arc::clone(&queue), acme, page, false).await;
                 }
                 let took = good - start;
                 let what = format!("{page:?}, stopped {stopped}, place {position}: {took:?}");
