@@ -66,6 +66,9 @@ fn words_of_check(check: &RuleCheck) -> &'static str {
         RuleCheck::Legible { .. } => "This was hard to read.",
         RuleCheck::Certain { .. } => "The reader is uncertain.",
         RuleCheck::NoInstructions { .. } => "A line of the document addresses a model.",
+        RuleCheck::PaymentInData { .. } => {
+            "The page prints a payment, and the whole total is said to be due."
+        }
         RuleCheck::Complete { .. } => "Lines of the document seem to be missing here.",
         RuleCheck::NotContradicted(_) => "The pages differ from the attached XML.",
         RuleCheck::EinvoiceSeen => "Pages were not compared with the attached XML.",

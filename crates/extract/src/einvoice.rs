@@ -31,6 +31,25 @@ pub fn extract_einvoice(invoice: &ParsedInvoiceXml, kind: &Kind) -> Extraction {
     }
 }
 
+/// Fills fields that an e-invoice lacks from its pages, with their evidence. Returns their names.
+pub fn fill_absent_fields(extraction: &mut Extraction, pages: Extraction) -> Vec<String> {
+    let mut filled = Vec::new();
+    for (field, value) in pages.data {
+        let absent = extraction.data.get_mut(&field).filter(|own| own.is_null());
+        if let Some(own) = absent.filter(|_| !value.is_null()) {
+            *own = value;
+            filled.push(field);
+        }
+    }
+    let evidence = pages.evidence.into_iter().filter(|one| {
+        let field = one.field.split(['[', '.']).next().unwrap_or_default();
+        filled.iter().any(|own| own == field)
+    });
+    extraction.evidence.extend(evidence);
+    extraction.missing_fields.retain(|field| !filled.contains(field));
+    filled
+}
+
 /// Whether documents of this kind are recognised by an e-invoice: a contract that carries one is
 /// not.
 pub fn kind_uses_einvoice(kind: &Kind) -> bool {

@@ -5,9 +5,10 @@
 //! `XRechnung`) and UBL 2.1 (invoice and credit note, `XRechnung`, Peppol). Elements are identified
 //! by namespace and local name; prefixes mean nothing. BT numbers are those of EN 16931-1.
 //!
-//! Exact or not at all: an amount, date or text that cannot be carried over unchanged makes the
-//! whole XML unusable. A reader that skipped unknown parts would be wrong silently. Absent values
-//! are null. The gate checks whether the values make sense and agree with the pages.
+//! Values are carried over unchanged, but for the price of one unit, which is divided by its base,
+//! and for the error of binary numbers. A value that cannot be carried over is null, and a doubt
+//! names its field. Absent values are null. The gate flags the doubts, and checks whether the values
+//! make sense and agree with the pages.
 
 mod cii;
 mod defect;
@@ -16,13 +17,14 @@ mod fields;
 mod root;
 mod ubl;
 
-use roxmltree::Node;
+use roxmltree::{Document, Node};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::notation::date;
 use crate::xml::{XmlError, XmlText};
 pub use defect::EinvoiceDefect;
+use element::ValueReader;
 use fields::{InvoiceXmlFields, list_value};
 use root::EinvoiceSyntax;
 pub use root::XmlRootName;
@@ -34,7 +36,13 @@ pub struct ParsedInvoiceXml {
     /// which for a credit note is none.
     pub is_credit_note: bool,
     fields: Map<String, Value>,
+    /// Reasons to look at it, as words: `unread.due_date`.
+    doubts: Vec<String>,
 }
+
+/// Most doubts, and bytes of each.
+const MAX_DOUBTS: usize = 100;
+const MAX_DOUBT: usize = 60;
 
 /// Most lines of an invoice, and bytes of its texts: what is read has to fit into one message.
 const MAX_LINES: usize = 20_000;
@@ -52,7 +60,10 @@ pub const REQUIRED: [&str; 5] =
 pub fn parse_einvoice(bytes: &[u8]) -> Result<ParsedInvoiceXml, EinvoiceDefect> {
     let xml = XmlText::decode(bytes)?;
     let tree = xml.parse_tree()?;
-    let invoice = ParsedInvoiceXml::from(parse_by_syntax(tree.root_element())?);
+    let mut reader = ValueReader::default();
+    let mut fields = parse_by_syntax(tree.root_element(), &mut reader)?;
+    fields.complete(&mut reader);
+    let invoice = ParsedInvoiceXml::new(fields, reader.into_doubts());
     if invoice.is_within_bounds() {
         Ok(invoice)
     } else {
@@ -60,17 +71,38 @@ pub fn parse_einvoice(bytes: &[u8]) -> Result<ParsedInvoiceXml, EinvoiceDefect> 
     }
 }
 
-fn parse_by_syntax(root: Node<'_, '_>) -> Result<InvoiceXmlFields, EinvoiceDefect> {
+fn parse_by_syntax(
+    root: Node<'_, '_>,
+    reader: &mut ValueReader,
+) -> Result<InvoiceXmlFields, EinvoiceDefect> {
     match syntax_of(root).ok_or(EinvoiceDefect::NotAnInvoice)? {
-        EinvoiceSyntax::Cii => cii::parse_cii(root),
-        EinvoiceSyntax::Ubl => ubl::parse_ubl(root),
-        EinvoiceSyntax::BusinessDocument => parse_by_syntax(only_document(root)?),
+        EinvoiceSyntax::BusinessDocument => parse_by_syntax(only_document(root)?, reader),
+        syntax => {
+            if root.tag_name().namespace().is_none() {
+                reader.note("no_namespace");
+            }
+            Ok(match syntax {
+                EinvoiceSyntax::Cii => cii::parse_cii(root, reader),
+                _ => ubl::parse_ubl(root, reader),
+            })
+        }
     }
 }
 
+/// Whether the root of an XML is that of an e-invoice that is read.
+pub fn has_known_root(tree: &Document<'_>) -> bool {
+    syntax_of(tree.root_element()).is_some()
+}
+
+/// The syntax of a root. One without a namespace is an invoice by its name and its parts.
 fn syntax_of(node: Node<'_, '_>) -> Option<EinvoiceSyntax> {
     let tag = node.tag_name();
-    EinvoiceSyntax::from_root(tag.namespace().unwrap_or_default(), tag.name())
+    match (tag.namespace(), tag.name()) {
+        (Some(namespace), name) => EinvoiceSyntax::from_root(namespace, name),
+        (None, "CrossIndustryInvoice") => Some(EinvoiceSyntax::Cii),
+        (None, "Invoice" | "CreditNote") if ubl::has_header(node) => Some(EinvoiceSyntax::Ubl),
+        (None, _) => None,
+    }
 }
 
 /// The only e-invoice of a `StandardBusinessDocument`. An envelope within an envelope is none.
@@ -82,10 +114,13 @@ fn only_document<'a, 'i>(envelope: Node<'a, 'i>) -> Result<Node<'a, 'i>, Einvoic
     if documents.next().is_some() { Err(EinvoiceDefect::Batch) } else { Ok(first) }
 }
 
-impl From<InvoiceXmlFields> for ParsedInvoiceXml {
-    fn from(read: InvoiceXmlFields) -> Self {
+impl ParsedInvoiceXml {
+    fn new(read: InvoiceXmlFields, doubts: Vec<String>) -> Self {
+        let [period_start, period_end] = read.period;
         let fields = [
+            ("document_type", read.document_type),
             ("supplier_name", read.supplier_name),
+            ("supplier_trading_name", read.trading_name),
             ("supplier_address", read.supplier_address),
             ("supplier_vat_id", read.supplier_vat_id),
             ("buyer_name", read.buyer_name),
@@ -94,10 +129,17 @@ impl From<InvoiceXmlFields> for ParsedInvoiceXml {
             ("order_number", read.order_number),
             ("invoice_date", read.date),
             ("due_date", read.due_date),
+            ("instalments", list_value(read.instalments)),
+            ("delivery_date", read.delivery_date),
+            ("period_start", period_start),
+            ("period_end", period_end),
             ("payment_terms", read.payment_terms),
             ("cash_discounts", list_value(read.cash_discounts)),
-            ("iban", read.iban),
-            ("bic", read.bic),
+            ("payment_reference", read.payment_reference),
+            ("payee_name", read.payee_name),
+            ("iban", read.accounts.iban),
+            ("bic", read.accounts.bic),
+            ("further_accounts", list_value(read.accounts.further)),
             ("currency", read.currency),
             ("line_items", list_value(read.lines)),
             ("allowances", list_value(read.allowances)),
@@ -113,13 +155,18 @@ impl From<InvoiceXmlFields> for ParsedInvoiceXml {
         Self {
             is_credit_note: read.is_credit_note,
             fields: fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            doubts,
         }
     }
 }
 
 /// Fields whose value is a text or null.
-const TEXTS: [&str; 11] = [
+const TEXTS: [&str; 15] = [
+    "document_type",
     "supplier_name",
+    "supplier_trading_name",
+    "payment_reference",
+    "payee_name",
     "supplier_address",
     "supplier_vat_id",
     "buyer_name",
@@ -133,7 +180,10 @@ const TEXTS: [&str; 11] = [
 ];
 const NUMBERS: [&str; 6] =
     ["subtotal", "vat_amount", "total", "paid_amount", "rounding_amount", "amount_due"];
-const DATES: [&str; 2] = ["invoice_date", "due_date"];
+const DATES: [&str; 5] =
+    ["invoice_date", "due_date", "delivery_date", "period_start", "period_end"];
+/// Lists of texts.
+const TEXT_LISTS: [&str; 1] = ["further_accounts"];
 
 /// The texts and numbers that the entries of a list hold.
 struct EntryForm {
@@ -142,15 +192,20 @@ struct EntryForm {
     numbers: &'static [&'static str],
 }
 
-const LISTS: [EntryForm; 5] = [
+const LISTS: [EntryForm; 6] = [
     EntryForm {
         list: "line_items",
-        texts: &["description", "article_number", "unit"],
-        numbers: &["quantity", "unit_price", "tax_rate", "amount"],
+        texts: &["description", "article_number", "unit", "price_base_unit"],
+        numbers: &["quantity", "unit_price", "price_base_quantity", "tax_rate", "amount"],
     },
+    EntryForm { list: "instalments", texts: &["due_date"], numbers: &["amount"] },
     EntryForm { list: "allowances", texts: &["reason"], numbers: &["tax_rate", "amount"] },
     EntryForm { list: "charges", texts: &["reason"], numbers: &["tax_rate", "amount"] },
-    EntryForm { list: "taxes", texts: &[], numbers: &["rate", "base", "amount"] },
+    EntryForm {
+        list: "taxes",
+        texts: &["category", "exemption_reason"],
+        numbers: &["rate", "base", "amount"],
+    },
     EntryForm { list: "cash_discounts", texts: &[], numbers: &["percent", "days"] },
 ];
 
@@ -164,13 +219,31 @@ impl ParsedInvoiceXml {
             }),
             name if TEXTS.contains(&name) => is_null_or(value, Value::is_string),
             name if NUMBERS.contains(&name) => is_null_or(value, Value::is_number),
+            name if TEXT_LISTS.contains(&name) => is_null_or(value, |list| {
+                list.as_array().is_some_and(|list| list.iter().all(Value::is_string))
+            }),
             name => LISTS.iter().find(|form| form.list == name).is_some_and(|form| {
                 is_null_or(value, |list| {
                     list.as_array().is_some_and(|list| list.iter().all(|it| form.fits(it)))
                 })
             }),
         });
-        are_fields && self.is_within_bounds()
+        are_fields && self.are_doubts_sound() && self.is_within_bounds()
+    }
+
+    /// Doubts become reasons that people see: words of the program, no text of the document.
+    fn are_doubts_sound(&self) -> bool {
+        let is_word = |doubt: &String| {
+            let plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || b"._".contains(&c);
+            doubt.len() <= MAX_DOUBT && doubt.bytes().all(plain)
+        };
+        self.doubts.len() <= MAX_DOUBTS && self.doubts.iter().all(is_word)
+    }
+
+    /// Reasons to look at it, as words of lower-case letters, digits, `_` and `.`:
+    /// `unread.due_date`, `type_751`.
+    pub fn doubts(&self) -> &[String] {
+        &self.doubts
     }
 
     fn is_within_bounds(&self) -> bool {
@@ -197,9 +270,15 @@ impl ParsedInvoiceXml {
 
     /// Bytes of all its texts.
     fn text_bytes(&self) -> usize {
-        let lists = self.fields.values().filter_map(Value::as_array).flatten();
-        let cells = lists.filter_map(Value::as_object).flat_map(Map::values);
-        self.fields.values().chain(cells).filter_map(Value::as_str).map(str::len).sum()
+        let entries = self.fields.values().filter_map(Value::as_array).flatten();
+        let cells = entries.clone().filter_map(Value::as_object).flat_map(Map::values);
+        self.fields
+            .values()
+            .chain(entries)
+            .chain(cells)
+            .filter_map(Value::as_str)
+            .map(str::len)
+            .sum()
     }
 
     /// Entries of the longest list, the lines as a rule.
@@ -275,7 +354,8 @@ mod tests {
 
     /// An XML with these fields, as if read elsewhere.
     fn told(fields: &Value) -> ParsedInvoiceXml {
-        serde_json::from_value(json!({ "is_credit_note": false, "fields": fields })).unwrap()
+        serde_json::from_value(json!({ "is_credit_note": false, "fields": fields, "doubts": [] }))
+            .unwrap()
     }
 
     #[test]

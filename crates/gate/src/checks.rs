@@ -104,6 +104,9 @@ impl GateSubject<'_> {
             RuleCheck::BeforePayment { total, words, tolerance } => {
                 fail_field(self.is_after_payment(total, words, *tolerance), total)
             }
+            RuleCheck::PaymentInData { total, due, words, tolerance } => {
+                fail_field(self.is_payment_left_out(total, due, words, *tolerance), due)
+            }
             RuleCheck::AmountOrder { fields, tolerance } => self.amount_order(fields, *tolerance),
             RuleCheck::ListSum { list, .. } => {
                 let rule = ListSumRule::of_check(check);

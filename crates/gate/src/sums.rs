@@ -177,6 +177,27 @@ impl GateSubject<'_> {
         })
     }
 
+    /// Whether a payment is printed beside one of `words`, and what it leaves of the total is printed
+    /// too, while all of the total is said to be due.
+    pub(super) fn is_payment_left_out(
+        &self,
+        total: &str,
+        due: &str,
+        words: &[String],
+        tolerance: Decimal,
+    ) -> bool {
+        let amounts = self.field_number(total).zip(self.field_number(due));
+        let Some((total, _)) = amounts.filter(|(total, due)| is_close(*total, *due, tolerance))
+        else {
+            return false;
+        };
+        let mut paid = self.ground.numbers_beside(words).filter(|paid| *paid > tolerance);
+        paid.any(|paid| {
+            let rest = total.abs().checked_sub(paid).filter(|rest| *rest >= Decimal::ZERO);
+            rest.is_some_and(|rest| !self.ground.number_places(rest).is_empty())
+        })
+    }
+
     /// The fields whose amount is below that of the field before.
     pub(super) fn amount_order(&self, fields: &[String], tolerance: Decimal) -> FailedFields {
         let known: Vec<(&String, Decimal)> = fields

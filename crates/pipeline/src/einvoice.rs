@@ -14,13 +14,16 @@ use crate::fetch::FetchedDocument;
 use crate::reading::{PrintedPages, mean_quality};
 use crate::step_error::StepError;
 use crate::text_budget::TextBudget;
+use crate::text_work::run_on_text;
 use docmill_core::metrics;
 use docmill_core::model::{Extraction, Transcript};
 use docmill_documents::reading::reader_version;
 use docmill_documents::sandbox::OpenDocument;
 use docmill_extract::einvoice;
+use docmill_extract::rules::extract_by_rules;
 use docmill_formats::einvoice::{EinvoiceFinding, ParsedInvoiceXml};
-use docmill_gate::kinds::{Kind, KindSet};
+use docmill_gate::kinds::{FieldRole, Kind, KindSet, RuleConsequence};
+use docmill_gate::{EinvoiceState, GateFinding, Verdict};
 use docmill_ledger::StoredTranscript;
 use docmill_storage::keys;
 
@@ -29,12 +32,12 @@ pub(super) struct EinvoiceScan {
     /// The parsed XML; `None`: other readers take over.
     pub parsed: Option<ParsedEinvoice>,
     /// The state of the XML, for the gate.
-    pub note: docmill_gate::EinvoiceState,
+    pub note: EinvoiceState,
 }
 
 impl EinvoiceScan {
     /// No e-invoice was looked for.
-    pub(super) const NONE: Self = Self { parsed: None, note: docmill_gate::EinvoiceState::Absent };
+    pub(super) const NONE: Self = Self { parsed: None, note: EinvoiceState::Absent };
 }
 
 /// An e-invoice and the text of the pages it came with.
@@ -46,7 +49,54 @@ pub(super) struct ParsedEinvoice {
     pub text_budget: TextBudget,
 }
 
+/// The name under which reviewers see what was doubtful about the XML.
+const DOUBT_RULE: &str = "einvoice_doubtful";
+
+/// Adds the doubts about an XML to a verdict.
+pub(super) fn note_doubts(doubts: Vec<String>, verdict: &mut Verdict) {
+    verdict.findings.extend(doubts.into_iter().map(|doubt| GateFinding {
+        rule: DOUBT_RULE.to_owned(),
+        field: Some(doubt),
+        consequence: RuleConsequence::Flag,
+    }));
+}
+
+/// Fills what XML without lines lacks from the pages beside it, if there are any. Each filled field
+/// is a doubt; so are lines that nobody has.
+///
+/// # Errors
+/// Rejected if reading the text takes too long.
+pub(super) async fn fill_from_pages(
+    services: &PipelineServices,
+    mut extraction: Extraction,
+    kind: &Arc<Kind>,
+    beside: Option<&Arc<Transcript>>,
+) -> Result<(Extraction, Vec<String>), StepError> {
+    let lines = kind.field_of(FieldRole::Lines);
+    let lacks_lines = kind.has_role(FieldRole::Lines);
+    let has_lines = extraction.data.get(lines).is_some_and(|lines| !lines.is_null());
+    if has_lines || !lacks_lines {
+        return Ok((extraction, Vec::new()));
+    }
+    let mut doubts = Vec::new();
+    if let Some(transcript) = beside.cloned() {
+        let reader = Arc::clone(kind);
+        let pages = run_on_text(services, move || extract_by_rules(&transcript, &reader)).await?;
+        let filled = einvoice::fill_absent_fields(&mut extraction, pages);
+        doubts.extend(filled.into_iter().map(|field| format!("from_page.{field}")));
+    }
+    if extraction.data.get(lines).is_none_or(serde_json::Value::is_null) {
+        doubts.push("missing.line_items".to_owned());
+    }
+    Ok((extraction, doubts))
+}
+
 impl ParsedEinvoice {
+    /// Reasons to look at the data, as words.
+    pub(super) fn doubts(&self) -> Vec<String> {
+        self.invoice.doubts().to_vec()
+    }
+
     /// The data under the kind that the producer named; without one a credit note is one, if there
     /// is such a kind.
     pub(super) fn to_extraction(
@@ -88,19 +138,19 @@ pub(super) async fn scan_einvoice(
                 pages,
             };
             let note = if is_document {
-                docmill_gate::EinvoiceState::Document
+                EinvoiceState::Document
             } else {
-                docmill_gate::EinvoiceState::Attached { show_more }
+                EinvoiceState::Attached { show_more }
             };
             let parsed = Some(ParsedEinvoice { invoice, transcript, text_budget });
             return Ok(EinvoiceScan { parsed, note });
         }
         // The producer wants something else of this document.
-        Ok(Some(_)) => docmill_gate::EinvoiceState::Absent,
+        Ok(Some(_)) => EinvoiceState::Absent,
         Err(flaw) if is_document => {
             return Err(StepError::rejected(flaw.outcome_reason(), flaw.to_string()));
         }
-        Err(flaw) => docmill_gate::EinvoiceState::Unusable(flaw.code()),
+        Err(flaw) => EinvoiceState::Unusable(flaw.code()),
     };
     Ok(EinvoiceScan { parsed: None, note })
 }

@@ -281,10 +281,17 @@ impl<'a> PipelineRun<'a> {
         fetched: FetchedDocument,
         note: EinvoiceState,
     ) -> Result<(Arc<Transcript>, EscalationOutcome), StepError> {
+        let mut doubts = parsed.doubts();
         let read = self.read_einvoice(parsed, named, &fetched);
         let (transcript, classified, extraction) = Box::pin(read).await?;
+        let beside = matches!(note, EinvoiceState::Attached { .. }).then_some(&transcript);
+        let services = self.attempt.services();
+        let filling = einvoice::fill_from_pages(services, extraction, &classified.kind, beside);
+        let (extraction, filled) = Box::pin(filling).await?;
+        doubts.extend(filled);
         let input = GateInput::of_text(&classified, note, &transcript);
-        let verdict = Box::pin(self.judge(input, &extraction)).await?;
+        let mut verdict = Box::pin(self.judge(input, &extraction)).await?;
+        einvoice::note_doubts(doubts, &mut verdict);
         Ok((transcript, EscalationOutcome::Judged(extraction, Box::new(verdict))))
     }
 

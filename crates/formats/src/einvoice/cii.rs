@@ -4,14 +4,14 @@
 use roxmltree::Node;
 use serde_json::Value;
 
-use super::defect::EinvoiceDefect;
 use super::element::{
-    amount_in_currency, attribute_value, date_value, element_at, elements_at, first_element,
-    first_text_value, join_address, number_value, plain_text, text_value,
+    ValueReader, attribute_value, code_value, element_at, elements_below, first_element,
+    flag_value, plain_text,
 };
 use super::fields::{
-    InvoiceXmlFields, InvoiceXmlLine, adjustment_value, cash_discount, iban_value, is_credit_note,
-    parse_marked_discounts, tax_value,
+    InvoiceXmlFields, InvoiceXmlLine, PaymentAccounts, PaymentTerm, TaxRow, adjustment_value,
+    cash_discount, parse_marked_discounts, party_names, settle_terms, vat_id_of_form,
+    vat_id_of_scheme,
 };
 
 /// Namespace of CII, used since `ZUGFeRD` 2 and by Factur-X.
@@ -19,185 +19,237 @@ pub(super) const NAMESPACE: &str = "urn:un:unece:uncefact:data:standard:CrossInd
 /// Namespace of `ZUGFeRD` 1.0, an older form of CII.
 pub(super) const ZUGFERD_1: &str = "urn:ferd:CrossIndustryDocument:invoice:1p0";
 
-pub(super) fn parse_cii(root: Node<'_, '_>) -> Result<InvoiceXmlFields, EinvoiceDefect> {
+/// The parts of the header.
+struct CiiHeader<'a, 'i> {
+    document: Option<Node<'a, 'i>>,
+    agreement: Option<Node<'a, 'i>>,
+    delivery: Option<Node<'a, 'i>>,
+    settlement: Option<Node<'a, 'i>>,
+}
+
+pub(super) fn parse_cii(root: Node<'_, '_>, reader: &mut ValueReader) -> InvoiceXmlFields {
     let root = Some(root);
-    let document = first_element(root, &["ExchangedDocument", "HeaderExchangedDocument"]);
     let trade = first_element(
         root,
         &["SupplyChainTradeTransaction", "SpecifiedSupplyChainTradeTransaction"],
     );
-    let agreement = first_element(
-        trade,
-        &["ApplicableHeaderTradeAgreement", "ApplicableSupplyChainTradeAgreement"],
-    );
-    let settlement = first_element(
-        trade,
-        &["ApplicableHeaderTradeSettlement", "ApplicableSupplyChainTradeSettlement"],
-    );
-    let sums = first_element(
-        settlement,
-        &[
-            "SpecifiedTradeSettlementHeaderMonetarySummation",
-            "SpecifiedTradeSettlementMonetarySummation",
-        ],
-    );
-    let seller = first_element(agreement, &["SellerTradeParty"]);
-    let buyer = first_element(agreement, &["BuyerTradeParty"]);
-    let currency = text_value(first_element(settlement, &["InvoiceCurrencyCode"]))?;
-    let taxes = sums.map_or_else(Vec::new, |sums| elements_at(sums, "TaxTotalAmount"));
-    let issued = first_element(document, &["IssueDateTime/DateTimeString", "IssueDateTime"]);
-    let due = ["DueDateDateTime/DateTimeString", "DueDateDateTime"]
-        .map(|path| format!("SpecifiedTradePaymentTerms/{path}"));
-    let [due_string, due] = &due;
-    let terms = text_value(first_element(settlement, &["SpecifiedTradePaymentTerms/Description"]))?;
-    let (iban, bic) = find_account(settlement)?;
-    let (allowances, charges) = read_adjustments(settlement)?;
-    let order = ["IssuerAssignedID", "ID"].map(|id| format!("BuyerOrderReferencedDocument/{id}"));
-    let [order, order_1] = &order;
-    Ok(InvoiceXmlFields {
-        is_credit_note: is_credit_note(&text_value(first_element(document, &["TypeCode"]))?),
-        supplier_name: text_value(first_element(seller, &["Name"]))?,
-        supplier_address: postal_address(first_element(seller, &["PostalTradeAddress"]))?,
-        supplier_vat_id: vat_id(seller)?,
-        buyer_name: text_value(first_element(buyer, &["Name"]))?,
-        buyer_vat_id: vat_id(buyer)?,
-        order_number: text_value(first_element(agreement, &[order, order_1]))?,
-        cash_discounts: read_cash_discounts(settlement, &terms)?,
-        payment_terms: terms,
-        iban,
-        bic,
-        allowances,
-        charges,
-        taxes: read_taxes(settlement)?,
-        number: text_value(first_element(document, &["ID"]))?,
-        date: date_value(issued)?,
-        due_date: date_value(first_element(settlement, &[due_string, due]))?,
-        lines: invoice_lines(trade)?,
-        subtotal: number_value(first_element(sums, &["TaxBasisTotalAmount"]))?,
-        vat_amount: number_value(amount_in_currency(taxes, &currency))?,
-        total: number_value(first_element(sums, &["GrandTotalAmount"]))?,
-        paid_amount: number_value(first_element(sums, &["TotalPrepaidAmount"]))?,
-        rounding_amount: number_value(first_element(sums, &["RoundingAmount"]))?,
-        amount_due: number_value(first_element(sums, &["DuePayableAmount"]))?,
-        currency,
-    })
+    let header = CiiHeader {
+        document: first_element(root, &["ExchangedDocument", "HeaderExchangedDocument"]),
+        agreement: first_element(
+            trade,
+            &["ApplicableHeaderTradeAgreement", "ApplicableSupplyChainTradeAgreement"],
+        ),
+        delivery: first_element(
+            trade,
+            &["ApplicableHeaderTradeDelivery", "ApplicableSupplyChainTradeDelivery"],
+        ),
+        settlement: first_element(
+            trade,
+            &["ApplicableHeaderTradeSettlement", "ApplicableSupplyChainTradeSettlement"],
+        ),
+    };
+    let mut fields = InvoiceXmlFields {
+        currency: reader.text(first_element(header.settlement, &["InvoiceCurrencyCode"])),
+        ..InvoiceXmlFields::default()
+    };
+    header.read_document(&mut fields, reader);
+    header.read_parties(&mut fields, reader);
+    header.read_payment(&mut fields, reader);
+    header.read_totals(&mut fields, reader);
+    fields.lines = invoice_lines(trade, reader);
+    fields
 }
 
-fn postal_address(place: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
-    let [code, town, country] =
-        ["PostcodeCode", "CityName", "CountryID"].map(|name| first_element(place, &[name]));
-    let lines = ["LineOne", "LineTwo", "LineThree"].map(|name| first_element(place, &[name]));
-    join_address(&lines, code, town, country)
-}
+impl CiiHeader<'_, '_> {
+    fn read_document(&self, fields: &mut InvoiceXmlFields, reader: &mut ValueReader) {
+        fields.document_type = code_value(first_element(self.document, &["TypeCode"]));
+        fields.number = reader.text(first_element(self.document, &["ID"]));
+        let issued = ["IssueDateTime/DateTimeString", "IssueDateTime/DateTime", "IssueDateTime"];
+        fields.date = reader.day("invoice_date", first_element(self.document, &issued));
+        let order =
+            ["BuyerOrderReferencedDocument/IssuerAssignedID", "BuyerOrderReferencedDocument/ID"];
+        fields.order_number = reader.text(first_element(self.agreement, &order));
+        let delivered = [
+            "ActualDeliverySupplyChainEvent/OccurrenceDateTime/DateTimeString",
+            "ActualDeliverySupplyChainEvent/OccurrenceDateTime",
+        ];
+        fields.delivery_date =
+            reader.day("delivery_date", first_element(self.delivery, &delivered));
+        let period = first_element(self.settlement, &["BillingSpecifiedPeriod"]);
+        fields.period = [
+            reader.day("period_start", first_element(period, &["StartDateTime/DateTimeString"])),
+            reader.day("period_end", first_element(period, &["EndDateTime/DateTimeString"])),
+        ];
+    }
 
-fn vat_id(party: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
-    let ids =
-        party.map_or_else(Vec::new, |party| elements_at(party, "SpecifiedTaxRegistration/ID"));
-    text_value(ids.into_iter().find(|id| id.attribute("schemeID") == Some("VA")))
-}
+    fn read_parties(&self, fields: &mut InvoiceXmlFields, reader: &mut ValueReader) {
+        let seller = first_element(self.agreement, &["SellerTradeParty"]);
+        let buyer = first_element(self.agreement, &["BuyerTradeParty"]);
+        (fields.supplier_name, fields.trading_name) = names_of(seller, reader);
+        (fields.buyer_name, _) = names_of(buyer, reader);
+        let address = first_element(seller, &["PostalTradeAddress"]);
+        fields.supplier_address = reader.address(
+            &["LineOne", "LineTwo", "LineThree"].map(|name| first_element(address, &[name])),
+            ["PostcodeCode", "CityName", "CountryID"].map(|name| first_element(address, &[name])),
+        );
+        fields.supplier_vat_id = vat_id(seller);
+        fields.buyer_vat_id = vat_id(buyer);
+        fields.payee_name = reader.text(first_element(self.settlement, &["PayeeTradeParty/Name"]));
+    }
 
-/// Every element of this name in the settlement.
-fn settlement_parts<'a, 'i: 'a>(
-    settlement: Option<Node<'a, 'i>>,
-    name: &'a str,
-) -> Vec<Node<'a, 'i>> {
-    settlement.map_or_else(Vec::new, |settlement| elements_at(settlement, name))
-}
-
-/// The first account of the payee that is an IBAN, and its bank.
-fn find_account(settlement: Option<Node<'_, '_>>) -> Result<(Value, Value), EinvoiceDefect> {
-    for means in settlement_parts(settlement, "SpecifiedTradeSettlementPaymentMeans") {
-        let account = element_at(means, "PayeePartyCreditorFinancialAccount/IBANID");
-        let iban = iban_value(&text_value(account)?);
-        if !iban.is_null() {
-            let bank = element_at(means, "PayeeSpecifiedCreditorFinancialInstitution/BICID");
-            return Ok((iban, text_value(bank)?));
+    fn read_payment(&self, fields: &mut InvoiceXmlFields, reader: &mut ValueReader) {
+        let settlement = self.settlement;
+        fields.payment_terms = reader
+            .joined_text(elements_below(settlement, "SpecifiedTradePaymentTerms/Description"));
+        fields.cash_discounts = parse_marked_discounts(reader, &fields.payment_terms);
+        let path = "SpecifiedTradePaymentTerms/ApplicableTradePaymentDiscountTerms";
+        for discount in elements_below(settlement, path) {
+            let percent = element_at(discount, "CalculationPercent");
+            let percent = reader.number("cash_discounts", percent);
+            let period = element_at(discount, "BasisPeriodMeasure");
+            let in_days = attribute_value(period, "unitCode").as_str() == Some("DAY");
+            let days = reader.number("cash_discounts", period.filter(|_| in_days));
+            fields.cash_discounts.extend(cash_discount(percent, days));
         }
+        let terms = elements_below(settlement, "SpecifiedTradePaymentTerms").into_iter();
+        let terms = terms.map(|term| payment_term(term, reader)).collect();
+        (fields.due_date, fields.instalments) = settle_terms(terms);
+        fields.payment_reference = reader.text(first_element(settlement, &["PaymentReference"]));
+        let mut accounts = PaymentAccounts::default();
+        for means in elements_below(settlement, "SpecifiedTradeSettlementPaymentMeans") {
+            let bank = element_at(means, "PayeeSpecifiedCreditorFinancialInstitution/BICID");
+            for name in ["IBANID", "ProprietaryID"] {
+                let path = format!("PayeePartyCreditorFinancialAccount/{name}");
+                let account = element_at(means, &path).and_then(|node| plain_text(Some(node)));
+                accounts.add(account.into(), reader.text(bank));
+            }
+        }
+        fields.accounts = accounts;
     }
-    Ok((Value::Null, Value::Null))
+
+    fn read_totals(&self, fields: &mut InvoiceXmlFields, reader: &mut ValueReader) {
+        let settlement = self.settlement;
+        let sums = first_element(
+            settlement,
+            &[
+                "SpecifiedTradeSettlementHeaderMonetarySummation",
+                "SpecifiedTradeSettlementMonetarySummation",
+            ],
+        );
+        let currency = fields.currency.clone();
+        for (field, path, value) in [
+            ("subtotal", "TaxBasisTotalAmount", &mut fields.subtotal),
+            ("vat_amount", "TaxTotalAmount", &mut fields.vat_amount),
+            ("total", "GrandTotalAmount", &mut fields.total),
+            ("paid_amount", "TotalPrepaidAmount", &mut fields.paid_amount),
+            ("rounding_amount", "RoundingAmount", &mut fields.rounding_amount),
+            ("amount_due", "DuePayableAmount", &mut fields.amount_due),
+        ] {
+            *value = reader.amount(field, &elements_below(sums, path), &currency);
+        }
+        for tax in elements_below(settlement, "ApplicableTradeTax") {
+            let row = TaxRow {
+                rate: reader.number("taxes.rate", first_element(Some(tax), &RATES)),
+                base: reader.number("taxes.base", element_at(tax, "BasisAmount")),
+                amount: reader.number("taxes.amount", element_at(tax, "CalculatedAmount")),
+                category: code_value(element_at(tax, "CategoryCode")),
+                exemption_reason: reader.first_text(
+                    ["ExemptionReason", "ExemptionReasonCode"].map(|path| element_at(tax, path)),
+                ),
+            };
+            fields.taxes.push(row.into_value());
+        }
+        read_adjustments(settlement, fields, reader);
+    }
 }
 
-fn read_cash_discounts(
-    settlement: Option<Node<'_, '_>>,
-    terms: &Value,
-) -> Result<Vec<Value>, EinvoiceDefect> {
-    let mut found = parse_marked_discounts(terms)?;
-    let path = "SpecifiedTradePaymentTerms/ApplicableTradePaymentDiscountTerms";
-    for discount in settlement_parts(settlement, path) {
-        let percent = number_value(element_at(discount, "CalculationPercent"))?;
-        let period = element_at(discount, "BasisPeriodMeasure");
-        let in_days = attribute_value(period, "unitCode").as_str() == Some("DAY");
-        let days = if in_days { number_value(period)? } else { Value::Null };
-        found.extend(cash_discount(percent, days));
+fn names_of(party: Option<Node<'_, '_>>, reader: &mut ValueReader) -> (Value, Value) {
+    let trading = ["SpecifiedLegalOrganization/TradingBusinessName"];
+    let registered = reader.text(first_element(party, &["Name"]));
+    party_names(registered, reader.text(first_element(party, &trading)))
+}
+
+/// The tax registration of a VAT scheme, then one that has none and the form of a VAT identifier,
+/// then other identifiers of a VAT scheme.
+fn vat_id(party: Option<Node<'_, '_>>) -> Value {
+    let registrations = elements_below(party, "SpecifiedTaxRegistration/ID");
+    let by_scheme = |id: &Node<'_, '_>| vat_id_of_scheme(plain_text(Some(*id)), scheme_of(*id));
+    let bare = registrations.iter().filter(|id| scheme_of(**id).is_none());
+    let others =
+        ["GlobalID", "ID", "SpecifiedLegalOrganization/ID", "URIUniversalCommunication/URIID"];
+    let others = others.into_iter().flat_map(|path| elements_below(party, path));
+    let found = registrations.iter().find_map(by_scheme);
+    let found =
+        found.or_else(|| bare.into_iter().find_map(|id| vat_id_of_form(plain_text(Some(*id)))));
+    found.or_else(|| others.into_iter().find_map(|id| by_scheme(&id))).into()
+}
+
+fn scheme_of<'a>(id: Node<'a, '_>) -> Option<&'a str> {
+    id.attribute("schemeID").filter(|scheme| !scheme.trim().is_empty())
+}
+
+fn payment_term(term: Node<'_, '_>, reader: &mut ValueReader) -> PaymentTerm {
+    let day = ["DueDateDateTime/DateTimeString", "DueDateDateTime/DateTime", "DueDateDateTime"];
+    let discount = element_at(term, "ApplicableTradePaymentDiscountTerms");
+    let description = plain_text(element_at(term, "Description"));
+    PaymentTerm {
+        day: reader.day("due_date", first_element(Some(term), &day)),
+        amount: reader.number("instalments.amount", element_at(term, "PartialPaymentAmount")),
+        has_discount: discount.is_some() || PaymentTerm::describes_discount(&description.into()),
     }
-    Ok(found)
 }
 
 /// The rate of a tax: `ZUGFeRD` 1.0 has another name for it.
 const RATES: [&str; 2] = ["RateApplicablePercent", "ApplicablePercent"];
 
-fn read_taxes(settlement: Option<Node<'_, '_>>) -> Result<Vec<Value>, EinvoiceDefect> {
-    let taxes = settlement_parts(settlement, "ApplicableTradeTax").into_iter();
-    taxes
-        .map(|tax| {
-            let rate = number_value(first_element(Some(tax), &RATES))?;
-            let base = number_value(element_at(tax, "BasisAmount"))?;
-            Ok(tax_value(rate, base, number_value(element_at(tax, "CalculatedAmount"))?))
-        })
-        .collect()
-}
-
-/// Allowances and charges of the whole document.
+/// Allowances and charges of the whole document. One that is neither is left out and noted.
 fn read_adjustments(
     settlement: Option<Node<'_, '_>>,
-) -> Result<(Vec<Value>, Vec<Value>), EinvoiceDefect> {
-    let (mut allowances, mut charges) = (Vec::new(), Vec::new());
+    fields: &mut InvoiceXmlFields,
+    reader: &mut ValueReader,
+) {
     let rates = RATES.map(|name| format!("CategoryTradeTax/{name}"));
     let [rate, rate_1] = &rates;
-    for part in settlement_parts(settlement, "SpecifiedTradeAllowanceCharge") {
+    for part in elements_below(settlement, "SpecifiedTradeAllowanceCharge") {
         let one = Some(part);
-        let value = adjustment_value(
-            text_value(first_element(one, &["Reason"]))?,
-            number_value(first_element(one, &[rate, rate_1]))?,
-            number_value(first_element(one, &["ActualAmount"]))?,
-        );
-        match plain_text(first_element(one, &["ChargeIndicator/Indicator", "ChargeIndicator"]))?
-            .as_deref()
-        {
-            Some("true" | "1") => charges.push(value),
-            Some("false" | "0") => allowances.push(value),
-            _ => return Err(EinvoiceDefect::Amount),
-        }
+        let indicator = ["ChargeIndicator/Indicator", "ChargeIndicator"];
+        let list = match flag_value(first_element(one, &indicator)) {
+            Some(true) => &mut fields.charges,
+            Some(false) => &mut fields.allowances,
+            None => {
+                reader.note("unread.allowances");
+                continue;
+            }
+        };
+        list.push(adjustment_value(
+            reader.first_text(["Reason", "ReasonCode"].map(|path| element_at(part, path))),
+            reader.number("allowances.tax_rate", first_element(one, &[rate, rate_1])),
+            reader.number("allowances.amount", first_element(one, &["ActualAmount"])),
+        ));
     }
     let rates = RATES.map(|name| format!("AppliedTradeTax/{name}"));
     let [rate, rate_1] = &rates;
-    for part in settlement_parts(settlement, "SpecifiedLogisticsServiceCharge") {
+    for part in elements_below(settlement, "SpecifiedLogisticsServiceCharge") {
         let one = Some(part);
-        charges.push(adjustment_value(
-            text_value(first_element(one, &["Description"]))?,
-            number_value(first_element(one, &[rate, rate_1]))?,
-            number_value(first_element(one, &["AppliedAmount"]))?,
+        fields.charges.push(adjustment_value(
+            reader.text(first_element(one, &["Description"])),
+            reader.number("charges.tax_rate", first_element(one, &[rate, rate_1])),
+            reader.number("charges.amount", first_element(one, &["AppliedAmount"])),
         ));
     }
-    Ok((allowances, charges))
 }
 
-fn invoice_lines(trade: Option<Node<'_, '_>>) -> Result<Vec<Value>, EinvoiceDefect> {
-    let items =
-        trade.map_or_else(Vec::new, |trade| elements_at(trade, "IncludedSupplyChainTradeLineItem"));
-    let mut lines = Vec::new();
-    for item in items {
-        lines.extend(invoice_line(item)?);
-    }
-    Ok(lines)
+fn invoice_lines(trade: Option<Node<'_, '_>>, reader: &mut ValueReader) -> Vec<Value> {
+    let items = elements_below(trade, "IncludedSupplyChainTradeLineItem").into_iter();
+    items.filter_map(|item| invoice_line(item, reader)).collect()
 }
 
 /// One line; none for a subtotal or a remark among the lines.
-fn invoice_line(item: Node<'_, '_>) -> Result<Option<Value>, EinvoiceDefect> {
+fn invoice_line(item: Node<'_, '_>, reader: &mut ValueReader) -> Option<Value> {
     let item = Some(item);
     let status = first_element(item, &["AssociatedDocumentLineDocument/LineStatusReasonCode"]);
-    if matches!(plain_text(status)?.as_deref(), Some("GROUP" | "INFORMATION")) {
-        return Ok(None);
+    if matches!(plain_text(status).as_deref(), Some("GROUP" | "INFORMATION")) {
+        return None;
     }
     let product = first_element(item, &["SpecifiedTradeProduct"]);
     let agreement =
@@ -215,31 +267,29 @@ fn invoice_line(item: Node<'_, '_>) -> Result<Option<Value>, EinvoiceDefect> {
             "SpecifiedTradeSettlementMonetarySummation/LineTotalAmount",
         ],
     );
-    let what = first_text_value([
-        first_element(product, &["Name"]),
-        first_element(product, &["Description"]),
-    ])?;
     let billed = first_element(delivery, &["BilledQuantity"]);
-    let quantity = number_value(billed)?;
-    let amount = number_value(amount)?;
-    // ZUGFeRD 1.0 has lines that hold nothing but a note.
-    if what.is_null() && quantity.is_null() && amount.is_null() {
-        return Ok(None);
-    }
+    // Of the net price; some state it at the gross price alone.
+    let base = first_element(
+        agreement,
+        &["NetPriceProductTradePrice/BasisQuantity", "GrossPriceProductTradePrice/BasisQuantity"],
+    );
     let rates = RATES.map(|name| format!("ApplicableTradeTax/{name}"));
     let [rate, rate_1] = &rates;
-    let article = ["SellerAssignedID", "GlobalID"].map(|name| first_element(product, &[name]));
+    let named = |path: &'static str| first_element(product, &[path]);
+    let price = first_element(agreement, &["NetPriceProductTradePrice/ChargeAmount"]);
     let line = InvoiceXmlLine {
-        description: what,
-        article_number: first_text_value(article)?,
+        description: reader.first_text(["Name", "Description"].map(named)),
+        article_number: reader.first_text(["SellerAssignedID", "GlobalID"].map(named)),
         unit: attribute_value(billed, "unitCode"),
-        quantity,
-        unit_price: number_value(first_element(
-            agreement,
-            &["NetPriceProductTradePrice/ChargeAmount"],
-        ))?,
-        tax_rate: number_value(first_element(settlement, &[rate, rate_1]))?,
-        amount,
+        quantity: reader.number("line_items.quantity", billed),
+        price: reader.number("line_items.unit_price", price),
+        price_base: reader.number("line_items.price_base_quantity", base),
+        price_base_unit: attribute_value(base, "unitCode"),
+        tax_rate: reader.number("line_items.tax_rate", first_element(settlement, &[rate, rate_1])),
+        amount: reader.number("line_items.amount", amount),
     };
-    Ok(Some(line.into_value()))
+    // ZUGFeRD 1.0 has lines that hold nothing but a note.
+    let is_note =
+        line.description.is_null() && plain_text(billed).is_none() && plain_text(amount).is_none();
+    (!is_note).then(|| line.into_value(reader))
 }

@@ -21,12 +21,6 @@ pub enum EinvoiceDefect {
     /// One file with several invoices, which are a document each.
     #[error("a file with several invoices: send each by itself")]
     Batch,
-    /// An amount, price or quantity that is no number, or has more digits than data can carry.
-    #[error("the e-invoice has an amount that is no number or has too many digits")]
-    Amount,
-    /// A date in a form that is not a day of the calendar.
-    #[error("the e-invoice has a date that is none")]
-    Date,
     /// It lacks number, date, currency, seller or total.
     #[error("the e-invoice lacks number, date, currency, seller or total")]
     Incomplete,
@@ -43,8 +37,6 @@ impl EinvoiceDefect {
             Self::Xml(error) => error.code(),
             Self::NotAnInvoice => "no_invoice",
             Self::Batch => "batch",
-            Self::Amount => "amount",
-            Self::Date => "date",
             Self::Incomplete => "incomplete",
             Self::Several => "several",
         }
@@ -74,8 +66,6 @@ mod tests {
             (EinvoiceDefect::Xml(XmlError::TooLarge), "too_large", OutcomeReason::TooLarge),
             (EinvoiceDefect::NotAnInvoice, "no_invoice", OutcomeReason::UnsupportedType),
             (EinvoiceDefect::Batch, "batch", OutcomeReason::UnsupportedType),
-            (EinvoiceDefect::Amount, "amount", OutcomeReason::Corrupt),
-            (EinvoiceDefect::Date, "date", OutcomeReason::Corrupt),
             (EinvoiceDefect::Incomplete, "incomplete", OutcomeReason::Corrupt),
             (EinvoiceDefect::Several, "several", OutcomeReason::Corrupt),
         ] {

@@ -1,14 +1,18 @@
 //! Values of elements, in the form of the data: found by local name within the namespaces of
-//! e-invoices, exact or refused.
+//! e-invoices.
+//!
+//! A value that cannot be carried over is null and noted as a doubt, by its field: one bad date does
+//! not cost the rest of the invoice.
+
+use std::collections::BTreeSet;
+use std::str::FromStr as _;
 
 use roxmltree::Node;
 use rust_decimal::Decimal;
 use serde_json::{Number, Value};
 use time::Date;
 
-use super::defect::EinvoiceDefect;
 use crate::notation::date;
-use crate::xml::XmlError;
 
 /// How the namespaces begin whose elements count.
 const FAMILIES: [&str; 3] = [
@@ -17,24 +21,37 @@ const FAMILIES: [&str; 3] = [
     "urn:oasis:names:specification:ubl:schema:xsd:",
 ];
 
-/// The longest text that is carried, in bytes.
+/// The longest text that is carried, in bytes. The rest is cut off.
 const MAX_TEXT: usize = 10_000;
 
 /// The longest code that is carried, in bytes.
 const MAX_CODE: usize = 20;
 
-/// The children of this local name.
+/// Decimals that are carried: of a price in a currency, and a quantity.
+const MAX_DECIMALS: u32 = 10;
+/// Numbers with more decimals may be binary ones, written out with their error.
+const MAX_EXACT_DECIMALS: u32 = 6;
+/// The error of a binary number that was computed with, relative to the number.
+const FLOAT_ERROR: Decimal = Decimal::from_parts(1, 0, 0, false, 12);
+/// Decimals of the smallest coin.
+const COIN_DECIMALS: u32 = 2;
+
+/// The children of this local name. Elements without a namespace count where the root has none.
 pub(super) fn named_children<'a, 'i: 'a>(
     node: Node<'a, 'i>,
     name: &'a str,
 ) -> impl Iterator<Item = Node<'a, 'i>> {
+    let is_bare = node.document().root_element().tag_name().namespace().is_none();
     node.children().filter(move |child| {
-        let tag = child.tag_name();
-        let namespace = tag.namespace().unwrap_or_default();
-        child.is_element()
-            && tag.name() == name
-            && FAMILIES.iter().any(|family| namespace.starts_with(family))
+        child.is_element() && child.tag_name().name() == name && is_of_family(*child, is_bare)
     })
+}
+
+fn is_of_family(node: Node<'_, '_>, is_bare: bool) -> bool {
+    match node.tag_name().namespace() {
+        Some(namespace) => FAMILIES.iter().any(|family| namespace.starts_with(family)),
+        None => is_bare,
+    }
 }
 
 /// Every element that a path of local names, `A/B/C`, leads to from `node`.
@@ -44,6 +61,14 @@ pub(super) fn elements_at<'a, 'i: 'a>(node: Node<'a, 'i>, path: &'a str) -> Vec<
         reached = reached.into_iter().flat_map(|node| named_children(node, name)).collect();
     }
     reached
+}
+
+/// As [`elements_at`], below an element that may be absent.
+pub(super) fn elements_below<'a, 'i: 'a>(
+    node: Option<Node<'a, 'i>>,
+    path: &'a str,
+) -> Vec<Node<'a, 'i>> {
+    node.map_or_else(Vec::new, |node| elements_at(node, path))
 }
 
 /// The first element at a path below `node`.
@@ -60,39 +85,14 @@ pub(super) fn first_element<'a, 'i: 'a>(
     paths.iter().find_map(|path| element_at(node, path))
 }
 
-/// The element's text, white space collapsed; null if there is none.
-pub(super) fn text_value(node: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
-    Ok(plain_text(node)?.map_or(Value::Null, Value::String))
-}
-
-/// As [`text_value`], of the first of several that has any.
-pub(super) fn first_text_value(nodes: [Option<Node<'_, '_>>; 2]) -> Result<Value, EinvoiceDefect> {
-    let [preferred, other] = nodes;
-    match text_value(preferred)? {
-        Value::Null => text_value(other),
-        value => Ok(value),
-    }
-}
-
-/// As [`text_value`], not yet a value.
-pub(super) fn plain_text(node: Option<Node<'_, '_>>) -> Result<Option<String>, EinvoiceDefect> {
-    let Some(node) = node else { return Ok(None) };
+/// The element's text, white space collapsed; `None` if there is none.
+pub(super) fn plain_text(node: Option<Node<'_, '_>>) -> Option<String> {
+    let node = node?;
     // A comment divides a text in two.
     let parts: String =
         node.children().filter_map(|child| child.text().filter(|_| child.is_text())).collect();
-    if parts.len() > MAX_TEXT {
-        return Err(EinvoiceDefect::Xml(XmlError::TooLarge));
-    }
     let words: Vec<&str> = parts.split_whitespace().collect();
-    Ok(Some(words.join(" ")).filter(|text| !text.is_empty()))
-}
-
-/// The element's number (`xsd:decimal`), exactly.
-///
-/// # Errors
-/// Not a number, or one that a JSON number would round.
-pub(super) fn number_value(node: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
-    plain_text(node)?.map_or(Ok(Value::Null), |text| decimal_value(&text))
+    Some(words.join(" ")).filter(|text| !text.is_empty())
 }
 
 /// An attribute of the element, white space around it taken off; null if there is none.
@@ -103,39 +103,173 @@ pub(super) fn attribute_value(node: Option<Node<'_, '_>>, name: &str) -> Value {
     code.map_or(Value::Null, Value::from)
 }
 
-/// A number (`xsd:decimal`), exactly.
-///
-/// # Errors
-/// As [`number_value`].
-pub(super) fn decimal_value(text: &str) -> Result<Value, EinvoiceDefect> {
-    let value = parse_xsd_decimal(text).ok_or(EinvoiceDefect::Amount)?.normalize();
-    let whole = value.to_string().parse::<i64>().ok().map(Number::from);
-    // The shortest form of a binary number gives up to 15 digits back as they were.
-    let number = whole.or_else(|| {
-        let float = value.to_string().parse::<f64>().ok()?;
-        let back = parse_xsd_decimal(&Number::from_f64(float)?.to_string())?;
-        Number::from_f64(float).filter(|_| back.normalize() == value)
-    });
-    number.map(Value::Number).ok_or(EinvoiceDefect::Amount)
+/// The element's code as a text; null if there is none.
+pub(super) fn code_value(node: Option<Node<'_, '_>>) -> Value {
+    plain_text(node).filter(|code| code.len() <= MAX_CODE).into()
 }
 
-/// `xsd:decimal`: digits with a point and a sign, nothing else.
-fn parse_xsd_decimal(text: &str) -> Option<Decimal> {
+/// Whether a flag of `xsd:boolean` is set, in any of its usual spellings; `None` for others.
+pub(super) fn flag_value(node: Option<Node<'_, '_>>) -> Option<bool> {
+    match plain_text(node)?.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "y" => Some(true),
+        "false" | "0" | "no" | "n" => Some(false),
+        _ => None,
+    }
+}
+
+/// The amount in this currency, or the one that names none; of several the first.
+pub(super) fn amount_in_currency<'a, 'i>(
+    amounts: &[Node<'a, 'i>],
+    currency: &Value,
+) -> Option<Node<'a, 'i>> {
+    amounts.iter().copied().find(|amount| {
+        let own = amount.attribute("currencyID").map(str::trim).filter(|own| !own.is_empty());
+        own.is_none() || own == currency.as_str()
+    })
+}
+
+/// Reads values, and keeps what was doubtful about them.
+#[derive(Debug, Default)]
+pub(super) struct ValueReader {
+    /// Words of lower-case letters, digits, `_` and `.`: `unread.due_date`.
+    doubts: BTreeSet<String>,
+}
+
+impl ValueReader {
+    /// Notes a doubt about the invoice.
+    pub(super) fn note(&mut self, doubt: impl Into<String>) {
+        self.doubts.insert(doubt.into());
+    }
+
+    /// The doubts, in alphabetical order.
+    pub(super) fn into_doubts(self) -> Vec<String> {
+        self.doubts.into_iter().collect()
+    }
+
+    /// The element's text, white space collapsed; null if there is none. A long one is cut.
+    pub(super) fn text(&mut self, node: Option<Node<'_, '_>>) -> Value {
+        plain_text(node).map_or(Value::Null, |text| Value::String(self.cut(text)))
+    }
+
+    /// As [`ValueReader::text`], of the first of several that has any.
+    pub(super) fn first_text<const N: usize>(&mut self, nodes: [Option<Node<'_, '_>>; N]) -> Value {
+        let mut texts = nodes.into_iter().filter_map(plain_text);
+        texts.next().map_or(Value::Null, |text| Value::String(self.cut(text)))
+    }
+
+    /// The different texts of several elements, ` / ` between them; null if there are none.
+    pub(super) fn joined_text(&mut self, nodes: Vec<Node<'_, '_>>) -> Value {
+        let mut texts: Vec<String> = Vec::new();
+        for text in nodes.into_iter().filter_map(|node| plain_text(Some(node))) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        let whole = texts.join(" / ");
+        if whole.is_empty() { Value::Null } else { Value::String(self.cut(whole)) }
+    }
+
+    fn cut(&mut self, mut text: String) -> String {
+        if text.len() > MAX_TEXT {
+            self.note("text_cut");
+            let end = text.floor_char_boundary(MAX_TEXT - '…'.len_utf8());
+            text.truncate(end);
+            text.push('…');
+        }
+        text
+    }
+
+    /// The element's number for a field, null and noted if it is none.
+    pub(super) fn number(&mut self, field: &str, node: Option<Node<'_, '_>>) -> Value {
+        let Some(text) = plain_text(node) else { return Value::Null };
+        self.noted(field, parse_decimal(&text).and_then(decimal_value))
+    }
+
+    /// The amount of a field in the invoice's currency. Noted where it has another.
+    pub(super) fn amount(
+        &mut self,
+        field: &str,
+        amounts: &[Node<'_, '_>],
+        currency: &Value,
+    ) -> Value {
+        let own = amount_in_currency(amounts, currency);
+        if own.is_none() && !amounts.is_empty() {
+            self.note(format!("currency_of.{field}"));
+        }
+        self.number(field, own.or(amounts.first().copied()))
+    }
+
+    /// The element's day for a field, null and noted if it is none: `20260314` (UN/EDIFACT 2379
+    /// format 102, and longer ones that begin like it) or `2026-03-14`, whatever time follows.
+    pub(super) fn day(&mut self, field: &str, node: Option<Node<'_, '_>>) -> Value {
+        let Some(text) = plain_text(node) else { return Value::Null };
+        let day = parse_compact_date(&text).or_else(|| date::parse_iso(text.get(..10)?));
+        self.noted(field, day.map(|day| Value::String(date::to_iso(day))))
+    }
+
+    fn noted(&mut self, field: &str, value: Option<Value>) -> Value {
+        if value.is_none() {
+            self.note(format!("unread.{field}"));
+        }
+        value.unwrap_or_default()
+    }
+
+    /// An address on one line: what is there of `lines`, then `postcode city`, then the country.
+    /// Null if it is the country alone.
+    pub(super) fn address(
+        &mut self,
+        lines: &[Option<Node<'_, '_>>],
+        [postcode, city, country]: [Option<Node<'_, '_>>; 3],
+    ) -> Value {
+        let mut parts: Vec<String> = lines.iter().filter_map(|line| plain_text(*line)).collect();
+        let town: Vec<String> = [postcode, city].into_iter().filter_map(plain_text).collect();
+        parts.extend(Some(town.join(" ")).filter(|town| !town.is_empty()));
+        if parts.is_empty() {
+            return Value::Null;
+        }
+        parts.extend(plain_text(country));
+        Value::String(self.cut(parts.join(", ")))
+    }
+}
+
+/// A number (`xsd:decimal`) as the data has it; `None` for one that a JSON number would round.
+pub(super) fn decimal_value(value: Decimal) -> Option<Value> {
+    let value = without_noise(value);
+    (COIN_DECIMALS..=MAX_DECIMALS).rev().find_map(|decimals| exact_value(value.round_dp(decimals)))
+}
+
+fn exact_value(value: Decimal) -> Option<Value> {
+    let text = value.normalize().to_string();
+    if let Ok(whole) = text.parse::<i64>() {
+        return Some(Value::from(whole));
+    }
+    // The shortest form of a binary number gives up to 15 digits back as they were.
+    let number = Number::from_f64(text.parse::<f64>().ok()?)?;
+    let back = parse_decimal(&number.to_string())?;
+    (back == value).then_some(Value::Number(number))
+}
+
+/// The number without the error of the binary one that it was written from: 412.79999999999995 is
+/// 412.80.
+fn without_noise(value: Decimal) -> Decimal {
+    if value.normalize().scale() <= MAX_EXACT_DECIMALS {
+        return value;
+    }
+    let error = value.abs().checked_mul(FLOAT_ERROR).unwrap_or_default();
+    let mut rounded = (COIN_DECIMALS..=MAX_EXACT_DECIMALS).map(|decimals| value.round_dp(decimals));
+    rounded.find(|near| (value - *near).abs() <= error).unwrap_or(value)
+}
+
+/// `xsd:decimal`: digits with a point and a sign, nothing else. Decimals beyond the 28th are
+/// rounded.
+pub(super) fn parse_decimal(text: &str) -> Option<Decimal> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
-    let value = Decimal::from_str_exact(text.strip_prefix('+').unwrap_or(text));
-    value.ok().filter(|_| plain && digits.contains(|c: char| c.is_ascii_digit()))
-}
-
-/// The element's day: `20260314` (UN/EDIFACT 2379 format 102, and longer ones that begin like it)
-/// or `2026-03-14`, whatever time follows.
-///
-/// # Errors
-/// Anything else that is not empty.
-pub(super) fn date_value(node: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
-    let Some(text) = plain_text(node)? else { return Ok(Value::Null) };
-    let read = parse_compact_date(&text).or_else(|| date::parse_iso(text.get(..10)?));
-    read.map(|day| Value::String(date::to_iso(day))).ok_or(EinvoiceDefect::Date)
+    if !plain || !digits.contains(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let text = text.strip_prefix('+').unwrap_or(text);
+    Decimal::from_str(if text.contains('.') { text.trim_end_matches('0') } else { text }).ok()
 }
 
 /// `CCYYMMDD`, `CCYYMMDDHHMM` or `CCYYMMDDHHMMSS`.
@@ -146,54 +280,61 @@ fn parse_compact_date(text: &str) -> Option<Date> {
     date::parse_iso(&format!("{year}-{month}-{}", rest.get(..2)?))
 }
 
-/// An address on one line: what is there of `lines`, then `postcode city`, then the country.
-pub(super) fn join_address(
-    lines: &[Option<Node<'_, '_>>],
-    postcode: Option<Node<'_, '_>>,
-    city: Option<Node<'_, '_>>,
-    country: Option<Node<'_, '_>>,
-) -> Result<Value, EinvoiceDefect> {
-    let mut parts = Vec::new();
-    for line in lines {
-        parts.extend(plain_text(*line)?);
-    }
-    let town: Vec<String> = plain_text(postcode)?.into_iter().chain(plain_text(city)?).collect();
-    parts.extend(Some(town.join(" ")).filter(|town| !town.is_empty()));
-    parts.extend(plain_text(country)?);
-    let whole = parts.join(", ");
-    Ok(if whole.is_empty() { Value::Null } else { Value::String(whole) })
-}
-
-/// Of several amounts in different currencies the one in `currency`, or the one that names none.
-pub(super) fn amount_in_currency<'a, 'i>(
-    amounts: Vec<Node<'a, 'i>>,
-    currency: &Value,
-) -> Option<Node<'a, 'i>> {
-    amounts.into_iter().find(|amount| {
-        let own = amount.attribute("currencyID");
-        own.is_none() || own == currency.as_str()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
-    fn a_text_is_carried_up_to_its_bound_and_a_code_that_is_longer_is_none() {
-        let read = |length: usize, unit: &str| {
+    fn a_text_is_cut_at_its_bound_and_a_code_that_is_longer_is_none() {
+        for (length, unit, cut, code) in [
+            (MAX_TEXT, " C62 ", false, json!("C62")),
+            (MAX_TEXT + 1, "  ", true, Value::Null),
+            (0, "twenty-letters-long.", false, json!("twenty-letters-long.")),
+            (0, "one-letter-more-here.", false, Value::Null),
+        ] {
             let xml = format!("<a unit='{unit}'>{}</a>", "x".repeat(length));
             let tree = roxmltree::Document::parse(&xml).unwrap();
             let node = Some(tree.root_element());
-            (plain_text(node).is_ok(), attribute_value(node, "unit"))
-        };
-        for (length, unit, expected) in [
-            (MAX_TEXT, " C62 ", (true, "C62".into())),
-            (MAX_TEXT + 1, "  ", (false, Value::Null)),
-            (0, "twenty-letters-long.", (true, "twenty-letters-long.".into())),
-            (0, "one-letter-more-here.", (true, Value::Null)),
+            let mut reader = ValueReader::default();
+            let text = reader.text(node);
+            let bytes = text.as_str().map_or(0, str::len);
+            assert_eq!(bytes, length.min(MAX_TEXT), "{length}");
+            assert_eq!(reader.into_doubts(), vec!["text_cut"; usize::from(cut)], "{length}");
+            assert_eq!(attribute_value(node, "unit"), code, "{unit}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_carried_exactly_or_without_the_error_of_a_binary_one_or_not_at_all() {
+        for (text, expected) in [
+            ("229.0800", json!(229.08)),
+            ("+0.10", json!(0.1)),
+            ("-0.0001", json!(-0.0001)),
+            ("123456789.1234", json!(123_456_789.123_4)),
+            ("100000000000000000", json!(100_000_000_000_000_000_i64)),
+            ("412.79999999999995", json!(412.8)),
+            ("412.80000000000001", json!(412.8)),
+            ("51.940000000000005", json!(51.94)),
+            ("47.050400000000003", json!(47.0504)),
+            ("0.33333333333333331", json!(0.333_333_333_3)),
+            ("0.9333333333333333333333333333333333", json!(0.933_333_333_3)),
+            ("464.740000000000000000000000000000000000", json!(464.74)),
+            ("0.0000000000000000", json!(0)),
+            ("7.", json!(7)),
+            ("12345678901234567.89", Value::Null),
+            ("111111111111111111111111111111", Value::Null),
+            ("twenty", Value::Null),
+            ("NaN", Value::Null),
+            ("1e3", Value::Null),
+            ("229,08", Value::Null),
+            ("-", Value::Null),
+            (".", Value::Null),
+            ("2_29.08", Value::Null),
+            ("--1", Value::Null),
         ] {
-            assert_eq!(read(length, unit), expected, "{length} {unit}");
+            let value = parse_decimal(text).and_then(decimal_value).unwrap_or_default();
+            assert_eq!(value, expected, "{text}");
         }
     }
 }

@@ -1,24 +1,29 @@
 //! The fields that both syntaxes of an e-invoice fill. Presence and correctness are not checked
 //! here.
 
+use rust_decimal::Decimal;
 use serde_json::{Map, Value, json};
 
-use super::defect::EinvoiceDefect;
-use super::element::decimal_value;
+use super::element::{ValueReader, decimal_value, parse_decimal};
 
 /// The header fields and lines that both syntaxes fill.
 #[derive(Debug, Default)]
 pub(super) struct InvoiceXmlFields {
     pub(super) is_credit_note: bool,
-    /// Seller name (BT-27) or trading name (BT-28).
+    /// Invoice type code (BT-3).
+    pub(super) document_type: Value,
+    /// Seller name (BT-27), else the trading name.
     pub(super) supplier_name: Value,
+    /// Seller trading name (BT-28), where it is another.
+    pub(super) trading_name: Value,
     /// Seller address (BG-5) on one line.
     pub(super) supplier_address: Value,
-    /// Seller VAT identifier (BT-31).
+    /// Seller VAT identifier (BT-31), else an identifier of a scheme of VAT numbers (BT-29, BT-30,
+    /// BT-34).
     pub(super) supplier_vat_id: Value,
-    /// Buyer name (BT-44) or trading name (BT-45).
+    /// Buyer name (BT-44), else the trading name (BT-45).
     pub(super) buyer_name: Value,
-    /// Buyer VAT identifier (BT-48).
+    /// Buyer VAT identifier (BT-48), else as the seller's.
     pub(super) buyer_vat_id: Value,
     /// Invoice number (BT-1).
     pub(super) number: Value,
@@ -28,14 +33,22 @@ pub(super) struct InvoiceXmlFields {
     pub(super) date: Value,
     /// Payment due date (BT-9).
     pub(super) due_date: Value,
+    /// Due dates and amounts of a payment in parts, which EN 16931 does not have.
+    pub(super) instalments: Vec<Value>,
+    /// Actual delivery date (BT-72).
+    pub(super) delivery_date: Value,
+    /// Invoicing period start and end date (BT-73, BT-74).
+    pub(super) period: [Value; 2],
     /// Payment terms (BT-20).
     pub(super) payment_terms: Value,
     /// Discounts for early payment: beside the terms, or written into them (`#SKONTO#`).
     pub(super) cash_discounts: Vec<Value>,
-    /// Payment account identifier (BT-84), where it is an IBAN.
-    pub(super) iban: Value,
-    /// Payment service provider identifier (BT-86) of that account.
-    pub(super) bic: Value,
+    /// Remittance information (BT-83).
+    pub(super) payment_reference: Value,
+    /// Payee name (BT-59), where it is not the seller's.
+    pub(super) payee_name: Value,
+    /// The accounts to pay to.
+    pub(super) accounts: PaymentAccounts,
     /// Invoice currency code (BT-5).
     pub(super) currency: Value,
     /// Invoice lines (BG-25).
@@ -60,6 +73,76 @@ pub(super) struct InvoiceXmlFields {
     pub(super) amount_due: Value,
 }
 
+/// Codes of UNTDID 1001 that stand for credit notes in EN 16931.
+const CREDIT_NOTES: [&str; 13] =
+    ["81", "83", "261", "262", "296", "308", "381", "396", "420", "458", "502", "503", "532"];
+
+/// Codes of documents that order no ordinary payment to the seller: requests for interim and
+/// provisional payment, pro forma, partial and prepayment invoices, those that the buyer wrote or a
+/// factor collects, data for bookkeeping, parts of construction work.
+const SPECIAL_TYPES: [&str; 21] = [
+    "130", "202", "203", "204", "211", "261", "325", "326", "386", "389", "393", "396", "500",
+    "501", "502", "503", "527", "751", "875", "876", "877",
+];
+
+impl InvoiceXmlFields {
+    /// What both syntaxes leave to the end: the kind by its code, totals that are missing, signs.
+    pub(super) fn complete(&mut self, reader: &mut ValueReader) {
+        let code = self.document_type.as_str().unwrap_or_default();
+        self.is_credit_note |= CREDIT_NOTES.contains(&code);
+        if SPECIAL_TYPES.contains(&code) {
+            reader.note(format!("type_{code}"));
+        }
+        if self.subtotal.is_null() {
+            reader.note("missing.subtotal");
+        }
+        if self.total.is_null() {
+            self.total = self.total_of_due();
+            let doubt = if self.total.is_null() { "missing.total" } else { "total_from_due" };
+            reader.note(doubt);
+        }
+        if self.total.as_f64().is_some_and(|total| total < 0.0) {
+            reader.note(if self.is_credit_note {
+                "negative_credit_note"
+            } else {
+                "negative_total"
+            });
+        }
+        if same_name(&self.payee_name, &self.supplier_name) {
+            self.payee_name = Value::Null;
+        }
+        if self.instalments.len() > 1 {
+            reader.note("several_due_dates");
+        }
+    }
+
+    /// The total that the amount due is the rest of.
+    fn total_of_due(&self) -> Value {
+        let [due, paid, rounding] =
+            [&self.amount_due, &self.paid_amount, &self.rounding_amount].map(decimal_of);
+        let whole = due.map(|due| due + paid.unwrap_or_default() - rounding.unwrap_or_default());
+        whole.and_then(decimal_value).unwrap_or_default()
+    }
+}
+
+fn decimal_of(value: &Value) -> Option<Decimal> {
+    parse_decimal(&value.as_number()?.to_string())
+}
+
+fn same_name(one: &Value, other: &Value) -> bool {
+    let [one, other] = [one, other].map(|name| name.as_str().map(str::to_lowercase));
+    one.is_some() && one == other
+}
+
+/// A party's names: the registered one, else the trading name; and the trading name, if it is another.
+pub(super) fn party_names(registered: Value, trading: Value) -> (Value, Value) {
+    if registered.is_null() {
+        return (trading, Value::Null);
+    }
+    let trading = if same_name(&registered, &trading) { Value::Null } else { trading };
+    (registered, trading)
+}
+
 /// A line of the invoice.
 #[derive(Debug, Default)]
 pub(super) struct InvoiceXmlLine {
@@ -72,7 +155,11 @@ pub(super) struct InvoiceXmlLine {
     /// Its unit (BT-130), a code of UN/ECE Recommendation 20 or 21.
     pub(super) unit: Value,
     /// Item net price (BT-146).
-    pub(super) unit_price: Value,
+    pub(super) price: Value,
+    /// Item price base quantity (BT-149).
+    pub(super) price_base: Value,
+    /// Its unit (BT-150).
+    pub(super) price_base_unit: Value,
     /// Invoiced item VAT rate (BT-152), in percent.
     pub(super) tax_rate: Value,
     /// Line net amount (BT-131).
@@ -80,18 +167,45 @@ pub(super) struct InvoiceXmlLine {
 }
 
 impl InvoiceXmlLine {
-    /// The line as the data has it.
-    pub(super) fn into_value(self) -> Value {
+    /// The line as the data has it: with the price of one unit. Where that is no short decimal, or
+    /// the price is for another unit, the price with its base.
+    pub(super) fn into_value(mut self, reader: &mut ValueReader) -> Value {
+        let base = decimal_of(&self.price_base);
+        let same_unit = self.price_base_unit.is_null()
+            || self.unit.is_null()
+            || self.price_base_unit == self.unit;
+        if base.is_some_and(|base| base <= Decimal::ZERO) {
+            reader.note("unread.line_items.price_base_quantity");
+            (self.price_base, self.price_base_unit) = (Value::Null, Value::Null);
+        } else if same_unit {
+            self.price_base_unit = Value::Null;
+            let single = decimal_of(&self.price).zip(base);
+            if let Some(price) = single.and_then(|(price, base)| price_of_one(price, base)) {
+                (self.price, self.price_base) = (price, Value::Null);
+            }
+        }
+        if self.price.is_null() || self.price_base.is_null() {
+            (self.price_base, self.price_base_unit) = (Value::Null, Value::Null);
+        }
         json!({
             "description": self.description,
             "article_number": self.article_number,
             "quantity": self.quantity,
             "unit": self.unit,
-            "unit_price": self.unit_price,
+            "unit_price": self.price,
+            "price_base_quantity": self.price_base,
+            "price_base_unit": self.price_base_unit,
             "tax_rate": self.tax_rate,
             "amount": self.amount,
         })
     }
+}
+
+/// `price / base`, where that is carried without rounding.
+fn price_of_one(price: Decimal, base: Decimal) -> Option<Value> {
+    let value = decimal_value(price.checked_div(base)?)?;
+    let whole = decimal_of(&value)?.checked_mul(base)?;
+    (whole == price).then_some(value)
 }
 
 /// An allowance or charge of the document as the data has it.
@@ -99,9 +213,32 @@ pub(super) fn adjustment_value(reason: Value, tax_rate: Value, amount: Value) ->
     json!({ "reason": reason, "tax_rate": tax_rate, "amount": amount })
 }
 
-/// One rate of the VAT breakdown as the data has it.
-pub(super) fn tax_value(rate: Value, base: Value, amount: Value) -> Value {
-    json!({ "rate": rate, "base": base, "amount": amount })
+/// One row of the VAT breakdown (BG-23).
+#[derive(Debug, Default)]
+pub(super) struct TaxRow {
+    /// VAT category rate (BT-119), in percent.
+    pub(super) rate: Value,
+    /// VAT category taxable amount (BT-116).
+    pub(super) base: Value,
+    /// VAT category tax amount (BT-117).
+    pub(super) amount: Value,
+    /// VAT category code (BT-118), a code of UNTDID 5305.
+    pub(super) category: Value,
+    /// VAT exemption reason text (BT-120), else its code (BT-121).
+    pub(super) exemption_reason: Value,
+}
+
+impl TaxRow {
+    /// The row as the data has it.
+    pub(super) fn into_value(self) -> Value {
+        json!({
+            "rate": self.rate,
+            "base": self.base,
+            "amount": self.amount,
+            "category": self.category,
+            "exemption_reason": self.exemption_reason,
+        })
+    }
 }
 
 /// A discount for early payment as the data has it; `None` without a percentage.
@@ -110,11 +247,9 @@ pub(super) fn cash_discount(percent: Value, days: Value) -> Option<Value> {
 }
 
 /// The discounts that German invoices write into the payment terms by the convention of
-/// `XRechnung`: `#SKONTO#TAGE=14#PROZENT=2.00#`.
-///
-/// # Errors
-/// A marked discount whose numbers are none.
-pub(super) fn parse_marked_discounts(terms: &Value) -> Result<Vec<Value>, EinvoiceDefect> {
+/// `XRechnung`: `#SKONTO#TAGE=14#PROZENT=2.00#`. It is free text: a number with a comma or a sign of
+/// percent is one, and a discount without a number is left out and noted.
+pub(super) fn parse_marked_discounts(reader: &mut ValueReader, terms: &Value) -> Vec<Value> {
     let mut found = Vec::new();
     let marked = terms.as_str().unwrap_or_default().split("#SKONTO#").skip(1);
     for text in marked {
@@ -124,12 +259,82 @@ pub(super) fn parse_marked_discounts(terms: &Value) -> Result<Vec<Value>, Einvoi
             .map(|(key, value)| (key.trim().to_owned(), value.trim().into()))
             .collect();
         let [percent, days] = ["PROZENT", "TAGE"].map(|key| {
-            let value = keys.get(key).and_then(Value::as_str);
-            value.map_or(Ok(Value::Null), decimal_value)
+            let text = keys.get(key).and_then(Value::as_str).unwrap_or_default();
+            let text = text.trim_end_matches('%').trim().replace(',', ".");
+            parse_decimal(&text).and_then(decimal_value).unwrap_or_default()
         });
-        found.extend(cash_discount(percent?, days?));
+        if percent.is_null() {
+            reader.note("unread.cash_discounts");
+        }
+        found.extend(cash_discount(percent, days));
     }
-    Ok(found)
+    found
+}
+
+/// One of the terms of payment: when how much is due.
+#[derive(Debug, Default)]
+pub(super) struct PaymentTerm {
+    pub(super) day: Value,
+    pub(super) amount: Value,
+    /// Whether it is the term of a discount.
+    pub(super) has_discount: bool,
+}
+
+impl PaymentTerm {
+    /// A term with this description is one of a discount where it names a percentage.
+    pub(super) fn describes_discount(description: &Value) -> bool {
+        description.as_str().is_some_and(|text| text.contains('%') || text.contains("#SKONTO#"))
+    }
+}
+
+/// The due date without a discount, and the instalments if there are several: then the first. Where
+/// all terms have a discount, the last day.
+pub(super) fn settle_terms(terms: Vec<PaymentTerm>) -> (Value, Vec<Value>) {
+    let days = terms.iter().filter_map(|term| term.day.as_str());
+    let last = days.max().map_or(Value::Null, Value::from);
+    let mut plain: Vec<PaymentTerm> = Vec::new();
+    for term in terms.into_iter().filter(|term| !term.day.is_null() && !term.has_discount) {
+        // A day that is stated in two places is one instalment.
+        match plain.iter_mut().find(|known| known.day == term.day) {
+            Some(known) if known.amount.is_null() => known.amount = term.amount,
+            Some(_) if term.amount.is_null() => {}
+            _ => plain.push(term),
+        }
+    }
+    let first = plain.iter().filter_map(|term| term.day.as_str()).min().map(Value::from);
+    if plain.len() < 2 {
+        return (first.unwrap_or(last), Vec::new());
+    }
+    let instalments = plain.into_iter();
+    let instalments =
+        instalments.map(|term| json!({ "due_date": term.day, "amount": term.amount })).collect();
+    (first.unwrap_or(last), instalments)
+}
+
+/// The accounts to pay to.
+#[derive(Debug, Default)]
+pub(super) struct PaymentAccounts {
+    /// Payment account identifier (BT-84) of the first that is an IBAN.
+    pub(super) iban: Value,
+    /// Payment service provider identifier (BT-86) of that account.
+    pub(super) bic: Value,
+    /// The identifiers of all others.
+    pub(super) further: Vec<Value>,
+}
+
+impl PaymentAccounts {
+    /// Adds an account and its bank.
+    pub(super) fn add(&mut self, account: Value, bic: Value) {
+        let iban = iban_value(&account);
+        if !iban.is_null() && self.iban.is_null() {
+            (self.iban, self.bic) = (iban, bic);
+            return;
+        }
+        let account = if iban.is_null() { account } else { iban };
+        if !account.is_null() && account != self.iban && !self.further.contains(&account) {
+            self.further.push(account);
+        }
+    }
 }
 
 /// A list as the data has it: null where there is nothing.
@@ -137,20 +342,44 @@ pub(super) fn list_value(entries: Vec<Value>) -> Value {
     if entries.is_empty() { Value::Null } else { Value::Array(entries) }
 }
 
+/// The length of the shortest IBAN (Norway).
+const MIN_IBAN_CHARS: usize = 15;
+
 /// An account as an IBAN: without its spaces. Null for what does not begin like one: many accounts
 /// outside of the IBAN's countries are given in the same element.
-pub(super) fn iban_value(account: &Value) -> Value {
+fn iban_value(account: &Value) -> Value {
     let compact: String =
         account.as_str().unwrap_or_default().chars().filter(|c| !c.is_whitespace()).collect();
     let head: Vec<u8> = compact.bytes().take(4).collect();
     let begins = matches!(head.as_slice(), [a, b, c, d]
         if a.is_ascii_alphabetic() && b.is_ascii_alphabetic() && c.is_ascii_digit() && d.is_ascii_digit());
-    if begins { Value::String(compact.to_uppercase()) } else { Value::Null }
+    let is_long = compact.len() >= MIN_IBAN_CHARS;
+    if begins && is_long { Value::String(compact.to_uppercase()) } else { Value::Null }
 }
 
-/// UNTDID 1001: the codes of EN 16931 that stand for credit notes.
-pub(super) fn is_credit_note(type_code: &Value) -> bool {
-    let codes =
-        ["81", "83", "261", "262", "296", "308", "381", "396", "420", "458", "502", "503", "532"];
-    type_code.as_str().is_some_and(|code| codes.contains(&code))
+/// Electronic Address Schemes and ISO 6523 codes of VAT identifiers: 9910 and 9914 (Hungary,
+/// Austria), 9920 and 9922 to 9953 (one for each country from Spain to the Vatican, but for 9921),
+/// 9955 (Sweden), 9957 (France), 0211 and 9906 (Italy), 0198 (Denmark).
+fn is_vat_scheme(scheme: &str) -> bool {
+    let scheme = scheme.trim().to_ascii_uppercase();
+    let number: Option<u32> = scheme.parse().ok().filter(|_| scheme.len() == 4);
+    matches!(number, Some(9906 | 9910 | 9914 | 9920 | 9922..=9953 | 9955 | 9957 | 211 | 198))
+        || matches!(scheme.as_str(), "VA" | "VAT")
+        || scheme.ends_with(":VAT")
+}
+
+/// An identifier under its scheme, if that is one of VAT identifiers.
+pub(super) fn vat_id_of_scheme(id: Option<String>, scheme: Option<&str>) -> Option<String> {
+    id.filter(|_| scheme.is_some_and(is_vat_scheme))
+}
+
+/// An identifier without a scheme, if it has the form of a VAT identifier: the country's letters,
+/// then digits as a rule.
+pub(super) fn vat_id_of_form(id: Option<String>) -> Option<String> {
+    id.filter(|id| {
+        let compact: String = id.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+        let (country, rest) = compact.split_at_checked(2).unwrap_or_default();
+        let digits = rest.chars().filter(char::is_ascii_digit).count();
+        country.chars().all(|c| c.is_ascii_uppercase()) && digits >= 6 && rest.len() <= 13
+    })
 }

@@ -3,14 +3,14 @@
 use roxmltree::Node;
 use serde_json::Value;
 
-use super::defect::EinvoiceDefect;
 use super::element::{
-    amount_in_currency, attribute_value, date_value, element_at, elements_at, first_element,
-    first_text_value, join_address, number_value, plain_text, text_value,
+    ValueReader, amount_in_currency, attribute_value, code_value, element_at, elements_at,
+    elements_below, first_element, flag_value, plain_text,
 };
 use super::fields::{
-    InvoiceXmlFields, InvoiceXmlLine, adjustment_value, cash_discount, iban_value, is_credit_note,
-    parse_marked_discounts, tax_value,
+    InvoiceXmlFields, InvoiceXmlLine, PaymentAccounts, PaymentTerm, TaxRow, adjustment_value,
+    cash_discount, parse_marked_discounts, party_names, settle_terms, vat_id_of_form,
+    vat_id_of_scheme,
 };
 
 /// Namespace of a UBL invoice.
@@ -18,129 +18,191 @@ pub(super) const INVOICE: &str = "urn:oasis:names:specification:ubl:schema:xsd:I
 /// Namespace of a UBL credit note.
 pub(super) const CREDIT_NOTE: &str = "urn:oasis:names:specification:ubl:schema:xsd:CreditNote-2";
 
-pub(super) fn parse_ubl(root: Node<'_, '_>) -> Result<InvoiceXmlFields, EinvoiceDefect> {
-    let is_note = root.tag_name().name() == "CreditNote";
+pub(super) fn parse_ubl(root: Node<'_, '_>, reader: &mut ValueReader) -> InvoiceXmlFields {
+    let is_credit_note = root.tag_name().name() == "CreditNote";
+    let mut fields = InvoiceXmlFields {
+        is_credit_note,
+        currency: reader.text(element_at(root, "DocumentCurrencyCode")),
+        ..InvoiceXmlFields::default()
+    };
+    read_document(root, &mut fields, reader);
+    read_parties(root, &mut fields, reader);
+    read_payment(root, &mut fields, reader);
+    read_totals(root, &mut fields, reader);
+    read_adjustments(root, &mut fields, reader);
+    fields.lines = invoice_lines(root, is_credit_note, reader);
+    fields
+}
+
+/// Whether it has parts that no other XML with an element `Invoice` has. For one without its
+/// namespace.
+pub(super) fn has_header(root: Node<'_, '_>) -> bool {
+    ["AccountingSupplierParty", "LegalMonetaryTotal"]
+        .iter()
+        .all(|name| element_at(root, name).is_some())
+}
+
+fn read_document(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut ValueReader) {
     let whole = Some(root);
-    let seller = first_element(whole, &["AccountingSupplierParty/Party"]);
-    let currency = text_value(first_element(whole, &["DocumentCurrencyCode"]))?;
-    let taxes = elements_at(root, "TaxTotal/TaxAmount");
-    let sums = first_element(whole, &["LegalMonetaryTotal"]);
-    let code = text_value(first_element(whole, &["InvoiceTypeCode", "CreditNoteTypeCode"]))?;
-    let buyer = first_element(whole, &["AccountingCustomerParty/Party"]);
-    let terms = text_value(first_element(whole, &["PaymentTerms/Note"]))?;
-    let (iban, bic) = find_account(root)?;
-    let (allowances, charges) = read_adjustments(root)?;
-    Ok(InvoiceXmlFields {
-        is_credit_note: is_note || is_credit_note(&code),
-        supplier_name: party_name(seller)?,
-        supplier_address: postal_address(first_element(seller, &["PostalAddress"]))?,
-        supplier_vat_id: vat_id(seller)?,
-        buyer_name: party_name(buyer)?,
-        buyer_vat_id: vat_id(buyer)?,
-        order_number: text_value(first_element(whole, &["OrderReference/ID"]))?,
-        cash_discounts: read_cash_discounts(root, &terms)?,
-        payment_terms: terms,
-        iban,
-        bic,
-        allowances,
-        charges,
-        taxes: read_taxes(root, &currency)?,
-        number: text_value(first_element(whole, &["ID"]))?,
-        date: date_value(first_element(whole, &["IssueDate"]))?,
-        due_date: date_value(first_element(whole, &["DueDate", "PaymentMeans/PaymentDueDate"]))?,
-        lines: invoice_lines(root, is_note)?,
-        subtotal: number_value(first_element(sums, &["TaxExclusiveAmount"]))?,
-        vat_amount: number_value(amount_in_currency(taxes, &currency))?,
-        total: number_value(first_element(sums, &["TaxInclusiveAmount"]))?,
-        paid_amount: number_value(first_element(sums, &["PrepaidAmount"]))?,
-        rounding_amount: number_value(first_element(sums, &["PayableRoundingAmount"]))?,
-        amount_due: number_value(first_element(sums, &["PayableAmount"]))?,
-        currency,
-    })
+    fields.document_type =
+        code_value(first_element(whole, &["InvoiceTypeCode", "CreditNoteTypeCode"]));
+    fields.number = reader.text(element_at(root, "ID"));
+    fields.date = reader.day("invoice_date", element_at(root, "IssueDate"));
+    fields.order_number = reader.text(element_at(root, "OrderReference/ID"));
+    fields.delivery_date =
+        reader.day("delivery_date", element_at(root, "Delivery/ActualDeliveryDate"));
+    fields.period = [
+        reader.day("period_start", element_at(root, "InvoicePeriod/StartDate")),
+        reader.day("period_end", element_at(root, "InvoicePeriod/EndDate")),
+    ];
 }
 
-fn postal_address(place: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
+fn read_parties(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut ValueReader) {
+    let seller = element_at(root, "AccountingSupplierParty/Party");
+    let buyer = element_at(root, "AccountingCustomerParty/Party");
+    (fields.supplier_name, fields.trading_name) = names_of(seller, reader);
+    (fields.buyer_name, _) = names_of(buyer, reader);
+    let address = first_element(seller, &["PostalAddress"]);
     let lines = ["StreetName", "AdditionalStreetName", "AddressLine/Line"];
-    let lines = lines.map(|name| first_element(place, &[name]));
-    let [code, town, country] = ["PostalZone", "CityName", "Country/IdentificationCode"]
-        .map(|name| first_element(place, &[name]));
-    join_address(&lines, code, town, country)
+    fields.supplier_address = reader.address(
+        &lines.map(|name| first_element(address, &[name])),
+        ["PostalZone", "CityName", "Country/IdentificationCode"]
+            .map(|name| first_element(address, &[name])),
+    );
+    fields.supplier_vat_id = vat_id(seller);
+    fields.buyer_vat_id = vat_id(buyer);
+    fields.payee_name = reader.first_text(
+        ["PayeeParty/PartyName/Name", "PayeeParty/PartyLegalEntity/RegistrationName"]
+            .map(|path| element_at(root, path)),
+    );
 }
 
-fn party_name(party: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
-    let names = ["PartyName/Name", "PartyLegalEntity/RegistrationName"];
-    first_text_value(names.map(|path| first_element(party, &[path])))
+fn names_of(party: Option<Node<'_, '_>>, reader: &mut ValueReader) -> (Value, Value) {
+    let registered = reader.text(first_element(party, &["PartyLegalEntity/RegistrationName"]));
+    party_names(registered, reader.text(first_element(party, &["PartyName/Name"])))
 }
 
-fn vat_id(party: Option<Node<'_, '_>>) -> Result<Value, EinvoiceDefect> {
-    let schemes = party.map_or_else(Vec::new, |party| elements_at(party, "PartyTaxScheme"));
-    for scheme in schemes {
-        let id = plain_text(first_element(Some(scheme), &["TaxScheme/ID"]))?;
-        if matches!(id.as_deref(), Some("VAT" | "VA")) {
-            return text_value(first_element(Some(scheme), &["CompanyID"]));
+/// The tax registration for VAT, then one whose tax is not stated and that has the form of a VAT
+/// identifier, then other identifiers of a VAT scheme.
+fn vat_id(party: Option<Node<'_, '_>>) -> Value {
+    let registrations = elements_below(party, "PartyTaxScheme");
+    let stated = registrations.iter().find_map(|registration| {
+        vat_id_of_scheme(company_id(*registration), tax_of(*registration).as_deref())
+    });
+    let bare = registrations.iter().filter(|registration| tax_of(**registration).is_none());
+    let others = ["PartyIdentification/ID", "PartyLegalEntity/CompanyID", "EndpointID"];
+    let others = others.into_iter().flat_map(|path| elements_below(party, path));
+    let found = stated.or_else(|| {
+        bare.into_iter().find_map(|registration| vat_id_of_form(company_id(*registration)))
+    });
+    let found = found.or_else(|| {
+        let mut others = others.into_iter();
+        others.find_map(|id| vat_id_of_scheme(plain_text(Some(id)), id.attribute("schemeID")))
+    });
+    found.into()
+}
+
+fn company_id(registration: Node<'_, '_>) -> Option<String> {
+    plain_text(element_at(registration, "CompanyID"))
+}
+
+/// The tax of a registration: by its code, else its name.
+fn tax_of(registration: Node<'_, '_>) -> Option<String> {
+    let names = ["TaxScheme/ID", "TaxScheme/Name", "TaxScheme/TaxTypeCode"];
+    names.into_iter().find_map(|path| plain_text(element_at(registration, path)))
+}
+
+fn read_payment(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut ValueReader) {
+    fields.payment_terms = reader.joined_text(elements_at(root, "PaymentTerms/Note"));
+    fields.cash_discounts = parse_marked_discounts(reader, &fields.payment_terms);
+    let mut terms = Vec::new();
+    for path in ["DueDate", "PaymentMeans/PaymentDueDate"] {
+        for node in elements_at(root, path) {
+            let day = reader.day("due_date", Some(node));
+            terms.push(PaymentTerm { day, ..PaymentTerm::default() });
         }
     }
-    Ok(Value::Null)
-}
-
-/// The first account of the payee that is an IBAN, and its bank.
-fn find_account(root: Node<'_, '_>) -> Result<(Value, Value), EinvoiceDefect> {
-    for account in elements_at(root, "PaymentMeans/PayeeFinancialAccount") {
-        let iban = iban_value(&text_value(element_at(account, "ID"))?);
-        if !iban.is_null() {
-            let bank = element_at(account, "FinancialInstitutionBranch/ID");
-            return Ok((iban, text_value(bank)?));
-        }
-    }
-    Ok((Value::Null, Value::Null))
-}
-
-fn read_cash_discounts(root: Node<'_, '_>, terms: &Value) -> Result<Vec<Value>, EinvoiceDefect> {
-    let mut found = parse_marked_discounts(terms)?;
     for term in elements_at(root, "PaymentTerms") {
-        let percent = number_value(element_at(term, "SettlementDiscountPercent"))?;
+        let percent = element_at(term, "SettlementDiscountPercent");
+        let percent = reader.number("cash_discounts", percent);
         let period = element_at(term, "SettlementPeriod/DurationMeasure");
         let in_days = attribute_value(period, "unitCode").as_str() == Some("DAY");
-        let days = if in_days { number_value(period)? } else { Value::Null };
-        found.extend(cash_discount(percent, days));
+        let days = reader.number("cash_discounts", period.filter(|_| in_days));
+        let day = first_element(Some(term), &["PaymentDueDate", "InstallmentDueDate"]);
+        terms.push(PaymentTerm {
+            day: reader.day("due_date", day),
+            amount: reader.number("instalments.amount", element_at(term, "Amount")),
+            has_discount: !percent.is_null(),
+        });
+        fields.cash_discounts.extend(cash_discount(percent, days));
     }
-    Ok(found)
+    (fields.due_date, fields.instalments) = settle_terms(terms);
+    let mut references = elements_at(root, "PaymentMeans/PaymentID").into_iter();
+    let reference = references.find(|node| plain_text(Some(*node)).is_some());
+    fields.payment_reference = reader.text(reference);
+    let mut accounts = PaymentAccounts::default();
+    for account in elements_at(root, "PaymentMeans/PayeeFinancialAccount") {
+        let bank = element_at(account, "FinancialInstitutionBranch/ID");
+        accounts.add(reader.text(element_at(account, "ID")), reader.text(bank));
+    }
+    fields.accounts = accounts;
 }
 
-/// The breakdown of the tax that is stated in the invoice's own currency.
-fn read_taxes(root: Node<'_, '_>, currency: &Value) -> Result<Vec<Value>, EinvoiceDefect> {
-    let mut taxes = Vec::new();
+fn read_totals(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut ValueReader) {
+    let sums = element_at(root, "LegalMonetaryTotal");
+    let currency = fields.currency.clone();
+    for (field, path, value) in [
+        ("subtotal", "TaxExclusiveAmount", &mut fields.subtotal),
+        ("total", "TaxInclusiveAmount", &mut fields.total),
+        ("paid_amount", "PrepaidAmount", &mut fields.paid_amount),
+        ("rounding_amount", "PayableRoundingAmount", &mut fields.rounding_amount),
+        ("amount_due", "PayableAmount", &mut fields.amount_due),
+    ] {
+        *value = reader.amount(field, &elements_below(sums, path), &currency);
+    }
+    fields.vat_amount =
+        reader.amount("vat_amount", &elements_at(root, "TaxTotal/TaxAmount"), &currency);
     for total in elements_at(root, "TaxTotal") {
-        let own = amount_in_currency(elements_at(total, "TaxAmount"), currency);
-        let subtotals = elements_at(total, "TaxSubtotal").into_iter();
-        for tax in subtotals.filter(|_| own.is_some()) {
-            let rate = number_value(element_at(tax, "TaxCategory/Percent"))?;
-            let base = number_value(element_at(tax, "TaxableAmount"))?;
-            taxes.push(tax_value(rate, base, number_value(element_at(tax, "TaxAmount"))?));
+        // The breakdown that is stated in the invoice's own currency.
+        if amount_in_currency(&elements_at(total, "TaxAmount"), &currency).is_none() {
+            continue;
+        }
+        for tax in elements_at(total, "TaxSubtotal") {
+            let rates = ["TaxCategory/Percent", "Percent"];
+            let reasons = ["TaxCategory/TaxExemptionReason", "TaxCategory/TaxExemptionReasonCode"];
+            let row = TaxRow {
+                rate: reader.number("taxes.rate", first_element(Some(tax), &rates)),
+                base: reader.number("taxes.base", element_at(tax, "TaxableAmount")),
+                amount: reader.number("taxes.amount", element_at(tax, "TaxAmount")),
+                category: code_value(element_at(tax, "TaxCategory/ID")),
+                exemption_reason: reader.first_text(reasons.map(|path| element_at(tax, path))),
+            };
+            fields.taxes.push(row.into_value());
         }
     }
-    Ok(taxes)
 }
 
-/// Allowances and charges of the whole document.
-fn read_adjustments(root: Node<'_, '_>) -> Result<(Vec<Value>, Vec<Value>), EinvoiceDefect> {
-    let (mut allowances, mut charges) = (Vec::new(), Vec::new());
+/// Allowances and charges of the whole document. One that is neither is left out and noted.
+fn read_adjustments(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut ValueReader) {
     for one in elements_at(root, "AllowanceCharge") {
-        let value = adjustment_value(
-            text_value(element_at(one, "AllowanceChargeReason"))?,
-            number_value(element_at(one, "TaxCategory/Percent"))?,
-            number_value(element_at(one, "Amount"))?,
-        );
-        match plain_text(element_at(one, "ChargeIndicator"))?.as_deref() {
-            Some("true" | "1") => charges.push(value),
-            Some("false" | "0") => allowances.push(value),
-            _ => return Err(EinvoiceDefect::Amount),
-        }
+        let list = match flag_value(element_at(one, "ChargeIndicator")) {
+            Some(true) => &mut fields.charges,
+            Some(false) => &mut fields.allowances,
+            None => {
+                reader.note("unread.allowances");
+                continue;
+            }
+        };
+        let reasons = ["AllowanceChargeReason", "AllowanceChargeReasonCode"];
+        list.push(adjustment_value(
+            reader.first_text(reasons.map(|path| element_at(one, path))),
+            reader.number("allowances.tax_rate", element_at(one, "TaxCategory/Percent")),
+            reader.number("allowances.amount", element_at(one, "Amount")),
+        ));
     }
-    Ok((allowances, charges))
 }
 
-fn invoice_lines(root: Node<'_, '_>, is_note: bool) -> Result<Vec<Value>, EinvoiceDefect> {
+fn invoice_lines(root: Node<'_, '_>, is_note: bool, reader: &mut ValueReader) -> Vec<Value> {
     let (name, quantity) = if is_note {
         ("CreditNoteLine", "CreditedQuantity")
     } else {
@@ -149,19 +211,22 @@ fn invoice_lines(root: Node<'_, '_>, is_note: bool) -> Result<Vec<Value>, Einvoi
     let mut lines = Vec::new();
     for item in elements_at(root, name) {
         let names = ["Item/Name", "Item/Description"];
-        let what = first_text_value(names.map(|path| element_at(item, path)))?;
-        let quantity = element_at(item, quantity);
         let articles = ["Item/SellersItemIdentification/ID", "Item/StandardItemIdentification/ID"];
+        let quantity = element_at(item, quantity);
+        let base = element_at(item, "Price/BaseQuantity");
+        let rate = element_at(item, "Item/ClassifiedTaxCategory/Percent");
         let line = InvoiceXmlLine {
-            description: what,
-            article_number: first_text_value(articles.map(|path| element_at(item, path)))?,
-            quantity: number_value(quantity)?,
+            description: reader.first_text(names.map(|path| element_at(item, path))),
+            article_number: reader.first_text(articles.map(|path| element_at(item, path))),
+            quantity: reader.number("line_items.quantity", quantity),
             unit: attribute_value(quantity, "unitCode"),
-            unit_price: number_value(element_at(item, "Price/PriceAmount"))?,
-            tax_rate: number_value(element_at(item, "Item/ClassifiedTaxCategory/Percent"))?,
-            amount: number_value(element_at(item, "LineExtensionAmount"))?,
+            price: reader.number("line_items.unit_price", element_at(item, "Price/PriceAmount")),
+            price_base: reader.number("line_items.price_base_quantity", base),
+            price_base_unit: attribute_value(base, "unitCode"),
+            tax_rate: reader.number("line_items.tax_rate", rate),
+            amount: reader.number("line_items.amount", element_at(item, "LineExtensionAmount")),
         };
-        lines.push(line.into_value());
+        lines.push(line.into_value(reader));
     }
-    Ok(lines)
+    lines
 }

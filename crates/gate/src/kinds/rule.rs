@@ -105,6 +105,9 @@ pub enum RuleCheck {
     /// `total` is not what is left of a printed amount after a payment that is printed beside one
     /// of `words`.
     BeforePayment { total: String, words: Vec<String>, tolerance: Decimal },
+    /// `due` is not the whole `total` where the page prints a payment beside one of `words`, and what
+    /// is left after it.
+    PaymentInData { total: String, due: String, words: Vec<String>, tolerance: Decimal },
     /// Amounts that do not fall, signs aside: net before gross.
     AmountOrder { fields: Vec<String>, tolerance: Decimal },
     /// The items' amounts add up to one of `totals`, but for a rounding of `per_item` each. Also
@@ -317,6 +320,7 @@ impl RuleCheck {
                 [terms.clone(), vec![total.clone(), item_field(list, item)]].concat()
             }
             Self::Complete { list, .. } => vec![list.clone()],
+            Self::PaymentInData { total, due, .. } => vec![total.clone(), due.clone()],
             Self::PaymentCode(fields) | Self::PaymentCodePrinted(fields) => {
                 let PaymentFields { account, total, currency } = fields.clone();
                 vec![account, total, currency]

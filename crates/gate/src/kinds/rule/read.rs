@@ -46,6 +46,7 @@ struct RawRule {
     fields: Option<Vec<String>>,
     form: Option<ValueFormat>,
     digits: Option<u32>,
+    due: Option<String>,
     decimals: Option<u32>,
     terms: Option<Vec<String>>,
     total: Option<String>,
@@ -125,10 +126,9 @@ impl RawRule {
     fn into_check(self) -> Result<RuleCheck, String> {
         let check = self.check.clone();
         Ok(match check.as_str() {
-            "sum" | "no_gap" | "tax_rate" | "tax_by_rate" | "before_payment" | "amount_order"
-            | "list_sum" | "list_product" | "tax_breakdown" | "confirmed" => {
-                self.into_amount_check()?
-            }
+            "sum" | "no_gap" | "tax_rate" | "tax_by_rate" | "before_payment"
+            | "payment_in_data" | "amount_order" | "list_sum" | "list_product"
+            | "tax_breakdown" | "confirmed" => self.into_amount_check()?,
             "einvoice_seen" => RuleCheck::EinvoiceSeen,
             "einvoice_usable" => RuleCheck::EinvoiceUsable,
             "payment_code" => RuleCheck::PaymentCode(self.into_payment_fields()?),
@@ -230,6 +230,11 @@ impl RawRule {
             "before_payment" => {
                 let total = needed(self.total, &check, "total")?;
                 RuleCheck::BeforePayment { total, words: self.words, tolerance }
+            }
+            "payment_in_data" => {
+                let total = needed(self.total, &check, "total")?;
+                let due = needed(self.due, &check, "due")?;
+                RuleCheck::PaymentInData { total, due, words: self.words, tolerance }
             }
             _ => self.into_list_check(tolerance)?,
         })
