@@ -2,7 +2,8 @@
 //!
 //! The same code as in production with other backends: a private Postgres, a folder as store and
 //! one as queue, all below one data folder. It submits the given documents, runs a worker in this
-//! process, shows progress, and ends when every document has ended. Running it again is safe:
+//! process, shows progress, and ends when every document has ended; without documents, or with
+//! `--keep` or `--open`, it serves the pages and goes on. Running it again is safe:
 //! finished documents are shown, interrupted ones continue. Not for production: the database has no
 //! backup.
 
@@ -13,7 +14,7 @@ mod progress;
 use std::path::PathBuf;
 
 use super::submit as submitted;
-use super::{CommandContext, CommandExit, NOTHING, UsageError, print};
+use super::{CommandContext, CommandExit, NOTHING, print};
 use crate::app::{App, ServiceBackends};
 use data_folder::DataFolder;
 use docmill_core::config::Config;
@@ -30,9 +31,13 @@ use document_summary::DocumentSummary;
 pub(super) struct DevArgs {
     /// Files and folders to read
     paths: Vec<PathBuf>,
-    /// Keep serving after the given documents have ended, until a signal
+    /// Serve the pages and go on after the given documents have ended, until a signal; the default
+    /// without documents
     #[arg(long)]
     keep: bool,
+    /// Open the pages in a browser; goes on as with --keep
+    #[arg(long)]
+    open: bool,
     /// Data folder: database, documents, messages
     #[arg(long, value_name = "DIR", default_value = ".docmill")]
     data: PathBuf,
@@ -44,16 +49,19 @@ pub(super) struct DevArgs {
     again: bool,
 }
 
+impl DevArgs {
+    /// Whether it serves pages and waits for more documents until a signal.
+    fn goes_on(&self) -> bool {
+        self.keep || self.open || self.paths.is_empty()
+    }
+}
+
 pub(super) async fn run(context: &CommandContext, dev: DevArgs) -> anyhow::Result<CommandExit> {
     let config = context.load_config(NOTHING)?;
-    if dev.paths.is_empty() && !dev.keep {
-        let text = "give files or folders to read, or --keep to wait for more by `docmill submit`";
-        return Err(UsageError(text.to_owned()).into());
-    }
     context.quiet_logs()?;
     let found = submit::find_paths(&dev.paths).await;
     submitted::print_skipped(&found.skipped);
-    if found.files.is_empty() && !dev.keep {
+    if found.files.is_empty() && !dev.goes_on() {
         anyhow::bail!("no documents to read");
     }
     let stop = Shutdown::default();
@@ -81,7 +89,14 @@ async fn serve_dev(
     // Before the first submission, so that missing dependencies leave no rows.
     let (worker, maintenance) = app.build_worker(&parts).await?;
     let monitor = worker.monitor();
-    let pages = if dev.keep { Some(serve_health(&app, &parts, &monitor).await?) } else { None };
+    let health = match dev.goes_on() {
+        true => Some(serve_health(&app, &parts, &monitor).await?),
+        false => None,
+    };
+    let pages = match dev.goes_on() {
+        true => Some(Box::pin(serve_pages(&app, dev.open, &stop)).await?),
+        false => None,
+    };
     let working = tokio::spawn(worker.run(stop.clone()));
     let tending = tokio::spawn(maintenance.run(stop.clone()));
 
@@ -94,14 +109,17 @@ async fn serve_dev(
         destination: &destination,
     };
     let watched = submit_and_watch(desk, dev, found, &monitor, &stop).await;
-    if dev.keep && watched.is_ok() {
+    if dev.goes_on() && watched.is_ok() {
         stop.wait_until_requested().await;
     }
     stop.request();
     working.await??;
     tending.await?;
+    if let Some(health) = health {
+        health.abort();
+    }
     if let Some(pages) = pages {
-        pages.abort();
+        pages.await?;
     }
     let (submissions, ends) = watched?;
     let ends = match ends {
@@ -136,7 +154,7 @@ async fn submit_and_watch(
         }
     }
     progress::wait_until_ended(desk.db, monitor, &submissions, stop).await?;
-    if dev.keep && !stop.is_requested() {
+    if dev.goes_on() && !stop.is_requested() {
         let ends = document_summary::load_summaries(desk.db, &submissions).await?;
         return Ok((submissions, Some(ends)));
     }
@@ -152,6 +170,37 @@ async fn serve_health(
     let pages = app.health_pages().await?;
     print::note(&pages.describe());
     Ok(pages.serve(monitor.clone(), app.health_dependencies(parts).await?))
+}
+
+/// Serves the console until the stop, and says where.
+async fn serve_pages(
+    app: &App,
+    open: bool,
+    stop: &Shutdown,
+) -> anyhow::Result<tokio::task::JoinHandle<()>> {
+    let console = Box::pin(app.open_console()).await?;
+    let address = format!("http://{}{}/", console.address()?, app.config().web.base_path);
+    print::note(&format!("pages on {address} (drop documents on {address}upload)"));
+    let serving = tokio::spawn(console.serve(stop.clone()));
+    if open {
+        open_in_browser(&address);
+    }
+    Ok(serving)
+}
+
+/// Asks the desktop to show an address. Without a desktop the printed address is enough.
+fn open_in_browser(address: &str) {
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let quiet = std::process::Stdio::null;
+    let opened = std::process::Command::new(opener)
+        .arg(address)
+        .stdin(quiet())
+        .stdout(quiet())
+        .stderr(quiet())
+        .spawn();
+    if opened.is_err() {
+        print::note(&format!("no browser was opened ({opener} is not there): open the address"));
+    }
 }
 
 /// The ingestions of submissions, none twice.

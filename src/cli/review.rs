@@ -20,7 +20,7 @@ use docmill_gate::kinds::KindSet;
 use docmill_operations::Db;
 use docmill_operations::review::{
     self, AcceptedData, DataCorrection, DecidingReviewer, RecordedDecision, ReviewCase,
-    ReviewFilter, ReviewOrder, ReviewRow, TruthExport,
+    ReviewFilter, ReviewOrder, ReviewPart, ReviewRow, TruthExport,
 };
 
 /// The largest file of data that is read.
@@ -284,6 +284,7 @@ async fn list_reviews(
         kind: list.kind,
         reason: list.reason,
         order: ReviewOrder::Age,
+        part: ReviewPart::All,
     };
     let rows = review::list_reviews(&db, &wanted, list.limit, list.after).await?;
     context.result_output().show(&rows, || {

@@ -105,11 +105,23 @@ fn format_targets(targets: &[WebhookTargetState]) -> String {
                 counted(target.open),
                 target.oldest_s.map_or("-".to_owned(), |age| format!("{age:.0} s")),
                 counted(target.dead),
-                target.disabled_at.map_or("-", |_| target.disabled_why.as_str()).to_owned(),
+                describe_target(target),
             ]
         })
         .collect();
-    print::table(["target", "place", "open", "oldest", "given up", "disabled"], &rows)
+    print::table(["target", "place", "open", "oldest", "given up", "state"], &rows)
+}
+
+/// Disabled, failing since when and how, or healthy.
+fn describe_target(target: &WebhookTargetState) -> String {
+    match (target.disabled_at, target.failing_since) {
+        (Some(_), _) => format!("disabled: {}", target.disabled_why),
+        (None, Some(since)) => {
+            let problem = target.last_problem.as_deref().unwrap_or_default();
+            format!("failing for {}: {problem}", print::age_of(since))
+        }
+        (None, None) => "healthy".to_owned(),
+    }
 }
 
 /// A count that ends somewhere.

@@ -239,6 +239,7 @@ async fn the_list_shows_who_waits_longest_first_by_tenant_kind_and_reason_page_b
         kind: kind.map(str::to_owned),
         reason: reason.map(str::to_owned),
         order: ReviewOrder::Age,
+        ..ReviewFilter::default()
     };
     for (wanted, expected) in [
         (ReviewFilter::default(), &documents[..]),

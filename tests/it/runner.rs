@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -91,6 +91,8 @@ pub(crate) struct Script {
     renewals: Mutex<Vec<(Instant, usize)>>,
     working: AtomicUsize,
     most_working: AtomicUsize,
+    /// Jobs under work while the first slot was held to look for one.
+    used_at_first: OnceLock<usize>,
     ended: Mutex<Vec<(Does, String)>>,
     claims: Mutex<Vec<ClaimHandle>>,
 }
@@ -116,6 +118,7 @@ impl Script {
             renewals: Mutex::default(),
             working: AtomicUsize::new(0),
             most_working: AtomicUsize::new(0),
+            used_at_first: OnceLock::new(),
             ended: Mutex::default(),
             claims: Mutex::default(),
         }
@@ -196,6 +199,7 @@ impl JobSource for Script {
 
     async fn supply_jobs(self: Arc<Self>, runner: RunnerHandle<Self>) {
         while let Some(slot) = runner.acquire_slot().await {
+            self.used_at_first.get_or_init(|| runner.slot_counts().1);
             let next = self.jobs.lock().unwrap().pop_front();
             let Some(job) = next.filter(|job| self.try_hold(*job)) else {
                 drop(slot);
@@ -385,6 +389,7 @@ async fn no_more_jobs_run_than_there_are_slots_and_a_disposal_holds_none() {
     let running = tokio::spawn(runner(&script, S(60)).run(Shutdown::default()));
     until(|| script.ended().len() == 12).await;
     assert_eq!(script.most_working.load(Ordering::SeqCst), 3);
+    assert_eq!(script.used_at_first.get(), Some(&0), "a slot held to look for work runs none");
     assert!(!running.is_finished(), "it ends when everything is disposed of");
     script.disposal.add_permits(12);
     assert_eq!(running.await.unwrap().unwrap().done, 12);

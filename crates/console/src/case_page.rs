@@ -1,45 +1,88 @@
-//! The page of one review: the reasons, the form beside the pictured pages, and earlier decisions.
+//! The page of one review: a bar with the decisions, the fields, the lines, and the pictured pages.
 //! Nothing is written here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use axum::response::Html;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::access::ConsoleVisitor;
+use super::failure::ConsoleFailure;
 use super::fields::FieldValues;
 use super::findings::{ReviewFinding, explain_reason, field_of_place};
-use super::ingestion::data_table;
-use super::layout::{fact, foreign_name, form_secret, frame_with, moment, version_text};
+use super::ingestion::{data_table, decisions_list};
+use super::layout::{fact, foreign_name, form_secret, frame_work, moment, version_text};
 use super::page_sheets::{FieldPlaces, PicturedPages};
+use super::queue_choice::{QueueChoice, counted};
 use super::review_desk::{ReviewLock, lock_notice};
-use super::review_form::FormSource;
+use super::review_form::REJECT_REASONS;
+use super::review_inputs::FormSource;
+use super::review_lines::amount_text;
 use super::state::ConsoleState;
 use super::transcripts::load_page_sheets;
 use docmill_core::config::WebRole;
 use docmill_core::model::IngestionId;
+use docmill_gate::kinds::{FieldRole, Kind};
 use docmill_operations::inspect;
-use docmill_operations::review::{self, ReviewCase};
+use docmill_operations::review::{self, QueuePlace, ReviewCase, ReviewOrder};
 
 /// How a document is shown: for the first time, or once more because something was wrong.
 pub(super) struct ReviewTurn<'a> {
     /// The notice at the top; may be empty.
     pub(super) notice: Markup,
+    /// Where the values in the form come from; may be empty. Its button belongs to the form.
+    pub(super) kept: Markup,
     /// Whose the document is meanwhile.
     pub(super) lock: ReviewLock,
     /// Typed values that go into the form again.
     pub(super) typed: Option<&'a FieldValues>,
     /// Typed values that are shown beside a document that has changed.
     pub(super) lost: BTreeMap<String, String>,
+    /// The part of the queue that the reviewer works through.
+    pub(super) choice: &'a QueueChoice,
+    /// Empty lines more than usual.
+    pub(super) added_lines: usize,
+    /// Why the form was refused, if that is about one field.
+    pub(super) problem: Option<&'a ConsoleFailure>,
 }
 
 impl<'a> ReviewTurn<'a> {
-    /// Once more, with the problem at the top.
-    pub(super) fn again(problem: &str, lock: ReviewLock, typed: Option<&'a FieldValues>) -> Self {
-        let notice = html! { p.notice.bad role="alert" { (problem) } };
-        Self { notice, lock, typed, lost: BTreeMap::new() }
+    /// For the first time.
+    pub(super) fn new(lock: ReviewLock, choice: &'a QueueChoice) -> Self {
+        Self {
+            notice: Markup::default(),
+            kept: Markup::default(),
+            lock,
+            typed: None,
+            lost: BTreeMap::new(),
+            choice,
+            added_lines: 0,
+            problem: None,
+        }
     }
+
+    /// Once more, with the problem at the top and at its field.
+    pub(super) fn again(
+        failure: &'a ConsoleFailure,
+        lock: ReviewLock,
+        typed: Option<&'a FieldValues>,
+        choice: &'a QueueChoice,
+    ) -> Self {
+        let notice = html! { p.notice.bad role="alert" { (failure.detail) } };
+        Self { notice, typed, problem: Some(failure), ..Self::new(lock, choice) }
+    }
+}
+
+/// A document with its pages, findings and place in the queue.
+struct ShownCase<'a> {
+    case: &'a ReviewCase,
+    kind: Option<&'a Kind>,
+    /// The best known data.
+    data: Option<Map<String, Value>>,
+    pages: &'a PicturedPages,
+    findings: &'a [ReviewFinding],
+    place: Option<QueuePlace>,
 }
 
 /// The page of `case`; pages and places as far as they can be had.
@@ -53,65 +96,191 @@ pub(super) async fn case_page(
     let findings: Vec<ReviewFinding> =
         case.review_reasons.iter().map(|code| explain_reason(kind, code)).collect();
     let pages = load_pages(state, visitor, case).await;
+    let place = review::find_place(state.database(), &turn.choice.filter, case.document_id).await;
+    let shown = ShownCase {
+        case,
+        kind,
+        data: review::read_fields(case),
+        pages: &pages,
+        findings: &findings,
+        place: place.ok(),
+    };
     let title = case.original_name.clone().unwrap_or_else(|| case.file_path.clone());
-    let form = decision_form(
-        state,
-        visitor,
-        turn,
-        &ShownCase { case, pages: &pages, findings: &findings },
-    );
-    let may = visitor.role >= WebRole::Reviewer;
     let body = html! {
-        (turn.notice)
-        (lock_notice(&turn.lock, may))
-        p id="review-says" .notice.bad role="alert" {}
-        @if !turn.lost.is_empty() {
-            p { "Your unsaved input:" }
-            dl.facts { @for (name, text) in &turn.lost { (fact(name, Some(text))) } }
+        div.notices {
+            (turn.notice)
+            (lock_notice(&turn.lock, visitor.role >= WebRole::Reviewer))
+            p id="review-says" .notice.bad role="alert" {}
+            @if !turn.lost.is_empty() {
+                div.notice { p { "Your unsaved input:" }
+                    dl.facts { @for (name, text) in &turn.lost { (fact(name, Some(text))) } } }
+            }
         }
-        (case_facts(state, case, &findings))
-        div.desk {
-            div { (form) }
-            (page_sheets(&pages, &findings))
-        }
-        (decisions(case))
+        (decision_form(state, visitor, turn, &shown, &title))
     };
     let scripts = [state.review_script_path(), state.picture_script_path()];
-    frame_with(state, Some(visitor), &title, &body, &scripts)
+    frame_work(state, visitor, &title, &body, &scripts)
 }
 
-fn case_facts(state: &ConsoleState, case: &ReviewCase, findings: &[ReviewFinding]) -> Markup {
-    let whole = findings.iter().filter(|finding| finding.fields.is_empty());
+/// The form: bar, fields, lines and pages in one, so that each button of the bar sends it.
+fn decision_form(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    turn: &ReviewTurn<'_>,
+    shown: &ShownCase<'_>,
+    title: &str,
+) -> Markup {
+    let case = shown.case;
+    let none = Map::new();
+    let problem = turn.problem.and_then(|it| Some((it.field.as_deref()?, it.detail.as_str())));
+    let source = shown.kind.map(|kind| FormSource {
+        kind,
+        data: shown.data.as_ref().unwrap_or(&none),
+        findings: shown.findings,
+        pages: shown.pages,
+        typed: turn.typed,
+        added_lines: turn.added_lines,
+        problem,
+    });
+    let may = visitor.role >= WebRole::Reviewer;
+    let path = state.link(&format!("/reviews/{}", case.document_id));
+    let own = match &turn.lock {
+        ReviewLock::Own(page) => Some(page),
+        _ => None,
+    };
     html! {
-        p { @if case.needs_human_review { "Needs review." } @else { "Nothing to review." } }
-        @if let Some(first) = &case.pending {
-            p { (foreign_name(&first.reviewer)) " has " (first.decision) " it at " (moment(first.decided_at))
-                ", as the form shows it. A second person has to accept it; a change needs another second person." }
-        }
-        ul { @for finding in whole { li.finding { (finding.words) " " span.hint { (finding.code) } } } }
-        dl.facts {
-            (fact("Kind", case.kind.as_deref()))
-            (fact("Tenant", case.tenant.as_deref()))
-            (fact("Status of the newest ingestion", case.status.as_deref()))
-            (fact("Its reason", case.reason.as_deref()))
-            (fact("Stored at", Some(&case.file_path)))
-        }
-        @if let Some(id) = case.ingestion_id {
-            p { a href=(state.link(&format!("/ingestions/{id}"))) { "The ingestion" } }
+        form id="review" .review method="post" action=(turn.choice.path(&path, &[])) autocomplete="off"
+            data-check=[may.then(|| format!("{path}/check"))] data-renew=[own.map(|_| format!("{path}/renew"))]
+            data-release=[own.map(|_| format!("{path}/release"))]
+            data-every=[own.map(|_| (state.review().lease / 3).as_secs())] {
+            @if may { (form_secret(visitor)) }
+            @if let Some(page) = own { input type="hidden" name="page" value=(page); }
+            input type="hidden" name="version" value=(version_text(case.version));
+            div.bar {
+                (bar_facts(shown, turn, title))
+                @if may { (bar_decisions(shown, turn)) }
+                // Violations of the typed data, for readers who do not see them beside the input.
+                p id="typed-says" .hint role="status" {}
+            }
+            div.fields {
+                (turn.kept)
+                (case_facts(state, shown))
+                @match &source {
+                    Some(source) => (source.inputs()),
+                    None => (data_without_kind(shown)),
+                }
+                @if let Some(newer) = newer_data(case) {
+                    details.more open { summary { "The newest ingestion has other data" } (data_table(shown.kind, newer)) }
+                }
+                (decisions_list(case))
+                @if may { (keys()) }
+            }
+            @if let Some(source) = &source { div.grid { (source.lines()) } }
+            (page_sheets(state, shown))
         }
     }
 }
 
-fn decisions(case: &ReviewCase) -> Markup {
+/// The newest ingestion's data, if the document carries other data.
+fn newer_data(case: &ReviewCase) -> Option<&Value> {
+    let newer = case.ingestion_data.as_ref()?;
+    case.document_data.as_ref().is_some_and(|data| data != newer).then_some(newer)
+}
+
+fn data_without_kind(shown: &ShownCase<'_>) -> Markup {
     html! {
-        @if !case.revisions.is_empty() {
-            h2 { "Earlier decisions" }
-            ul { @for last in &case.revisions { li {
-                (moment(last.decided_at)) ": " (last.decision) " by " (foreign_name(&last.reviewer)) " "
-                @if let Some(first) = &last.first_by { "after " (foreign_name(first)) " " }
-                @if last.awaits_second { "(the first of two) " }
-                (foreign_name(&last.why))
-            } } }
+        p.notice.bad { "The kind of this document is not among those of kinds.path: it can be accepted or rejected, not corrected here." }
+        @if let Some(data) = &shown.data { (data_table(None, &Value::Object(data.clone()))) }
+    }
+}
+
+/// Name, supplier, amount and place in the queue.
+fn bar_facts(shown: &ShownCase<'_>, turn: &ReviewTurn<'_>, title: &str) -> Markup {
+    let data = shown.data.as_ref();
+    let supplier = shown.kind.zip(data);
+    let supplier =
+        supplier.and_then(|(kind, data)| data.get(kind.field_of(FieldRole::SupplierName)));
+    let amount = shown.kind.zip(data).and_then(|(kind, data)| amount_text(kind, data));
+    html! {
+        div.what {
+            h1 title=(title) { (foreign_name(title)) }
+            p {
+                @if let Some(place) = shown.place.filter(|place| place.total > 0) {
+                    span.place-in-queue { (place_text(place, turn.choice.filter.order)) } " "
+                }
+                @if let Some(supplier) = supplier.and_then(Value::as_str) { bdi { (supplier) } " " }
+                @if let Some(amount) = amount { strong.amount { (amount) } }
+            }
+        }
+    }
+}
+
+/// `3 of 28`, or of another order than age how many wait.
+fn place_text(place: QueuePlace, order: ReviewOrder) -> String {
+    match order {
+        ReviewOrder::Age if place.place > 0 => {
+            format!("{} of {}", place.place, counted(place.total))
+        }
+        _ => format!("{} waiting", counted(place.total)),
+    }
+}
+
+/// The decisions. Enter presses the first button: it changes nothing by mistake, because it refuses
+/// an unchanged form.
+fn bar_decisions(shown: &ShownCase<'_>, turn: &ReviewTurn<'_>) -> Markup {
+    let case = shown.case;
+    let reason = turn.typed.map(|typed| typed.value("reason")).unwrap_or_default();
+    let why = turn.typed.map(|typed| typed.value("why")).unwrap_or_default();
+    html! {
+        div.decide {
+            @if let ReviewLock::Others(_) = &turn.lock {
+                button.first name="decision" value="skip" accesskey="s" { "Next free one" }
+                button name="decision" value="take_over" accesskey="t" { "Take it over" }
+            } @else {
+                @if shown.kind.is_some() { button name="decision" value="correct" accesskey="c" { "Save and finish " kbd { "⏎" } } }
+                @if shown.data.is_some() { button.first name="decision" value="accept" accesskey="a" { "Approve " kbd { "Ctrl ⏎" } } }
+                @if newer_data(case).is_some() { button name="decision" value="accept_newest" { "Approve the newer data" } }
+                @if case.needs_human_review { button name="decision" value="skip" accesskey="s" { "Later " kbd { "S" } } }
+                span.reject {
+                    label.unseen-label for="reason" { "Reason to reject" }
+                    select id="reason" name="reason" {
+                        option value="" { "Reason…" }
+                        @for (code, words) in REJECT_REASONS { option value=(code) selected[*code == reason] { (words) } }
+                    }
+                    label.unseen-label for="why" { "Note (needed to reject without a reason)" }
+                    input id="why" name="why" placeholder="Note" value=(why);
+                    button.danger name="decision" value="reject" accesskey="r" { "Reject " kbd { "R" } }
+                }
+            }
+        }
+    }
+}
+
+/// What concerns the document as a whole, and where it comes from.
+fn case_facts(state: &ConsoleState, shown: &ShownCase<'_>) -> Markup {
+    let case = shown.case;
+    let whole: Vec<_> = shown.findings.iter().filter(|it| it.fields.is_empty()).collect();
+    html! {
+        @if !case.needs_human_review { p.notice { "Nothing to review." } }
+        @if let Some(first) = &case.pending {
+            p.notice { (foreign_name(&first.reviewer)) " has " (first.decision) " it at " (moment(first.decided_at))
+                ", as the form shows it. A second person has to accept it; a change needs another second person." }
+        }
+        @if !whole.is_empty() {
+            ul.whole { @for finding in whole { li.finding title=(finding.code) { (finding.words) } } }
+        }
+        details.more {
+            summary { "Document" }
+            dl.facts {
+                (fact("Kind", case.kind.as_deref()))
+                (fact("Tenant", case.tenant.as_deref()))
+                (fact("Status of the newest ingestion", case.status.as_deref()))
+                (fact("Its reason", case.reason.as_deref()))
+                (fact("Stored at", Some(&case.file_path)))
+            }
+            @if let Some(id) = case.ingestion_id {
+                p { a href=(state.link(&format!("/ingestions/{id}"))) { "The ingestion" } }
+            }
         }
     }
 }
@@ -138,143 +307,91 @@ fn is_doubtful(findings: &[ReviewFinding], field: &str) -> bool {
     findings.iter().any(|finding| finding.fields.iter().any(|it| it == whole))
 }
 
-/// The text of the pages, open where there is something to be checked.
-fn page_sheets(pages: &PicturedPages, findings: &[ReviewFinding]) -> Markup {
+/// The pages as pictures with their text folded; without a transcript the picture of the first.
+fn page_sheets(state: &ConsoleState, shown: &ShownCase<'_>) -> Markup {
+    let (pages, findings) = (shown.pages, shown.findings);
     let sheets = pages.sheets();
-    let doubtful: BTreeSet<u32> = sheets
-        .iter()
-        .map(|sheet| sheet.number)
-        .filter(|number| pages.has_mark_on(*number, |field| is_doubtful(findings, field)))
-        .collect();
     html! {
-        @if !sheets.is_empty() {
-            // It scrolls beside the form, for which it has to be reached by keys.
-            section.sheets aria-labelledby="pages" tabindex="0" {
-                h2 id="pages" { "Text of the pages" }
-                button.plain type="button" data-whole hidden { "Whole page" }
-                @for (at, sheet) in sheets.iter().enumerate() {
-                    details open[doubtful.contains(&sheet.number) || (doubtful.is_empty() && at == 0)] {
-                        summary { "Page " (sheet.number) }
-                        (pages.picture(sheet.number, |field| is_doubtful(findings, field)))
-                        pre { (sheet.text) }
+        section.sheets-field aria-labelledby="pages" {
+            div.tools {
+                h2 id="pages" { "Document" }
+                span.buttons data-tools hidden {
+                    button.plain type="button" data-zoom="out" aria-label="Smaller" { "−" }
+                    button.plain type="button" data-zoom="in" aria-label="Larger" { "+" }
+                    button.plain type="button" data-whole { "Fit" }
+                    button.plain type="button" data-rotate { "Rotate" }
+                }
+                @if sheets.len() > 1 {
+                    nav.thumbs aria-label="Pages of the document" {
+                        @for sheet in sheets { (thumbnail(pages, findings, sheet.number)) }
                     }
                 }
             }
+            // It scrolls beside the form, for which it has to be reached by keys.
+            div.sheets tabindex="0" role="region" aria-labelledby="pages" {
+                @for sheet in sheets {
+                    section.page id={ "page-" (sheet.number) } {
+                        (pages.picture(sheet.number, |field| is_doubtful(findings, field)))
+                        details { summary { "Text of page " (sheet.number) } pre { (sheet.text) } }
+                    }
+                }
+                @if sheets.is_empty() { (first_picture(state, shown.case)) }
+            }
         }
     }
 }
 
-/// A document with its pages and findings.
-struct ShownCase<'a> {
-    case: &'a ReviewCase,
-    pages: &'a PicturedPages,
-    findings: &'a [ReviewFinding],
-}
-
-fn decision_form(
-    state: &ConsoleState,
-    visitor: &ConsoleVisitor,
-    turn: &ReviewTurn<'_>,
-    shown: &ShownCase<'_>,
-) -> Markup {
-    let ShownCase { case, pages, findings } = *shown;
-    let kind = state.kinds().for_name(case.kind.as_deref()).map(|kind| &**kind);
-    let data = review::read_fields(case);
-    let none = Map::new();
-    let source = kind.map(|kind| FormSource {
-        kind,
-        data: data.as_ref().unwrap_or(&none),
-        findings,
-        pages,
-        typed: turn.typed,
-    });
-    let may = visitor.role >= WebRole::Reviewer;
-    let path = state.link(&format!("/reviews/{}", case.document_id));
-    let own = match &turn.lock {
-        ReviewLock::Own(page) => Some(page),
-        _ => None,
-    };
-    let newer = case.ingestion_data.as_ref();
-    let newer =
-        newer.filter(|_| case.document_data.is_some() && case.document_data != case.ingestion_data);
+/// A small picture of a page that leads to it, marked if there is something to be checked.
+fn thumbnail(pages: &PicturedPages, findings: &[ReviewFinding], number: u32) -> Markup {
+    let doubtful = pages.has_mark_on(number, |field| is_doubtful(findings, field));
     html! {
-        form id="review" method="post" action=(path)
-            data-check=[may.then(|| format!("{path}/check"))] data-renew=[own.map(|_| format!("{path}/renew"))]
-            data-release=[own.map(|_| format!("{path}/release"))]
-            data-every=[own.map(|_| (state.review().lease / 3).as_secs())] {
-            @if may { (form_secret(visitor)) }
-            @if let Some(page) = own { input type="hidden" name="page" value=(page); }
-            input type="hidden" name="version" value=(version_text(case.version));
-            // Violations of the typed data, for readers who do not see them beside the input.
-            p id="typed-says" .hint role="status" {}
-            @match source {
-                Some(source) => (source.inputs()),
-                None => {
-                    p.notice.bad { "The kind of this document is not among those of kinds.path: it can be accepted or rejected, not corrected here." }
-                    @if let Some(data) = &data { (data_table(&Value::Object(data.clone()))) }
-                }
+        a href={ "#page-" (number) } class=[doubtful.then_some("doubtful")] {
+            @if let Some(path) = pages.page_path(number) {
+                img src={ (path) "/picture" } alt="" loading="lazy" width="34" height="44";
             }
-            @if let Some(newer) = newer {
-                h2 { "The newest ingestion has other data" }
-                (data_table(newer))
-            }
-            @if may {
-                @match &turn.lock {
-                    ReviewLock::Others(_) => (take_over_buttons()),
-                    _ => (decision_buttons(case, data.is_some(), kind.is_some(), newer.is_some())),
-                }
-            }
+            span { (number) @if doubtful { span.unseen-label { ", to be checked" } } }
         }
-        @if may { (keys()) }
     }
 }
 
-fn take_over_buttons() -> Markup {
+/// The first page of a document of which nothing was read.
+fn first_picture(state: &ConsoleState, case: &ReviewCase) -> Markup {
+    let picture = case.ingestion_id.filter(|_| state.drawer().is_some());
     html! {
-        div.actions {
-            button.first name="decision" value="skip" accesskey="s" { "Next free one" }
-            button name="decision" value="take_over" accesskey="t" { "Take it over" }
+        @match picture.map(|id| state.link(&format!("/ingestions/{id}/pages/1/picture"))) {
+            Some(source) => figure.sheet {
+                img src=(source) alt="Page 1 as it looks" loading="lazy";
+                p.unseen hidden { a href=(source) { "Page 1 cannot be shown: why?" } }
+            },
+            None => p { "Nothing was read of this document, and there is no picture of it." },
         }
     }
 }
 
 /// The access keys, for use without a mouse; they work with and without the script, except the
-/// last two.
+/// last ones.
 fn keys() -> Markup {
     let rows = [
         ("Tab, Shift+Tab", "next and previous input, doubtful fields first"),
-        ("Enter", "save what I changed"),
-        ("access key a", "accept as it is"),
-        ("access key c", "save what I changed"),
+        ("Enter", "save what I changed, and finish"),
+        ("access key a", "approve as it is"),
+        ("access key c", "save what I changed, and finish"),
         ("access key r", "reject; needs a reason"),
         ("access key u", "undo my last decision"),
-        ("access key s", "skip: release it, on to the next free one"),
+        ("access key s", "later: set it aside for a day, on to the next free one"),
         ("access key t", "take over from another reviewer"),
-        ("access key l", "to the first empty line of the longest list"),
+        ("access key l", "to the first empty line of the lines"),
         ("access key h", "open and close this list"),
-        ("Alt+Down, Alt+Up", "next and previous field; among items the next and previous line"),
-        ("Ctrl+Enter", "accept as it is"),
+        ("Alt+Down, Alt+Up", "next and previous field; among lines the next and previous line"),
+        ("Alt+N, Alt+Delete", "add a line; delete the line"),
+        ("Ctrl+Enter", "approve as it is"),
+        ("click, drag on the page", "fill the field with the words; with Shift add them"),
     ];
     html! {
-        details.keys open {
+        details.keys {
             summary accesskey="h" { "Keys" }
             dl.facts { @for (key, does) in rows { div { dt { kbd { (key) } } dd { (does) } } } }
             p.hint { "Access keys go with Alt, Alt+Shift or Control+Option, as your browser has it." }
-        }
-    }
-}
-
-fn decision_buttons(case: &ReviewCase, has_data: bool, has_kind: bool, has_newer: bool) -> Markup {
-    html! {
-        div.field { label for="why" { "Why (needed to reject)" } input id="why" name="why"; }
-        div.actions {
-            // Enter presses the first button: it changes nothing by mistake, because it refuses an
-            // unchanged form.
-            @if has_kind { button.first name="decision" value="correct" accesskey="c" { "Save what I changed" } }
-            @if has_data { button name="decision" value="accept" accesskey="a" { "Accept as it is" } }
-            @if has_newer { button name="decision" value="accept_newest" { "Accept the newer data" } }
-            button name="decision" value="reject" accesskey="r" { "Reject" }
-            @if case.needs_human_review { button name="decision" value="skip" accesskey="s" { "Skip" } }
         }
     }
 }

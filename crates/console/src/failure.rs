@@ -21,6 +21,16 @@ pub(super) struct ConsoleFailure {
     pub(super) code: &'static str,
     /// The text for the reader.
     pub(super) detail: String,
+    /// The field of the data or of the request that it is about.
+    pub(super) field: Option<String>,
+}
+
+/// One place of a request that is wrong (RFC 9457, section 3).
+#[derive(Serialize, ToSchema)]
+pub(super) struct ProblemPlace {
+    /// The place in the body, as a JSON pointer.
+    pointer: String,
+    detail: String,
 }
 
 /// A failure as programs get it, `application/problem+json`.
@@ -31,9 +41,16 @@ pub(super) struct Problem {
     status: u16,
     code: &'static str,
     detail: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<ProblemPlace>,
 }
 
 impl ConsoleFailure {
+    /// The same, about this field.
+    pub(super) fn about(self, field: &str) -> Self {
+        Self { field: Some(field.to_owned()), ..self }
+    }
+
     /// The failure for a program.
     pub(super) fn to_problem(&self) -> Problem {
         Problem {
@@ -42,11 +59,19 @@ impl ConsoleFailure {
             status: self.status.as_u16(),
             code: self.code,
             detail: self.detail.clone(),
+            errors: self
+                .field
+                .iter()
+                .map(|field| ProblemPlace {
+                    pointer: format!("/{}", field.replace('~', "~0").replace('/', "~1")),
+                    detail: self.detail.clone(),
+                })
+                .collect(),
         }
     }
 
     fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into() }
+        Self { status, code, detail: detail.into(), field: None }
     }
 
     /// The thing does not exist, or not for this visitor: the answer does not differ.
@@ -63,6 +88,13 @@ impl ConsoleFailure {
     /// This visitor may not do that.
     pub(super) fn forbidden(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
+    }
+
+    /// The form was not given to this visitor.
+    pub(super) fn foreign_form() -> Self {
+        let text = "This form is not one that you were given, or it is too old: go back, load \
+                    the page again, and send it once more.";
+        Self::forbidden(text)
     }
 
     /// The request is malformed.

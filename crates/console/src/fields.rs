@@ -103,9 +103,7 @@ impl<S: Send + Sync> FromRequest<S> for PostedForm {
         let visitor = visitor.ok_or_else(ConsoleFailure::unknown_visitor)?;
         let UnsignedForm(fields) = UnsignedForm::from_request(request, state).await?;
         if !visitor.owns_form(fields.get("form_secret").unwrap_or_default()) {
-            let text = "This form is not one that you were given, or it is too old: go back, load \
-                        the page again, and send it once more.";
-            return Err(ConsoleFailure::forbidden(text));
+            return Err(ConsoleFailure::foreign_form());
         }
         Ok(Self(fields))
     }

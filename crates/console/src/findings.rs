@@ -1,5 +1,6 @@
 //! The gate's findings in words and by field. The texts are those of the kind's rules.
 
+use super::review_form::label_of;
 use docmill_gate::kinds::{Kind, RuleCheck};
 
 /// One reason for a review, in words.
@@ -11,6 +12,17 @@ pub(super) struct ReviewFinding {
     pub(super) words: String,
     /// The fields concerned; empty for the document as a whole.
     pub(super) fields: Vec<String>,
+}
+
+impl ReviewFinding {
+    /// The words for a list: with the field they are about, if it is one.
+    pub(super) fn summary(&self) -> String {
+        let words = self.words.trim_end_matches('.');
+        match self.fields.as_slice() {
+            [field] => format!("{}: {words}", label_of(field)),
+            _ => words.to_owned(),
+        }
+    }
 }
 
 /// The words of a reason such as `net_and_vat_are_not_total` or `required:total`.

@@ -11,19 +11,17 @@ use super::access::ConsoleVisitor;
 use super::connections::{ConnectionStanding, StandingOfConnection};
 use super::failure::ConsoleFailure;
 use super::proxy_user;
+use super::session_cookie::session_id;
+use super::sign_in::{keep_over_sign_in, sign_in_path};
 use super::state::ConsoleState;
 use docmill_core::config::WebRole;
 
 /// Bytes of a form, or of data with all lines of a document.
 pub(super) const MAX_BODY_BYTES: u64 = 4 << 20;
-/// The path that takes documents, as large as `limits.document_bytes` allows.
-const UPLOADS: &str = "/api/v1/documents";
+/// The paths that take documents, each as large as `limits.document_bytes` allows.
+const UPLOADS: [&str; 2] = ["/api/v1/documents", "/upload"];
 /// The path of the automatic requests of an open page.
 const RENEWALS: &str = "/renew";
-/// Name of the cookie of a session.
-const COOKIE: &str = "docmill_session";
-/// See [`cookie_name`].
-const HOST_COOKIE: &str = "__Host-docmill_session";
 /// Nothing from elsewhere, no script but our own file, in no frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; \
                       img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -63,7 +61,7 @@ pub(super) async fn admit_visitor(
     }
     let path = request.uri().path();
     let largest = match path {
-        UPLOADS => state.limits().largest,
+        _ if UPLOADS.contains(&path) => state.limits().largest,
         _ => MAX_BODY_BYTES,
     };
     if announced_bytes(request.headers()).is_some_and(|bytes| bytes > largest) {
@@ -99,7 +97,10 @@ pub(super) async fn admit_visitor(
         }
         None if public => {}
         None if !api && request.method() == Method::GET => {
-            return Redirect::to(&state.link("/sign-in")).into_response();
+            return Redirect::to(&state.link(&sign_in_path(&request))).into_response();
+        }
+        None if !api && request.method() == Method::POST => {
+            return keep_over_sign_in(&state, request).await;
         }
         None => {
             let told = request.headers().contains_key(header::AUTHORIZATION);
@@ -127,6 +128,26 @@ fn announced_bytes(headers: &HeaderMap) -> Option<u64> {
 /// Whether answers below this path are for programs.
 pub(super) fn is_api(path: &str) -> bool {
     path == "/api" || path.starts_with("/api/")
+}
+
+/// Counts what waits for review before a page whose navigation shows it.
+pub(super) async fn count_waiting(
+    State(state): State<ConsoleState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let tenant = request.extensions().get::<ConsoleVisitor>().map(|visitor| visitor.tenant.clone());
+    if let Some(tenant) = tenant.filter(|_| shows_navigation(&request)) {
+        state.refresh_waiting(tenant.as_deref()).await;
+    }
+    next.run(request).await
+}
+
+/// Whether the answer is a page with counts in its navigation.
+fn shows_navigation(request: &Request) -> bool {
+    let path = request.uri().path();
+    let is_part = path.ends_with("/picture") || path.ends_with("/words");
+    request.method() == Method::GET && !is_api(path) && !is_part
 }
 
 /// Refuses visitors below the role of the route.
@@ -163,7 +184,7 @@ fn check_origin(
     if state.access().local_visitor().is_some() && !is_known_host && !is_loopback(host) {
         let status = StatusCode::MISDIRECTED_REQUEST;
         let detail = "Ask for 127.0.0.1 or localhost, or set web.origin.".to_owned();
-        return Err(ConsoleFailure { status, code: "misdirected", detail });
+        return Err(ConsoleFailure { status, code: "misdirected", detail, field: None });
     }
     if matches!(*method, Method::GET | Method::HEAD) {
         return Ok(());
@@ -197,34 +218,6 @@ fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
-/// The session that a browser names.
-pub(super) fn session_id<'a>(state: &ConsoleState, headers: &'a HeaderMap) -> Option<&'a str> {
-    let own = cookie_name(state);
-    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = all.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    pairs.find(|(name, _)| name.trim() == own).map(|(_, id)| id.trim())
-}
-
-/// A browser takes a name that begins with `__Host-` from this very host alone and by HTTPS, so that
-/// a neighbouring subdomain cannot plant a session (RFC 6265bis, 4.1.3.2). It needs the path `/`.
-fn cookie_name(state: &ConsoleState) -> &'static str {
-    let config = state.config();
-    match config.origin.starts_with("https://") && config.base_path.is_empty() {
-        true => HOST_COOKIE,
-        false => COOKIE,
-    }
-}
-
-/// The cookie of a session; of an empty one: that it is over.
-pub(super) fn session_cookie(state: &ConsoleState, id: &str) -> String {
-    let config = state.config();
-    let path = if config.base_path.is_empty() { "/" } else { config.base_path.as_str() };
-    let secure = if config.origin.starts_with("https://") { "; Secure" } else { "" };
-    let over = if id.is_empty() { "; Max-Age=0" } else { "" };
-    let name = cookie_name(state);
-    format!("{name}={id}; Path={path}; HttpOnly; SameSite=Strict{secure}{over}")
 }
 
 #[cfg(test)]

@@ -15,13 +15,16 @@ use super::layout::{
     age_since, age_text, fact, foreign_name, form_secret, frame_page, moment, money, state_mark,
 };
 use super::page_sheets::{FieldPlace, FieldPlaces, mark_id};
+use super::review_form::label_of;
 use super::state::ConsoleState;
 use docmill_core::config::WebRole;
 use docmill_core::model::IngestionId;
+use docmill_gate::kinds::Kind;
 use docmill_operations::inspect::{
     self, AttemptCost, AttemptRow, IngestionHistory, IngestionRow, MessageRecord, OperatorActionRow,
 };
 use docmill_operations::retry::{self, IngestionAction, IngestionChange};
+use docmill_operations::review::{self, DocumentRevision, ReviewCase};
 
 /// The newest ingestion that an id means and the visitor sees: its own id, or its document's.
 pub(super) async fn find_visible(
@@ -49,6 +52,7 @@ pub(super) async fn show_ingestion(
     let story = find_visible(&state, &visitor, read_id(&id)?).await?;
     let row = &story.ingestion;
     let id = IngestionId(row.id);
+    let case = review::load_case(state.database(), &row.id.to_string()).await?;
     let title = row.original_name.clone().unwrap_or_else(|| row.file_path.clone());
     let body = html! {
         @if let Some(done) = wanted.get("done").and_then(words_of_change) {
@@ -69,7 +73,7 @@ pub(super) async fn show_ingestion(
             (actions_table(&inspect::list_operator_actions(state.database(), id).await?))
         }
         (pages_links(&state, row))
-        @if let Some(data) = &row.structured_data { h2 { "Data" } (data_table(data)) }
+        (data_section(&state, row, &case))
         (places_list(&state, &story))
     };
     Ok(frame_page(&state, Some(&visitor), &title, &body))
@@ -246,15 +250,80 @@ fn took(attempt: &AttemptRow) -> String {
     }
 }
 
-/// Data as a person reads it.
-pub(super) fn data_table(data: &Value) -> Markup {
+/// The decision of a person that holds for the data of this ingestion.
+fn standing_decision<'a>(row: &IngestionRow, case: &'a ReviewCase) -> Option<&'a DocumentRevision> {
+    let last = case.revisions.last().filter(|last| !last.awaits_second)?;
+    let holds = case.ingestion_id == Some(row.id) && last.decision != "undone";
+    holds.then_some(last)
+}
+
+/// The data of the document, as a person decided or else as it was read, and the decisions.
+fn data_section(state: &ConsoleState, row: &IngestionRow, case: &ReviewCase) -> Markup {
+    let kind = state.kinds().for_name(row.kind.as_deref()).map(|kind| &**kind);
+    let decided = standing_decision(row, case);
+    let shown = if decided.is_some() { &case.document_data } else { &row.structured_data };
+    let read = row
+        .structured_data
+        .as_ref()
+        .filter(|read| decided.is_some() && Some(*read) != shown.as_ref());
     html! {
-        @match data {
-            Value::Object(fields) => {
-                dl.facts { @for (name, value) in fields { div.whole[is_table(value)] { dt { (name) } dd { (data_value(value)) } } } }
-            }
-            other => (data_value(other)),
+        @if decided.is_some() || shown.is_some() {
+            h2 { "Data" }
+            @if let Some(last) = decided { p.notice {
+                (decision_word(&last.decision)) " by " (foreign_name(&last.reviewer)) ", " (moment(last.decided_at)) " (UTC)"
+                @if !last.changed_fields.is_empty() { ". Changed: " (changed_labels(last)) }
+                @if !last.why.is_empty() { ". Reason: " (foreign_name(&last.why)) }
+            } }
+            @if let Some(data) = shown { (data_table(kind, data)) }
+            @else { p { "The document carries no data." } }
+            @if let Some(read) = read { details { summary { "As it was read" } (data_table(kind, read)) } }
         }
+        (decisions_list(case))
+    }
+}
+
+fn decision_word(decision: &str) -> &'static str {
+    match decision {
+        "accepted" => "Approved",
+        "corrected" => "Corrected",
+        "rejected" => "Rejected",
+        _ => "Decided",
+    }
+}
+
+fn changed_labels(revision: &DocumentRevision) -> String {
+    let labels = revision.changed_fields.iter().map(|field| label_of(field));
+    labels.collect::<Vec<_>>().join(", ")
+}
+
+/// All decisions about a document, oldest first.
+pub(super) fn decisions_list(case: &ReviewCase) -> Markup {
+    html! {
+        @if !case.revisions.is_empty() {
+            h2 { "Earlier decisions" }
+            ul { @for last in &case.revisions { li {
+                (moment(last.decided_at)) ": " (last.decision) " by " (foreign_name(&last.reviewer)) " "
+                @if let Some(first) = &last.first_by { "after " (foreign_name(first)) " " }
+                @if last.awaits_second { "(the first of two) " }
+                @if !last.changed_fields.is_empty() { span.hint { "(" (changed_labels(last)) ") " } }
+                (foreign_name(&last.why))
+            } } }
+        }
+    }
+}
+
+/// Data as a person reads it: fields and columns in the order of the kind.
+pub(super) fn data_table(kind: Option<&Kind>, data: &Value) -> Markup {
+    let Value::Object(fields) = data else { return data_value(kind, "", data) };
+    let known: Vec<&str> =
+        kind.map(|kind| kind.fields().map(|(name, _)| name).collect()).unwrap_or_default();
+    let of_kind = known.iter().filter_map(|name| Some((*name, fields.get(*name)?)));
+    let others = fields.iter().map(|(name, value)| (name.as_str(), value));
+    let others = others.filter(|(name, _)| !known.contains(name));
+    html! {
+        dl.facts { @for (name, value) in of_kind.chain(others) {
+            div.whole[is_table(value)] { dt { (label_of(name)) } dd { (data_value(kind, name, value)) } }
+        } }
     }
 }
 
@@ -264,35 +333,47 @@ fn is_table(value: &Value) -> bool {
 }
 
 /// Lines as a table, with a column for each field that one of them has.
-fn lines_table(lines: &[Value]) -> Markup {
-    let mut columns: Vec<&str> = Vec::new();
-    for name in lines.iter().filter_map(Value::as_object).flat_map(Map::keys) {
-        if !columns.contains(&name.as_str()) {
+fn lines_table(kind: Option<&Kind>, list: &str, lines: &[Value]) -> Markup {
+    let mut columns: Vec<&str> = kind.map(|kind| kind.item_fields(list)).unwrap_or_default();
+    let found = lines.iter().filter_map(Value::as_object).flat_map(Map::keys);
+    for name in found.map(String::as_str) {
+        if !columns.contains(&name) {
             columns.push(name);
         }
     }
     html! {
         div.wide tabindex="0" { table {
-            thead { tr { @for name in &columns { th { (name) } } } }
+            thead { tr { @for name in &columns { th { (label_of(name)) } } } }
             tbody { @for line in lines { tr { @for name in &columns {
-                td { (data_value(line.get(name).unwrap_or(&Value::Null))) }
+                @let value = line.get(name).unwrap_or(&Value::Null);
+                td.number[value.is_number()] { (data_value(None, name, value)) }
             } } } }
         } }
     }
 }
 
-fn data_value(value: &Value) -> Markup {
+fn data_value(kind: Option<&Kind>, name: &str, value: &Value) -> Markup {
     html! {
         @match value {
             Value::Null => "–",
             Value::String(text) => bdi { (text) },
-            Value::Array(lines) if is_table(value) => (lines_table(lines)),
-            Value::Array(items) => ol { @for item in items { li { (data_value(item)) } } },
+            Value::Array(lines) if is_table(value) => (lines_table(kind, name, lines)),
+            Value::Array(items) => ol { @for item in items { li { (data_value(None, "", item)) } } },
             Value::Object(fields) => {
-                @for (name, value) in fields { span.hint { (name) ": " } (data_value(value)) "; " }
+                @for (name, value) in fields { span.hint { (label_of(name)) ": " } (data_value(None, name, value)) "; " }
             }
+            Value::Number(number) => (decimal_text(&number.to_string())),
             other => (other.to_string()),
         }
+    }
+}
+
+/// A number with a fraction has two decimals at least.
+fn decimal_text(number: &str) -> String {
+    match number.split_once('.') {
+        Some((whole, "0")) => whole.to_owned(),
+        Some((_, fraction)) if fraction.len() == 1 => format!("{number}0"),
+        _ => number.to_owned(),
     }
 }
 
@@ -416,4 +497,22 @@ fn words_of_change(code: &str) -> Option<&'static str> {
         "not_sent" => "It is open, but its message could not be sent: the janitor will do that.",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_keeps_two_decimals_and_whole_numbers_none() {
+        for (number, shown) in [
+            ("2042.4", "2042.40"),
+            ("24.35", "24.35"),
+            ("2", "2"),
+            ("2.0", "2"),
+            ("0.125", "0.125"),
+        ] {
+            assert_eq!(decimal_text(number), shown);
+        }
+    }
 }

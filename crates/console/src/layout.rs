@@ -11,6 +11,7 @@ use time::macros::format_description;
 
 use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
+use super::queue_choice::counted;
 use super::state::ConsoleState;
 use docmill_core::config::WebRole;
 
@@ -32,6 +33,29 @@ pub(super) fn frame_with(
     body: &Markup,
     scripts: &[&str],
 ) -> Html<String> {
+    let main = html! { main id="main" { h1 { (title) } (body) } };
+    write_page(state, visitor, title, &main, scripts)
+}
+
+/// A page that fills the window, whose body has its own heading.
+pub(super) fn frame_work(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    title: &str,
+    body: &Markup,
+    scripts: &[&str],
+) -> Html<String> {
+    let main = html! { main id="main" .work { (body) } };
+    write_page(state, Some(visitor), title, &main, scripts)
+}
+
+fn write_page(
+    state: &ConsoleState,
+    visitor: Option<&ConsoleVisitor>,
+    title: &str,
+    main: &Markup,
+    scripts: &[&str],
+) -> Html<String> {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -40,13 +64,17 @@ pub(super) fn frame_with(
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) " · docmill" }
+                link rel="icon" type="image/svg+xml" href=(state.link(state.mark_path()));
                 link rel="stylesheet" href=(state.link(state.style_path()));
                 @for script in scripts { script src=(state.link(script)) defer {} }
             }
             body {
                 a.skip href="#main" { "Skip to the content" }
-                header { (visitor.map(|visitor| navigation(state, visitor, title)).unwrap_or_default()) }
-                main id="main" { h1 { (title) } (body) }
+                header {
+                    a.brand href=(state.link("/")) { img src=(state.link(state.mark_path())) alt="" width="22" height="22"; "docmill" }
+                    (visitor.map(|visitor| navigation(state, visitor, title)).unwrap_or_default())
+                }
+                (main)
             }
         }
     };
@@ -56,22 +84,26 @@ pub(super) fn frame_with(
 /// Links to all pages; the one with this title is marked.
 fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor, shown_title: &str) -> Markup {
     let of_all = visitor.tenant.is_none();
+    // Reviewers and producers have no use for the operators' pages.
+    let operates = matches!(visitor.role, WebRole::Viewer | WebRole::Operator);
     let entries = [
-        ("/overview", "Overview", "Overview", of_all),
+        ("/overview", "Overview", "Overview", of_all && operates),
+        ("/reviews", "Review", "Review", visitor.role != WebRole::Producer),
         ("/ingestions", "Ingestions", "Ingestions", true),
         ("/ingestions?status=failed", "Failed", "Failed ingestions", true),
-        ("/dead-letters", "Dead letters", "Dead letters", of_all),
         ("/documents", "Search", "Search", true),
-        ("/reviews", "Review", "To be reviewed", true),
-        ("/pauses", "Pauses", "Pauses", true),
-        ("/webhooks", "Webhooks", "Webhooks", of_all),
+        ("/upload", "Upload", "Upload", visitor.role != WebRole::Viewer),
+        ("/dead-letters", "Dead letters", "Dead letters", of_all && operates),
+        ("/pauses", "Pauses", "Pauses", operates),
+        ("/webhooks", "Webhooks", "Webhooks", of_all && operates),
     ];
     html! {
         nav aria-label="Pages" {
             ul {
                 @for (path, name, title, _) in entries.iter().filter(|(.., is_for)| *is_for) {
                     @let current = (*title == shown_title).then_some("page");
-                    li { a href=(state.link(path)) aria-current=[current] { (name) } }
+                    li { a href=(state.link(path)) aria-current=[current] { (name)
+                        @if *path == "/reviews" { (waiting_count(state, visitor)) } } }
                 }
             }
         }
@@ -86,6 +118,12 @@ fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor, shown_title: &str)
             }
         }
     }
+}
+
+/// How many documents wait for review, as of a moment ago.
+fn waiting_count(state: &ConsoleState, visitor: &ConsoleVisitor) -> Markup {
+    let count = state.known_waiting(visitor.tenant.as_deref());
+    html! { @if let Some(count) = count.filter(|count| *count > 0) { " " span.count { (counted(count)) } } }
 }
 
 fn role_word(role: WebRole) -> &'static str {
@@ -158,8 +196,8 @@ pub(super) fn money(nanos: i64) -> String {
 /// A state in a word and a colour, never in a colour alone.
 pub(super) fn state_mark(state: &str) -> Markup {
     let tone = match state {
-        "completed" => "good",
-        "failed" | "orphaned" => "bad",
+        "completed" | "healthy" => "good",
+        "failed" | "orphaned" | "failing" | "disabled" => "bad",
         "in-progress" | "leased" | "queued" => "busy",
         _ => "quiet",
     };

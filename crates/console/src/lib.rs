@@ -26,15 +26,21 @@ mod page_view;
 mod pauses;
 mod pictures;
 mod proxy_user;
+mod queue_choice;
 mod references;
 mod review_check;
 mod review_desk;
+mod review_draft;
 mod review_form;
+mod review_inputs;
+mod review_lines;
 mod review_queue;
 mod reviews;
+mod session_cookie;
 mod sign_in;
 mod state;
 mod transcripts;
+mod upload_page;
 mod uploads;
 mod webhook_api;
 mod webhooks;
@@ -57,7 +63,7 @@ use connections::ConnectionLimits;
 use docmill_core::config::WebRole;
 use failure::ConsoleFailure;
 use openapi::{JsonObject, complete_description, with_role};
-use state::{ConsoleState, PICTURE_SCRIPT, REVIEW_SCRIPT, STYLE};
+use state::{ConsoleState, MARK, PICTURE_SCRIPT, REVIEW_SCRIPT, STYLE, UPLOAD_SCRIPT};
 
 /// Browsers open several connections each; a large form over a slow line takes its time.
 const LIMITS: ConnectionLimits = ConnectionLimits {
@@ -109,11 +115,13 @@ pub fn make_token() -> Result<(String, String), String> {
 fn build_router(state: &ConsoleState) -> Router {
     let pages = public_pages()
         .merge(pages_of(viewer_pages(), WebRole::Viewer))
+        .merge(pages_of(producer_pages(), WebRole::Producer))
         .merge(pages_of(reviewer_pages(), WebRole::Reviewer))
         .merge(pages_of(operator_pages(), WebRole::Operator))
         .nest("/api/v1", api_routes().into())
         .fallback(answer_nothing)
         .layer(DefaultBodyLimit::max(DEFAULT_BODY_BYTES))
+        .layer(from_fn_with_state(state.clone(), guard::count_waiting))
         .layer(from_fn_with_state(state.clone(), guard::admit_visitor))
         .layer(from_fn_with_state(state.clone(), write_failures))
         .with_state(state.clone());
@@ -134,8 +142,9 @@ fn pages_of(routes: Router<ConsoleState>, role: WebRole) -> Router<ConsoleState>
 }
 
 fn public_pages() -> Router<ConsoleState> {
+    let kept_form = DefaultBodyLimit::max(sign_in::MAX_SIGN_IN_BYTES);
     Router::new()
-        .route("/sign-in", get(sign_in::show_sign_in).post(sign_in::sign_in))
+        .route("/sign-in", get(sign_in::show_sign_in).post(sign_in::sign_in).layer(kept_form))
         .route("/assets/{name}", get(serve_asset))
 }
 
@@ -148,12 +157,25 @@ fn viewer_pages() -> Router<ConsoleState> {
         .route("/ingestions/{id}", get(ingestion::show_ingestion))
         .route("/ingestions/{id}/pages/{number}", get(page_view::show_page))
         .route("/ingestions/{id}/pages/{number}/picture", get(pictures::get_picture))
+        .route("/ingestions/{id}/pages/{number}/words", get(page_view::get_words))
         .route("/documents", get(listing::show_search))
         .route("/reviews", get(review_queue::show_reviews))
         .route("/reviews/{id}", get(reviews::show_review))
         .route("/pauses", get(pauses::show_pauses))
         .route("/webhooks", get(webhooks::show_webhooks))
         .route("/sign-out", post(sign_in::sign_out))
+}
+
+fn producer_pages() -> Router<ConsoleState> {
+    Router::new()
+        .route(
+            "/upload",
+            get(upload_page::show_upload)
+                .post(upload_page::post_upload)
+                // Each file is measured as it comes.
+                .layer(DefaultBodyLimit::disable()),
+        )
+        .route("/upload/sample", post(upload_page::post_sample))
 }
 
 fn reviewer_pages() -> Router<ConsoleState> {
@@ -222,12 +244,16 @@ async fn get_description(State(state): State<ConsoleState>) -> Response {
     Json(complete_description(api, &state.config().base_path, &kinds)).into_response()
 }
 
-/// The overview, or the list for visitors of one tenant.
+/// The queue for reviewers, the overview for operators, or the list for visitors of one tenant.
 async fn show_first(
     State(state): State<ConsoleState>,
     axum::Extension(visitor): axum::Extension<access::ConsoleVisitor>,
 ) -> Redirect {
-    let first = if visitor.tenant.is_none() { "/overview" } else { "/ingestions" };
+    let first = match visitor.tenant {
+        _ if visitor.role == WebRole::Reviewer => "/reviews",
+        None => "/overview",
+        Some(_) => "/ingestions",
+    };
     Redirect::to(&state.link(first))
 }
 
@@ -239,8 +265,10 @@ async fn answer_nothing() -> ConsoleFailure {
 async fn serve_asset(State(state): State<ConsoleState>, request: Request) -> Response {
     let (kind, text) = match request.uri().path() {
         path if path == state.style_path() => ("text/css; charset=utf-8", STYLE),
+        path if path == state.mark_path() => ("image/svg+xml", MARK),
         path if path == state.review_script_path() => (SCRIPT_TYPE, REVIEW_SCRIPT),
         path if path == state.picture_script_path() => (SCRIPT_TYPE, PICTURE_SCRIPT),
+        path if path == state.upload_script_path() => (SCRIPT_TYPE, UPLOAD_SCRIPT),
         _ => return ConsoleFailure::missing().into_response(),
     };
     let kept = HeaderValue::from_static("public, max-age=31536000, immutable");

@@ -14,9 +14,23 @@
   function forget() {
     if (!shown) return;
     shown.classList.remove("shown");
-    shown.closest(".sheet").style.width = "";
+    resize(shown.closest(".sheet"), 1);
     shown = null;
-    if (whole) whole.hidden = true;
+  }
+
+  // A share of the frame's width, remembered for the buttons.
+  function resize(sheet, scale) {
+    sheet.dataset.scale = scale;
+    sheet.style.width = scale === 1 ? "" : scale * 100 + "%";
+    turn(sheet, Number(sheet.dataset.turn || 0));
+  }
+
+  // A quarter turn lies on its side: the room that it takes is the other way round.
+  function turn(sheet, degrees) {
+    sheet.dataset.turn = degrees;
+    sheet.style.transform = degrees ? "rotate(" + degrees + "deg)" : "";
+    const room = degrees % 180 ? (sheet.offsetWidth - sheet.offsetHeight) / 2 : 0;
+    sheet.style.marginBlock = degrees % 180 ? room + "px" : "";
   }
 
   function show(mark) {
@@ -30,8 +44,7 @@
     const page = mark.ownerSVGElement.viewBox.baseVal;
     const share = mark.width.baseVal.value / page.width;
     const scale = Math.min(MAX_SCALE, Math.max(1, SHARE / Math.max(share, 0.01)));
-    sheet.style.width = scale * 100 + "%";
-    if (whole) whole.hidden = scale === 1;
+    resize(sheet, scale);
     const frame = sheet.closest(".sheets");
     const [place, around] = [mark.getBoundingClientRect(), frame.getBoundingClientRect()];
     frame.scrollBy(
@@ -50,7 +63,31 @@
     const mark = document.getElementById(location.hash.slice(1));
     if (mark && mark.closest(".sheet")) show(mark);
   });
-  if (whole) whole.addEventListener("click", forget);
+  // The page that is seen most of the frame's top.
+  function seen() {
+    const sheets = [...document.querySelectorAll(".sheets .sheet")];
+    const top = document.querySelector(".sheets").getBoundingClientRect().top;
+    return sheets.find((sheet) => sheet.getBoundingClientRect().bottom > top + 60) || sheets[0];
+  }
+  const tools = document.querySelector("[data-tools]");
+  if (tools) tools.hidden = false;
+  if (whole) whole.addEventListener("click", () => {
+    forget();
+    const sheet = seen();
+    if (sheet) { turn(sheet, 0); resize(sheet, 1); }
+  });
+  for (const button of document.querySelectorAll("[data-zoom]")) {
+    button.addEventListener("click", () => {
+      const sheet = seen();
+      const step = button.dataset.zoom === "in" ? 1.25 : 0.8;
+      if (sheet) resize(sheet, Math.min(6, Math.max(1, Number(sheet.dataset.scale || 1) * step)));
+    });
+  }
+  const rotate = document.querySelector("[data-rotate]");
+  if (rotate) rotate.addEventListener("click", () => {
+    const sheet = seen();
+    if (sheet) turn(sheet, (Number(sheet.dataset.turn || 0) + 90) % 360);
+  });
 
   function tellUnseen(sheet) {
     sheet.classList.add("unseen");

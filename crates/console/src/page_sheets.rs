@@ -125,6 +125,11 @@ impl PicturedPages {
         boxes.map(|(at, place, area)| (place.field.as_str(), mark_id(at), area))
     }
 
+    /// The path of a page, for its picture and its words; `None` without pictures.
+    pub(super) fn page_path(&self, number: u32) -> Option<String> {
+        Some(format!("{}/{number}", self.base.as_ref()?))
+    }
+
     /// The pages.
     pub(super) fn sheets(&self) -> &[PageSheet] {
         &self.sheets
@@ -143,6 +148,20 @@ impl PicturedPages {
                 @match self.mark_of(field) {
                     Some(mark) => a href={ "#" (mark) } { (words) },
                     None => (words),
+                }
+            }
+        }
+    }
+
+    /// The same in a few characters.
+    pub(super) fn short_place(&self, field: &str) -> Markup {
+        let Some((_, place)) = self.places.find(field) else { return html! { span.place {} } };
+        let words = format!("found on page {}", place.page);
+        html! {
+            span.place {
+                @match self.mark_of(field) {
+                    Some(mark) => a href={ "#" (mark) } aria-label=(words) { "p. " (place.page) },
+                    None => span title=(words) { "p. " (place.page) },
                 }
             }
         }
@@ -198,7 +217,7 @@ impl PicturedPages {
         };
         let source = format!("{base}/{number}/picture");
         html! {
-            figure.sheet {
+            figure.sheet data-words={ (base) "/" (number) "/words" } {
                 img src=(source) width=(sheet.width.round()) height=(sheet.height.round())
                     loading="lazy" alt={ "Page " (number) " as it looks" };
                 svg viewBox={ "0 0 " (units(sheet.width)) " " (units(sheet.height)) }

@@ -1,10 +1,11 @@
 //! One page of an ingestion: the picture, the lines that were read beside it, and the values that
 //! were found there.
 
-use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::Html;
+use axum::{Extension, Json};
 use maud::{Markup, html};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::access::ConsoleVisitor;
@@ -61,6 +62,37 @@ pub(super) async fn show_page(
         }
     };
     Ok(frame_with(&state, Some(&visitor), &title, &body, &[state.picture_script_path()]))
+}
+
+/// The words of a page for the script of a review: what is clicked fills a field.
+#[derive(Serialize)]
+pub(super) struct PageWords {
+    width: f32,
+    height: f32,
+    /// Lines in reading order; of each word its text, left, top, width and height.
+    lines: Vec<Vec<(String, f32, f32, f32, f32)>>,
+}
+
+/// `/ingestions/{id}/pages/{number}/words`.
+pub(super) async fn get_words(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path((id, number)): Path<(String, String)>,
+) -> Result<Json<PageWords>, ConsoleFailure> {
+    let number: u32 = number.parse().map_err(|_| ConsoleFailure::missing())?;
+    let row = find_visible(&state, &visitor, read_id(&id)?).await?.ingestion;
+    let key = row.transcription_file_path.as_deref();
+    let page = load_known_page(&state, &visitor, key, number).await?.page;
+    let lines = page.lines.iter().take(MAX_LINES).map(|line| {
+        line.words
+            .iter()
+            .map(|word| {
+                let area = word.bounding_box;
+                (word.text.to_string(), area.x, area.y, area.w, area.h)
+            })
+            .collect()
+    });
+    Ok(Json(PageWords { width: page.width, height: page.height, lines: lines.collect() }))
 }
 
 fn page_facts(page: &PageText) -> Markup {

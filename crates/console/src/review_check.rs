@@ -1,5 +1,5 @@
 //! Violations of the rules by a form while it is typed: advice beside the inputs, requested by the
-//! page's script. Nothing is written.
+//! page's script. The typed values are kept as the reviewer's draft.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ use super::fields::PostedForm;
 use super::findings::explain_reason;
 use super::ingestion::read_id;
 use super::review_desk::load_visible_case;
-use super::review_form::read_changes;
+use super::review_draft::keep_draft;
+use super::review_form::{read_changes, require_values};
 use super::state::ConsoleState;
 use super::transcripts::work_on_transcript;
 use docmill_operations::review;
@@ -40,20 +41,20 @@ pub(super) async fn post_check(
     PostedForm(form): PostedForm,
 ) -> Result<Json<TypedAdvice>, ConsoleFailure> {
     let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
+    keep_draft(&state, &visitor, &case, &form).await;
     let Some(kind) = state.kinds().for_name(case.kind.as_deref()) else {
         return Ok(Json(TypedAdvice::default()));
     };
     let before = review::read_fields(&case).unwrap_or_default();
     let typed = read_changes(kind, &before, &form).and_then(|changes| {
-        let changed = !changes.is_empty();
+        require_values(kind, &case, &changes)?;
         let data = review::apply_fields(kind, &case, &changes)?;
-        Ok((changed, data))
+        Ok((!changes.is_empty(), data))
     });
     let (changed, data) = match typed {
         Ok(typed) => typed,
         Err(failure) if failure.status == StatusCode::UNPROCESSABLE_ENTITY => {
-            let problem = Some(failure.detail);
-            return Ok(Json(TypedAdvice { problem, changed: true, ..TypedAdvice::default() }));
+            return Ok(Json(refused_value(failure)));
         }
         Err(failure) => return Err(failure),
     };
@@ -80,4 +81,11 @@ pub(super) async fn post_check(
         }
     }
     Ok(Json(advice))
+}
+
+/// The advice about a value that cannot be read: at its field, and for those who do not see it.
+fn refused_value(failure: ConsoleFailure) -> TypedAdvice {
+    let fields = failure.field.into_iter().map(|field| (field, vec![failure.detail.clone()]));
+    let fields = fields.collect();
+    TypedAdvice { problem: Some(failure.detail), changed: true, fields, whole: Vec::new() }
 }

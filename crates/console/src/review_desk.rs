@@ -3,6 +3,8 @@
 //! Nothing here prevents a decision: the decision's own transaction checks the lock again. Not
 //! promised: that a page left without its script releases the document before the lease ends.
 
+use std::time::Duration;
+
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -14,13 +16,17 @@ use uuid::Uuid;
 
 use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
-use super::fields::{FieldValues, PostedForm};
+use super::fields::{FieldValues, PostedForm, QueryFields};
 use super::ingestion::read_id;
 use super::layout::{foreign_name, form_secret};
+use super::queue_choice::QueueChoice;
+use super::review_draft::keep_draft;
 use super::state::ConsoleState;
 use docmill_core::config::WebRole;
-use docmill_operations::review::{self, LockRequest, ReviewCase, ReviewFilter, ReviewHold};
+use docmill_operations::review::{self, LockRequest, ReviewCase, ReviewHold};
 
+/// How long a reviewer is not led to a document that was set aside.
+const LATER: Duration = Duration::from_secs(24 * 3600);
 /// Documents that are tried in a row when others are as quick.
 const MAX_TRIES: usize = 20;
 
@@ -109,26 +115,20 @@ pub(super) fn lock_notice(lock: &ReviewLock, may: bool) -> Markup {
     }
 }
 
-/// A free document, after `left` in the queue and then from its start, locked for this visitor; the
-/// path of the queue if there is none.
+/// The next free document of the reviewer's choice but for `left`, locked for this visitor; the path
+/// of the queue if there is none.
 pub(super) async fn next_path(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
+    choice: &QueueChoice,
     left: Option<Uuid>,
 ) -> Result<String, ConsoleFailure> {
-    let wanted = ReviewFilter { tenant: visitor.narrow_tenant(None), ..ReviewFilter::default() };
     let reviewer = visitor.audit_name();
     let db = state.database();
-    let (mut after, mut from_start) = (left, left.is_none());
+    let mut passed: Vec<Uuid> = left.into_iter().collect();
     for _ in 0..MAX_TRIES {
-        let found = review::find_free_review(db, &wanted, &reviewer, after).await?;
-        let Some(id) = found.filter(|id| !from_start || Some(*id) != left) else {
-            if from_start {
-                break;
-            }
-            (after, from_start) = (None, true);
-            continue;
-        };
+        let found = review::find_free_review(db, &choice.filter, &reviewer, &passed).await?;
+        let Some(id) = found else { break };
         let request = LockRequest {
             reviewer: &reviewer,
             page: Uuid::new_v4(),
@@ -140,7 +140,7 @@ pub(super) async fn next_path(
         if hold.is_some_and(|hold| hold.reviewer == reviewer) {
             return Ok(format!("/reviews/{id}"));
         }
-        after = Some(id);
+        passed.push(id);
     }
     Ok("/reviews".to_owned())
 }
@@ -149,21 +149,29 @@ pub(super) async fn next_path(
 pub(super) async fn post_next(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
+    QueryFields(wanted): QueryFields,
     PostedForm(_): PostedForm,
 ) -> Result<Redirect, ConsoleFailure> {
-    Ok(Redirect::to(&state.link(&next_path(&state, &visitor, None).await?)))
+    let choice = QueueChoice::read(&visitor, &wanted)?;
+    let next = next_path(&state, &visitor, &choice, None).await?;
+    Ok(Redirect::to(&state.link(&choice.path(&next, &[]))))
 }
 
-/// Gives the document back and leads to the next free one.
+/// Sets the document aside for a day, gives it back and leads to the next free one.
 pub(super) async fn skip_document(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
-    document: Uuid,
+    choice: &QueueChoice,
+    case: &ReviewCase,
 ) -> Result<Response, ConsoleFailure> {
-    let reviewer = visitor.audit_name();
-    review::release_review(state.database(), document, &reviewer, None).await?;
-    let next = next_path(state, visitor, Some(document)).await?;
-    Ok(Redirect::to(&state.link(&next)).into_response())
+    let (db, document, reviewer) = (state.database(), case.document_id, visitor.audit_name());
+    // What another reviewer has open was not put off: it is only passed.
+    if !matches!(read_review_lock(visitor, case), ReviewLock::Others(_)) {
+        review::set_aside(db, document, &reviewer, LATER).await?;
+    }
+    review::release_review(db, document, &reviewer, None).await?;
+    let next = next_path(state, visitor, choice, Some(document)).await?;
+    Ok(Redirect::to(&state.link(&choice.path(&next, &[]))).into_response())
 }
 
 fn read_page(form: &FieldValues) -> Result<Uuid, ConsoleFailure> {
@@ -199,7 +207,7 @@ pub(super) async fn post_renew(
     Ok(Json(json!({ "held": says.is_empty(), "says": says })).into_response())
 }
 
-/// `POST /reviews/{document}/release`: the page was left.
+/// `POST /reviews/{document}/release`: the page was left. What was typed last comes with it.
 pub(super) async fn post_release(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -208,6 +216,7 @@ pub(super) async fn post_release(
 ) -> Result<Response, ConsoleFailure> {
     let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
     let (page, reviewer) = (read_page(&form)?, visitor.audit_name());
+    keep_draft(&state, &visitor, &case, &form).await;
     review::release_review(state.database(), case.document_id, &reviewer, Some(page)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -233,11 +242,12 @@ pub(super) async fn done_notice(
         Some(id) => review::find_undoable(state.database(), id, &visitor.audit_name()).await?,
         None => None,
     };
+    let choice = QueueChoice::read(visitor, wanted)?;
     Ok(html! {
         @if !words.is_empty() || until.is_some() {
             div.notice role="status" {
                 @if !words.is_empty() { (words) " " }
-                @if let (Some(id), Some(until)) = (last, until) { (undo_form(state, visitor, id, until)) }
+                @if let (Some(id), Some(until)) = (last, until) { (undo_form(state, visitor, &choice.path(&format!("/reviews/{id}/undo"), &[]), until)) }
             }
         }
     })
@@ -246,11 +256,11 @@ pub(super) async fn done_notice(
 fn undo_form(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
-    document: Uuid,
+    path: &str,
     until: OffsetDateTime,
 ) -> Markup {
     html! {
-        form.inline method="post" action=(state.link(&format!("/reviews/{document}/undo"))) {
+        form.inline method="post" action=(state.link(path)) {
             (form_secret(visitor))
             button accesskey="u" { "Undo your decision" }
             span.hint { " until " (review::clock_time(until)) ":" (format!("{:02}", until.second())) " (UTC)" }

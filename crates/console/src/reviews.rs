@@ -10,24 +10,27 @@ use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use maud::html;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
+use maud::{Markup, html};
 
 use super::access::ConsoleVisitor;
 use super::case_page::{ReviewTurn, case_page};
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, PostedForm, QueryFields};
 use super::ingestion::read_id;
+use super::queue_choice::QueueChoice;
 use super::review_desk::{
     acquire_review_lock, done_notice, load_visible_case, next_path, read_review_lock, skip_document,
 };
-use super::review_form::read_changes;
+use super::review_draft::{find_own_draft, keep_draft, read_version};
+use super::review_form::{REJECT_REASONS, read_changes, require_values};
 use super::state::ConsoleState;
 use docmill_operations::review::{
     self, AcceptedData, DataCorrection, DecidingReviewer, DecisionRefusal, RecordedDecision,
-    ReviewCase,
+    ReviewCase, ReviewDraft,
 };
+
+/// Empty lines that the button for more adds to each table.
+const ADDED_LINES: usize = 5;
 
 /// The content of a decision.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,11 +100,52 @@ pub(super) async fn show_review(
     Path(id): Path<String>,
     QueryFields(wanted): QueryFields,
 ) -> Result<Html<String>, ConsoleFailure> {
+    let choice = QueueChoice::read(&visitor, &wanted)?;
     let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
-    let notice = done_notice(&state, &visitor, &wanted, Some(case.document_id)).await?;
+    let done = done_notice(&state, &visitor, &wanted, Some(case.document_id)).await?;
     let lock = read_review_lock(&visitor, &case);
-    let turn = ReviewTurn { notice, lock, typed: None, lost: BTreeMap::new() };
+    let draft = find_own_draft(&state, &visitor, &case).await;
+    let typed = draft.as_ref().map(|draft| FieldValues::parse(draft.form.as_bytes()));
+    let (same, other) = match &draft {
+        Some(draft) if draft.version == case.version => (typed.as_ref(), None),
+        _ => (None, typed.as_ref()),
+    };
+    let kept = draft.as_ref().map(|draft| draft_notice(draft, same.is_some()));
+    let lost = other.map(|form| changes_in(&state, &case, form)).unwrap_or_default();
+    let kept = kept.unwrap_or_default();
+    let turn =
+        ReviewTurn { notice: done, kept, typed: same, lost, ..ReviewTurn::new(lock, &choice) };
     Ok(case_page(&state, &visitor, &case, &turn).await)
+}
+
+/// Where the values in the form come from, and the button that forgets them.
+fn draft_notice(draft: &ReviewDraft, is_in_form: bool) -> Markup {
+    html! {
+        div.notice role="status" {
+            "Your unsaved changes of " (review::clock_time(draft.saved_at)) " (UTC) "
+            @if is_in_form { "are in the form. " }
+            @else { "are of an earlier version of the document: see below. " }
+            button.plain name="decision" value="discard" { "Discard them" }
+        }
+    }
+}
+
+/// What a form changes in the document; nothing if it cannot be read.
+fn changes_in(
+    state: &ConsoleState,
+    case: &ReviewCase,
+    form: &FieldValues,
+) -> BTreeMap<String, String> {
+    let Some(kind) = state.kinds().for_name(case.kind.as_deref()) else { return BTreeMap::new() };
+    let data = review::read_fields(case).unwrap_or_default();
+    read_changes(kind, &data, form).unwrap_or_default()
+}
+
+/// A form that was sent, and where it came from.
+struct SentForm<'a> {
+    visitor: &'a ConsoleVisitor,
+    choice: &'a QueueChoice,
+    form: &'a FieldValues,
 }
 
 /// `POST /reviews/{document}`.
@@ -109,40 +153,86 @@ pub(super) async fn post_review(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
     Path(id): Path<String>,
+    QueryFields(wanted): QueryFields,
     PostedForm(form): PostedForm,
 ) -> Result<Response, ConsoleFailure> {
+    let choice = QueueChoice::read(&visitor, &wanted)?;
     let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
+    let sent = SentForm { visitor: &visitor, choice: &choice, form: &form };
     match form.get("decision") {
-        Some("skip") => return skip_document(&state, &visitor, case.document_id).await,
-        Some("take_over") => return take_over(&state, &visitor, &case, &form).await,
-        _ => {}
+        Some("skip") => {
+            keep_draft(&state, &visitor, &case, &form).await;
+            skip_document(&state, &visitor, &choice, &case).await
+        }
+        Some("take_over") => take_over(&state, &sent, &case).await,
+        Some("more_lines") => Ok(show_more_lines(&state, &sent, &case).await),
+        Some("discard") => {
+            let who = visitor.audit_name();
+            review::discard_draft(state.database(), case.document_id, &who).await?;
+            let path = choice.path(&format!("/reviews/{}", case.document_id), &[]);
+            Ok(Redirect::to(&state.link(&path)).into_response())
+        }
+        _ => decide(&state, &sent, &case).await,
     }
-    let done = match read_decision(&state, &case, &form) {
+}
+
+/// Records the decision of a form and leads to the next document.
+async fn decide(
+    state: &ConsoleState,
+    sent: &SentForm<'_>,
+    case: &ReviewCase,
+) -> Result<Response, ConsoleFailure> {
+    let SentForm { visitor, choice, form } = *sent;
+    let done = match read_decision(state, case, form) {
         Ok(input) => {
-            let why = form.get("why").unwrap_or_default();
-            let request = DecisionRequest { input, why, take_over: false };
-            record_review(&state, &visitor, &case, request).await
+            let why = recorded_reason(&input, form);
+            let request = DecisionRequest { input, why: &why, take_over: false };
+            record_review(state, visitor, case, request).await
         }
         Err(failure) => Err(failure),
     };
     match done {
         Ok(done) => {
             let code = if done.awaits_second { "first" } else { done.decision.code() };
-            let next = next_path(&state, &visitor, None).await?;
-            let path = format!("{next}?done={code}&undo={}", case.document_id);
+            let next = next_path(state, visitor, choice, None).await?;
+            let undo = case.document_id.to_string();
+            let path = choice.path(&next, &[("done", code), ("undo", &undo)]);
             Ok(Redirect::to(&state.link(&path)).into_response())
         }
         Err(failure) if failure.status == StatusCode::PRECONDITION_FAILED => {
-            show_lost(&state, &visitor, &case, &form).await
+            show_lost(state, sent, case).await
         }
         Err(failure) if is_told_on_page(failure.status) => {
-            let lock = acquire_review_lock(&state, &visitor, &case, false).await;
-            let turn = ReviewTurn::again(&failure.detail, lock, Some(&form));
-            let page = case_page(&state, &visitor, &case, &turn).await;
+            keep_draft(state, visitor, case, form).await;
+            let lock = acquire_review_lock(state, visitor, case, false).await;
+            let turn = ReviewTurn::again(&failure, lock, Some(form), choice);
+            let page = case_page(state, visitor, case, &turn).await;
             Ok((failure.status, page).into_response())
         }
         Err(failure) => Err(failure),
     }
+}
+
+/// The reviewer's note; of a rejection after its reason from the list.
+fn recorded_reason(input: &ReviewDecisionInput, form: &FieldValues) -> String {
+    let note = form.value("why");
+    let code = form.get("reason").filter(|_| *input == ReviewDecisionInput::Reject);
+    let words = REJECT_REASONS.iter().find(|(known, _)| Some(*known) == code);
+    match words {
+        Some((_, words)) if note.is_empty() => (*words).to_owned(),
+        Some((_, words)) => format!("{words}: {note}"),
+        None => note.to_owned(),
+    }
+}
+
+/// The form once more, with more empty lines in its tables.
+async fn show_more_lines(state: &ConsoleState, sent: &SentForm<'_>, case: &ReviewCase) -> Response {
+    let SentForm { visitor, choice, form } = *sent;
+    keep_draft(state, visitor, case, form).await;
+    let lock = acquire_review_lock(state, visitor, case, false).await;
+    let turn =
+        ReviewTurn { typed: Some(form), added_lines: ADDED_LINES, ..ReviewTurn::new(lock, choice) };
+    case_page(state, visitor, case, &turn).await.into_response()
 }
 
 /// `POST /reviews/{document}/undo`.
@@ -150,23 +240,27 @@ pub(super) async fn post_undo(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
     Path(id): Path<String>,
+    QueryFields(wanted): QueryFields,
     PostedForm(_): PostedForm,
 ) -> Result<Response, ConsoleFailure> {
+    let choice = QueueChoice::read(&visitor, &wanted)?;
     let case = load_visible_case(&state, &visitor, read_id(&id)?).await?;
     let by = visitor.audit_note("");
     match review::undo_decision(state.database(), case.document_id, &by).await {
         Ok(_) => {
-            let path = format!("/reviews/{}?done=undone", case.document_id);
+            let path = format!("/reviews/{}", case.document_id);
+            let path = choice.path(&path, &[("done", "undone")]);
             Ok(Redirect::to(&state.link(&path)).into_response())
         }
         Err(error) => {
             let failure = ConsoleFailure::from(error);
-            match failure.status {
-                StatusCode::UNPROCESSABLE_ENTITY => {
-                    show_problem(&state, &visitor, &case, &failure).await
-                }
-                _ => Err(failure),
+            if failure.status != StatusCode::UNPROCESSABLE_ENTITY {
+                return Err(failure);
             }
+            let lock = acquire_review_lock(&state, &visitor, &case, false).await;
+            let turn = ReviewTurn::again(&failure, lock, None, &choice);
+            let page = case_page(&state, &visitor, &case, &turn).await;
+            Ok((failure.status, page).into_response())
         }
     }
 }
@@ -176,55 +270,34 @@ fn is_told_on_page(status: StatusCode) -> bool {
     matches!(status, StatusCode::UNPROCESSABLE_ENTITY | StatusCode::CONFLICT)
 }
 
-/// The present document with the problem at the top.
-async fn show_problem(
-    state: &ConsoleState,
-    visitor: &ConsoleVisitor,
-    case: &ReviewCase,
-    failure: &ConsoleFailure,
-) -> Result<Response, ConsoleFailure> {
-    let lock = acquire_review_lock(state, visitor, case, false).await;
-    let turn = ReviewTurn::again(&failure.detail, lock, None);
-    let page = case_page(state, visitor, case, &turn).await;
-    Ok((failure.status, page).into_response())
-}
-
 /// Takes the lock over from another reviewer, and keeps the typed values.
 async fn take_over(
     state: &ConsoleState,
-    visitor: &ConsoleVisitor,
+    sent: &SentForm<'_>,
     case: &ReviewCase,
-    form: &FieldValues,
 ) -> Result<Response, ConsoleFailure> {
+    let SentForm { visitor, choice, form } = *sent;
     if read_version(form) != Some(case.version) {
-        return show_lost(state, visitor, case, form).await;
+        return show_lost(state, sent, case).await;
     }
     let lock = acquire_review_lock(state, visitor, case, true).await;
     let notice = html! { p.notice role="status" { "It is yours now." } };
-    let turn = ReviewTurn { notice, lock, typed: Some(form), lost: BTreeMap::new() };
+    let turn = ReviewTurn { notice, typed: Some(form), ..ReviewTurn::new(lock, choice) };
     Ok(case_page(state, visitor, case, &turn).await.into_response())
-}
-
-/// The version that the form was made for.
-fn read_version(form: &FieldValues) -> Option<OffsetDateTime> {
-    OffsetDateTime::parse(form.get("version")?, &Rfc3339).ok()
 }
 
 /// The present document, with the values typed about the earlier version.
 async fn show_lost(
     state: &ConsoleState,
-    visitor: &ConsoleVisitor,
+    sent: &SentForm<'_>,
     seen: &ReviewCase,
-    form: &FieldValues,
 ) -> Result<Response, ConsoleFailure> {
+    let SentForm { visitor, choice, form } = *sent;
     let now = load_visible_case(state, visitor, seen.document_id).await?;
     let failure = stale_version(&now);
     let lock = acquire_review_lock(state, visitor, &now, false).await;
-    let mut turn = ReviewTurn::again(&failure.detail, lock, None);
-    if let Some(kind) = state.kinds().for_name(now.kind.as_deref()) {
-        let data = review::read_fields(&now).unwrap_or_default();
-        turn.lost = read_changes(kind, &data, form).unwrap_or_default();
-    }
+    let lost = changes_in(state, &now, form);
+    let turn = ReviewTurn { lost, ..ReviewTurn::again(&failure, lock, None, choice) };
     let page = case_page(state, visitor, &now, &turn).await;
     Ok((failure.status, page).into_response())
 }
@@ -239,7 +312,11 @@ fn read_decision(
         return Err(stale_version(case));
     }
     let changes = match state.kinds().for_name(case.kind.as_deref()) {
-        Some(kind) => read_changes(kind, &review::read_fields(case).unwrap_or_default(), form)?,
+        Some(kind) => {
+            let changes = read_changes(kind, &review::read_fields(case).unwrap_or_default(), form)?;
+            require_values(kind, case, &changes)?;
+            changes
+        }
         None => BTreeMap::new(),
     };
     match form.get("decision") {

@@ -1,5 +1,6 @@
 //! Shared state of all pages.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,16 +18,22 @@ use docmill_operations::Db;
 use docmill_operations::dashboard::{self, ServiceOverview};
 use docmill_operations::inspect::{self, CostGrouping, CostSum};
 use docmill_operations::page_drawing::PageDrawer;
+use docmill_operations::review;
 use docmill_operations::tenant_shares::{TakenShare, TenantShares};
 use docmill_queue::MessageQueue;
 use docmill_storage::ObjectStore;
 
 /// The style sheet.
 pub(super) const STYLE: &str = include_str!("console.css");
+/// The mark of the product.
+pub(super) const MARK: &str = include_str!("mark.svg");
 /// The script of the review page.
 pub(super) const REVIEW_SCRIPT: &str = include_str!("review.js");
 /// The script of page pictures.
 pub(super) const PICTURE_SCRIPT: &str = include_str!("page_picture.js");
+
+/// The script of the page for uploads.
+pub(super) const UPLOAD_SCRIPT: &str = include_str!("upload.js");
 
 /// Dependencies of the pages.
 pub struct ConsoleParts {
@@ -74,6 +81,15 @@ const MAX_FAILED_SIGN_INS: u32 = 100;
 /// See [`MAX_FAILED_SIGN_INS`].
 const FAILED_SIGN_IN_WINDOW: Duration = Duration::from_secs(60);
 
+/// How old a count in the navigation may be.
+const COUNT_LIFETIME: Duration = Duration::from_secs(3);
+/// Tenants whose counts are remembered.
+const MAX_COUNTED_TENANTS: usize = 1_000;
+
+/// How many documents waited for review, of one tenant or of all, and when.
+#[derive(Debug, Default)]
+struct WaitingCounts(Mutex<HashMap<Option<String>, (Instant, i64)>>);
+
 /// How many unknown tokens came since when.
 #[derive(Debug)]
 struct StrangerCount {
@@ -101,8 +117,11 @@ struct ConsoleStateInner {
     access: AccessControl,
     proxy_secret: SecretSource,
     style_path: String,
+    mark_path: String,
     review_script_path: String,
     picture_script_path: String,
+    upload_script_path: String,
+    waiting: WaitingCounts,
     overview: Arc<SharedAnswer<Result<Arc<OverviewAnswer>, ConsoleFailure>>>,
     uploads: TenantShares,
     arriving: TenantShares,
@@ -128,8 +147,11 @@ impl ConsoleState {
             access,
             proxy_secret,
             style_path,
+            mark_path: asset_path(MARK, "svg"),
+            waiting: WaitingCounts::default(),
             review_script_path,
             picture_script_path,
+            upload_script_path: asset_path(UPLOAD_SCRIPT, "js"),
             overview,
             uploads: TenantShares::new(UPLOAD_PLACES),
             arriving: TenantShares::new(largest.saturating_mul(UPLOAD_PLACES)),
@@ -284,6 +306,35 @@ impl ConsoleState {
         &self.shared.style_path
     }
 
+    /// The path of the mark.
+    pub(super) fn mark_path(&self) -> &str {
+        &self.shared.mark_path
+    }
+
+    /// How many documents of a tenant, or of all, wait for review; `None` if it was never counted.
+    pub(super) fn known_waiting(&self, tenant: Option<&str>) -> Option<i64> {
+        let known = self.shared.waiting.0.lock();
+        known.get(&tenant.map(str::to_owned)).map(|(_, count)| *count)
+    }
+
+    /// Counts anew what waits for review, if that is not of a moment ago. A count that fails is left
+    /// out: no page waits for it twice.
+    pub(super) async fn refresh_waiting(&self, tenant: Option<&str>) {
+        let key = tenant.map(str::to_owned);
+        let is_fresh = |(at, _): &(Instant, i64)| at.elapsed() < COUNT_LIFETIME;
+        if self.shared.waiting.0.lock().get(&key).is_some_and(is_fresh) {
+            return;
+        }
+        if let Ok(counts) = review::count_reviews(self.database(), tenant, "").await {
+            let count = counts.to_check + counts.unreadable;
+            let mut known = self.shared.waiting.0.lock();
+            if known.len() >= MAX_COUNTED_TENANTS {
+                known.clear();
+            }
+            known.insert(key, (Instant::now(), count));
+        }
+    }
+
     /// The path of the script of a review; another one for every version of it.
     pub(super) fn review_script_path(&self) -> &str {
         &self.shared.review_script_path
@@ -292,6 +343,11 @@ impl ConsoleState {
     /// The same of the script of pictures.
     pub(super) fn picture_script_path(&self) -> &str {
         &self.shared.picture_script_path
+    }
+
+    /// The same of the script of uploads.
+    pub(super) fn upload_script_path(&self) -> &str {
+        &self.shared.upload_script_path
     }
 
     /// Draws pages; `None` if pictures are off.

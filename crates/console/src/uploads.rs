@@ -292,7 +292,10 @@ fn write_failed(error: std::io::Error) -> ConsoleFailure {
 }
 
 /// Writes the body to a file as it comes. Bytes not sent yet take no room.
-async fn receive(
+///
+/// # Errors
+/// It is incomplete or too large, or there is no room.
+pub(super) async fn receive(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
     body: Body,

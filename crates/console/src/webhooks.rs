@@ -54,12 +54,21 @@ fn targets_table(state: &ConsoleState, targets: &[WebhookTargetState]) -> Markup
                 td { (foreign_name(&target.place)) } td.number { (counted(target.open)) }
                 td { (target.oldest_s.map(age_text_of).unwrap_or_default()) }
                 td.number { (counted(target.dead)) }
-                td { @match target.disabled_at {
-                    Some(at) => { (state_mark("disabled")) " since " (moment(at)) ": " (target.disabled_why) },
-                    None => (state_mark("told")),
-                } }
+                td { (target_state(target)) }
             } } }
         } }
+    }
+}
+
+/// Healthy, failing since when and how, or disabled.
+fn target_state(target: &WebhookTargetState) -> Markup {
+    html! {
+        @match (target.disabled_at, target.failing_since) {
+            (Some(at), _) => { (state_mark("disabled")) " since " (moment(at)) ": " (target.disabled_why) },
+            (None, Some(since)) => { (state_mark("failing")) " since " (moment(since)) ": "
+                (target.last_problem.as_deref().unwrap_or("no answer")) },
+            (None, None) => (state_mark("healthy")),
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod export;
 mod four_eyes;
+mod printed_value;
 mod typed_data;
 
 use std::collections::BTreeMap;
@@ -18,13 +19,19 @@ use uuid::Uuid;
 pub use export::{TruthExport, TruthReport, export_truth};
 pub use typed_data::check_typed_data;
 
+pub use docmill_ledger::db::reviews::counts::{
+    MAX_COUNTED, QueuePlace, ReviewCounts, count_reviews, find_place, list_reasons,
+};
 pub use docmill_ledger::db::reviews::decisions::find_undoable;
+pub use docmill_ledger::db::reviews::drafts::{
+    MAX_DRAFT_BYTES, ReviewDraft, discard_draft, find_draft, save_draft, set_aside,
+};
 pub use docmill_ledger::db::reviews::leases::{
     LockRequest, ReviewHold, claim_review, find_free_review, release_review,
 };
 pub use docmill_ledger::db::reviews::{
     DocumentRevision, PendingDecision, ReviewCase, ReviewDecision, ReviewFilter, ReviewOrder,
-    ReviewRow, list_reviews,
+    ReviewPart, ReviewRow, list_reviews,
 };
 
 use crate::inspect;
@@ -36,6 +43,7 @@ use docmill_ledger::db::Db;
 use docmill_ledger::db::operators::AuditNote;
 use docmill_ledger::db::reviews;
 use docmill_ledger::db::reviews::decisions::{self, DecisionDraft, DecisionEnd, UndoEnd};
+use printed_value::PrintedValueError;
 
 /// Bytes of the data of a decision, as JSON; data that was read and is larger can be kept.
 const MAX_DECISION_BYTES: usize = 1 << 20;
@@ -234,23 +242,31 @@ fn parse_as_type(field_type: FieldType, name: &str, text: &str) -> Result<Value>
     if text.is_empty() {
         return Ok(Value::Null);
     }
-    let expected = match field_type {
-        FieldType::Text | FieldType::Date => return Ok(Value::String(text.to_owned())),
-        FieldType::Number => "a number, e.g. 120.50",
-        FieldType::Boolean => "true or false",
-        FieldType::List => "a JSON array",
-        FieldType::Object => "a JSON object",
+    let (value, expected) = match field_type {
+        FieldType::Text => return Ok(Value::String(text.to_owned())),
+        FieldType::Date => (printed_value::read_date(text), "a date, e.g. 2026-11-28"),
+        FieldType::Number => (printed_value::read_number(text), "a number, e.g. 120.50"),
+        FieldType::Boolean => (read_json(text, Value::is_boolean), "true or false"),
+        FieldType::List => (read_json(text, Value::is_array), "a JSON array"),
+        FieldType::Object => (read_json(text, Value::is_object), "a JSON object"),
     };
-    let value = serde_json::from_str(text).ok().filter(|value: &Value| match field_type {
-        FieldType::Number => value.is_number(),
-        FieldType::Boolean => value.is_boolean(),
-        FieldType::List => value.is_array(),
-        FieldType::Object => value.is_object(),
-        FieldType::Text | FieldType::Date => false,
-    });
-    value.ok_or_else(|| {
-        Error::new(Fault::Rejected, format!("the value of `{name}` is not {expected}"))
+    value.map_err(|error| {
+        let text = match error {
+            PrintedValueError::Unreadable => format!("the value of `{name}` is not {expected}"),
+            PrintedValueError::Ambiguous(how) => {
+                format!("the value of `{name}` can be read in two ways: {how}")
+            }
+        };
+        Error::new(Fault::Rejected, text)
     })
+}
+
+fn read_json(
+    text: &str,
+    is_wanted: fn(&Value) -> bool,
+) -> std::result::Result<Value, PrintedValueError> {
+    let value = serde_json::from_str(text).ok().filter(is_wanted);
+    value.ok_or(PrintedValueError::Unreadable)
 }
 
 /// The best known data: a pending decision, else the document's data, else that of its newest
@@ -386,6 +402,9 @@ mod tests {
             ("invoice_number", "2024", json!("2024")),
             ("invoice_number", " 00123 ", json!("00123")),
             ("invoice_date", "2026-11-22", json!("2026-11-22")),
+            ("invoice_date", "05.03.2018", json!("2018-03-05")),
+            ("total", "1.700,00", json!(1700)),
+            ("total", "1,700.00", json!(1700)),
             ("line_items", "[]", json!([])),
         ] {
             let value = parse_typed_value(invoice, field, text).unwrap();
@@ -394,6 +413,9 @@ mod tests {
         for (field, text, said) in [
             ("total", "SECRETMARK", "`total` is not a number"),
             ("total", "\"12\"", "`total` is not a number"),
+            ("total", "1.700", "write 1700 or 1.7000"),
+            ("invoice_date", "SECRETMARK", "`invoice_date` is not a date"),
+            ("invoice_date", "03/05/2018", "write 2018-03-05"),
             ("line_items", "{}", "`line_items` is not a JSON array"),
             ("totla", "1", "has no field `totla`, only supplier_name"),
         ] {

@@ -314,8 +314,10 @@ impl<S: JobSource> RunnerState<S> {
         self.running.lock()
     }
 
+    /// Jobs under work. A slot that was taken to receive messages runs none yet, and a job whose end
+    /// is being written has none any more.
     fn used_slots(&self) -> usize {
-        self.options.slots.saturating_sub(self.slots.available_permits())
+        self.lock_running().values().filter(|running| !running.is_ending).count()
     }
 
     fn ending_jobs(&self) -> usize {

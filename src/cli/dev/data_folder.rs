@@ -1,6 +1,7 @@
 //! The data folder: what is in it, who may use it, and the settings that follow.
 
 use std::fs::{self, File, TryLockError};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -54,6 +55,10 @@ impl DataFolder {
         // Interactive use: stop soon, and release interrupted work soon.
         config.queue.wait = Duration::from_secs(1);
         config.worker.drain = config.worker.drain.min(Duration::from_secs(10));
+        // Another one may run beside it.
+        if TcpListener::bind(config.web.address).is_err() {
+            config.web.address.set_port(0);
+        }
         config
     }
 

@@ -95,7 +95,8 @@ async fn the_next_document_is_one_that_nobody_has_and_that_does_not_wait_for_ano
         documents.push(desk.refused("acme", &invoice(9000.0)).await);
     }
     let next = async |who: &str, after| {
-        let found = find_free_review(&db, &ReviewFilter::default(), who, after).await.unwrap();
+        let passed: Vec<Uuid> = Option::<Uuid>::into_iter(after).collect();
+        let found = find_free_review(&db, &ReviewFilter::default(), who, &passed).await.unwrap();
         found.map(DocumentId)
     };
     let ids: Vec<DocumentId> = documents.iter().map(|(id, _)| *id).collect();

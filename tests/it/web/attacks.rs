@@ -59,11 +59,8 @@ async fn nobody_sees_or_changes_anything_without_a_known_token() {
     let stranger = desk.stranger();
     for path in pages(document, ingestion) {
         let answer = stranger.get(&path).await;
-        assert_eq!(
-            (answer.status, answer.location()),
-            (StatusCode::SEE_OTHER, "/sign-in"),
-            "{path}"
-        );
+        let place = answer.location().split('?').next();
+        assert_eq!((answer.status, place), (StatusCode::SEE_OTHER, Some("/sign-in")), "{path}");
         let forged = stranger.request(Method::GET, &path).header("cookie", "docmill_session=00");
         assert_eq!(send(forged).await.status, StatusCode::SEE_OTHER, "{path}");
         // A token is no session, and is not taken for one.
@@ -472,7 +469,7 @@ async fn bodies_that_are_too_large_or_never_end_are_refused_and_take_no_memory()
     for (path, bytes) in [
         (format!("/ingestions/{ingestion}/retry"), 70 << 10),
         (format!("/reviews/{document}"), 5 << 20),
-        ("/sign-in".to_owned(), 70 << 10),
+        ("/sign-in".to_owned(), 1 << 20),
     ] {
         let answer = operator.post_request(&path, &"x".repeat(bytes)).send().await;
         // A client that goes on sending after the answer may see the connection break instead.

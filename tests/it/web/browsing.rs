@@ -81,7 +81,7 @@ async fn sit_down(desk: &WebConsole, name: &str) -> DrivenBrowser {
     browser.click("input[name=token]").await;
     browser.write(&format!("token of {name}")).await;
     browser.press("Enter").await;
-    browser.until_at("/overview").await;
+    browser.until_at(if name == "operator" { "/overview" } else { "/reviews" }).await;
     browser.take_counts();
     browser
 }
@@ -212,7 +212,7 @@ async fn a_doubtful_scan_goes_from_upload_to_corrected_and_accepted_by_mouse() {
     ann.click("nav a[href$='/reviews']").await;
     ann.until_at("/reviews").await;
     ann.keep_screen("queue").await;
-    ann.click("main a.button").await;
+    ann.click("form[action='/reviews/next'] button").await;
     ann.until_at(&first).await;
     assert!(ann.text().await.contains("Nothing else on the document confirms this total."));
     ann.keep_screen("review").await;
@@ -261,11 +261,8 @@ async fn a_doubtful_scan_goes_from_upload_to_corrected_and_accepted_by_keys_alon
     }
     ann.write("token of ann").await;
     ann.press("Enter").await;
-    ann.until_at("/overview").await;
-    tab_to(&ann, "Review").await;
-    ann.press("Enter").await;
     ann.until_at("/reviews").await;
-    tab_to(&ann, "Begin with the first free one").await;
+    tab_to(&ann, "Start reviewing").await;
     ann.press("Enter").await;
     ann.until_at(&first).await;
     while ann.focus().await != "field-total" {
@@ -301,10 +298,16 @@ async fn finish_by_keys(ann: &DrivenBrowser, undone: &str) {
     ann.press("Alt+r").await;
     ann.until_at("done=rejected").await;
     ann.take_counts();
-    // The undone document is still there, and accepted by its access key.
+    // The undone document was set aside: it is reached by the list of these.
+    ann.until_at("/reviews?done=rejected").await;
+    tab_to(ann, "Later 1").await;
+    ann.press("Enter").await;
+    ann.until_at("part=later").await;
+    tab_to(ann, "a.pdf").await;
+    ann.press("Enter").await;
     ann.until_at(undone).await;
     ann.press("Alt+a").await;
-    ann.until_at("/reviews?done=accepted").await;
+    ann.until_at("done=accepted").await;
 }
 
 /// Opens the first free document by the button of the queue.
@@ -474,6 +477,7 @@ async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
         ("search", "/documents?q=acme".to_owned()),
         ("reviews", "/reviews".to_owned()),
         ("review", format!("/reviews/{document}")),
+        ("upload", "/upload".to_owned()),
         ("pauses", "/pauses".to_owned()),
         ("webhooks", "/webhooks".to_owned()),
         ("missing", "/nowhere".to_owned()),
@@ -520,7 +524,11 @@ async fn markup_in_a_suppliers_name_is_read_and_not_run_by_a_browser() {
     for page in pages {
         ann.open(&desk.url(&page)).await;
         assert_eq!(ann.run("return window.hit || 0").await, 0, "{page} ran it");
-        assert_eq!(ann.run("return document.querySelectorAll('main img').length").await, 0);
+        assert_eq!(
+            ann.run("return document.querySelectorAll('main img:not([src$=picture])').length")
+                .await,
+            0
+        );
         read += usize::from(ann.text().await.contains("<img src=x onerror="));
     }
     assert!(read >= 3, "only {read} pages show it at all");

@@ -340,16 +340,20 @@ impl Browser<'_> {
         action: &str,
         filled: &[(&str, &str)],
     ) -> PageAnswer {
-        let mut fields = form_fields(page, &format!("{}{action}", self.desk.base));
-        for (name, value) in filled {
-            fields.retain(|(known, _)| known != name);
-            fields.push(((*name).to_owned(), (*value).to_owned()));
-        }
-        let written =
-            fields.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value)));
-        let form = written.collect::<Vec<_>>().join("&");
+        let form = filled_form(page, &format!("{}{action}", self.desk.base), filled);
         self.post_raw(action, &form).await
     }
+}
+
+/// The first form to this address as a browser sends it, with these inputs filled.
+pub(super) fn filled_form(page: &str, action: &str, filled: &[(&str, &str)]) -> String {
+    let mut fields = form_fields(page, &action.replace('&', "&amp;"));
+    for (name, value) in filled {
+        fields.retain(|(known, _)| known != name);
+        fields.push(((*name).to_owned(), (*value).to_owned()));
+    }
+    let written = fields.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value)));
+    written.collect::<Vec<_>>().join("&")
 }
 
 fn escape(text: &str) -> String {

@@ -59,6 +59,7 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
         "/reviews".to_owned(),
         format!("/reviews?cursor={reviewed}"),
         format!("/reviews/{reviewed}"),
+        "/upload".to_owned(),
         "/pauses".to_owned(),
         "/webhooks".to_owned(),
     ];

@@ -70,7 +70,10 @@ async fn whom_the_proxy_names_comes_in_with_the_role_and_tenant_of_the_group() {
     // Without its header nobody is somebody, here as there.
     for from in [PROXY, ELSEWHERE] {
         let nobody = send(request(&desk, from, Method::GET, "/overview")).await;
-        assert_eq!((nobody.status, nobody.location()), (StatusCode::SEE_OTHER, "/sign-in"));
+        assert_eq!(
+            (nobody.status, nobody.location()),
+            (StatusCode::SEE_OTHER, "/sign-in?next=%2Foverview")
+        );
     }
 }
 
@@ -180,7 +183,10 @@ async fn where_a_proxy_signs_in_nobody_of_this_machine_is_let_in_without_it() {
     })
     .await;
     let page = desk.stranger().get("/overview").await;
-    assert_eq!((page.status, page.location()), (StatusCode::SEE_OTHER, "/sign-in"));
+    assert_eq!(
+        (page.status, page.location()),
+        (StatusCode::SEE_OTHER, "/sign-in?next=%2Foverview")
+    );
     assert_eq!(desk.stranger().get("/api/v1/overview").await.status, StatusCode::UNAUTHORIZED);
 }
 

@@ -4,7 +4,7 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::desk::{Browser, WebConsole, form_fields, invoice, send};
+use super::desk::{Browser, WebConsole, filled_form, form_fields, invoice, send};
 
 async fn carried(desk: &WebConsole, document: impl ToString) -> Value {
     let sql = format!("SELECT structured_data FROM document WHERE id = '{}'", document.to_string());
@@ -14,7 +14,7 @@ async fn carried(desk: &WebConsole, document: impl ToString) -> Value {
 fn assert_usable_by_keyboard(page: &str) {
     for name in ["total", "invoice_date", "line_items", "why"] {
         let id = if name == "why" { name.to_owned() } else { format!("field-{name}") };
-        assert!(page.contains(&format!("<label for=\"{id}\"")), "{name} has a label");
+        assert!(page.contains(&format!(" for=\"{id}\"")), "{name} has a label");
         assert!(page.contains(&format!("id=\"{id}\"")), "{name} can be focused");
     }
     for key in ["accesskey=\"c\"", "accesskey=\"a\"", "accesskey=\"r\""] {
@@ -35,12 +35,12 @@ async fn a_reviewer_finds_what_waits_corrects_a_field_and_a_line_and_is_led_to_t
     let path = format!("/reviews/{first}");
     let page = ann.get(&path).await.body;
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
-    assert!(place("To be checked") < place("The rest"));
+    assert!(place("Needs attention") < place("Other fields"));
     assert!(
         place("name=\"field.total\"") < place("name=\"field.supplier_name\""),
         "doubtful first"
     );
-    assert!(place("A required value is missing.") < place("The rest"));
+    assert!(place("A required value is missing.") < place("Other fields"));
     assert!(page.contains("The amounts do not add up to the total."), "rules in words");
     assert!(page.contains("found on page 2"));
     assert_usable_by_keyboard(&page);
@@ -294,4 +294,119 @@ async fn the_second_person_is_shown_what_the_first_has_said_and_accepts_it() {
     assert_eq!(second.location(), format!("/reviews?done=accepted&undo={document}"));
     assert_eq!(carried(&desk, document).await["total"], 13);
     assert!(bob.get(&path).await.body.contains("after <bdi>web:ann</bdi>"));
+}
+
+/// Sends a review with these values typed, as its script does a moment after the last key.
+async fn type_into(browser: &Browser<'_>, path: &str, filled: &[(&str, &str)]) {
+    let form = filled_form(&browser.get(path).await.body, path, filled);
+    assert_eq!(browser.post_raw(&format!("{path}/check"), &form).await.status, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_document_is_of_the_kind_tenant_and_order_that_the_reviewer_chose() {
+    let desk = WebConsole::open().await;
+    let (_other, _) = desk.refused("rival", &invoice(99.0)).await;
+    let (small, _) = desk.refused("acme", &invoice(13.0)).await;
+    let (large, _) = desk.refused("acme", &invoice(21.0)).await;
+    let ann = desk.browser("ann").await;
+    let choice = "tenant=acme&order=amount";
+    let page = ann.get(&format!("/reviews?{choice}")).await.body;
+    let first = ann.send_form(&page, &format!("/reviews/next?{choice}"), &[]).await;
+    assert_eq!(first.location(), format!("/reviews/{large}?{choice}"));
+    let accept = [("decision", "accept")];
+    let done = ann.submit(first.location(), first.location(), &accept).await;
+    assert_eq!(done.location(), format!("/reviews/{small}?{choice}&done=accepted&undo={large}"));
+    let path = format!("/reviews/{small}?{choice}");
+    let done = ann.submit(&path, &path, &accept).await;
+    assert!(done.location().starts_with("/reviews?tenant=acme"), "not the rival's: {done:?}");
+    // An empty list says why.
+    let none = ann.get(&format!("/reviews?{choice}")).await.body;
+    assert!(none.contains("No documents match.") && !none.contains("No document needs review."));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_reviewer_sets_aside_does_not_return_for_a_day_and_is_listed() {
+    let desk = WebConsole::open().await;
+    let (first, _) = desk.refused("acme", &invoice(21.0)).await;
+    let (second, _) = desk.refused("acme", &invoice(13.0)).await;
+    let (third, _) = desk.refused("acme", &invoice(14.0)).await;
+    let (ann, bob) = (desk.browser("ann").await, desk.browser("bob").await);
+    let path = format!("/reviews/{first}");
+    let skipped = ann.submit(&path, &path, &[("decision", "skip")]).await;
+    assert_eq!(skipped.location(), format!("/reviews/{second}"));
+    let next = format!("/reviews/{second}");
+    let done = ann.submit(&next, &next, &[("decision", "accept")]).await;
+    assert!(done.location().starts_with(&format!("/reviews/{third}?")), "{done:?}");
+    let queue = ann.get("/reviews").await.body;
+    assert!(
+        !queue.contains(&first.to_string()) && queue.contains("Later <span class=\"count\">1<")
+    );
+    assert!(ann.get("/reviews?part=later").await.body.contains(&first.to_string()));
+    let led = bob.submit("/reviews", "/reviews/next", &[]).await;
+    assert_eq!(led.location(), path, "it is others' as before");
+    desk.execute("UPDATE review_later SET until = docmill_now()").await;
+    desk.execute("DELETE FROM review_lease").await;
+    assert_eq!(ann.submit("/reviews", "/reviews/next", &[]).await.location(), path);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_typed_outlives_the_page_the_session_and_a_skip_until_the_decision() {
+    let desk = WebConsole::open().await;
+    let (document, _) = desk.refused("acme", &invoice(21.0)).await;
+    let (ann, bob) = (desk.browser("ann").await, desk.browser("bob").await);
+    let path = format!("/reviews/{document}");
+    type_into(&ann, &path, &[("field.total", "13,"), ("why", "by the paper")]).await;
+    let again = desk.browser("ann").await.get(&path).await.body;
+    let shown = form_fields(&again, &path);
+    assert!(again.contains("Your unsaved changes of"), "{again}");
+    for (name, value) in [("field.total", "13,"), ("why", "by the paper")] {
+        assert!(shown.contains(&(name.to_owned(), value.to_owned())), "{name}: {shown:?}");
+    }
+    assert!(!bob.get(&path).await.body.contains("13,"), "it is hers alone");
+    let secret = desk.scalar("SELECT form FROM review_draft").await;
+    assert!(!secret.contains("form_secret"), "{secret}");
+
+    // More lines decide nothing, and keep what is there.
+    let filled = [("item.line_items.4.description", "Glue"), ("decision", "more_lines")];
+    let more = ann.submit(&path, &path, &filled).await;
+    let lines = form_fields(&more.body, &path);
+    let has = |name: &str| lines.iter().any(|(known, _)| known == name);
+    assert!(has("item.line_items.9.description") && more.status == StatusCode::OK);
+    assert!(lines.contains(&("item.line_items.4.description".to_owned(), "Glue".to_owned())));
+    assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "0");
+
+    // A form that meets no session is in the form again after the sign-in, and decides nothing.
+    let filled = [("item.line_items.4.description", "Paste"), ("decision", "accept")];
+    let form = filled_form(&more.body, &path, &filled);
+    let refused = desk.stranger().post_raw(&path, &form).await;
+    assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
+    let signed = desk.stranger();
+    let back = signed.send_form(&refused.body, "/sign-in", &[("token", "token of ann")]).await;
+    assert_eq!(back.location(), path);
+    assert!(ann.get(&path).await.body.contains("value=\"Paste\""));
+    assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "0");
+
+    let discard = ann.submit(&path, &path, &[("decision", "discard")]).await;
+    assert_eq!(discard.location(), path);
+    assert_eq!(desk.scalar("SELECT count(*) FROM review_draft").await, "0");
+    type_into(&ann, &path, &[("field.total", "14")]).await;
+    let done = ann.submit(&path, &path, &[("field.total", "13"), ("decision", "correct")]).await;
+    assert_eq!(done.status, StatusCode::SEE_OTHER);
+    assert_eq!(desk.scalar("SELECT count(*) FROM review_draft").await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_an_ingestion_shows_what_a_person_decided_and_who() {
+    let desk = WebConsole::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    let ann = desk.browser("ann").await;
+    let path = format!("/reviews/{document}");
+    let filled = [("field.supplier_name", "Right Ltd"), ("decision", "correct"), ("why", "typo")];
+    ann.submit(&path, &path, &filled).await;
+    let page = ann.get(&format!("/ingestions/{ingestion}")).await.body;
+    for text in ["Corrected by <bdi>web:ann</bdi>", "Changed: Supplier name", "Right Ltd", "typo"] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    let (new, old) = (page.find("Right Ltd").unwrap(), page.find("As it was read").unwrap());
+    assert!(new < old, "the reading comes after the decision");
 }

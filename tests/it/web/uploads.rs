@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::desk::{WebConsole, send, token_of};
+use super::desk::{WebConsole, form_fields, send, token_of};
 use crate::support::documents;
 use crate::support::world::SOON;
 
@@ -224,4 +224,46 @@ async fn a_flood_of_unknown_tokens_is_slowed_and_keeps_nobody_out_who_has_one() 
     assert_eq!(refused.header("retry-after"), "5");
     assert_eq!(ask("producer").await.status, StatusCode::OK);
     assert_eq!(desk.stranger().get("/ingestions").await.status, StatusCode::SEE_OTHER);
+}
+
+/// A form with a secret and a file, as a browser sends it.
+fn file_form(secret: &str, name: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut form = format!(
+        "--x\r\ncontent-disposition: form-data; name=\"form_secret\"\r\n\r\n{secret}\r\n\
+         --x\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n"
+    )
+    .into_bytes();
+    form.extend_from_slice(bytes);
+    form.extend_from_slice(b"\r\n--x--\r\n");
+    form
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_handed_in_by_a_page_are_the_visitors_tenants_and_a_foreign_form_hands_in_nothing() {
+    let desk = WebConsole::open().await;
+    let producer = desk.browser("producer").await;
+    let page = producer.get("/upload").await.body;
+    let secret = form_fields(&page, "/upload")[0].1.clone();
+    let pdf = documents::invoice("U-1");
+    let post = |secret: &str, name: &str, bytes: &[u8]| {
+        let request = producer.request(Method::POST, "/upload");
+        let request = request.header("content-type", "multipart/form-data; boundary=x");
+        send(request.body(file_form(secret, name, bytes)))
+    };
+    let count = "SELECT count(*) FROM document WHERE tenant = 'acme'";
+    let foreign = post("stolen", "a.pdf", &pdf).await;
+    assert_eq!(foreign.status, StatusCode::FORBIDDEN);
+    assert_eq!(desk.scalar(count).await, "0");
+    let done = post(&secret, "../a.pdf", &pdf).await;
+    assert_eq!(done.location(), "/upload?done=1", "{done:?}");
+    assert_eq!(desk.scalar("SELECT original_name FROM document").await, "a.pdf");
+    let refused = post(&secret, "note.txt", b"no document").await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(refused.body.contains("<bdi>note.txt</bdi>: "), "{}", refused.body);
+    let sample = [("sample", "invoice_en.pdf")];
+    let done = producer.submit("/upload", "/upload/sample", &sample).await;
+    assert_eq!(done.location(), "/upload?done=1", "{done:?}");
+    assert_eq!(desk.scalar(count).await, "2");
+    assert!(producer.get("/upload").await.body.contains("invoice_en.pdf"), "it is seen to move");
+    assert_eq!(desk.browser("viewer").await.get("/upload").await.status, StatusCode::FORBIDDEN);
 }

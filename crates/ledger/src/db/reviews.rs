@@ -1,6 +1,9 @@
-//! Documents as reviewers see them. Leases are in [`leases`], decisions in [`decisions`].
+//! Documents as reviewers see them. Leases are in [`leases`], decisions in [`decisions`], what is
+//! typed or set aside without a decision in [`drafts`], counts in [`counts`].
 
+pub mod counts;
 pub mod decisions;
+pub mod drafts;
 pub mod leases;
 
 use serde::Serialize;
@@ -73,8 +76,52 @@ pub struct ReviewFilter {
     pub kind: Option<String>,
     /// Only documents with this reason.
     pub reason: Option<String>,
+    /// Which part of the queue.
+    pub part: ReviewPart,
     /// Which come first.
     pub order: ReviewOrder,
+}
+
+/// A part of the review queue, as one reviewer has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ReviewPart {
+    /// Everything that calls for review.
+    #[default]
+    All,
+    /// Documents with data, but for those that this reviewer has set aside.
+    ToCheck(String),
+    /// Documents of which nothing was read, but for those that this reviewer has set aside.
+    Unreadable(String),
+    /// Documents that this reviewer has set aside.
+    Later(String),
+}
+
+impl ReviewPart {
+    /// Whose part it is; empty for everything.
+    fn reviewer(&self) -> &str {
+        match self {
+            Self::All => "",
+            Self::ToCheck(who) | Self::Unreadable(who) | Self::Later(who) => who,
+        }
+    }
+
+    /// Whether its documents were set aside; `None` does not matter.
+    fn is_set_aside(&self) -> Option<bool> {
+        match self {
+            Self::All => None,
+            Self::ToCheck(_) | Self::Unreadable(_) => Some(false),
+            Self::Later(_) => Some(true),
+        }
+    }
+
+    /// Whether its documents have data; `None` does not matter.
+    fn has_data(&self) -> Option<bool> {
+        match self {
+            Self::All | Self::Later(_) => None,
+            Self::ToCheck(_) => Some(true),
+            Self::Unreadable(_) => Some(false),
+        }
+    }
 }
 
 /// A document as a reviewer sees it.
@@ -237,6 +284,10 @@ WHERE d.needs_human_review
   AND ($3::text IS NULL OR $3 = ANY (d.review_reasons))
   AND ($4::uuid IS NULL
     OR (d.updated_at, d.id) > ((SELECT p.updated_at FROM document p WHERE p.id = $4), $4))
+  AND ($8::boolean IS NULL
+    OR $8 = (COALESCE(d.structured_data, newest.structured_data) IS NOT NULL))
+  AND ($9::boolean IS NULL OR $9 = EXISTS (SELECT 1 FROM review_later a
+    WHERE a.document_id = d.id AND a.reviewer = $10 AND a.until > (SELECT docmill_now())))
 ORDER BY d.updated_at, d.id
 LIMIT $5
 )
@@ -262,6 +313,9 @@ LIMIT $7
         i64::from(looked_at),
         by_amount,
         i64::from(limit),
+        wanted.part.has_data(),
+        wanted.part.is_set_aside(),
+        wanted.part.reviewer(),
     )
     .fetch_all(db.pool())
     .await

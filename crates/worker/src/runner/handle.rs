@@ -241,7 +241,7 @@ impl<S: JobSource> RunnerHandle<S> {
         self.0.lock_running().values().next().map(|running| Arc::clone(&running.job))
     }
 
-    /// The number of all slots, and of the slots in use.
+    /// The number of all slots, and of jobs under work.
     pub fn slot_counts(&self) -> (usize, usize) {
         (self.0.options.slots, self.0.used_slots())
     }

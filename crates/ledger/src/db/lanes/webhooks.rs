@@ -98,6 +98,11 @@ pub struct WebhookTargetState {
     pub oldest_s: Option<f64>,
     /// Deliveries that were given up, counted up to 10,001.
     pub dead: i64,
+    /// Since when the oldest open delivery fails; `None`: it was not tried, or there is none.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub failing_since: Option<OffsetDateTime>,
+    /// How its last try failed.
+    pub last_problem: Option<String>,
 }
 
 /// A delivery as operators see it.
@@ -350,13 +355,19 @@ SELECT t.name, t.place, t.events, t.tenant, t.seen_at, t.disabled_at, t.disabled
         WHERE w.target = t.name AND w.state IN ('due', 'waiting')
         -- In an index's order: else the whole table is read for a target that has nothing open.
         ORDER BY w.target, w.open_since, w.id LIMIT $1) AS o) AS "open!",
-    (SELECT extract(epoch FROM docmill_now() - w.open_since)::float8 FROM webhook_delivery w
-        WHERE w.target = t.name AND w.state IN ('due', 'waiting')
-        ORDER BY w.target, w.open_since, w.id LIMIT 1) AS "oldest_s?",
+    extract(epoch FROM docmill_now() - oldest.open_since)::float8 AS "oldest_s?",
     (SELECT count(*) FROM (SELECT 1 FROM webhook_delivery w
         WHERE w.target = t.name AND w.state = 'dead'
-        ORDER BY w.target, w.ended_at, w.id LIMIT $1) AS x) AS "dead!"
-FROM webhook_target t ORDER BY t.name
+        ORDER BY w.target, w.ended_at, w.id LIMIT $1) AS x) AS "dead!",
+    CASE WHEN oldest.tries > 0 THEN oldest.open_since END AS "failing_since?",
+    CASE WHEN oldest.tries > 0 THEN oldest.last_problem END AS "last_problem?"
+FROM webhook_target t
+LEFT JOIN LATERAL (
+    SELECT w.open_since, w.tries, w.last_problem FROM webhook_delivery w
+    WHERE w.target = t.name AND w.state IN ('due', 'waiting')
+    ORDER BY w.target, w.open_since, w.id LIMIT 1
+) AS oldest ON true
+ORDER BY t.name
 "#,
         COUNTED,
     )

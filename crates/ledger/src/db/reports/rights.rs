@@ -122,6 +122,8 @@ pub const OPERATOR_RIGHTS: RoleRights = &[
             "ops_throughput",
             "pause",
             "quarantined_message",
+            "review_draft",
+            "review_later",
             "review_lease",
             "spending",
             "spending_day",
@@ -143,6 +145,8 @@ pub const OPERATOR_RIGHTS: RoleRights = &[
             "ingestion",
             "operator_action",
             "pause",
+            "review_draft",
+            "review_later",
             "review_lease",
             "webhook_target",
         ],
@@ -155,12 +159,24 @@ pub const OPERATOR_RIGHTS: RoleRights = &[
             "idempotency_key",
             "ingestion",
             "pause",
+            "review_draft",
+            "review_later",
             "review_lease",
             "webhook_delivery",
             "webhook_target",
         ],
     ),
-    ("DELETE", &["blocked_content", "document_password", "pause", "review_lease"]),
+    (
+        "DELETE",
+        &[
+            "blocked_content",
+            "document_password",
+            "pause",
+            "review_draft",
+            "review_later",
+            "review_lease",
+        ],
+    ),
 ];
 
 /// A login and its rights.

@@ -232,10 +232,7 @@ pub async fn record_decision(
     };
     insert_revision(&mut transaction, &held, &revision).await?;
     carry_decision(&mut transaction, &held, &revision).await?;
-    sqlx::query!("DELETE FROM review_lease WHERE document_id = $1", case.document_id)
-        .execute(&mut transaction)
-        .await
-        .context("ending a lease")?;
+    super::drafts::end_unfinished(&mut transaction, case.document_id).await?;
     transaction.commit().await.context(doing)?;
     let NewRevision { awaits_second, undo_until, .. } = revision;
     Ok(DecisionEnd::Recorded(WrittenDecision { awaits_second, undo_until }))

@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::ReviewFilter;
+use super::{MAX_COMPARED, ReviewFilter, ReviewOrder};
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::{Error, Fault, Result};
 
@@ -151,8 +151,8 @@ pub async fn release_review(
     Ok(done.rows_affected() > 0)
 }
 
-/// The document that has waited longest of those that are free and that this reviewer may decide
-/// about, among those after `after`; `None`: there is none.
+/// The first document in the wanted order of those that are free and that this reviewer may decide
+/// about, but for `passed`; `None`: there is none.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -160,14 +160,20 @@ pub async fn find_free_review(
     db: &Db,
     wanted: &ReviewFilter,
     reviewer: &str,
-    after: Option<Uuid>,
+    passed: &[Uuid],
 ) -> Result<Option<Uuid>> {
+    let (by_amount, looked_at) = match wanted.order {
+        ReviewOrder::Age => (false, 1),
+        ReviewOrder::Amount => (true, MAX_COMPARED),
+    };
     sqlx::query_scalar!(
         r#"
-SELECT d.id
+WITH free AS MATERIALIZED (
+SELECT d.id, d.updated_at,
+    COALESCE(d.structured_data, newest.structured_data) AS data
 FROM document d
 LEFT JOIN LATERAL (
-    SELECT i.kind, i.tenant FROM ingestion i
+    SELECT i.kind, i.tenant, i.structured_data FROM ingestion i
     WHERE i.document_id = d.id AND i.status <> 'cancelled'
     ORDER BY i.created_at DESC, i.id DESC LIMIT 1
 ) AS newest ON true
@@ -181,16 +187,33 @@ WHERE d.needs_human_review
   AND NOT ('second_person' = ANY (d.review_reasons) AND $4 = (
     SELECT r.reviewer FROM document_revision r WHERE r.document_id = d.id AND r.awaits_second
     ORDER BY r.id DESC LIMIT 1))
-  AND ($5::uuid IS NULL
-    OR (d.updated_at, d.id) > ((SELECT p.updated_at FROM document p WHERE p.id = $5), $5))
+  AND d.id <> ALL ($5::uuid[])
+  AND ($6::boolean IS NULL
+    OR $6 = (COALESCE(d.structured_data, newest.structured_data) IS NOT NULL))
+  AND ($7::boolean IS NULL OR $7 = EXISTS (SELECT 1 FROM review_later a
+    WHERE a.document_id = d.id AND a.reviewer = $4 AND a.until > (SELECT docmill_now())))
 ORDER BY d.updated_at, d.id
+LIMIT $8
+)
+SELECT f.id AS "id!"
+FROM free f
+CROSS JOIN LATERAL (
+    SELECT max(value::numeric) AS amount
+    FROM jsonb_each_text(CASE WHEN $9 AND jsonb_typeof(f.data) = 'object' THEN f.data ELSE '{}' END)
+    WHERE jsonb_typeof(f.data -> key) = 'number'
+) AS stake
+ORDER BY stake.amount DESC NULLS LAST, f.updated_at, f.id
 LIMIT 1
 "#,
         wanted.tenant,
         wanted.kind,
         wanted.reason,
         reviewer,
-        after,
+        passed,
+        wanted.part.has_data(),
+        wanted.part.is_set_aside(),
+        i64::from(looked_at),
+        by_amount,
     )
     .fetch_optional(db.pool())
     .await
