@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use axum::response::Html;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
@@ -22,8 +23,8 @@ use super::review_lines::amount_text;
 use super::state::ConsoleState;
 use super::transcripts::load_page_sheets;
 use docmill_core::config::WebRole;
-use docmill_core::model::IngestionId;
-use docmill_gate::kinds::{FieldRole, Kind};
+use docmill_core::model::{DocumentId, IngestionId};
+use docmill_gate::kinds::{FieldRole, Kind, RuleCheck};
 use docmill_operations::inspect;
 use docmill_operations::review::{self, QueuePlace, ReviewCase, ReviewOrder};
 
@@ -83,6 +84,8 @@ struct ShownCase<'a> {
     pages: &'a PicturedPages,
     findings: &'a [ReviewFinding],
     place: Option<QueuePlace>,
+    /// The ingestion of the other document, if this one is taken for its duplicate.
+    same_invoice: Option<IngestionId>,
 }
 
 /// The page of `case`; pages and places as far as they can be had.
@@ -104,6 +107,7 @@ pub(super) async fn case_page(
         pages: &pages,
         findings: &findings,
         place: place.ok(),
+        same_invoice: find_same_invoice(state, case, kind).await,
     };
     let title = case.original_name.clone().unwrap_or_else(|| case.file_path.clone());
     let body = html! {
@@ -120,6 +124,24 @@ pub(super) async fn case_page(
     };
     let scripts = [state.review_script_path(), state.picture_script_path()];
     frame_work(state, visitor, &title, &body, &scripts)
+}
+
+/// The other document of the same supplier and number, if a rule says that there is one.
+async fn find_same_invoice(
+    state: &ConsoleState,
+    case: &ReviewCase,
+    kind: Option<&Kind>,
+) -> Option<IngestionId> {
+    let kind = kind?;
+    let mut rules = kind.rules.iter().filter(|rule| rule.check == RuleCheck::Duplicate);
+    rules.find(|rule| case.review_reasons.contains(&rule.name))?;
+    let data = review::read_fields(case)?;
+    let text = |role: FieldRole| data.get(kind.field_of(role)).and_then(Value::as_str);
+    let (supplier, number) = (text(FieldRole::SupplierName)?, text(FieldRole::DocumentNumber)?);
+    let (db, document) = (state.database(), DocumentId(case.document_id));
+    let found =
+        review::find_same_invoice(db, document, case.tenant.as_deref(), supplier, number).await;
+    found.ok().flatten()
 }
 
 /// The form: bar, fields, lines and pages in one, so that each button of the bar sends it.
@@ -164,7 +186,7 @@ fn decision_form(
             }
             div.fields {
                 (turn.kept)
-                (case_facts(state, shown))
+                (case_facts(state, shown, may))
                 @match &source {
                     Some(source) => (source.inputs()),
                     None => (data_without_kind(shown)),
@@ -257,7 +279,7 @@ fn bar_decisions(shown: &ShownCase<'_>, turn: &ReviewTurn<'_>) -> Markup {
 }
 
 /// What concerns the document as a whole, and where it comes from.
-fn case_facts(state: &ConsoleState, shown: &ShownCase<'_>) -> Markup {
+fn case_facts(state: &ConsoleState, shown: &ShownCase<'_>, may: bool) -> Markup {
     let case = shown.case;
     let whole: Vec<_> = shown.findings.iter().filter(|it| it.fields.is_empty()).collect();
     html! {
@@ -269,6 +291,10 @@ fn case_facts(state: &ConsoleState, shown: &ShownCase<'_>) -> Markup {
         @if !whole.is_empty() {
             ul.whole { @for finding in whole { li.finding title=(finding.code) { (finding.words) } } }
         }
+        @if let Some(other) = shown.same_invoice {
+            p.notice { "The other document: "
+                a href=(state.link(&format!("/ingestions/{}", other.0))) { "open it" } }
+        }
         details.more {
             summary { "Document" }
             dl.facts {
@@ -278,9 +304,7 @@ fn case_facts(state: &ConsoleState, shown: &ShownCase<'_>) -> Markup {
                 (fact("Its reason", case.reason.as_deref()))
                 (fact("Stored at", Some(&case.file_path)))
             }
-            @if let Some(id) = case.ingestion_id {
-                p { a href=(state.link(&format!("/ingestions/{id}"))) { "The ingestion" } }
-            }
+            @if let Some(id) = case.ingestion_id { (ingestion_actions(state, case, id, may)) }
         }
     }
 }
@@ -305,6 +329,27 @@ async fn load_pages(
 fn is_doubtful(findings: &[ReviewFinding], field: &str) -> bool {
     let whole = field_of_place(field);
     findings.iter().any(|finding| finding.fields.iter().any(|it| it == whole))
+}
+
+/// The ingestion's page, the original, and reading it again as another kind. The buttons send the
+/// form elsewhere, and the typed values stay on the page.
+fn ingestion_actions(state: &ConsoleState, case: &ReviewCase, id: Uuid, may: bool) -> Markup {
+    let path = state.link(&format!("/ingestions/{id}"));
+    html! {
+        p.actions {
+            a href=(path) { "The ingestion" }
+            @if may { button.plain formaction={ (path) "/original" } data-stays { "Download the original" } }
+        }
+        @if may {
+            p.actions {
+                label.unseen-label for="new_kind" { "Another kind" }
+                select id="new_kind" name="new_kind" { option value="" { "Another kind…" }
+                    @for kind in state.kinds().iter().filter(|kind| Some(kind.name.as_str()) != case.kind.as_deref()) {
+                        option value=(kind.name) { (kind.title) } } }
+                button formaction={ (path) "/kind" } { "Read again as this kind" }
+            }
+        }
+    }
 }
 
 /// The pages as pictures with their text folded; without a transcript the picture of the first.

@@ -18,7 +18,7 @@ use super::page_sheets::{FieldPlace, FieldPlaces, mark_id};
 use super::review_form::label_of;
 use super::state::ConsoleState;
 use docmill_core::config::WebRole;
-use docmill_core::model::IngestionId;
+use docmill_core::model::{IngestionId, OutcomeReason};
 use docmill_gate::kinds::Kind;
 use docmill_operations::inspect::{
     self, AttemptCost, AttemptRow, IngestionHistory, IngestionRow, MessageRecord, OperatorActionRow,
@@ -61,6 +61,8 @@ pub(super) async fn show_ingestion(
         p { (state_mark(&row.status)) " " (row.reason.as_deref().unwrap_or_default()) " · registered "
             (age_since(row.created_at)) " ago" }
         (why_it_waits(&story))
+        (original_form(&state, &visitor, row))
+        (password_form(&state, &visitor, row))
         @if visitor.role >= WebRole::Operator { (actions(&state, &visitor, row)) }
         (facts(row))
         (reasons(&state, row))
@@ -379,11 +381,38 @@ fn decimal_text(number: &str) -> String {
 
 fn actions(state: &ConsoleState, visitor: &ConsoleVisitor, row: &IngestionRow) -> Markup {
     let open = row.status == "in-progress";
-    let retry = if open { "Work on it now…" } else { "Work on it once more…" };
+    let retry = if open { "Retry now…" } else { "Retry…" };
     html! {
         div.actions {
             (action_form(state, visitor, row, "retry", retry))
             @if open { (action_form(state, visitor, row, "cancel", "Cancel it…")) }
+        }
+    }
+}
+
+/// The button for the original.
+fn original_form(state: &ConsoleState, visitor: &ConsoleVisitor, row: &IngestionRow) -> Markup {
+    html! {
+        @if visitor.role >= WebRole::Reviewer && row.sha256.is_some() {
+            form.inline method="post" action=(state.link(&format!("/ingestions/{}/original", row.id))) {
+                (form_secret(visitor))
+                button { "Download the original" }
+            }
+        }
+    }
+}
+
+/// The place for the password of an encrypted document.
+fn password_form(state: &ConsoleState, visitor: &ConsoleVisitor, row: &IngestionRow) -> Markup {
+    let encrypted = row.reason.as_deref() == Some(OutcomeReason::Encrypted.code());
+    html! {
+        @if encrypted && visitor.role >= WebRole::Operator {
+            form.filters method="post" action=(state.link(&format!("/ingestions/{}/password", row.id))) {
+                (form_secret(visitor))
+                div { label for="password" { "Password of the document" }
+                    input id="password" name="password" type="password" autocomplete="off" required maxlength="127"; }
+                button.first { "Open it and read it again" }
+            }
         }
     }
 }
@@ -468,7 +497,8 @@ pub(super) async fn cancel_visible(
     done.into_iter().next().ok_or_else(ConsoleFailure::missing)
 }
 
-fn redirect_to_change(state: &ConsoleState, change: &IngestionChange) -> Redirect {
+/// Leads back to the changed ingestion.
+pub(super) fn redirect_to_change(state: &ConsoleState, change: &IngestionChange) -> Redirect {
     let (id, done) = (change.ingestion_id, code_of_change(change.change));
     Redirect::to(&state.link(&format!("/ingestions/{id}?done={done}")))
 }

@@ -20,6 +20,7 @@ mod ingestion;
 mod layout;
 mod listing;
 mod openapi;
+mod originals;
 mod overview;
 mod page_sheets;
 mod page_view;
@@ -185,6 +186,8 @@ fn reviewer_pages() -> Router<ConsoleState> {
         .route("/reviews/{id}", post(reviews::post_review).layer(large))
         .route("/reviews/{id}/check", post(review_check::post_check).layer(large))
         .route("/reviews/{id}/undo", post(reviews::post_undo))
+        .route("/ingestions/{id}/original", post(originals::post_original).layer(large))
+        .route("/ingestions/{id}/kind", post(originals::post_kind).layer(large))
         .route("/reviews/{id}/renew", post(review_desk::post_renew))
         .route("/reviews/{id}/release", post(review_desk::post_release))
 }
@@ -193,6 +196,7 @@ fn operator_pages() -> Router<ConsoleState> {
     Router::new()
         .route("/ingestions/{id}/retry", post(ingestion::post_retry))
         .route("/ingestions/{id}/cancel", post(ingestion::post_cancel))
+        .route("/ingestions/{id}/password", post(originals::post_password))
         .route("/dead-letters/redrive", post(overview::post_redrive))
         .route("/pauses", post(pauses::post_pause))
         .route("/pauses/end", post(pauses::post_resume))

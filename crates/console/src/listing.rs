@@ -108,11 +108,11 @@ pub(super) async fn show_ingestions(
         .map(|id| state.link(&format!("/ingestions?{}", wanted.with("cursor", &id.to_string()))));
     let body = html! {
         (filters(&state, &visitor, &wanted))
-        @if page.rows.is_empty() { p { "Nothing passes these filters." } } @else {
+        @if page.rows.is_empty() { p { "No documents match. " a href=(state.link("/ingestions")) { "Clear filters" } } } @else {
             div.wide { table {
                 thead { tr {
-                    th { "ingestion" } th { "file" } th { "status" } th { "reason or stage" }
-                    th { "kind" } th { "tenant" } th.number { "attempts" } th { "review" } th { "age" }
+                    th { "Document" } th { "Status" } th { "Reason or stage" } th { "Kind" }
+                    th { "Tenant" } th.number { "Attempts" } th { "Review" } th { "Age" } th { "Id" }
                 } }
                 tbody { @for row in &page.rows { (ingestion_row(&state, row)) } }
             } }
@@ -128,15 +128,18 @@ fn ingestion_row(state: &ConsoleState, row: &IngestionRow) -> Markup {
     let id = row.id.to_string();
     html! {
         tr {
-            td { a href=(state.link(&format!("/ingestions/{id}"))) { (id) } }
-            td { (foreign_name(row.original_name.as_ref().unwrap_or(&row.file_path))) }
+            td { a href=(state.link(&format!("/ingestions/{id}"))) {
+                (foreign_name(row.original_name.as_ref().unwrap_or(&row.file_path))) } }
             td { (state_mark(&row.status)) }
             td { (row.reason.as_deref().or(row.stage.as_deref()).unwrap_or("–")) }
             td { (row.kind.as_deref().unwrap_or("–")) }
             td { (foreign_name(row.tenant.as_deref().unwrap_or("–"))) }
             td.number { (row.attempt_count) }
-            td { @if row.needs_human_review { (row.review_reasons.join(", ")) } @else { "–" } }
+            td { @if row.needs_human_review {
+                a href=(state.link(&format!("/reviews/{}", row.document_id))) title=(row.review_reasons.join(", ")) { "Needs review" } }
+                @else { "–" } }
             td { (age_since(row.created_at)) }
+            td { code title=(id) { (id.get(..8).unwrap_or(&id)) } }
         }
     }
 }

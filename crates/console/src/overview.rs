@@ -15,11 +15,13 @@ use super::ingestion::require_confirmation;
 use super::layout::{
     age_text_of, foreign_name, form_secret, frame_page, moment, money, state_mark,
 };
+use super::queue_choice::counted;
 use super::state::{ConsoleState, OverviewAnswer};
 use docmill_core::config::WebRole;
 use docmill_core::fault::Fault;
 use docmill_operations::dashboard::{ServiceOverview, describe_turns};
 use docmill_operations::dead;
+use docmill_operations::webhooks;
 
 /// Dead letters that are shown.
 const MAX_LETTERS: usize = 50;
@@ -46,7 +48,13 @@ pub(super) async fn show_overview(
     let answer = state.load_overview().await?;
     let service = &answer.service;
     let body = html! {
-        (tiles(&answer))
+        (tiles(&state, &answer))
+        @for target in webhooks::list_targets(state.database()).await? {
+            @if let Some(since) = target.failing_since {
+                p.notice.bad { a href=(state.link("/webhooks")) { "Webhook target " (target.name) } " fails since "
+                    (moment(since)) ": " (target.last_problem.as_deref().unwrap_or("no answer")) }
+            }
+        }
         @for pause in &service.pauses {
             p.notice { "Paused: " (pause.scope) " " (foreign_name(&pause.name)) " by "
                 (foreign_name(&pause.paused_by)) " " (foreign_name(&pause.why)) }
@@ -63,11 +71,17 @@ pub(super) async fn show_overview(
     Ok(frame_page(&state, Some(&visitor), "Overview", &body))
 }
 
-fn tile(name: &str, value: Option<String>) -> Markup {
-    html! { li { strong { (value.as_deref().unwrap_or("–")) } (name) } }
+fn tile(name: &str, value: Option<String>, href: Option<String>) -> Markup {
+    let shown = html! { strong { (value.as_deref().unwrap_or("–")) } (name) };
+    html! {
+        li { @match href {
+            Some(href) => a href=(href) { (shown) },
+            None => (shown),
+        } }
+    }
 }
 
-fn tiles(answer: &OverviewAnswer) -> Markup {
+fn tiles(state: &ConsoleState, answer: &OverviewAnswer) -> Markup {
     let service = &answer.service;
     let open: i64 = service.in_flight.iter().map(|state| state.count).sum();
     let ready = service.queue.map(|depth| depth.ready.to_string());
@@ -75,15 +89,18 @@ fn tiles(answer: &OverviewAnswer) -> Markup {
     let oldest = service.oldest_s.map(age_text_of);
     let workers = service.workers;
     let (live, used, slots) = (workers.live, workers.slots_used, workers.slots);
+    let spent = money(answer.cost.as_ref().map_or(0, |sum| sum.cost_nanos));
+    let listed = Some(state.link("/ingestions?status=in-progress"));
     html! {
         ul.tiles {
-            (tile("not ended", Some(open.to_string())))
-            (tile("oldest of these", oldest))
-            (tile("messages ready", ready))
-            (tile("dead letters", dead))
-            (tile("workers seen", Some(live.to_string())))
-            (tile("slots used", Some(format!("{used} of {slots}"))))
-            (tile("spent today (UTC)", Some(money(answer.cost.as_ref().map_or(0, |sum| sum.cost_nanos)))))
+            (tile("in progress", Some(open.to_string()), listed))
+            (tile("oldest in progress", oldest, None))
+            (tile("to review", state.known_waiting(None).map(counted), Some(state.link("/reviews"))))
+            (tile("waiting in queue", ready, None))
+            (tile("dead letters", dead, Some(state.link("/dead-letters"))))
+            (tile("workers online", Some(live.to_string()), None))
+            (tile("slots used", Some(format!("{used} of {slots}")), None))
+            (tile("spent today (UTC)", Some(spent), None))
         }
         @if answer.cost.as_ref().is_some_and(|sum| sum.unpriced_calls > 0) {
             p.hint { "Some calls of today have no price in the configuration." }
@@ -162,7 +179,7 @@ fn local_models_section(service: &ServiceOverview) -> Markup {
 
 fn states_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
     html! {
-        h2 { "Not ended" }
+        h2 { "In progress" }
         @if service.in_flight.is_empty() { p { "Nothing." } } @else {
             div.wide tabindex="0" { table {
                 thead { tr { th { "state" } th.number { "number" } th { "oldest" } } }
@@ -178,7 +195,7 @@ fn states_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
 
 fn working_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
     html! {
-        h2 { "Worked on, longest first" }
+        h2 { "Running now, longest first" }
         @if service.working.is_empty() { p { "Nothing." } } @else {
             div.wide tabindex="0" { table {
                 thead { tr { th { "ingestion" } th { "stage" } th { "for" } th { "kind" } th { "worker" } th.number { "attempt" } } }
@@ -209,7 +226,7 @@ fn ended_section(service: &ServiceOverview) -> Markup {
 fn failures_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
     html! {
         h2 { "Failed within a day" }
-        @if service.failures.is_empty() { p { "Nothing." } } @else {
+        @if service.failures.is_empty() { p { "No failures within a day." } } @else {
             div.wide tabindex="0" { table {
                 thead { tr { th { "reason" } th.number { "number" } th { "latest" } } }
                 tbody { @for failure in &service.failures { tr {
@@ -239,7 +256,7 @@ pub(super) async fn show_dead_letters(
         @if let Some(done) = wanted.get("done") { p.notice role="status" { (words_of_redrive(done)) } }
         p.hint { "At most " (MAX_LETTERS) " are shown." }
         @if visitor.role >= WebRole::Operator && !letters.is_empty() { (redrive_form(&state, &visitor)) }
-        @if letters.is_empty() { p { "None." } } @else {
+        @if letters.is_empty() { p { "No dead letters. Messages that the queue gives up would be here." } } @else {
             div.wide tabindex="0" { table {
                 thead { tr { th { "ingestion" } th { "its state" } th { "reason" } } }
                 tbody { @for letter in &letters { tr {

@@ -108,7 +108,8 @@
       cells(addRow(table))[0].focus();
       return;
     }
-    sending = true;
+    // What is saved as a file leaves the page open.
+    if (!(button && button.hasAttribute("data-stays"))) sending = true;
   });
 
   // Lines.

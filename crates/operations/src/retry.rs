@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub use docmill_ledger::db::operators::{
-    AuditNote, PauseRow, PauseScope, block_content, list_pauses, unblock_content,
+    AuditNote, PauseRow, PauseScope, block_content, list_pauses, note_download, unblock_content,
 };
 
 use crate::sending;
@@ -106,6 +106,28 @@ pub async fn retry_ingestions(
         IngestionChange { ingestion_id: *id, change, problem }
     });
     Ok(changes.collect())
+}
+
+/// Characters of a document's password, as PDF has it at most.
+const MAX_PASSWORD_CHARS: usize = 127;
+
+/// Gives a password for the document of an ingestion, and works on it once more.
+///
+/// # Errors
+/// `Rejected` for an empty password or one that is too long; no answer from Postgres or the queue.
+pub async fn retry_with_password(
+    db: &Db,
+    queue: &dyn MessageQueue,
+    id: IngestionId,
+    password: &str,
+    by: &AuditNote,
+) -> Result<Vec<IngestionChange>> {
+    if password.is_empty() || password.chars().count() > MAX_PASSWORD_CHARS {
+        let text = format!("a password has 1 to {MAX_PASSWORD_CHARS} characters");
+        return Err(Error::new(Fault::Rejected, text));
+    }
+    operators::give_password(db, id, password, by).await?;
+    retry_ingestions(db, queue, &[id], by).await
 }
 
 /// Withdraws ingestions. Messages of waiting ones find nothing to do.

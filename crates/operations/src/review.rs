@@ -19,6 +19,7 @@ use uuid::Uuid;
 pub use export::{TruthExport, TruthReport, export_truth};
 pub use typed_data::check_typed_data;
 
+pub use docmill_ledger::db::claims::find_same_invoice;
 pub use docmill_ledger::db::reviews::counts::{
     MAX_COUNTED, QueuePlace, ReviewCounts, count_reviews, find_place, list_reasons,
 };

@@ -58,12 +58,12 @@ async fn the_overview_tells_what_waits_what_failed_and_what_it_cost() {
         "open in 1 of them",
         "<td class=\"number\">7</td><td class=\"number\">8</td><td class=\"number\">90</td>",
         "<strong>2 of 8</strong>slots used",
-        "<strong>2</strong>not ended",
+        "<strong>2</strong>in progress",
         "gate_refused",
         "transcribe",
         "w-1",
         "spent today",
-        "workers seen",
+        "workers online",
     ] {
         assert!(page.contains(text), "{text}: {page}");
     }
@@ -136,7 +136,7 @@ async fn a_queue_that_does_not_answer_is_told_and_hides_nothing_else() {
     let page = desk.browser("operator").await.get("/overview").await;
     assert_eq!(page.status, StatusCode::OK);
     assert!(page.body.contains("The queue does not answer"), "{}", page.body);
-    assert!(page.body.contains("<strong>1</strong>not ended"));
+    assert!(page.body.contains("<strong>1</strong>in progress"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -394,7 +394,7 @@ async fn dead_letters_are_sent_again_by_an_operator_who_means_it_and_the_audit_h
     assert_eq!(done.location(), "/dead-letters?done=1-0-0", "{done:?}");
     let told = operator.get(done.location()).await.body;
     assert!(told.contains("Sent again: 1."), "{told}");
-    assert!(operator.get("/dead-letters?done=%3Cb%3E").await.body.contains("None."));
+    assert!(operator.get("/dead-letters?done=%3Cb%3E").await.body.contains("No dead letters."));
     let again = queue.receive(1, Duration::from_secs(10)).await.unwrap();
     assert_eq!(again.first().map(|it| it.body.clone()), Some(ingestion.to_string()));
     let audit = "SELECT concat_ws(' ', action, operator, why) FROM operator_action";

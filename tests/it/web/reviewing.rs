@@ -5,6 +5,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::desk::{Browser, WebConsole, filled_form, form_fields, invoice, send};
+use crate::support::documents;
 
 async fn carried(desk: &WebConsole, document: impl ToString) -> Value {
     let sql = format!("SELECT structured_data FROM document WHERE id = '{}'", document.to_string());
@@ -409,4 +410,53 @@ async fn the_page_of_an_ingestion_shows_what_a_person_decided_and_who() {
     }
     let (new, old) = (page.find("Right Ltd").unwrap(), page.find("As it was read").unwrap());
     assert!(new < old, "the reading comes after the decision");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_original_is_handed_to_reviewers_alone_and_recorded_and_read_again_as_another_kind() {
+    let desk = WebConsole::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    desk.store_original(document, &documents::invoice("O-1")).await;
+    let ann = desk.browser("ann").await;
+    let page = format!("/ingestions/{ingestion}");
+    let path = format!("{page}/original");
+    let saved = ann.submit(&page, &path, &[]).await;
+    assert_eq!(saved.header("content-disposition"), "attachment; filename*=UTF-8''a.pdf");
+    assert!(saved.status == StatusCode::OK && saved.body.starts_with("%PDF"), "{saved:?}");
+    let recorded = "SELECT operator || ' ' || action || ' ' || target FROM operator_action";
+    assert_eq!(desk.scalar(recorded).await, format!("web:ann download {ingestion}"));
+    for (name, status) in [("viewer", 403), ("rival", 404)] {
+        let other = desk.browser(name).await;
+        let secret = form_fields(&other.get("/ingestions").await.body, "/sign-out")[0].1.clone();
+        let refused = other.post_raw(&path, &format!("form_secret={secret}")).await;
+        assert_eq!(refused.status.as_u16(), status, "{name}");
+    }
+    let review = ann.get(&format!("/reviews/{document}")).await.body;
+    let form = filled_form(&review, &format!("/reviews/{document}"), &[("new_kind", "receipt")]);
+    let again = ann.post_raw(&format!("{page}/kind"), &form).await;
+    assert_eq!(again.status, StatusCode::SEE_OTHER, "{again:?}");
+    let newest = format!(
+        "SELECT kind FROM ingestion WHERE document_id = '{document}'
+         ORDER BY created_at DESC LIMIT 1"
+    );
+    assert_eq!(desk.scalar(&newest).await, "receipt");
+    assert_eq!(desk.scalar("SELECT count(*) FROM document").await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_encrypted_document_is_read_again_with_the_password_that_an_operator_types() {
+    let desk = WebConsole::open().await;
+    let (_, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    desk.execute("UPDATE ingestion SET reason = 'encrypted'").await;
+    let operator = desk.browser("operator").await;
+    let page = format!("/ingestions/{ingestion}");
+    let path = format!("{page}/password");
+    let done = operator.submit(&page, &path, &[("password", " open sesame ")]).await;
+    assert!(done.location().starts_with(&format!("{page}?done=")), "{done:?}");
+    assert_eq!(desk.scalar("SELECT password FROM document_password").await, " open sesame ");
+    let told =
+        "SELECT count(*) FROM operator_action WHERE row(operator_action)::text LIKE '%sesame%'";
+    assert_eq!(desk.scalar(told).await, "0", "the record has no password");
+    let empty = "SELECT count(*) FROM ingestion WHERE status = 'in-progress'";
+    assert_eq!(desk.scalar(empty).await, "1");
 }

@@ -45,7 +45,7 @@ use async_trait::async_trait;
 use time::OffsetDateTime;
 
 use claim::ClaimStatement;
-use coalesce::StatementBatcher;
+use coalesce::{BatchedStatement as _, StatementBatcher};
 use finish::{EndStatement, ResultRow};
 use lookups::{BlockedLookup, DuplicateLookup, DuplicateRow};
 use references::{ReferenceRow, ReferenceStatement};
@@ -92,6 +92,23 @@ impl PostgresLedger {
             duplicates: StatementBatcher::new(db.clone(), slots),
             db,
         }
+    }
+}
+
+/// The ingestion of another document of this supplier and number, as the gate looks for it.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn find_same_invoice(
+    db: &Db,
+    document: DocumentId,
+    tenant: Option<&str>,
+    supplier: &str,
+    number: &str,
+) -> Result<Option<IngestionId>> {
+    match DuplicateRow::new(document, tenant, supplier, number) {
+        Some(row) => DuplicateLookup::run_alone(db, &row).await,
+        None => Ok(None),
     }
 }
 

@@ -336,3 +336,49 @@ pub async fn unblock_content(db: &Db, sha256: &str, by: &AuditNote) -> Result<bo
     .context("unblocking content")?;
     Ok(done.rows_affected() > 0)
 }
+
+/// Records that the original of an ingestion's document was handed out.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn note_download(db: &Db, ingestion: IngestionId, by: &AuditNote) -> Result<()> {
+    sqlx::query!(
+        "INSERT INTO operator_action (operator, action, target, why)
+         VALUES ($1, 'download', $2, $3)",
+        by.operator,
+        ingestion.0.to_string(),
+        by.why,
+    )
+    .execute(db.pool())
+    .await
+    .context("recording a download")?;
+    Ok(())
+}
+
+/// Gives a password that may open the document of an ingestion; workers alone can read it.
+///
+/// # Errors
+/// No answer from Postgres, or a password of another length than the schema allows.
+pub async fn give_password(
+    db: &Db,
+    ingestion: IngestionId,
+    password: &str,
+    by: &AuditNote,
+) -> Result<()> {
+    sqlx::query!(
+        "WITH given AS (
+             INSERT INTO document_password (document_id, password)
+             SELECT i.document_id, $2 FROM ingestion i WHERE i.id = $1
+             ON CONFLICT DO NOTHING)
+         INSERT INTO operator_action (operator, action, target, why)
+         VALUES ($3, 'password', $1::uuid::text, $4)",
+        ingestion.0,
+        password,
+        by.operator,
+        by.why,
+    )
+    .execute(db.pool())
+    .await
+    .context("giving a password")?;
+    Ok(())
+}
