@@ -37,7 +37,11 @@ pub(super) fn explain_reason(kind: Option<&Kind>, code: &str) -> ReviewFinding {
         None => words_of_code(name),
     };
     let fields = match (place, rule) {
-        (Some(place), _) => vec![field_of_place(place).to_owned()],
+        // What is about no field of the kind is about the document.
+        (Some(place), _) if kind.is_none_or(|kind| kind.has_field(field_of_place(place))) => {
+            vec![field_of_place(place).to_owned()]
+        }
+        (Some(_), _) => Vec::new(),
         (None, Some(rule)) => {
             let named = rule.check.named_fields();
             named.iter().map(|it| field_of_place(it).to_owned()).collect()
@@ -125,6 +129,8 @@ mod tests {
         assert_eq!(missing.fields, ["total"]);
         let item = explain_reason(Some(invoice), "line_product:line_items[2].amount");
         assert_eq!(item.fields, ["line_items"]);
+        let whole = explain_reason(Some(invoice), "differs:kind");
+        assert!(whole.fields.is_empty(), "a kind is no field: {whole:?}");
         let unknown = explain_reason(Some(invoice), "gate_refused");
         assert_eq!((unknown.words.as_str(), unknown.fields.len()), ("Gate refused.", 0));
         for rule in &invoice.rules {

@@ -2,6 +2,8 @@
 //!
 //! The routes require a role, not the handlers, so that none can be forgotten.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -107,17 +109,19 @@ pub(super) async fn admit_visitor(
             return state.note_stranger(told).into_response();
         }
     }
-    if api && has_empty_value(request.uri().query().unwrap_or_default()) {
+    let empty = find_empty_value(request.uri().query().unwrap_or_default()).filter(|_| api);
+    if let Some(name) = empty {
         let text = "A value of the address is empty: leave out what does not matter.";
-        return ConsoleFailure::wrong_request(text).into_response();
+        return ConsoleFailure::wrong_request(text).about(&name).into_response();
     }
     next.run(request).await
 }
 
-/// Whether a name of the query has no value. A page's form sends empty inputs; from a program it
+/// The first name of the query without a value. A page's form sends empty inputs; from a program it
 /// is an unset variable, and without the filter the answer would be about everything.
-fn has_empty_value(query: &str) -> bool {
-    form_urlencoded::parse(query.as_bytes()).any(|(_, value)| value.trim().is_empty())
+fn find_empty_value(query: &str) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    pairs.find(|(_, value)| value.trim().is_empty()).map(|(name, _)| name.into_owned())
 }
 
 /// The announced length of the body.
@@ -148,6 +152,30 @@ fn shows_navigation(request: &Request) -> bool {
     let path = request.uri().path();
     let is_part = path.ends_with("/picture") || path.ends_with("/words");
     request.method() == Method::GET && !is_api(path) && !is_part
+}
+
+/// Refuses a query name that the operation does not have: without its filter the answer would be
+/// about everything.
+pub(super) async fn require_known_names(
+    State(names): State<Arc<[String]>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let query = request.uri().query().unwrap_or_default();
+    let unknown = form_urlencoded::parse(query.as_bytes())
+        .find(|(name, _)| !names.iter().any(|known| known == name));
+    match unknown {
+        None => next.run(request).await,
+        Some(_) if names.is_empty() => {
+            let text = "This operation takes no names in the address.";
+            ConsoleFailure::wrong_request(text).into_response()
+        }
+        Some(_) => {
+            let text =
+                format!("A name in the address is unknown; known are: {}.", names.join(", "));
+            ConsoleFailure::wrong_request(text).into_response()
+        }
+    }
 }
 
 /// Refuses visitors below the role of the route.
@@ -233,7 +261,7 @@ mod tests {
             ("limit=20&since=%20", true),
             ("cursor", true),
         ] {
-            assert_eq!(has_empty_value(query), is, "{query}");
+            assert_eq!(find_empty_value(query).is_some(), is, "{query}");
         }
     }
 

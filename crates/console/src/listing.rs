@@ -131,7 +131,7 @@ fn ingestion_row(state: &ConsoleState, row: &IngestionRow) -> Markup {
             td { a href=(state.link(&format!("/ingestions/{id}"))) {
                 (foreign_name(row.original_name.as_ref().unwrap_or(&row.file_path))) } }
             td { (state_mark(&row.status)) }
-            td { (row.reason.as_deref().or(row.stage.as_deref()).unwrap_or("–")) }
+            td { (row.reason.as_deref().or(row.stage.as_deref().filter(|_| row.status == "in-progress")).unwrap_or("–")) }
             td { (row.kind.as_deref().unwrap_or("–")) }
             td { (foreign_name(row.tenant.as_deref().unwrap_or("–"))) }
             td.number { (row.attempt_count) }

@@ -3,9 +3,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use docmill_core::config::WebRole;
 use docmill_core::model::{IngestionStatus, Priority};
+use utoipa::openapi::path::{ParameterIn, Paths};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, KnownFormat, SchemaFormat};
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -143,8 +145,21 @@ pub(super) fn with_role(
             }
         }
     }
+    let names: Arc<[String]> = query_names(&paths).into();
+    let known = axum::middleware::from_fn_with_state(names, super::guard::require_known_names);
     let guard = axum::middleware::from_fn_with_state(role, super::guard::require_role);
-    (schemas, paths, handler.layer(guard))
+    (schemas, paths, handler.layer(known).layer(guard))
+}
+
+/// The names that the query of these operations may have.
+fn query_names(paths: &Paths) -> Vec<String> {
+    let operations = paths.paths.values().flat_map(|item| item.get.iter().chain(&item.post));
+    let parameters = operations.flat_map(|operation| operation.parameters.iter().flatten());
+    let named = parameters.filter_map(|parameter| match parameter {
+        RefOr::T(it) if it.parameter_in == ParameterIn::Query => Some(it.name.clone()),
+        _ => None,
+    });
+    named.collect()
 }
 
 /// An optional parameter is left out, never null.

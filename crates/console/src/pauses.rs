@@ -12,6 +12,7 @@ use super::ingestion::require_confirmation;
 use super::layout::{foreign_name, form_secret, frame_page, moment};
 use super::state::ConsoleState;
 use docmill_core::config::WebRole;
+use docmill_operations::inspect::{self, IngestionFilter};
 use docmill_operations::retry::{self, PauseRow, PauseScope, PauseTarget};
 
 const SCOPES: [PauseScope; 4] =
@@ -59,6 +60,7 @@ fn begin_form(state: &ConsoleState, visitor: &ConsoleVisitor) -> Markup {
             div.field { label for="name" { "Name of the kind, tenant or provider; empty for everything" }
                 input id="name" name="name" value=(visitor.tenant.as_deref().unwrap_or_default()); }
             div.field { label for="why" { "Why" } input id="why" name="why"; }
+            p { label { input type="checkbox" name="unknown" value="yes"; " Also if no document has this kind or tenant yet" } }
             p { label { input type="checkbox" name="confirm" value="yes" required; " I mean it" } }
             button.first { "Pause" }
         }
@@ -84,9 +86,33 @@ pub(super) async fn post_pause(
     PostedForm(form): PostedForm,
 ) -> Result<Redirect, ConsoleFailure> {
     let target = read_target(&visitor, &form)?;
+    require_known(&state, &target, form.get("unknown").is_some()).await?;
     let by = visitor.audit_note(form.get("why").unwrap_or_default());
     retry::pause_target(state.database(), &target, &by).await?;
     Ok(Redirect::to(&state.link("/pauses")))
+}
+
+/// Refuses a kind or tenant that nothing has: a slip would leave the meant one running.
+async fn require_known(
+    state: &ConsoleState,
+    target: &PauseTarget,
+    also_unknown: bool,
+) -> Result<(), ConsoleFailure> {
+    let is_known = match target.scope {
+        PauseScope::Kind => state.kinds().get(&target.name).is_some(),
+        PauseScope::Tenant => {
+            let tenant = Some(target.name.clone());
+            let filter = IngestionFilter { tenant, ..IngestionFilter::default() };
+            !inspect::list_ingestions(state.database(), &filter, 1, None).await?.is_empty()
+        }
+        _ => true,
+    };
+    if is_known || also_unknown {
+        return Ok(());
+    }
+    let text = "No document has this kind or tenant: check the name, or tick the box for one that \
+                has none yet.";
+    Err(ConsoleFailure::refused(text).about("name"))
 }
 
 /// `POST /pauses/end`.

@@ -200,13 +200,13 @@
   // A click on a word of the page fills the field that had the focus; a drag takes several words.
   let target = null;
   const pages = new Map();
-  document.addEventListener("focusin", (event) => {
-    if (event.target.matches(".fields input, .fields textarea, .grid input:not([type=checkbox])")) {
-      target = event.target;
-      form.classList.add("picking");
-      offer(target);
-    }
-  });
+  function pickFor(input) {
+    if (!input || !input.matches(".fields input, .fields textarea, .grid input:not([type=checkbox])")) return;
+    target = input;
+    form.classList.add("picking");
+    if (input.closest(".field.doubtful")) offer(input);
+  }
+  document.addEventListener("focusin", (event) => pickFor(event.target));
 
   async function wordsOf(sheet) {
     const path = sheet.dataset.words;
@@ -313,6 +313,9 @@
     }
     field.append(list);
   }
+
+  // The first doubtful field had the focus before this script ran.
+  pickFor(document.activeElement);
 
   // A table of lines is one stop; inside it, one moves up and down in its column.
   const stops = () => [...form.querySelectorAll(

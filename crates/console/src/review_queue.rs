@@ -156,7 +156,11 @@ fn queue_row(state: &ConsoleState, choice: &QueueChoice, row: &ReviewRow) -> Mar
             td { (row.kind.as_deref().unwrap_or("–")) }
             td { (foreign_name(row.tenant.as_deref().unwrap_or("–"))) }
             td { (reasons_in_words(kind, &row.review_reasons)) @if row.decided_before { " (decided before)" } }
-            td { (state_mark(row.status.as_deref().unwrap_or("–"))) }
+            td { @match row.status.as_deref() {
+                // Green would say that nothing is left to do.
+                Some("completed") | None => "–",
+                Some(status) => (state_mark(status)),
+            } }
             td.number { @match row.amount { Some(amount) => (format!("{amount:.2}")), None => "–" }
                 @if let Some(currency) = &row.currency { " " (foreign_name(currency)) } }
             td { @if let Some(who) = &row.held_by { (foreign_name(who))

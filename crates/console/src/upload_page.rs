@@ -56,13 +56,13 @@ async fn upload_page(
         (notice)
         form.drop id="drop" method="post" action=(state.link("/upload")) enctype="multipart/form-data" {
             (form_secret(visitor))
-            label for="files" { "Drop PDF, image or e-invoice files here, or choose them" }
-            input id="files" type="file" name="file" multiple required;
             span {
                 label.unseen-label for="kind" { "Kind" }
                 select id="kind" name="kind" { option value="" { "Any kind" }
                     @for kind in state.kinds().iter() { option value=(kind.name) { (kind.title) } } }
             }
+            label for="files" { "Drop PDF, image or e-invoice files here, or choose them" }
+            input id="files" type="file" name="file" multiple required;
             button.first { "Hand in" }
         }
         h2 { "Or try a sample" }
@@ -90,7 +90,7 @@ fn moving_list(state: &ConsoleState, rows: &[IngestionRow]) -> Markup {
                             (foreign_name(row.original_name.as_ref().unwrap_or(&row.file_path))) } }
                         td { (row.kind.as_deref().unwrap_or("–")) }
                         td { (state_mark(&row.status)) }
-                        td { (row.reason.as_deref().or(row.stage.as_deref()).unwrap_or("–")) }
+                        td { (row.reason.as_deref().or(row.stage.as_deref().filter(|_| row.status == "in-progress")).unwrap_or("–")) }
                         td { @if row.needs_human_review {
                             a href=(state.link(&format!("/reviews/{}", row.document_id))) { "Needs review" } }
                             @else if row.status == "completed" { "Done" } @else { "–" } }
