@@ -165,7 +165,7 @@ async fn data_that_does_not_fit_its_kind_is_refused_by_place_and_changes_nothing
         (DataCorrection::Whole(lacking), "due_date"),
         (DataCorrection::Whole(foreign), "does not fit the kind invoice"),
         (fields("currency", "SECRETMARK"), "/currency"),
-        (fields("invoice_date", "the SECRETMARK"), "/invoice_date"),
+        (fields("invoice_date", "the SECRETMARK"), "`invoice_date` is not a date"),
         (fields("line_items", "[{\"SECRETMARK\": 1}]"), "/line_items/0"),
     ] {
         let error = Error::from(desk.correct(&case, correction).await.unwrap_err());

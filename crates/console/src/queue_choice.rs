@@ -35,6 +35,8 @@ impl QueueChoice {
         };
         let filter = ReviewFilter { part, ..read_filter(visitor, wanted)? };
         let named = CHOICE_NAMES.iter().filter_map(|name| Some((*name, wanted.text(name)?)));
+        // A visitor of one tenant chooses none.
+        let named = named.filter(|(name, _)| *name != "tenant" || visitor.tenant.is_none());
         Ok(Self { filter, named: named.collect() })
     }
 
