@@ -273,7 +273,8 @@ fn data_section(state: &ConsoleState, row: &IngestionRow, case: &ReviewCase) -> 
             h2 { "Data" }
             @if let Some(last) = decided { p.notice {
                 (decision_word(&last.decision)) " by " (foreign_name(&last.reviewer)) ", " (moment(last.decided_at)) " (UTC)"
-                @if !last.changed_fields.is_empty() { ". Changed: " (changed_labels(last)) }
+                @let changed = changed_since(read, shown.as_ref());
+                @if !changed.is_empty() { ". Changed: " (changed) }
                 @if !last.why.is_empty() { ". Reason: " (foreign_name(&last.why)) }
             } }
             @if let Some(data) = shown { (data_table(kind, data)) }
@@ -291,6 +292,16 @@ fn decision_word(decision: &str) -> &'static str {
         "rejected" => "Rejected",
         _ => "Decided",
     }
+}
+
+/// The fields in which a decision differs from what was read.
+fn changed_since(read: Option<&Value>, decided: Option<&Value>) -> String {
+    let before = read.and_then(Value::as_object);
+    let (Some(before), Some(after)) = (before, decided.and_then(Value::as_object)) else {
+        return String::new();
+    };
+    let changed = after.iter().filter(|(name, value)| before.get(*name) != Some(*value));
+    changed.map(|(name, _)| label_of(name)).collect::<Vec<_>>().join(", ")
 }
 
 fn changed_labels(revision: &DocumentRevision) -> String {
