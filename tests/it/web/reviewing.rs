@@ -105,6 +105,8 @@ async fn what_does_not_fit_is_told_beside_what_was_typed_and_nothing_is_written(
         (vec![("field.total", "13"), ("decision", "accept")], "You have changed fields"),
         (vec![("decision", "reject")], "say why it is rejected"),
     ] {
+        // What was typed before would be in the form again.
+        desk.execute("DELETE FROM review_draft").await;
         let answer = ann.submit(&path, &path, &filled).await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{told}");
         assert!(answer.body.contains(told), "{told}: {}", answer.body);
@@ -113,6 +115,7 @@ async fn what_does_not_fit_is_told_beside_what_was_typed_and_nothing_is_written(
             assert!(kept.contains(&((*name).to_owned(), (*value).to_owned())), "{name} is kept");
         }
     }
+    desk.execute("DELETE FROM review_draft").await;
     let none = ann.submit(&path, &path, &[("decision", "maybe")]).await;
     assert_eq!(none.status, StatusCode::BAD_REQUEST);
     assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "0");
