@@ -416,8 +416,10 @@ async fn a_worker_that_sees_some_documents_only_does_not_start_and_doctor_says_w
         assert!(verdict == Severity::Ok || found.advice.as_deref() == Some(open), "{found:?}");
     }
     let settings = [("DATABASE__URL", login.as_str())];
-    let started =
-        crate::support::process::docmill(&world, &["worker"], &settings).output().unwrap();
+    let worker = crate::support::process::docmill(&world, &["worker"], &settings);
+    let mut worker = tokio::process::Command::from(worker);
+    let started = tokio::time::timeout(SOON, worker.kill_on_drop(true).output()).await;
+    let started = started.unwrap().unwrap();
     let said = String::from_utf8_lossy(&started.stderr);
     assert!(!started.status.success() && said.contains("row-level security hides rows"), "{said}");
 }
