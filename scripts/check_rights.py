@@ -20,7 +20,12 @@ MODEL = "arn:aws:bedrock:eu-central-1::foundation-model/m"
 JOB = "arn:aws:bedrock:eu-central-1:111122223333:model-invocation-job/j"
 BATCH_ROLE = "arn:aws:iam::111122223333:role/batches"
 BATCH_BUCKET = "arn:aws:s3:::made-up-batches"
+TIER = "arn:aws:sqs:eu-central-1:111122223333:made-up-urgent"
+OTHER_BUCKET = "arn:aws:s3:::made-up-uploads"
 GIVEN = {
+    "TierQueueArns": [TIER],
+    "OtherBucketArns": [OTHER_BUCKET],
+    "OtherDocumentArns": [f"{OTHER_BUCKET}/inbox/*"],
     "BucketArn": BUCKET,
     "QueueArn": QUEUE,
     "DeadLetterQueueArn": DEAD,
@@ -48,6 +53,11 @@ NEEDS = {
         QUEUE: [*QUEUE_QUESTIONS, "sqs:ReceiveMessage", "sqs:ChangeMessageVisibility",
                 "sqs:DeleteMessage", "sqs:SendMessage"],
         DEAD: [*QUEUE_QUESTIONS, "sqs:ReceiveMessage", "sqs:ChangeMessageVisibility", "sqs:DeleteMessage"],
+        TIER: [*QUEUE_QUESTIONS, "sqs:ReceiveMessage", "sqs:ChangeMessageVisibility",
+               "sqs:DeleteMessage", "sqs:SendMessage"],
+        OTHER_BUCKET: ["s3:ListBucket"],
+        f"{OTHER_BUCKET}/inbox/0d0d.pdf": ["s3:GetObject"],
+        f"{OTHER_BUCKET}/payroll/0d0d.pdf": [],
         BUCKET: ["s3:ListBucket"],
         OF_PRODUCERS: ["s3:GetObject"],
         ARTEFACT: ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
