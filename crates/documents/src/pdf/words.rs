@@ -2,8 +2,10 @@
 //!
 //! PDF has no words: producers draw whole lines, single letters, or pieces in any order, with or
 //! without glyphs for spaces. A word ends at a space, at a gap that is wide for the font and for
-//! the letter spacing around it, and where the baseline or the direction changes. Right-to-left
-//! scripts are left in drawing order.
+//! the letter spacing around it, and where the baseline or the direction changes. Letters that are drawn
+//! again in the same place count once. Right-to-left scripts are left in drawing order.
+
+use std::collections::HashMap;
 
 use crate::pdf::glyph_collector::PIECES_PER_WORD;
 use crate::pdf::page_glyph::PageGlyph;
@@ -15,6 +17,21 @@ const WORD_GAP_EMS: f64 = 0.15;
 const MAX_PIECE_GAP_EMS: f64 = 0.05;
 /// Letters may overlap by kerning and by wrong widths, but not jump back further than this.
 const MAX_BACK_JUMP_EMS: f64 = 0.6;
+/// Distance of two drawings of one letter, as bold print and shadows have it: in ems, in points, and as a
+/// share of its width, since the same letter beside it is no copy.
+const MAX_COPY_SHIFT_EMS: f64 = 0.2;
+const MAX_COPY_SHIFT_POINTS: f64 = 4.0;
+const MAX_COPY_SHIFT_WIDTH: f64 = 0.5;
+/// Side of the squares in which copies are looked for, and letters of one that are compared.
+const SQUARE_POINTS: f64 = 8.0;
+const MAX_SQUARE_LETTERS: usize = 64;
+/// Equal steps from letter to letter in a row that are no accident, and how equal.
+const MIN_EQUAL_STEPS: usize = 4;
+const STEP_TOLERANCE_EMS: f64 = 0.005;
+/// Such steps of a page that are kept.
+const MAX_STEPS: usize = 64;
+/// Letters with one typed space between each that are words set wide.
+const MIN_TYPED_APART: usize = 6;
 
 /// A word in the frame of its direction: `u` along the baseline, `v` across it, downwards.
 #[derive(Debug, Clone)]
@@ -38,6 +55,7 @@ pub(crate) struct WordPiece {
 }
 
 /// A glyph in the frame of its direction.
+#[derive(Clone)]
 struct AlignedGlyph<'a> {
     text: &'a str,
     angle: i32,
@@ -62,16 +80,122 @@ pub(crate) fn measure_hidden(glyphs: &[PageGlyph]) -> TextAmount {
 }
 
 fn group_glyphs<'a>(glyphs: impl Iterator<Item = &'a PageGlyph>) -> Vec<WordPiece> {
-    let set: Vec<AlignedGlyph<'_>> = glyphs.map(align_glyph).collect();
-    let mut found = Vec::new();
+    let mut drawn = DrawnLetters::default();
+    let set: Vec<AlignedGlyph<'_>> =
+        glyphs.map(align_glyph).filter(|glyph| drawn.add_letter(glyph)).collect();
+    let mut strips = Vec::new();
     let mut rest = set.as_slice();
     while !rest.is_empty() {
         let length = 1 + rest.windows(2).take_while(|pair| continues_strip(pair)).count();
         let (strip, after) = rest.split_at(length.min(rest.len()));
-        words_of_strip(strip, &mut found);
+        strips.push(strip);
         rest = after;
     }
+    let mut page_steps = Vec::new();
+    for strip in &strips {
+        add_equal_steps(strip, &mut page_steps);
+    }
+    let mut found = Vec::new();
+    for strip in strips {
+        words_of_strip(strip, &page_steps, &mut found);
+    }
     found
+}
+
+/// The letters of a page by place.
+#[derive(Default)]
+struct DrawnLetters<'a> {
+    squares: HashMap<(i32, i32, i32), Vec<AlignedGlyph<'a>>>,
+}
+
+impl<'a> DrawnLetters<'a> {
+    /// Takes a letter in; false if it was drawn there before.
+    fn add_letter(&mut self, glyph: &AlignedGlyph<'a>) -> bool {
+        let reach = (MAX_COPY_SHIFT_EMS * glyph.size).min(MAX_COPY_SHIFT_POINTS);
+        let [left, right] = [-reach, reach].map(|shift| square_of(glyph.start + shift));
+        let [top, bottom] = [-reach, reach].map(|shift| square_of(glyph.baseline + shift));
+        for square in (left..=right).flat_map(|u| (top..=bottom).map(move |v| (u, v))) {
+            let near = self.squares.get(&(glyph.angle, square.0, square.1));
+            if near.into_iter().flatten().any(|other| is_copy(other, glyph, reach)) {
+                return false;
+            }
+        }
+        let own = (glyph.angle, square_of(glyph.start), square_of(glyph.baseline));
+        let own = self.squares.entry(own).or_default();
+        if own.len() < MAX_SQUARE_LETTERS {
+            own.push(glyph.clone());
+        }
+        true
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a place beyond the range is at its border")]
+fn square_of(position: f64) -> i32 {
+    (position / SQUARE_POINTS).floor() as i32
+}
+
+/// Whether the second of two glyphs is the first once more.
+fn is_copy(one: &AlignedGlyph<'_>, next: &AlignedGlyph<'_>, reach: f64) -> bool {
+    let width = (one.end - one.start).min(next.end - next.start);
+    let along = reach.min(MAX_COPY_SHIFT_WIDTH * width);
+    one.text == next.text
+        && (next.start - one.start).abs() <= along
+        && (next.baseline - one.baseline).abs() <= reach
+        && one.size.max(next.size) < 1.1 * one.size.min(next.size)
+}
+
+/// A step from letter to letter that comes back in a row: the file states it.
+struct EqualStep {
+    size: f64,
+    ems: f64,
+    /// From start to start; else from end to start.
+    of_pitch: bool,
+}
+
+impl EqualStep {
+    /// Whether the second letter follows the first by this step.
+    fn leads(&self, one: &AlignedGlyph<'_>, next: &AlignedGlyph<'_>) -> bool {
+        (next.size - self.size).abs() < STEP_TOLERANCE_EMS * self.size
+            && (step_between(one, next, self.of_pitch) - self.ems).abs() < STEP_TOLERANCE_EMS
+    }
+}
+
+fn step_between(one: &AlignedGlyph<'_>, next: &AlignedGlyph<'_>, of_pitch: bool) -> f64 {
+    (next.start - if of_pitch { one.start } else { one.end }) / next.size
+}
+
+/// Adds the steps over wide gaps that letters of a strip repeat.
+fn add_equal_steps(strip: &[AlignedGlyph<'_>], found: &mut Vec<EqualStep>) {
+    for of_pitch in [false, true] {
+        let (mut count, mut last) = (0, f64::NAN);
+        for pair in strip.windows(2) {
+            let [one, next] = pair else { continue };
+            let wide = step_between(one, next, false) > WORD_GAP_EMS;
+            let step = step_between(one, next, of_pitch);
+            let repeats = (step - last).abs() < STEP_TOLERANCE_EMS;
+            let is_step = wide && !one.blank && !next.blank;
+            count = usize::from(is_step) * (1 + count * usize::from(repeats));
+            last = if is_step { step } else { f64::NAN };
+            if count == MIN_EQUAL_STEPS && found.len() < MAX_STEPS {
+                found.push(EqualStep { size: next.size, ems: step, of_pitch });
+            }
+        }
+    }
+}
+
+/// Whether the letters of a strip stand one by one between typed spaces, and words have more of those
+/// between them: `W i d e   t e x t`.
+fn is_typed_apart(strip: &[AlignedGlyph<'_>]) -> bool {
+    let (mut single, mut several) = (0, 0);
+    for run in strip.chunk_by(|one, next| one.blank == next.blank) {
+        match (run.first().is_some_and(|glyph| glyph.blank), run.len()) {
+            (false, 1) => {}
+            (true, 1) => single += 1,
+            (true, _) => several += 1,
+            (false, _) => return false,
+        }
+    }
+    single >= MIN_TYPED_APART && several > 0
 }
 
 fn align_glyph(glyph: &PageGlyph) -> AlignedGlyph<'_> {
@@ -116,20 +240,36 @@ fn continues_strip(pair: &[AlignedGlyph<'_>]) -> bool {
         && gap < 1.5 * size
 }
 
-fn words_of_strip(strip: &[AlignedGlyph<'_>], found: &mut Vec<WordPiece>) {
-    let widest = WORD_GAP_EMS + letter_spacing(strip);
+/// Splits a strip; `page_steps` are those of the page, for strips that are too short to have their own.
+fn words_of_strip(
+    strip: &[AlignedGlyph<'_>],
+    page_steps: &[EqualStep],
+    found: &mut Vec<WordPiece>,
+) {
+    let (spacing, mut own_steps) = (letter_spacing(strip), Vec::new());
+    add_equal_steps(strip, &mut own_steps);
+    let is_short = strip.len() <= MIN_EQUAL_STEPS;
+    let steps = if is_short { page_steps } else { own_steps.as_slice() };
+    let typed_apart = is_typed_apart(strip);
     let mut word: Option<WordPiece> = None;
-    let mut after_space = false;
+    let (mut after_space, mut spaces) = (false, 0);
+    let mut before: Option<&AlignedGlyph<'_>> = None;
     for glyph in strip {
         if glyph.blank {
-            found.extend(word.take());
-            after_space = true;
+            spaces += 1;
+            if spaces > usize::from(typed_apart) {
+                found.extend(word.take());
+                after_space = true;
+            }
             continue;
         }
-        let apart = word.as_ref().is_some_and(|word| glyph.start - word.end > widest * glyph.size);
-        if apart {
+        let widest = (WORD_GAP_EMS + spacing) * glyph.size;
+        let wide = word.as_ref().is_some_and(|word| glyph.start - word.end > widest);
+        let stated = before.is_some_and(|one| steps.iter().any(|step| step.leads(one, glyph)));
+        if wide && !stated && !typed_apart {
             found.extend(word.take());
         }
+        (spaces, before) = (0, Some(glyph));
         match &mut word {
             Some(word) => {
                 push_normalised(&mut word.text, glyph.text);
@@ -245,7 +385,7 @@ mod tests {
             letters.iter().map(|(text, x)| PageGlyph::sample(text, *x, 100.0)).collect()
         };
         #[rustfmt::skip]
-        let table: [(&str, Vec<PageGlyph>, &[&str]); 9] = [
+        let table: [(&str, Vec<PageGlyph>, &[&str]); 18] = [
             ("letters that touch",       place(&[("a", 0.0), ("b", 5.0), ("c", 10.0)]),              &["abc"]),
             ("kerned letters",           place(&[("a", 0.0), ("b", 4.2), ("c", 9.9)]),               &["abc"]),
             ("a drawn space",            place(&[("a", 0.0), (" ", 5.0), ("b", 7.5)]),               &["a", "b"]),
@@ -255,10 +395,34 @@ mod tests {
             ("pieces drawn out of order", place(&[("c", 10.0), ("a", 0.0), ("b", 5.0)]),             &["abc"]),
             ("bold by drawing twice",    place(&[("a", 0.0), ("b", 5.0), ("a", 0.3), ("b", 5.3)]),   &["ab"]),
             ("a ligature",               place(&[("\u{fb01}", 0.0), ("n", 5.0)]),                    &["fin"]),
+            ("each letter twice",        place(&[("a", 0.0), ("a", 0.4), ("b", 5.0), ("b", 5.4)]),   &["ab"]),
+            ("three times",              place(&[("3", 0.0), ("3", 0.4), ("3", 0.8)]),               &["3"]),
+            ("a space twice",            place(&[("a", 0.0), (" ", 5.0), (" ", 5.0), ("b", 7.5)]),   &["a", "b"]),
+            ("the same letter beside it", place(&[("3", 0.0), ("3", 5.0)]),                          &["33"]),
+            ("a narrow step beside it",  place(&[("3", 0.0), ("3", 2.6)]),                           &["33"]),
+            ("spaced behind close ones", place(&[("a", 0.0), ("b", 5.0), ("c", 10.0), ("d", 15.0), ("e", 20.0), ("f", 25.0), ("g", 30.0),
+                ("1", 41.0), ("2", 50.0), ("3", 59.0), ("4", 68.0), ("5", 77.0)]),                   &["abcdefg", "12345"]),
+            ("a short one spaced alike", place(&[("1", 0.0), ("2", 9.0), ("3", 18.0), ("4", 27.0), ("5", 36.0), ("6", 145.0), ("7", 154.0)]), &["12345", "67"]),
+            ("a short one apart",        place(&[("1", 0.0), ("2", 9.0), ("3", 18.0), ("4", 27.0), ("5", 36.0), ("6", 145.0), ("7", 153.0)]), &["12345", "6", "7"]),
+            ("typed spaces",             place(&[("a", 0.0), (" ", 5.0), ("b", 7.5), (" ", 12.5), ("c", 15.0), (" ", 20.0), ("d", 22.5), (" ", 27.5),
+                (" ", 30.0), (" ", 32.5), ("e", 35.0), (" ", 40.0), ("f", 42.5), (" ", 47.5), ("g", 50.0), (" ", 55.0), ("h", 57.5)]), &["abcd", "efgh"]),
         ];
         for (name, glyphs, expected) in table {
             assert_eq!(texts(&glyphs), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn letters_at_equal_distances_are_one_word_however_wide_they_are() {
+        let letter = |(text, at): (&str, u8), width: f64| PageGlyph {
+            advance: Vec2::new(width, 0.0),
+            ..PageGlyph::sample(text, f64::from(at) * 13.0, 100.0)
+        };
+        let name = ["W", "i", "n", "d", "m", "l"].into_iter().zip(0..);
+        let widths = [9.4, 2.2, 5.5, 5.5, 8.3, 2.2];
+        let glyphs: Vec<PageGlyph> =
+            name.zip(widths).map(|(drawn, width)| letter(drawn, width)).collect();
+        assert_eq!(texts(&glyphs), ["Windml"]);
     }
 
     #[test]
