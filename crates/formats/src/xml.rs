@@ -8,6 +8,7 @@
 //! Encodings: UTF-8, UTF-16 with its mark, and of the eight-bit ones US-ASCII, ISO 8859-1 and
 //! Windows-1252, as the XML declaration names them. Any other is refused, not guessed.
 
+pub use roxmltree::{Document as XmlTree, Node as XmlNode, NodeType as XmlNodeType};
 use roxmltree::{Document, ParsingOptions};
 use serde::{Deserialize, Serialize};
 

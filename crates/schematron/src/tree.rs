@@ -1,0 +1,222 @@
+//! A document as XPath sees it: nodes in document order, attributes among them.
+
+use std::borrow::Cow;
+
+use docmill_formats::xml::{XmlNode as Node, XmlNodeType as NodeType, XmlTree as Document};
+
+use crate::names::{NameId, NameTable};
+
+/// Number of a node: its place in document order. The root is 0; attributes follow their element.
+pub(crate) type NodeNumber = usize;
+
+/// The kinds of nodes in XPath's data model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NodeSort {
+    Root,
+    Element,
+    Attribute,
+    Text,
+    Comment,
+    Instruction,
+}
+
+/// A node and where it stands.
+#[derive(Debug)]
+struct NodeRecord<'a> {
+    sort: NodeSort,
+    name: NameId,
+    parent: Option<NodeNumber>,
+    first_child: NodeNumber,
+    /// The number behind its last descendant.
+    end: NodeNumber,
+    /// Value of an attribute, text or comment.
+    text: &'a str,
+    local_name: &'a str,
+    namespace: Option<&'a str>,
+    prefix: Option<&'a str>,
+}
+
+/// A document whose names are numbers of a [`NameTable`].
+#[derive(Debug)]
+pub(crate) struct NodeTree<'a> {
+    nodes: Vec<NodeRecord<'a>>,
+    /// The elements of each name, in document order.
+    by_name: Vec<Vec<NodeNumber>>,
+}
+
+impl<'a> NodeTree<'a> {
+    /// The tree of a parsed document. Its depth is bounded by the parser's caller.
+    pub(crate) fn new(document: &'a Document<'_>, names: &NameTable) -> Self {
+        let mut tree = Self { nodes: Vec::new(), by_name: vec![Vec::new(); names.len()] };
+        tree.add_node(document.root(), None, names);
+        for (number, node) in tree.nodes.iter().enumerate() {
+            let is_element = node.sort == NodeSort::Element;
+            if let Some(named) = tree.by_name.get_mut(node.name.index()).filter(|_| is_element) {
+                named.push(number);
+            }
+        }
+        tree
+    }
+
+    fn add_node(&mut self, node: Node<'a, '_>, parent: Option<NodeNumber>, names: &NameTable) {
+        let sort = match node.node_type() {
+            NodeType::Root => NodeSort::Root,
+            NodeType::Element => NodeSort::Element,
+            NodeType::Text => NodeSort::Text,
+            NodeType::Comment => NodeSort::Comment,
+            NodeType::PI => NodeSort::Instruction,
+        };
+        let name = node.tag_name();
+        let (namespace, local_name) = (name.namespace(), name.name());
+        let number = self.nodes.len();
+        let is_element = sort == NodeSort::Element;
+        self.nodes.push(NodeRecord {
+            sort,
+            name: if is_element { names.find(namespace, local_name) } else { NameId::FOREIGN },
+            parent,
+            first_child: number,
+            end: number,
+            text: if is_element { "" } else { node.text().unwrap_or_default() },
+            local_name,
+            namespace,
+            prefix: namespace.and_then(|it| node.lookup_prefix(it)),
+        });
+        for attribute in node.attributes() {
+            let (namespace, local_name) = (attribute.namespace(), attribute.name());
+            let end = self.nodes.len().saturating_add(1);
+            self.nodes.push(NodeRecord {
+                sort: NodeSort::Attribute,
+                name: names.find(namespace, local_name),
+                parent: Some(number),
+                first_child: end,
+                end,
+                text: attribute.value(),
+                local_name,
+                namespace,
+                prefix: namespace.and_then(|it| node.lookup_prefix(it)),
+            });
+        }
+        let first_child = self.nodes.len();
+        for child in node.children() {
+            self.add_node(child, Some(number), names);
+        }
+        let end = self.nodes.len();
+        if let Some(record) = self.nodes.get_mut(number) {
+            (record.first_child, record.end) = (first_child, end);
+        }
+    }
+
+    /// Nodes of the document.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(crate) fn sort(&self, node: NodeNumber) -> NodeSort {
+        self.nodes.get(node).map_or(NodeSort::Comment, |it| it.sort)
+    }
+
+    /// The number of its name.
+    pub(crate) fn name(&self, node: NodeNumber) -> NameId {
+        self.nodes.get(node).map_or(NameId::FOREIGN, |it| it.name)
+    }
+
+    pub(crate) fn local_name(&self, node: NodeNumber) -> &'a str {
+        self.nodes.get(node).map_or("", |it| it.local_name)
+    }
+
+    /// The namespace of its name; empty for none.
+    pub(crate) fn namespace(&self, node: NodeNumber) -> &'a str {
+        self.nodes.get(node).and_then(|it| it.namespace).unwrap_or_default()
+    }
+
+    /// Its name with a prefix that stands for its namespace there.
+    pub(crate) fn qualified_name(&self, node: NodeNumber) -> Cow<'a, str> {
+        match self.nodes.get(node).and_then(|it| it.prefix) {
+            Some(prefix) if !prefix.is_empty() => {
+                Cow::Owned(format!("{prefix}:{}", self.local_name(node)))
+            }
+            _ => Cow::Borrowed(self.local_name(node)),
+        }
+    }
+
+    pub(crate) fn parent(&self, node: NodeNumber) -> Option<NodeNumber> {
+        self.nodes.get(node).and_then(|it| it.parent)
+    }
+
+    /// The number behind its last descendant.
+    pub(crate) fn end(&self, node: NodeNumber) -> NodeNumber {
+        self.nodes.get(node).map_or(node, |it| it.end)
+    }
+
+    /// The elements of a name among the descendants of a node, in document order.
+    pub(crate) fn named_inside(&self, node: NodeNumber, name: NameId) -> &[NodeNumber] {
+        let named = self.by_name.get(name.index()).map(Vec::as_slice).unwrap_or_default();
+        let first = named.partition_point(|it| *it <= node);
+        let end = named.partition_point(|it| *it < self.end(node));
+        named.get(first..end).unwrap_or_default()
+    }
+
+    /// Its attributes, in document order.
+    pub(crate) fn attributes(&self, node: NodeNumber) -> impl Iterator<Item = NodeNumber> + '_ {
+        let first = node.saturating_add(1);
+        let is_element = self.sort(node) == NodeSort::Element;
+        let end = if is_element { self.end(node) } else { first };
+        (first..end).take_while(|it| self.sort(*it) == NodeSort::Attribute)
+    }
+
+    /// Its children, in document order.
+    pub(crate) fn children(&self, node: NodeNumber) -> impl Iterator<Item = NodeNumber> + '_ {
+        let (first, end) = self.nodes.get(node).map_or((0, 0), |it| (it.first_child, it.end));
+        std::iter::successors(Some(first), |at| Some(self.end(*at).max(at.saturating_add(1))))
+            .take_while(move |at| *at < end)
+    }
+
+    /// The value as a string: its text, or that of all its descendants.
+    pub(crate) fn string_value(&self, node: NodeNumber) -> Cow<'a, str> {
+        let is_parent = matches!(self.sort(node), NodeSort::Element | NodeSort::Root);
+        if !is_parent {
+            return Cow::Borrowed(self.nodes.get(node).map_or("", |it| it.text));
+        }
+        let inside = self.nodes.get(node..self.end(node)).unwrap_or_default();
+        let mut texts = inside.iter().filter(|it| it.sort == NodeSort::Text).map(|it| it.text);
+        let first = texts.next().unwrap_or_default();
+        match texts.next() {
+            None => Cow::Borrowed(first),
+            Some(second) => Cow::Owned([first, second].into_iter().chain(texts).collect()),
+        }
+    }
+
+    /// Where a node stands: the names on the way to it, with a number where a name is not alone.
+    pub(crate) fn location(&self, node: NodeNumber) -> String {
+        let mut steps = Vec::new();
+        let mut at = node;
+        while let Some(parent) = self.parent(at) {
+            let name = self.qualified_name(at);
+            steps.push(match self.sort(at) {
+                NodeSort::Attribute => format!("/@{name}"),
+                _ => match self.number_among_siblings(at, parent) {
+                    (1, 1) => format!("/{name}"),
+                    (number, _) => format!("/{name}[{number}]"),
+                },
+            });
+            at = parent;
+        }
+        steps.reverse();
+        if steps.is_empty() { "/".to_owned() } else { steps.concat() }
+    }
+
+    /// The place of an element among the siblings of its name, and their number.
+    fn number_among_siblings(&self, node: NodeNumber, parent: NodeNumber) -> (usize, usize) {
+        let (mut number, mut count) = (0, 0);
+        for at in self.children(parent) {
+            let is_same = self.sort(at) == NodeSort::Element
+                && self.local_name(at) == self.local_name(node)
+                && self.namespace(at) == self.namespace(node);
+            count += usize::from(is_same);
+            if at == node {
+                number = count;
+            }
+        }
+        (number, count)
+    }
+}
