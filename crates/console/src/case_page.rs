@@ -188,7 +188,8 @@ fn decision_form(
                 (turn.kept)
                 (case_facts(state, shown, may))
                 @match &source {
-                    Some(source) => (source.inputs()),
+                    // Who only looks types nothing.
+                    Some(source) => fieldset disabled[!may] { (source.inputs()) },
                     None => (data_without_kind(shown)),
                 }
                 @if let Some(newer) = newer_data(case) {
@@ -197,7 +198,7 @@ fn decision_form(
                 (decisions_list(case))
                 @if may { (keys()) }
             }
-            @if let Some(source) = &source { div.grid { (source.lines()) } }
+            @if let Some(source) = &source { div.grid { fieldset disabled[!may] { (source.lines()) } } }
             (page_sheets(state, shown))
         }
     }

@@ -6,7 +6,7 @@
   // Beside each other: else what is typed into would be scrolled away.
   const beside = matchMedia("(min-width: 64rem)");
   const whole = document.querySelector("[data-whole]");
-  const MAX_SCALE = 3;
+  const MAX_SCALE = 2;
   // So much of what is seen is to be the mark's width, if that does not enlarge too much.
   const SHARE = 0.45;
   let shown = null;
@@ -29,8 +29,10 @@
   function turn(sheet, degrees) {
     sheet.dataset.turn = degrees;
     sheet.style.transform = degrees ? "rotate(" + degrees + "deg)" : "";
-    const room = degrees % 180 ? (sheet.offsetWidth - sheet.offsetHeight) / 2 : 0;
-    sheet.style.marginBlock = degrees % 180 ? room + "px" : "";
+    const lies = degrees % 180 !== 0;
+    const room = (sheet.offsetWidth - sheet.offsetHeight) / 2;
+    sheet.style.marginBlock = lies ? room + "px" : "";
+    sheet.style.marginInline = lies ? -room + "px" : "";
   }
 
   function show(mark) {

@@ -105,7 +105,7 @@
     if (button && button.hasAttribute("data-add")) {
       event.preventDefault();
       const table = button.closest("[data-field]").querySelector("table.items");
-      cells(addRow(table))[0].focus();
+      cells(emptyRow(table))[0].focus();
       return;
     }
     // What is saved as a file leaves the page open.
@@ -133,6 +133,10 @@
     table.tBodies[0].append(row);
     return row;
   }
+
+  // The first row without anything in it; a new one if there is none.
+  const emptyRow = (table) =>
+    [...rowsOf(table)].find((row) => cells(row).every((cell) => !cell.value.trim())) || addRow(table);
 
   function removeRow(row) {
     const box = row.querySelector("input[type=checkbox]");
@@ -356,7 +360,7 @@
     if (event.key === "Delete" && row) removeRow(row);
     else if (event.key.toLowerCase() === "n") {
       const table = row ? row.closest("table") : form.querySelector("table.items");
-      if (table) cells(addRow(table))[0].focus();
+      if (table) cells(emptyRow(table))[0].focus();
     } else return false;
     return true;
   }

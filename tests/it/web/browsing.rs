@@ -185,6 +185,93 @@ async fn rules_are_checked_while_a_reviewer_types() {
     assert_stayed_here(&desk, &ann).await;
 }
 
+/// Presses and releases the mouse over a part of what matches, as a share of its width and height.
+async fn drag(browser: &DrivenBrowser, css: &str, from: (f64, f64), to: (f64, f64)) {
+    let script = format!(
+        "const it = document.querySelector('{css}'), area = it.getBoundingClientRect();
+         const at = (kind, x, y) => it.dispatchEvent(new PointerEvent(kind, {{ bubbles: true,
+             clientX: area.left + x * area.width, clientY: area.top + y * area.height,
+             button: 0, pointerType: 'mouse' }}));
+         at('pointerdown', {}, {}); at('pointermove', {}, {}); at('pointerup', {}, {});",
+        from.0, from.1, to.0, to.1, to.0, to.1
+    );
+    browser.run(&script).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_of_the_page_fill_a_field_and_lines_are_added_pasted_and_summed_in_place() {
+    let desk = WebConsole::open().await;
+    let _worker = DeskWorker::start(&desk);
+    let document = hand_in(&desk, "W-1").await;
+    let ann = sit_down(&desk, "ann").await;
+    ann.open(&desk.url(&format!("/reviews/{document}"))).await;
+    let is_drawn = "const it = document.querySelector('.sheet img');
+         return it.complete && it.naturalWidth > 500";
+    until(SOON, || async { ann.run(is_drawn).await == true }).await;
+    ann.click("#field-total").await;
+    retype(&ann, "1").await;
+    ann.click("[data-whole]").await;
+    // The total stands at (480, 323) of 595 by 842 points.
+    let (x, y) = (480.0 / 595.0, 327.0 / 842.0);
+    drag(&ann, ".sheet svg", (x, y - 0.005), (x + 0.12, y + 0.005)).await;
+    until(SOON, || async { ann.value("#field-total").await.contains("130.00") }).await;
+    ann.keep_screen("review-word").await;
+    let rows = "return document.querySelectorAll('table[data-list=line_items] tbody tr').length";
+    let before = ann.run(rows).await.as_u64().unwrap();
+    ann.click("[data-field=line_items] [data-add]").await;
+    assert_eq!(ann.run(rows).await, before, "an empty line is there already");
+    let paste = "const data = new DataTransfer();
+        data.setData('text/plain', 'Glue\\t4\\nTape\\t5\\nPins\\t6\\nNuts\\nBolts');
+        document.activeElement.dispatchEvent(new ClipboardEvent('paste',
+            { clipboardData: data, bubbles: true, cancelable: true }));";
+    ann.run(paste).await;
+    assert_eq!(ann.run(rows).await, before + 2, "each line of a spreadsheet has its row");
+    let kept = "SELECT count(*) FROM review_draft WHERE form LIKE '%Tape%'";
+    until(SOON, || async { desk.scalar(kept).await == "1" }).await;
+    let sum = "return document.querySelector('output[data-sum-of=line_items]').textContent";
+    assert!(ann.run(sum).await.as_str().unwrap().contains('.'));
+    assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "0");
+    assert_stayed_here(&desk, &ann).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mixed_queue_is_worked_off_with_none_shown_twice_and_none_lost() {
+    let desk = WebConsole::open().await;
+    let mut wanted = std::collections::BTreeSet::new();
+    for number in 0..16 {
+        let tenant = if number % 2 == 0 { "acme" } else { "rival" };
+        let (document, _) = desk.refused(tenant, &invoice(f64::from(number))).await;
+        if number % 2 == 0 {
+            wanted.insert(document.to_string());
+        }
+    }
+    let mut ann = sit_down(&desk, "ann").await;
+    let shown = "return document.querySelector('form.review').getAttribute('action')";
+    let begin = async |ann: &DrivenBrowser| {
+        ann.open(&desk.url("/reviews?tenant=acme")).await;
+        ann.click("form[action^='/reviews/next'] button").await;
+    };
+    begin(&ann).await;
+    let mut seen = std::collections::BTreeSet::new();
+    for turn in 0..8 {
+        ann.until_at("/reviews/").await;
+        let address = ann.run(shown).await.as_str().unwrap().to_owned();
+        let document = address["/reviews/".len()..].split('?').next().unwrap().to_owned();
+        assert!(seen.insert(document.clone()), "turn {turn}: shown twice");
+        // Every third is set aside, the others are approved.
+        ann.press(if turn % 3 == 2 { "Alt+s" } else { "Ctrl+Enter" }).await;
+        until(SOON, || async { !ann.url().await.contains(&format!("/reviews/{document}")) }).await;
+        if turn == 4 {
+            // The browser is closed in the middle, with a document open.
+            ann = sit_down(&desk, "ann").await;
+            begin(&ann).await;
+        }
+    }
+    assert_eq!(seen, wanted, "the tenant's, all of them, and nobody else's");
+    ann.until_at("/reviews?tenant=acme").await;
+    assert_eq!(desk.scalar("SELECT count(*) FROM review_later").await, "2");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_cannot_be_drawn_says_so_and_the_review_goes_on() {
     let desk = WebConsole::open().await;

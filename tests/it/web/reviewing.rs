@@ -195,8 +195,9 @@ async fn an_open_page_has_its_document_until_it_is_left_skipped_decided_or_taken
     let (second, _) = desk.refused("acme", &invoice(13.0)).await;
     let (ann, bob) = (desk.browser("ann").await, desk.browser("bob").await);
     let path = format!("/reviews/{first}");
-    desk.browser("viewer").await.get(&path).await;
+    let looked = desk.browser("viewer").await.get(&path).await.body;
     assert_eq!(holder(&desk, first).await, "", "who only looks has nothing");
+    assert!(looked.contains("<fieldset disabled>") && !looked.contains("value=\"accept\""));
     for link in [path.as_str(), "/reviews/next", "/reviews"] {
         let request = ann.request(Method::GET, link).header("sec-fetch-site", "cross-site");
         send(request).await;

@@ -62,6 +62,16 @@ pub enum ReviewOrder {
     Amount,
 }
 
+impl ReviewOrder {
+    /// Whether amounts are compared, and how many documents are looked at for `limit` of them.
+    fn compared(self, limit: u32) -> (bool, u32) {
+        match self {
+            Self::Age => (false, limit),
+            Self::Amount => (true, limit.max(MAX_COMPARED)),
+        }
+    }
+}
+
 /// Documents compared by amount: more would take too long for a page.
 pub const MAX_COMPARED: u32 = 10_000;
 /// Decisions of a document that are shown.
@@ -258,10 +268,7 @@ pub async fn list_reviews(
     limit: u32,
     after: Option<Uuid>,
 ) -> Result<Vec<ReviewRow>> {
-    let (by_amount, looked_at) = match wanted.order {
-        ReviewOrder::Age => (false, limit),
-        ReviewOrder::Amount => (true, limit.max(MAX_COMPARED)),
-    };
+    let (by_amount, looked_at) = wanted.order.compared(limit);
     sqlx::query_as!(
         ReviewRow,
         r#"
@@ -288,8 +295,7 @@ WHERE d.needs_human_review
     OR $8 = (COALESCE(d.structured_data, newest.structured_data) IS NOT NULL))
   AND ($9::boolean IS NULL OR $9 = EXISTS (SELECT 1 FROM review_later a
     WHERE a.document_id = d.id AND a.reviewer = $10 AND a.until > (SELECT docmill_now())))
-ORDER BY d.updated_at, d.id
-LIMIT $5
+ORDER BY d.updated_at, d.id LIMIT $5
 )
 SELECT w.document_id AS "document_id!", w.file_path AS "file_path!",
     w.original_name AS "original_name?", w.tenant AS "tenant?", w.kind AS "kind?",
@@ -303,8 +309,7 @@ CROSS JOIN LATERAL (
     FROM jsonb_each_text(CASE WHEN jsonb_typeof(w.data) = 'object' THEN w.data ELSE '{}' END)
     WHERE jsonb_typeof(w.data -> key) = 'number'
 ) AS stake
-ORDER BY CASE WHEN $6 THEN stake.amount END DESC NULLS LAST, w.since, w.document_id
-LIMIT $7
+ORDER BY CASE WHEN $6 THEN stake.amount END DESC NULLS LAST, w.since, w.document_id LIMIT $7
 "#,
         wanted.tenant,
         wanted.kind,

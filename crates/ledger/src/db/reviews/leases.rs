@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{MAX_COMPARED, ReviewFilter, ReviewOrder};
+use super::ReviewFilter;
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::{Error, Fault, Result};
 
@@ -162,10 +162,7 @@ pub async fn find_free_review(
     reviewer: &str,
     passed: &[Uuid],
 ) -> Result<Option<Uuid>> {
-    let (by_amount, looked_at) = match wanted.order {
-        ReviewOrder::Age => (false, 1),
-        ReviewOrder::Amount => (true, MAX_COMPARED),
-    };
+    let (by_amount, looked_at) = wanted.order.compared(1);
     sqlx::query_scalar!(
         r#"
 WITH free AS MATERIALIZED (
