@@ -438,3 +438,20 @@ async fn a_program_lists_page_by_page_what_was_given_up_tells_it_again_and_enabl
          web:operator enable webhook:erp mended"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_name_in_the_address_is_refused_and_the_known_ones_are_said() {
+    let desk = WebConsole::open().await;
+    for (path, said) in [
+        ("/ingestions?statuss=failed", "status"),
+        ("/reviews?part=later", "reason"),
+        ("/overview?x=1", "takes no names"),
+    ] {
+        let answer = desk.get(path, "viewer").await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path}");
+        assert!(answer.json()["detail"].as_str().unwrap().contains(said), "{answer:?}");
+    }
+    let empty = desk.get("/ingestions?status=", "viewer").await.json();
+    assert_eq!(empty["errors"][0]["pointer"], "/status");
+    assert_eq!(desk.get("/ingestions?status=failed", "viewer").await.status, StatusCode::OK);
+}

@@ -448,3 +448,19 @@ async fn a_worker_serves_the_pages_too_where_that_is_wanted_and_ends_with_them()
     served.unwrap();
     assert!(!ask().await, "the pages are gone with the worker");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_of_a_tenant_that_nothing_has_is_refused_unless_that_is_meant() {
+    let desk = WebConsole::open().await;
+    desk.waiting("globex", "a.pdf").await;
+    let operator = desk.browser("operator").await;
+    let mut fields = vec![("scope", "tenant"), ("name", "globexx"), ("confirm", "yes")];
+    let refused = operator.submit("/pauses", "/pauses", &fields).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{refused:?}");
+    assert_eq!(desk.scalar("SELECT count(*) FROM pause").await, "0");
+    fields.push(("unknown", "yes"));
+    assert_eq!(operator.submit("/pauses", "/pauses", &fields).await.status, StatusCode::SEE_OTHER);
+    let known = [("scope", "tenant"), ("name", "globex"), ("confirm", "yes")];
+    assert_eq!(operator.submit("/pauses", "/pauses", &known).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(desk.scalar("SELECT count(*) FROM pause").await, "2");
+}
