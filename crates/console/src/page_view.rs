@@ -69,9 +69,13 @@ pub(super) async fn show_page(
 pub(super) struct PageWords {
     width: f32,
     height: f32,
-    /// Lines in reading order; of each word its text, left, top, width and height.
-    lines: Vec<Vec<(String, f32, f32, f32, f32)>>,
+    /// Lines in reading order.
+    lines: Vec<Vec<PlacedWord>>,
 }
+
+/// Text, left, top, width and height of a word; a list in JSON.
+#[derive(Serialize)]
+struct PlacedWord(String, f32, f32, f32, f32);
 
 /// `/ingestions/{id}/pages/{number}/words`.
 pub(super) async fn get_words(
@@ -88,7 +92,7 @@ pub(super) async fn get_words(
             .iter()
             .map(|word| {
                 let area = word.bounding_box;
-                (word.text.to_string(), area.x, area.y, area.w, area.h)
+                PlacedWord(word.text.to_string(), area.x, area.y, area.w, area.h)
             })
             .collect()
     });
