@@ -28,8 +28,10 @@ const PARTS_FOR_OLDEST: u32 = 2;
 /// are read in order whoever sent them.
 const MAX_LEAD: Duration = Duration::from_secs(30);
 /// The next request of a document comes within this time after an answer. For so long a core is
-/// kept from tenants that are ahead: a page may take minutes.
-const NEXT_REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
+/// kept from a tenant that is ahead and whose pages are long.
+const NEXT_REQUEST_TIMEOUT: Duration = Duration::from_millis(100);
+/// The least time of such a page: what an idle core costs stays small beside it.
+const MIN_LONG_PAGE: Duration = Duration::from_secs(2);
 /// A page that was stopped for its length counts so many times besides.
 const OVER_TIME_PENALTY: u32 = 3;
 /// Upper bound of a tenant's penalties together.
@@ -56,6 +58,8 @@ struct CoreQueueState {
     used_by_least_work: Duration,
     /// Tenants that wait for a core or have one, and those that had one since cores were last idle.
     tenants: HashMap<Option<Arc<str>>, TenantUse>,
+    /// Since when a core is kept idle, by the queue's clock.
+    kept_since: Option<Duration>,
     /// Whether requests are looked at again after [`NEXT_REQUEST_TIMEOUT`].
     is_timer_set: bool,
 }
@@ -68,10 +72,21 @@ struct TenantUse {
     /// Core time of requests that have ended; a tenant that joins begins with the least of others.
     used: Duration,
     penalty: Duration,
+    /// Time of its longest request.
+    longest: Duration,
     /// End of its last request, by the queue's clock.
     ended: Option<Duration>,
     /// Sum of the starts of running requests, by the queue's clock.
     starts: Duration,
+}
+
+/// The core time up to which a tenant gets cores while others wait.
+#[derive(Debug, Clone, Copy)]
+struct ShareLimit {
+    /// For a tenant of short pages: beside tenants that wait.
+    of_waiting: Duration,
+    /// For one of long pages: also beside tenants whose next request is expected.
+    with_expected: Duration,
 }
 
 impl TenantUse {
@@ -79,9 +94,9 @@ impl TenantUse {
         self.waiting + self.running > 0
     }
 
-    /// Whether it waits for a core, or is likely to at once.
-    fn waits_at(&self, now: Duration) -> bool {
-        self.waiting > 0 || self.ended.is_some_and(|ended| now < ended + NEXT_REQUEST_TIMEOUT)
+    /// Whether the next request of a document is likely to come at once.
+    fn is_expected(&self, now: Duration) -> bool {
+        self.ended.is_some_and(|ended| now < ended + NEXT_REQUEST_TIMEOUT)
     }
 
     /// Core time that counts at `now`, of running requests too.
@@ -210,13 +225,18 @@ impl CoreQueue {
         if state.free == 0 {
             return None;
         }
-        if let Some((rule, call)) = state.take_next(self.began.elapsed()) {
+        let now = self.began.elapsed();
+        state.charge_kept_time(now);
+        if let Some((rule, call)) = state.take_next(now) {
             state.free -= 1;
             return Some((self.permit(rule, call.tenant, &mut state), call.turn));
         }
         if state.waiting.is_empty() {
             state.forget_idle_tenants();
-        } else if !state.is_timer_set && tokio::runtime::Handle::try_current().is_ok() {
+            return None;
+        }
+        state.kept_since = Some(now);
+        if !state.is_timer_set && tokio::runtime::Handle::try_current().is_ok() {
             // The core is kept for the next request of a document that has just had one.
             state.is_timer_set = true;
             tokio::spawn(Arc::clone(self).grant_cores_later());
@@ -250,7 +270,7 @@ impl CoreQueueState {
     fn join_tenant(&mut self, tenant: Option<&Arc<str>>, now: Duration) {
         let key = tenant.cloned();
         let known = self.tenants.get(&key);
-        if known.is_some_and(|known| known.is_active() || known.waits_at(now)) {
+        if known.is_some_and(|known| known.is_active() || known.is_expected(now)) {
             return;
         }
         let active = self.tenants.values().filter(|other| other.is_active());
@@ -266,14 +286,38 @@ impl CoreQueueState {
         }
     }
 
-    /// The core time up to which a waiting tenant gets cores.
-    fn share_limit(&self, now: Duration) -> Duration {
-        let waiting = self.tenants.values().filter(|tenant| tenant.waits_at(now));
-        waiting.map(|tenant| tenant.counted(now)).min().unwrap_or_default() + MAX_LEAD
+    /// A kept core is used by those that it is kept for: a stream of small requests keeps none for
+    /// ever.
+    fn charge_kept_time(&mut self, now: Duration) {
+        let Some(since) = self.kept_since.take() else { return };
+        let limit = self.share_limit(now).with_expected;
+        for tenant in self.tenants.values_mut() {
+            if tenant.is_expected(since) && tenant.counted(now) <= limit {
+                tenant.used += now.saturating_sub(since);
+            }
+        }
     }
 
-    fn is_within(&self, call: &WaitingCall, limit: Duration, now: Duration) -> bool {
-        self.tenants.get(&call.tenant).is_none_or(|tenant| tenant.counted(now) <= limit)
+    /// The core time up to which tenants get cores.
+    fn share_limit(&self, now: Duration) -> ShareLimit {
+        let (mut waiting, mut expected) = (Duration::MAX, Duration::MAX);
+        for tenant in self.tenants.values() {
+            let counted = tenant.counted(now).saturating_add(MAX_LEAD);
+            if tenant.waiting > 0 {
+                waiting = waiting.min(counted);
+            } else if tenant.is_expected(now) {
+                expected = expected.min(counted);
+            }
+        }
+        ShareLimit { of_waiting: waiting, with_expected: waiting.min(expected) }
+    }
+
+    fn is_within(&self, call: &WaitingCall, limit: ShareLimit, now: Duration) -> bool {
+        self.tenants.get(&call.tenant).is_none_or(|tenant| {
+            let is_long = tenant.longest >= MIN_LONG_PAGE;
+            let limit = if is_long { limit.with_expected } else { limit.of_waiting };
+            tenant.counted(now) <= limit
+        })
     }
 
     fn enqueue_call(&mut self, place: RequestPosition, call: WaitingCall) {
@@ -306,7 +350,7 @@ impl CoreQueueState {
 
     /// The first by current work of a tenant within `limit`: work done since a request was queued
     /// moves it back.
-    fn least_worked_on(&mut self, limit: Duration, now: Duration) -> Option<RequestPosition> {
+    fn least_worked_on(&mut self, limit: ShareLimit, now: Duration) -> Option<RequestPosition> {
         loop {
             let (first, place) = self.by_work.iter().find_map(|first| {
                 let place = RequestPosition { document: first.document.0, number: first.number };
@@ -347,6 +391,7 @@ impl Drop for CorePermit {
                 tenant.running -= 1;
                 tenant.starts = tenant.starts.saturating_sub(self.since - self.queue.began);
                 tenant.used += used;
+                tenant.longest = tenant.longest.max(used);
                 tenant.ended = Some(self.queue.began.elapsed());
                 if self.is_over_time {
                     let penalty = tenant.penalty + used * OVER_TIME_PENALTY;
@@ -531,6 +576,45 @@ mod tests {
             }
         }
         assert!(began.elapsed() > Duration::from_secs(3600));
+    }
+
+    /// Reads pages of a busy tenant's document until this time; returns their time together.
+    async fn read_until(
+        queue: &Arc<CoreQueue>,
+        document: u64,
+        page: Duration,
+        until: Duration,
+    ) -> Duration {
+        let (mut done, busy) = (Duration::ZERO, AskedDocument::of("busy", document));
+        while queue.began.elapsed() < until {
+            read_of(Arc::clone(queue), busy.clone(), page, false).await;
+            done += page;
+        }
+        done
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_of_small_requests_keeps_no_core_idle_for_long() {
+        const WATCHED: Duration = Duration::from_secs(600);
+        // Pages of the backlog, the pause between small requests, and the least share of the backlog.
+        for (page, pause, least) in [(3_000, 80, 0.45), (3_000, 400, 0.9), (50, 80, 0.9)] {
+            let (queue, page) = (CoreQueue::new(1), Duration::from_millis(page));
+            let backlog = (0..3).map(|document| read_until(&queue, document, page, WATCHED));
+            let backlog = futures::future::join_all(backlog);
+            let stream = async {
+                loop {
+                    let small = AskedDocument::of("small", 3);
+                    read_of(Arc::clone(&queue), small, Duration::from_millis(5), false).await;
+                    tokio::time::sleep(Duration::from_millis(pause)).await;
+                }
+            };
+            let done: Duration = tokio::select! {
+                done = backlog => done.into_iter().sum(),
+                () = stream => Duration::ZERO,
+            };
+            let share = done.as_secs_f64() / WATCHED.as_secs_f64();
+            assert!(share >= least, "{page:?}, a small request each {pause} ms: {share}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
