@@ -8,6 +8,7 @@
 #![expect(clippy::indexing_slicing, reason = "places are numbered by this crate, never by input")]
 
 pub mod checker;
+pub mod neighbours;
 pub mod protocol;
 pub mod queue_steps;
 pub mod row_rules;

@@ -2,6 +2,7 @@
 //! each rule of the earlier design and for each removed guard.
 
 use docmill_model::checker::{Counterexample, StateGraph};
+use docmill_model::neighbours::{self, Mend, NeighbourProtocol};
 use docmill_model::protocol::{ClaimProtocol, EarlierRules, has_ended, has_no_orphan, property};
 
 /// The first violated property under these rules, with this many faults and orders.
@@ -79,4 +80,43 @@ fn unconditional_writes_replace_a_newer_claims_artefacts() {
 fn a_message_that_shares_the_fate_of_an_end_before_it_was_sent_is_lost() {
     let rules = EarlierRules { adopts_always: true, ..Default::default() };
     assert_found(rules, [0, 1], property::DELETED_AFTER_THE_END, "an operator opens it again");
+}
+
+/// The first violated property of so many documents beside each other, without a mend.
+fn find_paid(documents: usize, faults: u8, without: Option<Mend>) -> Option<Counterexample> {
+    let checked = NeighbourProtocol::new(documents, faults, without);
+    let graph = StateGraph::explore(&checked);
+    let found = graph.counterexample.clone();
+    let goal = neighbours::property::ALL_END;
+    found.or_else(|| graph.longest_way(&checked, goal, neighbours::has_ended).err())
+}
+
+#[test]
+fn a_document_that_kills_convicts_nobody_beside_it_and_ends_by_deaths_over_it_alone() {
+    let found = find_paid(2, 0, None);
+    assert!(found.is_none(), "{found:#?}");
+}
+
+#[test]
+fn without_a_mend_a_document_pays_for_its_surroundings() {
+    use neighbours::property::{ALL_END, CONVICTED_ALONE, NO_FOREIGN_FAULT};
+    #[rustfmt::skip]
+    let table = [
+        // mend                documents, faults  property          a step to it
+        (Mend::LoneDeaths,      2, 0, CONVICTED_ALONE,  "the document kills its worker"),
+        (Mend::OutcomeBreaker,  1, 1, NO_FOREIGN_FAULT, "everything fails in a worker"),
+        (Mend::DeclinedStreak,  1, 1, NO_FOREIGN_FAULT, "the provider declines every call"),
+        (Mend::WriterAsked,     1, 1, ALL_END,          "a failover leaves every connection at a replica"),
+        (Mend::LeaseFate,       1, 1, ALL_END,          "a worker loses Postgres alone"),
+        (Mend::LockedSkipped,   2, 1, ALL_END,          "a product locks a document's row"),
+        (Mend::SurvivorSettled, 2, 1, NO_FOREIGN_FAULT, "a turn is over before its end is written"),
+    ];
+    for (mend, documents, faults, property, step) in table {
+        let name = mend.name();
+        let found = find_paid(documents, faults, Some(mend));
+        let found = found.unwrap_or_else(|| panic!("nothing was found without {name}"));
+        assert_eq!(found.property, property, "without {name}: {:#?}", found.path);
+        let has_step = found.path.iter().any(|label| label == step);
+        assert!(has_step, "without {name}: {:#?}", found.path);
+    }
 }

@@ -178,6 +178,27 @@ async fn a_killer_beside_documents_that_survive_alone_ends_by_its_third_death() 
 }
 
 #[tokio::test]
+async fn a_suspect_that_was_survived_is_none_before_its_end_is_written() {
+    for at in Fixture::both().await {
+        let id = IngestionId::random();
+        at.insert(id, DocumentId::random()).await;
+        for death in 1..=5 {
+            let token = at.take(id).await.token;
+            let over = LeaseRenewal { is_over: true, ..renewal(id, token) };
+            let renewed = at.ledger().renew_leases(&[over], LEASE).await.unwrap();
+            assert_eq!(renewed, [LeaseStatus::Renewed]);
+            // Its worker begins something that kills it.
+            at.advance(LEASE).await;
+            let row = at.row(id).await.unwrap();
+            assert_eq!((row.crashes, row.attempt_count), (0, 1), "death {death}");
+        }
+        let token = at.take(id).await.token;
+        at.ledger().record_result(id, token, &record(None)).await.unwrap();
+        assert_eq!(at.row(id).await.unwrap().status, IngestionStatus::Completed);
+    }
+}
+
+#[tokio::test]
 async fn what_an_attempt_keeps_clears_its_document_and_what_is_used_again_does_not() {
     let artefact = |name: &str| ArtefactRef { path: "p".to_owned(), identity: name.to_owned() };
     let transcript = |name: &str| StoredTranscript {

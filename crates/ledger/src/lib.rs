@@ -205,6 +205,9 @@ pub struct LeaseRenewal {
     /// Whether the attempt has kept something that another need not do again: then it is no suspect any
     /// more.
     pub has_progress: bool,
+    /// Whether its work is over and only its end is not written yet: then a death says nothing about it,
+    /// so that it is no suspect any more, nor alone.
+    pub is_over: bool,
 }
 
 /// The result of the renewal of one lease.

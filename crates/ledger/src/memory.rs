@@ -473,8 +473,11 @@ impl Ledger for MemoryLedger {
             .map(|claim: &LeaseRenewal| {
                 let held = self.update_if_held(claim.id, claim.token, |row, now| {
                     row.renew(row::add_duration(now, lease), claim.new_stage);
-                    if claim.has_progress {
+                    if claim.has_progress || claim.is_over {
                         row.note_progress();
+                    }
+                    if claim.is_over {
+                        row.alone_claim = None;
                     }
                     None
                 });

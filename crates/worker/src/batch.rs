@@ -39,7 +39,9 @@ use docmill_core::model::{ClaimedIngestion, IngestionId};
 use docmill_core::regression::{self, FixToggle};
 use docmill_core::retry::{Jitter, RetryBackoff};
 use docmill_core::work_clock::CpuQueuePosition;
-use docmill_ledger::{ClaimCompany, ClaimOutcome, ClaimRelease, ClaimRequest};
+use docmill_ledger::{
+    ClaimCompany, ClaimOutcome, ClaimRelease, ClaimRequest, LeaseRenewal, LeaseStatus,
+};
 use docmill_pipeline::failpoint::{FailureSeam, guard_call};
 use docmill_pipeline::{ClaimHandle, claim_handle};
 use docmill_queue::Delivery;
@@ -56,7 +58,7 @@ const LOCKED: Duration = Duration::from_secs(5);
 const SUSPECT_DELAY: Duration = Duration::from_secs(5);
 /// How long a message is hidden while a suspect has its turn here.
 const TURNED_AWAY_DELAY: Duration = Duration::from_secs(1);
-/// How long the next suspect waits for the end of the one before to be written.
+/// How long other work waits for the end of a suspect to be written.
 const LONE_END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A message that asks for one ingestion.
@@ -214,8 +216,7 @@ async fn take_suspects(
             claim_suspects(source, runner, group, slots).await;
             runner.wait_until_work_done().await;
             turn.note_survived(size);
-            // Until its end is written a death would count against this one, too.
-            if tokio::time::timeout(LONE_END_TIMEOUT, runner.wait_until_idle()).await.is_err() {
+            if !settle_survivors(source, runner).await {
                 break;
             }
         }
@@ -223,6 +224,32 @@ async fn take_suspects(
     drop(slot);
     let delay = if runner.is_stopping() { Duration::ZERO } else { SUSPECT_DELAY };
     hide_all(source, wanted, "suspect", delay).await;
+}
+
+/// Waits until the ends of suspects are written; until then a death would count against them. `false`: an
+/// end takes long, perhaps for a locked row, and the row says now that the document was survived.
+async fn settle_survivors(source: &QueueJobSource, runner: &RunnerHandle<QueueJobSource>) -> bool {
+    while tokio::time::timeout(LONE_END_TIMEOUT, runner.wait_until_idle()).await.is_err() {
+        let unwritten = runner.unwritten_claims();
+        let renewals: Vec<LeaseRenewal> = unwritten.iter().map(survivor_renewal).collect();
+        match source.ledger.renew_leases(&renewals, source.terms.lease).await {
+            Ok(answers) if !answers.contains(&LeaseStatus::Locked) => return false,
+            Ok(_) => {}
+            Err(error) => tracing::warn!(error = %error, "the end of a suspect is not written"),
+        }
+    }
+    true
+}
+
+/// Says in the row that the work is over.
+fn survivor_renewal(claim: &ClaimHandle) -> LeaseRenewal {
+    LeaseRenewal {
+        id: claim.id,
+        token: claim.token,
+        new_stage: None,
+        has_progress: true,
+        is_over: true,
+    }
 }
 
 /// Claims and starts a group of suspects.

@@ -51,12 +51,13 @@ pub async fn renew_rows<J>(
 }
 
 fn lease_renewal<J>(due: &DueRenewal<J>) -> LeaseRenewal {
-    let DueRenewal { claim, new_stage, has_progress, .. } = due;
+    let DueRenewal { claim, new_stage, has_progress, is_over, .. } = due;
     LeaseRenewal {
         id: claim.id,
         token: claim.token,
         new_stage: *new_stage,
         has_progress: *has_progress,
+        is_over: *is_over,
     }
 }
 
@@ -85,18 +86,16 @@ pub async fn extend_messages(
     let hidden_for = started.into_std().saturating_duration_since(oldest.renewed);
     metrics::visibility_remaining(visibility.saturating_sub(hidden_for));
     let mut left = due.len();
-    let (full, short) = split_by_lease(&due, started.into_std() + visibility);
-    let lease_left = short.iter().filter_map(|due| due.lease_until).min();
-    let lease_left = lease_left.map(|until| until.saturating_duration_since(started.into_std()));
+    let (full, short) = split_by_lease(&due, started.into_std(), visibility);
+    let lease_left = short.iter().filter_map(|due| lease_left(due, started.into_std())).min();
     let extending = async {
         for part in full.chunks(TOGETHER) {
             left -= extend_part(registry, queue, part, visibility).await;
         }
-        // The rest of a lease bounds the hiding; less than a second, and the queue needs no call.
-        match lease_left.filter(|lease_left| *lease_left >= MIN_EXTENSION) {
-            Some(lease_left) => {
+        match hiding_time(lease_left, visibility) {
+            Some(time) => {
                 for part in short.chunks(TOGETHER) {
-                    left -= extend_part(registry, queue, part, lease_left).await;
+                    left -= extend_part(registry, queue, part, time).await;
                 }
             }
             None => left -= short.len(),
@@ -110,12 +109,29 @@ pub async fn extend_messages(
     }
 }
 
-/// Those whose leases are known to live until then, and the others.
+/// For how long a message is hidden from now on: `visibility`, and no longer than the lease of its row is
+/// known to live (`None`: it has none). `None`: less than the queue counts in, and it needs no call.
+pub fn hiding_time(lease_left: Option<Duration>, visibility: Duration) -> Option<Duration> {
+    match lease_left {
+        Some(left) if left < MIN_EXTENSION => None,
+        Some(left) => Some(left.min(visibility)),
+        None => Some(visibility),
+    }
+}
+
+fn lease_left(due: &DueExtension, now: SystemInstant) -> Option<Duration> {
+    due.lease_until.map(|until| until.saturating_duration_since(now))
+}
+
+/// Those that are hidden for the whole time, and the others.
 fn split_by_lease(
     due: &[DueExtension],
-    until: SystemInstant,
+    now: SystemInstant,
+    visibility: Duration,
 ) -> (Vec<DueExtension>, Vec<DueExtension>) {
-    due.iter().cloned().partition(|due| due.lease_until.is_none_or(|lease| lease >= until))
+    due.iter()
+        .cloned()
+        .partition(|due| hiding_time(lease_left(due, now), visibility) == Some(visibility))
 }
 
 fn report_let_go(messages: usize) {
@@ -150,4 +166,26 @@ async fn extend_part(
         }
     }
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_hidden_no_longer_than_the_lease_of_its_row_is_known_to_live() {
+        let (s, ms) = (Duration::from_secs, Duration::from_millis);
+        let visibility = s(80);
+        for (lease_left, expected) in [
+            (None, Some(s(80))),
+            (Some(s(300)), Some(s(80))),
+            (Some(s(80)), Some(s(80))),
+            (Some(s(79)), Some(s(79))),
+            (Some(s(1)), Some(s(1))),
+            (Some(ms(999)), None),
+            (Some(Duration::ZERO), None),
+        ] {
+            assert_eq!(hiding_time(lease_left, visibility), expected, "{lease_left:?}");
+        }
+    }
 }

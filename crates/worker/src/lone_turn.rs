@@ -30,6 +30,29 @@ const SURVIVORS_FOR_ONE: usize = 4;
 /// A suspect has nothing beside it but its like.
 const SUSPECT: PauseReason = PauseReason::from_label("suspect");
 
+/// Facts that decide whether a worker takes a turn for a suspect.
+#[derive(Debug, Clone, Copy)]
+pub struct TurnRequest {
+    /// A suspect has its turn already.
+    pub is_lone: bool,
+    /// Jobs run, or claims are being asked for.
+    pub is_busy: bool,
+    /// How long ago the suspect was accused.
+    pub accused_for: Duration,
+    /// Other work has had its time since the last turn, or none waits.
+    pub is_idle_turn_due: bool,
+    /// Other work has had its time since the last turn.
+    pub is_forced_turn_due: bool,
+}
+
+/// Whether a worker takes a turn: an idle one does, and a busy one for a suspect that has waited for
+/// [`MAX_SUSPECT_WAIT`]; one turn at a time.
+pub fn takes_turn(request: TurnRequest) -> bool {
+    let is_free = !request.is_busy && request.is_idle_turn_due;
+    let is_forced = request.accused_for >= MAX_SUSPECT_WAIT && request.is_forced_turn_due;
+    !request.is_lone && (is_free || is_forced)
+}
+
 /// Work that a worker has in hand, as far as suspects are concerned.
 #[derive(Debug, Default)]
 pub struct WorkInHand {
@@ -100,9 +123,14 @@ impl WorkInHand {
         let begun = Instant::now();
         let mut state = self.lock_state();
         let is_due = |next: Option<Instant>| next.is_none_or(|next| next <= begun);
-        let is_free = is_work_done && state.claiming == 0 && is_due(state.next_idle_turn);
-        let is_forced = accused_for >= MAX_SUSPECT_WAIT && is_due(state.next_forced_turn);
-        if state.is_lone || !(is_free || is_forced) {
+        let request = TurnRequest {
+            is_lone: state.is_lone,
+            is_busy: !is_work_done || state.claiming > 0,
+            accused_for,
+            is_idle_turn_due: is_due(state.next_idle_turn),
+            is_forced_turn_due: is_due(state.next_forced_turn),
+        };
+        if !takes_turn(request) {
             return None;
         }
         (state.is_lone, state.is_wanted) = (true, false);

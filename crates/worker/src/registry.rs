@@ -161,7 +161,8 @@ impl MessageRegistry {
     pub fn let_go_lapsed(&self, now: Instant) -> usize {
         let mut state = self.lock_state();
         let lapsed = state.messages.values_mut().filter(|message| {
-            !message.is_let_go && message.lease_until.is_some_and(|until| until <= now)
+            let is_over = message.lease_until.is_some_and(|until| until <= now);
+            is_over && !message.is_let_go
         });
         lapsed.map(|message| message.is_let_go = true).count()
     }

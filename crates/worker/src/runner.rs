@@ -175,6 +175,8 @@ pub struct DueRenewal<J> {
     pub new_stage: Option<IngestionStage>,
     /// Whether the job has kept anything that another attempt need not do again.
     pub has_progress: bool,
+    /// Whether its work is over and only its end is not written yet.
+    pub is_over: bool,
 }
 
 /// The result of a renewal.

@@ -335,7 +335,7 @@ pub(super) fn terms() -> ClaimTerms {
 
 /// A renewal without news.
 pub(super) fn renewal(id: IngestionId, token: ClaimToken) -> LeaseRenewal {
-    LeaseRenewal { id, token, new_stage: None, has_progress: false }
+    LeaseRenewal { id, token, new_stage: None, has_progress: false, is_over: false }
 }
 
 /// A version of an object that an event named.

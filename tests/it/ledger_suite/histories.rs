@@ -151,9 +151,9 @@ impl History {
             claims.extend(self.holder().await);
         }
         let lease = Duration::from_millis(self.rng.u64(1..600_000));
-        let has_progress = self.rng.bool();
+        let (has_progress, is_over) = (self.rng.bool(), self.rng.u8(..4) == 0);
         both!(self, |at, side| {
-            let renewed = |id, token| LeaseRenewal { has_progress, ..renewal(id, token) };
+            let renewed = |id, token| LeaseRenewal { has_progress, is_over, ..renewal(id, token) };
             let claims: Vec<_> =
                 claims.iter().map(|(id, tokens)| renewed(*id, tokens[side])).collect();
             at.ledger().renew_leases(&claims, lease).await.unwrap()

@@ -12,6 +12,7 @@ use super::{ClaimedJob, IntakeGate, JobSource, RunnerState, RunningJob, WorkerSt
 use docmill_core::metrics;
 use docmill_core::model::IngestionStage;
 use docmill_core::work_clock::WorkClock;
+use docmill_pipeline::ClaimHandle;
 
 /// The loop that supplies jobs shows that it lives at least this often.
 pub const TICK_INTERVAL: Duration = Duration::from_secs(1);
@@ -206,6 +207,13 @@ impl<S: JobSource> RunnerHandle<S> {
     /// Whether no job works: those that run are over, and their ends are being written.
     pub fn is_work_done(&self) -> bool {
         self.0.lock_running().values().all(|running| running.is_ending)
+    }
+
+    /// The claims of jobs that are over, whose ends are not written yet.
+    pub fn unwritten_claims(&self) -> Vec<ClaimHandle> {
+        let running = self.0.lock_running();
+        let ending = running.values().filter(|running| running.is_ending);
+        ending.map(|running| running.claim.clone()).collect()
     }
 
     /// Returns once no job works, or the runner is to stop.

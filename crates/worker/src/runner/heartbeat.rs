@@ -114,7 +114,8 @@ fn collect_due<S: JobSource>(
         let new_stage = (stage != running.told_stage).then_some(stage);
         let (job, claim) = (Arc::clone(&running.job), running.claim.clone());
         let has_progress = running.clock.has_progress();
-        (*key, DueRenewal { job, claim, new_stage, has_progress })
+        let is_over = running.is_ending;
+        (*key, DueRenewal { job, claim, new_stage, has_progress, is_over })
     });
     due.unzip()
 }

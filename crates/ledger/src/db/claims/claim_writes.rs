@@ -21,20 +21,22 @@ pub(super) async fn renew_leases(
         .iter()
         .map(|claim| claim.new_stage.map_or("", |stage| stage.code()).to_owned())
         .collect();
-    let progress: Vec<bool> = claims.iter().map(|claim| claim.has_progress).collect();
+    let progress: Vec<bool> =
+        claims.iter().map(|claim| claim.has_progress || claim.is_over).collect();
+    let over: Vec<bool> = claims.iter().map(|claim| claim.is_over).collect();
     let renewed = sqlx::query!(
         r#"
 WITH clock AS MATERIALIZED (
     SELECT docmill_now() AS now, set_config('synchronous_commit', 'off', true) AS fast
 ), asked AS MATERIALIZED (
-    SELECT a.id, a.token, NULLIF(a.stage, '') AS stage, a.progress, a.place
-    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $5::bool[])
-        WITH ORDINALITY AS a (id, token, stage, progress, place)
+    SELECT a.id, a.token, NULLIF(a.stage, '') AS stage, a.progress, a.is_over, a.place
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $5::bool[], $6::bool[])
+        WITH ORDINALITY AS a (id, token, stage, progress, is_over, place)
     -- All there are: read as one row by the planner (see `claims.rs`).
     WHERE a.id BETWEEN '00000000-0000-0000-0000-000000000000'
         AND 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 ), held AS MATERIALIZED (
-    SELECT i.id, a.stage, a.progress
+    SELECT i.id, a.stage, a.progress, a.is_over
     FROM ingestion i JOIN asked a ON a.id = i.id AND a.token = i.claim_token
     ORDER BY i.id FOR NO KEY UPDATE OF i SKIP LOCKED
 ), renewed AS (
@@ -42,6 +44,7 @@ WITH clock AS MATERIALIZED (
         stage = COALESCE(h.stage, i.stage),
         accused_at = CASE WHEN NOT h.progress THEN i.accused_at END,
         crashes = CASE WHEN h.progress THEN 0 ELSE i.crashes END,
+        alone_claim = CASE WHEN NOT h.is_over THEN i.alone_claim END,
         updated_at = CASE WHEN h.stage IS NULL THEN i.updated_at ELSE c.now END
     FROM held h, clock c WHERE i.id = h.id
     RETURNING i.id, i.claim_token
@@ -60,6 +63,7 @@ ORDER BY a.place
         &stages,
         lease.as_secs_f64(),
         &progress,
+        &over,
     )
     .fetch_all(db.pool())
     .await
