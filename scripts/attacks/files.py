@@ -127,6 +127,43 @@ def lying_font():
     return invoice("LIE-7", font=font, more=(deflated(mapping),))
 
 
+def unseen_totals(drawing=b""):
+    """A second set of totals below the first, in a font whose glyphs draw nothing to see."""
+    rows = b"".join(b"<%02x> <%04x>\n" % (code, code) for code in range(32, 127))
+    said = deflated(
+        b"/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /X def "
+        b"/CMapType 2 def\n1 begincodespacerange <00> <FF> endcodespacerange\n"
+        b"95 beginbfchar\n" + rows + b"endbfchar\n"
+        b"endcmap CMapName currentdict /CMap defineresource pop end end"
+    )
+    codes = range(32, 127)
+    font = (
+        b"<</Type/Font/Subtype/Type3/FontBBox[0 0 1000 1000]/FontMatrix[.001 0 0 .001 0 0]/CharProcs<<"
+        + b" ".join(b"/c%d 6 0 R" % code for code in codes)
+        + b">>/Encoding<</Differences[32 "
+        + b" ".join(b"/c%d" % code for code in codes)
+        + b"]>>/FirstChar 32/LastChar 126/Widths["
+        + b"600 " * 95
+        + b"]/ToUnicode 7 0 R>>"
+    )
+    procedure = stream(b"600 0 d0 " + drawing)
+    body = b"".join(
+        b"BT /F1 10 Tf %d %d Td (%s) Tj ET\n" % (x, 842 - y, words.format(number="LOW-9").encode())
+        for x, y, words in INVOICE_ROWS
+    )
+    hidden = (
+        b"BT /F2 10 Tf 380 480 Td (Subtotal GBP 9000.00) Tj 0 -16 Td (VAT GBP 900.00) Tj "
+        b"0 -16 Td (Total GBP 9900.00) Tj ET"
+    )
+    page = (
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 4 0 R"
+        b"/Resources<</Font<</F1 3 0 R/F2 5 0 R>>>>>>"
+    )
+    tree = b"<</Type/Pages/Count 1/Kids[8 0 R]>>"
+    catalogue = b"<</Type/Catalog/Pages 2 0 R>>"
+    return build([catalogue, tree, FONT, deflated(b"0 g " + body + hidden), font, procedure, said, page])
+
+
 def group_of_unknown(count):
     return json.dumps({"ingestion_ids": [str(uuid.uuid4()) for _ in range(count)]})
 

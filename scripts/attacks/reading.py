@@ -168,6 +168,15 @@ def confinement():
     return seen
 
 
+# How a glyph may draw nothing that a person sees.
+UNSEEN = {
+    "empty": b"",
+    "a speck": b"0 0 1 1 re f",
+    "white": b"1 g 0 0 500 700 re f",
+    "far away": b"1 0 0 1 0 90000 cm 0 0 500 700 re f",
+}
+
+
 def hidden_text():
     """Text that a person cannot see is not read as printed, and a font that lies is noticed."""
     _, _, run = process(files.hidden_text(), 120, command="transcribe")
@@ -181,4 +190,9 @@ def hidden_text():
     demand(control["status"] == "completed" and not control["review_reasons"], f"the honest one: {control['review_reasons']}")
     demand(not found, seen)
     demand(total == 1100 or flagged, seen)
+    for name, drawing in UNSEEN.items():
+        _, _, run = process(files.unseen_totals(drawing), 120)
+        data = json.loads(run.text()).get("data") or {}
+        demand(data.get("total") == 1100, f"{name}: total {data.get('total')}")
+        seen += f"; {name}: {data.get('total')}"
     return seen

@@ -3,12 +3,13 @@
 
 pub mod attachments;
 mod contrast;
-mod digit_shapes;
 mod drawn_figures;
 pub(crate) mod drawn_marks;
 mod expansion;
 mod form_fields;
 mod glyph_collector;
+pub(crate) mod glyph_proof;
+mod glyph_shapes;
 mod glyphless_font;
 pub(crate) mod lines;
 mod page_glyph;

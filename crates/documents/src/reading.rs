@@ -9,12 +9,13 @@ pub(crate) mod read_page;
 mod read_picture;
 pub(crate) mod recognise;
 mod render_with_ocr;
+mod second_look;
 mod seen_page;
 pub mod serve;
 pub(crate) mod show_page;
 
 /// Version of page reading. Raise it with every change that can change a page's text.
-const VERSION: u32 = 13;
+const VERSION: u32 = 14;
 
 /// Version of page reading and of `OpenCV`; part of each transcript's identity.
 pub fn reader_version() -> String {

@@ -51,7 +51,10 @@ impl GateSubject<'_> {
             if value.as_str().is_some_and(account::is_iban) {
                 return self.prints_other_account();
             }
-            prints_same_type(&self.ground, value) && !self.ground.contains_value(value)
+            let places = self.ground.value_places(value);
+            // A place that the drawn page does not confirm confirms nothing.
+            let is_seen = places.is_empty() || places.iter().any(|place| !place.unwitnessed);
+            prints_same_type(&self.ground, value) && !(is_seen && self.ground.contains_value(value))
         })
     }
 }

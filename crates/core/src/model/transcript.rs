@@ -185,8 +185,9 @@ pub struct TextWord {
     pub bounding_box: BoundingBox,
     /// 0..1; 1 for native text.
     pub confidence: f32,
-    /// Only a vision model reads this word; the reader beside it reads something else here, or
-    /// nothing. No value rests on such a word alone.
+    /// Only one source has this word: a vision model whose second reader reads something else here,
+    /// or nothing; or the text layer of a PDF whose letters are drawn as something else, where the
+    /// drawn page does not confirm it. No value rests on such a word alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unwitnessed: bool,
 }

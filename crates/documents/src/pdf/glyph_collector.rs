@@ -21,10 +21,10 @@ use hayro::hayro_interpret::{
 use hayro::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape, Vec2};
 
 use crate::image::luminance::{blend_pixel, grey_of_rgb, is_seen_on_white};
-use crate::pdf::digit_shapes::DigitShapes;
 use crate::pdf::drawn_figures::DrawnFigures;
 use crate::pdf::drawn_marks::DrawnMarks;
 use crate::pdf::expansion::stream_bytes;
+use crate::pdf::glyph_proof::GlyphProofs;
 use crate::pdf::page_glyph::PageGlyph;
 use crate::pdf::paint_record::{PaintPiece, PaintRecord};
 use crate::refusal::{PageRefusal, stop_decoder};
@@ -44,6 +44,8 @@ const MIN_SIZE_SHARE: f64 = 1.0 / 420.0;
 const MIN_SIZE_POINTS: std::ops::RangeInclusive<f64> = 1.0..=2.0;
 /// Glyphs that are squeezed to less than this share of their height are lines, not letters.
 const MIN_STRETCH: f64 = 0.2;
+/// A letter stands upright on its baseline if the sine of the angle between them is at least this.
+const MIN_UPRIGHT: f64 = 0.7;
 /// A dark line of this width, in points, is a rule beside text: it hides none.
 const MAX_RULE_POINTS: f64 = 3.0;
 /// Glyphs under an outline of more elements are doubtful instead of being tested one by one.
@@ -87,8 +89,8 @@ pub(crate) struct GlyphCollector {
     paint: PaintRecord,
     /// Clips that are no rectangles and hold now.
     shaped_clips: Vec<bool>,
-    /// `None`: digits are not examined.
-    digits: Option<DigitShapes>,
+    /// Whether glyphs show their text, by what is known of the file.
+    pub proofs: GlyphProofs,
     substituted: bool,
     operations: u64,
     /// Words drawn so far, each piece that is drawn apart counted as one.
@@ -122,7 +124,7 @@ impl GlyphCollector {
             page,
             paint: PaintRecord::in_cells(page),
             shaped_clips: Vec::new(),
-            digits: Some(DigitShapes::default()),
+            proofs: GlyphProofs::default(),
             substituted: false,
             operations: 0,
             pieces: 0,
@@ -137,10 +139,10 @@ impl GlyphCollector {
         self.page
     }
 
-    /// The same for comparing the text with an e-invoice: digits are not examined, and text is
-    /// doubtful only where paint under or over it leaves its visibility open.
+    /// The same for comparing the text with an e-invoice: the visibility of text is doubtful only
+    /// where paint under or over it leaves it open.
     pub(crate) fn for_comparison(self) -> Self {
-        Self { digits: None, paint: PaintRecord::in_pieces(), ..self }
+        Self { paint: PaintRecord::in_pieces(), ..self }
     }
 
     fn count_operations(&mut self, operations: usize) {
@@ -181,11 +183,6 @@ impl GlyphCollector {
         self.count_operations(0);
         self.clips.push(self.current_clip().intersect(bounds));
         self.shaped_clips.push(is_shaped);
-    }
-
-    /// Whether some digit looks like another than it is called.
-    pub(crate) fn has_false_digits(&self) -> bool {
-        self.digits.as_ref().is_some_and(DigitShapes::contradict)
     }
 
     /// Whether only the rendered page can show if this glyph is visible.
@@ -344,15 +341,18 @@ struct DrawnShape {
 }
 
 /// The properties of a paint that decide about visibility.
-struct PaintAppearance {
-    alpha: f32,
+pub(crate) struct PaintAppearance {
+    /// Its opacity, 0 to 1.
+    pub alpha: f32,
     luma: u8,
-    solid: bool,
+    /// Whether it is one colour.
+    pub solid: bool,
     /// Its visible grey on white paper.
-    on_white: u8,
+    pub on_white: u8,
 }
 
-fn paint_appearance(paint: &Paint<'_>) -> PaintAppearance {
+/// The appearance of a paint.
+pub(crate) fn paint_appearance(paint: &Paint<'_>) -> PaintAppearance {
     match paint {
         Paint::Color(color) => {
             let [red, green, blue, alpha] = color.to_rgba().to_rgba8();
@@ -424,15 +424,18 @@ fn place_glyph(glyph: &PositionedGlyph<'_>, transform: Affine) -> Option<PageGly
     let size = Vec2::new(c, d).length() * 1000.0;
     let usable = origin.is_finite() && em.is_finite() && em.length() > 0.0 && size.is_finite();
     let advance = em * advance_in_ems(glyph);
+    // Mirrored letters and heavily slanted ones look like others.
+    let upright = (a * d - b * c) / (em.length() * size) * 1e6;
     usable.then(|| PageGlyph {
         text: glyph_text(glyph),
         origin,
         advance,
         em,
         size,
-        visible: false,
+        visible: true,
         ink: 0,
         doubtful: false,
+        unproven: upright > -MIN_UPRIGHT,
     })
 }
 
@@ -512,15 +515,14 @@ impl<'a> Device<'a> for GlyphCollector {
         let ink = paint_appearance(&props.paint);
         let shown =
             !matches!(mode, DrawMode::Invisible) && ink.alpha * self.current_opacity() > 0.05;
-        let mut digits = self.digits.as_mut().filter(|_| shown);
-        let placed = run.glyphs().iter().filter_map(|glyph| {
-            let placed = place_glyph(glyph, props.transform)?;
-            if let Some(digits) = &mut digits {
-                digits.examine(glyph, &placed.text);
-            }
-            Some(placed)
-        });
-        let mut glyphs: Vec<PageGlyph> = placed.collect();
+        let mut glyphs: Vec<PageGlyph> = Vec::with_capacity(run.glyphs().len());
+        for glyph in run.glyphs() {
+            let Some(placed) = place_glyph(glyph, props.transform) else { continue };
+            glyphs.push(match shown {
+                true => self.proofs.prove_glyph(glyph, placed, &props.paint),
+                false => placed,
+            });
+        }
         self.count_words(&glyphs);
         self.undo_stretching(&mut glyphs);
         let is_plain = ink.solid
@@ -533,13 +535,13 @@ impl<'a> Device<'a> for GlyphCollector {
         let tiny = tiny.clamp(*MIN_SIZE_POINTS.start(), *MIN_SIZE_POINTS.end());
         for mut glyph in glyphs {
             let centre = glyph.centre();
-            glyph.visible = shown
+            glyph.visible &= shown
                 && glyph.size >= tiny
                 && glyph.em.length() >= glyph.size * MIN_STRETCH
                 && self.current_clip().contains(centre)
                 && (is_seen_on_white(ink.on_white) || self.is_painted_at(centre));
             glyph.ink = ink.on_white;
-            glyph.doubtful =
+            glyph.doubtful |=
                 is_shaped || !is_plain || glyph.visible && self.paint.is_doubtful_ground(&glyph);
             self.glyphs.push(glyph);
         }

@@ -45,7 +45,7 @@ pub(crate) fn glyphless_font() -> Vec<u8> {
 }
 
 /// The header, the tables' entries, and the tables, each begun at a multiple of four.
-fn lay_out(tables: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
+pub(crate) fn lay_out(tables: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
     let count = u16::try_from(tables.len()).unwrap_or(u16::MAX);
     let power = count.checked_ilog2().unwrap_or(0);
     let range = (1_u16 << power) * 16;

@@ -93,6 +93,7 @@ fn row_of_words(line: TextLine) -> WordRow {
         baseline,
         size,
         after_space: true,
+        unproven: false,
         word: Some(word),
     });
     WordRow { baseline, size, pieces: pieces.collect() }
@@ -154,7 +155,7 @@ fn word_from_piece(angle: i32, piece: WordPiece) -> TextWord {
             h: round_to_tenth(low - high),
         },
         confidence: 1.0,
-        unwitnessed: false,
+        unwitnessed: piece.unproven,
     }
 }
 
@@ -179,6 +180,7 @@ mod tests {
             baseline,
             size: 10.0,
             after_space: true,
+            unproven: false,
             word: None,
         }
     }

@@ -24,6 +24,8 @@ pub(crate) struct PageGlyph {
     pub ink: u8,
     /// Whether transparency or a clip of any shape leave its visibility open.
     pub doubtful: bool,
+    /// Whether its drawing does not show its text.
+    pub unproven: bool,
 }
 
 impl PageGlyph {
@@ -39,6 +41,7 @@ impl PageGlyph {
             visible: true,
             ink: 0,
             doubtful: false,
+            unproven: false,
         }
     }
 

@@ -18,6 +18,7 @@ use crate::page::{PageContent, PageRaster};
 use crate::pdf::drawn_figures::find_figures;
 use crate::pdf::expansion::ExpansionScan;
 use crate::pdf::glyph_collector::{GlyphCollector, PIECES_PER_WORD};
+use crate::pdf::glyph_proof::{GlyphProofs, is_unreadable};
 use crate::pdf::page_glyph::PageGlyph;
 use crate::pdf::render::RenderBounds;
 use crate::pdf::{
@@ -35,6 +36,8 @@ pub(crate) struct PdfFile {
     is_cut: bool,
     /// Invisible text of its pages: it is never read, but costs as much time as visible text.
     hidden: Mutex<TextMeter>,
+    /// Glyphs of earlier pages that were compared with their text.
+    proofs: Mutex<GlyphProofs>,
 }
 
 /// Limits and passwords for opening a file.
@@ -94,7 +97,7 @@ impl PdfFile {
     fn parse(bytes: Bytes, is_cut: bool, bounds: OpenBounds<'_>) -> Result<Self, PageRefusal> {
         let pdf = unlock(bytes, bounds.passwords).map_err(refusal_from_error)?;
         let hidden = Mutex::new(TextMeter::new(bounds.limits.text()));
-        let file = Self { pdf, is_cut, hidden };
+        let file = Self { pdf, is_cut, hidden, proofs: Mutex::default() };
         if bounds.scan == ExpansionScan::NeedsObjects {
             expansion::check_objects(&file.pdf, bounds.limits)?;
         }
@@ -155,8 +158,8 @@ impl PdfFile {
         bounds: &RenderBounds<'_>,
     ) -> Result<SeenLayer, PageRefusal> {
         let page = self.page_at(index)?;
-        let mut surface = page_surface(page, bounds).for_comparison();
-        draw_on(page, &mut surface);
+        let surface = page_surface(page, bounds).for_comparison();
+        let mut surface = self.draw_glyphs(page, surface);
         contrast::hide_unseen(page, &mut surface, bounds)?;
         self.count_hidden(index, &surface)?;
         let what = read_mode(&surface, page_area(page));
@@ -175,6 +178,14 @@ impl PdfFile {
             _ => true,
         };
         Ok(SeenLayer { content: Some(content), shows_more })
+    }
+
+    /// Draws the page on a surface of its size.
+    fn draw_glyphs(&self, page: &PdfPage<'_>, mut surface: GlyphCollector) -> GlyphCollector {
+        surface.proofs = std::mem::take(&mut *self.proofs.lock());
+        draw_on(page, &mut surface);
+        *self.proofs.lock() = std::mem::take(&mut surface.proofs);
+        surface
     }
 
     /// Sums up invisible text, which has the limits of visible text.
@@ -232,8 +243,7 @@ impl PdfFile {
         bounds: &RenderBounds<'_>,
     ) -> Result<PageContent, PageRefusal> {
         let page = self.page_at(index)?;
-        let mut surface = page_surface(page, bounds);
-        draw_on(page, &mut surface);
+        let mut surface = self.draw_glyphs(page, page_surface(page, bounds));
         contrast::hide_unseen(page, &mut surface, bounds)?;
         self.count_hidden(index, &surface)?;
         match read_mode(&surface, page_area(page)) {
@@ -281,7 +291,7 @@ fn text_or_doubt(
     let (width, height) = page.render_dimensions();
     let mut lines = ordered_lines(surface, bounds)?;
     let may_show_more = !surface.images.is_empty() || surface.curves > MAX_FILLED_CURVES;
-    let garbled = surface.has_false_digits() || text_layer_check::is_garbled(&lines);
+    let garbled = text_layer_check::is_garbled(&lines);
     let page_area = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
     let places = surface.figures.list_areas(page_area);
     let is_looked_at = !places.is_empty() || !garbled && (may_show_more || surface.marks.is_any());
@@ -289,7 +299,7 @@ fn text_or_doubt(
     let shows_more = !garbled
         && may_show_more
         && glance.as_ref().is_some_and(|glance| text_layer_check::leaves_text_out(glance, &lines));
-    if garbled || shows_more {
+    if garbled || shows_more || is_mostly_unproven(&lines) {
         let picture = render::render_page(page, bounds)?;
         let seen = glance.as_ref();
         let marks = seen.map(|glance| find_figures(&places, glance, &lines, &[]));
@@ -304,6 +314,13 @@ fn text_or_doubt(
     let codes = surface.marks.read(page, &glance, &mut lines, bounds)?;
     let marks = find_figures(&places, &glance, &lines, &codes);
     Ok(PageContent::Text { width, height, lines, codes, marks })
+}
+
+/// Whether so many words do not show their text that the whole page is read from its picture.
+fn is_mostly_unproven(lines: &[TextLine]) -> bool {
+    let words = lines.iter().flat_map(|line| &line.words);
+    let unproven = words.clone().filter(|word| word.unwitnessed).count();
+    unproven > MAX_UNPROVEN_WORDS && unproven * 3 > words.count()
 }
 
 /// Whether a content stream was lost: it cannot be found or decoded, decodes to nothing, or decodes
@@ -376,7 +393,6 @@ fn page_surface(page: &PdfPage<'_>, bounds: &RenderBounds<'_>) -> GlyphCollector
     GlyphCollector::new(area, bounds.deadline, bounds.limits)
 }
 
-/// Draws the page on a surface of its size.
 fn draw_on(page: &PdfPage<'_>, surface: &mut GlyphCollector) {
     let cache = InterpreterCache::new();
     let upright = page.initial_transform(true).to_kurbo();
@@ -403,6 +419,8 @@ const MIN_CONTENT_IMAGE_SHARE: f64 = 0.1;
 const MIN_SCAN_SHARE: f64 = 0.5;
 /// ... fewer glyphs than this are a stamp or a page number, not the page's text.
 const MIN_TEXT_GLYPHS: usize = 150;
+/// More words than this whose drawing does not show their text are not looked up one by one.
+const MAX_UNPROVEN_WORDS: usize = 40;
 /// More filled curves than this on a page with next to no glyphs: its letters are outlines.
 const MAX_FILLED_CURVES: usize = 100;
 
@@ -472,11 +490,6 @@ impl VisibleGlyphs {
     }
 }
 
-/// Characters that a font's missing or false map to Unicode leaves behind.
-fn is_unreadable(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{fffd}' | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..)
-}
-
 #[cfg(test)]
 mod tests {
     use hayro::kurbo::{Point, Vec2};
@@ -500,6 +513,7 @@ mod tests {
                 visible,
                 ink: 0,
                 doubtful: false,
+                unproven: false,
             })
             .collect();
         surface.images = images.iter().map(|area| PlacedImage { area: *area }).collect();

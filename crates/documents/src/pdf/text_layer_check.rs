@@ -90,15 +90,16 @@ pub(crate) fn is_garbled(lines: &[TextLine]) -> bool {
         && LanguageEvidence::from_lines(lines).strength() < 1.0
 }
 
-/// Whether a picture, read as `read`, shows at least half of the longer words of `layer`.
-pub(crate) fn shows_words(read: &[TextLine], layer: &[TextLine]) -> bool {
+/// Whether a picture, read as `read`, shows at least half of the longer words of `layer`. Fewer
+/// words than `least` prove nothing.
+pub(crate) fn shows_words(read: &[TextLine], layer: &[TextLine], least: usize) -> bool {
     let seen: HashSet<String> = longer_words(read).collect();
     let (mut all, mut shown) = (0_usize, 0_usize);
     for word in longer_words(layer) {
         all += 1;
         shown += usize::from(seen.contains(&word));
     }
-    shown * 2 >= all
+    all < least || shown * 2 >= all
 }
 
 /// Words of four letters and more, in lower case.
@@ -138,8 +139,8 @@ mod tests {
         let layer = [line("Invoice total: 9900.00 EUR payable", 10.0)];
         let seen = [line("Invoice total: 1100.00 EUR payab1e", 10.0)];
         let broken = [line("4 LE 7 #A 1242 DLLL CO#", 10.0)];
-        assert!(shows_words(&seen, &layer) && !shows_words(&broken, &layer));
-        assert!(shows_words(&broken, &[line("9 900", 10.0)]), "no word speaks against it");
+        assert!(shows_words(&seen, &layer, 3) && !shows_words(&broken, &layer, 3));
+        assert!(shows_words(&broken, &layer, 4), "too few words speak against it");
     }
 
     #[test]

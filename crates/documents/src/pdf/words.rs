@@ -50,6 +50,8 @@ pub(crate) struct WordPiece {
     pub size: f64,
     /// Follows a space: it does not continue a word.
     pub after_space: bool,
+    /// Whether one of its glyphs does not show its text.
+    pub unproven: bool,
     /// The word itself, if it was read by OCR and not made from glyphs.
     pub word: Option<TextWord>,
 }
@@ -64,6 +66,7 @@ struct AlignedGlyph<'a> {
     baseline: f64,
     size: f64,
     blank: bool,
+    unproven: bool,
 }
 
 /// Groups the visible glyphs into words, in drawing order.
@@ -215,6 +218,7 @@ fn align_glyph(glyph: &PageGlyph) -> AlignedGlyph<'_> {
         baseline,
         size: glyph.size,
         blank,
+        unproven: glyph.unproven,
     }
 }
 
@@ -275,6 +279,7 @@ fn words_of_strip(
                 push_normalised(&mut word.text, glyph.text);
                 word.end = word.end.max(glyph.end);
                 word.size = word.size.max(glyph.size);
+                word.unproven |= glyph.unproven;
             }
             None => word = Some(first_letter(glyph, after_space)),
         }
@@ -294,6 +299,7 @@ fn first_letter(glyph: &AlignedGlyph<'_>, after_space: bool) -> WordPiece {
         baseline: glyph.baseline,
         size: glyph.size,
         after_space,
+        unproven: glyph.unproven,
         word: None,
     }
 }
@@ -353,6 +359,7 @@ pub(crate) fn join_pieces(mut line: Vec<WordPiece>) -> Vec<WordPiece> {
             Some(last) if should_join(last, &piece) => {
                 last.text.push_str(&piece.text);
                 last.end = piece.end;
+                last.unproven |= piece.unproven;
             }
             _ => settled.push(piece),
         }

@@ -52,9 +52,11 @@ impl ReadingOrigins {
 
 /// Words of two readings in one region: indexes in their lists.
 #[derive(Debug, Default)]
-struct SharedRegion {
-    base: Vec<usize>,
-    other: Vec<usize>,
+pub(crate) struct SharedRegion {
+    /// Those of the first.
+    pub base: Vec<usize>,
+    /// Those of the second.
+    pub other: Vec<usize>,
 }
 
 /// `base` with the words that `other` read more surely or alone. Boxes of `other` are multiplied by
@@ -137,7 +139,7 @@ fn mean_confidence(words: &[&TextWord]) -> f32 {
 }
 
 /// The places of which both have something.
-fn shared_regions(base: &[&TextWord], other: &[&TextWord]) -> Vec<SharedRegion> {
+pub(crate) fn shared_regions(base: &[&TextWord], other: &[&TextWord]) -> Vec<SharedRegion> {
     let mut down: Vec<usize> = (0..other.len()).collect();
     down.sort_by(|one, next| top_of(other, *one).total_cmp(&top_of(other, *next)));
     let tallest = other.iter().map(|word| word.bounding_box.h).fold(0.0, f32::max);

@@ -12,6 +12,7 @@ use crate::pdf::lines::join_rows;
 use crate::pdf::text_layer_check;
 use crate::reading::read_picture::{PictureRead, PictureReader};
 use crate::reading::recognise::PageRecogniser;
+use crate::reading::second_look;
 use docmill_core::model::{
     PageDefect, PageDefectKind, PageMark, PageMarkKind, PageReadResult, PageSource, PageText,
     ReadRecipe, RepairSwitches, TextLayer, TextLine,
@@ -79,10 +80,15 @@ fn read_content(
     let number = index + 1;
     let page = match page {
         PageContent::Text { width, height, lines, codes, marks } => {
-            document.remember_language(
-                LanguageEvidence::from_lines(&lines).leading_language(recogniser.languages()),
-            );
-            let page = PageText::from_native(number, (width, height), 1.0, lines);
+            let language =
+                LanguageEvidence::from_lines(&lines).leading_language(recogniser.languages());
+            document.remember_language(language);
+            let hint = language.map(str::to_owned);
+            let page_time = document.limits.page_time;
+            let mut reader = PictureReader { recogniser, recipe, hint, started, page_time };
+            let lines = second_look::look_again(document, index, lines, &mut reader)?;
+            let quality = second_look::layer_quality(&lines);
+            let page = PageText::from_native(number, (width, height), quality, lines);
             PageText { codes, marks, ..page }
         }
         PageContent::Doubtful { layer, picture } => {
@@ -133,25 +139,21 @@ pub(crate) fn merge_suspect_layer(
     };
     let marks = scale_marks(&marks, dpi);
     if garbled {
-        // Falsified digits occur among genuine letters. If the picture has other letters too, the
-        // picture is wrong: its font cannot be drawn here.
-        if !text_layer_check::is_garbled(&lines)
-            && !text_layer_check::shows_words(&read.lines, &lines)
-        {
-            return PageText { lines, ..native };
-        }
         return match read.quality >= MIN_READABLE_QUALITY {
             true => with_drawn_marks(read_from(number, read), marks),
             false => PageText { lines, quality: 0.0, ..native },
         };
     }
     let in_pixels = text_layer_check::scale_to_pixels(&lines, dpi);
+    let in_pixels = second_look::compare_words(in_pixels, &read.lines);
+    let lines = second_look::take_words(lines, &in_pixels);
     let missing = text_layer_check::missing_words(&in_pixels, &read.lines);
+    let sure_quality = second_look::layer_quality(&lines);
     if missing.is_empty() {
-        return PageText { lines, ..native };
+        return PageText { lines, quality: sure_quality, ..native };
     }
     let (sure, added) = (count_words(&in_pixels), count_words(&missing));
-    let quality = (sure + added * read.quality) / (sure + added);
+    let quality = (sure * sure_quality + added * read.quality) / (sure + added);
     let lines = join_rows(in_pixels.into_iter().chain(missing).collect());
     PageText { lines, quality, ..with_drawn_marks(read_from(number, read), marks) }
 }

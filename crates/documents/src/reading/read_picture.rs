@@ -247,6 +247,15 @@ impl PictureReader<'_> {
         })
     }
 
+    /// Reads a picture as it is, once, by the main reader.
+    ///
+    /// # Errors
+    /// Those of the recogniser.
+    pub(crate) fn read_once(&mut self, picture: &PageRaster) -> Result<Vec<TextLine>, PageError> {
+        let languages = self.choose_languages(self.hint.clone());
+        Ok(self.recogniser.recognise(picture, &languages)?)
+    }
+
     /// Reads a piece of a page as it is, by every reader there is.
     ///
     /// # Errors

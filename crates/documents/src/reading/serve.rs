@@ -33,8 +33,8 @@ use crate::sandbox::wire::{
 use crate::sandbox::{PageThreads, ProcessSetup};
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{
-    EncodedImage, OutcomeReason, PageCrop, PageReadResult, PageText, PageViewResult, ReadRecipe,
-    TextLine,
+    EncodedImage, OutcomeReason, PageCrop, PageReadResult, PageSource, PageText, PageViewResult,
+    PrintedPage, ReadRecipe, TextLine,
 };
 use parking_lot::Mutex;
 
@@ -208,7 +208,8 @@ impl<W: Write> PageServer<W> {
                 Ok((DocumentAnswer::Reread { lines }, Vec::new()))
             }
             DocumentRequest::Print { document, index } => {
-                let page = Box::new(self.find_document(document)?.printed_page(index)?);
+                let document = self.find_document(document)?;
+                let page = Box::new(self.printed_page(&document, index)?);
                 self.check_text(&page.text)?;
                 Ok((DocumentAnswer::Printed { page }, Vec::new()))
             }
@@ -220,6 +221,24 @@ impl<W: Write> PageServer<W> {
                 Err(fault::Error::internal("nothing to answer").into())
             }
         }
+    }
+
+    /// The printed text of a page. Words that the drawing does not show are read from it.
+    fn printed_page(
+        &self,
+        document: &ParsedDocument,
+        index: u32,
+    ) -> Result<PrintedPage, PageError> {
+        let PrintedPage { mut text, shows_more } = document.printed_page(index)?;
+        if !has_unwitnessed(&text) {
+            return Ok(PrintedPage { text, shows_more });
+        }
+        let read = self.read_page(document, index)?.page;
+        if read.source == PageSource::Native {
+            text = PageText { quality: text.quality.min(read.quality), lines: read.lines, ..text };
+        }
+        let shows_more = shows_more || has_unwitnessed(&text);
+        Ok(PrintedPage { text, shows_more })
     }
 
     /// The requested picture.
@@ -293,6 +312,10 @@ impl<W: Write> PageServer<W> {
         self.check_text(&read.page)?;
         Ok(read)
     }
+}
+
+fn has_unwitnessed(page: &PageText) -> bool {
+    page.lines.iter().flat_map(|line| &line.words).any(|word| word.unwitnessed)
 }
 
 fn answer_for_error(trouble: PageError) -> DocumentAnswer {

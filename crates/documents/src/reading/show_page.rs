@@ -20,7 +20,7 @@ use crate::reading::read_picture::PictureRead;
 use crate::repair::repair_page;
 use docmill_core::model::{
     EncodedImage, ImageEncoding, ImageHeader, PagePicture, PageText, PageViewMode, PageViewResult,
-    PictureFacts, ProviderNotes, ProviderReading, ReadRecipe, TextLine, TextMap,
+    PictureFacts, ProviderNotes, ProviderReading, ReadRecipe, TextLayer, TextLine, TextMap,
 };
 
 /// Shows page `index` of `document`, which starts at 0.
@@ -36,7 +36,7 @@ pub fn show_page(
     let page = document.page_content(index)?;
     let cut = document.is_cut() || matches!(page, PageContent::Cut(_));
     let number = index + 1;
-    let (raster, layer) = match page {
+    let (raster, layer) = match with_picture(document, index, page)? {
         PageContent::Text { width, height, lines, codes, marks } => {
             let page = PageText::from_native(number, (width, height), 1.0, lines);
             return Ok(text_result(PageText { codes, marks, ..page }, cut));
@@ -72,6 +72,23 @@ pub fn show_page(
     let image =
         if view == PageViewMode::Facts { without_bytes(&raster) } else { encode_page(&raster)? };
     Ok(PageViewResult::Picture(Box::new(PagePicture { facts, image, witness: None })))
+}
+
+/// A text layer of which the drawing does not show some words, with the page's picture.
+fn with_picture(
+    document: &ParsedDocument,
+    index: u32,
+    page: PageContent,
+) -> Result<PageContent, PageError> {
+    let PageContent::Text { width, height, lines, codes, marks } = page else { return Ok(page) };
+    let mut words = lines.iter().flat_map(|line| &line.words);
+    if words.any(|word| word.unwitnessed)
+        && let Some(picture) = document.draw_page(index)?
+    {
+        let layer = TextLayer { width, height, lines, garbled: false, marks };
+        return Ok(PageContent::Doubtful { layer, picture });
+    }
+    Ok(PageContent::Text { width, height, lines, codes, marks })
 }
 
 fn text_result(page: PageText, cut: bool) -> PageViewResult {

@@ -232,10 +232,7 @@ fn is_layer(layer: &TextLayer) -> bool {
 }
 
 fn is_line(line: &TextLine) -> bool {
-    line.words.iter().all(|word: &TextWord| {
-        // Page processes call no model.
-        is_box(word.bounding_box) && is_share(word.confidence) && !word.unwitnessed
-    })
+    line.words.iter().all(|word: &TextWord| is_box(word.bounding_box) && is_share(word.confidence))
 }
 
 fn are_codes(codes: &[PageCode]) -> bool {

@@ -105,3 +105,15 @@ fn attached_xml_needs_no_word_of_the_pages_and_every_other_reader_and_kind_does(
         assert_eq!(own.count(), 1, "no kind is without it");
     }
 }
+
+#[test]
+fn a_word_that_the_drawn_page_does_not_confirm_silences_no_comparison_with_the_einvoice() {
+    let attached =
+        GateLookups { einvoice: EinvoiceState::Attached { show_more: false }, ..lookups() };
+    let reasons = |page: &Transcript| {
+        let read = Extraction { reader: ExtractionMethod::Einvoice, ..sound() };
+        judged(&read, page, &attached).review_reasons()
+    };
+    assert_eq!(reasons(&marked(PAGE, &[])), Vec::<String>::new());
+    assert_eq!(reasons(&marked(PAGE, &["441,87"])), ["einvoice_contradicts_page:total"]);
+}

@@ -1,0 +1,483 @@
+//! Whether a glyph shows the characters that its font gives for it.
+//!
+//! A PDF maps each glyph to characters, and nothing ensures that the map is true: names, character
+//! maps and `ToUnicode` all come from the author of the file. The drawing alone is shown to a
+//! person. So the shape of each glyph is compared with the characters of the standard fonts, and a
+//! text is proven only if its drawing looks like it. All other text is doubtful, and is read once
+//! more from the drawn page (`crate::reading::second_look`). Glyphs that draw nothing print nothing.
+//!
+//! Not covered: exchanged letters within other scripts than Latin, for which no shapes are known
+//! (`crate::pdf::text_layer_check` detects many of them); look-alikes such as O and 0.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use compact_str::CompactString;
+use hayro::hayro_interpret::font::{Glyph, GlyphRun, OutlineGlyph};
+use hayro::hayro_interpret::{
+    BlendMode, CacheKey as _, ClipPath, Device, DrawMode, DrawProps, FillRule, Image,
+    ImageDrawProps, Paint, SoftMask,
+};
+use hayro::kurbo::{Affine, BezPath, PathEl, Rect, Shape as _};
+use unicode_normalization::UnicodeNormalization as _;
+
+use crate::pdf::glyph_collector::paint_appearance;
+use crate::pdf::glyph_shapes::{
+    DrawnOutline, EM_UNITS, GlyphShape, is_missing_in_substitute, known_shapes,
+};
+use crate::pdf::page_glyph::PageGlyph;
+use crate::refusal::{PageRefusal, stop_decoder};
+use docmill_core::model::OutcomeReason;
+
+/// Characters that one glyph may stand for; ligatures have no more.
+const MAX_GLYPH_CHARS: usize = 4;
+/// A glyph looks like a character if it differs by at most this from one of its shapes, ...
+const MAX_DIFFERENCE: f32 = 0.33;
+/// ... and does not differ by so much more from it than from another digit, where both are digits,
+const DIGIT_MARGIN: f32 = 0.03;
+/// from a letter that is drawn nearly like it,
+const CLOSE_MARGIN: f32 = 0.04;
+const CLOSE_LETTERS: [&str; 4] = ["EF", "EL", "CG", "CO"];
+/// or from any other letter or digit.
+const OTHER_MARGIN: f32 = 0.08;
+/// A glyph of unknown shape is taken for a digit or letter if it differs by at most this from it.
+const MAX_RESEMBLANCE: f32 = 0.12;
+/// Ink that is smaller than this both ways, in ems, is not seen.
+const MIN_INK_EMS: f64 = 0.03;
+/// Ink may stand out of its glyph's place by this, in ems.
+const MAX_OVERHANG_EMS: f64 = 0.5;
+/// Operations in the procedure of one glyph, and filled shapes among them that are compared.
+const MAX_TYPE3_OPERATIONS: u32 = 100_000;
+const MAX_FILLED: usize = 32;
+/// Different glyphs of one page whose shapes are compared; more are doubtful.
+const MAX_GLYPHS: usize = 8_192;
+/// The first letter behind those of Latin scripts.
+const FIRST_OTHER_SCRIPT: char = '\u{370}';
+/// Letters that fonts join in one glyph.
+const LIGATURES: [&str; 22] = [
+    "ff", "fi", "fl", "ffi", "ffl", "ft", "fft", "fb", "fh", "fj", "fk", "tt", "ti", "tti", "tf",
+    "st", "ct", "Th", "ij", "IJ", "rt", "ry",
+];
+/// Characters that are drawn alike; case does not count.
+const LOOK_ALIKES: [&str; 9] = [
+    "1li\u{131}\u{142}\u{3b9}\u{456}",
+    "0o\u{3bf}\u{43e}",
+    "3\u{437}\u{44d}",
+    "6\u{431}",
+    "4\u{447}",
+    "d\u{111}",
+    "gq",
+    "8\u{432}",
+    "s\u{455}",
+];
+
+/// Result for a glyph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GlyphProof {
+    /// It draws what its text says.
+    Proven,
+    /// It draws nothing.
+    Unseen,
+    /// Its drawing does not show its text.
+    Doubtful,
+    /// Its font is not in the file, and there is none to draw it with.
+    Undrawn,
+}
+
+/// Results for the glyphs of a file.
+#[derive(Debug, Default)]
+pub(crate) struct GlyphProofs {
+    /// By the key of the drawing, each text it was given.
+    judged: HashMap<u128, Vec<(CompactString, GlyphProof)>, BuildHasherDefault<KeyHasher>>,
+}
+
+impl GlyphProofs {
+    /// A glyph with its text as its drawing shows it. One without ink is not visible.
+    pub(crate) fn prove_glyph<'a>(
+        &mut self,
+        glyph: &Glyph<'a>,
+        placed: PageGlyph,
+        paint: &Paint<'a>,
+    ) -> PageGlyph {
+        let proof = self.examine(glyph, &placed.text, paint);
+        PageGlyph {
+            text: readable_text(placed.text, proof),
+            visible: placed.visible && proof != GlyphProof::Unseen,
+            // Whether any ink is there shows on the rendered page.
+            doubtful: placed.doubtful || proof == GlyphProof::Doubtful,
+            unproven: placed.unproven || proof != GlyphProof::Proven,
+            ..placed
+        }
+    }
+
+    /// Examines a glyph that is read as `text` and painted with `paint`.
+    fn examine<'a>(&mut self, glyph: &Glyph<'a>, text: &str, paint: &Paint<'a>) -> GlyphProof {
+        let key = match glyph {
+            Glyph::Outline(outline) => outline.identifier().cache_key(),
+            // A procedure may choose its own colours: what it shows depends on those around.
+            Glyph::Type3(drawn) => drawn.cache_key() ^ u128::from(paint_appearance(paint).on_white),
+        };
+        let count = self.judged.len();
+        let known = self.judged.entry(key).or_default();
+        if let Some((_, proof)) = known.iter().find(|(known, _)| known == text) {
+            return *proof;
+        }
+        if count > MAX_GLYPHS || known.len() > MAX_GLYPH_CHARS {
+            return GlyphProof::Doubtful;
+        }
+        let proof = match glyph {
+            Glyph::Outline(outline) => prove_outline(outline, text),
+            Glyph::Type3(drawn) => {
+                let mut drawing = Type3Drawing::new(paint);
+                drawn.interpret(&mut drawing, Affine::IDENTITY, Affine::IDENTITY, paint);
+                drawing.prove(text, advance_units(drawn.advance_width()))
+            }
+        };
+        known.push((text.into(), proof));
+        proof
+    }
+}
+
+fn advance_units(advance: Option<f32>) -> f64 {
+    f64::from(advance.filter(|width| width.is_finite()).unwrap_or(500.0))
+}
+
+/// The text of a glyph as it is read: a font that names one glyph a sentence, or a blank that it
+/// draws a character for, leaves the character open.
+fn readable_text(text: CompactString, proof: GlyphProof) -> CompactString {
+    let is_blank = text.chars().all(char::is_whitespace);
+    let is_long = text.chars().count() > MAX_GLYPH_CHARS;
+    match proof {
+        GlyphProof::Doubtful if is_blank || is_long => "\u{fffd}".into(),
+        _ => text,
+    }
+}
+
+fn prove_outline(glyph: &OutlineGlyph, text: &str) -> GlyphProof {
+    let outline = glyph.outline();
+    let bounds = outline.bounding_box();
+    if outline.elements().is_empty() || is_speck(bounds) {
+        return prove_absence(text, is_undrawn(glyph, text));
+    }
+    let is_here = is_in_place(bounds, advance_units(glyph.advance_width()));
+    let shape = GlyphShape::from_outlines(&[DrawnOutline { path: outline, is_even_odd: false }]);
+    prove_shape(shape.filter(|_| is_here).as_ref(), text)
+}
+
+/// A glyph without ink.
+fn prove_absence(text: &str, is_undrawn: bool) -> GlyphProof {
+    match ClaimedText::from_text(text) {
+        ClaimedText::Blank => GlyphProof::Proven,
+        _ if is_undrawn => GlyphProof::Undrawn,
+        _ => GlyphProof::Unseen,
+    }
+}
+
+/// Whether a glyph without ink belongs to a font that is not in the file, so that other programs
+/// may draw it. Programs of embedded fonts other than Type 1 can be asked for.
+fn is_undrawn(glyph: &OutlineGlyph, text: &str) -> bool {
+    let has_shape = text.chars().all(|c| !shapes_of(plain_form(c)).is_empty());
+    is_missing_in_substitute(glyph) || glyph.font_data().is_none() && !has_shape
+}
+
+fn is_speck(bounds: Rect) -> bool {
+    let least = MIN_INK_EMS * EM_UNITS;
+    !bounds.is_finite() || bounds.width() < least && bounds.height() < least
+}
+
+/// Whether the ink is where its glyph stands.
+fn is_in_place(bounds: Rect, advance: f64) -> bool {
+    let around = MAX_OVERHANG_EMS * EM_UNITS;
+    let place = Rect::new(-around, -around, advance.max(0.0) + around, EM_UNITS + around);
+    place.contains(bounds.center())
+}
+
+/// Whether a shape shows the text; `None`: it is too involved, or somewhere else.
+fn prove_shape(shape: Option<&GlyphShape>, text: &str) -> GlyphProof {
+    let is_shown = match ClaimedText::from_text(text) {
+        ClaimedText::Blank => shape.is_none_or(|shape| resembled(shape, MAX_RESEMBLANCE).is_none()),
+        ClaimedText::Exact(character) => shape.is_some_and(|shape| is_nearest_to(shape, character)),
+        ClaimedText::Letter(base) => shape.is_some_and(|shape| {
+            resembled(shape, MAX_RESEMBLANCE).is_none_or(|seen| may_be_drawn_as(base, seen))
+        }),
+        ClaimedText::Symbol(sign) => shape.is_none_or(|shape| {
+            let own = least_difference(shape, sign);
+            let seen = resembled(shape, MAX_RESEMBLANCE / 2.0);
+            seen.is_none_or(|seen| own <= least_difference(shape, seen) + OTHER_MARGIN)
+        }),
+        // As long as it can be no character, an unknown sign is one.
+        ClaimedText::Unknown => {
+            shape.is_none_or(|shape| resembled(shape, MAX_DIFFERENCE).is_none())
+        }
+        ClaimedText::Impossible => false,
+    };
+    if is_shown { GlyphProof::Proven } else { GlyphProof::Doubtful }
+}
+
+/// How a text can be compared with a shape.
+enum ClaimedText {
+    Blank,
+    /// Its shapes are known, and it must look like one.
+    Exact(char),
+    /// A letter, or letters joined in one, of unknown shape: it must not look like another than
+    /// the one that it is made from.
+    Letter(char),
+    /// A sign that is no part of a value: it must not look like a digit or letter.
+    Symbol(char),
+    /// The font gives no character.
+    Unknown,
+    /// No glyph stands for it.
+    Impossible,
+}
+
+impl ClaimedText {
+    fn from_text(text: &str) -> Self {
+        if text.chars().all(|c| c.is_whitespace() || c.is_control() || is_formless(c)) {
+            return Self::Blank;
+        }
+        let composed: CompactString = text.nfc().collect();
+        let mut characters = composed.chars();
+        match (characters.next(), characters.next()) {
+            (Some(character), None) => Self::from_character(character),
+            _ if composed.chars().count() > MAX_GLYPH_CHARS => Self::Impossible,
+            _ if LIGATURES.contains(&composed.as_str()) => Self::Letter('\0'),
+            (Some(first), _) if composed.chars().all(|c| c.is_alphabetic() && !c.is_ascii()) => {
+                Self::Letter(first)
+            }
+            _ if composed.chars().all(is_symbol) => Self::Symbol('\0'),
+            _ => Self::Impossible,
+        }
+    }
+
+    fn from_character(character: char) -> Self {
+        let character = plain_form(character);
+        if is_unreadable(character) {
+            return Self::Unknown;
+        }
+        let is_known = !shapes_of(character).is_empty();
+        if is_known && (character.is_alphanumeric() || is_part_of_amounts(character)) {
+            return Self::Exact(character);
+        }
+        if character.is_alphabetic() {
+            return Self::Letter(character.nfd().next().unwrap_or(character));
+        }
+        if character.is_numeric() { Self::Impossible } else { Self::Symbol(character) }
+    }
+}
+
+/// Characters that a font's missing or false map to Unicode leaves behind.
+pub(crate) fn is_unreadable(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{fffd}' | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..)
+}
+
+fn is_formless(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}')
+}
+
+fn is_symbol(c: char) -> bool {
+    !c.is_alphanumeric() && !is_unreadable(c)
+}
+
+/// Signs that change the value of the digits beside them.
+fn is_part_of_amounts(c: char) -> bool {
+    matches!(c, '.' | ',' | '-' | '$' | '\u{20ac}' | '\u{a3}')
+}
+
+/// The character that looks the same and whose shape is known: dashes, full-width forms.
+fn plain_form(character: char) -> char {
+    match character {
+        '\u{ad}' | '\u{2010}' | '\u{2011}' | '\u{2212}' => return '-',
+        _ => {}
+    }
+    let mut forms = std::iter::once(character).nfkc();
+    match (forms.next(), forms.next()) {
+        // Superscripts are drawn as such.
+        (Some(plain), None) if !character.is_numeric() || plain.is_ascii() => {
+            if shapes_of(character).is_empty() { plain } else { character }
+        }
+        _ => character,
+    }
+}
+
+/// The known shapes of a character.
+fn shapes_of(character: char) -> &'static [(char, GlyphShape)] {
+    let known = known_shapes();
+    let start = known.partition_point(|(other, _)| *other < character);
+    let end = known.partition_point(|(other, _)| *other <= character);
+    known.get(start..end).unwrap_or_default()
+}
+
+/// The known shapes of the digits and the letters of English.
+fn plain_shapes() -> impl Iterator<Item = &'static (char, GlyphShape)> {
+    shapes_between('0', '9').chain(shapes_between('A', 'Z')).chain(shapes_between('a', 'z'))
+}
+
+fn shapes_between(first: char, last: char) -> impl Iterator<Item = &'static (char, GlyphShape)> {
+    let known = known_shapes();
+    let start = known.partition_point(|(other, _)| *other < first);
+    let end = known.partition_point(|(other, _)| *other <= last);
+    known.get(start..end).unwrap_or_default().iter()
+}
+
+/// Whether a shape looks like a character, and clearly more like no other one.
+fn is_nearest_to(shape: &GlyphShape, character: char) -> bool {
+    let own = least_difference(shape, character);
+    if own > MAX_DIFFERENCE {
+        return false;
+    }
+    let base = character.nfd().next().unwrap_or(character);
+    // Nothing can be nearer by more than that.
+    own <= DIGIT_MARGIN
+        || !plain_shapes().any(|(other, known)| {
+            let is_close =
+                CLOSE_LETTERS.iter().any(|pair| pair.contains(base) && pair.contains(*other));
+            let margin = match base.is_ascii_digit() && other.is_ascii_digit() {
+                true => DIGIT_MARGIN,
+                false if is_close => CLOSE_MARGIN,
+                false => OTHER_MARGIN,
+            };
+            own - shape.difference(known) > margin && !look_alike(*other, base)
+        })
+}
+
+/// How much a shape differs from a character at least; infinitely from one of unknown shape.
+fn least_difference(shape: &GlyphShape, character: char) -> f32 {
+    let known = shapes_of(character).iter().map(|(_, known)| shape.difference(known));
+    known.fold(f32::INFINITY, f32::min)
+}
+
+/// The digit or letter that a shape looks like.
+fn resembled(shape: &GlyphShape, most: f32) -> Option<char> {
+    let near = plain_shapes().map(|(character, known)| (shape.difference(known), *character));
+    let nearest = near.min_by(|one, other| one.0.total_cmp(&other.0));
+    nearest.filter(|(difference, _)| *difference <= most).map(|(_, character)| character)
+}
+
+/// Whether a letter of unknown shape may look like a known character. Other scripts have letters
+/// that are drawn as Latin ones, and few that are drawn as digits.
+fn may_be_drawn_as(base: char, seen: char) -> bool {
+    look_alike(base, seen) || base >= FIRST_OTHER_SCRIPT && seen.is_alphabetic()
+}
+
+/// Whether two characters may be drawn alike.
+fn look_alike(one: char, other: char) -> bool {
+    let [one, other] =
+        [one, other].map(|c| std::iter::once(c).flat_map(char::to_lowercase).next().unwrap_or(c));
+    one == other || LOOK_ALIKES.iter().any(|group| group.contains(one) && group.contains(other))
+}
+
+/// Takes what the procedure of a Type 3 glyph draws.
+struct Type3Drawing {
+    operations: u32,
+    /// Its ink, if it draws in the colour of the text.
+    on_white: u8,
+    filled: Vec<DrawnOutline>,
+    /// Whether it draws in another way than filling shapes in the colour of the text.
+    is_involved: bool,
+}
+
+impl Type3Drawing {
+    fn new(paint: &Paint<'_>) -> Self {
+        let on_white = paint_appearance(paint).on_white;
+        Self { operations: 0, on_white, filled: Vec::new(), is_involved: false }
+    }
+
+    /// Stops at a procedure that draws without end.
+    fn count_operation(&mut self) {
+        self.operations += 1;
+        if self.operations > MAX_TYPE3_OPERATIONS {
+            let detail = format!("more than {MAX_TYPE3_OPERATIONS} operations draw one glyph");
+            stop_decoder(PageRefusal::new(OutcomeReason::TooLarge, detail));
+        }
+    }
+
+    fn prove(&self, text: &str, advance: f64) -> GlyphProof {
+        if self.is_involved {
+            return GlyphProof::Doubtful;
+        }
+        let boxes = self.filled.iter().map(|outline| outline.path.bounding_box());
+        let Some(bounds) = boxes.reduce(|all, one| all.union(one)).filter(|all| !is_speck(*all))
+        else {
+            return prove_absence(text, false);
+        };
+        let shape = GlyphShape::from_outlines(&self.filled);
+        prove_shape(shape.filter(|_| is_in_place(bounds, advance)).as_ref(), text)
+    }
+}
+
+impl<'a> Device<'a> for Type3Drawing {
+    fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
+        self.count_operation();
+        let ink = paint_appearance(&props.paint);
+        let is_plain = ink.solid && ink.alpha >= 1.0 && ink.on_white == self.on_white;
+        let DrawMode::Fill(rule) = mode else {
+            self.is_involved = true;
+            return;
+        };
+        self.is_involved |= !is_plain || props.soft_mask.is_some();
+        if self.filled.len() < MAX_FILLED {
+            let is_even_odd = matches!(rule, FillRule::EvenOdd);
+            self.filled
+                .push(DrawnOutline { path: props.transform * closed_path(path), is_even_odd });
+        } else {
+            self.is_involved = true;
+        }
+    }
+
+    fn push_clip_path(&mut self, _: &ClipPath) {
+        self.count_operation();
+        self.is_involved = true;
+    }
+
+    fn push_transparency_group(&mut self, _: f32, _: Option<SoftMask<'a>>, _: BlendMode) {
+        self.count_operation();
+        self.is_involved = true;
+    }
+
+    fn draw_glyph_run(&mut self, _: &GlyphRun<'_, 'a>, _: DrawProps<'a>, _: &DrawMode) {
+        self.count_operation();
+        self.is_involved = true;
+    }
+
+    fn draw_image(&mut self, _: Image<'a, '_>, _: ImageDrawProps<'a>) {
+        self.count_operation();
+        self.is_involved = true;
+    }
+
+    fn pop_clip(&mut self) {}
+    fn pop_transparency_group(&mut self) {}
+}
+
+/// A path as it is filled: a part that does not end where it began is closed.
+fn closed_path(path: &BezPath) -> BezPath {
+    let mut closed = BezPath::new();
+    for element in path.elements() {
+        if matches!(element, PathEl::MoveTo(_)) && !closed.is_empty() {
+            closed.close_path();
+        }
+        closed.push(*element);
+    }
+    if !closed.is_empty() {
+        closed.close_path();
+    }
+    closed
+}
+
+/// Keys are hashes already.
+#[derive(Debug, Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes.iter().take(8) {
+            self.0 = self.0 << 8 | u64::from(*byte);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

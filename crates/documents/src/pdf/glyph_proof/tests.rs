@@ -1,0 +1,356 @@
+//! Pages whose letters are drawn as something else than their text says, in each kind of font.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hayro::hayro_interpret::font::StandardFont;
+use hayro::hayro_interpret::hayro_syntax::Pdf;
+use hayro::hayro_interpret::{
+    Context, InterpreterCache, InterpreterSettings, TransformExt as _, interpret_page,
+};
+use hayro::kurbo::flatten;
+
+use super::*;
+use crate::page::PageContent;
+use crate::pdf::glyphless_font::{glyphless_font, lay_out};
+use crate::{DocumentFormat, open_document};
+use docmill_core::config::LimitsConfig;
+use docmill_core::model::{TextLine, TextWord};
+
+/// Letters that the fonts made here have.
+const LETTERS: &str = "0123456789.,EINRTUVabcdefghilmnorstuvx";
+const WINDOWS: &str = "/Encoding/WinAnsiEncoding";
+
+fn stream(entries: &str, data: &[u8]) -> Vec<u8> {
+    let head = format!("<<{entries}/Length {}>>\nstream\n", data.len());
+    [head.as_bytes(), data, b"\nendstream"].concat()
+}
+
+/// A page that runs `content`; `objects` begin with the font, number 3.
+fn page_with(content: &str, objects: &[Vec<u8>]) -> Vec<u8> {
+    let first = objects.len() + 3;
+    let mut all = vec![
+        b"<</Type/Catalog/Pages 2 0 R>>".to_vec(),
+        format!("<</Type/Pages/Kids[{first} 0 R]/Count 1>>").into_bytes(),
+    ];
+    all.extend_from_slice(objects);
+    all.push(
+        format!(
+            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents {} 0 R\
+             /Resources<</Font<</F1 3 0 R>>>>>>",
+            first + 1
+        )
+        .into_bytes(),
+    );
+    all.push(stream("", content.as_bytes()));
+    let mut file = b"%PDF-1.7\n".to_vec();
+    let mut places = String::new();
+    for (at, object) in all.iter().enumerate() {
+        places.push_str(&format!("{:010} 00000 n \n", file.len()));
+        file.extend(format!("{} 0 obj\n", at + 1).bytes());
+        file.extend_from_slice(object);
+        file.extend(b"\nendobj\n");
+    }
+    let (start, size) = (file.len(), all.len() + 1);
+    let end = format!(
+        "xref\n0 {size}\n0000000000 65535 f \n{places}\
+         trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{start}\n%%EOF\n"
+    );
+    file.extend(end.bytes());
+    file
+}
+
+/// A map of codes, in hexadecimal digits, to texts.
+fn to_unicode(said: &[(String, &str)]) -> Vec<u8> {
+    let width = said.first().map_or(2, |(code, _)| code.len());
+    let rows: String = said
+        .iter()
+        .map(|(code, text)| {
+            let units: String = text.encode_utf16().map(|unit| format!("{unit:04x}")).collect();
+            format!("<{code}> <{units}>\n")
+        })
+        .collect();
+    let (low, high) = ("0".repeat(width), "f".repeat(width));
+    let map = format!(
+        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /X def \
+         /CMapType 2 def\n1 begincodespacerange <{low}> <{high}> endcodespacerange\n\
+         {} beginbfchar\n{rows}endbfchar\nendcmap CMapName currentdict /CMap defineresource pop \
+         end end",
+        said.len()
+    );
+    stream("", map.as_bytes())
+}
+
+/// One-byte codes as Windows has them, but for some.
+fn said<'a>(lies: &[(&'a str, &'a str)]) -> Vec<(String, &'a str)> {
+    let letters = LETTERS.char_indices().map(|(at, c)| &LETTERS[at..at + c.len_utf8()]);
+    let true_or_lie = |letter: &'static str| {
+        let lie = lies.iter().find(|(drawn, _)| *drawn == letter).map(|(_, lie)| *lie);
+        (format!("{:02x}", letter.as_bytes()[0]), lie.unwrap_or(letter))
+    };
+    letters.map(true_or_lie).chain([("20".to_owned(), " ")]).collect()
+}
+
+/// Outlines of the letters of Helvetica, as straight pieces.
+fn outlines() -> BTreeMap<char, Vec<Vec<(i16, i16)>>> {
+    struct Taker(BTreeMap<char, Vec<Vec<(i16, i16)>>>);
+    impl<'a> Device<'a> for Taker {
+        fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, _: DrawProps<'a>, _: &DrawMode) {
+            for glyph in run.glyphs() {
+                let Glyph::Outline(outline) = &**glyph else { continue };
+                let mut contours: Vec<Vec<(i16, i16)>> = Vec::new();
+                flatten(outline.outline().iter(), 4.0, |element| match element {
+                    PathEl::MoveTo(to) => contours.push(vec![(to.x as i16, to.y as i16)]),
+                    PathEl::LineTo(to) => {
+                        contours.last_mut().unwrap().push((to.x as i16, to.y as i16));
+                    }
+                    _ => {}
+                });
+                self.0.insert(char::from_u32(glyph.char_code()).unwrap(), contours);
+            }
+        }
+        fn draw_path(&mut self, _: &BezPath, _: DrawProps<'a>, _: &DrawMode) {}
+        fn push_clip_path(&mut self, _: &ClipPath) {}
+        fn push_transparency_group(&mut self, _: f32, _: Option<SoftMask<'a>>, _: BlendMode) {}
+        fn draw_image(&mut self, _: Image<'a, '_>, _: ImageDrawProps<'a>) {}
+        fn pop_clip(&mut self) {}
+        fn pop_transparency_group(&mut self) {}
+    }
+    let content = format!("BT /F1 10 Tf 60 700 Td ({LETTERS}) Tj ET");
+    let font = format!("<</Type/Font/Subtype/Type1/BaseFont/Helvetica{WINDOWS}>>");
+    let pdf = Pdf::new(Arc::new(page_with(&content, &[font.into_bytes()]))).unwrap();
+    let (page, cache) = (&pdf.pages()[0], InterpreterCache::new());
+    let (upright, settings) =
+        (page.initial_transform(true).to_kurbo(), InterpreterSettings::default());
+    let area = Rect::new(0.0, 0.0, 595.0, 842.0);
+    let mut taker = Taker(BTreeMap::new());
+    interpret_page(
+        page,
+        &mut Context::new(upright, area, &cache, page.xref(), settings),
+        &mut taker,
+    );
+    taker.0
+}
+
+/// One of the standard fonts as it is, with a map of its own.
+fn standard(lies: &[(&str, &str)]) -> Vec<Vec<u8>> {
+    let font = format!("<</Type/Font/Subtype/Type1/BaseFont/Helvetica{WINDOWS}/ToUnicode 4 0 R>>");
+    vec![font.into_bytes(), to_unicode(&said(lies))]
+}
+
+/// The same with its program in the file.
+fn embedded(encoding: &str, lies: &[(&str, &str)]) -> Vec<Vec<u8>> {
+    let (program, _) = StandardFont::Helvetica.get_font_data();
+    let widths = "556 ".repeat(224);
+    let font = format!(
+        "<</Type/Font/Subtype/Type1/BaseFont/ABCDEF+Own{encoding}/ToUnicode 4 0 R/FirstChar 32\
+         /LastChar 255/Widths[{widths}]/FontDescriptor<</Type/FontDescriptor/FontName/ABCDEF+Own\
+         /Flags 32/FontFile 5 0 R>>>>"
+    );
+    let program = (*program).as_ref();
+    vec![font.into_bytes(), to_unicode(&said(lies)), stream("", program)]
+}
+
+/// A Type 3 font whose procedures are made from the operators that draw each letter.
+fn type_3(lies: &[(&str, &str)], procedure: impl Fn(&str) -> String) -> Vec<Vec<u8>> {
+    let mut drawings = Vec::new();
+    let (mut names, mut differences) = (String::new(), String::new());
+    for (letter, contours) in outlines() {
+        let mut path = String::new();
+        for contour in contours {
+            for (at, (x, y)) in contour.iter().enumerate() {
+                path.push_str(&format!("{x} {y} {} ", if at == 0 { "m" } else { "l" }));
+            }
+        }
+        names.push_str(&format!("/c{} {} 0 R", u32::from(letter), 5 + drawings.len()));
+        differences.push_str(&format!("{0}/c{0} ", u32::from(letter)));
+        drawings.push(stream("", procedure(&path).as_bytes()));
+    }
+    let widths = "556 ".repeat(224);
+    let font = format!(
+        "<</Type/Font/Subtype/Type3/FontBBox[0 0 1000 1000]/FontMatrix[.001 0 0 .001 0 0]\
+         /CharProcs<<{names}>>/Encoding<</Differences[{differences}]>>/FirstChar 32/LastChar 255\
+         /Widths[{widths}]/ToUnicode 4 0 R>>"
+    );
+    [vec![font.into_bytes(), to_unicode(&said(lies))], drawings].concat()
+}
+
+fn filled(path: &str) -> String {
+    format!("556 0 0 -300 1000 1000 d1 {path} f")
+}
+
+/// A composite font without any map of its own around a TrueType program; codes as Windows has
+/// them, of two bytes.
+fn composite(program: &[u8], order: &str, lies: &[(&str, &str)]) -> Vec<Vec<u8>> {
+    let wide: Vec<(String, &str)> =
+        said(lies).into_iter().map(|(code, text)| (format!("00{code}"), text)).collect();
+    let mut glyphs = vec![0_u8; 512];
+    for (glyph, code) in (1..).zip(order.bytes()) {
+        glyphs[usize::from(code) * 2 + 1] = glyph;
+    }
+    let font = "<</Type/Font/Subtype/Type0/BaseFont/ABCDEF+Own/Encoding/Identity-H/ToUnicode 4 0 R\
+         /DescendantFonts[<</Type/Font/Subtype/CIDFontType2/BaseFont/ABCDEF+Own\
+         /CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>/DW 556\
+         /CIDToGIDMap 6 0 R/FontDescriptor<</Type/FontDescriptor/FontName/ABCDEF+Own/Flags 4\
+         /FontFile2 5 0 R>>>>]>>";
+    vec![font.as_bytes().to_vec(), to_unicode(&wide), stream("", program), stream("", &glyphs)]
+}
+
+/// A TrueType program without map or names, whose glyphs from 1 are these letters.
+fn true_type(order: &str) -> Vec<u8> {
+    fn words(values: &[i16]) -> Vec<u8> {
+        values.iter().flat_map(|value| value.to_be_bytes()).collect()
+    }
+    let known = outlines();
+    let (mut glyf, mut loca) = (Vec::new(), words(&[0, 0]));
+    for letter in order.chars() {
+        let contours = &known[&letter];
+        let points: Vec<(i16, i16)> = contours.concat();
+        let bounds = |all: Vec<i16>| [*all.iter().min().unwrap(), *all.iter().max().unwrap()];
+        let [left, right] = bounds(points.iter().map(|point| point.0).collect());
+        let [low, high] = bounds(points.iter().map(|point| point.1).collect());
+        glyf.extend(words(&[contours.len() as i16, left, low, right, high]));
+        let mut last = -1;
+        for contour in contours {
+            last += contour.len() as i16;
+            glyf.extend(words(&[last]));
+        }
+        glyf.extend(words(&[0]));
+        glyf.extend(vec![1_u8; points.len()]);
+        for coordinate in [|point: &(i16, i16)| point.0, |point: &(i16, i16)| point.1] {
+            let mut before = 0;
+            for point in &points {
+                glyf.extend(words(&[coordinate(point) - before]));
+                before = coordinate(point);
+            }
+        }
+        glyf.resize(glyf.len().next_multiple_of(4), 0);
+        loca.extend(words(&[(glyf.len() / 2) as i16]));
+    }
+    let count = order.len() as i16 + 1;
+    let mut head = words(&[1, 0, 1, 0, 0, 0, 0x5f0f, 0x3cf5, 3, 1000]);
+    head.extend([0; 16]);
+    head.extend(words(&[0, -300, 1000, 1000, 0, 8, 2, 0, 0]));
+    let mut hhea = words(&[1, 0, 1000, -300, 0, 556, 0, 0, 0, 1, 0, 0]);
+    hhea.extend([0; 10]);
+    hhea.extend(words(&[count]));
+    let mut maxp = words(&[1, 0, count, 4000, 90, 0, 0, 1]);
+    maxp.extend([0; 16]);
+    let mut post = words(&[3, 0, 0, 0, 0, 0, 0, 0]);
+    post.extend([0; 16]);
+    let hmtx = words(&[556, 0]).repeat(count as usize);
+    lay_out(&[
+        (b"glyf", glyf),
+        (b"head", head),
+        (b"hhea", hhea),
+        (b"hmtx", hmtx),
+        (b"loca", loca),
+        (b"maxp", maxp),
+        (b"post", post),
+    ])
+}
+
+fn shown(text: &str) -> String {
+    format!("BT /F1 12 Tf 60 700 Td ({text}) Tj ET")
+}
+
+fn shown_wide(text: &str) -> String {
+    let codes: String = text.bytes().map(|code| format!("00{code:02x}")).collect();
+    format!("BT /F1 12 Tf 60 700 Td <{codes}> Tj ET")
+}
+
+/// The words of a page, marked where their drawing does not show them.
+fn read(content: &str, objects: &[Vec<u8>]) -> String {
+    let bytes = page_with(content, objects);
+    let document = open_document(bytes.into(), &LimitsConfig::default(), 150).unwrap();
+    assert_eq!(document.format(), DocumentFormat::Pdf);
+    let lines: Vec<TextLine> = match document.page_content(0).unwrap() {
+        PageContent::Text { lines, .. } => lines,
+        PageContent::Doubtful { layer, .. } => layer.lines,
+        PageContent::Image(_) => return "(a picture)".to_owned(),
+        other => panic!("{other:?}"),
+    };
+    let words = lines.iter().flat_map(|line| &line.words);
+    let marked =
+        |word: &TextWord| format!("{}{}", word.text, if word.unwitnessed { "*" } else { "" });
+    words.map(marked).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_text_is_proven_only_where_its_letters_are_drawn_in_any_kind_of_font() {
+    let nine = [("1", "9")];
+    let exchanged = [("h", "g"), ("v", "b")];
+    let order = LETTERS.replace('9', "");
+    let (own, nines) = (true_type(LETTERS), true_type(&LETTERS.replace('9', "1")));
+    let differences = "/Encoding<</BaseEncoding/WinAnsiEncoding/Differences[49/nine]>>";
+    let text = "RTU harbour 1,100.02 vx";
+    #[rustfmt::skip]
+    let table = [
+        ("a standard font",              shown(text), standard(&[]),                        text),
+        ("called another digit",         shown(text), standard(&nine),                      "RTU harbour 9,900.02* vx"),
+        ("called other letters",         shown(text), standard(&exchanged),                 "RTU garbour* 1,100.02 bx*"),
+        ("a point called a comma",       shown(text), standard(&[(".", ",")]),              "RTU harbour 1,100,02* vx"),
+        ("one glyph a sentence",         shown(text), standard(&[(".", ".PAY TO ME")]),     "RTU harbour 1,100\u{fffd}02* vx"),
+        ("one glyph two digits",         shown(text), standard(&[("2", "29")]),             "RTU harbour 1,100.029* vx"),
+        ("a digit called a blank",       shown(text), standard(&[("2", " ")]),              "RTU harbour 1,100.0\u{fffd}* vx"),
+        ("a digit called a dash",        shown(text), standard(&[("2", "\u{2500}")]),       "RTU harbour 1,100.0\u{2500}* vx"),
+        ("a digit of another script",    shown(text), standard(&[("2", "\u{669}")]),        "RTU harbour 1,100.0\u{669}* vx"),
+        ("a digit without a meaning",    shown(text), standard(&[("2", "\u{e032}")]),       "RTU harbour 1,100.0\u{e032}* vx"),
+        ("full-width digits",            shown(text), standard(&[("2", "\u{ff12}")]),       "RTU harbour 1,100.0\u{ff12} vx"),
+        ("Type 1",                       shown(text), embedded(WINDOWS, &[]),               text),
+        ("Type 1 that lies",             shown(text), embedded(WINDOWS, &nine),             "RTU harbour 9,900.02* vx"),
+        ("Type 1 drawn by its name",     shown(text), embedded(differences, &nine),         "RTU harbour 9,900.02 vx"),
+        ("Type 1 named another digit",   shown(text), embedded(differences, &[]),           "RTU harbour 1,100.02* vx"),
+        ("Type 3",                       shown(text), type_3(&[], filled),                  text),
+        ("Type 3 that lies",             shown(text), type_3(&nine, filled),                "RTU harbour 9,900.02* vx"),
+        ("Type 3 of strokes",            shown("11"), type_3(&[], |path| format!("556 0 d0 40 w {path} S")), "11*"),
+        ("Type 3 that draws nothing",    shown(text), type_3(&[], |_| "556 0 d0".to_owned()), ""),
+        ("Type 3 of specks",             shown(text), type_3(&[], |_| filled("0 0 m 9 0 l 9 9 l")), ""),
+        ("Type 3 in white",              shown(text), type_3(&[], |path| format!("556 0 d0 1 g {path} f")), ""),
+        ("Type 3 drawn elsewhere",       shown("12"), type_3(&[], |path| format!("556 0 d0 1 0 0 1 0 9000 cm {path} f")), ""),
+        ("composite",                    shown_wide("RTU 1,100.02"), composite(&own, LETTERS, &[]),   "RTU 1,100.02"),
+        ("composite that lies",          shown_wide("RTU 1,100.02"), composite(&own, LETTERS, &nine), "RTU 9,900.02*"),
+        ("a program that lies",          shown_wide("RTU 9,900.02"), composite(&nines, LETTERS, &[]), "RTU 9,900.02*"),
+        ("a program without letters",    shown_wide("RTU 1,100.02"), composite(&glyphless_font(), LETTERS, &[]), ""),
+        ("a missing glyph",              shown_wide("RTU 900"), composite(&true_type(&order), &order, &[]), "RTU 00"),
+        ("mirrored",                     "BT /F1 12 Tf 1 0 0 -1 60 700 Tm (RTU 25) Tj ET".to_owned(), standard(&[]), "RTU* 25*"),
+        ("invisible mode",               format!("3 Tr {}", shown("99")), standard(&[]),    ""),
+        ("without size",                 "BT /F1 0 Tf 60 700 Td (99) Tj ET".to_owned(), standard(&[]), ""),
+        ("squeezed to nothing",          "BT /F1 12 Tf 0 Tz 60 700 Td (99) Tj ET".to_owned(), standard(&[]), ""),
+    ];
+    for (name, content, objects, expected) in table {
+        assert_eq!(read(&content, &objects), expected, "{name}");
+    }
+}
+
+#[test]
+fn letters_of_other_scripts_and_joined_ones_are_no_lie() {
+    #[rustfmt::skip]
+    let table = [
+        ("Cyrillic",              "\u{430}",  "a", false),
+        ("Cyrillic, as a digit",  "\u{437}",  "3", false),
+        ("Greek",                 "\u{3bf}",  "o", false),
+        ("Polish",                "\u{142}",  "l", false),
+        ("Chinese as a digit",    "\u{4f60}", "2", true),
+        ("Polish as another",     "\u{142}",  "a", true),
+        ("an accent that is not", "e\u{301}", "x", true),
+        ("joined, and is not",    "tt",       "x", true),
+        ("three digits",          "100",      "x", true),
+    ];
+    for (name, claimed, drawn, is_marked) in table {
+        let found = read(&shown(&format!("{drawn} 00")), &standard(&[(drawn, claimed)]));
+        assert_eq!(found.split(' ').next().unwrap().ends_with('*'), is_marked, "{name}: {found}");
+    }
+    let joined = "/Encoding<</BaseEncoding/WinAnsiEncoding/Differences[49/fi]>>";
+    assert_eq!(read(&shown("1b"), &embedded(joined, &[("1", "fi")])), "fib");
+}
+
+#[test]
+fn a_procedure_that_draws_without_end_is_too_large() {
+    let many = "0 0 9 9 re f ".repeat(usize::try_from(MAX_TYPE3_OPERATIONS).unwrap() + 1);
+    let objects = type_3(&[], |_| format!("556 0 d0 {many}"));
+    let bytes = page_with(&shown("1"), &objects);
+    let document = open_document(bytes.into(), &LimitsConfig::default(), 150).unwrap();
+    let refused = document.page_content(0).unwrap_err();
+    assert_eq!(refused.reason, OutcomeReason::TooLarge);
+}

@@ -1,0 +1,334 @@
+//! A second reading of words whose letters are not drawn as the file's text says.
+//!
+//! The lines with such words are cut out of the drawn page, stacked, and read at once. Where that
+//! reading agrees, the word counts like any other. Where it differs, the word is read as it is
+//! drawn; where nothing is read, it stays as the file has it. Both remain marked, so that no value
+//! rests on them alone. Not promised: that a reader reads every odd font.
+
+use unicode_normalization::UnicodeNormalization as _;
+
+use crate::document::ParsedDocument;
+use crate::page::PageRaster;
+use crate::page_error::PageError;
+use crate::pdf::glyph_proof::is_unreadable;
+use crate::pdf::text_layer_check::{scale_to_pixels, shows_words};
+use crate::reading::merge_ocr::{SharedRegion, shared_regions};
+use crate::reading::read_picture::PictureReader;
+use docmill_core::model::{TextLine, TextWord};
+
+/// Confidence of a word of which the file and the drawing differ, or that cannot be read there.
+const CONTRADICTED: f32 = 0.3;
+/// A letter that the file does not name is taken from a reading that is at least this sure.
+const MIN_SURE: f32 = 0.5;
+/// Characters that a glyph without a name may stand for.
+const MAX_UNNAMED_CHARS: usize = 4;
+/// White rows between the lines that are read together, and around each, by the line's height.
+const GAP_SHARE: f32 = 0.5;
+const MARGIN_SHARE: f32 = 0.3;
+/// Longer words of which a picture shows less than half: it is drawn in another font than the
+/// file's, and shows none of them rightly.
+const MIN_LOST_WORDS: usize = 10;
+
+/// The lines with their marked words compared with the drawn page `index`.
+///
+/// # Errors
+/// As for drawing and for reading a picture.
+pub(crate) fn look_again(
+    document: &ParsedDocument,
+    index: u32,
+    lines: Vec<TextLine>,
+    reader: &mut PictureReader<'_>,
+) -> Result<Vec<TextLine>, PageError> {
+    if !lines.iter().any(is_marked) {
+        return Ok(lines);
+    }
+    let Some(page) = document.draw_page(index)? else { return Ok(lines) };
+    let in_pixels = scale_to_pixels(&lines, page.dpi);
+    let strips = LineStrips::cut_out(&page, &in_pixels);
+    let read = strips.place_on_page(reader.read_once(&strips.picture)?);
+    let compared = compare_words(in_pixels, &read);
+    Ok(take_words(lines, &compared))
+}
+
+fn is_marked(line: &TextLine) -> bool {
+    line.words.iter().any(|word| word.unwitnessed)
+}
+
+/// How surely the words of a layer are known.
+pub(crate) fn layer_quality(lines: &[TextLine]) -> f32 {
+    let words = lines.iter().flat_map(|line| &line.words);
+    let (mut sum, mut count) = (0.0, 0.0);
+    for word in words {
+        sum += word.confidence;
+        count += 1.0;
+    }
+    if count > 0.0 { sum / count } else { 1.0 }
+}
+
+/// The words of `lines` as they were compared, in the same order, with their own boxes.
+pub(crate) fn take_words(mut lines: Vec<TextLine>, compared: &[TextLine]) -> Vec<TextLine> {
+    let words = lines.iter_mut().flat_map(|line| &mut line.words);
+    for (word, known) in words.zip(compared.iter().flat_map(|line| &line.words)) {
+        *word = TextWord { bounding_box: word.bounding_box, ..known.clone() };
+    }
+    lines
+}
+
+/// The marked words of a layer, compared with a reading of the drawn page. Boxes of both in pixels.
+pub(crate) fn compare_words(mut layer: Vec<TextLine>, read: &[TextLine]) -> Vec<TextLine> {
+    if !layer.iter().any(is_marked) {
+        return layer;
+    }
+    let marked: Vec<TextLine> = layer.iter().filter(|line| is_marked(line)).cloned().collect();
+    let is_other_font = !shows_words(read, &marked, MIN_LOST_WORDS);
+    let own: Vec<&TextWord> = layer.iter().flat_map(|line| &line.words).collect();
+    let seen: Vec<&TextWord> = read.iter().flat_map(|line| &line.words).collect();
+    let mut results: Vec<TextWord> = own.iter().map(|word| unread_word(word)).collect();
+    for region in shared_regions(&own, &seen) {
+        let words: Vec<&TextWord> =
+            region.other.iter().filter_map(|at| seen.get(*at).copied()).collect();
+        compare_region(&mut results, &region, &words, is_other_font);
+    }
+    let words = layer.iter_mut().flat_map(|line| &mut line.words);
+    words.zip(results).for_each(|(word, result)| *word = result);
+    layer
+}
+
+/// A marked word that nothing was read for.
+fn unread_word(word: &TextWord) -> TextWord {
+    let confidence = if word.unwitnessed { CONTRADICTED } else { word.confidence };
+    TextWord { confidence, ..word.clone() }
+}
+
+/// Compares the words of a region with those that were read there.
+fn compare_region(
+    results: &mut [TextWord],
+    region: &SharedRegion,
+    read: &[&TextWord],
+    is_other_font: bool,
+) {
+    let mut own = region.base.clone();
+    own.sort_by(|one, other| left_of(results, *one).total_cmp(&left_of(results, *other)));
+    let mut read = read.to_vec();
+    read.sort_by(|one, other| one.bounding_box.x.total_cmp(&other.bounding_box.x));
+    let printed: String =
+        own.iter().filter_map(|at| results.get(*at)).map(|word| word.text.as_str()).collect();
+    let seen: String = read.iter().map(|word| word.text.as_str()).collect();
+    let confidence = read.iter().map(|word| word.confidence).fold(1.0, f32::min);
+    let is_same = matches_pattern(&word_key(&printed), &word_key(&seen));
+    for (position, at) in own.iter().enumerate() {
+        let Some(word) = results.get_mut(*at).filter(|word| word.unwitnessed) else { continue };
+        // The reader's words for it, where they are known apart.
+        let drawn = match (own.len(), read.get(position)) {
+            (1, _) => Some(seen.as_str()),
+            (count, Some(one)) if count == read.len() => Some(one.text.as_str()),
+            _ => None,
+        };
+        let is_open = word.text.contains(is_unreadable);
+        match drawn {
+            _ if is_same && !is_open => (word.confidence, word.unwitnessed) = (1.0, false),
+            Some(drawn) if is_same && confidence >= MIN_SURE => {
+                word.text = drawn.into();
+                (word.confidence, word.unwitnessed) = (confidence, false);
+            }
+            Some(drawn) if !is_other_font && !word_key(drawn).is_empty() => {
+                word.text = drawn.into();
+            }
+            _ => {}
+        }
+    }
+}
+
+fn left_of(words: &[TextWord], at: usize) -> f32 {
+    words.get(at).map_or(0.0, |word| word.bounding_box.x)
+}
+
+/// The letters and digits of a word without case and accents, look-alikes as one; a letter without
+/// a name as U+FFFD.
+fn word_key(text: &str) -> Vec<char> {
+    let mut key = Vec::new();
+    for character in text.nfkd().flat_map(char::to_lowercase) {
+        key.extend(match character {
+            c if is_unreadable(c) => Some('\u{fffd}'),
+            'l' | 'i' | '|' | '\u{131}' => Some('1'),
+            'o' => Some('0'),
+            c => c.is_alphanumeric().then_some(c),
+        });
+    }
+    key
+}
+
+/// Whether `seen` is `printed`, of which a letter without a name is a few or none.
+fn matches_pattern(printed: &[char], seen: &[char]) -> bool {
+    // The lengths of `seen` that what was looked at of `printed` may have.
+    let mut lengths = vec![false; seen.len() + 1];
+    if let Some(none) = lengths.first_mut() {
+        *none = true;
+    }
+    for character in printed {
+        let mut next = vec![false; lengths.len()];
+        for (length, _) in lengths.iter().enumerate().filter(|(_, possible)| **possible) {
+            let is_unnamed = *character == '\u{fffd}';
+            let most = if is_unnamed { MAX_UNNAMED_CHARS } else { 1 };
+            let least = usize::from(!is_unnamed);
+            let is_equal = is_unnamed || seen.get(length) == Some(character);
+            for step in (least..=most).filter(|_| is_equal) {
+                if let Some(possible) = next.get_mut(length + step) {
+                    *possible = true;
+                }
+            }
+        }
+        lengths = next;
+    }
+    lengths.last().copied().unwrap_or(false)
+}
+
+/// The marked lines of a page below each other.
+struct LineStrips {
+    picture: PageRaster,
+    strips: Vec<LineStrip>,
+}
+
+/// Where a line begins in the picture and on the page.
+#[derive(Clone, Copy)]
+struct LineStrip {
+    in_picture: usize,
+    on_page: usize,
+}
+
+impl LineStrips {
+    /// `lines` have boxes in pixels of `page`.
+    fn cut_out(page: &PageRaster, lines: &[TextLine]) -> Self {
+        let mut bands: Vec<(usize, usize)> = Vec::new();
+        for line in lines.iter().filter(|line| is_marked(line)) {
+            let area = line.bounding_box();
+            let margin = area.h * MARGIN_SHARE;
+            let top = to_row(area.y - margin, page.height);
+            bands.push((top, to_row(area.bottom() + margin, page.height)));
+        }
+        bands.sort_unstable();
+        let mut joined: Vec<(usize, usize)> = Vec::new();
+        for (top, bottom) in bands {
+            match joined.last_mut().filter(|(_, last)| top <= *last) {
+                Some((_, last)) => *last = bottom.max(*last),
+                None => joined.push((top, bottom)),
+            }
+        }
+        let width = usize::try_from(page.width).unwrap_or(0);
+        let mut pixels = Vec::new();
+        let mut strips = Vec::new();
+        for (top, bottom) in joined {
+            let height = bottom - top;
+            let in_picture = pixels.len() / width.max(1);
+            strips.push(LineStrip { in_picture, on_page: top });
+            pixels.extend(page.pixels.get(top * width..bottom * width).unwrap_or_default());
+            let gap = to_row(to_pixels(height) * GAP_SHARE, page.height).max(1);
+            pixels.resize(pixels.len() + gap * width, u8::MAX);
+        }
+        let height = u32::try_from(pixels.len() / width.max(1)).unwrap_or(0);
+        Self { picture: PageRaster { height, pixels, ..*page }, strips }
+    }
+
+    /// The lines that were read, where they are on the page.
+    fn place_on_page(&self, mut lines: Vec<TextLine>) -> Vec<TextLine> {
+        for word in lines.iter_mut().flat_map(|line| &mut line.words) {
+            let middle = word.bounding_box.y + word.bounding_box.h / 2.0;
+            let before = self.strips.iter().rev();
+            let strip = before.copied().find(|strip| to_pixels(strip.in_picture) <= middle);
+            if let Some(LineStrip { in_picture, on_page }) = strip {
+                word.bounding_box.y += to_pixels(on_page) - to_pixels(in_picture);
+            }
+        }
+        lines
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the page")]
+fn to_row(pixels: f32, height: u32) -> usize {
+    let most = to_pixels(usize::try_from(height).unwrap_or(usize::MAX));
+    pixels.clamp(0.0, most) as usize
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^24")]
+fn to_pixels(rows: usize) -> f32 {
+    rows as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use docmill_core::model::BoundingBox;
+
+    fn word(text: &str, x: f32, w: f32) -> TextWord {
+        let bounding_box = BoundingBox { x, y: 10.0, w, h: 12.0 };
+        TextWord { text: text.into(), bounding_box, confidence: 0.9, unwitnessed: false }
+    }
+
+    fn layer(words: &[(&str, f32, f32)]) -> Vec<TextLine> {
+        let marked = |(text, x, w): &(&str, f32, f32)| TextWord {
+            unwitnessed: true,
+            confidence: 1.0,
+            ..word(text, *x, *w)
+        };
+        vec![TextLine { words: words.iter().map(marked).collect() }]
+    }
+
+    #[test]
+    fn a_word_that_is_drawn_as_another_is_read_as_it_is_drawn_and_stays_marked() {
+        #[rustfmt::skip]
+        let table: [(&str, &[_], &[_], &str); 11] = [
+            ("the same",                    &[("1,100.00", 0.0, 60.0)], &[("1,100.00", 1.0, 58.0)], "1,100.00"),
+            ("the same by look-alikes",     &[("Oil", 0.0, 30.0)],      &[("0ll", 1.0, 28.0)],      "Oil"),
+            ("the same but for accents",    &[("Müller", 0.0, 50.0)],   &[("Muller", 1.0, 48.0)],   "Müller"),
+            ("another digit",               &[("9,900.00", 0.0, 60.0)], &[("1,100.00", 1.0, 58.0)], "1,100.00*"),
+            ("another letter",              &[("Pinch", 0.0, 40.0)],    &[("Finch", 1.0, 38.0)],    "Finch*"),
+            ("nothing is read",             &[("9,900.00", 0.0, 60.0)], &[],                        "9,900.00*"),
+            ("read somewhere else",         &[("9,900.00", 0.0, 60.0)], &[("1,100.00", 200.0, 58.0)], "9,900.00*"),
+            ("in two pieces",               &[("9900", 0.0, 60.0)],     &[("11", 0.0, 28.0), ("00", 31.0, 28.0)], "1100*"),
+            ("two words in one",            &[("AB", 0.0, 20.0), ("CD", 24.0, 20.0)], &[("ABCD", 0.0, 44.0)], "AB CD"),
+            ("a letter without a name",     &[("M\u{fffd}ller", 0.0, 50.0)], &[("Müller", 1.0, 48.0)], "Müller"),
+            ("without a name beside a lie", &[("M\u{fffd}ller", 0.0, 50.0)], &[("Keller", 1.0, 48.0)], "Keller*"),
+        ];
+        for (name, own, read, expected) in table {
+            let read = [TextLine { words: read.iter().map(|(t, x, w)| word(t, *x, *w)).collect() }];
+            let compared = compare_words(layer(own), &read);
+            let texts = compared.iter().flat_map(|line| &line.words);
+            let texts: Vec<String> = texts
+                .map(|word| format!("{}{}", word.text, if word.unwitnessed { "*" } else { "" }))
+                .collect();
+            assert_eq!(texts.join(" "), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_picture_in_another_font_replaces_no_word_and_clears_none() {
+        let names = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot"];
+        let words: Vec<(&str, f32, f32)> =
+            (0_u8..12).map(|at| (names[usize::from(at) % 6], f32::from(at) * 50.0, 40.0)).collect();
+        let read: Vec<TextWord> = words.iter().map(|(_, x, w)| word("#!qx", *x, *w)).collect();
+        let compared = compare_words(layer(&words), &[TextLine { words: read }]);
+        let mut kept = compared[0].words.iter().zip(&words);
+        assert!(kept.all(|(word, (text, ..))| word.text == *text && word.unwitnessed));
+    }
+
+    #[test]
+    fn words_of_stacked_lines_return_to_their_place_on_the_page() {
+        let page = PageRaster { width: 40, height: 400, dpi: 72, pixels: vec![255; 40 * 400] };
+        let mut lines = layer(&[("one", 0.0, 20.0)]);
+        let mut second = layer(&[("two", 0.0, 20.0)]);
+        second[0].words[0].bounding_box.y = 300.0;
+        lines.append(&mut second);
+        let strips = LineStrips::cut_out(&page, &lines);
+        assert!(strips.picture.height < 60, "{}", strips.picture.height);
+        let starts: Vec<f32> = strips.strips.iter().map(|it| to_pixels(it.in_picture)).collect();
+        let read = starts.iter().map(|y| TextLine {
+            words: vec![TextWord {
+                bounding_box: BoundingBox { x: 0.0, y: y + 4.0, w: 20.0, h: 12.0 },
+                ..word("x", 0.0, 20.0)
+            }],
+        });
+        let placed = strips.place_on_page(read.collect());
+        let rows: Vec<f32> = placed.iter().map(|line| line.words[0].bounding_box.y).collect();
+        assert!((rows[0] - 10.0).abs() < 2.0 && (rows[1] - 300.0).abs() < 2.0, "{rows:?}");
+    }
+}
