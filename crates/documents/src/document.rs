@@ -166,9 +166,21 @@ impl ParsedDocument {
     /// # Errors
     /// As [`ParsedDocument::page_content`].
     pub(crate) fn draw_page(&self, index: u32) -> Result<Option<PageRaster>, PageRefusal> {
+        self.draw_page_at(index, self.dpi)
+    }
+
+    /// The same, no finer than `dpi`.
+    ///
+    /// # Errors
+    /// As [`ParsedDocument::page_content`].
+    pub(crate) fn draw_page_at(
+        &self,
+        index: u32,
+        dpi: u32,
+    ) -> Result<Option<PageRaster>, PageRefusal> {
         let DocumentContent::Pdf(file) = &self.content else { return Ok(None) };
         let deadline = Instant::now() + self.limits.page_time;
-        let bounds = RenderBounds { limits: &self.limits, dpi: self.dpi, deadline };
+        let bounds = RenderBounds { limits: &self.limits, dpi: self.dpi.min(dpi), deadline };
         catch_decoder(|| file.draw_page(index, &bounds)).map(Some)
     }
 

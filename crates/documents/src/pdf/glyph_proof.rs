@@ -59,7 +59,7 @@ const LIGATURES: [&str; 22] = [
     "st", "ct", "Th", "ij", "IJ", "rt", "ry",
 ];
 /// Characters that are drawn alike; case does not count.
-const LOOK_ALIKES: [&str; 9] = [
+const SIMILAR_CHARACTERS: [&str; 9] = [
     "1li\u{131}\u{142}\u{3b9}\u{456}",
     "0o\u{3bf}\u{43e}",
     "3\u{437}\u{44d}",
@@ -363,7 +363,8 @@ fn may_be_drawn_as(base: char, seen: char) -> bool {
 fn look_alike(one: char, other: char) -> bool {
     let [one, other] =
         [one, other].map(|c| std::iter::once(c).flat_map(char::to_lowercase).next().unwrap_or(c));
-    one == other || LOOK_ALIKES.iter().any(|group| group.contains(one) && group.contains(other))
+    one == other
+        || SIMILAR_CHARACTERS.iter().any(|group| group.contains(one) && group.contains(other))
 }
 
 /// Takes what the procedure of a Type 3 glyph draws.

@@ -16,6 +16,8 @@ use crate::reading::merge_ocr::{SharedRegion, shared_regions};
 use crate::reading::read_picture::PictureReader;
 use docmill_core::model::{TextLine, TextWord};
 
+/// Dots per inch that are enough to read drawn text, which has no noise.
+const DPI: u32 = 200;
 /// Confidence of a word of which the file and the drawing differ, or that cannot be read there.
 const CONTRADICTED: f32 = 0.3;
 /// A letter that the file does not name is taken from a reading that is at least this sure.
@@ -42,7 +44,7 @@ pub(crate) fn look_again(
     if !lines.iter().any(is_marked) {
         return Ok(lines);
     }
-    let Some(page) = document.draw_page(index)? else { return Ok(lines) };
+    let Some(page) = document.draw_page_at(index, DPI)? else { return Ok(lines) };
     let in_pixels = scale_to_pixels(&lines, page.dpi);
     let strips = LineStrips::cut_out(&page, &in_pixels);
     let read = strips.place_on_page(reader.read_once(&strips.picture)?);
