@@ -49,7 +49,9 @@ const MAX_OVERHANG_EMS: f64 = 0.5;
 /// Operations in the procedure of one glyph, and filled shapes among them that are compared.
 const MAX_TYPE3_OPERATIONS: u32 = 100_000;
 const MAX_FILLED: usize = 32;
-/// Different glyphs of one page whose shapes are compared; more are doubtful.
+/// Texts of one drawing that are kept.
+const MAX_TEXTS: usize = 32;
+/// Different glyphs of one file whose shapes are compared; more are doubtful.
 const MAX_GLYPHS: usize = 8_192;
 /// The first letter behind those of Latin scripts.
 const FIRST_OTHER_SCRIPT: char = '\u{370}';
@@ -122,7 +124,8 @@ impl GlyphProofs {
         if let Some((_, proof)) = known.iter().find(|(known, _)| known == text) {
             return *proof;
         }
-        if count > MAX_GLYPHS || known.len() > MAX_GLYPH_CHARS {
+        let is_procedure = matches!(glyph, Glyph::Type3(_));
+        if count > MAX_GLYPHS || is_procedure && known.len() >= MAX_TEXTS {
             return GlyphProof::Doubtful;
         }
         let proof = match glyph {
@@ -133,7 +136,10 @@ impl GlyphProofs {
                 drawing.prove(text, advance_units(drawn.advance_width()))
             }
         };
-        known.push((text.into(), proof));
+        // A character that is missing in a font stands for many.
+        if known.len() < MAX_TEXTS {
+            known.push((text.into(), proof));
+        }
         proof
     }
 }
@@ -174,10 +180,11 @@ fn prove_absence(text: &str, is_undrawn: bool) -> GlyphProof {
 }
 
 /// Whether a glyph without ink belongs to a font that is not in the file, so that other programs
-/// may draw it. Programs of embedded fonts other than Type 1 can be asked for.
+/// may draw it: one of a standard font, or of a composite font without a program of its own.
 fn is_undrawn(glyph: &OutlineGlyph, text: &str) -> bool {
     let has_shape = text.chars().all(|c| !shapes_of(plain_form(c)).is_empty());
-    is_missing_in_substitute(glyph) || glyph.font_data().is_none() && !has_shape
+    let is_composite = glyph.char_code() > u32::from(u8::MAX);
+    is_missing_in_substitute(glyph) || is_composite && !has_shape && glyph.font_data().is_none()
 }
 
 fn is_speck(bounds: Rect) -> bool {
