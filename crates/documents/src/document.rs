@@ -17,7 +17,7 @@ use crate::pdf::render::RenderBounds;
 use crate::refusal::{PageRefusal, catch_decoder};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{OutcomeReason, PageText, PrintedPage, TextLine};
-use docmill_formats::einvoice::{EinvoiceDefect, EinvoiceFinding, XmlRootName, has_known_root};
+use docmill_formats::einvoice::{self, EinvoiceDefect, EinvoiceFinding, XmlRootName};
 use docmill_formats::xml;
 
 /// A document whose format and number of pages are known and within the limits.
@@ -89,12 +89,15 @@ pub fn open_locked_document(
         DocumentFormat::Xml => {
             let xml = xml::XmlText::decode(&bytes)?;
             let tree = xml.parse_tree()?;
-            if !has_known_root(&tree) {
+            if !einvoice::has_known_root(&tree) {
                 let what = XmlRootName::from_tree(&tree).describe_refusal();
                 return Err(PageRefusal::new(OutcomeReason::UnsupportedType, what));
             }
             Ok(DocumentContent::Values(xml::tree_lines(&tree, most_words)))
         }
+        DocumentFormat::Edifact => einvoice::edifact_lines(&bytes, most_words)
+            .map(DocumentContent::Values)
+            .map_err(|defect| PageRefusal::new(defect.outcome_reason(), defect.to_string())),
         _ => Ok(DocumentContent::Picture(bytes)),
     })?;
     let detected_language = OnceLock::new();

@@ -2,18 +2,29 @@
 //! where documents are opened. The result is a handful of fields and the lines of the invoice.
 //!
 //! Both syntaxes of EN 16931: UN/CEFACT CII (`ZUGFeRD` 1.0 and 2.x, Factur-X in every profile,
-//! `XRechnung`) and UBL 2.1 (invoice and credit note, `XRechnung`, Peppol). Elements are identified
-//! by namespace and local name; prefixes mean nothing. BT numbers are those of EN 16931-1.
+//! `XRechnung`) and UBL 2.1 (invoice and credit note, `XRechnung`, Peppol), also within a
+//! `StandardBusinessDocument`; the national formats KSeF, `FatturaPA`, Facturae, ebInterface and
+//! OIOUBL; and INVOIC of EDIFACT. Elements are identified by namespace and local name; prefixes mean
+//! nothing. BT numbers are those of EN 16931-1. Schemas are not compiled in: the module of a national
+//! format names the elements and codes of its schema that are checked; a doubt names what is missing.
 //!
 //! Values are carried over unchanged, but for the price of one unit, which is divided by its base,
 //! and for the error of binary numbers. A value that cannot be carried over is null, and a doubt
 //! names its field. Absent values are null. The gate flags the doubts, and checks whether the values
 //! make sense and agree with the pages.
 
+mod amounts;
 mod cii;
 mod defect;
+mod ebinterface;
+mod edifact;
 mod element;
+mod facturae;
+mod fatturapa;
 mod fields;
+mod invoic;
+mod ksef;
+mod oioubl;
 mod root;
 mod ubl;
 
@@ -21,9 +32,13 @@ use roxmltree::{Document, Node};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use docmill_core::model::TextLine;
+
 use crate::notation::date;
 use crate::xml::{XmlError, XmlText};
 pub use defect::EinvoiceDefect;
+use edifact::EdifactFile;
+pub use edifact::{EdifactError, is_edifact};
 use element::ValueReader;
 use fields::{InvoiceXmlFields, list_value};
 use root::EinvoiceSyntax;
@@ -58,10 +73,14 @@ pub const REQUIRED: [&str; 5] =
 /// Every [`EinvoiceDefect`] but `Attachment`, `Incomplete` and `Several`, which are not
 /// seen from here.
 pub fn parse_einvoice(bytes: &[u8]) -> Result<ParsedInvoiceXml, EinvoiceDefect> {
-    let xml = XmlText::decode(bytes)?;
-    let tree = xml.parse_tree()?;
     let mut reader = ValueReader::default();
-    let mut fields = parse_by_syntax(tree.root_element(), &mut reader)?;
+    let mut fields = if is_edifact(bytes) {
+        invoic::parse_invoic(bytes, &mut reader)?
+    } else {
+        let xml = XmlText::decode(bytes)?;
+        let tree = xml.parse_tree()?;
+        parse_by_syntax(tree.root_element(), &mut reader)?
+    };
     fields.complete(&mut reader);
     let invoice = ParsedInvoiceXml::new(fields, reader.into_doubts());
     if invoice.is_within_bounds() {
@@ -69,6 +88,16 @@ pub fn parse_einvoice(bytes: &[u8]) -> Result<ParsedInvoiceXml, EinvoiceDefect> 
     } else {
         Err(EinvoiceDefect::Xml(XmlError::TooLarge))
     }
+}
+
+/// The segments of an invoice in EDIFACT as the lines of a page, up to `most_words` words.
+///
+/// # Errors
+/// Text that is none or is cut off, several invoices, and other messages than invoices.
+pub fn edifact_lines(bytes: &[u8], most_words: usize) -> Result<Vec<TextLine>, EinvoiceDefect> {
+    let file = EdifactFile::parse(bytes)?;
+    invoic::check_message(&file.segments, &mut ValueReader::default())?;
+    Ok(file.lines(most_words))
 }
 
 fn parse_by_syntax(
@@ -81,11 +110,30 @@ fn parse_by_syntax(
             if root.tag_name().namespace().is_none() {
                 reader.note("no_namespace");
             }
-            Ok(match syntax {
-                EinvoiceSyntax::Cii => cii::parse_cii(root, reader),
-                _ => ubl::parse_ubl(root, reader),
-            })
+            parse_document(syntax, root, reader)
         }
+    }
+}
+
+fn parse_document(
+    syntax: EinvoiceSyntax,
+    root: Node<'_, '_>,
+    reader: &mut ValueReader,
+) -> Result<InvoiceXmlFields, EinvoiceDefect> {
+    match syntax {
+        EinvoiceSyntax::Cii => Ok(cii::parse_cii(root, reader)),
+        EinvoiceSyntax::Ubl => {
+            let mut fields = ubl::parse_ubl(root, reader);
+            if oioubl::is_oioubl(root) {
+                oioubl::settle_oioubl(root, &mut fields, reader);
+            }
+            Ok(fields)
+        }
+        EinvoiceSyntax::Ksef => Ok(ksef::parse_ksef(root, reader)),
+        EinvoiceSyntax::FatturaPa => fatturapa::parse_fatturapa(root, reader),
+        EinvoiceSyntax::Facturae => facturae::parse_facturae(root, reader),
+        EinvoiceSyntax::EbInterface => Ok(ebinterface::parse_ebinterface(root, reader)),
+        EinvoiceSyntax::BusinessDocument => Err(EinvoiceDefect::NotAnInvoice),
     }
 }
 
@@ -346,6 +394,9 @@ impl EinvoiceFinding {
 fn is_null_or(value: &Value, is_right: impl Fn(&Value) -> bool) -> bool {
     value.is_null() || is_right(value)
 }
+
+#[cfg(test)]
+mod national_tests;
 
 #[cfg(test)]
 mod tests {

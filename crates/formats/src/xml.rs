@@ -98,11 +98,17 @@ impl XmlText {
 /// `most_words` words. Lines stand one under the other, 12 units apart.
 pub fn tree_lines(tree: &Document<'_>, most_words: usize) -> Vec<TextLine> {
     let elements = tree.descendants().filter(|node| node.is_element());
-    let valued = elements.filter_map(|node| {
-        let value = node.text().map(str::trim)?;
-        let fits = !value.is_empty() && value.len() <= MAX_VALUE;
-        fits.then(|| (node.tag_name().name(), value))
-    });
+    let valued =
+        elements.filter_map(|node| Some((node.tag_name().name(), node.text().map(str::trim)?)));
+    value_lines(valued, most_words)
+}
+
+/// Named values as lines of a page, as [`tree_lines`].
+pub(crate) fn value_lines<'a>(
+    valued: impl Iterator<Item = (&'a str, &'a str)>,
+    most_words: usize,
+) -> Vec<TextLine> {
+    let valued = valued.filter(|(_, value)| !value.is_empty() && value.len() <= MAX_VALUE);
     let (mut top, mut left_over) = (0.0, most_words);
     let mut lines = Vec::new();
     for (name, value) in valued.take(MAX_LINES) {

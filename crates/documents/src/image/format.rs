@@ -5,12 +5,13 @@
 //! anywhere in the first 1024 bytes; further in, behind the preamble of a gateway or a printer, if
 //! the file also ends as a PDF and is not an archive. XML is recognised by its declaration, or by
 //! the root of an e-invoice.
-//! An envelope around one of these is recognised by [`crate::envelope`].
+//! EDIFACT begins with the segment UNA or UNB (ISO 9735-1 §7 and annex B). An envelope around one of
+//! these is recognised by [`crate::envelope`].
 
 use bytes::Bytes;
 
 use crate::envelope;
-use docmill_formats::einvoice::XmlRootName;
+use docmill_formats::einvoice::{XmlRootName, is_edifact};
 
 /// How far into the file a PDF header is searched for.
 const HEADER_WINDOW: usize = 1024;
@@ -44,6 +45,8 @@ pub enum DocumentFormat {
     Bmp,
     /// XML; of use only if it is an e-invoice.
     Xml,
+    /// UN/EDIFACT; of use only if it is an invoice.
+    Edifact,
     /// An envelope around one of these: a CMS signature (`.p7m`), S/MIME, base64, gzip or a ZIP of
     /// one XML. The page process opens it.
     Envelope,
@@ -71,6 +74,7 @@ impl DocumentFormat {
             .or_else(|| is_pdf.then_some(Self::Pdf))
             .or_else(|| is_bitmap(bytes).then_some(Self::Bmp))
             .or_else(|| is_xml(bytes).then_some(Self::Xml))
+            .or_else(|| is_edifact(bytes).then_some(Self::Edifact))
     }
 
     /// The stable word, as in `docmill process --json`.
@@ -84,6 +88,7 @@ impl DocumentFormat {
             Self::Gif => "gif",
             Self::Bmp => "bmp",
             Self::Xml => "xml",
+            Self::Edifact => "edifact",
             Self::Envelope => "envelope",
         }
     }
@@ -187,7 +192,7 @@ pub(crate) fn describe_unsupported(bytes: &[u8]) -> String {
         "a HEIC, HEIF or AVIF photo, which is not read: send it as JPEG (on an iPhone: Settings, \
          Camera, Formats, Most Compatible) or as a PDF"
     } else {
-        "neither PDF nor PNG, JPEG, TIFF, WebP, GIF, BMP or an e-invoice in XML"
+        "neither PDF nor PNG, JPEG, TIFF, WebP, GIF, BMP or an e-invoice in XML or EDIFACT"
     };
     known.to_owned()
 }
@@ -201,7 +206,7 @@ mod tests {
         let junk = |count: usize, rest: &[u8]| [vec![b'x'; count], rest.to_vec()].concat();
         let bitmap = |size: u8| [&b"BM"[..], &[0; 12], &[size, 0, 0, 0]].concat();
         #[rustfmt::skip]
-        let table: [(&str, Vec<u8>, Option<DocumentFormat>); 26] = [
+        let table: [(&str, Vec<u8>, Option<DocumentFormat>); 28] = [
             ("a PDF",                              b"%PDF-1.7\n".to_vec(),          Some(DocumentFormat::Pdf)),
             ("a PDF after junk",                   junk(1019, b"%PDF-1.4"),         Some(DocumentFormat::Pdf)),
             ("a PDF after too much junk",          junk(1020, b"%PDF-1.4"),         None),
@@ -224,6 +229,8 @@ mod tests {
             ("XML after a mark",                   b"\xef\xbb\xbf <?xml ?>".to_vec(), Some(DocumentFormat::Xml)),
             ("XML in UTF-16",                      b"\xff\xfe<\0?\0x\0m\0l\0".to_vec(), Some(DocumentFormat::Xml)),
             ("an e-invoice without declaration",   b"<Invoice xmlns='urn:oasis:names:specification:ubl:schema:xsd:Invoice-2'>".to_vec(), Some(DocumentFormat::Xml)),
+            ("EDIFACT",                            b"UNA:+.? 'UNB+UNOC:3+4000004000002:14+4000004000099:14+260305:1000+1'".to_vec(), Some(DocumentFormat::Edifact)),
+            ("a text that begins with UNB",        b"UNBELIEVABLE INVOICE".to_vec(), None),
             ("a signed document",                  [b"\x30\x80\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02", &junk(9, b"%PDF-1.4")[..]].concat(), Some(DocumentFormat::Envelope)),
             ("a web page",                         b"<!DOCTYPE html><html>".to_vec(), None),
             ("one byte",                           b"%".to_vec(),                   None),

@@ -75,6 +75,7 @@ pub(crate) fn decode_picture(
         DocumentFormat::Tiff
         | DocumentFormat::Pdf
         | DocumentFormat::Xml
+        | DocumentFormat::Edifact
         | DocumentFormat::Envelope => {
             return Err(PageRefusal::new(OutcomeReason::Corrupt, "not a picture of one page"));
         }

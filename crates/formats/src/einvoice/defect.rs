@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::edifact::EdifactError;
 use crate::xml::XmlError;
 use docmill_core::model::OutcomeReason;
 
@@ -15,6 +16,9 @@ pub enum EinvoiceDefect {
     /// The XML cannot be parsed.
     #[error(transparent)]
     Xml(#[from] XmlError),
+    /// The EDIFACT file cannot be read.
+    #[error(transparent)]
+    Edifact(#[from] EdifactError),
     /// Its root is none of the formats that are read.
     #[error("not an e-invoice in a format that is read")]
     NotAnInvoice,
@@ -35,6 +39,7 @@ impl EinvoiceDefect {
         match self {
             Self::Attachment => "attachment",
             Self::Xml(error) => error.code(),
+            Self::Edifact(error) => error.code(),
             Self::NotAnInvoice => "no_invoice",
             Self::Batch => "batch",
             Self::Incomplete => "incomplete",
@@ -47,6 +52,7 @@ impl EinvoiceDefect {
         match self {
             Self::NotAnInvoice | Self::Batch => OutcomeReason::UnsupportedType,
             Self::Xml(XmlError::TooLarge) => OutcomeReason::TooLarge,
+            Self::Edifact(error) => error.outcome_reason(),
             _ => OutcomeReason::Corrupt,
         }
     }
@@ -64,6 +70,9 @@ mod tests {
             (EinvoiceDefect::Xml(XmlError::Malformed), "malformed", OutcomeReason::Corrupt),
             (EinvoiceDefect::Xml(XmlError::Entities), "entities", OutcomeReason::Corrupt),
             (EinvoiceDefect::Xml(XmlError::TooLarge), "too_large", OutcomeReason::TooLarge),
+            (EinvoiceDefect::Edifact(EdifactError::Characters), "encoding", OutcomeReason::Corrupt),
+            (EinvoiceDefect::Edifact(EdifactError::CutOff), "malformed", OutcomeReason::Corrupt),
+            (EinvoiceDefect::Edifact(EdifactError::TooLarge), "too_large", OutcomeReason::TooLarge),
             (EinvoiceDefect::NotAnInvoice, "no_invoice", OutcomeReason::UnsupportedType),
             (EinvoiceDefect::Batch, "batch", OutcomeReason::UnsupportedType),
             (EinvoiceDefect::Incomplete, "incomplete", OutcomeReason::Corrupt),

@@ -15,14 +15,30 @@ use time::Date;
 use crate::notation::date;
 
 /// How the namespaces begin whose elements count.
-const FAMILIES: [&str; 3] = [
+const FAMILIES: [&str; 8] = [
     "urn:un:unece:uncefact:data:standard:",
     "urn:ferd:CrossIndustryDocument:",
     "urn:oasis:names:specification:ubl:schema:xsd:",
+    "http://crd.gov.pl/wzor/",
+    "http://www.ebinterface.at/schema/",
+    "http://ivaservizi.agenziaentrate.gov.it/docs/xsd/fatture/",
+    "http://www.fatturapa.gov.it/sdi/fatturapa/",
+    "http://www.facturae.",
+];
+
+/// How the namespaces of roots begin whose schema leaves all other elements without a namespace:
+/// `FatturaPA` and Facturae.
+const BARE_FAMILIES: [&str; 3] = [
+    "http://ivaservizi.agenziaentrate.gov.it/docs/xsd/fatture/",
+    "http://www.fatturapa.gov.it/sdi/fatturapa/",
+    "http://www.facturae.",
 ];
 
 /// The longest text that is carried, in bytes. The rest is cut off.
 const MAX_TEXT: usize = 10_000;
+
+/// Most different texts that are joined: each is compared with all before it.
+const MAX_JOINED_TEXTS: usize = 200;
 
 /// The longest code that is carried, in bytes.
 const MAX_CODE: usize = 20;
@@ -36,12 +52,15 @@ const FLOAT_ERROR: Decimal = Decimal::from_parts(1, 0, 0, false, 12);
 /// Decimals of the smallest coin.
 const COIN_DECIMALS: u32 = 2;
 
-/// The children of this local name. Elements without a namespace count where the root has none.
+/// The children of this local name. Elements without a namespace count where the root has none, and
+/// where its schema says so.
 pub(super) fn named_children<'a, 'i: 'a>(
     node: Node<'a, 'i>,
     name: &'a str,
 ) -> impl Iterator<Item = Node<'a, 'i>> {
-    let is_bare = node.document().root_element().tag_name().namespace().is_none();
+    let root = node.document().root_element().tag_name().namespace();
+    let is_bare =
+        root.is_none_or(|root| BARE_FAMILIES.iter().any(|family| root.starts_with(family)));
     node.children().filter(move |child| {
         child.is_element() && child.tag_name().name() == name && is_of_family(*child, is_bare)
     })
@@ -110,7 +129,12 @@ pub(super) fn code_value(node: Option<Node<'_, '_>>) -> Value {
 
 /// Whether a flag of `xsd:boolean` is set, in any of its usual spellings; `None` for others.
 pub(super) fn flag_value(node: Option<Node<'_, '_>>) -> Option<bool> {
-    match plain_text(node)?.to_ascii_lowercase().as_str() {
+    flag_text(&plain_text(node)?)
+}
+
+/// As [`flag_value`], of a text.
+pub(super) fn flag_text(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "y" => Some(true),
         "false" | "0" | "no" | "n" => Some(false),
         _ => None,
@@ -161,6 +185,10 @@ impl ValueReader {
     pub(super) fn joined_text(&mut self, nodes: Vec<Node<'_, '_>>) -> Value {
         let mut texts: Vec<String> = Vec::new();
         for text in nodes.into_iter().filter_map(|node| plain_text(Some(node))) {
+            if texts.len() >= MAX_JOINED_TEXTS {
+                self.note("text_cut");
+                break;
+            }
             if !texts.contains(&text) {
                 texts.push(text);
             }

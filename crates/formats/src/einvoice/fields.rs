@@ -4,6 +4,7 @@
 use rust_decimal::Decimal;
 use serde_json::{Map, Value, json};
 
+use super::amounts::decimal_of;
 use super::element::{ValueReader, decimal_value, parse_decimal};
 
 /// The header fields and lines that both syntaxes fill.
@@ -123,10 +124,6 @@ impl InvoiceXmlFields {
         let whole = due.map(|due| due + paid.unwrap_or_default() - rounding.unwrap_or_default());
         whole.and_then(decimal_value).unwrap_or_default()
     }
-}
-
-fn decimal_of(value: &Value) -> Option<Decimal> {
-    parse_decimal(&value.as_number()?.to_string())
 }
 
 fn same_name(one: &Value, other: &Value) -> bool {
@@ -311,6 +308,9 @@ pub(super) fn settle_terms(terms: Vec<PaymentTerm>) -> (Value, Vec<Value>) {
     (first.unwrap_or(last), instalments)
 }
 
+/// Most accounts beside the first that are kept: each is compared with all before it.
+const MAX_FURTHER_ACCOUNTS: usize = 100;
+
 /// The accounts to pay to.
 #[derive(Debug, Default)]
 pub(super) struct PaymentAccounts {
@@ -331,7 +331,12 @@ impl PaymentAccounts {
             return;
         }
         let account = if iban.is_null() { account } else { iban };
-        if !account.is_null() && account != self.iban && !self.further.contains(&account) {
+        let has_room = self.further.len() < MAX_FURTHER_ACCOUNTS;
+        if !account.is_null()
+            && account != self.iban
+            && has_room
+            && !self.further.contains(&account)
+        {
             self.further.push(account);
         }
     }

@@ -3,7 +3,7 @@
 
 use roxmltree::Document;
 
-use super::{cii, ubl};
+use super::{cii, ebinterface, facturae, fatturapa, ksef, ubl};
 
 /// How far into a file the root element is searched for.
 const WINDOW_BYTES: usize = 64 << 10;
@@ -21,6 +21,10 @@ pub(super) const STANDARD_BUSINESS_DOCUMENT: &str =
 pub(super) enum EinvoiceSyntax {
     Cii,
     Ubl,
+    Ksef,
+    FatturaPa,
+    Facturae,
+    EbInterface,
     /// A document of another syntax within an envelope.
     BusinessDocument,
 }
@@ -32,6 +36,14 @@ impl EinvoiceSyntax {
             (cii::NAMESPACE, "CrossIndustryInvoice")
             | (cii::ZUGFERD_1, "CrossIndustryDocument") => Some(Self::Cii),
             (ubl::INVOICE, "Invoice") | (ubl::CREDIT_NOTE, "CreditNote") => Some(Self::Ubl),
+            (space, "Faktura") if ksef::NAMESPACES.contains(&space) => Some(Self::Ksef),
+            (space, "FatturaElettronica") if fatturapa::NAMESPACES.contains(&space) => {
+                Some(Self::FatturaPa)
+            }
+            (space, "Facturae") if facturae::NAMESPACES.contains(&space) => Some(Self::Facturae),
+            (space, "Invoice") if ebinterface::NAMESPACES.contains(&space) => {
+                Some(Self::EbInterface)
+            }
             (STANDARD_BUSINESS_DOCUMENT, "StandardBusinessDocument") => {
                 Some(Self::BusinessDocument)
             }

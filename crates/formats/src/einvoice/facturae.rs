@@ -1,0 +1,304 @@
+//! Spain's Facturae 3.2, 3.2.1 and 3.2.2 (`Facturaev3_2_2.xsd` of the Ministerio de Hacienda).
+//!
+//! `InvoiceTotal` is the total less the taxes withheld (IRPF): the total with VAT is the tax basis
+//! and the taxes on it, and what was withheld lowers the amount due, named in the terms of payment.
+//! A surcharge of equivalence is part of its rate. A correction by differences that takes money back
+//! becomes a credit note with the signs turned around. A file with several invoices is refused.
+//! Checked against the schema: the elements in [`MANDATORY`] and the values of `InvoiceClass`.
+
+use roxmltree::Node;
+use serde_json::Value;
+
+use super::amounts::{decimal_of, note_missing, sum_of, value_of};
+use super::defect::EinvoiceDefect;
+use super::element::{
+    ValueReader, element_at, elements_at, elements_below, first_element, plain_text,
+};
+use super::fields::{
+    InvoiceXmlFields, InvoiceXmlLine, PaymentTerm, TaxRow, adjustment_value, settle_terms,
+};
+
+/// Namespaces of the root: 3.2, 3.2.1 and 3.2.2.
+pub(super) const NAMESPACES: [&str; 3] = [
+    "http://www.facturae.es/Facturae/2009/v3.2/Facturae",
+    "http://www.facturae.es/Facturae/2014/v3.2.1/Facturae",
+    "http://www.facturae.gob.es/formato/Versiones/Facturaev3_2_2.xml",
+];
+
+/// Elements without which the schema takes no invoice.
+const MANDATORY: [&str; 8] = [
+    "FileHeader/SchemaVersion",
+    "Parties/SellerParty/TaxIdentification",
+    "Parties/BuyerParty/TaxIdentification",
+    "Invoices/Invoice/InvoiceHeader/InvoiceNumber",
+    "Invoices/Invoice/InvoiceHeader/InvoiceClass",
+    "Invoices/Invoice/InvoiceIssueData/IssueDate",
+    "Invoices/Invoice/TaxesOutputs",
+    "Invoices/Invoice/InvoiceTotals/InvoiceTotal",
+];
+
+pub(super) fn parse_facturae(
+    root: Node<'_, '_>,
+    reader: &mut ValueReader,
+) -> Result<InvoiceXmlFields, EinvoiceDefect> {
+    note_missing(root, &MANDATORY, reader);
+    let invoices = elements_at(root, "Invoices/Invoice");
+    if invoices.len() > 1 {
+        return Err(EinvoiceDefect::Batch);
+    }
+    let invoice = invoices.first().copied();
+    let issued = first_element(invoice, &["InvoiceIssueData"]);
+    let mut fields = InvoiceXmlFields {
+        number: invoice_number(first_element(invoice, &["InvoiceHeader"])),
+        date: reader.day("invoice_date", first_element(issued, &["IssueDate"])),
+        delivery_date: reader.day("delivery_date", first_element(issued, &["OperationDate"])),
+        period: [
+            reader.day("period_start", first_element(issued, &["InvoicingPeriod/StartDate"])),
+            reader.day("period_end", first_element(issued, &["InvoicingPeriod/EndDate"])),
+        ],
+        currency: reader.text(first_element(issued, &["InvoiceCurrencyCode"])),
+        order_number: reader
+            .text(first_element(invoice, &["Items/InvoiceLine/ReceiverTransactionReference"])),
+        ..InvoiceXmlFields::default()
+    };
+    read_parties(first_element(Some(root), &["Parties"]), &mut fields, reader);
+    for line in elements_below(invoice, "Items/InvoiceLine") {
+        fields.lines.push(invoice_line(line, reader));
+    }
+    read_taxes(invoice, &mut fields, reader);
+    read_totals(first_element(invoice, &["InvoiceTotals"]), &mut fields, reader);
+    read_payment(root, invoice, &mut fields, reader);
+    settle_class(first_element(invoice, &["InvoiceHeader"]), &mut fields, reader);
+    Ok(fields)
+}
+
+/// Series and number together identify an invoice.
+fn invoice_number(header: Option<Node<'_, '_>>) -> Value {
+    let number = plain_text(first_element(header, &["InvoiceNumber"]));
+    let series = plain_text(first_element(header, &["InvoiceSeriesCode"]));
+    match (series, number) {
+        (Some(series), Some(number)) if !number.starts_with(&series) => {
+            format!("{series}-{number}").into()
+        }
+        (_, number) => number.into(),
+    }
+}
+
+fn read_parties(
+    parties: Option<Node<'_, '_>>,
+    fields: &mut InvoiceXmlFields,
+    reader: &mut ValueReader,
+) {
+    let seller = first_element(parties, &["SellerParty"]);
+    let buyer = first_element(parties, &["BuyerParty"]);
+    fields.supplier_name = party_name(seller);
+    fields.trading_name = reader.text(first_element(seller, &["LegalEntity/TradeName"]));
+    fields.buyer_name = party_name(buyer);
+    fields.supplier_vat_id = vat_id(seller);
+    fields.buyer_vat_id = vat_id(buyer);
+    let addresses = [
+        "LegalEntity/AddressInSpain",
+        "LegalEntity/OverseasAddress",
+        "Individual/AddressInSpain",
+        "Individual/OverseasAddress",
+    ];
+    let address = first_element(seller, &addresses);
+    let town = first_element(address, &["Town", "PostCodeAndTown"]);
+    fields.supplier_address = reader.address(
+        &[first_element(address, &["Address"])],
+        [first_element(address, &["PostCode"]), town, first_element(address, &["CountryCode"])],
+    );
+}
+
+/// The company's name, or the person's first name and surnames.
+fn party_name(party: Option<Node<'_, '_>>) -> Value {
+    let paths = [
+        "LegalEntity/CorporateName",
+        "Individual/Name",
+        "Individual/FirstSurname",
+        "Individual/SecondSurname",
+    ];
+    let parts: Vec<String> =
+        paths.iter().filter_map(|path| plain_text(first_element(party, &[*path]))).collect();
+    if parts.is_empty() { Value::Null } else { parts.join(" ").into() }
+}
+
+/// The tax number of a resident behind `ES`, that of a resident of the Union as it is.
+fn vat_id(party: Option<Node<'_, '_>>) -> Value {
+    let ids = first_element(party, &["TaxIdentification"]);
+    let number = plain_text(first_element(ids, &["TaxIdentificationNumber"]));
+    let residence = plain_text(first_element(ids, &["ResidenceTypeCode"])).unwrap_or_default();
+    match (residence.as_str(), number) {
+        ("R", Some(number)) if !number.starts_with("ES") => format!("ES{number}").into(),
+        ("R" | "U", Some(number)) => number.into(),
+        _ => Value::Null,
+    }
+}
+
+fn invoice_line(line: Node<'_, '_>, reader: &mut ValueReader) -> Value {
+    let one = Some(line);
+    let mut found = InvoiceXmlLine {
+        description: reader.text(first_element(one, &["ItemDescription"])),
+        article_number: reader.text(first_element(one, &["ArticleCode"])),
+        quantity: reader.number("line_items.quantity", first_element(one, &["Quantity"])),
+        price: reader.number("line_items.unit_price", first_element(one, &["UnitPriceWithoutTax"])),
+        tax_rate: reader
+            .number("line_items.tax_rate", first_element(one, &["TaxesOutputs/Tax/TaxRate"])),
+        amount: reader.number("line_items.amount", first_element(one, &["GrossAmount"])),
+        ..InvoiceXmlLine::default()
+    };
+    if element_at(line, "DiscountsAndRebates").or(element_at(line, "Charges")).is_some() {
+        found.take_price_from_amount();
+    }
+    found.into_value(reader)
+}
+
+fn read_taxes(
+    invoice: Option<Node<'_, '_>>,
+    fields: &mut InvoiceXmlFields,
+    reader: &mut ValueReader,
+) {
+    for tax in elements_below(invoice, "TaxesOutputs/Tax") {
+        let rate = reader.number("taxes", element_at(tax, "TaxRate"));
+        let amount = reader.number("taxes", element_at(tax, "TaxAmount/TotalAmount"));
+        let surcharge = reader.number("taxes", element_at(tax, "EquivalenceSurcharge"));
+        let added =
+            reader.number("taxes", element_at(tax, "EquivalenceSurchargeAmount/TotalAmount"));
+        let has_surcharge = decimal_of(&surcharge).is_some_and(|rate| !rate.is_zero());
+        let reason = format!("recargo de equivalencia {surcharge} %");
+        let category = match plain_text(element_at(tax, "TaxTypeCode")).as_deref() {
+            Some("01") if decimal_of(&rate).is_some_and(|rate| rate.is_zero()) => Some("Z"),
+            Some("01") => Some("S"),
+            Some("02") => Some("M"),
+            Some("03") => Some("L"),
+            _ => None,
+        };
+        let row = TaxRow {
+            rate: value_of(sum_of([&rate, &surcharge])),
+            base: reader.number("taxes", element_at(tax, "TaxableBase/TotalAmount")),
+            amount: value_of(sum_of([&amount, &added])),
+            category: category.into(),
+            exemption_reason: Some(reason).filter(|_| has_surcharge).into(),
+        };
+        fields.taxes.push(row.into_value());
+    }
+}
+
+fn read_totals(
+    totals: Option<Node<'_, '_>>,
+    fields: &mut InvoiceXmlFields,
+    reader: &mut ValueReader,
+) {
+    for (field, path, value) in [
+        ("subtotal", "TotalGrossAmountBeforeTaxes", &mut fields.subtotal),
+        ("vat_amount", "TotalTaxOutputs", &mut fields.vat_amount),
+        ("total", "InvoiceTotal", &mut fields.total),
+        ("paid_amount", "TotalPaymentsOnAccount", &mut fields.paid_amount),
+        ("amount_due", "TotalExecutableAmount", &mut fields.amount_due),
+    ] {
+        *value = reader.number(field, first_element(totals, &[path]));
+    }
+    let withheld = reader.number("total", first_element(totals, &["TotalTaxesWithheld"]));
+    if decimal_of(&withheld).is_some_and(|withheld| !withheld.is_zero()) {
+        // Some writers do not take it off.
+        let is_whole = decimal_of(&fields.total) == sum_of([&fields.subtotal, &fields.vat_amount]);
+        if !is_whole {
+            fields.total = value_of(sum_of([&fields.total, &withheld]));
+        }
+        fields.payment_terms = format!("Impuestos retenidos: {withheld}").into();
+    }
+    for discount in elements_below(totals, "GeneralDiscounts/Discount") {
+        fields.allowances.push(adjustment_value(
+            reader.text(element_at(discount, "DiscountReason")),
+            Value::Null,
+            reader.number("allowances", element_at(discount, "DiscountAmount")),
+        ));
+    }
+    for charge in elements_below(totals, "GeneralSurcharges/Charge") {
+        fields.charges.push(adjustment_value(
+            reader.text(element_at(charge, "ChargeReason")),
+            Value::Null,
+            reader.number("charges", element_at(charge, "ChargeAmount")),
+        ));
+    }
+    for (path, doubt) in [
+        ("Subsidies", "subsidies_in_amount_due"),
+        ("TotalReimbursableExpenses", "expenses_in_amount_due"),
+        ("TotalFinancialExpenses", "expenses_in_amount_due"),
+        ("AmountsWithheld", "withheld_from_amount_due"),
+    ] {
+        let amounts = [path.to_owned(), format!("{path}/WithholdingAmount")];
+        let [own, inner] = amounts.map(|path| plain_text(first_element(totals, &[path.as_str()])));
+        let text = own.or(inner).unwrap_or_default();
+        let is_zero = !text.is_empty() && text.chars().all(|c| matches!(c, '0' | '.'));
+        if first_element(totals, &[path]).is_some() && !is_zero {
+            reader.note(doubt);
+        }
+    }
+}
+
+/// Instalments and accounts; those of a factor first, because the debt is his.
+fn read_payment(
+    root: Node<'_, '_>,
+    invoice: Option<Node<'_, '_>>,
+    fields: &mut InvoiceXmlFields,
+    reader: &mut ValueReader,
+) {
+    let factoring = first_element(Some(root), &["FileHeader/FactoringAssignmentData"]);
+    let assignee = first_element(factoring, &["Assignee"]);
+    if assignee.is_some() {
+        fields.payee_name = party_name(assignee);
+    }
+    let assigned = elements_below(factoring, "PaymentDetails/Installment").into_iter();
+    let own = elements_below(invoice, "PaymentDetails/Installment");
+    let mut terms = Vec::new();
+    for part in assigned.chain(own.iter().copied()) {
+        let account = first_element(
+            Some(part),
+            &["AccountToBeCredited/IBAN", "AccountToBeCredited/AccountNumber"],
+        );
+        let bic = reader.text(element_at(part, "AccountToBeCredited/BIC"));
+        fields.accounts.add(plain_text(account).into(), bic);
+    }
+    for part in &own {
+        let day = reader.day("due_date", element_at(*part, "InstallmentDueDate"));
+        let amount = reader.number("instalments", element_at(*part, "InstallmentAmount"));
+        terms.push(PaymentTerm { day, amount, ..PaymentTerm::default() });
+    }
+    let reference = "PaymentDetails/Installment/PaymentReconciliationReference";
+    fields.payment_reference = reader.text(first_element(invoice, &[reference]));
+    (fields.due_date, fields.instalments) = settle_terms(terms);
+}
+
+/// Kind and code of the document, and its signs.
+fn settle_class(
+    header: Option<Node<'_, '_>>,
+    fields: &mut InvoiceXmlFields,
+    reader: &mut ValueReader,
+) {
+    let class = plain_text(first_element(header, &["InvoiceClass"])).unwrap_or_default();
+    let method = plain_text(first_element(header, &["Corrective/CorrectionMethod"]));
+    let total = decimal_of(&fields.total).unwrap_or_default();
+    let is_negative = total.is_sign_negative() && !total.is_zero();
+    if matches!(class.as_str(), "CO" | "CR" | "CC") {
+        reader.note("copy");
+    }
+    let code = match class.as_str() {
+        "OO" | "OC" | "CO" | "CC" => "380",
+        "OR" | "CR" if is_negative => "381",
+        "OR" | "CR" => {
+            let replaces = method.as_deref() == Some("01");
+            reader.note(if replaces { "correction_replaces" } else { "correction_upwards" });
+            "384"
+        }
+        _ => {
+            reader.note("unread.document_type");
+            return;
+        }
+    };
+    fields.document_type = code.into();
+    if code == "381" {
+        fields.is_credit_note = true;
+        fields.negate_amounts();
+    }
+}

@@ -1,0 +1,477 @@
+//! The message INVOIC of UN/EDIFACT, directories D.96A and D.01B, with the codes that EANCOM uses
+//! (UNTDID 1001, 1153, 2005, 3035, 5025, 5125, 6063). Other directories are read alike and noted.
+//!
+//! A total is the amount 77, 39 or 128, or 86 where it is the sum of net and tax, what is due the
+//! amount 9. A partner that is given by its
+//! number alone is named by that, and noted. Checked: one message of this kind, its version, and the
+//! number of its segments.
+
+use rust_decimal::Decimal;
+use serde_json::Value;
+
+use super::amounts::{column_sum, decimal_of, sum_of, value_of};
+use super::defect::EinvoiceDefect;
+use super::edifact::{EdifactFile, EdifactSegment};
+use super::element::{ValueReader, parse_decimal};
+use super::fields::{InvoiceXmlFields, InvoiceXmlLine, TaxRow, adjustment_value, cash_discount};
+use crate::notation::date;
+
+/// Amounts of an allowance or charge (UNTDID 5025).
+const ADJUSTMENTS: [&str; 3] = ["8", "204", "23"];
+
+/// A description is put together from segments up to this length.
+const MAX_DESCRIPTION_BYTES: usize = 5_000;
+
+/// Reads a file.
+///
+/// # Errors
+/// Text that is none or is cut off, several invoices, and other messages than invoices.
+pub(super) fn parse_invoic(
+    bytes: &[u8],
+    reader: &mut ValueReader,
+) -> Result<InvoiceXmlFields, EinvoiceDefect> {
+    let file = EdifactFile::parse(bytes)?;
+    check_message(&file.segments, reader)?;
+    let mut message = InvoicReader {
+        reader,
+        decimal: file.decimal,
+        fields: InvoiceXmlFields::default(),
+        part: MessagePart::Opening,
+        party: String::new(),
+        line: None,
+        adjustment: None,
+        tax: None,
+        discount_days: None,
+        is_adjusted: false,
+        totals: Vec::new(),
+        words: Vec::new(),
+    };
+    for segment in &file.segments {
+        message.read_segment(segment);
+    }
+    Ok(message.finish())
+}
+
+pub(super) fn check_message(
+    segments: &[EdifactSegment],
+    reader: &mut ValueReader,
+) -> Result<(), EinvoiceDefect> {
+    let mut heads = segments.iter().enumerate().filter(|(_, segment)| segment.tag == "UNH");
+    let (begin, head) = heads.next().ok_or(EinvoiceDefect::NotAnInvoice)?;
+    if head.get(1, 0) != "INVOIC" {
+        return Err(EinvoiceDefect::NotAnInvoice);
+    }
+    if heads.next().is_some() {
+        return Err(EinvoiceDefect::Batch);
+    }
+    if !matches!((head.get(1, 1), head.get(1, 2)), ("D", "96A" | "01B")) {
+        reader.note("edifact_version");
+    }
+    let end = segments.iter().position(|segment| segment.tag == "UNT");
+    let count = end.map(|end| (end + 1).saturating_sub(begin));
+    let stated = end.and_then(|end| segments.get(end)?.get(0, 0).parse::<usize>().ok());
+    if count.is_none() || count != stated {
+        reader.note("segment_count");
+    }
+    Ok(())
+}
+
+/// The part of the message that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MessagePart {
+    /// What stands before the first reference or partner: the days are the document's.
+    Opening,
+    Header,
+    Lines,
+    Summary,
+}
+
+/// An allowance or charge while it is read.
+#[derive(Debug, Default)]
+struct OpenAdjustment {
+    is_charge: bool,
+    reason: Value,
+    rate: Value,
+    amount: Value,
+}
+
+/// Reads segment by segment.
+struct InvoicReader<'r> {
+    reader: &'r mut ValueReader,
+    decimal: char,
+    fields: InvoiceXmlFields,
+    part: MessagePart,
+    /// The code of the partner that references belong to.
+    party: String,
+    line: Option<InvoiceXmlLine>,
+    adjustment: Option<OpenAdjustment>,
+    tax: Option<TaxRow>,
+    /// The days of a discount whose percentage follows the terms (`PCD+12`).
+    discount_days: Option<Value>,
+    /// Whether the line has an allowance or charge of its own.
+    is_adjusted: bool,
+    /// Amounts of the summary by their code.
+    totals: Vec<(String, Value)>,
+    /// The terms of payment.
+    words: Vec<String>,
+}
+
+impl InvoicReader<'_> {
+    fn read_segment(&mut self, segment: &EdifactSegment) {
+        match segment.tag.as_str() {
+            "BGM" => self.read_document(segment),
+            "DTM" => self.read_day(segment),
+            "RFF" => self.read_reference(segment),
+            "NAD" => self.read_partner(segment),
+            "FII" if matches!(segment.get(0, 0), "RB" | "BF" | "BE") => {
+                let (account, bic) = (text_value(segment.get(1, 0)), text_value(segment.get(2, 0)));
+                self.fields.accounts.add(account, bic);
+            }
+            "CUX" if self.fields.currency.is_null() => {
+                self.fields.currency = text_value(segment.get(0, 1));
+            }
+            "PAT" | "PYT" => self.read_terms(segment),
+            "PCD" => self.read_percentage(segment),
+            "ALC" => self.open_adjustment(segment),
+            "TAX" => self.read_tax(segment),
+            "MOA" => self.read_amount(segment),
+            "LIN" => self.open_line(segment),
+            "PIA" | "IMD" | "QTY" | "PRI" => self.read_line(segment),
+            "UNS" => {
+                self.close_line();
+                self.part = MessagePart::Summary;
+            }
+            "UNT" => self.close_line(),
+            _ => {}
+        }
+        if self.part == MessagePart::Opening
+            && !matches!(segment.tag.as_str(), "UNB" | "UNH" | "BGM" | "DTM")
+        {
+            self.part = MessagePart::Header;
+        }
+    }
+
+    fn number(&mut self, field: &str, text: &str) -> Value {
+        if text.is_empty() {
+            return Value::Null;
+        }
+        let number = parse_decimal(&text.replace(self.decimal, "."));
+        if number.is_none() {
+            self.reader.note(format!("unread.{field}"));
+        }
+        value_of(number)
+    }
+
+    /// A day of UN/EDIFACT 2379: 101, 102, and longer ones that begin like 102.
+    fn day(&mut self, field: &str, text: &str, format: &str) -> Value {
+        let whole = if format == "101" { format!("20{text}") } else { text.to_owned() };
+        let parts = (whole.get(..4), whole.get(4..6), whole.get(6..8));
+        let day = match parts {
+            (Some(year), Some(month), Some(day)) => {
+                date::parse_iso(&format!("{year}-{month}-{day}"))
+            }
+            _ => None,
+        };
+        if day.is_none() {
+            self.reader.note(format!("unread.{field}"));
+        }
+        day.map_or(Value::Null, |day| date::to_iso(day).into())
+    }
+
+    fn read_document(&mut self, segment: &EdifactSegment) {
+        self.fields.document_type = text_value(segment.get(0, 0));
+        self.fields.number = text_value(segment.get(1, 0));
+        let doubt = match segment.get(2, 0) {
+            "1" => "cancels_another",
+            "5" => "correction_replaces",
+            "7" | "31" => "copy",
+            _ => return,
+        };
+        self.reader.note(doubt);
+    }
+
+    fn read_day(&mut self, segment: &EdifactSegment) {
+        let (code, text, format) = (segment.get(0, 0), segment.get(0, 1), segment.get(0, 2));
+        let is_opening = self.part == MessagePart::Opening;
+        match code {
+            "137" if is_opening => self.fields.date = self.day("invoice_date", text, format),
+            "3" if is_opening && self.fields.date.is_null() => {
+                self.fields.date = self.day("invoice_date", text, format);
+            }
+            "35" if is_opening => {
+                self.fields.delivery_date = self.day("delivery_date", text, format)
+            }
+            "263" if is_opening => {
+                // 718 is CCYYMMDD-CCYYMMDD, 711 the same without the stroke.
+                let (start, end) =
+                    text.split_once('-').or(text.split_at_checked(8)).unwrap_or((text, ""));
+                self.fields.period =
+                    [self.day("period_start", start, "102"), self.day("period_end", end, "102")];
+            }
+            "13" | "265" => {
+                let day = self.day("due_date", text, format);
+                if !self.fields.due_date.is_null() && self.fields.due_date != day {
+                    self.reader.note("several_due_dates");
+                } else {
+                    self.fields.due_date = day;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn read_reference(&mut self, segment: &EdifactSegment) {
+        if !matches!(self.part, MessagePart::Opening | MessagePart::Header) {
+            return;
+        }
+        let value = text_value(segment.get(0, 1));
+        match (segment.get(0, 0), self.party.as_str()) {
+            ("ON", _) if self.fields.order_number.is_null() => self.fields.order_number = value,
+            ("PQ", _) => self.fields.payment_reference = value,
+            ("VA", "SU" | "SE") => self.fields.supplier_vat_id = value,
+            ("VA", "IV") => self.fields.buyer_vat_id = value,
+            ("VA", "BY") if self.fields.buyer_vat_id.is_null() => self.fields.buyer_vat_id = value,
+            _ => {}
+        }
+    }
+
+    fn read_partner(&mut self, segment: &EdifactSegment) {
+        segment.get(0, 0).clone_into(&mut self.party);
+        let names: Vec<&str> = segment.components(3).chain(segment.components(2)).collect();
+        let number = segment.get(1, 0);
+        let mut name = text_value(&names.join(" "));
+        let is_named = !name.is_null();
+        if !is_named && !number.is_empty() {
+            name = format!("GLN {number}").into();
+        }
+        match self.party.as_str() {
+            "SU" | "SE" => {
+                self.fields.supplier_name = name;
+                self.fields.supplier_address = address(segment);
+            }
+            "IV" => self.fields.buyer_name = name,
+            "BY" if self.fields.buyer_name.is_null() => self.fields.buyer_name = name,
+            "PE" => self.fields.payee_name = name,
+            _ => return,
+        }
+        if !is_named {
+            self.reader.note("partner_by_number");
+        }
+    }
+
+    /// `PAT+3++5:3:D:30`: days from a day on; `22` is a discount.
+    fn read_terms(&mut self, segment: &EdifactSegment) {
+        let text = segment.get(2, 3);
+        let in_days = segment.get(2, 2) == "D";
+        let days = if in_days { self.number("cash_discounts", text) } else { Value::Null };
+        let is_discount = segment.get(0, 0) == "22";
+        self.discount_days = Some(if is_discount { days.clone() } else { Value::Null });
+        if !is_discount && !days.is_null() {
+            self.words.push(format!("{text} D"));
+        }
+        self.words.extend(segment.components(1).skip(3).map(str::to_owned));
+    }
+
+    fn read_percentage(&mut self, segment: &EdifactSegment) {
+        if let Some(days) = self.discount_days.take().filter(|_| segment.get(0, 0) == "12") {
+            let percent = self.number("cash_discounts", segment.get(0, 1));
+            self.fields.cash_discounts.extend(cash_discount(percent, days));
+        }
+    }
+
+    fn open_adjustment(&mut self, segment: &EdifactSegment) {
+        self.close_adjustment();
+        self.is_adjusted |= self.line.is_some();
+        let reason: Vec<&str> = [segment.get(4, 3), segment.get(4, 4), segment.get(4, 0)]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .take(1)
+            .collect();
+        let is_charge = segment.get(0, 0) == "C";
+        if !is_charge && segment.get(0, 0) != "A" {
+            self.reader.note("unread.allowances");
+        }
+        let reason = text_value(&reason.concat());
+        self.adjustment = Some(OpenAdjustment { is_charge, reason, ..OpenAdjustment::default() });
+    }
+
+    /// An allowance of a line is in its amount; one of the summary repeats the header's.
+    fn close_adjustment(&mut self) {
+        let Some(open) = self.adjustment.take() else { return };
+        let is_repeated = self.part == MessagePart::Summary
+            && !(self.fields.allowances.is_empty() && self.fields.charges.is_empty());
+        if open.amount.is_null() || self.line.is_some() || is_repeated {
+            return;
+        }
+        let value = adjustment_value(open.reason, open.rate, open.amount);
+        let list =
+            if open.is_charge { &mut self.fields.charges } else { &mut self.fields.allowances };
+        list.push(value);
+    }
+
+    fn read_tax(&mut self, segment: &EdifactSegment) {
+        let rate = self.number("taxes", segment.get(4, 3));
+        let category = text_value(segment.get(5, 0));
+        if let Some(open) = &mut self.adjustment {
+            open.rate = rate;
+        } else if let Some(line) = &mut self.line {
+            line.tax_rate = rate;
+        } else if self.part == MessagePart::Summary {
+            self.close_tax();
+            self.tax = Some(TaxRow { rate, category, ..TaxRow::default() });
+        }
+    }
+
+    fn close_tax(&mut self) {
+        if let Some(row) =
+            self.tax.take().filter(|row| !row.base.is_null() || !row.amount.is_null())
+        {
+            self.fields.taxes.push(row.into_value());
+        }
+    }
+
+    fn read_amount(&mut self, segment: &EdifactSegment) {
+        let code = segment.get(0, 0);
+        let amount = self.number("total", segment.get(0, 1));
+        if let Some(open) = &mut self.adjustment
+            && ADJUSTMENTS.contains(&code)
+        {
+            open.amount = amount;
+            if self.part == MessagePart::Summary {
+                self.close_adjustment();
+            }
+            return;
+        }
+        if let Some(line) = &mut self.line {
+            match code {
+                "203" => line.amount = amount,
+                "66" if line.amount.is_null() => line.amount = amount,
+                _ => {}
+            }
+            return;
+        }
+        if self.part != MessagePart::Summary {
+            return;
+        }
+        match (&mut self.tax, code) {
+            (Some(row), "124") => row.amount = amount,
+            (Some(row), "125" | "79") if row.base.is_null() => row.base = amount,
+            _ => self.totals.push((code.to_owned(), amount)),
+        }
+    }
+
+    fn open_line(&mut self, segment: &EdifactSegment) {
+        self.close_line();
+        self.part = MessagePart::Lines;
+        let article = text_value(segment.get(2, 0));
+        self.line = Some(InvoiceXmlLine { article_number: article, ..InvoiceXmlLine::default() });
+    }
+
+    fn read_line(&mut self, segment: &EdifactSegment) {
+        let (code, text) = (segment.get(0, 0), segment.get(0, 1));
+        let value = match segment.tag.as_str() {
+            "QTY" => self.number("line_items.quantity", text),
+            "PRI" => self.number("line_items.unit_price", text),
+            _ => Value::Null,
+        };
+        let base = self.number("line_items.price_base_quantity", segment.get(0, 4));
+        let Some(line) = self.line.as_mut().filter(|_| self.adjustment.is_none()) else { return };
+        match (segment.tag.as_str(), code) {
+            ("QTY", "47") => {
+                line.quantity = value;
+                line.unit = text_value(segment.get(0, 2));
+            }
+            ("QTY", "46" | "12") if line.quantity.is_null() => {
+                line.quantity = value;
+                line.unit = text_value(segment.get(0, 2));
+            }
+            ("PRI", "AAA" | "INV" | "NTP" | "AAB") if code != "AAB" || line.price.is_null() => {
+                line.price = value;
+                line.price_base = base;
+                line.price_base_unit = text_value(segment.get(0, 5));
+            }
+            ("PIA", _) => {
+                let own = (1..=5).find(|element| segment.get(*element, 1) == "SA");
+                if let Some(element) = own {
+                    line.article_number = text_value(segment.get(element, 0));
+                }
+            }
+            ("IMD", _) if line.description.as_str().map_or(0, str::len) < MAX_DESCRIPTION_BYTES => {
+                let own = line.description.as_str().unwrap_or_default();
+                let words = [own, segment.get(2, 3), segment.get(2, 4)];
+                let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+                line.description = text_value(&words.join(" "));
+            }
+            ("IMD", _) => self.reader.note("text_cut"),
+            _ => {}
+        }
+    }
+
+    fn close_line(&mut self) {
+        self.close_adjustment();
+        let Some(mut line) = self.line.take() else { return };
+        // The price before a line's allowances is not the one of its amount.
+        if std::mem::take(&mut self.is_adjusted) && !line.amount.is_null() {
+            line.take_price_from_amount();
+        }
+        self.fields.lines.push(line.into_value(self.reader));
+    }
+
+    fn total(&self, codes: &[&str]) -> Value {
+        let mut found = codes.iter().filter_map(|code| {
+            self.totals.iter().find(|(own, amount)| own == code && !amount.is_null())
+        });
+        found.next().map_or(Value::Null, |(_, amount)| amount.clone())
+    }
+
+    fn finish(mut self) -> InvoiceXmlFields {
+        self.close_adjustment();
+        self.close_tax();
+        let mut total = self.total(&["77", "39", "128"]);
+        let of_message = self.total(&["86"]);
+        let (paid, due) = (self.total(&["113"]), self.total(&["9"]));
+        let mut vat = self.total(&["124", "176"]);
+        let mut net = self.total(&["125"]);
+        let fields = &mut self.fields;
+        if vat.is_null() {
+            vat = value_of(column_sum(&fields.taxes, "amount"));
+        }
+        if net.is_null() {
+            net = value_of(column_sum(&fields.taxes, "base"));
+        }
+        if total.is_null() && sum_of([&net, &vat]) == decimal_of(&of_message) {
+            total = of_message;
+        }
+        let whole = decimal_of(&total).or_else(|| sum_of([&due, &paid]));
+        if net.is_null() {
+            let tax = decimal_of(&vat).unwrap_or(Decimal::ZERO);
+            net = value_of(whole.map(|whole| whole - tax));
+        }
+        fields.amount_due = due;
+        if fields.amount_due.is_null() {
+            fields.amount_due =
+                value_of(whole.map(|whole| whole - decimal_of(&paid).unwrap_or_default()));
+        }
+        (fields.total, fields.subtotal, fields.vat_amount, fields.paid_amount) =
+            (total, net, vat, paid);
+        fields.payment_terms = text_value(&self.words.join(" / "));
+        self.fields
+    }
+}
+
+fn text_value(text: &str) -> Value {
+    if text.is_empty() { Value::Null } else { text.into() }
+}
+
+/// Street, postcode and town, and country.
+fn address(segment: &EdifactSegment) -> Value {
+    let mut parts: Vec<String> = segment.components(4).map(str::to_owned).collect();
+    let town = [segment.get(7, 0), segment.get(5, 0)];
+    let town: Vec<&str> = town.into_iter().filter(|text| !text.is_empty()).collect();
+    parts.extend(Some(town.join(" ")).filter(|town| !town.is_empty()));
+    if parts.is_empty() {
+        return Value::Null;
+    }
+    parts.extend(Some(segment.get(8, 0).to_owned()).filter(|country| !country.is_empty()));
+    parts.join(", ").into()
+}
