@@ -7,7 +7,7 @@
 //! the content is taken as it is.
 //!
 //! Bounds: [`MAX_ENVELOPES`] around one document, and `limits.document_bytes` for what each one
-//! holds. An envelope that says more than it holds is refused as `corrupt`.
+//! holds. An envelope whose lengths exceed its bytes is refused as `corrupt`.
 
 mod archive;
 mod cms;

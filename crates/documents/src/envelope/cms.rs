@@ -102,8 +102,8 @@ struct Element<'a> {
     content: &'a [u8],
 }
 
-/// The header of the element that `bytes` begin with; `None` if there is none, or if it says that it
-/// is longer than they are. Tags above 30 do not occur.
+/// The header of the element that `bytes` begin with; `None` if there is none, or if its length
+/// exceeds them. Tags above 30 do not occur.
 fn read_header(bytes: &[u8]) -> Option<ElementHeader<'_>> {
     let (&tag, rest) = bytes.split_first().filter(|(tag, _)| **tag & 0x1f != 0x1f)?;
     let (&first, rest) = rest.split_first()?;

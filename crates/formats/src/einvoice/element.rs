@@ -53,7 +53,7 @@ const FLOAT_ERROR: Decimal = Decimal::from_parts(1, 0, 0, false, 12);
 const COIN_DECIMALS: u32 = 2;
 
 /// The children of this local name. Elements without a namespace count where the root has none, and
-/// where its schema says so.
+/// where its schema gives them none.
 pub(super) fn named_children<'a, 'i: 'a>(
     node: Node<'a, 'i>,
     name: &'a str,

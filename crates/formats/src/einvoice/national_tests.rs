@@ -227,7 +227,7 @@ type Case<'a> = (&'a str, String, Vec<(&'a str, Value)>, Vec<&'a str>);
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn each_format_says_some_things_in_its_own_way() {
+fn each_format_states_some_things_in_its_own_way() {
     let table: Vec<Case<'_>> = vec![
         (
             "a Polish correction downwards, by lines before and after it",
