@@ -67,7 +67,9 @@ pub fn open_locked_document(
     if bytes.is_empty() {
         return Err(PageRefusal::new(OutcomeReason::Empty, "0 bytes"));
     }
-    let bytes = catch_decoder(|| open_envelopes(bytes, limits.document_bytes.0))?;
+    let bytes = catch_decoder(|| {
+        open_envelopes(bytes, limits.document_bytes.0, DocumentFormat::is_bare_document)
+    })?;
     let Some(format) = DocumentFormat::sniff_bare(&bytes) else {
         let what = format::describe_unsupported(&bytes);
         return Err(PageRefusal::new(OutcomeReason::UnsupportedType, what));

@@ -11,11 +11,11 @@
 
 mod archive;
 mod cms;
+mod content_bound;
 mod text;
 
 use bytes::Bytes;
 
-use crate::image::format::DocumentFormat;
 use crate::refusal::PageRefusal;
 use docmill_core::model::OutcomeReason;
 
@@ -39,15 +39,18 @@ enum EnvelopeForm {
     Zip,
 }
 
+/// Whether bytes begin as a document without an envelope.
+type DocumentSign = fn(&[u8]) -> bool;
+
 /// The form of an envelope, by its first bytes. Base64, gzip and ZIP are envelopes only if what they
 /// hold begins like a document: nothing else distinguishes them from other files.
-fn recognise(bytes: &[u8], depth: usize) -> Option<EnvelopeForm> {
+fn recognise(bytes: &[u8], depth: usize, is_document: DocumentSign) -> Option<EnvelopeForm> {
     let depth = depth.checked_sub(1)?;
     if cms::is_cms(bytes) {
         Some(EnvelopeForm::Cms)
     } else if archive::is_gzip(bytes) {
         let start = archive::gzip_prefix(bytes, PREFIX_BYTES);
-        holds_document(&start, depth).then_some(EnvelopeForm::Gzip)
+        holds_document(&start, depth, is_document).then_some(EnvelopeForm::Gzip)
     } else if archive::is_xml_archive(bytes) {
         Some(EnvelopeForm::Zip)
     } else if text::is_pem(bytes) {
@@ -56,17 +59,18 @@ fn recognise(bytes: &[u8], depth: usize) -> Option<EnvelopeForm> {
         Some(EnvelopeForm::Mime)
     } else {
         let start = text::base64_prefix(bytes, PREFIX_BYTES)?;
-        holds_document(&start, depth).then_some(EnvelopeForm::Base64)
+        holds_document(&start, depth, is_document).then_some(EnvelopeForm::Base64)
     }
 }
 
-fn holds_document(start: &[u8], depth: usize) -> bool {
-    DocumentFormat::sniff_bare(start).is_some() || recognise(start, depth).is_some()
+fn holds_document(start: &[u8], depth: usize, is_document: DocumentSign) -> bool {
+    is_document(start) || recognise(start, depth, is_document).is_some()
 }
 
-/// Whether `bytes`, or the first of them, are an envelope that is opened.
-pub(crate) fn is_envelope(bytes: &[u8]) -> bool {
-    recognise(bytes, MAX_RECOGNISED).is_some()
+/// Whether `bytes`, or the first of them, are an envelope that is opened; `is_document` recognises
+/// what may be in one.
+pub(crate) fn is_envelope(bytes: &[u8], is_document: DocumentSign) -> bool {
+    recognise(bytes, MAX_RECOGNISED, is_document).is_some()
 }
 
 /// The document within its envelopes, each up to `most` bytes; `bytes` itself if there are none.
@@ -74,10 +78,14 @@ pub(crate) fn is_envelope(bytes: &[u8]) -> bool {
 /// # Errors
 /// `corrupt` for an envelope that is damaged; `too_large`; `encrypted`; `unsupported_type` for a
 /// signature without the document that it signs, and for several documents in one.
-pub(crate) fn open_envelopes(bytes: Bytes, most: u64) -> Result<Bytes, PageRefusal> {
+pub(crate) fn open_envelopes(
+    bytes: Bytes,
+    most: u64,
+    is_document: DocumentSign,
+) -> Result<Bytes, PageRefusal> {
     let mut inner = bytes;
     for _ in 0..MAX_ENVELOPES {
-        let Some(form) = recognise(&inner, MAX_RECOGNISED) else { return Ok(inner) };
+        let Some(form) = recognise(&inner, MAX_RECOGNISED, is_document) else { return Ok(inner) };
         let content = match form {
             EnvelopeForm::Cms => cms::signed_content(&inner, most),
             EnvelopeForm::Pem => text::decode_pem(&inner),
@@ -88,17 +96,11 @@ pub(crate) fn open_envelopes(bytes: Bytes, most: u64) -> Result<Bytes, PageRefus
         }?;
         inner = content.into();
     }
-    if is_envelope(&inner) {
+    if is_envelope(&inner, is_document) {
         let detail = format!("more than {MAX_ENVELOPES} envelopes around the document");
         return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
     }
     Ok(inner)
-}
-
-/// The refusal of content that exceeds `most` bytes.
-fn too_large(most: u64) -> PageRefusal {
-    let detail = format!("an envelope holds more than limits.document_bytes, {most} bytes");
-    PageRefusal::new(OutcomeReason::TooLarge, detail)
 }
 
 #[cfg(test)]

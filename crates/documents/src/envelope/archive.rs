@@ -6,6 +6,7 @@ use std::io::{Cursor, Read};
 use flate2::read::MultiGzDecoder;
 use zip::ZipArchive;
 
+use super::content_bound::too_large;
 use crate::refusal::PageRefusal;
 use docmill_core::model::OutcomeReason;
 use docmill_formats::einvoice::XmlRootName;
@@ -41,7 +42,7 @@ fn read_up_to(reader: impl Read, most: u64, what: &str) -> Result<Vec<u8>, PageR
     let mut found = Vec::new();
     let read = reader.take(most.saturating_add(1)).read_to_end(&mut found);
     if u64::try_from(found.len()).unwrap_or(u64::MAX) > most {
-        return Err(super::too_large(most));
+        return Err(too_large(most));
     }
     read.map_err(|_error| damaged(what))?;
     Ok(found)

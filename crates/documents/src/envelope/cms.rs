@@ -4,6 +4,7 @@
 //! signers write the content as chunks of indefinite length. Nothing behind the content is read:
 //! certificates and signatures are not verified.
 
+use super::content_bound::too_large;
 use crate::refusal::PageRefusal;
 use docmill_core::model::OutcomeReason;
 
@@ -78,7 +79,7 @@ pub(super) fn signed_content(bytes: &[u8], most: u64) -> Result<Vec<u8>, PageRef
     if u64::try_from(content.len()).is_ok_and(|length| length <= most) {
         Ok(content)
     } else {
-        Err(super::too_large(most))
+        Err(too_large(most))
     }
 }
 

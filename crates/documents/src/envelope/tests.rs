@@ -9,10 +9,11 @@ use flate2::write::GzEncoder;
 use zip::write::SimpleFileOptions;
 
 use super::*;
+use crate::image::format::DocumentFormat;
 
 const DOCUMENT: &[u8] = b"<?xml version='1.0'?><Invoice xmlns='urn:oasis:names:specification:ubl:schema:xsd:Invoice-2'><!-- long enough for base64 --></Invoice>";
 
-const MOST: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// An element of definite length.
 fn der(tag: u8, content: &[u8]) -> Vec<u8> {
@@ -75,8 +76,8 @@ fn mail(head: &str, body: &[u8]) -> Vec<u8> {
 }
 
 fn open(bytes: Vec<u8>) -> Result<Bytes, PageRefusal> {
-    let is_known = is_envelope(&bytes);
-    let read = open_envelopes(bytes.clone().into(), MOST);
+    let is_known = is_envelope(&bytes, DocumentFormat::is_bare_document);
+    let read = open_envelopes(bytes.clone().into(), MAX_BYTES, DocumentFormat::is_bare_document);
     assert!(is_known || read.as_ref() == Ok(&Bytes::from(bytes)), "opened, but not recognised");
     read
 }
@@ -149,7 +150,7 @@ fn an_envelope_that_lies_or_holds_no_document_is_refused_by_name() {
     let clear = "Content-Type: multipart/signed; boundary=b";
     let parts = b"--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n--b--\n";
     let seven = (0..7).fold(DOCUMENT.to_vec(), |inner, _| base64(&inner));
-    let bomb = vec![b' '; usize::try_from(MOST).unwrap() + 1];
+    let bomb = vec![b' '; usize::try_from(MAX_BYTES).unwrap() + 1];
     let bomb = [DOCUMENT, &bomb[..]].concat();
     let many: Vec<(String, &[u8])> =
         (0..20).map(|n| (format!("{n}.xml"), if n == 0 { DOCUMENT } else { SIGNATURES })).collect();
@@ -203,7 +204,7 @@ fn files_that_only_resemble_an_envelope_are_left_as_they_are() {
         ("a mail", mixed.to_vec()),
         ("another sequence", der(0x30, &der(0x06, &[0x55, 0x1d, 0x0e]))),
     ] {
-        assert!(!is_envelope(&bytes), "{name}");
+        assert!(!is_envelope(&bytes, DocumentFormat::is_bare_document), "{name}");
         assert_eq!(open(bytes.clone()), Ok(bytes.into()), "{name}");
     }
 }

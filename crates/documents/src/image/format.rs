@@ -55,7 +55,11 @@ pub enum DocumentFormat {
 impl DocumentFormat {
     /// Recognises `bytes`; `None` for everything that is not read.
     pub fn sniff(bytes: &[u8]) -> Option<Self> {
-        if envelope::is_envelope(bytes) { Some(Self::Envelope) } else { Self::sniff_bare(bytes) }
+        if envelope::is_envelope(bytes, Self::is_bare_document) {
+            Some(Self::Envelope)
+        } else {
+            Self::sniff_bare(bytes)
+        }
     }
 
     /// Recognises a document without an envelope around it.
@@ -75,6 +79,11 @@ impl DocumentFormat {
             .or_else(|| is_bitmap(bytes).then_some(Self::Bmp))
             .or_else(|| is_xml(bytes).then_some(Self::Xml))
             .or_else(|| is_edifact(bytes).then_some(Self::Edifact))
+    }
+
+    /// Whether `bytes` begin as a document without an envelope around it.
+    pub(crate) fn is_bare_document(bytes: &[u8]) -> bool {
+        Self::sniff_bare(bytes).is_some()
     }
 
     /// The stable word, as in `docmill process --json`.

@@ -6,13 +6,8 @@ use serde_json::Value;
 
 use roxmltree::Node;
 
-use super::element::{ValueReader, decimal_value, element_at, parse_decimal};
+use super::element::{ValueReader, decimal_of, decimal_value, element_at};
 use super::fields::{InvoiceXmlFields, InvoiceXmlLine, TaxRow, adjustment_value};
-
-/// The number of a value, exactly.
-pub(super) fn decimal_of(value: &Value) -> Option<Decimal> {
-    parse_decimal(&value.as_number()?.to_string())
-}
 
 /// The number as the data has it; null for one that cannot be carried.
 pub(super) fn value_of(number: Option<Decimal>) -> Value {

@@ -8,10 +8,10 @@ use roxmltree::Node;
 use rust_decimal::Decimal;
 use serde_json::Value;
 
-use super::amounts::{decimal_of, note_missing, value_of};
+use super::amounts::{note_missing, value_of};
 use super::element::{
-    ValueReader, element_at, elements_at, elements_below, first_element, flag_text, parse_decimal,
-    plain_text,
+    ValueReader, decimal_of, element_at, elements_at, elements_below, first_element, flag_text,
+    parse_decimal, plain_text,
 };
 use super::fields::{InvoiceXmlFields, InvoiceXmlLine, TaxRow, adjustment_value, cash_discount};
 use crate::notation::date;

@@ -288,6 +288,11 @@ fn without_noise(value: Decimal) -> Decimal {
     rounded.find(|near| (value - *near).abs() <= error).unwrap_or(value)
 }
 
+/// The number of a value, exactly.
+pub(super) fn decimal_of(value: &Value) -> Option<Decimal> {
+    parse_decimal(&value.as_number()?.to_string())
+}
+
 /// `xsd:decimal`: digits with a point and a sign, nothing else. Decimals beyond the 28th are
 /// rounded.
 pub(super) fn parse_decimal(text: &str) -> Option<Decimal> {

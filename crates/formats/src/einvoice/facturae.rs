@@ -9,10 +9,10 @@
 use roxmltree::Node;
 use serde_json::Value;
 
-use super::amounts::{decimal_of, note_missing, sum_of, value_of};
+use super::amounts::{note_missing, sum_of, value_of};
 use super::defect::EinvoiceDefect;
 use super::element::{
-    ValueReader, element_at, elements_at, elements_below, first_element, plain_text,
+    ValueReader, decimal_of, element_at, elements_at, elements_below, first_element, plain_text,
 };
 use super::fields::{
     InvoiceXmlFields, InvoiceXmlLine, PaymentTerm, TaxRow, adjustment_value, settle_terms,

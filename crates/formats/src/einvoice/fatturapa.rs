@@ -12,10 +12,10 @@ use roxmltree::Node;
 use rust_decimal::Decimal;
 use serde_json::Value;
 
-use super::amounts::{column_sum, decimal_of, note_missing, sum_of, value_of};
+use super::amounts::{column_sum, note_missing, sum_of, value_of};
 use super::defect::EinvoiceDefect;
 use super::element::{
-    ValueReader, element_at, elements_at, elements_below, first_element, plain_text,
+    ValueReader, decimal_of, element_at, elements_at, elements_below, first_element, plain_text,
 };
 use super::fields::{
     InvoiceXmlFields, InvoiceXmlLine, PaymentTerm, TaxRow, adjustment_value, settle_terms,

@@ -4,8 +4,7 @@
 use rust_decimal::Decimal;
 use serde_json::{Map, Value, json};
 
-use super::amounts::decimal_of;
-use super::element::{ValueReader, decimal_value, parse_decimal};
+use super::element::{ValueReader, decimal_of, decimal_value, parse_decimal};
 
 /// The header fields and lines that both syntaxes fill.
 #[derive(Debug, Default)]

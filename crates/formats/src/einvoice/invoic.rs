@@ -9,10 +9,10 @@
 use rust_decimal::Decimal;
 use serde_json::Value;
 
-use super::amounts::{column_sum, decimal_of, sum_of, value_of};
+use super::amounts::{column_sum, sum_of, value_of};
 use super::defect::EinvoiceDefect;
 use super::edifact::{EdifactFile, EdifactSegment};
-use super::element::{ValueReader, parse_decimal};
+use super::element::{ValueReader, decimal_of, parse_decimal};
 use super::fields::{InvoiceXmlFields, InvoiceXmlLine, TaxRow, adjustment_value, cash_discount};
 use crate::notation::date;
 

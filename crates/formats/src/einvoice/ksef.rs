@@ -11,8 +11,10 @@ use roxmltree::Node;
 use rust_decimal::Decimal;
 use serde_json::Value;
 
-use super::amounts::{decimal_of, negated, note_missing, sum_of, value_of};
-use super::element::{ValueReader, element_at, elements_below, first_element, plain_text};
+use super::amounts::{negated, note_missing, sum_of, value_of};
+use super::element::{
+    ValueReader, decimal_of, element_at, elements_below, first_element, plain_text,
+};
 use super::fields::{
     InvoiceXmlFields, InvoiceXmlLine, PaymentAccounts, PaymentTerm, TaxRow, cash_discount,
     settle_terms,

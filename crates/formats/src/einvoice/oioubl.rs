@@ -6,8 +6,8 @@
 use roxmltree::Node;
 use serde_json::Value;
 
-use super::amounts::{column_sum, decimal_of, value_of};
-use super::element::{ValueReader, element_at, elements_at, first_element, plain_text};
+use super::amounts::{column_sum, value_of};
+use super::element::{ValueReader, decimal_of, element_at, elements_at, first_element, plain_text};
 use super::fields::{InvoiceXmlFields, TaxRow, adjustment_value};
 
 /// VAT in the list of tax schemes, `urn:oioubl:id:taxschemeid-1.1`.
