@@ -86,7 +86,9 @@ pub(super) async fn post_pause(
     PostedForm(form): PostedForm,
 ) -> Result<Redirect, ConsoleFailure> {
     let target = read_target(&visitor, &form)?;
-    require_known(&state, &target, form.get("unknown").is_some()).await?;
+    // A visitor of one tenant writes no other.
+    let meant = form.get("unknown").is_some() || visitor.tenant.is_some();
+    require_known(&state, &target, meant).await?;
     let by = visitor.audit_note(form.get("why").unwrap_or_default());
     retry::pause_target(state.database(), &target, &by).await?;
     Ok(Redirect::to(&state.link("/pauses")))

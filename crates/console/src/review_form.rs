@@ -240,10 +240,15 @@ mod tests {
 
     #[test]
     fn lines_are_changed_added_and_taken_off_and_what_the_form_lacks_stays() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let fields = kinds.get("invoice").unwrap().item_fields("line_items");
+        let empty: Map<String, Value> =
+            fields.iter().map(|field| ((*field).to_owned(), Value::Null)).collect();
         let line = |name: &str, amount: i64| {
-            json!({
-            "description": name, "article_number": null, "quantity": null, "unit": null,
-            "unit_price": null, "tax_rate": null, "amount": amount })
+            let mut line = empty.clone();
+            line.insert("description".to_owned(), name.into());
+            line.insert("amount".to_owned(), amount.into());
+            Value::Object(line)
         };
         let data = json!({ "line_items": [line("a", 1), line("b", 2), line("c", 3)] });
         let form = "item.line_items.0.description=&item.line_items.0.quantity=\
