@@ -14,3 +14,4 @@ fi
 target/debug/docmill-model 3 0
 target/debug/docmill-model 1 1
 target/debug/docmill-model neighbours 3 0
+target/debug/docmill-model neighbours 2 1

@@ -380,6 +380,8 @@ impl NeighbourState {
             let receiver = receiver.filter(|_| message != MessageState::Gone);
             document.receiver = receiver;
             if outcome != Outcome::Open {
+                // Ends are looked at for an hour: a crash before the end is forgotten some time.
+                let lone_end = if lone_end == LoneEnd::Crashed { LoneEnd::None } else { lone_end };
                 let base = DocumentState { kills, outcome, is_locked, ..DocumentState::default() };
                 *document = DocumentState { message, receiver, lone_end, ..base };
             } else if document.holder == Holder::Nobody {
