@@ -35,7 +35,8 @@ pub(super) fn is_cms(bytes: &[u8]) -> bool {
 
 /// The last number of the content type, and what follows it.
 fn content_type(bytes: &[u8]) -> Option<(u8, &[u8])> {
-    let inside = read_header(bytes).filter(|header| header.tag == SEQUENCE)?.rest;
+    // The first bytes of a file are enough.
+    let inside = parse_header(bytes).filter(|header| header.tag == SEQUENCE)?.rest;
     let (kind, rest) = read_element(inside, 0)?;
     let last = kind.content.strip_prefix(&PKCS_7).filter(|_| kind.tag == OBJECT_IDENTIFIER)?;
     match last {
@@ -106,6 +107,12 @@ struct Element<'a> {
 /// The header of the element that `bytes` begin with; `None` if there is none, or if its length
 /// exceeds them. Tags above 30 do not occur.
 fn read_header(bytes: &[u8]) -> Option<ElementHeader<'_>> {
+    let header = parse_header(bytes)?;
+    header.length.is_none_or(|length| length <= header.rest.len()).then_some(header)
+}
+
+/// As [`read_header`], however long the element is.
+fn parse_header(bytes: &[u8]) -> Option<ElementHeader<'_>> {
     let (&tag, rest) = bytes.split_first().filter(|(tag, _)| **tag & 0x1f != 0x1f)?;
     let (&first, rest) = rest.split_first()?;
     let (length, rest) = match first {
@@ -118,7 +125,7 @@ fn read_header(bytes: &[u8]) -> Option<ElementHeader<'_>> {
         }
         _ => return None,
     };
-    (length <= rest.len()).then_some(ElementHeader { tag, length: Some(length), rest })
+    Some(ElementHeader { tag, length: Some(length), rest })
 }
 
 /// The inside of an element of this tag, and all that follows it.

@@ -88,6 +88,7 @@ const SIGNATURES: &[u8] = b"<Signature xmlns='http://www.w3.org/2000/09/xmldsig#
 fn a_document_is_the_same_in_every_envelope() {
     let signed = cms(der, 2, &der(0x04, DOCUMENT));
     let pkcs7 = "MIME-Version: 1.0\r\nContent-Type: application/x-pkcs7-mime;\r\n smime-type=signed-data\r\nContent-Transfer-Encoding: base64";
+    let large = [DOCUMENT, &[b' '; 20_000]].concat();
     let clear = "Content-Type: Multipart/Signed; protocol=\"x\"; boundary=\"--=b\"";
     let part = |head: &str, body: &[u8]| {
         [
@@ -113,6 +114,10 @@ fn a_document_is_the_same_in_every_envelope() {
         ("two signatures", cms(ber, 2, &chunks(&signed))),
         ("PEM", pem("PKCS7", &signed)),
         ("base64", base64(&signed)),
+        (
+            "base64 of what is longer than its first bytes",
+            base64(&base64(&cms(der, 2, &der(0x04, &large)))),
+        ),
         ("base64 without an end", STANDARD.encode(&signed).trim_end_matches('=').into()),
         ("base64 twice", base64(&base64(&signed))),
         ("base64 of XML", [b"\xef\xbb\xbf", &base64(DOCUMENT)[..]].concat()),
