@@ -112,7 +112,6 @@ impl ObjectStore for MarkedDeletes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conditions::keep_delete_conditions;
     use crate::memory::MemoryStore;
 
     /// Deletes whatever the condition says, as some services do.
@@ -158,10 +157,6 @@ mod tests {
             self.0.delete(key).await.map(|()| true)
         }
 
-        async fn keeps_delete_conditions(&self, _probe: &str) -> Result<bool> {
-            Ok(false)
-        }
-
         async fn list(
             &self,
             prefix: &str,
@@ -181,7 +176,7 @@ mod tests {
 
     #[tokio::test]
     async fn over_a_store_that_ignores_conditions_of_deletes_nobody_removes_anothers_lock() {
-        let store = keep_delete_conditions(Arc::new(PretendingStore::default()), "").await.unwrap();
+        let store = MarkedDeletes::new(Arc::new(PretendingStore::default()));
         let everything = GetOptions { at_most: 99, if_match: None };
         let first = written(store.put_if_absent("lock", "first".into()).await.unwrap());
         let second = written(store.put_if_match("lock", &first, "second".into()).await.unwrap());
@@ -205,7 +200,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_listing_shows_no_deleted_object_and_ends_at_the_last() {
-        let store = keep_delete_conditions(Arc::new(PretendingStore::default()), "").await.unwrap();
+        let store = MarkedDeletes::new(Arc::new(PretendingStore::default()));
         for number in 0..9 {
             let key = format!("k{number}");
             let etag = written(store.put_if_absent(&key, "content".into()).await.unwrap());
