@@ -3,7 +3,7 @@
 //!
 //! Both syntaxes of EN 16931: UN/CEFACT CII (`ZUGFeRD` 1.0 and 2.x, Factur-X in every profile,
 //! `XRechnung`) and UBL 2.1 (invoice and credit note, `XRechnung`, Peppol), also within a
-//! `StandardBusinessDocument`; the national formats KSeF, `FatturaPA`, Facturae, ebInterface and
+//! `StandardBusinessDocument`; the national formats `KSeF`, `FatturaPA`, Facturae, ebInterface and
 //! OIOUBL; and INVOIC of EDIFACT. Elements are identified by namespace and local name; prefixes mean
 //! nothing. BT numbers are those of EN 16931-1. Schemas are not compiled in: the module of a national
 //! format names the elements and codes of its schema that are checked; a doubt names what is missing.

@@ -1,4 +1,4 @@
-//! Austria's ebInterface 4.3, 5.0, 6.0 and 6.1 (`Invoice.xsd` of each version, AustriaPro).
+//! Austria's ebInterface 4.3, 5.0, 6.0 and 6.1 (`Invoice.xsd` of each version, `AustriaPro`).
 //!
 //! Subtotal and VAT are the sums of the tax items; other taxes (`OtherTax`) become charges outside
 //! of VAT. Checked against the schema: the elements in [`MANDATORY`], the three mandatory attributes

@@ -1,4 +1,4 @@
-//! Poland's KSeF: the logical structures FA(2) and FA(3) of the Ministry of Finance
+//! Poland's `KSeF`: the logical structures FA(2) and FA(3) of the Ministry of Finance
 //! (`schemat_FA(2)_v1-0E.xsd` and `schemat_FA(3)_v1-0E.xsd`).
 //!
 //! The schema gives no total without VAT: subtotal and VAT are the sums of `P_13_*` and `P_14_*`. A

@@ -134,6 +134,7 @@ fn changed(mut text: String, changes: &[(&str, &str)]) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn one_invoice_reads_the_same_in_every_national_format() {
     for (name, text) in [
         ("KSeF FA(3)", ksef()),
@@ -546,6 +547,7 @@ fn oioubl_states_the_sum_of_its_taxes_where_ubl_has_the_total_without_vat() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn several_invoices_in_one_file_and_other_messages_are_refused_by_name() {
     let twice = |text: String, part: &str| {
         let (open, close) = (format!("<{part}>"), format!("</{part}>"));
