@@ -103,7 +103,7 @@ impl<'a> XPathEvaluator<'a> {
 
     pub(crate) fn spend(&mut self, steps: usize) -> Result<(), EvaluationError> {
         let steps = u64::try_from(steps).unwrap_or(u64::MAX);
-        self.steps_left = self.steps_left.checked_sub(steps).unwrap_or_default();
+        self.steps_left = self.steps_left.saturating_sub(steps);
         if self.steps_left == 0 { Err(EvaluationError::Budget) } else { Ok(()) }
     }
 
@@ -126,8 +126,8 @@ impl<'a> XPathEvaluator<'a> {
             XPathExpr::GeneralComparison(comparison, left, right) => {
                 let left = self.evaluate_values(left, focus)?;
                 let right = self.evaluate_values(right, focus)?;
-                self.spend(left.len().saturating_mul(right.len()))?;
                 for one in &left {
+                    self.spend(right.len())?;
                     for other in &right {
                         if one.is_related(*comparison, other)? {
                             return Ok(true);
@@ -281,6 +281,17 @@ impl<'a> XPathEvaluator<'a> {
                 });
                 kept.collect()
             }
+            other => self.evaluate_conversion(other, focus)?,
+        })
+    }
+
+    /// The expressions that give a value another type.
+    fn evaluate_conversion(
+        &mut self,
+        expression: &'a XPathExpr,
+        focus: &XPathFocus<'a>,
+    ) -> Evaluated<'a> {
+        Ok(match expression {
             XPathExpr::Cast(inside, target) => {
                 let value = self.evaluate_value(inside, focus)?;
                 match (value, target.may_be_empty) {
@@ -749,7 +760,7 @@ impl<'a> XPathEvaluator<'a> {
     fn call_on_items(
         &self,
         function: CoreFunction,
-        given: &mut Vec<ItemSequence<'a>>,
+        given: &mut [ItemSequence<'a>],
     ) -> Option<Evaluated<'a>> {
         use CoreFunction as F;
         let first = given.first_mut()?;
@@ -788,7 +799,7 @@ fn one(value: AtomicValue<'_>) -> ItemSequence<'_> {
 }
 
 /// `subsequence` by its start and, if given, its length.
-fn subsequence<'a>(given: &mut Vec<ItemSequence<'a>>) -> Evaluated<'a> {
+fn subsequence<'a>(given: &mut [ItemSequence<'a>]) -> Evaluated<'a> {
     let mut bounds = [1.0, f64::INFINITY];
     for (bound, items) in bounds.iter_mut().zip(given.iter().skip(1)) {
         match items.as_slice() {
@@ -825,7 +836,7 @@ fn nodes_of(items: &[XPathItem<'_>]) -> Result<Vec<NodeNumber>, EvaluationError>
 }
 
 /// Nodes, each once.
-fn in_document_order<'a>(items: ItemSequence<'a>) -> Evaluated<'a> {
+fn in_document_order(items: ItemSequence<'_>) -> Evaluated<'_> {
     let mut nodes = nodes_of(&items)?;
     nodes.sort_unstable();
     nodes.dedup();

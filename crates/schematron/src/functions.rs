@@ -161,10 +161,7 @@ fn change_text<'a>(function: CoreFunction, given: &mut CallArguments<'a>) -> Cal
         F::LowerCase => Cow::Owned(text.to_lowercase()),
         F::SubstringBefore | F::SubstringAfter => {
             let part = given.next_text()?;
-            let (before, after) = match text.split_once(part.as_ref()) {
-                Some(parts) => parts,
-                None => ("", ""),
-            };
+            let (before, after) = text.split_once(part.as_ref()).unwrap_or_default();
             let is_before = function == F::SubstringBefore;
             Cow::Owned(if is_before { before } else { after }.to_owned())
         }
@@ -251,7 +248,7 @@ fn ceiling(number: &DecimalNumber) -> DecimalNumber {
 }
 
 /// Untyped text as a double, as aggregates take it.
-fn to_number<'a>(value: AtomicValue<'a>) -> Result<AtomicValue<'a>, EvaluationError> {
+fn to_number(value: AtomicValue<'_>) -> Result<AtomicValue<'_>, EvaluationError> {
     match value {
         AtomicValue::Untyped(_) => value.cast(AtomicType::Double),
         value => Ok(value),

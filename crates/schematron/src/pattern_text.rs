@@ -12,12 +12,10 @@ const MAX_NESTED_GROUPS: u32 = 50;
 
 /// Compiles a pattern with its flags; `None`: it is none, or too large.
 pub(crate) fn compile_pattern(pattern: &str, flags: &str) -> Option<Regex> {
-    let mut builder;
-    if flags.contains('q') {
-        builder = RegexBuilder::new(&regex::escape(pattern));
-    } else {
-        builder = RegexBuilder::new(&translate_pattern(pattern, flags)?);
-    }
+    let is_literal = flags.contains('q');
+    let translated =
+        if is_literal { regex::escape(pattern) } else { translate_pattern(pattern, flags)? };
+    let mut builder = RegexBuilder::new(&translated);
     for flag in flags.chars() {
         match flag {
             'i' => builder.case_insensitive(true),

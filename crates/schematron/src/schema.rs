@@ -171,9 +171,6 @@ fn attribute<'a>(node: XmlNode<'a, '_>, name: &str) -> Result<&'a str, SyntaxErr
         .ok_or_else(|| SyntaxError(format!("{} without {name}", node.tag_name().name())))
 }
 
-/// Parameters of an abstract pattern, longest name first.
-type PatternParameters = Vec<(String, String)>;
-
 #[derive(Default)]
 struct SchemaReader {
     context: StaticContext,
@@ -240,7 +237,8 @@ impl SchemaReader {
         if pattern.attribute("abstract") == Some("true") {
             return Ok(());
         }
-        let mut parameters = PatternParameters::new();
+        // Longest name first.
+        let mut parameters: Vec<(String, String)> = Vec::new();
         let mut body = pattern;
         if let Some(name) = pattern.attribute("is-a") {
             let named = parts
@@ -278,7 +276,7 @@ impl SchemaReader {
         &mut self,
         rule: XmlNode<'_, '_>,
         pattern: XmlNode<'_, '_>,
-        parameters: &PatternParameters,
+        parameters: &[(String, String)],
         read: &mut CompiledRule,
     ) -> Result<(), SyntaxError> {
         if self.context.rule_variables.len() > 1_000 || read.checks.len() > 100_000 {
@@ -310,7 +308,7 @@ impl SchemaReader {
     fn read_check(
         &mut self,
         check: XmlNode<'_, '_>,
-        parameters: &PatternParameters,
+        parameters: &[(String, String)],
     ) -> Result<CompiledCheck, SyntaxError> {
         let test = replace_parameters(attribute(check, "test")?, parameters);
         let mut message = Vec::new();
@@ -341,7 +339,7 @@ impl SchemaReader {
     }
 }
 
-fn replace_parameters(text: &str, parameters: &PatternParameters) -> String {
+fn replace_parameters(text: &str, parameters: &[(String, String)]) -> String {
     let mut replaced = text.to_owned();
     for (name, value) in parameters {
         replaced = replaced.replace(name, value);

@@ -51,6 +51,7 @@ fn verdict(test: &str) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn expressions_have_the_value_that_xpath_gives_them() {
     #[rustfmt::skip]
     let table = [
@@ -254,12 +255,11 @@ fn a_set_is_applied_to_the_documents_that_it_is_meant_for() {
 
 #[test]
 fn a_document_that_makes_a_rule_quadratic_ends_at_the_budget_and_says_so() {
-    let body = r#"<pattern><rule context="i:b">
-        <assert id="t" test="count(//i:b[. = current-value]) = 0">-</assert></rule></pattern>"#
-        .replace("current-value", "//i:b");
-    let library = library_of(&body, "true()").unwrap();
+    let body = r#"<pattern><rule context="/i:a">
+        <assert id="t" test="count(distinct-values(//i:b)) = 0">-</assert></rule></pattern>"#;
+    let library = library_of(body, "true()").unwrap();
     let mut document = "<i:a xmlns:i='urn:i'>".to_owned();
-    for number in 0..5_000 {
+    for number in 0..9_000 {
         write!(document, "<i:b>{number}</i:b>").unwrap();
     }
     document.push_str("</i:a>");
