@@ -13,6 +13,7 @@ mod glyph_shapes;
 mod glyphless_font;
 pub(crate) mod lines;
 mod page_glyph;
+mod paint_appearance;
 mod paint_record;
 pub(crate) mod pdf_file;
 mod pdf_recovery;

@@ -15,17 +15,17 @@ use hayro::hayro_interpret::hayro_cmap::BfString;
 use hayro::hayro_interpret::hayro_syntax::object::Stream;
 use hayro::hayro_interpret::hayro_syntax::object::dict::keys;
 use hayro::hayro_interpret::{
-    BlendMode, ClipPath, Device, DrawMode, DrawProps, FillRule, Image, ImageDrawProps, Paint,
-    SoftMask,
+    BlendMode, ClipPath, Device, DrawMode, DrawProps, FillRule, Image, ImageDrawProps, SoftMask,
 };
 use hayro::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape, Vec2};
 
-use crate::image::luminance::{blend_pixel, grey_of_rgb, is_seen_on_white};
+use crate::image::luminance::is_seen_on_white;
 use crate::pdf::drawn_figures::DrawnFigures;
 use crate::pdf::drawn_marks::DrawnMarks;
 use crate::pdf::expansion::stream_bytes;
 use crate::pdf::glyph_proof::GlyphProofs;
 use crate::pdf::page_glyph::PageGlyph;
+use crate::pdf::paint_appearance::paint_appearance;
 use crate::pdf::paint_record::{PaintPiece, PaintRecord};
 use crate::refusal::{PageRefusal, stop_decoder};
 use docmill_core::config::LimitsConfig;
@@ -338,31 +338,6 @@ struct DrawnShape {
     /// From its own coordinates to those of the page.
     transform: Affine,
     rule: FillRule,
-}
-
-/// The properties of a paint that decide about visibility.
-pub(crate) struct PaintAppearance {
-    /// Its opacity, 0 to 1.
-    pub alpha: f32,
-    luma: u8,
-    /// Whether it is one colour.
-    pub solid: bool,
-    /// Its visible grey on white paper.
-    pub on_white: u8,
-}
-
-/// The appearance of a paint.
-pub(crate) fn paint_appearance(paint: &Paint<'_>) -> PaintAppearance {
-    match paint {
-        Paint::Color(color) => {
-            let [red, green, blue, alpha] = color.to_rgba().to_rgba8();
-            let luma = red.min(green).min(blue);
-            let on_white = blend_pixel(grey_of_rgb([red, green, blue]), alpha);
-            PaintAppearance { alpha: f32::from(alpha) / 255.0, luma, solid: true, on_white }
-        }
-        // Some texture: assume that it shows, and that it does not hide.
-        Paint::Pattern(_) => PaintAppearance { alpha: 1.0, luma: 0, solid: false, on_white: 0 },
-    }
 }
 
 fn glyph_text(glyph: &FontGlyph<'_>) -> CompactString {

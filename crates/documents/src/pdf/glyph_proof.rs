@@ -21,11 +21,11 @@ use hayro::hayro_interpret::{
 use hayro::kurbo::{Affine, BezPath, PathEl, Rect, Shape as _};
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::pdf::glyph_collector::paint_appearance;
 use crate::pdf::glyph_shapes::{
     DrawnOutline, EM_UNITS, GlyphShape, is_missing_in_substitute, known_shapes,
 };
 use crate::pdf::page_glyph::PageGlyph;
+use crate::pdf::paint_appearance::paint_appearance;
 use crate::refusal::{PageRefusal, stop_decoder};
 use docmill_core::model::OutcomeReason;
 
