@@ -130,7 +130,7 @@ async fn a_file_of_only_xml_is_read_or_refused_as_xml() {
         ("30 digits",      changed(">120.00<", &format!(">{}<", "9".repeat(30))).into(), ("einvoice", "-")),
         ("an order",       order.into(),                                       ("-", "unsupported_type")),
         ("a picture",      b"<?xml version='1.0'?><svg xmlns='http://www.w3.org/2000/svg'/>".to_vec(), ("-", "unsupported_type")),
-        ("not its UTF-8",  [b"<?xml version='1.0'?><a>\xff</a>".as_slice()].concat(), ("-", "corrupt")),
+        ("not its UTF-8",  [b"<?xml version='1.0'?><a>\xff</a>".as_slice()].concat(), ("-", "unsupported_type")),
         ("too deep",       format!("<?xml version='1.0'?>{}", "<a>".repeat(100_000)).into(), ("-", "too_large")),
     ];
     let pipeline = local_pipeline().await;

@@ -79,6 +79,9 @@ pub fn parse_einvoice(bytes: &[u8]) -> Result<ParsedInvoiceXml, EinvoiceDefect> 
     } else {
         let xml = XmlText::decode(bytes)?;
         let tree = xml.parse_tree()?;
+        if xml.is_misdeclared() {
+            reader.note("encoding");
+        }
         parse_by_syntax(tree.root_element(), &mut reader)?
     };
     fields.complete(&mut reader);
@@ -437,6 +440,15 @@ mod tests {
             ("a text of a line as number", line("unit", json!(5)), false),
         ] {
             assert_eq!(told(&fields).is_sound(), sound, "{name}");
+        }
+        for (doubt, sound) in [
+            ("unread.due_date".to_owned(), true),
+            ("type_751".to_owned(), true),
+            ("Pay to NO9386011117947".to_owned(), false),
+            ("x".repeat(MAX_DOUBT + 1), false),
+        ] {
+            let invoice = ParsedInvoiceXml { doubts: vec![doubt.clone()], ..told(&json!({})) };
+            assert_eq!(invoice.is_sound(), sound, "{doubt}");
         }
     }
 }

@@ -1,12 +1,13 @@
 //! XML from strangers: decoded, checked, and only then parsed.
 //!
-//! A document type is refused, so that no entity is ever expanded and nothing outside is ever
-//! asked for. One pass over the text, before the parser reads it, bounds what the parser's time and
+//! A document type with declarations is refused, and one without is left out, so that no entity is
+//! ever expanded and nothing outside is ever asked for. One pass over the text, before the parser reads it, bounds what the parser's time and
 //! memory grow with: nesting, marks, attributes of an element, namespaces in scope. Whether the XML
 //! means anything is for others to say.
 //!
-//! Encodings: UTF-8, UTF-16 with its mark, and of the eight-bit ones US-ASCII, ISO 8859-1 and
-//! Windows-1252, as the XML declaration names them. Any other is refused, not guessed.
+//! Encodings: UTF-16 with its mark, and those of the WHATWG Encoding Standard that the XML
+//! declaration names; without one UTF-8. Bytes that are not the declared UTF-8 or US-ASCII are read as
+//! Windows-1252, which [`XmlText::is_misdeclared`] reports. Any other encoding is refused.
 
 pub use roxmltree::{Document as XmlTree, Node as XmlNode, NodeType as XmlNodeType};
 use roxmltree::{Document, ParsingOptions};
@@ -38,8 +39,8 @@ pub enum XmlError {
     /// The XML is not well-formed.
     #[error("XML that is damaged or cut off")]
     Malformed,
-    /// A document type, which is where entities are declared.
-    #[error("XML with a document type: entities are not expanded")]
+    /// A document type with declarations, which is where entities are.
+    #[error("XML with a document type that declares something: entities are not expanded")]
     Entities,
     /// Over one of the caps.
     #[error("XML that is larger, deeper or fuller than is read")]
@@ -62,6 +63,7 @@ impl XmlError {
 #[derive(Debug)]
 pub struct XmlText {
     text: String,
+    is_misdeclared: bool,
 }
 
 impl XmlText {
@@ -73,9 +75,21 @@ impl XmlText {
         if bytes.len() > MAX_BYTES {
             return Err(XmlError::TooLarge);
         }
-        let text = decode_bytes(bytes)?;
+        let (text, is_misdeclared) = decode_bytes(bytes)?;
+        let text = text.trim_matches(is_padding);
+        // Text behind the last tag is none of the XML's.
+        let text = match text.rsplit_once('>') {
+            Some((_, behind)) if !behind.contains('<') => text.strip_suffix(behind).unwrap_or(text),
+            _ => text,
+        };
+        let text = without_doctype(text);
         prescan_tags(&text)?;
-        Ok(Self { text })
+        Ok(Self { text, is_misdeclared })
+    }
+
+    /// Whether it is written in another encoding than it declares.
+    pub fn is_misdeclared(&self) -> bool {
+        self.is_misdeclared
     }
 
     /// The elements.
@@ -133,27 +147,73 @@ pub(crate) fn value_lines<'a>(
     lines
 }
 
-/// The text of `bytes` by their mark or the encoding that the declaration names.
-fn decode_bytes(bytes: &[u8]) -> Result<String, XmlError> {
-    match bytes {
-        [0xff, 0xfe, rest @ ..] => decode_utf16(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => decode_utf16(rest, u16::from_be_bytes),
-        _ => match declared_encoding(bytes).as_deref() {
-            Some("us-ascii" | "ascii") if !bytes.is_ascii() => Err(XmlError::Encoding),
-            // The parser passes over the mark of UTF-8.
-            None | Some("utf-8" | "utf8" | "us-ascii" | "ascii") => {
-                String::from_utf8(bytes.to_vec()).map_err(|_| XmlError::Encoding)
-            }
-            Some("iso-8859-1" | "latin1") => {
-                Ok(bytes.iter().map(|byte| char::from(*byte)).collect())
-            }
-            Some("windows-1252" | "cp1252") => bytes
-                .iter()
-                .map(|byte| decode_windows_1252(*byte).ok_or(XmlError::Encoding))
-                .collect(),
-            Some(_) => Err(XmlError::Encoding),
-        },
+/// Characters around an XML that are no part of it: white space, padding of blocks, a mark.
+fn is_padding(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\0' | '\u{feff}')
+}
+
+/// The text without a document type in front of the root that declares nothing.
+fn without_doctype(text: &str) -> String {
+    let mut at = 0;
+    while let Some(rest) = text.get(at..) {
+        let skipped = rest.len() - rest.trim_start().len();
+        let rest = rest.trim_start();
+        let (opening, closing) = match rest {
+            rest if rest.starts_with("<?") => ("<?", "?>"),
+            rest if rest.starts_with("<!--") => ("<!--", "-->"),
+            rest if rest.starts_with("<!DOCTYPE") => ("<!DOCTYPE", ">"),
+            _ => break,
+        };
+        let Some(end) = rest.find(closing).map(|end| end + closing.len()) else { break };
+        let (from, to) = (at + skipped, at + skipped + end);
+        if opening == "<!DOCTYPE" {
+            let (before, after) = (text.get(..from), text.get(to..));
+            let declares = text.get(from..to).is_none_or(|kind| kind.contains('['));
+            return match before.zip(after).filter(|_| !declares) {
+                Some((before, after)) => [before, after].concat(),
+                None => text.to_owned(),
+            };
+        }
+        at = to;
     }
+    text.to_owned()
+}
+
+/// The text of `bytes` by their mark or the encoding that the declaration names, and whether they
+/// contradict it.
+fn decode_bytes(bytes: &[u8]) -> Result<(String, bool), XmlError> {
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => return Ok((decode_utf16(rest, u16::from_le_bytes)?, false)),
+        [0xfe, 0xff, rest @ ..] => return Ok((decode_utf16(rest, u16::from_be_bytes)?, false)),
+        _ => {}
+    }
+    let declared = declared_encoding(bytes);
+    let is_ascii = matches!(declared.as_deref(), Some("us-ascii" | "ascii"));
+    let encoding = match declared.as_deref() {
+        None | Some("us-ascii" | "ascii") => encoding_rs::UTF_8,
+        Some(label) => {
+            encoding_rs::Encoding::for_label(label.as_bytes()).ok_or(XmlError::Encoding)?
+        }
+    };
+    if encoding != encoding_rs::UTF_8 {
+        let text = encoding.decode_without_bom_handling_and_without_replacement(bytes);
+        return text.map(|text| (text.into_owned(), false)).ok_or(XmlError::Encoding);
+    }
+    Ok(match std::str::from_utf8(bytes) {
+        Ok(text) => (text.to_owned(), is_ascii && !text.trim_matches(is_padding).is_ascii()),
+        Err(_) => (decode_mixed(bytes), true),
+    })
+}
+
+/// UTF-8, and as Windows-1252 the bytes that are none.
+fn decode_mixed(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        let (rest, _) = encoding_rs::WINDOWS_1252.decode_without_bom_handling(chunk.invalid());
+        text.push_str(&rest);
+    }
+    text
 }
 
 fn decode_utf16(bytes: &[u8], join: fn([u8; 2]) -> u16) -> Result<String, XmlError> {
@@ -170,7 +230,8 @@ fn decode_utf16(bytes: &[u8], join: fn([u8; 2]) -> u16) -> Result<String, XmlErr
 
 /// The encoding that an XML declaration names, in lower case.
 fn declared_encoding(bytes: &[u8]) -> Option<String> {
-    let declaration = bytes.trim_ascii_start().strip_prefix(b"<?xml")?;
+    let start = bytes.iter().position(|byte| *byte == b'<')?;
+    let declaration = bytes.get(start..)?.strip_prefix(b"<?xml")?;
     let end = memchr::memmem::find(declaration, b"?>")?;
     let declaration = declaration.get(..end)?;
     let at = memchr::memmem::find(declaration, b"encoding")? + b"encoding".len();
@@ -179,18 +240,6 @@ fn declared_encoding(bytes: &[u8]) -> Option<String> {
     let end = value.iter().position(|byte| byte == quote)?;
     let name = std::str::from_utf8(value.get(..end)?).ok()?;
     Some(name.to_ascii_lowercase())
-}
-
-/// A character of Windows-1252; five bytes stand for none.
-fn decode_windows_1252(byte: u8) -> Option<char> {
-    const UPPER: [char; 32] = [
-        '€', '\0', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\0', 'Ž', '\0', '\0',
-        '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\0', 'ž', 'Ÿ',
-    ];
-    match byte {
-        0x80..=0x9f => UPPER.get(usize::from(byte - 0x80)).copied().filter(|c| *c != '\0'),
-        _ => Some(char::from(byte)),
-    }
 }
 
 /// Bounds what the parser's work grows with.
@@ -286,13 +335,13 @@ mod tests {
     }
 
     #[test]
-    fn text_is_decoded_as_it_says_and_never_guessed() {
+    fn text_is_decoded_as_it_says_and_what_contradicts_it_is_reported() {
         let wide = |text: &str, bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
             text.encode_utf16().flat_map(bytes).collect()
         };
         let umlaut = "<a>Büro</a>";
         #[rustfmt::skip]
-        let table: [(&str, Vec<u8>, Result<&str, XmlError>); 15] = [
+        let table: [(&str, Vec<u8>, Result<&str, XmlError>); 19] = [
             ("UTF-8 without a declaration", umlaut.into(),                                   Ok("Büro")),
             ("UTF-8 with its mark",    [b"\xef\xbb\xbf", umlaut.as_bytes()].concat(),      Ok("Büro")),
             ("UTF-8 as declared",      declared("UTF-8", "Büro".as_bytes()),               Ok("Büro")),
@@ -302,15 +351,22 @@ mod tests {
             ("half a surrogate",       vec![0xff, 0xfe, 0x3c, 0, 0, 0xd8],                 Err(XmlError::Encoding)),
             ("ISO 8859-1",             declared("ISO-8859-1", b"B\xfcro"),                 Ok("Büro")),
             ("Windows-1252",           declared("windows-1252", b"5 \x80"),                Ok("5 €")),
-            ("a byte it has not",      declared("windows-1252", b"\x81"),                  Err(XmlError::Encoding)),
-            ("not the UTF-8 it says",  declared("UTF-8", b"B\xfcro"),                      Err(XmlError::Encoding)),
-            ("not the ASCII it says",  declared("US-ASCII", b"B\xfcro"),                   Err(XmlError::Encoding)),
-            ("nor ASCII in UTF-8",     declared("US-ASCII", "Büro".as_bytes()),            Err(XmlError::Encoding)),
+            ("ISO 8859-15",            declared("ISO-8859-15", b"5 \xa4"),                 Ok("5 €")),
+            ("ISO 8859-2",             declared("iso-8859-2", b"\xa3\xf3d\xbc"),           Ok("Łódź")),
+            ("not the UTF-8 it says",  declared("UTF-8", b"B\xfcro"),                      Ok("Büro")),
+            ("in parts only",          declared("UTF-8", b"\xc3\xbc \xfcro"),              Ok("ü üro")),
+            ("not the ASCII it says",  declared("US-ASCII", b"B\xfcro"),                   Ok("Büro")),
+            ("nor ASCII in UTF-8",     declared("US-ASCII", "Büro".as_bytes()),            Ok("Büro")),
             ("ASCII as declared",      declared("US-ASCII", b"Buro"),                      Ok("Buro")),
+            ("padding around",         [b"\0 \n\xef\xbb\xbf".to_vec(), declared("UTF-8", b"x"), vec![0; 9]].concat(), Ok("x")),
+            ("text behind the end",    [declared("UTF-8", b"x"), b" --part--".to_vec()].concat(), Ok("x")),
             ("an encoding not read",   declared("EBCDIC-CP-DK", b"x"),                     Err(XmlError::Encoding)),
         ];
         for (name, bytes, expected) in table {
             assert_eq!(read(&bytes), expected.map(str::to_owned), "{name}");
+            let contradicts = ["not the", "nor", "in parts"].iter().any(|it| name.starts_with(it));
+            let reported = XmlText::decode(&bytes).is_ok_and(|xml| xml.is_misdeclared());
+            assert_eq!(reported, contradicts, "{name}");
         }
     }
 
@@ -328,7 +384,7 @@ mod tests {
             format!("<a{}>", (0..50).map(|n| format!(" xmlns:n{n}='u'")).collect::<String>());
         let heirs = MAX_INHERITED / 50;
         #[rustfmt::skip]
-        let table: [(&str, String, Option<XmlError>); 21] = [
+        let table: [(&str, String, Option<XmlError>); 24] = [
             ("as deep as is read",   nested(MAX_DEPTH),                                  None),
             ("deeper",               nested(MAX_DEPTH + 1),                              Some(XmlError::TooLarge)),
             ("very deep",            nested(1_000_000),                                Some(XmlError::TooLarge)),
@@ -345,7 +401,10 @@ mod tests {
             ("signs of equality",    format!("<a>{}</a>", "=".repeat(MAX_MARKS)),     None),
             ("too many of them",     format!("<a>{}</a>", "=".repeat(MAX_MARKS + 1)), Some(XmlError::TooLarge)),
             ("an entity",            "<!DOCTYPE a [<!ENTITY e 'x'>]><a>&e;</a>".into(), Some(XmlError::Entities)),
-            ("a document type only", "<!DOCTYPE a><a/>".into(),                        Some(XmlError::Entities)),
+            ("a document type only", "<?xml version='1.0'?><!-- [ --><!DOCTYPE a><a/>".into(), None),
+            ("one by an address",    "<!DOCTYPE a SYSTEM 'http://a/b'><a/>".into(),    None),
+            ("one within",           "<a><!DOCTYPE a></a>".into(),                     Some(XmlError::Entities)),
+            ("two",                  "<!DOCTYPE a><!DOCTYPE a [<!ENTITY e 'x'>]><a/>".into(), Some(XmlError::Entities)),
             ("a type in a comment",  "<!-- <!DOCTYPE a> --><a/>".into(),               None),
             ("a type in CDATA",      "<a><![CDATA[<!DOCTYPE a>]]></a>".into(),         None),
             ("cut in a tag",         "<a><b c='".into(),                               Some(XmlError::Malformed)),

@@ -87,6 +87,31 @@ fn cii_adjustment(charge: bool, reason: &str) -> String {
     )
 }
 
+/// The means of payment of [`cii`]: accounts of the payee, and one of the payer.
+const CII_MEANS: &str = "<r:SpecifiedTradeSettlementPaymentMeans><r:PayeePartyCreditorFinancialAccount>
+            <r:ProprietaryID>12-3456</r:ProprietaryID></r:PayeePartyCreditorFinancialAccount>
+          </r:SpecifiedTradeSettlementPaymentMeans>
+          <r:SpecifiedTradeSettlementPaymentMeans><r:TypeCode>59</r:TypeCode><r:PayerPartyDebtorFinancialAccount>
+            <r:IBANID>NO9386011117947</r:IBANID></r:PayerPartyDebtorFinancialAccount>
+          </r:SpecifiedTradeSettlementPaymentMeans>
+          <r:SpecifiedTradeSettlementPaymentMeans><r:PayeePartyCreditorFinancialAccount>
+            <r:IBANID>DE89 3704 0044 0532 0130 00</r:IBANID></r:PayeePartyCreditorFinancialAccount>
+            <r:PayeeSpecifiedCreditorFinancialInstitution><r:BICID>COBADEFFXXX</r:BICID>
+            </r:PayeeSpecifiedCreditorFinancialInstitution></r:SpecifiedTradeSettlementPaymentMeans>
+          <r:SpecifiedTradeSettlementPaymentMeans><r:PayeePartyCreditorFinancialAccount>
+            <r:ProprietaryID>98-7654</r:ProprietaryID></r:PayeePartyCreditorFinancialAccount>
+          </r:SpecifiedTradeSettlementPaymentMeans>";
+
+/// The same of [`ubl`], with the payee and the delivery.
+const UBL_MEANS: &str = "<c:PayeeParty><c:PartyName><b:Name>Factor AG</b:Name></c:PartyName></c:PayeeParty>
+        <c:Delivery><b:ActualDeliveryDate>2026-03-01</b:ActualDeliveryDate></c:Delivery>
+        <c:PaymentMeans><c:PayeeFinancialAccount><b:ID>12-3456</b:ID></c:PayeeFinancialAccount></c:PaymentMeans>
+        <c:PaymentMeans><b:PaymentID>RF18 5390</b:PaymentID>
+          <c:PayeeFinancialAccount><b:ID>DE89370400440532013000</b:ID>
+          <c:FinancialInstitutionBranch><b:ID>COBADEFFXXX</b:ID></c:FinancialInstitutionBranch>
+        </c:PayeeFinancialAccount></c:PaymentMeans>
+        <c:PaymentMeans><c:PayeeFinancialAccount><b:ID>98-7654</b:ID></c:PayeeFinancialAccount></c:PaymentMeans>";
+
 /// CII as of Factur-X.
 fn cii() -> String {
     let lines = [
@@ -127,19 +152,7 @@ fn cii() -> String {
         <r:ApplicableHeaderTradeSettlement><r:PaymentReference>RF18 5390</r:PaymentReference>
           <r:InvoiceCurrencyCode>EUR</r:InvoiceCurrencyCode>
           <r:PayeeTradeParty><r:Name>Factor AG</r:Name></r:PayeeTradeParty>
-          <r:SpecifiedTradeSettlementPaymentMeans><r:PayeePartyCreditorFinancialAccount>
-            <r:ProprietaryID>12-3456</r:ProprietaryID></r:PayeePartyCreditorFinancialAccount>
-          </r:SpecifiedTradeSettlementPaymentMeans>
-          <r:SpecifiedTradeSettlementPaymentMeans><r:TypeCode>59</r:TypeCode><r:PayerPartyDebtorFinancialAccount>
-            <r:IBANID>NO9386011117947</r:IBANID></r:PayerPartyDebtorFinancialAccount>
-          </r:SpecifiedTradeSettlementPaymentMeans>
-          <r:SpecifiedTradeSettlementPaymentMeans><r:PayeePartyCreditorFinancialAccount>
-            <r:IBANID>DE89 3704 0044 0532 0130 00</r:IBANID></r:PayeePartyCreditorFinancialAccount>
-            <r:PayeeSpecifiedCreditorFinancialInstitution><r:BICID>COBADEFFXXX</r:BICID>
-            </r:PayeeSpecifiedCreditorFinancialInstitution></r:SpecifiedTradeSettlementPaymentMeans>
-          <r:SpecifiedTradeSettlementPaymentMeans><r:PayeePartyCreditorFinancialAccount>
-            <r:ProprietaryID>98-7654</r:ProprietaryID></r:PayeePartyCreditorFinancialAccount>
-          </r:SpecifiedTradeSettlementPaymentMeans>
+          {CII_MEANS}
           <r:ApplicableTradeTax><r:CalculatedAmount>36.58</r:CalculatedAmount><r:BasisAmount>192.50</r:BasisAmount>
             <r:CategoryCode>S</r:CategoryCode>
             <r:RateApplicablePercent>19</r:RateApplicablePercent></r:ApplicableTradeTax>
@@ -227,14 +240,7 @@ fn ubl() -> String {
           <c:PartyTaxScheme><b:CompanyID>ATU12345675</b:CompanyID><c:TaxScheme><b:ID>VAT</b:ID></c:TaxScheme>
           </c:PartyTaxScheme><c:PartyLegalEntity><b:RegistrationName>Buyer</b:RegistrationName></c:PartyLegalEntity>
         </c:Party></c:AccountingCustomerParty>
-        <c:PayeeParty><c:PartyName><b:Name>Factor AG</b:Name></c:PartyName></c:PayeeParty>
-        <c:Delivery><b:ActualDeliveryDate>2026-03-01</b:ActualDeliveryDate></c:Delivery>
-        <c:PaymentMeans><c:PayeeFinancialAccount><b:ID>12-3456</b:ID></c:PayeeFinancialAccount></c:PaymentMeans>
-        <c:PaymentMeans><b:PaymentID>RF18 5390</b:PaymentID>
-          <c:PayeeFinancialAccount><b:ID>DE89370400440532013000</b:ID>
-          <c:FinancialInstitutionBranch><b:ID>COBADEFFXXX</b:ID></c:FinancialInstitutionBranch>
-        </c:PayeeFinancialAccount></c:PaymentMeans>
-        <c:PaymentMeans><c:PayeeFinancialAccount><b:ID>98-7654</b:ID></c:PayeeFinancialAccount></c:PaymentMeans>
+        {UBL_MEANS}
         <c:PaymentTerms><b:Note>30 days #SKONTO#TAGE=10#PROZENT=2.00#</b:Note></c:PaymentTerms>
         {adjustments}
         <c:TaxTotal><b:TaxAmount currencyID='SEK'>401.00</b:TaxAmount><c:TaxSubtotal>

@@ -313,6 +313,34 @@ fn a_wrapped_line_that_speaks_to_a_model_is_no_ground_in_either_of_its_lines() {
 }
 
 #[test]
+fn a_printed_payment_is_left_out_where_all_of_the_total_is_due_and_its_rest_is_printed() {
+    let check = || RuleCheck::PaymentInData {
+        total: "total".to_owned(),
+        due: "due".to_owned(),
+        words: named(&["paid"]),
+        tolerance: Decimal::new(2, 2),
+    };
+    #[rustfmt::skip]
+    let table = [
+        // Printed, amount due of 100, left out.
+        ("Sum 100,00\npaid 40,00\nLeft 60,00",   json!(100),    true),
+        ("Sum 100,00\npaid 40,00\nLeft 60,00",   json!(99.98),  true),
+        ("Sum 100,00\npaid 40,00\nLeft 60,00",   json!(60),     false),
+        ("Sum 100,00\npaid 40,00\nLeft 60,00",   json!(null),   false),
+        ("Sum 100,00\npaid 100,00\nLeft 0,00",   json!(100),    true),
+        ("Sum 100,00\npaid in advance 100,00",   json!(100),    false),
+        ("Sum 100,00\npaid 40,00",               json!(100),    false),
+        ("Sum 100,00\nearlier 40,00\nLeft 60,00", json!(100),   false),
+        ("Sum 100,00\npaid 0,02\nLeft 99,98",    json!(100),    false),
+    ];
+    for (printed, due, fails) in table {
+        let data = json!({"total": 100, "due": due});
+        let found = failing(check(), data, &transcript(printed), &lookups());
+        assert_eq!(!found.is_empty(), fails, "{printed}, {due}");
+    }
+}
+
+#[test]
 fn sums_orders_and_payments_keep_their_tolerance_to_the_cent() {
     let cent = || Decimal::new(1, 2);
     let order =
