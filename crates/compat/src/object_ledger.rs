@@ -31,6 +31,7 @@ use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef, IngestionId, ModelUsage,
     Priority,
 };
+use docmill_ledger::duplicate_key::DuplicateKeys;
 use docmill_ledger::{
     AttemptLedger, DocumentSpending, ProviderSpending, SpentToday, StoredTranscript,
     VersionOutcome, WriteResult,
@@ -446,8 +447,7 @@ impl AttemptLedger for ObjectAttempt {
         &self,
         _document: DocumentId,
         _tenant: Option<&str>,
-        _supplier: &str,
-        _number: &str,
+        _keys: &DuplicateKeys,
     ) -> Result<Option<IngestionId>> {
         Ok(None)
     }

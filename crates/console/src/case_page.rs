@@ -25,6 +25,7 @@ use super::transcripts::load_page_sheets;
 use docmill_core::config::WebRole;
 use docmill_core::model::{DocumentId, IngestionId};
 use docmill_gate::kinds::{FieldRole, Kind, RuleCheck};
+use docmill_ledger::duplicate_key::DuplicateKeys;
 use docmill_operations::inspect;
 use docmill_operations::review::{self, QueuePlace, ReviewCase, ReviewOrder};
 
@@ -138,9 +139,10 @@ async fn find_same_invoice(
     let data = review::read_fields(case)?;
     let text = |role: FieldRole| data.get(kind.field_of(role)).and_then(Value::as_str);
     let (supplier, number) = (text(FieldRole::SupplierName)?, text(FieldRole::DocumentNumber)?);
+    let keys = DuplicateKeys::new(supplier, number)?;
+    let keys = keys.of_issue(text(FieldRole::IssueDate), &kind.name);
     let (db, document) = (state.database(), DocumentId(case.document_id));
-    let found =
-        review::find_same_invoice(db, document, case.tenant.as_deref(), supplier, number).await;
+    let found = review::find_same_invoice(db, document, case.tenant.as_deref(), &keys).await;
     found.ok().flatten()
 }
 

@@ -3,7 +3,9 @@
 //! An invoice that is sent twice is spelled twice: once by the XML and once by the page, or with a dot
 //! more on purpose. So a key is made of letters and digits alone, without accents, with letters that
 //! look alike taken for one, and without the supplier's legal form. Numbers that differ only in where
-//! they are divided (`1-11` and `11-1`) share a key: a look too many is cheaper than a payment.
+//! they are divided (`1-11` and `11-1`) share a key: a look too many is cheaper than a payment. Noughts
+//! in front of a number do not count. A number is one of its year, as many begin anew with each, and a
+//! credit note may have an invoice's.
 //!
 //! Keys are hashes, because both parts come from outside and a B-tree refuses long values; they are
 //! made here and not in SQL, because `lower` depends on the database's locale. Not promised: names
@@ -16,6 +18,9 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use docmill_core::model::digest;
 
+/// The kind of documents that may have an invoice's number.
+const CREDIT_NOTE: &str = "credit_note";
+
 /// The keys of one invoice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DuplicateKeys {
@@ -23,6 +28,8 @@ pub struct DuplicateKeys {
     pub current: String,
     /// The key that releases before this form recorded for the same spelling; finds their rows.
     pub earlier: String,
+    /// The key that the release before this one recorded.
+    undated: String,
 }
 
 impl DuplicateKeys {
@@ -33,8 +40,20 @@ impl DuplicateKeys {
             return None;
         }
         let current = digest::sha256_hex(format!("{name}\n{number_letters}"));
+        let undated = digest::sha256_hex(format!("{name}\n{}", fold_digits(&fold(number))));
         let (name, number) = (fold_earlier(supplier), fold_earlier(number));
-        Some(Self { current, earlier: digest::sha256_hex(format!("{name}\n{number}")) })
+        let earlier = digest::sha256_hex(format!("{name}\n{number}"));
+        Some(Self { current, earlier, undated })
+    }
+
+    /// The keys of a document of this kind by the year of its day of issue (`YYYY-MM-DD`), if that is
+    /// known. The earlier key is that of the release before, without both.
+    #[must_use]
+    pub fn of_issue(self, issued: Option<&str>, kind: &str) -> Self {
+        let year = issued.and_then(|day| day.get(..4)).unwrap_or_default();
+        let sort = if kind == CREDIT_NOTE { kind } else { "" };
+        let current = digest::sha256_hex(format!("{}\n{year}\n{sort}", self.current));
+        Self { current, earlier: self.undated.clone(), undated: self.undated }
     }
 
     /// Whether a row with this key is of the same invoice.
@@ -54,9 +73,25 @@ fn fold(text: &str) -> String {
     kept.collect::<String>().replace('ß', "ss")
 }
 
-/// In a number, letters that look like digits count as digits.
+/// A number without noughts in front of its parts: `RE 0051` is `RE 51`.
 fn fold_number(number: &str) -> String {
-    fold(number)
+    let parts = number.split(|c: char| !c.is_alphanumeric()).map(|part| fold_digits(&fold(part)));
+    let mut kept = String::new();
+    for part in parts {
+        for run in part.as_bytes().chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit()) {
+            let run = String::from_utf8_lossy(run);
+            let digits = run.starts_with(|c: char| c.is_ascii_digit());
+            let rest = if digits { run.trim_start_matches('0') } else { &run };
+            // A nought alone is a number.
+            kept.push_str(if rest.is_empty() { "0" } else { rest });
+        }
+    }
+    kept
+}
+
+/// Letters that look like digits as digits.
+fn fold_digits(folded: &str) -> String {
+    folded
         .chars()
         .map(|letter| match letter {
             'o' => '0',
@@ -179,6 +214,7 @@ mod tests {
             ("„Müller“ S.p.A.",                  "RE–2024–17"),
             ("Müller Sp. z o.o.",                "RЕ-2024/17"),
             ("Мüller GmbH",                      "RE-2024/17\u{200b}"),
+            ("Müller GmbH",                      "RE-2024/0017"),
             ("Müller ООО",                       "RE-2024/17"),
         ];
         for (supplier, number) in table {
@@ -206,6 +242,26 @@ mod tests {
         }
         assert_ne!(key("AG", "1"), key("AB", "1"), "a name that is nothing but a form is a name");
         assert_ne!(key("a1", "1"), key("a", "11"), "where the supplier ends is told");
+    }
+
+    #[test]
+    fn a_number_is_one_of_its_year_and_of_its_sort() {
+        let keys = DuplicateKeys::new("Müller", "12").unwrap();
+        let first = keys.clone().of_issue(Some("2023-03-15"), "invoice");
+        for (issued, kind, same) in [
+            (Some("2023-12-31"), "invoice", true),
+            (Some("2023-12-31"), "receipt", true),
+            (Some("2025-02-18"), "invoice", false),
+            (Some("2023-03-15"), "credit_note", false),
+            (None, "invoice", false),
+        ] {
+            let other = keys.clone().of_issue(issued, kind);
+            assert_eq!(other.current == first.current, same, "{issued:?} {kind}");
+            assert!(other.contain(&keys.current), "a row of the release before is found");
+        }
+        assert_eq!(key("Müller", "RE 0051"), key("Müller", "RE 51"));
+        assert_ne!(key("Müller", "RE 0"), key("Müller", "RE 1"));
+        assert_ne!(key("Müller", "RE 510"), key("Müller", "RE 51"));
     }
 
     #[test]

@@ -458,15 +458,13 @@ pub trait AttemptLedger: Send + Sync {
         artefact: &ArtefactRef,
     ) -> Result<WriteResult>;
 
-    /// The newest *completed* ingestion of another document with the same supplier and invoice
-    /// number (compared case-folded, white space removed) of the same tenant, since one customer's
-    /// documents are no other's business; for the gate's duplicate rule.
+    /// The newest *completed* ingestion of another document with one of these keys of the same tenant,
+    /// since one customer's documents are no other's business; for the gate's duplicate rule.
     async fn find_duplicate(
         &self,
         document: DocumentId,
         tenant: Option<&str>,
-        supplier: &str,
-        number: &str,
+        keys: &DuplicateKeys,
     ) -> Result<Option<IngestionId>>;
 
     /// Adds to the spending of an attempt. Without a token: a payment counts, even if another

@@ -384,11 +384,9 @@ impl AttemptLedger for MemoryLedger {
         &self,
         document: DocumentId,
         tenant: Option<&str>,
-        supplier: &str,
-        number: &str,
+        keys: &DuplicateKeys,
     ) -> Result<Option<IngestionId>> {
-        let Some(keys) = DuplicateKeys::new(supplier, number) else { return Ok(None) };
-        Ok(self.lock_state().completed_with(document, tenant, &keys))
+        Ok(self.lock_state().completed_with(document, tenant, keys))
     }
 
     async fn add_spending(

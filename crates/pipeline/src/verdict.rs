@@ -58,9 +58,9 @@ pub(super) async fn judge_extraction(
     let (document, tenant) = (claimed.document.id, claimed.tenant.as_deref());
     // Duplicates that are only flagged are searched at recording, under the lock of the key.
     let asks = input.classified.kind.acts_on_duplicates();
-    let duplicate_of = match named_document(extraction, &input.classified.kind) {
-        Some((supplier, number)) if asks => {
-            wait_off_clock(ledger.find_duplicate(document, tenant, supplier, number)).await?
+    let duplicate_of = match document_keys(extraction, &input.classified.kind) {
+        Some(keys) if asks => {
+            wait_off_clock(ledger.find_duplicate(document, tenant, &keys)).await?
         }
         _ => None,
     };
@@ -81,11 +81,13 @@ pub(super) async fn judge_extraction(
     Ok(verdict)
 }
 
-/// The supplier and the number, if both were read.
-fn named_document<'a>(extraction: &'a Extraction, kind: &Kind) -> Option<(&'a str, &'a str)> {
-    let [supplier, number] = [FieldRole::SupplierName, FieldRole::DocumentNumber]
-        .map(|role| extraction.data.get(kind.field_of(role)).and_then(Value::as_str));
-    supplier.zip(number)
+/// The keys of a document, if its supplier and its number were read.
+fn document_keys(extraction: &Extraction, kind: &Kind) -> Option<DuplicateKeys> {
+    let [supplier, number, issued] =
+        [FieldRole::SupplierName, FieldRole::DocumentNumber, FieldRole::IssueDate]
+            .map(|role| extraction.data.get(kind.field_of(role)).and_then(Value::as_str));
+    let keys = DuplicateKeys::new(supplier?, number?)?;
+    Some(keys.of_issue(issued, &kind.name))
 }
 
 /// The record of a judged extraction.
@@ -98,9 +100,7 @@ pub(super) fn judged_result(
     let refused = verdict.is_refused();
     let review_reasons = verdict.review_reasons();
     let kind = kinds.get(&extraction.kind);
-    let duplicate_keys = kind
-        .and_then(|kind| named_document(&extraction, kind))
-        .and_then(|(supplier, number)| DuplicateKeys::new(supplier, number));
+    let duplicate_keys = kind.and_then(|kind| document_keys(&extraction, kind));
     IngestionResult {
         reason: refused.then_some(OutcomeReason::GateRefused),
         stage: IngestionStage::Record,
@@ -198,13 +198,19 @@ mod tests {
     fn a_result_is_found_again_by_its_supplier_and_its_number_alone() {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         for (kind, data, found) in [
-            ("invoice", json!({"supplier_name": "x", "invoice_number": "1"}), true),
+            (
+                "invoice",
+                json!({"supplier_name": "x", "invoice_number": "1", "invoice_date": "2025-02-18"}),
+                true,
+            ),
             ("unheard_of", json!({"supplier_name": "x", "invoice_number": "1"}), false),
             ("invoice", json!({"supplier_name": "x"}), false),
             ("invoice", json!({"supplier_name": "x", "invoice_number": 1}), false),
         ] {
             let result = judged_result(read(kind, data.clone()), &kinds, &Verdict::default(), None);
-            let keys = DuplicateKeys::new("x", "1").filter(|_| found);
+            let keys = DuplicateKeys::new("x", "1")
+                .map(|keys| keys.of_issue(Some("2025-02-18"), "invoice"));
+            let keys = keys.filter(|_| found);
             assert_eq!(result.duplicate_keys, keys, "{kind} {data}");
         }
     }

@@ -8,6 +8,7 @@ use docmill_core::fault::Fault;
 use docmill_core::model::{
     ArtefactRef, ClaimToken, DocumentId, FileRef, IngestionId, IngestionStage, OutcomeReason,
 };
+use docmill_ledger::duplicate_key::DuplicateKeys;
 use docmill_ledger::memory::{LedgerAttempt, LedgerRow};
 use docmill_ledger::{ClaimCompany, ClaimOutcome, ClaimRequest, LeaseRenewal, StoredTranscript};
 use fastrand::Rng;
@@ -231,7 +232,8 @@ impl History {
         both!(self, |at, side| at.ledger().read_back(id, tokens[side]).await.unwrap());
         let document = self.memory.row(id).await.unwrap().document_id;
         both!(self, |at, _side| {
-            at.ledger().find_duplicate(document, None, "müller", "r1").await.unwrap().is_some()
+            let keys = DuplicateKeys::new("müller", "r1").unwrap();
+            at.ledger().find_duplicate(document, None, &keys).await.unwrap().is_some()
         });
         format!("ask {id}")
     }

@@ -3,6 +3,7 @@
 use docmill_core::fault::Result;
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId, ModelUsage};
 use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::duplicate_key::DuplicateKeys;
 use docmill_ledger::{
     AttemptLedger, ClaimOutcome, ClaimTerms, Ledger, ProviderSpending, StoredTranscript,
     WriteResult,
@@ -260,8 +261,10 @@ async fn questions_that_are_asked_together_get_their_own_answers_each() {
         (claim.document.id, None, "Müller", None),
         (elsewhere, None, "MÜLLER", Some(claim.id)),
     ];
-    let found = join_all(asked.iter().map(|(document, tenant, supplier, _)| {
-        ledger.find_duplicate(*document, *tenant, supplier, "R 1")
+    let ledger = &ledger;
+    let found = join_all(asked.iter().map(|(document, tenant, supplier, _)| async move {
+        let keys = DuplicateKeys::new(supplier, "R 1").unwrap();
+        ledger.find_duplicate(*document, *tenant, &keys).await
     }));
     let expected: Vec<Option<IngestionId>> = asked.iter().map(|asked| asked.3).collect();
     let found: Vec<_> = found.await.into_iter().map(Result::unwrap).collect();

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
+use docmill_ledger::duplicate_key::DuplicateKeys;
 use docmill_ledger::memory::MemoryLedger;
 use docmill_ledger::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, DocumentSpending,
@@ -174,10 +175,9 @@ impl AttemptLedger for FaultyLedger {
         &self,
         document: DocumentId,
         tenant: Option<&str>,
-        supplier: &str,
-        number: &str,
+        keys: &DuplicateKeys,
     ) -> Result<Option<IngestionId>> {
-        self.reach().await?.find_duplicate(document, tenant, supplier, number).await
+        self.reach().await?.find_duplicate(document, tenant, keys).await
     }
 
     async fn add_spending(

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
+use docmill_ledger::duplicate_key::DuplicateKeys;
 use docmill_ledger::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, DocumentSpending,
     IngestionResult, LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause,
@@ -106,10 +107,9 @@ impl AttemptLedger for FlakyLedger {
         &self,
         document: DocumentId,
         tenant: Option<&str>,
-        supplier: &str,
-        number: &str,
+        keys: &DuplicateKeys,
     ) -> Result<Option<IngestionId>> {
-        self.inner.find_duplicate(document, tenant, supplier, number).await
+        self.inner.find_duplicate(document, tenant, keys).await
     }
 
     async fn adopt_version(

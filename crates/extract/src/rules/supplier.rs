@@ -144,6 +144,8 @@ pub(super) fn find_supplier(matches: &LabelMatches<'_>) -> SupplierDetails {
     let own =
         candidates.iter().zip(&shares).filter(|(one, it)| **it > certainty.min_share && same(one));
     let share: f32 = own.map(|(_, part)| *part).sum::<f32>().max(*share);
+    let theirs = vat.as_ref().is_some_and(|id| search.is_of_other_party(id, best, &candidates));
+    let (vat, others) = if theirs { (None, vat) } else { (vat, None) };
     let doubted = search.is_doubtful(best, vat.as_ref(), &candidates);
     let most = if doubted { certainty.doubtful_name } else { 1.0 };
     let above = candidates.iter().find(|one| search.continues_name(one, best));
@@ -162,7 +164,7 @@ pub(super) fn find_supplier(matches: &LabelMatches<'_>) -> SupplierDetails {
     }
     SupplierDetails {
         buyer_name: search.find_buyer_name(&name),
-        buyer_vat_id: search.find_buyer_vat_id(vat.as_ref()),
+        buyer_vat_id: search.find_buyer_vat_id(vat.as_ref()).or(others),
         name: Some(FoundValue::weighed(name, share.min(most), best.cell)),
         address: address.map(|text| FoundValue::new(text, false, best.cell)),
         id_reading: search.id_reading(vat.as_ref(), &best.signs, &search.block_below(best.cell)),
@@ -212,6 +214,7 @@ impl SupplierSearch<'_> {
         best.has_any(&doubtful)
             || self.is_under_other_name(best, vat, candidates)
             || self.has_rival_identifier(best, vat)
+            || self.has_rival_without_identifier(best, candidates)
             || is_bare_word(&best.signs)
             || self.is_car_park(best)
             || self.has_equal_company(best, candidates)
@@ -847,5 +850,36 @@ mod tests {
         let drawing = "N° TVA client   FR48618402754\n\n\nALDERPOSTE   TVA FR46703951483";
         assert_eq!(read(drawing)[2], "FR46703951483");
         assert_eq!(read("Customer VAT Number   ESA46209177")[2], "-");
+    }
+
+    #[test]
+    fn an_identifier_in_the_block_of_another_company_is_not_the_issuers_or_the_name_is_doubtful() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let kind = kinds.get("invoice").unwrap();
+        let abroad =
+            "Larkfield Software, Inc.\n2261 Alder Street\nPortland, OR 97205\nUnited States";
+        let customer = "Kirsi Andmed AS\nTartu mnt 84\n10112 Tallinn\nEstonia\nEE102809963";
+        let beside: Vec<String> = customer
+            .lines()
+            .zip(abroad.lines().chain([""]))
+            .map(|(left, right)| format!("{left:<60}{right}").trim_end().to_owned())
+            .collect();
+        let number = "\n\nInvoice number   LS-2026-0311";
+        let below = format!("INVOICE\n\n{abroad}\n\n\n{customer}{number}");
+        let beside = format!("INVOICE\n\n{}{number}", beside.join("\n"));
+        for drawing in [below, beside] {
+            let layout = CellLayout::new(&transcript(&[&drawing]));
+            let found = find_supplier(&LabelMatches::new(&layout, kind));
+            let id = found.vat_id.map(|id| id.value);
+            let (name, share) =
+                found.name.map(|it| (it.value, it.share.unwrap_or_default())).unwrap();
+            match name.as_str() {
+                "Larkfield Software, Inc." => {
+                    assert_eq!(id, None, "{drawing}");
+                    assert_eq!(found.buyer_vat_id.unwrap().value, "EE102809963");
+                }
+                _ => assert!(share < 0.85, "{name}: {share}"),
+            }
+        }
     }
 }

@@ -52,6 +52,7 @@ use references::{ReferenceRow, ReferenceStatement};
 use spending::{SpendingRow, SpendingStatement};
 
 use crate::db::{Db, saturating_int};
+use crate::duplicate_key::DuplicateKeys;
 use crate::{
     AttemptLedger, BatchEntry, BatchStanding, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms,
     DocumentSpending, IngestionResult, LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration,
@@ -95,7 +96,7 @@ impl PostgresLedger {
     }
 }
 
-/// The ingestion of another document of this supplier and number, as the gate looks for it.
+/// The ingestion of another document with one of these keys, as the gate looks for it.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -103,13 +104,9 @@ pub async fn find_same_invoice(
     db: &Db,
     document: DocumentId,
     tenant: Option<&str>,
-    supplier: &str,
-    number: &str,
+    keys: &DuplicateKeys,
 ) -> Result<Option<IngestionId>> {
-    match DuplicateRow::new(document, tenant, supplier, number) {
-        Some(row) => DuplicateLookup::run_alone(db, &row).await,
-        None => Ok(None),
-    }
+    DuplicateLookup::run_alone(db, &DuplicateRow::new(document, tenant, keys)).await
 }
 
 #[async_trait]
@@ -136,13 +133,9 @@ impl AttemptLedger for PostgresLedger {
         &self,
         document: DocumentId,
         tenant: Option<&str>,
-        supplier: &str,
-        number: &str,
+        keys: &DuplicateKeys,
     ) -> Result<Option<IngestionId>> {
-        match DuplicateRow::new(document, tenant, supplier, number) {
-            Some(row) => self.duplicates.run(row).await,
-            None => Ok(None),
-        }
+        self.duplicates.run(DuplicateRow::new(document, tenant, keys)).await
     }
 
     async fn add_spending(

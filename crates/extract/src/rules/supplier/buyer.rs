@@ -74,6 +74,34 @@ impl SupplierSearch<'_> {
         beside.any(|cell| is_rival(cell) && !self.is_customer(cell))
     }
 
+    /// Whether this name has little but the only identifier, and another company is above or beside it
+    /// that no heading makes the recipient: suppliers abroad have no identifier where customers have one.
+    pub(super) fn has_rival_without_identifier(
+        &self,
+        best: &NameCandidate<'_>,
+        candidates: &[NameCandidate<'_>],
+    ) -> bool {
+        use NameSign::{
+            AmountRow, Attention, Contact, Customer, Digits, Domain, Foot, Labelled, Large,
+            LegalForm, Letterhead, OtherValue, Payee, Place, Prose, SenderLine, VatNear, Window,
+            Witnessed,
+        };
+        let told =
+            [Contact, Domain, Foot, Labelled, Large, Letterhead, Payee, SenderLine, Witnessed];
+        let theirs = [AmountRow, Attention, Customer, Digits, OtherValue, Place, Prose, Window];
+        best.has(VatNear)
+            && !best.has_any(&told)
+            && candidates.iter().any(|one| {
+                one.has(LegalForm)
+                    && !one.has_any(&theirs)
+                    && one.cell.page == best.cell.page
+                    && one.cell.row <= best.cell.row
+                    && self.block_below(one.cell).len() > 1
+                    && !self.is_same_firm(best, one)
+                    && !self.is_same_firm(one, best)
+            })
+    }
+
     fn buyer_vat_id_in_block(&self) -> Option<FoundValue<String>> {
         let cells = self.recipient.iter().filter_map(|index| self.layout.cells.get(*index));
         cells.into_iter().find_map(|cell| {

@@ -2,7 +2,7 @@
 
 use super::address::is_registry_line;
 use super::postal_code::has_postal_code;
-use super::{NameSign, SupplierSearch, is_next_line};
+use super::{NameCandidate, NameSign, SupplierSearch, is_next_line};
 use crate::rules::FoundValue;
 use crate::rules::certainty::ReadingSign;
 use crate::rules::characters::{count_digits, count_letters, has_digit, is_digits};
@@ -38,6 +38,13 @@ fn is_mexican(id: &[char]) -> bool {
     let letters = id.iter().take_while(|c| c.is_uppercase()).count();
     let day = id.get(letters..letters + 6).is_some_and(|day| day.iter().all(char::is_ascii_digit));
     (3..=4).contains(&letters) && day && id.len() == letters + 9
+}
+
+/// `516401-0091`: the number of an organisation in Sweden, which is no VAT identifier.
+fn is_organisation_number(id: &str) -> bool {
+    id.split_once('-').is_some_and(|(front, back)| {
+        (front.len(), back.len()) == (6, 4) && is_digits(front) && is_digits(back)
+    })
 }
 
 /// `148227`: five or six digits: an Icelandic VAT number.
@@ -203,6 +210,29 @@ impl SupplierSearch<'_> {
             }
         }
         best.map(|(_, found)| found).or_else(|| self.find_national_id())
+    }
+
+    /// Whether the identifier is in the block of another company, and in none of the issuer's: the only
+    /// one of the page may be the customer's.
+    pub(super) fn is_of_other_party(
+        &self,
+        id: &FoundValue<String>,
+        best: &NameCandidate<'_>,
+        candidates: &[NameCandidate<'_>],
+    ) -> bool {
+        let Some(own) = self.layout.cells.get(id.cell) else { return false };
+        let mut holders = candidates.iter().filter(|one| {
+            one.has(NameSign::LegalForm)
+                && self.block_below(one.cell).iter().any(|line| std::ptr::eq(*line, own))
+        });
+        let is_issuer =
+            |one: &NameCandidate<'_>| self.is_same_firm(best, one) || self.is_same_firm(one, best);
+        let block = self.block_below(best.cell);
+        let within = best.has(NameSign::VatNear)
+            || std::ptr::eq(best.cell, own)
+            || block.iter().any(|line| std::ptr::eq(*line, own));
+        let first = holders.next();
+        !within && first.is_some_and(|one| !is_issuer(one)) && !holders.any(is_issuer)
     }
 
     /// Whether a text in an identifier's form has another label, and its check digits do not hold:
@@ -428,6 +458,7 @@ impl SupplierSearch<'_> {
             let label = fold_text(&cell.words_in(label_match.words.clone()).join(" "));
             let icelandic = label.starts_with("vsk ") && is_icelandic(&compact);
             let fits = national || icelandic || is_indian(&compact) || is_mexican(&compact);
+            let fits = fits && !is_organisation_number(id);
             (fits && !id.contains([',', '€', '%'])).then(|| {
                 let found = FoundValue::at_word(id.to_owned(), false, cell, label_match.cell);
                 (self.is_contact(cell), found)

@@ -26,20 +26,13 @@ pub(super) struct DuplicateRow {
 }
 
 impl DuplicateRow {
-    /// `None`: nothing to look for.
-    pub(super) fn new(
-        document: DocumentId,
-        tenant: Option<&str>,
-        supplier: &str,
-        number: &str,
-    ) -> Option<Self> {
-        let DuplicateKeys { current, earlier } = DuplicateKeys::new(supplier, number)?;
-        Some(Self {
-            key: current,
-            earlier_key: earlier,
+    pub(super) fn new(document: DocumentId, tenant: Option<&str>, keys: &DuplicateKeys) -> Self {
+        Self {
+            key: keys.current.clone(),
+            earlier_key: keys.earlier.clone(),
             document: document.0,
             tenant: tenant.map(str::to_owned),
-        })
+        }
     }
 }
 
