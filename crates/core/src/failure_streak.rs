@@ -16,6 +16,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::model::IngestionId;
+use crate::regression::{self, FixToggle};
 
 /// Different documents that make the first streak evidence. One less are counted, once each.
 pub const MIN_STREAK_DOCUMENTS: usize = 3;
@@ -66,7 +67,7 @@ impl FailureStreak {
 
     /// Whether so many different documents failed in a row that the cause is what they share.
     pub fn is_evidence(&self) -> bool {
-        self.documents.len() >= self.needed
+        self.documents.len() >= self.needed && !regression::is_off(FixToggle::SharedFailures)
     }
 
     /// Whether no document failed since the last success.

@@ -21,6 +21,12 @@ pub enum FixToggle {
     ResendCount,
     /// A job that waits for bytes of a budget gives back its own bytes first.
     BytesGivenBack,
+    /// Only a death alone counts, and suspects are claimed alone.
+    LoneDeaths,
+    /// Different documents that fail alike in a row are no fault of theirs.
+    SharedFailures,
+    /// An end that cannot be written keeps no turn and no slot.
+    StalledEnds,
 }
 
 /// Whether the fix is switched off; only ever in a simulation.

@@ -119,9 +119,10 @@ pub fn decide_claim(row: &ClaimRowState, now: OffsetDateTime, offer: ClaimOffer)
     {
         return ClaimDecision::Busy(left);
     }
+    let convicts_all = regression::is_off(FixToggle::LoneDeaths);
     let earlier = match live {
         None => EarlierClaim::Ended,
-        Some(_) if offer.crash_limit == 0 => EarlierClaim::Crashed,
+        Some(_) if offer.crash_limit == 0 || convicts_all => EarlierClaim::Crashed,
         Some(_) if row.is_alone && offer.others.workers_live() => EarlierClaim::Crashed,
         Some(_) => EarlierClaim::Accused,
     };
@@ -130,7 +131,7 @@ pub fn decide_claim(row: &ClaimRowState, now: OffsetDateTime, offer: ClaimOffer)
     }
     match (row.next_attempt_at.map(|due| time_until(now, due)), accused_since(row)) {
         (Some(left), _) if left > SOON => ClaimDecision::NotDue(left),
-        (_, Some(since)) if offer.company == ClaimCompany::Others => {
+        (_, Some(since)) if offer.company == ClaimCompany::Others && !convicts_all => {
             ClaimDecision::Suspect(time_until(since, now))
         }
         _ => ClaimDecision::Take(earlier),

@@ -72,6 +72,21 @@ fn with_bytes_kept_while_more_are_waited_for_the_simulation_finds_jobs_that_wait
 }
 
 #[test]
+fn with_every_death_counted_the_simulation_finds_documents_convicted_for_their_neighbour() {
+    assert_found(FixToggle::LoneDeaths, "convicted in company");
+}
+
+#[test]
+fn with_every_failure_counted_the_simulation_finds_documents_that_pay_for_a_sick_worker() {
+    assert_found(FixToggle::SharedFailures, "ended otherwise");
+}
+
+#[test]
+fn with_turns_kept_by_ends_of_locked_rows_the_simulation_finds_documents_that_wait_for_them() {
+    assert_found(FixToggle::StalledEnds, "waits for those that are locked");
+}
+
+#[test]
 fn with_claims_left_whose_answer_was_lost_the_simulation_finds_crashes_of_workers_that_live_and_the_few_faults_they_need()
  {
     let mend = FixToggle::ClaimRepeat;

@@ -8,6 +8,15 @@ use docmill_core::fault::Fault;
 
 /// Faults happen for this long.
 pub(super) const FAULT_PHASE: Duration = Duration::from_secs(10 * 60);
+/// Every so many schedules one has documents that pay for their surroundings, unless a guard holds.
+const NEIGHBOURS_EVERY: u64 = 4;
+/// Documents of such a schedule; one kills every worker that reads it.
+const NEIGHBOURS: usize = 9;
+/// The same where everything fails: so many that failures of different ones are evidence.
+const MANY_NEIGHBOURS: usize = 24;
+/// Documents of a schedule in which a product locks some, and those that it locks: enough to fill the
+/// slots of both workers and their turns at writing.
+const BESIDE_LOCKED: (usize, usize) = (18, 14);
 /// Workers of a schedule that is not cut down, and its documents.
 const WORKERS: usize = 2;
 const DOCUMENTS: usize = 6;
@@ -74,6 +83,23 @@ pub(super) enum WorldEvent {
     Refusal { lasts: Duration },
     /// The provider throttles every other call.
     Rush { lasts: Duration },
+    /// A half failure of the surroundings.
+    Half { failure: HalfFailure, lasts: Duration },
+}
+
+/// A half failure: it strikes some, or some of what they do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HalfFailure {
+    /// A worker does not reach the ledger, but the queue.
+    Cut { worker: usize },
+    /// The ledger's connections lead to a replica.
+    Replica,
+    /// Everything fails in a worker.
+    Sick { worker: usize },
+    /// The provider declines every call.
+    Declining,
+    /// A product has locked the rows of the first documents.
+    Locked,
 }
 
 /// One thing that goes wrong.
@@ -92,6 +118,8 @@ pub(super) enum DocumentPlan {
     IsRefused,
     Panics,
     Slow,
+    /// It kills the worker that reads it.
+    Kills,
 }
 
 /// A schedule, whole or cut down. Its remaining faults keep their numbers.
@@ -101,11 +129,16 @@ pub(super) struct SchedulePlan {
     pub workers: usize,
     pub documents: Vec<(usize, DocumentPlan)>,
     pub faults: Vec<(usize, PlannedFault)>,
+    /// One document kills, and half failures are the only faults: every end is known.
+    pub is_beside: bool,
 }
 
 impl SchedulePlan {
     pub(super) fn draw(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
+        if seed % NEIGHBOURS_EVERY == NEIGHBOURS_EVERY - 1 {
+            return Self::draw_beside(seed, &mut random);
+        }
         let documents = (0..DOCUMENTS).map(|at| (at, draw_document(&mut random))).collect();
         let mut faults = Vec::new();
         for (call, odds) in ODDS {
@@ -134,7 +167,54 @@ impl SchedulePlan {
             faults.push(PlannedFault::At { at: at + lasts, event: rush });
         }
         let faults = faults.into_iter().enumerate().collect();
-        Self { seed, workers: WORKERS, documents, faults }
+        Self { seed, workers: WORKERS, documents, faults, is_beside: false }
+    }
+
+    /// Good documents beside one that kills, and a half failure.
+    fn draw_beside(seed: u64, random: &mut fastrand::Rng) -> Self {
+        let worker = random.usize(..WORKERS);
+        let failure = match seed / NEIGHBOURS_EVERY % 5 {
+            0 => HalfFailure::Cut { worker },
+            1 => HalfFailure::Replica,
+            2 => HalfFailure::Sick { worker },
+            3 => HalfFailure::Declining,
+            _ => HalfFailure::Locked,
+        };
+        // Where everything fails it does so from the beginning: a few documents are no evidence.
+        let (at, lasts) = match failure {
+            HalfFailure::Cut { .. } | HalfFailure::Replica => {
+                (between(random, 0, 30), between(random, 100, 590))
+            }
+            HalfFailure::Locked => (Duration::ZERO, FAULT_PHASE),
+            HalfFailure::Sick { .. } | HalfFailure::Declining => {
+                (Duration::ZERO, between(random, 30, 590))
+            }
+        };
+        let count = match failure {
+            HalfFailure::Cut { .. } | HalfFailure::Replica => NEIGHBOURS,
+            HalfFailure::Sick { .. } | HalfFailure::Declining => MANY_NEIGHBOURS,
+            HalfFailure::Locked => BESIDE_LOCKED.0,
+        };
+        let kills = random.usize(count - 4..count);
+        let plan = |at| if at == kills { DocumentPlan::Kills } else { DocumentPlan::Reads };
+        let documents = (0..count).map(|at| (at, plan(at))).collect();
+        let event = WorldEvent::Half { failure, lasts };
+        let faults = vec![(0, PlannedFault::At { at, event })];
+        Self { seed, workers: WORKERS, documents, faults, is_beside: true }
+    }
+
+    /// Whether a worker loses the ledger alone, so that others are to take over.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_beside && self.seed / NEIGHBOURS_EVERY % 5 == 0
+    }
+
+    /// Whether a product locks this document's row.
+    pub(super) fn is_locked(&self, number: usize) -> bool {
+        let locks = |fault: &(usize, PlannedFault)| {
+            let locked = WorldEvent::Half { failure: HalfFailure::Locked, lasts: FAULT_PHASE };
+            fault.1 == PlannedFault::At { at: Duration::ZERO, event: locked }
+        };
+        number < BESIDE_LOCKED.1 && self.faults.iter().any(locks)
     }
 
     /// As the command line has it: only what is named there.

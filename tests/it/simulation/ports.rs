@@ -19,12 +19,15 @@ use docmill_queue::{
     DeadLetter, Delivery, MessageQueue, OutgoingMessage, QueueDepth, ReceiptHandle,
 };
 use time::OffsetDateTime;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::plan::{CallFault, PortCall};
 use super::trouble::{CallFate, PlannedTrouble, WorkerGate, lost};
 use super::work::ScriptedDocuments;
 use crate::support::memory_queue::MemoryQueue;
+
+/// How long an end waits for a locked row.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The rows, by the time of the schedule.
 pub(super) struct SharedLedger {
@@ -130,7 +133,10 @@ impl FaultyLedger {
     ) -> Result<T> {
         self.gate.pass().await;
         self.trouble.travel(fate, 0).await;
-        self.trouble.reach_ledger().await?;
+        self.trouble.reach_ledger(&self.gate).await?;
+        if fate.call != PortCall::ReadBack {
+            self.trouble.require_writer()?;
+        }
         if fate.fault == Some(CallFault::Refused) {
             return Err(lost());
         }
@@ -146,7 +152,7 @@ impl FaultyLedger {
     /// A call with only the common faults.
     async fn reach(&self) -> Result<&MemoryLedger> {
         self.gate.pass().await;
-        self.trouble.reach_ledger().await?;
+        self.trouble.reach_ledger(&self.gate).await?;
         Ok(self.inner.memory())
     }
 }
@@ -159,6 +165,7 @@ impl AttemptLedger for FaultyLedger {
         token: ClaimToken,
         saved: &StoredTranscript,
     ) -> Result<WriteResult> {
+        self.trouble.require_writer()?;
         self.reach().await?.save_transcription(id, token, saved).await
     }
 
@@ -168,6 +175,7 @@ impl AttemptLedger for FaultyLedger {
         token: ClaimToken,
         artefact: &ArtefactRef,
     ) -> Result<WriteResult> {
+        self.trouble.require_writer()?;
         self.reach().await?.save_extraction(id, token, artefact).await
     }
 
@@ -260,6 +268,10 @@ impl Ledger for FaultyLedger {
         end: &IngestionResult,
     ) -> Result<WriteResult> {
         let fate = self.trouble.next(PortCall::Record);
+        if self.operator.documents.is_locked(id) && self.trouble.is_locking() {
+            sleep(LOCK_TIMEOUT).await;
+            return Err(lost());
+        }
         let record = async |ledger: &MemoryLedger| {
             let answer = ledger.record_result(id, token, end).await;
             if fate.fault == Some(CallFault::Reopened) {
@@ -288,7 +300,8 @@ impl Ledger for FaultyLedger {
     }
 
     async fn require_writer(&self) -> Result<()> {
-        // The reading of the pauses that follows has the same faults.
+        // The reading of the pauses that follows has the other faults.
+        self.trouble.require_writer()?;
         self.inner.memory().require_writer().await
     }
 

@@ -5,9 +5,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use docmill_core::fault::{Error, Fault, Result};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::plan::{CallFault, FAULT_PHASE, PlannedFault, PortCall, SchedulePlan};
+use super::plan::{CallFault, FAULT_PHASE, HalfFailure, PlannedFault, PortCall, SchedulePlan};
 
 /// Timeout of an unanswered statement.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -32,12 +33,15 @@ struct TroubleState {
     ledger_silent_until: Instant,
     refused_until: Instant,
     rush_until: Instant,
+    replica_until: Instant,
+    declining_until: Instant,
+    locked_until: Instant,
 }
 
 /// The fate of one call, or of one entry of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallFate {
-    call: PortCall,
+    pub call: PortCall,
     pub nth: usize,
     pub fault: Option<CallFault>,
 }
@@ -55,6 +59,9 @@ impl PlannedTrouble {
             ledger_silent_until: now,
             refused_until: now,
             rush_until: now,
+            replica_until: now,
+            declining_until: now,
+            locked_until: now,
         };
         Self {
             seed: plan.seed,
@@ -103,10 +110,37 @@ impl PlannedTrouble {
         self.state.lock().unwrap().ledger_silent_until = Instant::now() + lasts;
     }
 
+    /// A half failure that strikes all workers begins.
+    pub(super) fn begin_half(&self, failure: HalfFailure, lasts: Duration) {
+        let mut state = self.state.lock().unwrap();
+        let until = match failure {
+            HalfFailure::Replica => &mut state.replica_until,
+            HalfFailure::Declining => &mut state.declining_until,
+            HalfFailure::Locked => &mut state.locked_until,
+            HalfFailure::Cut { .. } | HalfFailure::Sick { .. } => return,
+        };
+        *until = Instant::now() + lasts;
+    }
+
+    /// # Errors
+    /// The ledger's connection leads to a replica.
+    pub(super) fn require_writer(&self) -> Result<()> {
+        match Instant::now() < self.state.lock().unwrap().replica_until {
+            true => Err(Error::new(Fault::Unavailable, "read-only transaction")),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a product holds its locks.
+    pub(super) fn is_locking(&self) -> bool {
+        Instant::now() < self.state.lock().unwrap().locked_until
+    }
+
     /// # Errors
     /// No answer.
-    pub(super) async fn reach_ledger(&self) -> Result<()> {
+    pub(super) async fn reach_ledger(&self, gate: &WorkerGate) -> Result<()> {
         let silent_until = self.state.lock().unwrap().ledger_silent_until;
+        let silent_until = silent_until.max(gate.cut_until());
         if Instant::now() >= silent_until {
             return Ok(());
         }
@@ -132,6 +166,9 @@ impl PlannedTrouble {
         if now < state.refused_until {
             return Err(Error::new(Fault::Denied, "the provider does not know us"));
         }
+        if now < state.declining_until {
+            return Err(Error::internal("the provider declines the form of the call"));
+        }
         if now < state.rush_until && fate.nth.is_multiple_of(2) {
             return Err(Error::new(Fault::Throttled(None), "the provider has too much to do"));
         }
@@ -140,20 +177,54 @@ impl PlannedTrouble {
 }
 
 /// All calls and answers of a worker pass this gate, unless it is frozen. Its own timers go on.
-pub(super) struct WorkerGate(Mutex<Instant>);
+pub(super) struct WorkerGate {
+    closed_until: Mutex<Instant>,
+    /// It does not reach the ledger.
+    cut_until: Mutex<Instant>,
+    /// Everything fails in it.
+    sick_until: Mutex<Instant>,
+    /// A document kills it.
+    killed: Notify,
+}
 
 impl WorkerGate {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(Instant::now()))
+        let now = || Mutex::new(Instant::now());
+        let killed = Notify::new();
+        Self { closed_until: now(), cut_until: now(), sick_until: now(), killed }
     }
 
     pub(super) fn close_for(&self, lasts: Duration) {
-        *self.0.lock().unwrap() = Instant::now() + lasts;
+        *self.closed_until.lock().unwrap() = Instant::now() + lasts;
+    }
+
+    pub(super) fn cut_for(&self, lasts: Duration) {
+        *self.cut_until.lock().unwrap() = Instant::now() + lasts;
+    }
+
+    pub(super) fn sicken_for(&self, lasts: Duration) {
+        *self.sick_until.lock().unwrap() = Instant::now() + lasts;
+    }
+
+    fn cut_until(&self) -> Instant {
+        *self.cut_until.lock().unwrap()
+    }
+
+    pub(super) fn is_sick(&self) -> bool {
+        Instant::now() < *self.sick_until.lock().unwrap()
+    }
+
+    pub(super) fn kill(&self) {
+        self.killed.notify_one();
+    }
+
+    pub(super) async fn wait_until_killed(&self) {
+        self.killed.notified().await;
     }
 
     pub(super) async fn pass(&self) {
         loop {
-            let until = *self.0.lock().unwrap();
+            let until = *self.closed_until.lock().unwrap();
             if Instant::now() >= until {
                 return;
             }

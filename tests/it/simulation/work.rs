@@ -52,6 +52,8 @@ type Stage = (IngestionId, &'static str);
 /// State of a schedule's documents, shared by all workers.
 pub(super) struct ScriptedDocuments {
     plans: BTreeMap<IngestionId, (usize, DocumentPlan)>,
+    /// Documents whose rows a product locks.
+    locked: BTreeSet<IngestionId>,
     stored: Mutex<BTreeSet<Stage>>,
     bills: Arc<Mutex<BTreeMap<Stage, StageBill>>>,
     workers: Mutex<Vec<WorkerBytes>>,
@@ -96,9 +98,16 @@ impl Drop for RunningWork {
 }
 
 impl ScriptedDocuments {
-    pub(super) fn new(plans: impl Iterator<Item = (IngestionId, (usize, DocumentPlan))>) -> Self {
+    pub(super) fn new(
+        plans: impl Iterator<Item = (IngestionId, (usize, DocumentPlan))>,
+        is_locked: impl Fn(usize) -> bool,
+    ) -> Self {
+        let plans: BTreeMap<_, _> = plans.collect();
+        let locked = plans.iter().filter(|(_, (number, _))| is_locked(*number));
+        let locked = locked.map(|(id, _)| *id).collect();
         Self {
-            plans: plans.collect(),
+            plans,
+            locked,
             stored: Mutex::default(),
             bills: Arc::default(),
             workers: Mutex::default(),
@@ -112,6 +121,10 @@ impl ScriptedDocuments {
             let mut holding = jobs.iter().filter(|job| job.holds.load(Ordering::SeqCst)).peekable();
             holding.peek().is_some() && holding.all(|job| job.waits.load(Ordering::SeqCst))
         })
+    }
+
+    pub(super) fn is_locked(&self, id: IngestionId) -> bool {
+        self.locked.contains(&id)
     }
 
     pub(super) fn plan(&self, id: IngestionId) -> DocumentPlan {
@@ -219,6 +232,14 @@ impl IngestionWork for ScriptedWork {
         self.most_running.fetch_max(now, Ordering::SeqCst);
         claim.enter(IngestionStage::Fetch);
         sleep(Duration::from_millis(20)).await;
+        if self.gate.is_sick() {
+            return Err(Error::internal("nothing works here").into());
+        }
+        if self.documents.plan(claimed.id) == DocumentPlan::Kills {
+            sleep(Duration::from_secs(2)).await;
+            self.gate.kill();
+            std::future::pending::<()>().await;
+        }
         // As the journal of pages: without room they would be written at once.
         let mut pages = self.pictures.try_reserve(PICTURES);
         let bytes = self.note_bytes(pages.is_some());
@@ -232,7 +253,7 @@ impl IngestionWork for ScriptedWork {
             }
             // Without the panic's message: there would be thousands of them.
             DocumentPlan::Panics => std::panic::resume_unwind(Box::new("as planned")),
-            DocumentPlan::Reads | DocumentPlan::Slow => {}
+            DocumentPlan::Reads | DocumentPlan::Slow | DocumentPlan::Kills => {}
         }
         let written = async || -> Result<(), StepError> {
             drop(pages.take());

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use docmill_core::config::Config;
+use docmill_core::fault::Error;
 use docmill_core::model::{DocumentId, IngestionId, IngestionStatus, OutcomeReason};
 use docmill_ledger::memory::{LedgerAttempt, LedgerRow};
 use docmill_operations::janitor::lost_messages;
@@ -17,7 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 use uuid::Uuid;
 
-use super::plan::{DocumentPlan, FAULT_PHASE, PlannedFault, SchedulePlan, WorldEvent};
+use super::plan::{DocumentPlan, FAULT_PHASE, HalfFailure, PlannedFault, SchedulePlan, WorldEvent};
 use super::ports::{FaultyLedger, FaultyQueue, ScheduleOperator, SharedLedger};
 use super::trouble::{PlannedTrouble, WorkerGate};
 use super::work::{ScriptedDocuments, ScriptedWork};
@@ -31,6 +32,10 @@ const WATCH: Duration = Duration::from_secs(20);
 pub(super) const SLOTS: u32 = 3;
 /// A row silent for this long may have lost its message (`janitor.quiet`).
 const QUIET: Duration = Duration::from_secs(60);
+/// So long after the end of its lease a row is taken over, a suspect as well.
+const MAX_ORPHANED: Duration = Duration::from_secs(300);
+/// So long after the beginning all are done that no product has locked.
+const MAX_BESIDE_LOCKED: Duration = Duration::from_secs(500);
 /// A worker that is silent for longer may lose its claims: with what else may go wrong, a third of a
 /// lease is enough.
 const SILENT: Duration = Duration::from_secs(40);
@@ -123,7 +128,8 @@ impl SimulatedWorld {
         let queue = MemoryQueue::new(50 * SECOND, Some(40)).with_longest(420 * SECOND);
         let documents = plan.documents.iter().map(|(at, plan)| (ingestion(*at), (*at, *plan)));
         let (ledger, queue) = (Arc::new(SharedLedger::new()), Arc::new(queue));
-        let documents = Arc::new(ScriptedDocuments::new(documents));
+        let documents = ScriptedDocuments::new(documents, |number| plan.is_locked(number));
+        let documents = Arc::new(documents);
         let operator = ScheduleOperator {
             ledger: Arc::clone(&ledger),
             queue: Arc::clone(&queue),
@@ -177,7 +183,13 @@ impl SimulatedWorld {
             name.clone(),
         );
         let stop = Shutdown::default();
-        let task = tokio::spawn(worker.await.unwrap().run(stop.clone()));
+        let (worker, running, killer) = (worker.await.unwrap(), stop.clone(), Arc::clone(&gate));
+        let task = tokio::spawn(async move {
+            tokio::select! {
+                ended = worker.run(running) => ended,
+                () = killer.wait_until_killed() => Err(Error::internal("killed by a document")),
+            }
+        });
         Worker { name, stop, gate, task }
     }
 
@@ -199,11 +211,11 @@ impl SimulatedWorld {
             .collect();
         events.sort_by_key(|(at, number, _)| (*at, *number));
         for (at, number, event) in events {
-            self.watch_until(began + at).await?;
+            self.watch_until(began, began + at).await?;
             self.trouble.note_met(number);
             self.act(event).await;
         }
-        self.watch_until(began + FAULT_PHASE).await?;
+        self.watch_until(began, began + FAULT_PHASE).await?;
         self.wait_for_end(began).await?;
         for worker in std::mem::take(&mut self.workers) {
             self.drain(worker);
@@ -245,7 +257,62 @@ impl SimulatedWorld {
             }
             WorldEvent::Refusal { lasts } => self.trouble.refuse_credentials(lasts),
             WorldEvent::Rush { lasts } => self.trouble.begin_rush(lasts),
+            WorldEvent::Half { failure, lasts } => self.begin_half(failure, lasts),
         }
+    }
+
+    fn begin_half(&self, failure: HalfFailure, lasts: Duration) {
+        self.trouble.begin_half(failure, lasts);
+        match failure {
+            HalfFailure::Cut { worker } => {
+                let worker = &self.workers[worker % self.workers.len()];
+                worker.gate.cut_for(lasts);
+                self.note_silence(Some(worker.name.clone()), lasts);
+            }
+            HalfFailure::Sick { worker } => {
+                self.workers[worker % self.workers.len()].gate.sicken_for(lasts);
+            }
+            HalfFailure::Replica => self.note_silence(None, lasts),
+            HalfFailure::Declining | HalfFailure::Locked => {}
+        }
+    }
+
+    /// Starts another worker for each that a document has killed.
+    async fn replace_killed(&mut self) {
+        for at in 0..self.workers.len() {
+            if self.workers[at].task.is_finished() {
+                let dead = self.replace(at).await;
+                let from = self.now() - WATCH;
+                let silence =
+                    Silence { worker: Some(dead.name), from, until: from + RECOVERY_TIMEOUT };
+                self.silences.lock().unwrap().push(silence);
+            }
+        }
+    }
+
+    /// Where half failures are the only faults nothing stands still: what a silent worker held is taken
+    /// over, and what a product has locked holds up nothing else.
+    fn find_stuck(&self, began: Instant) -> Broken {
+        if !self.plan.is_beside {
+            return Ok(());
+        }
+        let now = self.now();
+        for (number, plan) in &self.plan.documents {
+            let row = self.ledger.memory().row(ingestion(*number)).unwrap();
+            let is_open = row.status == IngestionStatus::InProgress;
+            let over = row
+                .lease_expires_at
+                .map_or(Duration::ZERO, |end| Duration::try_from(now - end).unwrap_or_default());
+            ensure(over < MAX_ORPHANED || !self.plan.is_cut(), || {
+                format!("document {number} stands still, its lease over for {over:?}")
+            })?;
+            let waits = is_open && *plan == DocumentPlan::Reads && self.trouble.is_locking();
+            let is_late = began.elapsed() > MAX_BESIDE_LOCKED && !self.plan.is_locked(*number);
+            ensure(!waits || !is_late, || {
+                format!("document {number} waits for those that are locked")
+            })?;
+        }
+        Ok(())
     }
 
     /// Takes a worker away and puts another in its place.
@@ -294,9 +361,11 @@ impl SimulatedWorld {
     }
 
     /// Lets time pass, and checks that no unclaimed open row is without a message.
-    async fn watch_until(&self, then: Instant) -> Broken {
+    async fn watch_until(&mut self, began: Instant, then: Instant) -> Broken {
         while Instant::now() < then {
             sleep_until(then.min(Instant::now() + WATCH)).await;
+            self.replace_killed().await;
+            self.find_stuck(began)?;
             let bodies = self.queue.bodies();
             for id in self.ids() {
                 let row = self.ledger.memory().row(id).unwrap();
@@ -337,8 +406,9 @@ impl SimulatedWorld {
     }
 
     /// Without faults every document ends, and every message goes.
-    async fn wait_for_end(&self, began: Instant) -> Broken {
+    async fn wait_for_end(&mut self, began: Instant) -> Broken {
         loop {
+            self.replace_killed().await;
             let is_open = |id: &IngestionId| {
                 self.ledger.memory().row(*id).unwrap().status == IngestionStatus::InProgress
             };
@@ -393,6 +463,14 @@ impl SimulatedWorld {
         }
         self.documents.find_overpaid(id).map_or(Ok(()), Err)?;
         let plan = self.documents.plan(id);
+        if self.plan.is_beside {
+            let is_convicted = |it: &&LedgerAttempt| it.counted && it.outcome == "crashed";
+            let deaths = attempts.iter().filter(is_convicted);
+            ensure(deaths.clone().all(|it| it.alone), || "convicted in company".to_owned())?;
+            return ensure(row.reason == expected_end(plan), || {
+                format!("{plan:?} ended otherwise")
+            });
+        }
         match row.reason {
             Some(OutcomeReason::DeferredTooLong) => {
                 let streak = deferral_streak(attempts);
@@ -429,6 +507,7 @@ fn expected_end(plan: DocumentPlan) -> Option<OutcomeReason> {
         DocumentPlan::Reads | DocumentPlan::Slow => None,
         DocumentPlan::IsRefused => Some(OutcomeReason::Corrupt),
         DocumentPlan::Panics => Some(OutcomeReason::Internal),
+        DocumentPlan::Kills => Some(OutcomeReason::Crashed),
     }
 }
 

@@ -20,6 +20,7 @@ use docmill_core::config::RetryConfig;
 use docmill_core::fault::Fault;
 use docmill_core::metrics;
 use docmill_core::model::IngestionStage;
+use docmill_core::regression::{self, FixToggle};
 use docmill_core::work_clock::WorkClock;
 use docmill_pipeline::failure::{self, RetryAttempt, RetryDecision};
 use docmill_pipeline::{ClaimHandle, StepError};
@@ -62,6 +63,7 @@ impl<S: JobSource> RunningJobGuard<S> {
         }
         match tokio::time::timeout(ENDING_TURN, &mut end).await {
             Ok(written) => return written,
+            Err(_elapsed) if regression::is_off(FixToggle::StalledEnds) => {}
             Err(_elapsed) => {
                 tokio::select! {
                     biased;
