@@ -33,21 +33,15 @@ TROUBLE = 0.6
 PATIENCE = 300
 SEAMS = ["claim", "lease", "visibility", "artefact", "reference", "reply", "result", "release",
          "delete", "hide", "replace", "unlock"]
-TO_WORKERS = ["kill", "kill", "kill", "stop", "stop", "term", "cut", "failpoint", "failpoint", "failpoint"]
-TO_SERVICES = ["postgres stopped", "postgres frozen", "postgres silent", "queue wiped", "disk full",
-               "documents locked"]
-# As a product does that corrects some documents in one transaction.
-LOCKED = """BEGIN; SELECT count(*) FROM (SELECT id FROM docmill.document ORDER BY random() LIMIT 40
-    FOR NO KEY UPDATE SKIP LOCKED) AS held; SELECT pg_sleep({seconds}); ROLLBACK"""
+TO_WORKERS = ["kill", "kill", "kill", "stop", "stop", "term", "failpoint", "failpoint", "failpoint"]
+TO_SERVICES = ["postgres stopped", "postgres frozen", "postgres silent", "queue wiped", "disk full"]
 
 
 class Worker:
-    """One process; `resume` is when it goes on, if it stands still, and `heals` when `way`, its own way
-    to Postgres, is there again."""
+    """One process; `resume` is when it goes on, if it stands still."""
 
     def __init__(self, job_source, environment, folder, failpoint=None):
         self.job_source, self.failpoint, self.resume, self.hurt = job_source, failpoint, None, False
-        self.way, self.heals, self.was_cut = None, None, False
         extra = {"DOCMILL_FAILPOINTS": failpoint} if failpoint else {}
         self.log = folder / f"{job_source.name}-{time.monotonic_ns()}.log"
         with open(self.log, "wb") as log:
@@ -93,14 +87,7 @@ class Chaos:
         print(f"{time.monotonic() - self.began:6.1f} s  {text}", flush=True)
 
     def start_worker(self, job_source, failpoint=None):
-        environment, way = self.worker_environment, None
-        if job_source.name == "queue":
-            way = outage.SilentProxy(self.loop, "127.0.0.1", self.proxy.port)
-            url = environment["DOCMILL__DATABASE__URL"]
-            url = url.replace(str(self.proxy.port), str(way.port))
-            environment = environment | {"DOCMILL__DATABASE__URL": url}
-        worker = Worker(job_source, environment, self.folder / "logs", failpoint)
-        worker.way = way
+        worker = Worker(job_source, self.worker_environment, self.folder / "logs", failpoint)
         self.sessions.add(worker.pid)
         if failpoint:
             self.note(worker, "failpoint")
@@ -127,14 +114,11 @@ class Chaos:
             if worker.resume is not None and time.monotonic() > worker.resume:
                 worker.resume = None
                 os.kill(worker.pid, signal.SIGCONT)
-            if worker.heals is not None and time.monotonic() > worker.heals:
-                worker.heals = None
-                worker.way.speak_again()
             code = worker.process.poll()
             if code is not None:
                 self.workers.remove(worker)
-                is_ours = (worker.hurt or worker.failpoint or worker.was_cut
-                           or (code == 0 and worker.job_source.name == "workspace"))
+                is_ours = worker.hurt or worker.failpoint or (code == 0 and worker.job_source.name ==
+                                                              "workspace")
                 if not is_ours:
                     self.ended.append((worker, code, time.time()))
                     self.not_before[worker.job_source.name] = time.monotonic() + 2
@@ -158,8 +142,6 @@ class Chaos:
         places_of_stop = [w for w in free if w.job_source.name != "bucket"]
         # A lock of a bucket lasts so long that few stops of its workers fit into a run.
         may = free if what != "stop" or self.random.random() < 0.1 else places_of_stop
-        if what == "cut":
-            may = [w for w in free if w.way is not None and w.heals is None]
         if not may:
             return
         worker = self.random.choice(may)
@@ -168,11 +150,6 @@ class Chaos:
             self.hurt(worker, "kill", signal.SIGKILL)
         elif what == "term":
             self.hurt(worker, "term", signal.SIGTERM)
-        elif what == "cut":
-            self.note(worker, "cut")
-            worker.was_cut = True
-            worker.way.fall_silent()
-            worker.heals = time.monotonic() + self.random.choice([3, worker.job_source.lease + 5])
         elif what == "stop":
             self.note(worker, "stop")
             os.kill(worker.pid, signal.SIGSTOP)
@@ -198,11 +175,6 @@ class Chaos:
         self.say(what)
         # Now and then longer than a lease.
         seconds, began = self.random.choice([3, 6, places.LEASE + 3]), time.time()
-        if what == "documents locked":
-            # This explains nothing: nobody else may notice.
-            locked = LOCKED.format(seconds=seconds)
-            threading.Thread(target=self.database.ask, args=(locked,), daemon=True).start()
-            return
         self.begin_outage(what)
         self.pass_time(seconds)
         self.end_outage(what)
@@ -288,8 +260,6 @@ class Chaos:
 
     def stop_workers(self):
         for worker in self.workers:
-            if worker.way is not None:
-                worker.way.speak_again()
             os.kill(worker.pid, signal.SIGCONT)
             worker.process.terminate()
         for worker in self.workers:

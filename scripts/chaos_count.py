@@ -47,18 +47,18 @@ class Causes:
 
     def anybody_stood_still(self, attempt):
         """Somebody who stood still and went on may have put what this one wanted to put."""
-        return any(what in ("stop", "cut", "failpoint") and when <= attempt["ended"]
+        return any(what in ("stop", "failpoint") and when <= attempt["ended"]
                    for deeds in self.to_worker.values() for what, when in deeds)
 
 
 def is_explained(attempt, causes):
     outcome, worker = attempt["outcome"], attempt["worker"]
     if outcome == "crashed":
-        return causes.of_worker(worker, {"kill", "stop", "cut", "failpoint"}) or causes.in_outage(attempt)
+        return causes.of_worker(worker, {"kill", "stop", "failpoint"}) or causes.in_outage(attempt)
     if outcome == "interrupted":
-        return causes.of_worker(worker, {"term", "cut", "failpoint"}) or causes.in_outage(attempt)
+        return causes.of_worker(worker, {"term", "failpoint"}) or causes.in_outage(attempt)
     if outcome in ("transient", "unavailable", "missing"):
-        return (causes.in_outage(attempt) or causes.of_worker(worker, {"stop", "cut", "failpoint"})
+        return (causes.in_outage(attempt) or causes.of_worker(worker, {"stop", "failpoint"})
                 or causes.anybody_stood_still(attempt))
     return False
 
