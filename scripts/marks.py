@@ -111,7 +111,7 @@ def main():
         ("constants MOST_, LONGEST_, LEAST_ ...", len(marks["constants"]), 0, 0),
         ("durations named for a mood", len(marks["durations"]), 0, 0),
         ("closures bound by let per 1,000 product lines", 1000 * len(marks["closures"]) / product_lines, 3, 3),
-        ("rules reader, product lines", rule_lines, 8000, 10590),
+        ("rules reader, product lines", rule_lines, 8000, 10680),
         ("labels", len(labels), 6000, 6000),
         ("lines of src/", service, 10000, 10000),
         ("words of the manual", sum(len(WORD.findall(path.read_text())) for path in manual), 60000, 60000),

@@ -225,7 +225,7 @@ struct RulesExtractor<'a> {
     style: &'static PageStyle,
 }
 
-/// Whether fields of this role have a reader of their own, or none: they are of e-invoices alone.
+/// Whether fields of this role have a reader of their own.
 fn has_own_reader(role: FieldRole) -> bool {
     matches!(
         role,
@@ -241,24 +241,17 @@ fn has_own_reader(role: FieldRole) -> bool {
             | R::NetAmount
             | R::TaxAmount
             | R::Total
-            | R::DocumentType
-            | R::TradingName
-            | R::PayeeName
-            | R::PaymentReference
-            | R::DeliveryDate
-            | R::PeriodStart
-            | R::PeriodEnd
-            | R::Instalments
-            | R::FurtherAccounts
-            | R::PaidAmount
-            | R::RoundingAmount
-            | R::AmountDue
     )
 }
 
 /// The fields of a kind that are read by their types alone.
 fn plain_fields(kind: &Kind) -> impl Iterator<Item = (&str, FieldType)> {
-    kind.fields().filter(|(name, _)| !kind.role_of(name).is_some_and(has_own_reader))
+    kind.fields().filter(|(name, _)| {
+        kind.role_of(name).is_none_or(|role| {
+            let is_printed = kind.labels.labels_of(name).next().is_some();
+            !has_own_reader(role) && (is_printed || !role.is_of_einvoices())
+        })
+    })
 }
 
 impl RulesExtractor<'_> {

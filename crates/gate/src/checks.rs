@@ -167,11 +167,14 @@ impl GateSubject<'_> {
     }
 
     /// A list has at least as many items as rows that are lines beyond doubt, and a share of those
-    /// that look like one; or it makes a total. An unknown list is another rule's to require.
+    /// that look like one. A list of an e-invoice that makes a total is complete: it is not read off
+    /// the rows, which may show charges as lines. An unknown list is another rule's to require.
     fn list_completeness(&self, list: &str, share: f64) -> FailedFields {
         let sums = self.kind.rules.iter().filter_map(|rule| ListSumRule::of_check(&rule.check));
         let mut own = sums.filter(|rule| rule.list == list);
-        if self.field_value(list).is_null() || own.any(|rule| self.list_makes_total(&rule)) {
+        let is_stated = self.lookups.einvoice.is_used();
+        let is_whole = is_stated && own.any(|rule| self.list_makes_total(&rule));
+        if self.field_value(list).is_null() || is_whole {
             return Vec::new();
         }
         let rows = self.number_rows();

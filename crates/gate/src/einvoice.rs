@@ -25,6 +25,13 @@ pub enum EinvoiceState {
     Unusable(&'static str),
 }
 
+impl EinvoiceState {
+    /// Whether the data are the XML's.
+    pub(super) fn is_used(self) -> bool {
+        matches!(self, Self::Attached { .. } | Self::Document)
+    }
+}
+
 impl GateSubject<'_> {
     /// The reason stands where rules about fields name the field.
     pub(super) fn einvoice_usable(&self) -> FailedFields {

@@ -117,8 +117,8 @@ impl<'a> XPathEvaluator<'a> {
         focus: &XPathFocus<'a>,
     ) -> Result<bool, EvaluationError> {
         match expression {
-            XPathExpr::Or(left, right) => self.join_truths(true, (left, right), focus),
-            XPathExpr::And(left, right) => self.join_truths(false, (left, right), focus),
+            XPathExpr::Or(left, right) => self.join_truths(true, [left, right], focus),
+            XPathExpr::And(left, right) => self.join_truths(false, [left, right], focus),
             XPathExpr::Call(CoreFunction::Not, arguments) => match arguments.first() {
                 Some(argument) => Ok(!self.is_true(argument, focus)?),
                 None => Err(EvaluationError::Type),
@@ -145,7 +145,7 @@ impl<'a> XPathEvaluator<'a> {
     fn join_truths(
         &mut self,
         deciding: bool,
-        (left, right): (&'a XPathExpr, &'a XPathExpr),
+        [left, right]: [&'a XPathExpr; 2],
         focus: &XPathFocus<'a>,
     ) -> Result<bool, EvaluationError> {
         match self.is_true(left, focus) {

@@ -113,6 +113,25 @@ const NAMES: [(FieldRole, &str); 33] = [
 ];
 
 impl FieldRole {
+    /// Whether e-invoices alone fill fields of this role, in a kind that has no label for them.
+    pub fn is_of_einvoices(self) -> bool {
+        matches!(
+            self,
+            R::DocumentType
+                | R::TradingName
+                | R::PayeeName
+                | R::PaymentReference
+                | R::DeliveryDate
+                | R::PeriodStart
+                | R::PeriodEnd
+                | R::Instalments
+                | R::FurtherAccounts
+                | R::PaidAmount
+                | R::RoundingAmount
+                | R::AmountDue
+        )
+    }
+
     /// The role's name in `kind.toml`, and its field's where the kind states no other.
     pub fn name(self) -> &'static str {
         NAMES.iter().find(|(role, _)| *role == self).map_or("", |(_, name)| name)
