@@ -87,7 +87,7 @@ pub(crate) fn glance_at_codes(picture: &PageRaster) -> Result<(bool, Vec<PageCod
     Ok((!triples.is_empty() || ink.is_busy()?, codes))
 }
 
-pub(crate) use self::checkboxes::{TickBox, write_boxes};
+pub(crate) use self::checkboxes::{TickBox, is_checkbox, write_boxes};
 
 #[cfg(test)]
 mod tests;

@@ -27,8 +27,16 @@ const MAX_WORD_GAP: f32 = 1.8;
 /// Squares closer than this, in sides, are a row of fields.
 const MAX_ROW_GAP: f32 = 0.9;
 
+/// The texts of a box with a mark, and of one without.
+const CHECKED: &str = "☒";
+const UNCHECKED: &str = "☐";
 /// Characters that boxes and ticks are read as.
 const TICK_READINGS: &str = "xXvVyY✓✔✗✘×☐☒☑□oO0DUuLlIi1";
+
+/// Whether a word is the text of a checkbox, which was found by its outline.
+pub(crate) fn is_checkbox(word: &TextWord) -> bool {
+    [CHECKED, UNCHECKED].contains(&word.text.as_str())
+}
 
 /// A checkbox.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -95,7 +103,7 @@ pub(crate) fn write_boxes(lines: &mut [TextLine], boxes: &[TickBox]) {
         let Some(line) = lines.get_mut(at) else { continue };
         line.words.retain(|word| !is_within(&word.bounding_box, &square.area));
         let sign = TextWord {
-            text: if square.checked { "☒" } else { "☐" }.into(),
+            text: if square.checked { CHECKED } else { UNCHECKED }.into(),
             bounding_box: square.area,
             confidence: 0.9,
             unwitnessed: false,

@@ -8,6 +8,7 @@
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::document::ParsedDocument;
+use crate::marks::is_checkbox;
 use crate::page::PageRaster;
 use crate::page_error::PageError;
 use crate::pdf::glyph_proof::is_unreadable;
@@ -56,9 +57,9 @@ fn is_marked(line: &TextLine) -> bool {
     line.words.iter().any(|word| word.unwitnessed)
 }
 
-/// How surely the words of a layer are known.
+/// How surely the words of a layer are known, drawn checkboxes apart.
 pub(crate) fn layer_quality(lines: &[TextLine]) -> f32 {
-    let words = lines.iter().flat_map(|line| &line.words);
+    let words = lines.iter().flat_map(|line| &line.words).filter(|word| !is_checkbox(word));
     let (mut sum, mut count) = (0.0, 0.0);
     for word in words {
         sum += word.confidence;
