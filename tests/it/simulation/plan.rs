@@ -205,7 +205,7 @@ impl SchedulePlan {
 
     /// Whether a worker loses the ledger alone, so that others are to take over.
     pub(super) fn is_cut(&self) -> bool {
-        self.is_beside && self.seed / NEIGHBOURS_EVERY % 5 == 0
+        self.is_beside && (self.seed / NEIGHBOURS_EVERY).is_multiple_of(5)
     }
 
     /// Whether a product locks this document's row.

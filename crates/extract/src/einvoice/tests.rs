@@ -468,11 +468,7 @@ fn a_vat_identifier_is_found_under_every_scheme_that_has_one() {
     let of_ubl = |other: &str| ubl.replacen(registration, other, 1);
     let scheme = |text: &str| registration.replace("<b:ID>VAT</b:ID>", text);
     let id = |tag: &str, scheme: &str| {
-        format!(
-            "{0}<b:ID schemeID='{scheme}'>DE123456789</b:ID>{1}",
-            format!("<c:{tag}>"),
-            format!("</c:{tag}>")
-        )
+        format!("<c:{tag}><b:ID schemeID='{scheme}'>DE123456789</b:ID></c:{tag}>")
     };
     let of_cii = |scheme: &str| cii().replacen("schemeID='VA'", scheme, 1);
     for (name, xml, found) in [

@@ -68,13 +68,14 @@ ORDER BY a.place
     .fetch_all(db.pool())
     .await
     .context("renewing claims")?;
-    Ok(renewed
-        .into_iter()
-        .map(|row| match (row.renewed, row.stands) {
-            (true, _) => LeaseStatus::Renewed,
-            // Another session has locked the row; the token in it was still ours.
-            (false, true) => LeaseStatus::Locked,
-            (false, false) => LeaseStatus::Lost,
-        })
-        .collect())
+    Ok(renewed.into_iter().map(|row| lease_status(row.renewed, row.stands)).collect())
+}
+
+/// `stands`: another session has locked the row; the token in it was still ours.
+fn lease_status(renewed: bool, stands: bool) -> LeaseStatus {
+    match (renewed, stands) {
+        (true, _) => LeaseStatus::Renewed,
+        (false, true) => LeaseStatus::Locked,
+        (false, false) => LeaseStatus::Lost,
+    }
 }
