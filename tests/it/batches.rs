@@ -35,6 +35,20 @@ fn bedrock_terms(address: &str) -> BedrockBatchConfig {
     }
 }
 
+/// Settings under which the model of a world is asked in the protocol of this vendor.
+pub(crate) fn ask_vendor(config: &mut Config, vendor: Vendor) {
+    config.llm.provider = match vendor {
+        Vendor::Openai => LlmProvider::Openai,
+        Vendor::Anthropic => LlmProvider::Anthropic,
+        Vendor::Bedrock => LlmProvider::Bedrock,
+        Vendor::Gemini => LlmProvider::Gemini,
+        Vendor::VertexGemini | Vendor::VertexClaude => LlmProvider::Vertex,
+    };
+    config.llm.region = "us-east-1".to_owned();
+    config.llm.server = LlmServer::Openai;
+    config.llm.api_key = "key".to_owned().into();
+}
+
 /// A world whose model is asked in batches.
 pub(crate) struct BatchWorld {
     pub(crate) world: World,
@@ -49,18 +63,8 @@ impl BatchWorld {
     async fn with_script(vendor: Vendor, script: Script) -> Self {
         let world = World::with_model(Script { vendor, ..script }).await;
         let mut config = world.config.clone();
-        config.llm.provider = match vendor {
-            Vendor::Openai => LlmProvider::Openai,
-            Vendor::Anthropic => LlmProvider::Anthropic,
-            Vendor::Bedrock => LlmProvider::Bedrock,
-            Vendor::Gemini => LlmProvider::Gemini,
-            Vendor::VertexGemini | Vendor::VertexClaude => LlmProvider::Vertex,
-        };
-        config.llm.base_url = world.llm.as_ref().unwrap().base_url();
-        config.llm.region = "us-east-1".to_owned();
+        ask_vendor(&mut config, vendor);
         config.llm.batch.bedrock = bedrock_terms(&config.llm.base_url);
-        config.llm.server = LlmServer::Openai;
-        config.llm.api_key = "key".to_owned().into();
         config.llm.batch.enabled = true;
         config.llm.batch.gather = Duration::ZERO;
         config.llm.batch.poll = Duration::from_secs(1);

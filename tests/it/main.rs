@@ -76,6 +76,7 @@ mod support;
 mod throttling;
 mod traces;
 mod trigger;
+mod vendor_faults;
 mod waiting;
 mod web;
 mod webhooks;

@@ -134,10 +134,8 @@ impl CallOutcome {
             | Fault::Batched(_)
             | Fault::InLine(_)
             | Fault::Paused => Self::Abandoned,
-            Fault::Internal => Self::Declined(work_clock::current_document()),
-            Fault::Missing | Fault::Rejected => {
-                Self::Answered { limits: RateLimitHeaders::default(), tokens: None }
-            }
+            Fault::Internal | Fault::Rejected => Self::Declined(work_clock::current_document()),
+            Fault::Missing => Self::Answered { limits: RateLimitHeaders::default(), tokens: None },
         }
     }
 }

@@ -46,10 +46,10 @@ impl GovernedCall<'_> {
     ///
     /// # Errors
     /// The last attempt's error: [`Fault::Unavailable`] instead of [`Fault::Transient`] if the
-    /// provider has counted as down since; [`Fault::Denied`] instead of [`Fault::Internal`] if the
-    /// provider declines the calls of every document; [`Fault::InLine`] or [`Fault::Throttled`] if the
-    /// wait is too long to wait here; [`Fault::Unavailable`] or [`Fault::Denied`] while the breaker is
-    /// open.
+    /// provider has counted as down since; [`Fault::Denied`] instead of [`Fault::Internal`] or
+    /// [`Fault::Rejected`] if the provider declines the calls of every document; [`Fault::InLine`] or
+    /// [`Fault::Throttled`] if the wait is too long to wait here; [`Fault::Unavailable`] or
+    /// [`Fault::Denied`] while the breaker is open.
     pub async fn make<T, F>(&self, attempt: impl Fn() -> F) -> Result<T>
     where
         F: Future<Output = Result<GovernedAnswer<T>>>,
@@ -84,7 +84,7 @@ impl GovernedCall<'_> {
             } else {
                 error.fault = match error.fault {
                     Fault::Transient if down => Fault::Unavailable,
-                    Fault::Internal if down => Fault::Denied,
+                    Fault::Internal | Fault::Rejected if down => Fault::Denied,
                     fault => fault,
                 };
                 return Err(error);
@@ -174,17 +174,24 @@ mod tests {
         assert_eq!(began.elapsed(), Duration::ZERO, "nor waited for");
     }
 
-    /// A call about a document whose form the provider declines, or accepts; how it ended.
-    async fn call_for(governor: &Governor, document: IngestionId, accepts: bool) -> Result<()> {
+    /// A call about a document that ends with this fault, or with an answer; how it ended.
+    async fn call_for(
+        governor: &Governor,
+        document: IngestionId,
+        fault: Option<Fault>,
+    ) -> Result<()> {
         let key = LimiterKey { provider: "p".into(), account: "a".into(), model: "m".into() };
         let estimate = TokenEstimate::default();
         let call = GovernedCall { governor, key: &key, estimate, quick_retries: 0 };
         let clock = WorkClock::start_for(Some(document), CpuQueuePosition::take());
         let answer = || async {
-            if accepts {
-                Ok(GovernedAnswer { value: (), limits: RateLimitHeaders::default(), tokens: None })
-            } else {
-                Err(Error::internal("status 400"))
+            match fault {
+                Some(fault) => Err(Error::new(fault, "status 400")),
+                None => Ok(GovernedAnswer {
+                    value: (),
+                    limits: RateLimitHeaders::default(),
+                    tokens: None,
+                }),
             }
         };
         clock.run_job(call.make(answer)).await
@@ -213,26 +220,33 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn calls_declined_for_three_documents_in_a_row_are_no_documents_fault_until_one_passes() {
+        // A model's refusal of the request, and a page reader's.
+        for fault in [Fault::Internal, Fault::Rejected] {
+            three_declined_in_a_row(fault).await;
+        }
+    }
+
+    async fn three_declined_in_a_row(fault: Fault) {
         let governor = Governor::new(ThrottleConfig::default());
         let documents: [IngestionId; 3] = std::array::from_fn(|_| IngestionId::random());
         for _ in 0..4 {
-            let ended = call_for(&governor, documents[0], false).await;
-            assert_eq!(ended.unwrap_err().fault, Fault::Internal, "it may be the document");
+            let ended = call_for(&governor, documents[0], Some(fault)).await;
+            assert_eq!(ended.unwrap_err().fault, fault, "it may be the document");
         }
         let mut faults = Vec::new();
         for document in documents {
-            faults.push(call_for(&governor, document, false).await.unwrap_err().fault);
+            faults.push(call_for(&governor, document, Some(fault)).await.unwrap_err().fault);
         }
-        assert_eq!(faults, [Fault::Internal, Fault::Internal, Fault::Denied]);
-        let refused = call_for(&governor, documents[0], true).await.unwrap_err();
+        assert_eq!(faults, [fault, fault, Fault::Denied]);
+        let refused = call_for(&governor, documents[0], None).await.unwrap_err();
         assert_eq!(refused.fault, Fault::Denied, "no call is let through");
         let waited = ThrottleConfig::default().open_for * 2;
         tokio::time::advance(waited).await;
-        let trial = call_for(&governor, documents[0], false).await.unwrap_err();
+        let trial = call_for(&governor, documents[0], Some(fault)).await.unwrap_err();
         assert_eq!(trial.fault, Fault::Denied, "nor does the trial count against its document");
         tokio::time::advance(waited).await;
-        call_for(&governor, documents[1], true).await.unwrap();
-        let alone = call_for(&governor, documents[0], false).await.unwrap_err();
-        assert_eq!(alone.fault, Fault::Internal, "others pass: it is the document's own");
+        call_for(&governor, documents[1], None).await.unwrap();
+        let alone = call_for(&governor, documents[0], Some(fault)).await.unwrap_err();
+        assert_eq!(alone.fault, fault, "others pass: it is the document's own");
     }
 }
