@@ -22,7 +22,7 @@ use docmill_core::model::IngestionId;
 use tokio::time::Instant;
 
 use crate::checker::{Protocol, ProtocolStep};
-use world::{FailedBits, HalfFailure, MessageState, NeighbourState, Outcome, WORKERS};
+use world::{FailedBits, HalfFault, NeighbourState, Outcome, QueueMessageState, WORKERS};
 
 /// The properties, by the names of docs/explanation/reliability.md.
 pub mod property {
@@ -216,7 +216,7 @@ pub fn has_ended(state: &NeighbourState) -> bool {
     let is_well = state.workers.iter().any(|worker| !worker.is_cut && !worker.is_sick);
     let has_ended = state.documents.iter().all(|document| {
         document.is_locked
-            || (document.outcome != Outcome::Open && document.message == MessageState::Gone)
+            || (document.outcome != Outcome::Open && document.message == QueueMessageState::Gone)
     });
     state.is_declining || !is_well || has_ended
 }
@@ -231,14 +231,14 @@ fn list_faults(state: &NeighbourState, list: &mut NeighbourSteps<'_>) {
                 list.add_unsure("a worker dies", dead);
             }
         }
-        for failure in HalfFailure::all() {
+        for failure in HalfFault::all() {
             if !state.has_failure(failure) {
                 list.add_unsure(failure.begins(), after.with_failure(failure, true));
             }
         }
     }
-    for failure in HalfFailure::all() {
-        if state.has_failure(failure) && failure != HalfFailure::Failover {
+    for failure in HalfFault::all() {
+        if state.has_failure(failure) && failure != HalfFault::Failover {
             list.add_unsure(failure.ends(), state.with_failure(failure, false));
         }
     }

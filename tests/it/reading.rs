@@ -205,7 +205,7 @@ async fn an_amount_is_read_as_it_is_drawn_and_not_as_its_font_says() {
             let read = read_with_tesseract(mapped(shown, font, &[map])).await.unwrap();
             let text = read.full_text();
             assert!(text.contains("1100.00"), "{font}, {name}: {text}");
-            // What the font does not say at all contradicts nothing.
+            // A glyph without a name contradicts nothing.
             let mut words = read.pages[0].lines.iter().flat_map(|line| &line.words);
             let is_marked = words.any(|word| word.unwitnessed && word.text == "1100.00");
             assert_eq!(is_marked, name != "a 1 that is called nothing", "{font}, {name}");

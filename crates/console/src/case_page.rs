@@ -281,7 +281,7 @@ fn bar_decisions(shown: &ShownCase<'_>, turn: &ReviewTurn<'_>) -> Markup {
     }
 }
 
-/// What concerns the document as a whole, and where it comes from.
+/// The findings about the whole document, and its origin.
 fn case_facts(state: &ConsoleState, shown: &ShownCase<'_>, may: bool) -> Markup {
     let case = shown.case;
     let whole: Vec<_> = shown.findings.iter().filter(|it| it.fields.is_empty()).collect();

@@ -37,7 +37,7 @@ pub(super) fn explain_reason(kind: Option<&Kind>, code: &str) -> ReviewFinding {
         None => words_of_code(name),
     };
     let fields = match (place, rule) {
-        // What is about no field of the kind is about the document.
+        // A finding about no field of the kind is one about the document.
         (Some(place), _) if kind.is_none_or(|kind| kind.has_field(field_of_place(place))) => {
             vec![field_of_place(place).to_owned()]
         }

@@ -165,7 +165,7 @@ pub(super) async fn skip_document(
     case: &ReviewCase,
 ) -> Result<Response, ConsoleFailure> {
     let (db, document, reviewer) = (state.database(), case.document_id, visitor.audit_name());
-    // What another reviewer has open was not put off: it is only passed.
+    // A document that another reviewer has open is passed over, not put off.
     if !matches!(read_review_lock(visitor, case), ReviewLock::Others(_)) {
         review::set_aside(db, document, &reviewer, LATER).await?;
     }

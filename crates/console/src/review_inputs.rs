@@ -106,7 +106,7 @@ impl FormSource<'_> {
         typed.unwrap_or_else(|| shown_text(self.data.get(name)))
     }
 
-    /// What is known against a field, as lines above its input.
+    /// The findings about a field, as lines above its input.
     pub(super) fn finding_lines(&self, name: &str) -> Markup {
         let id = format!("field-{name}");
         html! {

@@ -130,7 +130,7 @@ fn draft_notice(draft: &ReviewDraft, is_in_form: bool) -> Markup {
     }
 }
 
-/// What a form changes in the document; nothing if it cannot be read.
+/// The changes of a form to the document; none if it cannot be read.
 fn changes_in(
     state: &ConsoleState,
     case: &ReviewCase,

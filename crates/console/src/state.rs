@@ -247,11 +247,11 @@ impl ConsoleState {
         take_bytes(&self.shared.transcripts, visitor, bytes)
     }
 
-    /// Whether `sent` is the secret that the proxy shares; compared in constant time. A secret that
-    /// cannot be read is nobody's.
+    /// Whether `sent` is the secret that the proxy shares; compared in constant time. No
+    /// value matches a secret that cannot be read or is empty, as a file is while it is replaced.
     pub(super) fn is_proxy_secret(&self, sent: &[u8]) -> bool {
         let known = self.shared.proxy_secret.current_secret();
-        known.is_ok_and(|known| bool::from(known.reveal().as_bytes().ct_eq(sent)))
+        known.is_ok_and(|known| is_same_secret(known.reveal(), sent))
     }
 
     /// Logs a proxy header of another sender than the proxy. The log has the address and not the
@@ -385,4 +385,28 @@ fn take_bytes(
 
 fn http_500() -> axum::http::StatusCode {
     axum::http::StatusCode::INTERNAL_SERVER_ERROR
+}
+
+/// Whether two secrets are the same, in constant time; an empty one is none.
+fn is_same_secret(known: &str, sent: &[u8]) -> bool {
+    !known.is_empty() && bool::from(known.as_bytes().ct_eq(sent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_secret_file_lets_nobody_speak_for_the_proxy() {
+        #[rustfmt::skip]
+        let table = [
+            ("right", "right", true),
+            ("right", "wrong", false),
+            ("right", "",      false),
+            ("",      "",      false),
+        ];
+        for (known, sent, is_same) in table {
+            assert_eq!(is_same_secret(known, sent.as_bytes()), is_same, "{known:?} {sent:?}");
+        }
+    }
 }

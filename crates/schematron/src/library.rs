@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::evaluator::{XPathEvaluator, XPathFocus};
 use crate::names::NameTable;
 use crate::schema::{
-    CompiledCheck, CompiledRule, CompiledSchema, MessagePart, RuleContext, RulePattern,
+    CompiledCheck, CompiledRule, CompiledSchema, RuleContext, RulePattern, RuleTextPart,
     SchemaSource, compile_schema,
 };
 use crate::token::SyntaxError;
@@ -294,9 +294,9 @@ impl<'a> RuleRun<'a, '_> {
         let mut text = String::new();
         for part in &check.message {
             match part {
-                MessagePart::Text(part) => text.push_str(part),
-                MessagePart::Name => text.push_str(&self.tree.qualified_name(node)),
-                MessagePart::Value(value) => match self.evaluator.evaluate_values(value, focus) {
+                RuleTextPart::Text(part) => text.push_str(part),
+                RuleTextPart::Name => text.push_str(&self.tree.qualified_name(node)),
+                RuleTextPart::Value(value) => match self.evaluator.evaluate_values(value, focus) {
                     Ok(values) => {
                         let texts: Vec<_> =
                             values.into_iter().map(AtomicValue::into_text).collect();

@@ -62,12 +62,12 @@ pub(crate) struct CompiledCheck {
     pub test: XPathExpr,
     /// Whether the test is to be true.
     pub is_assertion: bool,
-    pub message: Vec<MessagePart>,
+    pub message: Vec<RuleTextPart>,
 }
 
 /// A part of the text of a check.
 #[derive(Debug)]
-pub(crate) enum MessagePart {
+pub(crate) enum RuleTextPart {
     Text(String),
     /// The value of an expression.
     Value(XPathExpr),
@@ -314,15 +314,15 @@ impl SchemaReader {
         let mut message = Vec::new();
         for part in check.children() {
             if let Some(text) = part.text().filter(|_| part.is_text()) {
-                message.push(MessagePart::Text(text.to_owned()));
+                message.push(RuleTextPart::Text(text.to_owned()));
             } else if is_named(part, "value-of") {
                 let value = replace_parameters(attribute(part, "select")?, parameters);
-                message.push(MessagePart::Value(parse_xpath(&value, &mut self.context)?));
+                message.push(RuleTextPart::Value(parse_xpath(&value, &mut self.context)?));
             } else if is_named(part, "name") {
-                message.push(MessagePart::Name);
+                message.push(RuleTextPart::Name);
             } else if part.is_element() {
                 let text = part.descendants().filter_map(|it| it.text().filter(|_| it.is_text()));
-                message.push(MessagePart::Text(text.collect()));
+                message.push(RuleTextPart::Text(text.collect()));
             }
         }
         // The nearest of check and rule that has one.

@@ -219,10 +219,9 @@ impl<'a> AtomicValue<'a> {
         other: &AtomicValue<'_>,
     ) -> Result<bool, EvaluationError> {
         match (self, other) {
-            (
-                Self::Untyped(left) | Self::Text(left),
-                AtomicValue::Untyped(right) | AtomicValue::Text(right),
-            ) => Ok(comparison.accepts(left.as_ref().cmp(right.as_ref()))),
+            (Self::Untyped(_) | Self::Text(_), AtomicValue::Untyped(_) | AtomicValue::Text(_)) => {
+                self.is_comparable(comparison, other)
+            }
             (Self::Untyped(text), typed) => {
                 let left = AtomicValue::Untyped(Cow::Borrowed(text.as_ref()));
                 left.cast(typed.comparison_type())?.is_comparable(comparison, typed)
@@ -272,7 +271,7 @@ impl<'a> AtomicValue<'a> {
             (Self::Untyped(_), _) | (_, AtomicValue::Untyped(_)) => Err(EvaluationError::Type),
             (left, right) => Ok(match left.to_double()?.partial_cmp(&right.to_double()?) {
                 Some(order) => comparison.accepts(order),
-                // What is no number is unequal to everything.
+                // NaN is unequal to everything.
                 None => comparison == Comparison::NotEqual,
             }),
         }

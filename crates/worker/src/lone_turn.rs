@@ -32,7 +32,7 @@ const SUSPECT: PauseReason = PauseReason::from_label("suspect");
 
 /// Facts that decide whether a worker takes a turn for a suspect.
 #[derive(Debug, Clone, Copy)]
-pub struct TurnRequest {
+pub struct LoneTurnRequest {
     /// A suspect has its turn already.
     pub is_lone: bool,
     /// Jobs run, or claims are being asked for.
@@ -47,7 +47,7 @@ pub struct TurnRequest {
 
 /// Whether a worker takes a turn: an idle one does, and a busy one for a suspect that has waited for
 /// [`MAX_SUSPECT_WAIT`]; one turn at a time.
-pub fn takes_turn(request: TurnRequest) -> bool {
+pub fn takes_turn(request: LoneTurnRequest) -> bool {
     let is_free = !request.is_busy && request.is_idle_turn_due;
     let is_forced = request.accused_for >= MAX_SUSPECT_WAIT && request.is_forced_turn_due;
     !request.is_lone && (is_free || is_forced)
@@ -123,7 +123,7 @@ impl WorkInHand {
         let begun = Instant::now();
         let mut state = self.lock_state();
         let is_due = |next: Option<Instant>| next.is_none_or(|next| next <= begun);
-        let request = TurnRequest {
+        let request = LoneTurnRequest {
             is_lone: state.is_lone,
             is_busy: !is_work_done || state.claiming > 0,
             accused_for,

@@ -5,12 +5,12 @@ use docmill_ledger::ClaimCompany;
 use docmill_ledger::decide::{
     ClaimDecision, ClaimOffer, ClaimRowState, EarlierClaim, LoneEnds, decide_claim,
 };
-use docmill_worker::lone_turn::{TurnRequest, takes_turn};
+use docmill_worker::lone_turn::{LoneTurnRequest, takes_turn};
 use time::OffsetDateTime;
 
 use super::world::{
     CRASHES, DOCUMENTS, DocumentState, Holder, JobPhase, JobState, LEASE, LoneEnd, MAX_ATTEMPTS,
-    MessageState, NeighbourState, Outcome, TICK, number, ticks,
+    NeighbourState, Outcome, QueueMessageState, TICK, number, ticks,
 };
 use super::{Mend, NeighbourProtocol, NeighbourSteps, property};
 
@@ -57,7 +57,7 @@ pub(super) fn list_claim(
     let decision = decide(state, at, company, rules);
     let answered = answer(state, (at, worker), (decision, company), rules);
     if let ClaimDecision::Suspect(accused_for) = decision {
-        let request = TurnRequest {
+        let request = LoneTurnRequest {
             is_lone: asker.lone.is_some(),
             is_busy: others != [0, 0],
             accused_for,
@@ -176,7 +176,7 @@ pub(super) fn delete_message(
         if document.outcome == Outcome::Open {
             return Err(property::ENDS_ONCE);
         }
-        (document.message, document.receiver) = (MessageState::Gone, None);
+        (document.message, document.receiver) = (QueueMessageState::Gone, None);
     }
     state.leave(at, worker);
     Ok(state)
@@ -189,7 +189,7 @@ pub(super) fn put_off(
     ticks: u8,
 ) -> NeighbourState {
     if state.has_receipt(at, worker) {
-        state.documents[at].message = MessageState::hidden_for(ticks);
+        state.documents[at].message = QueueMessageState::hidden_for(ticks);
         state.documents[at].receiver = None;
     }
     state.leave(at, worker);

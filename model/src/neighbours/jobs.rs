@@ -6,8 +6,8 @@ use docmill_pipeline::failure::{RetryAttempt, RetryDecision, decide_retry};
 use docmill_worker::heartbeat::hiding_time;
 
 use super::world::{
-    AttemptEnd, DOCUMENTS, Holder, JobPhase, JobState, LEASE, LoneEnd, MessageState,
-    NeighbourState, Outcome, SLOTS, TICK, VISIBILITY, number, ticks,
+    AttemptEnd, DOCUMENTS, Holder, JobPhase, JobState, LEASE, LoneEnd, NeighbourState, Outcome,
+    QueueMessageState, SLOTS, TICK, VISIBILITY, number, ticks,
 };
 use super::{Mend, NeighbourProtocol, NeighbourSteps, claims, property};
 
@@ -42,14 +42,14 @@ fn list_receive(
     let slots = receiver.jobs.iter().filter(under_way).count();
     let is_on_trial = rules.is_evidence(receiver.failed, Mend::OutcomeBreaker);
     let is_open = receiver.lone.is_none() && slots < SLOTS;
-    if state.documents[at].message != MessageState::Visible
+    if state.documents[at].message != QueueMessageState::Visible
         || !is_open
         || (is_on_trial && receiver.is_busy())
     {
         return;
     }
     let mut after = *state;
-    after.documents[at].message = MessageState::Hidden(VISIBILITY);
+    after.documents[at].message = QueueMessageState::Hidden(VISIBILITY);
     after.documents[at].receiver = Some(number(worker));
     let job = &mut after.workers[worker].jobs[at];
     let is_news = job.phase == JobPhase::None;
@@ -197,14 +197,14 @@ pub(super) fn beat(after: &mut NeighbourState, worker: usize, rules: &NeighbourP
     renew(after, worker, rules);
     for at in 0..DOCUMENTS {
         let job = after.workers[worker].jobs[at];
-        let is_hidden = matches!(after.documents[at].message, MessageState::Hidden(_));
+        let is_hidden = matches!(after.documents[at].message, QueueMessageState::Hidden(_));
         if job.phase == JobPhase::None || !is_hidden || !after.has_receipt(at, worker) {
             continue;
         }
         let known = TICK * u32::from(job.known);
         let lease_left = rules.has(Mend::LeaseFate).then_some(known);
         if let Some(time) = hiding_time(lease_left, TICK * u32::from(VISIBILITY)) {
-            after.documents[at].message = MessageState::hidden_for(ticks(time));
+            after.documents[at].message = QueueMessageState::hidden_for(ticks(time));
         }
     }
 }

@@ -49,7 +49,7 @@ pub enum Holder {
 
 /// Where the document's message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum MessageState {
+pub enum QueueMessageState {
     /// Deleted.
     Gone,
     /// The next receive may hand it out.
@@ -59,7 +59,7 @@ pub enum MessageState {
     Hidden(u8),
 }
 
-impl MessageState {
+impl QueueMessageState {
     /// Hidden for so long; for nothing: visible.
     pub fn hidden_for(ticks: u8) -> Self {
         if ticks == 0 { Self::Visible } else { Self::Hidden(ticks) }
@@ -104,7 +104,7 @@ pub struct DocumentState {
     /// Whether a product has locked its row: no end can be written.
     pub is_locked: bool,
     /// Its message.
-    pub message: MessageState,
+    pub message: QueueMessageState,
     /// The worker that received it last; `None`: nobody's receipt is good.
     pub receiver: Option<u8>,
     /// Deaths of workers that worked on nothing else, in fact; of one that kills.
@@ -173,7 +173,7 @@ impl FailedBits {
 
 /// One worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct WorkerState {
+pub struct NeighbourWorker {
     /// Its job about each document.
     pub jobs: [JobState; DOCUMENTS],
     /// It does not reach Postgres.
@@ -190,7 +190,7 @@ pub struct WorkerState {
     pub declined: FailedBits,
 }
 
-impl WorkerState {
+impl NeighbourWorker {
     /// Whether it has any job.
     pub fn is_busy(&self) -> bool {
         self.jobs.iter().any(|job| job.phase != JobPhase::None)
@@ -213,7 +213,7 @@ impl WorkerState {
 
 /// A half failure of the surroundings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HalfFailure {
+pub enum HalfFault {
     /// This worker does not reach Postgres, but the queue.
     Cut(usize),
     /// All connections lead to a replica from now on, until they are made again.
@@ -226,7 +226,7 @@ pub enum HalfFailure {
     Declining,
 }
 
-impl HalfFailure {
+impl HalfFault {
     /// Each of them.
     pub fn all() -> impl Iterator<Item = Self> {
         let workers = (0..WORKERS).flat_map(|at| [Self::Cut(at), Self::Sick(at)]);
@@ -263,7 +263,7 @@ pub struct NeighbourState {
     /// The documents.
     pub documents: [DocumentState; DOCUMENTS],
     /// The workers.
-    pub workers: [WorkerState; WORKERS],
+    pub workers: [NeighbourWorker; WORKERS],
     /// Whether the provider declines every call.
     pub is_declining: bool,
     /// Faults that may still happen.
@@ -276,7 +276,7 @@ impl NeighbourState {
         let mut state = Self { faults, ..Self::default() };
         state.documents[DOCUMENTS - 1].kills = kills;
         for document in state.documents.iter_mut().rev().skip(documents) {
-            (document.outcome, document.message) = (Outcome::Completed, MessageState::Gone);
+            (document.outcome, document.message) = (Outcome::Completed, QueueMessageState::Gone);
         }
         state
     }
@@ -292,27 +292,27 @@ impl NeighbourState {
     }
 
     /// Whether it is under way.
-    pub fn has_failure(&self, failure: HalfFailure) -> bool {
+    pub fn has_failure(&self, failure: HalfFault) -> bool {
         match failure {
-            HalfFailure::Cut(at) => self.workers[at].is_cut,
-            HalfFailure::Failover => self.workers.iter().all(|worker| worker.is_reader),
-            HalfFailure::Sick(at) => self.workers[at].is_sick,
-            HalfFailure::Locked(at) => self.documents[at].is_locked,
-            HalfFailure::Declining => self.is_declining,
+            HalfFault::Cut(at) => self.workers[at].is_cut,
+            HalfFault::Failover => self.workers.iter().all(|worker| worker.is_reader),
+            HalfFault::Sick(at) => self.workers[at].is_sick,
+            HalfFault::Locked(at) => self.documents[at].is_locked,
+            HalfFault::Declining => self.is_declining,
         }
     }
 
     /// The same with it, or without it.
     #[must_use]
-    pub fn with_failure(mut self, failure: HalfFailure, is_there: bool) -> Self {
+    pub fn with_failure(mut self, failure: HalfFault, is_there: bool) -> Self {
         match failure {
-            HalfFailure::Cut(at) => self.workers[at].is_cut = is_there,
-            HalfFailure::Failover => {
+            HalfFault::Cut(at) => self.workers[at].is_cut = is_there,
+            HalfFault::Failover => {
                 self.workers.iter_mut().for_each(|worker| worker.is_reader = is_there);
             }
-            HalfFailure::Sick(at) => self.workers[at].is_sick = is_there,
-            HalfFailure::Locked(at) => self.documents[at].is_locked = is_there,
-            HalfFailure::Declining => self.is_declining = is_there,
+            HalfFault::Sick(at) => self.workers[at].is_sick = is_there,
+            HalfFault::Locked(at) => self.documents[at].is_locked = is_there,
+            HalfFault::Declining => self.is_declining = is_there,
         }
         self
     }
@@ -334,9 +334,9 @@ impl NeighbourState {
                 document.receiver = None;
             }
         }
-        let WorkerState { is_cut, is_sick, .. } = dead;
+        let NeighbourWorker { is_cut, is_sick, .. } = dead;
         let next = &mut self.workers[worker];
-        *next = WorkerState { is_cut, is_sick, ..WorkerState::default() };
+        *next = NeighbourWorker { is_cut, is_sick, ..NeighbourWorker::default() };
         next.meet_others(self.is_declining);
     }
 
@@ -352,8 +352,8 @@ impl NeighbourState {
     /// Time passes; heartbeats are to follow.
     pub fn pass_time(&mut self) {
         for document in &mut self.documents {
-            if let MessageState::Hidden(left) = document.message {
-                document.message = MessageState::hidden_for(left.saturating_sub(1));
+            if let QueueMessageState::Hidden(left) = document.message {
+                document.message = QueueMessageState::hidden_for(left.saturating_sub(1));
             }
             document.lease = document.lease.saturating_sub(1);
             document.due = document.due.saturating_sub(1);
@@ -377,7 +377,7 @@ impl NeighbourState {
         for document in &mut self.documents {
             let DocumentState { kills, outcome, is_locked, message, receiver, lone_end, .. } =
                 *document;
-            let receiver = receiver.filter(|_| message != MessageState::Gone);
+            let receiver = receiver.filter(|_| message != QueueMessageState::Gone);
             document.receiver = receiver;
             if outcome != Outcome::Open {
                 // Ends are looked at for an hour: a crash before the end is forgotten some time.

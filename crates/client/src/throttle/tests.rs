@@ -257,7 +257,7 @@ fn a_failed_call_counts_for_or_against_its_provider() {
         (Fault::Paused,                              CallOutcome::Abandoned),
         // It answered, be it with a refusal.
         (Fault::Missing,                             answered()),
-        (Fault::Rejected,                            answered()),
+        (Fault::Rejected,                            CallOutcome::Declined(None)),
         (Fault::Internal,                            CallOutcome::Declined(None)),
     ];
     for (fault, expected) in table {

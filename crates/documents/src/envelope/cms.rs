@@ -134,7 +134,7 @@ fn enter(bytes: &[u8], tag: u8) -> Option<&[u8]> {
     Some(header.rest)
 }
 
-/// What follows an element of this tag.
+/// The bytes behind an element of this tag.
 fn skip(bytes: &[u8], tag: u8) -> Option<&[u8]> {
     let (element, rest) = read_element(bytes, MAX_DEPTH)?;
     (element.tag == tag).then_some(rest)

@@ -24,8 +24,8 @@ use tokio::time::Instant;
 
 /// Parts of the cores' time for the oldest document; the one with the least work has one.
 const PARTS_FOR_OLDEST: u32 = 2;
-/// Core time that a tenant may have more than the one served least: documents up to this length
-/// are read in order whoever sent them.
+/// Core time that a tenant may have more than the one served least. Documents that take less are
+/// read in the order of their arrival, across tenants.
 const MAX_LEAD: Duration = Duration::from_secs(30);
 /// The next request of a document comes within this time after an answer. For so long a core is
 /// kept from a tenant that is ahead and whose pages are long.

@@ -86,7 +86,7 @@ const SPECIAL_TYPES: [&str; 21] = [
 ];
 
 impl InvoiceXmlFields {
-    /// What both syntaxes leave to the end: the kind by its code, totals that are missing, signs.
+    /// Completes the fields of either syntax: the kind by its code, missing totals, signs.
     pub(super) fn complete(&mut self, reader: &mut ValueReader) {
         let code = self.document_type.as_str().unwrap_or_default();
         self.is_credit_note |= CREDIT_NOTES.contains(&code);

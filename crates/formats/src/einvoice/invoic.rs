@@ -36,7 +36,7 @@ pub(super) fn parse_invoic(
         reader,
         decimal: file.decimal,
         fields: InvoiceXmlFields::default(),
-        part: MessagePart::Opening,
+        part: InvoicSection::Opening,
         party: String::new(),
         line: None,
         adjustment: None,
@@ -78,8 +78,8 @@ pub(super) fn check_message(
 
 /// The part of the message that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MessagePart {
-    /// What stands before the first reference or partner: the days are the document's.
+enum InvoicSection {
+    /// Segments before the first reference or partner: their days are the document's.
     Opening,
     Header,
     Lines,
@@ -100,7 +100,7 @@ struct InvoicReader<'r> {
     reader: &'r mut ValueReader,
     decimal: char,
     fields: InvoiceXmlFields,
-    part: MessagePart,
+    part: InvoicSection,
     /// The code of the partner that references belong to.
     party: String,
     line: Option<InvoiceXmlLine>,
@@ -139,15 +139,15 @@ impl InvoicReader<'_> {
             "PIA" | "IMD" | "QTY" | "PRI" => self.read_line(segment),
             "UNS" => {
                 self.close_line();
-                self.part = MessagePart::Summary;
+                self.part = InvoicSection::Summary;
             }
             "UNT" => self.close_line(),
             _ => {}
         }
-        if self.part == MessagePart::Opening
+        if self.part == InvoicSection::Opening
             && !matches!(segment.tag.as_str(), "UNB" | "UNH" | "BGM" | "DTM")
         {
-            self.part = MessagePart::Header;
+            self.part = InvoicSection::Header;
         }
     }
 
@@ -192,7 +192,7 @@ impl InvoicReader<'_> {
 
     fn read_day(&mut self, segment: &EdifactSegment) {
         let (code, text, format) = (segment.get(0, 0), segment.get(0, 1), segment.get(0, 2));
-        let is_opening = self.part == MessagePart::Opening;
+        let is_opening = self.part == InvoicSection::Opening;
         match code {
             "137" if is_opening => self.fields.date = self.day("invoice_date", text, format),
             "3" if is_opening && self.fields.date.is_null() => {
@@ -221,7 +221,7 @@ impl InvoicReader<'_> {
     }
 
     fn read_reference(&mut self, segment: &EdifactSegment) {
-        if !matches!(self.part, MessagePart::Opening | MessagePart::Header) {
+        if !matches!(self.part, InvoicSection::Opening | InvoicSection::Header) {
             return;
         }
         let value = text_value(segment.get(0, 1));
@@ -298,7 +298,7 @@ impl InvoicReader<'_> {
     /// An allowance of a line is in its amount; one of the summary repeats the header's.
     fn close_adjustment(&mut self) {
         let Some(open) = self.adjustment.take() else { return };
-        let is_repeated = self.part == MessagePart::Summary
+        let is_repeated = self.part == InvoicSection::Summary
             && !(self.fields.allowances.is_empty() && self.fields.charges.is_empty());
         if open.amount.is_null() || self.line.is_some() || is_repeated {
             return;
@@ -316,7 +316,7 @@ impl InvoicReader<'_> {
             open.rate = rate;
         } else if let Some(line) = &mut self.line {
             line.tax_rate = rate;
-        } else if self.part == MessagePart::Summary {
+        } else if self.part == InvoicSection::Summary {
             self.close_tax();
             self.tax = Some(TaxRow { rate, category, ..TaxRow::default() });
         }
@@ -337,7 +337,7 @@ impl InvoicReader<'_> {
             && ADJUSTMENTS.contains(&code)
         {
             open.amount = amount;
-            if self.part == MessagePart::Summary {
+            if self.part == InvoicSection::Summary {
                 self.close_adjustment();
             }
             return;
@@ -350,7 +350,7 @@ impl InvoicReader<'_> {
             }
             return;
         }
-        if self.part != MessagePart::Summary {
+        if self.part != InvoicSection::Summary {
             return;
         }
         match (&mut self.tax, code) {
@@ -362,7 +362,7 @@ impl InvoicReader<'_> {
 
     fn open_line(&mut self, segment: &EdifactSegment) {
         self.close_line();
-        self.part = MessagePart::Lines;
+        self.part = InvoicSection::Lines;
         let article = text_value(segment.get(2, 0));
         self.line = Some(InvoiceXmlLine { article_number: article, ..InvoiceXmlLine::default() });
     }
