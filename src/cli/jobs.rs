@@ -191,6 +191,7 @@ pub(super) fn format_history(story: &IngestionHistory) -> String {
     say("reason", row.reason.clone());
     say("detail", row.detail.clone());
     say("to review", Some(row.review_reasons.join(", ")));
+    say("found in", story.parent.as_ref().map(|parent| parent.ingestion_id.to_string()));
     say("file", row.original_name.clone());
     say("lies at", Some(row.file_path.clone()));
     say("document", Some(row.document_id.to_string()));
@@ -211,6 +212,11 @@ pub(super) fn format_history(story: &IngestionHistory) -> String {
         let detail = print::inline(attempt.detail.as_deref().unwrap_or_default());
         let (claims, outcome) = (attempt.claims, &attempt.outcome);
         lines.push(format!("  attempt {claims}: {outcome} at {stage}{counted} {detail}"));
+    }
+    for child in &story.children {
+        let name = print::inline(child.name.as_deref().unwrap_or("without a name"));
+        let (id, status) = (child.ingestion_id, &child.status);
+        lines.push(format!("  found in it: {name}: {status}, ingestion {id}"));
     }
     if let Some(data) = &row.structured_data {
         lines.push(format!("  data: {data}"));

@@ -110,6 +110,8 @@ async fn fetched_within(
         file_path: "documents/x".to_owned(),
         original_name: None,
         etag: None,
+        depth: 0,
+        pages: None,
     };
     fetch_document(store, &ledger, &document, limits, budget).await
 }
@@ -178,7 +180,14 @@ async fn fetched_from(
     etag: Option<String>,
 ) -> std::result::Result<FetchedDocument, OutcomeReason> {
     let file_path = "documents/x".to_owned();
-    let document = DocumentRef { id: DocumentId::random(), file_path, original_name: None, etag };
+    let document = DocumentRef {
+        id: DocumentId::random(),
+        file_path,
+        original_name: None,
+        etag,
+        depth: 0,
+        pages: None,
+    };
     let budget = ByteBudget::new(ByteSize(1 << 20));
     match fetch_document(store, ledger, &document, &LimitsConfig::default(), &budget).await {
         Ok(fetched) => Ok(fetched),

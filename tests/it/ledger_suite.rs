@@ -2,6 +2,7 @@
 //! and what only Postgres has to show.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod children;
 mod fixture;
 mod histories;
 mod lane;

@@ -120,6 +120,7 @@ impl Office {
             duplicate_rule: None,
             duplicate_keys: None,
             detail: "as the test wants".to_owned(),
+            children: Vec::new(),
         };
         PostgresLedger::new(self.db()).record_result(id, token, &end).await.unwrap()
     }

@@ -86,6 +86,7 @@ impl Stage1 {
             duplicate_rule: None,
             duplicate_keys: None,
             detail: String::new(),
+            children: Vec::new(),
         };
         let (id, token) = self.claims[place];
         loop {

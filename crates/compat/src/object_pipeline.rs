@@ -59,6 +59,8 @@ impl ObjectPipeline {
             file_path: KEY.to_owned(),
             original_name: None,
             etag: None,
+            depth: 0,
+            pages: None,
         };
         // A worker suspended for longer than its lock must not take the document from its new
         // owner.

@@ -32,7 +32,7 @@ use super::review_queue::{ReviewPage, load_queue};
 use super::reviews::{DecisionRequest, ReviewDecisionInput, record_review, stale_version};
 use super::state::ConsoleState;
 use docmill_operations::dashboard::ServiceOverview;
-use docmill_operations::inspect::{CostSum, IngestionHistory};
+use docmill_operations::inspect::{CostSum, FamilyMember, IngestionHistory};
 use docmill_operations::retry::IngestionChange;
 use docmill_operations::review::{
     self, AcceptedData, DataCorrection, RecordedDecision, ReviewCase,
@@ -97,6 +97,8 @@ struct IngestionResult {
     document_data: Option<Value>,
     needs_human_review: bool,
     review_reasons: Vec<String>,
+    /// The documents that were found in it, in their order.
+    children: Vec<FamilyMember>,
 }
 
 impl DecisionBody {
@@ -182,7 +184,8 @@ pub(super) async fn list_ingestions(
     tagged_json(&headers, &page)
 }
 
-/// The state of an ingestion (or the newest of a document), with its attempts.
+/// The state of an ingestion (or the newest of a document), with its attempts and the documents found in it.
+/// It is in progress until all of those have ended.
 #[utoipa::path(
     get,
     path = "/ingestions/{id}",
@@ -204,8 +207,8 @@ pub(super) async fn get_ingestion(
     let (id, until) = (read_id(&id)?, Instant::now() + read_wait(&asked)?);
     loop {
         let found = find_visible(&state, &visitor, id).await?;
-        if found.ingestion.status != "in-progress" || Instant::now() + POLL_INTERVAL > until {
-            return tagged_json(&headers, &found);
+        if found.has_ended() || Instant::now() + POLL_INTERVAL > until {
+            return tagged_json(&headers, &found.as_whole());
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }
@@ -222,7 +225,7 @@ fn read_wait(asked: &FieldValues) -> Result<Duration, ConsoleFailure> {
     })
 }
 
-/// The data of an ingestion and of its document. 409 while it is in progress.
+/// The data of an ingestion and of its document. 409 until it and all documents found in it have ended.
 #[utoipa::path(
     get,
     path = "/ingestions/{id}/result",
@@ -238,10 +241,11 @@ pub(super) async fn get_result(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, ConsoleFailure> {
-    let row = find_visible(&state, &visitor, read_id(&id)?).await?.ingestion;
-    if row.status == "in-progress" {
+    let found = find_visible(&state, &visitor, read_id(&id)?).await?;
+    if !found.has_ended() {
         return Err(ConsoleFailure::conflict("The ingestion has not ended yet."));
     }
+    let row = found.ingestion;
     let case = load_visible_case(&state, &visitor, row.id).await?;
     let result = IngestionResult {
         ingestion_id: row.id,
@@ -252,6 +256,7 @@ pub(super) async fn get_result(
         document_data: case.document_data,
         needs_human_review: case.needs_human_review,
         review_reasons: case.review_reasons,
+        children: found.children,
     };
     tagged_json(&headers, &result)
 }

@@ -21,7 +21,8 @@ use docmill_core::config::WebRole;
 use docmill_core::model::{IngestionId, OutcomeReason};
 use docmill_gate::kinds::Kind;
 use docmill_operations::inspect::{
-    self, AttemptCost, AttemptRow, IngestionHistory, IngestionRow, MessageRecord, OperatorActionRow,
+    self, AttemptCost, AttemptRow, FamilyMember, IngestionHistory, IngestionRow, MessageRecord,
+    OperatorActionRow,
 };
 use docmill_operations::retry::{self, IngestionAction, IngestionChange};
 use docmill_operations::review::{self, DocumentRevision, ReviewCase};
@@ -61,6 +62,7 @@ pub(super) async fn show_ingestion(
         p { (state_mark(&row.status)) " " (row.reason.as_deref().unwrap_or_default()) " · registered "
             (age_since(row.created_at)) " ago" }
         (why_it_waits(&story))
+        (family(&state, &story))
         (original_form(&state, &visitor, row))
         (password_form(&state, &visitor, row))
         @if visitor.role >= WebRole::Operator { (actions(&state, &visitor, row)) }
@@ -86,6 +88,43 @@ fn why_it_waits(story: &IngestionHistory) -> Markup {
         @if let (Some(state), Some(why)) = (&story.state, &story.explanation) {
             p.notice { "Why it waits: " (state_mark(state)) " – " (foreign_name(why)) }
         }
+    }
+}
+
+/// The document that it was found in, and those found in it.
+fn family(state: &ConsoleState, story: &IngestionHistory) -> Markup {
+    html! {
+        @if let Some(parent) = &story.parent {
+            p { "Found in " (member_link(state, parent)) }
+        }
+        @if !story.children.is_empty() {
+            h2 { "Documents found in it" }
+            div.wide tabindex="0" { table {
+                thead { tr { th.number { "no." } th { "name" } th { "status" } th { "kind" } th { "pages" } } }
+                tbody { @for child in &story.children { tr {
+                    td.number { (child.position.unwrap_or_default() + 1) }
+                    td { (member_link(state, child)) }
+                    td { (state_mark(&child.status)) " " (child.reason.as_deref().unwrap_or_default())
+                        @if child.needs_human_review { " "
+                            a href=(state.link(&format!("/reviews/{}", child.document_id))) { "to be reviewed" } } }
+                    td { (child.kind.as_deref().unwrap_or("–")) }
+                    td { (page_range(child)) }
+                } } }
+            } }
+        }
+    }
+}
+
+fn member_link(state: &ConsoleState, member: &FamilyMember) -> Markup {
+    let name = member.name.as_deref().unwrap_or("without a name");
+    html! { a href=(state.link(&format!("/ingestions/{}", member.ingestion_id))) { (foreign_name(name)) } }
+}
+
+fn page_range(member: &FamilyMember) -> String {
+    match (member.first_page, member.last_page) {
+        (Some(first), Some(last)) if first < last => format!("{first}–{last}"),
+        (Some(first), _) => first.to_string(),
+        _ => "–".to_owned(),
     }
 }
 

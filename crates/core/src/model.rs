@@ -26,7 +26,7 @@ pub use extraction::{
 };
 pub use grounded::{GroundedField, PageRegion};
 pub use ids::{ClaimToken, DocumentId, IngestionId};
-pub use ingestion::{ClaimedIngestion, DocumentRef, IngestionStage, IngestionStatus};
+pub use ingestion::{ClaimedIngestion, DocumentRef, IngestionStage, IngestionStatus, PageRange};
 pub use lane::{LaneBreaker, ProviderLane};
 pub use local_models::{LocalDevice, LocalModelCalls, LocalModelReport, LocalModelState};
 pub use outcome::{AttemptOutcome, OutcomeReason};

@@ -21,6 +21,7 @@ pub(crate) mod stored;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
@@ -29,8 +30,8 @@ use docmill_core::config::SecretString;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, FileRef, GroundedField, IngestionId,
-    IngestionStage, IngestionStatus, LocalModelReport, ModelUsage, OutcomeReason, Priority,
-    ProviderLane, ReaderStatement,
+    IngestionStage, IngestionStatus, LocalModelReport, ModelUsage, OutcomeReason, PageRange,
+    Priority, ProviderLane, ReaderStatement,
 };
 
 /// The worker, lease and crash limit that a claim is made with.
@@ -161,6 +162,61 @@ pub struct IngestionResult {
     pub duplicate_keys: Option<DuplicateKeys>,
     /// The operator's text; never document content.
     pub detail: String,
+    /// Documents found in this one, whose rows are written in the transaction of the end. Their bytes lie
+    /// in the store already.
+    pub children: Vec<NewChild>,
+}
+
+/// A document found in another: an attachment of a mail, a member of an archive, a part of a file with
+/// several documents. Tenant, priority and labels are its parent's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NewChild {
+    /// Its id: [`DocumentId::of_child`].
+    pub document: DocumentId,
+    /// Id of its ingestion: [`IngestionId::first_for_document`].
+    pub ingestion: IngestionId,
+    /// Its place among its parent's children, from 0. A parent has one child for each.
+    pub position: u32,
+    /// The name it has in its parent, for display only.
+    pub name: Option<String>,
+    /// Where its bytes lie.
+    pub file_path: String,
+    /// SHA-256 of its bytes, in hex; `None`: they are its parent's.
+    pub sha256: Option<String>,
+    /// Its size in bytes.
+    pub size: Option<u64>,
+    /// Kind of document; `None`: it is classified.
+    pub kind: Option<String>,
+    /// Which of its parent's pages it consists of; `None`: it is no part of its pages.
+    pub pages: Option<PageRange>,
+}
+
+impl NewChild {
+    /// The child at this position of what `parent` read in the original with this SHA-256 (hex); without
+    /// name, size and pages.
+    pub fn at(parent: IngestionId, sha256: &str, position: u32, file_path: String) -> Self {
+        let document = DocumentId::of_child(parent, sha256, position);
+        Self {
+            document,
+            ingestion: IngestionId::first_for_document(document),
+            position,
+            name: None,
+            file_path,
+            sha256: None,
+            size: None,
+            kind: None,
+            pages: None,
+        }
+    }
+}
+
+/// The documents found in one that was handed in, at every depth.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FamilySize {
+    /// How many.
+    pub documents: u64,
+    /// Their bytes, summed up.
+    pub bytes: u64,
 }
 
 impl IngestionResult {
@@ -529,6 +585,16 @@ pub trait AttemptLedger: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Whether what an ingestion finds in its document can become documents of their own here.
+    fn takes_children(&self) -> bool {
+        false
+    }
+
+    /// The documents that were found so far in the one that this ingestion's document was handed in with.
+    async fn family_size(&self, _id: IngestionId) -> Result<FamilySize> {
+        Ok(FamilySize::default())
+    }
+
     /// Whether an operator has blocked this content.
     async fn is_blocked(&self, sha256: &str) -> Result<bool>;
 }
@@ -575,7 +641,8 @@ pub trait Ledger: AttemptLedger {
         how: &ClaimRelease,
     ) -> Result<WriteResult>;
 
-    /// Ends the ingestion and its attempt in one transaction.
+    /// Ends the ingestion and its attempt, and adds its children, in one transaction. A child that is there
+    /// already, from an earlier end of the same ingestion, stays as it is.
     async fn record_result(
         &self,
         id: IngestionId,
@@ -610,6 +677,12 @@ pub trait Ledger: AttemptLedger {
         _long: Duration,
     ) -> Result<Vec<IngestionId>> {
         Ok(Vec::new())
+    }
+
+    /// Messages were sent for these new children. Until then they wait without a message, and maintenance
+    /// sends it: a ledger that parks nothing has nothing to note.
+    async fn note_sent(&self, _children: &[IngestionId]) -> Result<()> {
+        Ok(())
     }
 
     /// Everything that operators have paused now.

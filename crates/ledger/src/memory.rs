@@ -21,14 +21,14 @@ use crate::decide::{
 use crate::duplicate_key::DuplicateKeys;
 use crate::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, DocumentSpending,
-    IngestionResult, LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration, OperatorPause,
-    ProviderSpending, QuarantinedMessage, ReadBack, SpentToday, StoredTranscript, VersionOutcome,
-    WorkerStatus, WriteResult, stored,
+    FamilySize, IngestionResult, LeaseRenewal, LeaseStatus, Ledger, NewChild, ObjectRegistration,
+    OperatorPause, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday, StoredTranscript,
+    VersionOutcome, WorkerStatus, WriteResult, stored,
 };
 use docmill_core::fault::Result;
 use docmill_core::model::{
     ArtefactRef, AttemptOutcome, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef,
-    IngestionId, IngestionStage, IngestionStatus, OutcomeReason, Priority,
+    IngestionId, IngestionStage, IngestionStatus, OutcomeReason, PageRange, Priority,
 };
 
 pub use row::{LedgerAttempt, LedgerRow};
@@ -43,13 +43,23 @@ pub struct MemoryLedger {
 struct MemoryLedgerState {
     now: OffsetDateTime,
     rows: BTreeMap<IngestionId, LedgerRow>,
-    documents: BTreeMap<DocumentId, (String, Option<String>)>,
+    documents: BTreeMap<DocumentId, MemoryDocument>,
     attempts: BTreeMap<IngestionId, Vec<LedgerAttempt>>,
     quarantined: BTreeMap<String, QuarantinedMessage>,
     blocked: BTreeSet<String>,
     workers: BTreeMap<String, WorkerStatus>,
     /// Entries as day, ingestion, number of the claim, and what was spent.
     spending: Vec<(time::Date, IngestionId, i64, ProviderSpending)>,
+}
+
+/// The document of ingestions; the fields are the columns of the same name.
+#[derive(Debug, Clone, Default)]
+struct MemoryDocument {
+    file_path: String,
+    original_name: Option<String>,
+    size_bytes: u64,
+    depth: u32,
+    pages: Option<PageRange>,
 }
 
 impl MemoryLedger {
@@ -79,7 +89,9 @@ impl MemoryLedger {
     pub fn insert_ingestion(&self, id: IngestionId, document: DocumentId, file_path: &str) {
         let mut state = self.lock_state();
         let now = state.now;
-        state.documents.entry(document).or_insert_with(|| (file_path.to_owned(), None));
+        let file_path = file_path.to_owned();
+        let made = MemoryDocument { file_path, ..MemoryDocument::default() };
+        state.documents.entry(document).or_insert(made);
         state.rows.entry(id).or_insert_with(|| LedgerRow::new_queued(document, now));
     }
 
@@ -160,6 +172,39 @@ impl MemoryLedgerState {
         same.max_by_key(|(id, row)| (row.completed_at, **id)).map(|(id, _)| *id)
     }
 
+    /// Adds the children of an ingestion; a place that is taken stays as it is.
+    fn add_children(&mut self, id: IngestionId, children: &[NewChild]) {
+        let now = self.now;
+        let Some(parent) = self.rows.get(&id).cloned() else { return };
+        let depth =
+            self.documents.get(&parent.document_id).map_or(0, |document| document.depth) + 1;
+        let mut added = 0;
+        for child in children {
+            let of_place = |row: &LedgerRow| (row.parent_id, row.position);
+            if self.rows.values().any(|row| of_place(row) == (Some(id), Some(child.position))) {
+                continue;
+            }
+            let document = MemoryDocument {
+                file_path: child.file_path.clone(),
+                original_name: stored::strip_nul_optional(child.name.as_deref()),
+                size_bytes: child.size.unwrap_or(0),
+                depth,
+                pages: child.pages,
+            };
+            self.documents.insert(child.document, document);
+            let mut row = LedgerRow::new_queued(child.document, now);
+            row.kind.clone_from(&child.kind);
+            row.tenant.clone_from(&parent.tenant);
+            (row.parent_id, row.position) = (Some(id), Some(child.position));
+            row.root_id = parent.root_id.or(Some(id));
+            self.rows.insert(child.ingestion, row);
+            added += 1;
+        }
+        if let Some(row) = self.rows.get_mut(&id).filter(|_| !children.is_empty()) {
+            row.children = Some(row.children.unwrap_or(0) + added);
+        }
+    }
+
     fn close_attempt(&mut self, id: IngestionId, attempt: Option<LedgerAttempt>, is_final: bool) {
         if let Some(attempt) = attempt {
             self.attempts.entry(id).or_default().push(LedgerAttempt { is_final, ..attempt });
@@ -226,7 +271,9 @@ impl MemoryLedgerState {
         let etag = stored::strip_nul_optional(object.etag.as_deref());
         let sequencer = sequencer_of(object);
         self.documents.entry(object.document).or_insert_with(|| {
-            (stored::strip_nul(&object.file_path).into_owned(), Some(object.original_name.clone()))
+            let file_path = stored::strip_nul(&object.file_path).into_owned();
+            let original_name = Some(object.original_name.clone());
+            MemoryDocument { file_path, original_name, ..MemoryDocument::default() }
         });
         if self.rows.contains_key(&object.ingestion) {
             return object.ingestion;
@@ -325,11 +372,11 @@ fn claimed_outcome(claimed: Option<ClaimedIngestion>) -> ClaimOutcome {
 fn build_claimed(
     id: IngestionId,
     row: &LedgerRow,
-    documents: &BTreeMap<DocumentId, (String, Option<String>)>,
+    documents: &BTreeMap<DocumentId, MemoryDocument>,
     now: OffsetDateTime,
     lease_until: Instant,
 ) -> Option<ClaimedIngestion> {
-    let (file_path, original_name) = documents.get(&row.document_id).cloned().unwrap_or_default();
+    let document = documents.get(&row.document_id).cloned().unwrap_or_default();
     Some(ClaimedIngestion {
         id,
         token: row.claim_token?,
@@ -343,9 +390,11 @@ fn build_claimed(
         tenant: row.tenant.clone(),
         document: DocumentRef {
             id: row.document_id,
-            file_path,
-            original_name,
+            file_path: document.file_path,
+            original_name: document.original_name,
             etag: row.object_etag.clone(),
+            depth: document.depth,
+            pages: document.pages,
         },
         transcription: row.transcription.clone(),
         extraction: row.extraction.clone(),
@@ -434,6 +483,24 @@ impl AttemptLedger for MemoryLedger {
         Ok(self.lock_state().adopt_version(id, token, etag))
     }
 
+    fn takes_children(&self) -> bool {
+        true
+    }
+
+    async fn family_size(&self, id: IngestionId) -> Result<FamilySize> {
+        let state = self.lock_state();
+        let root = state.rows.get(&id).and_then(|row| row.root_id).unwrap_or(id);
+        let members = state.rows.values().filter(|row| row.root_id == Some(root));
+        let sizes = members.map(|row| {
+            state.documents.get(&row.document_id).map_or(0, |document| document.size_bytes)
+        });
+        let mut family = FamilySize::default();
+        for bytes in sizes {
+            family = FamilySize { documents: family.documents + 1, bytes: family.bytes + bytes };
+        }
+        Ok(family)
+    }
+
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {
         Ok(self.lock_state().blocked.contains(sha256))
     }
@@ -508,7 +575,11 @@ impl Ledger for MemoryLedger {
             ..end.clone()
         };
         let key = keys.map(|keys| keys.current.clone());
-        Ok(state.update_if_held(id, token, |row, now| row.record_result(&end, key, now)))
+        let written = state.update_if_held(id, token, |row, now| row.record_result(&end, key, now));
+        if written == WriteResult::Applied {
+            state.add_children(id, &end.children);
+        }
+        Ok(written)
     }
 
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {

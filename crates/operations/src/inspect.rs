@@ -12,6 +12,7 @@ pub use docmill_ledger::db::reports::audit::{AuditCheck, AuditDefect, AuditFindi
 pub use docmill_ledger::db::reports::costs::{
     AttemptCost, CostGrouping, CostSum, list_attempt_costs, sum_costs,
 };
+pub use docmill_ledger::db::reports::families::FamilyMember;
 pub use docmill_ledger::db::reports::message_record::{
     MessageRecord, OperatorActionRow, list_operator_actions, load_message_record,
 };
@@ -23,9 +24,10 @@ pub use docmill_ledger::db::reports::{
 };
 
 use docmill_core::fault::{Error, Fault, Result};
-use docmill_core::model::IngestionId;
+use docmill_core::model::{IngestionId, IngestionStatus};
 use docmill_ledger::db::Db;
 use docmill_ledger::db::reports;
+use docmill_ledger::db::reports::families::load_family;
 use docmill_ledger::db::reports::search::find_piece_end;
 
 /// A document has rarely more ingestions; an id that means more is not precise enough to act on.
@@ -107,6 +109,28 @@ pub struct IngestionHistory {
     /// Where on the pages its values were found: a list of field, page, box and confidence.
     #[schema(value_type = Value)]
     pub grounded: Option<Value>,
+    /// The document that it was found in.
+    pub parent: Option<FamilyMember>,
+    /// The documents that were found in it, in their order.
+    pub children: Vec<FamilyMember>,
+    /// How many of those, and of what was found in them, have not ended.
+    pub open_children: i64,
+}
+
+impl IngestionHistory {
+    /// Whether it and all that was found in its document have ended.
+    pub fn has_ended(&self) -> bool {
+        self.ingestion.status != IngestionStatus::InProgress.code() && self.open_children == 0
+    }
+
+    /// With the status of the whole: in progress until everything found in its document has ended.
+    #[must_use]
+    pub fn as_whole(mut self) -> Self {
+        if !self.has_ended() {
+            self.ingestion.status = IngestionStatus::InProgress.code().to_owned();
+        }
+        self
+    }
 }
 
 /// The ingestions behind an operator's id: an ingestion id, a document id (all its ingestions,
@@ -154,11 +178,15 @@ pub async fn load_histories(db: &Db, id: &str) -> Result<Vec<IngestionHistory>> 
     let mut stories = Vec::new();
     for ingestion in found {
         let waits = waiting.iter().find(|row| row.ingestion_id == ingestion.id);
+        let family = load_family(db, IngestionId(ingestion.id)).await?;
         stories.push(IngestionHistory {
             state: waits.map(|row| row.state.clone()),
             explanation: waits.map(|row| row.explanation.clone()),
             attempts: reports::list_attempts(db, IngestionId(ingestion.id)).await?,
             grounded: load_grounding(db, IngestionId(ingestion.id)).await?,
+            parent: family.parent,
+            children: family.children,
+            open_children: family.open,
             ingestion,
         });
     }

@@ -45,6 +45,10 @@ pub enum FailureSeam {
     Hide,
     /// `replace`: the successor of a message is sent.
     Replace,
+    /// `child`: a document that was found in another is put.
+    Child,
+    /// `children`: messages are sent for the documents that were found in another.
+    ChildMessages,
     /// `unlock`: locks of a bucket or workspace are released.
     Unlock,
     /// `batch_lead`: the lead of the batch lane is taken or renewed.
@@ -172,7 +176,7 @@ mod injected {
         text.split(',').filter(|part| !part.is_empty()).map(parse_failure).collect()
     });
 
-    const SEAMS: [(&str, FailureSeam); 31] = [
+    const SEAMS: [(&str, FailureSeam); 33] = [
         ("claim", FailureSeam::Claim),
         ("lease", FailureSeam::Lease),
         ("visibility", FailureSeam::Visibility),
@@ -184,6 +188,8 @@ mod injected {
         ("delete", FailureSeam::Delete),
         ("hide", FailureSeam::Hide),
         ("replace", FailureSeam::Replace),
+        ("child", FailureSeam::Child),
+        ("children", FailureSeam::ChildMessages),
         ("unlock", FailureSeam::Unlock),
         ("batch_lead", FailureSeam::BatchLead),
         ("batch_gather", FailureSeam::BatchGather),

@@ -106,6 +106,7 @@ pub(super) fn judged_result(
         stage: IngestionStage::Record,
         needs_human_review: refused || !review_reasons.is_empty(),
         detail: if refused { review_reasons.join(", ") } else { String::new() },
+        children: Vec::new(),
         review_reasons,
         stated: Some(extraction.reader_statement()),
         structured_data: Some(extraction.data),
@@ -168,6 +169,7 @@ pub fn early_result(
         duplicate_rule: None,
         duplicate_keys: None,
         detail,
+        children: Vec::new(),
     }
 }
 

@@ -46,7 +46,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::runner::{
-    DueRenewal, FinishedJob, IntakeGate, JobConclusion, JobSource, LeaseTerms, PauseReason,
+    DueRenewal, FinishedJob, IntakeGate, JobConclusion, JobEnd, JobSource, LeaseTerms, PauseReason,
     RenewalResult, Runner, RunnerHandle, RunnerMonitor, RunnerOptions, WorkerStats,
 };
 use ack_batcher::{AckBatcher, DispositionInbox, MessageDisposition};
@@ -266,6 +266,37 @@ impl QueueJobSource {
         Err(fault::Error::new(fault::Fault::Missing, refusal))
     }
 
+    /// Sends a message for each child of a job whose end is committed. Where that fails, or this process
+    /// dies first, maintenance does: until it is noted that they were sent, they are due without a message.
+    async fn send_children(&self, job: &QueuedJob, children: &[IngestionId]) {
+        if children.is_empty() {
+            return;
+        }
+        let messages: Vec<OutgoingMessage> = children
+            .iter()
+            .map(|id| OutgoingMessage {
+                priority: job.claimed.priority,
+                tenant: job.claimed.tenant.clone(),
+                ..OutgoingMessage::from_body(id.to_string())
+            })
+            .collect();
+        let sending = self.queue.send(&messages);
+        let answers = guard_batch(FailureSeam::ChildMessages, messages.len(), sending).await;
+        let sent: Vec<IngestionId> = children
+            .iter()
+            .zip(&answers)
+            .filter_map(|(id, answer)| answer.is_ok().then_some(*id))
+            .collect();
+        let unsent = children.len() - sent.len();
+        if let Err(error) = self.ledger.note_sent(&sent).await {
+            tracing::debug!(%error, "messages of children will be sent twice: {error}");
+        }
+        if unsent > 0 {
+            let id = job.claimed.id;
+            tracing::warn!(ingestion.id = %id, unsent, "{id}: maintenance sends the messages of {unsent} children");
+        }
+    }
+
     fn worker_status(&self, runner: &RunnerHandle<Self>) -> WorkerStatus {
         let (slots, used) = runner.slot_counts();
         WorkerStatus {
@@ -335,7 +366,17 @@ impl JobSource for QueueJobSource {
     ) -> FinishedJob<Option<MessageDisposition>> {
         // Once the end is committed an operator may open the ingestion again and send another message.
         job.ticket.seal();
-        finalize::finalize_attempt(self.ledger.as_ref(), claim, conclusion).await
+        let children = match &conclusion {
+            JobConclusion::Completed(result) => {
+                result.children.iter().map(|it| it.ingestion).collect()
+            }
+            _ => Vec::new(),
+        };
+        let finished = finalize::finalize_attempt(self.ledger.as_ref(), claim, conclusion).await;
+        if matches!(finished.end, JobEnd::Done | JobEnd::Dead) {
+            self.send_children(job, &children).await;
+        }
+        finished
     }
 
     async fn run_deferred(&self, job: &QueuedJob, disposition: Option<MessageDisposition>) {

@@ -265,6 +265,10 @@ fn row_of(row: &PgRow) -> LedgerRow {
             .get::<Option<serde_json::Value>, _>("grounded")
             .map(|found| serde_json::from_value(found).unwrap()),
         stated: statement_of(row),
+        parent_id: row.get::<Option<Uuid>, _>("parent_id").map(IngestionId),
+        root_id: row.get::<Option<Uuid>, _>("root_id").map(IngestionId),
+        position: row.get::<Option<i32>, _>("position").map(|place| place.try_into().unwrap()),
+        children: row.get::<Option<i32>, _>("children").map(|count| count.try_into().unwrap()),
     }
 }
 
@@ -393,6 +397,7 @@ pub(super) fn record(reason: Option<OutcomeReason>) -> IngestionResult {
         duplicate_rule: None,
         duplicate_keys: DuplicateKeys::new("Müller", "R 1"),
         detail: "all is well".to_owned(),
+        children: Vec::new(),
     }
 }
 

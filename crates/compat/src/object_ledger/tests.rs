@@ -9,6 +9,8 @@ fn document() -> DocumentRef {
         file_path: "document".to_owned(),
         original_name: None,
         etag: None,
+        depth: 0,
+        pages: None,
     }
 }
 

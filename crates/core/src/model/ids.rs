@@ -60,6 +60,13 @@ impl DocumentId {
         Self(Uuid::new_v5(&OBJECT_NAMESPACE, format!("content\n{tenant}\n{sha256}").as_bytes()))
     }
 
+    /// The child at this position of what an ingestion read: the same however often the ingestion is tried,
+    /// another one once the original (SHA-256 in hex) is another.
+    pub fn of_child(parent: IngestionId, sha256: &str, position: u32) -> Self {
+        let name = format!("child\n{parent}\n{sha256}\n{position}");
+        Self(Uuid::new_v5(&OBJECT_NAMESPACE, name.as_bytes()))
+    }
+
     /// The document that lies at `key` in `bucket`: the same for every event about that object.
     pub fn from_object(bucket: &str, key: &str) -> Self {
         Self(Uuid::new_v5(&OBJECT_NAMESPACE, format!("document\n{bucket}\n{key}").as_bytes()))
@@ -93,5 +100,9 @@ mod tests {
         assert_ne!(one, IngestionId::from_object_version("b", "k", "v", "2"));
         assert_ne!(one, IngestionId::from_object_version("b", "k", "w", "1"));
         assert_ne!(DocumentId::from_object("b", "k").0, one.0);
+        let child = DocumentId::of_child(one, "ab", 1);
+        assert_eq!(child, DocumentId::of_child(one, "ab", 1));
+        assert_ne!(child, DocumentId::of_child(one, "ab", 2));
+        assert_ne!(child, DocumentId::of_child(one, "cd", 1));
     }
 }

@@ -93,6 +93,27 @@ pub struct DocumentRef {
     /// ETag the fetch must match (documents registered from an S3 event); a newer object
     /// supersedes the ingestion.
     pub etag: Option<String>,
+    /// Of a child: how many documents it lies in; 0: it was handed in itself.
+    pub depth: u32,
+    /// Of a child cut out of its parent: which of the parent's pages it consists of.
+    pub pages: Option<PageRange>,
+}
+
+/// Consecutive pages of a document, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageRange {
+    /// The first page.
+    pub first: u32,
+    /// The last page, not before the first.
+    pub last: u32,
+}
+
+impl PageRange {
+    /// The range that two columns hold; `None`: they hold none.
+    pub fn from_columns(first: Option<i32>, last: Option<i32>) -> Option<Self> {
+        let [first, last] = [u32::try_from(first?).ok()?, u32::try_from(last?).ok()?];
+        (first >= 1 && last >= first).then_some(Self { first, last })
+    }
 }
 
 /// An ingestion under our claim.

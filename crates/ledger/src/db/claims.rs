@@ -27,6 +27,7 @@
 //! arguments along. Not promised: fairness between claimers of one row.
 
 mod batch_lane;
+mod children;
 mod claim;
 mod claim_writes;
 mod coalesce;
@@ -55,9 +56,9 @@ use crate::db::{Db, saturating_int};
 use crate::duplicate_key::DuplicateKeys;
 use crate::{
     AttemptLedger, BatchEntry, BatchStanding, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms,
-    DocumentSpending, IngestionResult, LeaseRenewal, LeaseStatus, Ledger, ObjectRegistration,
-    OperatorPause, PauseTerms, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
-    StoredTranscript, VersionOutcome, WorkerStatus, WriteResult,
+    DocumentSpending, FamilySize, IngestionResult, LeaseRenewal, LeaseStatus, Ledger,
+    ObjectRegistration, OperatorPause, PauseTerms, ProviderSpending, QuarantinedMessage, ReadBack,
+    SpentToday, StoredTranscript, VersionOutcome, WorkerStatus, WriteResult,
 };
 use docmill_core::config::{SecretString, WorkerConfig};
 use docmill_core::fault::Result;
@@ -188,6 +189,14 @@ impl AttemptLedger for PostgresLedger {
         intake::document_passwords(&self.db, document).await
     }
 
+    fn takes_children(&self) -> bool {
+        true
+    }
+
+    async fn family_size(&self, id: IngestionId) -> Result<FamilySize> {
+        children::family_size(&self.db, id).await
+    }
+
     async fn is_blocked(&self, sha256: &str) -> Result<bool> {
         self.blocked.run(sha256.to_owned()).await
     }
@@ -260,6 +269,10 @@ impl Ledger for PostgresLedger {
 
     async fn require_writer(&self) -> Result<()> {
         self.db.require_writer().await
+    }
+
+    async fn note_sent(&self, sent: &[IngestionId]) -> Result<()> {
+        children::note_sent(&self.db, sent).await
     }
 
     async fn active_pauses(&self) -> Result<Vec<OperatorPause>> {

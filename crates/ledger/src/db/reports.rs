@@ -5,6 +5,7 @@
 
 pub mod audit;
 pub mod costs;
+pub mod families;
 pub mod inspect;
 pub mod message_record;
 pub mod overview;

@@ -60,6 +60,10 @@ pub struct LedgerRow {
     pub gate_score: Option<f32>,
     pub grounded: Option<Vec<GroundedField>>,
     pub stated: Option<ReaderStatement>,
+    pub parent_id: Option<IngestionId>,
+    pub root_id: Option<IngestionId>,
+    pub position: Option<u32>,
+    pub children: Option<u32>,
 }
 
 /// One claim and how it ended; the fields are the columns of the same name.
@@ -131,6 +135,10 @@ impl LedgerRow {
             gate_score: None,
             grounded: None,
             stated: None,
+            parent_id: None,
+            root_id: None,
+            position: None,
+            children: None,
         }
     }
 

@@ -19,7 +19,7 @@ use crate::{ClaimOutcome, ClaimRequest, ClaimTerms};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef, IngestionId,
-    IngestionStatus, Priority,
+    IngestionStatus, PageRange, Priority,
 };
 
 /// How long a row is left alone whose status a newer program has written.
@@ -47,6 +47,9 @@ struct ClaimRow {
     file_path: String,
     original_name: Option<String>,
     object_etag: Option<String>,
+    depth: i32,
+    first_page: Option<i32>,
+    last_page: Option<i32>,
     /// Of the request, from 1: what the rows are ordered by.
     #[expect(dead_code, reason = "a UNION is ordered by what it gives")]
     place: i64,
@@ -224,6 +227,8 @@ fn claimed_from_row(row: ClaimRow, lease_until: Instant) -> ClaimedIngestion {
             file_path: row.file_path,
             original_name: row.original_name,
             etag: row.object_etag,
+            depth: count_from_int(row.depth),
+            pages: PageRange::from_columns(row.first_page, row.last_page),
         },
         transcription: row.transcription_file_path.map(|path| ArtefactRef {
             path,

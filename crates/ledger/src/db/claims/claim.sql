@@ -101,7 +101,9 @@ SELECT
     t.extraction_output_file_path AS "extraction_output_file_path?",
     t.extraction_identity AS "extraction_identity?",
     t.document_id AS "document_id!", COALESCE(o.file_path, '') AS "file_path!",
-    o.original_name AS "original_name?", t.object_etag AS "object_etag?", t.place AS "place!",
+    o.original_name AS "original_name?", t.object_etag AS "object_etag?",
+    COALESCE(o.depth, 0) AS "depth!", o.first_page AS "first_page?", o.last_page AS "last_page?",
+    t.place AS "place!",
     t.now AS "answered_at!", t.created_at AS "created_at!", t.priority AS "priority!"
 FROM taken t LEFT JOIN document o ON o.id = t.document_id
 UNION ALL
@@ -111,7 +113,8 @@ SELECT
         WHEN 'busy' THEN d.lease_expires_at - d.now
         WHEN 'suspect' THEN d.now - COALESCE(d.accused_at, d.lease_expires_at, d.now)
         WHEN 'not due' THEN d.next_attempt_at - d.now END)::float8,
-    0, 0, 0, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, d.id, '', NULL, NULL, d.place,
+    0, 0, 0, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, d.id, '', NULL, NULL, 0, NULL, NULL,
+    d.place,
     d.now, d.now, ''
 FROM decided d WHERE d.answer <> 'claimed'
 UNION ALL
@@ -120,7 +123,7 @@ SELECT
         WHEN EXISTS (SELECT 1 FROM ingestion i WHERE i.id = a.id) THEN 'locked'
         WHEN EXISTS (SELECT 1 FROM erased_ingestion e WHERE e.id = a.id) THEN 'erased'
         ELSE 'unknown' END,
-    NULL, NULL, 0, 0, 0, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, a.id, '', NULL, NULL, a.place,
-    c.now, c.now, ''
+    NULL, NULL, 0, 0, 0, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, a.id, '', NULL, NULL, 0,
+    NULL, NULL, a.place, c.now, c.now, ''
 FROM asked a CROSS JOIN clock c WHERE a.id NOT IN (SELECT h.id FROM held h)
 ORDER BY "place!"

@@ -6,10 +6,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::children;
 use super::coalesce::{BatchedStatement, RowAnswer};
 use crate::db::{Db, SqlErrorContext};
 use crate::decide::{DeferralStreak, MAX_STRETCH, deferral_streak, is_denial, recorded_keys};
-use crate::{ClaimRelease, IngestionResult, ReadBack, WriteResult, stored};
+use crate::{ClaimRelease, IngestionResult, NewChild, ReadBack, WriteResult, stored};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{
     AttemptOutcome, ClaimToken, GroundedField, IngestionId, IngestionStatus,
@@ -120,6 +121,9 @@ pub(super) struct ResultRow {
     confidence: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     missing_fields: Option<Vec<String>>,
+    /// Written by a statement of their own, in the same transaction.
+    #[serde(skip)]
+    children: Vec<NewChild>,
 }
 
 impl ResultRow {
@@ -161,6 +165,7 @@ impl ResultRow {
             successful: end.stated.as_ref().map(|stated| stated.successful),
             confidence: end.stated.as_ref().map(|stated| stated.confidence.code()),
             missing_fields: end.stated.as_ref().map(|stated| stated.missing_fields.clone()),
+            children: end.children.clone(),
         }
     }
 }
@@ -172,33 +177,21 @@ impl BatchedStatement for EndStatement {
     type Row = ResultRow;
     type Answer = WriteResult;
 
+    /// An end with children is a transaction of its own.
     async fn run_together(db: &Db, ends: &[ResultRow]) -> Result<Vec<RowAnswer<WriteResult>>> {
-        let keys = keys_to_lock(ends);
-        let statement =
-            || sqlx::query_file!("src/db/claims/record.sql", sqlx::types::Json(ends) as _);
-        let written = if keys.is_empty() {
-            statement().fetch_all(db.pool()).await.context(RECORDING)?
-        } else {
-            let mut transaction = db.pool().begin_locked(&keys).await.context(RECORDING)?;
-            // Sees what was committed while this one waited for its keys.
-            let written = statement().fetch_all(&mut transaction).await.context(RECORDING)?;
-            transaction.commit().await.context(RECORDING)?;
-            written
-        };
-        let answer = |end: &ResultRow| {
-            let mut own = written.iter().filter(|row| row.id == end.id && row.token == end.token);
-            match own.next() {
-                Some(row) if row.recorded => RowAnswer::Given(WriteResult::Applied),
-                Some(_) => RowAnswer::Locked,
-                None => RowAnswer::Given(WriteResult::ClaimLost),
-            }
-        };
-        Ok(ends.iter().map(answer).collect())
+        let alike: Vec<&ResultRow> = ends.iter().filter(|end| end.children.is_empty()).collect();
+        let mut written = write_ends(db, &alike).await?.into_iter();
+        let mut answers = Vec::with_capacity(ends.len());
+        for end in ends {
+            let of_it = if end.children.is_empty() { written.next() } else { None };
+            answers.push(of_it.unwrap_or(RowAnswer::Locked));
+        }
+        Ok(answers)
     }
 
     /// An end whose row is locked is an error, and writes nothing: it is tried again.
     async fn run_alone(db: &Db, end: &ResultRow) -> Result<WriteResult> {
-        match Self::run_together(db, std::slice::from_ref(end)).await?.pop() {
+        match write_ends(db, &[end]).await?.pop() {
             Some(RowAnswer::Given(written)) => Ok(written),
             Some(RowAnswer::Locked) => {
                 Err(Error::transient("recording an outcome: the row is locked"))
@@ -212,10 +205,49 @@ impl BatchedStatement for EndStatement {
     }
 }
 
+/// Writes ends, and the children of a lone one: one answer for each, in their order.
+async fn write_ends(db: &Db, ends: &[&ResultRow]) -> Result<Vec<RowAnswer<WriteResult>>> {
+    let keys = keys_to_lock(ends);
+    let parent = ends.first().filter(|end| !end.children.is_empty());
+    let statement = || sqlx::query_file!("src/db/claims/record.sql", sqlx::types::Json(ends) as _);
+    if ends.is_empty() {
+        return Ok(Vec::new());
+    }
+    let written = if keys.is_empty() && parent.is_none() {
+        statement().fetch_all(db.pool()).await.context(RECORDING)?
+    } else {
+        let mut transaction = db.pool().begin_locked(&keys).await.context(RECORDING)?;
+        if let Some(parent) = parent {
+            let (id, token) = (IngestionId(parent.id), Some(ClaimToken(parent.token)));
+            let adding = children::insert_children(&mut transaction, id, token, &parent.children);
+            if adding.await? == WriteResult::ClaimLost {
+                transaction.rollback().await.context(RECORDING)?;
+                return Ok(vec![RowAnswer::Given(WriteResult::ClaimLost)]);
+            }
+        }
+        // Sees what was committed while this one waited for its keys.
+        let written = statement().fetch_all(&mut transaction).await.context(RECORDING)?;
+        let is_whole = parent.is_none() || written.iter().any(|row| row.recorded);
+        let ended =
+            if is_whole { transaction.commit().await } else { transaction.rollback().await };
+        ended.context(RECORDING)?;
+        written
+    };
+    let answer = |end: &&ResultRow| {
+        let mut own = written.iter().filter(|row| row.id == end.id && row.token == end.token);
+        match own.next() {
+            Some(row) if row.recorded => RowAnswer::Given(WriteResult::Applied),
+            Some(_) => RowAnswer::Locked,
+            None => RowAnswer::Given(WriteResult::ClaimLost),
+        }
+    };
+    Ok(ends.iter().map(answer).collect())
+}
+
 /// The advisory locks for recording ends whose supplier and number must be unique: halves of their
 /// keys (of both keys: a worker of the previous release locks the earlier one). Taken in one order
 /// by every worker, before any row is locked.
-fn keys_to_lock(ends: &[ResultRow]) -> Vec<i64> {
+fn keys_to_lock(ends: &[&ResultRow]) -> Vec<i64> {
     let asked = ends.iter().filter(|end| end.duplicate_rule.is_some());
     let keys = asked.flat_map(|end| [&end.duplicate_key, &end.earlier_duplicate_key]);
     let keys = keys.filter_map(|key| key.as_deref()?.get(..16));

@@ -15,17 +15,23 @@ WITH clock AS MATERIALIZED (
     WHERE e.id BETWEEN '00000000-0000-0000-0000-000000000000'
         AND 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 ), meant AS MATERIALIZED (
-    SELECT DISTINCT i.document_id
+    -- Of a child also its family's topmost document: under that one's lock a trigger finds out whether this
+    -- was the last of the family to end (write_webhook_of_family).
+    SELECT DISTINCT v.document_id
     FROM ends e JOIN ingestion i ON i.id = e.id AND i.claim_token = e.token
+    LEFT JOIN ingestion r ON r.id = i.root_id
+    CROSS JOIN LATERAL (VALUES (i.document_id), (r.document_id)) AS v (document_id)
 ), documents AS MATERIALIZED (
     SELECT d.id FROM meant m JOIN document d ON d.id = m.document_id
     ORDER BY d.id FOR NO KEY UPDATE OF d SKIP LOCKED
 ), held AS MATERIALIZED (
     SELECT e.*, i.claims, i.worker, i.started_at, i.document_id, i.tenant, i.alone_claim
-    FROM ingestion i JOIN ends e ON e.id = i.id AND e.token = i.claim_token
-    WHERE i.document_id IN (SELECT id FROM documents)
+    FROM ends e JOIN ingestion i ON i.id = e.id AND i.claim_token = e.token
+    LEFT JOIN ingestion r ON r.id = i.root_id
+    WHERE (i.document_id IN (SELECT id FROM documents)
         -- The earlier system may hold ingestions whose document is gone.
-        OR NOT EXISTS (SELECT 1 FROM document d WHERE d.id = i.document_id)
+        OR NOT EXISTS (SELECT 1 FROM document d WHERE d.id = i.document_id))
+      AND (r.id IS NULL OR r.document_id IN (SELECT id FROM documents))
     ORDER BY i.id FOR NO KEY UPDATE OF i SKIP LOCKED
 ), told AS MATERIALIZED (
     -- Whose supplier and number another document has: one that completed since the gate looked, or one

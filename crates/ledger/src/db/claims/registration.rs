@@ -211,7 +211,7 @@ async fn complete_ingestions(
 }
 
 /// The newest document of the tenant for each of these contents (SHA-256 in hex) that is known, so
-/// that submitting a file twice makes one document.
+/// that submitting a file twice makes one document. Documents found in others do not count.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -232,7 +232,7 @@ pub async fn find_by_sha256(
         LEFT JOIN LATERAL (
             SELECT id, status, object_etag, kind, claims FROM ingestion WHERE document_id = d.id
             ORDER BY created_at DESC, id DESC LIMIT 1) AS i ON true
-        WHERE d.sha256 = ANY ($1) AND d.tenant IS NOT DISTINCT FROM $2
+        WHERE d.sha256 = ANY ($1) AND d.tenant IS NOT DISTINCT FROM $2 AND d.parent_id IS NULL
         ORDER BY d.sha256, d.created_at DESC, d.id DESC"#,
         sha256,
         tenant,
