@@ -17,6 +17,7 @@ mod erase;
 mod export;
 mod jobs;
 mod kinds;
+mod memory;
 mod print;
 mod redis;
 mod reprioritize;
@@ -112,6 +113,9 @@ enum Command {
     /// Manage how long tenants' documents are kept
     #[command(subcommand)]
     Retention(erase::RetentionCommand),
+    /// Show and forget what is remembered of a tenant's suppliers
+    #[command(subcommand)]
+    Memory(memory::MemoryCommand),
     /// List and redrive dead letters
     #[command(subcommand)]
     Dead(dead::DeadCommand),
@@ -302,6 +306,7 @@ async fn dispatch(context: CommandContext, command: Command) -> anyhow::Result<C
         Command::Unblock(what) => block::run(context, what, false).await,
         Command::Erase(what) => Box::pin(erase::erase(context, what)).await,
         Command::Retention(what) => erase::run_retention(context, what).await,
+        Command::Memory(what) => memory::run(context, what).await,
         Command::Dead(what) => dead::run(context, what).await,
         Command::Janitor(janitor) => Box::pin(run::run_janitor(context, janitor)).await,
         Command::Process(process) => Box::pin(document::process(context, process)).await,

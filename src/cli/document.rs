@@ -349,6 +349,7 @@ async fn inject_errors(
         quality_threshold: app.config().ocr.quality_threshold,
         einvoice: EinvoiceState::Absent,
         pictures_shown: false,
+        history: docmill_gate::SupplierHistory::default(),
     };
     let mut injector = ErrorInjector::new(kind, lookups, arguments.seed);
     for document in &labelled {

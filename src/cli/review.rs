@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Subcommand;
+use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -19,8 +20,8 @@ use docmill_core::fault::{Error, Fault};
 use docmill_gate::kinds::KindSet;
 use docmill_operations::Db;
 use docmill_operations::review::{
-    self, AcceptedData, DataCorrection, DecidingReviewer, RecordedDecision, ReviewCase,
-    ReviewFilter, ReviewOrder, ReviewPart, ReviewRow, TruthExport,
+    self, AcceptedData, DataCorrection, DecidingReviewer, KnownAccount, RecordedDecision,
+    ReviewCase, ReviewFilter, ReviewOrder, ReviewPart, ReviewRow, TruthExport,
 };
 
 /// The largest file of data that is read.
@@ -150,9 +151,11 @@ pub(super) async fn run(
     match what {
         ReviewCommand::List(list) => list_reviews(context, list).await,
         ReviewCommand::Show { id } => {
-            let (_, db) = open_database(context, DATABASE).await?;
-            let case = review::load_case(&db, &id).await?;
-            context.result_output().show(&case, || format_case(&case))?;
+            let desk = ReviewSession::open(context).await?;
+            let case = review::load_case(&desk.db, &id).await?;
+            let known = review::find_known_accounts(&desk.db, &case, &desk.kinds).await?;
+            let shown = ShownCase { case: &case, known_accounts: &known };
+            context.result_output().show(&shown, || format_case(&case, &known))?;
             Ok(CommandExit::Done)
         }
         ReviewCommand::Export(wanted) => Box::pin(export_truth(context, &wanted)).await,
@@ -319,8 +322,17 @@ fn format_reviews(rows: &[ReviewRow]) -> String {
     print::table(head, &rows)
 }
 
+/// A document as `review show` prints it.
+#[derive(Serialize)]
+struct ShownCase<'a> {
+    #[serde(flatten)]
+    case: &'a ReviewCase,
+    /// Accounts that were confirmed of its supplier before.
+    known_accounts: &'a [KnownAccount],
+}
+
 /// One document in words.
-fn format_case(case: &ReviewCase) -> String {
+fn format_case(case: &ReviewCase, known: &[KnownAccount]) -> String {
     let state = if case.needs_human_review { "to be reviewed" } else { "nothing to review" };
     let mut lines = vec![format!("document {}: {state}", case.document_id)];
     let mut say = |name: &str, value: Option<String>| {
@@ -343,6 +355,10 @@ fn format_case(case: &ReviewCase) -> String {
         "waits for a second person; the first",
         case.pending.as_ref().map(|it| it.reviewer.clone()),
     );
+    for KnownAccount { account, since, documents } in known {
+        let since = since.format(&Rfc3339).unwrap_or_default();
+        lines.push(format!("  confirmed account: {account} since {since}, documents: {documents}"));
+    }
     for revision in &case.revisions {
         let at = revision.decided_at.format(&Rfc3339).unwrap_or_default();
         let (who, why) = (print::inline(&revision.reviewer), print::inline(&revision.why));

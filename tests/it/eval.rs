@@ -41,6 +41,7 @@ fn read(kinds: &KindSet, bytes: Bytes) -> EvalSample {
         quality_threshold: 0.7,
         einvoice: docmill_gate::EinvoiceState::Absent,
         pictures_shown: false,
+        history: docmill_gate::SupplierHistory::default(),
     };
     let verdict = docmill_gate::judge_extraction(&extraction, &transcript, kind, &lookups);
     EvalSample {

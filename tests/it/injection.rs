@@ -117,6 +117,7 @@ async fn asked(
         max_output_tokens: 8_192,
         parts_at_once: 1,
         faults: Default::default(),
+        examples: "".into(),
     };
     let (client, kind) = (OpenAiClient::new(&config).unwrap(), kind());
     let mut journal = Nothing;
@@ -134,6 +135,7 @@ fn judged(extraction: &Extraction, transcript: &Transcript) -> Verdict {
         quality_threshold: 0.7,
         einvoice: EinvoiceState::Absent,
         pictures_shown: false,
+        history: docmill_gate::SupplierHistory::default(),
     };
     docmill_gate::judge_extraction(extraction, transcript, &kind(), &lookups)
 }

@@ -130,6 +130,7 @@ fn terms() -> CallLimits {
         max_output_tokens: 8_192,
         parts_at_once: 2,
         faults: Default::default(),
+        examples: "".into(),
     }
 }
 

@@ -72,6 +72,7 @@ mod simulation;
 mod sqs_probe;
 mod store_suite;
 mod submitting;
+mod suppliers;
 mod support;
 mod throttling;
 mod traces;

@@ -119,6 +119,7 @@ impl Office {
             sha256: None,
             duplicate_rule: None,
             duplicate_keys: None,
+            lesson: None,
             detail: "as the test wants".to_owned(),
             children: Vec::new(),
         };

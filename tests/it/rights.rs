@@ -116,6 +116,7 @@ async fn a_producer_adds_rows_reads_results_and_changes_nothing() {
         row("SELECT erase_expired('{}')", REFUSED),
         row("INSERT INTO pause (scope) VALUES ('all')", REFUSED),
         row("SELECT * FROM webhook_delivery", REFUSED),
+        row("SELECT * FROM supplier_memory", REFUSED),
         row("INSERT INTO webhook_target (name, place, url_hash) VALUES ('x', 'y', 'z')", REFUSED),
         row("CREATE TABLE docmill.t (a int)", REFUSED),
     ];

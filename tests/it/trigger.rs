@@ -85,6 +85,7 @@ impl Stage1 {
             sha256: None,
             duplicate_rule: None,
             duplicate_keys: None,
+            lesson: None,
             detail: String::new(),
             children: Vec::new(),
         };

@@ -27,7 +27,7 @@ use docmill_core::model::{DocumentId, IngestionId};
 use docmill_gate::kinds::{FieldRole, Kind, RuleCheck};
 use docmill_ledger::duplicate_key::DuplicateKeys;
 use docmill_operations::inspect;
-use docmill_operations::review::{self, QueuePlace, ReviewCase, ReviewOrder};
+use docmill_operations::review::{self, KnownAccount, QueuePlace, ReviewCase, ReviewOrder};
 
 /// How a document is shown: for the first time, or once more because something was wrong.
 pub(super) struct ReviewTurn<'a> {
@@ -87,6 +87,8 @@ struct ShownCase<'a> {
     place: Option<QueuePlace>,
     /// The ingestion of the other document, if this one is taken for its duplicate.
     same_invoice: Option<IngestionId>,
+    /// Accounts that were confirmed of the supplier, if a rule says that this is another.
+    known_accounts: Vec<KnownAccount>,
 }
 
 /// The page of `case`; pages and places as far as they can be had.
@@ -109,6 +111,7 @@ pub(super) async fn case_page(
         findings: &findings,
         place: place.ok(),
         same_invoice: find_same_invoice(state, case, kind).await,
+        known_accounts: find_known_accounts(state, case, &findings, kind).await,
     };
     let title = case.original_name.clone().unwrap_or_else(|| case.file_path.clone());
     let body = html! {
@@ -144,6 +147,24 @@ async fn find_same_invoice(
     let (db, document) = (state.database(), DocumentId(case.document_id));
     let found = review::find_same_invoice(db, document, case.tenant.as_deref(), &keys).await;
     found.ok().flatten()
+}
+
+/// The accounts that were confirmed of the supplier, if a rule says that the account is another.
+async fn find_known_accounts(
+    state: &ConsoleState,
+    case: &ReviewCase,
+    findings: &[ReviewFinding],
+    kind: Option<&Kind>,
+) -> Vec<KnownAccount> {
+    let rules = kind.into_iter().flat_map(|kind| &kind.rules);
+    let mut guards = rules.filter(|rule| matches!(rule.check, RuleCheck::KnownAccount(_)));
+    let is_guarded = guards.any(|rule| {
+        findings.iter().any(|it| it.code.split(':').next() == Some(rule.name.as_str()))
+    });
+    if !is_guarded {
+        return Vec::new();
+    }
+    review::find_known_accounts(state.database(), case, state.kinds()).await.unwrap_or_default()
 }
 
 /// The form: bar, fields, lines and pages in one, so that each button of the bar sends it.
@@ -297,6 +318,10 @@ fn case_facts(state: &ConsoleState, shown: &ShownCase<'_>, may: bool) -> Markup 
         @if let Some(other) = shown.same_invoice {
             p.notice { "The other document: "
                 a href=(state.link(&format!("/ingestions/{}", other.0))) { "open it" } }
+        }
+        @for known in &shown.known_accounts {
+            p.notice { "Confirmed account: " bdi { (known.account) } " since " (moment(known.since))
+                ", documents: " (known.documents) }
         }
         details.more {
             summary { "Document" }

@@ -92,6 +92,14 @@ fn words_of_check(check: &RuleCheck) -> &'static str {
         RuleCheck::PaymentCode(_) => "A payment code on the page differs.",
         RuleCheck::PaymentCodeUsable => "A payment code on the page is unusable.",
         RuleCheck::PaymentCodePrinted(_) => "Only a code on the page has this value.",
+        RuleCheck::KnownAccount(_) => "Another account was confirmed of this supplier.",
+        RuleCheck::OwnAccount(_) => "This account was confirmed of another supplier.",
+        RuleCheck::AccountCountry { .. } => "The account is of another country than the VAT id.",
+        RuleCheck::KnownCurrency(_) => "Another currency was confirmed of this supplier.",
+        RuleCheck::KnownForm(_) => "Numbers of this supplier had another form.",
+        RuleCheck::UsualAmount { .. } => {
+            "The amount is far above those confirmed of this supplier."
+        }
         RuleCheck::Duplicate => "There is an earlier document of this supplier and number.",
         RuleCheck::Quality => "The pages are of bad quality.",
         RuleCheck::ReaderSucceeded => "The reader did not succeed.",
@@ -104,7 +112,7 @@ fn words_of_check(check: &RuleCheck) -> &'static str {
 fn words_of_code(code: &str) -> String {
     match code {
         "differs_from_correction" => "A later reading differs from a person's decision.".to_owned(),
-        "second_person" => "The amount needs a second person.".to_owned(),
+        "second_person" => "The amount or the account needs a second person.".to_owned(),
         _ => {
             let words = code.replace('_', " ");
             let mut letters = words.chars();

@@ -41,6 +41,8 @@ pub struct CallLimits {
     pub parts_at_once: usize,
     /// Faults of an earlier reading, which the prompt names; mostly none.
     pub faults: ReadingFaults,
+    /// Confirmed documents of the supplier, shown before the document; mostly none.
+    pub examples: Arc<str>,
 }
 
 /// How an extraction ended that is not whole.
@@ -284,7 +286,8 @@ impl ExtractionSession<'_> {
         if self.shown.text.is_empty() {
             return Err(Error::internal("a transcript without text was given to a model"));
         }
-        let fixed = fixed_tokens(&self.form) + self.shown.picture_tokens();
+        let examples = prompt::estimated_tokens(&self.terms.examples);
+        let fixed = fixed_tokens(&self.form) + self.shown.picture_tokens() + examples;
         let limit = self.terms.prompt_tokens as usize;
         if limit < fixed + MIN_LINE_TOKENS {
             return Err(Error::new(
@@ -312,6 +315,7 @@ impl ExtractionSession<'_> {
         } else {
             ("read again", self.shown.text.second_prompt(part, again))
         };
+        let user = format!("{}{user}", self.terms.examples);
         let Some(first) = self.call_model(format!("{verb} {name}"), user, part).await? else {
             return Ok(PartOutcome::Ended(IncompleteReason::TooCostly, None));
         };

@@ -12,6 +12,7 @@ mod choose;
 mod combine;
 pub mod einvoice;
 pub mod journal;
+pub mod memory;
 mod merge;
 pub mod parts;
 pub mod probe;

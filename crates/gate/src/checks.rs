@@ -78,6 +78,7 @@ impl GateSubject<'_> {
                 fail_whole(confidence_rank(self.extraction.confidence) < confidence_rank(*least))
             }
             RuleCheck::Score { .. } => Vec::new(),
+            history if history.asks_for_history() => self.failed_history(history),
             amounts => self.failed_amounts(amounts),
         }
     }

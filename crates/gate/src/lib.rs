@@ -8,6 +8,7 @@ mod checks;
 mod einvoice;
 mod forms;
 mod ground;
+mod history;
 mod instructions;
 pub mod kinds;
 mod payment;
@@ -30,6 +31,7 @@ use docmill_core::model::{Extraction, IngestionId, Transcript};
 
 pub use self::einvoice::EinvoiceState;
 use self::ground::PrintedValues;
+pub use self::history::{NumberForm, SupplierHistory, has_number_form, read_number_form};
 use self::payment::PagePayments;
 pub use self::payment::fill_from_codes;
 pub use self::reread::{
@@ -52,6 +54,8 @@ pub struct GateLookups {
     pub einvoice: EinvoiceState,
     /// The model that extracted was shown pictures of pages.
     pub pictures_shown: bool,
+    /// What the tenant confirmed of this supplier before; empty: nothing.
+    pub history: SupplierHistory,
 }
 
 /// One rule that failed.

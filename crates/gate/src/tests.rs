@@ -2,6 +2,7 @@
 
 mod amounts;
 mod bounds;
+mod history;
 mod number_rows;
 mod payment;
 mod single_rules;
@@ -99,6 +100,7 @@ fn lookups() -> GateLookups {
         quality_threshold: 0.7,
         einvoice: EinvoiceState::Absent,
         pictures_shown: false,
+        history: SupplierHistory::default(),
     }
 }
 
@@ -432,7 +434,10 @@ fn an_account_with_wrong_check_digits_or_another_than_the_pages_print_is_flagged
         assert!(found.contains(&"account_digits:iban".to_owned()), "{found:?}");
         assert_eq!(found.contains(&"bank_code_form:bic".to_owned()), bank_code, "{found:?}");
     }
-    let other = || account("NO9386011117947", "DNBANOKK");
+    let other = || {
+        let (iban, bic) = ("NO9386011117947", "DNBANOKK");
+        with(json!({"iban": iban, "bic": bic, "supplier_vat_id": null}))
+    };
     assert_eq!(reasons(other(), xml, &page), ["einvoice_contradicts_page:iban"]);
     assert_eq!(reasons(other(), xml, PAGE), Vec::<String>::new(), "the pages name no account");
     let both = format!("{page}\nIBAN:NO9386011117947.");

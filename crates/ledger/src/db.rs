@@ -13,6 +13,7 @@ pub mod migrating;
 pub mod operators;
 pub mod reports;
 pub mod reviews;
+pub mod suppliers;
 
 use std::borrow::Cow;
 use std::sync::Arc;

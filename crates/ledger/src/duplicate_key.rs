@@ -102,7 +102,7 @@ fn fold_digits(folded: &str) -> String {
 }
 
 /// The name's words without the legal form at their end.
-fn fold_supplier(supplier: &str) -> String {
+pub(crate) fn fold_supplier(supplier: &str) -> String {
     // Compatible forms first: what was a letter with its accent is a word's part then.
     let supplier: String = supplier.nfkc().collect();
     let words =

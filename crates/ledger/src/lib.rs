@@ -17,6 +17,7 @@ pub mod decide;
 pub mod duplicate_key;
 pub mod memory;
 pub(crate) mod stored;
+pub mod supplier;
 
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
 use self::duplicate_key::DuplicateKeys;
+use self::supplier::{RememberedDocument, SupplierLesson};
 use docmill_core::config::SecretString;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{
@@ -160,6 +162,8 @@ pub struct IngestionResult {
     pub duplicate_rule: Option<String>,
     /// The keys of supplier and number, by which a completed result is found again.
     pub duplicate_keys: Option<DuplicateKeys>,
+    /// What is remembered of the supplier once this has completed: of an e-invoice without any doubt.
+    pub lesson: Option<SupplierLesson>,
     /// The operator's text; never document content.
     pub detail: String,
     /// Documents found in this one, whose rows are written in the transaction of the end. Their bytes lie
@@ -522,6 +526,16 @@ pub trait AttemptLedger: Send + Sync {
         tenant: Option<&str>,
         keys: &DuplicateKeys,
     ) -> Result<Option<IngestionId>>;
+
+    /// The remembered documents of the tenant's suppliers that have one of these keys, the newest first.
+    /// Without a database nothing is remembered.
+    async fn find_remembered(
+        &self,
+        _tenant: Option<&str>,
+        _keys: &[String],
+    ) -> Result<Vec<RememberedDocument>> {
+        Ok(Vec::new())
+    }
 
     /// Adds to the spending of an attempt. Without a token: a payment counts, even if another
     /// worker owns the ingestion now. Not idempotent; after an error it is unknown whether it was

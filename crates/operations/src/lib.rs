@@ -19,6 +19,7 @@ pub mod retry;
 pub mod review;
 pub mod sending;
 pub mod submit;
+pub mod suppliers;
 pub mod tenant_shares;
 pub mod webhooks;
 

@@ -16,6 +16,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+pub use crate::suppliers::KnownAccount;
 pub use export::{TruthExport, TruthReport, export_truth};
 pub use typed_data::check_typed_data;
 
@@ -36,6 +37,7 @@ pub use docmill_ledger::db::reviews::{
 };
 
 use crate::inspect;
+use crate::suppliers::{self, SupplierData};
 use docmill_core::config::ReviewConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_extract::schema::find_data_violations;
@@ -44,6 +46,7 @@ use docmill_ledger::db::Db;
 use docmill_ledger::db::operators::AuditNote;
 use docmill_ledger::db::reviews;
 use docmill_ledger::db::reviews::decisions::{self, DecisionDraft, DecisionEnd, UndoEnd};
+use docmill_pipeline::supplier_memory::lesson_of;
 use printed_value::PrintedValueError;
 
 /// Bytes of the data of a decision, as JSON; data that was read and is larger can be kept.
@@ -145,6 +148,23 @@ pub async fn load_case(db: &Db, id: &str) -> Result<ReviewCase> {
     reviews::load_review_case(db, ingestion)
         .await?
         .ok_or_else(|| Error::new(Fault::Missing, "the document was erased meanwhile"))
+}
+
+/// The accounts that were confirmed of the supplier of a document before, with since when; none if its
+/// kind or supplier is unknown.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn find_known_accounts(
+    db: &Db,
+    case: &ReviewCase,
+    kinds: &KindSet,
+) -> Result<Vec<KnownAccount>> {
+    let (kind, data) = (kinds.for_name(case.kind.as_deref()), read_fields(case));
+    let (Some(kind), Some(data)) = (kind, data) else { return Ok(Vec::new()) };
+    let tenant = case.tenant.as_deref();
+    let about = SupplierData { document: case.document_id, tenant, kind, data: &data };
+    suppliers::find_known_accounts(db, about).await
 }
 
 /// Confirms the data of a document.
@@ -358,10 +378,22 @@ async fn record(
     let kind = by.kinds.for_name(case.kind.as_deref());
     let currency =
         kind.map_or(FieldRole::Currency.name(), |kind| kind.field_of(FieldRole::Currency));
+    let tenant = case.tenant.as_deref();
+    let fields = data.as_ref().and_then(Value::as_object).filter(|_| !rejects);
+    let named = kind.zip(fields);
+    let has_news = match named.filter(|_| !by.config.four_eyes_above.is_empty()) {
+        Some((kind, data)) => {
+            let about = SupplierData { document: case.document_id, tenant, kind, data };
+            suppliers::has_new_account(db, about).await?
+        }
+        None => false,
+    };
+    let above = four_eyes::needs_second(by.config, currency, &about);
     let draft = DecisionDraft {
         decision,
         data: data.as_ref(),
-        needs_second: !rejects && four_eyes::needs_second(by.config, currency, &about),
+        needs_second: !rejects && (above || has_news),
+        lesson: named.and_then(|(kind, data)| lesson_of(kind, tenant, data)),
         take_over: by.take_over,
         undo: by.config.undo,
     };

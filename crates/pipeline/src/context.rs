@@ -99,6 +99,7 @@ impl PipelineServices {
             max_output_tokens,
             parts_at_once,
             faults: ReadingFaults::default(),
+            examples: Arc::from(""),
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::text_work::run_on_text;
 use crate::transcribe::TranscribedDocument;
 use docmill_core::fault;
 use docmill_core::model::{ClaimedIngestion, Extraction, ModelUsage, OutcomeReason, Transcript};
+use docmill_extract::memory::{SupplierRecall, apply_memory};
 use docmill_extract::prompt::TranscriptView;
 use docmill_extract::{
     self, CallLimits, CallRoute, ExtractError, ModelReading, ReadingFaults, RecordedReplies,
@@ -64,14 +65,13 @@ pub(super) async fn extract_by_rules(
     services: &PipelineServices,
     kind: &Arc<Kind>,
     transcript: &Arc<Transcript>,
+    recall: SupplierRecall,
 ) -> Result<Extraction, StepError> {
     let (kind, transcript) = (Arc::clone(kind), Arc::clone(transcript));
     run_on_text(services, move || {
-        fill_from_codes(
-            docmill_extract::rules::extract_by_rules(&transcript, &kind),
-            &transcript,
-            &kind,
-        )
+        let read = docmill_extract::rules::extract_by_rules(&transcript, &kind);
+        let read = apply_memory(read, &transcript, &kind, &recall);
+        fill_from_codes(read, &transcript, &kind)
     })
     .await
 }
@@ -88,6 +88,24 @@ pub(super) async fn lay_out(
     run_on_text(services, move || Arc::new(TranscriptView::of_transcript(&transcript))).await
 }
 
+/// Lays out the confirmed documents of a supplier that were known when the document came in: a later
+/// attempt asks the same question, whose answer may be paid for already.
+async fn lay_out_examples(
+    attempt: AttemptContext<'_>,
+    kind: &Arc<Kind>,
+    mut recall: SupplierRecall,
+) -> Result<Arc<str>, StepError> {
+    recall.documents.retain(|it| it.learned_at <= attempt.claimed.created_at);
+    if recall.documents.is_empty() {
+        return Ok(Arc::from(""));
+    }
+    let (kind, room) = (Arc::clone(kind), attempt.config().limits.prompt_tokens);
+    run_on_text(attempt.services(), move || {
+        docmill_extract::prompt::write_remembered(&kind, &recall.documents, room).into()
+    })
+    .await
+}
+
 /// The readings of a document by the models of a chain.
 pub(super) struct ModelReadings<'a> {
     attempt: AttemptContext<'a>,
@@ -95,6 +113,8 @@ pub(super) struct ModelReadings<'a> {
     transcribed: &'a TranscribedDocument,
     /// As it is shown to models.
     shown: Arc<TranscriptView>,
+    /// Confirmed documents of its supplier, shown before it; empty: none.
+    examples: Arc<str>,
     /// The pages that are shown beside it.
     pictures: PagePictures<'a>,
     slot: ArtefactSlot<StoredModelReplies>,
@@ -125,7 +145,9 @@ impl<'a> ModelReadings<'a> {
         kind: Arc<Kind>,
         transcribed: &'a TranscribedDocument,
         first: &ChainModel,
+        recall: SupplierRecall,
     ) -> Result<Self, StepError> {
+        let examples = lay_out_examples(attempt, &kind, recall).await?;
         let identity =
             docmill_extract::extraction_identity(&transcribed.identity, first.llm.as_ref(), &kind);
         let key = keys::extraction_key(attempt.claim.id);
@@ -148,7 +170,7 @@ impl<'a> ModelReadings<'a> {
         }
         let pictures = PagePictures::new(attempt, Arc::clone(&transcribed.transcript));
         let faults = ReadingFaults::default();
-        Ok(Self { attempt, kind, transcribed, shown, pictures, slot, stored, faults })
+        Ok(Self { attempt, kind, transcribed, shown, examples, pictures, slot, stored, faults })
     }
 
     /// Has the transcript read by one model.
@@ -166,8 +188,8 @@ impl<'a> ModelReadings<'a> {
         let identity = docmill_extract::extraction_identity(&self.transcribed.identity, llm, &kind);
         let services = self.attempt.services();
         let faults = std::mem::take(&mut self.faults);
-        let terms =
-            CallLimits { faults, ..services.call_terms(identity.clone(), model.max_output_tokens) };
+        let terms = services.call_terms(identity.clone(), model.max_output_tokens);
+        let terms = CallLimits { faults, examples: Arc::clone(&self.examples), ..terms };
         // State before and after the call is on the heap: jobs wait in the call.
         let pages = Box::pin(self.pictures.draw_pages(at, model, &kind)).await?;
         let shown = ShownDocument { text: shown, pages };

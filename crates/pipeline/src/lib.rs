@@ -49,6 +49,7 @@ mod searchable;
 pub mod shutdown;
 mod step_error;
 mod structure;
+pub mod supplier_memory;
 mod text_budget;
 mod text_work;
 mod timings;
@@ -87,6 +88,7 @@ pub use reading::{DocumentReader, ReadRequest};
 pub use remote_ocr::{ReadOptions, RemoteOcr};
 pub use step_error::{StageFailure, StepError};
 pub use structure::find_layout;
+use supplier_memory::recall_supplier;
 pub use text_budget::TextBudget;
 pub use text_work::run_on_text;
 use timings::StageClock;
@@ -201,6 +203,9 @@ impl<'a> PipelineRun<'a> {
                 IngestionResult { sha256: Some(sha256), ..verdict::unfinished_result(unfinished) }
             }
         };
+        let (kinds, tenant) =
+            (&self.attempt.services().kinds, self.attempt.claimed.tenant.as_deref());
+        record.lesson = verdict::exact_lesson(&record, kinds, tenant);
         record.usage += self.spent;
         record.add_detail(&self.shown);
         Ok(PipelineOutput { record, transcript, timings: self.clock.timings() })
@@ -360,12 +365,16 @@ impl<'a> PipelineRun<'a> {
         let services = self.attempt.services();
         let kind = &input.classified.kind;
         let rungs = services.models.for_kind(&kind.name);
+        let recall = recall_supplier(self.attempt, kind, input.transcript);
+        let recall = Box::pin(recall).await?;
         let Some(first) = rungs.first() else {
-            let extraction = extract::extract_by_rules(services, kind, input.transcript).await?;
+            let extraction =
+                extract::extract_by_rules(services, kind, input.transcript, recall).await?;
             let verdict = Box::pin(self.judge(input, &extraction)).await?;
             return Ok(EscalationOutcome::Judged(extraction, Box::new(verdict)));
         };
-        let readings = ModelReadings::open(self.attempt, Arc::clone(kind), transcribed, first);
+        let readings =
+            ModelReadings::open(self.attempt, Arc::clone(kind), transcribed, first, recall);
         let readings = Box::pin(readings).await?;
         let mut step = GatedModelStep { steps: self, readings, input };
         let outcome = escalate::escalate(&rungs, &mut step).await?;

@@ -10,6 +10,7 @@ use crate::context::AttemptContext;
 use crate::extract::UnfinishedExtraction;
 use crate::kind;
 use crate::step_error::StepError;
+use crate::supplier_memory::{find_history, lesson_of};
 use crate::text_work::run_on_text;
 use docmill_core::model::{
     Extraction, ExtractionMethod, IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
@@ -17,8 +18,9 @@ use docmill_core::model::{
 };
 use docmill_core::work_clock::wait_off_clock;
 use docmill_gate::kinds::{ClassifiedKind, FieldRole, Kind, KindSet};
-use docmill_gate::{self, EinvoiceState, GateLookups, Verdict};
+use docmill_gate::{self, EinvoiceState, GateLookups, SupplierHistory, Verdict};
 use docmill_ledger::duplicate_key::DuplicateKeys;
+use docmill_ledger::supplier::SupplierLesson;
 use docmill_ledger::{IngestionResult, VerdictDetails};
 
 /// The gate's inputs beside the data.
@@ -64,7 +66,13 @@ pub(super) async fn judge_extraction(
         }
         _ => None,
     };
+    let asks = input.classified.kind.rules.iter().any(|rule| rule.check.asks_for_history());
+    let history = match asks {
+        true => find_history(attempt, &input.classified.kind, &extraction.data).await?,
+        false => SupplierHistory::default(),
+    };
     let lookups = GateLookups {
+        history,
         duplicate_of,
         today: claimed.claimed_at.date(),
         quality_threshold: attempt.config().ocr.quality_threshold,
@@ -122,7 +130,21 @@ pub(super) fn judged_result(
         duplicate_rule: verdict.duplicate_rule.clone(),
         duplicate_keys,
         sha256,
+        lesson: None,
     }
+}
+
+/// What an e-invoice without any doubt teaches of its supplier.
+pub(super) fn exact_lesson(
+    record: &IngestionResult,
+    kinds: &KindSet,
+    tenant: Option<&str>,
+) -> Option<SupplierLesson> {
+    let is_exact = record.reader.as_deref() == Some(ExtractionMethod::Einvoice.code())
+        && record.reason.is_none()
+        && !record.needs_human_review;
+    let (kind, data) = (kinds.get(record.kind.as_deref()?)?, record.structured_data.as_ref()?);
+    lesson_of(kind, tenant, data).filter(|_| is_exact)
 }
 
 /// The record of an unacceptable model answer, with the partial data for the reviewer.
@@ -168,6 +190,7 @@ pub fn early_result(
         sha256: None,
         duplicate_rule: None,
         duplicate_keys: None,
+        lesson: None,
         detail,
         children: Vec::new(),
     }

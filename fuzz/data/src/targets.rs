@@ -78,6 +78,7 @@ fn lookups() -> GateLookups {
         quality_threshold: 0.7,
         einvoice: EinvoiceState::Absent,
         pictures_shown: false,
+        history: docmill_gate::SupplierHistory::default(),
     }
 }
 

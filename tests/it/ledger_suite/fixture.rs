@@ -396,6 +396,7 @@ pub(super) fn record(reason: Option<OutcomeReason>) -> IngestionResult {
         sha256: Some("0".repeat(64)),
         duplicate_rule: None,
         duplicate_keys: DuplicateKeys::new("Müller", "R 1"),
+        lesson: None,
         detail: "all is well".to_owned(),
         children: Vec::new(),
     }

@@ -4,6 +4,7 @@
 
 mod languages;
 mod roles;
+mod suppliers;
 mod tokens;
 
 use std::collections::BTreeMap;
@@ -188,6 +189,7 @@ fn every_layout_is_read_and_flagged_as_its_file_expects() {
             quality_threshold: 0.7,
             einvoice: EinvoiceState::Absent,
             pictures_shown: false,
+            history: docmill_gate::SupplierHistory::default(),
         };
         let reasons = judge_extraction(&read, &transcript, kind, &lookups).review_reasons();
         for (key, flagged) in [("flagged", true), ("unflagged", false)] {

@@ -188,6 +188,19 @@ pub enum RuleCheck {
     PaymentCodeUsable,
     /// Account and total of a payment code are printed as well.
     PaymentCodePrinted(PaymentFields),
+    /// The account is one that was confirmed of this supplier, if one was.
+    KnownAccount(Vec<String>),
+    /// The account was not confirmed of another supplier alone.
+    OwnAccount(Vec<String>),
+    /// The account's country is that of the VAT identifier, or the document or what was confirmed explains
+    /// the difference.
+    AccountCountry { account: String, vat_id: String },
+    /// The currency is one that was confirmed of this supplier, if one was.
+    KnownCurrency(Vec<String>),
+    /// The number has the form of all that were confirmed of this supplier.
+    KnownForm(Vec<String>),
+    /// The amount is no more than so many times the largest that was confirmed of this supplier.
+    UsualAmount { fields: Vec<String>, most: Decimal },
     /// No earlier document has the same supplier and number.
     Duplicate,
     /// The transcript's quality reaches the configured threshold.
@@ -275,6 +288,19 @@ impl RuleCheck {
         )
     }
 
+    /// Whether it holds the data against what was confirmed of the supplier before.
+    pub fn asks_for_history(&self) -> bool {
+        matches!(
+            self,
+            Self::KnownAccount(_)
+                | Self::OwnAccount(_)
+                | Self::AccountCountry { .. }
+                | Self::KnownCurrency(_)
+                | Self::KnownForm(_)
+                | Self::UsualAmount { .. }
+        )
+    }
+
     /// The fields it names, for holding them against the schema; `a.b` is a field of a list.
     pub fn named_fields(&self) -> Vec<String> {
         match self {
@@ -287,6 +313,11 @@ impl RuleCheck {
             | Self::GroundedWords { fields, .. }
             | Self::Legible { fields, .. }
             | Self::Certain { fields, .. }
+            | Self::KnownAccount(fields)
+            | Self::OwnAccount(fields)
+            | Self::KnownCurrency(fields)
+            | Self::KnownForm(fields)
+            | Self::UsualAmount { fields, .. }
             | Self::AmountOrder { fields, .. }
             | Self::CurrencyPrinted(fields) => fields.clone(),
             Self::Magnitude { fields, currency, .. } => {
@@ -320,6 +351,7 @@ impl RuleCheck {
                 [terms.clone(), vec![total.clone(), item_field(list, item)]].concat()
             }
             Self::Complete { list, .. } => vec![list.clone()],
+            Self::AccountCountry { account, vat_id } => vec![account.clone(), vat_id.clone()],
             Self::PaymentInData { total, due, .. } => vec![total.clone(), due.clone()],
             Self::PaymentCode(fields) | Self::PaymentCodePrinted(fields) => {
                 let PaymentFields { account, total, currency } = fields.clone();

@@ -52,8 +52,9 @@ use lookups::{BlockedLookup, DuplicateLookup, DuplicateRow};
 use references::{ReferenceRow, ReferenceStatement};
 use spending::{SpendingRow, SpendingStatement};
 
-use crate::db::{Db, saturating_int};
+use crate::db::{Db, saturating_int, suppliers};
 use crate::duplicate_key::DuplicateKeys;
+use crate::supplier::RememberedDocument;
 use crate::{
     AttemptLedger, BatchEntry, BatchStanding, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms,
     DocumentSpending, FamilySize, IngestionResult, LeaseRenewal, LeaseStatus, Ledger,
@@ -137,6 +138,14 @@ impl AttemptLedger for PostgresLedger {
         keys: &DuplicateKeys,
     ) -> Result<Option<IngestionId>> {
         self.duplicates.run(DuplicateRow::new(document, tenant, keys)).await
+    }
+
+    async fn find_remembered(
+        &self,
+        tenant: Option<&str>,
+        keys: &[String],
+    ) -> Result<Vec<RememberedDocument>> {
+        suppliers::find_remembered(&self.db, tenant, keys).await
     }
 
     async fn add_spending(

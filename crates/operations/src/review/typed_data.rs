@@ -35,6 +35,7 @@ pub fn check_typed_data(
         quality_threshold: 0.0,
         einvoice: EinvoiceState::Absent,
         pictures_shown: false,
+        history: docmill_gate::SupplierHistory::default(),
     };
     let verdict = judge_extraction(&extraction, transcript, kind, &lookups);
     let reasons = verdict.review_reasons().into_iter().filter(|reason| {
@@ -56,6 +57,12 @@ fn is_about_data(check: &RuleCheck) -> bool {
             | RuleCheck::EinvoiceUsable
             | RuleCheck::PaymentCodeUsable
             | RuleCheck::Duplicate
+            | RuleCheck::KnownAccount(_)
+            | RuleCheck::OwnAccount(_)
+            | RuleCheck::AccountCountry { .. }
+            | RuleCheck::KnownCurrency(_)
+            | RuleCheck::KnownForm(_)
+            | RuleCheck::UsualAmount { .. }
             | RuleCheck::Quality
             | RuleCheck::ReaderSucceeded
             | RuleCheck::Confidence(_)

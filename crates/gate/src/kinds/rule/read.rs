@@ -51,6 +51,7 @@ struct RawRule {
     terms: Option<Vec<String>>,
     total: Option<String>,
     account: Option<String>,
+    vat_id: Option<String>,
     totals: Option<Vec<String>>,
     list: Option<String>,
     lines: Option<String>,
@@ -134,6 +135,13 @@ impl RawRule {
             "payment_code" => RuleCheck::PaymentCode(self.into_payment_fields()?),
             "payment_code_printed" => RuleCheck::PaymentCodePrinted(self.into_payment_fields()?),
             "payment_code_usable" => RuleCheck::PaymentCodeUsable,
+            "account_country" => {
+                let account = needed(self.account, &check, "account")?;
+                RuleCheck::AccountCountry {
+                    account,
+                    vat_id: needed(self.vat_id, &check, "vat_id")?,
+                }
+            }
             "duplicate" => RuleCheck::Duplicate,
             "quality" => RuleCheck::Quality,
             "reader_succeeded" => RuleCheck::ReaderSucceeded,
@@ -191,6 +199,13 @@ impl RawRule {
                 share: needed(self.share, &check, "share")?,
             },
             "currency_printed" => RuleCheck::CurrencyPrinted(fields?),
+            "known_account" => RuleCheck::KnownAccount(fields?),
+            "own_account" => RuleCheck::OwnAccount(fields?),
+            "known_currency" => RuleCheck::KnownCurrency(fields?),
+            "known_form" => RuleCheck::KnownForm(fields?),
+            "usual_amount" => {
+                RuleCheck::UsualAmount { fields: fields?, most: needed(self.most, &check, "most")? }
+            }
             "legible" => {
                 RuleCheck::Legible { fields: fields?, least: needed(self.least, &check, "least")? }
             }

@@ -10,6 +10,7 @@ use super::children;
 use super::coalesce::{BatchedStatement, RowAnswer};
 use crate::db::{Db, SqlErrorContext};
 use crate::decide::{DeferralStreak, MAX_STRETCH, deferral_streak, is_denial, recorded_keys};
+use crate::supplier::SupplierLesson;
 use crate::{ClaimRelease, IngestionResult, NewChild, ReadBack, WriteResult, stored};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{
@@ -124,6 +125,8 @@ pub(super) struct ResultRow {
     /// Written by a statement of their own, in the same transaction.
     #[serde(skip)]
     children: Vec<NewChild>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lesson: Option<SupplierLesson>,
 }
 
 impl ResultRow {
@@ -166,6 +169,7 @@ impl ResultRow {
             confidence: end.stated.as_ref().map(|stated| stated.confidence.code()),
             missing_fields: end.stated.as_ref().map(|stated| stated.missing_fields.clone()),
             children: end.children.clone(),
+            lesson: end.lesson.clone().filter(|_| status == IngestionStatus::Completed),
         }
     }
 }

@@ -10,7 +10,7 @@ WITH clock AS MATERIALIZED (
         model text, input_tokens bigint, output_tokens bigint, sha256 text, duplicate_key text,
         earlier_duplicate_key text, duplicate_rule text,
         detail text, gate_score real, grounded jsonb, successful boolean, confidence text,
-        missing_fields text[])
+        missing_fields text[], lesson jsonb)
     -- All there are: read as one row by the planner (see `claims.rs`).
     WHERE e.id BETWEEN '00000000-0000-0000-0000-000000000000'
         AND 'ffffffff-ffff-ffff-ffff-ffffffffffff'
@@ -68,6 +68,7 @@ WITH clock AS MATERIALIZED (
     WHERE i.id = e.id AND e.token = i.claim_token
     RETURNING e.id, e.token, e.claims, e.worker, e.started_at, c.now, e.stage, e.outcome,
         e.model, e.input_tokens, e.output_tokens, e.detail,
+        e.document_id, e.lesson, e.repeated,
         COALESCE(e.alone_claim = e.claims, false) AS alone
 ), closed AS (
     INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage,
@@ -75,6 +76,31 @@ WITH clock AS MATERIALIZED (
     SELECT id, claims, token, worker, started_at, now, stage,
         outcome, true, alone, model, input_tokens, output_tokens, detail
     FROM ended
+), taught AS (
+    -- An exact e-invoice teaches, unless a person has decided about its document.
+    INSERT INTO supplier_memory AS m (document_id, ingestion_id, tenant, supplier, keys, kind, source,
+        learned_at)
+    SELECT e.document_id, e.id, e.lesson ->> 'tenant', e.lesson ->> 'supplier',
+        ARRAY(SELECT jsonb_array_elements_text(e.lesson -> 'keys')), e.lesson ->> 'kind', 'exact', e.now
+    FROM ended e JOIN document d ON d.id = e.document_id
+    WHERE e.lesson IS NOT NULL AND NOT e.repeated AND d.corrected_at IS NULL
+    ON CONFLICT (document_id) DO UPDATE SET
+        ingestion_id = excluded.ingestion_id, tenant = excluded.tenant,
+        supplier = excluded.supplier, keys = excluded.keys, kind = excluded.kind,
+        learned_at = excluded.learned_at
+    WHERE m.source = 'exact'
+), worn AS MATERIALIZED (
+    -- The oldest of its supplier, as many as `supplier::MAX_DOCUMENTS` leaves; locked rows stay.
+    SELECT m.document_id FROM supplier_memory m JOIN (
+        SELECT o.document_id FROM ended e CROSS JOIN LATERAL (
+            SELECT x.document_id FROM supplier_memory x
+            WHERE x.tenant = e.lesson ->> 'tenant' AND x.supplier = e.lesson ->> 'supplier'
+              AND x.document_id <> e.document_id
+            ORDER BY x.learned_at DESC, x.document_id OFFSET 11) AS o
+        WHERE e.lesson IS NOT NULL) AS old USING (document_id)
+    FOR UPDATE OF m SKIP LOCKED
+), forgotten AS (
+    DELETE FROM supplier_memory m USING worn w WHERE m.document_id = w.document_id
 )
 SELECT id AS "id!", token AS "token!", true AS "recorded!" FROM ended
 UNION ALL

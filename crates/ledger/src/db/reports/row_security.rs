@@ -17,7 +17,7 @@ WITH policy AS (
         WHERE role.id <> 0 AND pg_has_role(current_user, role.id, 'USAGE'))
 )
 SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = $1 AND c.relname IN ('document', 'ingestion') AND row_security_active(c.oid)
+WHERE n.nspname = $1 AND c.relname IN ('document', 'ingestion', 'supplier_memory') AND row_security_active(c.oid)
   AND NOT EXISTS (SELECT 1 FROM policy p
     WHERE p.polrelid = c.oid AND p.polpermissive AND p.is_open
       AND NOT EXISTS (SELECT 1 FROM policy r WHERE r.polrelid = c.oid AND NOT r.polpermissive))

@@ -13,7 +13,8 @@ use super::leases::ReviewHold;
 use super::{PendingDecision, ReviewCase, ReviewDecision};
 use crate::db::connection::statements::StatementTransaction;
 use crate::db::operators::AuditNote;
-use crate::db::{Db, SqlErrorContext};
+use crate::db::{Db, SqlErrorContext, suppliers};
+use crate::supplier::{LessonSource, SupplierLesson};
 use docmill_core::fault::Result;
 
 /// Why a document that waits for a second person calls for review.
@@ -34,6 +35,8 @@ pub struct DecisionDraft<'a> {
     pub take_over: bool,
     /// How long it can be undone.
     pub undo: Duration,
+    /// What is remembered of the supplier once it holds.
+    pub lesson: Option<SupplierLesson>,
 }
 
 /// How a decision ended.
@@ -232,6 +235,7 @@ pub async fn record_decision(
     };
     insert_revision(&mut transaction, &held, &revision).await?;
     carry_decision(&mut transaction, &held, &revision).await?;
+    teach(&mut transaction, &held, &revision).await?;
     super::drafts::end_unfinished(&mut transaction, case.document_id).await?;
     transaction.commit().await.context(doing)?;
     let NewRevision { awaits_second, undo_until, .. } = revision;
@@ -319,6 +323,23 @@ async fn carry_decision(
         }
     };
     done.context("carrying a decision into its document").map(drop)
+}
+
+/// Remembers the supplier by a decision that holds. One that waits for a second person teaches nothing.
+async fn teach(
+    connection: &mut StatementTransaction,
+    held: &LockedDocument,
+    new: &NewRevision<'_>,
+) -> Result<()> {
+    let source = match new.draft.decision {
+        ReviewDecision::Accepted => LessonSource::Accepted,
+        ReviewDecision::Corrected => LessonSource::Corrected,
+        ReviewDecision::Rejected | ReviewDecision::Undone => return Ok(()),
+    };
+    let taught = new.draft.lesson.as_ref().filter(|_| !new.awaits_second);
+    let (Some(lesson), Some(ingestion)) = (taught, new.case.ingestion_id) else { return Ok(()) };
+    let ids = (new.case.document_id, ingestion);
+    suppliers::learn_decision(connection, ids, lesson, source, held.now).await
 }
 
 /// The newest decision about a document.
