@@ -17,7 +17,6 @@ mod erase;
 mod export;
 mod jobs;
 mod kinds;
-mod memory;
 mod print;
 mod redis;
 mod reprioritize;
@@ -115,7 +114,7 @@ enum Command {
     Retention(erase::RetentionCommand),
     /// Show and forget what is remembered of a tenant's suppliers
     #[command(subcommand)]
-    Memory(memory::MemoryCommand),
+    Memory(erase::MemoryCommand),
     /// List and redrive dead letters
     #[command(subcommand)]
     Dead(dead::DeadCommand),
@@ -306,7 +305,7 @@ async fn dispatch(context: CommandContext, command: Command) -> anyhow::Result<C
         Command::Unblock(what) => block::run(context, what, false).await,
         Command::Erase(what) => Box::pin(erase::erase(context, what)).await,
         Command::Retention(what) => erase::run_retention(context, what).await,
-        Command::Memory(what) => memory::run(context, what).await,
+        Command::Memory(what) => erase::run_memory(context, what).await,
         Command::Dead(what) => dead::run(context, what).await,
         Command::Janitor(janitor) => Box::pin(run::run_janitor(context, janitor)).await,
         Command::Process(process) => Box::pin(document::process(context, process)).await,

@@ -63,6 +63,7 @@ impl IngestionWork for EmptyWork {
             duplicate_rule: None,
             duplicate_keys: None,
             detail: String::new(),
+            lesson: None,
             children: Vec::new(),
         })
     }

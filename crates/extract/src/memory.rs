@@ -8,14 +8,13 @@
 mod cells;
 
 use std::collections::BTreeSet;
-use std::str::FromStr as _;
 use std::sync::Arc;
 
 use rust_decimal::Decimal;
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
-use self::cells::CellIndex;
+use self::cells::{CellIndex, decimal_to_json, json_decimal};
 use super::combine::is_blank;
 use docmill_core::model::{Extraction, FieldCertainty, StatedConfidence, Transcript};
 use docmill_formats::notation::account::find_iban_at;
@@ -408,14 +407,4 @@ fn has_form_of(value: &Value, known: &Value) -> bool {
         (Value::Number(_), Value::Number(_)) => true,
         _ => false,
     }
-}
-
-/// A JSON number as the decimal it was written as.
-fn json_decimal(value: &Value) -> Option<Decimal> {
-    let text = value.as_number()?.to_string();
-    Decimal::from_str(&text).or_else(|_| Decimal::from_scientific(&text)).ok()
-}
-
-fn decimal_to_json(value: Decimal) -> Option<Value> {
-    value.normalize().to_string().parse::<Number>().ok().map(Value::Number)
 }

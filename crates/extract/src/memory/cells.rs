@@ -4,12 +4,12 @@
 //! touch.
 
 use std::ops::Range;
+use std::str::FromStr as _;
 
 use rust_decimal::Decimal;
-use serde_json::Value;
+use serde_json::{Number, Value};
 use time::Date;
 
-use super::json_decimal;
 use docmill_core::model::{BoundingBox, TextLine, TextWord, Transcript};
 use docmill_formats::notation::date::{self, DayMonthOrder};
 use docmill_formats::notation::number::DecimalSeparator;
@@ -374,7 +374,7 @@ impl PageCell {
             ValueNotation::Number(mark) => {
                 let found = number::find_numbers(&words, mark).into_iter().next()?;
                 let is_first = found.words.start == 0 && !found.percent;
-                is_first.then(|| super::decimal_to_json(found.value)).flatten()
+                is_first.then(|| decimal_to_json(found.value)).flatten()
             }
         }
     }
@@ -436,4 +436,14 @@ fn joins(cell: &PageCell, area: BoundingBox) -> bool {
     let character = cell.area.w / characters.saturating_sub(1).max(1) as f32;
     let gap = (GAP_HEIGHTS * cell.area.h).max(GAP_CHARACTERS * character);
     area.x - cell.area.right() < gap
+}
+
+/// A JSON number as the decimal it was written as.
+pub(super) fn json_decimal(value: &Value) -> Option<Decimal> {
+    let text = value.as_number()?.to_string();
+    Decimal::from_str(&text).or_else(|_| Decimal::from_scientific(&text)).ok()
+}
+
+pub(super) fn decimal_to_json(value: Decimal) -> Option<Value> {
+    value.normalize().to_string().parse::<Number>().ok().map(Value::Number)
 }

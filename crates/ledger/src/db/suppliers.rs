@@ -20,17 +20,30 @@ const MAX_DATA_BYTES: i32 = 32 << 10;
 /// Suppliers that one document's keys may lead to.
 const MAX_SUPPLIERS: i64 = 20;
 
+/// What a person's decision teaches.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DecidedLesson<'a> {
+    /// The document decided about.
+    pub(super) document: Uuid,
+    /// Its ingestion.
+    pub(super) ingestion: Uuid,
+    /// What is remembered.
+    pub(super) lesson: &'a SupplierLesson,
+    /// The decision.
+    pub(super) source: LessonSource,
+    /// When it was made.
+    pub(super) decided_at: OffsetDateTime,
+}
+
 /// Remembers a document by a person's decision, in the decision's own transaction.
 ///
 /// # Errors
 /// No answer from Postgres.
 pub(super) async fn learn_decision(
     connection: &mut StatementTransaction,
-    (document, ingestion): (Uuid, Uuid),
-    lesson: &SupplierLesson,
-    source: LessonSource,
-    decided_at: OffsetDateTime,
+    decided: &DecidedLesson<'_>,
 ) -> Result<()> {
+    let DecidedLesson { document, ingestion, lesson, source, decided_at } = *decided;
     sqlx::query!(
         "INSERT INTO supplier_memory AS m (document_id, ingestion_id, tenant, supplier, keys, kind,
              source, corrected_fields, decided_at, learned_at)

@@ -13,7 +13,8 @@ use super::leases::ReviewHold;
 use super::{PendingDecision, ReviewCase, ReviewDecision};
 use crate::db::connection::statements::StatementTransaction;
 use crate::db::operators::AuditNote;
-use crate::db::{Db, SqlErrorContext, suppliers};
+use crate::db::suppliers::{self, DecidedLesson};
+use crate::db::{Db, SqlErrorContext};
 use crate::supplier::{LessonSource, SupplierLesson};
 use docmill_core::fault::Result;
 
@@ -338,8 +339,9 @@ async fn teach(
     };
     let taught = new.draft.lesson.as_ref().filter(|_| !new.awaits_second);
     let (Some(lesson), Some(ingestion)) = (taught, new.case.ingestion_id) else { return Ok(()) };
-    let ids = (new.case.document_id, ingestion);
-    suppliers::learn_decision(connection, ids, lesson, source, held.now).await
+    let (document, decided_at) = (new.case.document_id, held.now);
+    let decided = DecidedLesson { document, ingestion, lesson, source, decided_at };
+    suppliers::learn_decision(connection, &decided).await
 }
 
 /// The newest decision about a document.
