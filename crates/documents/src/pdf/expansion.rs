@@ -21,6 +21,7 @@
 mod deflate;
 mod filters;
 mod objects;
+mod stream_scan;
 
 use std::io::Read;
 
@@ -28,6 +29,7 @@ use flate2::read::ZlibDecoder;
 
 use filters::{StreamFilter, deflated_bytes, expanded_bytes, too_large_refusal};
 pub(crate) use objects::{check_objects, stream_bytes};
+use stream_scan::{ScanWork, StreamData, streams_of};
 
 use crate::refusal::PageRefusal;
 use docmill_core::config::LimitsConfig;
@@ -37,9 +39,6 @@ use docmill_core::model::OutcomeReason;
 const MAX_NESTING: u32 = 4;
 /// More filters than this on one stream are no compression. lopdf undoes up to 8.
 const MAX_FILTERS: usize = 8;
-/// How much text before the word `stream` is taken for the stream's dictionary.
-const MAX_DICTIONARY_BYTES: usize = 16 << 10;
-const KEYWORD: &[u8] = b"stream";
 /// Questions that the search through the bytes leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExpansionScan {
@@ -60,18 +59,26 @@ pub(crate) fn check_expansion(
     bytes: &[u8],
     limits: &LimitsConfig,
 ) -> Result<ExpansionScan, PageRefusal> {
-    let limit = limits.decompressed_bytes.0;
+    check_within(bytes, limits.decompressed_bytes.0, &mut ScanWork::for_file(bytes.len()))
+}
+
+fn check_within(
+    bytes: &[u8],
+    limit: u64,
+    work: &mut ScanWork,
+) -> Result<ExpansionScan, PageRefusal> {
     let mut is_open = memchr::memmem::find(bytes, b"/Encrypt").is_some();
-    if !is_open && fits_at_worst(bytes, limit)? {
+    if !is_open && fits_at_worst(bytes, limit, work)? {
         return Ok(ExpansionScan::Complete);
     }
     let (mut others, mut images): (u64, u64) = (0, 0);
     for data in streams_of(bytes) {
+        work.count_stream(&data)?;
         let filters = StreamFilters::from_dictionary(data.dictionary)?;
         is_open |= filters == StreamFilters::Unknown;
         let is_image = data.names(b"/Image");
         let allowed = if is_image { limit } else { limit.saturating_sub(others) };
-        let expanded = data.expanded_bytes(&filters, allowed);
+        let expanded = data.expanded_bytes(&filters, allowed, work)?;
         if expanded >= allowed {
             return Err(too_large_refusal(limit));
         }
@@ -86,9 +93,10 @@ pub(crate) fn check_expansion(
 /// Whether the streams together stay below `limit` even if every byte expands as far as deflate
 /// allows. True of most small files, which then need not be expanded. False where a stream declares
 /// another filter than deflate, or holds another stream.
-fn fits_at_worst(bytes: &[u8], limit: u64) -> Result<bool, PageRefusal> {
+fn fits_at_worst(bytes: &[u8], limit: u64, work: &mut ScanWork) -> Result<bool, PageRefusal> {
     let mut most: u64 = 0;
     for data in streams_of(bytes) {
+        work.count_stream(&data)?;
         let filters = StreamFilters::from_dictionary(data.dictionary)?;
         let Some(own) = data.most_bytes(&filters) else { return Ok(false) };
         most = most.saturating_add(own);
@@ -97,40 +105,6 @@ fn fits_at_worst(bytes: &[u8], limit: u64) -> Result<bool, PageRefusal> {
         }
     }
     Ok(true)
-}
-
-/// The streams of a file, in the order in which they lie in it.
-fn streams_of(bytes: &[u8]) -> impl Iterator<Item = StreamData<'_>> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let start = at + bytes.get(at..).and_then(next_stream)?;
-        at = start;
-        Some(StreamData { bytes, start, dictionary: stream_dictionary(bytes, start) })
-    })
-}
-
-/// Where the data of the next stream starts.
-fn next_stream(bytes: &[u8]) -> Option<usize> {
-    let mut from = 0;
-    loop {
-        let rest = bytes.get(from..)?;
-        let word = memchr::memmem::find(rest, KEYWORD)? + from;
-        let after = word + KEYWORD.len();
-        let closes = word >= 3 && bytes.get(word - 3..word) == Some(b"end");
-        match bytes.get(after..) {
-            Some([b'\r', b'\n', ..]) if !closes => return Some(after + 2),
-            Some([b'\n' | b'\r', ..]) if !closes => return Some(after + 1),
-            _ => from = after,
-        }
-    }
-}
-
-/// Bytes between the object's start and its data; `None` if that is further away than dictionaries
-/// are long.
-fn stream_dictionary(bytes: &[u8], data: usize) -> Option<&[u8]> {
-    let head = bytes.get(data.saturating_sub(MAX_DICTIONARY_BYTES)..data).unwrap_or_default();
-    let own = memchr::memmem::rfind(head, b" obj")?;
-    head.get(own..)
 }
 
 /// The filters that a dictionary names, in the order in which they are undone.
@@ -219,25 +193,22 @@ fn parse_filter(name: &[u8]) -> Option<StreamFilter> {
     })
 }
 
-/// A stream where it lies in the file.
-struct StreamData<'a> {
-    bytes: &'a [u8],
-    start: usize,
-    /// `None` where none was found before it.
-    dictionary: Option<&'a [u8]>,
-}
-
-impl<'a> StreamData<'a> {
+impl StreamData<'_> {
     /// Bytes that it expands to, or at least `allowed` if it is that much.
-    fn expanded_bytes(&self, filters: &StreamFilters, allowed: u64) -> u64 {
+    fn expanded_bytes(
+        &self,
+        filters: &StreamFilters,
+        allowed: u64,
+        work: &mut ScanWork,
+    ) -> Result<u64, PageRefusal> {
         if matches!(filters, StreamFilters::Known(only) if only[..] == [StreamFilter::Flate])
             && let Some(plain) = plain_zlib_bytes(self.content(), allowed)
         {
-            return plain;
+            return Ok(plain);
         }
         let open = self.open_data();
         // Data that looks like zlib is counted as such, against the dictionary.
-        let looked = inflated_bytes(open, allowed, MAX_NESTING);
+        let looked = inflated_bytes(open, allowed, work)?;
         let named = match filters {
             StreamFilters::Known(filters) => expanded_bytes(self.content(), filters, allowed),
             StreamFilters::Unknown if self.is_needed_to_open() => {
@@ -246,7 +217,7 @@ impl<'a> StreamData<'a> {
             }
             StreamFilters::Unknown => deflated_bytes(self.content(), allowed),
         };
-        looked.max(named)
+        Ok(looked.max(named))
     }
 
     /// Upper bound of the bytes it can expand to; `None` if its length gives none.
@@ -273,46 +244,17 @@ impl<'a> StreamData<'a> {
     fn names(&self, name: &[u8]) -> bool {
         self.dictionary.is_some_and(|it| memchr::memmem::find(it, name).is_some())
     }
-
-    /// Everything from its start to the end of the file.
-    fn open_data(&self) -> &'a [u8] {
-        self.bytes.get(self.start..).unwrap_or_default()
-    }
-
-    /// Its data: of the declared length if it ends there, else up to the keyword that ends it.
-    fn content(&self) -> &'a [u8] {
-        let open = self.open_data();
-        let stated = self.dictionary.and_then(stated_length).and_then(|length| {
-            let (content, after) = open.split_at_checked(length)?;
-            after.trim_ascii_start().starts_with(b"endstream").then_some(content)
-        });
-        stated.unwrap_or_else(|| {
-            let end = memchr::memmem::find(open, b"endstream").unwrap_or(open.len());
-            open.get(..end).unwrap_or_default().trim_ascii_end()
-        })
-    }
-}
-
-/// The number behind `/Length`, if it is one.
-fn stated_length(dictionary: &[u8]) -> Option<usize> {
-    const KEY: &[u8] = b"/Length";
-    let mut found = memchr::memmem::find_iter(dictionary, KEY);
-    found.find_map(|at| {
-        let value = dictionary.get(at + KEY.len()..)?.trim_ascii_start();
-        let end = value.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(value.len());
-        let (digits, after) = value.split_at_checked(end)?;
-        // `/Length 12 0 R` is a reference; its number is an object's.
-        let is_reference = after.trim_ascii_start().first().is_some_and(u8::is_ascii_digit);
-        std::str::from_utf8(digits).ok()?.parse().ok().filter(|_| !is_reference)
-    })
 }
 
 /// Bytes that `data` expands to, or at least `allowed` as soon as it is that much.
-fn inflated_bytes(data: &[u8], allowed: u64, nesting: u32) -> u64 {
+fn inflated_bytes(data: &[u8], allowed: u64, work: &mut ScanWork) -> Result<u64, PageRefusal> {
     if !is_zlib(data) {
-        return 0;
+        return Ok(0);
     }
-    count_bytes(ZlibDecoder::new(data), allowed, nesting)
+    let mut decoder = ZlibDecoder::new(data);
+    let count = count_bytes(&mut decoder, allowed, MAX_NESTING);
+    work.count_bytes(decoder.total_in())?;
+    Ok(count)
 }
 
 /// Bytes of sound zlib data that holds no other, of which every decoder makes the same; `None` for
@@ -477,7 +419,11 @@ mod tests {
             ("filters elsewhere", stream("/Filter 9 0 R", &packed), u64::MAX, false),
             ("no dictionary", [b"stream\n", &packed[..]].concat(), u64::MAX, false),
         ] {
-            assert_eq!(fits_at_worst(&file, limit).unwrap(), expected, "{name}");
+            assert_eq!(
+                fits_at_worst(&file, limit, &mut ScanWork::for_file(file.len())).unwrap(),
+                expected,
+                "{name}"
+            );
         }
     }
 
@@ -546,6 +492,49 @@ mod tests {
         data.extend(raw(&vec![0; 1_000_000]));
         let length = format!("/Length {}/Filter/FlateDecode", data.len());
         assert_eq!(reason(&stream(&length, &data), 1_000_000), Some(OutcomeReason::TooLarge));
+    }
+
+    /// Bytes looked at for each byte of the file, if it is not refused.
+    fn looks(file: &[u8]) -> Option<u64> {
+        let mut work = ScanWork::for_file(file.len());
+        let scanned = check_within(file, 100_000_000, &mut work);
+        match scanned {
+            Ok(_) => Some(work.counted() / file.len() as u64),
+            Err(refused) => {
+                assert_eq!(refused.reason, OutcomeReason::Corrupt);
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_is_scanned_in_work_by_its_size_whatever_it_repeats() {
+        let packed = zlib(&[7; 30]);
+        let honest = stream("/Filter/FlateDecode", &packed);
+        // Each of them begins a stream that holds all behind it.
+        let stored = b"stream\n\x78\x01\x00\x12\x00\xed\xffendstream".to_vec();
+        let object = b"1 0 obj\n<</Length 1 0 R/Filter/FlateDecode>>\nstream\n".to_vec();
+        let far = |gap: usize| {
+            [b"stream\n".repeat(gap / 7), vec![b' '; gap], b"endstream".to_vec()].concat()
+        };
+        for (name, part, is_read) in [
+            ("streams one behind the other", honest.clone(), true),
+            ("keywords alone", b"stream\n".to_vec(), false),
+            ("streams that are never closed", object, false),
+            ("stored data within stored data", stored, false),
+            ("ends alone", b"endstream\n".to_vec(), true),
+            ("objects alone", b"1 0 obj\n".to_vec(), true),
+        ] {
+            for times in [4_000, 16_000] {
+                let file = part.repeat(times);
+                let looks = looks(&file);
+                assert_eq!(looks.is_some(), is_read, "{name}");
+                assert!(looks.is_none_or(|looks| looks < 8), "{name}: {looks:?}");
+            }
+        }
+        assert_eq!(looks(&far(400_000)), None, "one end for many beginnings, far away");
+        let few = [b"stream\n".repeat(40), honest.repeat(5_000)].concat();
+        assert!(looks(&few).is_some(), "a few keywords without data are no attack");
     }
 
     #[test]

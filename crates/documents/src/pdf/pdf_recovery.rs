@@ -11,6 +11,8 @@ use memchr::memmem;
 
 /// Keyword after the objects of a complete file (PDF 32000-1 §7.5.5).
 const END_MARKS: [&[u8]; 3] = [b"trailer", b"startxref", b"%%EOF"];
+/// The keyword that begins an object.
+const OBJECT: &[u8] = b" obj";
 /// More brackets than this that open at once are no data; the parser gives up at twice as many.
 const MAX_NESTING: usize = 256;
 /// How much of an object is taken for a page's dictionary.
@@ -71,12 +73,12 @@ pub(crate) fn rebuild_page_tree(bytes: &[u8], limit: u32) -> Option<Bytes> {
     let most = usize::try_from(limit).unwrap_or(usize::MAX).saturating_add(1);
     let mut pages: Vec<(u32, u32)> = Vec::new();
     let mut known = std::collections::HashSet::new();
-    for at in memmem::find_iter(bytes, b" obj") {
+    for at in memmem::find_iter(bytes, OBJECT) {
         if pages.len() == most {
             break;
         }
         let name = bytes.get(..at).and_then(object_name);
-        let body = bytes.get(at + b" obj".len()..).unwrap_or_default();
+        let body = object_body(bytes, at + OBJECT.len());
         match name {
             Some(name) if is_page(body) && known.insert(name) => pages.push(name),
             _ => {}
@@ -109,20 +111,28 @@ pub(crate) fn names_encryption(bytes: &[u8]) -> bool {
         let value = bytes.get(at + KEY.len()..).unwrap_or_default().trim_ascii_start();
         let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let Some(number) = value.get(..digits).filter(|number| !number.is_empty()) else {
-            return names_handler(value);
+            return names_handler(value.get(..MAX_DICTIONARY_BYTES).unwrap_or(value));
         };
         memmem::find_iter(bytes, b" 0 obj").any(|at| {
             let before = bytes.get(..at).unwrap_or_default();
             let own = before.len().checked_sub(1 + number.len()).and_then(|at| before.get(at));
             let is_named = before.ends_with(number) && !own.is_some_and(u8::is_ascii_digit);
-            is_named && names_handler(bytes.get(at + b" 0 obj".len()..).unwrap_or_default())
+            is_named && names_handler(object_body(bytes, at + b" 0 obj".len()))
         })
     })
 }
 
+/// As much of an object as is taken for its dictionary: up to the next object, so that looking at
+/// all of them is looking at the file once.
+fn object_body(bytes: &[u8], start: usize) -> &[u8] {
+    let body = bytes.get(start..).unwrap_or_default();
+    let body = body.get(..MAX_DICTIONARY_BYTES).unwrap_or(body);
+    body.get(..memmem::find(body, OBJECT).unwrap_or(body.len())).unwrap_or_default()
+}
+
 /// Whether `from` begins with an encryption dictionary.
 fn names_handler(from: &[u8]) -> bool {
-    let from = from.get(..MAX_DICTIONARY_BYTES).unwrap_or(from).trim_ascii_start();
+    let from = from.trim_ascii_start();
     let end = memmem::find(from, b"endobj").unwrap_or(from.len());
     let filter = memmem::find(from.get(..end).unwrap_or_default(), b"/Filter");
     from.starts_with(b"<<") && filter.is_some()
@@ -140,7 +150,7 @@ fn object_name(before: &[u8]) -> Option<(u32, u32)> {
 
 /// Whether an object that starts with `body` is a page: a dictionary of `/Type /Page`.
 fn is_page(body: &[u8]) -> bool {
-    let body = body.get(..MAX_DICTIONARY_BYTES).unwrap_or(body).trim_ascii_start();
+    let body = body.trim_ascii_start();
     let end = memmem::find(body, b"endobj").unwrap_or(body.len());
     let body = body.get(..end).unwrap_or_default();
     let mut types = memmem::find_iter(body, b"/Type");
