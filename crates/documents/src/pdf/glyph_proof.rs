@@ -6,11 +6,12 @@
 //! text is proven only if its drawing looks like it. All other text is doubtful, and is read once
 //! more from the drawn page (`crate::reading::second_look`). Glyphs that draw nothing print nothing.
 //!
-//! Not covered: exchanged letters within other scripts than Latin, for which no shapes are known
+//! Letters of Cyrillic and Greek that have a Latin twin are compared with that. Not covered:
+//! exchanges among other letters of other scripts, for which no shapes are known
 //! (`crate::pdf::text_layer_check` detects many of them); look-alikes such as O and 0.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use compact_str::CompactString;
 use hayro::hayro_interpret::font::{Glyph, GlyphRun, OutlineGlyph};
@@ -18,14 +19,14 @@ use hayro::hayro_interpret::{
     BlendMode, CacheKey as _, ClipPath, Device, DrawMode, DrawProps, FillRule, Image,
     ImageDrawProps, Paint, SoftMask,
 };
-use hayro::kurbo::{Affine, BezPath, PathEl, Rect, Shape as _};
+use hayro::kurbo::{Affine, BezPath, PathEl, Rect};
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::pdf::glyph_shapes::{
-    DrawnOutline, EM_UNITS, GlyphShape, is_missing_in_substitute, known_shapes,
-};
+use crate::pdf::glyph_shapes::{DrawnOutline, EM_UNITS, GlyphDrawing, GlyphShape};
+use crate::pdf::lookalike_letters::{is_twin_of_another, latin_twin};
 use crate::pdf::page_glyph::PageGlyph;
 use crate::pdf::paint_appearance::paint_appearance;
+use crate::pdf::standard_shapes::{is_missing_in_substitute, plain_characters, shapes_of};
 use crate::refusal::{PageRefusal, stop_decoder};
 use docmill_core::model::OutcomeReason;
 
@@ -37,11 +38,13 @@ const MAX_DIFFERENCE: f32 = 0.33;
 const DIGIT_MARGIN: f32 = 0.03;
 /// from a letter that is drawn nearly like it,
 const CLOSE_MARGIN: f32 = 0.04;
-const CLOSE_LETTERS: [&str; 4] = ["EF", "EL", "CG", "CO"];
+const CLOSE_LETTERS: [[char; 2]; 4] = [['E', 'F'], ['E', 'L'], ['C', 'G'], ['C', 'O']];
 /// or from any other letter or digit.
 const OTHER_MARGIN: f32 = 0.08;
 /// A glyph of unknown shape is taken for a digit or letter if it differs by at most this from it.
 const MAX_RESEMBLANCE: f32 = 0.12;
+/// A glyph that differs by at most this from a Latin letter is no other letter than its twin.
+const MAX_TWIN_DIFFERENCE: f32 = 0.06;
 /// Ink that is smaller than this both ways, in ems, is not seen.
 const MIN_INK_EMS: f64 = 0.03;
 /// Ink may stand out of its glyph's place by this, in ems.
@@ -89,8 +92,8 @@ enum GlyphProof {
 /// Results for the glyphs of a file.
 #[derive(Debug, Default)]
 pub(crate) struct GlyphProofs {
-    /// By the key of the drawing, each text it was given.
-    judged: HashMap<u128, Vec<(CompactString, GlyphProof)>, BuildHasherDefault<KeyHasher>>,
+    /// By drawing, each text it was given.
+    judged: HashMap<DrawingKey, Vec<(CompactString, GlyphProof)>, BuildHasherDefault<KeyHasher>>,
 }
 
 impl GlyphProofs {
@@ -102,23 +105,22 @@ impl GlyphProofs {
         paint: &Paint<'a>,
     ) -> PageGlyph {
         let proof = self.examine(glyph, &placed.text, paint);
+        if proof == GlyphProof::Proven {
+            return placed;
+        }
         PageGlyph {
             text: readable_text(placed.text, proof),
             visible: placed.visible && proof != GlyphProof::Unseen,
             // Whether any ink is there shows on the rendered page.
             doubtful: placed.doubtful || proof == GlyphProof::Doubtful,
-            unproven: placed.unproven || proof != GlyphProof::Proven,
+            unproven: true,
             ..placed
         }
     }
 
     /// Examines a glyph that is read as `text` and painted with `paint`.
     fn examine<'a>(&mut self, glyph: &Glyph<'a>, text: &str, paint: &Paint<'a>) -> GlyphProof {
-        let key = match glyph {
-            Glyph::Outline(outline) => outline.identifier().cache_key(),
-            // A procedure may choose its own colours: what it shows depends on those around.
-            Glyph::Type3(drawn) => drawn.cache_key() ^ u128::from(paint_appearance(paint).on_white),
-        };
+        let key = DrawingKey::from_glyph(glyph, paint);
         let count = self.judged.len();
         let known = self.judged.entry(key).or_default();
         if let Some((_, proof)) = known.iter().find(|(known, _)| known == text) {
@@ -160,14 +162,13 @@ fn readable_text(text: CompactString, proof: GlyphProof) -> CompactString {
 }
 
 fn prove_outline(glyph: &OutlineGlyph, text: &str) -> GlyphProof {
-    let outline = glyph.outline();
-    let bounds = outline.bounding_box();
-    if outline.elements().is_empty() || is_speck(bounds) {
+    let outline = DrawnOutline { path: glyph.outline(), is_even_odd: false };
+    let drawing = GlyphDrawing::from_outlines(&[outline]);
+    let Some(bounds) = drawing.bounds().filter(|bounds| !is_speck(*bounds)) else {
         return prove_absence(text, is_undrawn(glyph, text));
-    }
+    };
     let is_here = is_in_place(bounds, advance_units(glyph.advance_width()));
-    let shape = GlyphShape::from_outlines(&[DrawnOutline { path: outline, is_even_odd: false }]);
-    prove_shape(shape.filter(|_| is_here).as_ref(), text)
+    prove_shape(drawing.shape().filter(|_| is_here).as_ref(), text)
 }
 
 /// A glyph without ink.
@@ -206,6 +207,8 @@ fn prove_shape(shape: Option<&GlyphShape>, text: &str) -> GlyphProof {
         ClaimedText::Exact(character) => shape.is_some_and(|shape| is_nearest_to(shape, character)),
         ClaimedText::Letter(base) => shape.is_some_and(|shape| {
             resembled(shape, MAX_RESEMBLANCE).is_none_or(|seen| may_be_drawn_as(base, seen))
+                && resembled(shape, MAX_TWIN_DIFFERENCE)
+                    .is_none_or(|seen| !is_twin_of_another(base, seen))
         }),
         ClaimedText::Symbol(sign) => shape.is_none_or(|shape| {
             let own = least_difference(shape, sign);
@@ -290,8 +293,12 @@ fn is_part_of_amounts(c: char) -> bool {
     matches!(c, '.' | ',' | '-' | '$' | '\u{20ac}' | '\u{a3}')
 }
 
-/// The character that looks the same and whose shape is known: dashes, full-width forms.
+/// The character that looks the same and whose shape is known: dashes, full-width forms, twins in
+/// Latin.
 fn plain_form(character: char) -> char {
+    if let Some(latin) = latin_twin(character) {
+        return latin;
+    }
     match character {
         '\u{ad}' | '\u{2010}' | '\u{2011}' | '\u{2212}' => return '-',
         _ => {}
@@ -306,58 +313,49 @@ fn plain_form(character: char) -> char {
     }
 }
 
-/// The known shapes of a character.
-fn shapes_of(character: char) -> &'static [(char, GlyphShape)] {
-    let known = known_shapes();
-    let start = known.partition_point(|(other, _)| *other < character);
-    let end = known.partition_point(|(other, _)| *other <= character);
-    known.get(start..end).unwrap_or_default()
-}
-
-/// The known shapes of the digits and the letters of English.
-fn plain_shapes() -> impl Iterator<Item = &'static (char, GlyphShape)> {
-    shapes_between('0', '9').chain(shapes_between('A', 'Z')).chain(shapes_between('a', 'z'))
-}
-
-fn shapes_between(first: char, last: char) -> impl Iterator<Item = &'static (char, GlyphShape)> {
-    let known = known_shapes();
-    let start = known.partition_point(|(other, _)| *other < first);
-    let end = known.partition_point(|(other, _)| *other <= last);
-    known.get(start..end).unwrap_or_default().iter()
-}
-
 /// Whether a shape looks like a character, and clearly more like no other one.
 fn is_nearest_to(shape: &GlyphShape, character: char) -> bool {
     let own = least_difference(shape, character);
     if own > MAX_DIFFERENCE {
         return false;
     }
-    let base = character.nfd().next().unwrap_or(character);
-    // Nothing can be nearer by more than that.
-    own <= DIGIT_MARGIN
-        || !plain_shapes().any(|(other, known)| {
-            let is_close =
-                CLOSE_LETTERS.iter().any(|pair| pair.contains(base) && pair.contains(*other));
-            let margin = match base.is_ascii_digit() && other.is_ascii_digit() {
-                true => DIGIT_MARGIN,
-                false if is_close => CLOSE_MARGIN,
-                false => OTHER_MARGIN,
-            };
-            own - shape.difference(known) > margin && !look_alike(*other, base)
-        })
+    let base = if character.is_ascii() { Some(character) } else { character.nfd().next() };
+    let base = base.unwrap_or(character);
+    !plain_characters().any(|(other, known)| {
+        let clearly_less = own - margin_between(base, other);
+        clearly_less > 0.0
+            && known.iter().any(|known| shape.is_within(known, clearly_less))
+            && !look_alike(other, base)
+    })
+}
+
+/// How much more a drawing may differ from a character than from another one.
+fn margin_between(base: char, other: char) -> f32 {
+    let is_close = CLOSE_LETTERS.iter().any(|pair| pair.contains(&base) && pair.contains(&other));
+    match base.is_ascii_digit() && other.is_ascii_digit() {
+        true => DIGIT_MARGIN,
+        false if is_close => CLOSE_MARGIN,
+        false => OTHER_MARGIN,
+    }
 }
 
 /// How much a shape differs from a character at least; infinitely from one of unknown shape.
 fn least_difference(shape: &GlyphShape, character: char) -> f32 {
-    let known = shapes_of(character).iter().map(|(_, known)| shape.difference(known));
+    let known = shapes_of(character).iter().map(|known| shape.difference(known));
     known.fold(f32::INFINITY, f32::min)
 }
 
-/// The digit or letter that a shape looks like.
+/// The digit or letter that a shape looks like: it differs by less than `most` from it.
 fn resembled(shape: &GlyphShape, most: f32) -> Option<char> {
-    let near = plain_shapes().map(|(character, known)| (shape.difference(known), *character));
-    let nearest = near.min_by(|one, other| one.0.total_cmp(&other.0));
-    nearest.filter(|(difference, _)| *difference <= most).map(|(_, character)| character)
+    let (mut nearest, mut least) = (None, most);
+    for (character, known) in plain_characters() {
+        for known in known {
+            if shape.is_within(known, least) {
+                (nearest, least) = (Some(character), shape.difference(known));
+            }
+        }
+    }
+    nearest
 }
 
 /// Whether a letter of unknown shape may look like a known character. Other scripts have letters
@@ -403,13 +401,11 @@ impl Type3Drawing {
         if self.is_involved {
             return GlyphProof::Doubtful;
         }
-        let boxes = self.filled.iter().map(|outline| outline.path.bounding_box());
-        let Some(bounds) = boxes.reduce(|all, one| all.union(one)).filter(|all| !is_speck(*all))
-        else {
+        let drawing = GlyphDrawing::from_outlines(&self.filled);
+        let Some(bounds) = drawing.bounds().filter(|bounds| !is_speck(*bounds)) else {
             return prove_absence(text, false);
         };
-        let shape = GlyphShape::from_outlines(&self.filled);
-        prove_shape(shape.filter(|_| is_in_place(bounds, advance)).as_ref(), text)
+        prove_shape(drawing.shape().filter(|_| is_in_place(bounds, advance)).as_ref(), text)
     }
 }
 
@@ -471,7 +467,59 @@ fn closed_path(path: &BezPath) -> BezPath {
     closed
 }
 
-/// Keys are hashes already.
+/// Names a drawing: by the hash of its font program and the number of its glyph, or by a procedure.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct DrawingKey {
+    program: u128,
+    glyph: u128,
+}
+
+impl DrawingKey {
+    fn from_glyph(glyph: &Glyph<'_>, paint: &Paint<'_>) -> Self {
+        match glyph {
+            Glyph::Outline(outline) => {
+                let mut parts = KeyParts::default();
+                outline.identifier().hash(&mut parts);
+                parts.0
+            }
+            // A procedure may choose its own colours: what it shows depends on those around.
+            Glyph::Type3(drawn) => Self {
+                program: drawn.cache_key(),
+                glyph: u128::MAX - u128::from(paint_appearance(paint).on_white),
+            },
+        }
+    }
+}
+
+impl Hash for DrawingKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u128(self.program);
+        state.write_u128(self.glyph);
+    }
+}
+
+/// Takes the parts of an outline's identifier as they are: they are a hash and a small number, and
+/// hashing them once more costs as much as all else that is done for a glyph.
+#[derive(Default)]
+struct KeyParts(DrawingKey);
+
+impl Hasher for KeyParts {
+    fn finish(&self) -> u64 {
+        0
+    }
+
+    fn write_u128(&mut self, program: u128) {
+        self.0.program = program;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0.glyph = self.0.glyph << 8 | u128::from(*byte);
+        }
+    }
+}
+
+/// Keys are hashes already, but for the number of a glyph.
 #[derive(Debug, Default)]
 struct KeyHasher(u64);
 
@@ -480,9 +528,15 @@ impl Hasher for KeyHasher {
         self.0
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "enough of a hash")]
+    fn write_u128(&mut self, part: u128) {
+        // An odd factor: numbers that follow each other are spread.
+        self.0 = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (part ^ part >> 64) as u64;
+    }
+
     fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes.iter().take(8) {
-            self.0 = self.0 << 8 | u64::from(*byte);
+        for byte in bytes {
+            self.write_u128(u128::from(*byte));
         }
     }
 }

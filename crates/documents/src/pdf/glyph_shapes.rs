@@ -1,30 +1,24 @@
-//! Shapes of drawn glyphs, and of the characters of the standard fonts, to compare the two.
+//! Shapes of drawn glyphs, to compare them with those of the standard fonts
+//! ([`crate::pdf::standard_shapes`]).
 //!
 //! A shape is a grid of cells that are ink or not, height and width stretched to the same, with the
 //! proportions of the glyph and its position above the baseline. Not promised: that the letters of
 //! every honest font are near to those of the standard fonts.
 
-use std::sync::{Arc, OnceLock};
-
-use hayro::hayro_interpret::font::{Glyph, GlyphRun, OutlineGlyph};
-use hayro::hayro_interpret::hayro_cmap::BfString;
-use hayro::hayro_interpret::hayro_syntax::Pdf;
-use hayro::hayro_interpret::{
-    BlendMode, ClipPath, Context, Device, DrawMode, DrawProps, Image, ImageDrawProps,
-    InterpreterCache, InterpreterSettings, SoftMask, TransformExt as _, interpret_page,
-};
-use hayro::kurbo::{Affine, BezPath, Line, PathEl, PathSeg, Rect, Shape as _, flatten, segments};
+use hayro::kurbo::{BezPath, PathEl, Point, Rect, Shape as _};
 
 /// Cells of a shape across and down.
-const ACROSS: u8 = 12;
-const DOWN: u8 = 18;
+const ACROSS: usize = 12;
+const DOWN: usize = 18;
 /// Rows of cells in one word of 64 bits, and the words of a shape.
-const WORD_ROWS: u8 = 5;
-const WORDS: usize = 4;
+const WORD_ROWS: usize = 5;
+pub(crate) const WORDS: usize = 4;
 /// An outline of more elements than this is no character of a text font.
 const MAX_ELEMENTS: usize = 400;
-/// Distance of straight pieces from the curves they approximate, in cells.
+/// Distance of straight pieces from the curve they approximate, in cells.
 const FLATNESS: f64 = 0.02;
+/// Straight pieces of one curve.
+const MAX_PIECES: f64 = 64.0;
 /// Units of an outline to the size of its font.
 pub(crate) const EM_UNITS: f64 = 1000.0;
 /// Parts of a difference: other proportions (a logarithm), and each edge at another height (ems).
@@ -32,86 +26,46 @@ const STRETCH_WEIGHT: f32 = 0.15;
 const EDGE_WEIGHT: f32 = 0.4;
 const MAX_STRETCH_STEP: f32 = 1.0;
 const MAX_EDGE_STEP: f32 = 0.4;
-/// The standard fonts whose characters are known.
-const FONTS: [&str; 14] = [
-    "Helvetica",
-    "Helvetica-Bold",
-    "Helvetica-Oblique",
-    "Helvetica-BoldOblique",
-    "Times-Roman",
-    "Times-Bold",
-    "Times-Italic",
-    "Times-BoldItalic",
-    "Courier",
-    "Courier-Bold",
-    "Courier-Oblique",
-    "Courier-BoldOblique",
-    "Symbol",
-    "ZapfDingbats",
-];
-/// Those of them that have letters.
-const TEXT_FONTS: usize = 12;
 
 /// A glyph as cells that are ink or not.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct GlyphShape {
-    cells: [u64; WORDS],
+    pub cells: [u64; WORDS],
     /// Logarithm of width by height.
-    stretch: f32,
+    pub stretch: f32,
     /// Lower and upper edge above the baseline, in ems.
-    bottom: f32,
-    top: f32,
+    pub bottom: f32,
+    pub top: f32,
 }
 
 impl GlyphShape {
-    /// The shape of outlines in units of [`EM_UNITS`], y upwards, filled one over the other. `None`:
-    /// nothing is drawn, or it is no plain shape.
-    pub(crate) fn from_outlines(outlines: &[DrawnOutline]) -> Option<Self> {
-        let elements = outlines.iter().map(|it| it.path.elements().len()).sum::<usize>();
-        let boxes = outlines.iter().map(|it| it.path.bounding_box());
-        let bounds = boxes.reduce(|all, one| all.union(one))?;
-        let is_drawn = bounds.is_finite() && bounds.width() > 0.0 && bounds.height() > 0.0;
-        if elements > MAX_ELEMENTS || !is_drawn {
-            return None;
-        }
-        // From the font's coordinates to columns and rows: however an outline is stretched, it
-        // comes to as many pieces as its shape needs.
-        let across = f64::from(ACROSS) / bounds.width();
-        let down = f64::from(DOWN) / bounds.height();
-        let to_cells =
-            Affine::scale_non_uniform(across, -down) * Affine::translate((-bounds.x0, -bounds.y1));
-        if !to_cells.is_finite() {
-            return None;
-        }
-        let mut cells = [0_u64; WORDS];
-        for outline in outlines {
-            let pieces = straight_pieces(outline.path.iter().map(|element| to_cells * element));
-            for y in 0..DOWN {
-                let row =
-                    RowCrossings::find(&pieces, f64::from(y) + 0.5).cells(outline.is_even_odd);
-                if let Some(word) = cells.get_mut(usize::from(y / WORD_ROWS)) {
-                    *word |= row << (y % WORD_ROWS * ACROSS);
-                }
-            }
-        }
-        let [stretch, bottom, top] =
-            [(bounds.width() / bounds.height()).ln(), bounds.y0 / EM_UNITS, bounds.y1 / EM_UNITS]
-                .map(narrow);
-        Some(Self { cells, stretch, bottom, top })
-    }
-
     /// Share of the cells that differ, and something for other proportions and another height.
     pub(crate) fn difference(&self, other: &Self) -> f32 {
-        let pairs = self.cells.iter().zip(&other.cells);
-        let differing: u32 = pairs.map(|(one, other)| (one ^ other).count_ones()).sum();
-        let cells = f32::from(u16::from(ACROSS) * u16::from(DOWN));
-        let share = f32::from(u16::try_from(differing).unwrap_or(u16::MAX)) / cells;
+        self.outer_difference(other) + self.cell_difference(other)
+    }
+
+    /// Whether the difference is less than `most`. Most glyphs are found out without their cells.
+    pub(crate) fn is_within(&self, other: &Self, most: f32) -> bool {
+        let outer = self.outer_difference(other);
+        outer < most && outer + self.cell_difference(other) < most
+    }
+
+    fn outer_difference(&self, other: &Self) -> f32 {
         let stretch = (self.stretch - other.stretch).abs().min(MAX_STRETCH_STEP) * STRETCH_WEIGHT;
         let bottom = (self.bottom - other.bottom).abs().min(MAX_EDGE_STEP);
         let top = (self.top - other.top).abs().min(MAX_EDGE_STEP);
-        share + stretch + (bottom + top) * EDGE_WEIGHT
+        stretch + (bottom + top) * EDGE_WEIGHT
+    }
+
+    fn cell_difference(&self, other: &Self) -> f32 {
+        let pairs = self.cells.iter().zip(&other.cells);
+        let differing: u32 = pairs.map(|(one, other)| (one ^ other).count_ones()).sum();
+        narrow(f64::from(differing) / CELLS)
     }
 }
+
+#[expect(clippy::cast_precision_loss, reason = "a few hundred")]
+const CELLS: f64 = (ACROSS * DOWN) as f64;
 
 #[expect(clippy::cast_possible_truncation, reason = "a proportion, and positions in ems")]
 fn narrow(value: f64) -> f32 {
@@ -127,159 +81,220 @@ pub(crate) struct DrawnOutline {
     pub is_even_odd: bool,
 }
 
-/// An outline in straight pieces. Asking the outline itself cell by cell cuts its curves anew for
-/// each cell, which took most of the time of a page with text.
-fn straight_pieces(outline: impl Iterator<Item = PathEl>) -> Vec<Line> {
-    let mut elements: Vec<PathEl> = Vec::new();
-    flatten(outline, FLATNESS, |element| elements.push(element));
-    let mut lines = Vec::new();
-    for segment in segments(elements) {
-        if let PathSeg::Line(line) = segment {
-            lines.push(line);
-        }
-    }
-    lines
+/// Outlines in straight pieces, filled one over the other.
+pub(crate) struct GlyphDrawing {
+    /// Those of each outline, and whether it is filled by the even-odd rule. `None`: they are too
+    /// involved for a character.
+    pieces: Option<Vec<(Vec<StraightPiece>, bool)>>,
+    bounds: Option<Rect>,
 }
 
-/// Where an outline crosses a row, and which way.
-struct RowCrossings(Vec<(f64, i32)>);
+impl GlyphDrawing {
+    pub(crate) fn from_outlines(outlines: &[DrawnOutline]) -> Self {
+        let elements = outlines.iter().map(|it| it.path.elements().len()).sum::<usize>();
+        if elements > MAX_ELEMENTS {
+            let boxes = outlines.iter().map(|it| it.path.bounding_box());
+            return Self { pieces: None, bounds: boxes.reduce(|all, one| all.union(one)) };
+        }
+        let boxes = outlines.iter().map(|it| it.path.control_box());
+        let scale = CellScale::of(boxes.reduce(|all, one| all.union(one)).unwrap_or_default());
+        let mut pieces = Vec::with_capacity(outlines.len());
+        let mut bounds: Option<Rect> = None;
+        for outline in outlines {
+            let straight = straight_pieces(&outline.path, scale);
+            for piece in &straight {
+                let area = Rect::from_points(piece.start, piece.end);
+                bounds = Some(bounds.map_or(area, |all| all.union(area)));
+            }
+            pieces.push((straight, outline.is_even_odd));
+        }
+        Self { pieces: Some(pieces), bounds }
+    }
 
-impl RowCrossings {
-    fn find(pieces: &[Line], y: f64) -> Self {
-        let mut crossings = Vec::new();
-        for Line { p0: start, p1: end } in pieces {
-            // Where two pieces meet, one of them is crossed.
-            let direction = i32::from(end.y <= y) - i32::from(start.y <= y);
-            if direction != 0 {
-                crossings.push((start.lerp(*end, (y - start.y) / (end.y - start.y)).x, direction));
+    /// The box around it, in units of [`EM_UNITS`]; `None` if nothing is drawn.
+    pub(crate) fn bounds(&self) -> Option<Rect> {
+        self.bounds
+    }
+
+    /// Its shape. `None`: nothing is drawn, or it is no plain shape.
+    pub(crate) fn shape(&self) -> Option<GlyphShape> {
+        let bounds = self.bounds.filter(|bounds| bounds.is_finite())?;
+        if bounds.width() <= 0.0 || bounds.height() <= 0.0 {
+            return None;
+        }
+        let scale = CellScale::of(bounds);
+        let mut cells = [0_u64; WORDS];
+        for (pieces, is_even_odd) in self.pieces.as_ref()? {
+            let mut turns = CellTurns::default();
+            for piece in pieces {
+                turns.cross_rows(scale.cells_of(piece.start), scale.cells_of(piece.end));
+            }
+            for (row, ink) in turns.rows(*is_even_odd).enumerate() {
+                if let Some(word) = cells.get_mut(row / WORD_ROWS) {
+                    *word |= ink << (row % WORD_ROWS * ACROSS);
+                }
             }
         }
-        Self(crossings)
+        let [stretch, bottom, top] =
+            [(bounds.width() / bounds.height()).ln(), bounds.y0 / EM_UNITS, bounds.y1 / EM_UNITS]
+                .map(narrow);
+        Some(GlyphShape { cells, stretch, bottom, top })
+    }
+}
+
+/// From the font's coordinates to columns and rows. However an outline is stretched, it comes to as
+/// many pieces as its shape needs.
+#[derive(Clone, Copy)]
+struct CellScale {
+    left: f64,
+    top: f64,
+    across: f64,
+    down: f64,
+}
+
+impl CellScale {
+    #[expect(clippy::cast_precision_loss, reason = "a few")]
+    fn of(bounds: Rect) -> Self {
+        let (across, down) = (ACROSS as f64 / bounds.width(), DOWN as f64 / bounds.height());
+        Self { left: bounds.x0, top: bounds.y1, across, down }
     }
 
-    /// The cells of the row that are ink, the first in the lowest bit.
-    fn cells(&self, is_even_odd: bool) -> u64 {
-        let mut row = 0;
-        for x in 0..ACROSS {
-            let turns = self.winding(f64::from(x) + 0.5);
-            let is_ink = if is_even_odd { turns % 2 != 0 } else { turns != 0 };
-            row |= u64::from(is_ink) << x;
+    /// The place of a point in cells from the top left corner.
+    fn cells_of(self, point: Point) -> Point {
+        Point::new((point.x - self.left) * self.across, (self.top - point.y) * self.down)
+    }
+
+    /// Pieces of a curve: by the bound of its distance from its chords that its second differences
+    /// give (Wang's formula), `weight` being n (n - 1) / 8 for degree n.
+    fn pieces(self, second_differences: &[Point], weight: f64) -> f64 {
+        let lengths = second_differences
+            .iter()
+            .map(|step| (step.x * self.across).hypot(step.y * self.down))
+            .fold(0.0, f64::max);
+        (lengths * weight / FLATNESS).sqrt().ceil().clamp(1.0, MAX_PIECES)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct StraightPiece {
+    start: Point,
+    end: Point,
+}
+
+/// An outline in straight pieces.
+fn straight_pieces(outline: &BezPath, scale: CellScale) -> Vec<StraightPiece> {
+    let mut pieces = Vec::with_capacity(outline.elements().len() * 4);
+    let (mut first, mut at) = (Point::ORIGIN, Point::ORIGIN);
+    for element in outline.elements() {
+        match *element {
+            PathEl::MoveTo(to) => (first, at) = (to, to),
+            PathEl::LineTo(to) => at = push_piece(&mut pieces, at, to),
+            PathEl::QuadTo(one, to) => {
+                let count = scale.pieces(&[second_difference(at, one, to)], 0.25);
+                at = push_curve(
+                    &mut pieces,
+                    [at, at.lerp(one, 2.0 / 3.0), to.lerp(one, 2.0 / 3.0), to],
+                    count,
+                );
+            }
+            PathEl::CurveTo(one, two, to) => {
+                let bends = [second_difference(at, one, two), second_difference(one, two, to)];
+                let count = scale.pieces(&bends, 0.75);
+                at = push_curve(&mut pieces, [at, one, two, to], count);
+            }
+            PathEl::ClosePath => at = push_piece(&mut pieces, at, first),
         }
-        row
     }
+    pieces
+}
 
-    /// How often the outline winds around this position of the row.
-    fn winding(&self, x: f64) -> i32 {
-        let before = self.0.iter().filter(|(place, _)| *place <= x);
-        before.map(|(_, direction)| direction).sum()
+fn second_difference(one: Point, two: Point, three: Point) -> Point {
+    Point::new(one.x - 2.0 * two.x + three.x, one.y - 2.0 * two.y + three.y)
+}
+
+fn push_piece(pieces: &mut Vec<StraightPiece>, start: Point, end: Point) -> Point {
+    if start != end {
+        pieces.push(StraightPiece { start, end });
     }
+    end
 }
 
-/// The characters of the standard fonts, as hayro draws them, sorted.
-pub(crate) fn known_shapes() -> &'static [(char, GlyphShape)] {
-    &standard_fonts().found
-}
-
-/// Whether a glyph is missing in the standard font that takes the place of its own.
-pub(crate) fn is_missing_in_substitute(glyph: &OutlineGlyph) -> bool {
-    standard_fonts().missing.contains(&glyph.identifier().cache_key())
-}
-
-/// Made once.
-fn standard_fonts() -> &'static ShapeTaker {
-    static KNOWN: OnceLock<ShapeTaker> = OnceLock::new();
-    KNOWN.get_or_init(|| {
-        let mut taker = ShapeTaker::default();
-        let Ok(pdf) = Pdf::new(Arc::new(specimen())) else { return taker };
-        for page in pdf.pages().iter() {
-            let cache = InterpreterCache::new();
-            let area = Rect::new(0.0, 0.0, 100.0, 100.0);
-            let upright = page.initial_transform(true).to_kurbo();
-            let settings = InterpreterSettings::default();
-            let mut context = Context::new(upright, area, &cache, page.xref(), settings);
-            interpret_page(page, &mut context, &mut taker);
-        }
-        taker.found.sort_by_key(|(character, _)| *character);
-        taker
-    })
-}
-
-/// A page on which each standard font writes its characters of Western languages, and a code that
-/// has none.
-fn specimen() -> Vec<u8> {
-    let fonts: String = (0..FONTS.len()).map(|n| format!("/F{n} {} 0 R", n + 5)).collect();
-    let codes: String =
-        std::iter::once(1).chain(33..=255).map(|code| format!("{code:02x}")).collect();
-    let mut lines = String::new();
-    for n in 0..FONTS.len() {
-        let codes = if n < TEXT_FONTS { codes.as_str() } else { "01" };
-        lines.push_str(&format!("/F{n} 5 Tf 1 0 0 1 5 {} Tm <{codes}> Tj ", 5 + 6 * n));
+/// Adds a cubic curve in `count` pieces.
+fn push_curve(pieces: &mut Vec<StraightPiece>, curve: [Point; 4], count: f64) -> Point {
+    let [start, one, two, end] = curve;
+    let mut before = start;
+    let mut step = 1.0;
+    while step < count {
+        let (after, left) = (step / count, 1.0 - step / count);
+        let weights = [
+            left * left * left,
+            3.0 * left * left * after,
+            3.0 * left * after * after,
+            after * after * after,
+        ];
+        let points = [start, one, two, end];
+        let place = points.iter().zip(weights).fold(Point::ORIGIN, |sum, (point, weight)| {
+            Point::new(sum.x + point.x * weight, sum.y + point.y * weight)
+        });
+        before = push_piece(pieces, before, place);
+        step += 1.0;
     }
-    let content = format!("BT {lines}ET");
-    let mut objects = vec![
-        "<</Type/Catalog/Pages 2 0 R>>".to_owned(),
-        "<</Type/Pages/Kids[3 0 R]/Count 1>>".to_owned(),
-        format!(
-            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 100 100]/Contents 4 0 R\
-             /Resources<</Font<<{fonts}>>>>>>"
-        ),
-        format!("<</Length {}>>\nstream\n{content}\nendstream", content.len()),
-    ];
-    // Two codes without a character in Western Windows show the ligatures.
-    let encoding = "<</BaseEncoding/WinAnsiEncoding/Differences[129/fi 141/fl]>>";
-    objects
-        .extend(FONTS.map(|name| {
-            format!("<</Type/Font/Subtype/Type1/BaseFont/{name}/Encoding{encoding}>>")
-        }));
-    let mut file = "%PDF-1.7\n".to_owned();
-    let mut places = String::new();
-    for (at, object) in objects.iter().enumerate() {
-        places.push_str(&format!("{:010} 00000 n \n", file.len()));
-        file.push_str(&format!("{} 0 obj\n{object}\nendobj\n", at + 1));
-    }
-    let (start, size) = (file.len(), objects.len() + 1);
-    format!(
-        "{file}xref\n0 {size}\n0000000000 65535 f \n{places}\
-         trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{start}\n%%EOF\n"
-    )
-    .into_bytes()
+    push_piece(pieces, before, end)
 }
 
-/// Keeps the shapes of the characters that are drawn.
+/// How often an outline winds around the middle of each cell, as steps from the cell before.
 #[derive(Default)]
-struct ShapeTaker {
-    found: Vec<(char, GlyphShape)>,
-    /// Keys of what each font draws for a code without a character.
-    missing: Vec<u128>,
-}
+struct CellTurns([[i32; ACROSS]; DOWN]);
 
-impl<'a> Device<'a> for ShapeTaker {
-    fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, _: DrawProps<'a>, _: &DrawMode) {
-        for glyph in run.glyphs() {
-            let Glyph::Outline(outline) = &**glyph else { continue };
-            let Some(BfString::Char(character)) = glyph.as_unicode() else {
-                self.missing.push(outline.identifier().cache_key());
-                continue;
-            };
-            let drawn = DrawnOutline { path: outline.outline(), is_even_odd: false };
-            self.found.extend(GlyphShape::from_outlines(&[drawn]).map(|shape| (character, shape)));
+impl CellTurns {
+    /// Counts a straight piece, whose ends are in cells, in each row whose middle it crosses.
+    fn cross_rows(&mut self, start: Point, end: Point) {
+        let (low, high) = (start.y.min(end.y), start.y.max(end.y));
+        let direction = if end.y < start.y { 1 } else { -1 };
+        let first = to_cell(low);
+        for (row, steps) in self.0.iter_mut().enumerate().skip(first) {
+            let middle = middle_of(row);
+            if middle >= high {
+                break;
+            }
+            let x = start.x + (end.x - start.x) * (middle - start.y) / (end.y - start.y);
+            if let Some(step) = steps.get_mut(to_cell(x)) {
+                *step += direction;
+            }
         }
     }
 
-    fn draw_path(&mut self, _: &BezPath, _: DrawProps<'a>, _: &DrawMode) {}
-    fn push_clip_path(&mut self, _: &ClipPath) {}
-    fn push_transparency_group(&mut self, _: f32, _: Option<SoftMask<'a>>, _: BlendMode) {}
-    fn draw_image(&mut self, _: Image<'a, '_>, _: ImageDrawProps<'a>) {}
-    fn pop_clip(&mut self) {}
-    fn pop_transparency_group(&mut self) {}
+    /// The rows from the top, the first cell in the lowest bit.
+    fn rows(&self, is_even_odd: bool) -> impl Iterator<Item = u64> {
+        self.0.iter().map(move |steps| {
+            let (mut row, mut turns) = (0, 0);
+            for (column, step) in steps.iter().enumerate() {
+                turns += step;
+                let is_ink = if is_even_odd { turns % 2 != 0 } else { turns != 0 };
+                row |= u64::from(is_ink) << column;
+            }
+            row
+        })
+    }
+}
+
+/// The first cell whose middle is not before this place.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a place before all cells is in the first, one behind them in none"
+)]
+fn to_cell(place: f64) -> usize {
+    (place - 0.5).ceil() as usize
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a few")]
+fn middle_of(cell: usize) -> f64 {
+    cell as f64 + 0.5
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use hayro::kurbo::Point;
-
     use super::*;
 
     #[test]
@@ -295,37 +310,21 @@ mod tests {
             let bounds = path.bounding_box();
             for is_even_odd in [false, true] {
                 let drawn = DrawnOutline { path: path.clone(), is_even_odd };
-                let shape = GlyphShape::from_outlines(&[drawn]).unwrap();
+                let shape = GlyphDrawing::from_outlines(&[drawn]).shape().unwrap();
                 for y in 0..DOWN {
                     for x in 0..ACROSS {
                         let place = Point::new(
-                            bounds.x0 + (f64::from(x) + 0.5) / f64::from(ACROSS) * bounds.width(),
-                            bounds.y1 - (f64::from(y) + 0.5) / f64::from(DOWN) * bounds.height(),
+                            bounds.x0 + middle_of(x) / (middle_of(ACROSS) - 0.5) * bounds.width(),
+                            bounds.y1 - middle_of(y) / (middle_of(DOWN) - 0.5) * bounds.height(),
                         );
                         let turns = path.winding(place);
                         let is_ink = if is_even_odd { turns % 2 != 0 } else { turns != 0 };
-                        let word = shape.cells[usize::from(y / WORD_ROWS)];
+                        let word = shape.cells[y / WORD_ROWS];
                         let bit = word >> (y % WORD_ROWS * ACROSS + x) & 1;
                         assert_eq!(bit == 1, is_ink, "column {x}, row {y}, {is_even_odd}");
                     }
                 }
             }
         }
-    }
-
-    #[test]
-    fn every_standard_font_is_known_and_no_digit_is_drawn_like_another() {
-        let digits: Vec<&(char, GlyphShape)> =
-            known_shapes().iter().filter(|(character, _)| character.is_ascii_digit()).collect();
-        assert_eq!(digits.len(), TEXT_FONTS * 10);
-        assert!(standard_fonts().missing.len() >= FONTS.len());
-        let mut nearest: BTreeMap<(char, char), f32> = BTreeMap::new();
-        for (one, shape) in &digits {
-            for (other, known) in digits.iter().filter(|(other, _)| other != one) {
-                let least = nearest.entry((*one, *other)).or_insert(f32::INFINITY);
-                *least = least.min(shape.difference(known));
-            }
-        }
-        assert!(nearest.values().all(|difference| *difference > 0.1), "{nearest:?}");
     }
 }

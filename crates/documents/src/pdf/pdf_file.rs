@@ -19,6 +19,7 @@ use crate::pdf::drawn_figures::find_figures;
 use crate::pdf::expansion::ExpansionScan;
 use crate::pdf::glyph_collector::{GlyphCollector, PIECES_PER_WORD};
 use crate::pdf::glyph_proof::{GlyphProofs, is_unreadable};
+use crate::pdf::lookalike_letters::mark_lookalikes;
 use crate::pdf::page_glyph::PageGlyph;
 use crate::pdf::render::RenderBounds;
 use crate::pdf::{
@@ -279,7 +280,9 @@ fn ordered_lines(
         let detail = format!("a page of about {words} words, limits.page_words is {limit}");
         return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
     }
-    Ok(lines::order_lines(pieces))
+    let mut lines = lines::order_lines(pieces);
+    mark_lookalikes(&mut lines);
+    Ok(lines)
 }
 
 /// A page with a text layer, and its picture as well where the layer may not be all that it shows.
