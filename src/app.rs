@@ -48,7 +48,7 @@ use docmill_operations::process::LocalPipeline;
 use docmill_operations::webhooks::{SystemResolver, WebhookDelivery, WebhookTerms};
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_pipeline::{
-    ByteBudget, CostTracker, DocumentReader, PipelineContext, PipelineServices,
+    ByteBudget, CostTracker, DocumentReader, PipelineContext, PipelineServices, SecondLooks,
 };
 use docmill_queue::MessageQueue;
 use docmill_queue::redis::RedisQueue;
@@ -388,7 +388,9 @@ impl App {
         let processes = self.build_processes(&engines, pool.thread_count())?;
         let remote_ocr =
             providers::build_remote_ocr(&self.config, kinds, pool, governor, scheduler).await?;
-        Ok(Arc::new(DocumentReader { processes, ocr: Arc::new(engines), recipe, remote_ocr }))
+        let second_looks = SecondLooks::of_share(self.config.ocr.second_looks);
+        let ocr = Arc::new(engines);
+        Ok(Arc::new(DocumentReader { processes, ocr, recipe, remote_ocr, second_looks }))
     }
 
     fn find_engines(&self) -> fault::Result<PageEngines> {

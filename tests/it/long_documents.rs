@@ -24,7 +24,8 @@ use docmill_documents::{ImagePdf, PageRaster, ParsedDocument};
 use docmill_ledger::db::operators::{self, AuditNote};
 use docmill_operations::process::LocalPipeline;
 use docmill_pipeline::{
-    DocumentReader, PageSink, PipelineServices, ReadOptions, ReadRequest, RemoteOcr, StepError,
+    DocumentReader, PageSink, PipelineServices, ReadOptions, ReadRequest, RemoteOcr, SecondLooks,
+    StepError,
 };
 use docmill_storage::folder::FolderStore;
 use docmill_storage::{Etag, GetOptions, GetResult, ObjectStore, keys};
@@ -148,7 +149,13 @@ pub(crate) async fn reader(counting: &Counting, dpi: u32) -> Arc<DocumentReader>
     };
     let processes = ProcessPool::new(ProcessProgram::Thread(Arc::new(served)), setup, 1000);
     let remote_ocr = RemoteOcr::default();
-    Arc::new(DocumentReader { processes, ocr: Arc::clone(&usual.ocr), recipe, remote_ocr })
+    Arc::new(DocumentReader {
+        processes,
+        ocr: Arc::clone(&usual.ocr),
+        recipe,
+        remote_ocr,
+        second_looks: SecondLooks::default(),
+    })
 }
 
 /// Notes how many pages were begun when each was kept.

@@ -22,7 +22,7 @@ use docmill_documents::ocr::tesseract::TesseractEngine;
 use docmill_documents::sandbox::{ProcessPool, ProcessProgram, ProcessSetup};
 use docmill_documents::{PageRaster, PageRecogniser};
 use docmill_pipeline::reading::DocumentReader;
-use docmill_pipeline::{RemoteOcr, StepError};
+use docmill_pipeline::{RemoteOcr, SecondLooks, StepError};
 use image::ImageFormat;
 
 use crate::support::page_processes::{docmill, lives, reader_here as reader, recipe};

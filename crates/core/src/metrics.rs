@@ -26,6 +26,7 @@ const HEARTBEAT_FAILURES: &str = "docmill_heartbeat_failures_total";
 const LET_GO: &str = "docmill_messages_let_go_total";
 const QUARANTINED: &str = "docmill_quarantined_total";
 const PAGES: &str = "docmill_pages_total";
+const SECOND_LOOKS: &str = "docmill_second_looks_total";
 const PAID_PAGES: &str = "docmill_provider_pages_total";
 const PROCESSES_STARTED: &str = "docmill_page_processes_started_total";
 const PROCESSES_DIED: &str = "docmill_page_processes_died_total";
@@ -146,6 +147,7 @@ fn describe_metrics() {
     describe_counter!(LET_GO, "Messages hidden no longer, their rows' leases not renewed");
     describe_counter!(QUARANTINED, "Quarantined messages by reason");
     describe_counter!(PAGES, "Pages read by source");
+    describe_counter!(SECOND_LOOKS, "Text layers compared with their drawing, by result");
     describe_counter!(PAID_PAGES, "Pages that a provider was paid for, by provider");
     describe_counter!(PROCESSES_STARTED, "Child processes that were started to read documents");
     describe_counter!(PROCESSES_DIED, "Child processes that died or were killed, by reason");
@@ -303,6 +305,11 @@ pub fn count_quarantined(reason: &'static str) {
 /// Counts pages that were read, by the source of their text.
 pub fn count_pages(source: &'static str, count: u64) {
     counter!(PAGES, "source" => source).increment(count);
+}
+
+/// Counts a text layer that was compared with its drawing.
+pub fn count_second_look(result: &'static str) {
+    counter!(SECOND_LOOKS, "result" => result).increment(1);
 }
 
 /// A provider was paid for pages.

@@ -36,7 +36,7 @@ pub use page_mark::{PageMark, PageMarkKind};
 pub use page_work::{
     EncodedImage, ImageEncoding, ImageHeader, PagePicture, PageReadResult, PageUsage, PageViewMode,
     PageViewResult, PictureFacts, PictureFit, PrintedPage, ProviderReading, ReadRecipe,
-    ReadingRefusal, RepairSwitches, TextLayer, TextMap,
+    ReadingRefusal, RepairSwitches, SecondLook, SecondLookResult, TextLayer, TextMap,
 };
 pub use picture_rule::PictureRule;
 pub use priority::Priority;

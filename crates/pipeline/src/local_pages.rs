@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use futures::{StreamExt, TryStreamExt};
 
 use crate::page_sink::PageSink;
+use crate::second_looks::SecondLooks;
 use crate::step_error::{StepError, step_error};
+use docmill_core::metrics;
 use docmill_core::model::{
-    OutcomeReason, PageReadResult, PageText, ReadRecipe, TextLimits, TextMeter, TextOverflow,
+    OutcomeReason, PageReadResult, PageSource, PageText, ReadRecipe, SecondLook, SecondLookResult,
+    TextLimits, TextMeter, TextOverflow,
 };
-use docmill_documents::sandbox::OpenDocument;
+use docmill_documents::sandbox::{DocumentReadError, OpenDocument};
 
 /// The pages of a document that are read, by number, and no more text than a document may have.
 pub(super) struct PagesByNumber {
@@ -68,9 +71,34 @@ pub(super) struct LocalPages<'a> {
     pub(super) recipe: &'a ReadRecipe,
     /// Most of its pages that are worked on at the same time.
     pub(super) at_once: usize,
+    /// Which of its pages are compared with their drawing.
+    pub(super) second_looks: &'a SecondLooks,
+    /// SHA-256 of its bytes, in hex.
+    pub(super) sha256: &'a str,
 }
 
 impl LocalPages<'_> {
+    /// Reads a page. One with a text layer that is drawn by lot is compared with its drawing.
+    async fn read_page(&self, number: u32) -> Result<PageReadResult, DocumentReadError> {
+        let index = number.saturating_sub(1);
+        let read = self.document.read_page(index).await?;
+        let is_native = read.page.source == PageSource::Native && !read.page.lines.is_empty();
+        if !is_native || !self.second_looks.is_drawn(self.sha256, number) {
+            return Ok(read);
+        }
+        match self.document.look_again(index).await {
+            Ok(SecondLook { page, result }) => {
+                metrics::count_second_look(result.label());
+                Ok(PageReadResult { page, ..read })
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a page could not be compared with its drawing: {error}");
+                metrics::count_second_look(SecondLookResult::Unread.label());
+                Ok(read)
+            }
+        }
+    }
+
     /// Reads the pages of these numbers in page processes.
     ///
     /// # Errors
@@ -82,7 +110,7 @@ impl LocalPages<'_> {
         sink: &mut dyn PageSink,
     ) -> Result<(), StepError> {
         let mut reads = futures::stream::iter(numbers.to_vec())
-            .map(|number| self.document.read_page(number.saturating_sub(1)))
+            .map(|number| self.read_page(number))
             .buffer_unordered(self.at_once);
         while let Some(read) = reads.try_next().await.map_err(step_error)? {
             let PageReadResult { page, repaired } = read;

@@ -12,6 +12,7 @@ use futures::{StreamExt, TryStreamExt};
 use crate::local_pages::{LocalPages, PagesByNumber};
 use crate::page_sink::PageSink;
 use crate::remote_ocr::{self, ReadOptions, RemoteOcr};
+use crate::second_looks::SecondLooks;
 use crate::step_error::{StepError, step_error};
 use crate::text_budget::TextBudget;
 use docmill_core::config::OcrProvider;
@@ -32,6 +33,8 @@ pub struct DocumentReader {
     pub recipe: ReadRecipe,
     /// The remote providers that read page images, if any are configured.
     pub remote_ocr: RemoteOcr,
+    /// Which pages with a text layer are compared with their drawing.
+    pub second_looks: SecondLooks,
 }
 
 /// A document and how much of it is read already.
@@ -165,6 +168,8 @@ impl DocumentReader {
             document: &document,
             recipe: &self.recipe,
             at_once: self.max_parallel_pages(),
+            second_looks: &self.second_looks,
+            sha256: &sha256,
         };
         if self.remote_ocr.is_local_first(&options) {
             let open: Vec<u32> = (1..=document.page_count())

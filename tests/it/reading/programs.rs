@@ -68,6 +68,7 @@ async fn dropping_the_future_stops_the_child() {
         ocr: Arc::new(tesseract),
         recipe: recipe(),
         remote_ocr: RemoteOcr::default(),
+        second_looks: SecondLooks::default(),
     };
     let reading = tokio::spawn(async move { reader.read(grey().into(), "sha", false).await });
     let note = folder.path().join("pid");

@@ -13,7 +13,7 @@ use docmill_documents::ocr::OcrEngine;
 use docmill_documents::reading::serve::{self, PageReaderFactory};
 use docmill_documents::sandbox::confine::{ConfinementStatus, ProcessPermissions};
 use docmill_documents::sandbox::{ProcessPool, ProcessProgram, ProcessSetup, ServeFunction};
-use docmill_pipeline::{DocumentReader, RemoteOcr};
+use docmill_pipeline::{DocumentReader, RemoteOcr, SecondLooks};
 use tempfile::TempDir;
 
 /// Names the test that is run as a cell.
@@ -52,7 +52,13 @@ pub(crate) fn reader_of(
             serve::serve_pages(input, output, |_| Ok((ConfinementStatus::default(), make)));
     });
     let processes = ProcessPool::new(ProcessProgram::Thread(serve), setup, 1000);
-    DocumentReader { processes, ocr, recipe, remote_ocr: RemoteOcr::default() }
+    DocumentReader {
+        processes,
+        ocr,
+        recipe,
+        remote_ocr: RemoteOcr::default(),
+        second_looks: SecondLooks::default(),
+    }
 }
 
 /// The path of the real program.

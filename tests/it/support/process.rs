@@ -26,7 +26,8 @@ pub(crate) fn docmill(world: &World, arguments: &[&str], settings: &[(&str, &str
         .env("DOCMILL__WORKER__DRAIN", "6s")
         .env("DOCMILL__JANITOR__ENABLED", "false")
         // The same whether the weights of the neural reader are installed or not.
-        .env("DOCMILL__OCR__ENGINE", "tesseract");
+        .env("DOCMILL__OCR__ENGINE", "tesseract")
+        .env("DOCMILL__OCR__SECOND_LOOKS", "0");
     if let Some(llm) = &world.llm {
         command
             .env("DOCMILL__LLM__PROVIDER", "openai")

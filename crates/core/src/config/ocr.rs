@@ -49,6 +49,9 @@ pub struct OcrConfig {
     pub languages: Vec<String>,
     /// A page whose quality is below this is flagged for a person.
     pub quality_threshold: f32,
+    /// Share of the pages with a text layer, 0..1, that are read from their drawing as well, drawn
+    /// by lot.
+    pub second_looks: f32,
     /// Dots per inch that pages are rendered at.
     pub dpi: u32,
     /// Whether a transcript of the earlier worker that a row refers to is used.
@@ -75,6 +78,7 @@ impl Default for OcrConfig {
             models: PathBuf::new(),
             languages: Vec::new(),
             quality_threshold: 0.7,
+            second_looks: 0.005,
             dpi: 300,
             earlier_transcripts: true,
             write_edn: false,
@@ -89,6 +93,9 @@ impl OcrConfig {
         self.check_providers(problems);
         if !(0.0..=1.0).contains(&self.quality_threshold) {
             problems.push("ocr.quality_threshold must be between 0 and 1".to_owned());
+        }
+        if !(0.0..=1.0).contains(&self.second_looks) {
+            problems.push("ocr.second_looks must be between 0 and 1".to_owned());
         }
         if !(100..=600).contains(&self.dpi) {
             problems.push("ocr.dpi must be between 100 and 600".to_owned());

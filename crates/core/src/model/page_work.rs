@@ -115,6 +115,38 @@ pub struct PageReadResult {
     pub repaired: Option<EncodedImage>,
 }
 
+/// Result of comparing the text layer of a page with its drawing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SecondLookResult {
+    /// The drawing shows the text.
+    Same,
+    /// Some words are surely drawn as others; they are marked.
+    Different,
+    /// The drawing could not be read well enough to be compared.
+    Unread,
+}
+
+impl SecondLookResult {
+    /// The value of a label.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Different => "different",
+            Self::Unread => "unread",
+        }
+    }
+}
+
+/// A page with a text layer that was compared with its drawing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SecondLook {
+    /// The page, with marks at the words that are drawn otherwise.
+    pub page: PageText,
+    /// How the comparison ended.
+    pub result: SecondLookResult,
+}
+
 /// The printed text of a page, found without reading its picture.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PrintedPage {

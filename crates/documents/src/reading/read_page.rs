@@ -15,7 +15,7 @@ use crate::reading::recognise::PageRecogniser;
 use crate::reading::second_look;
 use docmill_core::model::{
     PageDefect, PageDefectKind, PageMark, PageMarkKind, PageReadResult, PageSource, PageText,
-    ReadRecipe, RepairSwitches, TextLayer, TextLine,
+    ReadRecipe, RepairSwitches, SecondLook, SecondLookResult, TextLayer, TextLine,
 };
 
 /// A picture of at least this quality was read well enough to replace a garbled text layer.
@@ -39,6 +39,29 @@ pub fn read_page(
         read.page = mark_incomplete(read.page);
     }
     Ok(read)
+}
+
+/// Reads page `index`, which starts at 0, and compares its text layer with its drawing. A page that
+/// has none, or whose words were compared already, is not compared.
+///
+/// # Errors
+/// As [`read_page`].
+pub(crate) fn compare_page(
+    document: &ParsedDocument,
+    index: u32,
+    recipe: &ReadRecipe,
+    recogniser: &mut dyn PageRecogniser,
+) -> Result<SecondLook, PageError> {
+    let started = Instant::now();
+    let mut page = read_page(document, index, recipe, recogniser)?.page;
+    if page.source != PageSource::Native {
+        return Ok(SecondLook { page, result: SecondLookResult::Unread });
+    }
+    let hint = LanguageEvidence::from_lines(&page.lines).leading_language(recogniser.languages());
+    let (hint, page_time) = (hint.map(str::to_owned), document.limits.page_time);
+    let mut reader = PictureReader { recogniser, recipe, hint, started, page_time };
+    let result = second_look::look_at_all(document, index, &mut page.lines, &mut reader)?;
+    Ok(SecondLook { page, result })
 }
 
 /// Reads a piece of a page.

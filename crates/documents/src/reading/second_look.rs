@@ -15,7 +15,7 @@ use crate::pdf::glyph_proof::is_unreadable;
 use crate::pdf::text_layer_check::{scale_to_pixels, shows_words};
 use crate::reading::merge_ocr::{SharedRegion, shared_regions};
 use crate::reading::read_picture::PictureReader;
-use docmill_core::model::{TextLine, TextWord};
+use docmill_core::model::{SecondLookResult, TextLine, TextWord};
 
 /// Dots per inch that are enough to read drawn text, which has no noise.
 const DPI: u32 = 200;
@@ -23,6 +23,8 @@ const DPI: u32 = 200;
 const CONTRADICTED: f32 = 0.3;
 /// A letter that the file does not name is taken from a reading that is at least this sure.
 const MIN_SURE: f32 = 0.5;
+/// A word whose letters look like its text is drawn otherwise if a reading is at least this sure.
+const MIN_SURE_OTHERWISE: f32 = 0.9;
 /// Characters that a glyph without a name may stand for.
 const MAX_UNNAMED_CHARS: usize = 4;
 /// White rows between the lines that are read together, and around each, by the line's height.
@@ -51,6 +53,71 @@ pub(crate) fn look_again(
     let read = strips.place_on_page(reader.read_once(&strips.picture)?);
     let compared = compare_words(in_pixels, &read);
     Ok(take_words(lines, &compared))
+}
+
+/// Compares all words of page `index` with its drawing, though their letters look like their text.
+/// The text stays; words that are surely drawn as others are marked.
+///
+/// # Errors
+/// As for drawing and for reading a picture.
+pub(crate) fn look_at_all(
+    document: &ParsedDocument,
+    index: u32,
+    lines: &mut [TextLine],
+    reader: &mut PictureReader<'_>,
+) -> Result<SecondLookResult, PageError> {
+    let Some(page) = document.draw_page_at(index, DPI)? else {
+        return Ok(SecondLookResult::Unread);
+    };
+    let in_pixels = scale_to_pixels(lines, page.dpi);
+    let read = reader.read_once(&page)?;
+    Ok(mark_contradicted(lines, &in_pixels, &read))
+}
+
+/// Marks the words that `read` surely has otherwise. `in_pixels` are the same lines as `lines`, with
+/// boxes as in `read`.
+fn mark_contradicted(
+    lines: &mut [TextLine],
+    in_pixels: &[TextLine],
+    read: &[TextLine],
+) -> SecondLookResult {
+    if !shows_words(read, in_pixels, MIN_LOST_WORDS) {
+        return SecondLookResult::Unread;
+    }
+    let own: Vec<&TextWord> = in_pixels.iter().flat_map(|line| &line.words).collect();
+    let seen: Vec<&TextWord> = read.iter().flat_map(|line| &line.words).collect();
+    let mut words: Vec<&mut TextWord> = lines.iter_mut().flat_map(|line| &mut line.words).collect();
+    let mut result = SecondLookResult::Unread;
+    for region in shared_regions(&own, &seen) {
+        let is_same = is_shown(&region, &own, &seen);
+        result = match (is_same, result) {
+            (false, _) => SecondLookResult::Different,
+            (true, SecondLookResult::Unread) => SecondLookResult::Same,
+            (true, result) => result,
+        };
+        for at in region.base.iter().filter(|_| !is_same) {
+            if let Some(word) = words.get_mut(*at) {
+                (word.confidence, word.unwitnessed) = (CONTRADICTED, true);
+            }
+        }
+    }
+    result
+}
+
+/// Whether the words of a region are those that were read there, or may be.
+fn is_shown(region: &SharedRegion, own: &[&TextWord], seen: &[&TextWord]) -> bool {
+    let [printed, read] = [(&region.base, own), (&region.other, seen)].map(|(numbers, words)| {
+        let mut found: Vec<&TextWord> =
+            numbers.iter().filter_map(|at| words.get(*at).copied()).collect();
+        found.sort_by(|one, other| one.bounding_box.x.total_cmp(&other.bounding_box.x));
+        found
+    });
+    let is_sure = read.iter().all(|word| word.confidence >= MIN_SURE_OTHERWISE);
+    let [printed, read] = [printed, read].map(|words| {
+        let text: String = words.iter().map(|word| word.text.as_str()).collect();
+        word_key(&text)
+    });
+    !is_sure || printed.is_empty() || read.is_empty() || matches_pattern(&printed, &read)
 }
 
 fn is_marked(line: &TextLine) -> bool {
@@ -312,6 +379,30 @@ mod tests {
         let compared = compare_words(layer(&words), &[TextLine { words: read }]);
         let mut kept = compared[0].words.iter().zip(&words);
         assert!(kept.all(|(word, (text, ..))| word.text == *text && word.unwitnessed));
+    }
+
+    #[test]
+    fn a_page_drawn_by_lot_keeps_its_text_and_is_marked_where_it_is_surely_drawn_otherwise() {
+        use SecondLookResult::{Different, Same, Unread};
+        let read_as = |text: &str, confidence| TextWord { confidence, ..word(text, 0.0, 60.0) };
+        let sure = |text: &str| read_as(text, 0.95);
+        #[rustfmt::skip]
+        let table = [
+            ("the same",               "1,100.00", Some(sure("1.100,00")),                     Same,      "1,100.00"),
+            ("another digit",          "9,900.00", Some(sure("1,100.00")),                     Different, "9,900.00*"),
+            ("another one, not sure",  "9,900.00", Some(read_as("1,100.00", 0.8)),             Same,      "9,900.00"),
+            ("nothing is read",        "9,900.00", None,                                       Unread,    "9,900.00"),
+            ("a sign for a letter",    "---",      Some(sure("Total")),                        Same,      "---"),
+        ];
+        for (name, own, read, result, expected) in table {
+            let mut lines = vec![TextLine { words: vec![word(own, 0.0, 60.0)] }];
+            let (in_pixels, read) =
+                (lines.clone(), [TextLine { words: read.into_iter().collect() }]);
+            assert_eq!(mark_contradicted(&mut lines, &in_pixels, &read), result, "{name}");
+            let own = &lines[0].words[0];
+            let shown = format!("{}{}", own.text, if own.unwitnessed { "*" } else { "" });
+            assert_eq!(shown, expected, "{name}");
+        }
     }
 
     #[test]

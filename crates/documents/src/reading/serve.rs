@@ -20,7 +20,7 @@ use crate::document::{ParsedDocument, open_locked_document};
 use crate::page::PageRaster;
 use crate::reading::cut_figure::cut_figure;
 use crate::reading::page_copy::copy_page;
-use crate::reading::read_page::{read_crop, read_page};
+use crate::reading::read_page::{compare_page, read_crop, read_page};
 use crate::reading::recognise::PageRecogniser;
 use crate::reading::render_with_ocr::render_with_ocr;
 use crate::reading::seen_page::{EnlargedCrop, draw_for_model, seen_page};
@@ -34,7 +34,7 @@ use crate::sandbox::{PageThreads, ProcessSetup};
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{
     EncodedImage, OutcomeReason, PageCrop, PageReadResult, PageSource, PageText, PageViewResult,
-    PrintedPage, ReadRecipe, TextLine,
+    PrintedPage, ReadRecipe, SecondLook, SecondLookResult, TextLine,
 };
 use parking_lot::Mutex;
 
@@ -52,6 +52,20 @@ pub trait PageReader: Send {
         index: u32,
         recipe: &ReadRecipe,
     ) -> Result<PageReadResult, PageError>;
+
+    /// Reads page `index`, which starts at 0, and compares its text layer with its drawing.
+    ///
+    /// # Errors
+    /// As [`PageReader::read_page`].
+    fn look_again(
+        &mut self,
+        document: &ParsedDocument,
+        index: u32,
+        recipe: &ReadRecipe,
+    ) -> Result<SecondLook, PageError> {
+        let page = self.read_page(document, index, recipe)?.page;
+        Ok(SecondLook { page, result: SecondLookResult::Unread })
+    }
 
     /// Reads a piece that was cut out of a page of `document` and enlarged.
     ///
@@ -74,6 +88,15 @@ impl PageReader for Box<dyn PageRecogniser> {
         recipe: &ReadRecipe,
     ) -> Result<PageReadResult, PageError> {
         read_page(document, index, recipe, self.as_mut())
+    }
+
+    fn look_again(
+        &mut self,
+        document: &ParsedDocument,
+        index: u32,
+        recipe: &ReadRecipe,
+    ) -> Result<SecondLook, PageError> {
+        compare_page(document, index, recipe, self.as_mut())
     }
 
     fn read_crop(
@@ -185,6 +208,10 @@ impl<W: Write> PageServer<W> {
             DocumentRequest::Read { document, index } => Ok(DocumentAnswer::from_page(
                 self.read_page(&*self.find_document(document)?, index)?,
             )),
+            DocumentRequest::LookAgain { document, index } => {
+                let look = self.look_again(&*self.find_document(document)?, index)?;
+                Ok((DocumentAnswer::LookedAgain(Box::new(look)), Vec::new()))
+            }
             DocumentRequest::Show { document, index, view } => {
                 let document = self.find_document(document)?;
                 let shown = show_page(&document, index, view, &self.setup.recipe)?;
@@ -297,6 +324,15 @@ impl<W: Write> PageServer<W> {
             Some(reader) => reader,
             None => (self.make)()?,
         })
+    }
+
+    fn look_again(&self, document: &ParsedDocument, index: u32) -> Result<SecondLook, PageError> {
+        let mut reader = self.take_reader()?;
+        let look = reader.look_again(document, index, &self.setup.recipe);
+        self.readers.lock().push(reader);
+        let look = look?;
+        self.check_text(&look.page)?;
+        Ok(look)
     }
 
     fn read_page(

@@ -48,6 +48,7 @@ pub fn believes_answer(answer: DocumentAnswer, body: Vec<u8>, limits: &LimitsCon
                 .into_shown_page(body)
                 .is_some_and(|shown| check.is_shown_page(&shown, PageViewMode::Repaired, 0))
         }
+        DocumentAnswer::LookedAgain(look) => check.is_printed_page(&look.page, 0),
         DocumentAnswer::Printed { page } => check.is_printed_page(&page.text, 0),
         DocumentAnswer::Drawn { .. } => {
             answer.into_drawn(body).is_some_and(|drawn| check.is_drawn_page(drawn.as_ref(), fit))

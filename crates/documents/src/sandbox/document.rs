@@ -17,7 +17,7 @@ use docmill_core::config::SecretString;
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{
     EncodedImage, OutcomeReason, PageCrop, PageReadResult, PageText, PageViewMode, PageViewResult,
-    PictureFit, PrintedPage, TextLimits, TextLine,
+    PictureFit, PrintedPage, SecondLook, TextLimits, TextLine,
 };
 use docmill_core::work_clock::{cpu_queue_position, wait_off_clock, work_on_clock};
 use docmill_formats::einvoice::EinvoiceFinding;
@@ -161,6 +161,21 @@ impl OpenDocument {
         let read = read.await?;
         self.check_text(&read.page)?;
         Ok(read)
+    }
+
+    /// Reads page `index`, which starts at 0 and has a text layer, and compares it with its drawing.
+    ///
+    /// # Errors
+    /// As [`OpenDocument::read_page`].
+    pub async fn look_again(&self, index: u32) -> Result<SecondLook, DocumentReadError> {
+        let request = DocumentRequest::LookAgain { document: self.number, index };
+        let look = self.ask_with_retry(request, |answer, _| {
+            let look = answer.into_second_look()?;
+            self.check().is_printed_page(&look.page, index).then_some(look)
+        });
+        let look = look.await?;
+        self.check_text(&look.page)?;
+        Ok(look)
     }
 
     /// The text layer of page `index`, which starts at 0, without reading its picture.

@@ -11,7 +11,7 @@ pub(super) use frame::{receive_frame, send_frame};
 use super::confine::ConfinementStatus;
 use docmill_core::model::{
     EncodedImage, ImageHeader, OutcomeReason, PageCrop, PagePicture, PageReadResult, PageText,
-    PageViewMode, PageViewResult, PictureFacts, PictureFit, PrintedPage, TextLine,
+    PageViewMode, PageViewResult, PictureFacts, PictureFit, PrintedPage, SecondLook, TextLine,
 };
 use docmill_formats::einvoice::EinvoiceFinding;
 
@@ -38,6 +38,13 @@ pub enum DocumentRequest {
     },
     /// Read a page.
     Read {
+        /// The number under which the document was opened.
+        document: u64,
+        /// Index of the page, starting at 0.
+        index: u32,
+    },
+    /// Read a page with a text layer, and compare it with its drawing.
+    LookAgain {
         /// The number under which the document was opened.
         document: u64,
         /// Index of the page, starting at 0.
@@ -127,6 +134,7 @@ impl DocumentRequest {
         match self {
             Self::Open { document, .. }
             | Self::Read { document, .. }
+            | Self::LookAgain { document, .. }
             | Self::Show { document, .. }
             | Self::Witness { document, .. }
             | Self::Draw { document, .. }
@@ -173,6 +181,8 @@ pub enum DocumentAnswer {
         /// The image it was read from, if that is not what the file shows.
         image: Option<ImageHeader>,
     },
+    /// A page that was compared with its drawing, the reply to [`DocumentRequest::LookAgain`].
+    LookedAgain(Box<SecondLook>),
     /// A page whose text is known without reading its picture.
     Known {
         /// The page's text, taken from the file.
@@ -331,6 +341,12 @@ impl DocumentAnswer {
     pub fn into_text_fields(self) -> Option<bool> {
         let Self::Fields { of_text } = self else { return None };
         Some(of_text)
+    }
+
+    /// A page that was compared with its drawing; `None` if it is something else.
+    pub fn into_second_look(self) -> Option<SecondLook> {
+        let Self::LookedAgain(look) = self else { return None };
+        Some(*look)
     }
 
     /// A page's text layer; `None` if it is something else.
