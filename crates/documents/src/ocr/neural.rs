@@ -1,8 +1,8 @@
 //! Reading pages with two small neural networks: one finds the lines, one reads them.
 //!
 //! The networks are PP-OCRv6's (of `PaddleOCR`, Apache-2.0), the smallest detector and the middle
-//! recogniser, that one cut down to Latin script by `scripts/models.sh`. They run in Rust (rten) on the cores
-//! that there are, on one thread for each page that is read at the same time. They read bad pictures
+//! recogniser, that one cut down to Latin script by `scripts/models.sh`. ONNX Runtime runs them
+//! on the thread of the page. They read bad pictures
 //! far better than Tesseract does, whichever way up these lie, and clean ones as well at several
 //! times the cost.
 //!
@@ -64,21 +64,21 @@ impl NeuralEngine {
         self.folder.path()
     }
 
-    /// Loads the networks and starts `threads` threads for them, which as many readers at the same
-    /// time need: in a process that starts none later.
+    /// Loads the networks for so many readers at the same time: in a process that can load none
+    /// later.
     ///
     /// # Errors
     /// The files are not what they should be.
-    pub fn load_networks(&self, threads: usize) -> Result<()> {
-        self.networks(threads).map(drop)
+    pub fn load_networks(&self, readers: usize) -> Result<()> {
+        self.networks(readers).map(drop)
     }
 
-    fn networks(&self, threads: usize) -> Result<Arc<LoadedNetworks>> {
+    fn networks(&self, readers: usize) -> Result<Arc<LoadedNetworks>> {
         let mut loaded = self.networks.lock();
         if let Some(networks) = loaded.as_ref() {
             return Ok(Arc::clone(networks));
         }
-        let networks = Arc::new(LoadedNetworks::load(self.folder.load()?, threads)?);
+        let networks = Arc::new(LoadedNetworks::load(self.folder.clone(), readers)?);
         *loaded = Some(Arc::clone(&networks));
         Ok(networks)
     }
@@ -101,6 +101,6 @@ impl OcrEngine for NeuralEngine {
     }
 
     fn make_recogniser(&self) -> Result<Box<dyn PageRecogniser>> {
-        Ok(Box::new(NeuralReader::new(self.networks(1)?, self.words.clone())))
+        Ok(Box::new(NeuralReader::new(self.networks(1)?, self.words.clone())?))
     }
 }

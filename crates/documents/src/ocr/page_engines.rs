@@ -59,13 +59,13 @@ impl PageEngines {
         self.neural.as_ref().map(NeuralEngine::folder)
     }
 
-    /// Makes everything ready for `threads` readers at the same time, in a process that neither
-    /// opens files nor starts threads later.
+    /// Makes everything ready for so many readers at the same time, in a process that maps no
+    /// executable memory later. Starts no thread.
     ///
     /// # Errors
     /// The weights are not what they should be.
-    pub fn load(&self, threads: usize) -> Result<()> {
-        self.neural.as_ref().map_or(Ok(()), |neural| neural.load_networks(threads))
+    pub fn load(&self, readers: usize) -> Result<()> {
+        self.neural.as_ref().map_or(Ok(()), |neural| neural.load_networks(readers))
     }
 }
 

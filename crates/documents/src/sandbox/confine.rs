@@ -117,6 +117,18 @@ fn cap_resource(resource: Resource, value: u64) -> io::Result<()> {
     Ok(setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })?)
 }
 
+/// Checks that no thread runs beside this one: it would keep its rights.
+///
+/// # Errors
+/// There is one, or the system does not say so.
+pub fn check_single_thread() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::other("a thread runs that cannot be confined"));
+    }
+    Ok(())
+}
+
 /// Removes everything that is not permitted. Running threads keep their rights, so call this before
 /// the first is started.
 ///
@@ -159,4 +171,19 @@ pub fn forbid_threads(
     #[cfg(not(target_os = "linux"))]
     let _nothing_is_taken_away_here = permissions;
     status
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_with_a_thread_that_would_keep_its_rights_is_not_confined() {
+        std::thread::scope(|scope| {
+            let (stop, stopped) = std::sync::mpsc::channel::<()>();
+            scope.spawn(move || stopped.recv());
+            assert!(check_single_thread().is_err());
+            drop(stop);
+        });
+    }
 }

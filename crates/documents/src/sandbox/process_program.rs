@@ -24,6 +24,9 @@ use docmill_core::fault::{Error, Result};
 pub const COMMAND: &str = "page-process";
 /// Time for a page process to report that it is ready, on a busy machine.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// The variable, and its value, with which ONNX Runtime starts no thread that sends figures to its
+/// vendor: such a thread would run before the process is confined.
+pub(crate) const TELEMETRY_SWITCH: (&str, &str) = ("ORT_DISABLE_TELEMETRY", "1");
 /// Search paths; nothing else of our environment is passed on.
 const PASSED_VARIABLES: [&str; 4] =
     ["PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
@@ -145,8 +148,7 @@ fn spawn_binary(program: &OsStr, setup: &ProcessSetup) -> Result<StartedProcess>
     let mut command = Command::new(program);
     command.arg0("docmill").arg(COMMAND).env_clear();
     command.env("LC_ALL", "C.UTF-8").env("OMP_THREAD_LIMIT", "1");
-    // The networks are loaded on a pool that is otherwise as large as the machine, and stays.
-    command.env("RTEN_NUM_THREADS", "1");
+    command.env(TELEMETRY_SWITCH.0, TELEMETRY_SWITCH.1);
     // Each heap of its own takes address space; more of them than threads are of no use.
     command.env("MALLOC_ARENA_MAX", setup.threads.to_string());
     for name in PASSED_VARIABLES {

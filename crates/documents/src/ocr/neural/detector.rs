@@ -6,15 +6,13 @@
 //! boxes of the output, one probability for each pixel.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use opencv::core::{Mat, Size};
 use opencv::prelude::*;
-use rten::ThreadPool;
-use rten_tensor::NdTensor;
+use ort::environment::Environment;
 
 use super::line_box::{LineBox, find_boxes};
-use super::network::NeuralNetwork;
+use super::network::{NetworkInput, NeuralNetwork};
 use super::pixels::{self, LevelScale};
 use crate::image::opencv_mat::{OpenCvError, PixelMatrix};
 use docmill_core::fault::Result;
@@ -49,22 +47,18 @@ impl LineDetector {
     ///
     /// # Errors
     /// They are none that can be used.
-    pub(super) fn load(bytes: Vec<u8>) -> Result<Self> {
-        Ok(Self { network: NeuralNetwork::load("detector", bytes)? })
+    pub(super) fn load(runtime: &Environment, bytes: &[u8]) -> Result<Self> {
+        Ok(Self { network: NeuralNetwork::load(runtime, "detector", bytes)? })
     }
 
     /// The lines on `page`, in no order; boxes in its pixels.
     ///
     /// # Errors
     /// No memory.
-    pub(super) fn find_lines(
-        &self,
-        page: &impl PixelMatrix,
-        thread: &Arc<ThreadPool>,
-    ) -> Result<Vec<LineBox>> {
+    pub(super) fn find_lines(&mut self, page: &impl PixelMatrix) -> Result<Vec<LineBox>> {
         let size = viewing_size(page);
         let view = pixels::resize_mat(page, size).map_err(OpenCvError::from)?;
-        let map = self.probability_map(&view, thread)?;
+        let map = self.probability_map(&view)?;
         let scale = (
             pixels::side_to_f32(page.cols()) / pixels::side_to_f32(size.width),
             pixels::side_to_f32(page.rows()) / pixels::side_to_f32(size.height),
@@ -73,14 +67,14 @@ impl LineDetector {
     }
 
     /// For each pixel of `view` how surely it is text, 0 to 255.
-    fn probability_map(&self, view: &Mat, thread: &Arc<ThreadPool>) -> Result<Mat> {
+    fn probability_map(&mut self, view: &Mat) -> Result<Mat> {
         let grey = view.data_bytes().map_err(OpenCvError::from)?;
         let mut map = ProbabilityMap::empty(view);
         for rows in tile_ranges(map.height) {
             for columns in tile_ranges(map.width) {
                 let tile = ViewTile { rows: rows.clone(), columns };
                 let input = tile_input(grey, map.width, &tile.rows, &tile.columns);
-                let output = self.network.run(&input, thread)?;
+                let output = self.network.run(&input)?;
                 map.write_inside(&tile, &output.values);
             }
         }
@@ -149,7 +143,7 @@ fn tile_input(
     width: usize,
     rows: &Range<usize>,
     columns: &Range<usize>,
-) -> NdTensor<f32, 4> {
+) -> NetworkInput {
     let mut values = Vec::with_capacity(3 * rows.len() * columns.len());
     for scale in SCALES {
         for y in rows.clone() {
@@ -157,7 +151,7 @@ fn tile_input(
             values.extend(row.unwrap_or_default().iter().map(|level| scale.value(*level)));
         }
     }
-    NdTensor::from_data([1, 3, rows.len(), columns.len()], values)
+    NetworkInput { shape: [1, 3, rows.len(), columns.len()], values }
 }
 
 /// The size at which a page is looked at; both sides multiples of [`STRIDE`].

@@ -1,16 +1,13 @@
 //! The reading of a line.
 
-use std::sync::Arc;
-
 use opencv::core::Mat;
 use opencv::prelude::*;
-use rten::ThreadPool;
-use rten_tensor::NdTensor;
+use ort::environment::Environment;
 
 use super::ctc::{CharacterClasses, StripWord};
 use super::line_box::LineBox;
 use super::line_strip::cut_strip;
-use super::network::NeuralNetwork;
+use super::network::{NetworkInput, NeuralNetwork};
 use super::pixels::{self, LevelScale};
 use super::spelling::{LetterRival, Lexicon, WordSpelling, spell_word};
 use super::word_box::StripInk;
@@ -56,8 +53,8 @@ impl LineReader {
     ///
     /// # Errors
     /// They are none that can be used.
-    pub(super) fn load(bytes: Vec<u8>, classes: &str) -> Result<Self> {
-        let network = NeuralNetwork::load("recogniser", bytes)?;
+    pub(super) fn load(runtime: &Environment, bytes: &[u8], classes: &str) -> Result<Self> {
+        let network = NeuralNetwork::load(runtime, "recogniser", bytes)?;
         Ok(Self { network, classes: CharacterClasses::from_lines(classes) })
     }
 
@@ -66,14 +63,13 @@ impl LineReader {
     /// # Errors
     /// No memory; the network and the names of its classes do not fit.
     pub(super) fn read_line(
-        &self,
+        &mut self,
         page: &impl PixelMatrix,
         line: &LineBox,
-        thread: &Arc<ThreadPool>,
     ) -> Result<LineReading> {
         let strip = cut_strip(page, line, HEIGHT, MAX_STRIP_PIXELS).map_err(OpenCvError::from)?;
         let input = strip_input(&strip)?;
-        let output = self.network.run(&input, thread)?;
+        let output = self.network.run(&input)?;
         if output.shape.last() != Some(&self.classes.count()) {
             return Err(Error::internal("the recogniser's weights and characters do not fit"));
         }
@@ -132,7 +128,7 @@ fn padded_width(strip: &Mat) -> usize {
 }
 
 /// The strip as the network takes it, filled up with grey on the right.
-fn strip_input(strip: &Mat) -> Result<NdTensor<f32, 4>> {
+fn strip_input(strip: &Mat) -> Result<NetworkInput> {
     let (width, height) = (pixels::side(strip.cols()), pixels::side(strip.rows()));
     let padded = padded_width(strip);
     let grey = strip.data_bytes().map_err(OpenCvError::from)?;
@@ -146,7 +142,7 @@ fn strip_input(strip: &Mat) -> Result<NdTensor<f32, 4>> {
     for _colour in 0..3 {
         values.extend_from_slice(&plane);
     }
-    Ok(NdTensor::from_data([1, 3, height, padded], values))
+    Ok(NetworkInput { shape: [1, 3, height, padded], values })
 }
 
 #[cfg(test)]

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rten::ThreadPool;
 
 use super::detector::LineDetector;
 use super::line_box::LineBox;
 use super::line_reader::{LineReader, LineReading};
+use super::network;
 use super::spelling::Lexicon;
-use super::weights::NetworkFiles;
+use super::weights::WeightFolder;
 use crate::image::opencv_mat::{self, OpenCvError, PixelMatrix};
 use crate::language::LanguageEvidence;
 use crate::ocr::tesseract::{LanguageWords, WordList};
@@ -29,44 +29,55 @@ const MAX_TEXT_LENGTH: f32 = 8000.0;
 /// A line of lower confidence is no text.
 const MIN_LINE_CONFIDENCE: f32 = 0.2;
 
-/// Both networks, shared by all threads.
-pub(super) struct LoadedNetworks {
+/// Both networks, for one reader at a time.
+struct ReaderNetworks {
     detector: LineDetector,
     reader: LineReader,
-    idle: IdleThreads,
 }
 
-/// Threads that networks run on, while no reader has them. They are started when the networks are
-/// loaded: later a confined process starts none.
-struct IdleThreads(Mutex<Vec<Arc<ThreadPool>>>);
-
-impl LoadedNetworks {
-    /// From the files, with so many threads.
-    ///
-    /// # Errors
-    /// They are none that can be used.
-    pub(super) fn load(files: NetworkFiles, threads: usize) -> Result<Self> {
+impl ReaderNetworks {
+    fn load(folder: &WeightFolder) -> Result<Self> {
+        let runtime = network::load_runtime(&folder.library())?;
+        let files = folder.load()?;
         Ok(Self {
-            detector: LineDetector::load(files.detector)?,
-            reader: LineReader::load(files.recogniser, &files.characters)?,
-            idle: IdleThreads(Mutex::new((0..threads).map(|_| start_thread()).collect())),
+            detector: LineDetector::load(runtime, &files.detector)?,
+            reader: LineReader::load(runtime, &files.recogniser, &files.characters)?,
         })
     }
 }
 
-fn start_thread() -> Arc<ThreadPool> {
-    Arc::new(ThreadPool::with_num_threads(1))
+/// The networks of as many readers as read at the same time.
+pub(super) struct LoadedNetworks {
+    folder: WeightFolder,
+    /// Those that no reader has.
+    idle: Mutex<Vec<Arc<Mutex<ReaderNetworks>>>>,
 }
 
-impl IdleThreads {
-    /// One of them, or a new one where none is left.
-    fn take(&self) -> Arc<ThreadPool> {
-        let idle = self.0.lock().pop();
-        idle.unwrap_or_else(start_thread)
+impl LoadedNetworks {
+    /// For so many readers.
+    ///
+    /// # Errors
+    /// The files are none that can be used.
+    pub(super) fn load(folder: WeightFolder, readers: usize) -> Result<Self> {
+        let loaded = Self { folder, idle: Mutex::default() };
+        for _reader in 0..readers {
+            loaded.give_back(loaded.load_one()?);
+        }
+        Ok(loaded)
     }
 
-    fn give_back(&self, thread: Arc<ThreadPool>) {
-        self.0.lock().push(thread);
+    fn load_one(&self) -> Result<Arc<Mutex<ReaderNetworks>>> {
+        Ok(Arc::new(Mutex::new(ReaderNetworks::load(&self.folder)?)))
+    }
+
+    /// Networks that no reader has, loaded now where none are left.
+    fn take(&self) -> Result<Arc<Mutex<ReaderNetworks>>> {
+        let idle = self.idle.lock().pop();
+        idle.map_or_else(|| self.load_one(), Ok)
+    }
+
+    fn give_back(&self, networks: Arc<Mutex<ReaderNetworks>>) {
+        self.idle.lock().push(networks);
     }
 }
 
@@ -77,24 +88,28 @@ struct FoundLine {
     read: Option<LineReading>,
 }
 
-/// Reads pages, one at a time, on a thread of the networks' own.
+/// Reads pages, one at a time.
 pub(super) struct NeuralReader {
-    networks: Arc<LoadedNetworks>,
-    thread: Arc<ThreadPool>,
+    all: Arc<LoadedNetworks>,
+    /// Its own until it is dropped.
+    networks: Arc<Mutex<ReaderNetworks>>,
     languages: Vec<String>,
     words: Option<Arc<LanguageWords>>,
 }
 
 impl NeuralReader {
-    /// One more reader; it takes one of the threads until it is dropped. Unsure readings are
+    /// One more reader; its networks are others' again once it is dropped. Unsure readings are
     /// checked against `words`, if there are any.
-    pub(super) fn new(networks: Arc<LoadedNetworks>, words: Option<Arc<LanguageWords>>) -> Self {
-        let thread = networks.idle.take();
-        Self { networks, thread, languages: Vec::new(), words }
+    ///
+    /// # Errors
+    /// No networks are left, and no more can be loaded.
+    pub(super) fn new(all: Arc<LoadedNetworks>, words: Option<Arc<LanguageWords>>) -> Result<Self> {
+        let networks = all.take()?;
+        Ok(Self { all, networks, languages: Vec::new(), words })
     }
 
     fn find_lines(&self, page: &impl PixelMatrix) -> Result<Vec<FoundLine>> {
-        let boxes = self.networks.detector.find_lines(page, &self.thread)?;
+        let boxes = self.networks.lock().detector.find_lines(page)?;
         Ok(boxes.into_iter().map(|area| FoundLine { area, read: None }).collect())
     }
 
@@ -151,7 +166,7 @@ impl NeuralReader {
     }
 
     fn read_line(&self, page: &impl PixelMatrix, line: &LineBox) -> Result<LineReading> {
-        self.networks.reader.read_line(page, line, &self.thread)
+        self.networks.lock().reader.read_line(page, line)
     }
 
     /// Reads each line, turned by `turns` quarter turns.
@@ -197,7 +212,7 @@ impl NeuralReader {
 
 impl Drop for NeuralReader {
     fn drop(&mut self) {
-        self.networks.idle.give_back(Arc::clone(&self.thread));
+        self.all.give_back(Arc::clone(&self.networks));
     }
 }
 
@@ -316,7 +331,6 @@ mod tests {
     use opencv::imgproc;
 
     use super::*;
-    use crate::ocr::neural::weights::WeightFolder;
 
     /// Position of the short line of [`printed_page`].
     const TOTAL: BoundingBox = BoundingBox { x: 60.0, y: 288.0, w: 82.0, h: 23.0 };
@@ -352,8 +366,8 @@ mod tests {
     fn lines_that_told_which_way_up_a_page_lies_are_not_read_again() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/ocr-models");
         let folder = WeightFolder::find(&folder).unwrap().expect("scripts/models.sh makes it");
-        let networks = LoadedNetworks::load(folder.load().unwrap(), 1).unwrap();
-        let reader = NeuralReader::new(Arc::new(networks), None);
+        let networks = LoadedNetworks::load(folder, 1).unwrap();
+        let reader = NeuralReader::new(Arc::new(networks), None).unwrap();
         let page = printed_page();
         let mut found = reader.find_lines(&page).unwrap();
         assert_eq!(reader.find_turns(&page, &mut found).unwrap(), 0);

@@ -1,14 +1,17 @@
-//! The folder with the networks' weights, which `scripts/models.sh` makes.
+//! The folder with the networks' weights and the library that runs them, which `scripts/models.sh` makes.
 
 use std::path::{Path, PathBuf};
 
 use docmill_core::fault::{Error, Result};
 
 /// Files that must be in it.
-const FILES: [&str; 3] = [DETECTOR, RECOGNISER, CHARACTERS];
+const FILES: [&str; 4] = [DETECTOR, RECOGNISER, CHARACTERS, LIBRARY];
 const DETECTOR: &str = "detector.onnx";
 const RECOGNISER: &str = "recogniser.onnx";
 const CHARACTERS: &str = "characters.txt";
+/// The library of ONNX Runtime.
+const LIBRARY: &str =
+    if cfg!(target_os = "macos") { "libonnxruntime.dylib" } else { "libonnxruntime.so" };
 /// Which weights they are: the name and version of their package, then the files' SHA-256.
 const IDENTITY: &str = "WEIGHTS";
 
@@ -44,6 +47,11 @@ impl WeightFolder {
                 named.display()
             ))),
         }
+    }
+
+    /// The library that runs the networks.
+    pub(super) fn library(&self) -> PathBuf {
+        self.0.join(LIBRARY)
     }
 
     /// Where it is.
