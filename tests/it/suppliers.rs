@@ -33,7 +33,8 @@ fn note(name: &str) -> AuditNote {
 }
 
 fn reviewer<'a>(name: &str, config: &'a ReviewConfig) -> DecidingReviewer<'a> {
-    DecidingReviewer { by: note(name), config, kinds: &KINDS, take_over: false }
+    // As people on the pages: on the command line one database login is one person.
+    DecidingReviewer { by: note(&format!("web:{name}")), config, kinds: &KINDS, take_over: false }
 }
 
 /// An e-invoice of Northwind Paper with this account.
