@@ -9,6 +9,7 @@ mod choosing;
 mod cli;
 mod configuration;
 mod connections;
+mod containers;
 mod costs;
 mod crashes;
 mod deploy;

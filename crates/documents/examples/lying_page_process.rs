@@ -67,7 +67,8 @@ fn open_document(mode: &str, scan_einvoice: bool) -> io::Result<DocumentAnswer> 
         Command::new("sleep").arg(SILENCE.as_secs().to_string()).process_group(0).spawn()?;
     }
     let pages = if mode == "pages" { u32::MAX } else { 1 };
-    Ok(DocumentAnswer::Opened { pages, einvoice: scan_einvoice.then_some(EinvoiceFinding::NONE) })
+    let einvoice = scan_einvoice.then_some(EinvoiceFinding::NONE);
+    Ok(DocumentAnswer::Opened { pages, members: Vec::new(), einvoice })
 }
 
 /// As `write_frame`, without its cap on the head.

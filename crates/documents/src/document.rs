@@ -8,6 +8,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use hayro::kurbo::Rect;
 
+use crate::container::{self, FoundMembers, MemberCollector};
 use crate::envelope::open_envelopes;
 use crate::image::format::{self, DocumentFormat};
 use crate::image::{picture, tiff};
@@ -16,7 +17,7 @@ use crate::pdf::pdf_file::{self, SeenLayer};
 use crate::pdf::render::RenderBounds;
 use crate::refusal::{PageRefusal, catch_decoder};
 use docmill_core::config::LimitsConfig;
-use docmill_core::model::{OutcomeReason, PageText, PrintedPage, TextLine};
+use docmill_core::model::{MemberFacts, OutcomeReason, PageText, PrintedPage, TextLine};
 use docmill_formats::einvoice::{self, EinvoiceDefect, EinvoiceFinding, XmlRootName};
 use docmill_formats::xml;
 
@@ -28,6 +29,8 @@ pub struct ParsedDocument {
     pub(crate) limits: LimitsConfig,
     dpi: u32,
     content: DocumentContent,
+    /// Documents found in it, if they were looked for.
+    found: FoundMembers,
     /// Language of the first page whose words prove one, for the others.
     pub(crate) detected_language: OnceLock<String>,
 }
@@ -39,6 +42,8 @@ enum DocumentContent {
     Tiff(Bytes, Vec<tiff::TiffDirectory>),
     /// An e-invoice that is the document: its values as lines.
     Values(Vec<TextLine>),
+    /// Nothing of its own: only the documents found in it.
+    Container,
 }
 
 /// Opens the envelopes around `bytes`, recognises them, checks the limits that can be checked before decoding, and counts pages.
@@ -109,6 +114,7 @@ pub fn open_locked_document(
         limits: limits.clone(),
         dpi,
         content,
+        found: FoundMembers::default(),
         detected_language,
     };
     let (pages, limit) = (document.page_count(), limits.pages);
@@ -119,15 +125,68 @@ pub fn open_locked_document(
     Ok(document)
 }
 
+/// The same, and finds the documents in it: those of a container, which has no pages, and those attached
+/// to a PDF.
+///
+/// # Errors
+/// As [`open_locked_document`]; those of containers.
+pub fn open_with_members(
+    bytes: Bytes,
+    limits: &LimitsConfig,
+    dpi: u32,
+    passwords: &[String],
+) -> Result<ParsedDocument, PageRefusal> {
+    if let Some(found) = container::find_members(&bytes, limits)? {
+        return Ok(ParsedDocument {
+            format: DocumentFormat::Envelope,
+            bytes,
+            limits: limits.clone(),
+            dpi,
+            content: DocumentContent::Container,
+            found,
+            detected_language: OnceLock::new(),
+        });
+    }
+    let mut document = open_locked_document(bytes, limits, dpi, passwords)?;
+    let DocumentContent::Pdf(file) = &document.content else { return Ok(document) };
+    let is_portfolio = catch_decoder(|| Ok(file.is_portfolio()))?;
+    let mut found = MemberCollector::new(limits, document.bytes.len());
+    match catch_decoder(|| file.add_attached_files(is_portfolio, &mut found)) {
+        Ok(()) => document.found = found.finish(Bytes::new()),
+        Err(refusal) if is_portfolio => return Err(refusal),
+        // Its pages are a document whatever is attached to it.
+        Err(_) => {}
+    }
+    if is_portfolio && !document.found.members.is_empty() {
+        document.content = DocumentContent::Container;
+    }
+    Ok(document)
+}
+
 impl ParsedDocument {
+    /// Name and size of each document found in it.
+    pub(crate) fn list_members(&self) -> Vec<MemberFacts> {
+        let members = self.found.members.iter();
+        members.map(|it| MemberFacts { name: it.name.clone(), bytes: it.size }).collect()
+    }
+
+    /// The bytes of the document found in it at this place.
+    ///
+    /// # Errors
+    /// `corrupt`.
+    pub(crate) fn member_content(&self, index: u32) -> Result<Vec<u8>, PageRefusal> {
+        self.found.content(index)
+    }
+
     /// Format of the document, within its envelopes.
     pub fn format(&self) -> DocumentFormat {
         self.format
     }
 
-    /// Number of pages, at least 1.
+    /// Number of pages, at least 1; 0 of a container.
     pub fn page_count(&self) -> u32 {
         match &self.content {
+            DocumentContent::Container => 0,
             DocumentContent::Pdf(file) => file.page_count(),
             DocumentContent::Picture(_) | DocumentContent::Values(_) => 1,
             DocumentContent::Tiff(_, directories) => {
@@ -163,6 +222,7 @@ impl ParsedDocument {
                     .map(picture::DecodedPicture::into_page)
             }
             DocumentContent::Values(lines) => Ok(text_page(lines.clone())),
+            DocumentContent::Container => Err(no_pages()),
         })
     }
 
@@ -210,7 +270,9 @@ impl ParsedDocument {
         let files = match &self.content {
             DocumentContent::Values(_) => Ok(vec![self.bytes.to_vec()]),
             DocumentContent::Pdf(file) => catch_decoder(|| file.list_einvoices()),
-            DocumentContent::Picture(_) | DocumentContent::Tiff(..) => Ok(Vec::new()),
+            DocumentContent::Picture(_)
+            | DocumentContent::Tiff(..)
+            | DocumentContent::Container => Ok(Vec::new()),
         };
         match files {
             Ok(files) => EinvoiceFinding::from_files(&files, is_document),
@@ -248,6 +310,7 @@ impl ParsedDocument {
             DocumentContent::Values(lines) => {
                 SeenLayer { content: Some(text_page(lines.clone())), shows_more: false }
             }
+            DocumentContent::Container => return Err(no_pages()),
             DocumentContent::Picture(_) | DocumentContent::Tiff(..) => {
                 SeenLayer { content: None, shows_more: true }
             }
@@ -266,6 +329,10 @@ impl ParsedDocument {
         };
         Ok(PrintedPage { text, shows_more })
     }
+}
+
+fn no_pages() -> PageRefusal {
+    PageRefusal::new(OutcomeReason::Corrupt, "a container has no pages")
 }
 
 /// A page that is as large as its lines.

@@ -18,6 +18,7 @@ use bytes::Bytes;
 
 use crate::refusal::PageRefusal;
 use docmill_core::model::OutcomeReason;
+pub(crate) use text::{decode_base64, decode_quoted};
 
 /// Envelopes around one document: base64 twice, two signatures, and two of transport.
 const MAX_ENVELOPES: usize = 6;
@@ -90,7 +91,7 @@ pub(crate) fn open_envelopes(
             EnvelopeForm::Cms => cms::signed_content(&inner, most),
             EnvelopeForm::Pem => text::decode_pem(&inner),
             EnvelopeForm::Mime => text::signed_part(&inner),
-            EnvelopeForm::Base64 => text::decode_base64(&inner),
+            EnvelopeForm::Base64 => decode_base64(&inner),
             EnvelopeForm::Gzip => archive::inflate_gzip(&inner, most),
             EnvelopeForm::Zip => archive::only_document(&inner, most),
         }?;

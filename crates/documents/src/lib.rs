@@ -1,6 +1,7 @@
 //! From bytes to pages and their text. Interpreting the text is the business of other crates.
 //!
-//! The way of a document: `envelope` opens what is around it, `document` recognises its format and
+//! The way of a document: `container` finds the documents in a file that holds some. `envelope` opens what is
+//! around one, `document` recognises its format and
 //! opens it (`pdf` or `image`).
 //! `reading` takes each page's text layer or reads its picture with an engine of `ocr`. Before that
 //! `quality` assesses the picture, `repair` repairs it, and `marks` finds its codes and boxes. All
@@ -15,6 +16,7 @@
 //! anything, so the picture wins. XML shows nothing at all: its values become one page of lines, so
 //! that a person can read them.
 
+mod container;
 mod document;
 mod envelope;
 mod image;
@@ -30,7 +32,7 @@ mod refusal;
 pub mod repair;
 pub mod sandbox;
 
-pub use document::{ParsedDocument, open_document, open_locked_document};
+pub use document::{ParsedDocument, open_document, open_locked_document, open_with_members};
 pub use image::format::DocumentFormat;
 pub use image::image_pdf::{ImagePdf, InvalidImageError};
 pub use image::opencv_mat::OpenCvError;

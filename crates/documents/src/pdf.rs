@@ -1,6 +1,7 @@
 //! PDF files: opened with limits, salvaged if damaged, their text layers checked against the way
 //! each page looks, their pages rendered; and the files that docmill writes.
 
+mod attached_files;
 pub mod attachments;
 mod contrast;
 mod drawn_figures;

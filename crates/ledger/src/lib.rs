@@ -604,7 +604,8 @@ pub trait AttemptLedger: Send + Sync {
         false
     }
 
-    /// The documents that were found so far in the one that this ingestion's document was handed in with.
+    /// The documents found so far in the one that was handed in, other than those found by this ingestion
+    /// itself.
     async fn family_size(&self, _id: IngestionId) -> Result<FamilySize> {
         Ok(FamilySize::default())
     }

@@ -483,14 +483,11 @@ impl AttemptLedger for MemoryLedger {
         Ok(self.lock_state().adopt_version(id, token, etag))
     }
 
-    fn takes_children(&self) -> bool {
-        true
-    }
-
     async fn family_size(&self, id: IngestionId) -> Result<FamilySize> {
         let state = self.lock_state();
         let root = state.rows.get(&id).and_then(|row| row.root_id).unwrap_or(id);
-        let members = state.rows.values().filter(|row| row.root_id == Some(root));
+        let members = state.rows.values();
+        let members = members.filter(|row| row.root_id == Some(root) && row.parent_id != Some(id));
         let sizes = members.map(|row| {
             state.documents.get(&row.document_id).map_or(0, |document| document.size_bytes)
         });

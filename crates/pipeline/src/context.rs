@@ -14,7 +14,7 @@ use crate::step_error::StepError;
 use docmill_client::throttle::Governor;
 use docmill_core::config::Config;
 use docmill_core::fault;
-use docmill_core::model::{ArtefactRef, ClaimedIngestion};
+use docmill_core::model::{ArtefactRef, ClaimedIngestion, OutcomeReason};
 use docmill_core::work_clock::wait_off_clock;
 use docmill_documents::sandbox::{CpuPool, DocumentOpening, OpenDocument};
 use docmill_extract::{CallLimits, ReadingFaults};
@@ -148,7 +148,7 @@ impl<'a> AttemptContext<'a> {
     }
 
     /// Opens the original; an encrypted one with its own passwords, then its tenant's. `scan_einvoice`:
-    /// whether to search it for e-invoices.
+    /// whether to search it for e-invoices, and for documents in it.
     ///
     /// # Errors
     /// As [`DocumentReader::open_tenant_document`]; ledger errors.
@@ -161,11 +161,13 @@ impl<'a> AttemptContext<'a> {
             tenant: self.claimed.tenant.as_deref(),
             alone: self.claimed.suspect,
             scan_einvoice,
+            find_members: scan_einvoice && self.may_have_children(),
             ..DocumentOpening::default()
         };
         let reader = &self.services().reader;
         let refusal = match reader.open_tenant_document(bytes.clone(), how).await {
             Err(refusal) if refusal.is_encrypted() => refusal,
+            Err(refusal) => return Err(self.name_depth(refusal)),
             opened => return opened,
         };
         let own = self.context.ledger.document_passwords(self.claimed.document.id);
@@ -176,6 +178,29 @@ impl<'a> AttemptContext<'a> {
         }
         let how = DocumentOpening { passwords: &passwords, ..how };
         reader.open_tenant_document(bytes, how).await
+    }
+
+    /// Whether documents found in the original become documents of their own: not those found in a part of
+    /// another's pages.
+    fn may_have_children(&self) -> bool {
+        let document = &self.claimed.document;
+        self.context.ledger.takes_children()
+            && document.depth < self.config().limits.container_depth
+            && document.pages.is_none()
+    }
+
+    /// Adds the limit for which a container is not looked into.
+    fn name_depth(&self, refusal: StepError) -> StepError {
+        let (depth, most) = (self.claimed.document.depth, self.config().limits.container_depth);
+        match refusal {
+            StepError::Rejected { reason: OutcomeReason::UnsupportedType, detail }
+                if depth > 0 && depth >= most =>
+            {
+                let detail = format!("{detail}; limits.container_depth is {most}");
+                StepError::rejected(OutcomeReason::UnsupportedType, detail)
+            }
+            refusal => refusal,
+        }
     }
 
     /// References a stored transcript.

@@ -4,7 +4,8 @@
 //! output of the one before:
 //!
 //! 1. **Fetch** ([`fetch`]): the original's bytes, within the limits and not on the block list.
-//! 2. **Transcribe** (`einvoice`, `transcribe`): the document is opened in a page process. An
+//! 2. **Transcribe** (`children`, `einvoice`, `transcribe`): the document is opened in a page process.
+//!    Documents found in it are stored; a container ends with them. An
 //!    embedded e-invoice is its data, and of the pages only the text layers are read. Otherwise its
 //!    pages are read, by text layer or OCR. The transcript is stored before it is used.
 //! 3. **Extract** (`kind`, `kind_choice`, `extract`, `escalate`): the kind is classified, then the
@@ -24,6 +25,7 @@
 pub mod artefact;
 mod batch_lane;
 mod byte_budget;
+mod children;
 pub mod claim_handle;
 mod context;
 pub mod cost;
@@ -77,7 +79,7 @@ use docmill_documents::sandbox::OpenDocument;
 use docmill_extract::ReadingFaults;
 use docmill_gate::kinds::{ClassifiedKind, Kind};
 use docmill_gate::{EinvoiceState, Verdict};
-use docmill_ledger::{IngestionResult, StoredTranscript, VersionOutcome};
+use docmill_ledger::{IngestionResult, NewChild, StoredTranscript, VersionOutcome};
 use docmill_llm::chain::ChainModel;
 use einvoice::{EinvoiceScan, ParsedEinvoice};
 use escalate::{EscalationOutcome, EscalationStep};
@@ -145,6 +147,8 @@ struct ScannedOriginal {
     document: OpenDocument,
     sha256: String,
     scan: EinvoiceScan,
+    /// Documents found in it, which are stored.
+    children: Vec<NewChild>,
 }
 
 /// A run: which step it is at, for the row, the metrics and the failure.
@@ -178,8 +182,12 @@ impl<'a> PipelineRun<'a> {
     async fn run(&mut self) -> Result<PipelineOutput, StepError> {
         let named = kind::named_kind(self.attempt)?;
         // Moved on and never borrowed here: what waits for a model has no room for them.
-        let ScannedOriginal { fetched, document, sha256, scan: EinvoiceScan { parsed, note } } =
+        let ScannedOriginal { fetched, document, sha256, scan, children } =
             Box::pin(self.open_and_scan(&named)).await?;
+        if document.page_count() == 0 {
+            return self.finish_container(sha256, children);
+        }
+        let EinvoiceScan { parsed, note } = scan;
         let (transcript, outcome) = match parsed {
             Some(parsed) => Box::pin(self.judge_einvoice(parsed, &named, fetched, note)).await?,
             None => {
@@ -210,6 +218,19 @@ impl<'a> PipelineRun<'a> {
         record.lesson = verdict::exact_lesson(&record, kinds, tenant);
         record.usage += self.spent;
         record.add_detail(&self.shown);
+        record.children = children;
+        Ok(PipelineOutput { record, transcript, timings: self.clock.timings() })
+    }
+
+    /// Ends with the documents found in a container, which has no pages.
+    fn finish_container(
+        &mut self,
+        sha256: String,
+        children: Vec<NewChild>,
+    ) -> Result<PipelineOutput, StepError> {
+        self.enter(IngestionStage::Record)?;
+        let transcript = Arc::new(Transcript::without_pages(&sha256));
+        let record = verdict::container_result(sha256, children);
         Ok(PipelineOutput { record, transcript, timings: self.clock.timings() })
     }
 
@@ -222,14 +243,16 @@ impl<'a> PipelineRun<'a> {
         Ok(transcribed.transcript)
     }
 
-    /// Fetches the original, opens it, and looks for an e-invoice in it.
+    /// Fetches the original, opens it, stores the documents found in it, and looks for an e-invoice in it.
     async fn open_and_scan(&mut self, named: &Arc<Kind>) -> Result<ScannedOriginal, StepError> {
         let services = self.attempt.services();
         let (fetched, mut document) = Box::pin(self.open_original(!services.ignore_xml)).await?;
         let sha256 = fetched.sha256.clone();
+        let children = children::store_children(self.attempt, &document, &sha256);
+        let children = Box::pin(children).await?;
         let scan = einvoice::scan_einvoice(services, &mut document, &sha256, named);
         let scan = Box::pin(scan).await?;
-        Ok(ScannedOriginal { fetched, document, sha256, scan })
+        Ok(ScannedOriginal { fetched, document, sha256, scan, children })
     }
 
     /// Fetches the original and opens it; `scan_einvoice`: searches it for an e-invoice.

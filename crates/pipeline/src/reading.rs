@@ -103,6 +103,18 @@ impl DocumentReader {
         opened.map_err(step_error)
     }
 
+    /// The bytes of a document found in another at this place, counted from 0.
+    ///
+    /// # Errors
+    /// As [`DocumentReader::open_tenant_document`].
+    pub async fn member_content(
+        &self,
+        document: &OpenDocument,
+        index: u32,
+    ) -> Result<Vec<u8>, StepError> {
+        document.member_content(index).await.map_err(step_error)
+    }
+
     /// Whether a document is a form that people type into.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ use docmill_gate::kinds::{ClassifiedKind, FieldRole, Kind, KindSet};
 use docmill_gate::{self, EinvoiceState, GateLookups, SupplierHistory, Verdict};
 use docmill_ledger::duplicate_key::DuplicateKeys;
 use docmill_ledger::supplier::SupplierLesson;
-use docmill_ledger::{IngestionResult, VerdictDetails};
+use docmill_ledger::{IngestionResult, NewChild, VerdictDetails};
 
 /// The gate's inputs beside the data.
 #[derive(Clone, Copy)]
@@ -145,6 +145,23 @@ pub(super) fn exact_lesson(
         && !record.needs_human_review;
     let (kind, data) = (kinds.get(record.kind.as_deref()?)?, record.structured_data.as_ref()?);
     lesson_of(kind, tenant, data).filter(|_| is_exact)
+}
+
+/// The reader of a container, which has no data of its own.
+const CONTAINER_READER: &str = "container";
+
+/// The end of a container: it is complete with the documents found in it.
+pub(super) fn container_result(sha256: String, children: Vec<NewChild>) -> IngestionResult {
+    let detail = format!("{} documents were found in it", children.len());
+    IngestionResult {
+        reason: None,
+        needs_human_review: false,
+        review_reasons: Vec::new(),
+        reader: Some(CONTAINER_READER.to_owned()),
+        sha256: Some(sha256),
+        children,
+        ..early_result(OutcomeReason::Empty, IngestionStage::Record, detail)
+    }
 }
 
 /// The record of an unacceptable model answer, with the partial data for the reviewer.

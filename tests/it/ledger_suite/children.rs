@@ -71,7 +71,9 @@ async fn children_come_with_the_end_of_their_parent_and_are_worked_on_as_documen
             assert_eq!((row.parent_id, row.position), (Some(parent.id), Some(position)));
         }
         let family = FamilySize { documents: 3, bytes: 300 };
-        assert_eq!(at.ledger().family_size(parent.id).await.unwrap(), family);
+        assert_eq!(at.ledger().family_size(child_of(parent.id, 1)).await.unwrap(), family);
+        let own = at.ledger().family_size(parent.id).await.unwrap();
+        assert_eq!(own, FamilySize::default(), "what it found before is found again");
     }
 }
 
@@ -86,8 +88,8 @@ async fn what_is_found_in_a_child_belongs_to_the_family_of_the_topmost_document(
         assert_eq!(lowest.document.depth, 2);
         let row = at.row(lowest.id).await.unwrap();
         assert_eq!((row.parent_id, row.root_id), (Some(middle.id), Some(top.id)));
-        for id in [top.id, middle.id, lowest.id] {
-            assert_eq!(at.ledger().family_size(id).await.unwrap().documents, 3);
+        for (id, others) in [(top.id, 2), (middle.id, 1), (lowest.id, 3)] {
+            assert_eq!(at.ledger().family_size(id).await.unwrap().documents, others);
         }
     }
 }
@@ -109,7 +111,7 @@ async fn a_parent_that_ends_again_doubles_no_child_and_a_lost_claim_adds_none() 
         let again = at.take(parent.id).await;
         split(&at, &again, 2).await;
         assert_eq!(at.row(parent.id).await.unwrap().children, Some(2));
-        assert_eq!(at.ledger().family_size(parent.id).await.unwrap().documents, 2);
+        assert_eq!(at.ledger().family_size(first.id).await.unwrap().documents, 2);
         let row = at.row(first.id).await.unwrap();
         assert_eq!(row.reason, Some(OutcomeReason::Corrupt), "ended children stay as they are");
     }

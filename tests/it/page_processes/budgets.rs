@@ -34,7 +34,9 @@ fn liar(words: usize) -> ProcessProgram {
             let lines = vec![TextLine { words: vec![word; words] }];
             let page = Box::new(PageText::from_native(1, (1.0, 1.0), 1.0, lines));
             let answer = match asked.request {
-                DocumentRequest::Open { .. } => DocumentAnswer::Opened { pages: 1, einvoice: None },
+                DocumentRequest::Open { .. } => {
+                    DocumentAnswer::Opened { pages: 1, members: Vec::new(), einvoice: None }
+                }
                 DocumentRequest::Read { .. } => DocumentAnswer::Read { page, image: None },
                 DocumentRequest::Show { .. } | DocumentRequest::Witness { .. } => {
                     DocumentAnswer::Known { page }

@@ -42,6 +42,14 @@ pub struct LimitsConfig {
     pub archive_bytes: ByteSize,
     /// Entries of an archive of any kind.
     pub archive_entries: u32,
+    /// Documents found in one container: attachments of a mail, files of an archive.
+    pub container_members: u32,
+    /// Bytes of all documents found in one that was handed in, at every depth.
+    pub container_bytes: ByteSize,
+    /// How deep documents may lie in others; 0: none is looked for.
+    pub container_depth: u32,
+    /// Documents found in one that was handed in, at every depth.
+    pub family_documents: u32,
     /// Tokens of a prompt, estimated at four bytes each.
     pub prompt_tokens: u32,
 }
@@ -60,6 +68,10 @@ impl Default for LimitsConfig {
             document_time: Duration::from_secs(3600),
             archive_bytes: ByteSize::from_mib(256),
             archive_entries: 10_000,
+            container_members: 200,
+            container_bytes: ByteSize::from_mib(512),
+            container_depth: 3,
+            family_documents: 1000,
             prompt_tokens: 100_000,
         }
     }

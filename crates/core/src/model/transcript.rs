@@ -27,6 +27,17 @@ impl Transcript {
     /// The current version of the stored form.
     pub const FORMAT: u32 = 1;
 
+    /// That of an original which has no pages.
+    pub fn without_pages(sha256: &str) -> Self {
+        Self {
+            format: Self::FORMAT,
+            sha256: sha256.to_owned(),
+            provider: String::new(),
+            pages: Vec::new(),
+            quality: 1.0,
+        }
+    }
+
     /// Whether nothing was read at all.
     pub fn is_empty(&self) -> bool {
         self.pages.iter().all(|page| page.lines.is_empty())

@@ -54,7 +54,7 @@ fn compact(text: &[u8]) -> Vec<u8> {
 }
 
 /// The bytes that a text in base64 stands for.
-pub(super) fn decode_base64(bytes: &[u8]) -> Result<Vec<u8>, PageRefusal> {
+pub(crate) fn decode_base64(bytes: &[u8]) -> Result<Vec<u8>, PageRefusal> {
     BASE64.decode(compact(without_mark(bytes))).map_err(|_error| damaged("text in base64"))
 }
 
@@ -186,7 +186,7 @@ fn find_line(bytes: &[u8], text: &str) -> Option<usize> {
 }
 
 /// Quoted-printable (RFC 2045 §6.7). A mark that is none stays as it is.
-fn decode_quoted(text: &[u8]) -> Vec<u8> {
+pub(crate) fn decode_quoted(text: &[u8]) -> Vec<u8> {
     let mut found = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {

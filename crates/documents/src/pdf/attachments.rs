@@ -108,7 +108,7 @@ fn counts_as_einvoice(sign: NameSign, content: &[u8]) -> bool {
 
 /// Whether it is worth looking at all objects of a PDF: the key of embedded files is in it, or
 /// objects are compressed, where it may be. Scans, the largest of documents, usually have neither.
-fn may_carry(bytes: &[u8]) -> bool {
+pub(super) fn may_carry(bytes: &[u8]) -> bool {
     [&b"/EF"[..], b"/ObjStm"].iter().any(|word| memchr::memmem::find(bytes, word).is_some())
 }
 
@@ -120,7 +120,7 @@ fn names_einvoice(bytes: &[u8]) -> bool {
 
 /// File specifications with an embedded file in `object`, those within arrays and dictionaries
 /// included. References lead to objects of their own.
-fn file_specifications(object: Object<'_>) -> Vec<Dict<'_>> {
+pub(super) fn file_specifications(object: Object<'_>) -> Vec<Dict<'_>> {
     let (mut found, mut open) = (Vec::new(), vec![object]);
     while let Some(object) = open.pop() {
         let dictionary = match object {
@@ -162,10 +162,17 @@ fn name_sign(file: &Dict<'_>) -> NameSign {
     signs.min().unwrap_or(NameSign::Other)
 }
 
-/// The last part of a path in lower case. Text strings are UTF-16 with a mark, or close to Latin 1
-/// (PDF 32000-1 §7.9.2.2); the names that matter are ASCII in both.
+/// The last part of a path in lower case.
 fn file_name(name: &[u8]) -> String {
-    let text: String = match name {
+    let text = full_name(name);
+    let last = text.rsplit(['/', '\\']).next().unwrap_or_default();
+    last.trim_matches(['\0', ' ']).to_ascii_lowercase()
+}
+
+/// A name as a text string: UTF-16 with a mark, or close to Latin 1 (PDF 32000-1 §7.9.2.2); the names of
+/// e-invoices are ASCII in both.
+pub(super) fn full_name(name: &[u8]) -> String {
+    match name {
         [0xfe, 0xff, wide @ ..] => {
             let units = wide.chunks_exact(2).map(|pair| match pair {
                 [high, low] => u16::from_be_bytes([*high, *low]),
@@ -175,9 +182,7 @@ fn file_name(name: &[u8]) -> String {
         }
         [0xef, 0xbb, 0xbf, narrow @ ..] => String::from_utf8_lossy(narrow).into_owned(),
         _ => name.iter().map(|byte| char::from(*byte)).collect(),
-    };
-    let last = text.rsplit(['/', '\\']).next().unwrap_or_default();
-    last.trim_matches(['\0', ' ']).to_ascii_lowercase()
+    }
 }
 
 fn file_content(file: &Dict<'_>) -> Result<Vec<u8>, PageRefusal> {

@@ -14,6 +14,7 @@ use hayro::hayro_interpret::{
 };
 use hayro::kurbo::Rect;
 
+use crate::container::MemberCollector;
 use crate::page::{PageContent, PageRaster};
 use crate::pdf::drawn_figures::find_figures;
 use crate::pdf::expansion::ExpansionScan;
@@ -23,8 +24,8 @@ use crate::pdf::lookalike_letters::mark_lookalikes;
 use crate::pdf::page_glyph::PageGlyph;
 use crate::pdf::render::RenderBounds;
 use crate::pdf::{
-    attachments, contrast, expansion, form_fields, lines, pdf_recovery, render, text_layer_check,
-    words,
+    attached_files, attachments, contrast, expansion, form_fields, lines, pdf_recovery, render,
+    text_layer_check, words,
 };
 use crate::refusal::PageRefusal;
 use docmill_core::config::LimitsConfig;
@@ -106,6 +107,23 @@ impl PdfFile {
             return Err(file.empty_pages_refusal());
         }
         Ok(file)
+    }
+
+    /// Adds the documents attached to it, see [`attached_files::add_attached_files`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn add_attached_files(
+        &self,
+        is_portfolio: bool,
+        found: &mut MemberCollector<'_>,
+    ) -> Result<(), PageRefusal> {
+        attached_files::add_attached_files(&self.pdf, is_portfolio, found)
+    }
+
+    /// Whether it is a portfolio.
+    pub(crate) fn is_portfolio(&self) -> bool {
+        attached_files::is_portfolio(&self.pdf)
     }
 
     /// The e-invoices that it carries, see [`attachments::list_einvoices`].

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::document::{ParsedDocument, open_locked_document};
+use crate::document::{ParsedDocument, open_locked_document, open_with_members};
 use crate::page::PageRaster;
 use crate::reading::cut_figure::cut_figure;
 use crate::reading::page_copy::copy_page;
@@ -196,14 +196,15 @@ impl<W: Write> PageServer<W> {
         body: Vec<u8>,
     ) -> Result<(DocumentAnswer, Vec<u8>), PageError> {
         match request {
-            DocumentRequest::Open { document, secrets, scan_einvoice } => {
+            DocumentRequest::Open { document, secrets, scan_einvoice, find_members } => {
                 let ProcessSetup { limits, recipe, .. } = &self.setup;
                 let (passwords, bytes) = split_secrets(body.into(), secrets)?;
-                let opened = open_locked_document(bytes, limits, recipe.dpi, &passwords)?;
-                let pages = opened.page_count();
+                let open = if find_members { open_with_members } else { open_locked_document };
+                let opened = open(bytes, limits, recipe.dpi, &passwords)?;
+                let (pages, members) = (opened.page_count(), opened.list_members());
                 let einvoice = scan_einvoice.then(|| opened.find_einvoice());
                 self.documents.lock().insert(document, Arc::new(opened));
-                Ok((DocumentAnswer::Opened { pages, einvoice }, Vec::new()))
+                Ok((DocumentAnswer::Opened { pages, members, einvoice }, Vec::new()))
             }
             DocumentRequest::Read { document, index } => Ok(DocumentAnswer::from_page(
                 self.read_page(&*self.find_document(document)?, index)?,
@@ -239,6 +240,10 @@ impl<W: Write> PageServer<W> {
                 let page = Box::new(self.printed_page(&document, index)?);
                 self.check_text(&page.text)?;
                 Ok((DocumentAnswer::Printed { page }, Vec::new()))
+            }
+            DocumentRequest::Member { document, index } => {
+                let content = self.find_document(document)?.member_content(index)?;
+                Ok((DocumentAnswer::Member, content))
             }
             DocumentRequest::Fields { document } => {
                 let of_text = self.find_document(document)?.has_text_fields();

@@ -7,11 +7,12 @@
 
 use super::picture_check::is_sound_picture;
 use super::wire::DocumentAnswer;
+use crate::container::is_clean_name;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{
-    BoundingBox, EncodedImage, OutcomeReason, PageCode, PageDefect, PageMark, PageReadResult,
-    PageText, PageViewMode, PageViewResult, PictureFacts, PictureFit, TextLayer, TextLine, TextMap,
-    TextWord,
+    BoundingBox, EncodedImage, MemberFacts, OutcomeReason, PageCode, PageDefect, PageMark,
+    PageReadResult, PageText, PageViewMode, PageViewResult, PictureFacts, PictureFit, TextLayer,
+    TextLine, TextMap, TextWord,
 };
 use docmill_formats::einvoice::EinvoiceFinding;
 
@@ -33,8 +34,9 @@ pub fn believes_answer(answer: DocumentAnswer, body: Vec<u8>, limits: &LimitsCon
     let check = AnswerCheck::new(limits);
     let fit = PictureFit { quarter_turns: 0, longest_side: 4096, pixels: check.most_pixels() };
     match answer {
-        DocumentAnswer::Opened { pages, einvoice } => {
-            check.is_page_count(pages, None)
+        DocumentAnswer::Opened { pages, members, einvoice } => {
+            check.are_members(&members)
+                && check.is_page_count(pages, None, !members.is_empty())
                 && einvoice.is_none_or(|found| check.is_finding(&found))
         }
         DocumentAnswer::Read { .. } => {
@@ -54,8 +56,8 @@ pub fn believes_answer(answer: DocumentAnswer, body: Vec<u8>, limits: &LimitsCon
             answer.into_drawn(body).is_some_and(|drawn| check.is_drawn_page(drawn.as_ref(), fit))
         }
         DocumentAnswer::Reread { lines } => is_reread(&lines),
-        // Either is as good as the other.
-        DocumentAnswer::Fields { .. } => true,
+        // Either is as good as the other; bytes of a member are compared with its size.
+        DocumentAnswer::Fields { .. } | DocumentAnswer::Member => true,
         DocumentAnswer::Refused { reason, detail } => is_refusal(reason, &detail),
         DocumentAnswer::Failed { context, .. } => is_remark(&context),
     }
@@ -72,9 +74,27 @@ impl<'a> AnswerCheck<'a> {
         Self { limits }
     }
 
-    /// A document has a page and not more than are allowed; opened again, as many as before.
-    pub(super) fn is_page_count(self, pages: u32, before: Option<u32>) -> bool {
-        (1..=self.limits.pages).contains(&pages) && before.is_none_or(|before| before == pages)
+    /// A document has a page and not more than are allowed, a container may have none; opened again, as
+    /// many as before.
+    pub(super) fn is_page_count(
+        self,
+        pages: u32,
+        before: Option<u32>,
+        may_be_container: bool,
+    ) -> bool {
+        let least = u32::from(!may_be_container);
+        (least..=self.limits.pages).contains(&pages) && before.is_none_or(|before| before == pages)
+    }
+
+    /// Documents found in another: their number, their sizes, their names.
+    pub(super) fn are_members(self, members: &[MemberFacts]) -> bool {
+        let most = usize::try_from(self.limits.container_members).unwrap_or(usize::MAX);
+        let sizes = members.iter().map(|member| member.bytes);
+        let all = sizes.clone().fold(0, u64::saturating_add);
+        members.len() <= most
+            && all <= self.limits.container_bytes.0
+            && sizes.into_iter().all(|bytes| bytes <= self.limits.document_bytes.0)
+            && members.iter().all(|member| member.name.as_deref().is_none_or(is_clean_name))
     }
 
     /// Page `index`, which starts at 0, as it was read.
@@ -401,7 +421,11 @@ mod tests {
             (u32::MAX, None, false),
             (9, Some(10), false),
         ] {
-            assert_eq!(check.is_page_count(pages, before), expected, "{pages} after {before:?}");
+            assert_eq!(
+                check.is_page_count(pages, before, false),
+                expected,
+                "{pages} after {before:?}"
+            );
         }
     }
 

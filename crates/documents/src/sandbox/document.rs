@@ -16,8 +16,8 @@ use super::wire::{DocumentAnswer, DocumentRequest};
 use docmill_core::config::SecretString;
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{
-    EncodedImage, OutcomeReason, PageCrop, PageReadResult, PageText, PageViewMode, PageViewResult,
-    PictureFit, PrintedPage, SecondLook, TextLimits, TextLine,
+    EncodedImage, MemberFacts, OutcomeReason, PageCrop, PageReadResult, PageText, PageViewMode,
+    PageViewResult, PictureFit, PrintedPage, SecondLook, TextLimits, TextLine,
 };
 use docmill_core::work_clock::{cpu_queue_position, wait_off_clock, work_on_clock};
 use docmill_formats::einvoice::EinvoiceFinding;
@@ -62,6 +62,8 @@ pub struct OpenDocument {
     passwords: Vec<SecretString>,
     /// Whether e-invoices are looked for as it is opened.
     scan_einvoice: bool,
+    /// Whether documents are looked for in it.
+    find_members: bool,
     opened: OpenedFacts,
     /// Milliseconds of work on it so far.
     spent: Arc<AtomicU64>,
@@ -71,8 +73,10 @@ pub struct OpenDocument {
 /// A page process's reply when it opens a document.
 #[derive(Debug, Default)]
 struct OpenedFacts {
-    /// 0: it is not open yet.
+    /// 0: it is a container, or not open yet.
     pages: u32,
+    /// The documents found in it.
+    members: Vec<MemberFacts>,
     /// `None`: not asked for, or taken.
     einvoice: Option<EinvoiceFinding>,
 }
@@ -97,6 +101,9 @@ pub struct DocumentOpening<'a> {
     pub passwords: &'a [SecretString],
     /// Whether e-invoices are looked for in it, see [`OpenDocument::take_einvoice`].
     pub scan_einvoice: bool,
+    /// Whether documents are looked for in it, see [`OpenDocument::members`]; a container is refused
+    /// otherwise.
+    pub find_members: bool,
 }
 
 impl ProcessPool {
@@ -122,7 +129,7 @@ impl ProcessPool {
         bytes: Bytes,
         how: DocumentOpening<'_>,
     ) -> Result<OpenDocument, DocumentReadError> {
-        let DocumentOpening { tenant, alone, passwords, scan_einvoice } = how;
+        let DocumentOpening { tenant, alone, passwords, scan_einvoice, find_members } = how;
         let mut document = OpenDocument {
             pool: Arc::clone(self),
             bytes,
@@ -131,6 +138,7 @@ impl ProcessPool {
             cpu_queue_position: cpu_queue_position(),
             tenant: tenant.map(Arc::from),
             scan_einvoice,
+            find_members,
             opened: OpenedFacts::default(),
             spent: Arc::default(),
             place: Mutex::new(ProcessAssignment { alone, ..ProcessAssignment::default() }),
@@ -144,9 +152,29 @@ impl ProcessPool {
 }
 
 impl OpenDocument {
-    /// Number of its pages, at least 1.
+    /// Number of its pages, at least 1; 0 of a container.
     pub fn page_count(&self) -> u32 {
         self.opened.pages
+    }
+
+    /// The documents found in it, in their order; none if it was opened without looking for them.
+    pub fn members(&self) -> &[MemberFacts] {
+        &self.opened.members
+    }
+
+    /// The bytes of the document found in it at this place, which starts at 0.
+    ///
+    /// # Errors
+    /// As [`OpenDocument::read_page`].
+    pub async fn member_content(&self, index: u32) -> Result<Vec<u8>, DocumentReadError> {
+        let member = usize::try_from(index).ok().and_then(|index| self.opened.members.get(index));
+        let member = member.ok_or_else(|| Error::internal("no such document in it"))?;
+        let request = DocumentRequest::Member { document: self.number, index };
+        self.ask_with_retry(request, |answer, body| {
+            let length = u64::try_from(body.len()).unwrap_or(u64::MAX);
+            (answer == DocumentAnswer::Member && length == member.bytes).then_some(body)
+        })
+        .await
     }
 
     /// Reads page `index`, which starts at 0. Several pages may be requested at the same time.
@@ -384,21 +412,32 @@ impl OpenDocument {
             let slot = self.pool.acquire_slot(self.number, tenant, place.alone).await?;
             let slot = Arc::new(slot);
             let (secrets, body) = self.body_with_secrets()?;
-            let before = Some(self.opened.pages).filter(|pages| *pages > 0);
+            let is_reopened = self.opened.pages > 0 || !self.opened.members.is_empty();
+            let before = Some(self.opened.pages).filter(|_| is_reopened);
             // A reopened document has the finding already.
             let scan_einvoice = self.scan_einvoice && before.is_none();
-            let request = DocumentRequest::Open { document: self.number, secrets, scan_einvoice };
+            let find_members = self.find_members;
+            let request = DocumentRequest::Open {
+                document: self.number,
+                secrets,
+                scan_einvoice,
+                find_members,
+            };
             let answer = self.ask_once(&slot, request, body).await?;
+            let known = &self.opened.members;
             let opened = answer.map(|(answer, _)| success_or_refusal(answer)).transpose()?;
             let facts = match opened {
                 // The process ended instead of answering.
                 None => None,
-                Some(Some(DocumentAnswer::Opened { pages, einvoice }))
-                    if self.check().is_page_count(pages, before)
+                Some(Some(DocumentAnswer::Opened { pages, members, einvoice }))
+                    if self.check().is_page_count(pages, before, !members.is_empty())
+                        && self.check().are_members(&members)
+                        && (members.is_empty() || find_members)
+                        && (before.is_none() || members == *known)
                         && einvoice.is_some() == scan_einvoice
                         && einvoice.iter().all(|found| self.check().is_finding(found)) =>
                 {
-                    Some(OpenedFacts { pages, einvoice })
+                    Some(OpenedFacts { pages, members, einvoice })
                 }
                 Some(_) => {
                     slot.process.kill_for_nonsense(self.number);

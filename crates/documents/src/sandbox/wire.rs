@@ -10,8 +10,9 @@ pub(super) use frame::{receive_frame, send_frame};
 
 use super::confine::ConfinementStatus;
 use docmill_core::model::{
-    EncodedImage, ImageHeader, OutcomeReason, PageCrop, PagePicture, PageReadResult, PageText,
-    PageViewMode, PageViewResult, PictureFacts, PictureFit, PrintedPage, SecondLook, TextLine,
+    EncodedImage, ImageHeader, MemberFacts, OutcomeReason, PageCrop, PagePicture, PageReadResult,
+    PageText, PageViewMode, PageViewResult, PictureFacts, PictureFit, PrintedPage, SecondLook,
+    TextLine,
 };
 use docmill_formats::einvoice::EinvoiceFinding;
 
@@ -35,6 +36,8 @@ pub enum DocumentRequest {
         secrets: u32,
         /// Whether to look for e-invoices in it as well, and read them.
         scan_einvoice: bool,
+        /// Whether to look for documents in it; a container is refused otherwise.
+        find_members: bool,
     },
     /// Read a page.
     Read {
@@ -115,6 +118,13 @@ pub enum DocumentRequest {
         /// Index of the page, starting at 0.
         index: u32,
     },
+    /// Return a document that was found in another.
+    Member {
+        /// The number under which the document was opened.
+        document: u64,
+        /// Its place among the documents found there, starting at 0.
+        index: u32,
+    },
     /// Return whether a document is a form to type into.
     Fields {
         /// The number under which the document was opened.
@@ -142,6 +152,7 @@ impl DocumentRequest {
             | Self::Cut { document, .. }
             | Self::Reread { document, .. }
             | Self::Print { document, .. }
+            | Self::Member { document, .. }
             | Self::Fields { document }
             | Self::Close { document } => document,
         }
@@ -169,8 +180,10 @@ pub struct ReplyFrame {
 pub enum DocumentAnswer {
     /// The document can be read.
     Opened {
-        /// Number of its pages, at least 1.
+        /// Number of its pages, at least 1; 0 of a container.
         pages: u32,
+        /// The documents found in it; empty if they were not looked for.
+        members: Vec<MemberFacts>,
         /// Content of its e-invoices: fields and lines, not the XML. `None`: not requested.
         einvoice: Option<EinvoiceFinding>,
     },
@@ -228,6 +241,8 @@ pub enum DocumentAnswer {
     },
     /// A page on which there is nothing to repair.
     Unaltered,
+    /// A document that was found in another: the frame's body.
+    Member,
     /// Whether the document is a form.
     Fields {
         /// Whether it has a field of text.

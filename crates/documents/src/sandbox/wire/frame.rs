@@ -185,7 +185,7 @@ mod tests {
             ("a body over the cap",      lying(4, 6),      io::ErrorKind::InvalidData),
             ("a body of 2^56 bytes",     lying(11, 1),     io::ErrorKind::InvalidData),
             ("a head of 2 GiB",          lying(3, 0x7f),   io::ErrorKind::InvalidData),
-            ("a head of another sort",   frame(&DocumentRequest::Open { document: 1, secrets: 0, scan_einvoice: false }, b"")
+            ("a head of another sort",   frame(&DocumentRequest::Open { document: 1, secrets: 0, scan_einvoice: false, find_members: false }, b"")
                                             .iter().map(|b| if *b == b'O' { b'o' } else { *b }).collect(),
                                                            io::ErrorKind::InvalidData),
             ("one that breaks off",      good[..good.len() - 1].to_vec(), io::ErrorKind::UnexpectedEof),

@@ -68,7 +68,8 @@ pub(super) async fn family_size(db: &Db, id: IngestionId) -> Result<FamilySize> 
     let row = sqlx::query!(
         r#"SELECT count(*) AS "documents!", COALESCE(sum(d.size_bytes), 0)::bigint AS "bytes!"
         FROM ingestion m JOIN document d ON d.id = m.document_id
-        WHERE m.root_id = (SELECT COALESCE(i.root_id, i.id) FROM ingestion i WHERE i.id = $1)"#,
+        WHERE m.root_id = (SELECT COALESCE(i.root_id, i.id) FROM ingestion i WHERE i.id = $1)
+          AND m.parent_id <> $1"#,
         id.0,
     )
     .fetch_one(db.pool())

@@ -1,0 +1,230 @@
+//! Mails: attachments and attached mails are members; the text is one only if nothing else is a document
+//! and it states an amount.
+
+use mail_parser::{Encoding, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
+
+use super::{MemberCollector, mail_text};
+use crate::envelope;
+use crate::image::format::DocumentFormat;
+use crate::refusal::PageRefusal;
+use docmill_core::model::OutcomeReason;
+
+/// How long the headers of a mail may be; later ones do not count.
+const MAX_HEADER_BYTES: usize = 64 << 10;
+/// Lines that may separate parts: a part takes some hundred bytes of memory.
+const MAX_SEPARATORS: usize = 20_000;
+/// Mails within mails as they lie there, and digests: each is parsed within the one around it.
+const MAX_NESTED_MAILS: usize = 64;
+/// Pictures in the text below this size are decoration: logos, icons, counters.
+const MAX_DECORATION_BYTES: usize = 64 << 10;
+
+/// Header fields of a mail; two of them, one of the first [`OF_MAIL`], make one.
+const KNOWN: [&[u8]; 14] = [
+    b"from",
+    b"received",
+    b"return-path",
+    b"delivered-to",
+    b"message-id",
+    b"to",
+    b"subject",
+    b"date",
+    b"mime-version",
+    b"content-type",
+    b"reply-to",
+    b"cc",
+    b"content-transfer-encoding",
+    b"content-disposition",
+];
+const OF_MAIL: usize = 5;
+/// Header fields of a part of a mail, which has no others.
+const OF_PART: [&[u8]; 2] = [b"content-transfer-encoding", b"content-disposition"];
+
+/// Parts that are no documents: signatures, appointments, cards, reports of delivery.
+const IGNORED: [(&str, &str); 11] = [
+    ("application", "pkcs7-signature"),
+    ("application", "x-pkcs7-signature"),
+    ("application", "pgp-signature"),
+    ("application", "pgp-keys"),
+    ("application", "applefile"),
+    ("text", "calendar"),
+    ("text", "vcard"),
+    ("text", "x-vcard"),
+    ("text", "rfc822-headers"),
+    ("message", "delivery-status"),
+    ("message", "disposition-notification"),
+];
+
+/// Whether it begins with the header of a mail, or of a part of one.
+pub(super) fn is_mail(bytes: &[u8]) -> bool {
+    let window = bytes.get(..MAX_HEADER_BYTES).unwrap_or(bytes);
+    let window = window.strip_prefix(b"\xef\xbb\xbf").unwrap_or(window);
+    let (mut known, mut is_multipart) = ([false; KNOWN.len()], false);
+    for (number, line) in window.split(|byte| *byte == b'\n').enumerate() {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() {
+            break;
+        }
+        // The first line of a mailbox, and a line that continues the one before.
+        if (number == 0 && line.starts_with(b"From "))
+            || line.starts_with(b" ")
+            || line.starts_with(b"\t")
+        {
+            continue;
+        }
+        let Some(colon) = memchr::memchr(b':', line) else { return false };
+        let (name, value) = line.split_at(colon);
+        if name.is_empty() || !name.iter().all(u8::is_ascii_graphic) {
+            return false;
+        }
+        let name = name.to_ascii_lowercase();
+        if let Some(at) = KNOWN.iter().position(|known| *known == name.as_slice())
+            && let Some(seen) = known.get_mut(at)
+        {
+            *seen = true;
+        }
+        let value = value.to_ascii_lowercase();
+        is_multipart |=
+            name == b"content-type" && memchr::memmem::find(&value, b"multipart/").is_some();
+    }
+    let has = |name: &[u8]| KNOWN.iter().zip(known).any(|(field, seen)| seen && *field == name);
+    let of_mail = known.iter().take(OF_MAIL).any(|seen| *seen);
+    let count = known.iter().filter(|seen| **seen).count();
+    let is_part = has(b"content-type") && OF_PART.iter().any(|name| has(name));
+    (of_mail && count > 1) || is_multipart || is_part
+}
+
+/// The members of a mail.
+pub(super) fn add_members(
+    bytes: &[u8],
+    found: &mut MemberCollector<'_>,
+) -> Result<(), PageRefusal> {
+    check_bounds(bytes)?;
+    let mail = MessageParser::default().parse(bytes);
+    let mail =
+        mail.ok_or_else(|| PageRefusal::new(OutcomeReason::Corrupt, "a mail that is damaged"))?;
+    for id in &mail.attachments {
+        if let Some(part) = mail.part(*id) {
+            add_part(bytes, part, found)?;
+        }
+    }
+    if found.is_empty() { add_text(&mail, found) } else { Ok(()) }
+}
+
+/// The parser is asked for no more than it takes with little memory.
+fn check_bounds(bytes: &[u8]) -> Result<(), PageRefusal> {
+    let separators = memchr::memmem::find_iter(bytes, b"\n--").take(MAX_SEPARATORS + 1).count();
+    let lower = bytes.to_ascii_lowercase();
+    let mut nested = 0;
+    for word in [&b"rfc822"[..], b"/global", b"/digest"] {
+        nested += memchr::memmem::find_iter(&lower, word).take(MAX_NESTED_MAILS + 1).count();
+    }
+    if separators > MAX_SEPARATORS || nested > MAX_NESTED_MAILS {
+        let detail = format!(
+            "a mail of more than {MAX_SEPARATORS} parts, or with more than {MAX_NESTED_MAILS} mails in it"
+        );
+        return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
+    }
+    Ok(())
+}
+
+fn add_part(
+    mail: &[u8],
+    part: &MessagePart<'_>,
+    found: &mut MemberCollector<'_>,
+) -> Result<(), PageRefusal> {
+    let name = part.attachment_name();
+    if IGNORED.iter().any(|(kind, sort)| part.is_content_type(kind, sort)) {
+        return Ok(());
+    }
+    match &part.body {
+        PartType::Message(nested) => {
+            let own = nested.subject().map(|subject| format!("{subject}.eml"));
+            let content = match part.encoding {
+                Encoding::None => raw_part(mail, part).to_vec(),
+                _ => nested.raw_message.to_vec(),
+            };
+            found.add(name.or(own.as_deref()).or(Some("message.eml")), content)
+        }
+        // Text without a name belongs to the text of the mail.
+        PartType::Text(text) | PartType::Html(text) => match name {
+            Some(name) => found.add(Some(name), raw_text(mail, part, text)),
+            None => Ok(()),
+        },
+        PartType::Binary(content) | PartType::InlineBinary(content) => {
+            if is_decoration(part, content.len()) {
+                return Ok(());
+            }
+            let usual = usual_name(part);
+            found.add(name.or(usual), content.to_vec())
+        }
+        PartType::Multipart(_) => Ok(()),
+    }
+}
+
+/// The bytes of a part as they lie in the mail.
+fn raw_part<'a>(mail: &'a [u8], part: &MessagePart<'_>) -> &'a [u8] {
+    let [start, end] = [part.raw_body_offset(), part.raw_end_offset()]
+        .map(|offset| usize::try_from(offset).unwrap_or(usize::MAX));
+    mail.get(start..end.max(start)).unwrap_or_default()
+}
+
+/// An attached text as it was attached: what it states about its letters holds. `text`: as the parser
+/// has decoded it.
+fn raw_text(mail: &[u8], part: &MessagePart<'_>, text: &str) -> Vec<u8> {
+    let raw = raw_part(mail, part);
+    match part.encoding {
+        Encoding::None => raw.to_vec(),
+        Encoding::QuotedPrintable => envelope::decode_quoted(raw),
+        Encoding::Base64 => {
+            envelope::decode_base64(raw).unwrap_or_else(|_damaged| mail_text::as_file(text))
+        }
+    }
+}
+
+/// Whether bytes are those of a picture that is too small for a document.
+pub(super) fn is_small_picture(bytes: &[u8]) -> bool {
+    use DocumentFormat::{Bmp, Gif, Jpeg, Png, WebP};
+    bytes.len() < MAX_DECORATION_BYTES
+        && matches!(DocumentFormat::sniff_bare(bytes), Some(Bmp | Gif | Jpeg | Png | WebP))
+}
+
+/// Whether it is a small picture within the text.
+fn is_decoration(part: &MessagePart<'_>, bytes: usize) -> bool {
+    let is_picture = part.content_type().is_some_and(|it| it.ctype().eq_ignore_ascii_case("image"));
+    let disposition = part.content_disposition();
+    let is_attached =
+        disposition.is_some_and(|it| it.is_attachment()) && part.content_id().is_none();
+    is_picture && !is_attached && bytes < MAX_DECORATION_BYTES
+}
+
+/// The name of a part without one.
+fn usual_name(part: &MessagePart<'_>) -> Option<&'static str> {
+    let subtype = part.content_type()?.subtype()?.to_ascii_lowercase();
+    Some(match subtype.as_str() {
+        "pdf" => "attachment.pdf",
+        "png" => "attachment.png",
+        "jpeg" | "jpg" => "attachment.jpg",
+        "tiff" => "attachment.tif",
+        "xml" => "attachment.xml",
+        "zip" | "x-zip-compressed" => "attachment.zip",
+        "pkcs7-mime" | "x-pkcs7-mime" => "smime.p7m",
+        "ms-tnef" | "vnd.ms-tnef" => "winmail.dat",
+        _ => return None,
+    })
+}
+
+/// The text of the mail, as HTML if it has any.
+fn add_text(mail: &Message<'_>, found: &mut MemberCollector<'_>) -> Result<(), PageRefusal> {
+    let name = mail.subject().unwrap_or("mail");
+    for part in mail.html_bodies().chain(mail.text_bodies()) {
+        let (text, extension) = match &part.body {
+            PartType::Html(text) => (text, "html"),
+            PartType::Text(text) => (text, "txt"),
+            _ => continue,
+        };
+        if mail_text::states_amount(text) {
+            return found.add(Some(&format!("{name}.{extension}")), mail_text::as_file(text));
+        }
+    }
+    Ok(())
+}

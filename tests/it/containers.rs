@@ -1,0 +1,218 @@
+//! Mails and archives through the whole service: a document for each attachment, once, whenever a worker
+//! dies, and one message for each mail when all of it has ended.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::fmt::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use docmill_core::model::IngestionId;
+use futures::StreamExt as _;
+
+use crate::failpoints::worker_that_fails;
+use crate::support::documents;
+use crate::support::process::Process;
+use crate::support::world::{SOON, World, until};
+
+/// Worlds at the same time.
+const AT_ONCE: usize = 4;
+const TENDED: [(&str, &str); 2] = [("JANITOR__ENABLED", "true"), ("JANITOR__INTERVAL", "1s")];
+
+/// A part of a mail.
+struct Part {
+    media: &'static str,
+    name: String,
+    content: Vec<u8>,
+}
+
+fn file(name: &str, content: &[u8]) -> Part {
+    Part { media: "application/octet-stream", name: name.to_owned(), content: content.to_vec() }
+}
+
+/// A mail with a short text and these parts; `number` makes it one of its own.
+fn mail(number: usize, parts: &[Part]) -> Vec<u8> {
+    let line = format!("cut{number}");
+    let mut mail = format!(
+        "From: Seller <s@example.com>\r\nTo: b@example.com\r\nSubject: Mail {number}\r\n\
+         Message-ID: <{number}@example.com>\r\nMIME-Version: 1.0\r\n\
+         Content-Type: multipart/mixed; boundary=\"{line}\"\r\n\r\n\
+         --{line}\r\nContent-Type: text/plain\r\n\r\nSee below.\r\n"
+    );
+    for Part { media, name, content } in parts {
+        write!(
+            mail,
+            "--{line}\r\nContent-Type: {media}\r\nContent-Transfer-Encoding: base64\r\n\
+             Content-Disposition: attachment; filename=\"{name}\"\r\n\r\n{}\r\n",
+            BASE64_STANDARD.encode(content)
+        )
+        .unwrap();
+    }
+    write!(mail, "--{line}--\r\n").unwrap();
+    mail.into_bytes()
+}
+
+/// A `winmail.dat` with one attachment.
+fn winmail(content: &[u8]) -> Vec<u8> {
+    let mut bytes = b"\x78\x9f\x3e\x22\x01\x00".to_vec();
+    for (id, value) in [
+        (0x0006_9002_u32, vec![0; 14]),
+        (0x0001_8010, b"note.txt\0".to_vec()),
+        (0x0006_800f, content.to_vec()),
+    ] {
+        bytes.push(2);
+        bytes.extend(id.to_le_bytes());
+        bytes.extend(u32::try_from(value.len()).unwrap().to_le_bytes());
+        bytes.extend(value);
+        bytes.extend([0, 0]);
+    }
+    bytes
+}
+
+/// What is told of documents, and the number of documents by how they ended.
+async fn told(world: &World) -> String {
+    let sql = "SELECT count(*) FILTER (WHERE event = 'document.completed')::text || ' of ' ||
+        count(DISTINCT document_id)::text FROM docmill.webhook_delivery
+        WHERE event <> 'document.review_needed'";
+    world.scalar(sql).await
+}
+
+async fn listen(world: &World) {
+    let sql = "INSERT INTO docmill.webhook_target (name, place, url_hash) VALUES ('erp', 'x', 'y')";
+    world.execute(sql).await;
+}
+
+const OPEN: &str = "SELECT count(*)::text FROM docmill.ingestion WHERE status = 'in-progress'";
+
+async fn run_to_a_kill(point: &'static str) {
+    let world = World::new().await;
+    listen(&world).await;
+    let parts = [
+        file("a.pdf", &documents::invoice("A-1")),
+        file("inner.eml", &mail(2, &[file("b.pdf", &documents::invoice("B-1"))])),
+    ];
+    let id = world.submit("mail.eml", mail(1, &parts)).await;
+    let (place, pass) = point.split_once('@').unwrap_or((point, "1"));
+    let plan = format!("{place}=kill@{pass}");
+    worker_that_fails(&world, &[], &plan).await;
+    let mut second = Process::worker(&world, &TENDED);
+    world.pass_until(|| async { world.scalar(OPEN).await == "0" }).await;
+    until(SOON, || async { told(&world).await == "1 of 1" }).await;
+    let rows =
+        "SELECT count(*)::text || ' ' || count(DISTINCT (parent_id, position))::text || ' ' ||
+        count(*) FILTER (WHERE status = 'completed')::text FROM docmill.ingestion";
+    assert_eq!(world.scalar(rows).await, "4 3 4", "{point}: the mail, two in it, one in that");
+    let ends = "SELECT count(*)::text || ' of ' || count(DISTINCT ingestion_id)::text
+        FROM docmill.attempt WHERE final";
+    assert_eq!(world.scalar(ends).await, "4 of 4", "{point}: each ended once");
+    let children = "SELECT children::text FROM docmill.ingestion WHERE parent_id IS NULL";
+    assert_eq!(world.scalar(children).await, "2", "{point}");
+    assert_eq!(world.column(id, "reader").await.as_deref(), Some("container"));
+    let objects = world.store.list("documents/", None, 100).await.unwrap();
+    assert_eq!(objects.len(), 4, "{point}: the mail and three found in it");
+    world
+        .pass_until(|| async {
+            let depth = world.queue.depth().await.unwrap();
+            depth.ready + depth.in_flight + depth.delayed == 0
+        })
+        .await;
+    second.terminate();
+    assert_eq!(second.ended(SOON).await.signal(), None, "{point}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_killed_at_any_step_of_a_mail_loses_no_attachment_and_doubles_none() {
+    let points = [
+        "claim.after",
+        "child.before",
+        "child.after",
+        "child.before@2",
+        "child.after@2",
+        "result.before",
+        "result.after",
+        "children.before",
+        "children.after",
+        "delete.before",
+        "delete.after",
+    ];
+    let runs = points.into_iter().map(run_to_a_kill);
+    futures::stream::iter(runs).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
+}
+
+/// The mail of this number: how many documents are found in it, at every depth.
+fn drawn(number: usize) -> (Vec<u8>, usize) {
+    let note = || file("note.txt", b"no document");
+    let (parts, found) = match number % 10 {
+        0 => (vec![file("r.pdf", &documents::invoice(&format!("M-{number}")))], 1),
+        1 => (vec![file("inner.eml", &mail(number + 1000, &[note(), note()]))], 3),
+        2 => (vec![file("winmail.dat", &winmail(b"no document"))], 2),
+        3 => (
+            vec![note(), Part { media: "application/pkcs7-signature", ..file("smime.p7s", b"x") }],
+            1,
+        ),
+        4 => (vec![file("\u{202e}fdp.exe", b"x"), file("../../etc/passwd", b"x")], 2),
+        5 if number == 5 => ((0..30).map(|_| note()).collect(), 30),
+        6 => (
+            vec![file(
+                "a.eml",
+                &mail(number + 1000, &[file("b.eml", &mail(number + 2000, &[note()]))]),
+            )],
+            3,
+        ),
+        _ => (vec![note(), file("data.bin", &[0, 1, 2])], 2),
+    };
+    (mail(number, &parts), found)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_mails_become_their_documents_and_each_is_told_of_once() {
+    let world = World::new().await;
+    listen(&world).await;
+    let (mut ids, mut found) = (Vec::new(), 0);
+    for number in 0..100 {
+        let (bytes, count) = drawn(number);
+        let id: IngestionId = world.insert("mail.eml", bytes).await;
+        ids.push(id);
+        found += count;
+    }
+    world.send_all(&ids).await;
+    let worker = world.worker().await;
+    let members = "SELECT count(*)::text || ' ' || count(DISTINCT (parent_id, position))::text
+        FROM docmill.ingestion WHERE parent_id IS NOT NULL";
+    until(Duration::from_secs(300), || async {
+        world.scalar(OPEN).await == "0" && world.scalar(members).await == format!("{found} {found}")
+    })
+    .await;
+    assert_eq!(told(&world).await, "100 of 100");
+    let hostile = "SELECT string_agg(DISTINCT original_name, ' ' ORDER BY original_name)
+        FROM docmill.document WHERE original_name IN ('fdp.exe', 'passwd')
+           OR original_name ~ '[/\\u202e]'";
+    assert_eq!(world.scalar(hostile).await, "fdp.exe passwd");
+    world.until_empty().await;
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mail_of_mails_ends_at_its_depth_and_names_the_limit() {
+    let world = World::new().await;
+    let mut inner = mail(0, &[file("note.txt", b"x")]);
+    for number in 1..6 {
+        inner = mail(number, &[file("inner.eml", &inner)]);
+    }
+    world.submit("mail.eml", inner).await;
+    let worker = world.worker().await;
+    let last = "SELECT COALESCE(max(i.reason || ' ' || i.detail), '') FROM docmill.ingestion i
+        JOIN docmill.document d ON d.id = i.document_id WHERE d.depth = 3 AND i.status = 'failed'";
+    until(SOON, || async {
+        world.scalar(OPEN).await == "0" && !world.scalar(last).await.is_empty()
+    })
+    .await;
+    let said = world.scalar(last).await;
+    assert!(
+        said.starts_with("unsupported_type") && said.contains("limits.container_depth is 3"),
+        "{said}"
+    );
+    assert_eq!(world.all_ids().await.len(), 4);
+    worker.stop().await;
+}
