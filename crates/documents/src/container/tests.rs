@@ -1,5 +1,4 @@
 //! Containers as they arrive, drawn by generators, and hostile ones.
-#![expect(clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::fmt::Write as _;
 use std::io::{Cursor, Write as _};
