@@ -50,8 +50,10 @@ SETTINGS = {
 
 class Door(http.server.ThreadingHTTPServer):
     """In front of the model: `delay` in seconds; `status`, if set, is the answer to every call;
-    `per_second`, if set, is how many calls are let through, the others get 429. `served` has the time
-    of each call that was let through, `refused` counts the others."""
+    `per_second`, if set, is how many calls are let through, the others get 429. `sliding` says whether
+    they are counted in a window of the last second; else a token bucket of one second's worth is
+    refilled without steps, as Anthropic documents its limits (API, Rate limits). `served` has the
+    time of each call that was let through, `refused` counts the others."""
 
     daemon_threads, request_queue_size = True, 512
 
@@ -59,7 +61,8 @@ class Door(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), DoorHandler)
         self.model = urllib.parse.urlsplit(model_url)
         self.url = f"http://127.0.0.1:{self.server_port}{self.model.path}"
-        self.delay, self.status, self.per_second = 0.0, None, None
+        self.delay, self.status, self.per_second, self.sliding = 0.0, None, None, False
+        self.level, self.refilled = 1.0, time.monotonic()
         self.served, self.refused, self.lock = [], 0, threading.Lock()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -69,13 +72,24 @@ class Door(http.server.ThreadingHTTPServer):
         with self.lock:
             status = self.status
             if status is None and self.per_second is not None:
-                recent = sum(at > now - 1 for at in self.served[-int(self.per_second) - 1:])
-                status = 429 if recent >= self.per_second else None
+                status = None if self.has_room(now) else 429
             if status is None:
                 self.served.append(now)
             else:
                 self.refused += 1
             return status
+
+    def has_room(self, now):
+        """Whether one more call is within the limit; takes its token."""
+        if self.sliding:
+            recent = sum(at > now - 1 for at in self.served[-int(self.per_second) - 1:])
+            return recent < self.per_second
+        gained = (now - self.refilled) * self.per_second
+        self.level, self.refilled = min(self.level + gained, max(self.per_second, 1.0)), now
+        if self.level < 1:
+            return False
+        self.level -= 1
+        return True
 
     def handle_error(self, request, client_address):
         """A worker that was killed breaks its connections off."""
