@@ -100,22 +100,23 @@ pub(super) async fn connect_model(
     governor: &Arc<Governor>,
 ) -> fault::Result<Arc<dyn Llm>> {
     let (governor, account) = (Arc::clone(governor), account_id(config));
+    let class = config.price_class();
     Ok(match config.provider {
         LlmProvider::Vertex if !config.asks_claude() => {
             let model = TracedLlm(GeminiClient::new(config)?);
-            Arc::new(GovernedLlm::new(model, governor, account))
+            Arc::new(GovernedLlm::new(model, governor, account).with_price_class(class))
         }
         LlmProvider::Anthropic | LlmProvider::Vertex => {
             let model = TracedLlm(AnthropicClient::new(config)?);
-            Arc::new(GovernedLlm::new(model, governor, account))
+            Arc::new(GovernedLlm::new(model, governor, account).with_price_class(class))
         }
         LlmProvider::Bedrock => {
             let model = TracedLlm(BedrockClient::connect(config).await?);
-            Arc::new(GovernedLlm::new(model, governor, account))
+            Arc::new(GovernedLlm::new(model, governor, account).with_price_class(class))
         }
         LlmProvider::Gemini => {
             let model = TracedLlm(GeminiClient::new(config)?);
-            Arc::new(GovernedLlm::new(model, governor, account))
+            Arc::new(GovernedLlm::new(model, governor, account).with_price_class(class))
         }
         LlmProvider::None => {
             let context = "a model of llm.chain or ocr.vision has no provider";
@@ -123,7 +124,7 @@ pub(super) async fn connect_model(
         }
         LlmProvider::Openai => {
             let model = TracedLlm(OpenAiClient::new(config)?);
-            Arc::new(GovernedLlm::new(model, governor, account))
+            Arc::new(GovernedLlm::new(model, governor, account).with_price_class(class))
         }
     })
 }
@@ -140,22 +141,23 @@ async fn connect_batches(
         return Ok(None);
     }
     let (governor, account) = (Arc::clone(governor), account_id(config));
+    let class = config.price_class();
     Ok(match config.provider {
         LlmProvider::Anthropic => {
             let batches = AnthropicBatches::new(config)?;
-            Some(Arc::new(GovernedBatches::new(batches, governor, account)))
+            Some(Arc::new(GovernedBatches::new(batches, governor, account).with_price_class(class)))
         }
         LlmProvider::Openai => {
             let batches = OpenAiBatches::new(config)?;
-            Some(Arc::new(GovernedBatches::new(batches, governor, account)))
+            Some(Arc::new(GovernedBatches::new(batches, governor, account).with_price_class(class)))
         }
         LlmProvider::Bedrock => {
             let batches = BedrockBatches::connect(config).await?;
-            Some(Arc::new(GovernedBatches::new(batches, governor, account)))
+            Some(Arc::new(GovernedBatches::new(batches, governor, account).with_price_class(class)))
         }
         LlmProvider::Gemini => {
             let batches = GeminiBatches::new(config)?;
-            Some(Arc::new(GovernedBatches::new(batches, governor, account)))
+            Some(Arc::new(GovernedBatches::new(batches, governor, account).with_price_class(class)))
         }
         // Vertex AI takes batches from Google's own storage only; refused with the settings.
         LlmProvider::None | LlmProvider::Vertex => None,

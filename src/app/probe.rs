@@ -90,7 +90,7 @@ impl App {
             kind: format!("{}{form}", kind.name),
             has_schema: config.structured != StructuredOutput::Prompt,
             refused: model.refuses_schema(&prompt),
-            cost: answer.as_ref().ok().and_then(|usage| costs.price_call(provider, name, *usage)),
+            cost: answer.as_ref().ok().and_then(|usage| costs.price_call(model, *usage)),
             answer,
         })
     }

@@ -18,7 +18,7 @@ use super::page_sheets::{FieldPlace, FieldPlaces, mark_id};
 use super::review_form::label_of;
 use super::state::ConsoleState;
 use docmill_core::config::WebRole;
-use docmill_core::model::{IngestionId, OutcomeReason};
+use docmill_core::model::{IngestionId, OutcomeReason, value_at};
 use docmill_gate::kinds::Kind;
 use docmill_operations::inspect::{
     self, AttemptCost, AttemptRow, FamilyMember, IngestionHistory, IngestionRow, MessageRecord,
@@ -187,12 +187,18 @@ fn pages_links(state: &ConsoleState, row: &IngestionRow) -> Markup {
 fn places_list(state: &ConsoleState, story: &IngestionHistory) -> Markup {
     let places = FieldPlaces::read(story.grounded.clone());
     let mut places = places.iter().enumerate().peekable();
+    let data = story.ingestion.structured_data.as_ref().and_then(Value::as_object);
     html! {
         @if places.peek().is_some() {
             h2 { "Where the values were found" }
             dl.facts { @for (at, place) in places { div {
                 dt { (place.field) }
-                dd { a href=(state.link(&place_path(story, at, place))) { "page " (place.page) } }
+                dd {
+                    @if let Some(value) = data.and_then(|data| value_at(data, &place.field)) {
+                        (data_value(None, "", value)) " · "
+                    }
+                    a href=(state.link(&place_path(story, at, place))) { "page " (place.page) }
+                }
             } } }
         }
     }
@@ -408,7 +414,7 @@ fn data_value(kind: Option<&Kind>, name: &str, value: &Value) -> Markup {
     html! {
         @match value {
             Value::Null => "–",
-            Value::String(text) => bdi { (text) },
+            Value::String(text) => (foreign_name(text)),
             Value::Array(lines) if is_table(value) => (lines_table(kind, name, lines)),
             Value::Array(items) => ol { @for item in items { li { (data_value(None, "", item)) } } },
             Value::Object(fields) => {

@@ -3,6 +3,8 @@
 //! All text of documents and people goes through maud, which escapes it; names are in `bdi`, so
 //! that characters that turn the direction of writing end with them.
 
+use std::borrow::Cow;
+
 use axum::response::Html;
 use maud::{DOCTYPE, Markup, html};
 use time::OffsetDateTime;
@@ -33,7 +35,7 @@ pub(super) fn frame_with(
     body: &Markup,
     scripts: &[&str],
 ) -> Html<String> {
-    let main = html! { main id="main" { h1 { (title) } (body) } };
+    let main = html! { main id="main" { h1 { (visible_text(title)) } (body) } };
     write_page(state, visitor, title, &main, scripts)
 }
 
@@ -63,7 +65,7 @@ fn write_page(
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (title) " · docmill" }
+                title { (visible_text(title)) " · docmill" }
                 link rel="icon" type="image/svg+xml" href=(state.link(state.mark_path()));
                 link rel="stylesheet" href=(state.link(state.style_path()));
                 @for script in scripts { script src=(state.link(script)) defer {} }
@@ -96,6 +98,7 @@ fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor, shown_title: &str)
         ("/dead-letters", "Dead letters", "Dead letters", of_all && operates),
         ("/pauses", "Pauses", "Pauses", operates),
         ("/webhooks", "Webhooks", "Webhooks", of_all && operates),
+        ("/api-reference", "API", "API reference", true),
     ];
     html! {
         nav aria-label="Pages" {
@@ -151,7 +154,28 @@ pub(super) fn form_secret(visitor: &ConsoleVisitor) -> Markup {
 
 /// A name that came from outside.
 pub(super) fn foreign_name(name: &str) -> Markup {
-    html! { bdi { (name) } }
+    html! { bdi { (visible_text(name)) } }
+}
+
+/// The text with marks in the place of characters that turn the order of others, so that
+/// `fdp.exe` cannot look like `exe.pdf` (Unicode Standard Annex 9, explicit formatting characters).
+fn visible_text(text: &str) -> Cow<'_, str> {
+    if !text.contains(turns_order) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if turns_order(character) {
+            shown.push_str(&format!("[U+{:04X}]", u32::from(character)));
+        } else {
+            shown.push(character);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+fn turns_order(character: char) -> bool {
+    matches!(character, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A moment, in UTC.
@@ -208,7 +232,7 @@ pub(super) fn state_mark(state: &str) -> Markup {
 pub(super) fn fact(name: &str, value: Option<&str>) -> Markup {
     html! {
         @if let Some(value) = value.filter(|value| !value.is_empty()) {
-            div { dt { (name) } dd { bdi { (value) } } }
+            div { dt { (name) } dd { (foreign_name(value)) } }
         }
     }
 }
@@ -229,6 +253,17 @@ mod tests {
         let name = foreign_name("<script>alert(1)</script>\" onload=\"x").into_string();
         assert!(!name.contains("<script") && name.contains("&lt;script&gt;"), "{name}");
         assert!(!fact("x", Some("<b>")).into_string().contains("<b>"));
+    }
+
+    #[test]
+    fn a_name_cannot_turn_the_order_in_which_it_is_read() {
+        for (name, shown) in [
+            ("a\u{202E}fdp.exe", "a[U+202E]fdp.exe"),
+            ("\u{2067}x\u{2069}", "[U+2067]x[U+2069]"),
+            ("חשבונית \u{200F}7.pdf", "חשבונית \u{200F}7.pdf"),
+        ] {
+            assert_eq!(foreign_name(name).into_string(), format!("<bdi>{shown}</bdi>"));
+        }
     }
 
     #[test]

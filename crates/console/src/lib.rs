@@ -8,6 +8,7 @@
 mod access;
 mod api;
 mod api_forms;
+mod api_reference;
 mod case_page;
 mod connections;
 mod failure;
@@ -163,6 +164,7 @@ fn viewer_pages() -> Router<ConsoleState> {
         .route("/reviews", get(review_queue::show_reviews))
         .route("/reviews/{id}", get(reviews::show_review))
         .route("/pauses", get(pauses::show_pauses))
+        .route("/api-reference", get(api_reference::show_reference))
         .route("/webhooks", get(webhooks::show_webhooks))
         .route("/sign-out", post(sign_in::sign_out))
 }
@@ -243,9 +245,14 @@ fn api_routes() -> OpenApiRouter<ConsoleState> {
     responses((status = 200, description = "Done.", body = JsonObject))
 )]
 async fn get_description(State(state): State<ConsoleState>) -> Response {
+    Json(describe_api(&state)).into_response()
+}
+
+/// The description of the API as it is served here.
+fn describe_api(state: &ConsoleState) -> utoipa::openapi::OpenApi {
     let kinds: Vec<&str> = state.kinds().iter().map(|kind| kind.name.as_str()).collect();
     let api = api_routes().into_openapi();
-    Json(complete_description(api, &state.config().base_path, &kinds)).into_response()
+    complete_description(api, &state.config().base_path, &kinds)
 }
 
 /// The queue for reviewers, the overview for operators, or the list for visitors of one tenant.

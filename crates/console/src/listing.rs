@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde::Serialize;
@@ -101,8 +102,18 @@ pub(super) async fn show_ingestions(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
     QueryFields(wanted): QueryFields,
-) -> Result<Html<String>, ConsoleFailure> {
-    let page = load_page(&state, &visitor, &wanted, PAGE_ROWS).await?;
+) -> Result<Response, ConsoleFailure> {
+    let page = match load_page(&state, &visitor, &wanted, PAGE_ROWS).await {
+        Err(failure) if failure.status == StatusCode::BAD_REQUEST => {
+            let body = html! {
+                p.notice role="alert" { (failure.detail) }
+                (filters(&state, &visitor, &wanted))
+            };
+            let page = frame_page(&state, Some(&visitor), "Ingestions", &body);
+            return Ok((StatusCode::BAD_REQUEST, page).into_response());
+        }
+        page => page?,
+    };
     let next = page
         .next
         .map(|id| state.link(&format!("/ingestions?{}", wanted.with("cursor", &id.to_string()))));
@@ -121,7 +132,7 @@ pub(super) async fn show_ingestions(
     };
     let failed = wanted.get("status") == Some("failed");
     let title = if failed { "Failed ingestions" } else { "Ingestions" };
-    Ok(frame_page(&state, Some(&visitor), title, &body))
+    Ok(frame_page(&state, Some(&visitor), title, &body).into_response())
 }
 
 fn ingestion_row(state: &ConsoleState, row: &IngestionRow) -> Markup {

@@ -11,6 +11,7 @@ use utoipa::openapi::path::{ParameterIn, Paths};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, KnownFormat, SchemaFormat};
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::tag::Tag;
 use utoipa::openapi::{
     Content, Info, OpenApi, Ref, RefOr, Required, ResponseBuilder, SecurityRequirement, Server,
 };
@@ -91,6 +92,27 @@ named_schema!(
     )
 );
 
+/// First part of the paths of a tag, and the tag.
+const TAGS: [(&str, &str); 5] = [
+    ("documents", "Documents"),
+    ("uploads", "Large documents"),
+    ("ingestions", "Ingestions"),
+    ("reviews", "Reviews"),
+    ("webhooks", "Webhooks"),
+];
+/// The tag of all other operations.
+const OTHER_TAG: &str = "Service";
+
+fn tag_of(path: &str) -> &'static str {
+    let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    TAGS.iter().find(|(name, _)| *name == first).map_or(OTHER_TAG, |(_, tag)| tag)
+}
+
+/// The tags in the order in which they are read.
+fn list_tags() -> Vec<Tag> {
+    TAGS.iter().map(|(_, tag)| *tag).chain([OTHER_TAG]).map(Tag::new).collect()
+}
+
 fn words<const N: usize>(words: [&'static str; N]) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words))
 }
@@ -125,12 +147,12 @@ pub(super) fn with_role(
         WebRole::Reviewer => "reviewer",
         WebRole::Operator => "operator",
     };
-    for item in paths.paths.values_mut() {
+    for (path, item) in &mut paths.paths {
         for operation in item.get.iter_mut().chain(&mut item.post) {
             let before = operation.description.take().filter(|text| !text.is_empty());
             let before = before.map(|text| format!("{text} ")).unwrap_or_default();
             operation.description = Some(format!("{before}Role: {word}."));
-            operation.tags = None;
+            operation.tags = Some(vec![tag_of(path).to_owned()]);
             let problem = ResponseBuilder::new().description("Not done; `code` says why.").content(
                 "application/problem+json",
                 Content::new(Some(Ref::from_schema_name("Problem"))),
@@ -195,6 +217,7 @@ fn is_null(schema: &RefOr<Schema>) -> bool {
 pub(super) fn complete_description(mut api: OpenApi, base: &str, kinds: &[&str]) -> OpenApi {
     api.info = Info::new("docmill", env!("CARGO_PKG_VERSION"));
     api.servers = Some(vec![Server::new(format!("{base}/api/v1"))]);
+    api.tags = Some(list_tags());
     let token = SecurityRequirement::new("token", <[&str; 0]>::default());
     api.security = Some(vec![token]);
     let components = api.components.get_or_insert_default();
@@ -303,6 +326,9 @@ mod tests {
                 assert!(operation["description"].as_str().unwrap().contains("Role: "), "{path}");
                 assert!(operation["responses"]["default"].is_object(), "{path}");
                 assert!(operation["operationId"].is_string(), "{path}");
+                let tag = &operation["tags"][0];
+                let tags = described["tags"].as_array().unwrap();
+                assert!(tags.iter().any(|it| it["name"] == *tag), "{path}");
             }
         }
         for (name, schema) in described["components"]["schemas"].as_object().unwrap() {

@@ -22,10 +22,10 @@ pub mod transcript;
 
 pub use artefact::{ArtefactRef, FileRef};
 pub use extraction::{
-    Extraction, ExtractionMethod, FieldCertainty, FieldEvidence, ModelUsage, ReaderStatement,
-    StatedConfidence,
+    Extraction, ExtractionMethod, FieldCertainty, FieldEvidence, ModelUsage, PriceClass,
+    ReaderStatement, StatedConfidence,
 };
-pub use grounded::{GroundedField, PageRegion};
+pub use grounded::{GroundedField, PageRegion, value_at};
 pub use ids::{ClaimToken, DocumentId, IngestionId};
 pub use ingestion::{ClaimedIngestion, DocumentRef, IngestionStage, IngestionStatus, PageRange};
 pub use lane::{LaneBreaker, ProviderLane};

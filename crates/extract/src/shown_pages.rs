@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::parts::RowRange;
 use super::prompt::TranscriptView;
+use docmill_core::model::value_at;
 use docmill_gate::PictureClaim;
 use docmill_llm::PromptPicture;
 
@@ -107,20 +108,6 @@ pub(super) fn list_claims(
         values.into_iter().map(move |value| PictureClaim { value, page: entry.page, edges })
     });
     claims.take(MAX_CLAIMS).collect()
-}
-
-/// The value that `line_items[2].amount` names.
-fn value_at<'v>(fields: &'v Map<String, Value>, path: &str) -> Option<&'v Value> {
-    let mut steps = path.split(['.', '[']).map(|step| step.trim_end_matches(']'));
-    let mut at = fields.get(steps.next()?)?;
-    for step in steps {
-        at = match at {
-            Value::Array(list) => list.get(step.parse::<usize>().ok()?)?,
-            Value::Object(object) => object.get(step)?,
-            _ => return None,
-        };
-    }
-    Some(at)
 }
 
 /// The texts and numbers within a value.

@@ -21,7 +21,7 @@ pub(super) use results::plain_word;
 use super::{FinishReason, ModelReply, Prompt};
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::fault::Result;
-use docmill_core::model::ModelUsage;
+use docmill_core::model::{ModelUsage, PriceClass};
 
 /// A question of a batch as it travels.
 #[derive(Debug, Clone)]
@@ -154,6 +154,11 @@ pub trait BatchApi: Send + Sync {
 
     /// The address of the settings, without credentials.
     fn place(&self) -> &str;
+
+    /// The terms of its calls that change their price, beside their being in a batch.
+    fn price_class(&self) -> PriceClass {
+        PriceClass::default()
+    }
 
     /// A batch with fewer questions is refused by the vendor.
     fn least_requests(&self) -> u32 {

@@ -9,19 +9,29 @@ use async_trait::async_trait;
 use crate::{Llm, ModelReply, Prompt};
 use docmill_client::throttle::{GovernedAnswer, GovernedCall, Governor, LimiterKey, TokenEstimate};
 use docmill_core::fault::Result;
+use docmill_core::model::PriceClass;
 
 /// A model that is called no faster than its server takes.
 pub struct GovernedLlm<L> {
     inner: L,
     governor: Arc<Governor>,
     key: LimiterKey,
+    class: PriceClass,
 }
 
 impl<L: Llm> GovernedLlm<L> {
     /// `account` distinguishes accounts and servers; it must not be a credential.
     pub fn new(inner: L, governor: Arc<Governor>, account: String) -> Self {
         let (provider, model) = (inner.provider().to_owned(), inner.model().to_owned());
-        Self { inner, governor, key: LimiterKey { provider, account, model } }
+        let key = LimiterKey { provider, account, model };
+        Self { inner, governor, key, class: PriceClass::default() }
+    }
+
+    /// Names the terms of its calls that change their price.
+    #[must_use]
+    pub fn with_price_class(mut self, class: PriceClass) -> Self {
+        self.class = class;
+        self
     }
 }
 
@@ -33,6 +43,10 @@ impl<L: Llm> Llm for GovernedLlm<L> {
 
     fn model(&self) -> &str {
         self.inner.model()
+    }
+
+    fn price_class(&self) -> PriceClass {
+        self.class.clone()
     }
 
     fn thinking_reserve(&self) -> u32 {

@@ -30,7 +30,7 @@ use serde_json::Value;
 pub use docmill_client::body_size::BodyTooLarge;
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::fault::Result;
-use docmill_core::model::{EncodedImage, ModelUsage, PictureRule};
+use docmill_core::model::{EncodedImage, ModelUsage, PictureRule, PriceClass};
 
 /// One request to a language model.
 #[derive(Debug, Clone)]
@@ -216,6 +216,11 @@ pub trait Llm: Send + Sync {
     /// Tokens that its cap on a reply has for thinking, beside [`Prompt::max_output_tokens`].
     fn thinking_reserve(&self) -> u32 {
         0
+    }
+
+    /// The terms of its calls that change their price.
+    fn price_class(&self) -> PriceClass {
+        PriceClass::default()
     }
 
     /// Whether its provider is known to be down, or to deny us.

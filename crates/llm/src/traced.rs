@@ -7,6 +7,7 @@ use tracing::Instrument as _;
 use crate::{FinishReason, Llm, ModelReply, Prompt};
 use docmill_client::telemetry::spans;
 use docmill_core::fault::Result;
+use docmill_core::model::PriceClass;
 
 /// A model whose calls show up in traces. Belongs inside the governor, so that waiting for
 /// permission is not taken for the model's time.
@@ -24,6 +25,10 @@ impl<L: Llm> Llm for TracedLlm<L> {
 
     fn thinking_reserve(&self) -> u32 {
         self.0.thinking_reserve()
+    }
+
+    fn price_class(&self) -> PriceClass {
+        self.0.price_class()
     }
 
     fn is_down(&self) -> bool {

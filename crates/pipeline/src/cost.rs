@@ -17,11 +17,12 @@ use time::{Date, OffsetDateTime};
 
 use crate::page_sink::PageSink;
 use crate::step_error::StepError;
-use docmill_core::config::{CostConfig, ModelPrice};
+use docmill_core::config::CostConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
 use docmill_core::model::{
     ClaimedIngestion, EncodedImage, IngestionId, ModelUsage, OutcomeReason, PageText, PageUsage,
+    PriceClass,
 };
 use docmill_core::work_clock::wait_off_clock;
 use docmill_extract::RecordedReplies;
@@ -186,25 +187,32 @@ impl CostTracker {
         let price = named.or_else(|| {
             self.config.price_on(spent.provider, "", day).filter(|_| spent.pages > 0)
         })?;
-        let sum = token_price(price, &spent.usage);
-        Some(decimal_to_nanos(
-            sum + Decimal::from(spent.pages) * price.pages / Decimal::from(1_000),
-        ))
+        let calls = spent.calls.iter();
+        let tokens: Decimal = calls.map(|usage| price.price_tokens(usage, &spent.class)).sum();
+        let pages = Decimal::from(spent.pages) * price.pages / Decimal::from(1_000);
+        Some(decimal_to_nanos(tokens + pages))
     }
 
-    /// Today's price of the tokens of one call; `None`: there is none.
-    pub fn price_call(&self, provider: &str, model: &str, usage: ModelUsage) -> Option<Decimal> {
+    /// Today's price of the tokens of one call of a model; `None`: there is none.
+    pub fn price_call(&self, llm: &dyn Llm, usage: ModelUsage) -> Option<Decimal> {
         let today = OffsetDateTime::now_utc().date();
-        Some(token_price(self.config.price_on(provider, model, today)?, &usage))
+        let price = self.config.price_on(llm.provider(), llm.model(), today)?;
+        Some(price.price_tokens(&usage, &llm.price_class()))
     }
 
-    /// Today's price of tokens in a batch.
-    pub fn price_batched(&self, provider: &str, model: &str, usage: ModelUsage) -> BatchedPrice {
+    /// Today's price of the tokens of one question in a batch.
+    pub fn price_batched(
+        &self,
+        provider: &str,
+        model: &str,
+        class: &PriceClass,
+        usage: ModelUsage,
+    ) -> BatchedPrice {
         let today = OffsetDateTime::now_utc().date();
         let Some(price) = self.config.price_on(provider, model, today) else {
             return BatchedPrice { cost_nanos: None, saved_nanos: 0 };
         };
-        let direct = token_price(price, &usage);
+        let direct = price.price_tokens(&usage, class);
         let batched = decimal_to_nanos(direct * price.batch);
         let saved_nanos = decimal_to_nanos(direct).saturating_sub(batched);
         BatchedPrice { cost_nanos: Some(batched), saved_nanos }
@@ -225,25 +233,15 @@ pub struct BatchedPrice {
     pub saved_nanos: u64,
 }
 
-fn token_price(price: &ModelPrice, usage: &ModelUsage) -> Decimal {
-    let tokens = [
-        (usage.input, price.input),
-        (usage.cache_read, price.cache_read),
-        (usage.cache_write, price.cache_write),
-        (usage.output, price.output),
-    ];
-    let million = Decimal::from(1_000_000);
-    tokens.iter().map(|(count, price)| Decimal::from(*count) * price / million).sum()
-}
-
 /// Spending with one model of one provider.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct SpendingEntry<'a> {
     provider: &'a str,
     model: &'a str,
-    calls: u32,
     pages: u32,
-    usage: ModelUsage,
+    /// The tokens of each call: a long prompt is dearer by itself.
+    calls: Vec<ModelUsage>,
+    class: PriceClass,
 }
 
 fn decimal_to_nanos(amount: Decimal) -> u64 {
@@ -284,12 +282,14 @@ impl SpendingBook<'_> {
     async fn book(&self, spent: SpendingEntry<'_>) -> Result<()> {
         let today = OffsetDateTime::now_utc().date();
         let price = self.costs.price(&spent, today);
+        let mut usage = ModelUsage::default();
+        spent.calls.iter().for_each(|call| usage += *call);
         let spending = ProviderSpending {
             provider: spent.provider.to_owned(),
             model: spent.model.to_owned(),
-            calls: spent.calls,
+            calls: u32::try_from(spent.calls.len()).unwrap_or(u32::MAX),
             pages: spent.pages,
-            usage: spent.usage,
+            usage,
             cost_nanos: price,
         };
         metrics::count_spending(spent.provider, spent.model, price.unwrap_or(0));
@@ -312,9 +312,13 @@ impl<'a> BilledPageSink<'a> {
     }
 
     async fn book(&mut self, read: &PageUsage) -> Result<()> {
-        let (provider, model) = (read.provider, read.model.as_str());
-        let spent =
-            SpendingEntry { provider, model, calls: 1, pages: read.pages, usage: read.tokens };
+        let spent = SpendingEntry {
+            provider: read.provider,
+            model: &read.model,
+            pages: read.pages,
+            calls: vec![read.tokens],
+            class: read.class.clone(),
+        };
         self.spending.book(spent).await
     }
 }
@@ -372,8 +376,7 @@ impl<'a> LlmCallBilling<'a> {
     /// text fits one context window, but a call may carry dozens of images.
     pub(super) async fn may_call(&self, prompt: &Prompt) -> Result<bool> {
         let usage = ModelUsage { input: prompt.picture_tokens(), ..ModelUsage::default() };
-        let (provider, model) = (self.llm.provider(), self.llm.model());
-        let shown = SpendingEntry { provider, model, calls: 1, pages: 0, usage };
+        let shown = self.entry_of(vec![usage]);
         let today = OffsetDateTime::now_utc().date();
         let cost_nanos = self.spending.costs.price(&shown, today).unwrap_or(0);
         let ahead = DocumentSpending { cost_nanos, tokens: usage.input };
@@ -390,7 +393,9 @@ impl<'a> LlmCallBilling<'a> {
             ..ModelUsage::default()
         };
         let SpendingBook { costs, claimed, .. } = self.spending;
-        let price = costs.price_batched(self.llm.provider(), self.llm.model(), usage);
+        let (provider, model) = (self.llm.provider(), self.llm.model());
+        let class = PriceClass { service_tier: String::new(), ..self.llm.price_class() };
+        let price = costs.price_batched(provider, model, &class, usage);
         let nanos = price.cost_nanos.unwrap_or(0);
         costs.add_known(claimed.tenant.as_ref(), nanos);
         nanos
@@ -407,13 +412,14 @@ impl<'a> LlmCallBilling<'a> {
             self.booked = replies.calls.len();
             return Ok(());
         }
-        let mut usage = ModelUsage::default();
-        new.iter().for_each(|call| usage += call.usage);
-        let calls = u32::try_from(new.len()).unwrap_or(u32::MAX);
-        let (provider, model) = (self.llm.provider(), self.llm.model());
         self.booked = replies.calls.len();
-        let spent = SpendingEntry { provider, model, calls, pages: 0, usage };
+        let spent = self.entry_of(new.iter().map(|call| call.usage).collect());
         self.spending.book(spent).await
+    }
+
+    fn entry_of(&self, calls: Vec<ModelUsage>) -> SpendingEntry<'_> {
+        let (provider, model) = (self.llm.provider(), self.llm.model());
+        SpendingEntry { provider, model, pages: 0, calls, class: self.llm.price_class() }
     }
 }
 
@@ -470,7 +476,9 @@ mod tests {
         .unwrap();
         let costs = CostTracker::new(config);
         let usage = ModelUsage { input: 1, cache_read: 2, cache_write: 3, output: 4 };
-        let spent = SpendingEntry { provider: "p", model: "m", calls: 1, pages: 5, usage };
+        let calls = vec![usage];
+        let class = PriceClass::default();
+        let spent = SpendingEntry { provider: "p", model: "m", pages: 5, calls, class };
         let day = date!(2026 - 02 - 01);
         // 150 + 2 · 15 + 3 · 187.5 + 4 · 600 billionths, and five pages of 0.0015.
         assert_eq!(costs.price(&spent, day), Some(3_143 + 7_500_000));

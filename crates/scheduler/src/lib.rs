@@ -41,7 +41,7 @@ use docmill_core::config::SchedulerConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::machine;
 use docmill_core::metrics;
-use docmill_core::model::{LocalDevice, LocalModelCalls, LocalModelReport};
+use docmill_core::model::{LocalDevice, LocalModelCalls, LocalModelReport, PriceClass};
 use docmill_core::turn::{self, JobTurn};
 use docmill_core::work_clock::wait_off_clock;
 use docmill_llm::{Llm, ModelReply, Prompt};
@@ -340,6 +340,10 @@ impl Llm for ScheduledLlm {
 
     fn thinking_reserve(&self) -> u32 {
         self.inner.thinking_reserve()
+    }
+
+    fn price_class(&self) -> PriceClass {
+        self.inner.price_class()
     }
 
     fn is_down(&self) -> bool {

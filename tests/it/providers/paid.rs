@@ -63,6 +63,7 @@ impl RemoteOcrProvider for Slow {
                 model: "m".to_owned(),
                 pages: 1,
                 tokens: docmill_core::model::ModelUsage::default(),
+                class: docmill_core::model::PriceClass::default(),
             },
         ))
     }

@@ -206,6 +206,10 @@ async fn what_the_description_allows_is_taken_however_it_is_written_and_nothing_
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{query}");
     }
     // A form of a page sends what was left empty.
+    let page = desk.browser("operator").await.get("/ingestions?kind=invoice&since=yesterday").await;
+    assert_eq!(page.status, StatusCode::BAD_REQUEST);
+    assert!(page.body.contains("since: "), "the page names what is wrong");
+    assert!(page.body.contains("value=\"yesterday\""), "the form keeps what was typed");
     let page = desk.browser("operator").await.get("/ingestions?status=&since=").await;
     assert_eq!(page.status, StatusCode::OK);
 }

@@ -30,6 +30,7 @@ fn pages(document: impl ToString, ingestion: impl ToString) -> Vec<String> {
         format!("/reviews/{document}"),
         "/pauses".to_owned(),
         "/webhooks".to_owned(),
+        "/api-reference".to_owned(),
     ]
 }
 

@@ -567,6 +567,7 @@ async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
         ("upload", "/upload".to_owned()),
         ("pauses", "/pauses".to_owned()),
         ("webhooks", "/webhooks".to_owned()),
+        ("api-reference", "/api-reference".to_owned()),
         ("missing", "/nowhere".to_owned()),
         ("sign-in", "/sign-in".to_owned()),
     ];

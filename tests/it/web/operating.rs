@@ -293,6 +293,7 @@ async fn below_a_sub_path_every_link_form_and_redirect_stays_below_it() {
         "/reviews".to_owned(),
         format!("/reviews/{document}"),
         "/pauses".to_owned(),
+        "/api-reference".to_owned(),
         "/documents?q=a".to_owned(),
         "/nowhere".to_owned(),
     ] {

@@ -62,6 +62,7 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
         "/upload".to_owned(),
         "/pauses".to_owned(),
         "/webhooks".to_owned(),
+        "/api-reference".to_owned(),
     ];
     let folder = tempfile::tempdir().unwrap();
     let config = super::desk::console_config(&database, folder.path());

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use time::Date;
 use time::macros::format_description;
 
+use crate::model::{ModelUsage, PriceClass};
+
 /// The prices of one provider for one model from a day on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,6 +30,8 @@ pub struct ModelPrice {
     /// For a million prompt tokens written to the vendor's cache.
     #[serde(default)]
     pub cache_write: Decimal,
+    /// The same where they are kept for an hour; left out: `cache_write`.
+    pub cache_write_hour: Option<Decimal>,
     /// For a million generated tokens.
     #[serde(default)]
     pub output: Decimal,
@@ -37,6 +41,53 @@ pub struct ModelPrice {
     /// The share of the token prices that a call in a batch costs.
     #[serde(default = "batch_part")]
     pub batch: Decimal,
+    /// The share of the token prices in a class of service by its name; 1 in every other class.
+    #[serde(default)]
+    pub tiers: BTreeMap<String, Decimal>,
+    /// Tokens of a prompt above which the call is dearer; 0: its length makes no difference.
+    #[serde(default)]
+    pub long_above: u64,
+    /// The share of the prompt's prices that such a call costs.
+    #[serde(default = "unchanged_part")]
+    pub long_input: Decimal,
+    /// The share of the price of generated tokens that such a call costs.
+    #[serde(default = "unchanged_part")]
+    pub long_output: Decimal,
+}
+
+impl ModelPrice {
+    /// The price of the tokens of one call.
+    pub fn price_tokens(&self, usage: &ModelUsage, class: &PriceClass) -> Decimal {
+        let is_long = self.long_above > 0 && usage.prompt_tokens() > self.long_above;
+        let parts =
+            if is_long { (self.long_input, self.long_output) } else { (1.into(), 1.into()) };
+        let for_an_hour = self.cache_write_hour.filter(|_| class.caches_for_an_hour);
+        let prompt = [
+            (usage.input, self.input),
+            (usage.cache_read, self.cache_read),
+            (usage.cache_write, for_an_hour.unwrap_or(self.cache_write)),
+        ];
+        let prompt: Decimal =
+            prompt.iter().map(|(count, price)| Decimal::from(*count) * price).sum();
+        let output = Decimal::from(usage.output) * self.output;
+        let tier = self.tiers.get(&class.service_tier).copied().unwrap_or(Decimal::ONE);
+        (prompt * parts.0 + output * parts.1) * tier / Decimal::from(1_000_000)
+    }
+
+    /// Every amount and share.
+    fn list_amounts(&self) -> impl Iterator<Item = &Decimal> {
+        let fixed = [
+            &self.input,
+            &self.cache_read,
+            &self.cache_write,
+            &self.output,
+            &self.pages,
+            &self.batch,
+            &self.long_input,
+            &self.long_output,
+        ];
+        fixed.into_iter().chain(&self.cache_write_hour).chain(self.tiers.values())
+    }
 }
 
 /// List prices of vendors, in US dollars.
@@ -73,6 +124,11 @@ fn newest_price<'a>(
 /// Half, as OpenAI, Anthropic, Bedrock and Gemini have it.
 fn batch_part() -> Decimal {
     Decimal::new(5, 1)
+}
+
+/// A price as it is.
+fn unchanged_part() -> Decimal {
+    Decimal::ONE
 }
 
 /// Prices and the budget.
@@ -173,15 +229,7 @@ impl CostConfig {
             if Date::parse(&price.from, form).is_err() {
                 problems.push(format!("cost.price[{at}].from is no date: write YYYY-MM-DD"));
             }
-            let amounts = [
-                price.input,
-                price.cache_read,
-                price.cache_write,
-                price.output,
-                price.pages,
-                price.batch,
-            ];
-            if amounts.iter().any(Decimal::is_sign_negative) {
+            if price.list_amounts().any(Decimal::is_sign_negative) {
                 problems.push(format!("cost.price[{at}] must not be negative"));
             }
         }
@@ -237,6 +285,41 @@ mod tests {
         let own = "[[price]]\nprovider = 'openai'\nmodel = 'gpt-6-luna'\nfrom = '2026-01-01'\n\
                    input = 0.08";
         assert_eq!(input(own, day).as_deref(), Some("0.08"), "a contract's price");
+    }
+
+    #[test]
+    fn a_class_of_service_an_hour_in_the_cache_and_a_long_prompt_have_their_prices() {
+        let config = config(
+            "[[price]]\nprovider = 'p'\nmodel = 'm'\nfrom = '2026-01-01'\ninput = 2\n\
+             cache_read = 0.2\ncache_write = 2.5\ncache_write_hour = 4\noutput = 10\n\
+             tiers = { flex = 0.5, priority = 2 }\n\
+             long_above = 1000000\nlong_input = 2\nlong_output = 1.5\n",
+        );
+        let price = config.price_on("p", "m", date!(2026 - 02 - 01)).unwrap();
+        let million = 1_000_000;
+        let input = ModelUsage { input: million, ..ModelUsage::default() };
+        let written = ModelUsage { cache_write: million, ..ModelUsage::default() };
+        let long =
+            ModelUsage { input: million, cache_read: million, cache_write: 0, output: million };
+        #[rustfmt::skip]
+        let table = [
+            ("the default class",         input,   "",         false, "2"),
+            ("half for later",            input,   "flex",     false, "1.0"),
+            ("twice for sooner",          input,   "priority", false, "4"),
+            ("a class without a share",   input,   "scale",    false, "2"),
+            ("kept for minutes",          written, "",         false, "2.5"),
+            ("kept for an hour",          written, "",         true,  "4"),
+            ("long",                      long,    "",         false, "19.4"),
+            ("long, in another class",    long,    "flex",     false, "9.7"),
+        ];
+        for (name, usage, tier, caches_for_an_hour, expected) in table {
+            let class = PriceClass { service_tier: tier.to_owned(), caches_for_an_hour };
+            let expected: Decimal = expected.parse().unwrap();
+            assert_eq!(price.price_tokens(&usage, &class), expected, "{name}");
+        }
+        let without = ModelPrice { cache_write_hour: None, ..price.clone() };
+        let class = PriceClass { caches_for_an_hour: true, ..PriceClass::default() };
+        assert_eq!(without.price_tokens(&written, &class).to_string(), "2.5");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::llm_request::{AutoOr, ExtraBody, ExtraHeaders, ModelEffort, RequestSe
 use super::scheduler::SchedulerConfig;
 use super::secret::{self, SecretSource};
 use super::units::SecretString;
-use crate::model::PictureRule;
+use crate::model::{PictureRule, PriceClass};
 
 /// The default of `llm.thinking_tokens` for models of hosted vendors.
 const HOSTED_THINKING_TOKENS: u32 = 4_096;
@@ -211,6 +211,14 @@ impl LlmConfig {
             LlmProvider::Anthropic | LlmProvider::Bedrock => true,
             LlmProvider::Vertex => name.starts_with("claude"),
             LlmProvider::None | LlmProvider::Openai | LlmProvider::Gemini => false,
+        }
+    }
+
+    /// The terms of its calls that change their price.
+    pub fn price_class(&self) -> PriceClass {
+        PriceClass {
+            service_tier: self.service_tier.clone(),
+            caches_for_an_hour: self.prompt_cache == PromptCache::Long,
         }
     }
 

@@ -76,6 +76,15 @@ pub struct ModelUsage {
     pub output: u64,
 }
 
+/// Terms of a call that change its price.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PriceClass {
+    /// The vendor's class of service; empty: its default.
+    pub service_tier: String,
+    /// Whether prompt tokens are kept in the vendor's cache for an hour.
+    pub caches_for_an_hour: bool,
+}
+
 impl ModelUsage {
     /// All prompt tokens, cached or not.
     pub fn prompt_tokens(&self) -> u64 {

@@ -2,6 +2,7 @@
 //! reviewer is shown the place and does not have to search for it.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::BoundingBox;
 
@@ -28,4 +29,18 @@ pub struct GroundedField {
     /// The first place that holds it; a value that is printed often may have been read elsewhere.
     #[serde(flatten)]
     pub place: PageRegion,
+}
+
+/// The value that the path of a field names, e.g. `line_items[2].amount`; `None`: there is none.
+pub fn value_at<'v>(fields: &'v Map<String, Value>, path: &str) -> Option<&'v Value> {
+    let mut steps = path.split(['.', '[']).map(|step| step.trim_end_matches(']'));
+    let mut at = fields.get(steps.next()?)?;
+    for step in steps {
+        at = match at {
+            Value::Array(list) => list.get(step.parse::<usize>().ok()?)?,
+            Value::Object(object) => object.get(step)?,
+            _ => return None,
+        };
+    }
+    Some(at)
 }

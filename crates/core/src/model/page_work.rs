@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ModelUsage, PageCode, PageDefect, PageMark, PageText, TextLine};
+use super::{ModelUsage, PageCode, PageDefect, PageMark, PageText, PriceClass, TextLine};
 
 /// How the pages of a document are to be read: everything but the document itself and the caps on
 /// it.
@@ -344,6 +344,8 @@ pub struct PageUsage {
     pub pages: u32,
     /// Tokens that are charged, of a provider that counts them.
     pub tokens: ModelUsage,
+    /// The terms of the call that change its price.
+    pub class: PriceClass,
 }
 
 /// Facts about an encoded image without its bytes. Stored in the finished pages of a document under

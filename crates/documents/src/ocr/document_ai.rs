@@ -25,7 +25,7 @@ use docmill_client::access_token::AccessTokenCache;
 use docmill_client::http;
 use docmill_core::config::DocumentAiConfig;
 use docmill_core::fault::{Error, Fault, Result};
-use docmill_core::model::{ModelUsage, PagePicture, PageUsage, ProviderReading};
+use docmill_core::model::{ModelUsage, PagePicture, PageUsage, PriceClass, ProviderReading};
 use refusal::ProviderRefusal;
 use wire::{OcrCallOptions, ProcessResponse};
 
@@ -183,6 +183,7 @@ impl RemoteOcrProvider for DocumentAi {
             model: self.processor.clone(),
             pages,
             tokens: ModelUsage::default(),
+            class: PriceClass::default(),
         };
         Ok((readings, usage))
     }

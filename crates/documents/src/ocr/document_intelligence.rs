@@ -26,7 +26,7 @@ use docmill_client::access_token::AccessTokenCache;
 use docmill_client::http;
 use docmill_core::config::{DocumentIntelligenceConfig, SecretSource, SecretString};
 use docmill_core::fault::{Error, Fault, Result};
-use docmill_core::model::{ModelUsage, PagePicture, PageUsage, ProviderReading};
+use docmill_core::model::{ModelUsage, PagePicture, PageUsage, PriceClass, ProviderReading};
 use docmill_core::retry::with_deadline;
 use refusal::AzureRefusal;
 use wire::{AnalysisAnswer, AnalysisResult};
@@ -253,7 +253,7 @@ impl RemoteOcrProvider for DocumentIntelligence {
         })?;
         let pages = u32::try_from(pictures.len()).unwrap_or(u32::MAX);
         let model = self.model.clone();
-        let tokens = ModelUsage::default();
-        Ok((readings, PageUsage { provider: Self::NAME, model, pages, tokens }))
+        let (tokens, class) = (ModelUsage::default(), PriceClass::default());
+        Ok((readings, PageUsage { provider: Self::NAME, model, pages, tokens, class }))
     }
 }

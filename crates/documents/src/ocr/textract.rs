@@ -29,7 +29,7 @@ use super::{FileReader, PictureSizes, ProviderCallLimits, RemoteOcrProvider, Sto
 use blocks::TextractBlocks;
 use docmill_core::config::TextractConfig;
 use docmill_core::fault::{Error, Fault, Result};
-use docmill_core::model::{ModelUsage, PagePicture, PageUsage, ProviderReading};
+use docmill_core::model::{ModelUsage, PagePicture, PageUsage, PriceClass, ProviderReading};
 use faults::textract_error;
 
 /// Most bytes of a picture (docs, "Quotas in Amazon Textract").
@@ -203,8 +203,8 @@ impl TextractOcr {
 }
 
 fn page_usage(operation: &str, pages: u32) -> PageUsage {
-    let (model, tokens) = (operation.to_owned(), ModelUsage::default());
-    PageUsage { provider: TextractOcr::NAME, model, pages, tokens }
+    let (tokens, class) = (ModelUsage::default(), PriceClass::default());
+    PageUsage { provider: TextractOcr::NAME, model: operation.to_owned(), pages, tokens, class }
 }
 
 #[async_trait]

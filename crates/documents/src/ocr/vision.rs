@@ -117,7 +117,8 @@ impl RemoteOcrProvider for VisionOcr {
         };
         let reply = self.llm.complete(&asked).await.map_err(page_fault)?;
         let model = self.llm.model().to_owned();
-        let usage = PageUsage { provider: Self::NAME, model, pages: 1, tokens: reply.usage };
+        let (tokens, class) = (reply.usage, self.llm.price_class());
+        let usage = PageUsage { provider: Self::NAME, model, pages: 1, tokens, class };
         let judge = ReplyJudge {
             recipe: self.recipe,
             counted_share: self.counted_share,

@@ -14,6 +14,7 @@ use docmill_client::throttle::{
     GovernedAnswer, GovernedCall, Governor, LimiterKey, RateLimitHeaders, TokenEstimate,
 };
 use docmill_core::fault::Result;
+use docmill_core::model::PriceClass;
 
 /// Reads may be repeated after a quick failure. Submissions may not: the first may have arrived.
 const REPEATS: u32 = 2;
@@ -23,6 +24,7 @@ pub struct GovernedBatches<B> {
     inner: B,
     governor: Arc<Governor>,
     key: LimiterKey,
+    class: PriceClass,
 }
 
 impl<B: BatchApi> GovernedBatches<B> {
@@ -31,7 +33,15 @@ impl<B: BatchApi> GovernedBatches<B> {
     pub fn new(inner: B, governor: Arc<Governor>, account: String) -> Self {
         let model = format!("{} in batches", inner.model());
         let key = LimiterKey { provider: inner.provider().to_owned(), account, model };
-        Self { inner, governor, key }
+        Self { inner, governor, key, class: PriceClass::default() }
+    }
+
+    /// Names the terms of its calls that change their price. A batch is a class of its own: its
+    /// prompts have no other.
+    #[must_use]
+    pub fn with_price_class(mut self, class: PriceClass) -> Self {
+        self.class = PriceClass { service_tier: String::new(), ..class };
+        self
     }
 
     async fn call<T, F>(&self, quick_retries: u32, attempt: impl Fn() -> F) -> Result<T>
@@ -58,6 +68,10 @@ impl<B: BatchApi> BatchApi for GovernedBatches<B> {
 
     fn model(&self) -> &str {
         self.inner.model()
+    }
+
+    fn price_class(&self) -> PriceClass {
+        self.class.clone()
     }
 
     fn place(&self) -> &str {

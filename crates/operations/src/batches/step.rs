@@ -203,7 +203,7 @@ impl BatchCollector {
         reply: &BatchedReply,
     ) -> Result<()> {
         let (provider, model) = (api.provider(), api.model());
-        let price = self.costs.price_batched(provider, model, reply.usage);
+        let price = self.costs.price_batched(provider, model, &api.price_class(), reply.usage);
         let cost = AnswerCost {
             usage: reply.usage,
             cost_nanos: price.cost_nanos,

@@ -124,6 +124,7 @@ async fn invariant_8_pages_that_were_paid_for_are_written_before_the_next_call()
         model: "m".to_owned(),
         pages: 1,
         tokens: docmill_core::model::ModelUsage::default(),
+        class: docmill_core::model::PriceClass::default(),
     };
     let mut first = page(1, PageSource::Ocr);
     first.quality = 0.1;
