@@ -18,11 +18,8 @@ pub(crate) fn prices(daily_budget: &str) -> CostConfig {
         model: "scripted".to_owned(),
         from: "2026-01-01".to_owned(),
         input: 1.into(),
-        cache_read: 0.into(),
-        cache_write: 0.into(),
         output: 10.into(),
-        pages: 0.into(),
-        batch: "0.5".parse().unwrap(),
+        ..ModelPrice::default()
     };
     CostConfig {
         daily_budget: daily_budget.parse().unwrap(),

@@ -177,7 +177,8 @@ async fn a_changed_account_needs_two_people_where_four_eyes_are_on_and_is_learne
     review::undo_decision(&db, case.document_id, &by.by).await.unwrap();
     let standing = docmill_ledger::supplier::SupplierProperty::VatId;
     let key = docmill_ledger::supplier::supplier_key("a", standing, "GB123456789").unwrap();
-    let found = docmill_ledger::db::suppliers::find_remembered(&db, Some("a"), &[key]);
+    let keys = [key];
+    let found = docmill_ledger::db::suppliers::find_remembered(&db, Some("a"), &keys);
     let sources: Vec<_> = found.await.unwrap().into_iter().map(|it| it.source.code()).collect();
     assert_eq!(sources, ["exact", "exact"]);
 

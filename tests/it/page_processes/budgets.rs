@@ -37,7 +37,9 @@ fn liar(words: usize) -> ProcessProgram {
                 DocumentRequest::Open { .. } => {
                     DocumentAnswer::Opened { pages: 1, members: Vec::new(), einvoice: None }
                 }
-                DocumentRequest::Read { .. } => DocumentAnswer::Read { page, image: None },
+                DocumentRequest::Read { .. } | DocumentRequest::LookAgain { .. } => {
+                    DocumentAnswer::Read { page, image: None }
+                }
                 DocumentRequest::Show { .. } | DocumentRequest::Witness { .. } => {
                     DocumentAnswer::Known { page }
                 }

@@ -114,14 +114,9 @@ async fn pages_are_written_down_with_their_price_and_a_spent_budget_sends_no_fur
     let settings = reads_by(&server, &folder);
     let price = ModelPrice {
         provider: "document_ai".to_owned(),
-        model: String::new(),
         from: "2026-01-01".to_owned(),
-        input: 0.into(),
-        cache_read: 0.into(),
-        cache_write: 0.into(),
-        output: 0.into(),
         pages: "1.5".parse().unwrap(),
-        batch: "0.5".parse().unwrap(),
+        ..ModelPrice::default()
     };
     let worker = world
         .worker_with(|config| {
@@ -281,9 +276,7 @@ async fn a_page_that_a_vision_model_is_shown_is_written_down_with_the_price_of_i
         input: 10.into(),
         cache_read: 10.into(),
         cache_write: 10.into(),
-        output: 0.into(),
-        pages: 0.into(),
-        batch: "0.5".parse().unwrap(),
+        ..ModelPrice::default()
     };
     let worker = world
         .worker_with(|config| {

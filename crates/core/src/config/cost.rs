@@ -55,6 +55,28 @@ pub struct ModelPrice {
     pub long_output: Decimal,
 }
 
+impl Default for ModelPrice {
+    /// No model, and a price of nothing.
+    fn default() -> Self {
+        Self {
+            provider: String::new(),
+            model: String::new(),
+            from: String::new(),
+            input: Decimal::ZERO,
+            cache_read: Decimal::ZERO,
+            cache_write: Decimal::ZERO,
+            cache_write_hour: None,
+            output: Decimal::ZERO,
+            pages: Decimal::ZERO,
+            batch: batch_part(),
+            tiers: BTreeMap::new(),
+            long_above: 0,
+            long_input: unchanged_part(),
+            long_output: unchanged_part(),
+        }
+    }
+}
+
 impl ModelPrice {
     /// The price of the tokens of one call.
     pub fn price_tokens(&self, usage: &ModelUsage, class: &PriceClass) -> Decimal {
