@@ -316,7 +316,7 @@ mod tests {
         let (curl, python) = example("post", "/documents");
         assert!(curl.contains("--data-binary @invoice.pdf"), "{curl}");
         assert!(python.contains("data=open(\"invoice.pdf\", \"rb\")"), "{python}");
-        let (curl, _) = example("post", "/reviews/{id}/decision");
+        let (curl, _) = example("post", "/reviews/{document_id}/decision");
         assert!(curl.contains("Content-Type: application/json"), "{curl}");
     }
 }

@@ -18,7 +18,7 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::UtoipaMethodRouter;
 
-use super::failure::Problem;
+use super::failure::{Problem, ProblemPlace};
 use super::state::ConsoleState;
 
 /// A name for a schema that no type of ours has.
@@ -225,6 +225,7 @@ pub(super) fn complete_description(mut api: OpenApi, base: &str, kinds: &[&str])
     components.add_security_scheme("token", SecurityScheme::Http(bearer));
     let schemas = &mut components.schemas;
     schemas.insert("Problem".to_owned(), Problem::schema());
+    schemas.insert("ProblemPlace".to_owned(), ProblemPlace::schema());
     let kinds = ObjectBuilder::new().enum_values(Some(kinds.iter().copied()));
     schemas.insert("KindName".to_owned(), kinds.schema_type(Type::String).into());
     let known = schemas.clone();
