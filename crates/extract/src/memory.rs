@@ -196,9 +196,12 @@ impl MemoryReading<'_> {
         } else if is_printed && self.prints_account {
             // A part of the name, or another spelling, where the reader has doubts anyway.
             let is_open = own.is_null() || self.certainty(field) < CERTAIN || holds(&own, &known);
-            match is_open {
-                true => self.put(field, known, AGREED),
-                false => self.note_certainty(field, DISPUTED),
+            // An address is written in many ways.
+            let is_spelled_freely = self.kind.role_of(field) == Some(R::SupplierAddress);
+            match (is_open, is_spelled_freely) {
+                (true, _) => self.put(field, known, AGREED),
+                (false, true) => {}
+                (false, false) => self.note_certainty(field, DISPUTED),
             }
         }
     }
@@ -249,25 +252,23 @@ impl MemoryReading<'_> {
         self.documents.iter().find_map(|document| self.recall_by(document, field))
     }
 
+    /// None where the places lead to different values: one of them had the same value by chance, as a day
+    /// of delivery may be the day of issue.
     fn recall_by(&self, document: &IndexedDocument<'_>, field: &str) -> Option<Value> {
         let known = document.data.get(field).filter(|value| !is_blank(value))?;
-        let mut found: Vec<(usize, Value)> = Vec::new();
+        let mut found: Option<Value> = None;
         for place in document.index.value_places(known) {
             for label in document.index.labels_of(&place) {
                 let values = self.pages.values_beside(&label, place.notation());
-                let fitting = values.into_iter().filter(|value| has_form_of(value, known));
-                found.extend(fitting.map(|value| (label.length(), value)));
+                for value in values.into_iter().filter(|value| has_form_of(value, known)) {
+                    if found.as_ref().is_some_and(|found| *found != value) {
+                        return None;
+                    }
+                    found = Some(value);
+                }
             }
         }
-        let longest = found.iter().map(|(length, _)| *length).max()?;
-        let all: BTreeSet<String> = found.iter().map(|(_, value)| value.to_string()).collect();
-        let best = found.iter().filter(|(length, _)| *length == longest || all.len() == 1);
-        let mut best: Vec<&Value> = best.map(|(_, value)| value).collect();
-        best.dedup();
-        match best.as_slice() {
-            [only] => Some((*only).clone()),
-            _ => None,
-        }
+        found
     }
 
     /// The amounts: borne out by the labels, and only if they add up.

@@ -29,6 +29,8 @@ const MAX_PLACES: usize = 6;
 const MAX_DATE_WORDS: usize = 8;
 /// Words of an identifier.
 const MAX_TEXT_WORDS: usize = 12;
+/// Occurrences of a label that are looked at: one that stands in every row of a table labels nothing.
+const MAX_MATCHES: usize = 64;
 /// Words of a label.
 const MAX_LABEL_WORDS: usize = 5;
 
@@ -74,14 +76,6 @@ pub(super) enum PlaceLabel {
     Left(Vec<String>),
     /// The end of the cell above it.
     Above(Vec<String>),
-}
-
-impl PlaceLabel {
-    /// How many characters it has: a longer one is less likely to stand elsewhere.
-    pub(super) fn length(&self) -> usize {
-        let (Self::Within(words) | Self::Left(words) | Self::Above(words)) = self;
-        words.iter().map(|word| word.chars().count()).sum()
-    }
 }
 
 impl CellPlace {
@@ -234,18 +228,28 @@ impl CellIndex {
     /// The values beside a label, written as the notation says.
     pub(super) fn values_beside(&self, label: &PlaceLabel, notation: ValueNotation) -> Vec<Value> {
         let mut values = Vec::new();
+        let mut matches = 0;
         for (at, cell) in self.cells.iter().enumerate() {
-            let starts = match label {
-                PlaceLabel::Within(words) => self.behind(at, cell, words),
-                PlaceLabel::Left(words) if cell.ends_with(words) => {
-                    self.right_of(at).map(|other| (other, 0)).into_iter().collect()
+            let ends = match label {
+                PlaceLabel::Within(words) => cell.ends_of(words),
+                PlaceLabel::Left(words) | PlaceLabel::Above(words) => {
+                    if cell.ends_with(words) {
+                        vec![cell.words.len()]
+                    } else {
+                        Vec::new()
+                    }
                 }
-                PlaceLabel::Above(words) if cell.ends_with(words) => {
-                    self.below(at).map(|other| (other, 0)).into_iter().collect()
-                }
-                _ => Vec::new(),
             };
-            let read = starts.into_iter().filter_map(|(cell, word)| {
+            matches += ends.len();
+            if matches > MAX_MATCHES {
+                return Vec::new();
+            }
+            let is_above = matches!(label, PlaceLabel::Above(_));
+            let starts = ends.into_iter().filter_map(|end| match is_above {
+                true => self.below(at).map(|other| (other, 0)),
+                false => self.behind(at, cell, end),
+            });
+            let read = starts.filter_map(|(cell, word)| {
                 self.cells.get(cell).and_then(|cell| cell.read_at(word, notation))
             });
             values.extend(read);
@@ -254,17 +258,13 @@ impl CellIndex {
     }
 
     /// Where a value begins behind these words of a cell: in it, or in the one right of it.
-    fn behind(&self, at: usize, cell: &PageCell, words: &[String]) -> Vec<(usize, usize)> {
-        let ends = cell.ends_of(words).into_iter();
-        let starts = ends.filter_map(|end| {
-            let next = (end..cell.folded.len())
-                .find(|next| cell.folded.get(*next).is_some_and(|word| !word.is_empty()));
-            match next {
-                Some(next) => Some((at, next)),
-                None => self.right_of(at).map(|other| (other, 0)),
-            }
-        });
-        starts.collect()
+    fn behind(&self, at: usize, cell: &PageCell, end: usize) -> Option<(usize, usize)> {
+        let mut rest = end..cell.folded.len();
+        let next = rest.find(|next| cell.folded.get(*next).is_some_and(|word| !word.is_empty()));
+        match next {
+            Some(next) => Some((at, next)),
+            None => self.right_of(at).map(|other| (other, 0)),
+        }
     }
 
     fn left_of(&self, at: usize) -> Option<usize> {
