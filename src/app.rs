@@ -181,7 +181,8 @@ impl App {
         let db = self.connect_database().await?;
         db.require_schema().await?;
         let (queue, store) = tokio::try_join!(self.open_queue(), self.open_store())?;
-        let ledger = Arc::new(PostgresLedger::with_slots(db.clone(), self.config.worker.slots));
+        let ledger = PostgresLedger::with_slots(db.clone(), self.config.worker.slots);
+        let ledger = Arc::new(ledger.with_silent_errors(self.config.silent_errors.clone()));
         Ok(ServiceBackends { db, ledger, queue, store })
     }
 

@@ -18,7 +18,9 @@ mod export;
 mod jobs;
 mod kinds;
 mod print;
+mod quality;
 mod redis;
+mod replay;
 mod reprioritize;
 mod review;
 mod run;
@@ -132,6 +134,10 @@ enum Command {
     /// List and check document kinds
     #[command(subcommand)]
     Kinds(kinds::KindsCommand),
+    /// Replay decided documents with these kinds and models; fails if too many get worse
+    Replay(replay::ReplayArgs),
+    /// Show quality: bounds on silent errors, straight-through share, corrections
+    Quality(quality::QualityArgs),
     /// Show costs by day, tenant, model or document
     Costs(costs::CostsArgs),
     /// Show local models: loaded, idle, or waiting for memory
@@ -315,6 +321,8 @@ async fn dispatch(context: CommandContext, command: Command) -> anyhow::Result<C
         Command::Bucket(what) => Box::pin(bucket::run(context, what)).await,
         Command::Workspace(what) => Box::pin(workspace::run(context, what)).await,
         Command::Config(what) => settings::run(context, what),
+        Command::Replay(what) => replay::run(context, what).await,
+        Command::Quality(what) => quality::run(context, what).await,
         Command::Costs(what) => costs::run(context, what).await,
         Command::Dashboard(what) => Box::pin(dashboard::run(context, what)).await,
         Command::Web(what) => Box::pin(web::run(context, what)).await,

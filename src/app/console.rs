@@ -58,6 +58,7 @@ impl App {
             store,
             kinds: self.load_kinds()?,
             review: self.config.review.clone(),
+            silent_errors: self.config.silent_errors.clone(),
             config: self.config.web.clone(),
             places: self.config.store.clone(),
             limits: UploadLimits {

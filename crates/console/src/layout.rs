@@ -95,6 +95,7 @@ fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor, shown_title: &str)
         ("/ingestions?status=failed", "Failed", "Failed ingestions", true),
         ("/documents", "Search", "Search", true),
         ("/upload", "Upload", "Upload", visitor.role != WebRole::Viewer),
+        ("/quality", "Quality", "Quality", visitor.role == WebRole::Operator),
         ("/dead-letters", "Dead letters", "Dead letters", of_all && operates),
         ("/pauses", "Pauses", "Pauses", operates),
         ("/webhooks", "Webhooks", "Webhooks", of_all && operates),

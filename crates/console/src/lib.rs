@@ -28,6 +28,7 @@ mod page_view;
 mod pauses;
 mod pictures;
 mod proxy_user;
+mod quality;
 mod queue_choice;
 mod references;
 mod review_check;
@@ -196,6 +197,8 @@ fn reviewer_pages() -> Router<ConsoleState> {
 
 fn operator_pages() -> Router<ConsoleState> {
     Router::new()
+        // Not for reviewers: a count that grows by a decision says that its document was drawn.
+        .route("/quality", get(quality::show_quality))
         .route("/ingestions/{id}/retry", post(ingestion::post_retry))
         .route("/ingestions/{id}/cancel", post(ingestion::post_cancel))
         .route("/ingestions/{id}/password", post(originals::post_password))
@@ -230,6 +233,7 @@ fn api_routes() -> OpenApiRouter<ConsoleState> {
         .routes(with_role(Viewer, routes!(api::get_review)))
         .routes(decision)
         .routes(with_role(Reviewer, routes!(api::post_undo)))
+        .routes(with_role(Operator, routes!(quality::get_quality)))
         .routes(with_role(Operator, routes!(webhook_api::list_targets)))
         .routes(with_role(Operator, routes!(webhook_api::list_deliveries)))
         .routes(with_role(Operator, routes!(webhook_api::post_replay)))

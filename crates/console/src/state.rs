@@ -12,7 +12,9 @@ use time::OffsetDateTime;
 use super::access::{AccessControl, ConsoleVisitor, hash_secret};
 use super::failure::ConsoleFailure;
 use crate::fresh::SharedAnswer;
-use docmill_core::config::{QueueDestination, ReviewConfig, SecretSource, StoreConfig, WebConfig};
+use docmill_core::config::{
+    QueueDestination, ReviewConfig, SecretSource, SilentErrorsConfig, StoreConfig, WebConfig,
+};
 use docmill_gate::kinds::KindSet;
 use docmill_operations::Db;
 use docmill_operations::dashboard::{self, ServiceOverview};
@@ -53,6 +55,8 @@ pub struct ConsoleParts {
     pub places: StoreConfig,
     /// Settings for reviewers' decisions.
     pub review: ReviewConfig,
+    /// Bounds on silent errors.
+    pub silent_errors: SilentErrorsConfig,
     /// Draws pages as pictures; `None` if pictures are off.
     pub drawer: Option<Arc<PageDrawer>>,
 }
@@ -185,6 +189,10 @@ impl ConsoleState {
 
     pub(super) fn config(&self) -> &WebConfig {
         &self.shared.parts.config
+    }
+
+    pub(super) fn silent_errors(&self) -> &SilentErrorsConfig {
+        &self.shared.parts.silent_errors
     }
 
     pub(super) fn review(&self) -> &ReviewConfig {

@@ -29,6 +29,7 @@ mod retry;
 mod review;
 mod scheduler;
 mod secret;
+mod silent_errors;
 mod store;
 mod telemetry;
 mod throttle;
@@ -70,6 +71,7 @@ pub use retry::RetryConfig;
 pub use review::{OTHER_CURRENCIES, ReviewConfig};
 pub use scheduler::{DeviceSource, SchedulerConfig};
 pub use secret::SecretSource;
+pub use silent_errors::SilentErrorsConfig;
 pub use store::{DocumentPassword, StoreBackend, StoreConfig};
 pub use telemetry::{QueueDestination, TelemetryConfig};
 pub use throttle::ThrottleConfig;
@@ -122,6 +124,8 @@ pub struct Config {
     pub webhooks: WebhooksConfig,
     /// `[review]`: what holds for decisions of reviewers.
     pub review: ReviewConfig,
+    /// `[silent_errors]`: the bound on errors that nobody was asked about.
+    pub silent_errors: SilentErrorsConfig,
 }
 
 /// The parts of the configuration that a command needs; the others may be absent.
@@ -220,6 +224,7 @@ impl Config {
         self.web.collect_problems(&mut problems);
         self.webhooks.collect_problems(&mut problems);
         self.review.collect_problems(&mut problems);
+        self.silent_errors.collect_problems(&mut problems);
         self.check_relations(&mut problems);
         if problems.is_empty() { Ok(()) } else { Err(InvalidConfig(problems)) }
     }

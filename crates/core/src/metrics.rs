@@ -70,6 +70,8 @@ const OLDEST: &str = "docmill_oldest_in_progress_seconds";
 const VACUUM_HELD_BACK: &str = "docmill_vacuum_held_back_seconds";
 const ATTEMPTS: &str = "docmill_attempts_to_end";
 const PROTECTED: &str = "docmill_scale_in_protected";
+const SILENT_ERROR_LEVELS: &str = "docmill_silent_error_levels";
+const SILENT_ERROR_ALARMS: &str = "docmill_silent_error_alarms_total";
 const WEBHOOKS: &str = "docmill_webhook_tries_total";
 const WEBHOOKS_OPEN: &str = "docmill_webhooks_open";
 const WEBHOOKS_DEAD: &str = "docmill_webhooks_dead";
@@ -115,7 +117,7 @@ fn start_counters() {
         counter!(PROCESSES_DIED, "reason" => reason).increment(0);
     }
     counter!(OUTCOMES, "outcome" => "gate_refused").increment(0);
-    for counted in [INTERNAL, LEASES_LOST, LET_GO, RESENT] {
+    for counted in [INTERNAL, LEASES_LOST, LET_GO, RESENT, SILENT_ERROR_ALARMS] {
         counter!(counted).increment(0);
     }
 }
@@ -174,6 +176,11 @@ fn describe_metrics() {
         VACUUM_HELD_BACK,
         "How long one transaction has kept vacuum from its work, from the maintenance leader"
     );
+    describe_gauge!(
+        SILENT_ERROR_LEVELS,
+        "Bounds on silent errors by state, from the maintenance leader"
+    );
+    describe_counter!(SILENT_ERROR_ALARMS, "Bounds on silent errors that were found broken");
     describe_gauge!(OLDEST, "Age of the oldest open ingestion, from the maintenance leader");
     describe_histogram!(ATTEMPTS, "Attempts that ended ingestions took, by outcome");
     describe_gauge!(PROTECTED, "1 while the platform is asked not to take this task away");
@@ -435,6 +442,16 @@ pub fn oldest_in_progress(age: Duration) {
 /// How long the same transaction has held vacuum back; zero: none does, or another worker reports it.
 pub fn vacuum_held_back(time: Duration) {
     gauge!(VACUUM_HELD_BACK).set(time.as_secs_f64());
+}
+
+/// So many bounds on silent errors are in this state.
+pub fn silent_error_levels(state: &'static str, count: i64) {
+    gauge!(SILENT_ERROR_LEVELS, "state" => state).set(count as f64);
+}
+
+/// A bound on silent errors was found broken.
+pub fn count_silent_error_alarm() {
+    counter!(SILENT_ERROR_ALARMS).increment(1);
 }
 
 /// An ingestion ended with this outcome after so many attempts.

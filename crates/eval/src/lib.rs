@@ -8,6 +8,7 @@ mod assign;
 pub mod baseline;
 pub mod calibration;
 mod compare;
+pub mod decided;
 mod families;
 mod html;
 pub mod inject;

@@ -244,6 +244,14 @@ pub struct VerdictDetails {
     pub certainty: Option<f32>,
 }
 
+impl VerdictDetails {
+    /// How certain the data is as a whole, 0..1: the lesser of the score and the least certainty of a
+    /// field. What the level of the bound on silent errors is compared with.
+    pub fn least_certainty(&self) -> f32 {
+        self.certainty.map_or(self.score, |least| least.min(self.score)).clamp(0.0, 1.0)
+    }
+}
+
 /// Whether a write under a token took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteResult {

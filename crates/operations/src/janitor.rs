@@ -21,7 +21,10 @@ use tokio::time::Instant;
 
 use crate::batches::BatchCollector;
 use crate::erase::RetentionSweep;
-use docmill_core::config::{AcknowledgeMode, Config, JanitorConfig, WebhooksConfig};
+use crate::silent_errors;
+use docmill_core::config::{
+    AcknowledgeMode, Config, JanitorConfig, SilentErrorsConfig, WebhooksConfig,
+};
 use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::IngestionId;
@@ -60,6 +63,7 @@ pub struct Maintenance {
     store: Arc<dyn ObjectStore>,
     config: JanitorConfig,
     webhooks: WebhooksConfig,
+    silent_errors: SilentErrorsConfig,
     crash_limit: u32,
     /// Messages are deleted before the work: a claimed row needs none.
     early: bool,
@@ -121,11 +125,13 @@ pub enum MaintenanceChore {
     QueueRepairs,
     /// Erases what is past its tenant's retention.
     Retention,
+    /// Judges what was decided about documents drawn for the bound on silent errors.
+    SilentErrors,
 }
 
 impl MaintenanceChore {
     /// In the order in which a pass does them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::OldestOpen,
         Self::WakeParked,
         Self::ResendLost,
@@ -133,6 +139,7 @@ impl MaintenanceChore {
         Self::OldRows,
         Self::QueueRepairs,
         Self::Retention,
+        Self::SilentErrors,
     ];
 
     /// Its name in metrics, logs and reports.
@@ -145,6 +152,7 @@ impl MaintenanceChore {
             Self::OldRows => "old_rows",
             Self::QueueRepairs => "queue_repairs",
             Self::Retention => "retention",
+            Self::SilentErrors => "silent_errors",
         }
     }
 
@@ -222,6 +230,7 @@ impl Maintenance {
             store,
             config: config.janitor.clone(),
             webhooks: config.webhooks.clone(),
+            silent_errors: config.silent_errors.clone(),
             crash_limit: config.retry_terms().crash_attempts,
             early: config.queue.acknowledge == AcknowledgeMode::Early,
             holder,
@@ -378,6 +387,9 @@ impl Maintenance {
                 Ok(())
             }
             MaintenanceChore::Retention => self.erase_expired(pass, turn).await,
+            MaintenanceChore::SilentErrors => {
+                silent_errors::judge_levels(&self.db, &self.silent_errors).await
+            }
         }
     }
 

@@ -20,12 +20,13 @@ use time::OffsetDateTime;
 use docmill_core::config::CostConfig;
 use docmill_core::fault::{self, Error};
 use docmill_core::model::{
-    ClaimedIngestion, DocumentId, IngestionId, IngestionStage, IngestionStatus, ModelUsage,
-    OutcomeReason, PageDefect, PageSource, Transcript, digest,
+    ArtefactRef, ClaimedIngestion, DocumentId, IngestionId, IngestionStage, IngestionStatus,
+    ModelUsage, OutcomeReason, PageDefect, PageSource, Transcript, digest,
 };
 use docmill_documents::DocumentFormat;
+use docmill_ledger::db::reviews::replays::ReplayableDocument;
 use docmill_ledger::memory::MemoryLedger;
-use docmill_ledger::{ClaimOutcome, ClaimTerms, IngestionResult, Ledger};
+use docmill_ledger::{AttemptLedger as _, ClaimOutcome, ClaimTerms, IngestionResult, Ledger as _};
 use docmill_pipeline::{
     self, ClaimHandle, CostTracker, PipelineContext, PipelineOutput, PipelineServices,
     StageFailure, StageTimings, StepError, verdict,
@@ -35,6 +36,8 @@ use docmill_storage::{GetOptions, GetResult, ObjectStore, keys};
 
 /// Where a document lies in the store that is made for it.
 const KEY: &str = "document";
+/// Bytes of a stored transcript, or of replies, that a replay reads.
+const MAX_TRANSCRIPT_BYTES: u64 = 256 << 20;
 
 /// The pipeline on this machine alone.
 pub struct LocalPipeline {
@@ -181,6 +184,96 @@ impl LocalPipeline {
     }
 }
 
+/// What a replay made of a document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReplayedExtraction {
+    /// The data.
+    pub data: Option<Value>,
+    /// Whether a person would be asked.
+    pub flagged: bool,
+    /// Whether it would fail.
+    pub failed: bool,
+    /// Spent on calls to models, in billionths of the currency.
+    pub cost_nanos: u64,
+}
+
+impl LocalPipeline {
+    /// Takes the stored transcript of a document through the steps behind the reading; `None` if it is
+    /// gone. Stored replies of models count as long as they are asked the same.
+    ///
+    /// # Errors
+    /// A fault of the store or a model.
+    pub async fn replay_document(
+        &self,
+        store: &Arc<dyn ObjectStore>,
+        document: &ReplayableDocument,
+    ) -> fault::Result<Option<ReplayedExtraction>> {
+        let what = GetOptions { at_most: MAX_TRANSCRIPT_BYTES, if_match: None };
+        let GetResult::Found(transcript) =
+            store.get(&document.transcription_file_path, what.clone()).await?
+        else {
+            return Ok(None);
+        };
+        let id = IngestionId(document.ingestion_id);
+        let artefacts = Arc::new(MemoryStore::default());
+        if let Some(path) = &document.extraction_output_file_path
+            && let GetResult::Found(replies) = store.get(path, what).await?
+        {
+            artefacts.put(&keys::extraction_key(id), replies.bytes, &BTreeMap::new()).await?;
+        }
+        let ledger = Arc::new(MemoryLedger::new(document.ended_at));
+        let owner = DocumentId(document.document_id);
+        let mut claimed = claim_alone(&ledger, id, owner, &document.file_path).await?;
+        claimed.kind = Some(document.kind.clone());
+        claimed.tenant = document.tenant.clone();
+        claimed.extraction = document.extraction_output_file_path.as_ref().map(|_| ArtefactRef {
+            path: keys::extraction_key(id),
+            identity: document.extraction_identity.clone().unwrap_or_default(),
+        });
+        let claim = ClaimHandle::unlimited(claimed.id, claimed.token);
+        let context = PipelineContext {
+            documents: Arc::clone(store),
+            artefacts,
+            ledger: Arc::clone(&ledger) as _,
+            services: Arc::clone(&self.services),
+        };
+        let stored = transcript.bytes;
+        let replaying = docmill_pipeline::replay_transcript(&context, &claimed, &claim, stored);
+        let record = match Box::pin(replaying).await {
+            Ok(PipelineOutput { record, .. }) => record,
+            Err(StageFailure { error: StepError::Rejected { reason, detail }, .. }) => {
+                verdict::early_result(reason, IngestionStage::Record, detail)
+            }
+            Err(StageFailure { error: StepError::Fault(fault), .. }) => return Err(fault),
+        };
+        Ok(Some(ReplayedExtraction {
+            data: record.structured_data.map(Value::Object),
+            flagged: record.needs_human_review,
+            failed: record.reason.is_some(),
+            cost_nanos: ledger.spent_on(id).await?.cost_nanos,
+        }))
+    }
+}
+
+/// Claims a document in a ledger that has no other.
+async fn claim_alone(
+    ledger: &MemoryLedger,
+    id: IngestionId,
+    document: DocumentId,
+    path: &str,
+) -> fault::Result<ClaimedIngestion> {
+    ledger.insert_ingestion(id, document, path);
+    let terms = ClaimTerms {
+        worker: "local".to_owned(),
+        lease: Duration::from_secs(86_400),
+        crash_limit: 1,
+    };
+    match ledger.claim(&[id], &terms).await?.pop() {
+        Some(ClaimOutcome::Claimed(claimed)) => Ok(*claimed),
+        _ => Err(Error::internal("a fresh document could not be claimed")),
+    }
+}
+
 /// An attempt at a document of this process alone, with backends of its own.
 struct LocalAttempt {
     context: PipelineContext,
@@ -196,16 +289,7 @@ impl LocalAttempt {
         // The same at each run, so that what was kept is found.
         let document = DocumentId::from_content(&digest::sha256_hex(bytes), "");
         let id = IngestionId::first_for_document(document);
-        ledger.insert_ingestion(id, document, KEY);
-        let terms = ClaimTerms {
-            worker: "local".to_owned(),
-            lease: Duration::from_secs(86_400),
-            crash_limit: 1,
-        };
-        let claimed = match ledger.claim(&[id], &terms).await?.pop() {
-            Some(ClaimOutcome::Claimed(claimed)) => *claimed,
-            _ => return Err(Error::internal("a fresh document could not be claimed")),
-        };
+        let claimed = claim_alone(&ledger, id, document, KEY).await?;
         let claim = ClaimHandle::unlimited(claimed.id, claimed.token);
         let context = PipelineContext {
             documents: Arc::clone(&store) as _,

@@ -52,6 +52,12 @@ pub(crate) fn identity_of(parts: &[&str]) -> String {
     sha256_of_parts(LengthOrder::LittleEndian, parts)
 }
 
+/// The identity and the content of a stored artefact; `None` if it is not readable.
+pub(crate) fn parse_artefact<T: DeserializeOwned>(bytes: &[u8]) -> Option<(String, T)> {
+    let envelope = serde_json::from_slice::<ArtefactEnvelope<T>>(bytes).ok()?;
+    Some((envelope.made_from, envelope.content))
+}
+
 impl<T: Serialize + DeserializeOwned + Send + 'static> ArtefactSlot<T> {
     /// Loads the artefact stored at `key`.
     ///

@@ -62,6 +62,7 @@ pub mod verdict;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use tracing::{Instrument as _, Span};
 
 pub use byte_budget::ByteBudget;
@@ -141,6 +142,22 @@ pub async fn transcribe_document(
     steps.finish(outcome)
 }
 
+/// Runs the steps behind the reading over a transcript in its stored form, as the kind that the row
+/// names: no original is fetched and no page is read.
+///
+/// # Errors
+/// As [`run_pipeline`]; `Internal` if the transcript is not readable.
+pub async fn replay_transcript(
+    context: &PipelineContext,
+    claimed: &ClaimedIngestion,
+    claim: &ClaimHandle,
+    stored: Bytes,
+) -> Result<PipelineOutput, StageFailure> {
+    let mut steps = PipelineRun::new(AttemptContext { context, claimed, claim });
+    let outcome = Box::pin(steps.replay(stored)).await;
+    steps.finish(outcome)
+}
+
 /// An original that is open, and what was found in it.
 struct ScannedOriginal {
     fetched: FetchedDocument,
@@ -199,18 +216,37 @@ impl<'a> PipelineRun<'a> {
                 (transcript, outcome)
             }
         };
+        self.record(transcript, outcome, Some(sha256))
+    }
+
+    /// Every step behind the reading.
+    async fn replay(&mut self, stored: Bytes) -> Result<PipelineOutput, StepError> {
+        let named = kind::named_kind(self.attempt)?;
+        let transcribed = transcribe::parse_stored(self.attempt, stored).await?;
+        let transcript = Arc::clone(&transcribed.transcript);
+        let resolving = kind::resolve_kind(self.attempt, &named, &transcript);
+        let classified = Box::pin(resolving).await?;
+        self.enter(IngestionStage::Extract)?;
+        let input = GateInput::of_text(&classified, EinvoiceState::Absent, &transcript);
+        let outcome = Box::pin(self.extract(input, &transcribed)).await?;
+        let sha256 = Some(transcript.sha256.clone()).filter(|sha256| !sha256.is_empty());
+        self.record(Arc::clone(&transcript), outcome, sha256)
+    }
+
+    /// The record of an outcome.
+    fn record(
+        &mut self,
+        transcript: Arc<Transcript>,
+        outcome: EscalationOutcome,
+        sha256: Option<String>,
+    ) -> Result<PipelineOutput, StepError> {
         let mut record = match outcome {
             EscalationOutcome::Judged(extraction, verdict) => {
                 self.enter(IngestionStage::Record)?;
-                verdict::judged_result(
-                    extraction,
-                    &self.attempt.services().kinds,
-                    &verdict,
-                    Some(sha256),
-                )
+                verdict::judged_result(extraction, &self.attempt.services().kinds, &verdict, sha256)
             }
             EscalationOutcome::Unfinished(unfinished) => {
-                IngestionResult { sha256: Some(sha256), ..verdict::unfinished_result(unfinished) }
+                IngestionResult { sha256, ..verdict::unfinished_result(unfinished) }
             }
         };
         let (kinds, tenant) =

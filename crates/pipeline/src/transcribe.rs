@@ -5,9 +5,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::artefact::{ArtefactSlot, identity_of};
+use crate::artefact::{ArtefactSlot, identity_of, parse_artefact};
 use crate::context::AttemptContext;
 use crate::cost::BilledPageSink;
 use crate::earlier_transcript;
@@ -21,6 +22,7 @@ use crate::remote_ocr::{ReadOptions, StoredOriginal};
 use crate::searchable::{SearchableCopy, store_searchable};
 use crate::step_error::StepError;
 use crate::text_budget::TextBudget;
+use crate::text_work::run_on_text;
 use docmill_core::config::{LimitsConfig, OcrProvider};
 use docmill_core::model::{EncodedImage, PageSource, PageText, PageUsage, TextMeter, Transcript};
 use docmill_core::{fault, metrics};
@@ -118,6 +120,26 @@ pub(super) async fn load_or_transcribe(
         },
         saved,
     ))
+}
+
+/// A transcript out of its stored form.
+///
+/// # Errors
+/// Rejected if it takes too long or is too large; `Internal` if it is not readable; no room for it.
+pub(super) async fn parse_stored(
+    attempt: AttemptContext<'_>,
+    stored: Bytes,
+) -> Result<TranscribedDocument, StepError> {
+    let services = attempt.services();
+    let parsed = run_on_text(services, move || parse_artefact::<TranscriptFile>(&stored)).await?;
+    let Some((identity, TranscriptFile { mut transcript, .. })) = parsed else {
+        return Err(fault::Error::internal("the stored transcript is not readable").into());
+    };
+    transcript.shrink_to_fit();
+    let mut text_budget = TextBudget::new(&services.budget);
+    text_budget.resize(measure_text(&transcript, &services.config.limits)?)?;
+    let transcript = Arc::new(transcript);
+    Ok(TranscribedDocument { transcript, identity, _text_budget: text_budget })
 }
 
 /// Finished pages are of no use once the transcript is stored.

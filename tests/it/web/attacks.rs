@@ -29,6 +29,7 @@ fn pages(document: impl ToString, ingestion: impl ToString) -> Vec<String> {
         "/reviews".to_owned(),
         format!("/reviews/{document}"),
         "/pauses".to_owned(),
+        "/quality".to_owned(),
         "/webhooks".to_owned(),
         "/api-reference".to_owned(),
     ]

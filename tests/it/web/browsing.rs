@@ -566,6 +566,7 @@ async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
         ("review", format!("/reviews/{document}")),
         ("upload", "/upload".to_owned()),
         ("pauses", "/pauses".to_owned()),
+        ("quality", "/quality".to_owned()),
         ("webhooks", "/webhooks".to_owned()),
         ("api-reference", "/api-reference".to_owned()),
         ("missing", "/nowhere".to_owned()),

@@ -331,7 +331,8 @@ async fn a_login_in_the_operators_role_is_enough_for_every_page_and_action() {
     let operator = desk.browser("operator").await;
     let review = format!("/reviews/{document}");
     let path = format!("/ingestions/{ingestion}");
-    let pages = ["/overview", "/ingestions", "/documents?q=a", "/reviews", "/dead-letters"];
+    let pages =
+        ["/overview", "/ingestions", "/documents?q=a", "/reviews", "/dead-letters", "/quality"];
     for page in pages.into_iter().chain([path.as_str(), review.as_str()]) {
         assert_eq!(operator.get(page).await.status, StatusCode::OK, "{page}");
     }

@@ -61,6 +61,7 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
         format!("/reviews/{reviewed}"),
         "/upload".to_owned(),
         "/pauses".to_owned(),
+        "/quality".to_owned(),
         "/webhooks".to_owned(),
         "/api-reference".to_owned(),
     ];

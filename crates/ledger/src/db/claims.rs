@@ -40,6 +40,7 @@ mod references;
 pub mod registration;
 mod spending;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -61,7 +62,7 @@ use crate::{
     ObjectRegistration, OperatorPause, PauseTerms, ProviderSpending, QuarantinedMessage, ReadBack,
     SpentToday, StoredTranscript, VersionOutcome, WorkerStatus, WriteResult,
 };
-use docmill_core::config::{SecretString, WorkerConfig};
+use docmill_core::config::{SecretString, SilentErrorsConfig, WorkerConfig};
 use docmill_core::fault::Result;
 use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
 
@@ -75,6 +76,7 @@ pub struct PostgresLedger {
     spending: StatementBatcher<SpendingStatement>,
     blocked: StatementBatcher<BlockedLookup>,
     duplicates: StatementBatcher<DuplicateLookup>,
+    silent_errors: Arc<SilentErrorsConfig>,
 }
 
 impl PostgresLedger {
@@ -93,8 +95,15 @@ impl PostgresLedger {
             spending: StatementBatcher::new(db.clone(), slots),
             blocked: StatementBatcher::new(db.clone(), slots),
             duplicates: StatementBatcher::new(db.clone(), slots),
+            silent_errors: Arc::default(),
             db,
         }
+    }
+
+    /// With bounds on silent errors: documents of these kinds are drawn for a look.
+    #[must_use]
+    pub fn with_silent_errors(self, terms: SilentErrorsConfig) -> Self {
+        Self { silent_errors: Arc::new(terms), ..self }
     }
 }
 
@@ -248,7 +257,8 @@ impl Ledger for PostgresLedger {
         token: ClaimToken,
         end: &IngestionResult,
     ) -> Result<WriteResult> {
-        self.ends.run(ResultRow::new(id, token, end)).await
+        let row = ResultRow::new(id, token, end).with_draws(&self.silent_errors);
+        self.ends.run(row).await
     }
 
     async fn read_back(&self, id: IngestionId, token: ClaimToken) -> Result<ReadBack> {

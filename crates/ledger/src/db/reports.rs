@@ -9,6 +9,7 @@ pub mod families;
 pub mod inspect;
 pub mod message_record;
 pub mod overview;
+pub mod quality;
 pub mod rights;
 pub mod row_security;
 pub mod search;

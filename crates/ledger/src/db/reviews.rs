@@ -5,6 +5,8 @@ pub mod counts;
 pub mod decisions;
 pub mod drafts;
 pub mod leases;
+pub mod levels;
+pub mod replays;
 
 use serde::Serialize;
 use serde_json::Value;

@@ -10,8 +10,11 @@ use super::children;
 use super::coalesce::{BatchedStatement, RowAnswer};
 use crate::db::{Db, SqlErrorContext};
 use crate::decide::{DeferralStreak, MAX_STRETCH, deferral_streak, is_denial, recorded_keys};
+use crate::{
+    ClaimRelease, IngestionResult, NewChild, ReadBack, VerdictDetails, WriteResult, stored,
+};
+use docmill_core::config::SilentErrorsConfig;
 use crate::supplier::SupplierLesson;
-use crate::{ClaimRelease, IngestionResult, NewChild, ReadBack, WriteResult, stored};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{
     AttemptOutcome, ClaimToken, GroundedField, IngestionId, IngestionStatus,
@@ -113,6 +116,13 @@ pub(super) struct ResultRow {
     duplicate_rule: Option<String>,
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    certainty: Option<f32>,
+    /// Only of a kind with a stated bound on silent errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    draw_share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    draws_per_day: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     gate_score: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     grounded: Option<Vec<GroundedField>>,
@@ -163,6 +173,9 @@ impl ResultRow {
             earlier_duplicate_key,
             duplicate_rule,
             detail: stored::strip_nul(&end.detail).into_owned(),
+            certainty: end.judged.as_ref().map(VerdictDetails::least_certainty),
+            draw_share: None,
+            draws_per_day: None,
             gate_score: end.judged.as_ref().map(|judged| judged.score),
             grounded: end.judged.as_ref().map(|judged| judged.grounded.clone()),
             successful: end.stated.as_ref().map(|stated| stated.successful),
@@ -170,6 +183,16 @@ impl ResultRow {
             missing_fields: end.stated.as_ref().map(|stated| stated.missing_fields.clone()),
             children: end.children.clone(),
             lesson: end.lesson.clone().filter(|_| status == IngestionStatus::Completed),
+        }
+    }
+
+    /// With the terms of draws for the bound on silent errors, if its kind has one.
+    pub(super) fn with_draws(self, terms: &SilentErrorsConfig) -> Self {
+        let is_bound = self.kind.as_deref().and_then(|kind| terms.one_in(kind)).is_some();
+        Self {
+            draw_share: is_bound.then_some(terms.share),
+            draws_per_day: is_bound.then_some(terms.draws_per_day),
+            ..self
         }
     }
 }

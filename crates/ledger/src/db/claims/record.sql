@@ -9,7 +9,8 @@ WITH clock AS MATERIALIZED (
         structured_data jsonb, review boolean, review_reasons text[], reader text, kind text,
         model text, input_tokens bigint, output_tokens bigint, sha256 text, duplicate_key text,
         earlier_duplicate_key text, duplicate_rule text,
-        detail text, gate_score real, grounded jsonb, successful boolean, confidence text,
+        detail text, certainty real, draw_share float8, draws_per_day bigint, gate_score real,
+        grounded jsonb, successful boolean, confidence text,
         missing_fields text[], lesson jsonb)
     -- All there are: read as one row by the planner (see `claims.rs`).
     WHERE e.id BETWEEN '00000000-0000-0000-0000-000000000000'
@@ -46,6 +47,29 @@ WITH clock AS MATERIALIZED (
               AND o.status = 'completed' AND o.tenant IS NOT DISTINCT FROM h.tenant
             OFFSET 0)) AS repeated
     FROM held h
+), asked AS MATERIALIZED (
+    -- Completed documents without a flag, of a kind with a stated bound: below the level of certainty, or
+    -- drawn for a look (docs/explanation/assurance.md). Where everything is flagged every one is drawn.
+    SELECT t.id, COALESCE(t.tenant, '') AS tenant, t.kind, concat_ws(':', t.reader, t.model) AS reader,
+        t.document_id, t.certainty,
+        COALESCE(t.certainty < l.level OR l.level >= 1, false) AS below,
+        COALESCE(l.level >= 1, false) OR (
+            ('x' || substr(encode(sha256(k.secret || uuid_send(t.id)), 'hex'), 1, 8))::bit(32)::bigint
+                < t.draw_share * 4294967296
+            AND (SELECT count(*) FROM (
+                SELECT 1 FROM drawn_document o
+                WHERE o.tenant = COALESCE(t.tenant, '') AND o.kind = t.kind
+                  AND o.reader = concat_ws(':', t.reader, t.model)
+                  AND o.drawn_at >= date_trunc('day', c.now, 'UTC')
+                LIMIT t.draws_per_day) AS today) < t.draws_per_day) AS drawn
+    FROM told t CROSS JOIN clock c CROSS JOIN draw_key k
+    LEFT JOIN certainty_level l ON l.tenant = COALESCE(t.tenant, '') AND l.kind = t.kind
+        AND l.reader = concat_ws(':', t.reader, t.model)
+    WHERE t.draw_share IS NOT NULL AND t.certainty IS NOT NULL AND t.reader IS NOT NULL
+      AND t.kind IS NOT NULL AND t.status = 'completed' AND NOT t.review AND NOT t.repeated
+      -- A document that a person has decided about keeps that.
+      AND NOT EXISTS (SELECT 1 FROM document d
+        WHERE d.id = t.document_id AND d.corrected_at IS NOT NULL)
 ), ended AS (
     UPDATE ingestion i SET
         status = e.status, reason = e.reason, completed_at = c.now, updated_at = c.now,
@@ -54,8 +78,9 @@ WITH clock AS MATERIALIZED (
         structured_data = e.structured_data,
         valid_structured_data = CASE e.status
             WHEN 'completed' THEN true WHEN 'failed' THEN false END,
-        needs_human_review = e.review OR e.repeated,
+        needs_human_review = e.review OR e.repeated OR COALESCE(a.below OR a.drawn, false),
         review_reasons = CASE WHEN e.repeated THEN e.review_reasons || e.duplicate_rule
+            WHEN a.below OR a.drawn THEN e.review_reasons || 'stated_bound'::text
             ELSE e.review_reasons END,
         reader = e.reader,
         kind = COALESCE(e.kind, i.kind), extraction_model = e.model,
@@ -64,7 +89,7 @@ WITH clock AS MATERIALIZED (
         gate_score = e.gate_score, grounded = e.grounded,
         extraction_successful = e.successful, extraction_confidence = e.confidence,
         missing_fields = e.missing_fields
-    FROM told e, clock c
+    FROM told e LEFT JOIN asked a ON a.id = e.id CROSS JOIN clock c
     WHERE i.id = e.id AND e.token = i.claim_token
     RETURNING e.id, e.token, e.claims, e.worker, e.started_at, c.now, e.stage, e.outcome,
         e.model, e.input_tokens, e.output_tokens, e.detail,
@@ -101,6 +126,10 @@ WITH clock AS MATERIALIZED (
     FOR UPDATE OF m SKIP LOCKED
 ), forgotten AS (
     DELETE FROM supplier_memory m USING worn w WHERE m.document_id = w.document_id
+), drawn AS (
+    INSERT INTO drawn_document (ingestion_id, document_id, tenant, kind, reader, certainty, drawn_at)
+    SELECT a.id, a.document_id, a.tenant, a.kind, a.reader, a.certainty, d.now
+    FROM asked a JOIN ended d ON d.id = a.id WHERE a.drawn ORDER BY a.id
 )
 SELECT id AS "id!", token AS "token!", true AS "recorded!" FROM ended
 UNION ALL

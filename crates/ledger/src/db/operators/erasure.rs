@@ -336,7 +336,8 @@ pub async fn close_tenant(
 ) -> Result<()> {
     sqlx::query!(
         "WITH unpaused AS (DELETE FROM pause WHERE scope = 'tenant' AND name = $1),
-         unkept AS (DELETE FROM tenant_retention WHERE tenant = $1)
+         unkept AS (DELETE FROM tenant_retention WHERE tenant = $1),
+         unbound AS (DELETE FROM certainty_level WHERE tenant = $1)
          INSERT INTO operator_action (operator, action, target, why, before)
          VALUES ($2, 'erase', 'tenant:' || $1, $3,
              jsonb_build_object('documents', $4::int8, 'ingestions', $5::int8))",

@@ -1,0 +1,187 @@
+//! Quality of results by the decisions of people: straight-through share, reasons that led to a
+//! change, corrections by field, reader and supplier. Over the newest rows, so that it takes as long
+//! however many there are.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::db::{Db, SqlErrorContext};
+use docmill_core::fault::Result;
+
+/// Ended ingestions that are looked at, the newest ones of all tenants.
+pub const MAX_ENDED: i64 = 5_000;
+/// Decisions that are looked at, the newest ones of all tenants.
+pub const MAX_DECISIONS: i64 = 2_000;
+/// Rows of each table.
+const MAX_ROWS: i64 = 30;
+
+/// Documents that ended, and how many of them without a person.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct ReaderThroughput {
+    /// The kind; empty: none was recognised.
+    pub kind: String,
+    /// The reader: `einvoice`, `rules`, or `llm:` and the model; empty: none.
+    pub reader: String,
+    /// Documents that completed or failed.
+    pub ended: i64,
+    /// Those of them that completed without a flag.
+    pub straight_through: i64,
+}
+
+/// A reason for reviews, and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct ReasonYield {
+    /// Name of the gate rule, or code.
+    pub reason: String,
+    /// Decisions about documents that had it.
+    pub decided: i64,
+    /// Those of them that changed or rejected the data.
+    pub changed: i64,
+}
+
+/// How often a field was corrected.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct FieldCorrections {
+    /// The field.
+    pub field: String,
+    /// The reader: `einvoice`, `rules`, or `llm:` and the model; empty: none.
+    pub reader: String,
+    /// Decisions that changed its value.
+    pub corrections: i64,
+}
+
+/// How often a supplier's documents were corrected.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct SupplierCorrections {
+    /// Name of the supplier, as it was decided.
+    pub supplier: String,
+    /// Decisions about documents of the supplier.
+    pub decided: i64,
+    /// Those of them that changed the data.
+    pub changed: i64,
+}
+
+/// The straight-through share by kind and reader, of one tenant or of all.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn measure_throughput(db: &Db, tenant: Option<&str>) -> Result<Vec<ReaderThroughput>> {
+    sqlx::query_as!(
+        ReaderThroughput,
+        r#"
+SELECT COALESCE(e.kind, '') AS "kind!", concat_ws(':', e.reader, e.extraction_model) AS "reader!",
+    count(*) AS "ended!",
+    count(*) FILTER (WHERE e.status = 'completed' AND NOT e.needs_human_review)
+        AS "straight_through!"
+FROM (
+    SELECT i.kind, i.reader, i.extraction_model, i.status, i.needs_human_review, i.tenant
+    FROM ingestion i WHERE i.completed_at IS NOT NULL ORDER BY i.completed_at DESC LIMIT $2
+) AS e
+WHERE e.status <> 'cancelled' AND ($1::text IS NULL OR e.tenant = $1)
+GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT $3
+"#,
+        tenant,
+        MAX_ENDED,
+        MAX_ROWS,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("measuring the straight-through share")
+}
+
+/// The reasons for reviews and how many led to a change, of one tenant or of all.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn count_reasons(db: &Db, tenant: Option<&str>) -> Result<Vec<ReasonYield>> {
+    sqlx::query_as!(
+        ReasonYield,
+        r#"
+SELECT split_part(reason, ':', 1) AS "reason!", count(DISTINCT r.id) AS "decided!",
+    count(DISTINCT r.id) FILTER (WHERE r.decision <> 'accepted') AS "changed!"
+FROM (
+    SELECT x.id, x.document_id, x.decision, x.reasons_before, x.awaits_second, x.undoes
+    FROM document_revision x ORDER BY x.id DESC LIMIT $2
+) AS r CROSS JOIN LATERAL unnest(r.reasons_before) AS reason
+WHERE NOT r.awaits_second AND r.undoes IS NULL
+  AND ($1::text IS NULL OR document_tenant(r.document_id) = $1)
+GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT $3
+"#,
+        tenant,
+        MAX_DECISIONS,
+        MAX_ROWS,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("counting reasons for reviews")
+}
+
+/// Corrections by field and reader, of one tenant or of all.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn count_corrections(db: &Db, tenant: Option<&str>) -> Result<Vec<FieldCorrections>> {
+    sqlx::query_as!(
+        FieldCorrections,
+        r#"
+SELECT changed.key AS "field!", concat_ws(':', i.reader, i.extraction_model) AS "reader!",
+    count(*) AS "corrections!"
+FROM (
+    SELECT x.document_id, x.ingestion_id, x.decision, x.data_after, x.awaits_second
+    FROM document_revision x ORDER BY x.id DESC LIMIT $2
+) AS r
+JOIN ingestion i ON i.id = r.ingestion_id
+CROSS JOIN LATERAL (
+    SELECT name AS key FROM (
+        SELECT jsonb_object_keys(CASE jsonb_typeof(i.structured_data)
+            WHEN 'object' THEN i.structured_data ELSE '{}' END)
+        UNION
+        SELECT jsonb_object_keys(CASE jsonb_typeof(r.data_after)
+            WHEN 'object' THEN r.data_after ELSE '{}' END)
+    ) AS names (name)
+    WHERE COALESCE(i.structured_data -> name, 'null') <> COALESCE(r.data_after -> name, 'null')
+) AS changed
+WHERE r.decision = 'corrected' AND NOT r.awaits_second
+  AND ($1::text IS NULL OR document_tenant(r.document_id) = $1)
+GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT $3
+"#,
+        tenant,
+        MAX_DECISIONS,
+        MAX_ROWS,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("counting corrections by field")
+}
+
+/// Corrections by supplier, of one tenant or of all; `field`: the field of the supplier's name.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn count_suppliers(
+    db: &Db,
+    tenant: Option<&str>,
+    field: &str,
+) -> Result<Vec<SupplierCorrections>> {
+    sqlx::query_as!(
+        SupplierCorrections,
+        r#"
+SELECT r.supplier AS "supplier!", count(*) AS "decided!",
+    count(*) FILTER (WHERE r.decision = 'corrected') AS "changed!"
+FROM (
+    SELECT x.document_id, x.decision, x.awaits_second, left(x.data_after ->> $3, 100) AS supplier
+    FROM document_revision x ORDER BY x.id DESC LIMIT $2
+) AS r
+WHERE r.supplier IS NOT NULL AND r.decision IN ('accepted', 'corrected') AND NOT r.awaits_second
+  AND ($1::text IS NULL OR document_tenant(r.document_id) = $1)
+GROUP BY 1 ORDER BY 3 DESC, 2 DESC, 1 LIMIT $4
+"#,
+        tenant,
+        MAX_DECISIONS,
+        field,
+        MAX_ROWS,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("counting corrections by supplier")
+}
