@@ -123,6 +123,7 @@ impl Sampled {
             sha256: None,
             duplicate_rule: None,
             duplicate_keys: None,
+            children: Vec::new(),
             detail: String::new(),
         };
         self.ledger.record_result(id, token, &end).await.unwrap();
