@@ -235,6 +235,8 @@ async fn the_json_of_costs_and_redis_matches_its_page() {
     worker.stop().await;
     check("audit", &run(&world, &["audit"]));
     check("costs", &run(&world, &["costs", "--by", "model"]));
+    check("quality", &run(&world, &["quality"]));
+    check("replay", &run(&world, &["replay"]));
     let redis = Redis::start().await;
     let url = redis.url();
     let settings = [("QUEUE__BACKEND", "redis"), ("QUEUE__REDIS_URL", url.as_str())];
