@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use docmill_core::config::{Config, ReviewConfig, SilentErrorsConfig};
-use docmill_core::model::{ClaimToken, DocumentId, IngestionId, IngestionStage, ModelUsage};
+use docmill_core::model::{ClaimToken, DocumentId, IngestionId, IngestionStage, OutcomeReason};
 use docmill_gate::kinds::KindSet;
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::db::operators::AuditNote;
@@ -16,6 +16,7 @@ use docmill_ledger::{
 };
 use docmill_operations::review::{self, AcceptedData, DataCorrection, DecidingReviewer};
 use docmill_operations::silent_errors::{self, BoundStatement};
+use docmill_pipeline::verdict;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Executor as _};
 
@@ -104,27 +105,21 @@ impl Sampled {
 
     async fn write(&self, id: IngestionId, token: ClaimToken, reading: Reading<'_>) {
         let data = invoice(21.0).as_object().cloned();
+        let failed =
+            verdict::early_result(OutcomeReason::Timeout, IngestionStage::Record, String::new());
         let end = IngestionResult {
             reason: None,
-            stage: IngestionStage::Record,
             structured_data: data,
             needs_human_review: !reading.reasons.is_empty(),
             review_reasons: reading.reasons.iter().map(|it| (*it).to_owned()).collect(),
             reader: Some("rules".to_owned()),
             kind: Some(reading.kind.to_owned()),
-            model: None,
-            usage: ModelUsage::default(),
-            stated: None,
             judged: Some(VerdictDetails {
                 score: reading.score,
                 grounded: Vec::new(),
                 certainty: None,
             }),
-            sha256: None,
-            duplicate_rule: None,
-            duplicate_keys: None,
-            children: Vec::new(),
-            detail: String::new(),
+            ..failed
         };
         self.ledger.record_result(id, token, &end).await.unwrap();
     }

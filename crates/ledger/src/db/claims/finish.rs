@@ -10,11 +10,11 @@ use super::children;
 use super::coalesce::{BatchedStatement, RowAnswer};
 use crate::db::{Db, SqlErrorContext};
 use crate::decide::{DeferralStreak, MAX_STRETCH, deferral_streak, is_denial, recorded_keys};
+use crate::supplier::SupplierLesson;
 use crate::{
     ClaimRelease, IngestionResult, NewChild, ReadBack, VerdictDetails, WriteResult, stored,
 };
 use docmill_core::config::SilentErrorsConfig;
-use crate::supplier::SupplierLesson;
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{
     AttemptOutcome, ClaimToken, GroundedField, IngestionId, IngestionStatus,
