@@ -19,7 +19,7 @@ async fn decided_world() -> World {
     let sample = std::fs::read("samples/invoice_en.pdf").unwrap();
     let id = world.submit("invoice_en.pdf", sample).await;
     world.until(id, "status", "completed").await;
-    worker.stop().await.unwrap();
+    worker.stop().await;
     let db = world.database.db();
     let case = review::load_case(&db, &id.to_string()).await.unwrap();
     let (rules, kinds) = (ReviewConfig::default(), KindSet::load(&world.config.kinds).unwrap());
@@ -90,19 +90,22 @@ async fn what_was_read_and_accepted_is_read_again_from_its_transcript_alone() {
     assert!(same.taken && same.cost_nanos == 0);
     assert_eq!(world.scalar("SELECT count(*)::text FROM docmill.ingestion").await, "1");
 
-    // A kind without the words for a total reads none.
+    // A kind whose rules are content with nothing refuses what was accepted.
     let folder = tempfile::tempdir().unwrap();
     let kind = folder.path().join("invoice");
     std::fs::create_dir_all(&kind).unwrap();
     for file in ["kind.toml", "labels.toml", "prompt.md", "rules.toml", "schema.json"] {
         std::fs::copy(format!("config/kinds/invoice/{file}"), kind.join(file)).unwrap();
     }
-    std::fs::write(kind.join("labels.toml"), "").unwrap();
+    let rules = std::fs::read_to_string(kind.join("rules.toml")).unwrap();
+    let strict =
+        "[[rule]]\nname = \"never\"\ncheck = \"score\"\nleast = 1.0\nconsequence = \"review\"\n";
+    std::fs::write(kind.join("rules.toml"), format!("{rules}\n{strict}")).unwrap();
     let mut config = world.config.clone();
     config.kinds.path = folder.path().to_owned();
     let other = world.replay(config, None, 0.99).await;
     assert_eq!((other.documents, other.changed, other.worse), (1, 1, 1), "{other:?}");
-    assert!(!other.taken && !other.named[0].worse.is_empty());
+    assert!(!other.taken && other.named[0].failed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
