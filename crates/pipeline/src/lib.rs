@@ -216,7 +216,9 @@ impl<'a> PipelineRun<'a> {
                 (transcript, outcome)
             }
         };
-        self.record(transcript, outcome, Some(sha256))
+        let mut output = self.record(transcript, outcome, Some(sha256))?;
+        output.record.children = children;
+        Ok(output)
     }
 
     /// Every step behind the reading.
@@ -254,7 +256,6 @@ impl<'a> PipelineRun<'a> {
         record.lesson = verdict::exact_lesson(&record, kinds, tenant);
         record.usage += self.spent;
         record.add_detail(&self.shown);
-        record.children = children;
         Ok(PipelineOutput { record, transcript, timings: self.clock.timings() })
     }
 
