@@ -1,6 +1,13 @@
 -- Documents drawn for a look, and the level of certainty that follows from the decisions. The release
 -- before knows none of it: it draws nothing and flags nothing for a level, and its decisions count.
 
+-- No function below reads a caller's own temporary table of the same name.
+DO $$
+BEGIN
+    PERFORM set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
+END
+$$;
+
 CREATE TABLE draw_key (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     secret bytea NOT NULL
