@@ -106,6 +106,10 @@ impl PdfFile {
         if file.pdf.pages().is_empty() {
             return Err(file.empty_pages_refusal());
         }
+        if form_fields::is_dynamic_xfa(&file.pdf) {
+            let text = "a dynamic XFA form: its file holds no page, only Adobe's viewer makes them";
+            return Err(PageRefusal::new(OutcomeReason::UnsupportedType, text));
+        }
         Ok(file)
     }
 
@@ -203,6 +207,7 @@ impl PdfFile {
     fn draw_glyphs(&self, page: &PdfPage<'_>, mut surface: GlyphCollector) -> GlyphCollector {
         surface.proofs = std::mem::take(&mut *self.proofs.lock());
         draw_on(page, &mut surface);
+        surface.glyphs.extend(form_fields::unpainted_values(&self.pdf, page));
         *self.proofs.lock() = std::mem::take(&mut surface.proofs);
         surface
     }

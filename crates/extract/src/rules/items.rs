@@ -66,9 +66,7 @@ const MAX_DESCRIPTION_LINES: usize = 400;
 /// `key` is the column that every row has.
 pub(super) fn find_items(matches: &LabelMatches<'_>, key: ItemColumn) -> Vec<TableItem> {
     let headers = find_headers(matches, key);
-    let Some(most) = headers.iter().map(TableHeader::count_known_columns).max() else {
-        return Vec::new();
-    };
+    let most = headers.iter().map(TableHeader::count_known_columns).max().unwrap_or_default();
     let mut tables = ItemTables { matches, key, items: Vec::new() };
     let mut done = 0;
     for (at, header) in headers.iter().enumerate() {
@@ -155,7 +153,10 @@ impl ItemTables<'_> {
             }
             let keyed = if key == ItemColumn::Amount { read.amount } else { read.quantity };
             read.keyed = keyed.is_some();
-            if read.keyed {
+            // Its numbers may stand on the next page.
+            if read.keyed || is_begun && has_position(cells, items.len() + 1) {
+                let open = items.pop_if(|last| !last.keyed).unwrap_or_default().description;
+                read.description = format!("{open} {}", read.description).trim().to_owned();
                 items.push(read);
                 continue;
             }
@@ -174,6 +175,12 @@ impl ItemTables<'_> {
         }
         end
     }
+}
+
+/// Whether a row begins with the number of the next line.
+fn has_position(cells: &[TextCell], next: usize) -> bool {
+    let word = cells.first().and_then(|cell| cell.words.first());
+    word.is_some_and(|word| word.trim_end_matches('.').parse() == Ok(next))
 }
 
 /// Cells of a row that is a line by its form.
@@ -215,6 +222,7 @@ fn is_totals_row(matches: &LabelMatches<'_>, row: usize) -> bool {
 }
 
 fn read_row(cells: &[TextCell], header: &TableHeader, layout: &CellLayout) -> TableItem {
+    use ItemColumn::{Amount, Quantity, UnitPrice};
     let mut item = TableItem::default();
     if let Some(cell) = cells.first() {
         (item.page, item.line) = (cell.page, cell.line);
@@ -222,12 +230,7 @@ fn read_row(cells: &[TextCell], header: &TableHeader, layout: &CellLayout) -> Ta
     let text_end = header
         .headings
         .iter()
-        .filter(|heading| {
-            matches!(
-                heading.column,
-                ItemColumn::Quantity | ItemColumn::UnitPrice | ItemColumn::Amount
-            )
-        })
+        .filter(|heading| matches!(heading.column, Quantity | UnitPrice | Amount))
         .map(|heading| heading.left)
         .filter(|left| description_heading(header).is_none_or(|own| *left > own.left))
         .fold(f32::MAX, f32::min);
@@ -240,7 +243,7 @@ fn read_row(cells: &[TextCell], header: &TableHeader, layout: &CellLayout) -> Ta
         // `780.00T`: a taxed amount.
         let all: Vec<&str> = all.into_iter().map(without_tax_code).collect();
         // `18 095` alone: money without cents.
-        let whole = number::grouped_whole(&all).map(|amount| vec![amount]);
+        let whole = number::grouped_quantity(&all).map(|amount| vec![amount]);
         let amounts = whole.unwrap_or_else(|| layout.numbers_in(&all));
         numbers_of_row.extend(amounts.iter().filter(|one| !one.percent).cloned());
         for (index, word) in all.iter().enumerate() {
@@ -254,7 +257,7 @@ fn read_row(cells: &[TextCell], header: &TableHeader, layout: &CellLayout) -> Ta
             let under = amount.and_then(|amount| Some((amount, column_of(cell, amount, header)?)));
             if let Some((amount, (column, distance))) = under {
                 assign_amount(&mut item, &mut taken, column, amount, distance);
-                if column == ItemColumn::Amount {
+                if column == Amount {
                     amounts_of_row.push(amount.clone());
                 }
                 if column != ItemColumn::Description {
@@ -439,6 +442,24 @@ Pos  Beschreibung            Menge   Einzelpreis     Betrag
             read(&[drawing]),
             ["Kopierpapier A4 aus Fasern: 20 8.90 178.00", "Erbsen im Glas: 50 4.30 215.00"]
         );
+    }
+
+    #[test]
+    fn a_line_that_begins_on_the_page_before_its_numbers_keeps_its_first_words() {
+        let first = "\
+Pos  Beschreibung            Menge   Einzelpreis     Betrag
+1    Kopierpapier A4            20          8,90     178,00
+2    Mühlenlaufwerk Wartung";
+        let second = "\
+Pos  Beschreibung            Menge   Einzelpreis     Betrag
+     mit Lagerfett              50          4,30     215,00
+
+                                   Summe netto       393,00";
+        let expected = [
+            "Kopierpapier A4: 20 8.90 178.00",
+            "Mühlenlaufwerk Wartung mit Lagerfett: 50 4.30 215.00",
+        ];
+        assert_eq!(read(&[first, second]), expected);
     }
 
     #[test]

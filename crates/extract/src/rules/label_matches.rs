@@ -31,8 +31,7 @@ pub(super) struct LabelMatch {
     pub(super) cell: usize,
     /// Words of the cell that are the label.
     pub(super) words: Range<usize>,
-    /// Where it begins among the cell's folded words, of which one word may hold several:
-    /// `Nummer/Datum`.
+    /// Where it begins among the cell's folded words; a word may hold several: `Nummer/Datum`.
     pub(super) token: usize,
 }
 
@@ -46,8 +45,7 @@ impl LabelMatch {
         self.role.is_some_and(|role| SUMS.contains(&role)) || self.field == "payable"
     }
 
-    /// Whether a value is expected beside it: headings of columns, titles and legal forms have
-    /// none.
+    /// Whether a value is expected beside it: column headings, titles and legal forms have none.
     fn names_value(&self) -> bool {
         let field = self.field.as_str();
         !field.starts_with("column_")

@@ -126,8 +126,7 @@ impl<'a> NumberSearch<'a> {
         }
     }
 
-    /// The one number beside the writer's reference, where no label of the document's own has a
-    /// value.
+    /// The one number beside the writer's reference, where no label of the document has a value.
     fn find_reference(&self) -> Option<FoundValue<String>> {
         if !self.matches.style.letter {
             return None;
@@ -158,8 +157,7 @@ impl<'a> NumberSearch<'a> {
         apart && matches!(number, [number] if has_digit(number))
     }
 
-    /// `INVOICE` over `VF25-061`: title and number, each alone in its line, one right over the
-    /// other.
+    /// `INVOICE` over `VF25-061`: title and number, each alone in its line, one over the other.
     fn is_under_title(&self, title: &LabelMatch, number: &TextCell) -> bool {
         let Some(cell) = self.matches.cell_of(title) else { return false };
         let digits = number.joined_text().chars().filter(char::is_ascii_digit).count();
@@ -250,8 +248,7 @@ impl<'a> NumberSearch<'a> {
         }
     }
 
-    /// Whether the label of something else follows a number, in its cell at word `from` or in the
-    /// next one.
+    /// Whether another label follows a number, in its cell at word `from` or in the next one.
     fn is_called_behind(&self, cell: &TextCell, from: usize) -> bool {
         let layout = self.matches.layout;
         let (index, from) = match (from < cell.words.len(), layout.next_in_row(cell)) {
@@ -264,8 +261,7 @@ impl<'a> NumberSearch<'a> {
             .any(|label_match| label_match.words.start == from && label_match.field == "other")
     }
 
-    /// `Zähler  Nr. 8 114 277`: a word right before the mark, no larger and no title, names the
-    /// numbered thing.
+    /// `Zähler  Nr. 8 114 277`: a word right before the mark, no larger and no title, names it.
     fn is_mark_of_other(&self, mark: &TextCell) -> bool {
         let layout = self.matches.layout;
         let Some(named) = layout.cell_before(mark) else { return false };
@@ -278,8 +274,7 @@ impl<'a> NumberSearch<'a> {
             && !self.matches.in_cell(named.index).any(|one| one.field == self.field)
     }
 
-    /// `FATTURA IMMEDIATA     N. 118/A     DEL 14/04/2026`: a title begins the row, and the mark
-    /// follows it.
+    /// `FATTURA IMMEDIATA     N. 118/A     DEL 14/04/2026`: a title begins the row before the mark.
     fn is_behind_title(&self, mark: &TextCell) -> bool {
         let layout = self.matches.layout;
         let Some(title) = layout.cell_before(mark) else { return false };
@@ -291,8 +286,7 @@ impl<'a> NumberSearch<'a> {
             })
     }
 
-    /// `Bumper      NR      1      355,00`: in a row of a table, behind the article, `NR` is a
-    /// unit.
+    /// `Bumper      NR      1      355,00`: behind the article of a row, `NR` is a unit.
     fn is_unit(&self, mark: &TextCell) -> bool {
         let layout = self.matches.layout;
         let first = layout.row_cells(mark.row).first();

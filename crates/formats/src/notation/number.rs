@@ -263,6 +263,18 @@ pub fn grouped_whole(words: &[&str]) -> Option<FoundNumber> {
     Some(FoundNumber { value, decimals: 0, percent: false, mark: None, words: 0..words.len() })
 }
 
+/// As [`grouped_whole`], also with a unit behind it: `1 204 kWh` in a column of quantities.
+pub fn grouped_quantity(words: &[&str]) -> Option<FoundNumber> {
+    let unit = words.split_last().filter(|(last, _)| is_unit(last));
+    grouped_whole(unit.map_or(words, |(_, groups)| groups))
+}
+
+/// A few letters that are no currency, as `kWh` and `m³`.
+fn is_unit(word: &str) -> bool {
+    let letters = word.chars().all(|c| c.is_alphabetic() || matches!(c, '²' | '³'));
+    letters && word.chars().count() <= 4 && currency_beside(word).is_none()
+}
+
 fn read_number_at(
     words: &[&str],
     start: usize,
@@ -413,6 +425,23 @@ mod tests {
         ] {
             let words: Vec<&str> = text.split(' ').collect();
             let found = grouped_whole(&words).map(|amount| amount.value.to_string());
+            assert_eq!(found.as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn groups_before_a_unit_are_one_quantity_and_before_a_currency_or_a_word_none() {
+        for (text, expected) in [
+            ("1 204 kWh", Some("1204")),
+            ("12 000 m³", Some("12000")),
+            ("1 204", Some("1204")),
+            ("10 100 Ft", None),
+            ("1 204 EUR", None),
+            ("1 204 Schrauben", None),
+            ("204 kWh", None),
+        ] {
+            let words: Vec<&str> = text.split(' ').collect();
+            let found = grouped_quantity(&words).map(|amount| amount.value.to_string());
             assert_eq!(found.as_deref(), expected, "{text}");
         }
     }

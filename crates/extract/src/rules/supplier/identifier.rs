@@ -230,6 +230,8 @@ impl SupplierSearch<'_> {
         let block = self.block_below(best.cell);
         let within = best.has(NameSign::VatNear)
             || std::ptr::eq(best.cell, own)
+            // The small print of a foot, too, begins with a legal form.
+            || !self.is_under_address(own)
             || block.iter().any(|line| std::ptr::eq(*line, own));
         let first = holders.next();
         !within && first.is_some_and(|one| !is_issuer(one)) && !holders.any(is_issuer)

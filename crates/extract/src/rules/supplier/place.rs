@@ -423,8 +423,7 @@ impl<'a> SupplierSearch<'a> {
             && self.layout.row_cells(cell.row).iter().any(tells)
     }
 
-    /// Whether the line right above is only the label of another document's number or another
-    /// reference.
+    /// Whether the line right above is only the label of another number or reference.
     fn is_under_reference(&self, cell: &TextCell) -> bool {
         let mut before = self.layout.rows_before(cell);
         let above =

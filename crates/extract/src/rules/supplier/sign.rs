@@ -57,8 +57,7 @@ pub(in super::super) enum NameSign {
     Numbered,
     /// Under the formula that ends a letter, over an address.
     Signatory,
-    /// A short line, not the first, right over another name with its address: a heading, most
-    /// likely.
+    /// A short line, not the first, right over another name with its address: likely a heading.
     OverName,
     /// Right under a name in large letters, several things parted by marks: what its owner does.
     Trades,

@@ -17,8 +17,7 @@ use crate::rules::layout::{CellLayout, TextCell};
 use crate::rules::{FoundValue, abs_close};
 use docmill_formats::notation::number::FoundNumber;
 
-/// Whether a label is beside a tax other than zero: a zero rate beside it belongs to another
-/// amount.
+/// Whether a label is beside a tax that is not zero: a zero rate beside it is another amount's.
 pub(super) fn has_labelled_tax(candidates: &[AmountCandidate<'_>]) -> bool {
     candidates.iter().any(|c| is_labelled_tax(c) && !c.value.is_zero())
 }
