@@ -334,7 +334,7 @@ async fn submit(world: &World, variant: Variant, jobs: usize, delay: Duration) {
                 world.insert("document", document).await
             }
             Variant::Smallest => {
-                world.insert("document", b"neither PDF nor picture".to_vec()).await
+                world.insert("document", b"\0neither PDF nor picture".to_vec()).await
             }
         };
         messages.push(OutgoingMessage { delay, ..OutgoingMessage::from_body(id.to_string()) });

@@ -193,7 +193,7 @@ async fn a_document_is_handed_in_looked_at_cancelled_and_retried_by_command() {
 #[tokio::test(flavor = "multi_thread")]
 async fn files_that_are_no_documents_are_reported_and_the_rest_goes_on() {
     let desk = Desk::new().await;
-    let (good, bad) = (desk.file("good.pdf", "%PDF-1.7"), desk.file("bad.txt", "hello"));
+    let (good, bad) = (desk.file("good.pdf", "%PDF-1.7"), desk.file("bad.txt", "hello\0"));
     let output = desk.run(&["submit", &bad, "/no/such.pdf", &good, "--json"]);
     assert_eq!(output.status.code(), Some(1));
     let report = json(&output);

@@ -25,7 +25,10 @@ fn read(kinds: &KindSet, bytes: Bytes) -> EvalSample {
             PageContent::Doubtful { layer, .. } => {
                 PageText::from_native(index + 1, (layer.width, layer.height), 1.0, layer.lines)
             }
-            PageContent::Image(_) | PageContent::Cut(_) | PageContent::Damaged { .. } => {
+            PageContent::Image(_)
+            | PageContent::Cut(_)
+            | PageContent::Laid(_)
+            | PageContent::Damaged { .. } => {
                 panic!("page {index} has no text layer")
             }
         });

@@ -73,6 +73,7 @@ fn transcript(injected: &[&str]) -> Transcript {
         provider: None,
         codes: Vec::new(),
         marks: Vec::new(),
+        notes: Vec::new(),
         lines: lines.collect(),
     };
     Transcript {

@@ -78,6 +78,7 @@ fn transcript(pages: &[&[&str]]) -> Transcript {
         provider: None,
         codes: Vec::new(),
         marks: Vec::new(),
+        notes: Vec::new(),
         lines: lines.iter().map(line).collect(),
     };
     Transcript {

@@ -103,6 +103,7 @@ impl PageReader for Counting {
             provider: None,
             codes: Vec::new(),
             marks: Vec::new(),
+            notes: Vec::new(),
             lines: vec![TextLine { words: vec![word] }],
         };
         let repaired = repaired.then(|| text_page(&format!("Repaired page {number}")));

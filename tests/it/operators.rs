@@ -221,7 +221,7 @@ async fn a_file_that_is_no_document_is_refused_and_leaves_nothing() {
     let office = Office::new().await;
     let long = "%PDF-".to_owned() + &"x".repeat(1000);
     for (name, content, said) in [
-        ("a.txt", "hello", "not a document"),
+        ("a.txt", "hello\0", "not a document"),
         ("b.pdf", "", "empty"),
         ("c.pdf", &long, "limits.document_bytes is 1000"),
     ] {

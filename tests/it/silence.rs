@@ -199,7 +199,7 @@ async fn submit_files(world: &World) -> Vec<(IngestionId, &'static str)> {
     let at = unsound.windows(5).position(|five| five == b"/Font").unwrap();
     unsound[at + 1..at + 5].copy_from_slice(b"Zwug");
     let corrupt = b"%PDF-1.4\n1 0 obj << /Corruptmark (Quibblewick) /Kids 7 0 R".to_vec();
-    let plain = b"Plainmark: Quibblewick Papyrus Ltd, total 9980.93".to_vec();
+    let plain = b"\0Plainmark: Quibblewick Papyrus Ltd, total 9980.93".to_vec();
     let files = [
         ("corrupt.pdf", corrupt, "corrupt"),
         ("cut.pdf", cut, ""),

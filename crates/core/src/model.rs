@@ -14,6 +14,7 @@ pub mod outcome;
 pub mod page_code;
 pub mod page_crop;
 pub mod page_mark;
+pub mod page_note;
 pub mod page_work;
 pub mod picture_rule;
 pub mod priority;
@@ -35,6 +36,7 @@ pub use outcome::{AttemptOutcome, OutcomeReason};
 pub use page_code::{CodeSymbology, PageCode};
 pub use page_crop::PageCrop;
 pub use page_mark::{PageMark, PageMarkKind};
+pub use page_note::PageNote;
 pub use page_work::{
     EncodedImage, ImageEncoding, ImageHeader, PagePicture, PageReadResult, PageUsage, PageViewMode,
     PageViewResult, PictureFacts, PictureFit, PrintedPage, ProviderReading, ReadRecipe,

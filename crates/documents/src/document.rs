@@ -12,6 +12,7 @@ use crate::container::{self, FoundMembers, MemberCollector};
 use crate::envelope::open_envelopes;
 use crate::image::format::{self, DocumentFormat};
 use crate::image::{picture, tiff};
+use crate::office_page::{draw_grid, page_from_grid};
 use crate::page::{CUT_QUALITY, PageContent, PageRaster};
 use crate::pdf::pdf_file::{self, SeenLayer};
 use crate::pdf::render::RenderBounds;
@@ -20,6 +21,7 @@ use docmill_core::config::LimitsConfig;
 use docmill_core::model::{MemberFacts, OutcomeReason, PageText, PrintedPage, TextLine};
 use docmill_formats::einvoice::{self, EinvoiceDefect, EinvoiceFinding, XmlRootName};
 use docmill_formats::xml;
+use docmill_office::{LaidPage, lay_out_document, sniff_text};
 
 /// A document whose format and number of pages are known and within the limits.
 #[derive(Debug)]
@@ -44,6 +46,8 @@ enum DocumentContent {
     Values(Vec<TextLine>),
     /// Nothing of its own: only the documents found in it.
     Container,
+    /// An Office document, web page or text file on pages of a grid.
+    Laid(Vec<LaidPage>),
 }
 
 /// Opens the envelopes around `bytes`, recognises them, checks the limits that can be checked before decoding, and counts pages.
@@ -75,7 +79,9 @@ pub fn open_locked_document(
     let bytes = catch_decoder(|| {
         open_envelopes(bytes, limits.document_bytes.0, DocumentFormat::is_bare_document)
     })?;
-    let Some(format) = DocumentFormat::sniff_bare(&bytes) else {
+    let found = DocumentFormat::sniff_bare(&bytes)
+        .or_else(|| sniff_text(&bytes).map(DocumentFormat::Office));
+    let Some(format) = found else {
         let what = format::describe_unsupported(&bytes);
         return Err(PageRefusal::new(OutcomeReason::UnsupportedType, what));
     };
@@ -105,6 +111,9 @@ pub fn open_locked_document(
         DocumentFormat::Edifact => einvoice::edifact_lines(&bytes, most_words)
             .map(DocumentContent::Values)
             .map_err(|defect| PageRefusal::new(defect.outcome_reason(), defect.to_string())),
+        DocumentFormat::Office(format) => {
+            Ok(DocumentContent::Laid(lay_out_document(&bytes, format, limits)?))
+        }
         _ => Ok(DocumentContent::Picture(bytes)),
     })?;
     let detected_language = OnceLock::new();
@@ -192,6 +201,7 @@ impl ParsedDocument {
             DocumentContent::Tiff(_, directories) => {
                 u32::try_from(directories.len()).unwrap_or(u32::MAX)
             }
+            DocumentContent::Laid(pages) => u32::try_from(pages.len()).unwrap_or(u32::MAX),
         }
     }
 
@@ -223,7 +233,34 @@ impl ParsedDocument {
             }
             DocumentContent::Values(lines) => Ok(text_page(lines.clone())),
             DocumentContent::Container => Err(no_pages()),
+            DocumentContent::Laid(pages) => match laid_page(pages, index)? {
+                LaidPage::Text(page) => Ok(PageContent::Laid(page.clone())),
+                LaidPage::Picture(bytes) => self.embedded_picture(bytes),
+            },
         })
+    }
+
+    /// A picture that an Office document holds as a page. One that is damaged costs its page.
+    fn embedded_picture(&self, bytes: &[u8]) -> Result<PageContent, PageRefusal> {
+        let bytes = &Bytes::copy_from_slice(bytes);
+        let limits = &self.limits;
+        let decoded = match DocumentFormat::sniff_bare(bytes) {
+            Some(DocumentFormat::Tiff) => {
+                tiff::list_directories(bytes, limits.pages).and_then(|all| {
+                    let first = all.first().ok_or_else(|| {
+                        PageRefusal::new(OutcomeReason::Corrupt, "a TIFF without a picture")
+                    })?;
+                    picture::decode_tiff(bytes, first, limits)
+                })
+            }
+            Some(format) => picture::decode_picture(bytes, format, limits),
+            None => Err(PageRefusal::new(OutcomeReason::UnsupportedType, "no picture")),
+        };
+        match decoded {
+            Ok(picture) => Ok(picture.into_page()),
+            Err(refusal) if refusal.reason == OutcomeReason::TooLarge => Err(refusal),
+            Err(_damaged) => Ok(PageContent::Damaged { width: A4.0, height: A4.1 }),
+        }
     }
 
     /// Draws page `index`, which starts at 0, of a format whose pages are drawn.
@@ -243,7 +280,17 @@ impl ParsedDocument {
         index: u32,
         dpi: u32,
     ) -> Result<Option<PageRaster>, PageRefusal> {
-        let DocumentContent::Pdf(file) = &self.content else { return Ok(None) };
+        let drawn;
+        let (file, index) = match &self.content {
+            DocumentContent::Pdf(file) => (file, index),
+            DocumentContent::Laid(pages) => {
+                let LaidPage::Text(page) = laid_page(pages, index)? else { return Ok(None) };
+                let Some(bytes) = draw_grid(page) else { return Ok(None) };
+                drawn = catch_decoder(|| pdf_file::PdfFile::open(bytes.into(), &self.limits, &[]))?;
+                (&drawn, 0)
+            }
+            _ => return Ok(None),
+        };
         let deadline = Instant::now() + self.limits.page_time;
         let bounds = RenderBounds { limits: &self.limits, dpi: self.dpi.min(dpi), deadline };
         catch_decoder(|| file.draw_page(index, &bounds)).map(Some)
@@ -272,6 +319,7 @@ impl ParsedDocument {
             DocumentContent::Pdf(file) => catch_decoder(|| file.list_einvoices()),
             DocumentContent::Picture(_)
             | DocumentContent::Tiff(..)
+            | DocumentContent::Laid(_)
             | DocumentContent::Container => Ok(Vec::new()),
         };
         match files {
@@ -314,6 +362,13 @@ impl ParsedDocument {
             DocumentContent::Picture(_) | DocumentContent::Tiff(..) => {
                 SeenLayer { content: None, shows_more: true }
             }
+            DocumentContent::Laid(pages) => match laid_page(pages, index)? {
+                LaidPage::Text(page) => {
+                    let text = page_from_grid(index + 1, page.clone());
+                    return Ok(PrintedPage { text, shows_more: false });
+                }
+                LaidPage::Picture(_) => SeenLayer { content: None, shows_more: true },
+            },
         };
         let text = match content {
             Some(PageContent::Text { width, height, lines, .. }) => {
@@ -324,7 +379,12 @@ impl ParsedDocument {
             Some(PageContent::Damaged { width, height }) => {
                 PageText::from_native(index + 1, (width, height), 0.0, Vec::new())
             }
-            Some(PageContent::Image(_) | PageContent::Cut(_) | PageContent::Doubtful { .. })
+            Some(
+                PageContent::Image(_)
+                | PageContent::Cut(_)
+                | PageContent::Laid(_)
+                | PageContent::Doubtful { .. },
+            )
             | None => PageText::from_native(index + 1, (0.0, 0.0), 1.0, Vec::new()),
         };
         Ok(PrintedPage { text, shows_more })
@@ -333,6 +393,14 @@ impl ParsedDocument {
 
 fn no_pages() -> PageRefusal {
     PageRefusal::new(OutcomeReason::Corrupt, "a container has no pages")
+}
+
+/// A4 in points: the size of a page whose picture is damaged.
+const A4: (f32, f32) = (595.0, 842.0);
+
+fn laid_page(pages: &[LaidPage], index: u32) -> Result<&LaidPage, PageRefusal> {
+    let page = usize::try_from(index).ok().and_then(|index| pages.get(index));
+    page.ok_or_else(|| PageRefusal::new(OutcomeReason::Corrupt, "no such page"))
 }
 
 /// A page that is as large as its lines.

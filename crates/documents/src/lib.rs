@@ -14,7 +14,8 @@
 //!
 //! Text that does not show on the page is never read: a hidden layer under a scan may contain
 //! anything, so the picture wins. XML shows nothing at all: its values become one page of lines, so
-//! that a person can read them.
+//! that a person can read them. Office documents, web pages and text have words on a grid
+//! (`docmill-office`).
 
 mod container;
 mod document;
@@ -23,6 +24,7 @@ mod image;
 mod language;
 mod marks;
 pub mod ocr;
+mod office_page;
 mod page;
 mod page_error;
 pub mod pdf;

@@ -1,6 +1,9 @@
 //! Content of a page before OCR.
 
-use docmill_core::model::{PageCode, PageMark, TextLayer, TextLine};
+use docmill_core::model::{
+    PageCode, PageDefect, PageDefectKind, PageMark, PageText, TextLayer, TextLine,
+};
+use docmill_office::GridPage;
 
 /// Cap on the quality of a page whose file or picture is cut off. The missing part may matter, so a
 /// document of such pages stays below any threshold that would pass it unseen.
@@ -35,6 +38,8 @@ pub enum PageContent {
         /// Drawn marks besides text.
         marks: Vec<PageMark>,
     },
+    /// A page of an Office document, web page or text file: nothing but its words.
+    Laid(GridPage),
     /// A picture that has to be read by OCR.
     Image(PageRaster),
     /// The decoded part of a picture that is cut off or damaged; the rest is blank.
@@ -53,4 +58,39 @@ pub enum PageContent {
         /// Height after rotation, in points.
         height: f32,
     },
+}
+
+/// Marks a page of which a part may be missing. One without text is lost: it need not have been
+/// blank.
+pub(crate) fn mark_incomplete(mut page: PageText) -> PageText {
+    if page.lines.is_empty() {
+        return PageText::from_native(page.number, (page.width, page.height), 0.0, Vec::new());
+    }
+    page.quality = page.quality.min(CUT_QUALITY);
+    if page.defects.iter().all(|defect| defect.kind != PageDefectKind::DocumentCutoff) {
+        page.defects.push(PageDefect { kind: PageDefectKind::DocumentCutoff, confidence: 1.0 });
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use docmill_core::model::PageSource;
+
+    use super::*;
+
+    #[test]
+    fn a_page_of_a_cut_document_never_passes_for_a_whole_one() {
+        let lines = vec![TextLine { words: Vec::new() }];
+        let read = mark_incomplete(PageText::from_native(2, (10.0, 20.0), 1.0, lines));
+        assert_eq!((read.number, read.quality), (2, CUT_QUALITY));
+        assert_eq!(read.defects.first().map(|it| it.kind), Some(PageDefectKind::DocumentCutoff));
+        let poor = mark_incomplete(PageText { quality: 0.1, ..read });
+        assert_eq!((poor.quality, poor.defects.len()), (0.1, 1), "worse stays worse, said once");
+        let blank = mark_incomplete(PageText {
+            source: PageSource::Ocr,
+            ..PageText::from_native(1, (10.0, 20.0), 0.9, Vec::new())
+        });
+        assert_eq!((blank.quality, blank.source), (0.0, PageSource::Native), "lost, not blank");
+    }
 }

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use docmill_core::model::{OutcomeReason, TextOverflow};
 use docmill_formats::xml::XmlError;
+use docmill_office::OfficeError;
 
 /// Why a document is not read: it goes no further, and trying again gives the same answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +32,13 @@ impl From<XmlError> for PageRefusal {
             XmlError::Encoding | XmlError::Malformed | XmlError::Entities => OutcomeReason::Corrupt,
         };
         Self::new(reason, error.to_string())
+    }
+}
+
+impl From<OfficeError> for PageRefusal {
+    fn from(error: OfficeError) -> Self {
+        let OfficeError { reason, detail } = error;
+        Self { reason, detail }
     }
 }
 

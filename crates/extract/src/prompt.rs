@@ -378,6 +378,7 @@ pub(super) mod tests {
             provider: None,
             codes: Vec::new(),
             marks: Vec::new(),
+            notes: Vec::new(),
             lines: lines.iter().map(line).collect(),
         };
         Transcript {

@@ -56,6 +56,7 @@ fn transcript(text: &str) -> Transcript {
         provider: None,
         codes: Vec::new(),
         marks: Vec::new(),
+        notes: Vec::new(),
         lines: lines.collect(),
     };
     Transcript {

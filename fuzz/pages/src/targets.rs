@@ -10,13 +10,15 @@ use docmill_documents::open_document;
 use docmill_documents::sandbox::believes_answer;
 use docmill_documents::sandbox::wire::{DocumentAnswer, ReplyFrame, RequestFrame, read_frame};
 use docmill_layout::{read_layout, render_markdown};
+use docmill_office::{LaidPage, OfficeFormat, lay_out_document};
 
 /// A target by its name.
 type NamedTarget = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub(crate) const TARGETS: [NamedTarget; 6] = [
+pub(crate) const TARGETS: [NamedTarget; 7] = [
     ("document", read_document),
+    ("office", read_office),
     ("pdf", read_pdf),
     ("pdf_stream", read_pdf_stream),
     ("tiff", read_tiff),
@@ -33,6 +35,32 @@ fn limits() -> LimitsConfig {
         page_words: 2_000,
         page_time: std::time::Duration::from_secs(5),
         ..LimitsConfig::default()
+    }
+}
+
+/// A file in the format that its first byte names: no word leaves its page, and there are no more
+/// pages than are allowed.
+fn read_office(data: &[u8]) {
+    const FORMATS: [OfficeFormat; 6] = [
+        OfficeFormat::Docx,
+        OfficeFormat::Odt,
+        OfficeFormat::Rtf,
+        OfficeFormat::Html,
+        OfficeFormat::Csv,
+        OfficeFormat::Text,
+    ];
+    let Some((first, rest)) = data.split_first() else { return };
+    let format = FORMATS[usize::from(*first) % FORMATS.len()];
+    let limits = limits();
+    let Ok(pages) = lay_out_document(rest, format, &limits) else { return };
+    assert!((1..=limits.pages as usize).contains(&pages.len()));
+    for page in pages {
+        let LaidPage::Text(page) = page else { continue };
+        for word in page.lines.iter().flat_map(|line| &line.words) {
+            let area = word.bounding_box;
+            assert!(area.right() <= page.width && area.bottom() <= page.height);
+            assert!(!word.text.is_empty() && !word.text.contains(char::is_whitespace));
+        }
     }
 }
 

@@ -61,6 +61,7 @@ impl PageReader for Deeds {
             provider: None,
             codes: Vec::new(),
             marks: Vec::new(),
+            notes: Vec::new(),
             lines: done(&deed).into_iter().map(|text| line(&text)).collect(),
         };
         Ok(PageReadResult { page, repaired: None })

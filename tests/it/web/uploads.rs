@@ -257,7 +257,7 @@ async fn files_handed_in_by_a_page_are_the_visitors_tenants_and_a_foreign_form_h
     let done = post(&secret, "../a.pdf", &pdf).await;
     assert_eq!(done.location(), "/upload?done=1", "{done:?}");
     assert_eq!(desk.scalar("SELECT original_name FROM document").await, "a.pdf");
-    let refused = post(&secret, "note.txt", b"no document").await;
+    let refused = post(&secret, "note.txt", b"no document\0").await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(refused.body.contains("<bdi>note.txt</bdi>: "), "{}", refused.body);
     let sample = [("sample", "invoice_en.pdf")];

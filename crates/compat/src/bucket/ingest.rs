@@ -237,6 +237,6 @@ async fn store_original(
 }
 
 fn matches_extension(bytes: &Bytes, extension: &str) -> bool {
-    let found = DocumentFormat::sniff(bytes).map(DocumentFormat::code);
+    let found = DocumentFormat::sniff_signed(bytes).map(DocumentFormat::code);
     extension != "pdf" && found.is_some() || found == Some("pdf")
 }

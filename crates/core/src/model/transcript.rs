@@ -6,7 +6,7 @@
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 
-use super::{PageCode, PageMark, ReadingRefusal};
+use super::{PageCode, PageMark, PageNote, ReadingRefusal};
 
 /// Everything that was read from a document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -103,6 +103,9 @@ pub struct PageText {
     /// Its marks besides words and codes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<PageMark>,
+    /// Remarks on what is on the page and not in its text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<PageNote>,
     /// Lines in reading order.
     pub lines: Vec<TextLine>,
 }
@@ -152,6 +155,7 @@ impl PageText {
             provider: None,
             codes: Vec::new(),
             marks: Vec::new(),
+            notes: Vec::new(),
             lines,
         }
     }

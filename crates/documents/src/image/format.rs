@@ -6,12 +6,14 @@
 //! the file also ends as a PDF and is not an archive. XML is recognised by its declaration, or by
 //! the root of an e-invoice.
 //! EDIFACT begins with the segment UNA or UNB (ISO 9735-1 §7 and annex B). An envelope around one of
-//! these is recognised by [`crate::envelope`].
+//! these is recognised by [`crate::envelope`]; Office documents, web pages and text by
+//! `docmill-office`, after all others.
 
 use bytes::Bytes;
 
 use crate::envelope;
 use docmill_formats::einvoice::{XmlRootName, is_edifact};
+use docmill_office::{OfficeFormat, describe_unread, sniff_office, sniff_text};
 
 /// How far into the file a PDF header is searched for.
 const HEADER_WINDOW: usize = 1024;
@@ -47,6 +49,8 @@ pub enum DocumentFormat {
     Xml,
     /// UN/EDIFACT; of use only if it is an invoice.
     Edifact,
+    /// An Office document, web page or text file.
+    Office(OfficeFormat),
     /// An envelope around one of these: a CMS signature (`.p7m`), S/MIME, base64, gzip or a ZIP of
     /// one XML. The page process opens it.
     Envelope,
@@ -55,6 +59,12 @@ pub enum DocumentFormat {
 impl DocumentFormat {
     /// Recognises `bytes`; `None` for everything that is not read.
     pub fn sniff(bytes: &[u8]) -> Option<Self> {
+        Self::sniff_signed(bytes).or_else(|| sniff_text(bytes).map(Self::Office))
+    }
+
+    /// The same without plain text and CSV, which have no signature: for files that nobody named as
+    /// documents.
+    pub fn sniff_signed(bytes: &[u8]) -> Option<Self> {
         if envelope::is_envelope(bytes, Self::is_bare_document) {
             Some(Self::Envelope)
         } else {
@@ -62,12 +72,14 @@ impl DocumentFormat {
         }
     }
 
-    /// Recognises a document without an envelope around it.
+    /// Recognises a document without an envelope around it by a signature.
     pub(crate) fn sniff_bare(bytes: &[u8]) -> Option<Self> {
         let image = match bytes {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
             [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
-            [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..] => Some(Self::Tiff),
+            [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..] => {
+                return (!is_camera_tiff(bytes)).then_some(Self::Tiff);
+            }
             [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(Self::WebP),
             [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(Self::Gif),
             _ => None,
@@ -77,6 +89,8 @@ impl DocumentFormat {
         image
             .or_else(|| is_pdf.then_some(Self::Pdf))
             .or_else(|| is_bitmap(bytes).then_some(Self::Bmp))
+            // A web page may begin with an XML declaration.
+            .or_else(|| sniff_office(bytes).map(Self::Office))
             .or_else(|| is_xml(bytes).then_some(Self::Xml))
             .or_else(|| is_edifact(bytes).then_some(Self::Edifact))
     }
@@ -98,6 +112,7 @@ impl DocumentFormat {
             Self::Bmp => "bmp",
             Self::Xml => "xml",
             Self::Edifact => "edifact",
+            Self::Office(format) => format.code(),
             Self::Envelope => "envelope",
         }
     }
@@ -187,21 +202,84 @@ fn is_heif(bytes: &[u8]) -> bool {
     bytes.get(4..8) == Some(b"ftyp") && bytes.get(8..12).is_some_and(|it| BRANDS.contains(&it))
 }
 
+/// Whether a TIFF is the raw format of a camera (CR2, NEF, ARW, PEF, DNG): its first page is a small
+/// preview, so it is not read as a scan. Canon's says so behind its header; Adobe's has the tag
+/// `DNGVersion`; others have further directories (tag 330) and the name of a camera maker (tag 271).
+fn is_camera_tiff(bytes: &[u8]) -> bool {
+    const MAKERS: [&[u8]; 6] = [b"NIKON", b"SONY", b"PENTAX", b"SAMSUNG", b"Hasselblad", b"Leica"];
+    const MAX_ENTRIES: usize = 512;
+    if bytes.get(8..10) == Some(b"CR") {
+        return true;
+    }
+    let is_small_end = bytes.starts_with(b"II");
+    let Some(start) = read_u32(bytes, 4, is_small_end) else { return false };
+    let Some(count) = read_u16(bytes, start, is_small_end) else { return false };
+    let (mut has_directories, mut has_maker) = (false, false);
+    for entry in 0..count.min(MAX_ENTRIES) {
+        let at = start.saturating_add(2 + entry * 12);
+        match read_u16(bytes, at, is_small_end) {
+            Some(50_706) => return true,
+            Some(330) => has_directories = true,
+            Some(271) => {
+                let name = read_u32(bytes, at.saturating_add(8), is_small_end);
+                let name = name.and_then(|name| bytes.get(name..)).unwrap_or_default();
+                has_maker = MAKERS.iter().any(|maker| name.starts_with(maker));
+            }
+            _ => {}
+        }
+    }
+    has_directories && has_maker
+}
+
+fn read_u16(bytes: &[u8], at: usize, is_small_end: bool) -> Option<usize> {
+    let two: [u8; 2] = bytes.get(at..at.checked_add(2)?)?.try_into().ok()?;
+    Some(usize::from(if is_small_end { u16::from_le_bytes(two) } else { u16::from_be_bytes(two) }))
+}
+
+fn read_u32(bytes: &[u8], at: usize, is_small_end: bool) -> Option<usize> {
+    let four: [u8; 4] = bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
+    usize::try_from(if is_small_end { u32::from_le_bytes(four) } else { u32::from_be_bytes(four) })
+        .ok()
+}
+
+/// Starts of other files of cameras' own formats: RAF, ORF, RW2, X3F, MRW.
+const RAW_STARTS: [&[u8]; 6] = [b"FUJIFILMCCD-RAW", b"IIRO", b"IIRS", b"IIU\0", b"FOVb", b"\0MRM"];
+
+/// A photo as a camera's sensor gave it, in a format of its maker.
+fn is_camera_raw(bytes: &[u8]) -> bool {
+    let is_cr3 = bytes.get(4..12) == Some(b"ftypcrx ");
+    let is_tiff = bytes.starts_with(b"II*\0") || bytes.starts_with(b"MM\0*");
+    is_cr3
+        || is_tiff && is_camera_tiff(bytes)
+        || RAW_STARTS.iter().any(|start| bytes.starts_with(start))
+}
+
+/// JPEG XL, bare or in boxes (ISO/IEC 18181-2 §4).
+fn is_jpeg_xl(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\xff\x0a") || bytes.starts_with(b"\0\0\0\x0cJXL \r\n\x87\n")
+}
+
 /// Likely format of an unreadable file, for a person: XML by its root.
 pub(crate) fn describe_unsupported(bytes: &[u8]) -> String {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
-    let known = if text.starts_with(b"<") {
-        match XmlRootName::sniff(bytes).filter(|root| !root.name.eq_ignore_ascii_case("html")) {
+    let known = if let Some(known) = describe_unread(bytes) {
+        known
+    } else if text.starts_with(b"<") {
+        match XmlRootName::sniff(bytes) {
             Some(root) => return root.describe_refusal(),
-            None => "a web page or other markup, not a PDF or an image",
+            None => "markup that is no web page",
         }
     } else if text.starts_with(b"PK\x03\x04") {
-        "a ZIP archive or an Office document, not a PDF or an image"
+        "a ZIP archive that is no Office document: send each file by itself"
     } else if is_heif(bytes) {
         "a HEIC, HEIF or AVIF photo, which is not read: send it as JPEG (on an iPhone: Settings, \
          Camera, Formats, Most Compatible) or as a PDF"
+    } else if is_jpeg_xl(bytes) {
+        "a JPEG XL photo, which is not read: send it as JPEG"
+    } else if is_camera_raw(bytes) {
+        "a photo in the raw format of a camera, which is not read: send it as JPEG"
     } else {
-        "neither PDF nor PNG, JPEG, TIFF, WebP, GIF, BMP or an e-invoice in XML or EDIFACT"
+        "neither PDF, image, Office document, web page nor text, nor an e-invoice in XML or EDIFACT"
     };
     known.to_owned()
 }
@@ -215,7 +293,7 @@ mod tests {
         let junk = |count: usize, rest: &[u8]| [vec![b'x'; count], rest.to_vec()].concat();
         let bitmap = |size: u8| [&b"BM"[..], &[0; 12], &[size, 0, 0, 0]].concat();
         #[rustfmt::skip]
-        let table: [(&str, Vec<u8>, Option<DocumentFormat>); 28] = [
+        let table: [(&str, Vec<u8>, Option<DocumentFormat>); 29] = [
             ("a PDF",                              b"%PDF-1.7\n".to_vec(),          Some(DocumentFormat::Pdf)),
             ("a PDF after junk",                   junk(1019, b"%PDF-1.4"),         Some(DocumentFormat::Pdf)),
             ("a PDF after too much junk",          junk(1020, b"%PDF-1.4"),         None),
@@ -241,12 +319,13 @@ mod tests {
             ("EDIFACT",                            b"UNA:+.? 'UNB+UNOC:3+4000004000002:14+4000004000099:14+260305:1000+1'".to_vec(), Some(DocumentFormat::Edifact)),
             ("a text that begins with UNB",        b"UNBELIEVABLE INVOICE".to_vec(), None),
             ("a signed document",                  [b"\x30\x80\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02", &junk(9, b"%PDF-1.4")[..]].concat(), Some(DocumentFormat::Envelope)),
-            ("a web page",                         b"<!DOCTYPE html><html>".to_vec(), None),
+            ("a web page",                         b"<!DOCTYPE html><html>".to_vec(), Some(DocumentFormat::Office(OfficeFormat::Html))),
+            ("an Office document",                 [b"PK\x03\x04", &[0; 22][..], b"\x13\0\0\0[Content_Types].xml", &junk(50, b"word/document.xml")[..]].concat(), Some(DocumentFormat::Office(OfficeFormat::Docx))),
             ("one byte",                           b"%".to_vec(),                   None),
             ("nothing",                            vec![],                          None),
         ];
         for (name, bytes, expected) in table {
-            assert_eq!(DocumentFormat::sniff(&bytes), expected, "{name}");
+            assert_eq!(DocumentFormat::sniff_signed(&bytes), expected, "{name}");
         }
     }
 
@@ -258,5 +337,18 @@ mod tests {
             assert!(describe_unsupported(&photo(brand)).contains("send it as JPEG"), "{brand}");
         }
         assert!(!describe_unsupported(&photo("isom")).contains("JPEG ("), "a film");
+        for (raw, words) in [
+            (&b"FUJIFILMCCD-RAW 0201\0"[..], "raw format of a camera"),
+            (&photo("crx "), "raw format of a camera"),
+            (b"II*\0\x10\0\0\0CR\x02\0", "raw format of a camera"),
+            (
+                b"II*\0\x08\0\0\0\x01\0\x12\xc6\x01\0\x04\0\0\0\x01\x04\0\0",
+                "raw format of a camera",
+            ),
+            (b"\xff\x0a\0", "JPEG XL"),
+        ] {
+            assert_eq!(DocumentFormat::sniff(raw), None);
+            assert!(describe_unsupported(raw).contains(words), "{words}");
+        }
     }
 }

@@ -76,6 +76,7 @@ pub(crate) fn decode_picture(
         | DocumentFormat::Pdf
         | DocumentFormat::Xml
         | DocumentFormat::Edifact
+        | DocumentFormat::Office(_)
         | DocumentFormat::Envelope => {
             return Err(PageRefusal::new(OutcomeReason::Corrupt, "not a picture of one page"));
         }

@@ -35,6 +35,8 @@ pub(crate) fn cut_figure(
     let raster = match document.page_content(index)? {
         PageContent::Image(raster) | PageContent::Cut(raster) => raster,
         PageContent::Doubtful { picture, .. } => picture,
+        // Its words are all it has.
+        PageContent::Laid(_) => return Ok(None),
         PageContent::Text { width, height, .. } | PageContent::Damaged { width, height } => {
             let area = place_on_page(crop, f64::from(width), f64::from(height));
             let drawn = document.draw_part(index, area, finest_dpi(area))?;

@@ -23,7 +23,7 @@ pub(crate) fn copy_page(
     let raster = match document.page_content(index)? {
         PageContent::Image(raster) | PageContent::Cut(raster) => raster,
         PageContent::Doubtful { picture, .. } => picture,
-        PageContent::Text { .. } | PageContent::Damaged { .. } => {
+        PageContent::Text { .. } | PageContent::Laid(_) | PageContent::Damaged { .. } => {
             match document.draw_page(index)? {
                 Some(drawn) => drawn,
                 None => return Ok(None),

@@ -4,8 +4,10 @@
 use std::time::Instant;
 
 use crate::document::ParsedDocument;
+use crate::image::format::DocumentFormat;
 use crate::language::LanguageEvidence;
-use crate::page::{CUT_QUALITY, PageContent, PageRaster};
+use crate::office_page::page_from_grid;
+use crate::page::{PageContent, PageRaster, mark_incomplete};
 use crate::page_error::PageError;
 use crate::pdf::drawn_marks::box_in_points;
 use crate::pdf::lines::join_rows;
@@ -14,8 +16,8 @@ use crate::reading::read_picture::{PictureRead, PictureReader};
 use crate::reading::recognise::PageRecogniser;
 use crate::reading::second_look;
 use docmill_core::model::{
-    PageDefect, PageDefectKind, PageMark, PageMarkKind, PageReadResult, PageSource, PageText,
-    ReadRecipe, RepairSwitches, SecondLook, SecondLookResult, TextLayer, TextLine,
+    PageMark, PageMarkKind, PageReadResult, PageSource, PageText, ReadRecipe, RepairSwitches,
+    SecondLook, SecondLookResult, TextLayer, TextLine,
 };
 
 /// A picture of at least this quality was read well enough to replace a garbled text layer.
@@ -54,7 +56,9 @@ pub(crate) fn compare_page(
 ) -> Result<SecondLook, PageError> {
     let started = Instant::now();
     let mut page = read_page(document, index, recipe, recogniser)?.page;
-    if page.source != PageSource::Native {
+    // The picture of an Office page is drawn from its text.
+    let is_laid = matches!(document.format(), DocumentFormat::Office(_));
+    if is_laid || page.source != PageSource::Native {
         return Ok(SecondLook { page, result: SecondLookResult::Unread });
     }
     let hint = LanguageEvidence::from_lines(&page.lines).leading_language(recogniser.languages());
@@ -77,19 +81,6 @@ pub(crate) fn read_crop(
     let (hint, page_time) = (document.detected_language.get().cloned(), document.limits.page_time);
     let mut reader = PictureReader { recogniser, recipe, hint, started: Instant::now(), page_time };
     reader.read_crop(crop)
-}
-
-/// Marks a page of which a part may be missing. One without text is lost: it need not have been
-/// blank.
-pub(crate) fn mark_incomplete(mut page: PageText) -> PageText {
-    if page.lines.is_empty() {
-        return PageText::from_native(page.number, (page.width, page.height), 0.0, Vec::new());
-    }
-    page.quality = page.quality.min(CUT_QUALITY);
-    if page.defects.iter().all(|defect| defect.kind != PageDefectKind::DocumentCutoff) {
-        page.defects.push(PageDefect { kind: PageDefectKind::DocumentCutoff, confidence: 1.0 });
-    }
-    page
 }
 
 fn read_content(
@@ -124,6 +115,12 @@ fn read_content(
             let mut reader = PictureReader { recogniser, recipe, hint, started, page_time };
             let read = reader.read(&picture)?;
             merge_suspect_layer(number, layer, picture.dpi, read)
+        }
+        PageContent::Laid(page) => {
+            let language =
+                LanguageEvidence::from_lines(&page.lines).leading_language(recogniser.languages());
+            document.remember_language(language);
+            page_from_grid(number, page)
         }
         // Quality 0 lets the gate see that the document is not complete.
         PageContent::Damaged { width, height } => {
@@ -224,24 +221,4 @@ fn count_words(lines: &[TextLine]) -> f32 {
 #[expect(clippy::cast_precision_loss, reason = "far below 2^24")]
 fn pixels_to_f32(pixels: u32) -> f32 {
     pixels as f32
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_of_a_cut_document_never_passes_for_a_whole_one() {
-        let lines = vec![TextLine { words: Vec::new() }];
-        let read = mark_incomplete(PageText::from_native(2, (10.0, 20.0), 1.0, lines));
-        assert_eq!((read.number, read.quality), (2, CUT_QUALITY));
-        assert_eq!(read.defects.first().map(|it| it.kind), Some(PageDefectKind::DocumentCutoff));
-        let poor = mark_incomplete(PageText { quality: 0.1, ..read });
-        assert_eq!((poor.quality, poor.defects.len()), (0.1, 1), "worse stays worse, said once");
-        let blank = mark_incomplete(PageText {
-            source: PageSource::Ocr,
-            ..PageText::from_native(1, (10.0, 20.0), 0.9, Vec::new())
-        });
-        assert_eq!((blank.quality, blank.source), (0.0, PageSource::Native), "lost, not blank");
-    }
 }

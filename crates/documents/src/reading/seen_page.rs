@@ -50,7 +50,7 @@ pub(crate) fn seen_page(
     let (raster, contrast) = match document.page_content(index)? {
         PageContent::Image(raster) | PageContent::Cut(raster) => (raster, PICTURE_CONTRAST),
         PageContent::Doubtful { picture, .. } => (picture, DRAWN_CONTRAST),
-        PageContent::Text { .. } | PageContent::Damaged { .. } => {
+        PageContent::Text { .. } | PageContent::Laid(_) | PageContent::Damaged { .. } => {
             match document.draw_page(index)? {
                 Some(drawn) => (drawn, DRAWN_CONTRAST),
                 None => return Ok(None),

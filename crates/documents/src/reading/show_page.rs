@@ -9,13 +9,14 @@
 use crate::document::ParsedDocument;
 use crate::image::encode::encode_page;
 use crate::marks::glance_at_codes;
-use crate::page::{PageContent, PageRaster};
+use crate::office_page::page_from_grid;
+use crate::page::{PageContent, PageRaster, mark_incomplete};
 use crate::page_error::PageError;
 use crate::pdf::lines::join_rows;
 use crate::quality::text_cells::TextCells;
 use crate::quality::{self, PageAssessment};
 use crate::reading::legibility::score_legibility;
-use crate::reading::read_page::{mark_incomplete, merge_suspect_layer, read_from};
+use crate::reading::read_page::{merge_suspect_layer, read_from};
 use crate::reading::read_picture::PictureRead;
 use crate::repair::repair_page;
 use docmill_core::model::{
@@ -41,6 +42,7 @@ pub fn show_page(
             let page = PageText::from_native(number, (width, height), 1.0, lines);
             return Ok(text_result(PageText { codes, marks, ..page }, cut));
         }
+        PageContent::Laid(page) => return Ok(text_result(page_from_grid(number, page), cut)),
         PageContent::Damaged { width, height } => {
             let page = PageText::from_native(number, (width, height), 0.0, Vec::new());
             return Ok(text_result(page, cut));

@@ -11,8 +11,8 @@ use crate::container::is_clean_name;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{
     BoundingBox, EncodedImage, MemberFacts, OutcomeReason, PageCode, PageDefect, PageMark,
-    PageReadResult, PageText, PageViewMode, PageViewResult, PictureFacts, PictureFit, TextLayer,
-    TextLine, TextMap, TextWord,
+    PageNote, PageReadResult, PageText, PageViewMode, PageViewResult, PictureFacts, PictureFit,
+    TextLayer, TextLine, TextMap, TextWord,
 };
 use docmill_formats::einvoice::EinvoiceFinding;
 
@@ -242,6 +242,7 @@ fn is_page(page: &PageText) -> bool {
         && page.provider.is_none()
         && are_codes(&page.codes)
         && are_marks(&page.marks)
+        && page.notes.len() <= PageNote::MAX_PER_PAGE
         && page.lines.iter().all(is_line)
 }
 

@@ -530,6 +530,7 @@ pub(super) mod tests {
             provider: None,
             codes: Vec::new(),
             marks: Vec::new(),
+            notes: Vec::new(),
             lines: lines.collect(),
         }
     }

@@ -139,6 +139,7 @@ fn page_text(number: u32, drawing: &str) -> PageText {
         provider: None,
         codes: Vec::new(),
         marks: Vec::new(),
+        notes: Vec::new(),
         lines,
     }
 }

@@ -42,7 +42,8 @@ pub(super) async fn inspect_file(path: &Path, largest: u64) -> Result<FileConten
         let bytes = piece.get(..read).unwrap_or_default();
         if seen == 0 && DocumentFormat::sniff(bytes).is_none() {
             return Err(
-                "not a document: neither PDF nor PNG, JPEG, TIFF, WebP, GIF, BMP, XML or EDIFACT"
+                "not a document: neither PDF, image, Office document, web page nor text, nor an \
+                 e-invoice in XML or EDIFACT"
                     .to_owned(),
             );
         }

@@ -13,6 +13,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 
 use crate::folder_walk::{FolderWalk, WalkStep};
+use docmill_documents::DocumentFormat;
 use docmill_storage::{ObjectEntry, ObjectStore};
 
 /// Enough to know a document by.
@@ -238,10 +239,7 @@ impl<'a> SubmitSearch<'a> {
     /// A file of a folder is handed in if it looks like a document.
     async fn add_if_document(&mut self, path: PathBuf) -> bool {
         let why = match read_prefix(&path).await {
-            Ok(bytes)
-                if (self.also)(&path)
-                    || docmill_documents::DocumentFormat::sniff(&bytes).is_some() =>
-            {
+            Ok(bytes) if (self.also)(&path) || looks_like_document(&path, &bytes) => {
                 self.send_found(SubmitSource::File(path)).await;
                 return true;
             }
@@ -252,6 +250,16 @@ impl<'a> SubmitSearch<'a> {
         self.skip(&path, why, false).await;
         false
     }
+}
+
+/// Text has no signature: a file of a folder is one if its name says so as well.
+fn looks_like_document(path: &Path, bytes: &[u8]) -> bool {
+    const TEXT_ENDINGS: [&str; 4] = ["txt", "csv", "tsv", "text"];
+    let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
+    if TEXT_ENDINGS.iter().any(|known| ending == *known) {
+        return DocumentFormat::sniff(bytes).is_some();
+    }
+    DocumentFormat::sniff_signed(bytes).is_some()
 }
 
 /// A pattern of keys: `*` and `?` stay within one folder, `**` does not.

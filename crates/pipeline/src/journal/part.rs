@@ -102,6 +102,7 @@ mod tests {
             provider: None,
             codes: Vec::new(),
             marks: Vec::new(),
+            notes: Vec::new(),
             lines: Vec::new(),
         };
         let header = ImageHeader { width: 1, height: 2, dpi: 300, encoding: ImageEncoding::Png };

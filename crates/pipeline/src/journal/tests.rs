@@ -54,6 +54,7 @@ fn page(number: u32, source: PageSource) -> PageText {
         provider: None,
         codes: Vec::new(),
         marks: Vec::new(),
+        notes: Vec::new(),
         lines: Vec::new(),
     }
 }

@@ -114,7 +114,7 @@ pub(super) async fn read_content(path: &Path, largest: u64) -> Result<IngestCont
     if let Some(pointer) = LfsPointer::parse(&bytes) {
         return Ok(IngestContent::Elsewhere(pointer));
     }
-    let extension = match DocumentFormat::sniff(&bytes) {
+    let extension = match DocumentFormat::sniff_signed(&bytes) {
         None => return Err("not a document".to_owned()),
         Some(DocumentFormat::Jpeg) => "jpg",
         Some(format) => format.code(),

@@ -1,0 +1,93 @@
+//! CSV, TSV and plain text.
+
+use docmill_core::config::LimitsConfig;
+
+use crate::content::{DocumentFlow, FlowBlock, FlowCell, FlowWriter, PaperKind};
+use crate::decode::decode_text;
+use crate::error::OfficeError;
+
+/// Signs between the fields of a line, the first of equals first.
+const SEPARATORS: [u8; 4] = [b';', b'\t', b',', b'|'];
+/// Lines by which the sign is recognised.
+const SAMPLE_LINES: usize = 20;
+
+/// The sign between fields, if nearly every line has as many fields as the others.
+pub(crate) fn find_separator(text: &str) -> Option<u8> {
+    SEPARATORS.into_iter().find(|separator| {
+        let rows = open_fields(text.as_bytes(), *separator).into_records().take(SAMPLE_LINES);
+        let widths: Vec<usize> = rows.filter_map(Result::ok).map(|row| row.len()).collect();
+        let width = widths.iter().max().copied().unwrap_or(0);
+        let full = widths.iter().filter(|it| **it == width).count();
+        width > 1 && widths.len() > 1 && full * 10 >= widths.len() * 9
+    })
+}
+
+fn open_fields(bytes: &[u8], separator: u8) -> csv::Reader<&[u8]> {
+    csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .delimiter(separator)
+        .from_reader(bytes)
+}
+
+/// Reads a table of lines.
+pub(crate) fn read_table_text(
+    bytes: &[u8],
+    limits: &LimitsConfig,
+) -> Result<DocumentFlow, OfficeError> {
+    let text = decode_text(bytes, None);
+    let Some(separator) = find_separator(&text) else { return lines_of(&text, limits) };
+    let mut flow = FlowWriter::new(limits);
+    let mut rows = Vec::new();
+    for record in open_fields(text.as_bytes(), separator).into_records() {
+        let record = record.map_err(|_error| OfficeError::corrupt("a CSV file that is damaged"))?;
+        flow.admit_cells(record.len())?;
+        rows.push(record.iter().map(FlowCell::new).collect());
+    }
+    flow.push(FlowBlock::Table(rows))?;
+    Ok(flow.finish(PaperKind::Sheet))
+}
+
+/// Reads text whose lines and spaces are kept.
+pub(crate) fn read_plain_text(
+    bytes: &[u8],
+    limits: &LimitsConfig,
+) -> Result<DocumentFlow, OfficeError> {
+    lines_of(&decode_text(bytes, None), limits)
+}
+
+fn lines_of(text: &str, limits: &LimitsConfig) -> Result<DocumentFlow, OfficeError> {
+    let mut flow = FlowWriter::new(limits);
+    for (at, page) in text.split('\u{c}').enumerate() {
+        if at > 0 {
+            flow.push(FlowBlock::PageBreak)?;
+        }
+        // A return without a feed ends a line as well.
+        let lines = page.lines().flat_map(|line| line.split('\r'));
+        for line in lines {
+            flow.push(FlowBlock::Verbatim(line.to_owned()))?;
+        }
+    }
+    Ok(flow.finish(PaperKind::Document))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_lines_is_recognised_by_lines_of_equal_width() {
+        #[rustfmt::skip]
+        let table = [
+            ("semicolons",        "a;b,c;d\n1;2,5;3\n4;5,5;6\n",               Some(b';')),
+            ("commas",            "a,b\n\"1,5\",2\n3,4\n",                       Some(b',')),
+            ("tabs",              "a\tb\n1\t2\n",                               Some(b'\t')),
+            ("a comma in prose",  "Dear all,\nplease pay.\nBest, regards, me\n", None),
+            ("one line",          "a;b;c\n",                                    None),
+            ("nothing",           "",                                           None),
+        ];
+        for (name, text, expected) in table {
+            assert_eq!(find_separator(text), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,565 @@
+//! Web pages and mails in HTML, as their tokens come: no tree is built, so that nesting costs no
+//! more than its depth.
+//!
+//! Not read: scripts, styles, templates, titles of windows, and what a style hides by itself
+//! (`display:none`, `visibility:hidden`, no size, no opacity, white letters on no ground of
+//! their own), also by a simple class or id of the page's own sheet. Nothing is fetched.
+
+use std::collections::HashSet;
+
+use docmill_core::config::LimitsConfig;
+use docmill_core::model::PageNote;
+use html5gum::{DefaultEmitter, HtmlString, StartTag, Token, Tokenizer};
+
+use crate::content::{CellDraft, DocumentFlow, FlowBlock, FlowWriter, PaperKind, TableDraft};
+use crate::decode::{declared_charset, decode_text};
+use crate::error::OfficeError;
+use crate::styling::is_white;
+
+/// Open elements: browsers nest no deeper than 512.
+const MAX_DEPTH: usize = 512;
+/// Tables within tables.
+const MAX_TABLES: usize = 64;
+/// Columns that a cell may cover.
+const MAX_SPAN: u32 = 1_000;
+
+/// Elements without content.
+const VOID: [&str; 14] = [
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
+    "track", "wbr",
+];
+/// Elements whose content is not shown.
+const UNSHOWN: [&str; 10] = [
+    "script", "style", "template", "title", "noframes", "object", "audio", "video", "svg",
+    "datalist",
+];
+/// Elements that begin and end a block.
+const BLOCKS: [&str; 31] = [
+    "p",
+    "div",
+    "ul",
+    "ol",
+    "li",
+    "dl",
+    "dt",
+    "dd",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "pre",
+    "blockquote",
+    "address",
+    "section",
+    "article",
+    "header",
+    "footer",
+    "main",
+    "aside",
+    "nav",
+    "form",
+    "fieldset",
+    "center",
+    "body",
+    "figure",
+    "details",
+    "caption",
+];
+/// Elements of a table, which an end of another element does not close.
+const BOUNDARIES: [&str; 3] = ["table", "td", "th"];
+
+/// Reads a page.
+pub(crate) fn read_web_page(
+    bytes: &[u8],
+    limits: &LimitsConfig,
+) -> Result<DocumentFlow, OfficeError> {
+    let text = decode_text(bytes, declared_charset(bytes));
+    let mut emitter = DefaultEmitter::default();
+    emitter.naively_switch_states(true);
+    let mut reader = PageReader {
+        hidden_names: HashSet::new(),
+        flow: FlowWriter::new(limits),
+        open: Vec::new(),
+        tables: Vec::new(),
+        regions: vec![Vec::new()],
+        text: String::new(),
+        lists: Vec::new(),
+    };
+    for token in Tokenizer::new_with_emitter(text.as_str(), emitter) {
+        let Ok(token) = token;
+        match token {
+            Token::StartTag(tag) => reader.start_element(&tag)?,
+            Token::EndTag(tag) => reader.end_element(&lower(&tag.name))?,
+            Token::String(text) => reader.add_text(&String::from_utf8_lossy(&text.value)),
+            Token::Comment(_) | Token::Doctype(_) | Token::Error(_) => {}
+        }
+    }
+    reader.end_all()?;
+    Ok(reader.flow.finish(PaperKind::Document))
+}
+
+fn lower(name: &HtmlString) -> String {
+    String::from_utf8_lossy(name).to_ascii_lowercase()
+}
+
+fn attribute_of(tag: &StartTag<()>, name: &str) -> Option<String> {
+    let value = tag.attributes.get(name.as_bytes())?;
+    Some(String::from_utf8_lossy(value).into_owned())
+}
+
+#[derive(Debug, Clone)]
+struct OpenElement {
+    name: String,
+    /// It and everything in it is not shown.
+    hidden: bool,
+    /// Its letters are white, and no ground was named since.
+    white: bool,
+    shaded: bool,
+}
+
+#[derive(Debug, Default)]
+struct OpenTable {
+    draft: TableDraft,
+    in_cell: bool,
+    columns: u32,
+    /// Lists that were open when it began.
+    lists: usize,
+}
+
+#[derive(Debug)]
+struct OpenList {
+    is_numbered: bool,
+    count: u32,
+    marker: String,
+}
+
+struct PageReader<'a> {
+    /// Classes with a point and ids with a hash that the page's sheet hides.
+    hidden_names: HashSet<String>,
+    flow: FlowWriter<'a>,
+    open: Vec<OpenElement>,
+    tables: Vec<OpenTable>,
+    /// Blocks of the page and of each open cell.
+    regions: Vec<Vec<FlowBlock>>,
+    text: String,
+    lists: Vec<OpenList>,
+}
+
+impl PageReader<'_> {
+    fn start_element(&mut self, tag: &StartTag<()>) -> Result<(), OfficeError> {
+        let name = lower(&tag.name);
+        let name = name.as_str();
+        let is_hidden = self.open.last().is_some_and(|it| it.hidden);
+        match name {
+            "br" => self.push_text("\n"),
+            "hr" => self.end_block()?,
+            "input" if !is_hidden => self.add_input(tag),
+            "img" if !is_hidden => self.push_block(FlowBlock::Note(PageNote::UnreadPicture))?,
+            _ => {}
+        }
+        if VOID.contains(&name) || tag.self_closing && !BLOCKS.contains(&name) {
+            return Ok(());
+        }
+        self.end_implied(name)?;
+        if self.open.len() >= MAX_DEPTH {
+            let detail = format!("elements nested more than {MAX_DEPTH} levels deep");
+            return Err(OfficeError::too_large(detail));
+        }
+        let outer = self.open.last();
+        let style = attribute_of(tag, "style").unwrap_or_default();
+        let look = ElementLook::from_style(&style);
+        let shaded = look.shaded || attribute_of(tag, "bgcolor").is_some_and(|it| !is_white(&it));
+        let colour = attribute_of(tag, "color").map(|it| is_white(&it)).or(look.white);
+        let element = OpenElement {
+            hidden: is_hidden
+                || look.hidden
+                || self.is_hidden_by_name(tag)
+                || UNSHOWN.contains(&name),
+            white: colour.unwrap_or_else(|| outer.is_some_and(|it| it.white)),
+            shaded: shaded || outer.is_some_and(|it| it.shaded),
+            name: name.to_owned(),
+        };
+        if element.hidden {
+            self.open.push(element);
+            return Ok(());
+        }
+        self.open.push(element);
+        self.begin_structure(name, tag)
+    }
+
+    fn is_hidden_by_name(&self, tag: &StartTag<()>) -> bool {
+        let classes = attribute_of(tag, "class").unwrap_or_default();
+        let mut classes = classes.split_whitespace();
+        tag.attributes.contains_key(b"hidden".as_slice())
+            || classes.any(|it| self.hidden_names.contains(&format!(".{it}")))
+            || attribute_of(tag, "id")
+                .is_some_and(|it| self.hidden_names.contains(&format!("#{it}")))
+    }
+
+    /// The value of a field of a form.
+    fn add_input(&mut self, tag: &StartTag<()>) {
+        let kind = attribute_of(tag, "type").unwrap_or_default().to_ascii_lowercase();
+        if matches!(kind.as_str(), "" | "text" | "number" | "date" | "email" | "tel")
+            && let Some(value) = attribute_of(tag, "value")
+        {
+            self.push_text(&format!(" {value} "));
+        }
+    }
+
+    /// What is open although it may not contain the element that begins.
+    fn end_implied(&mut self, name: &str) -> Result<(), OfficeError> {
+        match name {
+            "li" => self.end_within("li", &["ul", "ol", "table", "td", "th"]),
+            "dt" | "dd" => {
+                self.end_within("dt", &["dl", "table", "td", "th"])?;
+                self.end_within("dd", &["dl", "table", "td", "th"])
+            }
+            "td" | "th" => {
+                self.end_within("td", &["table"])?;
+                self.end_within("th", &["table"])
+            }
+            "tr" | "tbody" | "thead" | "tfoot" => self.end_within("tr", &["table"]),
+            name if BLOCKS.contains(&name) || name == "table" => {
+                self.end_within("p", &["table", "td", "th", "li", "div"])
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn begin_structure(&mut self, name: &str, tag: &StartTag<()>) -> Result<(), OfficeError> {
+        match name {
+            "table" => {
+                self.end_block()?;
+                if self.tables.len() >= MAX_TABLES {
+                    let detail = format!("tables nested more than {MAX_TABLES} levels deep");
+                    return Err(OfficeError::too_large(detail));
+                }
+                let lists = self.lists.len();
+                self.tables.push(OpenTable { lists, ..OpenTable::default() });
+            }
+            "tr" => {
+                self.end_block()?;
+                if let Some(table) = self.tables.last_mut() {
+                    table.draft.rows.push(Vec::new());
+                }
+            }
+            "td" | "th" => {
+                let span = attribute_of(tag, "colspan").and_then(|it| it.trim().parse().ok());
+                self.begin_cell(span.unwrap_or(1).clamp(1, MAX_SPAN))?;
+            }
+            "ul" | "ol" => {
+                self.end_block()?;
+                let start = attribute_of(tag, "start").and_then(|it| it.trim().parse().ok());
+                let count = start.unwrap_or(1_u32).saturating_sub(1);
+                let is_numbered = name == "ol";
+                self.lists.push(OpenList { is_numbered, count, marker: String::new() });
+            }
+            "li" => {
+                self.end_block()?;
+                if let Some(list) = self.lists.last_mut() {
+                    list.count = list.count.saturating_add(1);
+                    list.marker = match list.is_numbered {
+                        true => format!("{}.", list.count),
+                        false => "•".to_owned(),
+                    };
+                }
+            }
+            name if BLOCKS.contains(&name) => self.end_block()?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begin_cell(&mut self, columns: u32) -> Result<(), OfficeError> {
+        self.end_block()?;
+        let Some(table) = self.tables.last_mut() else { return Ok(()) };
+        if table.draft.rows.is_empty() {
+            table.draft.rows.push(Vec::new());
+        }
+        self.flow.admit_cells(1)?;
+        (table.in_cell, table.columns) = (true, columns);
+        self.regions.push(Vec::new());
+        Ok(())
+    }
+
+    fn end_element(&mut self, name: &str) -> Result<(), OfficeError> {
+        if BOUNDARIES.contains(&name) {
+            return self.end_within(name, if name == "table" { &[] } else { &["table"] });
+        }
+        match name {
+            "br" => {
+                self.push_text("\n");
+                Ok(())
+            }
+            "tr" | "tbody" | "thead" | "tfoot" => self.end_within(name, &["table"]),
+            name => self.end_within(name, &BOUNDARIES),
+        }
+    }
+
+    /// Ends the innermost element of that name and those in it, unless one of `boundaries` lies
+    /// between.
+    fn end_within(&mut self, name: &str, boundaries: &[&str]) -> Result<(), OfficeError> {
+        let found = self
+            .open
+            .iter()
+            .rposition(|it| it.name == name || boundaries.contains(&it.name.as_str()));
+        let Some(at) = found.filter(|at| self.open.get(*at).is_some_and(|it| it.name == name))
+        else {
+            return Ok(());
+        };
+        while self.open.len() > at {
+            self.end_innermost()?;
+        }
+        Ok(())
+    }
+
+    fn end_innermost(&mut self) -> Result<(), OfficeError> {
+        let Some(element) = self.open.last().cloned() else { return Ok(()) };
+        if !element.hidden {
+            let name = element.name.as_str();
+            if BLOCKS.contains(&name) || matches!(name, "td" | "th" | "tr" | "table") {
+                self.end_block()?;
+            }
+            match name {
+                "td" | "th" => self.end_cell(),
+                "table" => self.end_table()?,
+                "ul" | "ol" => drop(self.lists.pop()),
+                _ => {}
+            }
+        }
+        self.open.pop();
+        Ok(())
+    }
+
+    fn end_cell(&mut self) {
+        let Some(table) = self.tables.last_mut().filter(|table| table.in_cell) else { return };
+        table.in_cell = false;
+        self.lists.truncate(table.lists);
+        let blocks = self.regions.pop().unwrap_or_default();
+        if let Some(row) = table.draft.rows.last_mut() {
+            row.push(CellDraft { blocks, columns: table.columns });
+        }
+    }
+
+    fn end_table(&mut self) -> Result<(), OfficeError> {
+        let Some(table) = self.tables.pop() else { return Ok(()) };
+        for block in table.draft.into_blocks() {
+            self.push_block(block)?;
+        }
+        Ok(())
+    }
+
+    fn add_text(&mut self, text: &str) {
+        let Some(element) = self.open.last() else { return self.push_text(text) };
+        if element.name == "style" {
+            let names = hidden_names(text);
+            self.hidden_names.extend(names);
+            return;
+        }
+        let is_unseen = element.hidden || element.white && !element.shaded;
+        if !is_unseen {
+            return self.push_text(text);
+        }
+        let is_source = self.open.iter().any(|it| UNSHOWN.contains(&it.name.as_str()));
+        if !is_source && !text.trim().is_empty() {
+            let note = FlowBlock::Note(PageNote::HiddenText);
+            if let Some(region) = self.regions.last_mut()
+                && region.last() != Some(&note)
+            {
+                region.push(note);
+            }
+        }
+    }
+
+    fn push_text(&mut self, text: &str) {
+        if self.open.iter().any(|it| it.name == "pre") {
+            self.text.push_str(text);
+            return;
+        }
+        if text == "\n" {
+            self.text.push('\n');
+            return;
+        }
+        for c in text.chars() {
+            if !c.is_whitespace() {
+                self.text.push(c);
+            } else if !self.text.ends_with(char::is_whitespace) {
+                self.text.push(' ');
+            }
+        }
+    }
+
+    fn push_block(&mut self, block: FlowBlock) -> Result<(), OfficeError> {
+        match self.regions.as_mut_slice() {
+            [] | [_] => self.flow.push(block),
+            [.., region] => {
+                region.push(block);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the block whose text was collected, in the form of the element that it stands in.
+    fn end_block(&mut self) -> Result<(), OfficeError> {
+        let notes = match self.regions.as_mut_slice() {
+            [page] => std::mem::take(page),
+            _ => Vec::new(),
+        };
+        self.flow.extend(notes)?;
+        let text = std::mem::take(&mut self.text);
+        if text.trim().is_empty() {
+            return Ok(());
+        }
+        let names = self.open.iter().rev().map(|it| it.name.as_str());
+        let inner = names.clone().take_while(|name| !BOUNDARIES.contains(name));
+        if inner.clone().any(|name| name == "pre") {
+            for line in text.lines() {
+                self.push_block(FlowBlock::Verbatim(line.to_owned()))?;
+            }
+            return Ok(());
+        }
+        let level = inner.clone().find_map(heading_level);
+        let in_item = inner.clone().any(|name| name == "li");
+        let text = text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
+        let block = match (level, self.lists.last_mut().filter(|_| in_item)) {
+            (Some(level), _) => FlowBlock::Heading { level, text },
+            (None, Some(list)) => {
+                let marker = std::mem::take(&mut list.marker);
+                let depth = u8::try_from(self.lists.len().saturating_sub(1)).unwrap_or(u8::MAX);
+                FlowBlock::Item { depth, marker, text }
+            }
+            (None, None) => FlowBlock::Paragraph(text.trim().to_owned()),
+        };
+        self.push_block(block)
+    }
+
+    fn end_all(&mut self) -> Result<(), OfficeError> {
+        while !self.open.is_empty() {
+            self.end_innermost()?;
+        }
+        self.end_block()
+    }
+}
+
+fn heading_level(name: &str) -> Option<u8> {
+    match name.as_bytes() {
+        [b'h', digit @ b'1'..=b'6'] => Some(digit - b'0'),
+        _ => None,
+    }
+}
+
+/// The look that declarations give.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct ElementLook {
+    hidden: bool,
+    white: Option<bool>,
+    shaded: bool,
+}
+
+impl ElementLook {
+    fn from_style(style: &str) -> Self {
+        let mut look = Self::default();
+        for declaration in style.split(';') {
+            let Some((name, value)) = declaration.split_once(':') else { continue };
+            let value = value.trim().to_ascii_lowercase();
+            let value = value.trim_end_matches("!important").trim();
+            match name.trim().to_ascii_lowercase().as_str() {
+                "display" => look.hidden |= value == "none",
+                "visibility" => look.hidden |= matches!(value, "hidden" | "collapse"),
+                "mso-hide" => look.hidden |= value == "all",
+                "opacity" => look.hidden |= value.parse() == Ok(0.0),
+                "font-size" => look.hidden |= is_no_size(value),
+                "color" => look.white = Some(is_white_value(value)),
+                "background" | "background-color" | "background-image" => {
+                    let is_none = matches!(value, "none" | "transparent" | "inherit" | "initial");
+                    look.shaded |= !is_none && !is_white_value(value);
+                }
+                _ => {}
+            }
+        }
+        look
+    }
+}
+
+/// A size of one pixel or point or less.
+fn is_no_size(value: &str) -> bool {
+    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = value.get(digits.len()..).unwrap_or_default();
+    digits
+        .parse::<f32>()
+        .is_ok_and(|size| size <= 0.0 || size <= 1.0 && matches!(unit, "px" | "pt"))
+}
+
+fn is_white_value(value: &str) -> bool {
+    let compact: String = value.chars().filter(|c| !c.is_whitespace()).collect();
+    is_white(&compact)
+        || compact.starts_with("rgb(255,255,255")
+        || compact.starts_with("rgba(255,255,255")
+}
+
+/// The classes and ids that simple rules of a sheet hide. Rules for other media are left out.
+fn hidden_names(sheet: &str) -> Vec<String> {
+    let (mut names, mut rest) = (Vec::new(), sheet);
+    while let Some((selectors, behind)) = rest.split_once('{') {
+        if selectors.trim_start().starts_with('@') {
+            rest = behind_rule(behind);
+            continue;
+        }
+        let Some((declarations, behind)) = behind.split_once('}') else { break };
+        rest = behind;
+        if ElementLook::from_style(declarations).hidden {
+            let simple = selectors.split(',').map(str::trim).filter(|it| {
+                it.starts_with(['.', '#']) && !it.contains([' ', '>', ':', '[', '+', '~'])
+            });
+            names.extend(simple.map(str::to_owned));
+        }
+    }
+    names
+}
+
+/// The text behind the brace that closes a rule which is open.
+fn behind_rule(text: &str) -> &str {
+    let mut depth = 1_usize;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return text.get(at + 1..).unwrap_or_default();
+        }
+    }
+    ""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_style_hides_by_display_size_and_sight() {
+        for (style, expected) in [
+            ("display: none", true),
+            ("DISPLAY:NONE !important", true),
+            ("visibility:hidden", true),
+            ("font-size:0", true),
+            ("font-size: 1px; color: red", true),
+            ("font-size:1em", false),
+            ("opacity:0.0", true),
+            ("mso-hide:all", true),
+            ("display:block; font-size:12px", false),
+        ] {
+            assert_eq!(ElementLook::from_style(style).hidden, expected, "{style}");
+        }
+    }
+
+    #[test]
+    fn a_sheet_hides_by_simple_names_for_this_medium_only() {
+        let sheet = "@media print { .screen { display:none } } .trap, #b { display:none } \
+                     .a .b { display:none } .seen { color: red }";
+        assert_eq!(hidden_names(sheet), [".trap", "#b"]);
+    }
+}

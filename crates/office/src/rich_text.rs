@@ -1,0 +1,486 @@
+//! RTF (Rich Text Format 1.9.1): control words and groups, read once from start to end.
+//!
+//! Not read: hidden and deleted text, white text, annotations, pictures, objects, field codes, and
+//! every destination that is marked to be skipped by those who do not read it.
+
+use docmill_core::config::LimitsConfig;
+use docmill_core::model::PageNote;
+use encoding_rs::{Encoding, WINDOWS_1252};
+
+use crate::content::{CellDraft, DocumentFlow, FlowBlock, FlowWriter, PaperKind, TableDraft};
+use crate::error::OfficeError;
+
+/// Groups within groups.
+const MAX_DEPTH: usize = 1_000;
+/// Letters of a control word, and digits of its number.
+const MAX_WORD_CHARS: usize = 32;
+const MAX_DIGITS: usize = 10;
+/// Colours of the table of colours.
+const MAX_COLOURS: usize = 4_096;
+
+/// Destinations whose text does not show on the page.
+const UNREAD: [&str; 27] = [
+    "fonttbl",
+    "stylesheet",
+    "info",
+    "pict",
+    "object",
+    "themedata",
+    "colorschememapping",
+    "datastore",
+    "latentstyles",
+    "listtable",
+    "listoverridetable",
+    "revtbl",
+    "rsidtbl",
+    "generator",
+    "xmlnstbl",
+    "filetbl",
+    "fldinst",
+    "bkmkstart",
+    "bkmkend",
+    "nonshppict",
+    "objdata",
+    "private",
+    "template",
+    "mmathPr",
+    "pnseclvl",
+    "wgrffmtfilter",
+    "xe",
+];
+/// Destinations for remarks.
+const COMMENTS: [&str; 4] = ["annotation", "atnid", "atnauthor", "atrfstart"];
+
+/// Reads a document.
+pub(crate) fn read_rich_text(
+    bytes: &[u8],
+    limits: &LimitsConfig,
+) -> Result<DocumentFlow, OfficeError> {
+    let mut reader = RichTextReader {
+        flow: FlowWriter::new(limits),
+        state: GroupState::default(),
+        groups: Vec::new(),
+        encoding: WINDOWS_1252,
+        colours: Vec::new(),
+        text: String::new(),
+        bytes: Vec::new(),
+        marker: String::new(),
+        surrogate: None,
+        row: Vec::new(),
+        cell: Vec::new(),
+        table: TableDraft::default(),
+        skip: 0,
+    };
+    let mut scanner = RtfScanner { rest: bytes };
+    while let Some(token) = scanner.next_token() {
+        reader.take_token(token)?;
+    }
+    reader.end_paragraph()?;
+    reader.end_table()?;
+    Ok(reader.flow.finish(PaperKind::Document))
+}
+
+/// A piece of the file.
+#[derive(Debug, PartialEq, Eq)]
+enum RtfToken<'a> {
+    Open,
+    Close,
+    Word(&'a str, Option<i32>),
+    Symbol(u8),
+    Byte(u8),
+    /// Bytes of a picture or object.
+    Binary,
+}
+
+struct RtfScanner<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> RtfScanner<'a> {
+    fn next_token(&mut self) -> Option<RtfToken<'a>> {
+        loop {
+            let (first, rest) = self.rest.split_first()?;
+            self.rest = rest;
+            match first {
+                b'{' => return Some(RtfToken::Open),
+                b'}' => return Some(RtfToken::Close),
+                b'\\' => return self.next_control(),
+                b'\r' | b'\n' | 0 => {}
+                byte => return Some(RtfToken::Byte(*byte)),
+            }
+        }
+    }
+
+    fn take(&mut self, count: usize) -> &'a [u8] {
+        let (taken, rest) = self.rest.split_at(count.min(self.rest.len()));
+        self.rest = rest;
+        taken
+    }
+
+    fn next_control(&mut self) -> Option<RtfToken<'a>> {
+        let letters = self.rest.iter().take(MAX_WORD_CHARS);
+        let letters = letters.take_while(|byte| byte.is_ascii_alphabetic()).count();
+        if letters == 0 {
+            let symbol = self.take(1).first().copied()?;
+            if symbol != b'\'' {
+                return Some(RtfToken::Symbol(symbol));
+            }
+            let digits = std::str::from_utf8(self.take(2)).ok();
+            let byte = digits.and_then(|it| u8::from_str_radix(it, 16).ok());
+            return Some(byte.map_or(RtfToken::Symbol(b'\''), RtfToken::Byte));
+        }
+        let word = std::str::from_utf8(self.take(letters)).ok()?;
+        let sign = usize::from(self.rest.first() == Some(&b'-'));
+        let digits = self.rest.iter().skip(sign).take(MAX_DIGITS);
+        let digits = digits.take_while(|byte| byte.is_ascii_digit()).count();
+        let number = match digits {
+            0 => None,
+            digits => std::str::from_utf8(self.take(sign + digits)).ok()?.parse().ok(),
+        };
+        if self.rest.first() == Some(&b' ') {
+            self.take(1);
+        }
+        if word == "bin" {
+            self.take(number.and_then(|it| usize::try_from(it).ok()).unwrap_or(0));
+            return Some(RtfToken::Binary);
+        }
+        Some(RtfToken::Word(word, number))
+    }
+}
+
+/// State that a group takes over and gives back.
+#[derive(Debug, Clone, Copy, Default)]
+struct GroupState {
+    /// Nothing of it is text of the page.
+    unread: bool,
+    in_colours: bool,
+    in_marker: bool,
+    hidden: bool,
+    deleted: bool,
+    white: bool,
+    shaded: bool,
+    in_table: bool,
+    in_list: bool,
+    level: u8,
+    /// Level of a heading, from 1; 0 of running text.
+    outline: u8,
+    /// Characters that stand in for one in Unicode; `None` of usually one.
+    fallbacks: Option<usize>,
+    /// A destination that those skip who do not read it.
+    optional: bool,
+    /// Its paragraphs are no part of the one around it.
+    is_apart: bool,
+}
+
+struct RichTextReader<'a> {
+    flow: FlowWriter<'a>,
+    state: GroupState,
+    /// Those of the groups around it.
+    groups: Vec<GroupState>,
+    encoding: &'static Encoding,
+    /// Whether each is white.
+    colours: Vec<bool>,
+    text: String,
+    /// Text in the file's encoding that is not decoded yet: characters may have two bytes.
+    bytes: Vec<u8>,
+    marker: String,
+    surrogate: Option<u16>,
+    row: Vec<CellDraft>,
+    cell: Vec<FlowBlock>,
+    table: TableDraft,
+    /// Characters to leave out behind one in Unicode.
+    skip: usize,
+}
+
+impl RichTextReader<'_> {
+    fn take_token(&mut self, token: RtfToken<'_>) -> Result<(), OfficeError> {
+        match token {
+            RtfToken::Open => {
+                self.flush_bytes();
+                self.skip = 0;
+                if self.groups.len() >= MAX_DEPTH {
+                    let detail = format!("groups nested more than {MAX_DEPTH} levels deep");
+                    return Err(OfficeError::too_large(detail));
+                }
+                self.groups.push(self.state);
+                (self.state.optional, self.state.is_apart) = (false, false);
+            }
+            RtfToken::Close => {
+                self.flush_bytes();
+                self.skip = 0;
+                if self.state.is_apart {
+                    self.end_paragraph()?;
+                }
+                self.state = self.groups.pop().unwrap_or(self.state);
+            }
+            RtfToken::Binary => {}
+            RtfToken::Byte(byte) => self.add_byte(byte)?,
+            RtfToken::Symbol(symbol) => self.take_symbol(symbol)?,
+            RtfToken::Word(word, number) => {
+                if word != "u" {
+                    self.flush_bytes();
+                }
+                self.take_word(word, number)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_symbol(&mut self, symbol: u8) -> Result<(), OfficeError> {
+        match symbol {
+            b'*' => self.state.optional = true,
+            b'~' => self.add_text("\u{a0}")?,
+            b'_' => self.add_text("-")?,
+            b'{' | b'}' | b'\\' => self.add_byte(symbol)?,
+            b'\r' | b'\n' => self.end_paragraph()?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_word(&mut self, word: &str, number: Option<i32>) -> Result<(), OfficeError> {
+        let is_on = number != Some(0);
+        if COMMENTS.contains(&word) {
+            self.state.unread = true;
+            return self.flow.push(FlowBlock::Note(PageNote::Comments));
+        }
+        if UNREAD.contains(&word) {
+            if matches!(word, "pict" | "object") && !self.state.unread {
+                self.flow.push(FlowBlock::Note(PageNote::UnreadPicture))?;
+            }
+            self.state.unread = true;
+            return Ok(());
+        }
+        match word {
+            "ansicpg" => self.encoding = encoding_of_page(number),
+            "mac" => self.encoding = encoding_rs::MACINTOSH,
+            "colortbl" => self.state.in_colours = true,
+            "red" | "green" | "blue" if self.state.in_colours => {
+                if self.colours.is_empty() {
+                    self.colours.push(false);
+                }
+                let is_full = number == Some(255);
+                if let Some(last) = self.colours.last_mut() {
+                    *last = is_full && (word == "red" || *last);
+                }
+            }
+            "listtext" | "pntext" => self.state.in_marker = true,
+            "shptxt" | "footnote" | "header" | "footer" | "headerf" | "footerf" | "headerl"
+            | "footerl" | "headerr" | "footerr" => {
+                self.end_paragraph()?;
+                // Text in shapes may stand on a ground of their own.
+                let state = &mut self.state;
+                (state.optional, state.unread, state.is_apart) = (false, false, true);
+                state.shaded |= word == "shptxt";
+            }
+            "fldrslt" | "shp" | "shpinst" | "ud" | "upr" => self.state.optional = false,
+            "v" => self.state.hidden = is_on,
+            "deleted" => self.state.deleted = is_on,
+            "cf" => {
+                let at = number.and_then(|it| usize::try_from(it).ok()).unwrap_or(0);
+                self.state.white = self.colours.get(at).copied().unwrap_or(false);
+            }
+            "cb" | "highlight" | "chcbpat" | "cbpat" | "clcbpat" | "clshdng" => {
+                self.state.shaded = is_on;
+            }
+            "fs" => {
+                if number.is_some_and(|size| (0..=2).contains(&size)) {
+                    self.state.hidden = true;
+                }
+            }
+            "plain" => {
+                let state = &mut self.state;
+                (state.hidden, state.deleted, state.white) = (false, false, false);
+            }
+            _ => self.take_structure(word, number)?,
+        }
+        Ok(())
+    }
+
+    fn take_structure(&mut self, word: &str, number: Option<i32>) -> Result<(), OfficeError> {
+        let small = number.and_then(|it| u8::try_from(it).ok());
+        match word {
+            "par" | "sect" => self.end_paragraph()?,
+            "page" => {
+                self.end_paragraph()?;
+                self.end_table()?;
+                self.flow.push(FlowBlock::PageBreak)?;
+            }
+            "line" | "softline" => self.add_text("\n")?,
+            "tab" => self.add_text("\t")?,
+            "pard" => {
+                let state = &mut self.state;
+                (state.in_table, state.in_list, state.level, state.outline) = (false, false, 0, 0);
+                state.shaded = false;
+            }
+            "intbl" => self.state.in_table = true,
+            "ls" => self.state.in_list = true,
+            "ilvl" => self.state.level = small.unwrap_or(0),
+            "outlinelevel" => {
+                self.state.outline = small.filter(|it| *it < 9).map_or(0, |it| it + 1);
+            }
+            "cell" | "nestcell" => self.end_cell()?,
+            "row" | "nestrow" => self.end_row(),
+            "emdash" => self.add_text("—")?,
+            "endash" => self.add_text("–")?,
+            "bullet" => self.add_text("•")?,
+            "lquote" | "rquote" => self.add_text("'")?,
+            "ldblquote" | "rdblquote" => self.add_text("\"")?,
+            "uc" => self.state.fallbacks = small.map(usize::from),
+            "u" => self.add_unit(number.unwrap_or(0))?,
+            _ => {
+                if self.state.optional {
+                    self.state.unread = true;
+                }
+            }
+        }
+        // A word behind the mark decides over its destination once.
+        self.state.optional = false;
+        Ok(())
+    }
+
+    /// A unit of UTF-16, as a signed number.
+    fn add_unit(&mut self, number: i32) -> Result<(), OfficeError> {
+        self.flush_bytes();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "units above 32,767 are written as negative numbers"
+        )]
+        let unit = number as u16;
+        self.skip = self.state.fallbacks.unwrap_or(1);
+        let units = match self.surrogate.take() {
+            Some(first) => vec![first, unit],
+            None if (0xd800..0xdc00).contains(&unit) => {
+                self.surrogate = Some(unit);
+                return Ok(());
+            }
+            None => vec![unit],
+        };
+        let text = String::from_utf16_lossy(&units);
+        let skip = std::mem::take(&mut self.skip);
+        self.add_text(&text)?;
+        self.skip = skip;
+        Ok(())
+    }
+
+    fn add_byte(&mut self, byte: u8) -> Result<(), OfficeError> {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return Ok(());
+        }
+        if self.state.in_colours {
+            if byte == b';' && self.colours.len() < MAX_COLOURS {
+                // The first one has no values; the next one is open.
+                let missing = if self.colours.is_empty() { 2 } else { 1 };
+                self.colours.extend(std::iter::repeat_n(false, missing));
+            }
+            return Ok(());
+        }
+        if self.may_add(byte.is_ascii_whitespace())? {
+            self.bytes.push(byte);
+        }
+        Ok(())
+    }
+
+    fn add_text(&mut self, text: &str) -> Result<(), OfficeError> {
+        self.flush_bytes();
+        if self.may_add(text.trim().is_empty())? {
+            self.push_decoded(text);
+        }
+        Ok(())
+    }
+
+    /// Whether text here is seen; if it is hidden, that is noted.
+    fn may_add(&mut self, is_blank: bool) -> Result<bool, OfficeError> {
+        let state = self.state;
+        if state.unread || state.in_colours {
+            return Ok(false);
+        }
+        let note = if state.deleted {
+            PageNote::DeletedText
+        } else if state.hidden || state.white && !state.shaded && !state.in_table {
+            PageNote::HiddenText
+        } else {
+            return Ok(true);
+        };
+        if !is_blank {
+            self.flow.push(FlowBlock::Note(note))?;
+        }
+        Ok(false)
+    }
+
+    fn push_decoded(&mut self, text: &str) {
+        if self.state.in_marker { self.marker.push_str(text) } else { self.text.push_str(text) }
+    }
+
+    fn flush_bytes(&mut self) {
+        if self.bytes.is_empty() {
+            return;
+        }
+        let bytes = std::mem::take(&mut self.bytes);
+        let text = self.encoding.decode_without_bom_handling(&bytes).0;
+        self.push_decoded(&text);
+    }
+
+    fn end_paragraph(&mut self) -> Result<(), OfficeError> {
+        self.flush_bytes();
+        let text = std::mem::take(&mut self.text);
+        let marker = std::mem::take(&mut self.marker);
+        let marker = marker.trim();
+        let state = self.state;
+        if state.unread || text.trim().is_empty() {
+            return Ok(());
+        }
+        let block = if state.outline > 0 {
+            FlowBlock::Heading { level: state.outline, text }
+        } else if !marker.is_empty() || state.in_list {
+            let marker = if marker.chars().any(char::is_alphanumeric) { marker } else { "•" };
+            FlowBlock::Item { depth: state.level, marker: marker.to_owned(), text }
+        } else {
+            FlowBlock::Paragraph(text)
+        };
+        if state.in_table {
+            self.cell.push(block);
+            return Ok(());
+        }
+        self.end_table()?;
+        self.flow.push(block)
+    }
+
+    fn end_cell(&mut self) -> Result<(), OfficeError> {
+        self.state.in_table = true;
+        self.end_paragraph()?;
+        self.flow.admit_cells(1)?;
+        self.row.push(CellDraft { blocks: std::mem::take(&mut self.cell), columns: 1 });
+        Ok(())
+    }
+
+    fn end_row(&mut self) {
+        let row = std::mem::take(&mut self.row);
+        if !row.is_empty() {
+            self.table.rows.push(row);
+        }
+    }
+
+    fn end_table(&mut self) -> Result<(), OfficeError> {
+        self.end_row();
+        let mut blocks = std::mem::take(&mut self.table).into_blocks();
+        blocks.append(&mut self.cell);
+        self.flow.extend(blocks)
+    }
+}
+
+/// The encoding of a code page of Windows.
+fn encoding_of_page(number: Option<i32>) -> &'static Encoding {
+    let label = match number {
+        Some(932) => "shift_jis".to_owned(),
+        Some(936) => "gbk".to_owned(),
+        Some(949) => "euc-kr".to_owned(),
+        Some(950) => "big5".to_owned(),
+        Some(65_001) => "utf-8".to_owned(),
+        Some(number) => format!("windows-{number}"),
+        None => String::new(),
+    };
+    Encoding::for_label(label.as_bytes()).unwrap_or(WINDOWS_1252)
+}

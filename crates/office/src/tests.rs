@@ -1,0 +1,543 @@
+//! Whole files of every format: seen text is read in its order, hidden text is not, and hostile
+//! files end at a limit that is named.
+
+use std::io::{Cursor, Write};
+
+use docmill_core::config::{ByteSize, LimitsConfig};
+use docmill_core::model::{OutcomeReason, PageNote};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+use crate::{LaidPage, OfficeError, OfficeFormat, lay_out_document, sniff_office};
+
+const RELATIONS: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+
+fn package<'a>(parts: impl IntoIterator<Item = (&'a str, String)>) -> Vec<u8> {
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, text) in parts {
+        let stored = name == "mimetype";
+        let method = if stored { CompressionMethod::Stored } else { CompressionMethod::Deflated };
+        writer.start_file(name, SimpleFileOptions::default().compression_method(method)).unwrap();
+        writer.write_all(text.as_bytes()).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+fn relations(list: &[(&str, &str, &str)]) -> String {
+    let list = list.iter().map(|(id, kind, target)| {
+        format!("<Relationship Id='{id}' Type='{RELATIONS}/{kind}' Target='{target}'/>")
+    });
+    format!("<Relationships>{}</Relationships>", list.collect::<String>())
+}
+
+fn open_xml(main: &str, more: &[(&str, String)]) -> Vec<u8> {
+    let mut parts = vec![
+        ("[Content_Types].xml", "<Types/>".to_owned()),
+        ("_rels/.rels", relations(&[("r1", "officeDocument", main)])),
+    ];
+    parts.extend(more.iter().cloned());
+    package(parts)
+}
+
+fn docx_with(body: &str, more: &[(&str, String)]) -> Vec<u8> {
+    let document = format!(
+        "<w:document xmlns:w='w' xmlns:r='r' xmlns:a='a' xmlns:wp='wp' xmlns:mc='mc'>\
+         <w:body>{body}</w:body></w:document>"
+    );
+    let mut parts = vec![("word/document.xml", document)];
+    parts.extend(more.iter().cloned());
+    open_xml("word/document.xml", &parts)
+}
+
+fn docx(body: &str) -> Vec<u8> {
+    docx_with(body, &[])
+}
+
+fn run(text: &str) -> String {
+    format!("<w:r><w:t>{text}</w:t></w:r>")
+}
+
+fn para(text: &str) -> String {
+    format!("<w:p>{}</w:p>", run(text))
+}
+
+/// A workbook with these sheets: name, attributes, content of the worksheet.
+fn xlsx(sheets: &[(&str, &str, &str)], styles: &str) -> Vec<u8> {
+    let mut list = String::new();
+    let mut links = vec![("s", "styles", "styles.xml"), ("t", "sharedStrings", "strings.xml")];
+    let names: Vec<(String, String)> =
+        (1..=sheets.len()).map(|at| (format!("r{at}"), format!("sheet{at}.xml"))).collect();
+    for ((name, attributes, _), (id, file)) in sheets.iter().zip(&names) {
+        list.push_str(&format!("<sheet name='{name}' {attributes} r:id='{id}'/>"));
+        links.push((id, "worksheet", file));
+    }
+    let workbook = format!("<workbook xmlns:r='r'><sheets>{list}</sheets></workbook>");
+    let strings = "<sst><si><t>Shared</t></si><si><r><t>two </t></r><r><t>runs</t></r>\
+                   <rPh><t>phonetic</t></rPh></si></sst>";
+    let mut parts = vec![
+        ("xl/workbook.xml".to_owned(), workbook),
+        ("xl/_rels/workbook.xml.rels".to_owned(), relations(&links)),
+        ("xl/strings.xml".to_owned(), strings.to_owned()),
+        ("xl/styles.xml".to_owned(), format!("<styleSheet>{styles}</styleSheet>")),
+    ];
+    for ((_, _, content), (_, file)) in sheets.iter().zip(&names) {
+        parts.push((format!("xl/{file}"), format!("<worksheet>{content}</worksheet>")));
+    }
+    let parts: Vec<(&str, String)> =
+        parts.iter().map(|(name, text)| (name.as_str(), text.clone())).collect();
+    open_xml("xl/workbook.xml", &parts)
+}
+
+fn odf(kind: &str, body: &str, styles: &str) -> Vec<u8> {
+    let content = format!(
+        "<office:document-content xmlns:office='o' xmlns:text='t' xmlns:table='b' xmlns:style='s' \
+         xmlns:fo='f' xmlns:draw='d' xmlns:xlink='x'><office:automatic-styles>{styles}\
+         </office:automatic-styles><office:body><office:{kind}>{body}</office:{kind}>\
+         </office:body></office:document-content>"
+    );
+    package([
+        ("mimetype", format!("application/vnd.oasis.opendocument.{kind}")),
+        ("content.xml", content),
+    ])
+}
+
+fn limits() -> LimitsConfig {
+    LimitsConfig { pages: 20, text_bytes: ByteSize::from_mib(1), ..LimitsConfig::default() }
+}
+
+/// Lines of each page; a picture page is its bytes in brackets.
+fn read_as(bytes: &[u8], format: OfficeFormat) -> Result<Vec<String>, OfficeError> {
+    let pages = lay_out_document(bytes, format, &limits())?;
+    Ok(pages
+        .into_iter()
+        .map(|page| match page {
+            LaidPage::Text(page) => {
+                let lines: Vec<String> = page.lines.iter().map(|line| line.text()).collect();
+                lines.join("|")
+            }
+            LaidPage::Picture(bytes) => format!("[{}]", String::from_utf8_lossy(&bytes)),
+        })
+        .collect())
+}
+
+fn read(bytes: &[u8]) -> Result<Vec<String>, OfficeError> {
+    read_as(bytes, sniff_office(bytes).expect("a format"))
+}
+
+fn notes_of(bytes: &[u8]) -> Vec<PageNote> {
+    let format = sniff_office(bytes).expect("a format");
+    let pages = lay_out_document(bytes, format, &limits()).unwrap();
+    let pages = pages.into_iter().filter_map(|page| match page {
+        LaidPage::Text(page) => Some(page.notes),
+        LaidPage::Picture(_) => None,
+    });
+    pages.flatten().collect()
+}
+
+/// A body with a heading, a note, two levels of a list, a table, a shape and two pages.
+fn ordered_body() -> String {
+    let item = |level: u32, text: &str| {
+        format!(
+            "<w:p><w:pPr><w:numPr><w:ilvl w:val='{level}'/><w:numId w:val='3'/></w:numPr></w:pPr>{}</w:p>",
+            run(text)
+        )
+    };
+    [
+        "<w:p><w:pPr><w:pStyle w:val='berschrift1'/></w:pPr>",
+        &run("Invoice"),
+        "</w:p><w:p><w:pPr><w:pStyle w:val='x'/></w:pPr>",
+        &run("In a circle of styles"),
+        "<w:r><w:footnoteReference w:id='2'/></w:r></w:p>",
+        &item(0, "one"),
+        &item(1, "deeper"),
+        &item(1, "again"),
+        &item(0, "two"),
+        "<w:tbl><w:tr><w:tc>",
+        &para("Item"),
+        "</w:tc><w:tc>",
+        &para("Price"),
+        "</w:tc></w:tr><w:tr><w:tc>",
+        &para("Screws"),
+        "</w:tc><w:tc>",
+        &para("5.00"),
+        "</w:tc></w:tr></w:tbl>",
+        "<w:p><mc:AlternateContent><mc:Choice><w:r><w:t>shape</w:t></w:r></mc:Choice>\
+         <mc:Fallback><w:r><w:t>shape</w:t></w:r></mc:Fallback></mc:AlternateContent></w:p>",
+        "<w:p><w:r><w:br w:type='page'/></w:r></w:p>",
+        &para("Second page"),
+        "<w:sectPr><w:headerReference r:id='h'/><w:headerReference r:id='h'/>\
+         <w:footerReference r:id='f'/></w:sectPr>",
+    ]
+    .concat()
+}
+
+#[test]
+fn a_document_is_read_in_its_order_with_letterhead_notes_and_lists() {
+    let numbering = "<w:numbering xmlns:w='w'><w:abstractNum w:abstractNumId='7'>\
+        <w:lvl><w:start w:val='1'/><w:numFmt w:val='decimal'/><w:lvlText w:val='%1.'/></w:lvl>\
+        <w:lvl><w:start w:val='1'/><w:numFmt w:val='lowerLetter'/><w:lvlText w:val='%1.%2)'/></w:lvl>\
+        </w:abstractNum><w:num w:numId='3'><w:abstractNumId w:val='7'/></w:num></w:numbering>";
+    let styles = "<w:styles xmlns:w='w'><w:style w:styleId='berschrift1'>\
+        <w:name w:val='heading 1'/></w:style><w:style w:styleId='x'><w:basedOn w:val='y'/></w:style>\
+        <w:style w:styleId='y'><w:basedOn w:val='x'/></w:style></w:styles>";
+    let part = |text: &str| format!("<w:hdr xmlns:w='w'>{}</w:hdr>", para(text));
+    let links = [
+        ("h", "header", "header1.xml"),
+        ("f", "footer", "footer1.xml"),
+        ("n", "numbering", "numbering.xml"),
+        ("s", "styles", "styles.xml"),
+        ("e", "footnotes", "footnotes.xml"),
+    ];
+    let file = docx_with(
+        &ordered_body(),
+        &[
+            ("word/_rels/document.xml.rels", relations(&links)),
+            ("word/header1.xml", part("Example Ltd")),
+            ("word/footer1.xml", part("IBAN DE02")),
+            ("word/numbering.xml", numbering.to_owned()),
+            ("word/styles.xml", styles.to_owned()),
+            (
+                "word/footnotes.xml",
+                format!(
+                    "<w:footnotes xmlns:w='w'><w:footnote w:type='separator'>{}</w:footnote>\
+                     <w:footnote w:id='2'>{}</w:footnote></w:footnotes>",
+                    para("line"),
+                    para("a note")
+                ),
+            ),
+        ],
+    );
+    assert_eq!(
+        read(&file).unwrap(),
+        [
+            "Example Ltd|Invoice|In a circle of styles[2]|1. one|1.a) deeper|1.b) again|2. two|\
+             Item Price|Screws 5.00|shape",
+            "Second page|a note|IBAN DE02"
+        ]
+    );
+}
+
+#[test]
+fn hidden_deleted_and_white_text_of_a_document_is_not_read_but_noted() {
+    let with = |look: &str, text: &str| {
+        format!("<w:p><w:r><w:rPr>{look}</w:rPr><w:t>{text}</w:t></w:r></w:p>")
+    };
+    #[rustfmt::skip]
+    let table = [
+        ("hidden",              with("<w:vanish/>", "trap"),                                    "",     vec![PageNote::HiddenText]),
+        ("not hidden after all", with("<w:vanish w:val='0'/>", "seen"),                         "seen", vec![]),
+        ("white on white",      with("<w:color w:val='FFFFFF'/>", "trap"),                      "",     vec![PageNote::HiddenText]),
+        ("white on black",      with("<w:color w:val='FFFFFF'/><w:shd w:fill='000000'/>", "seen"), "seen", vec![]),
+        ("of no size",          with("<w:sz w:val='1'/>", "trap"),                              "",     vec![PageNote::HiddenText]),
+        ("deleted",             "<w:p><w:del><w:r><w:delText>trap</w:delText></w:r></w:del></w:p>".to_owned(), "", vec![PageNote::DeletedText]),
+        ("inserted",            format!("<w:p><w:ins>{}</w:ins></w:p>", run("seen")),           "seen", vec![]),
+        ("a comment",           format!("<w:p>{}<w:r><w:commentReference w:id='1'/></w:r></w:p>", run("seen")), "seen", vec![PageNote::Comments]),
+        ("a field",             format!("<w:p><w:r><w:instrText>DDEAUTO cmd</w:instrText></w:r>{}</w:p>", run("seen")), "seen", vec![]),
+        ("white in a dark cell", format!("<w:tbl><w:tr><w:tc><w:tcPr><w:shd w:fill='1F3864'/></w:tcPr>{}</w:tc><w:tc>{}</w:tc></w:tr></w:tbl>", with("<w:color w:val='FFFFFF'/>", "seen"), para("too")), "seen too", vec![]),
+    ];
+    for (name, body, text, notes) in table {
+        let file = docx(&[&para("Start"), body.as_str()].concat());
+        let expected = if text.is_empty() { "Start".to_owned() } else { format!("Start|{text}") };
+        assert_eq!(read(&file).unwrap(), [expected], "{name}");
+        assert_eq!(notes_of(&file), notes, "{name}");
+    }
+}
+
+#[test]
+fn a_scan_in_a_document_is_a_page_and_a_logo_is_a_note() {
+    let picture = |cx: u32, cy: u32| {
+        format!(
+            "<w:p><w:r><w:drawing><wp:inline><wp:extent cx='{cx}' cy='{cy}'/>\
+             <a:blip r:embed='p'/></wp:inline></w:drawing></w:r></w:p>"
+        )
+    };
+    let links = relations(&[("p", "image", "media/scan.png")]);
+    let more =
+        [("word/_rels/document.xml.rels", links), ("word/media/scan.png", "pixels".to_owned())];
+    let scan = docx_with(&picture(7_000_000, 9_000_000), &more);
+    assert_eq!(read(&scan).unwrap(), ["[pixels]"]);
+    let logo = docx_with(&[picture(900_000, 900_000), para("Text")].concat(), &more);
+    assert_eq!(read(&logo).unwrap(), ["Text"]);
+    assert_eq!(notes_of(&logo), [PageNote::UnreadPicture]);
+    let outside = "<Relationships><Relationship Id='p' Type='x/image' TargetMode='External' \
+                   Target='http://203.0.113.7/p.png'/></Relationships>";
+    let linked = docx_with(
+        &[picture(7_000_000, 9_000_000), para("Text")].concat(),
+        &[("word/_rels/document.xml.rels", outside.to_owned())],
+    );
+    assert_eq!(read(&linked).unwrap(), ["Text"], "nothing is fetched");
+}
+
+#[test]
+fn a_sheet_is_read_as_it_is_seen() {
+    let styles = "<numFmts><numFmt numFmtId='164' formatCode='#,##0.00\\ \"€\"'/>\
+        <numFmt numFmtId='165' formatCode=';;;'/></numFmts>\
+        <fonts><font/><font><color rgb='FFFFFFFF'/></font></fonts>\
+        <fills><fill><patternFill patternType='none'/></fill>\
+        <fill><patternFill patternType='solid'/></fill></fills>\
+        <cellXfs><xf numFmtId='0'/><xf numFmtId='164'/><xf numFmtId='14'/><xf numFmtId='165'/>\
+        <xf fontId='1' fillId='0'/><xf fontId='1' fillId='1'/></cellXfs>";
+    let sheet = "<cols><col min='4' max='4' hidden='1'/></cols><sheetData>\
+        <row r='1'><c r='A1' t='s'><v>0</v></c><c r='B1' t='s'><v>1</v></c>\
+        <c r='C1' t='inlineStr'><is><t>Inline</t></is></c><c r='D1'><v>666</v></c></row>\
+        <row r='2'><c r='A2' s='1'><v>1234.5</v></c><c r='B2' s='2'><v>46086</v></c>\
+        <c r='C2' t='b'><v>1</v></c></row>\
+        <row r='3' hidden='1'><c r='A3'><v>666</v></c></row>\
+        <row r='4'><c r='A4' s='3'><v>666</v></c><c r='B4' s='4' t='str'><v>trap</v></c>\
+        <c r='C4' s='5' t='str'><v>white on dark</v></c></row>\
+        <row r='5'><c r='A5'><f>SUM(A1)</f><v>7</v></c><c r='B5'><f>NOW()</f></c>\
+        <c r='C5' t='e'><v>#REF!</v></c></row></sheetData>";
+    let hidden = "<sheetData><row r='1'><c r='A1'><v>666</v></c></row></sheetData>";
+    let file = xlsx(&[("Bill", "", sheet), ("Trap", "state='veryHidden'", hidden)], styles);
+    assert_eq!(
+        read(&file).unwrap(),
+        ["Shared two runs Inline|1234.50 € 2026-03-05 TRUE|white on dark|7 #REF!"]
+    );
+    let mut notes = notes_of(&file);
+    notes.sort_unstable();
+    assert_eq!(notes, [PageNote::HiddenText, PageNote::HiddenCells, PageNote::FormulaWithoutValue]);
+}
+
+#[test]
+fn sheets_and_slides_are_pages() {
+    let sheet = |text: &str| {
+        format!("<sheetData><row r='1'><c r='A1' t='str'><v>{text}</v></c></row></sheetData>")
+    };
+    let book = xlsx(&[("One", "", &sheet("first")), ("Two", "", &sheet("second"))], "");
+    assert_eq!(read(&book).unwrap(), ["One|first", "Two|second"]);
+    let slide = |attributes: &str, shapes: &str| {
+        format!("<p:sld xmlns:p='p' xmlns:a='a' {attributes}><p:spTree>{shapes}</p:spTree></p:sld>")
+    };
+    let shape = |kind: &str, text: &str| {
+        format!(
+            "<p:sp><p:nvSpPr><p:cNvPr/><p:nvPr><p:ph {kind}/></p:nvPr></p:nvSpPr><p:txBody>\
+             <a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:txBody></p:sp>"
+        )
+    };
+    let links = [("a", "slide", "s1.xml"), ("b", "slide", "s2.xml"), ("c", "slide", "s3.xml")];
+    let file = open_xml(
+        "ppt/presentation.xml",
+        &[
+            (
+                "ppt/presentation.xml",
+                "<p:presentation xmlns:p='p' xmlns:r='r'><p:sldId id='256' r:id='b'/>\
+                 <p:sldId id='257' r:id='a'/><p:sldId id='258' r:id='c'/></p:presentation>"
+                    .to_owned(),
+            ),
+            ("ppt/_rels/presentation.xml.rels", relations(&links)),
+            ("ppt/s1.xml", slide("", &shape("", "later"))),
+            (
+                "ppt/s2.xml",
+                slide("", &[shape("idx='1'", "point"), shape("type='title'", "Title")].concat()),
+            ),
+            ("ppt/s3.xml", slide("show='0'", &shape("", "trap"))),
+        ],
+    );
+    assert_eq!(read(&file).unwrap(), ["Title|• point", "• later"]);
+    assert_eq!(notes_of(&file), [PageNote::HiddenCells]);
+}
+
+#[test]
+fn an_open_document_is_read_as_it_is_seen() {
+    let styles = "<style:style style:name='h'><style:text-properties text:display='none'/></style:style>\
+        <style:style style:name='ta'><style:table-properties table:display='false'/></style:style>";
+    let text = "<text:tracked-changes><text:p>trap</text:p></text:tracked-changes>\
+        <text:h text:outline-level='1'>Invoice</text:h>\
+        <text:p>A<text:s text:c='2'/>b<text:span text:style-name='h'>trap</text:span>\
+        <office:annotation><text:p>trap</text:p></office:annotation></text:p>\
+        <text:list><text:list-item><text:p>one</text:p><text:list><text:list-item>\
+        <text:p>two</text:p></text:list-item></text:list></text:list-item></text:list>\
+        <table:table><table:table-row><table:table-cell><text:p>x</text:p></table:table-cell>\
+        <table:table-cell><text:p>y</text:p></table:table-cell></table:table-row></table:table>";
+    let file = odf("text", text, styles);
+    assert_eq!(read(&file).unwrap(), ["Invoice|A b|• one|• two|x y"]);
+    assert_eq!(notes_of(&file), [PageNote::HiddenText, PageNote::DeletedText, PageNote::Comments]);
+    let cell = |text: &str| {
+        format!("<table:table-cell office:value='1'><text:p>{text}</text:p></table:table-cell>")
+    };
+    let sheets = [
+        "<table:table table:name='A'><table:table-column/>\
+         <table:table-column table:visibility='collapse'/><table:table-row>",
+        &cell("a"),
+        &cell("trap"),
+        &cell("c"),
+        "<table:table-cell table:number-columns-repeated='16000'/></table:table-row>\
+         <table:table-row table:visibility='collapse'>",
+        &cell("trap"),
+        "</table:table-row><table:table-row table:number-rows-repeated='1048000'>\
+         <table:table-cell/></table:table-row></table:table>\
+         <table:table table:name='B' table:style-name='ta'><table:table-row>",
+        &cell("trap"),
+        "</table:table-row></table:table>",
+    ]
+    .concat();
+    let file = odf("spreadsheet", &sheets, styles);
+    assert_eq!(read(&file).unwrap(), ["a c"]);
+    assert_eq!(notes_of(&file), [PageNote::HiddenCells]);
+    let sealed = package([
+        ("mimetype", "application/vnd.oasis.opendocument.text".to_owned()),
+        ("META-INF/manifest.xml", "<m><encryption-data/></m>".to_owned()),
+    ]);
+    assert_eq!(read(&sealed).unwrap_err().reason, OutcomeReason::Encrypted);
+}
+
+#[test]
+fn a_web_page_is_read_as_it_is_seen() {
+    #[rustfmt::skip]
+    let table = [
+        ("blocks",         "<html><head><title>no</title></head><body><h1>A</h1><p>b<br>c<p>d</body></html>", "A|b|c|d"),
+        ("entities",       "<p>5&nbsp;&euro; &lt;b&gt; &#x41;</p>",                          "5 € <b> A"),
+        ("lists",          "<body><ol start=3><li>x<ul><li>y</ul><li>z</ol></body>",         "3. x|• y|4. z"),
+        ("a table",        "<table><tr><th>a<th>b<tr><td>1<td>2</table>",                    "a b|1 2"),
+        ("layout tables",  "<table><tr><td><table><tr><td>1<td>2</table><td>3</table>",      "1 2|3"),
+        ("scripts",        "<body><script>if (a<b) trap</script>x<style>p{}</style></body>", "x"),
+        ("hidden",         "<body>x<p style='display:none'>trap<b>trap</b></p> y</body>",    "x y"),
+        ("hidden by class", "<html><style>.t{display:none}</style><p class='a t'>trap</p>x",  "x"),
+        ("white",          "<body>x<font color=white>trap</font></body>",                    "x"),
+        ("white on dark",  "<body><div style='background:#000;color:#fff'>x</div></body>",   "x"),
+        ("preformatted",   "<body><pre>a   b\n  c</pre></body>",                             "a b|c"),
+        ("unclosed",       "<div><p>a<div>b<td>c",                                           "a|b|c"),
+        ("ends alone",     "<p>a</table></td></div>b",                                       "ab"),
+        ("another encoding", "<meta charset=windows-1252><p>x</p>",                           "x"),
+    ];
+    for (name, page, expected) in table {
+        assert_eq!(read(page.as_bytes()).unwrap(), [expected], "{name}");
+    }
+    assert_eq!(notes_of(b"<p>x<p hidden>trap"), [PageNote::HiddenText]);
+}
+
+#[test]
+fn rich_text_is_read_as_it_is_seen() {
+    #[rustfmt::skip]
+    let table: [(&str, &[u8], &str); 9] = [
+        ("text",       br"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\info{\title no}}B\'fcro\par \b 5 \u8364?\par}", "Büro|5 €"),
+        ("surrogates", br"{\rtf1 \u-10179?\u-8704?\par}",                                      "😀"),
+        ("a table",    br"{\rtf1\trowd\intbl a\cell b\cell\row\trowd\intbl 1\cell 2\cell\row\pard end\par}", "a b|1 2|end"),
+        ("a list",     br"{\rtf1{\pard\ls1{\listtext 1.\tab}one\par}{\pard\ls1{\listtext\'b7\tab}two\par}}", "1. one|• two"),
+        ("hidden",     br"{\rtf1 a{\v trap}b{\deleted trap}\par}",                             "ab"),
+        ("white",      br"{\rtf1{\colortbl;\red255\green255\blue255;}a{\cf1 trap}\par}",       "a"),
+        ("skipped",    br"{\rtf1{\*\unheard trap}{\pict 00ff}{\object{\*\objdata ff}}a\par}",  "a"),
+        ("a field",    br"{\rtf1{\field{\*\fldinst HYPERLINK x}{\fldrslt seen}}\par}",         "seen"),
+        ("a header",   br"{\rtf1{\header Example Ltd}text\par}",                               "Example Ltd|text"),
+    ];
+    for (name, file, expected) in table {
+        assert_eq!(read(file).unwrap(), [expected], "{name}");
+    }
+}
+
+#[test]
+fn text_keeps_its_columns_and_fields_become_cells() {
+    let text = "Invoice   4711\r\n\r\nTotal\t5.00\u{c}next";
+    let pages = lay_out_document(text.as_bytes(), OfficeFormat::Text, &limits()).unwrap();
+    let [LaidPage::Text(first), LaidPage::Text(second)] = pages.as_slice() else {
+        panic!("two pages: {pages:?}")
+    };
+    let places: Vec<(&str, f32)> = first
+        .lines
+        .iter()
+        .flat_map(|line| &line.words)
+        .map(|word| (word.text.as_str(), word.bounding_box.x))
+        .collect();
+    assert_eq!(places, [("Invoice", 40.0), ("4711", 100.0), ("Total", 40.0), ("5.00", 88.0)]);
+    assert_eq!(second.lines.len(), 1);
+    let fields = read_as(b"a;\"b\nc\";d\n1;2;3\n4;;6\n", OfficeFormat::Csv).unwrap();
+    assert_eq!(fields, ["a b d|c|1 2 3|4 6"]);
+}
+
+#[test]
+fn hostile_files_end_at_a_limit_that_is_named() {
+    let deep = format!(
+        "{}{}{}",
+        "<w:sdt><w:sdtContent>".repeat(99),
+        para("x"),
+        "</w:sdtContent></w:sdt>".repeat(99)
+    );
+    let entity = "<!DOCTYPE d [<!ENTITY a SYSTEM 'file:///etc/passwd'>]><w:document xmlns:w='w'/>";
+    let cells = "<sheetData>".to_owned()
+        + &(1..=1500)
+            .map(|at| {
+                let name = [at / 676 % 26, at / 26 % 26, at % 26]
+                    .map(|it| char::from(b'A' + u8::try_from(it).unwrap()));
+                format!(
+                    "<row r='{at}'><c r='{}{at}'><v>1</v></c></row>",
+                    name.iter().collect::<String>()
+                )
+            })
+            .collect::<String>()
+        + "</sheetData>";
+    let repeated = "<table:table><table:table-row table:number-rows-repeated='99999'>".to_owned()
+        + &"<table:table-cell table:number-columns-repeated='9999'><text:p>x</text:p></table:table-cell>".repeat(20)
+        + "</table:table-row></table:table>";
+    let members: Vec<String> = (0..10_001).map(|at| format!("word/{at}")).collect();
+    let crowd = members.iter().map(|name| (name.as_str(), String::new()));
+    let crowd = package([("[Content_Types].xml", String::new())].into_iter().chain(crowd));
+    #[rustfmt::skip]
+    let table: [(&str, Vec<u8>, OutcomeReason, &str); 16] = [
+        ("a bomb",             docx(&" ".repeat(40 << 20)),                             OutcomeReason::TooLarge, "33554432 bytes"),
+        ("elements too deep",  docx(&deep),                                             OutcomeReason::TooLarge, "64 levels"),
+        ("an entity",          open_xml("word/document.xml", &[("word/document.xml", entity.to_owned())]), OutcomeReason::Corrupt, "entities"),
+        ("many members",       crowd,                                                   OutcomeReason::TooLarge, "limits.archive_entries"),
+        ("much text",          docx(&para(&"word ".repeat(20_000))),                    OutcomeReason::TooLarge, "limits.text_bytes"),
+        ("many pages",         docx(&"<w:p><w:r><w:br w:type='page'/><w:t>x</w:t></w:r></w:p>".repeat(30)), OutcomeReason::TooLarge, "limits.pages"),
+        ("a sheet of holes",   xlsx(&[("S", "", &cells)], ""),                          OutcomeReason::TooLarge, "1000000 cells"),
+        ("repeated cells",     odf("spreadsheet", &repeated, ""),                       OutcomeReason::TooLarge, "1000000 cells"),
+        ("a page of divs",     "<div>".repeat(100_000).into(),                          OutcomeReason::TooLarge, "512 levels"),
+        ("tables in tables",   "<table><tr><td>".repeat(100).into(),                    OutcomeReason::TooLarge, "64 levels"),
+        ("groups in groups",   [b"{\\rtf1".to_vec(), b"{".repeat(100_000)].concat(),    OutcomeReason::TooLarge, "1000 levels"),
+        ("no main part",       open_xml("word/document.xml", &[]),                      OutcomeReason::Corrupt, "main part"),
+        ("its own main part",  open_xml("_rels/.rels", &[]),                            OutcomeReason::UnsupportedType, "neither document"),
+        ("a binary workbook",  open_xml("xl/workbook.bin", &[]),                        OutcomeReason::UnsupportedType, "XLSB"),
+        ("half a package",     docx(&para("x")).split_at(300).0.to_vec(),               OutcomeReason::Corrupt, "cut off"),
+        ("a path out of it",   open_xml("../../../../etc/passwd", &[]),                 OutcomeReason::Corrupt, "main part"),
+    ];
+    for (name, file, reason, words) in table {
+        let error = read(&file).unwrap_err();
+        assert_eq!(error.reason, reason, "{name}: {error}");
+        assert!(error.detail.contains(words), "{name}: {error}");
+    }
+}
+
+#[test]
+fn a_package_expands_to_no_more_than_all_its_parts_may() {
+    let body = para(&"x".repeat(600_000));
+    let header = format!("<w:hdr xmlns:w='w'>{body}</w:hdr>");
+    let links = relations(&[("h", "header", "h.xml")]);
+    let reference = "<w:sectPr><w:headerReference r:id='h'/></w:sectPr>";
+    let file = docx_with(
+        &[body.as_str(), reference].concat(),
+        &[("word/_rels/document.xml.rels", links), ("word/h.xml", header)],
+    );
+    let small =
+        LimitsConfig { decompressed_bytes: ByteSize::from_mib(1), ..LimitsConfig::default() };
+    let error = lay_out_document(&file, OfficeFormat::Docx, &small).unwrap_err();
+    assert!(error.detail.contains("limits.decompressed_bytes"), "{error}");
+    assert!(lay_out_document(&file, OfficeFormat::Docx, &LimitsConfig::default()).is_ok());
+}
+
+#[test]
+fn the_same_bytes_give_the_same_positions_and_no_word_leaves_its_page() {
+    let row =
+        |text: &str| format!("<w:tr>{}</w:tr>", format!("<w:tc>{}</w:tc>", para(text)).repeat(9));
+    let body = format!(
+        "<w:tbl>{}</w:tbl>",
+        row("a very long word: Donaudampfschifffahrtsgesellschaft").repeat(60)
+    );
+    let file = docx(&body);
+    let pages = lay_out_document(&file, OfficeFormat::Docx, &limits()).unwrap();
+    assert_eq!(pages, lay_out_document(&file, OfficeFormat::Docx, &limits()).unwrap());
+    assert!(pages.len() > 1);
+    for page in &pages {
+        let LaidPage::Text(page) = page else { panic!("text") };
+        for word in page.lines.iter().flat_map(|line| &line.words) {
+            let area = word.bounding_box;
+            assert!(area.right() <= page.width && area.bottom() <= page.height, "{word:?}");
+        }
+        for line in &page.lines {
+            let mut words = line.words.windows(2);
+            assert!(
+                words.all(|pair| pair[0].bounding_box.right() <= pair[1].bounding_box.x),
+                "{line:?}"
+            );
+        }
+    }
+}
