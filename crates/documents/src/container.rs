@@ -61,6 +61,12 @@ impl ContainerForm {
     }
 }
 
+/// Whether the first bytes of a file are those of a container: a mail, an archive, a message of Outlook's
+/// (or another file of its form, whose end says what it is).
+pub fn may_be_container(start: &[u8]) -> bool {
+    outlook::is_compound(start) || ContainerForm::sniff(start).is_some()
+}
+
 /// A document found in a container.
 #[derive(Debug)]
 pub(crate) struct ContainerMember {

@@ -34,6 +34,7 @@ mod refusal;
 pub mod repair;
 pub mod sandbox;
 
+pub use container::may_be_container;
 pub use document::{ParsedDocument, open_document, open_locked_document, open_with_members};
 pub use image::format::DocumentFormat;
 pub use image::image_pdf::{ImagePdf, InvalidImageError};

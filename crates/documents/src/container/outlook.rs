@@ -92,10 +92,15 @@ pub(super) fn decode_text(bytes: &[u8], kind: PropertyKind) -> String {
     text.trim_end_matches('\0').to_owned()
 }
 
+/// Whether it is a compound file, of a message or of an older Office document.
+pub(super) fn is_compound(bytes: &[u8]) -> bool {
+    bytes.starts_with(SIGNATURE)
+}
+
 /// Whether it is a compound file of a message: the name of a storage of it is in it.
 pub(super) fn is_message(bytes: &[u8]) -> bool {
     let name: Vec<u8> = NAMED_PROPERTIES.encode_utf16().flat_map(u16::to_le_bytes).collect();
-    bytes.starts_with(SIGNATURE) && memchr::memmem::find(bytes, &name).is_some()
+    is_compound(bytes) && memchr::memmem::find(bytes, &name).is_some()
 }
 
 type Compound<'a> = CompoundFile<Cursor<&'a [u8]>>;

@@ -76,7 +76,7 @@ fn is_document(file: &Dict<'_>, content: &[u8]) -> bool {
     let relation = file.get::<Name<'_>>(b"AFRelationship");
     let is_same =
         relation.is_some_and(|name| [&b"Source"[..], b"Alternative"].contains(&name.as_ref()));
-    let format = DocumentFormat::sniff(content);
+    let format = DocumentFormat::sniff_signed(content);
     let is_invoice = matches!(format, Some(DocumentFormat::Xml | DocumentFormat::Edifact));
     !is_same && !is_invoice && (format.is_some() || ContainerForm::sniff(content).is_some())
 }

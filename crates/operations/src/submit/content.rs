@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt as _;
 
 use docmill_core::model::digest;
-use docmill_documents::DocumentFormat;
+use docmill_documents::{DocumentFormat, may_be_container};
 
 /// Bytes read at a time.
 const PIECE_BYTES: usize = 128 << 10;
@@ -40,10 +40,10 @@ pub(super) async fn inspect_file(path: &Path, largest: u64) -> Result<FileConten
     loop {
         let read = file.read(&mut piece).await.map_err(describe)?;
         let bytes = piece.get(..read).unwrap_or_default();
-        if seen == 0 && DocumentFormat::sniff(bytes).is_none() {
+        if seen == 0 && DocumentFormat::sniff(bytes).is_none() && !may_be_container(bytes) {
             return Err(
-                "not a document: neither PDF, image, Office document, web page nor text, nor an \
-                 e-invoice in XML or EDIFACT"
+                "not a document: neither PDF, image, Office document, web page, mail, archive nor \
+                 text, nor an e-invoice in XML or EDIFACT"
                     .to_owned(),
             );
         }
@@ -93,6 +93,23 @@ mod tests {
         std::fs::write(&file, "%PDF-").unwrap();
         assert!(inspect_file(&file, 4).await.unwrap_err().contains("limits.document_bytes is 4"));
         assert_eq!(inspect_file(&file, 5).await.unwrap().size, 5);
+    }
+
+    #[tokio::test]
+    async fn mails_and_archives_are_handed_in_and_other_bytes_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let files: [(&str, &[u8], bool); 5] = [
+            ("a.eml", b"From: a@example.com\nSubject: x\n\ntext", true),
+            ("a.zip", b"PK\x03\x04", true),
+            ("a.msg", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", true),
+            ("winmail.dat", b"\x78\x9f\x3e\x22", true),
+            ("a.bin", b"\x00\x01\x02\x03", false),
+        ];
+        for (name, bytes, expected) in files {
+            let file = dir.path().join(name);
+            std::fs::write(&file, bytes).unwrap();
+            assert_eq!(inspect_file(&file, 100).await.is_ok(), expected, "{name}");
+        }
     }
 
     #[tokio::test]

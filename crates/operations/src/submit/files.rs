@@ -259,7 +259,7 @@ fn looks_like_document(path: &Path, bytes: &[u8]) -> bool {
     if TEXT_ENDINGS.iter().any(|known| ending == *known) {
         return DocumentFormat::sniff(bytes).is_some();
     }
-    DocumentFormat::sniff_signed(bytes).is_some()
+    DocumentFormat::sniff_signed(bytes).is_some() || docmill_documents::may_be_container(bytes)
 }
 
 /// A pattern of keys: `*` and `?` stay within one folder, `**` does not.
