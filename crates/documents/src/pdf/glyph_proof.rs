@@ -23,7 +23,7 @@ use hayro::kurbo::{Affine, BezPath, PathEl, Rect};
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::pdf::glyph_shapes::{DrawnOutline, EM_UNITS, GlyphDrawing, GlyphShape};
-use crate::pdf::lookalike_letters::{is_twin_of_another, latin_twin};
+use crate::pdf::lookalike_letters::latin_twin;
 use crate::pdf::page_glyph::PageGlyph;
 use crate::pdf::paint_appearance::paint_appearance;
 use crate::pdf::standard_shapes::{is_missing_in_substitute, plain_characters, shapes_of};
@@ -43,8 +43,6 @@ const CLOSE_LETTERS: [[char; 2]; 4] = [['E', 'F'], ['E', 'L'], ['C', 'G'], ['C',
 const OTHER_MARGIN: f32 = 0.08;
 /// A glyph of unknown shape is taken for a digit or letter if it differs by at most this from it.
 const MAX_RESEMBLANCE: f32 = 0.12;
-/// A glyph that differs by at most this from a Latin letter is no other letter than its twin.
-const MAX_TWIN_DIFFERENCE: f32 = 0.06;
 /// Ink that is smaller than this both ways, in ems, is not seen.
 const MIN_INK_EMS: f64 = 0.03;
 /// Ink may stand out of its glyph's place by this, in ems.
@@ -207,8 +205,6 @@ fn prove_shape(shape: Option<&GlyphShape>, text: &str) -> GlyphProof {
         ClaimedText::Exact(character) => shape.is_some_and(|shape| is_nearest_to(shape, character)),
         ClaimedText::Letter(base) => shape.is_some_and(|shape| {
             resembled(shape, MAX_RESEMBLANCE).is_none_or(|seen| may_be_drawn_as(base, seen))
-                && resembled(shape, MAX_TWIN_DIFFERENCE)
-                    .is_none_or(|seen| !is_twin_of_another(base, seen))
         }),
         ClaimedText::Symbol(sign) => shape.is_none_or(|shape| {
             let own = least_difference(shape, sign);

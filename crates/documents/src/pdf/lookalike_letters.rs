@@ -88,15 +88,6 @@ pub(crate) fn latin_twin(letter: char) -> Option<char> {
     twins.iter().find(|(own, _)| *own == letter).map(|(_, latin)| *latin)
 }
 
-/// Whether a Latin letter is drawn as a letter of this one's script, which is another letter than
-/// this one.
-pub(crate) fn is_twin_of_another(letter: char, latin: char) -> bool {
-    let script = TwinScript::of_letter(letter);
-    script.is_some_and(|script| {
-        script.twins().iter().any(|(own, twin)| *twin == latin && *own != letter)
-    })
-}
-
 /// Marks words that pass for Latin ones: that mix Latin letters with letters drawn like some, or
 /// that have such letters on a page without any other letter of their script.
 pub(crate) fn mark_lookalikes(lines: &mut [TextLine]) {

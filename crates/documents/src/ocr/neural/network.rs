@@ -3,8 +3,8 @@
 //! Runs by ONNX Runtime on the thread that asks. Its library lies beside the weights; library and
 //! networks are loaded before the process is confined, because loading maps executable memory.
 //! Running them does not, and starts no thread; nor does loading with [`TELEMETRY_SWITCH`]. A
-//! network has no arena: memory goes back to the allocator after each run, so that a large page
-//! leaves nothing behind.
+//! network has no arena, and takes its memory in one piece for each run: it goes back to the system
+//! after that, so that a large page leaves nothing behind.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -113,7 +113,7 @@ fn one_thread(runtime: &Environment) -> ort::Result<SessionBuilder> {
         .with_optimization_level(GraphOptimizationLevel::All)?
         .with_intra_threads(1)?
         .with_inter_threads(1)?
-        .with_memory_pattern(false)?
+        .with_memory_pattern(true)?
         .with_execution_providers([ep::CPU::default().with_arena_allocator(false).build()])?;
     Ok(builder)
 }
