@@ -31,6 +31,7 @@ use docmill_core::config::{
 };
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{ReadRecipe, RepairSwitches};
+use docmill_documents::EinvoiceRules;
 use docmill_documents::ocr::OcrEngine as _;
 use docmill_documents::ocr::page_engines::PageEngines;
 use docmill_documents::sandbox::{
@@ -415,12 +416,17 @@ impl App {
         engines: &PageEngines,
         threads: usize,
     ) -> fault::Result<(ProcessProgram, ProcessSetup)> {
-        let Config { cpu, limits, ocr, .. } = &self.config;
+        let Config { cpu, limits, ocr, einvoice, .. } = &self.config;
+        let sets = EinvoiceRules::verify(&einvoice.rules)?;
+        if !sets.is_empty() {
+            tracing::info!(sets = sets.join(", "), "e-invoices are checked by official rules");
+        }
         // Page processes do not search for weights: they get the folder, or none.
         let models = engines.weights().map(Path::to_owned).unwrap_or_default();
         let ocr = OcrConfig { models, ..ocr.clone() };
         let setup = ProcessSetup::new(cpu, limits, &ocr, self.page_recipe(), threads);
         let setup = setup.permitting(engines.process_permissions());
+        let setup = setup.with_einvoice_rules(&einvoice.rules);
         let program = match cpu.program.as_os_str().is_empty() {
             true => ProcessProgram::current_binary()?,
             false => ProcessProgram::Binary(cpu.program.clone()),

@@ -62,6 +62,8 @@ impl IngestionWork for EmptyWork {
             sha256: None,
             duplicate_rule: None,
             duplicate_keys: None,
+            einvoice_rules: None,
+            einvoice_reference: None,
             detail: String::new(),
             lesson: None,
             children: Vec::new(),

@@ -123,6 +123,7 @@ fn read(page: &LabelledPage, kinds: &KindSet) -> Reading {
         today: time::macros::date!(2026 - 11 - 28),
         quality_threshold: 0.7,
         einvoice: EinvoiceState::Absent,
+        einvoice_rules: None,
         pictures_shown: false,
     };
     let verdict = judge_extraction(&read, &page.transcript, kind, &lookups);

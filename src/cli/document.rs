@@ -348,6 +348,7 @@ async fn inject_errors(
         today: time::OffsetDateTime::now_utc().date(),
         quality_threshold: app.config().ocr.quality_threshold,
         einvoice: EinvoiceState::Absent,
+        einvoice_rules: None,
         pictures_shown: false,
         history: docmill_gate::SupplierHistory::default(),
     };

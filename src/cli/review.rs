@@ -19,6 +19,8 @@ use docmill_core::config::ConfigNeeds;
 use docmill_core::fault::{Error, Fault};
 use docmill_gate::kinds::KindSet;
 use docmill_operations::Db;
+use docmill_operations::answer::{AnswerForm, AnswerRequest, write_answer};
+use docmill_operations::inspect;
 use docmill_operations::review::{
     self, AcceptedData, DataCorrection, DecidingReviewer, KnownAccount, RecordedDecision,
     ReviewCase, ReviewFilter, ReviewOrder, ReviewPart, ReviewRow, TruthExport,
@@ -43,10 +45,25 @@ pub(super) enum ReviewCommand {
     Correct(CorrectArgs),
     /// Reject the document
     Reject(DecisionArgs),
+    /// Write the answer to the sender of an e-invoice
+    Answer(AnswerArgs),
     /// Undo your own last decision about a document, within the undo period
     Undo(UndoArgs),
     /// Export decisions as a folder for `docmill eval`
     Export(TruthExportArgs),
+}
+
+/// Arguments of `review answer`.
+#[derive(Debug, clap::Args)]
+pub(super) struct AnswerArgs {
+    /// Document id, ingestion id, or SHA-256 prefix
+    id: String,
+    /// Peppol Invoice Response 3, or CDAR of the French reform
+    #[arg(long, value_parser = ["invoice-response", "cdar"])]
+    form: String,
+    /// Code of the reason for a rejection, e.g. PRI or TX_TVA_ERR
+    #[arg(long, value_name = "CODE")]
+    reason: Option<String>,
 }
 
 /// Arguments of `review export`.
@@ -158,6 +175,7 @@ pub(super) async fn run(
             context.result_output().show(&shown, || format_case(&case, &known))?;
             Ok(CommandExit::Done)
         }
+        ReviewCommand::Answer(wanted) => show_answer(context, &wanted).await,
         ReviewCommand::Export(wanted) => Box::pin(export_truth(context, &wanted)).await,
         ReviewCommand::Accept(AcceptArgs { decision, newest }) => {
             let desk = ReviewSession::open(context).await?;
@@ -224,6 +242,19 @@ async fn load_seen(db: &Db, decision: &DecisionArgs) -> anyhow::Result<ReviewCas
         return Err(Error::new(Fault::Rejected, text).into());
     }
     Ok(case)
+}
+
+/// Prints the answer to the sender of the newest ingestion that the id means.
+async fn show_answer(context: &CommandContext, wanted: &AnswerArgs) -> anyhow::Result<CommandExit> {
+    let form = AnswerForm::from_name(&wanted.form).context("--form names no form of answers")?;
+    let (_, db) = open_database(context, DATABASE).await?;
+    let found = inspect::find_ingestions(&db, &wanted.id).await?;
+    let row = found.first().context("nothing has this id")?;
+    let case = review::load_case(&db, &wanted.id).await?;
+    let request = AnswerRequest { form, reason_code: wanted.reason.as_deref() };
+    let answer = write_answer(&db, row, &case, request).await?;
+    context.result_output().show(&answer, || answer.xml.clone())?;
+    Ok(CommandExit::Done)
 }
 
 async fn export_truth(

@@ -287,3 +287,57 @@ async fn work_on_text_waits_for_a_core_and_never_takes_a_thread_that_keeps_lease
     assert_eq!(end(&whole.await), ("einvoice", "-", vec![]));
     assert!(busy.await.unwrap().unwrap());
 }
+
+/// Rules for CII: the buyer has a name; and a severe word about the number.
+const RULES: &str = r#"{"format": 1, "sets": [{"name": "House rules", "version": "2",
+    "applies": "exists(/*:CrossIndustryInvoice)", "schematron":
+    "<schema xmlns='http://purl.oclc.org/dsdl/schematron'><ns prefix='rsm' uri='urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100'/><pattern><rule context='/rsm:CrossIndustryInvoice'><assert id='HR-1' flag='fatal' test=\"exists(.//*:BuyerTradeParty/*:Name)\">A buyer is named.</assert></rule></pattern></schema>"}]}"#;
+
+/// A kind for e-invoices that sends a broken rule to a person.
+const STRICT_RULES: &str = "[[rule]]\nname = 'einvoice_rules'\ncheck = 'einvoice_rules'\n\
+                            consequence = 'review'\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn official_rules_are_told_by_id_with_the_result_and_refuse_only_where_the_kind_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = folder.path().join("rules.json");
+    std::fs::write(&rules, RULES).unwrap();
+    let kinds = folder.path().join("kinds");
+    let strict = kinds.join("invoice");
+    copy_kind("invoice", &strict);
+    let own = strict.join("rules.toml");
+    let shipped = std::fs::read_to_string(&own).unwrap();
+    std::fs::write(&own, format!("{shipped}\n{STRICT_RULES}")).unwrap();
+    for (is_strict, expected) in [
+        (false, ("einvoice", "-", vec![])),
+        (true, ("einvoice", "gate_refused", vec!["einvoice_rules:HR-1"])),
+    ] {
+        let mut config = Config::default();
+        config.cpu.program = env!("CARGO_BIN_EXE_docmill").into();
+        config.einvoice.rules.clone_from(&rules);
+        if is_strict {
+            config.kinds.path.clone_from(&kinds);
+        }
+        let pipeline = App::new(config).local_pipeline().await.unwrap();
+        for bytes in
+            [cii("N-1").into_bytes(), invoice_carrying("N-1", &[("factur-x.xml", &cii("N-1"))])]
+        {
+            let processed = process(&pipeline, bytes).await;
+            assert_eq!(end(&processed), expected);
+            let report = processed.einvoice_rules.unwrap();
+            let found: Vec<_> = report.findings.iter().map(|it| it.rule.as_str()).collect();
+            assert_eq!((report.sets, found), (vec!["House rules 2".to_owned()], vec!["HR-1"]));
+        }
+    }
+}
+
+fn copy_kind(name: &str, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/kinds").join(name);
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+}

@@ -43,6 +43,7 @@ fn read(kinds: &KindSet, bytes: Bytes) -> EvalSample {
         today,
         quality_threshold: 0.7,
         einvoice: docmill_gate::EinvoiceState::Absent,
+        einvoice_rules: None,
         pictures_shown: false,
         history: docmill_gate::SupplierHistory::default(),
     };

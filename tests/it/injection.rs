@@ -135,6 +135,7 @@ fn judged(extraction: &Extraction, transcript: &Transcript) -> Verdict {
         today,
         quality_threshold: 0.7,
         einvoice: EinvoiceState::Absent,
+        einvoice_rules: None,
         pictures_shown: false,
         history: docmill_gate::SupplierHistory::default(),
     };

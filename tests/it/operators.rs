@@ -120,6 +120,8 @@ impl Office {
             duplicate_rule: None,
             duplicate_keys: None,
             lesson: None,
+            einvoice_rules: None,
+            einvoice_reference: None,
             detail: "as the test wants".to_owned(),
             children: Vec::new(),
         };

@@ -86,6 +86,8 @@ impl Stage1 {
             duplicate_rule: None,
             duplicate_keys: None,
             lesson: None,
+            einvoice_rules: None,
+            einvoice_reference: None,
             detail: String::new(),
             children: Vec::new(),
         };

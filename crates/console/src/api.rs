@@ -99,6 +99,8 @@ struct IngestionResult {
     review_reasons: Vec<String>,
     /// The documents that were found in it, in their order.
     children: Vec<FamilyMember>,
+    #[schema(value_type = Value)]
+    einvoice_rules: Option<Value>,
 }
 
 impl DecisionBody {
@@ -245,7 +247,7 @@ pub(super) async fn get_result(
     if !found.has_ended() {
         return Err(ConsoleFailure::conflict("The ingestion has not ended yet."));
     }
-    let row = found.ingestion;
+    let (row, einvoice_rules) = (found.ingestion, found.einvoice_rules);
     let case = load_visible_case(&state, &visitor, row.id).await?;
     let result = IngestionResult {
         ingestion_id: row.id,
@@ -257,6 +259,7 @@ pub(super) async fn get_result(
         needs_human_review: case.needs_human_review,
         review_reasons: case.review_reasons,
         children: found.children,
+        einvoice_rules,
     };
     tagged_json(&headers, &result)
 }

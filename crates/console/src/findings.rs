@@ -60,6 +60,7 @@ fn words_of_check(check: &RuleCheck) -> &'static str {
     match check {
         RuleCheck::Required(_) => "A required value is missing.",
         RuleCheck::Format(..) => "The value has the wrong format.",
+        RuleCheck::EinvoiceRules(_) => "The e-invoice breaks an official rule.",
         RuleCheck::Magnitude { .. } => "The number has too many digits.",
         RuleCheck::PrintedSign(_) => "The document prints this amount with the other sign.",
         RuleCheck::Sum { .. } => "The amounts do not add up to the total.",

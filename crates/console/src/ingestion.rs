@@ -4,6 +4,7 @@ use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::{Html, Redirect};
 use maud::{Markup, html};
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -18,8 +19,9 @@ use super::page_sheets::{FieldPlace, FieldPlaces, mark_id};
 use super::review_form::label_of;
 use super::state::ConsoleState;
 use docmill_core::config::WebRole;
-use docmill_core::model::{IngestionId, OutcomeReason, value_at};
+use docmill_core::model::{IngestionId, OutcomeReason, RuleReport, value_at};
 use docmill_gate::kinds::Kind;
+use docmill_operations::answer::standing_decision;
 use docmill_operations::inspect::{
     self, AttemptCost, AttemptRow, FamilyMember, IngestionHistory, IngestionRow, MessageRecord,
     OperatorActionRow,
@@ -68,6 +70,7 @@ pub(super) async fn show_ingestion(
         @if visitor.role >= WebRole::Operator { (actions(&state, &visitor, row)) }
         (facts(row))
         (reasons(&state, row))
+        (rules_section(story.einvoice_rules.as_ref()))
         (attempts_table(&story.attempts))
         (costs_table(&inspect::list_attempt_costs(state.database(), id).await?))
         @if let Some(record) = inspect::load_message_record(state.database(), id).await? {
@@ -163,6 +166,28 @@ fn reasons(state: &ConsoleState, row: &IngestionRow) -> Markup {
                 li { (finding.words) " " span.hint { (finding.code) } }
             } }
             p { a href=(state.link(&format!("/reviews/{}", row.document_id))) { "Review the document" } }
+        }
+    }
+}
+
+/// The official rules that the e-invoice breaks, in their own words.
+fn rules_section(rules: Option<&Value>) -> Markup {
+    let report = rules.and_then(|rules| RuleReport::deserialize(rules).ok());
+    html! {
+        @if let Some(report) = report {
+            h2 { "Official rules" }
+            p.hint { "Checked by " (report.sets.join(", ")) "."
+                @if report.is_cut { " It is too large to be checked to its end." } }
+            @if report.findings.is_empty() { p { "It breaks none." } } @else {
+                div.wide tabindex="0" { table {
+                    thead { tr { th { "rule" } th { "severity" } th { "text" } th { "where" } } }
+                    tbody { @for finding in &report.findings { tr {
+                        td { (finding.rule) } td { (finding.severity.code()) @if finding.error.is_some() { " (no verdict)" } }
+                        td { (foreign_name(&finding.text)) } td { (foreign_name(&finding.location)) }
+                    } } }
+                } }
+            }
+            @if report.more_findings > 0 { p.hint { (report.more_findings) " more." } }
         }
     }
 }
@@ -297,13 +322,6 @@ fn took(attempt: &AttemptRow) -> String {
     }
 }
 
-/// The decision of a person that holds for the data of this ingestion.
-fn standing_decision<'a>(row: &IngestionRow, case: &'a ReviewCase) -> Option<&'a DocumentRevision> {
-    let last = case.revisions.last().filter(|last| !last.awaits_second)?;
-    let holds = case.ingestion_id == Some(row.id) && last.decision != "undone";
-    holds.then_some(last)
-}
-
 /// The data of the document, as a person decided or else as it was read, and the decisions.
 fn data_section(state: &ConsoleState, row: &IngestionRow, case: &ReviewCase) -> Markup {
     let kind = state.kinds().for_name(row.kind.as_deref()).map(|kind| &**kind);
@@ -322,6 +340,9 @@ fn data_section(state: &ConsoleState, row: &IngestionRow, case: &ReviewCase) -> 
                 @if !changed.is_empty() { ". Changed: " (changed) }
                 @if !last.why.is_empty() { ". Reason: " (foreign_name(&last.why)) }
             } }
+            @if row.reader.as_deref() == Some("einvoice") {
+                p { a href=(state.link(&format!("/ingestions/{}/invoice", row.id))) { "By the terms of EN 16931" } }
+            }
             @if let Some(data) = shown { (data_table(kind, data)) }
             @else { p { "The document carries no data." } }
             @if let Some(read) = read { details { summary { "As it was read" } (data_table(kind, read)) } }

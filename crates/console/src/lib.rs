@@ -6,6 +6,7 @@
 //! the process, or that several processes share.
 
 mod access;
+mod answers;
 mod api;
 mod api_forms;
 mod api_reference;
@@ -18,6 +19,7 @@ mod fresh;
 mod guard;
 pub mod health_port;
 mod ingestion;
+mod invoice_page;
 mod layout;
 mod listing;
 mod openapi;
@@ -158,6 +160,7 @@ fn viewer_pages() -> Router<ConsoleState> {
         .route("/dead-letters", get(overview::show_dead_letters))
         .route("/ingestions", get(listing::show_ingestions))
         .route("/ingestions/{id}", get(ingestion::show_ingestion))
+        .route("/ingestions/{id}/invoice", get(invoice_page::show_invoice))
         .route("/ingestions/{id}/pages/{number}", get(page_view::show_page))
         .route("/ingestions/{id}/pages/{number}/picture", get(pictures::get_picture))
         .route("/ingestions/{id}/pages/{number}/words", get(page_view::get_words))
@@ -223,6 +226,8 @@ fn api_routes() -> OpenApiRouter<ConsoleState> {
         .routes(with_role(Viewer, routes!(api::list_ingestions)))
         .routes(with_role(Viewer, routes!(api::get_ingestion)))
         .routes(with_role(Viewer, routes!(api::get_result)))
+        .routes(with_role(Viewer, routes!(invoice_page::get_invoice)))
+        .routes(with_role(Reviewer, routes!(answers::get_answer)))
         .routes(with_role(Viewer, routes!(transcripts::get_transcript)))
         .routes(with_role(Viewer, routes!(transcripts::get_page)))
         .routes(with_role(Viewer, routes!(pictures::get_picture)))

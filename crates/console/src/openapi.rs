@@ -64,6 +64,16 @@ named_schema!(
     words(["json", "text", "markdown", "pdf"])
 );
 named_schema!(
+    /// A language of terms.
+    TermLanguageName,
+    words(["en", "de", "fr"])
+);
+named_schema!(
+    /// A form of the answer to a sender.
+    AnswerFormName,
+    words(["invoice-response", "cdar"])
+);
+named_schema!(
     /// Deliveries that have not ended, or dead ones.
     DeliveryFilter,
     words(["open", "dead"])

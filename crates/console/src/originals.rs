@@ -103,7 +103,7 @@ pub(super) async fn post_kind(
 }
 
 /// The header under which a browser saves a file by this name (RFC 6266, RFC 5987).
-fn attachment(name: &str) -> HeaderValue {
+pub(super) fn attachment(name: &str) -> HeaderValue {
     let written: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
     let text = format!("attachment; filename*=UTF-8''{}", written.replace('+', "%20"));
     HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("attachment"))

@@ -12,6 +12,7 @@ mod cost;
 mod cpu;
 mod daily_hours;
 mod database;
+mod einvoice;
 mod janitor;
 mod kinds;
 mod layers;
@@ -52,6 +53,7 @@ pub use cost::{CostConfig, ModelPrice};
 pub use cpu::{ConfinementMode, CpuConfig, ProcessSharing};
 pub use daily_hours::DailyHours;
 pub use database::DatabaseConfig;
+pub use einvoice::EinvoiceConfig;
 pub use janitor::JanitorConfig;
 pub use kinds::KindsConfig;
 pub use limits::LimitsConfig;
@@ -112,6 +114,8 @@ pub struct Config {
     pub cost: CostConfig,
     /// `[kinds]`: where kinds of documents are defined.
     pub kinds: KindsConfig,
+    /// `[einvoice]`: how e-invoices are checked.
+    pub einvoice: EinvoiceConfig,
     /// `[janitor]`: when and how maintenance runs.
     pub janitor: JanitorConfig,
     /// `[telemetry]`: where traces are sent.

@@ -6,6 +6,7 @@ pub mod extraction;
 pub mod grounded;
 pub mod ids;
 pub mod ingestion;
+pub mod invoice_reference;
 pub mod lane;
 pub mod local_models;
 mod member;
@@ -18,6 +19,7 @@ pub mod page_note;
 pub mod page_work;
 pub mod picture_rule;
 pub mod priority;
+pub mod rule_report;
 pub mod text_size;
 pub mod transcript;
 
@@ -29,6 +31,7 @@ pub use extraction::{
 pub use grounded::{GroundedField, PageRegion, value_at};
 pub use ids::{ClaimToken, DocumentId, IngestionId};
 pub use ingestion::{ClaimedIngestion, DocumentRef, IngestionStage, IngestionStatus, PageRange};
+pub use invoice_reference::{EmbeddedFile, InvoiceParty, InvoiceReference, PartyIdentifier};
 pub use lane::{LaneBreaker, ProviderLane};
 pub use local_models::{LocalDevice, LocalModelCalls, LocalModelReport, LocalModelState};
 pub use member::MemberFacts;
@@ -44,6 +47,7 @@ pub use page_work::{
 };
 pub use picture_rule::PictureRule;
 pub use priority::Priority;
+pub use rule_report::{RuleFinding, RuleReport, RuleSeverity};
 pub use text_size::{TextAmount, TextLimits, TextMeter, TextOverflow};
 pub use transcript::{
     BoundingBox, PageDefect, PageDefectKind, PageSource, PageText, ProviderNotes, TextLine,

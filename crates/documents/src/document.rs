@@ -9,6 +9,7 @@ use bytes::Bytes;
 use hayro::kurbo::Rect;
 
 use crate::container::{self, FoundMembers, MemberCollector};
+use crate::einvoice_rules::EinvoiceRules;
 use crate::envelope::open_envelopes;
 use crate::image::format::{self, DocumentFormat};
 use crate::image::{picture, tiff};
@@ -18,6 +19,7 @@ use crate::pdf::pdf_file::{self, SeenLayer};
 use crate::pdf::render::RenderBounds;
 use crate::refusal::{PageRefusal, catch_decoder};
 use docmill_core::config::LimitsConfig;
+use docmill_core::fault;
 use docmill_core::model::{MemberFacts, OutcomeReason, PageText, PrintedPage, TextLine};
 use docmill_formats::einvoice::{self, EinvoiceDefect, EinvoiceFinding, XmlRootName};
 use docmill_formats::xml;
@@ -311,8 +313,12 @@ impl ParsedDocument {
         catch_decoder(|| file.draw_part(index, area, dpi)).map(Some)
     }
 
-    /// Looks for e-invoices in it and reads them. Reads no picture.
-    pub fn find_einvoice(&self) -> EinvoiceFinding {
+    /// Looks for e-invoices in it, reads them, and checks the one that is used by the rules. Reads no
+    /// picture.
+    ///
+    /// # Errors
+    /// The rules cannot be used.
+    pub fn find_einvoice(&self, rules: &EinvoiceRules) -> fault::Result<EinvoiceFinding> {
         let is_document = matches!(self.content, DocumentContent::Values(_));
         let files = match &self.content {
             DocumentContent::Values(_) => Ok(vec![self.bytes.to_vec()]),
@@ -323,10 +329,19 @@ impl ParsedDocument {
             | DocumentContent::Container => Ok(Vec::new()),
         };
         match files {
-            Ok(files) => EinvoiceFinding::from_files(&files, is_document),
+            Ok(files) => {
+                let mut failed = Ok(());
+                let found = EinvoiceFinding::from_checked_files(&files, is_document, |file| {
+                    rules.check_invoice(file).unwrap_or_else(|error| {
+                        failed = Err(error);
+                        None
+                    })
+                });
+                failed.map(|()| found)
+            }
             Err(refusal) => {
                 tracing::debug!(reason = refusal.reason.code(), "an e-invoice cannot be taken out");
-                EinvoiceFinding { invoice: Err(EinvoiceDefect::Attachment), is_document }
+                Ok(EinvoiceFinding::unusable(EinvoiceDefect::Attachment, is_document))
             }
         }
     }

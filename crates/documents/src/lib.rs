@@ -19,6 +19,7 @@
 
 mod container;
 mod document;
+mod einvoice_rules;
 mod envelope;
 mod image;
 mod language;
@@ -36,6 +37,7 @@ pub mod sandbox;
 
 pub use container::may_be_container;
 pub use document::{ParsedDocument, open_document, open_locked_document, open_with_members};
+pub use einvoice_rules::EinvoiceRules;
 pub use image::format::DocumentFormat;
 pub use image::image_pdf::{ImagePdf, InvalidImageError};
 pub use image::opencv_mat::OpenCvError;

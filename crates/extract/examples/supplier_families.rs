@@ -114,6 +114,7 @@ fn read(member: &FamilyMember, before: &[FamilyMember], kind: &Kind) -> (bool, b
         today: OffsetDateTime::now_utc().date(),
         quality_threshold: 0.7,
         einvoice: EinvoiceState::Absent,
+        einvoice_rules: None,
         pictures_shown: false,
         history,
     };

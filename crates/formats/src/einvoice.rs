@@ -25,6 +25,7 @@ mod fields;
 mod invoic;
 mod ksef;
 mod oioubl;
+mod reference;
 mod root;
 mod ubl;
 
@@ -32,7 +33,7 @@ use roxmltree::{Document, Node};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use docmill_core::model::TextLine;
+use docmill_core::model::{InvoiceReference, RuleReport, TextLine};
 
 use crate::notation::date;
 use crate::xml::{XmlError, XmlText};
@@ -51,6 +52,9 @@ pub struct ParsedInvoiceXml {
     /// which for a credit note is none.
     pub is_credit_note: bool,
     fields: Map<String, Value>,
+    /// The parts that an answer to its sender names, in UBL and CII.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reference: Option<Box<InvoiceReference>>,
     /// Reasons to look at it, as words: `unread.due_date`.
     doubts: Vec<String>,
 }
@@ -124,9 +128,14 @@ fn parse_document(
     reader: &mut ValueReader,
 ) -> Result<InvoiceXmlFields, EinvoiceDefect> {
     match syntax {
-        EinvoiceSyntax::Cii => Ok(cii::parse_cii(root, reader)),
+        EinvoiceSyntax::Cii => {
+            let mut fields = cii::parse_cii(root, reader);
+            fields.reference = reference::reference_of(root, false, &fields);
+            Ok(fields)
+        }
         EinvoiceSyntax::Ubl => {
             let mut fields = ubl::parse_ubl(root, reader);
+            fields.reference = reference::reference_of(root, true, &fields);
             if oioubl::is_oioubl(root) {
                 oioubl::settle_oioubl(root, &mut fields, reader);
             }
@@ -143,6 +152,15 @@ fn parse_document(
 /// Whether the root of an XML is that of an e-invoice that is read.
 pub fn has_known_root(tree: &Document<'_>) -> bool {
     syntax_of(tree.root_element()).is_some()
+}
+
+/// The root of the e-invoice in an XML, which may be within an envelope; `None`: there is not one.
+pub fn find_root<'a, 'i>(tree: &'a Document<'i>) -> Option<Node<'a, 'i>> {
+    let root = tree.root_element();
+    match syntax_of(root)? {
+        EinvoiceSyntax::BusinessDocument => only_document(root).ok(),
+        _ => Some(root),
+    }
 }
 
 /// The syntax of a root. One without a namespace is an invoice by its name and its parts.
@@ -206,6 +224,7 @@ impl ParsedInvoiceXml {
         Self {
             is_credit_note: read.is_credit_note,
             fields: fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            reference: read.reference.map(Box::new),
             doubts,
         }
     }
@@ -279,7 +298,8 @@ impl ParsedInvoiceXml {
                 })
             }),
         });
-        are_fields && self.are_doubts_sound() && self.is_within_bounds()
+        let is_reference = self.reference.as_ref().is_none_or(|it| it.is_sound());
+        are_fields && is_reference && self.are_doubts_sound() && self.is_within_bounds()
     }
 
     /// Doubts become reasons that people see: words of the program, no text of the document.
@@ -295,6 +315,11 @@ impl ParsedInvoiceXml {
     /// `unread.due_date`, `type_751`.
     pub fn doubts(&self) -> &[String] {
         &self.doubts
+    }
+
+    /// The parts that an answer to its sender names; `None`: another syntax, or it lacks them.
+    pub fn reference(&self) -> Option<&InvoiceReference> {
+        self.reference.as_deref()
     }
 
     fn is_within_bounds(&self) -> bool {
@@ -361,16 +386,34 @@ pub struct EinvoiceFinding {
     pub invoice: Result<Option<ParsedInvoiceXml>, EinvoiceDefect>,
     /// Whether it is the document itself: there are no pages to hold it against.
     pub is_document: bool,
+    /// The verdict of official rules on it; `None`: none are configured, or none are meant for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<RuleReport>,
 }
 
 impl EinvoiceFinding {
     /// Nothing was found.
-    pub const NONE: Self = Self { invoice: Ok(None), is_document: false };
+    pub const NONE: Self = Self { invoice: Ok(None), is_document: false, rules: None };
+
+    /// No use could be made of it.
+    pub fn unusable(defect: EinvoiceDefect, is_document: bool) -> Self {
+        Self { invoice: Err(defect), is_document, rules: None }
+    }
 
     /// Reads what was found. A document that is XML is read even if it is incomplete: nothing else
     /// could be asked.
     pub fn from_files(files: &[Vec<u8>], is_document: bool) -> Self {
+        Self::from_checked_files(files, is_document, |_| None)
+    }
+
+    /// As [`Self::from_files`]; the file that is used, or the first, is checked by rules.
+    pub fn from_checked_files(
+        files: &[Vec<u8>],
+        is_document: bool,
+        check: impl FnOnce(&[u8]) -> Option<RuleReport>,
+    ) -> Self {
         let (mut usable, mut flaw): (Option<ParsedInvoiceXml>, _) = (None, None);
+        let mut checked = files.first();
         for file in files {
             match parse_einvoice(file) {
                 Ok(invoice) if !invoice.is_complete() && !is_document => {
@@ -378,10 +421,10 @@ impl EinvoiceFinding {
                 }
                 Ok(invoice) => match &usable {
                     Some(first) if !invoice.agrees_with(first) => {
-                        return Self { invoice: Err(EinvoiceDefect::Several), is_document };
+                        return Self::unusable(EinvoiceDefect::Several, is_document);
                     }
                     Some(_) => {}
-                    None => usable = Some(invoice),
+                    None => (usable, checked) = (Some(invoice), Some(file)),
                 },
                 Err(other) => flaw = flaw.or(Some(other)),
             }
@@ -390,7 +433,7 @@ impl EinvoiceFinding {
             (None, Some(flaw)) => Err(flaw),
             (usable, _) => Ok(usable),
         };
-        Self { invoice, is_document }
+        Self { invoice, is_document, rules: checked.and_then(|file| check(file)) }
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod edn;
 pub mod einvoice;
+pub mod einvoice_answer;
 pub mod notation;
 pub mod payment_code;
 pub mod xml;

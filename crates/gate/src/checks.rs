@@ -66,6 +66,7 @@ impl GateSubject<'_> {
             RuleCheck::NotContradicted(fields) => self.contradicted_fields(fields),
             RuleCheck::EinvoiceSeen => fail_whole(self.einvoice_unseen()),
             RuleCheck::EinvoiceUsable => self.einvoice_usable(),
+            RuleCheck::EinvoiceRules(severity) => self.broken_einvoice_rules(*severity),
             RuleCheck::PaymentCode(fields) => self.fields_against_codes(fields),
             RuleCheck::PaymentCodeUsable => self.code_defects(),
             RuleCheck::PaymentCodePrinted(fields) => self.fields_in_code_alone(fields),

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::checks::FailedFields;
 use super::ground::PrintedValues;
 use super::subject::GateSubject;
+use docmill_core::model::RuleSeverity;
 use docmill_formats::notation::{account, date};
 
 /// The state of the XML in a document.
@@ -39,6 +40,20 @@ impl GateSubject<'_> {
             EinvoiceState::Unusable(reason) => vec![Some(reason.to_owned())],
             _ => Vec::new(),
         }
+    }
+
+    /// Ids of the official rules of this severity or a graver one that the XML breaks, each once. They
+    /// stand where rules about fields name the field.
+    pub(super) fn broken_einvoice_rules(&self, severity: RuleSeverity) -> FailedFields {
+        let mut ids: FailedFields = Vec::new();
+        let findings = self.lookups.einvoice_rules.iter().flat_map(|report| &report.findings);
+        for finding in findings.filter(|finding| finding.severity >= severity) {
+            let id = Some(finding.rule.clone());
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+        ids
     }
 
     /// Whether a person sees a page that nobody held the XML against: one that shows more than its

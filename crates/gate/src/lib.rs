@@ -22,12 +22,13 @@ mod tax;
 mod work_budget;
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use time::Date;
 
 use crate::kinds::{GateRule, Kind, RuleCheck, RuleConsequence};
-use docmill_core::model::{Extraction, IngestionId, Transcript};
+use docmill_core::model::{Extraction, IngestionId, RuleReport, Transcript};
 
 pub use self::einvoice::EinvoiceState;
 use self::ground::PrintedValues;
@@ -52,6 +53,8 @@ pub struct GateLookups {
     pub quality_threshold: f32,
     /// The state of the XML in the document.
     pub einvoice: EinvoiceState,
+    /// The verdict of official rules on the XML, if it was checked by any.
+    pub einvoice_rules: Option<Arc<RuleReport>>,
     /// The model that extracted was shown pictures of pages.
     pub pictures_shown: bool,
     /// What the tenant confirmed of this supplier before; empty: nothing.

@@ -100,6 +100,7 @@ fn lookups() -> GateLookups {
         today,
         quality_threshold: 0.7,
         einvoice: EinvoiceState::Absent,
+        einvoice_rules: None,
         pictures_shown: false,
         history: SupplierHistory::default(),
     }

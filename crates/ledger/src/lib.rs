@@ -19,6 +19,7 @@ pub mod memory;
 pub(crate) mod stored;
 pub mod supplier;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -32,8 +33,8 @@ use docmill_core::config::SecretString;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, FileRef, GroundedField, IngestionId,
-    IngestionStage, IngestionStatus, LocalModelReport, ModelUsage, OutcomeReason, PageRange,
-    Priority, ProviderLane, ReaderStatement,
+    IngestionStage, IngestionStatus, InvoiceReference, LocalModelReport, ModelUsage, OutcomeReason,
+    PageRange, Priority, ProviderLane, ReaderStatement, RuleReport,
 };
 
 /// The worker, lease and crash limit that a claim is made with.
@@ -164,6 +165,10 @@ pub struct IngestionResult {
     pub duplicate_keys: Option<DuplicateKeys>,
     /// What is remembered of the supplier once this has completed: of an e-invoice without any doubt.
     pub lesson: Option<SupplierLesson>,
+    /// The verdict of official rules on the e-invoice, if it was checked by any.
+    pub einvoice_rules: Option<Arc<RuleReport>>,
+    /// The parts of an e-invoice that an answer to its sender names.
+    pub einvoice_reference: Option<Box<InvoiceReference>>,
     /// The operator's text; never document content.
     pub detail: String,
     /// Documents found in this one, whose rows are written in the transaction of the end. Their bytes lie

@@ -20,7 +20,8 @@ pub use docmill_ledger::db::reports::row_security::require_all_rows;
 pub use docmill_ledger::db::reports::search::{DocumentQuery, DocumentRow, find_documents};
 pub use docmill_ledger::db::reports::{
     AttemptRow, ExportedDocument, InFlightIngestion, IngestionFilter, IngestionRow, find_waiting,
-    ingestions_by_id, list_exported_documents, list_ingestions, load_grounding,
+    ingestions_by_id, list_exported_documents, list_ingestions, load_einvoice_facts,
+    load_grounding,
 };
 
 use docmill_core::fault::{Error, Fault, Result};
@@ -109,6 +110,9 @@ pub struct IngestionHistory {
     /// Where on the pages its values were found: a list of field, page, box and confidence.
     #[schema(value_type = Value)]
     pub grounded: Option<Value>,
+    /// Official rules that its e-invoice breaks, and the sets it was checked by.
+    #[schema(value_type = Value)]
+    pub einvoice_rules: Option<Value>,
     /// The document that it was found in.
     pub parent: Option<FamilyMember>,
     /// The documents that were found in it, in their order.
@@ -187,6 +191,7 @@ pub async fn load_histories(db: &Db, id: &str) -> Result<Vec<IngestionHistory>> 
             parent: family.parent,
             children: family.children,
             open_children: family.open,
+            einvoice_rules: load_einvoice_facts(db, IngestionId(ingestion.id)).await?.rules,
             ingestion,
         });
     }

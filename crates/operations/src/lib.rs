@@ -3,6 +3,7 @@
 //! Commands use this layer and not the database below it; operations of a single statement are
 //! re-exported here as they are.
 
+pub mod answer;
 pub mod batches;
 pub mod dashboard;
 pub mod dead;
@@ -11,6 +12,7 @@ mod erasable_keys;
 pub mod erase;
 pub mod folder_walk;
 pub mod inspect;
+pub mod invoice_view;
 pub mod janitor;
 pub mod moving;
 pub mod page_drawing;

@@ -21,7 +21,7 @@ use docmill_core::config::CostConfig;
 use docmill_core::fault::{self, Error};
 use docmill_core::model::{
     ArtefactRef, ClaimedIngestion, DocumentId, IngestionId, IngestionStage, IngestionStatus,
-    ModelUsage, OutcomeReason, PageDefect, PageSource, Transcript, digest,
+    ModelUsage, OutcomeReason, PageDefect, PageSource, RuleReport, Transcript, digest,
 };
 use docmill_documents::DocumentFormat;
 use docmill_ledger::db::reviews::replays::ReplayableDocument;
@@ -76,6 +76,8 @@ pub struct ProcessReport {
     pub certainty: Option<f32>,
     /// Where on the pages the data's values were found.
     pub grounded: Vec<docmill_gate::GroundedField>,
+    /// Official rules that the e-invoice breaks; null if it was checked by none.
+    pub einvoice_rules: Option<RuleReport>,
     /// The pages and their texts; null if no page was read.
     pub transcription: Option<TranscriptionView>,
     /// Milliseconds that each step took.
@@ -351,6 +353,7 @@ impl ProcessReport {
             score: None,
             certainty: None,
             grounded: Vec::new(),
+            einvoice_rules: None,
             transcription: None,
             timings_ms: TimingsView::default(),
             transcript: None,
@@ -368,6 +371,7 @@ impl ProcessReport {
         self.usage = record.usage;
         self.data = record.structured_data;
         self.review_reasons = record.review_reasons;
+        self.einvoice_rules = record.einvoice_rules.map(Arc::unwrap_or_clone);
         if let Some(judged) = record.judged {
             (self.score, self.grounded) = (Some(judged.score), judged.grounded);
             self.certainty = judged.certainty;

@@ -16,7 +16,7 @@ use crate::step_error::StepError;
 use crate::text_budget::TextBudget;
 use crate::text_work::run_on_text;
 use docmill_core::metrics;
-use docmill_core::model::{Extraction, Transcript};
+use docmill_core::model::{Extraction, InvoiceReference, RuleReport, Transcript};
 use docmill_documents::reading::reader_version;
 use docmill_documents::sandbox::OpenDocument;
 use docmill_extract::einvoice;
@@ -33,11 +33,13 @@ pub(super) struct EinvoiceScan {
     pub parsed: Option<ParsedEinvoice>,
     /// The state of the XML, for the gate.
     pub note: EinvoiceState,
+    /// The verdict of official rules on it.
+    pub rules: Option<RuleReport>,
 }
 
 impl EinvoiceScan {
     /// No e-invoice was looked for.
-    pub(super) const NONE: Self = Self { parsed: None, note: EinvoiceState::Absent };
+    pub(super) const NONE: Self = Self { parsed: None, note: EinvoiceState::Absent, rules: None };
 }
 
 /// An e-invoice and the text of the pages it came with.
@@ -97,6 +99,11 @@ impl ParsedEinvoice {
         self.invoice.doubts().to_vec()
     }
 
+    /// The parts that an answer to its sender names.
+    pub(super) fn reference(&self) -> Option<Box<InvoiceReference>> {
+        self.invoice.reference().cloned().map(Box::new)
+    }
+
     /// The data under the kind that the producer named; without one a credit note is one, if there
     /// is such a kind.
     pub(super) fn to_extraction(
@@ -123,7 +130,7 @@ pub(super) async fn scan_einvoice(
     sha256: &str,
     kind: &Kind,
 ) -> Result<EinvoiceScan, StepError> {
-    let EinvoiceFinding { invoice, is_document } = document.take_einvoice();
+    let EinvoiceFinding { invoice, is_document, rules } = document.take_einvoice();
     let note = match invoice {
         Ok(None) => return Ok(EinvoiceScan::NONE),
         Ok(Some(invoice)) if einvoice::kind_uses_einvoice(kind) => {
@@ -143,16 +150,16 @@ pub(super) async fn scan_einvoice(
                 EinvoiceState::Attached { show_more }
             };
             let parsed = Some(ParsedEinvoice { invoice, transcript, text_budget });
-            return Ok(EinvoiceScan { parsed, note });
+            return Ok(EinvoiceScan { parsed, note, rules });
         }
         // The producer wants something else of this document.
-        Ok(Some(_)) => EinvoiceState::Absent,
+        Ok(Some(_)) => return Ok(EinvoiceScan::NONE),
         Err(flaw) if is_document => {
             return Err(StepError::rejected(flaw.outcome_reason(), flaw.to_string()));
         }
         Err(flaw) => EinvoiceState::Unusable(flaw.code()),
     };
-    Ok(EinvoiceScan { parsed: None, note })
+    Ok(EinvoiceScan { parsed: None, note, rules })
 }
 
 /// Stores the text of the pages as the transcript, referenced by the row.

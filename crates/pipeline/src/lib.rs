@@ -74,7 +74,8 @@ use docmill_client::telemetry::spans;
 use docmill_core::fault::Error;
 use docmill_core::model::message::plain_etag;
 use docmill_core::model::{
-    ClaimedIngestion, Extraction, IngestionStage, ModelUsage, OutcomeReason, Transcript,
+    ClaimedIngestion, Extraction, IngestionStage, InvoiceReference, ModelUsage, OutcomeReason,
+    RuleReport, Transcript,
 };
 use docmill_documents::sandbox::OpenDocument;
 use docmill_extract::ReadingFaults;
@@ -180,6 +181,10 @@ struct PipelineRun<'a> {
     text_budget: Option<TextBudget>,
     /// Which pages models were shown, for operators.
     shown: String,
+    /// The verdict of official rules on the document's XML.
+    einvoice_rules: Option<Arc<RuleReport>>,
+    /// The parts of that XML which an answer names.
+    einvoice_reference: Option<Box<InvoiceReference>>,
 }
 
 impl<'a> PipelineRun<'a> {
@@ -191,6 +196,8 @@ impl<'a> PipelineRun<'a> {
             spent: ModelUsage::default(),
             text_budget: None,
             shown: String::new(),
+            einvoice_rules: None,
+            einvoice_reference: None,
         }
     }
 
@@ -204,7 +211,8 @@ impl<'a> PipelineRun<'a> {
         if document.page_count() == 0 {
             return self.finish_container(sha256, children);
         }
-        let EinvoiceScan { parsed, note } = scan;
+        let EinvoiceScan { parsed, note, rules } = scan;
+        self.einvoice_rules = rules.map(Arc::new);
         let (transcript, outcome) = match parsed {
             Some(parsed) => Box::pin(self.judge_einvoice(parsed, &named, fetched, note)).await?,
             None => {
@@ -255,6 +263,8 @@ impl<'a> PipelineRun<'a> {
             (&self.attempt.services().kinds, self.attempt.claimed.tenant.as_deref());
         record.lesson = verdict::exact_lesson(&record, kinds, tenant);
         record.usage += self.spent;
+        record.einvoice_rules = self.einvoice_rules.take();
+        record.einvoice_reference = self.einvoice_reference.take();
         record.add_detail(&self.shown);
         Ok(PipelineOutput { record, transcript, timings: self.clock.timings() })
     }
@@ -349,6 +359,7 @@ impl<'a> PipelineRun<'a> {
         note: EinvoiceState,
     ) -> Result<(Arc<Transcript>, EscalationOutcome), StepError> {
         let mut doubts = parsed.doubts();
+        self.einvoice_reference = parsed.reference();
         let read = self.read_einvoice(parsed, named, &fetched);
         let (transcript, classified, extraction) = Box::pin(read).await?;
         let beside = matches!(note, EinvoiceState::Attached { .. }).then_some(&transcript);
@@ -452,7 +463,8 @@ impl<'a> PipelineRun<'a> {
         extraction: &Extraction,
     ) -> Result<Verdict, StepError> {
         self.enter(IngestionStage::Gate)?;
-        verdict::judge_extraction(self.attempt, input, extraction).await
+        let rules = self.einvoice_rules.clone();
+        verdict::judge_extraction(self.attempt, input, extraction, rules).await
     }
 
     /// Goes on to the next stage, if the claim is live.

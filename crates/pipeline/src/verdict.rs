@@ -14,7 +14,7 @@ use crate::supplier_memory::{find_history, lesson_of};
 use crate::text_work::run_on_text;
 use docmill_core::model::{
     Extraction, ExtractionMethod, IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
-    Transcript,
+    RuleReport, Transcript,
 };
 use docmill_core::work_clock::wait_off_clock;
 use docmill_gate::kinds::{ClassifiedKind, FieldRole, Kind, KindSet};
@@ -55,6 +55,7 @@ pub(super) async fn judge_extraction(
     attempt: AttemptContext<'_>,
     input: GateInput<'_>,
     extraction: &Extraction,
+    einvoice_rules: Option<Arc<RuleReport>>,
 ) -> Result<Verdict, StepError> {
     let (ledger, claimed) = (&attempt.context.ledger, attempt.claimed);
     let (document, tenant) = (claimed.document.id, claimed.tenant.as_deref());
@@ -77,6 +78,7 @@ pub(super) async fn judge_extraction(
         today: claimed.claimed_at.date(),
         quality_threshold: attempt.config().ocr.quality_threshold,
         einvoice: input.note,
+        einvoice_rules,
         pictures_shown: input.pictures_shown,
     };
     let (extraction, transcript) = (extraction.clone(), Arc::clone(input.transcript));
@@ -131,6 +133,8 @@ pub(super) fn judged_result(
         duplicate_keys,
         sha256,
         lesson: None,
+        einvoice_rules: None,
+        einvoice_reference: None,
     }
 }
 
@@ -208,6 +212,8 @@ pub fn early_result(
         duplicate_rule: None,
         duplicate_keys: None,
         lesson: None,
+        einvoice_rules: None,
+        einvoice_reference: None,
         detail,
         children: Vec::new(),
     }

@@ -547,6 +547,18 @@ impl<'a> XPathEvaluator<'a> {
                 self.spend(nodes.len())?;
                 return Ok(nodes);
             }
+            (XPathAxis::Child, NodeTest::Name(name)) if is_large(tree, node) => {
+                let inside = tree.named_inside(node, *name);
+                self.spend(inside.len().saturating_add(1))?;
+                let own = inside.iter().copied().filter(|it| tree.parent(*it) == Some(node));
+                return Ok(own.collect());
+            }
+            (XPathAxis::Attribute, test) => {
+                let own = tree.attributes(node).filter(|it| is_accepted(tree, *it, test, true));
+                let nodes: Vec<NodeNumber> = own.collect();
+                self.spend(nodes.len().saturating_add(1))?;
+                return Ok(nodes);
+            }
             (XPathAxis::Child, test) => {
                 let (mut nodes, mut passed) = (Vec::new(), 0_usize);
                 for child in tree.children(node) {
@@ -563,7 +575,8 @@ impl<'a> XPathEvaluator<'a> {
         let (own_end, parent) = (tree.end(node), tree.parent(node));
         let inside = node.saturating_add(1)..own_end;
         let mut nodes: Vec<NodeNumber> = match step.axis {
-            XPathAxis::Attribute => tree.attributes(node).collect(),
+            // Found above.
+            XPathAxis::Attribute => Vec::new(),
             XPathAxis::Child => tree.children(node).collect(),
             XPathAxis::Descendant => inside.collect(),
             XPathAxis::DescendantOrSelf => (node..own_end.max(inside.start)).collect(),
@@ -587,14 +600,13 @@ impl<'a> XPathEvaluator<'a> {
             }
         };
         self.spend(nodes.len())?;
-        let is_attribute_axis = step.axis == XPathAxis::Attribute;
         let keeps_own = matches!(step.axis, XPathAxis::ItSelf | XPathAxis::DescendantOrSelf);
         nodes.retain(|it| {
             let is_attribute = tree.sort(*it) == NodeSort::Attribute;
-            let is_on_axis = is_attribute == is_attribute_axis
-                || (is_attribute && keeps_own && *it == node)
-                || (is_attribute && step.axis == XPathAxis::AncestorOrSelf);
-            is_on_axis && is_accepted(tree, *it, &step.test, is_attribute_axis)
+            let is_on_axis = !is_attribute
+                || (keeps_own && *it == node)
+                || step.axis == XPathAxis::AncestorOrSelf;
+            is_on_axis && is_accepted(tree, *it, &step.test, false)
         });
         Ok(nodes)
     }
@@ -846,6 +858,14 @@ fn in_document_order(items: ItemSequence<'_>) -> Evaluated<'_> {
 /// A node and those it is inside of, nearest first.
 fn ancestors(tree: &NodeTree<'_>, from: Option<NodeNumber>) -> Vec<NodeNumber> {
     std::iter::successors(from, |node| tree.parent(*node)).collect()
+}
+
+/// Nodes inside of a node whose children of a name are looked up rather than passed one by one: the
+/// whole document is stepped into for each of its lines.
+const MIN_LARGE_NODES: usize = 64;
+
+fn is_large(tree: &NodeTree<'_>, node: NodeNumber) -> bool {
+    tree.end(node).saturating_sub(node) >= MIN_LARGE_NODES
 }
 
 fn is_accepted(

@@ -30,4 +30,4 @@ mod token;
 mod tree;
 mod value;
 
-pub use library::{RuleFinding, RuleLibrary, RuleReport, RuleSeverity, RulesError};
+pub use library::{RuleLibrary, RulesError};

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use docmill_formats::xml::XmlTree;
-use serde::{Deserialize, Serialize};
+use docmill_core::model::{RuleFinding, RuleReport, RuleSeverity};
+use docmill_formats::xml::{XmlNode, XmlTree};
+use serde::Deserialize;
 
 use crate::evaluator::{XPathEvaluator, XPathFocus};
 use crate::names::NameTable;
@@ -20,8 +21,6 @@ use crate::value::{AtomicValue, EvaluationError};
 pub const MAX_STEPS: u64 = 60_000_000;
 /// Most findings of one document. The rest is counted.
 pub const MAX_FINDINGS: usize = 500;
-/// Most characters of a finding's text, and of its location.
-pub const MAX_TEXT_CHARS: usize = 2_000;
 /// The form of the rules file that this version reads.
 const RULES_FORMAT: u32 = 1;
 
@@ -63,79 +62,6 @@ struct RulesSource {
     includes: BTreeMap<String, String>,
 }
 
-/// The gravity of a finding, as the rule's author put it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RuleSeverity {
-    /// A remark.
-    Information,
-    /// The document is valid all the same.
-    Warning,
-    /// The document is not valid.
-    Fatal,
-}
-
-impl RuleSeverity {
-    /// By the word in the rules. A word that is not known counts as fatal.
-    fn from_word(word: &str) -> Self {
-        match word.to_ascii_lowercase().as_str() {
-            "warning" | "warn" => Self::Warning,
-            "information" | "info" => Self::Information,
-            _ => Self::Fatal,
-        }
-    }
-}
-
-/// A rule that a document breaks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RuleFinding {
-    /// The rule's official id: `BR-CO-15`.
-    pub rule: String,
-    /// Its gravity.
-    pub severity: RuleSeverity,
-    /// The rule's text. May quote the document.
-    pub text: String,
-    /// The names on the way to the element, with a number where a name is not alone.
-    pub location: String,
-    /// The standard's code for why the rule has no verdict: `FORG0001` for a text where a number
-    /// has to be. The official validators end with an error there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-}
-
-/// The verdict of the rules on a document.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RuleReport {
-    /// Name and version of every set that is meant for the document.
-    pub sets: Vec<String>,
-    /// At most [`MAX_FINDINGS`], in the order of sets, patterns and nodes.
-    pub findings: Vec<RuleFinding>,
-    /// Findings beyond those.
-    #[serde(default, skip_serializing_if = "is_none_left")]
-    pub more_findings: usize,
-    /// Whether a set took more than [`MAX_STEPS`] and was not checked to its end.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub is_cut: bool,
-}
-
-fn is_none_left(more: &usize) -> bool {
-    *more == 0
-}
-
-fn is_false(truth: &bool) -> bool {
-    !truth
-}
-
-impl RuleReport {
-    fn add(&mut self, finding: RuleFinding) {
-        if self.findings.len() < MAX_FINDINGS {
-            self.findings.push(finding);
-        } else {
-            self.more_findings = self.more_findings.saturating_add(1);
-        }
-    }
-}
-
 /// A set of rules: one official file, as `EN 16931 UBL`.
 #[derive(Debug)]
 struct RuleSet {
@@ -144,7 +70,7 @@ struct RuleSet {
 }
 
 /// All sets of rules that documents are checked by.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RuleLibrary {
     sets: Vec<RuleSet>,
     /// Names of nodes in all sets.
@@ -158,23 +84,34 @@ impl RuleLibrary {
     /// It is none of this version, or an expression in it is not read: rules are never applied by
     /// half.
     pub fn from_json(text: &str) -> Result<Self, RulesError> {
+        let mut library = Self::default();
+        library.add_json(text)?;
+        Ok(library)
+    }
+
+    /// Compiles one more rules file.
+    ///
+    /// # Errors
+    /// As [`Self::from_json`].
+    pub fn add_json(&mut self, text: &str) -> Result<(), RulesError> {
         let file: RulesFile = serde_json::from_str(text)?;
         if file.format != RULES_FORMAT {
             return Err(RulesError::Format(file.format));
         }
-        let (mut sets, mut names) = (Vec::new(), NameTable::default());
         for source in file.sets {
             let schema = SchemaSource {
                 schematron: &source.schematron,
                 includes: &source.includes,
                 applies: &source.applies,
             };
-            let schema = compile_schema(schema, &mut names).map_err(|SyntaxError(detail)| {
-                RulesError::Rules { set: source.name.clone(), detail }
-            })?;
-            sets.push(RuleSet { title: format!("{} {}", source.name, source.version), schema });
+            let schema =
+                compile_schema(schema, &mut self.names).map_err(|SyntaxError(detail)| {
+                    RulesError::Rules { set: source.name.clone(), detail }
+                })?;
+            let title = format!("{} {}", source.name, source.version);
+            self.sets.push(RuleSet { title, schema });
         }
-        Ok(Self { sets, names })
+        Ok(())
     }
 
     /// Name and version of each set.
@@ -184,8 +121,13 @@ impl RuleLibrary {
 
     /// Checks a document by every set that is meant for it.
     pub fn check(&self, document: &XmlTree<'_>) -> RuleReport {
+        self.check_within(document.root())
+    }
+
+    /// Checks the document that an element is the root of: one within an envelope.
+    pub fn check_within(&self, root: XmlNode<'_, '_>) -> RuleReport {
         let mut report = RuleReport::default();
-        let tree = NodeTree::new(document, &self.names);
+        let tree = NodeTree::new(root, &self.names);
         for set in &self.sets {
             set.check(&tree, false, &mut report);
         }
@@ -195,7 +137,7 @@ impl RuleLibrary {
     /// Checks a document by the set of this name and version, for which it need not be meant.
     pub fn check_by_set(&self, title: &str, document: &XmlTree<'_>) -> RuleReport {
         let mut report = RuleReport::default();
-        let tree = NodeTree::new(document, &self.names);
+        let tree = NodeTree::new(document.root(), &self.names);
         for set in self.sets.iter().filter(|set| set.title == title) {
             set.check(&tree, true, &mut report);
         }
@@ -273,13 +215,18 @@ impl<'a> RuleRun<'a, '_> {
                 Err(error) => Some(error.code().to_owned()),
             };
             let text = self.message(check, &focus, node)?;
-            self.report.add(RuleFinding {
+            let found = RuleFinding {
                 rule: check.id.clone(),
                 severity: RuleSeverity::from_word(&check.severity),
                 text,
                 location: cut_text(&self.tree.location(node)),
                 error,
-            });
+            };
+            if self.report.findings.len() < MAX_FINDINGS {
+                self.report.findings.push(found);
+            } else {
+                self.report.more_findings = self.report.more_findings.saturating_add(1);
+            }
         }
         Ok(())
     }
@@ -311,8 +258,8 @@ impl<'a> RuleRun<'a, '_> {
     }
 }
 
-/// A text on one line, cut to [`MAX_TEXT_CHARS`].
+/// A text on one line, cut to [`RuleReport::MAX_TEXT_CHARS`].
 fn cut_text(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().take(MAX_TEXT_CHARS).collect()
+    words.join(" ").chars().take(RuleReport::MAX_TEXT_CHARS).collect()
 }

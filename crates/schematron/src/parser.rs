@@ -243,6 +243,12 @@ impl ExpressionParser<'_> {
         }
     }
 
+    /// A variable's name as its declaration has it: a prefix means the same in a whole schema.
+    fn take_variable(&mut self) -> Result<String, SyntaxError> {
+        let (prefix, local) = self.take_name()?;
+        Ok(prefix.map_or_else(|| local.clone(), |prefix| format!("{prefix}:{local}")))
+    }
+
     /// Expressions with commas between them.
     fn parse_expression(&mut self) -> Parsed {
         let first = self.parse_single()?;
@@ -280,7 +286,7 @@ impl ExpressionParser<'_> {
     /// `$name in expression`; the variable is not in scope yet.
     fn parse_binding(&mut self) -> Result<(String, XPathExpr), SyntaxError> {
         self.expect_sign("$")?;
-        let (_, name) = self.take_name()?;
+        let name = self.take_variable()?;
         self.expect_word("in")?;
         Ok((name, self.parse_single()?))
     }
@@ -453,7 +459,7 @@ impl ExpressionParser<'_> {
             }
             XPathToken::Sign("$") => {
                 self.at += 1;
-                let (_, name) = self.take_name()?;
+                let name = self.take_variable()?;
                 XPathExpr::Variable(self.context.find_variable(&name)?)
             }
             XPathToken::Sign("(") => {

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use docmill_core::model::{RuleReport, RuleSeverity};
 use docmill_formats::xml::XmlText;
 use serde_json::json;
 
-use crate::library::{MAX_FINDINGS, RuleLibrary, RuleReport, RuleSeverity, RulesError};
+use crate::library::{MAX_FINDINGS, RuleLibrary, RulesError};
 
 const HEAD: &str = r#"<schema xmlns="http://purl.oclc.org/dsdl/schematron" xmlns:x="http://www.w3.org/1999/XSL/Transform">
 <ns prefix="i" uri="urn:i"/><ns prefix="u" uri="urn:u"/>"#;
@@ -116,6 +117,7 @@ fn expressions_have_the_value_that_xpath_gives_them() {
         // Conditions and bindings.
         ("if (i:e) then true() else false()",              "true"),
         ("some $x in i:b satisfies $x > 2",                "true"),
+        ("some $i:x in i:b satisfies $i:x > 2",            "true"),
         ("every $x in i:b satisfies $x > 2",               "false"),
         ("every $x in i:z satisfies false()",              "true"),
         ("(for $x in (1 to 3), $y in (1, 2) return $x * $y)[6] = 6", "true"),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use docmill_formats::xml::{XmlNode as Node, XmlNodeType as NodeType, XmlTree as Document};
+use docmill_formats::xml::{XmlNode as Node, XmlNodeType as NodeType};
 
 use crate::names::{NameId, NameTable};
 
@@ -45,10 +45,15 @@ pub(crate) struct NodeTree<'a> {
 }
 
 impl<'a> NodeTree<'a> {
-    /// The tree of a parsed document. Its depth is bounded by the parser's caller.
-    pub(crate) fn new(document: &'a Document<'_>, names: &NameTable) -> Self {
+    /// The tree of a parsed document, or of the document that an element is the root of. Its depth is
+    /// bounded by the parser's caller.
+    pub(crate) fn new(document: Node<'a, '_>, names: &NameTable) -> Self {
         let mut tree = Self { nodes: Vec::new(), by_name: vec![Vec::new(); names.len()] };
-        tree.add_node(document.root(), None, names);
+        if document.is_root() {
+            tree.add_node(document, None, names);
+        } else {
+            tree.add_root_of(document, names);
+        }
         for (number, node) in tree.nodes.iter().enumerate() {
             let is_element = node.sort == NodeSort::Element;
             if let Some(named) = tree.by_name.get_mut(node.name.index()).filter(|_| is_element) {
@@ -56,6 +61,26 @@ impl<'a> NodeTree<'a> {
             }
         }
         tree
+    }
+
+    /// A root with one element.
+    fn add_root_of(&mut self, element: Node<'a, '_>, names: &NameTable) {
+        self.nodes.push(NodeRecord {
+            sort: NodeSort::Root,
+            name: NameId::FOREIGN,
+            parent: None,
+            first_child: 1,
+            end: 1,
+            text: "",
+            local_name: "",
+            namespace: None,
+            prefix: None,
+        });
+        self.add_node(element, Some(0), names);
+        let end = self.nodes.len();
+        if let Some(root) = self.nodes.first_mut() {
+            root.end = end;
+        }
     }
 
     fn add_node(&mut self, node: Node<'a, '_>, parent: Option<NodeNumber>, names: &NameTable) {

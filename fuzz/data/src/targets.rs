@@ -77,6 +77,7 @@ fn lookups() -> GateLookups {
         today: date::parse_iso("2026-03-20").expect("a day"),
         quality_threshold: 0.7,
         einvoice: EinvoiceState::Absent,
+        einvoice_rules: None,
         pictures_shown: false,
         history: docmill_gate::SupplierHistory::default(),
     }

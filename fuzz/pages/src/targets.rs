@@ -5,6 +5,7 @@
 use bytes::Bytes;
 use docmill_core::config::{ByteSize, LimitsConfig, VisionRecipe};
 use docmill_core::model::{PageText, Transcript};
+use docmill_documents::EinvoiceRules;
 use docmill_documents::ocr::vision::VisionOcr;
 use docmill_documents::open_document;
 use docmill_documents::sandbox::believes_answer;
@@ -69,7 +70,7 @@ fn read_document(data: &[u8]) {
     let limits = limits();
     let Ok(document) = open_document(Bytes::copy_from_slice(data), &limits, 50) else { return };
     assert!((1..=limits.pages).contains(&document.page_count()));
-    document.find_einvoice();
+    let _found = document.find_einvoice(&EinvoiceRules::default());
     for index in 0..document.page_count().min(3) {
         if let Ok(page) = document.printed_page(index) {
             assert_eq!(page.text.number, index + 1);

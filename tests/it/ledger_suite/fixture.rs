@@ -1,12 +1,14 @@
 //! Both ledgers behind one interface, with a frozen clock and comparable rows.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use docmill_core::fault::Fault;
 use docmill_core::model::{
     ArtefactRef, AttemptOutcome, BoundingBox, ClaimToken, ClaimedIngestion, DocumentId,
-    GroundedField, IngestionId, IngestionStage, IngestionStatus, ModelUsage, OutcomeReason,
-    PageRegion, ReaderStatement, StatedConfidence,
+    GroundedField, IngestionId, IngestionStage, IngestionStatus, InvoiceReference, ModelUsage,
+    OutcomeReason, PageRegion, ReaderStatement, RuleFinding, RuleReport, RuleSeverity,
+    StatedConfidence,
 };
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::db::operators::{self, AuditNote};
@@ -269,6 +271,12 @@ fn row_of(row: &PgRow) -> LedgerRow {
         root_id: row.get::<Option<Uuid>, _>("root_id").map(IngestionId),
         position: row.get::<Option<i32>, _>("position").map(|place| place.try_into().unwrap()),
         children: row.get::<Option<i32>, _>("children").map(|count| count.try_into().unwrap()),
+        einvoice_rules: row
+            .get::<Option<serde_json::Value>, _>("einvoice_rules")
+            .map(|found| serde_json::from_value(found).unwrap()),
+        einvoice_reference: row
+            .get::<Option<serde_json::Value>, _>("einvoice_reference")
+            .map(|found| serde_json::from_value(found).unwrap()),
     }
 }
 
@@ -397,6 +405,24 @@ pub(super) fn record(reason: Option<OutcomeReason>) -> IngestionResult {
         duplicate_rule: None,
         duplicate_keys: DuplicateKeys::new("Müller", "R 1"),
         lesson: None,
+        einvoice_rules: Some(Arc::new(RuleReport {
+            sets: vec!["EN 16931 UBL 1".to_owned()],
+            findings: vec![RuleFinding {
+                rule: "BR-01".to_owned(),
+                severity: RuleSeverity::Fatal,
+                text: "“Specification” is absent".to_owned(),
+                location: "/Invoice".to_owned(),
+                error: None,
+            }],
+            more_findings: 2,
+            is_cut: true,
+        })),
+        einvoice_reference: Some(Box::new(InvoiceReference {
+            number: "R 1".to_owned(),
+            issued: "2026-11-21".to_owned(),
+            type_code: "380".to_owned(),
+            ..InvoiceReference::default()
+        })),
         detail: "all is well".to_owned(),
         children: Vec::new(),
     }

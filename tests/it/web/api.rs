@@ -68,6 +68,7 @@ async fn every_answer_is_as_the_served_description_says() {
     let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
     desk.waiting("acme", "b.pdf").await;
     store_transcript(&desk, ingestion).await;
+    store_einvoice(&desk, ingestion).await;
     desk.store_original(document, &documents::invoice("A-1")).await;
     desk.execute(&format!(
         "INSERT INTO attempt (ingestion_id, claims, token, ended_at, outcome, final)
@@ -83,7 +84,8 @@ async fn every_answer_is_as_the_served_description_says() {
             .replace("{id}", &ingestion.to_string())
             .replace("{document_id}", &document.to_string())
             .replace("{number}", "1")
-            .replace("{target}", "erp");
+            .replace("{target}", "erp")
+            .replace("/answer", "/answer?form=cdar");
         if methods.get("get").is_some() {
             let answer = desk.get(&path, "operator").await;
             assert_eq!(answer.status, StatusCode::OK, "{path}: {answer:?}");
@@ -295,6 +297,78 @@ async fn the_examples_for_programs_in_the_docs_run_as_they_stand() {
     assert_eq!(desk.scalar(&total).await, "13.0");
     let picture = std::fs::read(desk.folder.path().join("page-1")).unwrap();
     assert!(image::load_from_memory(&picture).is_ok(), "{} bytes", picture.len());
+}
+
+/// The facts of an e-invoice, as a worker writes them.
+async fn store_einvoice(desk: &WebConsole, ingestion: impl ToString) {
+    let party = |name: &str, siren: &str| {
+        let id = json!({"scheme": "0002", "id": siren});
+        json!({"name": name, "endpoint": id, "legal_id": id})
+    };
+    let reference = json!({
+        "number": "A-1", "issued": "2026-09-22", "type_code": "380",
+        "seller": party("Seller", "732829320"), "buyer": party("Buyer", "443061841"),
+        "embedded_files": [{"name": "sheet.pdf", "media_type": "application/pdf", "bytes": 9}],
+    });
+    let finding = json!({
+        "rule": "BR-CO-15", "severity": "fatal", "text": "Total <b>", "location": "/Invoice",
+    });
+    let rules = json!({"sets": ["EN 16931 UBL 1.3.16"], "findings": [finding]});
+    desk.execute(&format!(
+        "UPDATE ingestion SET reader = 'einvoice', einvoice_rules = '{rules}',
+            einvoice_reference = '{reference}' WHERE id = '{}'",
+        ingestion.to_string()
+    ))
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_einvoice_is_shown_with_the_rules_that_it_breaks_by_its_terms_and_answered_by_decision()
+{
+    let desk = WebConsole::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    let path = |rest: &str| format!("/ingestions/{ingestion}{rest}");
+    let none = desk.get(&path("/answer?form=cdar"), "ann").await;
+    assert!(none.status.is_client_error(), "it read no e-invoice: {none:?}");
+    store_einvoice(&desk, ingestion).await;
+    for (rest, name, has) in [
+        ("", "viewer", "BR-CO-15"),
+        ("/result", "viewer", "\"rule\":\"BR-CO-15\""),
+        ("/invoice?lang=de", "viewer", "Rechnungsgesamtbetrag einschließlich Umsatzsteuer"),
+        ("/answer?form=invoice-response", "ann", "<cbc:ResponseCode>IP</cbc:ResponseCode>"),
+        ("/answer?form=cdar", "ann", "<ram:ProcessConditionCode>204</ram:ProcessConditionCode>"),
+    ] {
+        let found = desk.get(&path(rest), name).await;
+        assert_eq!(found.status, StatusCode::OK, "{rest}: {found:?}");
+        assert!(found.body.contains(has), "{rest}: {}", found.body);
+        let rival = desk.get(&path(rest), "rival").await;
+        assert!(rival.status.is_client_error(), "{rest} is shown to another tenant");
+    }
+    for rest in ["/answer", "/answer?form=pdf", "/invoice?lang=xx"] {
+        assert_eq!(desk.get(&path(rest), "ann").await.status, StatusCode::BAD_REQUEST, "{rest}");
+    }
+    let viewer = desk.get(&path("/answer?form=cdar"), "viewer").await;
+    assert_eq!(viewer.status, StatusCode::FORBIDDEN);
+
+    let version = desk.get(&format!("/reviews/{document}"), "ann").await;
+    let post = desk.call(Method::POST, &format!("/reviews/{document}/decision"), "ann");
+    let decision = json!({"decision": "rejected", "why": "the rate is wrong"});
+    let post = post.header("if-match", version.header("etag")).json(&decision);
+    assert_eq!(send(post).await.status, StatusCode::OK);
+    let response = desk.get(&path("/answer?form=invoice-response&reason=FIN"), "ann").await;
+    for part in [">RE<", ">FIN<", ">the rate is wrong<"] {
+        assert!(response.body.contains(part), "{part}: {}", response.body);
+    }
+    let unreasoned = desk.get(&path("/answer?form=cdar"), "ann").await;
+    assert!(unreasoned.status.is_client_error(), "a refusal has a code: {unreasoned:?}");
+
+    let browser = desk.browser("ann").await;
+    let shown = browser.get(&path("")).await;
+    assert!(shown.body.contains("BR-CO-15") && shown.body.contains("Total &lt;b&gt;"));
+    let page = browser.get(&path("/invoice?lang=fr")).await;
+    for text in ["Montant total de la facture avec TVA", "Document joint", "sheet.pdf"] {
+        assert!(page.body.contains(text), "{text}: {}", page.body);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

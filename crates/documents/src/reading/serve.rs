@@ -17,6 +17,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::document::{ParsedDocument, open_locked_document, open_with_members};
+use crate::einvoice_rules::EinvoiceRules;
 use crate::page::PageRaster;
 use crate::reading::cut_figure::cut_figure;
 use crate::reading::page_copy::copy_page;
@@ -123,6 +124,7 @@ pub fn serve_pages<W: Write + Send + 'static>(
     prepare: impl FnOnce(&ProcessSetup) -> io::Result<(ConfinementStatus, PageReaderFactory)>,
 ) -> io::Result<()> {
     let Some((setup, _)) = wire::read_frame::<ProcessSetup>(&mut input, 0)? else { return Ok(()) };
+    let rules = EinvoiceRules::read(&setup.einvoice_rules)?;
     let (confinement, make) = prepare(&setup)?;
     let threads = PageThreads::start(setup.threads)?;
     // All threads are there.
@@ -131,6 +133,7 @@ pub fn serve_pages<W: Write + Send + 'static>(
     let most = setup.limits.document_bytes.0;
     let desk = Arc::new(PageServer {
         setup,
+        rules,
         make,
         documents: Mutex::default(),
         readers: Mutex::default(),
@@ -162,6 +165,7 @@ fn split_secrets(mut body: Bytes, secrets: u32) -> fault::Result<(Vec<String>, B
 
 struct PageServer<W> {
     setup: ProcessSetup,
+    rules: EinvoiceRules,
     make: PageReaderFactory,
     documents: Mutex<HashMap<u64, Arc<ParsedDocument>>>,
     /// Idle readers.
@@ -202,7 +206,8 @@ impl<W: Write> PageServer<W> {
                 let open = if find_members { open_with_members } else { open_locked_document };
                 let opened = open(bytes, limits, recipe.dpi, &passwords)?;
                 let (pages, members) = (opened.page_count(), opened.list_members());
-                let einvoice = scan_einvoice.then(|| opened.find_einvoice());
+                let einvoice =
+                    scan_einvoice.then(|| opened.find_einvoice(&self.rules)).transpose()?;
                 self.documents.lock().insert(document, Arc::new(opened));
                 Ok((DocumentAnswer::Opened { pages, members, einvoice }, Vec::new()))
             }

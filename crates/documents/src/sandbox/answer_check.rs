@@ -11,7 +11,7 @@ use crate::container::is_clean_name;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{
     BoundingBox, EncodedImage, MemberFacts, OutcomeReason, PageCode, PageDefect, PageMark,
-    PageNote, PageReadResult, PageText, PageViewMode, PageViewResult, PictureFacts, PictureFit,
+    PageNote, PageReadResult, PageText, PageViewMode, PageViewResult, PictureFacts, PictureFit, RuleReport,
     TextLayer, TextLine, TextMap, TextWord,
 };
 use docmill_formats::einvoice::EinvoiceFinding;
@@ -172,12 +172,14 @@ impl<'a> AnswerCheck<'a> {
     /// Content of the e-invoices of a document: it must have the form and the bounds of one that
     /// was read.
     pub(super) fn is_finding(self, found: &EinvoiceFinding) -> bool {
-        match &found.invoice {
+        let are_rules_sound = found.rules.as_ref().is_none_or(RuleReport::is_sound);
+        let is_sound = match &found.invoice {
             Ok(Some(invoice)) => invoice.is_sound() && (found.is_document || invoice.is_complete()),
             // A document that is one is never without.
-            Ok(None) => !found.is_document,
+            Ok(None) => !found.is_document && found.rules.is_none(),
             Err(_) => true,
-        }
+        };
+        is_sound && are_rules_sound
     }
 
     fn are_facts(self, facts: &PictureFacts) -> bool {
@@ -294,6 +296,8 @@ fn are_languages(languages: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use docmill_formats::einvoice::EinvoiceDefect;
+
     use docmill_core::model::{
         CodeSymbology, ImageEncoding, ImageHeader, PageMarkKind, PagePicture, PageSource,
     };
@@ -407,6 +411,24 @@ mod tests {
         assert!(!check.is_witnessed_page(&shown(None), fit, 0), "nothing was read of it");
         assert!(!check.is_witnessed_page(&shown(Some(read(2))), fit, 0), "another page was read");
         assert!(!check.is_witnessed_page(&PageViewResult::Unaltered, fit, 0), "no picture");
+    }
+
+    #[test]
+    fn a_verdict_of_rules_beyond_the_bounds_is_not_believed() {
+        let limits = LimitsConfig::default();
+        let check = AnswerCheck::new(&limits);
+        let report = |sets: usize| RuleReport {
+            sets: vec!["EN 16931 UBL 1".to_owned(); sets],
+            ..RuleReport::default()
+        };
+        let found = |rules| {
+            let found = EinvoiceFinding::unusable(EinvoiceDefect::NotAnInvoice, false);
+            check.is_finding(&EinvoiceFinding { rules, ..found })
+        };
+        assert!(found(None) && found(Some(report(2))));
+        assert!(!found(Some(report(1_000))), "more sets than there are");
+        let of_none = EinvoiceFinding { rules: Some(report(1)), ..EinvoiceFinding::NONE };
+        assert!(!check.is_finding(&of_none), "a verdict on nothing");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The first frame that a page process is sent.
 
+use std::path::{Path, PathBuf};
+
 use serde::{Deserialize, Serialize};
 
 use super::confine::ProcessPermissions;
@@ -33,6 +35,8 @@ pub struct ProcessSetup {
     pub requires_confinement: bool,
     /// Which documents may be in one page process.
     pub sharing: ProcessSharing,
+    /// Official rules of e-invoices, a file or a folder; empty: none.
+    pub einvoice_rules: PathBuf,
 }
 
 impl ProcessSetup {
@@ -55,6 +59,7 @@ impl ProcessSetup {
             permissions: (cpu.confine != ConfinementMode::Off).then(ProcessPermissions::default),
             requires_confinement: cpu.confine == ConfinementMode::Required,
             sharing: cpu.shared,
+            einvoice_rules: PathBuf::new(),
         };
         Self { address_space: setup.shared_bytes(), ..setup }
     }
@@ -65,6 +70,12 @@ impl ProcessSetup {
     pub fn permitting(mut self, permissions: ProcessPermissions) -> Self {
         self.permissions = self.permissions.map(|_| permissions);
         self
+    }
+
+    /// With rules that e-invoices are checked by.
+    #[must_use]
+    pub fn with_einvoice_rules(self, rules: &Path) -> Self {
+        Self { einvoice_rules: rules.to_owned(), ..self }
     }
 
     /// For the process that documents share, with this limit.

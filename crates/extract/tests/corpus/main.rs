@@ -189,6 +189,7 @@ fn every_layout_is_read_and_flagged_as_its_file_expects() {
             today: page.value("today").map_or(TODAY, |day| date::parse_iso(day).unwrap()),
             quality_threshold: 0.7,
             einvoice: EinvoiceState::Absent,
+            einvoice_rules: None,
             pictures_shown: false,
             history: docmill_gate::SupplierHistory::default(),
         };

@@ -439,6 +439,7 @@ fn read(drawn: &Drawn, confirmed: &[Drawn], kind: &Kind) -> Ended {
         today: date!(2026 - 07 - 15),
         quality_threshold: 0.7,
         einvoice: EinvoiceState::Absent,
+        einvoice_rules: None,
         pictures_shown: false,
         history: history_of(confirmed, drawn.kind),
     };

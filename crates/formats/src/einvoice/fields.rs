@@ -1,6 +1,7 @@
 //! The fields that both syntaxes of an e-invoice fill. Presence and correctness are not checked
 //! here.
 
+use docmill_core::model::InvoiceReference;
 use rust_decimal::Decimal;
 use serde_json::{Map, Value, json};
 
@@ -10,6 +11,8 @@ use super::element::{ValueReader, decimal_of, decimal_value, parse_decimal};
 #[derive(Debug, Default)]
 pub(super) struct InvoiceXmlFields {
     pub(super) is_credit_note: bool,
+    /// The parts that an answer names.
+    pub(super) reference: Option<InvoiceReference>,
     /// Invoice type code (BT-3).
     pub(super) document_type: Value,
     /// Seller name (BT-27), else the trading name.

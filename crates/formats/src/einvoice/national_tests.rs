@@ -625,3 +625,51 @@ fn several_invoices_in_one_file_and_other_messages_are_refused_by_name() {
         Some(EinvoiceDefect::Edifact(EdifactError::Characters))
     );
 }
+
+/// The file with every text between two tags replaced.
+fn with_values(whole: &str, value: &str) -> String {
+    let mut replaced = String::new();
+    for piece in whole.split_inclusive('>') {
+        match piece.split_once('<') {
+            Some((text, tag)) if !text.trim().is_empty() => {
+                replaced.push_str(&format!("{value}<{tag}"));
+            }
+            _ => replaced.push_str(piece),
+        }
+    }
+    replaced
+}
+
+#[test]
+fn a_hostile_file_of_each_format_is_refused_by_its_limit_or_read_within_the_bounds() {
+    let refused = |text: &str| parse_einvoice(text.as_bytes()).map(|_| ()).unwrap_err();
+    let nested = format!("{}{}", "<a>".repeat(100), "</a>".repeat(100));
+    for (name, whole) in
+        [("KSeF", ksef()), ("Italy", italian()), ("Spain", spanish()), ("Austria", austrian())]
+    {
+        let entities = format!("<!DOCTYPE x [<!ENTITY e 'x'>]>{whole}");
+        assert_eq!(refused(&entities), EinvoiceDefect::Xml(XmlError::Entities), "{name}");
+        let outside =
+            format!("<!DOCTYPE x SYSTEM 'file:///etc/passwd' [<!ENTITY % e 'x'>]>{whole}");
+        assert_eq!(refused(&outside), EinvoiceDefect::Xml(XmlError::Entities), "{name}");
+        let deep = whole.replacen("Buyer", &nested, 1);
+        assert_eq!(refused(&deep), EinvoiceDefect::Xml(XmlError::TooLarge), "{name}");
+        for share in [4, 2] {
+            let cut = whole.len() - whole.len() / share;
+            let malformed = EinvoiceDefect::Xml(XmlError::Malformed);
+            assert_eq!(refused(&whole[..cut]), malformed, "{name}");
+        }
+        let long = "x".repeat(MAX_TEXT);
+        let digits = "9".repeat(400);
+        for value in ["-", "NaN", "1e999", "2026-13-45", "&#x202e;", &digits, &long] {
+            let file = with_values(&whole, value);
+            match parse_einvoice(file.as_bytes()) {
+                Ok(invoice) => assert!(invoice.is_sound(), "{name} {value:.20}"),
+                Err(defect) => assert!(defect.to_string().len() < 400, "{name} {value:.20}"),
+            }
+        }
+    }
+    for text in ["UNB+UNOC:3+A+B+1+1'", "UNA:+.? '", "UNH+1+INVOIC:D:96A:UN'UNT+1+1'"] {
+        assert!(parse_einvoice(text.as_bytes()).is_err(), "{text}");
+    }
+}

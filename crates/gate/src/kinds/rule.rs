@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use read::{ParsedRules, parse_rules};
 
-use docmill_core::model::{ExtractionMethod, StatedConfidence};
+use docmill_core::model::{ExtractionMethod, RuleSeverity, StatedConfidence};
 
 /// The consequence of a failed rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -182,6 +182,8 @@ pub enum RuleCheck {
     EinvoiceSeen,
     /// The e-invoice that the document carries, if it does, could be used.
     EinvoiceUsable,
+    /// The e-invoice breaks no official rule of this severity or a graver one.
+    EinvoiceRules(RuleSeverity),
     /// No code on the pages orders another payment than these fields say.
     PaymentCode(PaymentFields),
     /// Codes for payments that the pages carry keep their own rules, and order the same.
@@ -359,6 +361,7 @@ impl RuleCheck {
             }
             Self::EinvoiceSeen
             | Self::EinvoiceUsable
+            | Self::EinvoiceRules(_)
             | Self::PaymentCodeUsable
             | Self::Duplicate
             | Self::Quality

@@ -1,5 +1,8 @@
 //! One rule alone, on both sides of its bound.
 
+use std::sync::Arc;
+
+use docmill_core::model::{RuleFinding, RuleReport, RuleSeverity};
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
@@ -113,6 +116,35 @@ fn an_einvoice_that_was_of_no_use_is_named_with_its_reason() {
         let page = transcript(PAGE);
         assert_eq!(failing(RuleCheck::EinvoiceUsable, json!({}), &page, &lookups), found);
     }
+}
+
+#[test]
+fn official_rules_that_an_einvoice_breaks_fail_by_their_ids_from_the_severity_that_the_kind_names()
+{
+    let finding = |rule: &str, severity| RuleFinding {
+        rule: rule.to_owned(),
+        severity,
+        text: "text".to_owned(),
+        location: "/Invoice".to_owned(),
+        error: None,
+    };
+    let findings = vec![
+        finding("BR-CO-15", RuleSeverity::Fatal),
+        finding("BR-CO-15", RuleSeverity::Fatal),
+        finding("BR-DE-21", RuleSeverity::Warning),
+    ];
+    let report = RuleReport { findings, ..RuleReport::default() };
+    let checked = GateLookups { einvoice_rules: Some(Arc::new(report)), ..lookups() };
+    let page = transcript(PAGE);
+    for (severity, found) in [
+        (RuleSeverity::Fatal, vec!["BR-CO-15"]),
+        (RuleSeverity::Information, vec!["BR-CO-15", "BR-DE-21"]),
+    ] {
+        let rule = RuleCheck::EinvoiceRules(severity);
+        assert_eq!(failing(rule.clone(), json!({}), &page, &checked), found);
+        assert!(failing(rule, json!({}), &page, &lookups()).is_empty());
+    }
+    assert!(!judged(&sound(), &page, &checked).needs_review(), "no shipped rule asks for them");
 }
 
 #[test]

@@ -308,6 +308,32 @@ pub async fn load_grounding(db: &Db, id: IngestionId) -> Result<Option<Value>> {
     Ok(found.flatten())
 }
 
+/// Facts of an ingestion's e-invoice beside its data.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EinvoiceFacts {
+    /// The verdict of official rules, if it was checked by any.
+    pub rules: Option<Value>,
+    /// The parts that an answer to its sender names, if it has them.
+    pub reference: Option<Value>,
+}
+
+/// The facts of an ingestion's e-invoice.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn load_einvoice_facts(db: &Db, id: IngestionId) -> Result<EinvoiceFacts> {
+    let found = sqlx::query_as!(
+        EinvoiceFacts,
+        "SELECT einvoice_rules AS rules, einvoice_reference AS reference
+        FROM ingestion WHERE id = $1",
+        id.0,
+    )
+    .fetch_optional(db.pool())
+    .await
+    .context("reading facts of an e-invoice")?;
+    Ok(found.unwrap_or_default())
+}
+
 /// Ingestions that pass the filter, newest first, at most `limit`, after the given one.
 ///
 /// # Errors

@@ -11,7 +11,8 @@ use crate::decide::{
 use crate::{ClaimCompany, ClaimRelease, ClaimRequest, IngestionResult, StoredTranscript, stored};
 use docmill_core::model::{
     ArtefactRef, AttemptOutcome, ClaimToken, DocumentId, FileRef, GroundedField, IngestionId,
-    IngestionStage, IngestionStatus, ModelUsage, OutcomeReason, ReaderStatement,
+    IngestionStage, IngestionStatus, InvoiceReference, ModelUsage, OutcomeReason, ReaderStatement,
+    RuleReport,
 };
 
 /// The row of an ingestion; the fields are the columns of the same name.
@@ -64,6 +65,8 @@ pub struct LedgerRow {
     pub root_id: Option<IngestionId>,
     pub position: Option<u32>,
     pub children: Option<u32>,
+    pub einvoice_rules: Option<RuleReport>,
+    pub einvoice_reference: Option<Box<InvoiceReference>>,
 }
 
 /// One claim and how it ended; the fields are the columns of the same name.
@@ -139,6 +142,8 @@ impl LedgerRow {
             root_id: None,
             position: None,
             children: None,
+            einvoice_rules: None,
+            einvoice_reference: None,
         }
     }
 
@@ -300,6 +305,8 @@ impl LedgerRow {
         self.gate_score = end.judged.as_ref().map(|judged| judged.score);
         self.grounded = end.judged.as_ref().map(|judged| judged.grounded.clone());
         self.stated.clone_from(&end.stated);
+        self.einvoice_rules = end.einvoice_rules.as_deref().cloned();
+        self.einvoice_reference.clone_from(&end.einvoice_reference);
         Some(attempt)
     }
 

@@ -34,6 +34,7 @@ pub fn check_typed_data(
         today: OffsetDateTime::now_utc().date(),
         quality_threshold: 0.0,
         einvoice: EinvoiceState::Absent,
+        einvoice_rules: None,
         pictures_shown: false,
         history: docmill_gate::SupplierHistory::default(),
     };

@@ -60,6 +60,7 @@ fn guard_reasons(
         today: time::macros::date!(2026 - 01 - 15),
         quality_threshold: 0.0,
         einvoice: EinvoiceState::Absent,
+        einvoice_rules: None,
         pictures_shown: false,
         history,
     };

@@ -12,7 +12,7 @@ use super::{
     CashRounding, GateRule, PaymentFields, PaymentWords, RoundingMode, RuleCheck, RuleConsequence,
     ValueFormat,
 };
-use docmill_core::model::{ExtractionMethod, StatedConfidence};
+use docmill_core::model::{ExtractionMethod, RuleSeverity, StatedConfidence};
 use docmill_formats::notation::fold_text;
 
 #[derive(Deserialize)]
@@ -62,6 +62,7 @@ struct RawRule {
     years_back: Option<i64>,
     share: Option<f64>,
     level: Option<StatedConfidence>,
+    severity: Option<RuleSeverity>,
     #[serde(default)]
     plus: Vec<String>,
     #[serde(default)]
@@ -132,6 +133,9 @@ impl RawRule {
             | "tax_breakdown" | "confirmed" => self.into_amount_check()?,
             "einvoice_seen" => RuleCheck::EinvoiceSeen,
             "einvoice_usable" => RuleCheck::EinvoiceUsable,
+            "einvoice_rules" => {
+                RuleCheck::EinvoiceRules(self.severity.unwrap_or(RuleSeverity::Fatal))
+            }
             "payment_code" => RuleCheck::PaymentCode(self.into_payment_fields()?),
             "payment_code_printed" => RuleCheck::PaymentCodePrinted(self.into_payment_fields()?),
             "payment_code_usable" => RuleCheck::PaymentCodeUsable,

@@ -17,7 +17,8 @@ use crate::{
 use docmill_core::config::SilentErrorsConfig;
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{
-    AttemptOutcome, ClaimToken, GroundedField, IngestionId, IngestionStatus,
+    AttemptOutcome, ClaimToken, GroundedField, IngestionId, IngestionStatus, InvoiceReference,
+    RuleReport,
 };
 
 const RECORDING: &str = "recording an outcome";
@@ -137,6 +138,10 @@ pub(super) struct ResultRow {
     children: Vec<NewChild>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lesson: Option<SupplierLesson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    einvoice_rules: Option<RuleReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    einvoice_reference: Option<Box<InvoiceReference>>,
 }
 
 impl ResultRow {
@@ -183,6 +188,8 @@ impl ResultRow {
             missing_fields: end.stated.as_ref().map(|stated| stated.missing_fields.clone()),
             children: end.children.clone(),
             lesson: end.lesson.clone().filter(|_| status == IngestionStatus::Completed),
+            einvoice_rules: end.einvoice_rules.as_deref().cloned(),
+            einvoice_reference: end.einvoice_reference.clone(),
         }
     }
 
