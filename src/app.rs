@@ -49,7 +49,8 @@ use docmill_operations::process::LocalPipeline;
 use docmill_operations::webhooks::{SystemResolver, WebhookDelivery, WebhookTerms};
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_pipeline::{
-    ByteBudget, CostTracker, DocumentReader, PipelineContext, PipelineServices, SecondLooks,
+    ByteBudget, CostTracker, DocumentReader, OwnCompanyBook, PipelineContext, PipelineServices,
+    SecondLooks,
 };
 use docmill_queue::MessageQueue;
 use docmill_queue::redis::RedisQueue;
@@ -245,6 +246,7 @@ impl App {
             costs: Arc::new(CostTracker::new(self.config.cost.clone())),
             config: Arc::new(self.config.clone()),
             ignore_xml: false,
+            companies: OwnCompanyBook::new(&self.config.parties),
         })
     }
 

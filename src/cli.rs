@@ -7,6 +7,7 @@
 mod audit;
 mod block;
 mod bucket;
+mod companies;
 mod costs;
 mod dashboard;
 mod dead;
@@ -17,6 +18,7 @@ mod erase;
 mod export;
 mod jobs;
 mod kinds;
+mod master;
 mod print;
 mod quality;
 mod redis;
@@ -43,6 +45,7 @@ use crate::app::App;
 use docmill_client::telemetry::{self, TraceExporter};
 use docmill_core::config::{Config, ConfigNeeds, InvalidConfig, LogFormat};
 use docmill_documents::sandbox::{COMMAND, confine, process_memory};
+use master::MasterTable;
 
 /// Read documents named by queue messages and record structured data in Postgres, exactly once
 #[derive(Debug, Parser)]
@@ -117,6 +120,15 @@ enum Command {
     /// Show and forget what is remembered of a tenant's suppliers
     #[command(subcommand)]
     Memory(erase::MemoryCommand),
+    /// Manage own companies: never the supplier, always a sign of the buyer
+    #[command(subcommand)]
+    Companies(companies::CompaniesCommand),
+    /// Manage suppliers of the ERP: documents are matched with them
+    #[command(subcommand)]
+    Suppliers(master::MasterCommand),
+    /// Manage purchase orders of the ERP: documents are matched with them
+    #[command(subcommand)]
+    Orders(master::MasterCommand),
     /// List and redrive dead letters
     #[command(subcommand)]
     Dead(dead::DeadCommand),
@@ -312,6 +324,9 @@ async fn dispatch(context: CommandContext, command: Command) -> anyhow::Result<C
         Command::Erase(what) => Box::pin(erase::erase(context, what)).await,
         Command::Retention(what) => erase::run_retention(context, what).await,
         Command::Memory(what) => erase::run_memory(context, what).await,
+        Command::Companies(what) => erase::run_companies(context, &what).await,
+        Command::Suppliers(what) => erase::run_master(context, MasterTable::Suppliers, &what).await,
+        Command::Orders(what) => erase::run_master(context, MasterTable::Orders, &what).await,
         Command::Dead(what) => dead::run(context, what).await,
         Command::Janitor(janitor) => Box::pin(run::run_janitor(context, janitor)).await,
         Command::Process(process) => Box::pin(document::process(context, process)).await,

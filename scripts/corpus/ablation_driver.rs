@@ -11,7 +11,7 @@ use docmill_core::config::KindsConfig;
 use docmill_core::model::Transcript;
 use docmill_formats::notation::fold_text;
 use docmill_gate::kinds::KindSet;
-use docmill_gate::{EinvoiceState, GateLookups, judge_extraction};
+use docmill_gate::{GateLookups, judge_extraction};
 use serde_json::{Map, Value};
 
 use super::extract_by_rules;
@@ -118,14 +118,8 @@ fn read(page: &LabelledPage, kinds: &KindSet) -> Reading {
             ..Reading::default()
         };
     };
-    let lookups = GateLookups {
-        duplicate_of: None,
-        today: time::macros::date!(2026 - 11 - 28),
-        quality_threshold: 0.7,
-        einvoice: EinvoiceState::Absent,
-        einvoice_rules: None,
-        pictures_shown: false,
-    };
+    let day = time::macros::date!(2026 - 11 - 28);
+    let lookups = GateLookups { quality_threshold: 0.7, ..GateLookups::on_day(day) };
     let verdict = judge_extraction(&read, &page.transcript, kind, &lookups);
     let mut reading =
         Reading { flagged: verdict.needs_review() || verdict.is_refused(), ..Reading::default() };

@@ -20,7 +20,7 @@ use docmill_eval::baseline::{EarlierReport, RunComparison};
 use docmill_eval::inject::{ErrorInjector, InjectReport};
 use docmill_eval::limits::{self, MeasureLimit};
 use docmill_eval::{self, EvalReport, EvalSample, FamilyPart};
-use docmill_gate::{EinvoiceState, GateLookups};
+use docmill_gate::GateLookups;
 use docmill_layout::{PicturePaths, read_layout};
 use docmill_operations::process::{LocalPipeline, ProcessReport};
 use docmill_pipeline::{CutFigures, StepError, cut_figures};
@@ -344,13 +344,8 @@ async fn inject_errors(
     let (labelled, _) = docmill_eval::find_labelled(&arguments.dir, part)?;
     let kind = pipeline.services().kinds.for_name(None).context("kinds.default names no kind")?;
     let lookups = GateLookups {
-        duplicate_of: None,
-        today: time::OffsetDateTime::now_utc().date(),
         quality_threshold: app.config().ocr.quality_threshold,
-        einvoice: EinvoiceState::Absent,
-        einvoice_rules: None,
-        pictures_shown: false,
-        history: docmill_gate::SupplierHistory::default(),
+        ..GateLookups::on_day(time::OffsetDateTime::now_utc().date())
     };
     let mut injector = ErrorInjector::new(kind, lookups, arguments.seed);
     for document in &labelled {

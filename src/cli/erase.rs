@@ -6,6 +6,8 @@ use clap::Subcommand;
 use serde_json::json;
 use time::format_description::well_known::Rfc3339;
 
+use super::companies::{self, CompaniesCommand};
+use super::master::{self, MasterCommand, MasterTable};
 use super::{CommandContext, CommandExit, DATABASE, jobs, print};
 use docmill_core::config::ConfigNeeds;
 use docmill_operations::erase::{self, ErasureBackends, ErasureReport};
@@ -212,4 +214,37 @@ fn format_memory(rows: &[MemoryRow]) -> String {
         true => "nothing is remembered".to_owned(),
         false => print::table(["document", "kind", "source", "learned", "corrected"], &cells),
     }
+}
+
+/// `docmill companies`.
+pub(super) async fn run_companies(
+    context: &CommandContext,
+    what: &CompaniesCommand,
+) -> anyhow::Result<CommandExit> {
+    let app = context.build_app(DATABASE)?;
+    context.quiet_logs()?;
+    let db = app.connect_database().await?;
+    db.require_schema().await?;
+    let by = jobs::audit_note(what.why().to_owned());
+    let kept = companies::apply(&db, what, &by).await?;
+    context.result_output().show(&kept, || companies::table_of(&kept))?;
+    Ok(CommandExit::Done)
+}
+
+/// `docmill suppliers` and `docmill orders`.
+pub(super) async fn run_master(
+    context: &CommandContext,
+    table: MasterTable,
+    what: &MasterCommand,
+) -> anyhow::Result<CommandExit> {
+    let app = context.build_app(DATABASE)?;
+    context.quiet_logs()?;
+    let db = app.connect_database().await?;
+    db.require_schema().await?;
+    let by = jobs::audit_note(what.why().to_owned());
+    let counts = master::apply(&db, table, what, &by).await?;
+    context
+        .result_output()
+        .show(&counts, || format!("suppliers: {}\norders: {}", counts.suppliers, counts.orders))?;
+    Ok(CommandExit::Done)
 }

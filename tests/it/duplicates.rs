@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use docmill_core::model::IngestionId;
+use docmill_core::model::{DocumentId, IngestionId};
+use docmill_ledger::db::reviews::similar::{SimilarityKeys, find_similar};
+use docmill_ledger::duplicate_key::{NearKeys, PaymentFacts};
 
 use crate::support::documents;
 use crate::support::world::World;
@@ -60,4 +62,82 @@ async fn a_duplicate_that_the_kind_refuses_is_not_completed() {
     assert_eq!(of(second, "status").await, "failed");
     assert_eq!(of(second, "reason").await, "gate_refused");
     assert_eq!(of(second, "review_reasons").await, "{duplicate}");
+}
+
+/// The standard invoice under another number, or with another supplier's spelling.
+async fn read_beside(second: &str) -> (World, IngestionId, IngestionId) {
+    let world = World::new().await;
+    let worker = world.worker().await;
+    let first = world.submit("first.pdf", documents::invoice("D-100")).await;
+    world.until(first, "status", "completed").await;
+    let other = world.submit("second.pdf", documents::invoice(second)).await;
+    world.until_empty().await;
+    worker.stop().await;
+    (world, first, other)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_bill_under_another_number_is_a_near_duplicate_and_one_under_its_own_an_exact_one() {
+    for (second, reasons) in [("D-200", "{near_duplicate}"), ("D-100", "{duplicate}")] {
+        let (world, first, other) = read_beside(second).await;
+        let of = async |id, column| world.column(id, column).await.unwrap();
+        assert_eq!(of(other, "status").await, "completed");
+        assert_eq!(of(other, "review_reasons").await, reasons, "{second}");
+        assert_eq!(of(first, "review_reasons").await, "{}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn near_duplicates_of_another_tenant_are_not_seen() {
+    let world = World::new().await;
+    let worker = world.worker().await;
+    let first = world.submit("first.pdf", documents::invoice("D-100")).await;
+    world.until(first, "status", "completed").await;
+    world.execute("UPDATE docmill.ingestion SET tenant = 'acme'").await;
+    let other = world.submit("second.pdf", documents::invoice("D-200")).await;
+    world.until_empty().await;
+    worker.stop().await;
+    assert_eq!(world.column(other, "review_reasons").await.unwrap(), "{}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_near_duplicate_is_found_by_one_probe_among_many_results_and_shown_with_what_differs() {
+    let (world, first, other) = read_beside("D-200").await;
+    world
+        .execute(
+            "INSERT INTO docmill.document (id, file_path)
+             SELECT md5('d' || n)::uuid, 'documents/' || n FROM generate_series(1, 20000) n;
+             INSERT INTO docmill.ingestion (id, document_id, status, completed_at, started_at, attempt_count,
+                 near_amount, near_number)
+             SELECT md5('i' || n)::uuid, md5('d' || n)::uuid, 'completed', docmill.docmill_now(),
+                 docmill.docmill_now(), 1, md5('a' || n)::uuid, md5('n' || n)::uuid
+             FROM generate_series(1, 20000) n;
+             ANALYZE docmill.ingestion",
+        )
+        .await;
+    let plan = "EXPLAIN SELECT 1 FROM docmill.ingestion o WHERE o.KEY = md5('a7')::uuid
+        AND o.document_id <> md5('x')::uuid AND o.status = 'completed'";
+    for (key, index) in
+        [("near_amount", "ingestion_near_amounts"), ("near_number", "ingestion_near_numbers")]
+    {
+        let plan = world.scalar(&plan.replace("KEY", key)).await;
+        assert!(plan.contains(index), "{plan}");
+    }
+    let document = world.column(other, "document_id").await.unwrap().parse().unwrap();
+    let of_first = "(near_amount, near_number)";
+    assert_ne!(world.column(first, of_first).await, world.column(other, of_first).await);
+    let facts = PaymentFacts {
+        supplier: Some("Northwind Paper"),
+        number: Some("D-200"),
+        issued: Some("2026-03-14"),
+        total: Some("120"),
+        kind: "invoice",
+    };
+    let keys = SimilarityKeys { exact: None, near: NearKeys::new(&facts) };
+    let db = world.database.db();
+    let found = find_similar(&db, DocumentId(document), None, &keys).await.unwrap().unwrap();
+    assert_eq!(found.ingestion, first);
+    assert_eq!(found.data["invoice_number"], "D-100");
+    let none = find_similar(&db, DocumentId(document), Some("acme"), &keys).await.unwrap();
+    assert_eq!(none, None, "another tenant's");
 }

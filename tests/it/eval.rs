@@ -38,15 +38,8 @@ fn read(kinds: &KindSet, bytes: Bytes) -> EvalSample {
         Transcript { format, sha256: String::new(), provider: String::new(), pages, quality: 1.0 };
     let extraction = docmill_extract::rules::extract_by_rules(&transcript, kind);
     let today = time::OffsetDateTime::now_utc().date();
-    let lookups = docmill_gate::GateLookups {
-        duplicate_of: None,
-        today,
-        quality_threshold: 0.7,
-        einvoice: docmill_gate::EinvoiceState::Absent,
-        einvoice_rules: None,
-        pictures_shown: false,
-        history: docmill_gate::SupplierHistory::default(),
-    };
+    let lookups = docmill_gate::GateLookups::on_day(today);
+    let lookups = docmill_gate::GateLookups { quality_threshold: 0.7, ..lookups };
     let verdict = docmill_gate::judge_extraction(&extraction, &transcript, kind, &lookups);
     EvalSample {
         status: if verdict.is_refused() { "failed" } else { "completed" }.to_owned(),

@@ -13,7 +13,7 @@ use docmill_core::model::{
 use docmill_extract::reply::ReplyDefect;
 use docmill_extract::{CallLimits, ExtractError, IncompleteReason, RecordedReplies, ReplyJournal};
 use docmill_gate::kinds::{Kind, KindSet};
-use docmill_gate::{self, EinvoiceState, GateLookups, Verdict};
+use docmill_gate::{self, GateLookups, Verdict};
 use docmill_llm::openai::OpenAiClient;
 use docmill_testkit::openai::{Answer, Request, Script, Server, read_document};
 use serde_json::{Value, json};
@@ -119,6 +119,7 @@ async fn asked(
         parts_at_once: 1,
         faults: Default::default(),
         examples: "".into(),
+        companies: "".into(),
     };
     let (client, kind) = (OpenAiClient::new(&config).unwrap(), kind());
     let mut journal = Nothing;
@@ -130,15 +131,7 @@ async fn asked(
 
 fn judged(extraction: &Extraction, transcript: &Transcript) -> Verdict {
     let today = time::macros::date!(2024 - 06 - 01);
-    let lookups = GateLookups {
-        duplicate_of: None,
-        today,
-        quality_threshold: 0.7,
-        einvoice: EinvoiceState::Absent,
-        einvoice_rules: None,
-        pictures_shown: false,
-        history: docmill_gate::SupplierHistory::default(),
-    };
+    let lookups = GateLookups { quality_threshold: 0.7, ..GateLookups::on_day(today) };
     docmill_gate::judge_extraction(extraction, transcript, &kind(), &lookups)
 }
 

@@ -234,6 +234,11 @@ async fn the_json_of_costs_and_redis_matches_its_page() {
     world.until(id, "status", "completed").await;
     worker.stop().await;
     check("audit", &run(&world, &["audit"]));
+    let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+    std::fs::write(file.path(), "[[company]]\nname = \"Acme GmbH\"\n").unwrap();
+    let path = file.path().to_str().unwrap();
+    check("companies list", &run(&world, &["companies", "load", path]));
+    check("suppliers count", &run(&world, &["suppliers", "count"]));
     check("costs", &run(&world, &["costs", "--by", "model"]));
     check("quality", &run(&world, &["quality"]));
     check("replay", &run(&world, &["replay"]));

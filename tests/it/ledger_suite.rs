@@ -18,7 +18,7 @@ use docmill_core::model::{
     ArtefactRef, ClaimToken, DocumentId, IngestionId, IngestionStatus, LaneBreaker, OutcomeReason,
     ProviderLane,
 };
-use docmill_ledger::duplicate_key::DuplicateKeys;
+use docmill_ledger::duplicate_key::{DuplicateKeys, NearKeys, PaymentFacts};
 use docmill_ledger::{
     ClaimOutcome, ClaimRequest, IngestionResult, LeaseRenewal, LeaseStatus, OperatorPause,
     QuarantinedMessage, ReadBack, StoredTranscript, VersionOutcome, WorkerStatus, WriteResult,
@@ -712,6 +712,45 @@ async fn of_two_copies_of_an_invoice_that_were_judged_beside_each_other_one_is_f
             unflagged += usize::from(!row.needs_human_review);
         }
         assert_eq!(unflagged, 1, "of the copies only the first one may be paid unseen");
+    }
+}
+
+#[tokio::test]
+async fn of_two_near_duplicates_that_were_judged_beside_each_other_one_is_flagged() {
+    for at in Fixture::both().await {
+        let facts = |number| PaymentFacts {
+            supplier: Some("Müller GmbH"),
+            number: Some(number),
+            issued: Some("2026-03-14"),
+            total: Some("119"),
+            kind: "invoice",
+        };
+        let mut claimed = Vec::new();
+        for number in ["RE-17", "RE-71", "RE-18"] {
+            let id = IngestionId::random();
+            at.insert(id, DocumentId::random()).await;
+            let end = IngestionResult {
+                near_rule: Some("near".to_owned()),
+                near_keys: NearKeys::new(&facts(number)),
+                duplicate_keys: DuplicateKeys::new("Müller GmbH", number),
+                duplicate_rule: Some("again".to_owned()),
+                ..record(None)
+            };
+            claimed.push((id, at.take(id).await.token, end));
+        }
+        let ledger = at.ledger();
+        let ends = claimed.iter().map(|(id, token, end)| ledger.record_result(*id, *token, end));
+        for written in futures::future::join_all(ends).await {
+            assert_eq!(written.unwrap(), WriteResult::Applied);
+        }
+        let mut flagged = 0;
+        for (id, ..) in &claimed {
+            let row = at.row(*id).await.unwrap();
+            let expected = if row.needs_human_review { vec!["near"] } else { vec![] };
+            assert_eq!(row.review_reasons, expected);
+            flagged += usize::from(row.needs_human_review);
+        }
+        assert_eq!(flagged, 2, "only the first may be paid unseen");
     }
 }
 

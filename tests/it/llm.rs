@@ -132,6 +132,7 @@ fn terms() -> CallLimits {
         parts_at_once: 2,
         faults: Default::default(),
         examples: "".into(),
+        companies: "".into(),
     }
 }
 

@@ -151,6 +151,10 @@ async fn a_worker_obeys_pauses_and_blocks_and_rewrites_nothing_that_operators_di
         ),
         row("UPDATE webhook_delivery SET state = state, due_at = due_at", None),
         row("DELETE FROM webhook_delivery", None),
+        row("SELECT * FROM own_company", None),
+        row("UPDATE own_company SET accounts = '{}'", REFUSED),
+        row("SELECT * FROM master_supplier, master_supplier_mark, master_order", None),
+        row("DELETE FROM master_supplier", REFUSED),
         row(FORGED_EVENT, REFUSED),
         row("UPDATE webhook_delivery SET facts = '{}'", REFUSED),
         row("SELECT write_webhook_event('x', gen_random_uuid(), NULL, NULL, '{}')", REFUSED),
@@ -168,6 +172,11 @@ async fn the_operator_role_can_steer_but_neither_rewrite_history_nor_erase() {
         row("DELETE FROM pause", None),
         row(format!("INSERT INTO blocked_content (sha256) VALUES ('{}')", "0".repeat(64)), None),
         row("DELETE FROM blocked_content", None),
+        row("INSERT INTO own_company (name, set_by) VALUES ('Acme GmbH', 'ann')", None),
+        row("DELETE FROM own_company", None),
+        row("INSERT INTO master_supplier (number, name) VALUES ('1', 'A')", None),
+        row("UPDATE master_supplier SET accounts = '{}'", REFUSED),
+        row("DELETE FROM master_supplier; DELETE FROM master_order", None),
         row(
             format!(
                 "UPDATE ingestion SET status = 'cancelled', reason = 'cancelled',

@@ -5,6 +5,7 @@ mod attacks;
 mod browsing;
 mod client_example;
 mod clients;
+mod companies;
 mod desk;
 mod floods;
 mod operating;

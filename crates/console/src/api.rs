@@ -101,6 +101,9 @@ struct IngestionResult {
     children: Vec<FamilyMember>,
     #[schema(value_type = Value)]
     einvoice_rules: Option<Value>,
+    /// What it belongs to in the tenant's master data: `supplier` and `order`, with the evidence.
+    #[schema(value_type = Value)]
+    master_match: Option<Value>,
 }
 
 impl DecisionBody {
@@ -260,6 +263,7 @@ pub(super) async fn get_result(
         review_reasons: case.review_reasons,
         children: found.children,
         einvoice_rules,
+        master_match: found.master_match,
     };
     tagged_json(&headers, &result)
 }

@@ -17,7 +17,7 @@ use super::layout::{fact, foreign_name, form_secret, frame_work, moment, version
 use super::page_sheets::{FieldPlaces, PicturedPages};
 use super::queue_choice::{QueueChoice, counted};
 use super::review_desk::{ReviewLock, lock_notice};
-use super::review_form::REJECT_REASONS;
+use super::review_form::{REJECT_REASONS, label_of};
 use super::review_inputs::FormSource;
 use super::review_lines::amount_text;
 use super::state::ConsoleState;
@@ -25,9 +25,11 @@ use super::transcripts::load_page_sheets;
 use docmill_core::config::WebRole;
 use docmill_core::model::{DocumentId, IngestionId};
 use docmill_gate::kinds::{FieldRole, Kind, RuleCheck};
-use docmill_ledger::duplicate_key::DuplicateKeys;
+use docmill_ledger::duplicate_key::{DuplicateKeys, NearKeys, PaymentFacts};
 use docmill_operations::inspect;
-use docmill_operations::review::{self, KnownAccount, QueuePlace, ReviewCase, ReviewOrder};
+use docmill_operations::review::{
+    self, KnownAccount, QueuePlace, ReviewCase, ReviewOrder, SimilarDocument, SimilarityKeys,
+};
 
 /// How a document is shown: for the first time, or once more because something was wrong.
 pub(super) struct ReviewTurn<'a> {
@@ -85,8 +87,8 @@ struct ShownCase<'a> {
     pages: &'a PicturedPages,
     findings: &'a [ReviewFinding],
     place: Option<QueuePlace>,
-    /// The ingestion of the other document, if this one is taken for its duplicate.
-    same_invoice: Option<IngestionId>,
+    /// The other document, if this one is taken for its duplicate.
+    similar: Option<SimilarDocument>,
     /// Accounts that were confirmed of the supplier, if a rule says that this is another.
     known_accounts: Vec<KnownAccount>,
 }
@@ -110,7 +112,7 @@ pub(super) async fn case_page(
         pages: &pages,
         findings: &findings,
         place: place.ok(),
-        same_invoice: find_same_invoice(state, case, kind).await,
+        similar: find_similar(state, case, kind).await,
         known_accounts: find_known_accounts(state, case, &findings, kind).await,
     };
     let title = case.original_name.clone().unwrap_or_else(|| case.file_path.clone());
@@ -130,22 +132,30 @@ pub(super) async fn case_page(
     frame_work(state, visitor, &title, &body, &scripts)
 }
 
-/// The other document of the same supplier and number, if a rule says that there is one.
-async fn find_same_invoice(
+/// The other document, if a rule says that there is one.
+async fn find_similar(
     state: &ConsoleState,
     case: &ReviewCase,
     kind: Option<&Kind>,
-) -> Option<IngestionId> {
+) -> Option<SimilarDocument> {
     let kind = kind?;
-    let mut rules = kind.rules.iter().filter(|rule| rule.check == RuleCheck::Duplicate);
+    let of_duplicates = [RuleCheck::Duplicate, RuleCheck::NearDuplicate];
+    let mut rules = kind.rules.iter().filter(|rule| of_duplicates.contains(&rule.check));
     rules.find(|rule| case.review_reasons.contains(&rule.name))?;
     let data = review::read_fields(case)?;
     let text = |role: FieldRole| data.get(kind.field_of(role)).and_then(Value::as_str);
-    let (supplier, number) = (text(FieldRole::SupplierName)?, text(FieldRole::DocumentNumber)?);
-    let keys = DuplicateKeys::new(supplier, number)?;
-    let keys = keys.of_issue(text(FieldRole::IssueDate), &kind.name);
+    let (supplier, number) = (text(FieldRole::SupplierName), text(FieldRole::DocumentNumber));
+    let issued = text(FieldRole::IssueDate);
+    let exact = supplier.zip(number).and_then(|(name, number)| DuplicateKeys::new(name, number));
+    let total = data.get(kind.field_of(FieldRole::Total)).and_then(Value::as_number);
+    let total = total.map(ToString::to_string);
+    let total = total.as_deref();
+    let keys = SimilarityKeys {
+        exact: exact.map(|keys| keys.of_issue(issued, &kind.name)),
+        near: NearKeys::new(&PaymentFacts { supplier, number, issued, total, kind: &kind.name }),
+    };
     let (db, document) = (state.database(), DocumentId(case.document_id));
-    let found = review::find_same_invoice(db, document, case.tenant.as_deref(), &keys).await;
+    let found = review::find_similar(db, document, case.tenant.as_deref(), &keys).await;
     found.ok().flatten()
 }
 
@@ -165,6 +175,46 @@ async fn find_known_accounts(
         return Vec::new();
     }
     review::find_known_accounts(state.database(), case, state.kinds()).await.unwrap_or_default()
+}
+
+/// Fields by which a person tells whether two documents are one.
+const COMPARED: [FieldRole; 7] = [
+    FieldRole::SupplierName,
+    FieldRole::SupplierVatId,
+    FieldRole::DocumentNumber,
+    FieldRole::IssueDate,
+    FieldRole::Total,
+    FieldRole::Currency,
+    FieldRole::Iban,
+];
+
+/// Both documents beside each other.
+fn similar_table(state: &ConsoleState, shown: &ShownCase<'_>, other: &SimilarDocument) -> Markup {
+    let Some((kind, own)) = shown.kind.zip(shown.data.as_ref()) else { return html! {} };
+    let fields = COMPARED.map(|role| kind.field_of(role));
+    html! {
+        div.notice {
+            p { "The other document: "
+                a href=(state.link(&format!("/ingestions/{}", other.ingestion.0))) {
+                    (foreign_name(other.name.as_deref().unwrap_or("open it"))) } }
+            div.wide { table {
+                thead { tr { th { "field" } th { "here" } th { "there" } th { "" } } }
+                tbody { @for field in fields.into_iter().filter(|field| kind.has_field(field)) {
+                    @let (here, there) = (shown_value(own.get(field)), shown_value(other.data.get(field)));
+                    tr { td { (label_of(field)) } td { (foreign_name(&here)) } td { (foreign_name(&there)) }
+                        td { (if here == there { "agrees" } else { "differs" }) } }
+                } }
+            } }
+        }
+    }
+}
+
+fn shown_value(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => "–".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
 }
 
 /// The form: bar, fields, lines and pages in one, so that each button of the bar sends it.
@@ -315,10 +365,7 @@ fn case_facts(state: &ConsoleState, shown: &ShownCase<'_>, may: bool) -> Markup 
         @if !whole.is_empty() {
             ul.whole { @for finding in whole { li.finding title=(finding.code) { (finding.words) } } }
         }
-        @if let Some(other) = shown.same_invoice {
-            p.notice { "The other document: "
-                a href=(state.link(&format!("/ingestions/{}", other.0))) { "open it" } }
-        }
+        @if let Some(other) = &shown.similar { (similar_table(state, shown, other)) }
         @for known in &shown.known_accounts {
             p.notice { "Confirmed account: " bdi { (known.account) } " since " (moment(known.since))
                 ", documents: " (known.documents) }

@@ -101,7 +101,12 @@ fn words_of_check(check: &RuleCheck) -> &'static str {
         RuleCheck::UsualAmount { .. } => {
             "The amount is far above those confirmed of this supplier."
         }
+        RuleCheck::NotOwnCompany(_) => "This is one of your own companies, or left out beside one.",
+        RuleCheck::AddressedToUs(_) => "The document names none of your companies.",
         RuleCheck::Duplicate => "There is an earlier document of this supplier and number.",
+        RuleCheck::NearDuplicate => {
+            "An earlier document has the same day and total, and the same supplier or number."
+        }
         RuleCheck::Quality => "The pages are of bad quality.",
         RuleCheck::ReaderSucceeded => "The reader did not succeed.",
         RuleCheck::Confidence(_) => "The reader is not confident.",

@@ -98,6 +98,7 @@ fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor, shown_title: &str)
         ("/quality", "Quality", "Quality", visitor.role == WebRole::Operator),
         ("/dead-letters", "Dead letters", "Dead letters", of_all && operates),
         ("/pauses", "Pauses", "Pauses", operates),
+        ("/companies", "Companies", "Own companies", operates),
         ("/webhooks", "Webhooks", "Webhooks", of_all && operates),
         ("/api-reference", "API", "API reference", true),
     ];

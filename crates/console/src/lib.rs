@@ -11,6 +11,7 @@ mod api;
 mod api_forms;
 mod api_reference;
 mod case_page;
+mod companies;
 mod connections;
 mod failure;
 mod fields;
@@ -22,6 +23,7 @@ mod ingestion;
 mod invoice_page;
 mod layout;
 mod listing;
+mod master_data;
 mod openapi;
 mod originals;
 mod overview;
@@ -170,6 +172,7 @@ fn viewer_pages() -> Router<ConsoleState> {
         .route("/pauses", get(pauses::show_pauses))
         .route("/api-reference", get(api_reference::show_reference))
         .route("/webhooks", get(webhooks::show_webhooks))
+        .route("/companies", get(companies::show_companies))
         .route("/sign-out", post(sign_in::sign_out))
 }
 
@@ -209,6 +212,8 @@ fn operator_pages() -> Router<ConsoleState> {
         .route("/pauses", post(pauses::post_pause))
         .route("/pauses/end", post(pauses::post_resume))
         .route("/webhooks/replay", post(webhooks::post_replay))
+        .route("/companies", post(companies::post_company))
+        .route("/companies/remove", post(companies::post_removal))
 }
 
 fn api_routes() -> OpenApiRouter<ConsoleState> {
@@ -217,6 +222,13 @@ fn api_routes() -> OpenApiRouter<ConsoleState> {
     documents.2 = documents.2.layer(DefaultBodyLimit::disable());
     let mut decision = with_role(Reviewer, routes!(api::post_decision));
     decision.2 = decision.2.layer(DefaultBodyLimit::max(MAX_FORM_BYTES));
+    let mut companies = with_role(Operator, routes!(companies::put_companies));
+    companies.2 = companies.2.layer(DefaultBodyLimit::max(MAX_FORM_BYTES));
+    let large = DefaultBodyLimit::max(master_data::MAX_BODY_BYTES);
+    let mut suppliers = with_role(Operator, routes!(master_data::put_suppliers));
+    suppliers.2 = suppliers.2.layer(large);
+    let mut orders = with_role(Operator, routes!(master_data::put_orders));
+    orders.2 = orders.2.layer(large);
     OpenApiRouter::new()
         .routes(with_role(Viewer, routes!(api::get_overview)))
         .routes(documents)
@@ -243,6 +255,11 @@ fn api_routes() -> OpenApiRouter<ConsoleState> {
         .routes(with_role(Operator, routes!(webhook_api::list_deliveries)))
         .routes(with_role(Operator, routes!(webhook_api::post_replay)))
         .routes(with_role(Operator, routes!(webhook_api::post_enable)))
+        .routes(with_role(Viewer, routes!(companies::get_companies)))
+        .routes(companies)
+        .routes(with_role(Viewer, routes!(master_data::get_counts)))
+        .routes(suppliers)
+        .routes(orders)
         .routes(with_role(Viewer, routes!(get_description)))
 }
 

@@ -158,7 +158,7 @@ pub(super) fn with_role(
         WebRole::Operator => "operator",
     };
     for (path, item) in &mut paths.paths {
-        for operation in item.get.iter_mut().chain(&mut item.post) {
+        for operation in item.get.iter_mut().chain(&mut item.post).chain(&mut item.put) {
             let before = operation.description.take().filter(|text| !text.is_empty());
             let before = before.map(|text| format!("{text} ")).unwrap_or_default();
             operation.description = Some(format!("{before}Role: {word}."));
@@ -240,7 +240,9 @@ pub(super) fn complete_description(mut api: OpenApi, base: &str, kinds: &[&str])
     schemas.insert("KindName".to_owned(), kinds.schema_type(Type::String).into());
     let known = schemas.clone();
     for item in api.paths.paths.values_mut() {
-        if let Some(RefOr::T(body)) = item.post.as_mut().and_then(|it| it.request_body.as_mut()) {
+        let written = item.post.iter_mut().chain(&mut item.put);
+        for body in written.filter_map(|operation| operation.request_body.as_mut()) {
+            let RefOr::T(body) = body else { continue };
             let needed = body.content.values().any(|content| has_required(content, &known));
             body.required = Some(if needed { Required::True } else { Required::False });
         }

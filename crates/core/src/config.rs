@@ -25,6 +25,7 @@ mod ocr;
 mod ocr_azure;
 mod ocr_providers;
 mod ocr_vision;
+mod parties;
 mod queue;
 mod retry;
 mod review;
@@ -68,6 +69,7 @@ pub use ocr::{OcrConfig, OcrEngineChoice};
 pub use ocr_azure::DocumentIntelligenceConfig;
 pub use ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 pub use ocr_vision::{VisionConfig, VisionRecipe};
+pub use parties::PartiesConfig;
 pub use queue::{AcknowledgeMode, ForeignItems, QueueBackend, QueueConfig};
 pub use retry::RetryConfig;
 pub use review::{OTHER_CURRENCIES, ReviewConfig};
@@ -116,6 +118,8 @@ pub struct Config {
     pub kinds: KindsConfig,
     /// `[einvoice]`: how e-invoices are checked.
     pub einvoice: EinvoiceConfig,
+    /// `[parties]`: companies that documents are addressed to.
+    pub parties: PartiesConfig,
     /// `[janitor]`: when and how maintenance runs.
     pub janitor: JanitorConfig,
     /// `[telemetry]`: where traces are sent.
@@ -222,6 +226,7 @@ impl Config {
         self.throttle.collect_problems(&mut problems);
         self.llm.collect_problems(&mut problems);
         self.cost.collect_problems(&mut problems);
+        self.parties.collect_problems(&mut problems);
         self.janitor.collect_problems(&mut problems);
         self.telemetry.collect_problems(&mut problems);
         self.bucket.collect_problems(&mut problems);

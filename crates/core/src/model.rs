@@ -9,9 +9,11 @@ pub mod ingestion;
 pub mod invoice_reference;
 pub mod lane;
 pub mod local_models;
+pub mod master_data;
 mod member;
 pub mod message;
 pub mod outcome;
+pub mod own_company;
 pub mod page_code;
 pub mod page_crop;
 pub mod page_mark;
@@ -34,8 +36,13 @@ pub use ingestion::{ClaimedIngestion, DocumentRef, IngestionStage, IngestionStat
 pub use invoice_reference::{EmbeddedFile, InvoiceParty, InvoiceReference, PartyIdentifier};
 pub use lane::{LaneBreaker, ProviderLane};
 pub use local_models::{LocalDevice, LocalModelCalls, LocalModelReport, LocalModelState};
+pub use master_data::{
+    MasterHit, MasterHits, MasterMarkSort, MasterMatch, MasterOrder, MasterQuery, MasterSupplier,
+    OrderMatch, SupplierMatch,
+};
 pub use member::MemberFacts;
 pub use outcome::{AttemptOutcome, OutcomeReason};
+pub use own_company::OwnCompany;
 pub use page_code::{CodeSymbology, PageCode};
 pub use page_crop::PageCrop;
 pub use page_mark::{PageMark, PageMarkKind};

@@ -20,7 +20,7 @@ use docmill_extract::memory::{RememberedPages, SupplierRecall, apply_memory};
 use docmill_extract::rules::extract_by_rules;
 use docmill_formats::notation::fold_text;
 use docmill_gate::kinds::{Kind, KindSet};
-use docmill_gate::{EinvoiceState, GateLookups, SupplierHistory, judge_extraction};
+use docmill_gate::{GateLookups, SupplierHistory, judge_extraction};
 use serde_json::Value;
 use time::OffsetDateTime;
 
@@ -110,13 +110,9 @@ fn read(member: &FamilyMember, before: &[FamilyMember], kind: &Kind) -> (bool, b
         }
     }
     let lookups = GateLookups {
-        duplicate_of: None,
-        today: OffsetDateTime::now_utc().date(),
         quality_threshold: 0.7,
-        einvoice: EinvoiceState::Absent,
-        einvoice_rules: None,
-        pictures_shown: false,
         history,
+        ..GateLookups::on_day(OffsetDateTime::now_utc().date())
     };
     let verdict = judge_extraction(&extraction, transcript, kind, &lookups);
     let is_flagged = verdict.needs_review();

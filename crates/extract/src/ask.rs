@@ -43,6 +43,8 @@ pub struct CallLimits {
     pub faults: ReadingFaults,
     /// Confirmed documents of the supplier, shown before the document; mostly none.
     pub examples: Arc<str>,
+    /// The paragraph about the tenant's own companies in the stable part of the prompt; empty: none.
+    pub companies: Arc<str>,
 }
 
 /// How an extraction ended that is not whole.
@@ -109,7 +111,7 @@ pub async fn read_by_model(
 ) -> Result<ModelReading, ExtractError> {
     if !shown.pages.is_empty() {
         let form = ReplySchema::for_reading(kind, true)?;
-        let fixed = fixed_tokens(&form) + MIN_LINE_TOKENS;
+        let fixed = fixed_tokens(&form, terms) + MIN_LINE_TOKENS;
         // Half of the prompt is reserved for the lines.
         shown.keep_within((terms.prompt_tokens as usize).saturating_sub(fixed) / 2);
     }
@@ -183,8 +185,17 @@ impl ModelReading {
 }
 
 /// Tokens before the lines. The schema is in the text or beside it; 300 is for the text around the lines.
-fn fixed_tokens(form: &ReplySchema) -> usize {
-    prompt::estimated_tokens(&form.system) + prompt::estimated_tokens(&form.schema_text) + 300
+fn fixed_tokens(form: &ReplySchema, terms: &CallLimits) -> usize {
+    let texts = [&form.system, &terms.companies, &form.schema_text];
+    texts.into_iter().map(|text| prompt::estimated_tokens(text)).sum::<usize>() + 300
+}
+
+/// The stable part of the prompt, the same for every document of a kind and tenant.
+fn system_prompt(form: &ReplySchema, terms: &CallLimits) -> Arc<str> {
+    if terms.companies.is_empty() {
+        return Arc::clone(&form.system);
+    }
+    format!("{}{}", form.system, terms.companies).into()
 }
 
 /// 1 to 64 of `[a-zA-Z0-9_-]`, from the kind's name.
@@ -287,7 +298,7 @@ impl ExtractionSession<'_> {
             return Err(Error::internal("a transcript without text was given to a model"));
         }
         let examples = prompt::estimated_tokens(&self.terms.examples);
-        let fixed = fixed_tokens(&self.form) + self.shown.picture_tokens() + examples;
+        let fixed = fixed_tokens(&self.form, self.terms) + self.shown.picture_tokens() + examples;
         let limit = self.terms.prompt_tokens as usize;
         if limit < fixed + MIN_LINE_TOKENS {
             return Err(Error::new(
@@ -385,7 +396,7 @@ impl ExtractionSession<'_> {
         user.push_str(&shown_pages::describe_pictures(&pages));
         user.shrink_to_fit();
         let prompt = Prompt {
-            system: Arc::clone(&self.form.system),
+            system: system_prompt(&self.form, self.terms),
             user,
             schema_name: self.schema_name.clone(),
             schema: Arc::clone(&self.form.schema),

@@ -14,6 +14,7 @@ pub mod einvoice;
 pub mod journal;
 pub mod memory;
 mod merge;
+pub mod parties;
 pub mod parts;
 pub mod probe;
 pub mod prompt;
@@ -48,6 +49,12 @@ pub fn extraction_identity(transcript_identity: &str, llm: &dyn Llm, kind: &Kind
         &kind.name,
         &kind.version,
     ])
+}
+
+/// The same where the prompt has a paragraph about a tenant's own companies; an empty one changes
+/// nothing.
+pub fn identity_with_companies(identity: String, companies: &str) -> String {
+    if companies.is_empty() { identity } else { hash_parts(&[&identity, companies]) }
 }
 
 /// SHA-256 in hex over the parts of an identity.

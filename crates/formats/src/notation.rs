@@ -7,6 +7,7 @@ pub mod account;
 pub mod currency;
 pub mod date;
 pub mod number;
+pub mod party_name;
 pub mod printed_vat_id;
 pub mod vat_digits;
 pub mod vat_id;

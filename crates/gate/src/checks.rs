@@ -70,6 +70,8 @@ impl GateSubject<'_> {
             RuleCheck::PaymentCode(fields) => self.fields_against_codes(fields),
             RuleCheck::PaymentCodeUsable => self.code_defects(),
             RuleCheck::PaymentCodePrinted(fields) => self.fields_in_code_alone(fields),
+            RuleCheck::NotOwnCompany(fields) => self.fields_of_own_company(fields),
+            RuleCheck::AddressedToUs(fields) => self.fields_of_other_buyer(fields),
             RuleCheck::Duplicate => fail_whole(self.lookups.duplicate_of.is_some()),
             RuleCheck::Quality => {
                 fail_whole(self.transcript.quality < self.lookups.quality_threshold)

@@ -11,6 +11,8 @@ mod ground;
 mod history;
 mod instructions;
 pub mod kinds;
+mod master_match;
+mod own_companies;
 mod payment;
 mod reread;
 mod rows;
@@ -33,6 +35,8 @@ use docmill_core::model::{Extraction, IngestionId, RuleReport, Transcript};
 pub use self::einvoice::EinvoiceState;
 use self::ground::PrintedValues;
 pub use self::history::{NumberForm, SupplierHistory, has_number_form, read_number_form};
+pub use self::master_match::{fold_mark, master_query, match_master_data};
+pub use self::own_companies::OwnCompanies;
 use self::payment::PagePayments;
 pub use self::payment::fill_from_codes;
 pub use self::reread::{
@@ -59,6 +63,24 @@ pub struct GateLookups {
     pub pictures_shown: bool,
     /// What the tenant confirmed of this supplier before; empty: nothing.
     pub history: SupplierHistory,
+    /// The tenant's own companies.
+    pub own: Arc<OwnCompanies>,
+}
+
+impl GateLookups {
+    /// Nothing but the day is known: no threshold, no XML, no own companies.
+    pub fn on_day(today: Date) -> Self {
+        Self {
+            duplicate_of: None,
+            today,
+            quality_threshold: 0.0,
+            einvoice: EinvoiceState::Absent,
+            einvoice_rules: None,
+            pictures_shown: false,
+            history: SupplierHistory::default(),
+            own: Arc::default(),
+        }
+    }
 }
 
 /// One rule that failed.
@@ -89,6 +111,9 @@ pub struct Verdict {
     /// the recording of the result checks again.
     #[serde(default)]
     pub duplicate_rule: Option<String>,
+    /// The kind's rule against near duplicates, if it has one: asked at recording.
+    #[serde(default)]
+    pub near_rule: Option<String>,
 }
 
 impl Verdict {
@@ -181,12 +206,14 @@ pub fn judge_extraction(
         }
     }
     let certainty = least_certainty(extraction, kind);
+    let near_rule = rules.iter().find(|rule| matches!(rule.check, RuleCheck::NearDuplicate));
+    let near_rule = near_rule.map(|rule| rule.name.clone());
     let mut held = rules.into_iter();
     let duplicate_rule = held.find(|rule| {
         matches!(rule.check, RuleCheck::Duplicate) && subject.failed_fields(&rule.check).is_empty()
     });
     let duplicate_rule = duplicate_rule.map(|rule| rule.name.clone());
-    Verdict { findings, score, grounded, certainty, duplicate_rule }
+    Verdict { findings, score, grounded, certainty, duplicate_rule, near_rule }
 }
 
 fn rule_applies(rule: &GateRule, subject: &GateSubject<'_>) -> bool {

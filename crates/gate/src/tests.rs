@@ -3,7 +3,9 @@
 mod amounts;
 mod bounds;
 mod history;
+mod master_match;
 mod number_rows;
+mod own_companies;
 mod payment;
 mod single_rules;
 mod uncorroborated;
@@ -95,15 +97,7 @@ fn sound() -> Extraction {
 
 fn lookups() -> GateLookups {
     let today = time::macros::date!(2021 - 03 - 20);
-    GateLookups {
-        duplicate_of: None,
-        today,
-        quality_threshold: 0.7,
-        einvoice: EinvoiceState::Absent,
-        einvoice_rules: None,
-        pictures_shown: false,
-        history: SupplierHistory::default(),
-    }
+    GateLookups { quality_threshold: 0.7, ..GateLookups::on_day(today) }
 }
 
 fn judged(extraction: &Extraction, transcript: &Transcript, lookups: &GateLookups) -> Verdict {

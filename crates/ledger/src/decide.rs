@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
-use crate::duplicate_key::DuplicateKeys;
+use crate::duplicate_key::{DuplicateKeys, NearKeys};
 use crate::{ClaimCompany, ClaimRelease, IngestionResult};
 use docmill_core::fault::Fault;
 use docmill_core::model::IngestionStatus;
@@ -208,6 +208,11 @@ pub fn stretch_delay(after: Duration, denials: u32) -> Duration {
 /// The keys of a recorded result: the duplicate rule considers completed documents only.
 pub(crate) fn recorded_keys(end: &IngestionResult) -> Option<&DuplicateKeys> {
     end.duplicate_keys.as_ref().filter(|_| end.reason.is_none())
+}
+
+/// The same for near duplicates.
+pub(crate) fn recorded_near_keys(end: &IngestionResult) -> Option<NearKeys> {
+    end.near_keys.filter(|_| end.reason.is_none())
 }
 
 /// Digits of a sequencer; S3's have 16 to 18.

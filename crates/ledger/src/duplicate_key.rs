@@ -11,12 +11,10 @@
 //! made here and not in SQL, because `lower` depends on the database's locale. Not promised: names
 //! in another script or order, transcribed umlauts, misspellings.
 
-use std::collections::HashSet;
-use std::sync::LazyLock;
-
-use unicode_normalization::UnicodeNormalization as _;
+use uuid::Uuid;
 
 use docmill_core::model::digest;
+use docmill_formats::notation::party_name::{fold_letters, name_key};
 
 /// The kind of documents that may have an invoice's number.
 const CREDIT_NOTE: &str = "credit_note";
@@ -35,12 +33,12 @@ pub struct DuplicateKeys {
 impl DuplicateKeys {
     /// `None` if supplier or number has no letter and no digit.
     pub fn new(supplier: &str, number: &str) -> Option<Self> {
-        let (name, number_letters) = (fold_supplier(supplier), fold_number(number));
+        let (name, number_letters) = (name_key(supplier), fold_number(number));
         if name.is_empty() || number_letters.is_empty() {
             return None;
         }
         let current = digest::sha256_hex(format!("{name}\n{number_letters}"));
-        let undated = digest::sha256_hex(format!("{name}\n{}", fold_digits(&fold(number))));
+        let undated = digest::sha256_hex(format!("{name}\n{}", fold_digits(&fold_letters(number))));
         let (name, number) = (fold_earlier(supplier), fold_earlier(number));
         let earlier = digest::sha256_hex(format!("{name}\n{number}"));
         Some(Self { current, earlier, undated })
@@ -62,20 +60,81 @@ impl DuplicateKeys {
     }
 }
 
+/// Characters of a number that another supplier is not likely to give on the same day for the same
+/// total.
+const MIN_NEAR_NUMBER_CHARS: usize = 3;
+
+/// The facts of a result by which near duplicates are found.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PaymentFacts<'a> {
+    /// The supplier's name.
+    pub supplier: Option<&'a str>,
+    /// The document's number.
+    pub number: Option<&'a str>,
+    /// The day of issue, `YYYY-MM-DD`.
+    pub issued: Option<&'a str>,
+    /// The total, as a decimal number.
+    pub total: Option<&'a str>,
+    /// Name of the kind.
+    pub kind: &'a str,
+}
+
+/// The keys of a result that a near duplicate shares: of the same supplier under another number, or of
+/// the same number under another spelling of the supplier. Both with the day and the total.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NearKeys {
+    /// Of supplier, day and total.
+    pub amount: Option<Uuid>,
+    /// Of number, day and total.
+    pub number: Option<Uuid>,
+}
+
+impl NearKeys {
+    /// `None` if neither is known.
+    pub fn new(facts: &PaymentFacts<'_>) -> Option<Self> {
+        let total = facts.total.and_then(plain_amount)?;
+        let (day, sort) = (facts.issued?, if facts.kind == CREDIT_NOTE { facts.kind } else { "" });
+        let rest = format!("{day}\n{total}\n{sort}");
+        let supplier = facts.supplier.map(name_key).filter(|name| !name.is_empty());
+        let number = facts.number.map(fold_number);
+        let number = number.filter(|number| number.chars().count() >= MIN_NEAR_NUMBER_CHARS);
+        let amount = supplier.map(|name| short_key(&format!("supplier\n{name}\n{rest}")));
+        let number = number.map(|number| short_key(&format!("number\n{number}\n{rest}")));
+        (amount.is_some() || number.is_some()).then_some(Self { amount, number })
+    }
+
+    /// Whether a result with these keys is a near duplicate.
+    pub(super) fn meet(&self, other: &Self) -> bool {
+        (self.amount.is_some() && self.amount == other.amount)
+            || (self.number.is_some() && self.number == other.number)
+    }
+}
+
+/// An amount without noughts at its end; none of nothing, or of a power of ten.
+fn plain_amount(text: &str) -> Option<String> {
+    let sign = text.trim_start_matches('-');
+    let is_plain = sign.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let digits =
+        if sign.contains('.') { sign.trim_end_matches('0').trim_end_matches('.') } else { sign };
+    let is_something = digits.chars().any(|c| matches!(c, '1'..='9'));
+    let minus = if text.starts_with('-') { "-" } else { "" };
+    (is_plain && is_something).then(|| format!("{minus}{digits}"))
+}
+
+fn short_key(text: &str) -> Uuid {
+    let hash = digest::sha256_hex(text);
+    let half = hash.get(..32).and_then(|half| u128::from_str_radix(half, 16).ok());
+    Uuid::from_u128(half.unwrap_or_default())
+}
+
 fn fold_earlier(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
 }
 
-/// Letters and digits in lower case, without accents, those that look alike as one.
-fn fold(text: &str) -> String {
-    let letters = text.nfkd().flat_map(char::to_lowercase).nfkd();
-    let kept = letters.filter(|c| c.is_alphanumeric()).map(look_alike);
-    kept.collect::<String>().replace('ß', "ss")
-}
-
 /// A number without noughts in front of its parts: `RE 0051` is `RE 51`.
 fn fold_number(number: &str) -> String {
-    let parts = number.split(|c: char| !c.is_alphanumeric()).map(|part| fold_digits(&fold(part)));
+    let parts =
+        number.split(|c: char| !c.is_alphanumeric()).map(|part| fold_digits(&fold_letters(part)));
     let mut kept = String::new();
     for part in parts {
         for run in part.as_bytes().chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit()) {
@@ -99,90 +158,6 @@ fn fold_digits(folded: &str) -> String {
             other => other,
         })
         .collect()
-}
-
-/// The name's words without the legal form at their end.
-pub(crate) fn fold_supplier(supplier: &str) -> String {
-    // Compatible forms first: what was a letter with its accent is a word's part then.
-    let supplier: String = supplier.nfkc().collect();
-    let words =
-        supplier.split(|c: char| !c.is_alphanumeric() && !JOINING_MARKS.contains(&c)).map(fold);
-    let mut words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
-    while let Some(length) = form_length(&words) {
-        words.truncate(words.len() - length);
-    }
-    words.concat()
-}
-
-/// How many words at the end are a legal form, behind one that is not.
-fn form_length(words: &[String]) -> Option<usize> {
-    let longest = MAX_FORM_WORDS.min(words.len().saturating_sub(1));
-    (1..=longest).rev().find(|length| {
-        let end = words.get(words.len() - length..).unwrap_or_default();
-        FORMS.contains(&end.concat())
-    })
-}
-
-/// Marks within a word: `S.p.A.`, a combining accent.
-const JOINING_MARKS: [char; 6] = ['.', '\'', '\u{2019}', '\u{300}', '\u{301}', '\u{308}'];
-
-/// Words of a legal form, at most.
-const MAX_FORM_WORDS: usize = 4;
-
-/// Legal forms as they are written; their spellings with dots and blanks fold to the same.
-static FORMS: LazyLock<HashSet<String>> = LazyLock::new(|| {
-    let words = LEGAL_FORMS.split_whitespace().map(fold);
-    words.chain(LONG_FORMS.iter().map(|form| fold(form))).collect()
-});
-
-const LEGAL_FORMS: &str = "\
-    GmbH gGmbH mbH GesmbH AG KG KGaA OHG oHG GbR UG haftungsbeschränkt PartG PartGmbB mbB eK eKfm eKfr \
-    eU eG eV SE Co Cie Ltd Limited LLC LLP LP PLC Inc Incorporated Corp Corporation Company Pty Pte Pvt \
-    Bhd SA SAS SASU SARL EURL SCI SNC SCA SCS SRL SRLS SpA Sapa SAGL SL SLU SAU SLP Lda Ltda EIRELI \
-    SAdeCV SdeRLdeCV NV BV BVBA VOF CV VZW ASBL CommV AB ASA AS ApS IS KS Oy Oyj Tmi SPZOO SPK SPJ Kft Zrt \
-    Nyrt Bt sro as vos doo jdoo dd DOOEL EOOD OOD EAD AD ООД ЕООД АД ЕАД ООО ЗАО ПАО ОАО ТОВ ΑΕ ΕΠΕ ΙΚΕ ΟΕ ΕΕ \
-    OÜ MTÜ UAB MB SIA ehf hf AŞ FZE FZCO WLL PJSC PSC";
-
-const LONG_FORMS: [&str; 9] = [
-    "Aktiengesellschaft",
-    "Gesellschaft mit beschränkter Haftung",
-    "Kommanditgesellschaft",
-    "Aktiebolag",
-    "spol s r.o.",
-    "Sp. z o.o.",
-    "Société anonyme",
-    "und Co",
-    "and Co",
-];
-
-/// The Latin letter that looks like this one, mostly as a capital.
-fn look_alike(letter: char) -> char {
-    match letter {
-        'а' | 'α' => 'a',
-        'в' | 'β' => 'b',
-        'с' | 'ϲ' => 'c',
-        'ԁ' | 'đ' | 'ð' => 'd',
-        'е' | 'ε' => 'e',
-        'ɡ' => 'g',
-        'н' | 'һ' | 'η' => 'h',
-        'і' | 'ι' | 'ı' | 'ӏ' => 'i',
-        'ј' => 'j',
-        'к' | 'κ' => 'k',
-        'ł' => 'l',
-        'м' | 'μ' => 'm',
-        'ν' => 'n',
-        'о' | 'ο' | 'ø' => 'o',
-        'р' | 'ρ' => 'p',
-        'ԛ' => 'q',
-        'ѕ' => 's',
-        'т' | 'τ' => 't',
-        'ԝ' => 'w',
-        'х' | 'χ' => 'x',
-        'у' | 'ү' | 'υ' => 'y',
-        'ζ' => 'z',
-        'ς' => 'σ',
-        other => other,
-    }
 }
 
 #[cfg(test)]
@@ -277,5 +252,41 @@ mod tests {
         assert_eq!(keys.earlier, digest::sha256_hex("müllergmbh\nre2026/01"));
         let plain = DuplicateKeys::new("acme", "r24").unwrap();
         assert_eq!(plain.current, plain.earlier, "of a plain spelling nothing has changed");
+    }
+
+    #[test]
+    fn a_near_duplicate_shares_day_and_total_and_either_supplier_or_number() {
+        let first = PaymentFacts {
+            supplier: Some("Müller GmbH"),
+            number: Some("RE-2024/17"),
+            issued: Some("2024-03-15"),
+            total: Some("119.00"),
+            kind: "invoice",
+        };
+        let keys = NearKeys::new(&first).unwrap();
+        for (other, near) in [
+            (PaymentFacts { number: Some("RE-2024/71"), ..first }, true),
+            (PaymentFacts { number: None, total: Some("119"), ..first }, true),
+            (PaymentFacts { supplier: Some("Mueller GmbH"), ..first }, true),
+            (PaymentFacts { supplier: Some("MÜLLER G.m.b.H."), number: Some("1"), ..first }, true),
+            (PaymentFacts { supplier: None, ..first }, true),
+            (PaymentFacts { issued: Some("2025-03-15"), ..first }, false),
+            (PaymentFacts { total: Some("119.01"), ..first }, false),
+            (PaymentFacts { kind: "credit_note", ..first }, false),
+            (PaymentFacts { kind: "receipt", ..first }, true),
+            (PaymentFacts { supplier: Some("Möller GmbH"), number: Some("RE-1"), ..first }, false),
+        ] {
+            let other = NearKeys::new(&other).unwrap();
+            assert_eq!(keys.meet(&other), near, "{other:?}");
+        }
+        for unknown in [
+            PaymentFacts { issued: None, ..first },
+            PaymentFacts { total: None, ..first },
+            PaymentFacts { total: Some("0.00"), ..first },
+            PaymentFacts { total: Some("1e3"), ..first },
+            PaymentFacts { supplier: Some("&"), number: Some("12"), ..first },
+        ] {
+            assert_eq!(NearKeys::new(&unknown), None, "{unknown:?}");
+        }
     }
 }

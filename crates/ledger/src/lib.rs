@@ -27,14 +27,15 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
-use self::duplicate_key::DuplicateKeys;
+use self::duplicate_key::{DuplicateKeys, NearKeys};
 use self::supplier::{RememberedDocument, SupplierLesson};
 use docmill_core::config::SecretString;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{
     ArtefactRef, ClaimToken, ClaimedIngestion, DocumentId, FileRef, GroundedField, IngestionId,
-    IngestionStage, IngestionStatus, InvoiceReference, LocalModelReport, ModelUsage, OutcomeReason,
-    PageRange, Priority, ProviderLane, ReaderStatement, RuleReport,
+    IngestionStage, IngestionStatus, InvoiceReference, LocalModelReport, MasterHits, MasterMatch,
+    MasterQuery, ModelUsage, OutcomeReason, OwnCompany, PageRange, Priority, ProviderLane,
+    ReaderStatement, RuleReport,
 };
 
 /// The worker, lease and crash limit that a claim is made with.
@@ -169,6 +170,12 @@ pub struct IngestionResult {
     pub einvoice_rules: Option<Arc<RuleReport>>,
     /// The parts of an e-invoice that an answer to its sender names.
     pub einvoice_reference: Option<Box<InvoiceReference>>,
+    /// The kind's rule against near duplicates, if it has one: asked as a completed result is recorded.
+    pub near_rule: Option<String>,
+    /// The keys that a near duplicate shares.
+    pub near_keys: Option<NearKeys>,
+    /// What it belongs to in the tenant's master data; `None`: there is none.
+    pub master_match: Option<MasterMatch>,
     /// The operator's text; never document content.
     pub detail: String,
     /// Documents found in this one, whose rows are written in the transaction of the end. Their bytes lie
@@ -548,6 +555,25 @@ pub trait AttemptLedger: Send + Sync {
         _keys: &[String],
     ) -> Result<Vec<RememberedDocument>> {
         Ok(Vec::new())
+    }
+
+    /// The companies of a tenant, or of documents without one; there are none without a database.
+    async fn own_companies(&self, _tenant: Option<&str>) -> Result<Vec<OwnCompany>> {
+        Ok(Vec::new())
+    }
+
+    /// Whether the tenant has master data; there is none without a database.
+    async fn has_master_data(&self, _tenant: Option<&str>) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// The suppliers and orders of the tenant's master data that these values belong to.
+    async fn find_master_data(
+        &self,
+        _tenant: Option<&str>,
+        _wanted: &MasterQuery,
+    ) -> Result<MasterHits> {
+        Ok(MasterHits::default())
     }
 
     /// Adds to the spending of an attempt. Without a token: a payment counts, even if another

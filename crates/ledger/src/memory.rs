@@ -16,9 +16,9 @@ use time::OffsetDateTime;
 
 use crate::decide::{
     ClaimDecision, ClaimOffer, EarlierClaim, LoneEnds, Sequencer, decide_claim, recorded_keys,
-    used_attempts,
+    recorded_near_keys, used_attempts,
 };
-use crate::duplicate_key::DuplicateKeys;
+use crate::duplicate_key::{DuplicateKeys, NearKeys};
 use crate::{
     AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, DocumentSpending,
     FamilySize, IngestionResult, LeaseRenewal, LeaseStatus, Ledger, NewChild, ObjectRegistration,
@@ -28,7 +28,7 @@ use crate::{
 use docmill_core::fault::Result;
 use docmill_core::model::{
     ArtefactRef, AttemptOutcome, ClaimToken, ClaimedIngestion, DocumentId, DocumentRef,
-    IngestionId, IngestionStage, IngestionStatus, OutcomeReason, PageRange, Priority,
+    IngestionId, IngestionStage, IngestionStatus, OutcomeReason, OwnCompany, PageRange, Priority,
 };
 
 pub use row::{LedgerAttempt, LedgerRow};
@@ -47,6 +47,7 @@ struct MemoryLedgerState {
     attempts: BTreeMap<IngestionId, Vec<LedgerAttempt>>,
     quarantined: BTreeMap<String, QuarantinedMessage>,
     blocked: BTreeSet<String>,
+    companies: Vec<OwnCompany>,
     workers: BTreeMap<String, WorkerStatus>,
     /// Entries as day, ingestion, number of the claim, and what was spent.
     spending: Vec<(time::Date, IngestionId, i64, ProviderSpending)>,
@@ -73,6 +74,7 @@ impl MemoryLedger {
                 attempts: BTreeMap::new(),
                 quarantined: BTreeMap::new(),
                 blocked: BTreeSet::new(),
+                companies: Vec::new(),
                 workers: BTreeMap::new(),
                 spending: Vec::new(),
             }),
@@ -93,6 +95,11 @@ impl MemoryLedger {
         let made = MemoryDocument { file_path, ..MemoryDocument::default() };
         state.documents.entry(document).or_insert(made);
         state.rows.entry(id).or_insert_with(|| LedgerRow::new_queued(document, now));
+    }
+
+    /// Adds an own company, as an operator does.
+    pub fn add_own_company(&self, company: OwnCompany) {
+        self.lock_state().companies.push(company);
     }
 
     /// The row of an ingestion.
@@ -153,6 +160,19 @@ impl MemoryLedgerState {
         own.zip(keys).is_some_and(|(own, keys)| {
             let other = self.completed_with(own.document_id, own.tenant.as_deref(), keys);
             other.is_some()
+        })
+    }
+
+    /// Whether another document of the same tenant has completed with one of these near keys.
+    fn has_near_duplicate(&self, id: IngestionId, keys: Option<NearKeys>) -> bool {
+        let own = self.rows.get(&id);
+        own.zip(keys).is_some_and(|(own, keys)| {
+            self.rows.values().any(|row| {
+                row.near_keys.is_some_and(|other| keys.meet(&other))
+                    && row.document_id != own.document_id
+                    && row.tenant == own.tenant
+                    && row.status == IngestionStatus::Completed
+            })
         })
     }
 
@@ -438,6 +458,12 @@ impl AttemptLedger for MemoryLedger {
         Ok(self.lock_state().completed_with(document, tenant, keys))
     }
 
+    async fn own_companies(&self, tenant: Option<&str>) -> Result<Vec<OwnCompany>> {
+        let state = self.lock_state();
+        let own = state.companies.iter().filter(|it| it.tenant.as_deref() == tenant);
+        Ok(own.cloned().collect())
+    }
+
     async fn add_spending(
         &self,
         id: IngestionId,
@@ -565,7 +591,10 @@ impl Ledger for MemoryLedger {
     ) -> Result<WriteResult> {
         let keys = recorded_keys(end);
         let mut state = self.lock_state();
+        let near = recorded_near_keys(end);
         let rule = end.duplicate_rule.as_ref().filter(|_| state.has_duplicate(id, keys));
+        let near = end.near_rule.as_ref().filter(|_| state.has_near_duplicate(id, near));
+        let rule = rule.or(near);
         let end = IngestionResult {
             needs_human_review: end.needs_human_review || rule.is_some(),
             review_reasons: end.review_reasons.iter().chain(rule).cloned().collect(),

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::duplicate_key::fold_supplier;
 use docmill_core::model::digest::{LengthOrder, sha256_of_parts};
+use docmill_formats::notation::party_name::name_key;
 
 /// Characters of a VAT id or an account; shorter ones identify nobody.
 const MIN_NUMBER_CHARS: usize = 6;
@@ -48,7 +48,7 @@ impl SupplierProperty {
 /// The key of a property; `None` if it identifies nobody.
 pub fn supplier_key(tenant: &str, property: SupplierProperty, text: &str) -> Option<String> {
     let (plain, least) = match property {
-        SupplierProperty::Name => (fold_supplier(text), MIN_NAME_CHARS),
+        SupplierProperty::Name => (name_key(text), MIN_NAME_CHARS),
         _ => (normalize_number(text), MIN_NUMBER_CHARS),
     };
     if plain.chars().count() < least {

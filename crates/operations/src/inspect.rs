@@ -119,6 +119,9 @@ pub struct IngestionHistory {
     pub children: Vec<FamilyMember>,
     /// How many of those, and of what was found in them, have not ended.
     pub open_children: i64,
+    /// What it belongs to in the tenant's master data: `supplier` and `order`, with the evidence.
+    #[schema(value_type = Value)]
+    pub master_match: Option<Value>,
 }
 
 impl IngestionHistory {
@@ -192,6 +195,7 @@ pub async fn load_histories(db: &Db, id: &str) -> Result<Vec<IngestionHistory>> 
             children: family.children,
             open_children: family.open,
             einvoice_rules: load_einvoice_facts(db, IngestionId(ingestion.id)).await?.rules,
+            master_match: reports::load_master_match(db, IngestionId(ingestion.id)).await?,
             ingestion,
         });
     }

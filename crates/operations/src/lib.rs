@@ -5,6 +5,7 @@
 
 pub mod answer;
 pub mod batches;
+pub mod companies;
 pub mod dashboard;
 pub mod dead;
 pub mod doctor;
@@ -14,6 +15,7 @@ pub mod folder_walk;
 pub mod inspect;
 pub mod invoice_view;
 pub mod janitor;
+pub mod master_data;
 pub mod moving;
 pub mod page_drawing;
 pub mod process;

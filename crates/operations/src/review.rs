@@ -20,7 +20,6 @@ pub use crate::suppliers::KnownAccount;
 pub use export::{TruthExport, TruthReport, export_truth};
 pub use typed_data::check_typed_data;
 
-pub use docmill_ledger::db::claims::find_same_invoice;
 pub use docmill_ledger::db::reviews::counts::{
     MAX_COUNTED, QueuePlace, ReviewCounts, count_reviews, find_place, list_reasons,
 };
@@ -31,6 +30,7 @@ pub use docmill_ledger::db::reviews::drafts::{
 pub use docmill_ledger::db::reviews::leases::{
     LockRequest, ReviewHold, claim_review, find_free_review, release_review,
 };
+pub use docmill_ledger::db::reviews::similar::{SimilarDocument, SimilarityKeys, find_similar};
 pub use docmill_ledger::db::reviews::{
     DocumentRevision, PendingDecision, ReviewCase, ReviewDecision, ReviewFilter, ReviewOrder,
     ReviewPart, ReviewRow, list_reviews,

@@ -9,6 +9,7 @@ use crate::byte_budget::ByteBudget;
 use crate::claim_handle::ClaimHandle;
 use crate::cost::{CostTracker, SpendingBook};
 use crate::failpoint::{FailureSeam, guard_call};
+use crate::own_companies::OwnCompanyBook;
 use crate::reading::DocumentReader;
 use crate::step_error::StepError;
 use docmill_client::throttle::Governor;
@@ -18,6 +19,7 @@ use docmill_core::model::{ArtefactRef, ClaimedIngestion, OutcomeReason};
 use docmill_core::work_clock::wait_off_clock;
 use docmill_documents::sandbox::{CpuPool, DocumentOpening, OpenDocument};
 use docmill_extract::{CallLimits, ReadingFaults};
+use docmill_gate::OwnCompanies;
 use docmill_gate::kinds::{Kind, KindSet};
 use docmill_ledger::{AttemptLedger, FirstProvider, PauseTerms, StoredTranscript, WriteResult};
 use docmill_llm::chain::ModelChain;
@@ -46,6 +48,8 @@ pub struct PipelineServices {
     pub config: Arc<Config>,
     /// Whether embedded XML is ignored and only the pages are read.
     pub ignore_xml: bool,
+    /// The own companies of tenants.
+    pub companies: OwnCompanyBook,
 }
 
 impl PipelineServices {
@@ -100,6 +104,7 @@ impl PipelineServices {
             parts_at_once,
             faults: ReadingFaults::default(),
             examples: Arc::from(""),
+            companies: Arc::from(""),
         }
     }
 }
@@ -135,6 +140,15 @@ impl<'a> AttemptContext<'a> {
 
     pub(super) fn config(&self) -> &'a Config {
         &self.context.services.config
+    }
+
+    /// The tenant's own companies.
+    ///
+    /// # Errors
+    /// Ledger errors.
+    pub(super) async fn own_companies(&self) -> fault::Result<Arc<OwnCompanies>> {
+        let (ledger, tenant) = (self.context.ledger.as_ref(), self.claimed.tenant.as_deref());
+        self.services().companies.of_tenant(ledger, tenant).await
     }
 
     pub(super) fn artefacts(&self) -> &'a dyn ObjectStore {

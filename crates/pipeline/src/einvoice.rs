@@ -20,10 +20,10 @@ use docmill_core::model::{Extraction, InvoiceReference, RuleReport, Transcript};
 use docmill_documents::reading::reader_version;
 use docmill_documents::sandbox::OpenDocument;
 use docmill_extract::einvoice;
-use docmill_extract::rules::extract_by_rules;
+use docmill_extract::parties::extract_from_others;
 use docmill_formats::einvoice::{EinvoiceFinding, ParsedInvoiceXml};
 use docmill_gate::kinds::{FieldRole, Kind, KindSet, RuleConsequence};
-use docmill_gate::{EinvoiceState, GateFinding, Verdict};
+use docmill_gate::{EinvoiceState, GateFinding, OwnCompanies, Verdict};
 use docmill_ledger::StoredTranscript;
 use docmill_storage::keys;
 
@@ -73,6 +73,7 @@ pub(super) async fn fill_from_pages(
     mut extraction: Extraction,
     kind: &Arc<Kind>,
     beside: Option<&Arc<Transcript>>,
+    own: Arc<OwnCompanies>,
 ) -> Result<(Extraction, Vec<String>), StepError> {
     let lines = kind.field_of(FieldRole::Lines);
     let lacks_lines = kind.has_role(FieldRole::Lines);
@@ -83,7 +84,8 @@ pub(super) async fn fill_from_pages(
     let mut doubts = Vec::new();
     if let Some(transcript) = beside.cloned() {
         let reader = Arc::clone(kind);
-        let pages = run_on_text(services, move || extract_by_rules(&transcript, &reader)).await?;
+        let pages =
+            run_on_text(services, move || extract_from_others(&transcript, &reader, &own)).await?;
         let filled = einvoice::fill_absent_fields(&mut extraction, pages);
         doubts.extend(filled.into_iter().map(|field| format!("from_page.{field}")));
     }

@@ -21,16 +21,17 @@ use crate::transcribe::TranscribedDocument;
 use docmill_core::fault;
 use docmill_core::model::{ClaimedIngestion, Extraction, ModelUsage, OutcomeReason, Transcript};
 use docmill_extract::memory::{SupplierRecall, apply_memory};
+use docmill_extract::parties::{extract_from_others, release_own_values};
 use docmill_extract::prompt::TranscriptView;
 use docmill_extract::{
     self, CallLimits, CallRoute, ExtractError, ModelReading, ReadingFaults, RecordedReplies,
     ReplyJournal, ShownDocument,
 };
-use docmill_gate::fill_from_codes;
 use docmill_gate::kinds::Kind;
-use docmill_llm::Prompt;
+use docmill_gate::{OwnCompanies, fill_from_codes};
 use docmill_llm::batch::BatchApi;
 use docmill_llm::chain::ChainModel;
+use docmill_llm::{Llm, Prompt};
 use docmill_storage::keys;
 
 /// A reader's result.
@@ -66,14 +67,21 @@ pub(super) async fn extract_by_rules(
     kind: &Arc<Kind>,
     transcript: &Arc<Transcript>,
     recall: SupplierRecall,
+    own: Arc<OwnCompanies>,
 ) -> Result<Extraction, StepError> {
     let (kind, transcript) = (Arc::clone(kind), Arc::clone(transcript));
     run_on_text(services, move || {
-        let read = docmill_extract::rules::extract_by_rules(&transcript, &kind);
+        let read = extract_from_others(&transcript, &kind, &own);
         let read = apply_memory(read, &transcript, &kind, &recall);
         fill_from_codes(read, &transcript, &kind)
     })
     .await
+}
+
+/// The identity of a model's reading of a transcript for a tenant.
+fn reading_identity(transcript: &str, llm: &dyn Llm, kind: &Kind, own: &OwnCompanies) -> String {
+    let identity = docmill_extract::extraction_identity(transcript, llm, kind);
+    docmill_extract::identity_with_companies(identity, own.prompt())
 }
 
 /// Lays a transcript out as it is shown to models.
@@ -115,6 +123,8 @@ pub(super) struct ModelReadings<'a> {
     shown: Arc<TranscriptView>,
     /// Confirmed documents of its supplier, shown before it; empty: none.
     examples: Arc<str>,
+    /// The tenant's own companies.
+    own: Arc<OwnCompanies>,
     /// The pages that are shown beside it.
     pictures: PagePictures<'a>,
     slot: ArtefactSlot<StoredModelReplies>,
@@ -148,8 +158,8 @@ impl<'a> ModelReadings<'a> {
         recall: SupplierRecall,
     ) -> Result<Self, StepError> {
         let examples = lay_out_examples(attempt, &kind, recall).await?;
-        let identity =
-            docmill_extract::extraction_identity(&transcribed.identity, first.llm.as_ref(), &kind);
+        let own = attempt.own_companies().await?;
+        let identity = reading_identity(&transcribed.identity, first.llm.as_ref(), &kind, &own);
         let key = keys::extraction_key(attempt.claim.id);
         let (store, pool) = (attempt.artefacts(), &attempt.services().pool);
         let loading = ArtefactSlot::load(store, pool, key, identity.clone());
@@ -170,7 +180,18 @@ impl<'a> ModelReadings<'a> {
         }
         let pictures = PagePictures::new(attempt, Arc::clone(&transcribed.transcript));
         let faults = ReadingFaults::default();
-        Ok(Self { attempt, kind, transcribed, shown, examples, pictures, slot, stored, faults })
+        Ok(Self {
+            attempt,
+            kind,
+            transcribed,
+            shown,
+            examples,
+            own,
+            pictures,
+            slot,
+            stored,
+            faults,
+        })
     }
 
     /// Has the transcript read by one model.
@@ -185,11 +206,12 @@ impl<'a> ModelReadings<'a> {
         let llm = model.llm.as_ref();
         let kind = Arc::clone(&self.kind);
         let shown = Arc::clone(&self.shown);
-        let identity = docmill_extract::extraction_identity(&self.transcribed.identity, llm, &kind);
+        let identity = reading_identity(&self.transcribed.identity, llm, &kind, &self.own);
         let services = self.attempt.services();
         let faults = std::mem::take(&mut self.faults);
         let terms = services.call_terms(identity.clone(), model.max_output_tokens);
-        let terms = CallLimits { faults, examples: Arc::clone(&self.examples), ..terms };
+        let (examples, companies) = (Arc::clone(&self.examples), Arc::clone(self.own.prompt()));
+        let terms = CallLimits { faults, examples, companies, ..terms };
         // State before and after the call is on the heap: jobs wait in the call.
         let pages = Box::pin(self.pictures.draw_pages(at, model, &kind)).await?;
         let shown = ShownDocument { text: shown, pages };
@@ -214,11 +236,12 @@ impl<'a> ModelReadings<'a> {
     ) -> Result<ExtractionOutcome, StepError> {
         self.pictures.note_shown(model, read.shown_pages());
         self.pictures.reread_claims(read.list_claims()).await?;
-        let transcript = Arc::clone(&self.transcribed.transcript);
+        let (transcript, own) = (Arc::clone(&self.transcribed.transcript), Arc::clone(&self.own));
         sort_outcome(
             run_on_text(self.attempt.services(), move || {
-                let read = read.into_extraction(&kind, &transcript);
-                read.map(|extraction| fill_from_codes(extraction, &transcript, &kind))
+                let read = read.into_extraction(&kind, &transcript)?;
+                let filled = fill_from_codes(read, &transcript, &kind);
+                Ok(release_own_values(filled, &kind, &own))
             })
             .await?,
         )

@@ -41,6 +41,8 @@ pub mod journal;
 mod kind;
 mod kind_choice;
 mod local_pages;
+mod master_data;
+mod own_companies;
 mod page_pictures;
 mod page_sink;
 mod preprocessed;
@@ -88,6 +90,7 @@ use escalate::{EscalationOutcome, EscalationStep};
 use extract::{ExtractionOutcome, ModelReadings};
 use fetch::FetchedDocument;
 pub use figures::{CutFigures, FigurePicture, cut_figures};
+pub use own_companies::OwnCompanyBook;
 pub use page_sink::PageSink;
 pub use reading::{DocumentReader, ReadRequest};
 pub use remote_ocr::{ReadOptions, RemoteOcr};
@@ -224,7 +227,7 @@ impl<'a> PipelineRun<'a> {
                 (transcript, outcome)
             }
         };
-        let mut output = self.record(transcript, outcome, Some(sha256))?;
+        let mut output = Box::pin(self.record(transcript, outcome, Some(sha256))).await?;
         output.record.children = children;
         Ok(output)
     }
@@ -240,20 +243,25 @@ impl<'a> PipelineRun<'a> {
         let input = GateInput::of_text(&classified, EinvoiceState::Absent, &transcript);
         let outcome = Box::pin(self.extract(input, &transcribed)).await?;
         let sha256 = Some(transcript.sha256.clone()).filter(|sha256| !sha256.is_empty());
-        self.record(Arc::clone(&transcript), outcome, sha256)
+        Box::pin(self.record(Arc::clone(&transcript), outcome, sha256)).await
     }
 
     /// The record of an outcome.
-    fn record(
+    async fn record(
         &mut self,
         transcript: Arc<Transcript>,
         outcome: EscalationOutcome,
         sha256: Option<String>,
     ) -> Result<PipelineOutput, StepError> {
         let mut record = match outcome {
-            EscalationOutcome::Judged(extraction, verdict) => {
+            EscalationOutcome::Judged(extraction, mut verdict) => {
+                let matching =
+                    master_data::match_extraction(self.attempt, &extraction, &mut verdict);
+                let master_match = Box::pin(matching).await?;
                 self.enter(IngestionStage::Record)?;
-                verdict::judged_result(extraction, &self.attempt.services().kinds, &verdict, sha256)
+                let kinds = &self.attempt.services().kinds;
+                let judged = verdict::judged_result(extraction, kinds, &verdict, sha256);
+                IngestionResult { master_match, ..judged }
             }
             EscalationOutcome::Unfinished(unfinished) => {
                 IngestionResult { sha256, ..verdict::unfinished_result(unfinished) }
@@ -364,7 +372,9 @@ impl<'a> PipelineRun<'a> {
         let (transcript, classified, extraction) = Box::pin(read).await?;
         let beside = matches!(note, EinvoiceState::Attached { .. }).then_some(&transcript);
         let services = self.attempt.services();
-        let filling = einvoice::fill_from_pages(services, extraction, &classified.kind, beside);
+        let own = self.attempt.own_companies().await?;
+        let filling =
+            einvoice::fill_from_pages(services, extraction, &classified.kind, beside, own);
         let (extraction, filled) = Box::pin(filling).await?;
         doubts.extend(filled);
         let input = GateInput::of_text(&classified, note, &transcript);
@@ -441,8 +451,9 @@ impl<'a> PipelineRun<'a> {
         let recall = recall_supplier(self.attempt, kind, input.transcript);
         let recall = Box::pin(recall).await?;
         let Some(first) = rungs.first() else {
+            let own = self.attempt.own_companies().await?;
             let extraction =
-                extract::extract_by_rules(services, kind, input.transcript, recall).await?;
+                extract::extract_by_rules(services, kind, input.transcript, recall, own).await?;
             let verdict = Box::pin(self.judge(input, &extraction)).await?;
             return Ok(EscalationOutcome::Judged(extraction, Box::new(verdict)));
         };

@@ -19,7 +19,7 @@ use docmill_core::model::{
 use docmill_core::work_clock::wait_off_clock;
 use docmill_gate::kinds::{ClassifiedKind, FieldRole, Kind, KindSet};
 use docmill_gate::{self, EinvoiceState, GateLookups, SupplierHistory, Verdict};
-use docmill_ledger::duplicate_key::DuplicateKeys;
+use docmill_ledger::duplicate_key::{DuplicateKeys, NearKeys, PaymentFacts};
 use docmill_ledger::supplier::SupplierLesson;
 use docmill_ledger::{IngestionResult, NewChild, VerdictDetails};
 
@@ -80,6 +80,7 @@ pub(super) async fn judge_extraction(
         einvoice: input.note,
         einvoice_rules,
         pictures_shown: input.pictures_shown,
+        own: attempt.own_companies().await?,
     };
     let (extraction, transcript) = (extraction.clone(), Arc::clone(input.transcript));
     let kind = Arc::clone(&input.classified.kind);
@@ -100,6 +101,16 @@ fn document_keys(extraction: &Extraction, kind: &Kind) -> Option<DuplicateKeys> 
     Some(keys.of_issue(issued, &kind.name))
 }
 
+/// The keys that a near duplicate shares with a document.
+fn near_keys(extraction: &Extraction, kind: &Kind) -> Option<NearKeys> {
+    let [supplier, number, issued] =
+        [FieldRole::SupplierName, FieldRole::DocumentNumber, FieldRole::IssueDate]
+            .map(|role| extraction.data.get(kind.field_of(role)).and_then(Value::as_str));
+    let total = extraction.data.get(kind.field_of(FieldRole::Total))?.as_number()?.to_string();
+    let total = Some(total.as_str());
+    NearKeys::new(&PaymentFacts { supplier, number, issued, total, kind: &kind.name })
+}
+
 /// The record of a judged extraction.
 pub(super) fn judged_result(
     extraction: Extraction,
@@ -111,6 +122,7 @@ pub(super) fn judged_result(
     let review_reasons = verdict.review_reasons();
     let kind = kinds.get(&extraction.kind);
     let duplicate_keys = kind.and_then(|kind| document_keys(&extraction, kind));
+    let near_keys = kind.and_then(|kind| near_keys(&extraction, kind));
     IngestionResult {
         reason: refused.then_some(OutcomeReason::GateRefused),
         stage: IngestionStage::Record,
@@ -131,6 +143,9 @@ pub(super) fn judged_result(
         }),
         duplicate_rule: verdict.duplicate_rule.clone(),
         duplicate_keys,
+        near_rule: verdict.near_rule.clone(),
+        near_keys,
+        master_match: None,
         sha256,
         lesson: None,
         einvoice_rules: None,
@@ -214,6 +229,9 @@ pub fn early_result(
         lesson: None,
         einvoice_rules: None,
         einvoice_reference: None,
+        near_rule: None,
+        near_keys: None,
+        master_match: None,
         detail,
         children: Vec::new(),
     }

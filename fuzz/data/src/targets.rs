@@ -31,7 +31,7 @@ use docmill_formats::notation::{
 };
 use docmill_formats::xml::{XmlText, tree_lines};
 use docmill_gate::kinds::{Kind, KindSet};
-use docmill_gate::{EinvoiceState, GateLookups, judge_extraction};
+use docmill_gate::{GateLookups, judge_extraction};
 use docmill_layout::{read_layout, render_markdown, render_text, split_chunks};
 use docmill_llm::anthropic::AnthropicClient;
 use docmill_llm::openai::OpenAiClient;
@@ -72,15 +72,8 @@ fn kind(number: u8) -> Arc<Kind> {
 }
 
 fn lookups() -> GateLookups {
-    GateLookups {
-        duplicate_of: None,
-        today: date::parse_iso("2026-03-20").expect("a day"),
-        quality_threshold: 0.7,
-        einvoice: EinvoiceState::Absent,
-        einvoice_rules: None,
-        pictures_shown: false,
-        history: docmill_gate::SupplierHistory::default(),
-    }
+    let today = date::parse_iso("2026-03-20").expect("a day");
+    GateLookups { quality_threshold: 0.7, ..GateLookups::on_day(today) }
 }
 
 /// A written value reads back unchanged.

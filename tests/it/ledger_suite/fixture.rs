@@ -13,7 +13,7 @@ use docmill_core::model::{
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::db::operators::{self, AuditNote};
 use docmill_ledger::decide::Sequencer;
-use docmill_ledger::duplicate_key::DuplicateKeys;
+use docmill_ledger::duplicate_key::{DuplicateKeys, NearKeys};
 use docmill_ledger::memory::{LedgerAttempt, LedgerRow, MemoryLedger};
 use docmill_ledger::{
     ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, IngestionResult, LeaseRenewal, Ledger,
@@ -262,6 +262,7 @@ fn row_of(row: &PgRow) -> LedgerRow {
         usage: usage_of(row),
         sha256: row.get("sha256"),
         duplicate_key: row.get("duplicate_key"),
+        near_keys: near_keys_of(row),
         gate_score: row.get("gate_score"),
         grounded: row
             .get::<Option<serde_json::Value>, _>("grounded")
@@ -286,6 +287,12 @@ fn usage_of(row: &PgRow) -> Option<ModelUsage> {
         output: row.get::<i64, _>("extraction_output_tokens").try_into().unwrap(),
         ..ModelUsage::default()
     })
+}
+
+/// The keys of near duplicates in a row.
+fn near_keys_of(row: &PgRow) -> Option<NearKeys> {
+    let keys = NearKeys { amount: row.get("near_amount"), number: row.get("near_number") };
+    (keys != NearKeys::default()).then_some(keys)
 }
 
 fn statement_of(row: &PgRow) -> Option<ReaderStatement> {
@@ -403,6 +410,9 @@ pub(super) fn record(reason: Option<OutcomeReason>) -> IngestionResult {
         }),
         sha256: Some("0".repeat(64)),
         duplicate_rule: None,
+        near_rule: None,
+        near_keys: None,
+        master_match: None,
         duplicate_keys: DuplicateKeys::new("Müller", "R 1"),
         lesson: None,
         einvoice_rules: Some(Arc::new(RuleReport {

@@ -120,8 +120,18 @@ async fn every_answer_is_as_the_served_description_says() {
     let enable = desk.call(Method::POST, "/webhooks/erp/enable", "operator");
     let told = send(enable.json(&json!({ "why": "mended" }))).await.json();
     assert_eq!(differences(&description, "/webhooks/{target}/enable", &told), [""; 0]);
+    let own = desk.call(Method::PUT, "/own-companies", "operator");
+    let own = send(own.json(&json!({ "companies": [{ "name": "Acme GmbH" }] }))).await.json();
+    assert_eq!(own["items"][0]["name"], "Acme GmbH");
+    for (path, body) in [
+        ("/master-data/suppliers", json!({ "suppliers": [{ "number": "1", "name": "A" }] })),
+        ("/master-data/orders", json!({ "orders": [{ "number": "9", "amount": "1.50" }] })),
+    ] {
+        let put = send(desk.call(Method::PUT, path, "operator").json(&body)).await.json();
+        assert_eq!(put["suppliers"], 1, "{path}: {put}");
+    }
     // Documents handed in are compared with it in `uploads`.
-    assert_eq!(asked + 10, description["paths"].as_object().unwrap().len());
+    assert_eq!(asked + 12, description["paths"].as_object().unwrap().len());
     // The description is closed: other fields are refused.
     let wrong = json!({ "items": [{}], "next_cursor": 5 });
     assert!(differences(&description, "/ingestions", &wrong).len() > 1);

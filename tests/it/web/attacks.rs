@@ -32,6 +32,7 @@ fn pages(document: impl ToString, ingestion: impl ToString) -> Vec<String> {
         "/quality".to_owned(),
         "/webhooks".to_owned(),
         "/api-reference".to_owned(),
+        "/companies".to_owned(),
     ]
 }
 
@@ -109,6 +110,8 @@ async fn each_role_may_do_what_it_is_for_and_no_more() {
         ("ann", format!("/ingestions/{ingestion}/cancel"), false),
         ("ann", "/pauses".to_owned(), false),
         ("ann", "/pauses/end".to_owned(), false),
+        ("ann", "/companies".to_owned(), false),
+        ("ann", "/companies/remove".to_owned(), false),
         // The role is checked first: these fail because their forms lack the secret.
         ("ann", format!("/reviews/{document}"), true),
         ("operator", format!("/reviews/{document}"), true),
@@ -121,7 +124,7 @@ async fn each_role_may_do_what_it_is_for_and_no_more() {
     }
     for (method, path) in described(&desk, ingestion).await {
         // Webhooks are for operators.
-        let changes = method == Method::POST || path.starts_with("/webhooks");
+        let changes = matches!(method, Method::POST | Method::PUT) || path.starts_with("/webhooks");
         let answer = send(desk.call(method, &path, "viewer")).await;
         assert_eq!(answer.status == StatusCode::FORBIDDEN, changes, "{path}: {answer:?}");
     }

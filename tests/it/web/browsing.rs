@@ -569,6 +569,7 @@ async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
         ("quality", "/quality".to_owned()),
         ("webhooks", "/webhooks".to_owned()),
         ("api-reference", "/api-reference".to_owned()),
+        ("companies", "/companies".to_owned()),
         ("missing", "/nowhere".to_owned()),
         ("sign-in", "/sign-in".to_owned()),
     ];

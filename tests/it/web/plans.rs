@@ -64,6 +64,7 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
         "/quality".to_owned(),
         "/webhooks".to_owned(),
         "/api-reference".to_owned(),
+        "/companies".to_owned(),
     ];
     let folder = tempfile::tempdir().unwrap();
     let config = super::desk::console_config(&database, folder.path());

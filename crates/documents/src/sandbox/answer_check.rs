@@ -11,8 +11,8 @@ use crate::container::is_clean_name;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{
     BoundingBox, EncodedImage, MemberFacts, OutcomeReason, PageCode, PageDefect, PageMark,
-    PageNote, PageReadResult, PageText, PageViewMode, PageViewResult, PictureFacts, PictureFit, RuleReport,
-    TextLayer, TextLine, TextMap, TextWord,
+    PageNote, PageReadResult, PageText, PageViewMode, PageViewResult, PictureFacts, PictureFit,
+    RuleReport, TextLayer, TextLine, TextMap, TextWord,
 };
 use docmill_formats::einvoice::EinvoiceFinding;
 

@@ -15,7 +15,7 @@ use docmill_core::model::{BoundingBox, PageSource, PageText, TextLine, TextWord,
 use docmill_extract::rules::extract_by_rules;
 use docmill_formats::notation::date;
 use docmill_gate::kinds::KindSet;
-use docmill_gate::{EinvoiceState, GateLookups, judge_extraction};
+use docmill_gate::{GateLookups, judge_extraction};
 use serde_json::Value;
 use time::Date;
 use time::macros::date;
@@ -184,15 +184,8 @@ fn every_layout_is_read_and_flagged_as_its_file_expects() {
                 wrong.push(format!("{:?}: {field} is {given}, not {value}", page.path));
             }
         }
-        let lookups = GateLookups {
-            duplicate_of: None,
-            today: page.value("today").map_or(TODAY, |day| date::parse_iso(day).unwrap()),
-            quality_threshold: 0.7,
-            einvoice: EinvoiceState::Absent,
-            einvoice_rules: None,
-            pictures_shown: false,
-            history: docmill_gate::SupplierHistory::default(),
-        };
+        let today = page.value("today").map_or(TODAY, |day| date::parse_iso(day).unwrap());
+        let lookups = GateLookups { quality_threshold: 0.7, ..GateLookups::on_day(today) };
         let reasons = judge_extraction(&read, &transcript, kind, &lookups).review_reasons();
         for (key, flagged) in [("flagged", true), ("unflagged", false)] {
             for reason in page.reasons(key) {

@@ -435,13 +435,9 @@ fn read(drawn: &Drawn, confirmed: &[Drawn], kind: &Kind) -> Ended {
     let own = extract_by_rules(&drawn.transcript, kind);
     let extraction = apply_memory(own, &drawn.transcript, kind, &recall);
     let lookups = GateLookups {
-        duplicate_of: None,
-        today: date!(2026 - 07 - 15),
         quality_threshold: 0.7,
-        einvoice: EinvoiceState::Absent,
-        einvoice_rules: None,
-        pictures_shown: false,
         history: history_of(confirmed, drawn.kind),
+        ..GateLookups::on_day(date!(2026 - 07 - 15))
     };
     let plain = |value: &Value| match value {
         Value::String(text) => {

@@ -203,8 +203,14 @@ pub enum RuleCheck {
     KnownForm(Vec<String>),
     /// The amount is no more than so many times the largest that was confirmed of this supplier.
     UsualAmount { fields: Vec<String>, most: Decimal },
+    /// The supplier's fields are no own company's, nor left empty beside one's.
+    NotOwnCompany(Vec<String>),
+    /// Where the buyer is known, the document names an own company.
+    AddressedToUs(Vec<String>),
     /// No earlier document has the same supplier and number.
     Duplicate,
+    /// No earlier document shares day and total, and supplier or number. Asked at recording alone.
+    NearDuplicate,
     /// The transcript's quality reaches the configured threshold.
     Quality,
     /// The reader reports success.
@@ -321,6 +327,8 @@ impl RuleCheck {
             | Self::KnownForm(fields)
             | Self::UsualAmount { fields, .. }
             | Self::AmountOrder { fields, .. }
+            | Self::NotOwnCompany(fields)
+            | Self::AddressedToUs(fields)
             | Self::CurrencyPrinted(fields) => fields.clone(),
             Self::Magnitude { fields, currency, .. } => {
                 fields.iter().chain(currency).cloned().collect()
@@ -364,6 +372,7 @@ impl RuleCheck {
             | Self::EinvoiceRules(_)
             | Self::PaymentCodeUsable
             | Self::Duplicate
+            | Self::NearDuplicate
             | Self::Quality
             | Self::ReaderSucceeded
             | Self::Confidence(_)

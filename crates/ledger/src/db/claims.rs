@@ -47,12 +47,13 @@ use async_trait::async_trait;
 use time::OffsetDateTime;
 
 use claim::ClaimStatement;
-use coalesce::{BatchedStatement as _, StatementBatcher};
+use coalesce::StatementBatcher;
 use finish::{EndStatement, ResultRow};
 use lookups::{BlockedLookup, DuplicateLookup, DuplicateRow};
 use references::{ReferenceRow, ReferenceStatement};
 use spending::{SpendingRow, SpendingStatement};
 
+use crate::db::operators::{companies, master_data};
 use crate::db::{Db, saturating_int, suppliers};
 use crate::duplicate_key::DuplicateKeys;
 use crate::supplier::RememberedDocument;
@@ -64,7 +65,9 @@ use crate::{
 };
 use docmill_core::config::{SecretString, SilentErrorsConfig, WorkerConfig};
 use docmill_core::fault::Result;
-use docmill_core::model::{ArtefactRef, ClaimToken, DocumentId, IngestionId};
+use docmill_core::model::{
+    ArtefactRef, ClaimToken, DocumentId, IngestionId, MasterHits, MasterQuery, OwnCompany,
+};
 
 /// The ledger in Postgres.
 #[derive(Debug, Clone)]
@@ -107,19 +110,6 @@ impl PostgresLedger {
     }
 }
 
-/// The ingestion of another document with one of these keys, as the gate looks for it.
-///
-/// # Errors
-/// No answer from Postgres.
-pub async fn find_same_invoice(
-    db: &Db,
-    document: DocumentId,
-    tenant: Option<&str>,
-    keys: &DuplicateKeys,
-) -> Result<Option<IngestionId>> {
-    DuplicateLookup::run_alone(db, &DuplicateRow::new(document, tenant, keys)).await
-}
-
 #[async_trait]
 impl AttemptLedger for PostgresLedger {
     async fn save_transcription(
@@ -155,6 +145,22 @@ impl AttemptLedger for PostgresLedger {
         keys: &[String],
     ) -> Result<Vec<RememberedDocument>> {
         suppliers::find_remembered(&self.db, tenant, keys).await
+    }
+
+    async fn own_companies(&self, tenant: Option<&str>) -> Result<Vec<OwnCompany>> {
+        companies::list_companies(&self.db, tenant).await
+    }
+
+    async fn has_master_data(&self, tenant: Option<&str>) -> Result<bool> {
+        master_data::has_master_data(&self.db, tenant).await
+    }
+
+    async fn find_master_data(
+        &self,
+        tenant: Option<&str>,
+        wanted: &MasterQuery,
+    ) -> Result<MasterHits> {
+        master_data::find_master_data(&self.db, tenant, wanted).await
     }
 
     async fn add_spending(

@@ -3,9 +3,11 @@
 //! Each change and its row in `operator_action` are one statement. Sending messages is not done
 //! here: a reopened row is sent by the caller after this has committed.
 
+pub mod companies;
 pub mod erasure;
 pub mod idempotency;
 pub mod janitor;
+pub mod master_data;
 pub mod retention;
 pub mod routes;
 
@@ -127,7 +129,8 @@ UPDATE ingestion i SET
     deferred_since = NULL, enqueued_at = c.now, resends = 0, updated_at = c.now,
     parked_by = NULL, parked_until = NULL, denials = 0,
     valid_structured_data = NULL, needs_human_review = false, review_reasons = '{}',
-    duplicate_key = NULL, extraction_output_file_path = NULL, extraction_identity = NULL
+    duplicate_key = NULL, near_amount = NULL, near_number = NULL, master_match = NULL,
+    extraction_output_file_path = NULL, extraction_identity = NULL
 FROM held h, clock c WHERE i.id = h.id
 RETURNING i.id
 "#,

@@ -334,6 +334,18 @@ pub async fn load_einvoice_facts(db: &Db, id: IngestionId) -> Result<EinvoiceFac
     Ok(found.unwrap_or_default())
 }
 
+/// What an ingestion belongs to in the tenant's master data.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn load_master_match(db: &Db, id: IngestionId) -> Result<Option<Value>> {
+    let found = sqlx::query_scalar!("SELECT master_match FROM ingestion WHERE id = $1", id.0)
+        .fetch_optional(db.pool())
+        .await
+        .context("reading a match of master data")?;
+    Ok(found.flatten())
+}
+
 /// Ingestions that pass the filter, newest first, at most `limit`, after the given one.
 ///
 /// # Errors

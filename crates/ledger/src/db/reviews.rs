@@ -1,5 +1,6 @@
 //! Documents as reviewers see them. Leases are in [`leases`], decisions in [`decisions`], what is
-//! typed or set aside without a decision in [`drafts`], counts in [`counts`].
+//! typed or set aside without a decision in [`drafts`], counts in [`counts`], duplicates in
+//! [`similar`].
 
 pub mod counts;
 pub mod decisions;
@@ -7,6 +8,7 @@ pub mod drafts;
 pub mod leases;
 pub mod levels;
 pub mod replays;
+pub mod similar;
 
 use serde::Serialize;
 use serde_json::Value;

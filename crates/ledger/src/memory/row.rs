@@ -6,8 +6,9 @@ use time::OffsetDateTime;
 
 use crate::decide::{
     ClaimRowState, DeferralStreak, EarlierClaim, FRESH_ATTEMPTS, Sequencer, accused_since,
-    deferral_streak, is_denial, stretch_delay,
+    deferral_streak, is_denial, recorded_near_keys, stretch_delay,
 };
+use crate::duplicate_key::NearKeys;
 use crate::{ClaimCompany, ClaimRelease, ClaimRequest, IngestionResult, StoredTranscript, stored};
 use docmill_core::model::{
     ArtefactRef, AttemptOutcome, ClaimToken, DocumentId, FileRef, GroundedField, IngestionId,
@@ -58,6 +59,8 @@ pub struct LedgerRow {
     pub usage: Option<ModelUsage>,
     pub sha256: Option<String>,
     pub duplicate_key: Option<String>,
+    /// The keys that a near duplicate shares.
+    pub near_keys: Option<NearKeys>,
     pub gate_score: Option<f32>,
     pub grounded: Option<Vec<GroundedField>>,
     pub stated: Option<ReaderStatement>,
@@ -135,6 +138,7 @@ impl LedgerRow {
             usage: None,
             sha256: None,
             duplicate_key: None,
+            near_keys: None,
             gate_score: None,
             grounded: None,
             stated: None,
@@ -302,6 +306,7 @@ impl LedgerRow {
         self.usage = Some(ModelUsage { input, output, ..ModelUsage::default() });
         self.sha256 = end.sha256.clone().or(self.sha256.take());
         self.duplicate_key = key;
+        self.near_keys = recorded_near_keys(end);
         self.gate_score = end.judged.as_ref().map(|judged| judged.score);
         self.grounded = end.judged.as_ref().map(|judged| judged.grounded.clone());
         self.stated.clone_from(&end.stated);
@@ -347,6 +352,7 @@ impl LedgerRow {
         self.needs_human_review = false;
         self.review_reasons.clear();
         self.duplicate_key = None;
+        self.near_keys = None;
         self.extraction = None;
     }
 

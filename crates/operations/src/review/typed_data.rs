@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 
 use docmill_core::model::{Extraction, ExtractionMethod, ModelUsage, StatedConfidence, Transcript};
 use docmill_gate::kinds::{Kind, RuleCheck};
-use docmill_gate::{EinvoiceState, GateLookups, judge_extraction};
+use docmill_gate::{GateLookups, judge_extraction};
 
 /// Violations of the kind's rules by `data`, compared with the pages of `transcript`, as `rule` or
 /// `rule:field`.
@@ -29,15 +29,7 @@ pub fn check_typed_data(
         certainties: Vec::new(),
         usage: ModelUsage::default(),
     };
-    let lookups = GateLookups {
-        duplicate_of: None,
-        today: OffsetDateTime::now_utc().date(),
-        quality_threshold: 0.0,
-        einvoice: EinvoiceState::Absent,
-        einvoice_rules: None,
-        pictures_shown: false,
-        history: docmill_gate::SupplierHistory::default(),
-    };
+    let lookups = GateLookups::on_day(OffsetDateTime::now_utc().date());
     let verdict = judge_extraction(&extraction, transcript, kind, &lookups);
     let reasons = verdict.review_reasons().into_iter().filter(|reason| {
         let name = reason.split(':').next().unwrap_or_default();
@@ -58,12 +50,7 @@ fn is_about_data(check: &RuleCheck) -> bool {
             | RuleCheck::EinvoiceUsable
             | RuleCheck::PaymentCodeUsable
             | RuleCheck::Duplicate
-            | RuleCheck::KnownAccount(_)
-            | RuleCheck::OwnAccount(_)
-            | RuleCheck::AccountCountry { .. }
-            | RuleCheck::KnownCurrency(_)
-            | RuleCheck::KnownForm(_)
-            | RuleCheck::UsualAmount { .. }
+            | RuleCheck::NearDuplicate
             | RuleCheck::Quality
             | RuleCheck::ReaderSucceeded
             | RuleCheck::Confidence(_)

@@ -4,7 +4,7 @@
 use docmill_core::config::KindsConfig;
 use docmill_core::model::{DocumentId, ExtractionMethod, ModelUsage, StatedConfidence};
 use docmill_gate::kinds::KindSet;
-use docmill_gate::{EinvoiceState, GateLookups, judge_extraction};
+use docmill_gate::{GateLookups, judge_extraction};
 use docmill_ledger::supplier::LessonSource;
 use serde_json::json;
 
@@ -55,15 +55,8 @@ fn guard_reasons(
 ) -> bool {
     let kind = kinds.get("invoice").unwrap();
     let history = gather_history(kind, TENANT, &data, found);
-    let lookups = GateLookups {
-        duplicate_of: None,
-        today: time::macros::date!(2026 - 01 - 15),
-        quality_threshold: 0.0,
-        einvoice: EinvoiceState::Absent,
-        einvoice_rules: None,
-        pictures_shown: false,
-        history,
-    };
+    let day = time::macros::date!(2026 - 01 - 15);
+    let lookups = GateLookups { history, ..GateLookups::on_day(day) };
     let extraction = docmill_core::model::Extraction {
         reader: ExtractionMethod::Einvoice,
         model: None,

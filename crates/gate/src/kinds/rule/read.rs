@@ -110,6 +110,9 @@ pub(in crate::kinds) fn parse_rules(text: &str) -> Result<ParsedRules, Vec<(usiz
         let (name, consequence, readers) = (raw.name.clone(), raw.consequence, raw.readers.clone());
         let (weight, only_ocr) = (raw.weight, raw.only_ocr);
         match raw.into_check() {
+            Ok(RuleCheck::NearDuplicate) if consequence != RuleConsequence::Flag => {
+                problems.push((start, format!("rule `{name}`: near_duplicate can only flag")));
+            }
             Ok(check) => {
                 let rule = GateRule { name, check, consequence, readers, weight, only_ocr };
                 rules.push((start..end, rule));
@@ -147,6 +150,7 @@ impl RawRule {
                 }
             }
             "duplicate" => RuleCheck::Duplicate,
+            "near_duplicate" => RuleCheck::NearDuplicate,
             "quality" => RuleCheck::Quality,
             "reader_succeeded" => RuleCheck::ReaderSucceeded,
             "confidence" => RuleCheck::Confidence(needed(self.level, &check, "level")?),
@@ -198,6 +202,8 @@ impl RawRule {
                 RuleCheck::Grounded { fields: fields?, sums, rest_of }
             }
             "not_contradicted" => RuleCheck::NotContradicted(fields?),
+            "not_own_company" => RuleCheck::NotOwnCompany(fields?),
+            "addressed_to_us" => RuleCheck::AddressedToUs(fields?),
             "grounded_words" => RuleCheck::GroundedWords {
                 fields: fields?,
                 share: needed(self.share, &check, "share")?,

@@ -9,7 +9,10 @@ use uuid::Uuid;
 use super::children;
 use super::coalesce::{BatchedStatement, RowAnswer};
 use crate::db::{Db, SqlErrorContext};
-use crate::decide::{DeferralStreak, MAX_STRETCH, deferral_streak, is_denial, recorded_keys};
+use crate::decide::{
+    DeferralStreak, MAX_STRETCH, deferral_streak, is_denial, recorded_keys, recorded_near_keys,
+};
+use crate::duplicate_key::NearKeys;
 use crate::supplier::SupplierLesson;
 use crate::{
     ClaimRelease, IngestionResult, NewChild, ReadBack, VerdictDetails, WriteResult, stored,
@@ -18,7 +21,7 @@ use docmill_core::config::SilentErrorsConfig;
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{
     AttemptOutcome, ClaimToken, GroundedField, IngestionId, IngestionStatus, InvoiceReference,
-    RuleReport,
+    MasterMatch, RuleReport,
 };
 
 const RECORDING: &str = "recording an outcome";
@@ -115,6 +118,14 @@ pub(super) struct ResultRow {
     /// Only of one that has a key.
     #[serde(skip_serializing_if = "Option::is_none")]
     duplicate_rule: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    near_amount: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    near_number: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    near_rule: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    master_match: Option<MasterMatch>,
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     certainty: Option<f32>,
@@ -152,6 +163,10 @@ impl ResultRow {
         let earlier_duplicate_key = keys.map(|keys| keys.earlier.clone());
         let duplicate_rule = stored::strip_nul_optional(end.duplicate_rule.as_deref())
             .filter(|_| duplicate_key.is_some());
+        let near = recorded_near_keys(end);
+        let near_rule =
+            stored::strip_nul_optional(end.near_rule.as_deref()).filter(|_| near.is_some());
+        let NearKeys { amount: near_amount, number: near_number } = near.unwrap_or_default();
         let outcome = end.reason.map_or(AttemptOutcome::Completed, AttemptOutcome::Ended);
         Self {
             id: id.0,
@@ -177,6 +192,10 @@ impl ResultRow {
             duplicate_key,
             earlier_duplicate_key,
             duplicate_rule,
+            near_amount,
+            near_number,
+            near_rule,
+            master_match: end.master_match.clone(),
             detail: stored::strip_nul(&end.detail).into_owned(),
             certainty: end.judged.as_ref().map(VerdictDetails::least_certainty),
             draw_share: None,
@@ -278,15 +297,18 @@ async fn write_ends(db: &Db, ends: &[&ResultRow]) -> Result<Vec<RowAnswer<WriteR
     Ok(ends.iter().map(answer).collect())
 }
 
-/// The advisory locks for recording ends whose supplier and number must be unique: halves of their
-/// keys (of both keys: a worker of the previous release locks the earlier one). Taken in one order
-/// by every worker, before any row is locked.
+/// The advisory locks for recording ends whose supplier and number, or day and total, must be unique:
+/// halves of their keys (of both exact ones: a worker of the previous release locks the earlier one).
+/// Taken in one order by every worker, before any row is locked.
 fn keys_to_lock(ends: &[&ResultRow]) -> Vec<i64> {
     let asked = ends.iter().filter(|end| end.duplicate_rule.is_some());
     let keys = asked.flat_map(|end| [&end.duplicate_key, &end.earlier_duplicate_key]);
     let keys = keys.filter_map(|key| key.as_deref()?.get(..16));
-    let mut keys: Vec<i64> =
-        keys.filter_map(|half| u64::from_str_radix(half, 16).ok()).map(u64::cast_signed).collect();
+    let exact = keys.filter_map(|half| u64::from_str_radix(half, 16).ok());
+    let near = ends.iter().filter(|end| end.near_rule.is_some());
+    let near = near.flat_map(|end| [end.near_amount, end.near_number]).flatten();
+    let near = near.map(|key| key.as_u64_pair().0);
+    let mut keys: Vec<i64> = exact.chain(near).map(u64::cast_signed).collect();
     keys.sort_unstable();
     keys.dedup();
     keys

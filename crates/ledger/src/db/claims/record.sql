@@ -8,7 +8,8 @@ WITH clock AS MATERIALIZED (
         id uuid, token uuid, status text, outcome text, reason text, stage text,
         structured_data jsonb, review boolean, review_reasons text[], reader text, kind text,
         model text, input_tokens bigint, output_tokens bigint, sha256 text, duplicate_key text,
-        earlier_duplicate_key text, duplicate_rule text,
+        earlier_duplicate_key text, duplicate_rule text, near_amount uuid, near_number uuid,
+        near_rule text, master_match jsonb,
         detail text, certainty real, draw_share float8, draws_per_day bigint, gate_score real,
         grounded jsonb, successful boolean, confidence text,
         missing_fields text[], lesson jsonb, einvoice_rules jsonb, einvoice_reference jsonb)
@@ -45,7 +46,23 @@ WITH clock AS MATERIALIZED (
             WHERE o.duplicate_key IN (h.duplicate_key, h.earlier_duplicate_key)
               AND o.document_id <> h.document_id
               AND o.status = 'completed' AND o.tenant IS NOT DISTINCT FROM h.tenant
-            OFFSET 0)) AS repeated
+            OFFSET 0)) AS repeated,
+        -- Whose day and total another one has, and its supplier or number: the same again.
+        h.near_rule IS NOT NULL AND (
+            h.near_amount IS NOT NULL AND first_value(h.document_id)
+                OVER (PARTITION BY h.tenant, h.near_amount ORDER BY h.id) <> h.document_id
+            OR h.near_number IS NOT NULL AND first_value(h.document_id)
+                OVER (PARTITION BY h.tenant, h.near_number ORDER BY h.id) <> h.document_id
+            OR EXISTS (
+                SELECT 1 FROM ingestion o
+                WHERE o.near_amount = h.near_amount AND o.document_id <> h.document_id
+                  AND o.status = 'completed' AND o.tenant IS NOT DISTINCT FROM h.tenant
+                OFFSET 0)
+            OR EXISTS (
+                SELECT 1 FROM ingestion o
+                WHERE o.near_number = h.near_number AND o.document_id <> h.document_id
+                  AND o.status = 'completed' AND o.tenant IS NOT DISTINCT FROM h.tenant
+                OFFSET 0)) AS near
     FROM held h
 ), asked AS MATERIALIZED (
     -- Completed documents without a flag, of a kind with a stated bound: below the level of certainty, or
@@ -67,6 +84,7 @@ WITH clock AS MATERIALIZED (
         AND l.reader = concat_ws(':', t.reader, t.model)
     WHERE t.draw_share IS NOT NULL AND t.certainty IS NOT NULL AND t.reader IS NOT NULL
       AND t.kind IS NOT NULL AND t.status = 'completed' AND NOT t.review AND NOT t.repeated
+      AND NOT t.near
       -- A document that a person has decided about keeps that.
       AND NOT EXISTS (SELECT 1 FROM document d
         WHERE d.id = t.document_id AND d.corrected_at IS NOT NULL)
@@ -78,14 +96,17 @@ WITH clock AS MATERIALIZED (
         structured_data = e.structured_data,
         valid_structured_data = CASE e.status
             WHEN 'completed' THEN true WHEN 'failed' THEN false END,
-        needs_human_review = e.review OR e.repeated OR COALESCE(a.below OR a.drawn, false),
+        needs_human_review = e.review OR e.repeated OR e.near OR COALESCE(a.below OR a.drawn, false),
         review_reasons = CASE WHEN e.repeated THEN e.review_reasons || e.duplicate_rule
+            WHEN e.near THEN e.review_reasons || e.near_rule
             WHEN a.below OR a.drawn THEN e.review_reasons || 'stated_bound'::text
             ELSE e.review_reasons END,
         reader = e.reader,
         kind = COALESCE(e.kind, i.kind), extraction_model = e.model,
         extraction_input_tokens = e.input_tokens, extraction_output_tokens = e.output_tokens,
         sha256 = COALESCE(e.sha256, i.sha256), duplicate_key = e.duplicate_key,
+        near_amount = e.near_amount, near_number = e.near_number,
+        master_match = e.master_match,
         gate_score = e.gate_score, grounded = e.grounded,
         extraction_successful = e.successful, extraction_confidence = e.confidence,
         missing_fields = e.missing_fields, einvoice_rules = e.einvoice_rules,
@@ -94,7 +115,7 @@ WITH clock AS MATERIALIZED (
     WHERE i.id = e.id AND e.token = i.claim_token
     RETURNING e.id, e.token, e.claims, e.worker, e.started_at, c.now, e.stage, e.outcome,
         e.model, e.input_tokens, e.output_tokens, e.detail,
-        e.document_id, e.lesson, e.repeated,
+        e.document_id, e.lesson, e.repeated OR e.near AS repeated,
         COALESCE(e.alone_claim = e.claims, false) AS alone
 ), closed AS (
     INSERT INTO attempt (ingestion_id, claims, token, worker, started_at, ended_at, stage,

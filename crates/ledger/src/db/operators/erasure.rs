@@ -337,7 +337,13 @@ pub async fn close_tenant(
     sqlx::query!(
         "WITH unpaused AS (DELETE FROM pause WHERE scope = 'tenant' AND name = $1),
          unkept AS (DELETE FROM tenant_retention WHERE tenant = $1),
-         unbound AS (DELETE FROM certainty_level WHERE tenant = $1)
+         unbound AS (DELETE FROM certainty_level WHERE tenant = $1),
+         disowned AS (DELETE FROM own_company WHERE tenant = $1),
+         unsupplied AS (DELETE FROM master_supplier WHERE tenant = $1),
+         unordered AS (DELETE FROM master_order WHERE tenant = $1),
+         -- They hold what was there before a change.
+         unsaid AS (DELETE FROM operator_action WHERE target = 'tenant:' || $1
+             AND action IN ('companies', 'suppliers', 'orders'))
          INSERT INTO operator_action (operator, action, target, why, before)
          VALUES ($2, 'erase', 'tenant:' || $1, $3,
              jsonb_build_object('documents', $4::int8, 'ingestions', $5::int8))",
