@@ -51,6 +51,7 @@ mod operations;
 mod operators;
 mod outages;
 mod ownership;
+mod packets;
 mod page_processes;
 mod passwords;
 mod payment_codes;

@@ -65,6 +65,9 @@ pub(super) struct DecisionBody {
     /// With `corrected`: these fields, null for none.
     #[schema(value_type = Object, required = false)]
     fields: Option<BTreeMap<String, Value>>,
+    /// With `cut`: the pages on which the documents after the first begin, in rising order.
+    #[serde(default)]
+    pages: Vec<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
@@ -73,6 +76,8 @@ enum RequestedDecision {
     Accepted,
     Corrected,
     Rejected,
+    /// Into several documents; recorded as rejected.
+    Cut,
 }
 
 /// The state of the service, and today's cost.
@@ -113,6 +118,9 @@ impl DecisionBody {
             let text = "data and fields go with the decision `corrected`";
             return Err(ConsoleFailure::wrong_request(text));
         }
+        if self.decision != RequestedDecision::Cut && !self.pages.is_empty() {
+            return Err(ConsoleFailure::wrong_request("pages go with the decision `cut`"));
+        }
         match (self.decision, self.data, self.fields) {
             (RequestedDecision::Accepted, ..) if self.newest => {
                 Ok(ReviewDecisionInput::Accept(AcceptedData::Newest))
@@ -121,6 +129,7 @@ impl DecisionBody {
                 Ok(ReviewDecisionInput::Accept(AcceptedData::Document))
             }
             (RequestedDecision::Rejected, ..) => Ok(ReviewDecisionInput::Reject),
+            (RequestedDecision::Cut, ..) => Ok(ReviewDecisionInput::Cut(self.pages)),
             (RequestedDecision::Corrected, Some(data), None) => {
                 Ok(ReviewDecisionInput::Correct(DataCorrection::Whole(data)))
             }
@@ -356,7 +365,7 @@ pub(super) async fn get_review(
     Ok(([(header::ETAG, tag)], Json(case)).into_response())
 }
 
-/// Accepts, corrects or rejects.
+/// Accepts, corrects, rejects, or cuts into several documents.
 ///
 /// If-Match names the version: 428 without, 412 if it changed.
 #[utoipa::path(

@@ -21,7 +21,7 @@ use super::review_form::{REJECT_REASONS, label_of};
 use super::review_inputs::FormSource;
 use super::review_lines::amount_text;
 use super::state::ConsoleState;
-use super::transcripts::load_page_sheets;
+use super::transcripts::{load_page_sheets, work_on_transcript};
 use docmill_core::config::WebRole;
 use docmill_core::model::{DocumentId, IngestionId};
 use docmill_gate::kinds::{FieldRole, Kind, RuleCheck};
@@ -30,6 +30,7 @@ use docmill_operations::inspect;
 use docmill_operations::review::{
     self, KnownAccount, QueuePlace, ReviewCase, ReviewOrder, SimilarDocument, SimilarityKeys,
 };
+use docmill_packets::{PageSigns, judge_packet};
 
 /// How a document is shown: for the first time, or once more because something was wrong.
 pub(super) struct ReviewTurn<'a> {
@@ -91,6 +92,8 @@ struct ShownCase<'a> {
     similar: Option<SimilarDocument>,
     /// Accounts that were confirmed of the supplier, if a rule says that this is another.
     known_accounts: Vec<KnownAccount>,
+    /// The pages on which further documents seem to begin.
+    firsts: Vec<u32>,
 }
 
 /// The page of `case`; pages and places as far as they can be had.
@@ -114,6 +117,7 @@ pub(super) async fn case_page(
         place: place.ok(),
         similar: find_similar(state, case, kind).await,
         known_accounts: find_known_accounts(state, case, &findings, kind).await,
+        firsts: propose_cuts(state, visitor, case).await,
     };
     let title = case.original_name.clone().unwrap_or_else(|| case.file_path.clone());
     let body = html! {
@@ -347,6 +351,30 @@ fn bar_decisions(shown: &ShownCase<'_>, turn: &ReviewTurn<'_>) -> Markup {
                     input id="why" name="why" placeholder="Note" value=(why);
                     button.danger name="decision" value="reject" accesskey="r" { "Reject " kbd { "R" } }
                 }
+                (cut_choice(shown, turn))
+            }
+        }
+    }
+}
+
+/// Which pages begin a document: a box for each page, the proposed ones ticked.
+fn cut_choice(shown: &ShownCase<'_>, turn: &ReviewTurn<'_>) -> Markup {
+    let sheets = shown.pages.sheets();
+    let ticked = |page: u32| match turn.typed {
+        Some(typed) => typed.all("first").any(|text| text == page.to_string()),
+        None => shown.firsts.contains(&page),
+    };
+    html! {
+        @if sheets.len() > 1 {
+            details.cut open[!shown.firsts.is_empty()] {
+                summary accesskey="p" { "Several documents " kbd { "P" } }
+                fieldset {
+                    legend { "A document begins on page" }
+                    @for sheet in sheets.iter().skip(1) {
+                        label { input type="checkbox" name="first" value=(sheet.number) checked[ticked(sheet.number)]; " " (sheet.number) " " }
+                    }
+                }
+                button.danger name="decision" value="cut" { "Cut into documents" }
             }
         }
     }
@@ -399,6 +427,25 @@ async fn load_pages(
         None => None,
     };
     PicturedPages::new(state, case.ingestion_id, sheets, FieldPlaces::read(places))
+}
+
+/// The pages on which further documents seem to begin, if the gate says that there are some.
+async fn propose_cuts(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    case: &ReviewCase,
+) -> Vec<u32> {
+    let is_packet = case.review_reasons.iter().any(|reason| reason == "several_documents");
+    let Some(key) = case.transcription_file_path.as_deref().filter(|_| is_packet) else {
+        return Vec::new();
+    };
+    let kinds = state.kinds().clone();
+    let found = work_on_transcript(state, visitor, key, move |read, _| {
+        let signs: Vec<PageSigns> =
+            read.pages.iter().map(|page| PageSigns::read(page, &kinds)).collect();
+        judge_packet(&signs).parts().iter().skip(1).map(|part| part.first).collect()
+    });
+    found.await.ok().flatten().unwrap_or_default()
 }
 
 fn is_doubtful(findings: &[ReviewFinding], field: &str) -> bool {
@@ -497,6 +544,7 @@ fn keys() -> Markup {
         ("access key a", "approve as it is"),
         ("access key c", "save what I changed, and finish"),
         ("access key r", "reject; needs a reason"),
+        ("access key p", "say which pages begin a document; then space on a page"),
         ("access key u", "undo my last decision"),
         ("access key s", "later: set it aside for a day, on to the next free one"),
         ("access key t", "take over from another reviewer"),

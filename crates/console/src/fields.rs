@@ -64,6 +64,11 @@ impl FieldValues {
         self.get(name).map(str::to_owned)
     }
 
+    /// All values of this name, as they were sent.
+    pub(super) fn all<'f>(&'f self, name: &'f str) -> impl Iterator<Item = &'f str> {
+        self.pairs().filter(move |(own, _)| *own == name).map(|(_, value)| value)
+    }
+
     /// All of them.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))

@@ -120,6 +120,7 @@ fn words_of_code(code: &str) -> String {
         "differs_from_correction" => "A later reading differs from a person's decision.".to_owned(),
         "stated_bound" => "The stated bound on errors asks for a look.".to_owned(),
         "second_person" => "The amount or the account needs a second person.".to_owned(),
+        "several_documents" => "The pages seem to be several documents.".to_owned(),
         _ => {
             let words = code.replace('_', " ");
             let mut letters = words.chars();

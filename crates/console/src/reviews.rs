@@ -24,9 +24,11 @@ use super::review_desk::{
 use super::review_draft::{find_own_draft, keep_draft, read_version};
 use super::review_form::{REJECT_REASONS, read_changes, require_values};
 use super::state::ConsoleState;
+use super::transcripts::work_on_transcript;
+use docmill_core::model::PageRange;
 use docmill_operations::review::{
-    self, AcceptedData, DataCorrection, DecidingReviewer, DecisionRefusal, RecordedDecision,
-    ReviewCase, ReviewDraft,
+    self, AcceptedData, DataCorrection, DecidingReviewer, DecisionRefusal, PacketCut,
+    RecordedDecision, ReviewCase, ReviewDraft,
 };
 
 /// Empty lines that the button for more adds to each table.
@@ -41,6 +43,8 @@ pub(super) enum ReviewDecisionInput {
     Correct(DataCorrection),
     /// It is no document to be recorded.
     Reject,
+    /// It is several documents; those after the first begin on these pages.
+    Cut(Vec<u32>),
 }
 
 /// A decision with its reason.
@@ -77,8 +81,30 @@ pub(super) async fn record_review(
             review::correct_document(db, case, correction, &by).await
         }
         ReviewDecisionInput::Reject => review::reject_document(db, case, &by).await,
+        ReviewDecisionInput::Cut(firsts) => {
+            let cut = find_cut(state, visitor, case, firsts).await?;
+            review::cut_document(db, case, &cut, &by).await
+        }
     };
     Ok(done?)
+}
+
+/// A cut of the pages that were read of a document.
+async fn find_cut(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    case: &ReviewCase,
+    firsts: Vec<u32>,
+) -> Result<PacketCut, ConsoleFailure> {
+    let unread = || ConsoleFailure::refused("Its pages were not read: it cannot be cut.");
+    let key = case.transcription_file_path.as_deref().ok_or_else(unread)?;
+    let read = work_on_transcript(state, visitor, key, |read, _| {
+        let first = read.pages.first().map(|page| page.number)?;
+        let last = read.pages.last().map(|page| page.number)?;
+        Some((read.sha256, PageRange { first, last }))
+    });
+    let (sha256, pages) = read.await?.flatten().ok_or_else(unread)?;
+    Ok(PacketCut { firsts, pages, sha256 })
 }
 
 /// The newer version, with its reviewer if a person made it.
@@ -302,6 +328,14 @@ async fn show_lost(
     Ok((failure.status, page).into_response())
 }
 
+/// The pages that are ticked as the first of a document, in rising order.
+fn read_firsts(form: &FieldValues) -> Vec<u32> {
+    let mut firsts: Vec<u32> = form.all("first").filter_map(|page| page.parse().ok()).collect();
+    firsts.sort_unstable();
+    firsts.dedup();
+    firsts
+}
+
 /// The decision in the form, about the version that it was made for.
 fn read_decision(
     state: &ConsoleState,
@@ -325,6 +359,7 @@ fn read_decision(
         }
         Some("correct") => Ok(ReviewDecisionInput::Correct(DataCorrection::Fields(changes))),
         Some("reject") => Ok(ReviewDecisionInput::Reject),
+        Some("cut") => Ok(ReviewDecisionInput::Cut(read_firsts(form))),
         Some("accept" | "accept_newest") if !changes.is_empty() => {
             let text = "You have changed fields: save what you changed, or load the page again.";
             Err(ConsoleFailure::refused(text))

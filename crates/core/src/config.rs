@@ -25,6 +25,7 @@ mod ocr;
 mod ocr_azure;
 mod ocr_providers;
 mod ocr_vision;
+mod packets;
 mod parties;
 mod queue;
 mod retry;
@@ -69,6 +70,7 @@ pub use ocr::{OcrConfig, OcrEngineChoice};
 pub use ocr_azure::DocumentIntelligenceConfig;
 pub use ocr_providers::{DocumentAiConfig, OcrProvider, TextractConfig};
 pub use ocr_vision::{VisionConfig, VisionRecipe};
+pub use packets::{PacketMode, PacketsConfig};
 pub use parties::PartiesConfig;
 pub use queue::{AcknowledgeMode, ForeignItems, QueueBackend, QueueConfig};
 pub use retry::RetryConfig;
@@ -120,6 +122,8 @@ pub struct Config {
     pub einvoice: EinvoiceConfig,
     /// `[parties]`: companies that documents are addressed to.
     pub parties: PartiesConfig,
+    /// `[packets]`: when files of several documents are cut.
+    pub packets: PacketsConfig,
     /// `[janitor]`: when and how maintenance runs.
     pub janitor: JanitorConfig,
     /// `[telemetry]`: where traces are sent.
@@ -221,6 +225,7 @@ impl Config {
         self.claim.collect_problems(&mut problems);
         self.retry.collect_problems(&mut problems);
         self.limits.collect_problems(&mut problems);
+        self.packets.collect_problems(&mut problems);
         self.cpu.collect_problems(&self.limits, &mut problems);
         self.ocr.collect_problems(&mut problems);
         self.throttle.collect_problems(&mut problems);

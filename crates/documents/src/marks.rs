@@ -1,5 +1,5 @@
-//! Marks on a page's picture besides its text: QR codes with their payload, checkboxes, figures,
-//! signatures, stamps and handwriting.
+//! Marks on a page's picture besides its text: QR codes and codes of bars with their payload, checkboxes,
+//! figures, signatures, stamps and handwriting.
 //!
 //! Everything is bounded by counts, not by time: pixels, corner patterns, decoded codes. Precision
 //! over recall: unreadable codes and ambiguous boxes are dropped. Not covered: whose hand or stamp
@@ -10,6 +10,7 @@ mod figures;
 mod finders;
 mod handwriting;
 mod ink;
+mod linear;
 mod qr;
 mod ruling_removal;
 mod stamps;
@@ -45,7 +46,9 @@ pub(crate) fn find_marks(
     let ink = PageInk::from_raster(picture)?;
     let finders = finders::find_finders(&ink);
     let triples = finders::group_finders(&finders);
-    let codes = qr::read_codes(&ink, &finders, &triples)?;
+    let mut codes = qr::read_codes(&ink, &finders, &triples)?;
+    codes.extend(linear::read_codes(&ink)?);
+    codes.truncate(PageCode::MAX_PER_PAGE);
     let areas = triples.iter().map(FinderTriple::area);
     let taken: Vec<BoundingBox> = areas.filter(|area| ink.is_dense(area)).collect();
     let boxes = checkboxes::find_boxes(&ink, picture.dpi, &taken, lines);
@@ -83,7 +86,9 @@ pub(crate) fn glance_at_codes(picture: &PageRaster) -> Result<(bool, Vec<PageCod
     let ink = PageInk::from_raster(picture)?;
     let finders = finders::find_finders(&ink);
     let triples = finders::group_finders(&finders);
-    let codes = qr::read_codes(&ink, &finders, &triples)?;
+    let mut codes = qr::read_codes(&ink, &finders, &triples)?;
+    codes.extend(linear::read_codes(&ink)?);
+    codes.truncate(PageCode::MAX_PER_PAGE);
     Ok((!triples.is_empty() || ink.is_busy()?, codes))
 }
 

@@ -232,8 +232,9 @@ fn merge_value(into: &mut Value, value: Value, last: bool) {
 fn locate_lines(entry: &EvidenceEntry, transcript: &Transcript) -> Vec<FieldEvidence> {
     let mut pages: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for (page, line) in entry.lines.iter().filter_map(|id| parse_line_id(id)) {
-        let known = (page as usize).checked_sub(1).and_then(|at| transcript.pages.get(at));
-        if known.is_some_and(|it| it.number == page && (line as usize) < it.lines.len()) {
+        // Of a part of a file the first page has another number than 1.
+        let known = transcript.pages.iter().find(|it| it.number == page);
+        if known.is_some_and(|it| (line as usize) < it.lines.len()) {
             pages.entry(page).or_default().insert(line);
         }
     }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use classify::{ClassifiedKind, KindAmbiguity, begins_subject};
+pub use classify::{ClassifiedKind, KindAmbiguity, PageTitles, begins_subject};
 pub use examples::KindExample;
 pub use kind_labels::KindLabels;
 pub use label_index::{LabelHit, LabelIndex};

@@ -12,7 +12,9 @@ use super::PageRegion;
 use super::checks::FailedFields;
 use super::subject::{GateSubject, json_decimal};
 use crate::kinds::{Kind, PaymentFields, RuleCheck};
-use docmill_core::model::{Extraction, ExtractionMethod, PageCode, PageText, Transcript};
+use docmill_core::model::{
+    CodeSymbology, Extraction, ExtractionMethod, PageCode, PageText, Transcript,
+};
 use docmill_formats::notation::fold_text;
 use docmill_formats::payment_code::{PaymentCode, read_payment_code};
 
@@ -29,14 +31,19 @@ pub(super) struct PagePayments {
     defects: Vec<&'static str>,
 }
 
+/// The codes of a page that may be orders.
+fn qr_codes(page: &PageText) -> impl Iterator<Item = &PageCode> {
+    page.codes.iter().filter(|code| code.symbology == CodeSymbology::Qr)
+}
+
 impl PagePayments {
     pub(super) fn from_transcript(transcript: &Transcript) -> Self {
         let mut found = Self::default();
         for page in &transcript.pages {
-            if page.codes.len() >= PageCode::MAX_PER_PAGE {
+            if qr_codes(page).count() >= PageCode::MAX_PER_PAGE {
                 found.note_defect(TOO_MANY);
             }
-            for code in &page.codes {
+            for code in qr_codes(page) {
                 match read_payment_code(&code.payload, code.bytes) {
                     None => {}
                     Some(Err(defect)) => found.note_defect(defect.code()),

@@ -208,6 +208,18 @@ pub struct NewChild {
 }
 
 impl NewChild {
+    /// The child at this position that consists of pages of its parent's own file.
+    pub fn of_pages(
+        parent: IngestionId,
+        sha256: &str,
+        position: u32,
+        pages: PageRange,
+        file_path: &str,
+    ) -> Self {
+        let child = Self::at(parent, sha256, position, file_path.to_owned());
+        Self { pages: Some(pages), ..child }
+    }
+
     /// The child at this position of what `parent` read in the original with this SHA-256 (hex); without
     /// name, size and pages.
     pub fn at(parent: IngestionId, sha256: &str, position: u32, file_path: String) -> Self {

@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
-use docmill_core::config::CostConfig;
+use docmill_core::config::{CostConfig, PacketsConfig};
 use docmill_core::fault::{self, Error};
 use docmill_core::model::{
     ArtefactRef, ClaimedIngestion, DocumentId, IngestionId, IngestionStage, IngestionStatus,
@@ -122,11 +122,13 @@ pub struct TimingsView {
 }
 
 impl LocalPipeline {
-    /// Over these services, their daily budget left aside.
+    /// Over these services, their daily budget and the cutting of files left aside.
     pub fn new(mut services: PipelineServices) -> Self {
         let cost = services.config.cost.clone();
         let unbounded = CostConfig { daily_budget: Decimal::ZERO, ..cost };
         services.costs = Arc::new(CostTracker::new(unbounded));
+        // Nobody would work on the documents that a file is cut into: it is flagged instead.
+        Arc::make_mut(&mut services.config).packets = PacketsConfig::default();
         Self { services: Arc::new(services), artefacts: None }
     }
 

@@ -9,6 +9,7 @@ mod printed_value;
 mod typed_data;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -40,8 +41,10 @@ use crate::inspect;
 use crate::suppliers::{self, SupplierData};
 use docmill_core::config::ReviewConfig;
 use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::model::{IngestionId, PageRange};
 use docmill_extract::schema::find_data_violations;
 use docmill_gate::kinds::{FieldRole, FieldType, Kind, KindSet};
+use docmill_ledger::NewChild;
 use docmill_ledger::db::Db;
 use docmill_ledger::db::operators::AuditNote;
 use docmill_ledger::db::reviews;
@@ -51,6 +54,10 @@ use printed_value::PrintedValueError;
 
 /// Bytes of the data of a decision, as JSON; data that was read and is larger can be kept.
 const MAX_DECISION_BYTES: usize = 1 << 20;
+
+/// Positions of the documents that a reviewer cuts a file into begin here, behind those of all that can be
+/// found in a file.
+const CUT_POSITION: u32 = 100_000;
 
 /// Which data a reviewer accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -185,7 +192,8 @@ pub async fn accept_document(
     let data = data.ok_or_else(|| {
         Error::new(Fault::Rejected, "nothing was read that could be accepted: correct or reject it")
     })?;
-    record(db, case, ReviewDecision::Accepted, Some(data.clone()), by).await
+    let content = DecisionContent::of_data(ReviewDecision::Accepted, data.clone());
+    record(db, case, content, by).await
 }
 
 /// Replaces the data of a document, or fields of it.
@@ -215,7 +223,7 @@ pub async fn correct_document(
         let text = format!("the data does not fit the kind {}:\n{}", kind.name, lines.join("\n"));
         return Err(Error::new(Fault::Rejected, text).into());
     }
-    record(db, case, ReviewDecision::Corrected, Some(data), by).await
+    record(db, case, DecisionContent::of_data(ReviewDecision::Corrected, data), by).await
 }
 
 /// The data of a document with these fields as a person types them.
@@ -316,7 +324,54 @@ pub async fn reject_document(
     if by.by.why.trim().is_empty() {
         return Err(Error::new(Fault::Rejected, "say why it is rejected").into());
     }
-    record(db, case, ReviewDecision::Rejected, None, by).await
+    record(db, case, DecisionContent::REJECTED, by).await
+}
+
+/// Where a file is cut.
+#[derive(Debug, Clone)]
+pub struct PacketCut {
+    /// The pages on which the documents after the first begin, in rising order.
+    pub firsts: Vec<u32>,
+    /// The pages of the transcript.
+    pub pages: PageRange,
+    /// SHA-256 of the original, in hex, as the transcript has it.
+    pub sha256: String,
+}
+
+/// Cuts a document into several: it carries no data from now on, and each part is a document of its
+/// own, a child of its newest ingestion. This cannot be undone.
+///
+/// # Errors
+/// `Failed` if the pages do not cut it or no ingestion of it has ended, or if Postgres does not answer;
+/// the other refusals as documented there.
+pub async fn cut_document(
+    db: &Db,
+    case: &ReviewCase,
+    cut: &PacketCut,
+    by: &DecidingReviewer<'_>,
+) -> std::result::Result<RecordedDecision, DecisionRefusal> {
+    let parts = cut.pages.cut_before(&cut.firsts);
+    if cut.firsts.is_empty() || parts.len() != cut.firsts.len() + 1 {
+        let PageRange { first, last } = cut.pages;
+        let text = format!(
+            "name the pages on which further documents begin, in rising order, from {} to {last}",
+            first + 1
+        );
+        return Err(Error::new(Fault::Rejected, text).into());
+    }
+    let ended = case.status.as_deref().is_some_and(|status| status != "in-progress");
+    let Some(parent) = case.ingestion_id.filter(|_| ended).map(IngestionId) else {
+        return Err(Error::new(Fault::Rejected, "it is still worked on: nothing to cut").into());
+    };
+    let children: Vec<NewChild> = (CUT_POSITION..)
+        .zip(parts)
+        .map(|(position, pages)| NewChild {
+            name: case.original_name.clone(),
+            ..NewChild::of_pages(parent, &cut.sha256, position, pages, &case.file_path)
+        })
+        .collect();
+    let content = DecisionContent { children: &children, ..DecisionContent::REJECTED };
+    record(db, case, content, by).await
 }
 
 /// Undoes the newest decision about a document and restores the state before it.
@@ -360,13 +415,29 @@ fn measure_known(case: &ReviewCase) -> usize {
     known.into_iter().flatten().map(measure).max().unwrap_or_default()
 }
 
+/// What is decided.
+struct DecisionContent<'a> {
+    decision: ReviewDecision,
+    data: Option<Value>,
+    /// The documents that the file is cut into.
+    children: &'a [NewChild],
+}
+
+impl DecisionContent<'_> {
+    const REJECTED: Self = Self { decision: ReviewDecision::Rejected, data: None, children: &[] };
+
+    fn of_data(decision: ReviewDecision, data: Value) -> Self {
+        Self { decision, data: Some(data), children: &[] }
+    }
+}
+
 async fn record(
     db: &Db,
     case: &ReviewCase,
-    decision: ReviewDecision,
-    data: Option<Value>,
+    content: DecisionContent<'_>,
     by: &DecidingReviewer<'_>,
 ) -> std::result::Result<RecordedDecision, DecisionRefusal> {
+    let DecisionContent { decision, data, children } = content;
     if data.as_ref().is_some_and(|data| measure(data) > MAX_DECISION_BYTES.max(measure_known(case)))
     {
         let text = format!("the data is larger than {} KiB as JSON", MAX_DECISION_BYTES >> 10);
@@ -395,7 +466,9 @@ async fn record(
         needs_second: !rejects && (above || has_news),
         lesson: named.and_then(|(kind, data)| lesson_of(kind, tenant, data)),
         take_over: by.take_over,
-        undo: by.config.undo,
+        // Documents that others may be working on by then are not taken back.
+        undo: if children.is_empty() { by.config.undo } else { Duration::ZERO },
+        children,
     };
     match decisions::record_decision(db, case, &draft, &by.by).await? {
         DecisionEnd::Recorded(written) => Ok(RecordedDecision {

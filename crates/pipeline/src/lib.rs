@@ -8,6 +8,7 @@
 //!    Documents found in it are stored; a container ends with them. An
 //!    embedded e-invoice is its data, and of the pages only the text layers are read. Otherwise its
 //!    pages are read, by text layer or OCR. The transcript is stored before it is used.
+//!    A file of several documents ends here, with these as its children (`packets`).
 //! 3. **Extract** (`kind`, `kind_choice`, `extract`, `escalate`): the kind is classified, then the
 //!    models of the chain read the transcript while the gate asks for more, or the rules reader
 //!    does. Every model reply is stored before it is used.
@@ -43,6 +44,7 @@ mod kind_choice;
 mod local_pages;
 mod master_data;
 mod own_companies;
+mod packets;
 mod page_pictures;
 mod page_sink;
 mod preprocessed;
@@ -91,6 +93,7 @@ use extract::{ExtractionOutcome, ModelReadings};
 use fetch::FetchedDocument;
 pub use figures::{CutFigures, FigurePicture, cut_figures};
 pub use own_companies::OwnCompanyBook;
+use packets::{PacketDoubt, PacketVerdict};
 pub use page_sink::PageSink;
 pub use reading::{DocumentReader, ReadRequest};
 pub use remote_ocr::{ReadOptions, RemoteOcr};
@@ -188,6 +191,18 @@ struct PipelineRun<'a> {
     einvoice_rules: Option<Arc<RuleReport>>,
     /// The parts of that XML which an answer names.
     einvoice_reference: Option<Box<InvoiceReference>>,
+    /// Its pages may be several documents.
+    several: Option<PacketDoubt>,
+    /// Documents that were found in it so far.
+    found: u32,
+}
+
+/// What the pages of a file turned out to be.
+enum PagesRead {
+    /// One document of this kind.
+    One(transcribe::TranscribedDocument, ClassifiedKind),
+    /// Several documents, and the text of all.
+    Several(Vec<NewChild>, Arc<Transcript>),
 }
 
 impl<'a> PipelineRun<'a> {
@@ -201,6 +216,8 @@ impl<'a> PipelineRun<'a> {
             shown: String::new(),
             einvoice_rules: None,
             einvoice_reference: None,
+            several: None,
+            found: 0,
         }
     }
 
@@ -209,18 +226,26 @@ impl<'a> PipelineRun<'a> {
     async fn run(&mut self) -> Result<PipelineOutput, StepError> {
         let named = kind::named_kind(self.attempt)?;
         // Moved on and never borrowed here: what waits for a model has no room for them.
-        let ScannedOriginal { fetched, document, sha256, scan, children } =
+        let ScannedOriginal { fetched, document, sha256, scan, mut children } =
             Box::pin(self.open_and_scan(&named)).await?;
+        self.found = u32::try_from(children.len()).unwrap_or(u32::MAX);
         if document.page_count() == 0 {
-            return self.finish_container(sha256, children);
+            let transcript = Arc::new(Transcript::without_pages(&sha256));
+            return self.finish_container(sha256, children, transcript);
         }
         let EinvoiceScan { parsed, note, rules } = scan;
         self.einvoice_rules = rules.map(Arc::new);
         let (transcript, outcome) = match parsed {
             Some(parsed) => Box::pin(self.judge_einvoice(parsed, &named, fetched, note)).await?,
             None => {
-                let (transcribed, classified) =
-                    Box::pin(self.read_and_classify(&named, fetched, document)).await?;
+                let read = Box::pin(self.read_and_classify(&named, fetched, document)).await?;
+                let (transcribed, classified) = match read {
+                    PagesRead::One(transcribed, classified) => (transcribed, classified),
+                    PagesRead::Several(parts, transcript) => {
+                        children.extend(parts);
+                        return self.finish_container(sha256, children, transcript);
+                    }
+                };
                 let transcript = Arc::clone(&transcribed.transcript);
                 let input = GateInput::of_text(&classified, note, &transcript);
                 let outcome = Box::pin(self.extract(input, &transcribed)).await?;
@@ -274,17 +299,20 @@ impl<'a> PipelineRun<'a> {
         record.einvoice_rules = self.einvoice_rules.take();
         record.einvoice_reference = self.einvoice_reference.take();
         record.add_detail(&self.shown);
+        if let Some(doubt) = &self.several {
+            record.add_detail(&doubt.describe());
+        }
         Ok(PipelineOutput { record, transcript, timings: self.clock.timings() })
     }
 
-    /// Ends with the documents found in a container, which has no pages.
+    /// Ends with the documents found in a container, or in a file of several documents.
     fn finish_container(
         &mut self,
         sha256: String,
         children: Vec<NewChild>,
+        transcript: Arc<Transcript>,
     ) -> Result<PipelineOutput, StepError> {
         self.enter(IngestionStage::Record)?;
-        let transcript = Arc::new(Transcript::without_pages(&sha256));
         let record = verdict::container_result(sha256, children);
         Ok(PipelineOutput { record, transcript, timings: self.clock.timings() })
     }
@@ -303,8 +331,11 @@ impl<'a> PipelineRun<'a> {
         let services = self.attempt.services();
         let (fetched, mut document) = Box::pin(self.open_original(!services.ignore_xml)).await?;
         let sha256 = fetched.sha256.clone();
-        let children = children::store_children(self.attempt, &document, &sha256);
-        let children = Box::pin(children).await?;
+        // The files attached to a file of several documents are its own children, not those of its parts.
+        let children = match self.attempt.claimed.document.pages {
+            Some(_) => Vec::new(),
+            None => Box::pin(children::store_children(self.attempt, &document, &sha256)).await?,
+        };
         let scan = einvoice::scan_einvoice(services, &mut document, &sha256, named);
         let scan = Box::pin(scan).await?;
         Ok(ScannedOriginal { fetched, document, sha256, scan, children })
@@ -418,14 +449,24 @@ impl<'a> PipelineRun<'a> {
             .await
     }
 
-    /// Reads the pages and classifies the kind; a model resolves ties.
+    /// Reads the pages and classifies the kind; a model resolves ties. Several documents are parted.
     async fn read_and_classify(
         &mut self,
         named: &Arc<Kind>,
         fetched: FetchedDocument,
         document: OpenDocument,
-    ) -> Result<(transcribe::TranscribedDocument, ClassifiedKind), StepError> {
+    ) -> Result<PagesRead, StepError> {
         let (transcribed, stored) = self.read_pages(named, fetched, document).await?;
+        match packets::judge_pages(self.attempt, &transcribed.transcript).await? {
+            PacketVerdict::One(doubt) => self.several = doubt,
+            PacketVerdict::Several(parts) => {
+                self.attempt.save_transcription(&stored).await?;
+                let positions = self.found..;
+                let parts =
+                    packets::store_parts(self.attempt, &transcribed, positions.zip(parts)).await?;
+                return Ok(PagesRead::Several(parts, transcribed.transcript));
+            }
+        }
         // Free work runs while the reference is written; paid work does not.
         let saving = self.attempt.save_transcription(&stored);
         let resolving = kind::resolve_kind(self.attempt, named, &transcribed.transcript);
@@ -436,7 +477,7 @@ impl<'a> PipelineRun<'a> {
             .instrument(self.span.clone())
             .await?;
         self.spent += spent;
-        Ok((transcribed, classified))
+        Ok(PagesRead::One(transcribed, classified))
     }
 
     /// Has the transcript read by as many models as it takes, or by labels and layout.
@@ -475,7 +516,11 @@ impl<'a> PipelineRun<'a> {
     ) -> Result<Verdict, StepError> {
         self.enter(IngestionStage::Gate)?;
         let rules = self.einvoice_rules.clone();
-        verdict::judge_extraction(self.attempt, input, extraction, rules).await
+        let mut verdict = verdict::judge_extraction(self.attempt, input, extraction, rules).await?;
+        if let Some(doubt) = &self.several {
+            doubt.note(&mut verdict);
+        }
+        Ok(verdict)
     }
 
     /// Goes on to the next stage, if the claim is live.

@@ -24,7 +24,9 @@ use crate::step_error::StepError;
 use crate::text_budget::TextBudget;
 use crate::text_work::run_on_text;
 use docmill_core::config::{LimitsConfig, OcrProvider};
-use docmill_core::model::{EncodedImage, PageSource, PageText, PageUsage, TextMeter, Transcript};
+use docmill_core::model::{
+    EncodedImage, IngestionId, PageRange, PageSource, PageText, PageUsage, TextMeter, Transcript,
+};
 use docmill_core::{fault, metrics};
 use docmill_documents::DocumentFormat;
 use docmill_documents::sandbox::OpenDocument;
@@ -38,6 +40,10 @@ pub(super) struct TranscribedDocument {
     pub transcript: Arc<Transcript>,
     /// The identity of the transcript: what it was made from.
     pub identity: String,
+    /// The identity of its reader.
+    reader: String,
+    /// Where its repaired pages lie.
+    preprocessed: Option<PreprocessedFile>,
     /// Room for its text, given back with it.
     _text_budget: TextBudget,
 }
@@ -69,7 +75,7 @@ pub(super) async fn load_or_transcribe(
     let sha256 = fetched.sha256.clone();
     let options = ReadOptions { order, original: provider_original(attempt, &fetched) };
     let reader = services.reader.reader_identity(&options);
-    let identity = identity_of(&[&Transcript::FORMAT.to_string(), &sha256, &reader]);
+    let identity = transcript_identity(&sha256, &reader, claimed.document.pages);
     let key = keys::transcription_key(claim.id);
     let mut slot =
         ArtefactSlot::<TranscriptFile>::load(store, &services.pool, key, identity.clone()).await?;
@@ -88,8 +94,9 @@ pub(super) async fn load_or_transcribe(
     } else {
         claim.ensure_live().await?;
         let (budget, claims) = (&services.budget, claimed.claims);
-        let (kept, finished) =
+        let (kept, mut finished) =
             PageJournal::open(store, budget, claim, claims, identity.clone()).await?;
+        finished.extend(pages_outside(claimed.document.pages, document.page_count()));
         let kept = journal.insert(kept);
         let reading = ReadRequest { document, sha256: sha256.clone(), finished, options };
         let request = BudgetedRequest { reading, text_budget: &mut text_budget };
@@ -109,13 +116,15 @@ pub(super) async fn load_or_transcribe(
         quality: transcript.quality,
         sha256,
         pages: u32::try_from(transcript.pages.len()).unwrap_or(u32::MAX),
-        preprocessed: preprocessed.map(|made| made.file),
+        preprocessed: preprocessed.as_ref().map(|made| made.file.clone()),
     };
     remove_finished_pages(attempt, journal).await;
     Ok((
         TranscribedDocument {
             transcript: Arc::new(transcript),
             identity,
+            reader,
+            preprocessed,
             _text_budget: text_budget,
         },
         saved,
@@ -139,7 +148,66 @@ pub(super) async fn parse_stored(
     let mut text_budget = TextBudget::new(&services.budget);
     text_budget.resize(measure_text(&transcript, &services.config.limits)?)?;
     let transcript = Arc::new(transcript);
-    Ok(TranscribedDocument { transcript, identity, _text_budget: text_budget })
+    Ok(TranscribedDocument {
+        transcript,
+        identity,
+        reader: String::new(),
+        preprocessed: None,
+        _text_budget: text_budget,
+    })
+}
+
+/// What a transcript is made from: the original's bytes, how they are read, and of a part of a file which
+/// pages.
+fn transcript_identity(sha256: &str, reader: &str, pages: Option<PageRange>) -> String {
+    let format = Transcript::FORMAT.to_string();
+    match pages {
+        None => identity_of(&[&format, sha256, reader]),
+        Some(PageRange { first, last }) => {
+            identity_of(&[&format, sha256, reader, &format!("pages {first} to {last}")])
+        }
+    }
+}
+
+/// Stores the transcript of a part of this document where the part's own ingestion looks for it, so that
+/// no page is read twice. Its pages keep their numbers.
+///
+/// # Errors
+/// A lost claim; store errors.
+pub(super) async fn store_part(
+    attempt: AttemptContext<'_>,
+    whole: &TranscribedDocument,
+    part: IngestionId,
+    pages: PageRange,
+) -> Result<(), StepError> {
+    let (store, pool) = (attempt.artefacts(), &attempt.services().pool);
+    let identity = transcript_identity(&whole.transcript.sha256, &whole.reader, Some(pages));
+    let key = keys::transcription_key(part);
+    let mut slot = ArtefactSlot::<TranscriptFile>::load(store, pool, key, identity).await?;
+    if slot.content.is_none() {
+        let mut transcript = Transcript::clone(&whole.transcript);
+        keep_pages(&mut transcript, pages);
+        let preprocessed = whole.preprocessed.clone();
+        let file = TranscriptFile { transcript, preprocessed, searchable: None };
+        slot.write(store, attempt.claim, file).await?;
+    }
+    Ok(())
+}
+
+/// Stand-ins for the pages that a part of a file does not have: they are not read.
+fn pages_outside(part: Option<PageRange>, count: u32) -> impl Iterator<Item = PageText> {
+    let outside = (1..=count)
+        .filter(move |page| part.is_some_and(|part| !(part.first..=part.last).contains(page)));
+    outside.map(|page| PageText::from_native(page, (1.0, 1.0), 1.0, Vec::new()))
+}
+
+/// Leaves the pages of a part.
+fn keep_pages(transcript: &mut Transcript, pages: PageRange) {
+    transcript.pages.retain(|page| (pages.first..=pages.last).contains(&page.number));
+    let qualities = transcript.pages.iter().map(|page| page.quality);
+    #[expect(clippy::cast_precision_loss, reason = "a number of pages")]
+    let count = transcript.pages.len().max(1) as f32;
+    transcript.quality = qualities.sum::<f32>() / count;
 }
 
 /// Finished pages are of no use once the transcript is stored.
@@ -220,7 +288,7 @@ async fn read_and_store(
     let read = attempt.services().reader.read_remaining(reading, &mut budgeted).await;
     // Releases its part of the budget: what follows may have to wait for some.
     drop(fetched);
-    let transcript = match read {
+    let mut transcript = match read {
         Ok(transcript) => transcript,
         Err(error) => {
             journal.handle_error(&error).await;
@@ -229,6 +297,9 @@ async fn read_and_store(
     };
     count_pages(&transcript);
     let pages = transcript.pages.len();
+    if let Some(part) = attempt.claimed.document.pages {
+        keep_pages(&mut transcript, part);
+    }
     let most = attempt.config().limits.document_bytes.0;
     let preprocessed = preprocessed::store_preprocessed(journal, format, pages, most).await?;
     let searchable = match store_searchable(attempt, journal, &transcript).await {

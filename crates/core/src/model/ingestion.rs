@@ -109,6 +109,19 @@ pub struct PageRange {
 }
 
 impl PageRange {
+    /// Its parts if it is cut before these pages, in rising order; pages outside of it are no cuts.
+    pub fn cut_before(self, cuts: &[u32]) -> Vec<Self> {
+        let mut parts = Vec::new();
+        let mut first = self.first;
+        for cut in cuts.iter().copied().chain([self.last.saturating_add(1)]) {
+            if cut > first && cut <= self.last.saturating_add(1) {
+                parts.push(Self { first, last: cut - 1 });
+                first = cut;
+            }
+        }
+        parts
+    }
+
     /// The range that two columns hold; `None`: they hold none.
     pub fn from_columns(first: Option<i32>, last: Option<i32>) -> Option<Self> {
         let [first, last] = [u32::try_from(first?).ok()?, u32::try_from(last?).ok()?];

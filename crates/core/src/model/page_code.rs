@@ -13,6 +13,14 @@ use super::BoundingBox;
 pub enum CodeSymbology {
     /// QR code (ISO/IEC 18004).
     Qr,
+    /// Code 128 (ISO/IEC 15417).
+    #[serde(rename = "code_128")]
+    Code128,
+    /// Code 39 (ISO/IEC 16388).
+    #[serde(rename = "code_39")]
+    Code39,
+    /// Patch code of separator sheets (Kodak A-61599); the payload is `T` or `2`.
+    Patch,
 }
 
 /// A code on a page whose error correction holds.

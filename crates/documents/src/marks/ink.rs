@@ -30,6 +30,16 @@ const SAMPLES: u16 = 32;
 /// in a module or two, and codes with larger modules are decoded.
 const MAX_PIXELS_PER_CHANGE: i64 = 12;
 
+/// Pixels between the lines that are read.
+const LINE_STEP: usize = 6;
+/// Widths of bars and spaces in turn along a line, a bar first and last.
+pub(super) struct BarLine {
+    /// Where the line lies: the row or the column.
+    pub(super) at: i32,
+    /// Where each bar and space begins, and where the last one ends.
+    pub(super) edges: Vec<i32>,
+}
+
 /// A connected piece of ink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InkPiece {
@@ -178,6 +188,25 @@ impl PageInk {
         self.runs.get(begin..end).unwrap_or_default()
     }
 
+    /// Bars and spaces along rows, some pixels apart.
+    pub(super) fn list_rows(&self) -> Vec<BarLine> {
+        let rows = (0..self.height()).step_by(LINE_STEP);
+        rows.map(|at| BarLine { at, edges: edges_of(self.row(at)) }).collect()
+    }
+
+    /// Bars and spaces along columns, some pixels apart.
+    pub(super) fn list_columns(&self) -> Result<Vec<BarLine>, OpenCvError> {
+        let mut turned = Mat::default();
+        opencv::core::transpose(&self.bits, &mut turned)?;
+        let mut lines = Vec::new();
+        for at in (0..turned.rows()).step_by(LINE_STEP) {
+            let mut runs = Vec::new();
+            push_runs(turned.at_row::<u8>(at)?, &mut runs);
+            lines.push(BarLine { at, edges: edges_of(&runs) });
+        }
+        Ok(lines)
+    }
+
     /// The piece that a pixel is of; 0 is the paper, and beyond the picture.
     pub(super) fn label_at(&self, x: i32, y: i32) -> usize {
         let row = self.row(y);
@@ -221,6 +250,10 @@ impl InkPiece {
 #[expect(clippy::cast_possible_truncation, reason = "pixels of a page")]
 fn sample_point(start: f32, length: f32, index: u16) -> i32 {
     (start + length * (f32::from(index) + 0.5) / f32::from(SAMPLES)) as i32
+}
+
+fn edges_of(runs: &[InkRun]) -> Vec<i32> {
+    runs.iter().flat_map(|run| [run.from, run.to]).collect()
 }
 
 /// Adds the runs of a row, each a piece by itself.

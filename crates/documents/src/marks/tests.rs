@@ -13,6 +13,7 @@ use qrcode::{Color, EcLevel, QrCode};
 
 use super::*;
 
+mod linear;
 mod pen;
 
 const BILL: &str =

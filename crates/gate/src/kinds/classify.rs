@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{GENERIC, Kind, KindSet, SignalArea, SignalPhrase};
-use docmill_core::model::{BoundingBox, TextLine, Transcript};
+use docmill_core::model::{BoundingBox, PageText, TextLine, Transcript};
 use docmill_formats::notation::fold_text;
 
 /// A kind needs this score.
@@ -36,6 +36,9 @@ const LARGER: f32 = 1.25;
 /// what is printed under it: a statement of account under an invoice.
 const HEAD: f32 = 0.25;
 const UNDER: f32 = 0.3;
+
+/// Share of a page's height in which a title heads it.
+const TITLE_DEPTH: f32 = 0.5;
 
 /// Words at the start of a letter's subject line: `Oggetto: fattura n. 27`. The title follows them.
 const SUBJECTS: [&str; 23] = [
@@ -137,6 +140,38 @@ impl KindSet {
     }
 }
 
+/// Titles at the head of a page.
+#[derive(Debug, Clone, Default)]
+pub struct PageTitles {
+    /// The kind with the weightiest title there.
+    pub kind: Option<Arc<Kind>>,
+    /// A title that speaks against a kind: of a delivery note, an order, a reminder.
+    pub excluded: bool,
+}
+
+impl KindSet {
+    /// The titles in the upper half of a page, read as a document of its own.
+    pub fn find_titles(&self, page: &PageText) -> PageTitles {
+        let seen = FirstPagesText::from_pages([page].into_iter());
+        let mut titles = PageTitles::default();
+        let mut heaviest = 0.0;
+        for kind in &self.kinds {
+            for signal in kind.signals.iter().filter(|it| it.place != SignalArea::Anywhere) {
+                let mut phrases = signal.phrases.iter();
+                if !phrases.any(|it| seen.contains_phrase(it, signal.place, TITLE_DEPTH)) {
+                    continue;
+                }
+                titles.excluded |= signal.weight < 0.0;
+                if signal.weight > heaviest {
+                    heaviest = signal.weight;
+                    titles.kind = Some(Arc::clone(kind));
+                }
+            }
+        }
+        titles
+    }
+}
+
 /// The texts of the first pages, folded.
 #[derive(Default)]
 struct FirstPagesText {
@@ -160,8 +195,12 @@ struct FoldedText {
 
 impl FirstPagesText {
     fn from_transcript(transcript: &Transcript) -> Self {
+        Self::from_pages(transcript.pages.iter().take(PAGES))
+    }
+
+    fn from_pages<'p>(pages: impl Iterator<Item = &'p PageText>) -> Self {
         let mut seen = Self::default();
-        for (index, page) in transcript.pages.iter().take(PAGES).enumerate() {
+        for (index, page) in pages.enumerate() {
             for (at, line) in page.lines.iter().enumerate() {
                 let depth = line.bounding_box().y / page.height.max(1.0);
                 let upper = index == 0 && depth <= UPPER;
@@ -324,7 +363,7 @@ fn join_spaced_letters(folded: &str) -> String {
 mod tests {
     use super::*;
     use docmill_core::config::KindsConfig;
-    use docmill_core::model::{PageText, TextWord};
+    use docmill_core::model::TextWord;
 
     /// Two or more spaces are a wide gap.
     fn transcript(drawing: &str) -> Transcript {

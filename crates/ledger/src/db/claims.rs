@@ -27,7 +27,7 @@
 //! arguments along. Not promised: fairness between claimers of one row.
 
 mod batch_lane;
-mod children;
+pub(super) mod children;
 mod claim;
 mod claim_writes;
 mod coalesce;

@@ -11,12 +11,15 @@ use uuid::Uuid;
 
 use super::leases::ReviewHold;
 use super::{PendingDecision, ReviewCase, ReviewDecision};
+use crate::db::claims::children;
 use crate::db::connection::statements::StatementTransaction;
 use crate::db::operators::AuditNote;
 use crate::db::suppliers::{self, DecidedLesson};
 use crate::db::{Db, SqlErrorContext};
 use crate::supplier::{LessonSource, SupplierLesson};
+use crate::{NewChild, WriteResult};
 use docmill_core::fault::Result;
+use docmill_core::model::IngestionId;
 
 /// Why a document that waits for a second person calls for review.
 pub const SECOND_PERSON: &str = "second_person";
@@ -38,6 +41,8 @@ pub struct DecisionDraft<'a> {
     pub undo: Duration,
     /// What is remembered of the supplier once it holds.
     pub lesson: Option<SupplierLesson>,
+    /// The documents that the file is cut into, which become children of its newest ingestion.
+    pub children: &'a [NewChild],
 }
 
 /// How a decision ended.
@@ -238,6 +243,14 @@ pub async fn record_decision(
     carry_decision(&mut transaction, &held, &revision).await?;
     teach(&mut transaction, &held, &revision).await?;
     super::drafts::end_unfinished(&mut transaction, case.document_id).await?;
+    if let Some(parent) = case.ingestion_id.filter(|_| !draft.children.is_empty()) {
+        let parent = IngestionId(parent);
+        let adding = children::insert_children(&mut transaction, parent, None, draft.children);
+        if adding.await? == WriteResult::ClaimLost {
+            // It is worked on again: nothing is committed.
+            return Ok(DecisionEnd::Changed);
+        }
+    }
     transaction.commit().await.context(doing)?;
     let NewRevision { awaits_second, undo_until, .. } = revision;
     Ok(DecisionEnd::Recorded(WrittenDecision { awaits_second, undo_until }))

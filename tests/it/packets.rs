@@ -1,0 +1,158 @@
+//! A file of several documents: cut where its pages prove it and the settings allow it, else flagged or
+//! refused; and cut by a reviewer.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use docmill_core::config::{Config, KindsConfig, PacketMode, ReviewConfig};
+use docmill_core::model::{IngestionId, PageRange, Transcript};
+use docmill_gate::kinds::KindSet;
+use docmill_ledger::db::operators::AuditNote;
+use docmill_operations::review::{
+    self, DecidingReviewer, DecisionRefusal, PacketCut, ReviewDecision,
+};
+use docmill_storage::{GetOptions, GetResult, keys};
+
+use crate::support::documents;
+use crate::support::world::{SOON, World, until};
+
+/// An invoice of two pages and one of one page; of the second one only the issuer and title if not `plain`.
+fn packet(plain: bool) -> Vec<u8> {
+    let first = [
+        "Alder Tools Ltd",
+        "12 Mill Lane, Leeds LS1 4AB",
+        "INVOICE",
+        "Invoice number: AT-2041",
+        "Invoice date: 2024-05-06",
+        "Hammer 2 60.00 120.00",
+        "Page 1 of 2",
+    ];
+    let second = [
+        "Alder Tools Ltd",
+        "Invoice number: AT-2041",
+        "Net 100.00",
+        "VAT 20.00",
+        "Total EUR 120.00",
+        "Page 2 of 2",
+    ];
+    let other = [
+        "Birch Foods GmbH",
+        "Lindenweg 4, 10115 Berlin",
+        "INVOICE",
+        "Invoice number: BF-77310",
+        "Invoice date: 2024-05-09",
+        "Net 50.00",
+        "VAT 5.00",
+        "Total EUR 55.00",
+        "Page 1 of 1",
+    ];
+    let unnumbered = ["Birch Foods GmbH", "INVOICE", "Flour and sugar", "Total EUR 55.00"];
+    let last: &[&str] = if plain { &other } else { &unnumbered };
+    let page = |lines: &[&str]| {
+        let placed = lines.iter().enumerate();
+        placed.map(|(row, text)| (60.0, 60.0 + 30.0 * row as f32, (*text).to_owned())).collect()
+    };
+    documents::pages(&[page(&first), page(&second), page(last)])
+}
+
+fn by_content(config: &mut Config) {
+    config.packets.mode = PacketMode::Content;
+}
+
+async fn ended(world: &World) {
+    let open = "SELECT count(*)::text FROM docmill.ingestion WHERE status = 'in-progress'";
+    until(SOON, || async { world.scalar(open).await == "0" }).await;
+}
+
+/// The numbers of the pages of an ingestion's transcript.
+async fn pages_of(world: &World, id: IngestionId) -> Vec<u32> {
+    let wanted = GetOptions { at_most: 1 << 26, if_match: None };
+    let found = world.store.get(&keys::transcription_key(id), wanted).await.unwrap();
+    let GetResult::Found(object) = found else { return Vec::new() };
+    let transcript: Transcript = serde_json::from_slice(&object.bytes).unwrap();
+    transcript.pages.iter().map(|page| page.number).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_certainly_two_invoices_becomes_two_documents_with_its_pages() {
+    let world = World::new().await;
+    let parent = world.submit("stack.pdf", packet(true)).await;
+    let worker = world.worker_with(by_content).await;
+    ended(&world).await;
+    worker.stop().await;
+    let end = "status || ' ' || reader || ' ' || children || ' ' || (structured_data IS NULL)";
+    assert_eq!(world.column(parent, end).await.unwrap(), "completed container 2 true");
+    let parts = "SELECT string_agg(d.first_page || '-' || d.last_page || ' ' || i.status || ' ' ||
+            (i.structured_data->>'invoice_number'), ', ' ORDER BY i.position)
+        FROM docmill.ingestion i JOIN docmill.document d ON d.id = i.document_id
+        WHERE i.parent_id IS NOT NULL";
+    assert_eq!(world.scalar(parts).await, "1-2 completed AT-2041, 3-3 completed BF-77310");
+    let children = world.all_ids().await.into_iter().filter(|id| *id != parent);
+    let mut pages = Vec::new();
+    for child in children {
+        pages.push(pages_of(&world, child).await);
+    }
+    pages.sort();
+    assert_eq!(pages, [vec![1, 2], vec![3]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_several_documents_is_flagged_by_default_and_refused_where_it_is_not_certain() {
+    let world = World::new().await;
+    let flagged = world.submit("stack.pdf", packet(true)).await;
+    let worker = world.worker().await;
+    ended(&world).await;
+    worker.stop().await;
+    let refused = world.submit("doubtful.pdf", packet(false)).await;
+    let worker = world.worker_with(by_content).await;
+    ended(&world).await;
+    worker.stop().await;
+    let told = "('several_documents' = ANY (review_reasons))::text";
+    assert_eq!(world.column(flagged, told).await.unwrap(), "true");
+    let end = "status || ' ' || reason || ' ' || ('several_documents' = ANY (review_reasons))";
+    assert_eq!(world.column(refused, end).await.unwrap(), "failed gate_refused true");
+    assert!(world.column(refused, "detail").await.unwrap().contains("which begin on page 3"));
+    assert_eq!(world.all_ids().await.len(), 2, "nothing was cut");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reviewer_cuts_a_file_once_and_its_parts_are_worked_on_as_documents() {
+    let world = World::new().await;
+    let parent = world.submit("doubtful.pdf", packet(false)).await;
+    let worker = world.worker_with(by_content).await;
+    ended(&world).await;
+    let (db, config) = (world.parts().await.db, ReviewConfig::default());
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    let by = DecidingReviewer {
+        by: AuditNote { operator: "web:ada".to_owned(), why: "two invoices".to_owned() },
+        config: &config,
+        kinds: &kinds,
+        take_over: false,
+    };
+    let seen = review::load_case(&db, &parent.to_string()).await.unwrap();
+    let pages = PageRange { first: 1, last: 3 };
+    let cut =
+        |firsts: &[u32]| PacketCut { firsts: firsts.to_vec(), pages, sha256: "ab".to_owned() };
+    for firsts in [&[][..], &[1], &[4], &[3, 2]] {
+        let refused = review::cut_document(&db, &seen, &cut(firsts), &by).await;
+        assert!(matches!(refused, Err(DecisionRefusal::Failed(_))), "{firsts:?}");
+    }
+    let done = review::cut_document(&db, &seen, &cut(&[3]), &by).await.unwrap();
+    assert_eq!((done.decision, done.undo_until), (ReviewDecision::Rejected, None));
+    let again = review::cut_document(&db, &seen, &cut(&[3]), &by).await;
+    assert!(matches!(again, Err(DecisionRefusal::Changed)));
+    world
+        .pass_until(|| async {
+            let open = "SELECT count(*)::text FROM docmill.ingestion WHERE status <> 'in-progress'";
+            world.scalar(open).await == "3"
+        })
+        .await;
+    worker.stop().await;
+    let children = world.all_ids().await.into_iter().filter(|id| *id != parent);
+    let mut pages = Vec::new();
+    for child in children {
+        pages.push(pages_of(&world, child).await);
+    }
+    pages.sort();
+    assert_eq!(pages, [vec![1, 2], vec![3]]);
+    let calls = "SELECT needs_human_review::text FROM docmill.document WHERE parent_id IS NULL";
+    assert_eq!(world.scalar(calls).await, "false");
+}
