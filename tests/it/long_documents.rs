@@ -142,6 +142,7 @@ pub(crate) async fn reader(counting: &Counting, dpi: u32) -> Arc<DocumentReader>
         limits: limits.clone(),
         recipe: recipe.clone(),
         ocr: ocr.clone(),
+        einvoice_rules: std::path::PathBuf::new(),
         page_memory: cpu.page_memory,
         address_space: 1 << 40,
         permissions: None,

@@ -52,6 +52,7 @@ fn liar(words: usize) -> ProcessProgram {
                 | DocumentRequest::Copy { .. }
                 | DocumentRequest::Cut { .. }
                 | DocumentRequest::Fields { .. }
+                | DocumentRequest::Member { .. }
                 | DocumentRequest::Close { .. } => continue,
             };
             // The worker may have had enough.

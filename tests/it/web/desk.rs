@@ -199,6 +199,7 @@ impl WebConsole {
             config: config.web,
             places: config.store,
             review: config.review,
+            silent_errors: config.silent_errors,
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
