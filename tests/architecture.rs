@@ -74,7 +74,8 @@ fn sources(dir: &Path, module: Option<&str>, found: &mut Vec<(String, String, St
         let module = module.unwrap_or(&stem);
         if path.is_dir() {
             sources(&path, Some(module), found);
-        } else if !matches!(module, "lib" | "main") {
+        } else if path.extension().is_some_and(|it| it == "rs") && !matches!(module, "lib" | "main")
+        {
             let text = fs::read_to_string(&path).unwrap();
             let code = text.lines().map(|line| line.split("//").next().unwrap());
             let code = code.collect::<Vec<_>>().join("\n");

@@ -10,8 +10,7 @@ use super::costs::format_amount;
 use super::{CommandContext, CommandExit, print};
 use crate::app::App;
 use docmill_core::config::ConfigNeeds;
-use docmill_ledger::db::reviews::replays::ReplayFilter;
-use docmill_operations::replay::{self, DecidedReplay, ReplayTerms};
+use docmill_operations::replay::{self, DecidedReplay, ReplayFilter, ReplayTerms};
 
 /// It reads rows and transcripts, and no messages.
 const NEEDS: ConfigNeeds = ConfigNeeds { database: true, queue: false, store: true };

@@ -299,14 +299,14 @@ fn label_values(text: &str) -> BTreeSet<(String, String)> {
     found
 }
 
-/// All of a folder, as one text.
+/// All Rust sources of a folder, as one text.
 fn sources(folder: &Path) -> String {
     let mut all = String::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             all += &sources(&path);
-        } else {
+        } else if path.extension().is_some_and(|it| it == "rs") {
             all += &std::fs::read_to_string(path).unwrap();
         }
     }

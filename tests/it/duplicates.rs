@@ -103,18 +103,18 @@ async fn near_duplicates_of_another_tenant_are_not_seen() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_near_duplicate_is_found_by_one_probe_among_many_results_and_shown_with_what_differs() {
     let (world, first, other) = read_beside("D-200").await;
-    world
-        .execute(
-            "INSERT INTO docmill.document (id, file_path)
-             SELECT md5('d' || n)::uuid, 'documents/' || n FROM generate_series(1, 20000) n;
-             INSERT INTO docmill.ingestion (id, document_id, status, completed_at, started_at, attempt_count,
-                 near_amount, near_number)
-             SELECT md5('i' || n)::uuid, md5('d' || n)::uuid, 'completed', docmill.docmill_now(),
-                 docmill.docmill_now(), 1, md5('a' || n)::uuid, md5('n' || n)::uuid
-             FROM generate_series(1, 20000) n;
-             ANALYZE docmill.ingestion",
-        )
-        .await;
+    for statement in [
+        "INSERT INTO docmill.document (id, file_path)
+         SELECT md5('d' || n)::uuid, 'documents/' || n FROM generate_series(1, 20000) n",
+        "INSERT INTO docmill.ingestion (id, document_id, status, completed_at, started_at, attempt_count,
+             near_amount, near_number)
+         SELECT md5('i' || n)::uuid, md5('d' || n)::uuid, 'completed', docmill.docmill_now(),
+             docmill.docmill_now(), 1, md5('a' || n)::uuid, md5('n' || n)::uuid
+         FROM generate_series(1, 20000) n",
+        "ANALYZE docmill.ingestion",
+    ] {
+        world.execute(statement).await;
+    }
     let plan = "EXPLAIN SELECT 1 FROM docmill.ingestion o WHERE o.KEY = md5('a7')::uuid
         AND o.document_id <> md5('x')::uuid AND o.status = 'completed'";
     for (key, index) in

@@ -5,7 +5,7 @@
 //! wrong documents are less certain than right ones. Every step of the product is here but the
 //! database: draws by chance, decisions, levels. Run it with --release; it takes a minute.
 //!
-//! Usage: simulate_tenants [TENANTS [DOCUMENTS]]
+//! Usage: `simulate_tenants [TENANTS [DOCUMENTS]]`
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "its output is its purpose")]
 
 use std::process::ExitCode;
@@ -51,7 +51,7 @@ impl Tenant {
             at <= 0.0
         });
         let wrong = rng.f64() < family.or(self.families.last()).map_or(0.0, |(_, errors)| *errors);
-        let spread = SPREADS[usize::from(wrong)];
+        let spread = if wrong { SPREADS[1] } else { SPREADS[0] };
         ((MAX_CERTAINTY + spread * rng.f64().ln()).max(0.0), wrong)
     }
 
@@ -102,7 +102,9 @@ fn live(
             continue;
         }
         let look = if wrong { LookState::Wrong } else { LookState::Right };
-        drawn.push(DrawnDocument { certainty: certainty as f32, look });
+        #[expect(clippy::cast_possible_truncation, reason = "certainties are kept so")]
+        let certainty = certainty as f32;
+        drawn.push(DrawnDocument { certainty, look });
         life.looks += 1;
         looks_of_drift += usize::from(drifted.is_some());
         if drawn.len() < since + LOOKS_A_TIME.max(drawn.len() / 20) && !(wrong && drifted.is_some())
@@ -143,7 +145,8 @@ fn naive_level(drawn: &[DrawnDocument], rate: f64) -> Option<f32> {
     levels.into_iter().find(|level| {
         let reach = drawn.iter().filter(|one| one.certainty >= *level);
         let wrong = reach.clone().filter(|one| one.look == LookState::Wrong).count();
-        upper_share(wrong as u32, reach.count() as u32, RISK) <= rate
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        upper_share(count(wrong), count(reach.count()), RISK) <= rate
     })
 }
 

@@ -20,7 +20,8 @@ use docmill_assurance::fixed::upper_share;
 use docmill_core::fault::Result;
 use docmill_eval::decided::find_wrong_fields;
 use docmill_ledger::db::Db;
-use docmill_ledger::db::reviews::replays::{self, ReplayFilter, ReplayableDocument};
+pub use docmill_ledger::db::reviews::replays::ReplayFilter;
+use docmill_ledger::db::reviews::replays::{self, ReplayableDocument};
 use docmill_storage::ObjectStore;
 
 /// Documents that are asked for together: what is in memory, beside the documents at work.

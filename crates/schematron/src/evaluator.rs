@@ -540,38 +540,10 @@ impl<'a> XPathEvaluator<'a> {
         node: NodeNumber,
         step: &AxisStep,
     ) -> Result<Vec<NodeNumber>, EvaluationError> {
-        let tree = self.tree;
-        match (step.axis, &step.test) {
-            (XPathAxis::Descendant, NodeTest::Name(name)) => {
-                let nodes = tree.named_inside(node, *name).to_vec();
-                self.spend(nodes.len())?;
-                return Ok(nodes);
-            }
-            (XPathAxis::Child, NodeTest::Name(name)) if is_large(tree, node) => {
-                let inside = tree.named_inside(node, *name);
-                self.spend(inside.len().saturating_add(1))?;
-                let own = inside.iter().copied().filter(|it| tree.parent(*it) == Some(node));
-                return Ok(own.collect());
-            }
-            (XPathAxis::Attribute, test) => {
-                let own = tree.attributes(node).filter(|it| is_accepted(tree, *it, test, true));
-                let nodes: Vec<NodeNumber> = own.collect();
-                self.spend(nodes.len().saturating_add(1))?;
-                return Ok(nodes);
-            }
-            (XPathAxis::Child, test) => {
-                let (mut nodes, mut passed) = (Vec::new(), 0_usize);
-                for child in tree.children(node) {
-                    passed += 1;
-                    if is_accepted(tree, child, test, false) {
-                        nodes.push(child);
-                    }
-                }
-                self.spend(passed)?;
-                return Ok(nodes);
-            }
-            _ => {}
+        if let Some(nodes) = self.indexed_nodes(node, step)? {
+            return Ok(nodes);
         }
+        let tree = self.tree;
         let (own_end, parent) = (tree.end(node), tree.parent(node));
         let inside = node.saturating_add(1)..own_end;
         let mut nodes: Vec<NodeNumber> = match step.axis {
@@ -609,6 +581,46 @@ impl<'a> XPathEvaluator<'a> {
             is_on_axis && is_accepted(tree, *it, &step.test, false)
         });
         Ok(nodes)
+    }
+
+    /// The same of axes that need no walk over the tree; `None`: another axis.
+    fn indexed_nodes(
+        &mut self,
+        node: NodeNumber,
+        step: &AxisStep,
+    ) -> Result<Option<Vec<NodeNumber>>, EvaluationError> {
+        let tree = self.tree;
+        match (step.axis, &step.test) {
+            (XPathAxis::Descendant, NodeTest::Name(name)) => {
+                let nodes = tree.named_inside(node, *name).to_vec();
+                self.spend(nodes.len())?;
+                Ok(Some(nodes))
+            }
+            (XPathAxis::Child, NodeTest::Name(name)) if is_large(tree, node) => {
+                let inside = tree.named_inside(node, *name);
+                self.spend(inside.len().saturating_add(1))?;
+                let own = inside.iter().copied().filter(|it| tree.parent(*it) == Some(node));
+                Ok(Some(own.collect()))
+            }
+            (XPathAxis::Attribute, test) => {
+                let own = tree.attributes(node).filter(|it| is_accepted(tree, *it, test, true));
+                let nodes: Vec<NodeNumber> = own.collect();
+                self.spend(nodes.len().saturating_add(1))?;
+                Ok(Some(nodes))
+            }
+            (XPathAxis::Child, test) => {
+                let (mut nodes, mut passed) = (Vec::new(), 0_usize);
+                for child in tree.children(node) {
+                    passed += 1;
+                    if is_accepted(tree, child, test, false) {
+                        nodes.push(child);
+                    }
+                }
+                self.spend(passed)?;
+                Ok(Some(nodes))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Whether a node passes the test of a step.

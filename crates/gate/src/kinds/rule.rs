@@ -341,22 +341,8 @@ impl RuleCheck {
                 let total = vec![total.clone()];
                 [terms.clone(), plus.clone(), minus.clone(), total, currency].concat()
             }
-            Self::TaxRate { net, tax, .. } => vec![net.clone(), tax.clone()],
-            Self::TaxByRate { net, tax, list, .. } => {
-                [net, tax].into_iter().chain(list).cloned().collect()
-            }
             Self::BeforePayment { total, .. } => vec![total.clone()],
             Self::NoGap { terms, total, .. } => [terms.clone(), vec![total.clone()]].concat(),
-            Self::ListSum { list, item, totals, plus, minus, .. } => {
-                [totals.clone(), vec![item_field(list, item)], plus.clone(), minus.clone()].concat()
-            }
-            Self::TaxBreakdown { list, base, rate, amount, net, tax, lines, .. } => {
-                let items = [base, rate, amount].map(|item| item_field(list, item));
-                items.into_iter().chain([net.clone(), tax.clone()]).chain(lines.clone()).collect()
-            }
-            Self::ListProduct { list, factors, item, .. } => {
-                factors.iter().chain([item]).map(|field| item_field(list, field)).collect()
-            }
             Self::Confirmed { terms, total, list, item, .. } => {
                 [terms.clone(), vec![total.clone(), item_field(list, item)]].concat()
             }
@@ -367,6 +353,11 @@ impl RuleCheck {
                 let PaymentFields { account, total, currency } = fields.clone();
                 vec![account, total, currency]
             }
+            Self::TaxRate { .. }
+            | Self::TaxByRate { .. }
+            | Self::TaxBreakdown { .. }
+            | Self::ListSum { .. }
+            | Self::ListProduct { .. } => self.fields_of_tax_and_lines(),
             Self::EinvoiceSeen
             | Self::EinvoiceUsable
             | Self::EinvoiceRules(_)
@@ -378,6 +369,27 @@ impl RuleCheck {
             | Self::Confidence(_)
             | Self::Score { .. }
             | Self::NoInstructions { .. } => Vec::new(),
+        }
+    }
+
+    /// The same of a check of tax or lines; none of any other.
+    fn fields_of_tax_and_lines(&self) -> Vec<String> {
+        match self {
+            Self::TaxRate { net, tax, .. } => vec![net.clone(), tax.clone()],
+            Self::TaxByRate { net, tax, list, .. } => {
+                [net, tax].into_iter().chain(list).cloned().collect()
+            }
+            Self::TaxBreakdown { list, base, rate, amount, net, tax, lines, .. } => {
+                let items = [base, rate, amount].map(|item| item_field(list, item));
+                items.into_iter().chain([net.clone(), tax.clone()]).chain(lines.clone()).collect()
+            }
+            Self::ListSum { list, item, totals, plus, minus, .. } => {
+                [totals.clone(), vec![item_field(list, item)], plus.clone(), minus.clone()].concat()
+            }
+            Self::ListProduct { list, factors, item, .. } => {
+                factors.iter().chain([item]).map(|field| item_field(list, field)).collect()
+            }
+            _ => Vec::new(),
         }
     }
 }
