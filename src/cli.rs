@@ -336,7 +336,7 @@ async fn dispatch(context: CommandContext, command: Command) -> anyhow::Result<C
         Command::Bucket(what) => Box::pin(bucket::run(context, what)).await,
         Command::Workspace(what) => Box::pin(workspace::run(context, what)).await,
         Command::Config(what) => settings::run(context, what),
-        Command::Replay(what) => replay::run(context, what).await,
+        Command::Replay(what) => Box::pin(replay::run(context, what)).await,
         Command::Quality(what) => quality::run(context, what).await,
         Command::Costs(what) => costs::run(context, what).await,
         Command::Dashboard(what) => Box::pin(dashboard::run(context, what)).await,

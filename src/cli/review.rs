@@ -61,7 +61,7 @@ pub(super) struct AnswerArgs {
     /// Peppol Invoice Response 3, or CDAR of the French reform
     #[arg(long, value_parser = ["invoice-response", "cdar"])]
     form: String,
-    /// Code of the reason for a rejection, e.g. PRI or TX_TVA_ERR
+    /// Code of the reason for a rejection, e.g. `PRI` or `TX_TVA_ERR`
     #[arg(long, value_name = "CODE")]
     reason: Option<String>,
 }

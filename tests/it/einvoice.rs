@@ -246,7 +246,9 @@ async fn a_worker_reads_an_e_invoice_without_asking_the_model() {
     let world = World::with_model(Script::always(Answer::Read)).await;
     let xml =
         world.submit("a.pdf", invoice_carrying("N-1", &[("factur-x.xml", &cii("N-1"))])).await;
-    let bare = world.submit("b.xml", cii("N-2").into()).await;
+    // Another day: the same again would be a near duplicate.
+    let of_another_day = cii("N-2").replacen("20260314", "20260315", 1);
+    let bare = world.submit("b.xml", of_another_day.into()).await;
     let broken = world.submit("c.pdf", invoice_carrying("N-3", &[("factur-x.xml", "<a>")])).await;
     let worker = world.worker().await;
     for id in [xml, bare, broken] {

@@ -182,7 +182,7 @@ async fn the_json_of_the_commands_matches_its_page() {
     let decisions = shown["revisions"].as_array().unwrap();
     let changed: Vec<&Value> = decisions.iter().map(|it| &it["changed_fields"]).collect();
     assert_eq!(changed[1..], [&json!(["total"]), &json!(["total"]), &json!(["total"])]);
-    check("memory list", &run(&world, &["memory", "list"]));
+    check("memory list", &run(&world, &["memory", "list", "--tenant", "t"]));
     check("memory forget", &run(&world, &["memory", "forget", "--all"]));
     check("dashboard", &run(&world, &["dashboard"]));
     check("doctor", &run(&world, &["doctor"]));

@@ -73,7 +73,9 @@ async fn no_document_fails_while_the_provider_is_down_for_ten_minutes() {
         world
             .pass_until(|| async { world.column(id, "status").await.unwrap() == "completed" })
             .await;
-        assert_eq!(world.column(id, "needs_human_review").await.unwrap(), "false");
+        // They are alike but for their numbers.
+        let reasons = world.column(id, "review_reasons").await.unwrap();
+        assert!(["{}", "{near_duplicate}"].contains(&&*reasons), "{reasons}");
     }
     worker.stop().await;
 }

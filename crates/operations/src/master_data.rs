@@ -395,7 +395,11 @@ mod tests {
                 "[[supplier]]\nnumber = \"70012\"\nname = 'Müller, \"Bau\" GmbH'\nvat_ids = [\"DE129273398\", \"ATU12345675\"]",
             ),
         ] {
-            assert_eq!(supplier_rows(text, format).unwrap(), [expected.clone()], "{format:?}");
+            assert_eq!(
+                supplier_rows(text, format).unwrap(),
+                std::slice::from_ref(&expected),
+                "{format:?}"
+            );
         }
     }
 

@@ -24,7 +24,7 @@ struct Lies {
 
 impl Default for Lies {
     fn default() -> Self {
-        let opened = json!({ "Opened": { "pages": 1, "einvoice": null } });
+        let opened = json!({ "Opened": { "members": [], "pages": 1, "einvoice": null } });
         Self { opened, answer: json!("Unaltered"), body: Vec::new() }
     }
 }
@@ -103,7 +103,7 @@ fn shown(text: &Value, body: &[u8]) -> Lies {
 }
 
 fn opened(pages: u32) -> Lies {
-    let opened = json!({ "Opened": { "pages": pages, "einvoice": null } });
+    let opened = json!({ "Opened": { "members": [], "pages": pages, "einvoice": null } });
     Lies { opened, ..read_answer(&page(|_| ())) }
 }
 
@@ -187,7 +187,7 @@ async fn an_answer_that_cannot_be_is_refused_with_its_document_and_nothing_is_ma
 async fn an_invoice_that_no_parser_of_ours_can_have_made_is_refused_with_its_document() {
     let found = |invoice: Value, is_document: bool| {
         let found = json!({ "invoice": invoice, "is_document": is_document });
-        let opened = json!({ "Opened": { "pages": 1, "einvoice": found } });
+        let opened = json!({ "Opened": { "members": [], "pages": 1, "einvoice": found } });
         Lies { opened, ..read_answer(&page(|_| ())) }
     };
     let invoice = |change: &dyn Fn(&mut Value)| {
@@ -240,7 +240,7 @@ async fn a_document_that_is_opened_again_is_not_looked_through_again() {
                     let found =
                         looks.then(|| json!({ "invoice": { "Ok": null }, "is_document": false }));
                     tell.send(looks).unwrap();
-                    json!({ "Opened": { "pages": 1, "einvoice": found } })
+                    json!({ "Opened": { "members": [], "pages": 1, "einvoice": found } })
                 }
                 None => return,
             };

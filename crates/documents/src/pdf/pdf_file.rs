@@ -482,8 +482,7 @@ fn read_mode(surface: &GlyphCollector, page_area: f64) -> PageReadMode {
     }
     let is_stamp = covered > MIN_SCAN_SHARE && text.visible < MIN_TEXT_GLYPHS;
     let is_outlined = surface.curves > MAX_FILLED_CURVES && surface.curves > 20 * text.visible;
-    let is_upright = text.sideways * 2 <= text.visible;
-    if text.is_sound() && is_upright && (nothing_but_text || !is_stamp && !is_outlined) {
+    if text.is_sound() && (nothing_but_text || !is_stamp && !is_outlined) {
         PageReadMode::TextLayer
     } else {
         PageReadMode::Rendered
@@ -496,8 +495,6 @@ struct VisibleGlyphs {
     visible: usize,
     letters: usize,
     unreadable: usize,
-    /// Those whose baseline does not run level to the right: a picture is turned, text is not.
-    sideways: usize,
 }
 
 impl VisibleGlyphs {
@@ -509,7 +506,6 @@ impl VisibleGlyphs {
             counts.visible += 1;
             counts.letters += usize::from(first.is_alphanumeric());
             counts.unreadable += usize::from(is_unreadable(first));
-            counts.sideways += usize::from(glyph.em.x <= glyph.em.y.abs());
         }
         counts
     }
@@ -557,17 +553,9 @@ mod tests {
         let halves = [Rect::new(0.0, 0.0, 100.0, 50.0), Rect::new(0.0, 50.0, 100.0, 100.0)];
         let long = "Invoice 4711, total 120.00 EUR ".repeat(10);
         let private = "\u{e001}\u{e002}\u{e003}ab".repeat(5);
-        let turned = |em: Vec2| {
-            let mut surface = page("Total 120.00", true, &[]);
-            surface.glyphs.iter_mut().for_each(|glyph| glyph.em = em);
-            surface
-        };
         #[rustfmt::skip]
         let table = [
             ("plain text",                     page("Total 120.00", true, &[]),    PageReadMode::TextLayer),
-            ("text on its side",               turned(Vec2::new(0.0, -10.0)),      PageReadMode::Rendered),
-            ("text upside down",               turned(Vec2::new(-10.0, 0.0)),      PageReadMode::Rendered),
-            ("text at a slight angle",         turned(Vec2::new(9.0, 3.0)),        PageReadMode::TextLayer),
             ("text and a logo",                page("Total 120.00", true, &logo),  PageReadMode::TextLayer),
             ("text over letter paper",         page(&long, true, &whole),          PageReadMode::TextLayer),
             ("a scan",                         page("", true, &whole),             PageReadMode::Scan),

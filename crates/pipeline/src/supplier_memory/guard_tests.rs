@@ -122,9 +122,6 @@ fn every_swapped_account_is_found_and_hardly_an_honest_invoice_is_flagged() {
             });
         }
     }
-    println!(
-        "swapped {found} of 25, honest changes told {changes} of 10, false alarms {false_alarms:?}"
-    );
     assert_eq!((found, changes), (25, 10));
     assert!(false_alarms.len() <= SUPPLIERS * INVOICES / 100, "{false_alarms:?}");
 }

@@ -136,7 +136,7 @@ pub async fn take_due_levels(db: &Db, limit: i64) -> Result<Vec<StoredLevel>> {
         r#"
 WITH due AS (
     SELECT tenant, kind, reader FROM certainty_level
-    WHERE due OR judged_at < docmill_now() - interval '1 hour'
+    WHERE due OR judged_at < (SELECT docmill_now()) - interval '1 hour'
     ORDER BY judged_at LIMIT $1 FOR UPDATE SKIP LOCKED
 )
 UPDATE certainty_level l SET due = false, judged_at = docmill_now()
