@@ -11,6 +11,7 @@ use docmill_operations::review::{
 };
 use docmill_storage::{GetOptions, GetResult, keys};
 
+use crate::maintenance::maintenance_of;
 use crate::support::documents;
 use crate::support::world::{SOON, World, until};
 
@@ -139,6 +140,7 @@ async fn a_reviewer_cuts_a_file_once_and_its_parts_are_worked_on_as_documents() 
     assert_eq!((done.decision, done.undo_until), (ReviewDecision::Rejected, None));
     let again = review::cut_document(&db, &seen, &cut(&[3]), &by).await;
     assert!(matches!(again, Err(DecisionRefusal::Changed)));
+    assert_eq!(maintenance_of(&world).run_pass(false).await.woken, 2, "the parts get messages");
     world
         .pass_until(|| async {
             let open = "SELECT count(*)::text FROM docmill.ingestion WHERE status <> 'in-progress'";
