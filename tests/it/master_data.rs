@@ -1,5 +1,4 @@
 //! Suppliers and orders of the ERP, from the file to the record.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use docmill_ledger::db::Db;
 use docmill_ledger::db::operators::AuditNote;

@@ -123,7 +123,5 @@ async fn regressions_of_one_two_and_five_in_a_hundred_are_counted_named_and_refu
         assert_eq!(report.taken, taken, "{tenant}: {}", report.worse_at_most);
         let named = report.named.iter().filter(|one| one.worse.contains("total")).count();
         assert_eq!(named, usize::try_from(regressed).unwrap(), "{tenant}");
-        let (seconds, count) = (report.seconds, report.documents);
-        println!("{count} documents replayed in {seconds:.2} s");
     }
 }

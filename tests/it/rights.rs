@@ -163,6 +163,7 @@ async fn a_worker_obeys_pauses_and_blocks_and_rewrites_nothing_that_operators_di
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one line for each statement")]
 async fn the_operator_role_can_steer_but_neither_rewrite_history_nor_erase() {
     let database = TestDatabase::create().await;
     let (document_id, ingestion) = document(&database).await;

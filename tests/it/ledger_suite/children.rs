@@ -1,6 +1,5 @@
 //! Documents found in others: written with the end of their parent and once, found by maintenance until
 //! their messages are sent, told of by one message, and past their retention together.
-#![expect(clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 

@@ -210,6 +210,7 @@ fn by() -> AuditNote {
     AuditNote { operator: "test".to_owned(), why: "because".to_owned() }
 }
 
+#[expect(clippy::too_many_lines, reason = "one line for each column")]
 fn row_of(row: &PgRow) -> LedgerRow {
     let artefact = |path: &str, identity: &str| {
         Some(ArtefactRef { path: row.get::<Option<_>, _>(path)?, identity: row.get(identity) })

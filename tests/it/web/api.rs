@@ -63,6 +63,7 @@ pub(super) fn differences(description: &Value, path: &str, answer: &Value) -> Ve
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::too_many_lines, reason = "one call for each operation")]
 async fn every_answer_is_as_the_served_description_says() {
     let desk = WebConsole::open().await;
     let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
