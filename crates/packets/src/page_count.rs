@@ -117,11 +117,13 @@ mod tests {
 
     /// Lines of a page, each with its place from the top.
     type PrintedLines<'a> = &'a [(&'a str, f32)];
+    /// The page, and of how many.
+    type PageNumber = (u32, Option<u32>);
 
     #[test]
     fn pages_are_counted_in_the_words_of_many_languages_and_nothing_else_is_taken_for_it() {
         #[rustfmt::skip]
-        let table: [(PrintedLines<'_>, Option<(u32, Option<u32>)>); 16] = [
+        let table: [(PrintedLines<'_>, Option<PageNumber>); 16] = [
             (&[("Seite 2 von 3", 500.0)], Some((2, Some(3)))),
             (&[("Rechnung 17 Seite: 1/2", 20.0)], Some((1, Some(2)))),
             (&[("Page1of4", 20.0)], Some((1, Some(4)))),
