@@ -60,7 +60,7 @@ assert (found.original_name, found.kind, found.tenant) == ("a é&b.pdf", "invoic
 assert found.raw["stage"] is None and found.attempts == (), found
 assert client.submit_document(bytes_of_it, "other.pdf", tenant="acme").fate == "known"
 assert refusal(client.submit_document, bytes_of_it, "b.pdf", idempotency_key="k") == "idempotency_key_reused"
-assert refusal(client.submit_document, b"no document", "a.pdf") == "refused"
+assert refusal(client.submit_document, b"no document\0", "a.pdf") == "refused"
 assert refusal(client.submit_document, bytes_of_it, "a.pdf", kind="nonsense") == "bad_request"
 assert refusal(client.find_ingestion, uuid4()) == "not_found"
 assert refusal(client.load_transcript, receipt.ingestion_id) == "conflict"

@@ -183,7 +183,7 @@ async fn a_program_lists_retries_cancels_and_decides_by_the_rust_client() {
     );
     assert_eq!(refusal(client_of(&desk, "viewer").retry_ingestion(open, "").await), "forbidden");
     assert_eq!(refusal(client.find_ingestion(Uuid::new_v4()).await), "not_found");
-    let nothing = DocumentUpload::new("a.pdf", &b"no document"[..]);
+    let nothing = DocumentUpload::new("a.pdf", &b"no document\0"[..]);
     assert_eq!(refusal(client.submit_document(&nothing).await), "refused");
     let mut keyed = DocumentUpload::new("a.pdf", documents::invoice("L-1"));
     keyed.idempotency_key = Some("k".to_owned());

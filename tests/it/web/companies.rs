@@ -47,7 +47,7 @@ async fn a_token_of_one_tenant_sets_and_sees_its_own_companies_alone() {
         FROM operator_action WHERE action = 'companies'",
         )
         .await;
-    assert_eq!(audit, "acme tenant:acme, rival tenant:rival, operator tenant:");
+    assert_eq!(audit, "web:acme tenant:acme, web:rival tenant:rival, web:operator tenant:");
 }
 
 #[tokio::test(flavor = "multi_thread")]

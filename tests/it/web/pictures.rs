@@ -97,7 +97,7 @@ async fn what_cannot_be_drawn_is_refused_with_its_reason_and_harms_nobody() {
         (locked.as_slice(), "none of store.passwords opens it"),
         (cut.as_slice(), "cannot be drawn"),
         (b"".as_slice(), "cannot be drawn"),
-        (b"<html><script>alert(1)</script>".as_slice(), "cannot be drawn"),
+        (b"\0<html><script>alert(1)</script>".as_slice(), "cannot be drawn"),
     ] {
         let path = read_document(&desk, bytes).await;
         assert_refused(&desk.get(&path, "viewer").await, words);
@@ -109,7 +109,7 @@ async fn what_cannot_be_drawn_is_refused_with_its_reason_and_harms_nobody() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_could_not_be_drawn_is_not_looked_at_again_by_whoever_asks_next() {
     let desk = WebConsole::open().await;
-    let path = read_document(&desk, b"no document").await;
+    let path = read_document(&desk, b"no document\0").await;
     assert_refused(&desk.get(&path, "viewer").await, "cannot be drawn");
     let sql = "SELECT file_path FROM document";
     std::fs::remove_file(desk.folder.path().join("store").join(desk.scalar(sql).await)).unwrap();

@@ -167,9 +167,9 @@ async fn an_upload_that_is_too_large_or_no_document_is_refused_and_a_folder_take
     assert_eq!(ask(json!({ "size": 2 << 20 })).await.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(ask(json!({ "size": 0 })).await.status, StatusCode::BAD_REQUEST);
     assert_eq!(ask(json!({})).await.status, StatusCode::BAD_REQUEST);
-    let address = ask(json!({ "size": 11 })).await.json();
+    let address = ask(json!({ "size": 12 })).await.json();
     let complete = format!("/uploads/{}/complete", address["upload_id"].as_str().unwrap());
-    send_to(&address, b"no document".to_vec()).await;
+    send_to(&address, b"no document\0".to_vec()).await;
     let refused = send(post(&desk, &complete, "producer", &json!({}))).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{refused:?}");
     // A store that did not hold the sender to the size is not believed.

@@ -38,7 +38,7 @@ async fn a_document_that_is_handed_in_is_stored_queued_and_found_and_the_same_on
         (&"known".into(), &answer["ingestion_id"])
     );
     for (query, bytes, status) in [
-        ("", b"no document".to_vec(), StatusCode::UNPROCESSABLE_ENTITY),
+        ("", b"no document\0".to_vec(), StatusCode::UNPROCESSABLE_ENTITY),
         ("", Vec::new(), StatusCode::UNPROCESSABLE_ENTITY),
         ("?kind=nonsense", documents::invoice("L-2"), StatusCode::BAD_REQUEST),
         ("?priority=urgent", documents::invoice("L-2"), StatusCode::BAD_REQUEST),
@@ -87,7 +87,8 @@ async fn a_file_named_as_a_script_is_a_name_on_pages_and_no_path_in_the_store() 
                 assert!(!body.contains(mark), "{page} of {sent} has {mark}");
             }
         }
-        // Characters that turn the direction of writing stay within the name.
+        // Characters that turn the order of others are shown by their numbers.
+        let kept = kept.replace('\u{202e}', "[U+202E]");
         let body = viewer.get(&format!("/ingestions/{id}")).await.body;
         let shown = body.split("<bdi>").skip(1).any(|rest| {
             let name = rest.split("</bdi>").next().unwrap();

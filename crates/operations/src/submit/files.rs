@@ -327,7 +327,7 @@ mod tests {
         for (name, bytes) in [
             ("z.pdf", "%PDF-1.7"),
             ("b/c/we ird näme $(id);&#.pdf", "%PDF-1.7"),
-            ("notes.txt", "hello"),
+            ("notes.txt", "hello\0"),
             ("nothing.pdf", ""),
             (".hidden.pdf", "%PDF-1.7"),
         ] {
