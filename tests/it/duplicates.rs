@@ -107,9 +107,9 @@ async fn a_near_duplicate_is_found_by_one_probe_among_many_results_and_shown_wit
         "INSERT INTO docmill.document (id, file_path)
          SELECT md5('d' || n)::uuid, 'documents/' || n FROM generate_series(1, 20000) n",
         "INSERT INTO docmill.ingestion (id, document_id, status, completed_at, started_at, attempt_count,
-             near_amount, near_number)
+             valid_structured_data, near_amount, near_number)
          SELECT md5('i' || n)::uuid, md5('d' || n)::uuid, 'completed', docmill.docmill_now(),
-             docmill.docmill_now(), 1, md5('a' || n)::uuid, md5('n' || n)::uuid
+             docmill.docmill_now(), 1, true, md5('a' || n)::uuid, md5('n' || n)::uuid
          FROM generate_series(1, 20000) n",
         "ANALYZE docmill.ingestion",
     ] {

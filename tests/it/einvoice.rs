@@ -264,7 +264,9 @@ async fn a_worker_reads_an_e_invoice_without_asking_the_model() {
         (broken, "llm", "{einvoice_unusable:malformed}"),
     ] {
         assert_eq!(world.column(id, "reader").await.as_deref(), Some(reader));
-        assert_eq!(world.column(id, "review_reasons").await.as_deref(), Some(reasons));
+        // Two of the three have the supplier, day and total in common.
+        let known = "array_remove(review_reasons, 'near_duplicate')::text";
+        assert_eq!(world.column(id, known).await.as_deref(), Some(reasons));
     }
     let total = world.column(bare, "structured_data -> 'total'").await;
     assert_eq!(total.as_deref(), Some("120"));

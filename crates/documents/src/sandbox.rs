@@ -42,6 +42,5 @@ pub(crate) use pool::PageThreads;
 pub use pool::{CpuPool, STACK_BYTES};
 pub use process_memory::ProcessMemory;
 pub use process_pool::ProcessPool;
-pub(crate) use process_program::TELEMETRY_SWITCH;
 pub use process_program::{COMMAND, ProcessProgram, ServeFunction};
 pub use process_setup::ProcessSetup;

@@ -18,15 +18,13 @@ use tokio::task::JoinHandle;
 use super::confine::ConfinementStatus;
 use super::process_setup::ProcessSetup;
 use super::wire::{self, ReadyFrame};
+use crate::ocr::neural::TELEMETRY_SWITCH;
 use docmill_core::fault::{Error, Result};
 
 /// The command of our binary that a page process runs.
 pub const COMMAND: &str = "page-process";
 /// Time for a page process to report that it is ready, on a busy machine.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
-/// The variable, and its value, with which ONNX Runtime starts no thread that sends figures to its
-/// vendor: such a thread would run before the process is confined.
-pub(crate) const TELEMETRY_SWITCH: (&str, &str) = ("ORT_DISABLE_TELEMETRY", "1");
 /// Search paths; nothing else of our environment is passed on.
 const PASSED_VARIABLES: [&str; 4] =
     ["PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];

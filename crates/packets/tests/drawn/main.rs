@@ -58,7 +58,7 @@ impl Figures {
     }
 
     fn precision(&self) -> f64 {
-        self.right_cuts as f64 / self.cuts.max(1) as f64
+        if self.cuts == 0 { 1.0 } else { self.right_cuts as f64 / self.cuts as f64 }
     }
 }
 
