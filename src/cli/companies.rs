@@ -18,7 +18,7 @@ use docmill_operations::retry::AuditNote;
 pub(super) enum CompaniesCommand {
     /// List own companies
     List,
-    /// Load a TOML file of [[company]] tables: replaces all companies of each tenant that it names
+    /// Load a TOML file of `[[company]]` tables: replaces all companies of each tenant that it names
     Load {
         /// File
         file: PathBuf,
