@@ -33,6 +33,7 @@ pub mod quality;
 pub mod reading;
 mod refusal;
 pub mod repair;
+mod runtime_telemetry;
 pub mod sandbox;
 
 pub use container::may_be_container;

@@ -24,7 +24,6 @@ mod word_box;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) use self::network::TELEMETRY_SWITCH;
 use self::page_reader::{LoadedNetworks, NeuralReader};
 use self::weights::WeightFolder;
 use super::OcrEngine;

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use super::confine::ConfinementStatus;
 use super::process_setup::ProcessSetup;
 use super::wire::{self, ReadyFrame};
-use crate::ocr::neural::TELEMETRY_SWITCH;
+use crate::runtime_telemetry::TELEMETRY_SWITCH;
 use docmill_core::fault::{Error, Result};
 
 /// The command of our binary that a page process runs.

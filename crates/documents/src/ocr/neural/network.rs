@@ -17,11 +17,9 @@ use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::TensorRef;
 use parking_lot::Mutex;
 
+use crate::runtime_telemetry::TELEMETRY_SWITCH;
 use docmill_core::fault::{Error, Result};
 
-/// The variable, and its value, with which ONNX Runtime starts no thread that sends figures to its
-/// vendor: such a thread would run before the process is confined.
-pub(crate) const TELEMETRY_SWITCH: (&str, &str) = ("ORT_DISABLE_TELEMETRY", "1");
 /// The runtime, of which a process has one.
 static RUNTIME: OnceLock<Environment> = OnceLock::new();
 /// Held while the runtime is loaded.
