@@ -13,7 +13,7 @@ const MODULES_IN_CIRCLES: &[(&str, usize)] = &[
     ("compat", 37),
     ("core", 20),
     ("docmill", 43),
-    ("documents", 9),
+    ("documents", 5),
     ("eval", 5),
     ("extract", 53),
     ("gate", 18),

@@ -173,11 +173,12 @@ pub fn forbid_threads(
     status
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    #[cfg(target_os = "linux")]
     fn a_process_with_a_thread_that_would_keep_its_rights_is_not_confined() {
         std::thread::scope(|scope| {
             let (stop, stopped) = std::sync::mpsc::channel::<()>();

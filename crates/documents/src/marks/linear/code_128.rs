@@ -138,7 +138,7 @@ fn decode(codes: &[usize]) -> Option<String> {
 }
 
 #[cfg(test)]
-pub(in super::super) fn draw(text: &str) -> Vec<i32> {
+pub(in crate::marks) fn draw(text: &str) -> Vec<i32> {
     let mut codes = vec![START_A + 1];
     codes.extend(text.bytes().map(|byte| usize::from(byte) - 32));
     let check = codes.iter().enumerate().map(|(at, code)| at.max(1) * code).sum::<usize>() % 103;

@@ -76,7 +76,7 @@ fn read_character(widths: [i32; 9]) -> Option<char> {
 }
 
 #[cfg(test)]
-pub(in super::super) fn draw(text: &str) -> Vec<i32> {
+pub(in crate::marks) fn draw(text: &str) -> Vec<i32> {
     let mut widths = Vec::new();
     for letter in format!("*{text}*").bytes() {
         let pattern = PATTERNS[ALPHABET.iter().position(|known| *known == letter).unwrap()];
