@@ -19,7 +19,7 @@ use fastrand::Rng;
 /// The share of unflagged documents that is drawn.
 const DRAW_SHARE: f64 = 0.05;
 /// Looks between two judgements, at the least.
-const LOOKS_A_TIME: usize = 25;
+const MIN_LOOKS_BETWEEN_JUDGEMENTS: usize = 25;
 /// The certainty that no document exceeds: the gate's score of data without an objection.
 const MAX_CERTAINTY: f64 = 0.967;
 /// Mean distance of a right document's certainty from that, and of a wrong one's.
@@ -107,7 +107,8 @@ fn live(
         drawn.push(DrawnDocument { certainty, look });
         life.looks += 1;
         looks_of_drift += usize::from(drifted.is_some());
-        if drawn.len() < since + LOOKS_A_TIME.max(drawn.len() / 20) && !(wrong && drifted.is_some())
+        if drawn.len() < since + MIN_LOOKS_BETWEEN_JUDGEMENTS.max(drawn.len() / 20)
+            && !(wrong && drifted.is_some())
         {
             continue;
         }

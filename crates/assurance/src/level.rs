@@ -43,7 +43,7 @@ pub struct DrawnDocument {
     pub look: LookState,
 }
 
-/// What a level is in force for.
+/// State of the level that is in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LevelState {
     /// The looks do not show the bound yet; the gate is as it is.

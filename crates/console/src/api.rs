@@ -106,7 +106,7 @@ struct IngestionResult {
     children: Vec<FamilyMember>,
     #[schema(value_type = Value)]
     einvoice_rules: Option<Value>,
-    /// What it belongs to in the tenant's master data: `supplier` and `order`, with the evidence.
+    /// Match with the tenant's master data: `supplier` and `order`, with the evidence.
     #[schema(value_type = Value)]
     master_match: Option<Value>,
 }

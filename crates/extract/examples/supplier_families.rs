@@ -28,7 +28,7 @@ use time::OffsetDateTime;
 const MAX_DOCUMENTS: usize = 6;
 
 /// A document with its transcript.
-struct FamilyMember {
+struct IssuerDocument {
     labelled: LabelledDocument,
     transcript: Arc<Transcript>,
 }
@@ -72,8 +72,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn read_families(folder: &Path) -> Result<BTreeMap<String, Vec<FamilyMember>>, Box<dyn Error>> {
-    let mut families: BTreeMap<String, Vec<FamilyMember>> = BTreeMap::new();
+fn read_families(folder: &Path) -> Result<BTreeMap<String, Vec<IssuerDocument>>, Box<dyn Error>> {
+    let mut families: BTreeMap<String, Vec<IssuerDocument>> = BTreeMap::new();
     for labelled in find_labelled(folder, None)?.0 {
         let path = folder.join("transcripts").join(format!("{}.json", labelled.name));
         let Ok(text) = std::fs::read(path) else { continue };
@@ -81,13 +81,13 @@ fn read_families(folder: &Path) -> Result<BTreeMap<String, Vec<FamilyMember>>, B
         let supplier = labelled.data.as_ref().and_then(|data| data.get("supplier_name")?.as_str());
         let name = fold_text(supplier.unwrap_or_default());
         let transcript = Arc::new(transcript);
-        families.entry(name).or_default().push(FamilyMember { labelled, transcript });
+        families.entry(name).or_default().push(IssuerDocument { labelled, transcript });
     }
     Ok(families)
 }
 
 /// Whether a document was right, and whether it was flagged.
-fn read(member: &FamilyMember, before: &[FamilyMember], kind: &Kind) -> (bool, bool) {
+fn read(member: &IssuerDocument, before: &[IssuerDocument], kind: &Kind) -> (bool, bool) {
     let newest = before.iter().rev();
     let documents = newest.map(|it| RememberedPages {
         transcript: Arc::clone(&it.transcript),

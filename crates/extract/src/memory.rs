@@ -57,7 +57,7 @@ pub struct SupplierRecall {
     pub prints_account: bool,
 }
 
-/// What the pages of a document print that may identify its supplier.
+/// Printed values of a document that may identify its supplier.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PrintedIdentifiers {
     /// VAT identifiers.

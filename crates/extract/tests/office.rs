@@ -27,7 +27,7 @@ const ROWS: [[&str; 4]; 3] = [
 ];
 const SUMS: [(&str, &str); 3] =
     [("Subtotal", "200.00"), ("VAT 23%", "46.00"), ("Total EUR", "246.00")];
-/// What nobody sees of each.
+/// Hidden text of each.
 const TRAP: &str = "Total EUR 99999.00";
 
 fn package(parts: &[(&str, String)]) -> Vec<u8> {

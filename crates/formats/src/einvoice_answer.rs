@@ -273,7 +273,7 @@ const TIME: DateForm = format_description!("[hour]:[minute]:[second]Z");
 /// UNTDID 2379, code 204.
 const MOMENT: DateForm = format_description!("[year][month][day][hour][minute][second]");
 
-/// What the parts of a party are called where they are missing.
+/// Names of the parts of a party, for messages about missing ones.
 struct PartyParts {
     name: &'static str,
     endpoint: &'static str,

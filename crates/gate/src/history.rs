@@ -23,7 +23,7 @@ const MIN_AMOUNTS: usize = 3;
 /// Digits by which a running number may be longer or shorter than those before it.
 const MAX_DIGITS_APART: usize = 1;
 
-/// What was confirmed of the supplier of a document, and of other suppliers of its tenant.
+/// Confirmed values of a document's supplier, and of other suppliers of its tenant.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SupplierHistory {
     /// Accounts that count as the supplier's: letters and digits in upper case.

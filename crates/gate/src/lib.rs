@@ -61,7 +61,7 @@ pub struct GateLookups {
     pub einvoice_rules: Option<Arc<RuleReport>>,
     /// The model that extracted was shown pictures of pages.
     pub pictures_shown: bool,
-    /// What the tenant confirmed of this supplier before; empty: nothing.
+    /// Values that the tenant confirmed of this supplier before; may be empty.
     pub history: SupplierHistory,
     /// The tenant's own companies.
     pub own: Arc<OwnCompanies>,

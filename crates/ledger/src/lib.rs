@@ -164,7 +164,7 @@ pub struct IngestionResult {
     pub duplicate_rule: Option<String>,
     /// The keys of supplier and number, by which a completed result is found again.
     pub duplicate_keys: Option<DuplicateKeys>,
-    /// What is remembered of the supplier once this has completed: of an e-invoice without any doubt.
+    /// Facts remembered of the supplier once this has completed: of an e-invoice without any doubt.
     pub lesson: Option<SupplierLesson>,
     /// The verdict of official rules on the e-invoice, if it was checked by any.
     pub einvoice_rules: Option<Arc<RuleReport>>,
@@ -174,7 +174,7 @@ pub struct IngestionResult {
     pub near_rule: Option<String>,
     /// The keys that a near duplicate shares.
     pub near_keys: Option<NearKeys>,
-    /// What it belongs to in the tenant's master data; `None`: there is none.
+    /// Match with the tenant's master data; `None`: there is none.
     pub master_match: Option<MasterMatch>,
     /// The operator's text; never document content.
     pub detail: String,

@@ -91,7 +91,7 @@ impl SupplierIdentity {
     }
 }
 
-/// What is remembered of a document: written with the decision about it, or with its completion.
+/// Facts remembered of a document: written with the decision about it, or with its completion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SupplierLesson {
     /// The tenant; empty: no tenant.

@@ -24,7 +24,7 @@ const FALSE_LEAP_DAY: f64 = 60.0;
 
 /// How a number is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum NumberForm {
+enum CellNumberForm {
     General,
     Decimal {
         whole: usize,
@@ -52,7 +52,7 @@ pub(crate) struct CellFormats {
 
 #[derive(Debug, Clone)]
 struct CellLook {
-    form: NumberForm,
+    form: CellNumberForm,
     is_white: bool,
 }
 
@@ -87,19 +87,19 @@ impl CellFormats {
 
     /// The number of a cell as it is written; `None` if its format hides it.
     pub(crate) fn write_number(&self, style: usize, raw: &str) -> Option<String> {
-        let form = self.formats.get(style).map_or(&NumberForm::General, |look| &look.form);
+        let form = self.formats.get(style).map_or(&CellNumberForm::General, |look| &look.form);
         let Ok(value) = raw.trim().parse::<f64>() else { return Some(raw.trim().to_owned()) };
         match form {
-            NumberForm::Hidden => None,
-            NumberForm::General => Some(write_general(value)),
-            NumberForm::Decimal { whole, least, most, percent, before, after } => {
+            CellNumberForm::Hidden => None,
+            CellNumberForm::General => Some(write_general(value)),
+            CellNumberForm::Decimal { whole, least, most, percent, before, after } => {
                 let scaled = if *percent { value * 100.0 } else { value };
                 let digits = trim_decimals(format!("{scaled:.most$}"), *least);
                 let digits = format!("{digits:0>whole$}");
                 let sign = if *percent { "%" } else { "" };
                 Some(format!("{before}{digits}{sign}{after}"))
             }
-            NumberForm::Moment { has_date, has_time, is_duration } => {
+            CellNumberForm::Moment { has_date, has_time, is_duration } => {
                 let written = self.write_moment(value, *has_date, *has_time && !*is_duration);
                 let elapsed = if *is_duration { write_duration(value) } else { None };
                 Some(elapsed.or(written).unwrap_or_else(|| write_general(value)))
@@ -244,16 +244,16 @@ impl CodeSigns {
         }
     }
 
-    fn into_form(self) -> NumberForm {
+    fn into_form(self) -> CellNumberForm {
         let Self { has_date, has_time, is_duration, percent, least, most, .. } = self;
         if has_date || has_time || is_duration {
-            NumberForm::Moment { has_date, has_time, is_duration }
+            CellNumberForm::Moment { has_date, has_time, is_duration }
         } else if self.is_odd || self.placeholders == 0 {
-            NumberForm::General
+            CellNumberForm::General
         } else {
             let most = most.min(MAX_DECIMALS);
             let (whole, least) = (self.whole.min(MAX_DECIMALS), least.min(most));
-            NumberForm::Decimal {
+            CellNumberForm::Decimal {
                 whole,
                 least,
                 most,
@@ -266,12 +266,12 @@ impl CodeSigns {
 }
 
 /// The form that the first section of a format code asks for.
-fn parse_code(code: &str) -> NumberForm {
+fn parse_code(code: &str) -> CellNumberForm {
     if code.trim_matches(';').is_empty() {
-        return if code.is_empty() { NumberForm::General } else { NumberForm::Hidden };
+        return if code.is_empty() { CellNumberForm::General } else { CellNumberForm::Hidden };
     }
     if code.eq_ignore_ascii_case("general") {
-        return NumberForm::General;
+        return CellNumberForm::General;
     }
     let mut signs = CodeSigns::default();
     let mut rest = code.chars();

@@ -29,7 +29,7 @@ pub(crate) enum FlowBlock {
     Table(Vec<Vec<FlowCell>>),
     /// A line with spaces that align it.
     Verbatim(String),
-    /// What follows begins a page.
+    /// The next block begins a page.
     PageBreak,
     /// A picture that is a page: the bytes of its file.
     Picture(Vec<u8>),
@@ -188,17 +188,17 @@ impl<'a> FlowWriter<'a> {
 /// A table whose cells hold blocks.
 #[derive(Debug, Default)]
 pub(crate) struct TableDraft {
-    pub(crate) rows: Vec<Vec<CellDraft>>,
+    pub(crate) rows: Vec<Vec<SheetCellDraft>>,
 }
 
 /// A cell with the blocks in it.
 #[derive(Debug, Default)]
-pub(crate) struct CellDraft {
+pub(crate) struct SheetCellDraft {
     pub(crate) blocks: Vec<FlowBlock>,
     pub(crate) columns: u32,
 }
 
-impl CellDraft {
+impl SheetCellDraft {
     fn is_plain(&self) -> bool {
         !self.blocks.iter().any(|it| {
             matches!(
@@ -254,7 +254,7 @@ impl TableDraft {
                 rows.push(row.into_iter().map(|cell| cell.into_cell(&mut blocks)).collect());
                 continue;
             }
-            let is_plain = row.len() > 1 && row.iter().all(CellDraft::is_plain);
+            let is_plain = row.len() > 1 && row.iter().all(SheetCellDraft::is_plain);
             if is_plain {
                 let cells = row.into_iter().map(|cell| cell.into_cell(&mut blocks)).collect();
                 blocks.push(FlowBlock::Table(vec![cells]));

@@ -11,7 +11,7 @@ use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
 use html5gum::{DefaultEmitter, HtmlString, StartTag, Token, Tokenizer};
 
-use crate::content::{CellDraft, DocumentFlow, FlowBlock, FlowWriter, PaperKind, TableDraft};
+use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft};
 use crate::decode::{declared_charset, decode_text};
 use crate::error::OfficeError;
 use crate::styling::is_white;
@@ -208,7 +208,7 @@ impl PageReader<'_> {
         }
     }
 
-    /// What is open although it may not contain the element that begins.
+    /// Open elements that may not contain the element that begins.
     fn end_implied(&mut self, name: &str) -> Result<(), OfficeError> {
         match name {
             "li" => self.end_within("li", &["ul", "ol", "table", "td", "th"]),
@@ -339,7 +339,7 @@ impl PageReader<'_> {
         self.lists.truncate(table.lists);
         let blocks = self.regions.pop().unwrap_or_default();
         if let Some(row) = table.draft.rows.last_mut() {
-            row.push(CellDraft { blocks, columns: table.columns });
+            row.push(SheetCellDraft { blocks, columns: table.columns });
         }
     }
 

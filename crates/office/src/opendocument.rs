@@ -10,7 +10,7 @@ use docmill_core::model::PageNote;
 use docmill_formats::xml::XmlNode;
 
 use crate::content::{
-    CellDraft, DocumentFlow, FlowBlock, FlowCell, FlowWriter, PaperKind, TableDraft,
+    DocumentFlow, FlowBlock, FlowCell, FlowWriter, PaperKind, SheetCellDraft, TableDraft,
 };
 use crate::error::OfficeError;
 use crate::package::OfficePackage;
@@ -332,7 +332,7 @@ impl OdfReader {
                 let mut blocks = Vec::new();
                 self.read_blocks(cell, 0, &mut blocks);
                 let columns = number(cell, "number-columns-spanned").unwrap_or(1).clamp(1, 1000);
-                cells.push(CellDraft { blocks, columns });
+                cells.push(SheetCellDraft { blocks, columns });
             }
             draft.rows.push(cells);
         }

@@ -7,7 +7,7 @@ use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
 use encoding_rs::{Encoding, WINDOWS_1252};
 
-use crate::content::{CellDraft, DocumentFlow, FlowBlock, FlowWriter, PaperKind, TableDraft};
+use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft};
 use crate::error::OfficeError;
 
 /// Groups within groups.
@@ -185,7 +185,7 @@ struct RichTextReader<'a> {
     bytes: Vec<u8>,
     marker: String,
     surrogate: Option<u16>,
-    row: Vec<CellDraft>,
+    row: Vec<SheetCellDraft>,
     cell: Vec<FlowBlock>,
     table: TableDraft,
     /// Characters to leave out behind one in Unicode.
@@ -452,7 +452,7 @@ impl RichTextReader<'_> {
         self.state.in_table = true;
         self.end_paragraph()?;
         self.flow.admit_cells(1)?;
-        self.row.push(CellDraft { blocks: std::mem::take(&mut self.cell), columns: 1 });
+        self.row.push(SheetCellDraft { blocks: std::mem::take(&mut self.cell), columns: 1 });
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
 use docmill_formats::xml::XmlNode;
 
-use crate::content::{CellDraft, DocumentFlow, FlowBlock, FlowWriter, PaperKind, TableDraft};
+use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft};
 use crate::error::OfficeError;
 use crate::package::{MainPart, OfficePackage};
 use crate::styling::{is_white, number_label};
@@ -220,7 +220,7 @@ fn read_table(table: XmlNode<'_, '_>) -> TableDraft {
                 }
             }
             let columns = number(cell, "gridSpan").unwrap_or(1).clamp(1, 1000);
-            cells.push(CellDraft { blocks, columns });
+            cells.push(SheetCellDraft { blocks, columns });
         }
         draft.rows.push(cells);
     }

@@ -9,7 +9,7 @@ use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
 use docmill_formats::xml::{XmlNode, XmlText};
 
-use crate::content::{CellDraft, DocumentFlow, FlowBlock, FlowWriter, PaperKind, TableDraft};
+use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft};
 use crate::error::OfficeError;
 use crate::package::{MainPart, OfficePackage, PartRelation, part_of_kind};
 use crate::tags::{all, attribute, child, chosen_branch, drawing_size, elements, number, own_text};
@@ -211,15 +211,17 @@ impl WordReader<'_> {
         }
     }
 
-    fn read_cells(&mut self, node: XmlNode<'_, '_>, on_white: bool, row: &mut Vec<CellDraft>) {
+    fn read_cells(&mut self, node: XmlNode<'_, '_>, on_white: bool, row: &mut Vec<SheetCellDraft>) {
         for item in elements(node) {
             match item.tag_name().name() {
                 "tc" => {
                     let properties = child(item, "tcPr");
                     let span = properties.and_then(|it| number(child(it, "gridSpan")?, "val"));
                     let ground = properties.and_then(|it| child(it, "shd"));
-                    let mut cell =
-                        CellDraft { blocks: Vec::new(), columns: span.unwrap_or(1).clamp(1, 63) };
+                    let mut cell = SheetCellDraft {
+                        blocks: Vec::new(),
+                        columns: span.unwrap_or(1).clamp(1, 63),
+                    };
                     let on_white = on_white && !ground.is_some_and(is_shading);
                     self.read_blocks(item, on_white, &mut cell.blocks);
                     row.push(cell);

@@ -96,7 +96,7 @@ fn is_hidden_line(node: XmlNode<'_, '_>, size: &str) -> bool {
         || attribute(node, size).is_some_and(|it| it.parse() == Ok(0.0))
 }
 
-/// What is in the way of seeing the cells of a sheet, and which belong together.
+/// Hidden rows and columns of a sheet, and its merged cells.
 #[derive(Default)]
 struct SheetShape {
     hidden_columns: Vec<(u32, u32)>,

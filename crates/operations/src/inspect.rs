@@ -119,7 +119,7 @@ pub struct IngestionHistory {
     pub children: Vec<FamilyMember>,
     /// How many of those, and of what was found in them, have not ended.
     pub open_children: i64,
-    /// What it belongs to in the tenant's master data: `supplier` and `order`, with the evidence.
+    /// Match with the tenant's master data: `supplier` and `order`, with the evidence.
     #[schema(value_type = Value)]
     pub master_match: Option<Value>,
 }

@@ -188,7 +188,7 @@ impl LocalPipeline {
     }
 }
 
-/// What a replay made of a document.
+/// Result of the replay of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplayedExtraction {
     /// The data.

@@ -31,7 +31,7 @@ pub const MAX_NAMED: usize = 1_000;
 /// The risk that a replay passes its gate though more documents get worse than it allows.
 const RISK: f64 = 0.05;
 
-/// What is replayed, and what it may cost.
+/// Documents of a replay, and its maximum cost.
 #[derive(Debug, Clone)]
 pub struct ReplayTerms {
     /// Whose documents.

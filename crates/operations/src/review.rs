@@ -415,7 +415,7 @@ fn measure_known(case: &ReviewCase) -> usize {
     known.into_iter().flatten().map(measure).max().unwrap_or_default()
 }
 
-/// What is decided.
+/// The decision.
 struct DecisionContent<'a> {
     decision: ReviewDecision,
     data: Option<Value>,

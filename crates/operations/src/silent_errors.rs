@@ -38,7 +38,7 @@ pub struct BoundStatement {
     pub one_in: u32,
     /// `unproven`: too few decisions, the gate is as it is; `shown`; `broken`: everything is flagged.
     pub state: &'static str,
-    /// What is less certain is flagged, 0..1; 0: the gate as it is; 1: everything is.
+    /// Documents below this certainty, 0..1, are flagged; 0: the gate as it is; 1: all are.
     pub level: f32,
     /// Since when.
     #[serde(with = "time::serde::rfc3339")]
@@ -54,7 +54,7 @@ pub struct BoundStatement {
     /// At most this share of the documents above the level in force is wrong, with a certainty of
     /// 95 %; `None`: everything is flagged.
     pub at_most: Option<f64>,
-    /// What more looks would buy.
+    /// Effect of more looks.
     pub levels: Vec<LevelPrice>,
 }
 

@@ -15,7 +15,7 @@ const RATIO_MARGIN: f32 = 0.04;
 /// Characters of a name that are compared.
 const MIN_NAME_CHARS: usize = 4;
 
-/// What follows from the evidence.
+/// Conclusion from the evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BoundaryVerdict {
@@ -34,7 +34,7 @@ pub enum BoundaryVerdict {
 pub struct Boundary {
     /// The page behind it, from 1.
     pub page: u32,
-    /// What follows.
+    /// The conclusion.
     pub verdict: BoundaryVerdict,
     /// The evidence.
     pub signs: Vec<BoundarySign>,
@@ -83,7 +83,7 @@ impl<'a> OpenPart<'a> {
         next.closed && self.pages.iter().any(|page| page.closed)
     }
 
-    /// What the printed numbers of the pages say.
+    /// Evidence of the printed page numbers.
     fn add_counts(&self, next: &PageSigns, signs: &mut Vec<BoundarySign>) {
         let before = self.last().and_then(|page| page.count);
         if let Some(count) = next.count {
@@ -173,7 +173,7 @@ impl<'a> OpenPart<'a> {
         Some(own == other || known)
     }
 
-    /// What heads the next page, and its paper.
+    /// Head of the next page, and its paper.
     fn add_head(&self, next: &PageSigns, is_other: bool, signs: &mut Vec<BoundarySign>) {
         let begins = [
             (next.titled, BoundarySign::Title),

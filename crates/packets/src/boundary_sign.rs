@@ -62,7 +62,7 @@ pub enum BoundarySign {
     Headless,
 }
 
-/// What a sign speaks for.
+/// Conclusion that a sign supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EvidenceSide {
     Begins,
@@ -102,7 +102,7 @@ impl BoundarySign {
         Self::Headless,
     ];
 
-    /// What it speaks for.
+    /// The conclusion that it supports.
     pub(crate) fn side(self) -> EvidenceSide {
         match self {
             Self::FirstPage | Self::Title | Self::OwnNumber | Self::OwnDay | Self::OwnIssuer => {

@@ -25,7 +25,7 @@ const MAX_TITLE_WORDS: usize = 6;
 /// Characters that a number needs to be looked for on other pages.
 const MIN_NUMBER_CHARS: usize = 6;
 
-/// What a page says, read as if it were a document of its own.
+/// Signs of a page, read as if it were a document of its own.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PageSigns {
     /// Nothing is on it.

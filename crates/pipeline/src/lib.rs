@@ -197,7 +197,7 @@ struct PipelineRun<'a> {
     found: u32,
 }
 
-/// What the pages of a file turned out to be.
+/// Documents that the pages of a file are.
 enum PagesRead {
     /// One document of this kind.
     One(transcribe::TranscribedDocument, ClassifiedKind),

@@ -20,7 +20,7 @@ use docmill_packets::{PacketJudgement, PageSigns, SeparatorCodes, find_separator
 /// The reason for review of a file that seems to be several documents.
 const REASON: &str = "several_documents";
 
-/// What the pages of a file are.
+/// Verdict on the pages of a file.
 pub(super) enum PacketVerdict {
     /// One document; perhaps a person has to say whether it is.
     One(Option<PacketDoubt>),

@@ -64,7 +64,7 @@ pub fn lookup_keys(kind: &Kind, tenant: Option<&str>, data: &Map<String, Value>)
     keys
 }
 
-/// What was confirmed of the supplier of a document with this data, and of other suppliers.
+/// Confirmed values of the supplier of a document with this data, and of other suppliers.
 pub fn gather_history(
     kind: &Kind,
     tenant: Option<&str>,

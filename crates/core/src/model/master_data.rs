@@ -105,7 +105,7 @@ pub struct SupplierMatch {
     pub name: String,
     /// By what it was found, the surest first.
     pub by: Vec<MasterMarkSort>,
-    /// What belongs to other suppliers alone.
+    /// Values that belong to other suppliers alone.
     pub against: Vec<MasterMarkSort>,
 }
 
@@ -122,7 +122,7 @@ pub struct OrderMatch {
     pub currency: Option<String>,
 }
 
-/// What a document belongs to in the master data.
+/// Match of a document with the master data.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MasterMatch {
     /// The supplier.

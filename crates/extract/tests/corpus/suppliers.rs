@@ -407,7 +407,7 @@ fn draw_table_head(sheet: &mut Sheet, issuer: &Issuer, row: usize) {
     sheet.put_right(row, 95, issuer.word(Word::Amount));
 }
 
-/// What was confirmed before, for the gate.
+/// Documents that were confirmed before, for the gate.
 fn history_of(confirmed: &[Drawn], kind: &str) -> SupplierHistory {
     let mut history = SupplierHistory::default();
     for one in confirmed.iter().rev() {

@@ -334,7 +334,7 @@ pub async fn load_einvoice_facts(db: &Db, id: IngestionId) -> Result<EinvoiceFac
     Ok(found.unwrap_or_default())
 }
 
-/// What an ingestion belongs to in the tenant's master data.
+/// Match of an ingestion with the tenant's master data.
 ///
 /// # Errors
 /// No answer from Postgres.

@@ -20,14 +20,14 @@ const MAX_DATA_BYTES: i32 = 32 << 10;
 /// Suppliers that one document's keys may lead to.
 const MAX_SUPPLIERS: i64 = 20;
 
-/// What a person's decision teaches.
+/// Facts that a person's decision confirms.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DecidedLesson<'a> {
     /// The document decided about.
     pub(super) document: Uuid,
     /// Its ingestion.
     pub(super) ingestion: Uuid,
-    /// What is remembered.
+    /// The remembered facts.
     pub(super) lesson: &'a SupplierLesson,
     /// The decision.
     pub(super) source: LessonSource,
@@ -156,7 +156,7 @@ fn into_object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// What operators let be forgotten of a tenant's suppliers.
+/// Suppliers of a tenant that operators have removed from memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForgottenPart<'a> {
     /// Every supplier.

@@ -19,7 +19,7 @@ const TERMS: [&str; 4] = [
 
 /// A document as its pages are drawn.
 #[derive(Debug, Clone)]
-pub(crate) struct DrawnDocument {
+pub(crate) struct PacketDocument {
     pub(crate) name: String,
     pub(crate) pages: Vec<String>,
     number: Option<String>,
@@ -29,7 +29,7 @@ pub(crate) struct DrawnDocument {
 
 /// The documents of the corpus.
 pub(crate) struct Corpus {
-    documents: Vec<DrawnDocument>,
+    documents: Vec<PacketDocument>,
 }
 
 impl Corpus {
@@ -46,8 +46,8 @@ impl Corpus {
     }
 
     /// So many documents one behind the other, some of one issuer, some with papers that go with them.
-    pub(crate) fn draw_packet(&self, count: usize, random: &mut Rng) -> Vec<DrawnDocument> {
-        let mut packet: Vec<DrawnDocument> = Vec::new();
+    pub(crate) fn draw_packet(&self, count: usize, random: &mut Rng) -> Vec<PacketDocument> {
+        let mut packet: Vec<PacketDocument> = Vec::new();
         while packet.len() < count {
             let again = packet.last().filter(|_| random.f32() < 0.35).cloned();
             let again = again.and_then(|before| before.following(random));
@@ -61,8 +61,8 @@ impl Corpus {
     }
 
     /// Documents of several pages: those of the corpus, and others with papers that go with them.
-    pub(crate) fn single_documents(&self, random: &mut Rng) -> Vec<DrawnDocument> {
-        let mut singles: Vec<DrawnDocument> =
+    pub(crate) fn single_documents(&self, random: &mut Rng) -> Vec<PacketDocument> {
+        let mut singles: Vec<PacketDocument> =
             self.documents.iter().filter(|it| it.pages.len() > 1).cloned().collect();
         for document in &self.documents {
             let with = document.clone().with_company(random);
@@ -74,7 +74,7 @@ impl Corpus {
     }
 }
 
-fn read_document(path: &Path) -> DrawnDocument {
+fn read_document(path: &Path) -> PacketDocument {
     let text = std::fs::read_to_string(path).unwrap();
     let (head, body) = text.split_once("---\n").unwrap();
     let value = |key: &str| {
@@ -82,7 +82,7 @@ fn read_document(path: &Path) -> DrawnDocument {
         let mut found = parts.filter_map(|part| part.split_once(": "));
         found.find(|(name, _)| *name == key).map(|(_, value)| value.to_owned())
     };
-    DrawnDocument {
+    PacketDocument {
         name: path.file_stem().unwrap().to_string_lossy().into_owned(),
         pages: body.trim_end_matches('\n').split("\n+++\n").map(str::to_owned).collect(),
         number: value("number"),
@@ -91,7 +91,7 @@ fn read_document(path: &Path) -> DrawnDocument {
     }
 }
 
-impl DrawnDocument {
+impl PacketDocument {
     /// The next document of the same issuer: another number and another day.
     fn following(&self, random: &mut Rng) -> Option<Self> {
         let number = self.number.as_ref()?;

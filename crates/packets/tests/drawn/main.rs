@@ -16,12 +16,12 @@ use docmill_gate::kinds::KindSet;
 use docmill_packets::{PacketJudgement, PageSigns, judge_packet};
 use fastrand::Rng;
 
-use documents::{Corpus, DrawnDocument, page_text};
+use documents::{Corpus, PacketDocument, page_text};
 
 /// Packets of each sort, unless PACKETS says otherwise.
 const PACKETS: usize = 8;
 
-/// What became of packets.
+/// Outcomes of packets.
 #[derive(Debug, Default)]
 struct Figures {
     packets: usize,
@@ -64,7 +64,7 @@ impl Figures {
 
 /// Reads and judges documents one behind the other; the first pages of all but the first.
 fn judge(
-    documents: &[DrawnDocument],
+    documents: &[PacketDocument],
     kinds: &KindSet,
     misreading: Option<&mut Rng>,
 ) -> (PacketJudgement, Vec<u32>) {
@@ -113,7 +113,7 @@ fn packets_that_are_cut_without_a_person_are_cut_where_documents_end() {
 }
 
 /// Prints what is wrong, for whoever works on the weights.
-fn report_wrong(judged: &PacketJudgement, firsts: &[u32], documents: &[DrawnDocument]) {
+fn report_wrong(judged: &PacketJudgement, firsts: &[u32], documents: &[PacketDocument]) {
     let mut names = Vec::new();
     for document in documents {
         names.extend(document.pages.iter().map(|_| document.name.as_str()));

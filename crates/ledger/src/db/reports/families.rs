@@ -38,7 +38,7 @@ pub struct FamilyMember {
 /// The relatives of an ingestion's document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DocumentFamily {
-    /// What it was found in.
+    /// The document that it was found in.
     pub parent: Option<FamilyMember>,
     /// The documents found in it, in their order.
     pub children: Vec<FamilyMember>,

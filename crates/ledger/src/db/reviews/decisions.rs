@@ -39,7 +39,7 @@ pub struct DecisionDraft<'a> {
     pub take_over: bool,
     /// How long it can be undone.
     pub undo: Duration,
-    /// What is remembered of the supplier once it holds.
+    /// Facts remembered of the supplier once it holds.
     pub lesson: Option<SupplierLesson>,
     /// The documents that the file is cut into, which become children of its newest ingestion.
     pub children: &'a [NewChild],

@@ -31,7 +31,7 @@ pub struct StoredLevel {
     pub one_in: u32,
     /// `unproven`, `shown` or `broken`.
     pub state: String,
-    /// What is less certain is flagged, 0..1; 1: everything is.
+    /// Documents below this certainty, 0..1, are flagged; 1: all are.
     pub level: f32,
     /// Draws up to this number count no more.
     pub evidence_after: i64,

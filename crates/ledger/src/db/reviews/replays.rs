@@ -35,7 +35,7 @@ pub struct ReplayableDocument {
     pub transcription_file_path: String,
     /// Where the replies of models lie.
     pub extraction_output_file_path: Option<String>,
-    /// What those were made from.
+    /// Identities of the sources of those.
     pub extraction_identity: Option<String>,
     /// When the ingestion ended: the day that rules about dates go by.
     pub ended_at: OffsetDateTime,
