@@ -97,7 +97,9 @@ impl CodeCandidate {
     fn is_certain(&self) -> bool {
         let height = self.last - self.first;
         match self.code.symbology {
-            CodeSymbology::Patch => patch::is_long_enough(self.code.span, height),
+            CodeSymbology::Patch => {
+                patch::is_long_enough(self.code.span.1 - self.code.span.0, height)
+            }
             // It has no check digit.
             CodeSymbology::Code39 => self.lines >= 4,
             CodeSymbology::Code128 | CodeSymbology::Qr => self.lines >= 2,

@@ -47,9 +47,9 @@ pub(super) fn read_at(run: &BarRun<'_>) -> Option<ReadCode> {
     Some((CodeSymbology::Patch, payload.to_owned(), 7))
 }
 
-/// Whether the bars are long enough for the width of the code.
-pub(super) fn is_long_enough((from, to): (i32, i32), length: i32) -> bool {
-    to_f32(length) >= MIN_LENGTH * to_f32(to - from)
+/// Whether bars of this length are long enough for the width of the code, both in pixels.
+pub(super) fn is_long_enough(width: i32, length: i32) -> bool {
+    to_f32(length) >= MIN_LENGTH * to_f32(width)
 }
 
 fn is_ratio(wide: i32, narrow: i32) -> bool {
