@@ -151,9 +151,11 @@ impl LocalPipeline {
     /// A fault of OCR or model: the document itself is not to blame. A rejected document is no
     /// error but a failed [`ProcessReport`].
     pub async fn process_file(&self, file: &Path, bytes: Bytes) -> fault::Result<ProcessReport> {
-        let alone = LocalAttempt::begin(self, &bytes).await?;
-        let LocalAttempt { context, claimed, claim } = &alone;
-        process_claimed(context, claimed, claim, file, &bytes).await
+        let LocalAttempt { context, mut claimed, claim } =
+            LocalAttempt::begin(self, &bytes).await?;
+        claimed.document.original_name =
+            file.file_name().map(|name| name.to_string_lossy().into_owned());
+        process_claimed(&context, &claimed, &claim, file, &bytes).await
     }
 
     /// Stops after reading, and ignores any XML that the document carries.

@@ -171,7 +171,9 @@ impl<'a> AttemptContext<'a> {
         bytes: Bytes,
         scan_einvoice: bool,
     ) -> Result<OpenDocument, StepError> {
+        let document = &self.claimed.document;
         let how = DocumentOpening {
+            name: document.original_name.as_deref().or(Some(&document.file_path)),
             tenant: self.claimed.tenant.as_deref(),
             alone: self.claimed.suspect,
             scan_einvoice,

@@ -35,7 +35,8 @@ async fn reader() -> Arc<DocumentReader> {
 
 /// One line on what became of the document: `ok`, or `error:CODE`.
 async fn outcome(reader: &DocumentReader, path: &Path) -> String {
-    let read = reader.read(std::fs::read(path).unwrap().into(), "sha", false);
+    let name = path.file_name().and_then(|name| name.to_str());
+    let read = reader.read_named(name, std::fs::read(path).unwrap().into());
     match tokio::time::timeout(READ_TIMEOUT, read).await {
         Ok(Ok(_)) => "ok".to_owned(),
         Ok(Err(StepError::Rejected { reason, .. })) => format!("error:{}", reason.code()),

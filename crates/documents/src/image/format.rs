@@ -1,4 +1,5 @@
-//! Format of a file, by its content alone, not by names or media types.
+//! Format of a file, by its content, not by names or media types. Names count against text alone: it
+//! has no signature, and a failed download is a web page under the name of a PDF.
 //!
 //! Signatures: PDF 32000-1 §7.5.2 and implementation note 13, PNG §5.2, JPEG SOI + marker, TIFF 6.0
 //! §2 and its 64-bit form, RIFF with WEBP, GIF in both versions, BMP. The PDF header may be
@@ -27,6 +28,12 @@ const END_WINDOW: usize = 2048;
 /// messages), gzip, 7-Zip, RAR.
 const CONTAINERS: [&[u8]; 5] =
     [b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!"];
+
+/// Endings of names whose files begin with a signature.
+const SIGNED_ENDINGS: [&str; 17] = [
+    "pdf", "png", "jpg", "jpeg", "tif", "tiff", "webp", "gif", "bmp", "heic", "heif", "docx",
+    "xlsx", "pptx", "odt", "ods", "odp",
+];
 
 /// A format we read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,6 +105,16 @@ impl DocumentFormat {
     /// Whether `bytes` begin as a document without an envelope around it.
     pub(crate) fn is_bare_document(bytes: &[u8]) -> bool {
         Self::sniff_bare(bytes).is_some()
+    }
+
+    /// Whether a file of this name should have had a signature and is text or a web page instead.
+    pub fn is_misnamed(self, name: &str) -> bool {
+        let is_text = matches!(
+            self,
+            Self::Office(OfficeFormat::Html | OfficeFormat::Csv | OfficeFormat::Text)
+        );
+        let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+        is_text && SIGNED_ENDINGS.iter().any(|signed| ending.eq_ignore_ascii_case(signed))
     }
 
     /// The stable word, as in `docmill process --json`.
@@ -287,6 +304,25 @@ pub(crate) fn describe_unsupported(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_under_the_name_of_a_signed_format_is_misnamed() {
+        let (page, text) = (&b"<!doctype html><h1>404</h1>"[..], &b"Only a few words."[..]);
+        let table = [
+            ("failed download", page, "invoice.PDF", true),
+            ("text as a picture", text, "in/invoice.tiff", true),
+            ("text as a workbook", b"a;b\n1;2\n", "list.xlsx", true),
+            ("a page by its name", page, "invoice.html", false),
+            ("a page of an old Excel", page, "invoice.xls", false),
+            ("a name without an ending", text, "pdf", false),
+            ("a PDF by its name", b"%PDF-1.7", "invoice.pdf", false),
+            ("a picture named PDF", b"\xff\xd8\xff\xe0", "invoice.pdf", false),
+        ];
+        for (case, bytes, name, misnamed) in table {
+            let found = DocumentFormat::sniff(bytes).unwrap();
+            assert_eq!(found.is_misnamed(name), misnamed, "{case}");
+        }
+    }
 
     #[test]
     fn the_format_is_recognised_by_content() {

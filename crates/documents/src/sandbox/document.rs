@@ -13,6 +13,7 @@ use super::page_process::{PageProcess, ProcessAnswer};
 use super::process_exit::{ExitVerdict, ProcessExit};
 use super::process_pool::{ProcessPool, ProcessSlot};
 use super::wire::{DocumentAnswer, DocumentRequest};
+use crate::image::format::DocumentFormat;
 use docmill_core::config::SecretString;
 use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{
@@ -93,6 +94,8 @@ struct ProcessAssignment {
 /// How a document is opened.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DocumentOpening<'a> {
+    /// The name of its file: text and web pages under the name of a PDF or of an image are refused.
+    pub name: Option<&'a str>,
     /// Whose it is, for `cpu.shared`.
     pub tenant: Option<&'a str>,
     /// In a page process of its own.
@@ -129,7 +132,8 @@ impl ProcessPool {
         bytes: Bytes,
         how: DocumentOpening<'_>,
     ) -> Result<OpenDocument, DocumentReadError> {
-        let DocumentOpening { tenant, alone, passwords, scan_einvoice, find_members } = how;
+        let DocumentOpening { name, tenant, alone, passwords, scan_einvoice, find_members } = how;
+        check_name(&bytes, name)?;
         let mut document = OpenDocument {
             pool: Arc::clone(self),
             bytes,
@@ -148,6 +152,18 @@ impl ProcessPool {
         document.place = Mutex::new(place);
         document.opened = seated?;
         Ok(document)
+    }
+}
+
+/// Refuses text and web pages under a name that promises a signature.
+fn check_name(bytes: &Bytes, name: Option<&str>) -> Result<(), DocumentReadError> {
+    let found = DocumentFormat::sniff(bytes);
+    match name.zip(found).filter(|(name, found)| found.is_misnamed(name)) {
+        Some((_, found)) => Err(DocumentReadError::refused(
+            OutcomeReason::UnsupportedType,
+            format!("named as another format, but the content is {}", found.code()),
+        )),
+        None => Ok(()),
     }
 }
 

@@ -40,12 +40,8 @@ pub(super) async fn inspect_file(path: &Path, largest: u64) -> Result<FileConten
     loop {
         let read = file.read(&mut piece).await.map_err(describe)?;
         let bytes = piece.get(..read).unwrap_or_default();
-        if seen == 0 && DocumentFormat::sniff(bytes).is_none() && !may_be_container(bytes) {
-            return Err(
-                "not a document: neither PDF, image, Office document, web page, mail, archive nor \
-                 text, nor an e-invoice in XML or EDIFACT"
-                    .to_owned(),
-            );
+        if seen == 0 {
+            check_format(path, bytes)?;
         }
         if read == 0 {
             // Content of one piece is still in it.
@@ -59,6 +55,22 @@ pub(super) async fn inspect_file(path: &Path, largest: u64) -> Result<FileConten
         seen += u64::try_from(read).unwrap_or(u64::MAX);
         check_size(seen, largest)?;
         hash.update(bytes);
+    }
+}
+
+/// Refuses a file whose first bytes are those of no document, or of text under another format's name.
+fn check_format(path: &Path, start: &[u8]) -> Result<(), String> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match DocumentFormat::sniff(start) {
+        Some(found) if found.is_misnamed(&name) => {
+            Err(format!("named as another format, but the content is {}", found.code()))
+        }
+        None if !may_be_container(start) => {
+            Err("not a document: neither PDF, image, Office document, web page, mail, archive nor \
+             text, nor an e-invoice in XML or EDIFACT"
+                .to_owned())
+        }
+        _ => Ok(()),
     }
 }
 
