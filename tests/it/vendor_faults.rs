@@ -6,9 +6,11 @@ use docmill_testkit::models::{Answer, Script, Vendor};
 
 use crate::batches::ask_vendor;
 use crate::support::documents;
-use crate::support::world::{SOON, World, until};
+use crate::support::world::{World, until};
 
 const DOCUMENTS: usize = 50;
+/// Until all have their outcomes.
+const END_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// A per-minute quota in Google's words.
 fn minute_quota() -> Answer {
@@ -23,48 +25,52 @@ fn spending_limit() -> Answer {
     Answer::told(400, words)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn fifty_queued_documents_outlive_each_fault_of_a_vendor() {
-    use Vendor::{Anthropic, Bedrock, Gemini, Openai};
-    let thoughts = Answer::Thinks { tokens: 1_000_000 };
-    #[rustfmt::skip]
-    let table = [
-        // Vendor, fault, how many calls meet it.
-        (Openai,    Answer::error(429, "insufficient_quota"), 6),
-        (Anthropic, spending_limit(),                         6),
-        (Anthropic, Answer::error(529, "overloaded_error"),   12),
-        (Gemini,    minute_quota(),                           12),
-        (Bedrock,   Answer::throttled("0.2"),                 12),
-        (Openai,    thoughts,                                 5),
-        (Anthropic, Answer::Fenced,                           1_000),
-        (Gemini,    Answer::CutBody,                          8),
-        (Bedrock,   Answer::Reset,                            8),
-    ];
-    for (vendor, fault, calls) in table {
-        let case = format!("{vendor:?}: {fault:?}");
-        let script = Script::of(std::iter::repeat_n(fault, calls)).from(vendor);
-        let mut world = World::with_model(script).await;
-        ask_vendor(&mut world.config, vendor);
-        world.config.retry.unavailable_delay = Duration::from_secs(1);
-        world.config.retry.base_delay = Duration::from_secs(1);
-        world.config.throttle.open_for = Duration::from_secs(1);
-        let mut ids = Vec::new();
-        for number in 0..DOCUMENTS {
-            let invoice = documents::invoice(&format!("V-{number}"));
-            ids.push(world.insert("a.pdf", invoice).await);
-        }
-        world.send_all(&ids).await;
-        let worker = world.worker().await;
-        let ended = "SELECT count(*)::text FROM docmill.ingestion WHERE status <> 'in-progress'";
-        let all = DOCUMENTS.to_string();
-        until(SOON, || async { world.scalar(ended).await == all }).await;
-        worker.stop().await;
-        let failed = "SELECT string_agg(DISTINCT concat_ws(' ', reason, detail), '; ')
-                      FROM docmill.ingestion WHERE status = 'failed'";
-        assert_eq!(world.scalar(failed).await, "", "{case}");
-        let met = world.llm.as_ref().map_or(0, |server| server.calls().len());
-        // A fence costs no further call.
-        let has_arrived = if calls > DOCUMENTS { met == DOCUMENTS } else { met > DOCUMENTS };
-        assert!(has_arrived, "{case}: {met} calls");
+/// Sends fifty documents to a vendor whose first `calls` replies are the fault.
+async fn outlive(vendor: Vendor, fault: Answer, calls: usize) {
+    let case = format!("{vendor:?}: {fault:?}");
+    let script = Script::of(std::iter::repeat_n(fault, calls)).from(vendor);
+    let mut world = World::with_model(script).await;
+    ask_vendor(&mut world.config, vendor);
+    world.config.retry.unavailable_delay = Duration::from_secs(1);
+    world.config.retry.base_delay = Duration::from_secs(1);
+    world.config.throttle.open_for = Duration::from_secs(1);
+    let mut ids = Vec::new();
+    for number in 0..DOCUMENTS {
+        let invoice = documents::invoice(&format!("V-{number}"));
+        ids.push(world.insert("a.pdf", invoice).await);
     }
+    world.send_all(&ids).await;
+    let worker = world.worker().await;
+    let ended = "SELECT count(*)::text FROM docmill.ingestion WHERE status <> 'in-progress'";
+    let all = DOCUMENTS.to_string();
+    until(END_TIMEOUT, || async { world.scalar(ended).await == all }).await;
+    worker.stop().await;
+    let failed = "SELECT string_agg(DISTINCT concat_ws(' ', reason, detail), '; ')
+                  FROM docmill.ingestion WHERE status = 'failed'";
+    assert_eq!(world.scalar(failed).await, "", "{case}");
+    let met = world.llm.as_ref().map_or(0, |server| server.calls().len());
+    // A fence costs no further call.
+    let has_arrived = if calls > DOCUMENTS { met == DOCUMENTS } else { met > DOCUMENTS };
+    assert!(has_arrived, "{case}: {met} calls");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_queued_documents_outlive_a_spent_quota() {
+    outlive(Vendor::Openai, Answer::error(429, "insufficient_quota"), 6).await;
+    outlive(Vendor::Anthropic, spending_limit(), 6).await;
+    outlive(Vendor::Gemini, minute_quota(), 12).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_queued_documents_outlive_an_overloaded_vendor() {
+    outlive(Vendor::Anthropic, Answer::error(529, "overloaded_error"), 12).await;
+    outlive(Vendor::Bedrock, Answer::throttled("0.2"), 12).await;
+    outlive(Vendor::Bedrock, Answer::Reset, 8).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_queued_documents_outlive_replies_without_a_whole_answer() {
+    outlive(Vendor::Openai, Answer::Thinks { tokens: 1_000_000 }, 5).await;
+    outlive(Vendor::Anthropic, Answer::Fenced, 1_000).await;
+    outlive(Vendor::Gemini, Answer::CutBody, 8).await;
 }
