@@ -867,7 +867,10 @@ mod tests {
         let number = "\n\nInvoice number   LS-2026-0311";
         let below = format!("INVOICE\n\n{abroad}\n\n\n{customer}{number}");
         let beside = format!("INVOICE\n\n{}{number}", beside.join("\n"));
-        for drawing in [below, beside] {
+        let labelled = customer.replace("EE1", "VAT EE1");
+        let labelled =
+            format!("INVOICE\n\nHarbour Ltd\n18/F, Tower 2\nHong Kong\n\n{labelled}{number}");
+        for drawing in [below, beside, labelled] {
             let layout = CellLayout::new(&transcript(&[&drawing]));
             let found = find_supplier(&LabelMatches::new(&layout, kind));
             let id = found.vat_id.map(|id| id.value);

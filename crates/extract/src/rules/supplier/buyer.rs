@@ -50,24 +50,14 @@ impl SupplierSearch<'_> {
         best: &NameCandidate<'_>,
         own: Option<&FoundValue<String>>,
     ) -> bool {
-        use NameSign::{
-            Contact, Domain, Foot, Labelled, Large, Letterhead, Payee, SenderLine, VatNear,
-            Witnessed,
-        };
-        let told =
-            [Contact, Domain, Foot, Labelled, Large, Letterhead, Payee, SenderLine, Witnessed];
-        let Some(own) = own.filter(|_| {
-            best.has(VatNear) && !told.iter().any(|sign: &NameSign| best.signs.contains(sign))
-        }) else {
+        let Some(own) = own.filter(|_| self.has_only_identifier(best)) else {
             return false;
         };
         let lowest = self.layout.cells.get(own.cell).map_or(usize::MAX, |cell| cell.row);
         let own = vat_id::normalise_vat_id(&own.value);
         let is_rival = |cell: &TextCell| {
-            let words = cell.all_words();
-            let mut found = (0..words.len())
-                .filter_map(|at| printed_vat_id::find_at(words.get(at..).unwrap_or_default()));
-            found.any(|(id, _)| vat_id::normalise_vat_id(&id) != own)
+            let mut found = printed_ids(cell);
+            found.any(|id| vat_id::normalise_vat_id(&id) != own)
         };
         let first = self.layout.cells.iter().take_while(|cell| cell.page == 0);
         let mut beside = first.take_while(|cell| cell.row <= lowest);
@@ -82,15 +72,10 @@ impl SupplierSearch<'_> {
         candidates: &[NameCandidate<'_>],
     ) -> bool {
         use NameSign::{
-            AmountRow, Attention, Contact, Customer, Digits, Domain, Foot, Labelled, Large,
-            LegalForm, Letterhead, OtherValue, Payee, Place, Prose, SenderLine, VatNear, Window,
-            Witnessed,
+            AmountRow, Attention, Customer, Digits, LegalForm, OtherValue, Place, Prose, Window,
         };
-        let told =
-            [Contact, Domain, Foot, Labelled, Large, Letterhead, Payee, SenderLine, Witnessed];
         let theirs = [AmountRow, Attention, Customer, Digits, OtherValue, Place, Prose, Window];
-        best.has(VatNear)
-            && !best.has_any(&told)
+        self.has_only_identifier(best)
             && candidates.iter().any(|one| {
                 one.has(LegalForm)
                     && !one.has_any(&theirs)
@@ -102,13 +87,29 @@ impl SupplierSearch<'_> {
             })
     }
 
+    /// Whether an identifier is all that speaks for a name: its label is no contact of its own.
+    fn has_only_identifier(&self, best: &NameCandidate<'_>) -> bool {
+        use NameSign::{
+            Domain, Foot, Labelled, Large, Letterhead, Payee, SenderLine, VatNear, Witnessed,
+        };
+        let told = [Domain, Foot, Labelled, Large, Letterhead, Payee, SenderLine, Witnessed];
+        let block = self.block_below(best.cell);
+        best.has(VatNear)
+            && !best.has_any(&told)
+            && !block.iter().any(|line| self.is_contact(line) && printed_ids(line).next().is_none())
+    }
+
     fn buyer_vat_id_in_block(&self) -> Option<FoundValue<String>> {
         let cells = self.recipient.iter().filter_map(|index| self.layout.cells.get(*index));
-        cells.into_iter().find_map(|cell| {
-            let words = cell.all_words();
-            let (id, _) = (0..words.len())
-                .find_map(|at| printed_vat_id::find_at(words.get(at..).unwrap_or_default()))?;
-            Some(FoundValue::new(id, true, cell))
-        })
+        cells
+            .into_iter()
+            .find_map(|cell| printed_ids(cell).next().map(|id| FoundValue::new(id, true, cell)))
     }
+}
+
+fn printed_ids(cell: &TextCell) -> impl Iterator<Item = String> {
+    let words = cell.all_words();
+    (0..words.len()).filter_map(move |at| {
+        printed_vat_id::find_at(words.get(at..).unwrap_or_default()).map(|(id, _)| id)
+    })
 }
