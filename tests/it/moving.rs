@@ -483,7 +483,8 @@ fn any_source_has(folders: &[&str], text: &str) -> bool {
 #[test]
 fn every_row_of_earlier_behaviour_names_an_existing_test() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = std::fs::read_to_string(root.join("docs/lab/2026-11-29-earlier-systems.md")).unwrap();
+    let page =
+        std::fs::read_to_string(root.join("docs/lab/2026-11-29-earlier-systems.md")).unwrap();
     let (_, table) = page.split_once("# Earlier behaviour, row by row").unwrap();
     let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| 00")).collect();
     assert!(rows.len() >= 40, "{} rows", rows.len());
