@@ -29,6 +29,7 @@ mod fetching;
 mod folder_queue;
 mod fuzz_corpora;
 mod health_port;
+mod hourly_counts;
 mod injection;
 mod invariants;
 mod job_source_suite;

@@ -19,6 +19,7 @@ mod findings;
 mod fresh;
 mod guard;
 pub mod health_port;
+mod hour_chart;
 mod ingestion;
 mod invoice_page;
 mod layout;
@@ -43,6 +44,7 @@ mod review_inputs;
 mod review_lines;
 mod review_queue;
 mod reviews;
+mod service_charts;
 mod session_cookie;
 mod sign_in;
 mod state;
@@ -70,7 +72,9 @@ use connections::ConnectionLimits;
 use docmill_core::config::WebRole;
 use failure::ConsoleFailure;
 use openapi::{JsonObject, complete_description, with_role};
-use state::{ConsoleState, MARK, PICTURE_SCRIPT, REVIEW_SCRIPT, STYLE, UPLOAD_SCRIPT};
+use state::{
+    ConsoleState, MARK, OVERVIEW_SCRIPT, PICTURE_SCRIPT, REVIEW_SCRIPT, STYLE, UPLOAD_SCRIPT,
+};
 
 /// Browsers open several connections each; a large form over a slow line takes its time.
 const LIMITS: ConnectionLimits = ConnectionLimits {
@@ -306,6 +310,7 @@ async fn serve_asset(State(state): State<ConsoleState>, request: Request) -> Res
         path if path == state.review_script_path() => (SCRIPT_TYPE, REVIEW_SCRIPT),
         path if path == state.picture_script_path() => (SCRIPT_TYPE, PICTURE_SCRIPT),
         path if path == state.upload_script_path() => (SCRIPT_TYPE, UPLOAD_SCRIPT),
+        path if path == state.overview_script_path() => (SCRIPT_TYPE, OVERVIEW_SCRIPT),
         _ => return ConsoleFailure::missing().into_response(),
     };
     let kept = HeaderValue::from_static("public, max-age=31536000, immutable");

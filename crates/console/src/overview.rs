@@ -13,15 +13,16 @@ use super::failure::ConsoleFailure;
 use super::fields::{PostedForm, QueryFields};
 use super::ingestion::require_confirmation;
 use super::layout::{
-    age_text_of, foreign_name, form_secret, frame_page, moment, money, state_mark,
+    age_since, age_text_of, foreign_name, form_secret, frame_page, frame_with, moment, money,
+    state_mark,
 };
 use super::queue_choice::counted;
+use super::service_charts::load_period;
 use super::state::{ConsoleState, OverviewAnswer};
 use docmill_core::config::WebRole;
 use docmill_core::fault::Fault;
 use docmill_operations::dashboard::{ServiceOverview, describe_turns};
 use docmill_operations::dead;
-use docmill_operations::webhooks;
 
 /// Dead letters that are shown.
 const MAX_LETTERS: usize = 50;
@@ -43,13 +44,15 @@ pub(super) fn require_all_tenants(visitor: &ConsoleVisitor) -> Result<(), Consol
 pub(super) async fn show_overview(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
+    QueryFields(wanted): QueryFields,
 ) -> Result<Html<String>, ConsoleFailure> {
     require_all_tenants(&visitor)?;
+    let period = load_period(&state, wanted.get("period")).await?;
     let answer = state.load_overview().await?;
     let service = &answer.service;
     let body = html! {
         (tiles(&state, &answer))
-        @for target in webhooks::list_targets(state.database()).await? {
+        @for target in answer.webhooks.iter() {
             @if let Some(since) = target.failing_since {
                 p.notice.bad { a href=(state.link("/webhooks")) { "Webhook target " (target.name) } " fails since "
                     (moment(since)) ": " (target.last_problem.as_deref().unwrap_or("no answer")) }
@@ -59,6 +62,7 @@ pub(super) async fn show_overview(
             p.notice { "Paused: " (pause.scope) " " (foreign_name(&pause.name)) " by "
                 (foreign_name(&pause.paused_by)) " " (foreign_name(&pause.why)) }
         }
+        (period.show(&state))
         (queue_section(service))
         (lanes_section(service))
         (local_models_section(service))
@@ -66,19 +70,15 @@ pub(super) async fn show_overview(
         (working_section(&state, service))
         (ended_section(service))
         (failures_section(&state, service))
-        p.hint { "Up to two seconds old. Load the page again for what is new." }
+        p.hint { "Up to two seconds old. Loaded again every five seconds while it is seen; without script by hand." }
     };
-    Ok(frame_page(&state, Some(&visitor), "Overview", &body))
+    let scripts = [state.overview_script_path()];
+    Ok(frame_with(&state, Some(&visitor), "Overview", &body, &scripts))
 }
 
-fn tile(name: &str, value: Option<String>, href: Option<String>) -> Markup {
-    let shown = html! { strong { (value.as_deref().unwrap_or("–")) } (name) };
-    html! {
-        li { @match href {
-            Some(href) => a href=(href) { (shown) },
-            None => (shown),
-        } }
-    }
+/// A figure that leads to what it counts.
+fn tile(name: &str, value: Option<String>, href: &str) -> Markup {
+    html! { li { a href=(href) { strong { (value.as_deref().unwrap_or("–")) } (name) } } }
 }
 
 fn tiles(state: &ConsoleState, answer: &OverviewAnswer) -> Markup {
@@ -86,21 +86,28 @@ fn tiles(state: &ConsoleState, answer: &OverviewAnswer) -> Markup {
     let open: i64 = service.in_flight.iter().map(|state| state.count).sum();
     let ready = service.queue.map(|depth| depth.ready.to_string());
     let dead = service.queue.and_then(|depth| depth.dead).map(|dead| dead.to_string());
-    let oldest = service.oldest_s.map(age_text_of);
-    let workers = service.workers;
-    let (live, used, slots) = (workers.live, workers.slots_used, workers.slots);
+    let (live, used, slots) =
+        (service.workers.live, service.workers.slots_used, service.workers.slots);
+    let failed: i64 = service.failures.iter().map(|failure| failure.count).sum();
     let spent = money(answer.cost.as_ref().map_or(0, |sum| sum.cost_nanos));
-    let listed = Some(state.link("/ingestions?status=in-progress"));
+    let reviews = &answer.reviews;
+    let waiting = counted(reviews.to_check + reviews.unreadable);
+    let unsent: i64 = answer.webhooks.iter().map(|target| target.open + target.dead).sum();
+    let listed = state.link("/ingestions?status=in-progress");
+    let failures = state.link("/ingestions?status=failed&since=1day");
     html! {
         ul.tiles {
-            (tile("in progress", Some(open.to_string()), listed))
-            (tile("oldest in progress", oldest, None))
-            (tile("to review", state.known_waiting(None).map(counted), Some(state.link("/reviews"))))
-            (tile("waiting in queue", ready, None))
-            (tile("dead letters", dead, Some(state.link("/dead-letters"))))
-            (tile("workers online", Some(live.to_string()), None))
-            (tile("slots used", Some(format!("{used} of {slots}")), None))
-            (tile("spent today (UTC)", Some(spent), None))
+            (tile("in progress", Some(open.to_string()), &listed))
+            (tile("oldest in progress", service.oldest_s.map(age_text_of), "#in-progress"))
+            (tile("to review", Some(waiting), &state.link("/reviews")))
+            (tile("oldest review", reviews.oldest.map(age_since), &state.link("/reviews")))
+            (tile("webhook events unsent", Some(unsent.to_string()), &state.link("/webhooks")))
+            (tile("failed within a day", Some(failed.to_string()), &failures))
+            (tile("waiting in queue", ready, "#queue"))
+            (tile("dead letters", dead, &state.link("/dead-letters")))
+            (tile("workers online", Some(live.to_string()), "#running"))
+            (tile("slots used", Some(format!("{used} of {slots}")), "#running"))
+            (tile("spent today (UTC)", Some(spent), "#charts"))
         }
         @if answer.cost.as_ref().is_some_and(|sum| sum.unpriced_calls > 0) {
             p.hint { "Some calls of today have no price in the configuration." }
@@ -110,9 +117,9 @@ fn tiles(state: &ConsoleState, answer: &OverviewAnswer) -> Markup {
 
 fn queue_section(service: &ServiceOverview) -> Markup {
     html! {
-        @if let Some(problem) = &service.queue_problem {
+        div #queue { @if let Some(problem) = &service.queue_problem {
             p.notice.bad { "The queue does not answer: " (problem) }
-        }
+        } }
         @if !service.tiers.is_empty() {
             h2 { "Messages by tier" }
             div.wide tabindex="0" { table {
@@ -179,7 +186,7 @@ fn local_models_section(service: &ServiceOverview) -> Markup {
 
 fn states_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
     html! {
-        h2 { "In progress" }
+        h2 #in-progress { "In progress" }
         @if service.in_flight.is_empty() { p { "Nothing." } } @else {
             div.wide tabindex="0" { table {
                 thead { tr { th { "state" } th.number { "number" } th { "oldest" } } }
@@ -195,7 +202,7 @@ fn states_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
 
 fn working_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
     html! {
-        h2 { "Running now, longest first" }
+        h2 #running { "Running now, longest first" }
         @if service.working.is_empty() { p { "Nothing." } } @else {
             div.wide tabindex="0" { table {
                 thead { tr { th { "ingestion" } th { "stage" } th { "for" } th { "kind" } th { "worker" } th.number { "attempt" } } }

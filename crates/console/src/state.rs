@@ -20,8 +20,9 @@ use docmill_operations::Db;
 use docmill_operations::dashboard::{self, ServiceOverview};
 use docmill_operations::inspect::{self, CostGrouping, CostSum};
 use docmill_operations::page_drawing::PageDrawer;
-use docmill_operations::review;
+use docmill_operations::review::{self, ReviewCounts};
 use docmill_operations::tenant_shares::{TakenShare, TenantShares};
+use docmill_operations::webhooks::{self, WebhookTargetState};
 use docmill_queue::MessageQueue;
 use docmill_storage::ObjectStore;
 
@@ -33,6 +34,9 @@ pub(super) const MARK: &str = include_str!("mark.svg");
 pub(super) const REVIEW_SCRIPT: &str = include_str!("review.js");
 /// The script of page pictures.
 pub(super) const PICTURE_SCRIPT: &str = include_str!("page_picture.js");
+
+/// The script of the overview.
+pub(super) const OVERVIEW_SCRIPT: &str = include_str!("overview.js");
 
 /// The script of the page for uploads.
 pub(super) const UPLOAD_SCRIPT: &str = include_str!("upload.js");
@@ -108,6 +112,10 @@ pub(super) struct OverviewAnswer {
     pub(super) service: ServiceOverview,
     /// Today's spending (UTC); `None` without any.
     pub(super) cost: Option<CostSum>,
+    /// What waits for a person.
+    pub(super) reviews: ReviewCounts,
+    /// The webhook targets and what waits for them.
+    pub(super) webhooks: Vec<WebhookTargetState>,
 }
 
 /// Shared by all requests.
@@ -125,6 +133,7 @@ struct ConsoleStateInner {
     review_script_path: String,
     picture_script_path: String,
     upload_script_path: String,
+    overview_script_path: String,
     waiting: WaitingCounts,
     overview: Arc<SharedAnswer<Result<Arc<OverviewAnswer>, ConsoleFailure>>>,
     uploads: TenantShares,
@@ -156,6 +165,7 @@ impl ConsoleState {
             review_script_path,
             picture_script_path,
             upload_script_path: asset_path(UPLOAD_SCRIPT, "js"),
+            overview_script_path: asset_path(OVERVIEW_SCRIPT, "js"),
             overview,
             uploads: TenantShares::new(UPLOAD_PLACES),
             arriving: TenantShares::new(largest.saturating_mul(UPLOAD_PLACES)),
@@ -358,6 +368,11 @@ impl ConsoleState {
         &self.shared.upload_script_path
     }
 
+    /// The same of the script of the overview.
+    pub(super) fn overview_script_path(&self) -> &str {
+        &self.shared.overview_script_path
+    }
+
     /// Draws pages; `None` if pictures are off.
     pub(super) fn drawer(&self) -> Option<&PageDrawer> {
         self.shared.parts.drawer.as_deref()
@@ -370,7 +385,10 @@ impl ConsoleState {
             let service = dashboard::load_overview(state.database(), state.queue()).await?;
             let today = OffsetDateTime::now_utc().replace_time(time::Time::MIDNIGHT);
             let costs = inspect::sum_costs(state.database(), CostGrouping::Day, today, 1).await?;
-            Ok(Arc::new(OverviewAnswer { service, cost: costs.into_iter().next() }))
+            let reviews = review::count_reviews(state.database(), None, "").await?;
+            let webhooks = webhooks::list_targets(state.database()).await?;
+            let cost = costs.into_iter().next();
+            Ok(Arc::new(OverviewAnswer { service, cost, reviews, webhooks }))
         });
         found.await.unwrap_or_else(|| Err(ConsoleFailure::from_status(http_500())))
     }
@@ -416,5 +434,12 @@ mod tests {
         for (known, sent, is_same) in table {
             assert_eq!(is_same_secret(known, sent.as_bytes()), is_same, "{known:?} {sent:?}");
         }
+    }
+
+    #[test]
+    fn style_scripts_and_mark_of_all_pages_have_at_most_forty_kilobytes() {
+        let all = [STYLE, REVIEW_SCRIPT, PICTURE_SCRIPT, UPLOAD_SCRIPT, OVERVIEW_SCRIPT, MARK];
+        let bytes: usize = all.iter().map(|text| text.len()).sum();
+        assert!(bytes <= 40_000, "{bytes} bytes");
     }
 }

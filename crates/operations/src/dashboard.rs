@@ -11,6 +11,7 @@ use docmill_ledger::db::reports::overview::{
 };
 use docmill_queue::{MessageQueue, QueueDepth};
 
+pub use docmill_ledger::db::reports::hours::{EndedHour, list_ended_hours};
 pub use docmill_ledger::db::reports::overview::{LaneTotals, LocalDeviceTotals, LocalModelTotals};
 
 /// Jobs that are listed one by one.

@@ -127,11 +127,13 @@ pub enum MaintenanceChore {
     Retention,
     /// Judges what was decided about documents drawn for the bound on silent errors.
     SilentErrors,
+    /// Counts the ends of the hours that are over, for charts.
+    HourlyCounts,
 }
 
 impl MaintenanceChore {
     /// In the order in which a pass does them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::OldestOpen,
         Self::WakeParked,
         Self::ResendLost,
@@ -140,6 +142,7 @@ impl MaintenanceChore {
         Self::QueueRepairs,
         Self::Retention,
         Self::SilentErrors,
+        Self::HourlyCounts,
     ];
 
     /// Its name in metrics, logs and reports.
@@ -153,6 +156,7 @@ impl MaintenanceChore {
             Self::QueueRepairs => "queue_repairs",
             Self::Retention => "retention",
             Self::SilentErrors => "silent_errors",
+            Self::HourlyCounts => "hourly_counts",
         }
     }
 
@@ -390,6 +394,7 @@ impl Maintenance {
             MaintenanceChore::SilentErrors => {
                 silent_errors::judge_levels(&self.db, &self.silent_errors).await
             }
+            MaintenanceChore::HourlyCounts => self.count_hours(turn).await,
         }
     }
 

@@ -551,6 +551,15 @@ async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
     super::api::store_transcript(&desk, ingestion).await;
     desk.store_original(document, &documents::invoice("A-1")).await;
     desk.waiting("acme", "b.pdf").await;
+    desk.execute(
+        "INSERT INTO ended_hour (hour, completed, flagged, failed, cancelled, p50_s, p95_s,
+             failures, cost_nanos)
+         SELECT date_trunc('hour', docmill_now(), 'UTC') - n * interval '1 hour',
+             40 + n * 7 % 23, n % 9, n % 4, 0, 4 + n % 5, 20 + n * 11 % 37,
+             jsonb_build_object('corrupt', n % 3, 'timeout', n % 2), n * 10000000
+         FROM generate_series(1, 24) n",
+    )
+    .await;
     let axe = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/tools/axe/axe.min.js");
     let axe = std::fs::read_to_string(axe)
         .unwrap_or_else(|error| panic!("axe-core is not there ({error}): run `scripts/axe.sh`"));

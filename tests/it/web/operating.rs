@@ -70,6 +70,42 @@ async fn the_overview_tells_what_waits_what_failed_and_what_it_cost() {
     assert!(page.contains(&format!("/ingestions/{held}")));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overview_draws_the_hours_that_were_counted_and_leads_to_what_it_counts() {
+    let desk = WebConsole::open().await;
+    let operator = desk.browser("operator").await;
+    let empty = operator.get("/overview").await.body;
+    assert!(empty.contains("No hour has been counted yet."), "{empty}");
+    desk.refused("acme", &invoice(1.0)).await;
+    desk.execute(
+        "INSERT INTO ended_hour (hour, completed, flagged, failed, cancelled, p50_s, p95_s,
+             failures, cost_nanos)
+         SELECT date_trunc('hour', docmill_now(), 'UTC') - n * interval '1 hour', 8, 2, 2, 1, 5, 200,
+             '{\"corrupt\": 2}', 1500000000 FROM generate_series(1, 30) n",
+    )
+    .await;
+    for (period, figures) in [
+        ("", ["240 documents, at most 10 an hour", "60.0 % of 240", "48, most often corrupt (48)"]),
+        ("?period=week", ["300 documents, at most 10", "60.0 % of 300", "95 % within 3 min"]),
+        (
+            "?period=month",
+            ["300 documents, at most 10", "Cost: 45.00", "60, most often corrupt (60)"],
+        ),
+    ] {
+        let page = operator.get(&format!("/overview{period}")).await.body;
+        for text in figures {
+            assert!(page.contains(text), "{period} {text}: {page}");
+        }
+        assert_eq!(page.matches("<svg").count(), 5, "{period}");
+        assert!(!page.contains("<strong>–</strong>webhook"), "a figure is missing");
+        for link in ["/reviews", "/webhooks", "/ingestions?status=failed&amp;since=1day"] {
+            assert!(page.contains(&format!("<li><a href=\"{link}\">")), "{link}: {page}");
+        }
+    }
+    let wrong = operator.get("/overview?period=year").await;
+    assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
+}
+
 /// A worker's report of a machine with one card and two models.
 fn local_models(read_s: f64, held_mib: u64, state: LocalModelState) -> LocalModelReport {
     let card =

@@ -39,6 +39,10 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
     let database = TestDatabase::create().await;
     fill(&database, 50_000).await;
     fail_some(&database).await;
+    let counted = "INSERT INTO ended_hour (hour, completed, flagged, failed, cancelled, cost_nanos)
+        SELECT date_trunc('hour', now(), 'UTC') - n * interval '1 hour', 0, 0, 0, 0, 0
+        FROM generate_series(1, 9000) n; ANALYZE ended_hour";
+    database.pool().execute(counted).await.unwrap();
     let ids = "SELECT ARRAY[md5('i30000')::uuid, md5('d1600')::uuid]";
     let ids: Vec<uuid::Uuid> = sqlx::query_scalar(ids).fetch_one(database.pool()).await.unwrap();
     let (old, reviewed) = (ids.first().unwrap(), ids.last().unwrap());
@@ -46,6 +50,7 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
     let hash: String = sqlx::query_scalar(hash).fetch_one(database.pool()).await.unwrap();
     let paths = [
         "/overview".to_owned(),
+        "/overview?period=month".to_owned(),
         "/ingestions".to_owned(),
         format!("/ingestions?cursor={old}"),
         "/ingestions?status=in-progress".to_owned(),

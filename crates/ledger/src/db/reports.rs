@@ -1,11 +1,12 @@
 //! Queries about ingestions for people and programs: one, many, counts, in flight.
 //!
-//! Read-only. Status, reason and stage are given as the text of the row, so that what a newer
+//! Read-only but for the counts of `hours`. Status, reason and stage are given as the text of the row, so that what a newer
 //! program wrote is shown as well.
 
 pub mod audit;
 pub mod costs;
 pub mod families;
+pub mod hours;
 pub mod inspect;
 pub mod message_record;
 pub mod overview;

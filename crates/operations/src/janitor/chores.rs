@@ -22,7 +22,7 @@ use docmill_ledger::db::operators::janitor::{self as rows, ResendCandidate, Rese
 use docmill_ledger::db::operators::retention::ExpiredAttempt;
 use docmill_ledger::db::{
     claims::parking, lanes::webhooks, operators::erasure, operators::idempotency,
-    operators::retention, reports::overview,
+    operators::retention, reports::hours, reports::overview,
 };
 use docmill_pipeline::journal;
 
@@ -53,6 +53,8 @@ const RESEND_SWEEP: Duration = Duration::from_secs(6 * 3600);
 const HELD_BACK_WARNING: Duration = Duration::from_secs(3600);
 /// A pass sends so many again whatever else the queue holds.
 const MIN_RESENDS: u64 = 20;
+/// Hours whose ends one pass counts: a first start is through with a month after half an hour.
+const HOURS_PER_PASS: i64 = 24;
 /// Pages of rows that one pass looks through for a candidate: many may wait for good reasons.
 const PAGES_PER_PASS: usize = 10;
 
@@ -75,6 +77,17 @@ impl Maintenance {
                 holder,
                 "vacuum is held back for {held_s} s by {holder}: tables grow"
             );
+        }
+        Ok(())
+    }
+
+    /// Counts the ends of hours that are over, the newest first.
+    pub(super) async fn count_hours(&self, turn: ChoreTurn<'_>) -> Result<()> {
+        for hour in hours::find_uncounted_hours(&self.db, HOURS_PER_PASS).await? {
+            if turn.is_over() {
+                break;
+            }
+            hours::count_hour(&self.db, hour).await?;
         }
         Ok(())
     }
