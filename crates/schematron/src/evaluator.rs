@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use crate::expression::{
-    AtomicType, AxisStep, CoreFunction, NodeTest, SequenceType, UserFunction, VariableSlot,
-    XPathAxis, XPathExpr, XPathPredicate,
+    AtomicType, AxisStep, CoreFunction, ItemType, NodeTest, SequenceType, UserFunction,
+    VariableSlot, XPathAxis, XPathExpr, XPathPredicate,
 };
 use crate::functions::{ArgumentValues, call_function};
 use crate::pattern_cache::PatternCache;
@@ -295,7 +295,7 @@ impl<'a> XPathEvaluator<'a> {
             XPathExpr::Cast(inside, target) => {
                 let value = self.evaluate_value(inside, focus)?;
                 match (value, target.may_be_empty) {
-                    (Some(value), _) => one(value.cast(target.atomic.unwrap_or(AtomicType::Any))?),
+                    (Some(value), _) => one(value.cast(target.atomic)?),
                     (None, true) => Vec::new(),
                     (None, false) => return Err(EvaluationError::Type),
                 }
@@ -304,9 +304,7 @@ impl<'a> XPathEvaluator<'a> {
                 let mut values = self.evaluate_values(inside, focus)?;
                 let value = values.pop();
                 let is_castable = values.is_empty()
-                    && value.map_or(target.may_be_empty, |value| {
-                        value.cast(target.atomic.unwrap_or(AtomicType::Any)).is_ok()
-                    });
+                    && value.map_or(target.may_be_empty, |value| value.cast(target.atomic).is_ok());
                 vec![is_castable.into()]
             }
             XPathExpr::JoinedText(inside) => {
@@ -724,15 +722,28 @@ impl<'a> XPathEvaluator<'a> {
 
     /// Items as a declared type has them.
     fn convert(&mut self, items: ItemSequence<'a>, target: SequenceType) -> Evaluated<'a> {
-        let Some(atomic) = target.atomic else { return Ok(items) };
-        let values = self.atomize(items)?;
-        if (values.is_empty() && !target.may_be_empty)
-            || (values.len() > 1 && !target.may_be_several)
-        {
-            return Err(EvaluationError::Type);
+        let items = match target.item {
+            ItemType::Atomic(atomic) => {
+                let values = self.atomize(items)?.into_iter();
+                let converted = values.map(|value| value.convert(atomic).map(XPathItem::Atomic));
+                converted.collect::<Evaluated<'a>>()?
+            }
+            _ => items,
+        };
+        let fits = items.iter().all(|item| self.has_type(item, target.item))
+            && (target.may_be_empty || !items.is_empty())
+            && (target.may_be_several || items.len() <= 1);
+        if fits { Ok(items) } else { Err(EvaluationError::Type) }
+    }
+
+    fn has_type(&self, item: &XPathItem<'a>, expected: ItemType) -> bool {
+        match (expected, item) {
+            (ItemType::Any, _)
+            | (ItemType::Node, XPathItem::Node(_))
+            | (ItemType::Atomic(_), XPathItem::Atomic(_)) => true,
+            (ItemType::Sort(sort), XPathItem::Node(node)) => self.tree.sort(*node) == sort,
+            _ => false,
         }
-        let values = values.into_iter().map(|value| value.convert(atomic).map(XPathItem::Atomic));
-        values.collect()
     }
 
     fn call(
@@ -897,11 +908,6 @@ fn is_accepted(
         NodeTest::AnyInNamespace(namespace) => has_name && tree.namespace(node) == namespace,
         NodeTest::AnyNamespace(local) => has_name && tree.local_name(node) == local,
         NodeTest::AnyNode => true,
-        NodeTest::Text => sort == NodeSort::Text,
-        NodeTest::Comment => sort == NodeSort::Comment,
-        NodeTest::Instruction => sort == NodeSort::Instruction,
-        NodeTest::Element => sort == NodeSort::Element,
-        NodeTest::Attribute => sort == NodeSort::Attribute,
-        NodeTest::Document => sort == NodeSort::Root,
+        NodeTest::Sort(expected) => sort == *expected,
     }
 }

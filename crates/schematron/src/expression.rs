@@ -2,6 +2,7 @@
 
 use crate::decimal::DecimalNumber;
 use crate::names::NameId;
+use crate::tree::NodeSort;
 
 /// An expression.
 #[derive(Debug, Clone)]
@@ -37,8 +38,8 @@ pub(crate) enum XPathExpr {
         left: Box<Self>,
         right: Box<Self>,
     },
-    Cast(Box<Self>, SequenceType),
-    Castable(Box<Self>, SequenceType),
+    Cast(Box<Self>, SingleType),
+    Castable(Box<Self>, SingleType),
     If(Box<Self>, Box<Self>, Box<Self>),
     For {
         slot: usize,
@@ -157,12 +158,8 @@ pub(crate) enum NodeTest {
     /// `*:name`
     AnyNamespace(String),
     AnyNode,
-    Text,
-    Comment,
-    Instruction,
-    Element,
-    Attribute,
-    Document,
+    /// `element()`, `text()` and the like
+    Sort(NodeSort),
 }
 
 /// The comparisons.
@@ -216,18 +213,37 @@ impl AtomicType {
     }
 }
 
+/// The type that a value is cast to: `xs:decimal?`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SingleType {
+    pub atomic: AtomicType,
+    pub may_be_empty: bool,
+}
+
+/// The type of one item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ItemType {
+    /// `item()`
+    Any,
+    /// `node()`
+    Node,
+    /// `element()`, `text()` and the like
+    Sort(NodeSort),
+    Atomic(AtomicType),
+}
+
 /// A type and how many items of it there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SequenceType {
-    /// `None`: nodes and values of any type.
-    pub atomic: Option<AtomicType>,
+    pub item: ItemType,
     pub may_be_empty: bool,
     pub may_be_several: bool,
 }
 
 impl SequenceType {
     /// Anything.
-    pub(crate) const ANY: Self = Self { atomic: None, may_be_empty: true, may_be_several: true };
+    pub(crate) const ANY: Self =
+        Self { item: ItemType::Any, may_be_empty: true, may_be_several: true };
 }
 
 /// A function of a set of rules.

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 
 use crate::decimal::DecimalNumber;
 use crate::expression::{
-    ArithmeticOperator, AtomicType, AxisStep, Comparison, CoreFunction, NodeTest, SequenceType,
-    VariableSlot, XPathAxis, XPathExpr, XPathPredicate,
+    ArithmeticOperator, AtomicType, AxisStep, Comparison, CoreFunction, ItemType, NodeTest,
+    SequenceType, SingleType, VariableSlot, XPathAxis, XPathExpr, XPathPredicate,
 };
 use crate::names::NameTable;
 use crate::token::{SyntaxError, XPathToken, split_tokens};
+use crate::tree::NodeSort;
 
 /// Deepest nesting of an expression.
 const MAX_NESTING: usize = 128;
@@ -347,23 +348,50 @@ impl ExpressionParser<'_> {
         let operand = self.parse_unary()?;
         if self.sees_word(1, "as") && self.take_word("castable") {
             self.at += 1;
-            let target = self.parse_sequence_type()?;
+            let target = self.parse_single_type()?;
             return Ok(XPathExpr::Castable(Box::new(operand), target));
         }
         if self.sees_word(1, "as") && self.take_word("cast") {
             self.at += 1;
-            let target = self.parse_sequence_type()?;
+            let target = self.parse_single_type()?;
             return Ok(XPathExpr::Cast(Box::new(operand), target));
         }
         Ok(operand)
     }
 
-    fn parse_sequence_type(&mut self) -> Result<SequenceType, SyntaxError> {
-        let (prefix, local) = self.take_name()?;
+    fn parse_single_type(&mut self) -> Result<SingleType, SyntaxError> {
+        let name = self.take_name()?;
+        let atomic = self.atomic_type(name)?;
+        Ok(SingleType { atomic, may_be_empty: self.take_sign("?") })
+    }
+
+    fn atomic_type(
+        &self,
+        (prefix, local): (Option<String>, String),
+    ) -> Result<AtomicType, SyntaxError> {
         let namespace = self.context.namespace(prefix.as_deref().unwrap_or_default())?;
         let atomic = AtomicType::from_name(&local).filter(|_| namespace == SCHEMA_NAMESPACE);
-        let atomic =
-            atomic.ok_or_else(|| SyntaxError(format!("the type `{local}` is not read")))?;
+        atomic.ok_or_else(|| SyntaxError(format!("the type `{local}` is not read")))
+    }
+
+    fn parse_item_type(&mut self) -> Result<ItemType, SyntaxError> {
+        let name = self.take_name()?;
+        if !self.take_sign("(") {
+            return self.atomic_type(name).map(ItemType::Atomic);
+        }
+        self.expect_sign(")")?;
+        match (name.0, name.1.as_str()) {
+            (None, "item") => Ok(ItemType::Any),
+            (None, local) => match kind_test(local)? {
+                NodeTest::Sort(sort) => Ok(ItemType::Sort(sort)),
+                _ => Ok(ItemType::Node),
+            },
+            (Some(_), local) => Err(SyntaxError(format!("the type `{local}()` is not read"))),
+        }
+    }
+
+    fn parse_sequence_type(&mut self) -> Result<SequenceType, SyntaxError> {
+        let item = self.parse_item_type()?;
         let (may_be_empty, may_be_several) = if self.take_sign("?") {
             (true, false)
         } else if self.take_sign("*") {
@@ -371,7 +399,7 @@ impl ExpressionParser<'_> {
         } else {
             (false, self.take_sign("+"))
         };
-        Ok(SequenceType { atomic: Some(atomic), may_be_empty, may_be_several })
+        Ok(SequenceType { item, may_be_empty, may_be_several })
     }
 
     fn parse_unary(&mut self) -> Parsed {
@@ -476,7 +504,7 @@ impl ExpressionParser<'_> {
                 XPathExpr::ContextItem
             }
             XPathToken::Name { prefix, local } if self.sees_sign(1, "(") => {
-                if prefix.is_none() && kind_test(&local).is_some() {
+                if prefix.is_none() && kind_test(&local).is_ok() {
                     return Ok(None);
                 }
                 self.at += 2;
@@ -519,8 +547,7 @@ impl ExpressionParser<'_> {
             let (Some(argument), true) = (arguments.pop(), count == 1) else {
                 return Err(unknown());
             };
-            let target =
-                SequenceType { atomic: Some(atomic), may_be_empty: true, may_be_several: false };
+            let target = SingleType { atomic, may_be_empty: true };
             return Ok(XPathExpr::Cast(Box::new(argument), target));
         }
         let key = (namespace.to_owned(), local.to_owned(), count);
@@ -547,7 +574,7 @@ impl ExpressionParser<'_> {
             return Ok((axis, self.parse_test()?));
         }
         let test = self.parse_test()?;
-        let is_attribute = test == NodeTest::Attribute;
+        let is_attribute = test == NodeTest::Sort(NodeSort::Attribute);
         Ok((if is_attribute { XPathAxis::Attribute } else { XPathAxis::Child }, test))
     }
 
@@ -558,8 +585,7 @@ impl ExpressionParser<'_> {
         let (prefix, local) = self.take_name()?;
         if prefix.is_none() && self.take_sign("(") {
             self.expect_sign(")")?;
-            let test = kind_test(&local);
-            return test.ok_or_else(|| SyntaxError(format!("the test `{local}()` is not read")));
+            return kind_test(&local);
         }
         let Some(prefix) = prefix else {
             return Ok(NodeTest::Name(self.context.names.intern("", &local)));
@@ -576,17 +602,17 @@ impl ExpressionParser<'_> {
     }
 }
 
-fn kind_test(name: &str) -> Option<NodeTest> {
-    Some(match name {
-        "node" => NodeTest::AnyNode,
-        "text" => NodeTest::Text,
-        "comment" => NodeTest::Comment,
-        "processing-instruction" => NodeTest::Instruction,
-        "element" => NodeTest::Element,
-        "attribute" => NodeTest::Attribute,
-        "document-node" => NodeTest::Document,
-        _ => return None,
-    })
+fn kind_test(name: &str) -> Result<NodeTest, SyntaxError> {
+    Ok(NodeTest::Sort(match name {
+        "node" => return Ok(NodeTest::AnyNode),
+        "text" => NodeSort::Text,
+        "comment" => NodeSort::Comment,
+        "processing-instruction" => NodeSort::Instruction,
+        "element" => NodeSort::Element,
+        "attribute" => NodeSort::Attribute,
+        "document-node" => NodeSort::Root,
+        _ => return Err(SyntaxError(format!("the test `{name}()` is not read"))),
+    }))
 }
 
 fn number_literal(number: &str) -> Parsed {

@@ -285,3 +285,36 @@ fn findings_and_numbers_have_an_end() {
         assert_eq!(found, error, "{digits} digits");
     }
 }
+
+/// `XPTY0004` where an argument of another type than the declared one is passed, else `true`.
+#[test]
+fn arguments_are_of_the_declared_type_of_node_or_value() {
+    #[rustfmt::skip]
+    let table = [
+        ("element()?",  "i:none",       "true"),
+        ("element()?",  "i:d",          "true"),
+        ("element()?",  "i:b",          "XPTY0004"),
+        ("element()?",  "i:b[1]/@c",    "XPTY0004"),
+        ("element()?",  "'text'",       "XPTY0004"),
+        ("element()",   "i:none",       "XPTY0004"),
+        ("element()+",  "i:b",          "true"),
+        ("element()*",  "(i:b, 1)",     "XPTY0004"),
+        ("attribute()", "i:b[1]/@c",    "true"),
+        ("text()",      "i:d/text()",   "true"),
+        ("node()*",     "(i:b, @n)",    "true"),
+        ("node()",      "1",            "XPTY0004"),
+        ("item()",      "1",            "true"),
+        ("item()",      "(1, 2)",       "XPTY0004"),
+        ("xs:string",   "i:d",          "true"),
+    ];
+    for (declared, argument, expected) in table {
+        let body = format!(
+            r#"<x:function name="u:f"><x:param name="of" as="{declared}"/><x:sequence select="true()"/></x:function>
+            <pattern><rule context="/i:a"><assert id="t" test="u:f({argument})">-</assert></rule></pattern>"#
+        );
+        let library = library_of(&body, "true()").unwrap_or_else(|error| panic!("{error}"));
+        let found = check(&library, DOCUMENT).findings.first().map(|it| it.error.clone());
+        let found = found.map_or("true".to_owned(), |error| error.unwrap_or("false".to_owned()));
+        assert_eq!(found, expected, "{argument} as {declared}");
+    }
+}
