@@ -91,8 +91,8 @@ enum Command {
     Lookup(search::LookupArgs),
     /// Write all documents as JSON lines
     Manifest(search::ManifestArgs),
-    /// Export extracted data as CSV
-    Export(export::CsvExportArgs),
+    /// Export extracted data as CSV or UBL
+    Export(export::ExportArgs),
     /// Retry ingestions
     Retry(jobs::RetryArgs),
     /// Change the priority of unfinished ingestions

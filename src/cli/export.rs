@@ -1,209 +1,262 @@
-//! `docmill export`: extracted data as CSV (RFC 4180, LF line ends), for spreadsheets and
-//! accounting.
-//!
-//! Document texts are untrusted: cells that a spreadsheet would evaluate as a formula are escaped.
-//! Lists and objects are JSON in their cell, or separate rows with `--lines`.
+//! `docmill export`: extracted data as CSV or UBL, for spreadsheets and accounting.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use serde_json::{Map, Value};
+use serde::Serialize;
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use super::jobs::open_database;
-use super::{CommandContext, CommandExit, DATABASE, print};
+use super::{CommandContext, CommandExit, DATABASE, UsageError, print};
+use docmill_core::fault::Fault;
 use docmill_core::model::IngestionId;
 use docmill_gate::kinds::{Kind, KindSet};
-use docmill_operations::inspect::{self, ExportedDocument, IngestionFilter};
+use docmill_operations::export::{
+    CsvColumns, CsvOptions, ExportForm, ExportLayout, ExportedDocument, exported_document, kind_of,
+    write_export,
+};
+use docmill_operations::inspect::{self, IngestionFilter};
+use docmill_operations::{Db, review};
 
 /// Documents of one question, where all are wanted.
 const PAGE: u32 = 500;
-/// The columns before the fields.
-const FIRST_COLUMNS: [&str; 6] =
-    ["document_id", "file", "tenant", "registered_at", "needs_review", "review_reasons"];
-/// First characters of a formula in Excel, `LibreOffice` or Google Sheets.
-const FORMULA: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];
+
+/// A form of export on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ExportFormat {
+    /// A row per document, or per entry of a list
+    Csv,
+    /// Invoices and credit notes in UBL 2.1 by EN 16931, a file per document
+    Ubl,
+}
 
 /// Arguments of `export`.
 #[derive(Debug, clap::Args)]
-pub(super) struct CsvExportArgs {
+pub(super) struct ExportArgs {
+    /// One document: id of the ingestion or document, or a SHA-256 prefix
+    id: Option<String>,
+    /// Form of the output
+    #[arg(long, value_enum, default_value = "csv")]
+    format: ExportFormat,
     /// Document kind; its fields are the columns
-    #[arg(long, default_value = "invoice")]
+    #[arg(long, default_value = "invoice", conflicts_with = "id")]
     kind: String,
     /// Filter by tenant
-    #[arg(long)]
+    #[arg(long, conflicts_with = "id")]
     tenant: Option<String>,
     /// Registered within this time, e.g. 30days
-    #[arg(long, value_name = "TIME", value_parser = inspect::parse_look_back)]
+    #[arg(long, value_name = "TIME", value_parser = inspect::parse_look_back, conflicts_with = "id")]
     since: Option<std::time::Duration>,
-    /// One row per entry of this list instead of per document, e.g. `line_items`
+    /// CSV: one row per entry of this list instead of per document, e.g. `line_items`
     #[arg(long, value_name = "LIST")]
     lines: Option<String>,
+    /// CSV: begin with a byte order mark, by which Excel recognises UTF-8
+    #[arg(long)]
+    bom: bool,
+    /// Write files into this folder: KIND.csv and KIND-LIST.csv for each list, or a file per document
+    #[arg(long, value_name = "DIR", conflicts_with = "lines")]
+    output: Option<PathBuf>,
+    /// Names of the files of documents, e.g. `{tenant}/{day}/{name}-{id}`
+    #[arg(long, value_name = "TEMPLATE", requires = "output")]
+    layout: Option<String>,
 }
 
-/// The columns of an export.
-struct ExportColumns {
-    fields: Vec<String>,
-    /// A list, and the fields of its entries.
-    list: Option<(String, Vec<String>)>,
-}
-
-impl ExportColumns {
-    fn of_kind(kind: &Kind, lines: Option<&str>) -> anyhow::Result<Self> {
-        let list = match lines {
-            None => None,
-            Some(list) => {
-                let items: Vec<String> =
-                    kind.item_fields(list).into_iter().map(str::to_owned).collect();
-                anyhow::ensure!(!items.is_empty(), "kind {} has no list `{list}`", kind.name);
-                Some((list.to_owned(), items))
-            }
-        };
-        let is_listed = |name: &str| list.as_ref().is_some_and(|(list, _)| list == name);
-        let fields = kind.fields().map(|(name, _)| name.to_owned());
-        let fields = fields.filter(|name| !is_listed(name)).collect();
-        Ok(Self { fields, list })
+impl ExportArgs {
+    fn csv_options(&self) -> CsvOptions {
+        CsvOptions { byte_order_mark: self.bom }
     }
 
-    fn header(&self) -> Vec<String> {
-        let items = self
-            .list
-            .iter()
-            .flat_map(|(list, items)| items.iter().map(move |item| format!("{list}.{item}")));
-        let first = FIRST_COLUMNS.iter().map(|&name| name.to_owned());
-        first.chain(self.fields.iter().cloned()).chain(items).collect()
+    fn filter(&self) -> IngestionFilter {
+        IngestionFilter {
+            kind: Some(self.kind.clone()),
+            tenant: self.tenant.clone(),
+            since: self.since.map(|since| OffsetDateTime::now_utc() - since),
+            ..IngestionFilter::default()
+        }
     }
 
-    /// The rows of one document.
-    fn rows(&self, first: &[String], data: &Map<String, Value>) -> Vec<Vec<String>> {
-        let own: Vec<String> = first
-            .iter()
-            .cloned()
-            .chain(self.fields.iter().map(|name| cell_of(data, name)))
-            .collect();
-        let Some((list, items)) = &self.list else { return vec![own] };
-        let entries = data.get(list).and_then(Value::as_array).into_iter().flatten();
-        let entries = entries.filter_map(Value::as_object);
-        entries
-            .map(|entry: &Map<String, Value>| {
-                own.iter().cloned().chain(items.iter().map(|item| cell_of(entry, item))).collect()
-            })
-            .collect()
+    fn layout(&self) -> anyhow::Result<ExportLayout> {
+        let Some(template) = &self.layout else { return Ok(ExportLayout::of_downloads()) };
+        ExportLayout::parse(template)
+            .map_err(|defect| UsageError(format!("--layout: {defect}")).into())
     }
 }
 
-fn cell_of(from: &Map<String, Value>, name: &str) -> String {
-    from.get(name).map_or_else(String::new, value_cell)
+/// Counts of an export into a folder.
+#[derive(Debug, Default, Serialize)]
+struct ExportReport {
+    /// Documents that were written.
+    written: u64,
+    /// Documents that the form cannot carry, and why.
+    left_out: Vec<LeftOutDocument>,
+}
+
+/// A document that was not written.
+#[derive(Debug, Serialize)]
+struct LeftOutDocument {
+    document_id: uuid::Uuid,
+    problem: String,
 }
 
 pub(super) async fn export(
     context: &CommandContext,
-    arguments: CsvExportArgs,
+    arguments: ExportArgs,
 ) -> anyhow::Result<CommandExit> {
+    let layout = arguments.layout()?;
     let (_, db) = open_database(context, DATABASE).await?;
     let kinds = KindSet::load(&context.load_config(DATABASE)?.kinds)?;
+    if let Some(id) = &arguments.id {
+        return export_one(&db, &kinds, id, &arguments).await;
+    }
     let kind =
         kinds.get(&arguments.kind).with_context(|| format!("unknown kind `{}`", arguments.kind))?;
-    let columns = ExportColumns::of_kind(kind, arguments.lines.as_deref())?;
-    let filter = IngestionFilter {
-        kind: Some(arguments.kind),
-        tenant: arguments.tenant,
-        since: arguments.since.map(|since| OffsetDateTime::now_utc() - since),
-        ..IngestionFilter::default()
-    };
-    print::piece(&csv_line(&columns.header()))?;
+    match (arguments.format, &arguments.output) {
+        (ExportFormat::Csv, None) => print_csv(&db, kind, &arguments).await,
+        (ExportFormat::Csv, Some(folder)) => {
+            let report = write_csv_files(&db, kind, &arguments, folder).await?;
+            show_report(context, &report)
+        }
+        (ExportFormat::Ubl, Some(folder)) => {
+            let report = write_files(&db, kind, &arguments, folder, &layout).await?;
+            show_report(context, &report)
+        }
+        (ExportFormat::Ubl, None) => {
+            Err(UsageError("--format ubl takes --output DIR, or the id of one document".to_owned())
+                .into())
+        }
+    }
+}
+
+/// Prints one document.
+async fn export_one(
+    db: &Db,
+    kinds: &KindSet,
+    id: &str,
+    arguments: &ExportArgs,
+) -> anyhow::Result<CommandExit> {
+    if arguments.output.is_some() {
+        return Err(UsageError("one document is printed: leave --output out".to_owned()).into());
+    }
+    let found = inspect::find_ingestions(db, id).await?;
+    let row = found.first().context("nothing has this id")?;
+    let document = exported_document(row, &review::load_case(db, &row.id.to_string()).await?)?;
+    let kind = kind_of(kinds, row)?;
+    match arguments.format {
+        ExportFormat::Csv => {
+            let columns = CsvColumns::of_kind(kind, arguments.lines.as_deref())?;
+            print::piece(&columns.header(arguments.csv_options()))?;
+            print::piece(&columns.rows(&document))?;
+        }
+        ExportFormat::Ubl => {
+            let layout = ExportLayout::of_downloads();
+            let file = write_export(db, kind, &document, ExportForm::Ubl, &layout).await?;
+            print::piece(&String::from_utf8(file.bytes)?)?;
+        }
+    }
+    Ok(CommandExit::Done)
+}
+
+/// The next documents of the filter, newest first.
+async fn next_page(
+    db: &Db,
+    arguments: &ExportArgs,
+    after: &mut Option<IngestionId>,
+) -> anyhow::Result<Vec<ExportedDocument>> {
+    let page = inspect::list_exported_documents(db, &arguments.filter(), PAGE, *after).await?;
+    *after = page.last().map(|last| IngestionId(last.ingestion_id));
+    Ok(page)
+}
+
+async fn print_csv(db: &Db, kind: &Kind, arguments: &ExportArgs) -> anyhow::Result<CommandExit> {
+    let columns = CsvColumns::of_kind(kind, arguments.lines.as_deref())?;
+    print::piece(&columns.header(arguments.csv_options()))?;
     let mut after = None;
     loop {
-        let page = inspect::list_exported_documents(&db, &filter, PAGE, after).await?;
-        let Some(last) = page.last() else { return Ok(CommandExit::Done) };
-        after = Some(IngestionId(last.ingestion_id));
+        let page = next_page(db, arguments, &mut after).await?;
+        if page.is_empty() {
+            return Ok(CommandExit::Done);
+        }
         for document in &page {
-            let Some(data) = document.data.as_object() else { continue };
-            for line in columns.rows(&first_cells(document)?, data) {
-                print::piece(&csv_line(&line))?;
+            print::piece(&columns.rows(document))?;
+        }
+    }
+}
+
+/// `KIND.csv` with the heads, and `KIND-LIST.csv` for each list.
+async fn write_csv_files(
+    db: &Db,
+    kind: &Kind,
+    arguments: &ExportArgs,
+    folder: &Path,
+) -> anyhow::Result<ExportReport> {
+    std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    let lists =
+        kind.fields().map(|(name, _)| name).filter(|name| !kind.item_fields(name).is_empty());
+    let mut files = Vec::new();
+    for list in std::iter::once(None).chain(lists.map(Some)) {
+        let name = list.map_or_else(String::new, |list| format!("-{list}"));
+        let path = folder.join(format!("{}{name}.csv", kind.name));
+        let columns = CsvColumns::of_kind(kind, list)?;
+        let file = std::fs::File::create(&path);
+        let mut file = file.with_context(|| format!("writing {}", path.display()))?;
+        file.write_all(columns.header(arguments.csv_options()).as_bytes())?;
+        files.push((columns, file));
+    }
+    let (mut report, mut after) = (ExportReport::default(), None);
+    loop {
+        let page = next_page(db, arguments, &mut after).await?;
+        if page.is_empty() {
+            return Ok(report);
+        }
+        for (columns, file) in &mut files {
+            let rows: String = page.iter().map(|document| columns.rows(document)).collect();
+            file.write_all(rows.as_bytes())?;
+        }
+        report.written += u64::try_from(page.len()).unwrap_or_default();
+    }
+}
+
+/// A file per document. Those that the form cannot carry are left out and named.
+async fn write_files(
+    db: &Db,
+    kind: &Kind,
+    arguments: &ExportArgs,
+    folder: &Path,
+    layout: &ExportLayout,
+) -> anyhow::Result<ExportReport> {
+    let (mut report, mut after) = (ExportReport::default(), None);
+    loop {
+        let page = next_page(db, arguments, &mut after).await?;
+        if page.is_empty() {
+            return Ok(report);
+        }
+        for document in &page {
+            match write_export(db, kind, document, ExportForm::Ubl, layout).await {
+                Ok(file) => {
+                    let path = folder.join(&file.name);
+                    let parent = path.parent().unwrap_or(folder);
+                    std::fs::create_dir_all(parent)
+                        .and_then(|()| std::fs::write(&path, &file.bytes))
+                        .with_context(|| format!("writing {}", path.display()))?;
+                    report.written += 1;
+                }
+                Err(error) if error.fault == Fault::Rejected => {
+                    let (document_id, problem) = (document.document_id, error.to_string());
+                    report.left_out.push(LeftOutDocument { document_id, problem });
+                }
+                Err(error) => return Err(error.into()),
             }
         }
     }
 }
 
-fn first_cells(document: &ExportedDocument) -> anyhow::Result<Vec<String>> {
-    let file = document.original_name.as_deref().unwrap_or(&document.file_path);
-    Ok(vec![
-        document.document_id.to_string(),
-        plain_text(file),
-        document.tenant.as_deref().map_or_else(String::new, plain_text),
-        document.created_at.format(&Rfc3339)?,
-        document.needs_human_review.to_string(),
-        document.review_reasons.join(" "),
-    ])
-}
-
-/// A value as a cell shows it: numbers as numbers, texts as texts.
-fn value_cell(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => plain_text(text),
-        other => other.to_string(),
-    }
-}
-
-/// A text that no spreadsheet takes for a formula: an apostrophe before what would begin one.
-fn plain_text(text: &str) -> String {
-    if text.trim_start_matches(' ').starts_with(FORMULA) {
-        format!("'{text}")
-    } else {
-        text.to_owned()
-    }
-}
-
-fn csv_line(cells: &[String]) -> String {
-    let cells: Vec<String> = cells
-        .iter()
-        .map(|cell: &String| match cell.contains([',', '"', '\n', '\r', ';']) {
-            true => format!("\"{}\"", cell.replace('"', "\"\"")),
-            false => cell.clone(),
-        })
-        .collect();
-    format!("{}\n", cells.join(","))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use docmill_core::config::KindsConfig;
-    use serde_json::json;
-
-    #[test]
-    fn no_text_of_a_document_is_a_formula_and_numbers_stay_numbers() {
-        for (value, expected) in [
-            (json!("=HYPERLINK(\"http://x\")"), "'=HYPERLINK(\"http://x\")"),
-            (json!("+1"), "'+1"),
-            (json!("-5 Grad GmbH"), "'-5 Grad GmbH"),
-            (json!("@SUM(A1)"), "'@SUM(A1)"),
-            (json!("  =1"), "'  =1"),
-            (json!("\t=1"), "'\t=1"),
-            (json!("＝1"), "'＝1"),
-            (json!("RE-17"), "RE-17"),
-            (json!(-12.5), "-12.5"),
-            (json!(null), ""),
-            (json!(["=1"]), "[\"=1\"]"),
-        ] {
-            assert_eq!(value_cell(&value), expected);
-        }
-        let line = csv_line(&["a \"b\", c".to_owned(), "x\ny".to_owned(), "z".to_owned()]);
-        assert_eq!(line, "\"a \"\"b\"\", c\",\"x\ny\",z\n");
-    }
-
-    #[test]
-    fn entries_of_a_list_are_rows_with_the_fields_of_their_document() {
-        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let kind = kinds.get("invoice").unwrap();
-        assert!(ExportColumns::of_kind(kind, Some("total")).is_err());
-        let columns = ExportColumns::of_kind(kind, Some("line_items")).unwrap();
-        let data = json!({"total": 3, "line_items": [{"amount": 1}, {"amount": 2}]});
-        let rows = columns.rows(&[], data.as_object().unwrap());
-        let at = |name: &str| columns.header().iter().position(|it| it == name).unwrap() - 6;
-        let cells = |name: &str| rows.iter().map(|row| row[at(name)].clone()).collect::<Vec<_>>();
-        assert_eq!(cells("line_items.amount"), ["1", "2"]);
-        assert_eq!(cells("total"), ["3", "3"]);
-    }
+fn show_report(context: &CommandContext, report: &ExportReport) -> anyhow::Result<CommandExit> {
+    context.result_output().show(report, || {
+        let mut lines = vec![format!("written: {}", report.written)];
+        let left = report.left_out.iter();
+        lines.extend(left.map(|one| format!("left out: {}: {}", one.document_id, one.problem)));
+        lines.join("\n")
+    })?;
+    Ok(CommandExit::from_success(report.left_out.is_empty()))
 }

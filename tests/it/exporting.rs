@@ -1,4 +1,8 @@
-//! What `docmill export` lists, against a real Postgres.
+//! What `docmill export` lists and writes, against a real Postgres.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use docmill_core::model::IngestionId;
 use docmill_operations::inspect::{self, IngestionFilter};
@@ -51,4 +55,84 @@ async fn a_document_that_was_read_twice_is_exported_once_wherever_the_pages_are_
     }
     assert_eq!(exported(Some("acme"), None, 2).await, [all[0], all[1], old]);
     assert_eq!(exported(None, Some(30), 1).await, all);
+}
+
+/// Two invoices, one of which UBL cannot carry, of a file with a hostile name.
+const INVOICES: &str = r#"
+    SET session_replication_role = replica;
+    INSERT INTO own_company (tenant, name, vat_ids, set_by)
+    VALUES ('acme', 'Backhaus Nord GmbH', '{DE811569869}', 'test');
+    INSERT INTO document (id, file_path, original_name, tenant, structured_data)
+    SELECT md5('d' || n)::uuid, n || '.pdf', '../../=cmd ' || n || '.pdf', 'acme',
+        jsonb_build_object('supplier_name', 'Mühle', 'supplier_vat_id', 'DE123456789',
+            'supplier_address', 'Am Bach 3, 80331 München', 'buyer_name', 'Backhaus Nord GmbH',
+            'invoice_number', '=1+' || n, 'invoice_date', '2026-11-02', 'currency', 'EUR',
+            'subtotal', 20, 'vat_amount', 3.8, 'total', 23.8 + n, 'line_items',
+            '[{"description": "Mehl", "quantity": 2, "unit": "kg", "unit_price": 10,
+               "tax_rate": 19, "amount": 20}]'::jsonb)
+    FROM generate_series(0, 1) n;
+    INSERT INTO ingestion (id, document_id, tenant, kind, created_at, status, structured_data,
+        valid_structured_data, completed_at)
+    SELECT md5('i' || n)::uuid, d.id, 'acme', 'invoice', now(), 'completed', d.structured_data, true,
+        now()
+    FROM generate_series(0, 1) n JOIN document d ON d.id = md5('d' || n)::uuid;
+    SET session_replication_role = DEFAULT"#;
+
+fn export(database: &TestDatabase, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL__")) {
+        command.env_remove(name);
+    }
+    command.env("DOCMILL__DATABASE__URL", database.url()).arg("export").args(arguments);
+    let done = command.stdin(Stdio::null()).output().unwrap();
+    let text = [done.stdout, done.stderr].concat();
+    (done.status.code(), String::from_utf8(text).unwrap())
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_writes_heads_lines_and_ubl_into_its_folder_and_names_what_it_leaves_out() {
+    let database = TestDatabase::create().await;
+    let mut session = database.pool().acquire().await.unwrap();
+    session.execute(INVOICES).await.unwrap();
+    drop(session);
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().to_str().unwrap();
+    let (code, text) = export(&database, &["--output", at, "--bom"]);
+    assert_eq!((code, text.trim()), (Some(0), "written: 2"));
+    let lists = files(folder.path());
+    assert!(lists.contains(&"invoice.csv".to_owned()), "{lists:?}");
+    for (name, lines) in
+        [("invoice.csv", 3), ("invoice-line_items.csv", 3), ("invoice-taxes.csv", 1)]
+    {
+        let text = std::fs::read_to_string(folder.path().join(name)).unwrap();
+        assert!(text.starts_with("\u{feff}document_id,"), "{name}: {text}");
+        assert_eq!(text.lines().count(), lines, "{name}: {text}");
+        assert!(!text.contains(",=1+"), "a formula reached {name}");
+    }
+    let ubl = folder.path().join("ubl");
+    let place = ubl.to_str().unwrap();
+    let layout = "{tenant}/{name}-{id}";
+    let arguments = ["--format", "ubl", "--output", place, "--layout", layout];
+    let (code, text) = export(&database, &arguments);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("written: 1") && text.contains("(BT-112)"), "{text}");
+    let [written] = &files(&ubl.join("acme"))[..] else { panic!("{:?}", files(&ubl)) };
+    assert!(written.starts_with("_cmd_0-") && written.ends_with(".xml"), "{written}");
+    let (_, id) = written.split_once('-').unwrap();
+    let (code, xml) = export(&database, &[id.trim_end_matches(".xml"), "--format", "ubl"]);
+    assert_eq!(
+        (code, xml),
+        (Some(0), std::fs::read_to_string(ubl.join("acme").join(written)).unwrap())
+    );
+    for wrong in [&["--format", "ubl"][..], &["--output", at, "--layout", "../{id}"]] {
+        assert_eq!(export(&database, wrong).0, Some(2), "{wrong:?}");
+    }
 }

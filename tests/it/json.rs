@@ -194,6 +194,9 @@ async fn the_json_of_the_commands_matches_its_page() {
         check("retention set", &run(&world, &[vec!["retention"], change].concat()));
     }
     check("erase", &run(&world, &["erase", "--tenant", "t", "--dry-run"]));
+    let files = tempfile::tempdir().unwrap();
+    let folder = files.path().to_str().unwrap();
+    check("export", &run(&world, &["export", "--format", "ubl", "--output", folder]));
     check("migrate", &run(&world, &["migrate"]));
     check("config check", &run(&world, &["config", "check"]));
 }

@@ -22,6 +22,7 @@ use docmill_core::config::WebRole;
 use docmill_core::model::{IngestionId, OutcomeReason, RuleReport, value_at};
 use docmill_gate::kinds::Kind;
 use docmill_operations::answer::standing_decision;
+use docmill_operations::export::ExportForm;
 use docmill_operations::inspect::{
     self, AttemptCost, AttemptRow, FamilyMember, IngestionHistory, IngestionRow, MessageRecord,
     OperatorActionRow,
@@ -322,6 +323,18 @@ fn took(attempt: &AttemptRow) -> String {
     }
 }
 
+/// The links to the forms that documents of a kind have.
+fn export_links(state: &ConsoleState, row: &IngestionRow, kind: &Kind) -> Markup {
+    let path = state.link(&format!("/ingestions/{}/export", row.id));
+    html! {
+        p.actions {
+            @for (name, form) in ExportForm::ALL {
+                @if form.is_of(kind) { a href={ (path) "?form=" (name) } { (form.title()) } }
+            }
+        }
+    }
+}
+
 /// The data of the document, as a person decided or else as it was read, and the decisions.
 fn data_section(state: &ConsoleState, row: &IngestionRow, case: &ReviewCase) -> Markup {
     let kind = state.kinds().for_name(row.kind.as_deref()).map(|kind| &**kind);
@@ -343,6 +356,7 @@ fn data_section(state: &ConsoleState, row: &IngestionRow, case: &ReviewCase) -> 
             @if row.reader.as_deref() == Some("einvoice") {
                 p { a href=(state.link(&format!("/ingestions/{}/invoice", row.id))) { "By the terms of EN 16931" } }
             }
+            @if let (Some(kind), Some(_)) = (kind, shown) { (export_links(state, row, kind)) }
             @if let Some(data) = shown { (data_table(kind, data)) }
             @else { p { "The document carries no data." } }
             @if let Some(read) = read { details { summary { "As it was read" } (data_table(kind, read)) } }

@@ -13,6 +13,7 @@ mod api_reference;
 mod case_page;
 mod companies;
 mod connections;
+mod exports;
 mod failure;
 mod fields;
 mod findings;
@@ -167,6 +168,7 @@ fn viewer_pages() -> Router<ConsoleState> {
         .route("/ingestions", get(listing::show_ingestions))
         .route("/ingestions/{id}", get(ingestion::show_ingestion))
         .route("/ingestions/{id}/invoice", get(invoice_page::show_invoice))
+        .route("/ingestions/{id}/export", get(exports::get_export))
         .route("/ingestions/{id}/pages/{number}", get(page_view::show_page))
         .route("/ingestions/{id}/pages/{number}/picture", get(pictures::get_picture))
         .route("/ingestions/{id}/pages/{number}/words", get(page_view::get_words))
@@ -244,6 +246,7 @@ fn api_routes() -> OpenApiRouter<ConsoleState> {
         .routes(with_role(Viewer, routes!(api::get_result)))
         .routes(with_role(Viewer, routes!(invoice_page::get_invoice)))
         .routes(with_role(Reviewer, routes!(answers::get_answer)))
+        .routes(with_role(Viewer, routes!(exports::get_export)))
         .routes(with_role(Viewer, routes!(transcripts::get_transcript)))
         .routes(with_role(Viewer, routes!(transcripts::get_page)))
         .routes(with_role(Viewer, routes!(pictures::get_picture)))

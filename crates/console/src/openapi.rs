@@ -74,6 +74,11 @@ named_schema!(
     words(["invoice-response", "cdar"])
 );
 named_schema!(
+    /// A form of export.
+    ExportFormName,
+    words(["csv", "csv-lines", "ubl"])
+);
+named_schema!(
     /// Deliveries that have not ended, or dead ones.
     DeliveryFilter,
     words(["open", "dead"])

@@ -28,6 +28,8 @@ mod oioubl;
 mod reference;
 mod root;
 mod ubl;
+mod ubl_output;
+mod ubl_parts;
 
 use roxmltree::{Document, Node};
 use serde::{Deserialize, Serialize};
@@ -44,6 +46,7 @@ use element::ValueReader;
 use fields::{InvoiceXmlFields, list_value};
 use root::EinvoiceSyntax;
 pub use root::XmlRootName;
+pub use ubl_output::{UblDefects, write_ubl};
 
 /// The content of an e-invoice. Values have the form of the data: texts, ISO dates, numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -9,6 +9,8 @@ use time::macros::format_description;
 
 use docmill_core::model::{InvoiceParty, InvoiceReference, PartyIdentifier};
 
+use crate::xml_output::XmlOutput;
+
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerForm {
@@ -291,65 +293,13 @@ const BUYER_PARTS: PartyParts = PartyParts {
     legal_id: "SIREN of the buyer (BT-47, scheme 0002)",
 };
 
-/// XML that is being written, element by element.
-struct XmlOutput {
-    text: String,
-    open: Vec<String>,
-}
-
 impl XmlOutput {
-    fn start(root: &str, namespaces: &[(&str, &str)]) -> Self {
-        let text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
-        let mut output = Self { text, open: Vec::new() };
-        output.write_tag(root, namespaces);
-        output.text.push('\n');
-        output.open.push(root.to_owned());
-        output
-    }
-
-    fn write_tag(&mut self, name: &str, attributes: &[(&str, &str)]) {
-        self.text.push_str(&"  ".repeat(self.open.len()));
-        self.text.push('<');
-        self.text.push_str(name);
-        for (name, value) in attributes {
-            self.text.push_str(&format!(" {name}=\"{}\"", escape(value)));
-        }
-        self.text.push('>');
-    }
-
-    fn open(&mut self, name: &str) {
-        self.write_tag(name, &[]);
-        self.text.push('\n');
-        self.open.push(name.to_owned());
-    }
-
-    fn close(&mut self) {
-        if let Some(name) = self.open.pop() {
-            self.text.push_str(&format!("{}</{name}>\n", "  ".repeat(self.open.len())));
-        }
-    }
-
-    fn leaf(&mut self, name: &str, attributes: &[(&str, &str)], value: &str) {
-        self.write_tag(name, attributes);
-        self.text.push_str(&format!("{}</{name}>\n", escape(value)));
-    }
-
-    fn value(&mut self, name: &str, value: &str) {
-        self.leaf(name, &[], value);
-    }
-
     fn value_unless_empty(&mut self, name: &str, value: &str) {
         let words: Vec<&str> = value.split_whitespace().collect();
         let text: String = words.join(" ").chars().take(MAX_REASON_CHARS).collect();
         if !text.is_empty() {
             self.value(name, &text);
         }
-    }
-
-    fn within(&mut self, parent: &str, name: &str, value: &str) {
-        self.open(parent);
-        self.value(name, value);
-        self.close();
     }
 
     fn moment(&mut self, name: &str, moment: &str) {
@@ -392,30 +342,6 @@ impl XmlOutput {
         self.value("ram:RoleCode", role);
         Ok(())
     }
-
-    fn finish(mut self) -> String {
-        while !self.open.is_empty() {
-            self.close();
-        }
-        self.text
-    }
-}
-
-/// Text as XML has it; characters that XML 1.0 does not allow are left out.
-fn escape(text: &str) -> String {
-    let mut escaped = String::new();
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\u{fffe}' | '\u{ffff}' => {}
-            c if c.is_control() => {}
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

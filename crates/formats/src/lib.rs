@@ -8,3 +8,4 @@ pub mod einvoice_answer;
 pub mod notation;
 pub mod payment_code;
 pub mod xml;
+mod xml_output;

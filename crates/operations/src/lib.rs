@@ -11,6 +11,7 @@ pub mod dead;
 pub mod doctor;
 mod erasable_keys;
 pub mod erase;
+pub mod export;
 pub mod folder_walk;
 pub mod inspect;
 pub mod invoice_view;

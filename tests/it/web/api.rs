@@ -86,7 +86,8 @@ async fn every_answer_is_as_the_served_description_says() {
             .replace("{document_id}", &document.to_string())
             .replace("{number}", "1")
             .replace("{target}", "erp")
-            .replace("/answer", "/answer?form=cdar");
+            .replace("/answer", "/answer?form=cdar")
+            .replace("/export", "/export?form=csv");
         if methods.get("get").is_some() {
             let answer = desk.get(&path, "operator").await;
             assert_eq!(answer.status, StatusCode::OK, "{path}: {answer:?}");
@@ -346,6 +347,8 @@ async fn an_einvoice_is_shown_with_the_rules_that_it_breaks_by_its_terms_and_ans
         ("", "viewer", "BR-CO-15"),
         ("/result", "viewer", "\"rule\":\"BR-CO-15\""),
         ("/invoice?lang=de", "viewer", "Rechnungsgesamtbetrag einschließlich Umsatzsteuer"),
+        ("/export?form=csv", "viewer", "document_id,file,tenant,"),
+        ("/export?form=csv-lines", "viewer", ",line_items.description,"),
         ("/answer?form=invoice-response", "ann", "<cbc:ResponseCode>IP</cbc:ResponseCode>"),
         ("/answer?form=cdar", "ann", "<ram:ProcessConditionCode>204</ram:ProcessConditionCode>"),
     ] {
@@ -355,7 +358,10 @@ async fn an_einvoice_is_shown_with_the_rules_that_it_breaks_by_its_terms_and_ans
         let rival = desk.get(&path(rest), "rival").await;
         assert!(rival.status.is_client_error(), "{rest} is shown to another tenant");
     }
-    for rest in ["/answer", "/answer?form=pdf", "/invoice?lang=xx"] {
+    let bare = desk.get(&path("/export?form=ubl"), "viewer").await;
+    assert_eq!(bare.status, StatusCode::UNPROCESSABLE_ENTITY, "{bare:?}");
+    assert!(bare.body.contains("BT-55"), "{}", bare.body);
+    for rest in ["/answer", "/answer?form=pdf", "/invoice?lang=xx", "/export", "/export?form=pdf"] {
         assert_eq!(desk.get(&path(rest), "ann").await.status, StatusCode::BAD_REQUEST, "{rest}");
     }
     let viewer = desk.get(&path("/answer?form=cdar"), "viewer").await;

@@ -77,7 +77,7 @@ pub(super) struct InvoiceXmlFields {
 }
 
 /// Codes of UNTDID 1001 that stand for credit notes in EN 16931.
-const CREDIT_NOTES: [&str; 13] =
+pub(super) const CREDIT_NOTES: [&str; 13] =
     ["81", "83", "261", "262", "296", "308", "381", "396", "420", "458", "502", "503", "532"];
 
 /// Codes of documents that order no ordinary payment to the seller: requests for interim and
