@@ -56,12 +56,46 @@ impl RetryArgs {
     }
 }
 
+/// Open ingestions: those that are named, or all that match.
+#[derive(Debug, clap::Args)]
+pub(super) struct OpenIngestionArgs {
+    /// Ingestion ids, document ids (newest ingestion), or SHA-256 prefixes
+    #[arg(required_unless_present_any = ["tenant", "kind", "since"],
+        conflicts_with_all = ["tenant", "kind", "since"])]
+    ids: Vec<String>,
+    /// All in progress of this tenant instead
+    #[arg(long)]
+    tenant: Option<String>,
+    /// All in progress of this kind instead
+    #[arg(long)]
+    kind: Option<String>,
+    /// All in progress that were registered within this time instead
+    #[arg(long, value_name = "TIME", value_parser = inspect::parse_look_back)]
+    since: Option<std::time::Duration>,
+}
+
+impl OpenIngestionArgs {
+    /// The ids of all of them.
+    pub(super) async fn resolve(self, db: &Db) -> anyhow::Result<Vec<IngestionId>> {
+        if !self.ids.is_empty() {
+            return resolve_ids(db, &self.ids).await;
+        }
+        let filter = IngestionFilter {
+            status: Some(IngestionStatus::InProgress),
+            kind: self.kind,
+            tenant: self.tenant,
+            since: self.since.map(|since| OffsetDateTime::now_utc() - since),
+            ..IngestionFilter::default()
+        };
+        Ok(retry::find_matching(db, &filter).await?)
+    }
+}
+
 /// Arguments of `cancel`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ChangeArgs {
-    /// Ingestion ids, document ids (newest ingestion), or SHA-256 prefixes
-    #[arg(required = true)]
-    ids: Vec<String>,
+    #[command(flatten)]
+    open: OpenIngestionArgs,
     /// Comment for the audit log
     #[arg(long, default_value = "")]
     why: String,
@@ -307,11 +341,15 @@ pub(super) async fn cancel(
     change: ChangeArgs,
 ) -> anyhow::Result<CommandExit> {
     let (_, db) = open_database(context, DATABASE).await?;
-    let ids = resolve_ids(&db, &change.ids).await?;
+    let ids = change.open.resolve(&db).await?;
     if change.dry_run {
         return preview_change(context, &db, &ids).await;
     }
-    show_changes(context, &retry::cancel_ingestions(&db, &ids, &audit_note(change.why)).await?)
+    let (by, mut done) = (audit_note(change.why), Vec::new());
+    for some in ids.chunks(retry::MAX_TOGETHER) {
+        done.extend(retry::cancel_ingestions(&db, some, &by).await?);
+    }
+    show_changes(context, &done)
 }
 
 pub(super) async fn preview_change(
@@ -319,7 +357,8 @@ pub(super) async fn preview_change(
     db: &Db,
     ids: &[IngestionId],
 ) -> anyhow::Result<CommandExit> {
-    let rows = inspect::ingestions_by_id(db, ids).await?;
+    let shown = ids.chunks(retry::MAX_TOGETHER).next().unwrap_or_default();
+    let rows = inspect::ingestions_by_id(db, shown).await?;
     context.result_output().show(&rows, || format_ingestions(&rows))?;
     Ok(CommandExit::Done)
 }

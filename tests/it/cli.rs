@@ -172,6 +172,16 @@ async fn a_document_is_handed_in_looked_at_cancelled_and_retried_by_command() {
     assert_eq!(desk.json(&["cancel", &id, "--why", "test"])[0]["change"], "cancelled");
     assert_eq!(desk.json(&["cancel", &id])[0]["change"], "already_ended");
     assert_eq!(desk.json(&["retry", &id])[0]["change"], "reopened");
+    // The same for all that match; never for all and some.
+    for wrong in [&["cancel"][..], &["cancel", &id, "--kind", "invoice"]] {
+        assert!(!desk.run(wrong).status.success(), "{wrong:?}");
+    }
+    let to_normal = ["reprioritize", "--to", "normal", "--kind", "invoice", "--since", "1h"];
+    assert_eq!(desk.json(&to_normal)[0]["change"], "moved");
+    assert_eq!(desk.json(&["cancel", "--tenant", "nobody"]), Value::Array(Vec::new()));
+    assert_eq!(desk.json(&["cancel", "--kind", "invoice"])[0]["change"], "cancelled");
+    assert_eq!(desk.json(&["cancel", "--kind", "invoice"]), Value::Array(Vec::new()));
+    assert_eq!(desk.json(&["retry", &id])[0]["change"], "reopened");
     let story = desk.json(&["status", &id]);
     assert_eq!(story[0]["status"], "in-progress");
 

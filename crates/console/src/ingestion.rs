@@ -606,6 +606,11 @@ fn code_of_change(change: IngestionAction) -> &'static str {
     }
 }
 
+/// The result of an action in words.
+pub(super) fn words_of_action(action: IngestionAction) -> &'static str {
+    words_of_change(code_of_change(action)).unwrap_or_default()
+}
+
 /// Words for a code in the address; `None` for an unknown one.
 fn words_of_change(code: &str) -> Option<&'static str> {
     Some(match code {

@@ -161,7 +161,7 @@ pub(super) fn foreign_name(name: &str) -> Markup {
 
 /// The text with marks in the place of characters that turn the order of others, so that
 /// `fdp.exe` cannot look like `exe.pdf` (Unicode Standard Annex 9, explicit formatting characters).
-fn visible_text(text: &str) -> Cow<'_, str> {
+pub(super) fn visible_text(text: &str) -> Cow<'_, str> {
     if !text.contains(turns_order) {
         return Cow::Borrowed(text);
     }

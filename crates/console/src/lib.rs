@@ -11,6 +11,7 @@ mod api;
 mod api_forms;
 mod api_reference;
 mod case_page;
+mod change_many;
 mod companies;
 mod connections;
 mod exports;
@@ -211,6 +212,7 @@ fn operator_pages() -> Router<ConsoleState> {
     Router::new()
         // Not for reviewers: a count that grows by a decision says that its document was drawn.
         .route("/quality", get(quality::show_quality))
+        .route("/ingestions/change", get(change_many::show_change).post(change_many::post_change))
         .route("/ingestions/{id}/retry", post(ingestion::post_retry))
         .route("/ingestions/{id}/cancel", post(ingestion::post_cancel))
         .route("/ingestions/{id}/password", post(originals::post_password))

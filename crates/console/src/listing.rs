@@ -19,8 +19,11 @@ use uuid::Uuid;
 use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, QueryFields};
-use super::layout::{age_since, foreign_name, frame_page, moment, next_link, state_mark};
+use super::layout::{
+    age_since, foreign_name, frame_page, moment, next_link, state_mark, visible_text,
+};
 use super::state::ConsoleState;
+use docmill_core::config::WebRole;
 use docmill_core::model::{IngestionId, IngestionStatus, OutcomeReason};
 use docmill_ledger::db::Db;
 use docmill_operations::inspect::{
@@ -33,6 +36,9 @@ pub(super) const PAGE_ROWS: u32 = 50;
 const SEARCH_TIMEOUT: Duration = Duration::from_millis(100);
 /// The same for a request to look further back.
 const WIDE_SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The names of a list's filter in addresses and forms; the last is not for visitors of one tenant.
+const FILTER_NAMES: [&str; 5] = ["status", "reason", "kind", "since", "tenant"];
 
 /// One page of a list, and where the next begins.
 #[derive(Debug, Serialize, ToSchema)]
@@ -63,7 +69,11 @@ pub(super) async fn load_page(
     Ok(IngestionPage { rows, next })
 }
 
-fn read_filter(
+/// The filter of a list of ingestions.
+///
+/// # Errors
+/// There is no such status, or the time is not one.
+pub(super) fn read_filter(
     visitor: &ConsoleVisitor,
     wanted: &FieldValues,
 ) -> Result<IngestionFilter, ConsoleFailure> {
@@ -88,6 +98,26 @@ fn read_filter(
         needs_review: None,
         since,
     })
+}
+
+/// The filter of the list, for a form that is sent next.
+pub(super) fn hidden_filter(visitor: &ConsoleVisitor, wanted: &FieldValues) -> Markup {
+    hidden_fields(wanted, filter_names(visitor))
+}
+
+/// The names of the filters that the visitor has.
+pub(super) fn filter_names(visitor: &ConsoleVisitor) -> &'static [&'static str] {
+    let [own @ .., _] = &FILTER_NAMES;
+    if visitor.tenant.is_some() { own } else { &FILTER_NAMES }
+}
+
+/// The values of these names, for a form that is sent next.
+pub(super) fn hidden_fields(wanted: &FieldValues, names: &[&str]) -> Markup {
+    html! {
+        @for (name, value) in wanted.pairs().filter(|(name, value)| names.contains(name) && !value.is_empty()) {
+            input type="hidden" name=(name) value=(value);
+        }
+    }
 }
 
 /// The id that the next page begins after.
@@ -120,13 +150,7 @@ pub(super) async fn show_ingestions(
     let body = html! {
         (filters(&state, &visitor, &wanted))
         @if page.rows.is_empty() { p { "No documents match. " a href=(state.link("/ingestions")) { "Clear filters" } } } @else {
-            div.wide { table {
-                thead { tr {
-                    th { "Document" } th { "Status" } th { "Reason or stage" } th { "Kind" }
-                    th { "Tenant" } th.number { "Attempts" } th { "Review" } th { "Age" } th { "Id" }
-                } }
-                tbody { @for row in &page.rows { (ingestion_row(&state, row)) } }
-            } }
+            (ingestions_table(&state, &visitor, &wanted, &page.rows))
         }
         (next_link(next))
     };
@@ -135,12 +159,50 @@ pub(super) async fn show_ingestions(
     Ok(frame_page(&state, Some(&visitor), title, &body).into_response())
 }
 
-fn ingestion_row(state: &ConsoleState, row: &IngestionRow) -> Markup {
+/// The rows; for operators with a box to tick before each, and what can be done with those.
+fn ingestions_table(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    wanted: &FieldValues,
+    rows: &[IngestionRow],
+) -> Markup {
+    let operates = visitor.role >= WebRole::Operator;
+    let table = html! {
+        div.wide { table {
+            thead { tr {
+                @if operates { th { "Select" } }
+                th { "Document" } th { "Status" } th { "Reason or stage" } th { "Kind" }
+                th { "Tenant" } th.number { "Attempts" } th { "Review" } th { "Age" } th { "Id" }
+            } }
+            tbody { @for row in rows { (ingestion_row(state, row, operates)) } }
+        } }
+    };
+    html! {
+        @if operates {
+            form method="get" action=(state.link("/ingestions/change")) {
+                (hidden_filter(visitor, wanted))
+                (table)
+                div.actions {
+                    button name="of" value="selected" { "Change the selected…" }
+                    @if wanted.get("status").is_some() {
+                        button name="of" value="matching" { "Change all that match…" }
+                    }
+                }
+            }
+        } @else { (table) }
+    }
+}
+
+fn ingestion_row(state: &ConsoleState, row: &IngestionRow, is_selectable: bool) -> Markup {
     let id = row.id.to_string();
+    let name = row.original_name.as_ref().unwrap_or(&row.file_path);
     html! {
         tr {
+            @if is_selectable {
+                td { input type="checkbox" name="id" value=(id) aria-label={ "Select " (visible_text(name)) }; }
+            }
             td { a href=(state.link(&format!("/ingestions/{id}"))) {
-                (foreign_name(row.original_name.as_ref().unwrap_or(&row.file_path))) } }
+                (foreign_name(name)) } }
             td { (state_mark(&row.status)) }
             td { (row.reason.as_deref().or(row.stage.as_deref().filter(|_| row.status == "in-progress")).unwrap_or("–")) }
             td { (row.kind.as_deref().unwrap_or("–")) }

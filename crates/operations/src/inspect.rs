@@ -20,8 +20,8 @@ pub use docmill_ledger::db::reports::row_security::require_all_rows;
 pub use docmill_ledger::db::reports::search::{DocumentQuery, DocumentRow, find_documents};
 pub use docmill_ledger::db::reports::{
     AttemptRow, ExportedDocument, InFlightIngestion, IngestionFilter, IngestionRow, find_waiting,
-    ingestions_by_id, list_exported_documents, list_ingestions, load_einvoice_facts,
-    load_grounding,
+    ingestions_by_id, list_exported_documents, list_ingestion_ids, list_ingestions,
+    load_einvoice_facts, load_grounding,
 };
 
 use docmill_core::fault::{Error, Fault, Result};

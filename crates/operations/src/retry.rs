@@ -48,8 +48,10 @@ pub struct IngestionChange {
 
 /// Why an ingestion is not opened again.
 const BEING_ERASED: &str = "its document is past its tenant's retention and being erased";
-/// Ingestions in one statement of a retry by reason.
-const REASON_BATCH: u32 = 500;
+/// Ingestions that one statement changes.
+pub const MAX_TOGETHER: usize = 500;
+/// Ids that are read together.
+const IDS_PER_PAGE: u32 = 10_000;
 
 /// Retries every ingestion that failed for a reason since then, newest first; see
 /// [`retry_ingestions`].
@@ -62,13 +64,57 @@ pub async fn retry_failed(
     failed: &IngestionFilter,
     by: &AuditNote,
 ) -> Result<Vec<IngestionChange>> {
-    let (mut changes, mut after) = (Vec::new(), None);
+    let mut changes = Vec::new();
+    for ids in find_matching(db, failed).await?.chunks(MAX_TOGETHER) {
+        changes.extend(retry_ingestions(db, queue, ids, by).await?);
+    }
+    Ok(changes)
+}
+
+/// Every ingestion that passes the filter, newest first.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn find_matching(db: &Db, filter: &IngestionFilter) -> Result<Vec<IngestionId>> {
+    let mut found = Vec::new();
     loop {
-        let rows = reports::list_ingestions(db, failed, REASON_BATCH, after).await?;
-        let Some(last) = rows.last() else { return Ok(changes) };
-        after = Some(IngestionId(last.id));
-        let ids: Vec<IngestionId> = rows.iter().map(|row| IngestionId(row.id)).collect();
-        changes.extend(retry_ingestions(db, queue, &ids, by).await?);
+        let after = found.last().copied();
+        let ids = reports::list_ingestion_ids(db, filter, IDS_PER_PAGE, after).await?;
+        if ids.is_empty() {
+            return Ok(found);
+        }
+        found.extend(ids);
+    }
+}
+
+/// A change of the course of ingestions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CourseChange {
+    /// See [`retry_ingestions`].
+    Retry,
+    /// See [`cancel_ingestions`].
+    Cancel,
+    /// See [`reprioritize_ingestions`].
+    Reprioritize(Priority),
+}
+
+/// Changes the course of ingestions.
+///
+/// # Errors
+/// As the function of the change.
+pub async fn change_ingestions(
+    db: &Db,
+    queue: &dyn MessageQueue,
+    ids: &[IngestionId],
+    change: CourseChange,
+    by: &AuditNote,
+) -> Result<Vec<IngestionChange>> {
+    match change {
+        CourseChange::Retry => retry_ingestions(db, queue, ids, by).await,
+        CourseChange::Cancel => cancel_ingestions(db, ids, by).await,
+        CourseChange::Reprioritize(priority) => {
+            reprioritize_ingestions(db, queue, ids, priority, by).await
+        }
     }
 }
 

@@ -22,6 +22,7 @@ fn pages(document: impl ToString, ingestion: impl ToString) -> Vec<String> {
         "/ingestions".to_owned(),
         "/ingestions?status=failed".to_owned(),
         format!("/ingestions/{ingestion}"),
+        format!("/ingestions/change?of=selected&id={ingestion}"),
         format!("/ingestions/{ingestion}/pages/1"),
         format!("/ingestions/{ingestion}/pages/1/picture"),
         "/documents".to_owned(),
@@ -108,6 +109,7 @@ async fn each_role_may_do_what_it_is_for_and_no_more() {
         ("viewer", "/pauses".to_owned(), false),
         ("ann", format!("/ingestions/{ingestion}/retry"), false),
         ("ann", format!("/ingestions/{ingestion}/cancel"), false),
+        ("ann", "/ingestions/change".to_owned(), false),
         ("ann", "/pauses".to_owned(), false),
         ("ann", "/pauses/end".to_owned(), false),
         ("ann", "/companies".to_owned(), false),
@@ -201,7 +203,12 @@ async fn a_token_of_one_tenant_changes_nothing_of_another_with_a_form_of_its_own
     let (other, other_ingestion) = desk.refused("rival", &invoice(2.0)).await;
     let acme = desk.browser("acme").await;
     let secret = super::desk::form_fields(&acme.get("/pauses").await.body, "/pauses")[0].1.clone();
+    let change = "/ingestions/change".to_owned();
+    let selected = format!("&of=selected&id={other_ingestion}&change=retry");
+    let matching = "&of=matching&status=failed&tenant=rival&change=retry";
     for (path, more, status) in [
+        (change.clone(), selected.as_str(), StatusCode::NOT_FOUND),
+        (change, matching, StatusCode::OK),
         (format!("/ingestions/{other_ingestion}/retry"), "", StatusCode::NOT_FOUND),
         (format!("/ingestions/{other_ingestion}/cancel"), "", StatusCode::NOT_FOUND),
         (format!("/reviews/{other}"), "&decision=reject&why=x", StatusCode::NOT_FOUND),

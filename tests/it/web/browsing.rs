@@ -568,6 +568,7 @@ async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
         ("overview", "/overview".to_owned()),
         ("ingestions", "/ingestions".to_owned()),
         ("ingestion", format!("/ingestions/{ingestion}")),
+        ("change", format!("/ingestions/change?of=selected&id={ingestion}")),
         ("page", format!("/ingestions/{ingestion}/pages/1")),
         ("dead-letters", "/dead-letters".to_owned()),
         ("search", "/documents?q=acme".to_owned()),

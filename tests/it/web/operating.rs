@@ -8,7 +8,8 @@ use docmill::app::App;
 use docmill_compat::objects::ObjectQueue;
 use docmill_core::config::QueueBackend;
 use docmill_core::model::{
-    LaneBreaker, LocalDevice, LocalModelCalls, LocalModelReport, LocalModelState, ProviderLane,
+    LaneBreaker, LocalDevice, LocalModelCalls, LocalModelReport, LocalModelState, Priority,
+    ProviderLane,
 };
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::{Ledger as _, WorkerStatus};
@@ -17,7 +18,7 @@ use docmill_queue::{MessageQueue as _, OutgoingMessage};
 use docmill_storage::folder::FolderStore;
 use reqwest::StatusCode;
 
-use super::desk::{WebConsole, invoice};
+use super::desk::{WebConsole, invoice, tokens};
 use crate::support::postgres::TestDatabase;
 use crate::support::world::{SOON, until};
 
@@ -232,6 +233,95 @@ async fn an_ingestion_tells_how_it_came_there_and_an_operator_retries_and_cancel
         !viewer.contains("<form method=\"post\" action=\"/ingestions"),
         "a viewer is offered nothing"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn selected_rows_and_all_that_match_are_retried_moved_and_cancelled_together() {
+    let desk = WebConsole::open().await;
+    let (_, first) = desk.refused("acme", &invoice(1.0)).await;
+    let (_, second) = desk.refused("acme", &invoice(2.0)).await;
+    let (_, other) = desk.refused("rival", &invoice(3.0)).await;
+    let operator = desk.browser("operator").await;
+    let list = operator.get("/ingestions?status=failed&tenant=acme").await.body;
+    for id in [first, second] {
+        assert!(list.contains(&format!("name=\"id\" value=\"{id}\"")), "{list}");
+    }
+    let viewer = desk.browser("viewer").await.get("/ingestions?status=failed").await.body;
+    assert!(!viewer.contains("/ingestions/change") && !viewer.contains("checkbox"), "{viewer}");
+
+    let action = "/ingestions/change";
+    let sure = ("confirm", "yes");
+    let picked = format!("{action}?of=selected&id={first}&id={second}&status=failed");
+    let page = operator.get(&picked).await.body;
+    assert!(page.contains("2 ingestions selected."), "{page}");
+    let unsure = operator.send_form(&page, action, &[("change", "retry")]).await;
+    assert_eq!(unsure.status, StatusCode::BAD_REQUEST, "nothing is done unconfirmed");
+    let in_acme = format!("{action}?of=matching&status=in-progress&tenant=acme");
+    for (path, change, counted, result) in [
+        (picked.as_str(), "retry", "selected", "It is open again"),
+        (&in_acme, "high", "match: status <bdi>in-progress</bdi>, tenant", "the new priority"),
+        (&in_acme, "cancel", "match: status <bdi>in-progress</bdi>, tenant", "It is cancelled."),
+    ] {
+        let page = operator.get(path).await.body;
+        assert!(page.contains(&format!("2 ingestions {counted}")), "{change}: {page}");
+        let filled = [("change", change), ("why", "together"), sure];
+        let done = operator.send_form(&page, action, &filled).await;
+        assert_eq!(done.status, StatusCode::OK, "{change}: {done:?}");
+        let row = "<td class=\"number\">2</td><td>It ";
+        assert!(done.body.contains(row) && done.body.contains(result), "{change}: {}", done.body);
+    }
+    let audit = "SELECT string_agg(operator || ' ' || action || ' ' || why || ' ' || n, '; ' ORDER BY action)
+        FROM (SELECT operator, action, why, count(*) n FROM operator_action GROUP BY 1, 2, 3) AS done";
+    assert_eq!(
+        desk.scalar(audit).await,
+        "web:operator cancel together 2; web:operator reopen together 2; \
+         web:operator reprioritize together 2"
+    );
+    let priorities = "SELECT string_agg(DISTINCT status || ' ' || priority, ',' ORDER BY
+        status || ' ' || priority) FROM ingestion";
+    assert_eq!(desk.scalar(priorities).await, "cancelled high,failed normal");
+    assert!(operator.get("/ingestions?status=failed").await.body.contains(&other.to_string()));
+
+    for wrong in ["of=matching", "of=selected", "of=selected&id=x", "status=failed"] {
+        let answer = operator.get(&format!("{action}?{wrong}")).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{wrong}: {answer:?}");
+    }
+    let page = operator.get(&format!("{action}?of=matching&status=failed")).await.body;
+    let unknown = operator.send_form(&page, action, &[("change", "erase"), sure]).await;
+    assert_eq!(unknown.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_ingestions_than_one_request_changes_are_changed_in_turn_and_none_is_left() {
+    let desk = WebConsole::open_with(|config| {
+        config.web.tokens = tokens();
+        for token in &mut config.web.tokens {
+            token.highest_priority = Priority::Normal;
+        }
+    })
+    .await;
+    desk.execute(
+        "WITH d AS (INSERT INTO document (file_path, tenant)
+             SELECT 'documents/' || n, 'acme' FROM generate_series(1, 502) n RETURNING id)
+         INSERT INTO ingestion (document_id, tenant, created_at)
+             SELECT id, 'acme', '2026-01-01' FROM d",
+    )
+    .await;
+    let operator = desk.browser("operator").await;
+    let action = "/ingestions/change";
+    let page = operator.get(&format!("{action}?of=matching&status=in-progress")).await.body;
+    assert!(page.contains("More than 500 ingestions match"), "{page}");
+    assert!(page.contains("\"normal\"") && !page.contains("\"high\""), "{page}");
+    let urgent = [("change", "high"), ("confirm", "yes")];
+    let refused = operator.send_form(&page, action, &urgent).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "above the token's priority");
+    let filled = [("change", "cancel"), ("confirm", "yes")];
+    let some = operator.send_form(&page, action, &filled).await.body;
+    assert!(some.contains("<td class=\"number\">500</td>"), "{some}");
+    let rest = operator.send_form(&some, action, &[]).await.body;
+    assert!(rest.contains("<td class=\"number\">2</td>") && !rest.contains("Go on"), "{rest}");
+    let open = "SELECT count(*) FROM ingestion WHERE status = 'in-progress'";
+    assert_eq!(desk.scalar(open).await, "0");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -465,7 +555,7 @@ async fn a_worker_serves_the_pages_too_where_that_is_wanted_and_ends_with_them()
     let mut config = super::desk::console_config(&database, folder.path());
     std::fs::create_dir(&config.queue.path).unwrap();
     std::fs::create_dir(&config.store.path).unwrap();
-    config.web.tokens = super::desk::tokens();
+    config.web.tokens = tokens();
     config.web.in_worker = true;
     config.worker.address = ([127, 0, 0, 1], 0).into();
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

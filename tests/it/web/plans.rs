@@ -56,6 +56,7 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
         "/ingestions?status=in-progress".to_owned(),
         "/ingestions?status=failed".to_owned(),
         "/ingestions?status=failed&reason=encrypted".to_owned(),
+        "/ingestions/change?of=matching&status=failed&reason=corrupt".to_owned(),
         "/ingestions?tenant=tenant-3".to_owned(),
         "/ingestions?tenant=nobody".to_owned(),
         format!("/ingestions/{old}"),

@@ -381,6 +381,42 @@ pub async fn list_ingestions(
     .context("listing ingestions")
 }
 
+/// The ids alone of what [`list_ingestions`] lists.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn list_ingestion_ids(
+    db: &Db,
+    filter: &IngestionFilter,
+    limit: u32,
+    after: Option<IngestionId>,
+) -> Result<Vec<IngestionId>> {
+    let found = sqlx::query_scalar!(
+        r#"SELECT i.id FROM ingestion i
+        WHERE ($1::text IS NULL OR i.status = $1)
+          AND ($2::text IS NULL OR i.reason = $2)
+          AND ($3::text IS NULL OR i.kind = $3)
+          AND ($4::text IS NULL OR i.tenant = $4)
+          AND ($5::boolean IS NULL OR i.needs_human_review = $5)
+          AND ($6::timestamptz IS NULL OR i.created_at >= $6)
+          AND ($7::uuid IS NULL OR (i.created_at, i.id) <
+              (SELECT a.created_at, a.id FROM ingestion a WHERE a.id = $7))
+        ORDER BY i.created_at DESC, i.id DESC LIMIT $8"#,
+        filter.status.map(|status| status.code()),
+        filter.reason,
+        filter.kind,
+        filter.tenant,
+        filter.needs_review,
+        filter.since,
+        after.map(|id| id.0),
+        i64::from(limit),
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("choosing ingestions")?;
+    Ok(found.into_iter().map(IngestionId).collect())
+}
+
 /// Documents that carry data, each once by its newest ingestion of the filter's kind, newest first, at
 /// most `limit`, after the given ingestion. Of the filter kind, tenant and time count.
 ///
