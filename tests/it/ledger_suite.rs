@@ -179,6 +179,31 @@ async fn a_killer_beside_documents_that_survive_alone_ends_by_its_third_death() 
 }
 
 #[tokio::test]
+async fn two_killers_by_turns_on_workers_without_other_work_both_end() {
+    for at in Fixture::both().await {
+        let killers = [IngestionId::random(), IngestionId::random()];
+        for id in killers {
+            at.insert(id, DocumentId::random()).await;
+        }
+        for _ in 0..8 {
+            let id = IngestionId::random();
+            at.insert(id, DocumentId::random()).await;
+            let token = at.take(id).await.token;
+            at.ledger().record_result(id, token, &record(None)).await.unwrap();
+        }
+        for _ in 0..3 {
+            for id in killers {
+                at.take(id).await;
+                at.advance(LEASE).await;
+            }
+        }
+        for id in killers {
+            assert!(matches!(at.claim(id).await, ClaimOutcome::Exhausted));
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_suspect_that_was_survived_is_none_before_its_end_is_written() {
     for at in Fixture::both().await {
         let id = IngestionId::random();

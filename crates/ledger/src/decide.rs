@@ -49,8 +49,8 @@ pub struct ClaimOffer {
     pub others: LoneEnds,
 }
 
-/// Ends of the newest attempts of other documents that were worked on alone: at most
-/// [`LoneEnds::MAX_ENDS`] of the last [`LoneEnds::MAX_AGE`].
+/// Ends of the other documents that were worked on alone, of each the newest: at most
+/// [`LoneEnds::MAX_ENDS`] of the last [`LoneEnds::MAX_AGE`] and the last [`LoneEnds::MAX_ATTEMPTS`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LoneEnds {
     /// All of them.
@@ -60,8 +60,10 @@ pub struct LoneEnds {
 }
 
 impl LoneEnds {
-    /// So many ends are looked at.
+    /// So many documents are looked at.
     pub const MAX_ENDS: usize = 8;
+    /// So many attempts are searched for them.
+    pub const MAX_ATTEMPTS: usize = 256;
     /// Ends before that say nothing about the workers of today.
     pub const MAX_AGE: Duration = Duration::from_secs(3600);
 

@@ -7,6 +7,7 @@
 mod operators;
 mod row;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -363,20 +364,23 @@ impl MemoryLedgerState {
     }
 }
 
-/// Ends of the newest attempts of other documents that were worked on alone.
+/// Ends of the other documents that were worked on alone, of each the newest.
 fn lone_ends(
     attempts: &BTreeMap<IngestionId, Vec<LedgerAttempt>>,
     id: IngestionId,
     now: OffsetDateTime,
 ) -> LoneEnds {
-    let others = attempts.iter().filter(|(of, _)| **of != id).flat_map(|(_, all)| all);
-    let mut newest: Vec<&LedgerAttempt> = others
-        .filter(|attempt| attempt.alone && attempt.ended_at > now - LoneEnds::MAX_AGE)
+    let others = attempts.iter().filter(|(of, _)| **of != id);
+    let mut newest: Vec<(IngestionId, &LedgerAttempt)> = others
+        .flat_map(|(of, all)| all.iter().map(|attempt| (*of, attempt)))
+        .filter(|(_, attempt)| attempt.alone && attempt.ended_at > now - LoneEnds::MAX_AGE)
         .collect();
-    // A stable sort: those that ended at once are in the order of their ids.
-    newest.sort_by_key(|attempt| std::cmp::Reverse(attempt.ended_at));
+    newest.sort_by_key(|(of, attempt)| (Reverse(attempt.ended_at), *of, Reverse(attempt.claims)));
+    newest.truncate(LoneEnds::MAX_ATTEMPTS);
+    let mut seen = BTreeSet::new();
+    newest.retain(|(of, _)| seen.insert(*of));
     newest.truncate(LoneEnds::MAX_ENDS);
-    let crashed = newest.iter().filter(|a| a.outcome == OutcomeReason::Crashed.code()).count();
+    let crashed = newest.iter().filter(|(_, a)| a.outcome == OutcomeReason::Crashed.code()).count();
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     LoneEnds { ends: count(newest.len()), crashed: count(crashed) }
 }

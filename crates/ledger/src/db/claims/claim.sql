@@ -4,7 +4,7 @@
 --
 -- A suspect is not claimed beside other work. A claim that ended without a word counts as a
 -- crash only if it was made alone, and if three of four others that were worked on alone survived it:
--- of the newest eight within an hour (`decide::LoneEnds`). With a limit of 0 every one counts.
+-- of the newest eight documents within an hour (`decide::LoneEnds`). With a limit of 0 every one counts.
 --
 -- A row that already has the token it is asked for (`again`) is a claim whose answer was lost: it is
 -- answered once more and counted no second time. What somebody else has locked is not waited for.
@@ -44,9 +44,15 @@ WITH clock AS MATERIALIZED (
         SELECT CASE WHEN NOT h.silent THEN false WHEN $5 = 0 THEN true WHEN h.was_alone THEN (
             SELECT count(*) >= 4 * count(*) FILTER (WHERE n.outcome = 'crashed')
             FROM (
-                SELECT o.outcome FROM attempt o
-                WHERE o.alone AND o.ended_at > c.now - interval '1 hour' AND o.ingestion_id <> h.id
-                ORDER BY o.ended_at DESC, o.ingestion_id, o.claims LIMIT 8
+                -- Of each document the newest end: two that kill by turns count once each.
+                SELECT l.outcome FROM (
+                    SELECT DISTINCT ON (r.ingestion_id) r.* FROM (
+                        SELECT o.ingestion_id, o.claims, o.ended_at, o.outcome FROM attempt o
+                        WHERE o.alone AND o.ended_at > c.now - interval '1 hour'
+                            AND o.ingestion_id <> h.id
+                        ORDER BY o.ended_at DESC, o.ingestion_id, o.claims DESC LIMIT 256
+                    ) AS r ORDER BY r.ingestion_id, r.ended_at DESC, r.claims DESC
+                ) AS l ORDER BY l.ended_at DESC, l.ingestion_id LIMIT 8
             ) AS n
         ) ELSE false END AS counts
         OFFSET 0
