@@ -360,27 +360,24 @@ impl ExpressionParser<'_> {
     }
 
     fn parse_single_type(&mut self) -> Result<SingleType, SyntaxError> {
-        let name = self.take_name()?;
-        let atomic = self.atomic_type(name)?;
+        let (prefix, local) = self.take_name()?;
+        let atomic = self.atomic_type(prefix.as_deref(), &local)?;
         Ok(SingleType { atomic, may_be_empty: self.take_sign("?") })
     }
 
-    fn atomic_type(
-        &self,
-        (prefix, local): (Option<String>, String),
-    ) -> Result<AtomicType, SyntaxError> {
-        let namespace = self.context.namespace(prefix.as_deref().unwrap_or_default())?;
-        let atomic = AtomicType::from_name(&local).filter(|_| namespace == SCHEMA_NAMESPACE);
+    fn atomic_type(&self, prefix: Option<&str>, local: &str) -> Result<AtomicType, SyntaxError> {
+        let namespace = self.context.namespace(prefix.unwrap_or_default())?;
+        let atomic = AtomicType::from_name(local).filter(|_| namespace == SCHEMA_NAMESPACE);
         atomic.ok_or_else(|| SyntaxError(format!("the type `{local}` is not read")))
     }
 
     fn parse_item_type(&mut self) -> Result<ItemType, SyntaxError> {
-        let name = self.take_name()?;
+        let (prefix, local) = self.take_name()?;
         if !self.take_sign("(") {
-            return self.atomic_type(name).map(ItemType::Atomic);
+            return self.atomic_type(prefix.as_deref(), &local).map(ItemType::Atomic);
         }
         self.expect_sign(")")?;
-        match (name.0, name.1.as_str()) {
+        match (prefix, local.as_str()) {
             (None, "item") => Ok(ItemType::Any),
             (None, local) => match kind_test(local)? {
                 NodeTest::Sort(sort) => Ok(ItemType::Sort(sort)),
