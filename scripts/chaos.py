@@ -28,20 +28,29 @@ DOCUMENTS = {"queue": 300, "bucket": 100, "workspace": 100}
 # So many that there is work whenever something is done to somebody.
 WAVES = 30
 WORKERS = 2
-# Of the time; the rest is for what is left.
-TROUBLE = 0.6
-PATIENCE = 300
+# Share of the run with faults; the rest is for the documents that are left.
+FAULT_SHARE = 0.6
+# For all documents to end after the last fault.
+END_TIMEOUT = 300
+# Between two looks at who works on a killer.
+KILLER_INTERVAL = 0.2
 SEAMS = ["claim", "lease", "visibility", "artefact", "reference", "reply", "result", "release",
          "delete", "hide", "replace", "unlock"]
-TO_WORKERS = ["kill", "kill", "kill", "stop", "stop", "term", "failpoint", "failpoint", "failpoint"]
-TO_SERVICES = ["postgres stopped", "postgres frozen", "postgres silent", "queue wiped", "disk full"]
+TO_WORKERS = ["kill", "kill", "kill", "stop", "stop", "term", "cut", "failpoint", "failpoint", "failpoint"]
+TO_SERVICES = ["postgres stopped", "postgres frozen", "postgres silent", "queue wiped", "disk full",
+               "documents locked"]
+# As a product does that corrects some documents in one transaction.
+LOCKED = """BEGIN; SELECT count(*) FROM (SELECT id FROM docmill.document ORDER BY random() LIMIT 40
+    FOR NO KEY UPDATE SKIP LOCKED) AS held; SELECT pg_sleep({seconds}); ROLLBACK"""
 
 
 class Worker:
-    """One process; `resume` is when it goes on, if it stands still."""
+    """One process; `resume` is when it goes on, if it stands still, and `heals` when `way`, its own way
+    to Postgres, is there again."""
 
     def __init__(self, job_source, environment, folder, failpoint=None):
         self.job_source, self.failpoint, self.resume, self.hurt = job_source, failpoint, None, False
+        self.way, self.heals, self.was_cut = None, None, False
         extra = {"DOCMILL_FAILPOINTS": failpoint} if failpoint else {}
         self.log = folder / f"{job_source.name}-{time.monotonic_ns()}.log"
         with open(self.log, "wb") as log:
@@ -56,6 +65,34 @@ class Worker:
         except OSError:
             return False
         return stat.rpartition(")")[2].split()[0] == "T"
+
+
+class Killers(threading.Thread):
+    """Documents that kill each worker with them in hand, as a fault of a decoder would."""
+
+    # Which worker has one in hand.
+    IN_HAND = f"""SELECT i.worker FROM docmill.ingestion i JOIN docmill.document d ON d.id = i.document_id
+        WHERE d.original_name ~ '{places.KILLER_NAMES}' AND i.claim_token IS NOT NULL
+        AND i.lease_expires_at > docmill.docmill_now()"""
+
+    def __init__(self, chaos, url):
+        super().__init__(daemon=True)
+        self.chaos, self.url, self.deaths, self.over = chaos, url, 0, threading.Event()
+
+    def run(self):
+        while not self.over.wait(KILLER_INTERVAL):
+            # Postgres may be down or frozen: the next look sees more.
+            words = ["timeout", "5", "psql", "-qAtX", self.url, "-c", self.IN_HAND]
+            found = subprocess.run(words, capture_output=True, text=True)
+            for name in found.stdout.split():
+                self.kill(int(name.rsplit("-", 2)[1]))
+
+    def kill(self, pid):
+        for worker in list(self.chaos.workers):
+            if worker.pid == pid and worker.process.poll() is None:
+                self.deaths += 1
+                self.chaos.say(f"a killer: {worker.job_source.name} {pid}")
+                self.chaos.hurt(worker, "kill", signal.SIGKILL)
 
 
 class Chaos:
@@ -81,13 +118,21 @@ class Chaos:
         self.worker_environment, self.workers = works, []
         # Those that ended by themselves; when another may be started then.
         self.ended, self.not_before = [], {}
+        self.killers = Killers(self, direct)
 
     def say(self, text):
         """Says what happens, and when."""
         print(f"{time.monotonic() - self.began:6.1f} s  {text}", flush=True)
 
     def start_worker(self, job_source, failpoint=None):
-        worker = Worker(job_source, self.worker_environment, self.folder / "logs", failpoint)
+        environment, way = self.worker_environment, None
+        if job_source.name == "queue":
+            way = outage.SilentProxy(self.loop, "127.0.0.1", self.proxy.port)
+            url = environment["DOCMILL__DATABASE__URL"]
+            url = url.replace(str(self.proxy.port), str(way.port))
+            environment = environment | {"DOCMILL__DATABASE__URL": url}
+        worker = Worker(job_source, environment, self.folder / "logs", failpoint)
+        worker.way = way
         self.sessions.add(worker.pid)
         if failpoint:
             self.note(worker, "failpoint")
@@ -105,7 +150,7 @@ class Chaos:
         with concurrent.futures.ThreadPoolExecutor() as together:
             list(together.map(hand_in, self.job_sources))
 
-    def tend(self, is_trouble=True):
+    def tend(self, has_faults=True):
         """Wakes who has stood still long enough, and replaces who has ended."""
         for worker in list(self.workers):
             if worker.resume is None and worker.is_stopped():
@@ -114,11 +159,14 @@ class Chaos:
             if worker.resume is not None and time.monotonic() > worker.resume:
                 worker.resume = None
                 os.kill(worker.pid, signal.SIGCONT)
+            if worker.heals is not None and time.monotonic() > worker.heals:
+                worker.heals = None
+                worker.way.speak_again()
             code = worker.process.poll()
             if code is not None:
                 self.workers.remove(worker)
-                is_ours = worker.hurt or worker.failpoint or (code == 0 and worker.job_source.name ==
-                                                              "workspace")
+                is_ours = (worker.hurt or worker.failpoint or worker.was_cut
+                           or (code == 0 and worker.job_source.name == "workspace"))
                 if not is_ours:
                     self.ended.append((worker, code, time.time()))
                     self.not_before[worker.job_source.name] = time.monotonic() + 2
@@ -127,7 +175,7 @@ class Chaos:
                 continue
             here = [w for w in self.workers if w.job_source is job_source and w.resume is None]
             for _ in range(len(here), WORKERS):
-                if is_trouble or not self.is_over(job_source):
+                if has_faults or not self.is_over(job_source):
                     self.start_worker(job_source)
             # Those who went on have been replaced meanwhile.
             spare = [w for w in here if not w.hurt][WORKERS + 1:]
@@ -142,6 +190,8 @@ class Chaos:
         places_of_stop = [w for w in free if w.job_source.name != "bucket"]
         # A lock of a bucket lasts so long that few stops of its workers fit into a run.
         may = free if what != "stop" or self.random.random() < 0.1 else places_of_stop
+        if what == "cut":
+            may = [w for w in free if w.way is not None and w.heals is None]
         if not may:
             return
         worker = self.random.choice(may)
@@ -150,6 +200,11 @@ class Chaos:
             self.hurt(worker, "kill", signal.SIGKILL)
         elif what == "term":
             self.hurt(worker, "term", signal.SIGTERM)
+        elif what == "cut":
+            self.note(worker, "cut")
+            worker.was_cut = True
+            worker.way.fall_silent()
+            worker.heals = time.monotonic() + self.random.choice([3, worker.job_source.lease + 5])
         elif what == "stop":
             self.note(worker, "stop")
             os.kill(worker.pid, signal.SIGSTOP)
@@ -175,6 +230,11 @@ class Chaos:
         self.say(what)
         # Now and then longer than a lease.
         seconds, began = self.random.choice([3, 6, places.LEASE + 3]), time.time()
+        if what == "documents locked":
+            # This explains nothing: nobody else may notice.
+            locked = LOCKED.format(seconds=seconds)
+            threading.Thread(target=self.database.ask, args=(locked,), daemon=True).start()
+            return
         self.begin_outage(what)
         self.pass_time(seconds)
         self.end_outage(what)
@@ -222,13 +282,14 @@ class Chaos:
 
     def run(self, minutes):
         self.began = time.monotonic()
-        trouble = minutes * 60 * TROUBLE
+        faults = minutes * 60 * FAULT_SHARE
         self.job_sources[1].ask("bucket", "config", "--set", "max_retries=100")
         for setting in ("heartbeat_interval=5", "retry_pause_seconds=2", "stale_timeout_minutes=1"):
             self.job_sources[1].ask("bucket", "config", "--set", setting)
+        self.killers.start()
         wave, deck = 0, self.deck()
-        while (now := time.monotonic() - self.began) < trouble or wave < WAVES:
-            if wave < WAVES and now >= wave * trouble / WAVES:
+        while (now := time.monotonic() - self.began) < faults or wave < WAVES:
+            if wave < WAVES and now >= wave * faults / WAVES:
                 self.hand_in_wave(wave)
                 wave += 1
             self.tend()
@@ -243,23 +304,27 @@ class Chaos:
         for worker in self.workers:
             if worker.failpoint:
                 self.hurt(worker, "term", signal.SIGTERM)
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + END_TIMEOUT
         while True:
-            self.tend(is_trouble=False)
+            self.tend(has_faults=False)
             over = [job_source for job_source in self.job_sources if self.is_over(job_source)]
             is_quiet = not any(worker.resume or worker.is_stopped() for worker in self.workers)
             if len(over) == len(self.job_sources) and is_quiet and self.sqs.left() == (0, 0):
                 break
             if time.monotonic() > until:
                 names = [job_source.name for job_source in self.job_sources if job_source not in over]
-                self.problems.append(f"not over after {PATIENCE} s: {names}, messages "
+                self.problems.append(f"not over after {END_TIMEOUT} s: {names}, messages "
                                      f"{self.sqs.left()}")
                 break
             time.sleep(1)
         self.say("everything is over")
 
     def stop_workers(self):
+        self.killers.over.set()
+        self.killers.join()
         for worker in self.workers:
+            if worker.way is not None:
+                worker.way.speak_again()
             os.kill(worker.pid, signal.SIGCONT)
             worker.process.terminate()
         for worker in self.workers:
@@ -292,7 +357,7 @@ class Chaos:
             self.problems.append(f"{left}: {chaos_count.processes_left(self.sessions)}")
         paid = {letter: sum(count for number, count in calls.items() if number and
                             number[6] == letter) for letter in "QBW"}
-        print(f"done to them: {dict(self.deeds)}")
+        print(f"done to them: {dict(self.deeds)}, deaths by killers: {self.killers.deaths}")
         print(f"attempts of the queue: {outcomes}; calls: {paid}")
 
     def end(self):
