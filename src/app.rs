@@ -8,6 +8,7 @@ mod console;
 mod descriptors;
 mod doctor;
 mod health;
+mod inbox;
 mod models;
 mod page_process;
 mod probe;

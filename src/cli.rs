@@ -16,6 +16,7 @@ mod doctor;
 mod document;
 mod erase;
 mod export;
+mod inbox;
 mod jobs;
 mod kinds;
 mod master;
@@ -81,6 +82,8 @@ enum Command {
     Dev(dev::DevArgs),
     /// Submit documents: files, folders, patterns, bucket prefixes, lists of these
     Submit(submit::SubmitArgs),
+    /// Take mails and files from mailboxes and folders (`inbox.sources`) and mark them
+    Inbox(inbox::InboxArgs),
     /// Show an ingestion's status and attempts
     Status(jobs::StatusArgs),
     /// List ingestions, newest first
@@ -305,6 +308,7 @@ async fn dispatch(context: CommandContext, command: Command) -> anyhow::Result<C
         Command::Migrate(arguments) => run::migrate(context, arguments).await,
         Command::Dev(dev) => Box::pin(dev::run(context, dev)).await,
         Command::Submit(submit) => Box::pin(submit::run(context, submit)).await,
+        Command::Inbox(inbox) => Box::pin(inbox::run(context, inbox)).await,
         Command::Status(which) => jobs::show_status(context, &which).await,
         Command::List(list) => jobs::list(context, list).await,
         Command::Search(asked) => search::search(context, asked).await,

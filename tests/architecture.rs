@@ -12,7 +12,7 @@ const MODULES_IN_CIRCLES: &[(&str, usize)] = &[
     ("client", 6),
     ("compat", 37),
     ("core", 20),
-    ("docmill", 43),
+    ("docmill", 44),
     ("documents", 5),
     ("eval", 5),
     ("extract", 53),

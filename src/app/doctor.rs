@@ -30,12 +30,13 @@ impl App {
     /// Looks at everything a worker needs, each as far as it answers; with `probe` every schema is sent to its
     /// models, which costs money.
     pub async fn run_doctor(&self, around: &PlatformLimits, probe: bool) -> DoctorReport {
-        let (database, queue, store, model, readers, confinement) = tokio::join!(
+        let (database, queue, store, model, readers, inboxes, confinement) = tokio::join!(
             self.check_database(),
             self.check_queue(),
             self.check_store(),
             self.check_provider(),
             self.check_page_readers(),
+            self.check_inboxes(),
             self.check_confinement()
         );
         let mut findings = process::check(&self.config, around);
@@ -43,7 +44,7 @@ impl App {
         findings.push(self.check_engines());
         findings.push(self.check_schemas());
         findings.push(prices::check(&self.config, OffsetDateTime::now_utc().date()));
-        findings.extend([database, queue, store, model, readers].into_iter().flatten());
+        findings.extend([database, queue, store, model, readers, inboxes].into_iter().flatten());
         if probe {
             findings.extend(Box::pin(self.probe_models()).await);
         }

@@ -62,6 +62,15 @@ impl HealthPages {
         }
     }
 
+    /// Serves liveness and metrics of a process without intake until the task that comes back is aborted.
+    pub fn serve_metrics(self) -> JoinHandle<()> {
+        let Self { listener, metrics } = self;
+        tokio::spawn(async move {
+            let Some(listener) = listener else { return };
+            health_port::serve_metrics(listener, metrics).await;
+        })
+    }
+
     /// Serves the pages of a worker until the task that comes back is aborted.
     pub fn serve(
         self,

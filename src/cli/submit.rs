@@ -69,6 +69,7 @@ pub(super) async fn run(
         tenant: arguments.tenant,
         priority: arguments.priority,
         tags: arguments.tags.iter().map(|tag| parse_label(tag)).collect::<BTreeMap<_, _>>(),
+        identity: None,
     };
     let (steps, found) = mpsc::channel(AHEAD);
     let search = async {

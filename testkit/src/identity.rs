@@ -27,6 +27,11 @@ pub enum EntraAsked {
         /// The cluster's token.
         assertion: String,
     },
+    /// By an application with its secret.
+    Application {
+        /// The service that the token is for.
+        scope: String,
+    },
     /// By a managed identity.
     Managed {
         /// The client of a user-assigned identity.
@@ -219,6 +224,9 @@ async fn entra_workload(
 ) -> Response {
     let form: BTreeMap<String, String> =
         form_urlencoded::parse(body.as_bytes()).into_owned().collect();
+    if form.contains_key("client_secret") {
+        return entra_application(&desk, &tenant, &form);
+    }
     let fixed = [
         ("grant_type", "client_credentials"),
         ("scope", "https://cognitiveservices.azure.com/.default"),
@@ -233,6 +241,22 @@ async fn entra_workload(
     }
     let token = format!("entra-of-{}", field(&form, "client_id"));
     lock(&desk).entra.push(EntraAsked::Workload { assertion });
+    let body = json!({"token_type": "Bearer", "expires_in": 3599, "access_token": token});
+    answer(StatusCode::OK, &body)
+}
+
+/// The token of an application for any service.
+fn entra_application(desk: &Desk, tenant: &str, form: &BTreeMap<String, String>) -> Response {
+    let scope = field(form, "scope").to_owned();
+    let is_form = field(form, "grant_type") == "client_credentials" && scope.ends_with("/.default");
+    if tenant != "tenant-1" || !is_form {
+        return refused("invalid_request");
+    }
+    if !field(form, "client_secret").starts_with("secret-") {
+        return refused("invalid_client");
+    }
+    let token = format!("entra-of-{}", field(form, "client_id"));
+    lock(desk).entra.push(EntraAsked::Application { scope });
     let body = json!({"token_type": "Bearer", "expires_in": 3599, "access_token": token});
     answer(StatusCode::OK, &body)
 }

@@ -4,7 +4,9 @@
 pub mod document_ai;
 pub mod document_intelligence;
 pub mod ecs_agent;
+pub mod graph;
 pub mod identity;
+pub mod imap;
 pub mod models;
 pub mod otlp;
 pub mod pictures;

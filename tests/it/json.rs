@@ -202,6 +202,18 @@ async fn the_json_of_the_commands_matches_its_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_json_of_inboxes_matches_its_page() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("docmill.toml").display().to_string();
+    let path = folder.path().display();
+    let source = format!("[[inbox.sources]]\nname='a'\nsource='folder'\npath='{path}/in'\n");
+    std::fs::create_dir(folder.path().join("in")).unwrap();
+    std::fs::write(&file, source).unwrap();
+    check("inbox", &run(&world, &["inbox", "--once", "--config", &file]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_json_of_dead_letters_matches_its_page() {
     let world = World::with_redrive(2).await;
     world.submit("a.pdf", documents::invoice("D-1")).await;

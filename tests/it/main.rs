@@ -30,6 +30,7 @@ mod folder_queue;
 mod fuzz_corpora;
 mod health_port;
 mod hourly_counts;
+mod inbox;
 mod injection;
 mod invariants;
 mod job_source_suite;

@@ -126,6 +126,19 @@ pub async fn serve(listener: TcpListener, health: HealthState) {
     connections::serve_connections(listener, router, HEALTH_LIMITS).await;
 }
 
+/// Serves `/livez` and `/metrics` of a process without intake, until it is dropped.
+pub async fn serve_metrics(listener: TcpListener, metrics: PrometheusHandle) {
+    let router = Router::new()
+        .route("/livez", get(StatusCode::OK))
+        .route("/metrics", get(render_own_metrics))
+        .with_state(metrics);
+    connections::serve_connections(listener, router, HEALTH_LIMITS).await;
+}
+
+async fn render_own_metrics(State(metrics): State<PrometheusHandle>) -> String {
+    metrics.render()
+}
+
 async fn livez(State(SharedPages { health, .. }): State<SharedPages>) -> (StatusCode, Json<Value>) {
     let age = health.monitor.intake_age();
     let draining = health.monitor.is_draining();

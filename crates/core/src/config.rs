@@ -13,6 +13,7 @@ mod cpu;
 mod daily_hours;
 mod database;
 mod einvoice;
+mod inbox;
 mod janitor;
 mod kinds;
 mod layers;
@@ -56,6 +57,7 @@ pub use cpu::{ConfinementMode, CpuConfig, ProcessSharing};
 pub use daily_hours::DailyHours;
 pub use database::DatabaseConfig;
 pub use einvoice::EinvoiceConfig;
+pub use inbox::{ImapAuth, ImapSecurity, InboxConfig, InboxMark, InboxProtocol, InboxSourceConfig};
 pub use janitor::JanitorConfig;
 pub use kinds::KindsConfig;
 pub use limits::LimitsConfig;
@@ -134,6 +136,8 @@ pub struct Config {
     pub web: WebConfig,
     /// `[webhooks]`: targets of outcomes and decisions.
     pub webhooks: WebhooksConfig,
+    /// `[inbox]`: mailboxes and folders that documents are taken from.
+    pub inbox: InboxConfig,
     /// `[review]`: what holds for decisions of reviewers.
     pub review: ReviewConfig,
     /// `[silent_errors]`: the bound on errors that nobody was asked about.
@@ -237,6 +241,7 @@ impl Config {
         self.bucket.collect_problems(&mut problems);
         self.web.collect_problems(&mut problems);
         self.webhooks.collect_problems(&mut problems);
+        self.inbox.collect_problems(&mut problems);
         self.review.collect_problems(&mut problems);
         self.silent_errors.collect_problems(&mut problems);
         self.check_relations(&mut problems);

@@ -76,6 +76,8 @@ const WEBHOOKS: &str = "docmill_webhook_tries_total";
 const WEBHOOKS_OPEN: &str = "docmill_webhooks_open";
 const WEBHOOKS_DEAD: &str = "docmill_webhooks_dead";
 const WEBHOOKS_OLDEST: &str = "docmill_webhooks_oldest_seconds";
+const INBOX_ITEMS: &str = "docmill_inbox_items_total";
+const INBOX_FAILURES: &str = "docmill_inbox_failures_total";
 
 /// Seconds, from a millisecond to half an hour.
 const BUCKETS: [f64; 14] =
@@ -238,6 +240,26 @@ fn describe_webhooks() {
     describe_gauge!(WEBHOOKS_OPEN, "Events not yet delivered to a target, counted up to 10001");
     describe_gauge!(WEBHOOKS_DEAD, "Deliveries to a target that were given up; alarm");
     describe_gauge!(WEBHOOKS_OLDEST, "Age of the oldest event not delivered to a target");
+}
+
+/// The counters of a mailbox or folder, from zero.
+pub fn start_inbox_counters(inbox: &str) {
+    describe_counter!(INBOX_ITEMS, "Mails and files by end (submitted, known, failed, deferred)");
+    describe_counter!(INBOX_FAILURES, "Passes over a mailbox or folder that failed; alarm");
+    for end in ["submitted", "known", "failed", "deferred"] {
+        counter!(INBOX_ITEMS, "inbox" => inbox.to_owned(), "end" => end).increment(0);
+    }
+    counter!(INBOX_FAILURES, "inbox" => inbox.to_owned()).increment(0);
+}
+
+/// A mail or a file was dealt with; `end` is `submitted`, `known`, `failed` or `deferred`.
+pub fn count_inbox_item(inbox: &str, end: &'static str) {
+    counter!(INBOX_ITEMS, "inbox" => inbox.to_owned(), "end" => end).increment(1);
+}
+
+/// A pass over a mailbox or folder ended before its last item.
+pub fn count_inbox_failure(inbox: &str) {
+    counter!(INBOX_FAILURES, "inbox" => inbox.to_owned()).increment(1);
 }
 
 /// A message was received; `answer` is the claim's.

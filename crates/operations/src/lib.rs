@@ -13,6 +13,7 @@ mod erasable_keys;
 pub mod erase;
 pub mod export;
 pub mod folder_walk;
+pub mod inbox;
 pub mod inspect;
 pub mod invoice_view;
 pub mod janitor;

@@ -5,7 +5,7 @@
 //! of the same tenant are one document with one ingestion, under any number of names. Ids derive
 //! from the content, so two runs at once agree, and a crashed run is simply repeated. Objects
 //! already in the store are referenced and not copied; an object of a bucket is identified by name
-//! and version, as in its own event. Not promised: deleting the upload of a row that could not be
+//! and version, as in its own event. A mailbox may name a file as well. Not promised: deleting the upload of a row that could not be
 //! written; finding an object's content among that of files.
 
 mod batch;
@@ -67,6 +67,9 @@ pub struct SubmitOptions {
     pub priority: Priority,
     /// Labels; a label without value has an empty one.
     pub tags: BTreeMap<String, String>,
+    /// A name of the one file at its source that never changes, for sources that write the same file in
+    /// other bytes: what was handed in under it is known. `None`: the content decides alone.
+    pub identity: Option<String>,
 }
 
 /// The result of handing one file in.

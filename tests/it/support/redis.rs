@@ -118,7 +118,7 @@ impl Redis {
 }
 
 /// An authority, and a certificate by it for `localhost` and `127.0.0.1`, by Debian's openssl.
-fn make_certificates(folder: &Path) {
+pub(crate) fn make_certificates(folder: &Path) {
     let run = |arguments: &str| {
         let done = Command::new("openssl")
             .args(arguments.split(' '))

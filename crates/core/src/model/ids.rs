@@ -60,6 +60,11 @@ impl DocumentId {
         Self(Uuid::new_v5(&OBJECT_NAMESPACE, format!("content\n{tenant}\n{sha256}").as_bytes()))
     }
 
+    /// The document that has this name at its source, for the tenant that it belongs to (empty: none).
+    pub fn from_identity(name: &str, tenant: &str) -> Self {
+        Self(Uuid::new_v5(&OBJECT_NAMESPACE, format!("named\n{tenant}\n{name}").as_bytes()))
+    }
+
     /// The child at this position of what an ingestion read: the same however often the ingestion is tried,
     /// another one once the original (SHA-256 in hex) is another.
     pub fn of_child(parent: IngestionId, sha256: &str, position: u32) -> Self {

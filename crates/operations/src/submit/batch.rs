@@ -124,7 +124,8 @@ impl KnownRows {
         for candidate in candidates {
             match (&candidate.what, &candidate.source) {
                 (CandidateContent::Content { content, .. }, _) => {
-                    hashes.push(content.sha256.clone())
+                    hashes.push(content.sha256.clone());
+                    documents.extend(named_document(terms));
                 }
                 (CandidateContent::Object(_), SubmitSource::Object(name)) => {
                     documents.extend(object_id(name))
@@ -151,6 +152,7 @@ fn plan_candidate(
             let document =
                 document_from_content(&source.file_name(), content, lies_at.as_deref(), terms);
             let known = before.by_sha256.get(&content.sha256);
+            let known = known.or_else(|| before.by_document.get(&named_document(terms)?));
             let upload = (known.is_none() && lies_at.is_none()).then(|| content.clone());
             let first =
                 IngestionId::first_for_document(known.map_or(document.id, |known| known.document));
@@ -319,7 +321,9 @@ fn document_from_content(
     lies_at: Option<&str>,
     terms: &SubmitOptions,
 ) -> NewDocument {
-    let id = DocumentId::from_content(&content.sha256, terms.tenant.as_deref().unwrap_or_default());
+    let tenant = terms.tenant.as_deref().unwrap_or_default();
+    let id =
+        named_document(terms).unwrap_or_else(|| DocumentId::from_content(&content.sha256, tenant));
     NewDocument {
         id,
         file_path: lies_at.map_or_else(|| keys::document_key(id, name), ToOwned::to_owned),
@@ -329,6 +333,12 @@ fn document_from_content(
         tenant: terms.tenant.clone(),
         tags: terms.tags.clone(),
     }
+}
+
+/// The document that the file's name at its source stands for.
+fn named_document(terms: &SubmitOptions) -> Option<DocumentId> {
+    let tenant = terms.tenant.as_deref().unwrap_or_default();
+    terms.identity.as_deref().map(|name| DocumentId::from_identity(name, tenant))
 }
 
 fn document_from_object(
