@@ -20,6 +20,7 @@ mod inbox;
 mod jobs;
 mod kinds;
 mod master;
+mod people;
 mod print;
 mod quality;
 mod redis;
@@ -132,6 +133,12 @@ enum Command {
     /// Manage purchase orders of the ERP: documents are matched with them
     #[command(subcommand)]
     Orders(master::MasterCommand),
+    /// Manage users of the console and of the HTTP API
+    #[command(subcommand)]
+    Users(people::UsersCommand),
+    /// Make, list and revoke users' tokens
+    #[command(subcommand)]
+    Tokens(people::TokensCommand),
     /// List and redrive dead letters
     #[command(subcommand)]
     Dead(dead::DeadCommand),
@@ -331,6 +338,8 @@ async fn dispatch(context: CommandContext, command: Command) -> anyhow::Result<C
         Command::Companies(what) => erase::run_companies(context, &what).await,
         Command::Suppliers(what) => erase::run_master(context, MasterTable::Suppliers, &what).await,
         Command::Orders(what) => erase::run_master(context, MasterTable::Orders, &what).await,
+        Command::Users(what) => people::run_users(context, what).await,
+        Command::Tokens(what) => people::run_tokens(context, what).await,
         Command::Dead(what) => dead::run(context, what).await,
         Command::Janitor(janitor) => Box::pin(run::run_janitor(context, janitor)).await,
         Command::Process(process) => Box::pin(document::process(context, process)).await,

@@ -138,7 +138,7 @@ impl OpenConsole {
         tracing::info!("pages on http://{}{}/", self.address()?, config.base_path);
         if config.is_open() {
             tracing::warn!(
-                "without web.tokens and web.proxy everybody on this machine may do everything \
+                "without web.tokens, web.users and web.proxy everybody on this machine may do everything \
                  (docs/guides/web.md)"
             );
         }

@@ -2,10 +2,9 @@
 
 use super::{CommandContext, CommandExit};
 use docmill_client::telemetry;
-use docmill_console::make_token;
 use docmill_core::config::ConfigNeeds;
+use docmill_operations::people::make_access_token;
 use docmill_pipeline::shutdown::Shutdown;
-use serde::Serialize;
 
 /// Arguments of `web`.
 #[derive(Debug, clap::Args)]
@@ -15,21 +14,13 @@ pub(super) struct WebArgs {
     new_token: bool,
 }
 
-/// A token and its configuration entry.
-#[derive(Debug, Serialize)]
-struct NewToken {
-    token: String,
-    sha256: String,
-}
-
 pub(super) async fn run(context: &CommandContext, web: WebArgs) -> anyhow::Result<CommandExit> {
     if web.new_token {
-        let (token, sha256) = make_token().map_err(anyhow::Error::msg)?;
-        let made = NewToken { token, sha256 };
+        let made = make_access_token()?;
         context.result_output().show(&made, || {
             format!(
                 "token (shown once, give it to whom it is for):\n  {}\nfor the configuration:\n  \
-                 [[web.tokens]]\n  name = \"…\"\n  role = \"viewer\" # producer, reviewer, operator\n  \
+                 [[web.tokens]]\n  name = \"…\"\n  role = \"viewer\" # producer, reviewer, operator, administrator\n  \
                  sha256 = \"{}\"",
                 made.token, made.sha256
             )

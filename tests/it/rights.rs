@@ -156,6 +156,9 @@ async fn a_worker_obeys_pauses_and_blocks_and_rewrites_nothing_that_operators_di
         row("SELECT * FROM master_supplier, master_supplier_mark, master_order", None),
         row("DELETE FROM master_supplier", REFUSED),
         row("UPDATE ended_hour SET failed = 0", REFUSED),
+        row("SELECT * FROM console_user", REFUSED),
+        row("SELECT * FROM console_token", REFUSED),
+        row("SELECT * FROM console_session", REFUSED),
         row(FORGED_EVENT, REFUSED),
         row("UPDATE webhook_delivery SET facts = '{}'", REFUSED),
         row("SELECT write_webhook_event('x', gen_random_uuid(), NULL, NULL, '{}')", REFUSED),
@@ -227,6 +230,28 @@ async fn the_operator_role_can_steer_but_neither_rewrite_history_nor_erase() {
         row("TRUNCATE operator_action", REFUSED),
         row("DELETE FROM document", REFUSED),
         row("DELETE FROM ingestion", REFUSED),
+        row(
+            "INSERT INTO console_user (name, role, made_by) VALUES ('carl', 'viewer', 'ann');
+             UPDATE console_user SET role = 'reviewer', ended_at = NULL",
+            None,
+        ),
+        row("UPDATE console_user SET made_by = 'bob'", REFUSED),
+        row("DELETE FROM console_user", REFUSED),
+        row(
+            "INSERT INTO console_token (user_name, sha256, made_by)
+                 VALUES ('carl', sha256('x'), 'ann');
+             UPDATE console_token SET revoked_at = now(), revoked_by = 'ann', last_used_at = now()",
+            None,
+        ),
+        row("UPDATE console_token SET sha256 = sha256('y')", REFUSED),
+        row("UPDATE console_token SET user_name = 'carl'", REFUSED),
+        row("DELETE FROM console_token", REFUSED),
+        row(
+            "INSERT INTO console_session (id_hash, token_hash) VALUES (sha256('a'), sha256('x'));
+             UPDATE console_session SET used_at = now(); DELETE FROM console_session",
+            None,
+        ),
+        row("UPDATE console_session SET token_hash = sha256('y')", REFUSED),
         row("INSERT INTO tenant_retention (tenant, days) VALUES ('victim', 1)", REFUSED),
         row("SELECT erase_expired('{}')", REFUSED),
         row("CREATE TABLE docmill.t (a int)", REFUSED),
@@ -245,6 +270,9 @@ async fn a_reader_reads_and_does_nothing_else() {
         ),
         row("DELETE FROM review_lease", REFUSED),
         row("SELECT form FROM review_draft", REFUSED),
+        row("SELECT * FROM console_user, console_token", None),
+        row("SELECT * FROM console_session", REFUSED),
+        row("UPDATE console_token SET last_used_at = now()", REFUSED),
         row("UPDATE webhook_delivery SET state = 'dead'", REFUSED),
         row("SELECT replay_webhook_delivery(1)", None),
         row("UPDATE ingestion SET stage = 'fetch'", REFUSED),

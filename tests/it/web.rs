@@ -9,6 +9,7 @@ mod companies;
 mod desk;
 mod floods;
 mod operating;
+mod people;
 mod pictures;
 mod plans;
 mod proxy;

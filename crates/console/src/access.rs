@@ -1,26 +1,20 @@
 //! Authentication: tokens, sessions, and the rights of a visitor.
 //!
-//! Only the SHA-256 of a token is stored, which is enough for random ones. Sessions live in this
-//! process and are identified by the SHA-256 of their id; a restart ends them all.
+//! Only the SHA-256 of a token is stored, which is enough for random ones. Rights are those of the token
+//! at each request: a token that is revoked, or gone from the settings, takes its sessions along.
 
-use std::collections::HashMap;
-use std::time::{Duration, Instant};
-
-use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
+use super::failure::ConsoleFailure;
+use super::session_store::{SecretDigest, SessionStore};
 use docmill_core::config::{ProxyGroup, WebConfig, WebRole, WebToken};
+use docmill_core::fault;
 use docmill_core::model::Priority;
 use docmill_core::model::digest::encode_hex;
+use docmill_operations::Db;
+use docmill_operations::people::{self, TokenHolder};
 use docmill_operations::retry::AuditNote;
-
-/// An idle session ends after this time.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(8 * 3600);
-/// A session ends after this time in any case.
-const MAX_SESSION_AGE: Duration = Duration::from_secs(24 * 3600);
-/// Sessions at the same time; one more ends the one that was not used for longest.
-const MAX_SESSIONS: usize = 1_000;
 
 /// An authenticated visitor.
 #[derive(Debug, Clone)]
@@ -40,11 +34,33 @@ pub(super) struct ConsoleVisitor {
 }
 
 impl ConsoleVisitor {
-    fn with_token(token: &WebToken, form_secret: String, signed_in: bool) -> Self {
-        let tenant = Some(token.tenant.clone()).filter(|tenant| !tenant.is_empty());
-        let (name, role, highest_priority) =
-            (token.name.clone(), token.role, token.highest_priority);
-        Self { name, role, tenant, highest_priority, form_secret, signed_in }
+    /// The holder of a token of the settings, without a session.
+    fn with_token(token: &WebToken) -> Self {
+        Self {
+            name: token.name.clone(),
+            role: token.role,
+            tenant: Some(token.tenant.clone()).filter(|tenant| !tenant.is_empty()),
+            highest_priority: token.highest_priority,
+            form_secret: String::new(),
+            signed_in: false,
+        }
+    }
+
+    /// The holder of a token of Postgres; `None` for rights that a later release has written.
+    fn with_holder(holder: TokenHolder) -> Option<Self> {
+        Some(Self {
+            role: WebRole::from_code(&holder.role)?,
+            highest_priority: Priority::from_code(&holder.highest_priority)?,
+            name: holder.name,
+            tenant: Some(holder.tenant).filter(|tenant| !tenant.is_empty()),
+            form_secret: String::new(),
+            signed_in: false,
+        })
+    }
+
+    /// The same with the session of this id, whose forms are no other session's.
+    fn with_session(self, id: &str) -> Self {
+        Self { form_secret: hash_secret(&format!("forms of {id}")), signed_in: true, ..self }
     }
 
     /// Whether documents of this tenant may be shown.
@@ -74,40 +90,28 @@ impl ConsoleVisitor {
     }
 }
 
-/// A signed-in visitor.
-#[derive(Debug)]
-struct OpenSession {
-    visitor: ConsoleVisitor,
-    opened: Instant,
-    used: Instant,
-}
-
-impl OpenSession {
-    fn is_over(&self) -> bool {
-        self.used.elapsed() > IDLE_TIMEOUT || self.opened.elapsed() > MAX_SESSION_AGE
-    }
-}
-
 /// All who have access.
-#[derive(Debug)]
 pub(super) struct AccessControl {
+    database: Db,
     tokens: Vec<WebToken>,
+    /// Whether users of Postgres have access too.
+    has_users: bool,
     local: Option<ConsoleVisitor>,
     /// Derives the secrets of forms where a proxy authenticates.
     proxy_secret: String,
-    sessions: Mutex<HashMap<String, OpenSession>>,
+    sessions: SessionStore,
 }
 
 impl AccessControl {
-    /// Without tokens and proxy every user of this machine has all rights.
+    /// Without tokens, users and proxy every user of this machine has all rights.
     ///
     /// # Errors
     /// The system gives no random numbers.
-    pub(super) fn new(config: &WebConfig) -> Result<Self, getrandom::Error> {
+    pub(super) fn new(config: &WebConfig, database: Db) -> Result<Self, getrandom::Error> {
         let local = match config.is_open() {
             true => Some(ConsoleVisitor {
                 name: "local".to_owned(),
-                role: WebRole::Operator,
+                role: WebRole::Administrator,
                 tenant: None,
                 highest_priority: Priority::Critical,
                 form_secret: make_secret()?,
@@ -115,8 +119,15 @@ impl AccessControl {
             }),
             false => None,
         };
-        let (tokens, proxy_secret) = (config.tokens.clone(), make_secret()?);
-        Ok(Self { tokens, local, proxy_secret, sessions: Mutex::default() })
+        // A secret that processes share lets a form outlive the process that gave it out.
+        let shared = config.proxy.secret_source().current_secret().ok();
+        let proxy_secret = match shared.filter(|secret| !secret.is_empty()) {
+            Some(secret) => hash_secret(&format!("forms of proxy {}", secret.reveal())),
+            None => make_secret()?,
+        };
+        let sessions = SessionStore::new(database.clone());
+        let (tokens, has_users) = (config.tokens.clone(), config.users);
+        Ok(Self { database, tokens, has_users, local, proxy_secret, sessions })
     }
 
     /// The visitor for users of this machine, if no sign-in is needed.
@@ -125,7 +136,7 @@ impl AccessControl {
     }
 
     /// The visitor named by a trusted proxy, with the rights of this group. There is no session, so
-    /// the secret of the forms is derived from the name and a secret of this process.
+    /// the secret of the forms is derived from the name and a secret.
     pub(super) fn visitor_of_proxy(&self, user: &str, group: &ProxyGroup) -> ConsoleVisitor {
         // Both parts have a fixed length: nothing can be appended to either.
         let form_secret = hash_secret(&format!("{}{}", self.proxy_secret, hash_secret(user)));
@@ -140,61 +151,77 @@ impl AccessControl {
         }
     }
 
-    /// The visitor with this token. All are compared, each in constant time.
-    pub(super) fn visitor_with_token(&self, token: &str) -> Option<ConsoleVisitor> {
-        let token = self.find_token(token)?;
-        Some(ConsoleVisitor::with_token(token, String::new(), false))
+    /// The visitor with this token.
+    ///
+    /// # Errors
+    /// No answer from Postgres.
+    pub(super) async fn visitor_with_token(
+        &self,
+        token: &str,
+    ) -> fault::Result<Option<ConsoleVisitor>> {
+        self.find_visitor(&secret_digest(token)).await
     }
 
-    fn find_token(&self, token: &str) -> Option<&WebToken> {
-        let hash = hash_secret(token);
-        self.tokens.iter().fold(None, |found, known| {
-            let is_it = bool::from(known.sha256.as_bytes().ct_eq(hash.as_bytes()));
-            if is_it { Some(known) } else { found }
-        })
+    /// The holder of the token with this hash, of the settings or of Postgres.
+    async fn find_visitor(&self, hash: &SecretDigest) -> fault::Result<Option<ConsoleVisitor>> {
+        if let Some(token) = find_token(&self.tokens, hash) {
+            return Ok(Some(ConsoleVisitor::with_token(token)));
+        }
+        if !self.has_users {
+            return Ok(None);
+        }
+        let holder = people::find_holder(&self.database, hash).await?;
+        if holder.as_ref().is_some_and(|holder| holder.is_stale)
+            && self.sessions.is_shared().await?
+        {
+            people::note_use(&self.database, hash).await?;
+        }
+        Ok(holder.and_then(ConsoleVisitor::with_holder))
     }
 
     /// Signs a visitor in: the id of the session, or `None` if there is no such token.
     ///
     /// # Errors
-    /// The system gives no random numbers.
-    pub(super) fn open_session(&self, token: &str) -> Result<Option<String>, getrandom::Error> {
-        let Some(token) = self.find_token(token) else { return Ok(None) };
-        let (id, form_secret) = (make_secret()?, make_secret()?);
-        let visitor = ConsoleVisitor::with_token(token, form_secret, true);
-        let now = Instant::now();
-        let mut sessions = self.sessions.lock();
-        sessions.retain(|_, session| !session.is_over());
-        if sessions.len() >= MAX_SESSIONS {
-            let oldest = sessions.iter().min_by_key(|(_, session)| session.used);
-            if let Some(oldest) = oldest.map(|(hash, _)| hash.clone()) {
-                sessions.remove(&oldest);
-            }
+    /// No answer from Postgres; the system gives no random numbers.
+    pub(super) async fn open_session(&self, token: &str) -> Result<Option<String>, ConsoleFailure> {
+        let hash = secret_digest(token);
+        match self.find_visitor(&hash).await? {
+            Some(_) => self.sessions.open(hash).await.map(Some),
+            None => Ok(None),
         }
-        sessions.insert(hash_secret(&id), OpenSession { visitor, opened: now, used: now });
-        Ok(Some(id))
     }
 
-    /// The visitor of this session, if it is not over. `by_hand`: a person made the request;
-    /// renewals by an open page keep no session alive.
-    pub(super) fn visitor_of_session(&self, id: &str, by_hand: bool) -> Option<ConsoleVisitor> {
-        let hash = hash_secret(id);
-        let mut sessions = self.sessions.lock();
-        let session = sessions.get_mut(&hash)?;
-        if session.is_over() {
-            sessions.remove(&hash);
-            return None;
-        }
-        if by_hand {
-            session.used = Instant::now();
-        }
-        Some(session.visitor.clone())
+    /// The visitor of this session, if it is not over, with the rights that its token has now.
+    /// `by_hand`: a person made the request; renewals by an open page keep no session alive.
+    ///
+    /// # Errors
+    /// No answer from Postgres.
+    pub(super) async fn visitor_of_session(
+        &self,
+        id: &str,
+        by_hand: bool,
+    ) -> fault::Result<Option<ConsoleVisitor>> {
+        let Some(token) = self.sessions.token_of(id, by_hand).await? else { return Ok(None) };
+        let visitor = self.find_visitor(&token).await?;
+        Ok(visitor.map(|visitor| visitor.with_session(id)))
     }
 
     /// Ends a session.
-    pub(super) fn close_session(&self, id: &str) {
-        self.sessions.lock().remove(&hash_secret(id));
+    ///
+    /// # Errors
+    /// No answer from Postgres.
+    pub(super) async fn close_session(&self, id: &str) -> fault::Result<()> {
+        self.sessions.close(id).await
     }
+}
+
+/// The token of the settings with this hash. All are compared, each in constant time.
+fn find_token<'t>(tokens: &'t [WebToken], hash: &SecretDigest) -> Option<&'t WebToken> {
+    let hash = encode_hex(hash);
+    tokens.iter().fold(None, |found, known| {
+        let is_it = bool::from(known.sha256.as_bytes().ct_eq(hash.as_bytes()));
+        if is_it { Some(known) } else { found }
+    })
 }
 
 /// 256 random bits, in hex.
@@ -207,18 +234,19 @@ pub(super) fn make_secret() -> Result<String, getrandom::Error> {
     Ok(encode_hex(bits))
 }
 
-/// The stored hash of a secret.
+/// The hash of a secret.
+pub(super) fn secret_digest(secret: &str) -> SecretDigest {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+/// The same in hex.
 pub(super) fn hash_secret(secret: &str) -> String {
-    encode_hex(Sha256::digest(secret.as_bytes()))
+    encode_hex(secret_digest(secret))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn access(tokens: Vec<WebToken>) -> AccessControl {
-        AccessControl::new(&WebConfig { tokens, ..WebConfig::default() }).unwrap()
-    }
 
     fn token(name: &str, secret: &str) -> WebToken {
         WebToken {
@@ -231,56 +259,38 @@ mod tests {
     }
 
     #[test]
-    fn a_session_ends_with_its_sign_out_and_its_forms_are_its_own() {
-        let access = access(vec![token("ann", "a"), token("bob", "b")]);
-        assert!(access.open_session("c").unwrap().is_none());
-        assert!(access.open_session(&hash_secret("a")).unwrap().is_none(), "the hash is no token");
-        let ann = access.open_session("a").unwrap().unwrap();
-        let bob = access.open_session("b").unwrap().unwrap();
-        let visitor = access.visitor_of_session(&ann, true).unwrap();
-        assert_eq!((visitor.name.as_str(), visitor.role), ("ann", WebRole::Reviewer));
-        assert!(visitor.sees(Some("acme")) && !visitor.sees(Some("other")) && !visitor.sees(None));
-        assert!(visitor.owns_form(&visitor.form_secret));
-        let other = access.visitor_of_session(&bob, true).unwrap();
-        assert!(!visitor.owns_form(&other.form_secret) && !visitor.owns_form(""));
-        access.close_session(&ann);
-        assert!(access.visitor_of_session(&ann, true).is_none());
-        assert!(access.visitor_of_session(&bob, true).is_some());
-    }
-
-    #[test]
-    fn a_session_that_nobody_used_for_hours_is_over_and_one_too_many_ends_the_least_used() {
-        let access = access(vec![token("ann", "a")]);
-        let first = access.open_session("a").unwrap().unwrap();
-        for _ in 0..MAX_SESSIONS {
-            access.open_session("a").unwrap().unwrap();
+    fn a_token_is_known_by_its_whole_hash_and_its_hash_is_none() {
+        let tokens = [token("ann", "a"), token("bob", "b")];
+        for (secret, name) in [("a", Some("ann")), ("b", Some("bob")), ("c", None)] {
+            let found = find_token(&tokens, &secret_digest(secret));
+            assert_eq!(found.map(|token| token.name.as_str()), name, "{secret}");
         }
-        assert!(access.visitor_of_session(&first, true).is_none());
-        let id = access.open_session("a").unwrap().unwrap();
-        if let Some(session) = access.sessions.lock().get_mut(&hash_secret(&id))
-            && let Some(long_ago) =
-                Instant::now().checked_sub(IDLE_TIMEOUT + Duration::from_secs(1))
-        {
-            session.used = long_ago;
-        }
-        assert!(access.visitor_of_session(&id, true).is_none());
+        assert!(find_token(&tokens, &secret_digest(&hash_secret("a"))).is_none());
+        let mut near = secret_digest("a");
+        near[31] ^= 1;
+        assert!(find_token(&tokens, &near).is_none(), "all but the last bit");
     }
 
     #[test]
-    fn a_page_that_only_says_that_it_is_open_keeps_no_session_alive() {
-        let access = access(vec![token("ann", "a")]);
-        let id = access.open_session("a").unwrap().unwrap();
-        let used = |access: &AccessControl| access.sessions.lock()[&hash_secret(&id)].used;
-        let opened = used(&access);
-        assert!(access.visitor_of_session(&id, false).is_some());
-        assert_eq!(used(&access), opened);
-        assert!(access.visitor_of_session(&id, true).is_some());
-        assert!(used(&access) > opened);
+    fn a_visitor_sees_one_tenant_and_owns_the_forms_of_one_session() {
+        let ann = ConsoleVisitor::with_token(&token("ann", "a"));
+        assert!(ann.sees(Some("acme")) && !ann.sees(Some("other")) && !ann.sees(None));
+        assert!(!ann.owns_form(""), "a bearer token has no session");
+        let (one, other) = (ann.clone().with_session("1"), ann.with_session("2"));
+        assert!(one.owns_form(&one.form_secret) && !one.owns_form(&other.form_secret));
+        assert!(!one.owns_form(""));
     }
 
     #[test]
-    fn a_visitor_with_a_bearer_token_owns_no_form() {
-        let access = access(vec![token("ann", "a")]);
-        assert!(!access.visitor_with_token("a").unwrap().owns_form(""));
+    fn rights_that_a_later_release_has_written_are_none() {
+        let holder = |role: &str| TokenHolder {
+            name: "ann".to_owned(),
+            role: role.to_owned(),
+            tenant: String::new(),
+            highest_priority: "normal".to_owned(),
+            is_stale: false,
+        };
+        assert!(ConsoleVisitor::with_holder(holder("reviewer")).is_some());
+        assert!(ConsoleVisitor::with_holder(holder("auditor")).is_none());
     }
 }

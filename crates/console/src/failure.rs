@@ -146,6 +146,11 @@ impl ConsoleFailure {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", text)
     }
 
+    /// The fault is ours; the log has it.
+    pub(super) fn internal() -> Self {
+        Self::from_status(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
     /// The failure for a status alone, for answers from further in.
     pub(super) fn from_status(status: StatusCode) -> Self {
         match status {

@@ -79,16 +79,9 @@ pub(super) async fn admit_visitor(
         Ok(named) => named,
         Err(failure) => return failure.into_response(),
     };
-    let visitor = match (state.access().local_visitor(), api) {
-        (Some(local), _) => Some(local.clone()),
-        (None, true) => bearer_token(request.headers())
-            .and_then(|token| state.access().visitor_with_token(token)),
-        (None, false) if named.is_some() => named,
-        (None, false) => {
-            let by_hand = !path.ends_with(RENEWALS);
-            session_id(&state, request.headers())
-                .and_then(|id| state.access().visitor_of_session(id, by_hand))
-        }
+    let visitor = match find_visitor(&state, read_credential(&state, &request, named)).await {
+        Ok(visitor) => visitor,
+        Err(failure) => return failure.into_response(),
     };
     match visitor {
         Some(visitor) => {
@@ -115,6 +108,50 @@ pub(super) async fn admit_visitor(
         return ConsoleFailure::wrong_request(text).about(&name).into_response();
     }
     next.run(request).await
+}
+
+/// By what a visitor is known.
+enum VisitorCredential {
+    /// Known already: of this machine, or named by the proxy.
+    Known(ConsoleVisitor),
+    /// A bearer token.
+    Token(String),
+    /// A session, and whether a person made the request.
+    Session(String, bool),
+    /// By nothing.
+    Missing,
+}
+
+fn read_credential(
+    state: &ConsoleState,
+    request: &Request,
+    named: Option<ConsoleVisitor>,
+) -> VisitorCredential {
+    let (path, headers) = (request.uri().path(), request.headers());
+    if let Some(known) = state.access().local_visitor().cloned().or(named) {
+        return VisitorCredential::Known(known);
+    }
+    let is_asset = path.starts_with("/assets/");
+    let found = match is_api(path) {
+        true => bearer_token(headers).map(|token| VisitorCredential::Token(token.to_owned())),
+        false => session_id(state, headers)
+            .filter(|_| !is_asset)
+            .map(|id| VisitorCredential::Session(id.to_owned(), !path.ends_with(RENEWALS))),
+    };
+    found.unwrap_or(VisitorCredential::Missing)
+}
+
+async fn find_visitor(
+    state: &ConsoleState,
+    credential: VisitorCredential,
+) -> Result<Option<ConsoleVisitor>, ConsoleFailure> {
+    let access = state.access();
+    Ok(match credential {
+        VisitorCredential::Known(visitor) => Some(visitor),
+        VisitorCredential::Token(token) => access.visitor_with_token(&token).await?,
+        VisitorCredential::Session(id, by_hand) => access.visitor_of_session(&id, by_hand).await?,
+        VisitorCredential::Missing => None,
+    })
 }
 
 /// The first name of the query without a value. A page's form sends empty inputs; from a program it
@@ -187,13 +224,7 @@ pub(super) async fn require_role(
     match request.extensions().get::<ConsoleVisitor>() {
         Some(visitor) if visitor.role >= least => next.run(request).await,
         Some(_) => {
-            let who = match least {
-                WebRole::Viewer => "viewers",
-                WebRole::Producer => "producers",
-                WebRole::Reviewer => "reviewers",
-                WebRole::Operator => "operators",
-            };
-            ConsoleFailure::forbidden(format!("This is for {who}.")).into_response()
+            ConsoleFailure::forbidden(format!("This is for {}s.", least.code())).into_response()
         }
         None => ConsoleFailure::unknown_visitor().into_response(),
     }

@@ -87,7 +87,8 @@ fn write_page(
 fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor, shown_title: &str) -> Markup {
     let of_all = visitor.tenant.is_none();
     // Reviewers and producers have no use for the operators' pages.
-    let operates = matches!(visitor.role, WebRole::Viewer | WebRole::Operator);
+    let acts = visitor.role >= WebRole::Operator;
+    let operates = acts || visitor.role == WebRole::Viewer;
     let entries = [
         ("/overview", "Overview", "Overview", of_all && operates),
         ("/reviews", "Review", "Review", visitor.role != WebRole::Producer),
@@ -95,11 +96,13 @@ fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor, shown_title: &str)
         ("/ingestions?status=failed", "Failed", "Failed ingestions", true),
         ("/documents", "Search", "Search", true),
         ("/upload", "Upload", "Upload", visitor.role != WebRole::Viewer),
-        ("/quality", "Quality", "Quality", visitor.role == WebRole::Operator),
+        ("/quality", "Quality", "Quality", acts),
         ("/dead-letters", "Dead letters", "Dead letters", of_all && operates),
         ("/pauses", "Pauses", "Pauses", operates),
         ("/companies", "Companies", "Own companies", operates),
         ("/webhooks", "Webhooks", "Webhooks", of_all && operates),
+        ("/audit", "Audit", "Audit", of_all && acts),
+        ("/people", "People", "People", of_all && visitor.role == WebRole::Administrator),
         ("/api-reference", "API", "API reference", true),
     ];
     html! {
@@ -113,7 +116,7 @@ fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor, shown_title: &str)
             }
         }
         div.who {
-            bdi { (visitor.name) } " · " (role_word(visitor.role))
+            bdi { (visitor.name) } " · " (visitor.role.code())
             @if let Some(tenant) = &visitor.tenant { " · " bdi { (tenant) } }
             @if visitor.signed_in {
                 form method="post" action=(state.link("/sign-out")) {
@@ -129,15 +132,6 @@ fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor, shown_title: &str)
 fn waiting_count(state: &ConsoleState, visitor: &ConsoleVisitor) -> Markup {
     let count = state.known_waiting(visitor.tenant.as_deref());
     html! { @if let Some(count) = count.filter(|count| *count > 0) { " " span.count { (counted(count)) } } }
-}
-
-fn role_word(role: WebRole) -> &'static str {
-    match role {
-        WebRole::Viewer => "viewer",
-        WebRole::Producer => "producer",
-        WebRole::Reviewer => "reviewer",
-        WebRole::Operator => "operator",
-    }
 }
 
 /// A failure as a page.
@@ -223,7 +217,7 @@ pub(super) fn money(nanos: i64) -> String {
 pub(super) fn state_mark(state: &str) -> Markup {
     let tone = match state {
         "completed" | "healthy" => "good",
-        "failed" | "orphaned" | "failing" | "disabled" => "bad",
+        "failed" | "orphaned" | "failing" | "disabled" | "changed" | "removed" => "bad",
         "in-progress" | "leased" | "queued" => "busy",
         _ => "quiet",
     };

@@ -2,14 +2,14 @@
 //!
 //! Server-rendered, usable without script, and nothing is loaded from elsewhere. Visitors are
 //! authenticated before a handler runs; the role that a route needs is declared here, beside the
-//! route. Actions use the same operations as the command line. Not promised: sessions that outlive
-//! the process, or that several processes share.
+//! route. Actions use the same operations as the command line.
 
 mod access;
 mod answers;
 mod api;
 mod api_forms;
 mod api_reference;
+mod audit;
 mod case_page;
 mod change_many;
 mod companies;
@@ -33,6 +33,7 @@ mod overview;
 mod page_sheets;
 mod page_view;
 mod pauses;
+mod people;
 mod pictures;
 mod proxy_user;
 mod quality;
@@ -48,6 +49,7 @@ mod review_queue;
 mod reviews;
 mod service_charts;
 mod session_cookie;
+mod session_store;
 mod sign_in;
 mod state;
 mod transcripts;
@@ -114,23 +116,13 @@ impl ConsolePages {
     }
 }
 
-/// A new token, and its SHA-256 as the configuration keeps it.
-///
-/// # Errors
-/// The system gives no random numbers.
-pub fn make_token() -> Result<(String, String), String> {
-    let secret = access::make_secret().map_err(|error| format!("no random numbers: {error}"))?;
-    let token = format!("dm_{secret}");
-    let hash = access::hash_secret(&token);
-    Ok((token, hash))
-}
-
 fn build_router(state: &ConsoleState) -> Router {
     let pages = public_pages()
         .merge(pages_of(viewer_pages(), WebRole::Viewer))
         .merge(pages_of(producer_pages(), WebRole::Producer))
         .merge(pages_of(reviewer_pages(), WebRole::Reviewer))
         .merge(pages_of(operator_pages(), WebRole::Operator))
+        .merge(pages_of(administrator_pages(), WebRole::Administrator))
         .nest("/api/v1", api_routes().into())
         .fallback(answer_nothing)
         .layer(DefaultBodyLimit::max(DEFAULT_BODY_BYTES))
@@ -213,6 +205,7 @@ fn operator_pages() -> Router<ConsoleState> {
         // Not for reviewers: a count that grows by a decision says that its document was drawn.
         .route("/quality", get(quality::show_quality))
         .route("/ingestions/change", get(change_many::show_change).post(change_many::post_change))
+        .route("/audit", get(audit::show_audit))
         .route("/ingestions/{id}/retry", post(ingestion::post_retry))
         .route("/ingestions/{id}/cancel", post(ingestion::post_cancel))
         .route("/ingestions/{id}/password", post(originals::post_password))
@@ -222,6 +215,15 @@ fn operator_pages() -> Router<ConsoleState> {
         .route("/webhooks/replay", post(webhooks::post_replay))
         .route("/companies", post(companies::post_company))
         .route("/companies/remove", post(companies::post_removal))
+}
+
+fn administrator_pages() -> Router<ConsoleState> {
+    Router::new()
+        .route("/people", get(people::show_people).post(people::post_user))
+        .route("/people/rights", post(people::post_rights))
+        .route("/people/end", post(people::post_end))
+        .route("/people/tokens", post(people::post_token))
+        .route("/people/tokens/revoke", post(people::post_revocation))
 }
 
 fn api_routes() -> OpenApiRouter<ConsoleState> {

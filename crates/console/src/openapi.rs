@@ -156,12 +156,7 @@ pub(super) fn with_role(
     role: WebRole,
     (schemas, mut paths, handler): UtoipaMethodRouter<ConsoleState>,
 ) -> UtoipaMethodRouter<ConsoleState> {
-    let word = match role {
-        WebRole::Viewer => "viewer",
-        WebRole::Producer => "producer",
-        WebRole::Reviewer => "reviewer",
-        WebRole::Operator => "operator",
-    };
+    let word = role.code();
     for (path, item) in &mut paths.paths {
         for operation in item.get.iter_mut().chain(&mut item.post).chain(&mut item.put) {
             let before = operation.description.take().filter(|text| !text.is_empty());

@@ -111,16 +111,15 @@ pub(super) async fn keep_over_sign_in(state: &ConsoleState, request: Request) ->
     (StatusCode::UNAUTHORIZED, sign_in_page(state, &form)).into_response()
 }
 
-/// Takes the token and gives a session.
+/// Takes the token and gives a session of a new id; the one that the browser had ends.
 pub(super) async fn sign_in(
     State(state): State<ConsoleState>,
+    headers: HeaderMap,
     UnsignedForm(form): UnsignedForm,
 ) -> Result<Response, ConsoleFailure> {
     let next = own_path(form.value("next")).unwrap_or_default().to_owned();
     let kept = form.value("kept").to_owned();
-    let opened = state.access().open_session(form.get("token").unwrap_or_default());
-    let opened = opened
-        .map_err(|_no_random| ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR))?;
+    let opened = state.access().open_session(form.get("token").unwrap_or_default()).await?;
     let Some(id) = opened else {
         let refused = state.note_stranger(true);
         if refused.status == StatusCode::TOO_MANY_REQUESTS {
@@ -129,8 +128,14 @@ pub(super) async fn sign_in(
         let page = sign_in_page(&state, &SignInForm { problem: "Unknown token.", next, kept });
         return Ok((StatusCode::UNAUTHORIZED, page).into_response());
     };
-    if let Some(visitor) = state.access().visitor_of_session(&id, true).filter(|_| !kept.is_empty())
-    {
+    if let Some(earlier) = session_id(&state, &headers) {
+        state.access().close_session(earlier).await?;
+    }
+    let visitor = match kept.is_empty() {
+        true => None,
+        false => state.access().visitor_of_session(&id, true).await?,
+    };
+    if let Some(visitor) = visitor {
         keep_for(&state, &visitor, &next, &FieldValues::parse(kept.as_bytes())).await;
     }
     let cookie = session_cookie(&state, &id);
@@ -152,12 +157,12 @@ pub(super) async fn sign_out(
     State(state): State<ConsoleState>,
     headers: HeaderMap,
     PostedForm(_): PostedForm,
-) -> Response {
+) -> Result<Response, ConsoleFailure> {
     if let Some(id) = session_id(&state, &headers) {
-        state.access().close_session(id);
+        state.access().close_session(id).await?;
     }
     let cookie = session_cookie(&state, "");
-    ([(header::SET_COOKIE, cookie)], Redirect::to(&state.link("/sign-in"))).into_response()
+    Ok(([(header::SET_COOKIE, cookie)], Redirect::to(&state.link("/sign-in"))).into_response())
 }
 
 #[cfg(test)]

@@ -147,7 +147,7 @@ impl ConsoleState {
     /// # Errors
     /// The system gives no random numbers.
     pub(super) fn new(parts: ConsoleParts) -> Result<Self, getrandom::Error> {
-        let access = AccessControl::new(&parts.config)?;
+        let access = AccessControl::new(&parts.config, parts.database.clone())?;
         let proxy_secret = parts.config.proxy.secret_source();
         let style_path = asset_path(STYLE, "css");
         let review_script_path = asset_path(REVIEW_SCRIPT, "js");

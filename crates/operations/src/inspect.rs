@@ -8,7 +8,10 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-pub use docmill_ledger::db::reports::audit::{AuditCheck, AuditDefect, AuditFinding, check_audit};
+pub use docmill_ledger::db::reports::audit::{
+    AuditCheck, AuditDefect, AuditEntry, AuditFilter, AuditFinding, AuditPage, check_audit,
+    list_entries as list_audit,
+};
 pub use docmill_ledger::db::reports::costs::{
     AttemptCost, CostGrouping, CostSum, list_attempt_costs, sum_costs,
 };

@@ -20,6 +20,7 @@ pub mod janitor;
 pub mod master_data;
 pub mod moving;
 pub mod page_drawing;
+pub mod people;
 pub mod process;
 pub mod replay;
 pub mod retry;

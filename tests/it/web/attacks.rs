@@ -34,6 +34,9 @@ fn pages(document: impl ToString, ingestion: impl ToString) -> Vec<String> {
         "/webhooks".to_owned(),
         "/api-reference".to_owned(),
         "/companies".to_owned(),
+        "/audit".to_owned(),
+        "/people".to_owned(),
+        "/people?user=ann".to_owned(),
     ]
 }
 
@@ -114,6 +117,12 @@ async fn each_role_may_do_what_it_is_for_and_no_more() {
         ("ann", "/pauses/end".to_owned(), false),
         ("ann", "/companies".to_owned(), false),
         ("ann", "/companies/remove".to_owned(), false),
+        ("operator", "/people".to_owned(), false),
+        ("operator", "/people/rights".to_owned(), false),
+        ("operator", "/people/end".to_owned(), false),
+        ("operator", "/people/tokens".to_owned(), false),
+        ("operator", "/people/tokens/revoke".to_owned(), false),
+        ("admin", "/people/tokens".to_owned(), true),
         // The role is checked first: these fail because their forms lack the secret.
         ("ann", format!("/reviews/{document}"), true),
         ("operator", format!("/reviews/{document}"), true),

@@ -31,12 +31,13 @@ use crate::support::page_processes::{docmill, recipe};
 use crate::support::postgres::TestDatabase;
 
 /// Everybody who has a token: name (the token is `token of NAME`), role, tenant.
-const PEOPLE: [(&str, WebRole, &str); 7] = [
+const PEOPLE: [(&str, WebRole, &str); 8] = [
     ("producer", WebRole::Producer, "acme"),
     ("viewer", WebRole::Viewer, ""),
     ("ann", WebRole::Reviewer, ""),
     ("bob", WebRole::Reviewer, ""),
     ("operator", WebRole::Operator, ""),
+    ("admin", WebRole::Administrator, ""),
     ("acme", WebRole::Operator, "acme"),
     ("rival", WebRole::Operator, "rival"),
 ];
@@ -47,6 +48,7 @@ pub(super) struct WebConsole {
     pub(super) address: SocketAddr,
     pub(super) base: String,
     pub(super) folder: TempDir,
+    config: Config,
     serving: JoinHandle<()>,
 }
 
@@ -136,6 +138,13 @@ fn draw_from(store: &Arc<dyn ObjectStore>, config: &Config) -> Arc<PageDrawer> {
     Arc::new(PageDrawer::new(Arc::clone(store), config.store.clone(), largest, processes))
 }
 
+/// Pages by these settings: their address, and their task.
+async fn serve(config: &Config) -> (SocketAddr, JoinHandle<()>) {
+    let console = Box::pin(App::new(config.clone()).open_console()).await.unwrap();
+    let address = console.address().unwrap();
+    (address, tokio::spawn(console.serve(Shutdown::default())))
+}
+
 impl WebConsole {
     /// With the tokens of everybody.
     pub(super) async fn open() -> Self {
@@ -169,10 +178,15 @@ impl WebConsole {
         std::fs::create_dir(&config.store.path).unwrap();
         change(&mut config);
         let base = config.web.base_path.clone();
-        let console = Box::pin(App::new(config).open_console()).await.unwrap();
-        let address = console.address().unwrap();
-        let serving = tokio::spawn(console.serve(Shutdown::default()));
-        Self { database, address, base, folder, serving }
+        let (address, serving) = serve(&config).await;
+        Self { database, address, base, folder, config, serving }
+    }
+
+    /// Ends the pages as a deploy does, and serves them anew from other state of a process.
+    pub(super) async fn restart(&mut self, change: impl FnOnce(&mut Config)) {
+        self.serving.abort();
+        change(&mut self.config);
+        (self.address, self.serving) = serve(&self.config).await;
     }
 
     /// With the tokens of everybody, over a store that no settings lead to.
@@ -186,6 +200,7 @@ impl WebConsole {
         std::fs::create_dir(&config.queue.path).unwrap();
         config.web.tokens = tokens();
         change(&mut config);
+        let kept = config.clone();
         let parts = ConsoleParts {
             database: Db::connect(&config.database).await.unwrap(),
             queue: Box::pin(App::new(config.clone()).open_queue()).await.unwrap(),
@@ -204,7 +219,7 @@ impl WebConsole {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let serving = tokio::spawn(ConsolePages::new(parts).unwrap().serve(listener));
-        Self { database, address, base: String::new(), folder, serving }
+        Self { database, address, base: String::new(), folder, config: kept, serving }
     }
 
     pub(super) fn url(&self, path: &str) -> String {
@@ -215,6 +230,11 @@ impl WebConsole {
     pub(super) fn stranger(&self) -> Browser<'_> {
         let client = Client::builder().redirect(reqwest::redirect::Policy::none());
         Browser { desk: self, client: client.build().unwrap(), cookie: None }
+    }
+
+    /// Somebody whose browser sends this cookie.
+    pub(super) fn browser_with(&self, cookie: &str) -> Browser<'_> {
+        Browser { cookie: Some(cookie.to_owned()), ..self.stranger() }
     }
 
     /// Somebody who has signed in by the form.
@@ -301,6 +321,11 @@ pub(super) struct Browser<'a> {
 }
 
 impl Browser<'_> {
+    /// The cookie of the session, with its name.
+    pub(super) fn cookie(&self) -> &str {
+        self.cookie.as_deref().unwrap_or_default()
+    }
+
     pub(super) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.client.request(method, self.desk.url(path));
         match &self.cookie {

@@ -24,6 +24,12 @@ async fn fail_some(database: &TestDatabase) {
         UPDATE document SET needs_human_review = true, review_reasons = ARRAY['corrupt'],
             sha256 = encode(sha256(id::text::bytea), 'hex')
             WHERE id IN (SELECT md5('d' || n)::uuid FROM generate_series(1600, 50600, 1000) n);
+        INSERT INTO operator_action (operator, action, target)
+            SELECT 'web:ann', 'cancel', n::text FROM generate_series(1, 50000) n;
+        INSERT INTO audit_link (source, row_id, digest, before, hash)
+            SELECT 'operator_action', a.id, d, sha256(a.id::text::bytea),
+                sha256(sha256(a.id::text::bytea) || d)
+            FROM operator_action a, LATERAL digest_audit_row('operator_action', a.id) d;
         SET session_replication_role = DEFAULT;
         VACUUM ANALYZE";
     for statement in change.split(';') {
@@ -71,6 +77,10 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
         "/webhooks".to_owned(),
         "/api-reference".to_owned(),
         "/companies".to_owned(),
+        "/people".to_owned(),
+        "/audit".to_owned(),
+        "/audit?who=web:nobody".to_owned(),
+        "/audit?who=web:ann&cursor=40000".to_owned(),
     ];
     let folder = tempfile::tempdir().unwrap();
     let config = super::desk::console_config(&database, folder.path());

@@ -20,6 +20,30 @@ pub enum WebRole {
     Reviewer,
     /// Retry, cancel, pause.
     Operator,
+    /// Give others access: users and their tokens.
+    Administrator,
+}
+
+impl WebRole {
+    /// All, each with the rights of those before it.
+    pub const ALL: [Self; 5] =
+        [Self::Viewer, Self::Producer, Self::Reviewer, Self::Operator, Self::Administrator];
+
+    /// The word for it.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Producer => "producer",
+            Self::Reviewer => "reviewer",
+            Self::Operator => "operator",
+            Self::Administrator => "administrator",
+        }
+    }
+
+    /// The role of this word.
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.code() == code)
+    }
 }
 
 /// A token for signing in.
@@ -57,6 +81,8 @@ pub struct WebConfig {
     pub origin: String,
     /// Tokens that may sign in. None, and no proxy: everyone on this machine may do everything.
     pub tokens: Vec<WebToken>,
+    /// Whether users that are kept in Postgres may sign in too (`docmill users`).
+    pub users: bool,
     /// A proxy that says who asks.
     pub proxy: ProxySignIn,
     /// Whether pages of originals are drawn for those who look at them.
@@ -72,6 +98,7 @@ impl Default for WebConfig {
             base_path: String::new(),
             origin: String::new(),
             tokens: Vec::new(),
+            users: false,
             proxy: ProxySignIn::default(),
             page_pictures: true,
             in_worker: false,
@@ -82,21 +109,22 @@ impl Default for WebConfig {
 impl WebConfig {
     /// Whether signing in is off: everyone on this machine may do everything.
     pub fn is_open(&self) -> bool {
-        self.tokens.is_empty() && !self.proxy.is_used()
+        self.tokens.is_empty() && !self.users && !self.proxy.is_used()
     }
 
     pub(super) fn collect_problems(&self, problems: &mut Vec<String>) {
         if self.is_open() && !self.address.ip().is_loopback() {
             problems.push(
                 "web.address is no loopback address, and there are no web.tokens: anybody could \
-                 sign in; add a token (docmill web --new-token) or a proxy that says who asks \
-                 (web.proxy), or listen on 127.0.0.1"
+                 sign in; add a token (docmill web --new-token), users (web.users) or a proxy that \
+                 says who asks (web.proxy), or listen on 127.0.0.1"
                     .to_owned(),
             );
         }
-        if !self.tokens.is_empty() && !self.address.ip().is_loopback() && self.origin.is_empty() {
+        let signs_in = self.users || !self.tokens.is_empty();
+        if signs_in && !self.address.ip().is_loopback() && self.origin.is_empty() {
             problems.push(
-                "web.origin is empty, and web.tokens are served beyond this machine: without it \
+                "web.origin is empty, and tokens are taken beyond this machine: without it \
                  cookies travel over plain HTTP too; set it to the address that browsers use, e.g. \
                  https://ops.example.com"
                     .to_owned(),
@@ -171,6 +199,8 @@ mod tests {
         let told = WebConfig { tokens: vec![token("ann", "a")], ..open };
         assert!(problems(&told)[0].contains("web.origin is empty"), "{:?}", problems(&told));
         assert_eq!(problems(&WebConfig { origin, ..told.clone() }), Vec::<String>::new());
+        let kept = WebConfig { users: true, tokens: Vec::new(), ..told.clone() };
+        assert!(!kept.is_open() && problems(&kept)[0].contains("web.origin is empty"));
         let local = WebConfig { address: WebConfig::default().address, ..told };
         assert_eq!(problems(&local), Vec::<String>::new());
         assert_eq!(problems(&WebConfig::default()), Vec::<String>::new());

@@ -8,6 +8,7 @@ pub mod erasure;
 pub mod idempotency;
 pub mod janitor;
 pub mod master_data;
+pub mod people;
 pub mod retention;
 pub mod routes;
 

@@ -1,9 +1,10 @@
-//! The chain of hashes over the audit (`audit_link`).
+//! The audit: its entries, newest first, and the chain of hashes over them (`audit_link`).
 //!
 //! Not promised: that an owner of the tables cannot write a whole new chain. A head that is kept
 //! elsewhere shows that: it is no longer in the chain.
 
 use serde::Serialize;
+use time::OffsetDateTime;
 
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::Result;
@@ -163,4 +164,150 @@ async fn load_unlinked(db: &Db) -> Result<Vec<(String, i64)>> {
     .await
     .context("looking for rows past the audit's chain")?;
     Ok(found.into_iter().map(|row| (row.source, row.id)).collect())
+}
+
+/// Links that one page of a filtered list looks through.
+const SEARCHED_LINKS: u32 = 2_000;
+
+/// Which entries of the audit are meant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// Only by this person or program, as the audit writes it.
+    pub who: Option<String>,
+    /// Only this action or decision.
+    pub action: Option<String>,
+    /// Only about this target or document.
+    pub target: Option<String>,
+    /// Only since then.
+    pub since: Option<OffsetDateTime>,
+    /// Only before this link.
+    pub before: Option<i64>,
+}
+
+impl AuditFilter {
+    fn is_plain(&self) -> bool {
+        let Self { who, action, target, since, before: _ } = self;
+        who.is_none() && action.is_none() && target.is_none() && since.is_none()
+    }
+}
+
+/// An action of an operator or a decision of a reviewer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AuditEntry {
+    /// Its link of the chain, by which the list goes on.
+    pub link: i64,
+    /// The table of its row.
+    pub source: String,
+    /// When; of a row that was erased, when it was erased.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub at: Option<OffsetDateTime>,
+    /// Who; of a row that was erased, the login that erased it.
+    pub who: Option<String>,
+    /// The database login that wrote it.
+    pub login: Option<String>,
+    /// The action or decision; `erased`, or `removed` for a row that is gone unseen.
+    pub action: String,
+    /// The target of an action, or the id of the document of a decision.
+    pub target: Option<String>,
+    /// The words of who did it.
+    pub why: String,
+    /// Whether the row is as it was written; `None`: it is gone.
+    pub is_whole: Option<bool>,
+}
+
+/// A page of the audit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AuditPage {
+    /// Newest first.
+    pub entries: Vec<AuditEntry>,
+    /// The link before which the next page begins; `None`: there is no more.
+    pub next: Option<i64>,
+}
+
+/// Up to `limit` entries, newest first. With a filter as many links are looked through as one page may,
+/// so that it may have fewer and still a next one.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn list_entries(db: &Db, filter: &AuditFilter, limit: u32) -> Result<AuditPage> {
+    let piece = if filter.is_plain() { limit } else { SEARCHED_LINKS.max(limit) };
+    let piece = i64::from(piece);
+    let entries = load_entries(db, filter, piece, i64::from(limit)).await?;
+    let full = entries.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
+    let next = match entries.last().filter(|_| full) {
+        Some(last) => Some(last.link),
+        None => end_of_piece(db, filter, piece).await?,
+    };
+    Ok(AuditPage { entries, next })
+}
+
+async fn load_entries(
+    db: &Db,
+    filter: &AuditFilter,
+    piece: i64,
+    limit: i64,
+) -> Result<Vec<AuditEntry>> {
+    // A row is found by its key alone, however many links the planner expects.
+    sqlx::query_as!(
+        AuditEntry,
+        r#"
+WITH piece AS MATERIALIZED (
+    SELECT l.id, l.source, l.row_id, l.digest, l.erased_at, l.erased_by FROM audit_link l
+    WHERE ($1::bigint IS NULL OR l.id < $1) ORDER BY l.id DESC LIMIT $2
+), entry AS MATERIALIZED (
+    SELECT p.id, p.source, p.row_id, p.digest, COALESCE(f.at, p.erased_at) AS at,
+        COALESCE(f.who, p.erased_by) AS who, f.login,
+        COALESCE(f.action, CASE WHEN p.erased_at IS NULL THEN 'removed' ELSE 'erased' END) AS action,
+        f.target, COALESCE(f.why, '') AS why
+    FROM piece p LEFT JOIN LATERAL (
+        SELECT a.done_at AS at, a.operator AS who, a.login, a.action, a.target, a.why
+        FROM operator_action a WHERE p.source = 'operator_action' AND a.id = p.row_id
+        UNION ALL
+        SELECT r.decided_at, r.reviewer, r.login, r.decision, r.document_id::text, r.why
+        FROM document_revision r WHERE p.source = 'document_revision' AND r.id = p.row_id
+        LIMIT 1) AS f ON true
+), wanted AS MATERIALIZED (
+    SELECT * FROM entry e
+    WHERE ($4::text IS NULL OR e.who = $4) AND ($5::text IS NULL OR e.action = $5)
+      AND ($6::text IS NULL OR e.target = $6) AND ($7::timestamptz IS NULL OR e.at >= $7)
+    ORDER BY e.id DESC LIMIT $3
+)
+SELECT w.id AS "link!", w.source AS "source!", w.at, w.who, w.login, w.action AS "action!", w.target,
+    w.why AS "why!", digest_audit_row(w.source, w.row_id) = w.digest AS is_whole
+FROM wanted w ORDER BY w.id DESC
+"#,
+        filter.before,
+        piece,
+        limit,
+        filter.who,
+        filter.action,
+        filter.target,
+        filter.since,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("listing the audit")
+}
+
+/// The oldest link of a piece, if there may be older ones that are wanted.
+async fn end_of_piece(db: &Db, filter: &AuditFilter, piece: i64) -> Result<Option<i64>> {
+    sqlx::query_scalar!(
+        r#"SELECT x.id FROM (
+             SELECT l.id, l.source, l.row_id FROM audit_link l
+             WHERE ($1::bigint IS NULL OR l.id < $1) ORDER BY l.id DESC OFFSET $2::bigint - 1 LIMIT 1) AS x
+         LEFT JOIN LATERAL (
+             SELECT a.done_at AS at FROM operator_action a
+             WHERE x.source = 'operator_action' AND a.id = x.row_id
+             UNION ALL
+             SELECT r.decided_at FROM document_revision r
+             WHERE x.source = 'document_revision' AND r.id = x.row_id
+             LIMIT 1) AS f ON true
+         WHERE $3::timestamptz IS NULL OR f.at IS NULL OR f.at >= $3"#,
+        filter.before,
+        piece,
+        filter.since,
+    )
+    .fetch_optional(db.pool())
+    .await
+    .context("looking for the end of the audit")
 }
