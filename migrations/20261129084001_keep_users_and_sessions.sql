@@ -66,15 +66,16 @@ COMMENT ON COLUMN console_session.used_at IS 'When a person last used it, to the
 -- Two more actions are recorded, beside those that are allowed already.
 DO $$
 DECLARE
-    known text[];
+    known text;
 BEGIN
-    SELECT array_agg(DISTINCT found.code[1] ORDER BY found.code[1]) INTO known
-    FROM pg_constraint c,
-        regexp_matches(pg_get_constraintdef(c.oid), '''([a-z_]+)''', 'g') AS found (code)
-    WHERE c.conrelid = 'operator_action'::regclass AND c.conname = 'operator_action_action_check';
+    SELECT string_agg(DISTINCT quote_literal(code), ', ') INTO known FROM (
+        SELECT found.code[1] AS code FROM pg_constraint c,
+            regexp_matches(pg_get_constraintdef(c.oid), '''([a-z_]+)''', 'g') AS found (code)
+        WHERE c.conrelid = 'operator_action'::regclass AND c.conname = 'operator_action_action_check'
+        UNION SELECT unnest(ARRAY['users', 'tokens'])) AS codes;
     ALTER TABLE operator_action DROP CONSTRAINT operator_action_action_check;
-    EXECUTE format('ALTER TABLE operator_action ADD CONSTRAINT operator_action_action_check
-        CHECK (action = ANY (%L::text[])) NOT VALID', known || ARRAY['users', 'tokens']);
+    EXECUTE 'ALTER TABLE operator_action ADD CONSTRAINT operator_action_action_check
+        CHECK (action IN (' || known || ')) NOT VALID';
 END
 $$;
 COMMENT ON COLUMN operator_action.before IS 'The state before; of users also the rights that were set.';

@@ -46,6 +46,14 @@ pub(super) enum WebhooksCommand {
         #[arg(long, default_value = "")]
         why: String,
     },
+    /// Ask for a test message; `targets` shows the answer
+    Test {
+        /// Target name
+        target: String,
+        /// Comment for the audit log
+        #[arg(long, default_value = "")]
+        why: String,
+    },
     /// Print a new secret for a target
     NewSecret,
 }
@@ -90,6 +98,12 @@ pub(super) async fn run(
             output.show(&json!({ "enabled": done }), || said.to_owned())?;
             return Ok(CommandExit::from_success(done));
         }
+        WebhooksCommand::Test { target, why } => {
+            let done = webhooks::ask_test(&db, &target, &audit_note(why)).await?;
+            let said = if done { "asked; docmill webhooks targets" } else { "no such target" };
+            output.show(&json!({ "asked": done }), || said.to_owned())?;
+            return Ok(CommandExit::from_success(done));
+        }
         WebhooksCommand::NewSecret => {}
     }
     Ok(CommandExit::Done)
@@ -106,10 +120,25 @@ fn format_targets(targets: &[WebhookTargetState]) -> String {
                 target.oldest_s.map_or("-".to_owned(), |age| format!("{age:.0} s")),
                 counted(target.dead),
                 describe_target(target),
+                describe_answer(target.tried_at, target.answer_status, target.answer_ms),
+                describe_answer(target.test_ended_at, target.test_status, target.test_ms),
             ]
         })
         .collect();
-    print::table(["target", "place", "open", "oldest", "given up", "state"], &rows)
+    let titles =
+        ["target", "place", "open", "oldest", "given up", "state", "last answer", "last test"];
+    print::table(titles, &rows)
+}
+
+/// Status, latency and age of an answer.
+fn describe_answer(
+    at: Option<time::OffsetDateTime>,
+    status: Option<i32>,
+    ms: Option<i32>,
+) -> String {
+    let Some(at) = at else { return "-".to_owned() };
+    let status = status.map_or_else(|| "no answer".to_owned(), |status| status.to_string());
+    format!("{status} in {} ms, {} ago", ms.unwrap_or_default(), print::age_of(at))
 }
 
 /// Disabled, failing since when and how, or healthy.

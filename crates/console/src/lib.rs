@@ -213,6 +213,7 @@ fn operator_pages() -> Router<ConsoleState> {
         .route("/pauses", post(pauses::post_pause))
         .route("/pauses/end", post(pauses::post_resume))
         .route("/webhooks/replay", post(webhooks::post_replay))
+        .route("/webhooks/test", post(webhooks::post_test))
         .route("/companies", post(companies::post_company))
         .route("/companies/remove", post(companies::post_removal))
 }
@@ -266,6 +267,7 @@ fn api_routes() -> OpenApiRouter<ConsoleState> {
         .routes(with_role(Operator, routes!(webhook_api::list_deliveries)))
         .routes(with_role(Operator, routes!(webhook_api::post_replay)))
         .routes(with_role(Operator, routes!(webhook_api::post_enable)))
+        .routes(with_role(Operator, routes!(webhook_api::post_test)))
         .routes(with_role(Viewer, routes!(companies::get_companies)))
         .routes(companies)
         .routes(with_role(Viewer, routes!(master_data::get_counts)))

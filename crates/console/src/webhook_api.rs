@@ -58,6 +58,12 @@ struct EnabledWebhook {
     enabled: bool,
 }
 
+/// A test that was asked for.
+#[derive(Serialize, ToSchema)]
+struct AskedTest {
+    asked: bool,
+}
+
 /// Webhook targets with their open and dead deliveries.
 #[utoipa::path(
     get,
@@ -191,4 +197,30 @@ pub(super) async fn post_enable(
         });
     }
     Ok(Json(EnabledWebhook { enabled }).into_response())
+}
+
+/// Asks for a test of a target: a process that delivers to it sends `webhook.test`, and the target's
+/// row has the answer.
+#[utoipa::path(
+    post,
+    path = "/webhooks/{target}/test",
+    operation_id = "testWebhook",
+    params(
+        ("target" = String, Path, pattern = "^[a-zA-Z0-9._-]{1,64}$"),
+    ),
+    request_body(content = ChangeRequest),
+    responses((status = 200, description = "Done.", body = AskedTest))
+)]
+pub(super) async fn post_test(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(target): Path<String>,
+    JsonBody(request): JsonBody<ChangeRequest>,
+) -> Result<Response, ConsoleFailure> {
+    require_all_tenants(&visitor)?;
+    let by = visitor.audit_note(&request.why);
+    match webhooks::ask_test(state.database(), &target, &by).await? {
+        true => Ok(Json(AskedTest { asked: true }).into_response()),
+        false => Err(ConsoleFailure::missing()),
+    }
 }

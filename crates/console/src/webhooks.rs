@@ -35,8 +35,8 @@ pub(super) async fn show_webhooks(
     }
     let body = html! {
         @if targets.is_empty() { p { "There are no webhooks.targets in the settings." } }
-        @else { (targets_table(&state, &targets)) }
-        @for rows in &lists { (deliveries_table(&state, &visitor, rows)) }
+        @else { (targets_table(&state, &visitor, &targets)) }
+        @for rows in &lists { (deliveries_form(&state, &visitor, rows)) }
     };
     Ok(frame_page(&state, Some(&visitor), "Webhooks", &body))
 }
@@ -45,18 +45,70 @@ fn counted(count: i64) -> String {
     if count < COUNTED { count.to_string() } else { format!("{}+", COUNTED - 1) }
 }
 
-fn targets_table(state: &ConsoleState, targets: &[WebhookTargetState]) -> Markup {
+fn targets_table(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    targets: &[WebhookTargetState],
+) -> Markup {
     html! {
         div.wide { table {
-            thead { tr { th { "target" } th { "place" } th.number { "open" } th { "oldest" } th.number { "dead" } th { "state" } } }
+            thead { tr { th { "target" } th { "place" } th { "state" } th.number { "open" } th { "oldest" }
+                th.number { "dead" } th { "last answer" } th { "test" } } }
             tbody { @for target in targets { tr {
                 td { a href=(state.link(&format!("/webhooks?target={}", target.name))) { (target.name) } }
-                td { (foreign_name(&target.place)) } td.number { (counted(target.open)) }
+                td { (foreign_name(&target.place)) } td { (target_state(target)) }
+                td.number { (counted(target.open)) }
                 td { (target.oldest_s.map(age_text_of).unwrap_or_default()) }
                 td.number { (counted(target.dead)) }
-                td { (target_state(target)) }
+                td { (last_answer(target)) }
+                td { (last_test(target))
+                    @if visitor.role >= WebRole::Operator { (test_form(state, visitor, target)) } }
             } } }
         } }
+    }
+}
+
+/// Status and time of an answer.
+fn answer_words(status: Option<i32>, ms: Option<i32>) -> String {
+    let status = status.map_or_else(|| "no answer".to_owned(), |status| status.to_string());
+    ms.map_or_else(|| status.clone(), |ms| format!("{status} in {ms} ms"))
+}
+
+fn last_answer(target: &WebhookTargetState) -> Markup {
+    html! {
+        @match target.tried_at {
+            Some(at) => { (answer_words(target.answer_status, target.answer_ms)) ", " (moment(at)) },
+            None => "none yet",
+        }
+    }
+}
+
+/// How the last test ended, or that nobody has sent it.
+fn last_test(target: &WebhookTargetState) -> Markup {
+    html! {
+        @match (target.test_asked_at, target.test_ended_at) {
+            (None, _) => "",
+            (Some(at), None) => { "asked " (moment(at)) ", not sent yet: load the page again " },
+            (Some(_), Some(at)) => {
+                (state_mark(if target.test_problem.is_some() { "failing" } else { "healthy" })) " "
+                (answer_words(target.test_status, target.test_ms)) ", " (moment(at)) " "
+                (target.test_problem.as_deref().unwrap_or_default())
+            },
+        }
+    }
+}
+
+fn test_form(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    target: &WebhookTargetState,
+) -> Markup {
+    html! {
+        form method="post" action=(state.link("/webhooks/test")) {
+            (form_secret(visitor))
+            input type="hidden" name="target" value=(target.name);
+            button { "Send a test" }
+        }
     }
 }
 
@@ -72,45 +124,52 @@ fn target_state(target: &WebhookTargetState) -> Markup {
     }
 }
 
-fn deliveries_table(
-    state: &ConsoleState,
-    visitor: &ConsoleVisitor,
-    rows: &[DeliveryRow],
-) -> Markup {
+/// Deliveries of one state; operators choose which are sent again.
+fn deliveries_form(state: &ConsoleState, visitor: &ConsoleVisitor, rows: &[DeliveryRow]) -> Markup {
+    let Some(first) = rows.first() else { return html! {} };
+    let (dead, operates) = (first.state == "dead", visitor.role >= WebRole::Operator);
     html! {
-        @if let Some(first) = rows.first() {
-            h2 { @if first.state == "dead" { "Dead" } @else { "Open" } }
-            p.hint { "At most " (MAX_SHOWN_ROWS) ", oldest first." }
-            div.wide { table {
-                thead { tr { th { "event" } th { "ingestion" } th { "state" } th.number { "tries" } th { "last problem" } th { "once more" } } }
-                tbody { @for row in rows { tr {
-                    td { (row.event) " " (moment(row.occurred_at)) }
-                    td { @match row.ingestion_id {
-                        Some(id) => a href=(state.link(&format!("/ingestions/{id}"))) { (id) },
-                        None => "–",
-                    } }
-                    td { (state_mark(&row.state)) } td.number { (row.tries) }
-                    td { (row.last_problem.as_deref().unwrap_or("–")) }
-                    td { @if visitor.role >= WebRole::Operator { (replay_form(state, visitor, row)) } @else { "–" } }
-                } } }
-            } }
-        }
-    }
-}
-
-fn replay_form(state: &ConsoleState, visitor: &ConsoleVisitor, row: &DeliveryRow) -> Markup {
-    html! {
+        h2 { @if dead { "Dead" } @else { "Open" } }
+        p.hint { "At most " (MAX_SHOWN_ROWS) ", oldest first." }
         form method="post" action=(state.link("/webhooks/replay")) {
             (form_secret(visitor))
-            input type="hidden" name="delivery" value=(row.id);
-            input type="hidden" name="target" value=(row.target);
-            label { input type="checkbox" name="confirm" value="yes" required; " I mean it" }
-            button { "Replay" }
+            input type="hidden" name="target" value=(first.target);
+            (deliveries_table(state, rows, operates))
+            @if operates {
+                p { label { input type="checkbox" name="confirm" value="yes" required; " I mean it" } }
+                button name="which" value="selected" { "Replay selected" }
+                @if dead { " " button name="which" value="dead" { "Replay all dead of the target" } }
+            }
         }
     }
 }
 
-/// `POST /webhooks/replay`.
+fn deliveries_table(state: &ConsoleState, rows: &[DeliveryRow], operates: bool) -> Markup {
+    html! {
+        div.wide { table {
+            thead { tr { @if operates { th { "select" } } th { "event" } th { "ingestion" } th { "state" }
+                th.number { "tries" } th { "last problem" } } }
+            tbody { @for row in rows { tr {
+                @if operates { td { input type="checkbox" name="delivery" value=(row.id)
+                    aria-label=(format!("Select delivery {}", row.id)); } }
+                td { (row.event) " " (moment(row.occurred_at)) }
+                td { @match row.ingestion_id {
+                    Some(id) => a href=(state.link(&format!("/ingestions/{id}"))) { (id) },
+                    None => "–",
+                } }
+                td { (state_mark(&row.state)) } td.number { (row.tries) }
+                td { (row.last_problem.as_deref().unwrap_or("–")) }
+            } } }
+        } }
+    }
+}
+
+fn target_link(state: &ConsoleState, target: &str) -> String {
+    let target: String = form_urlencoded::byte_serialize(target.as_bytes()).collect();
+    state.link(&format!("/webhooks?target={target}"))
+}
+
+/// `POST /webhooks/replay`: the chosen deliveries, or all dead ones of a target.
 pub(super) async fn post_replay(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -118,14 +177,35 @@ pub(super) async fn post_replay(
 ) -> Result<Redirect, ConsoleFailure> {
     require_all_tenants(&visitor)?;
     require_confirmation(&form)?;
-    let id = form.get("delivery").and_then(|text| text.parse().ok());
-    let id: i64 = id.ok_or_else(|| ConsoleFailure::wrong_request("There is no such delivery."))?;
-    let done =
-        webhooks::replay_deliveries(state.database(), &[id], &visitor.audit_note("")).await?;
+    let (target, by) = (form.value("target"), visitor.audit_note(""));
+    let done = match form.get("which") {
+        Some("dead") => webhooks::replay_dead(state.database(), target, &by).await?,
+        Some("selected") => {
+            let ids: Result<Vec<i64>, _> = form.all("delivery").map(str::parse).collect();
+            let ids = ids.map_err(|_| ConsoleFailure::wrong_request("There is no such delivery."))?;
+            if ids.is_empty() {
+                return Err(ConsoleFailure::wrong_request("No delivery is selected."));
+            }
+            webhooks::replay_deliveries(state.database(), &ids, &by).await?
+        }
+        _ => return Err(ConsoleFailure::wrong_request("Say which: selected or dead.")),
+    };
     if done.replayed.is_empty() {
-        return Err(ConsoleFailure::conflict("It is gone, or is being sent at this moment."));
+        return Err(ConsoleFailure::conflict("None is there, or all are being sent just now."));
     }
-    let target = form.text("target").unwrap_or_default();
-    let target: String = form_urlencoded::byte_serialize(target.as_bytes()).collect();
-    Ok(Redirect::to(&state.link(&format!("/webhooks?target={target}"))))
+    Ok(Redirect::to(&target_link(&state, target)))
+}
+
+/// `POST /webhooks/test`.
+pub(super) async fn post_test(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    PostedForm(form): PostedForm,
+) -> Result<Redirect, ConsoleFailure> {
+    require_all_tenants(&visitor)?;
+    let target = form.value("target");
+    match webhooks::ask_test(state.database(), target, &visitor.audit_note("")).await? {
+        true => Ok(Redirect::to(&target_link(&state, target))),
+        false => Err(ConsoleFailure::missing()),
+    }
 }

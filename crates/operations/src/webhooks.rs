@@ -14,7 +14,7 @@ use uuid::Uuid;
 pub use deliver::{WebhookDelivery, WebhookTerms};
 pub use docmill_client::webhook::{DestinationPolicy, NameResolver, SystemResolver};
 pub use docmill_ledger::db::lanes::webhooks::{
-    COUNTED, DeliveryQuery, DeliveryRow, DeliverySlot, WebhookTargetState, enable_target,
+    COUNTED, DeliveryQuery, DeliveryRow, DeliverySlot, WebhookTargetState, ask_test, enable_target,
     list_deliveries, list_of_document, list_targets,
 };
 

@@ -15,7 +15,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::payload::write_payload;
+use super::payload::{TEST_EVENT, write_payload, write_test};
 use super::{DestinationPolicy, NameResolver, lease_token};
 use docmill_client::webhook::{
     AwsMessage, AwsTarget, SharedCredentialsProvider, SignedMessage, WebhookReply, WebhookSender,
@@ -28,7 +28,8 @@ use docmill_core::model::digest::encode_hex;
 use docmill_core::retry::{Jitter, RetryBackoff};
 use docmill_ledger::db::Db;
 use docmill_ledger::db::lanes::webhooks::{
-    self as rows, ClaimedWebhookDelivery, DeliveryEnd, WebhookRegistration, WebhookTargetState,
+    self as rows, ClaimedWebhookDelivery, DeliveryEnd, TargetAnswer, WebhookRegistration,
+    WebhookTargetState,
 };
 use docmill_pipeline::shutdown::Shutdown;
 
@@ -90,6 +91,15 @@ struct TargetRoute {
     place: TargetPlace,
 }
 
+/// A message for a target.
+struct TargetMessage {
+    id: String,
+    event: String,
+    /// Messages of one group are kept in order.
+    group: String,
+    body: String,
+}
+
 /// The address of a target.
 enum TargetPlace {
     /// By a signed message of the specification.
@@ -131,6 +141,30 @@ impl TargetRoute {
             events: events.collect(),
             tenant: self.target.tenant.clone(),
         }
+    }
+}
+
+impl TargetRoute {
+    /// Sends a message, signed as the target's kind asks for.
+    ///
+    /// # Errors
+    /// `Misconfigured` if the secret is invalid.
+    async fn send(&self, sender: &WebhookSender, message: TargetMessage) -> Result<WebhookReply> {
+        let TargetMessage { id, event, group, body } = message;
+        let (url, secrets) = match &self.place {
+            TargetPlace::Web { url, secrets } => (url, secrets),
+            TargetPlace::Aws(place) => {
+                let message = AwsMessage { id, event, group, body };
+                return Ok(sender.send_to_aws(place, &message).await);
+            }
+        };
+        let secrets = secrets.current_secret();
+        let secrets = secrets.and_then(|secret| parse_secrets(secret.reveal()));
+        let secrets = secrets.map_err(misconfigured)?;
+        let timestamp = OffsetDateTime::now_utc().unix_timestamp();
+        let signatures = sign_message(&secrets, &id, timestamp, &body).map_err(misconfigured)?;
+        let message = SignedMessage { id, timestamp, signatures, body };
+        Ok(sender.send_message(url, message).await)
     }
 }
 
@@ -187,6 +221,13 @@ impl WebhookDelivery {
             };
             tasks.spawn(lane.run(stop.clone()));
         }
+        let tests = TestLane {
+            db: self.db.clone(),
+            routes: self.routes.clone(),
+            poll: self.terms.config.poll,
+            sender: Arc::clone(&self.sender),
+        };
+        tasks.spawn(tests.run(stop.clone()));
         loop {
             let pause = match self.look_after_targets().await {
                 Ok(()) => REGISTER_INTERVAL,
@@ -312,6 +353,52 @@ impl TargetLane {
     }
 }
 
+/// Tests that operators ask for, past the outbox: a target that rests or is disabled is tested too.
+struct TestLane {
+    db: Db,
+    routes: Vec<Arc<TargetRoute>>,
+    poll: Duration,
+    sender: Arc<WebhookSender>,
+}
+
+impl TestLane {
+    async fn run(self, stop: Shutdown) {
+        let names: Vec<String> = self.routes.iter().map(|it| it.target.name.clone()).collect();
+        loop {
+            let pause = match self.send_tests(&names).await {
+                Ok(()) => self.poll,
+                Err(error) => {
+                    tracing::warn!(error = %error, "tests of webhook targets: {error}");
+                    FAILURE_PAUSE
+                }
+            };
+            tokio::select! {
+                () = stop.wait_until_requested() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    async fn send_tests(&self, names: &[String]) -> Result<()> {
+        for (name, id) in rows::take_tests(&self.db, names).await? {
+            let Some(route) = self.routes.iter().find(|route| route.target.name == name) else {
+                continue;
+            };
+            let message = TargetMessage {
+                id: id.to_string(),
+                event: TEST_EVENT.to_owned(),
+                group: name.clone(),
+                body: write_test(&name, OffsetDateTime::now_utc()),
+            };
+            let begun = Instant::now();
+            let reply = reply_or_problem(&name, route.send(&self.sender, message).await);
+            let answer = answer_of(&reply, begun.elapsed());
+            rows::end_test(&self.db, &name, &answer).await?;
+        }
+        Ok(())
+    }
+}
+
 /// The result of a try for the target itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LaneNews {
@@ -342,14 +429,12 @@ struct WebhookCourier {
 impl WebhookCourier {
     async fn deliver(self, delivery: ClaimedWebhookDelivery) -> LaneNews {
         let name = &self.route.target.name;
-        let reply = match self.send(&delivery).await {
-            Ok(reply) => reply,
-            Err(error) => {
-                // Nothing was sent, and it is not the target's fault.
-                tracing::warn!(webhook = name, error = %error, "a webhook was not sent: {error}");
-                WebhookReply { status: None, retry_after: None, problem: Some(error.to_string()) }
-            }
-        };
+        let begun = Instant::now();
+        let reply = reply_or_problem(name, self.send(&delivery).await);
+        let answer = answer_of(&reply, begun.elapsed());
+        if let Err(error) = rows::note_answer(&self.db, name, &answer).await {
+            tracing::warn!(webhook = name, error = %error, "an answer was not noted: {error}");
+        }
         let (news, outcome) = (LaneNews::of(&reply), describe_outcome(&reply));
         metrics::count_webhook(name, outcome);
         if reply.is_gone() {
@@ -374,23 +459,13 @@ impl WebhookCourier {
             true => rows::load_event_data(&self.db, delivery).await?,
             false => None,
         };
-        let body = write_payload(delivery, &self.terms.pages, data);
-        let id = delivery.event_id.to_string();
-        let (url, secrets) = match &self.route.place {
-            TargetPlace::Web { url, secrets } => (url, secrets),
-            TargetPlace::Aws(place) => {
-                let (event, group) = (delivery.event.clone(), document_of(delivery).to_owned());
-                let message = AwsMessage { id, event, group, body };
-                return Ok(self.sender.send_to_aws(place, &message).await);
-            }
+        let message = TargetMessage {
+            id: delivery.event_id.to_string(),
+            event: delivery.event.clone(),
+            group: document_of(delivery).to_owned(),
+            body: write_payload(delivery, &self.terms.pages, data),
         };
-        let secrets = secrets.current_secret();
-        let secrets = secrets.and_then(|secret| parse_secrets(secret.reveal()));
-        let secrets = secrets.map_err(misconfigured)?;
-        let timestamp = OffsetDateTime::now_utc().unix_timestamp();
-        let signatures = sign_message(&secrets, &id, timestamp, &body).map_err(misconfigured)?;
-        let message = SignedMessage { id, timestamp, signatures, body };
-        Ok(self.sender.send_message(url, message).await)
+        self.route.send(&self.sender, message).await
     }
 
     async fn disable(&self, name: &str) {
@@ -411,6 +486,19 @@ impl WebhookCourier {
             problem: reply.problem,
         }
     }
+}
+
+/// The reply; of a message that was not sent, why.
+fn reply_or_problem(target: &str, sent: Result<WebhookReply>) -> WebhookReply {
+    sent.unwrap_or_else(|error| {
+        // It is not the target's fault.
+        tracing::warn!(webhook = target, error = %error, "a webhook was not sent: {error}");
+        WebhookReply { status: None, retry_after: None, problem: Some(error.to_string()) }
+    })
+}
+
+fn answer_of(reply: &WebhookReply, latency: Duration) -> TargetAnswer {
+    TargetAnswer { status: reply.status, problem: reply.problem.clone(), latency }
 }
 
 fn misconfigured(why: String) -> Error {

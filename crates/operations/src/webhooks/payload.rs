@@ -1,6 +1,7 @@
 //! The payload for a target: ids, outcome, kind and links; the data only if the settings say so.
 
 use serde_json::{Map, Value, json};
+use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use docmill_ledger::db::lanes::webhooks::ClaimedWebhookDelivery;
@@ -31,6 +32,15 @@ pub(super) fn write_payload(
         ("data".to_owned(), Value::Object(told)),
     ]);
     Value::Object(body).to_string()
+}
+
+/// The type of a test.
+pub(super) const TEST_EVENT: &str = "webhook.test";
+
+/// The body of a test of this target.
+pub(super) fn write_test(target: &str, at: OffsetDateTime) -> String {
+    let timestamp = at.format(&Rfc3339).unwrap_or_default();
+    json!({ "type": TEST_EVENT, "timestamp": timestamp, "data": { "target": target } }).to_string()
 }
 
 #[cfg(test)]

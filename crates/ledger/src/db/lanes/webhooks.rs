@@ -103,6 +103,42 @@ pub struct WebhookTargetState {
     pub failing_since: Option<OffsetDateTime>,
     /// How its last try failed.
     pub last_problem: Option<String>,
+    /// When a message was last sent to it, to the second.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub tried_at: Option<OffsetDateTime>,
+    /// HTTP status of that; `None`: no answer.
+    pub answer_status: Option<i32>,
+    /// Milliseconds until its answer.
+    pub answer_ms: Option<i32>,
+    /// When a test was last asked for.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub test_asked_at: Option<OffsetDateTime>,
+    /// When the test was sent; `None`: no process has sent it.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub test_ended_at: Option<OffsetDateTime>,
+    /// HTTP status of its answer; `None`: no answer.
+    pub test_status: Option<i32>,
+    /// Why the test was not taken; `None`: it was.
+    pub test_problem: Option<String>,
+    /// Milliseconds until its answer.
+    pub test_ms: Option<i32>,
+}
+
+/// How a target answered a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetAnswer {
+    /// HTTP status; `None`: no answer.
+    pub status: Option<u16>,
+    /// Why the message was not taken; never what the target said.
+    pub problem: Option<String>,
+    /// Until the answer, or until none came.
+    pub latency: Duration,
+}
+
+impl TargetAnswer {
+    fn latency_ms(&self) -> i32 {
+        i32::try_from(self.latency.as_millis()).unwrap_or(i32::MAX)
+    }
 }
 
 /// A delivery as operators see it.
@@ -323,6 +359,88 @@ UPDATE webhook_target t SET disabled_at = NULL, disabled_why = '' FROM held h WH
     Ok(done.rows_affected() > 0)
 }
 
+/// Writes how a target answered, once a second at most, and each time that the status is another.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn note_answer(db: &Db, target: &str, answer: &TargetAnswer) -> Result<()> {
+    sqlx::query!(
+        "UPDATE webhook_target SET tried_at = docmill_now(), answer_status = $2,
+             answer_problem = $3, answer_ms = $4
+         WHERE name = $1 AND (tried_at IS NULL OR tried_at < docmill_now() - interval '1 second'
+             OR answer_status IS DISTINCT FROM $2)",
+        target,
+        answer.status.map(i32::from),
+        answer.problem,
+        answer.latency_ms(),
+    )
+    .execute(db.pool())
+    .await
+    .context("noting the answer of a webhook target")?;
+    Ok(())
+}
+
+/// Asks for a test of a target, sent by a process that delivers to it; `false` if there is no target of
+/// this name.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn ask_test(db: &Db, target: &str, by: &AuditNote) -> Result<bool> {
+    let done = sqlx::query!(
+        "WITH asked AS (
+             UPDATE webhook_target SET test_id = gen_random_uuid(), test_asked_at = docmill_now(),
+                 test_ended_at = NULL, test_status = NULL, test_problem = NULL, test_ms = NULL
+             WHERE name = $1 RETURNING name)
+         INSERT INTO operator_action (operator, action, target, why)
+         SELECT $2, 'test', 'webhook:' || a.name, $3 FROM asked a",
+        target,
+        by.operator,
+        by.why,
+    )
+    .execute(db.pool())
+    .await
+    .context("asking for a test of a webhook target")?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// Takes the tests of these targets that are to be sent: name and id. A test is sent once at most.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn take_tests(db: &Db, targets: &[String]) -> Result<Vec<(String, Uuid)>> {
+    let taken = sqlx::query!(
+        r#"WITH held AS MATERIALIZED (
+             SELECT name, test_id FROM webhook_target
+             WHERE name = ANY ($1) AND test_id IS NOT NULL FOR UPDATE SKIP LOCKED)
+         UPDATE webhook_target t SET test_id = NULL FROM held h WHERE t.name = h.name
+         RETURNING h.name AS "name!", h.test_id AS "id!""#,
+        targets,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("looking for tests of webhook targets")?;
+    Ok(taken.into_iter().map(|row| (row.name, row.id)).collect())
+}
+
+/// Writes how a test ended, unless another one was asked for meanwhile.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn end_test(db: &Db, target: &str, answer: &TargetAnswer) -> Result<()> {
+    sqlx::query!(
+        "UPDATE webhook_target SET test_ended_at = docmill_now(), test_status = $2,
+             test_problem = $3, test_ms = $4 WHERE name = $1 AND test_id IS NULL",
+        target,
+        answer.status.map(i32::from),
+        answer.problem,
+        answer.latency_ms(),
+    )
+    .execute(db.pool())
+    .await
+    .context("writing down a test of a webhook target")?;
+    Ok(())
+}
+
 /// The data that a delivery is about: what was decided, else what the ingestion read; `None` if
 /// there is none.
 ///
@@ -360,7 +478,9 @@ SELECT t.name, t.place, t.events, t.tenant, t.seen_at, t.disabled_at, t.disabled
         WHERE w.target = t.name AND w.state = 'dead'
         ORDER BY w.target, w.ended_at, w.id LIMIT $1) AS x) AS "dead!",
     CASE WHEN oldest.tries > 0 THEN oldest.open_since END AS "failing_since?",
-    CASE WHEN oldest.tries > 0 THEN oldest.last_problem END AS "last_problem?"
+    CASE WHEN oldest.tries > 0 THEN oldest.last_problem END AS "last_problem?",
+    t.tried_at, t.answer_status, t.answer_ms, t.test_asked_at, t.test_ended_at, t.test_status,
+    t.test_problem, t.test_ms
 FROM webhook_target t
 LEFT JOIN LATERAL (
     SELECT w.open_since, w.tries, w.last_problem FROM webhook_delivery w
