@@ -1,6 +1,7 @@
 //! `docmill users` and `docmill tokens`: users of the console, and what they sign in with.
 
 use clap::Subcommand;
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 
 use super::jobs::{audit_note, open_database};
@@ -12,7 +13,7 @@ use docmill_operations::people::{self, TokenDraft, TokenRow, UserDraft, UserRow}
 /// Users or tokens of one answer.
 const MAX_ROWS: u32 = 10_000;
 
-/// A user's rights.
+/// The rights of a new user.
 #[derive(Debug, clap::Args)]
 pub(super) struct RightsArgs {
     /// Name, in lower case
@@ -21,11 +22,33 @@ pub(super) struct RightsArgs {
     #[arg(long, value_parser = parse_role)]
     role: WebRole,
     /// The only tenant; left out: all
-    #[arg(long, default_value = "")]
-    tenant: String,
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
+    tenant: Option<String>,
     /// Most urgent priority of documents handed in
     #[arg(long, default_value = "critical", value_parser = parse_priority)]
     highest_priority: Priority,
+    /// Comment for the audit log
+    #[arg(long, default_value = "")]
+    why: String,
+}
+
+/// Other rights; those left out stay.
+#[derive(Debug, clap::Args)]
+pub(super) struct ChangeArgs {
+    /// Name
+    name: String,
+    /// Role: viewer, producer, reviewer, operator, administrator
+    #[arg(long, value_parser = parse_role)]
+    role: Option<WebRole>,
+    /// The only tenant
+    #[arg(long, value_parser = NonEmptyStringValueParser::new(), conflicts_with = "all_tenants")]
+    tenant: Option<String>,
+    /// All tenants
+    #[arg(long)]
+    all_tenants: bool,
+    /// Most urgent priority of documents handed in
+    #[arg(long, value_parser = parse_priority)]
+    highest_priority: Option<Priority>,
     /// Comment for the audit log
     #[arg(long, default_value = "")]
     why: String,
@@ -38,8 +61,8 @@ pub(super) enum UsersCommand {
     List,
     /// Add a user
     Add(RightsArgs),
-    /// Give a user other rights
-    Change(RightsArgs),
+    /// Give a user other rights; those left out stay
+    Change(ChangeArgs),
     /// End a user: no token is taken, sessions end
     End {
         /// Name
@@ -107,13 +130,13 @@ pub(super) async fn run_users(
     match what {
         UsersCommand::List => {}
         UsersCommand::Add(rights) => {
-            let (draft, by) = read_rights(rights);
-            people::add_user(&db, &draft, &app.config().web.tokens, &by).await?;
+            let RightsArgs { name, role, tenant, highest_priority, why } = rights;
+            let tenant = tenant.unwrap_or_default();
+            let draft = UserDraft { name, role, tenant, highest_priority };
+            let settings = &app.config().web.tokens;
+            people::add_user(&db, &draft, settings, &audit_note(why)).await?;
         }
-        UsersCommand::Change(rights) => {
-            let (draft, by) = read_rights(rights);
-            people::change_user(&db, &draft, &by).await?;
-        }
+        UsersCommand::Change(change) => change_user(&db, change).await?,
         UsersCommand::End { name, why } => end_user(&db, &name, true, why).await?,
         UsersCommand::Restore { name, why } => end_user(&db, &name, false, why).await?,
     }
@@ -137,9 +160,24 @@ async fn end_user(
     Ok(())
 }
 
-fn read_rights(rights: RightsArgs) -> (UserDraft, docmill_operations::retry::AuditNote) {
-    let RightsArgs { name, role, tenant, highest_priority, why } = rights;
-    (UserDraft { name, role, tenant, highest_priority }, audit_note(why))
+async fn change_user(db: &docmill_operations::Db, change: ChangeArgs) -> anyhow::Result<()> {
+    let Some(known) = people::find_user(db, &change.name).await? else {
+        anyhow::bail!("there is no such user: docmill users list");
+    };
+    let role = change.role.map_or_else(|| parse_role(&known.role), Ok);
+    let priority = change.highest_priority;
+    let priority = priority.map_or_else(|| parse_priority(&known.highest_priority), Ok);
+    let draft = UserDraft {
+        name: known.name,
+        role: role.map_err(anyhow::Error::msg)?,
+        tenant: match change.all_tenants {
+            true => String::new(),
+            false => change.tenant.unwrap_or(known.tenant),
+        },
+        highest_priority: priority.map_err(anyhow::Error::msg)?,
+    };
+    people::change_user(db, &draft, &audit_note(change.why)).await?;
+    Ok(())
 }
 
 pub(super) async fn run_tokens(

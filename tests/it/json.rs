@@ -214,6 +214,42 @@ async fn the_json_of_inboxes_matches_its_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_json_of_users_tokens_and_webhooks_matches_its_page() {
+    let world = World::new().await;
+    let users = |arguments: &[&str]| run(&world, &[&["users"], arguments].concat());
+    let added = users(&["add", "carl", "--role", "administrator", "--tenant", "acme"]);
+    check("users list", &added);
+    // The rights that a change leaves out stay: nobody gets all tenants by it.
+    let changed = &users(&["change", "carl", "--highest-priority", "low"])[0];
+    let rights = ["role", "tenant", "highest_priority"].map(|field| changed[field].clone());
+    assert_eq!(rights, ["administrator", "acme", "low"].map(Value::from));
+    let changed = &users(&["change", "carl", "--all-tenants", "--role", "viewer"])[0];
+    assert_eq!((&changed["tenant"], &changed["role"]), (&json!(""), &json!("viewer")));
+    for wrong in [vec!["add", "eve", "--role", "viewer", "--tenant", ""], vec!["end", "nobody"]] {
+        let arguments = [vec!["users"], wrong].concat();
+        let output = docmill(&world, &arguments, &[]).stdin(Stdio::null()).output().unwrap();
+        assert!(!output.status.success(), "{arguments:?}");
+    }
+    assert!(users(&["end", "carl"])[0]["ended_at"].is_string());
+    assert!(users(&["restore", "carl"])[0]["ended_at"].is_null());
+    let made = run(&world, &["tokens", "create", "carl", "--label", "desk", "--days", "30"]);
+    check("tokens create", &made);
+    check("tokens list", &run(&world, &["tokens", "list", "carl"]));
+    let id = made["id"].to_string();
+    assert_eq!(run(&world, &["tokens", "revoke", &id]), json!({ "revoked": true }));
+    assert_eq!(run(&world, &["tokens", "revoke", &id]), json!({ "revoked": false }));
+    world
+        .execute(
+            "INSERT INTO docmill.webhook_target (name, place, url_hash)
+                 VALUES ('erp', 'https://erp.example.com', 'x')",
+        )
+        .await;
+    assert_eq!(run(&world, &["webhooks", "test", "erp"]), json!({ "asked": true }));
+    assert_eq!(run(&world, &["webhooks", "test", "nobody"]), json!({ "asked": false }));
+    check("webhooks targets", &run(&world, &["webhooks", "targets"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_json_of_dead_letters_matches_its_page() {
     let world = World::with_redrive(2).await;
     world.submit("a.pdf", documents::invoice("D-1")).await;

@@ -17,6 +17,8 @@ use docmill_operations::webhooks::{self, COUNTED, DeliveryQuery, DeliveryRow, We
 
 /// Deliveries that are shown of a target.
 const MAX_SHOWN_ROWS: u32 = 50;
+/// Deliveries that are replayed by one selection.
+const MAX_SELECTED: usize = 100;
 
 /// `/webhooks`: targets, and of one of them (`?target=`) its open and dead deliveries.
 pub(super) async fn show_webhooks(
@@ -182,9 +184,11 @@ pub(super) async fn post_replay(
         Some("dead") => webhooks::replay_dead(state.database(), target, &by).await?,
         Some("selected") => {
             let ids: Result<Vec<i64>, _> = form.all("delivery").map(str::parse).collect();
-            let ids = ids.map_err(|_| ConsoleFailure::wrong_request("There is no such delivery."))?;
-            if ids.is_empty() {
-                return Err(ConsoleFailure::wrong_request("No delivery is selected."));
+            let ids =
+                ids.map_err(|_| ConsoleFailure::wrong_request("There is no such delivery."))?;
+            if !(1..=MAX_SELECTED).contains(&ids.len()) {
+                let text = format!("Select 1 to {MAX_SELECTED} deliveries.");
+                return Err(ConsoleFailure::wrong_request(text));
             }
             webhooks::replay_deliveries(state.database(), &ids, &by).await?
         }

@@ -25,6 +25,8 @@ pub const MAX_TOKENS_PER_USER: u32 = 20;
 pub const MAX_TOKEN_DAYS: u32 = 3_650;
 /// Characters of a user's name.
 const MAX_NAME_CHARS: usize = 100;
+/// Characters of a tenant.
+const MAX_TENANT_CHARS: usize = 200;
 /// Characters of the label of a token.
 const MAX_LABEL_CHARS: usize = 200;
 
@@ -52,8 +54,8 @@ impl UserDraft {
     }
 }
 
-/// A token, as it is shown once.
-#[derive(Debug, Clone, Serialize)]
+/// A token, as it is shown once. Not `Debug`: it is in no log.
+#[derive(Serialize)]
 pub struct AccessToken {
     /// The token.
     pub token: String,
@@ -61,8 +63,8 @@ pub struct AccessToken {
     pub sha256: String,
 }
 
-/// A token that was made for a user.
-#[derive(Debug, Clone, Serialize)]
+/// A token that was made for a user. Not `Debug`: it is in no log.
+#[derive(Serialize)]
 pub struct MadeToken {
     /// The number by which it is revoked.
     pub id: i64,
@@ -97,7 +99,7 @@ pub fn make_access_token() -> Result<AccessToken> {
 /// Adds a user. `settings`: `web.tokens`, whose names are taken.
 ///
 /// # Errors
-/// `Rejected` for a name that cannot be taken; no answer from Postgres.
+/// `Rejected` for an impossible tenant, or a name that cannot be taken; no answer from Postgres.
 pub async fn add_user(
     db: &Db,
     user: &UserDraft,
@@ -105,6 +107,7 @@ pub async fn add_user(
     by: &AuditNote,
 ) -> Result<()> {
     check_name(&user.name)?;
+    check_tenant(&user.tenant)?;
     if settings.iter().any(|token| token.name.trim().to_lowercase() == user.name) {
         return Err(rejected("a token of web.tokens has this name: choose another"));
     }
@@ -117,8 +120,9 @@ pub async fn add_user(
 /// Gives a user other rights, from the next request on.
 ///
 /// # Errors
-/// `Missing` if there is no such user; no answer from Postgres.
+/// `Rejected` for an impossible tenant; `Missing` if there is no such user; no answer from Postgres.
 pub async fn change_user(db: &Db, user: &UserDraft, by: &AuditNote) -> Result<()> {
+    check_tenant(&user.tenant)?;
     match people::change_user(db, &user.rights(), by).await? {
         true => Ok(()),
         false => Err(Error::new(Fault::Missing, "there is no such user: docmill users list")),
@@ -169,6 +173,16 @@ fn check_name(name: &str) -> Result<()> {
     }
 }
 
+fn check_tenant(tenant: &str) -> Result<()> {
+    let is_plain = tenant.trim() == tenant && !tenant.chars().any(char::is_control);
+    match is_plain && tenant.chars().count() <= MAX_TENANT_CHARS {
+        true => Ok(()),
+        false => Err(rejected(format!(
+            "a tenant has at most {MAX_TENANT_CHARS} characters in one line, and no blanks around it"
+        ))),
+    }
+}
+
 fn rejected(text: impl Into<String>) -> Error {
     Error::new(Fault::Rejected, text.into())
 }
@@ -192,6 +206,22 @@ mod tests {
             (&"a".repeat(101), false),
         ] {
             assert_eq!(check_name(name).is_ok(), is_right, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_tenant_that_no_document_can_have_is_refused() {
+        let (longest, longer) = ("a".repeat(200), "a".repeat(201));
+        for (tenant, is_right) in [
+            ("", true),
+            ("Acme GmbH", true),
+            (longest.as_str(), true),
+            (longer.as_str(), false),
+            (" ", false),
+            ("acme ", false),
+            ("ac\0me", false),
+        ] {
+            assert_eq!(check_tenant(tenant).is_ok(), is_right, "{tenant:?}");
         }
     }
 

@@ -33,7 +33,7 @@ pub(super) async fn store_transcript(desk: &WebConsole, ingestion: impl ToString
 }
 
 /// A target that answered 410, with a dead delivery.
-async fn given_up(desk: &WebConsole, document: impl ToString) -> i64 {
+pub(super) async fn given_up(desk: &WebConsole, document: impl ToString) -> i64 {
     desk.execute(&format!(
         "INSERT INTO webhook_target (name, place, url_hash, disabled_at, disabled_why)
              VALUES ('erp', 'https://erp.example.com', 'x', docmill_now(), 'it answered 410 Gone');
@@ -122,6 +122,9 @@ async fn every_answer_is_as_the_served_description_says() {
     let enable = desk.call(Method::POST, "/webhooks/erp/enable", "operator");
     let told = send(enable.json(&json!({ "why": "mended" }))).await.json();
     assert_eq!(differences(&description, "/webhooks/{target}/enable", &told), [""; 0]);
+    let test = desk.call(Method::POST, "/webhooks/erp/test", "operator");
+    let told = send(test.json(&json!({}))).await.json();
+    assert_eq!(differences(&description, "/webhooks/{target}/test", &told), [""; 0]);
     let own = desk.call(Method::PUT, "/own-companies", "operator");
     let own = send(own.json(&json!({ "companies": [{ "name": "Acme GmbH" }] }))).await.json();
     assert_eq!(own["items"][0]["name"], "Acme GmbH");
@@ -133,7 +136,7 @@ async fn every_answer_is_as_the_served_description_says() {
         assert_eq!(put["suppliers"], 1, "{path}: {put}");
     }
     // Documents handed in are compared with it in `uploads`.
-    assert_eq!(asked + 12, description["paths"].as_object().unwrap().len());
+    assert_eq!(asked + 13, description["paths"].as_object().unwrap().len());
     // The description is closed: other fields are refused.
     let wrong = json!({ "items": [{}], "next_cursor": 5 });
     assert!(differences(&description, "/ingestions", &wrong).len() > 1);
@@ -501,6 +504,9 @@ async fn a_program_lists_page_by_page_what_was_given_up_tells_it_again_and_enabl
         (post("/webhooks/replay", "acme", json!({ "deliveries": [first] })), 403),
         (post("/webhooks/erp/enable", "ann", json!({})), 403),
         (post("/webhooks/nobody/enable", "operator", json!({})), 404),
+        (post("/webhooks/erp/test", "ann", json!({})), 403),
+        (post("/webhooks/erp/test", "acme", json!({})), 403),
+        (post("/webhooks/nobody/test", "operator", json!({})), 404),
         (post("/webhooks/replay", "operator", json!({})), 400),
         (post("/webhooks/replay", "operator", json!({ "dead_of": "nobody" })), 404),
         (desk.call(Method::GET, "/webhooks", "ann"), 403),

@@ -116,6 +116,8 @@ async fn each_role_may_do_what_it_is_for_and_no_more() {
         ("ann", "/pauses".to_owned(), false),
         ("ann", "/pauses/end".to_owned(), false),
         ("ann", "/companies".to_owned(), false),
+        ("ann", "/webhooks/replay".to_owned(), false),
+        ("ann", "/webhooks/test".to_owned(), false),
         ("ann", "/companies/remove".to_owned(), false),
         ("operator", "/people".to_owned(), false),
         ("operator", "/people/rights".to_owned(), false),

@@ -18,7 +18,8 @@ use docmill_queue::{MessageQueue as _, OutgoingMessage};
 use docmill_storage::folder::FolderStore;
 use reqwest::StatusCode;
 
-use super::desk::{WebConsole, invoice, tokens};
+use super::api::given_up;
+use super::desk::{WebConsole, form_fields, invoice, tokens};
 use crate::support::postgres::TestDatabase;
 use crate::support::world::{SOON, until};
 
@@ -345,6 +346,60 @@ async fn a_pause_is_set_shown_and_ended() {
         desk.scalar("SELECT string_agg(action, ',' ORDER BY id) FROM operator_action").await,
         "pause,resume"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_replays_the_selected_deliveries_alone_and_asks_for_a_test() {
+    let desk = WebConsole::open().await;
+    let (document, _) = desk.refused("acme", &invoice(1.0)).await;
+    let first = given_up(&desk, document).await;
+    desk.execute(
+        "INSERT INTO webhook_delivery (target, document_id, event, event_id, event_number,
+             occurred_at, facts, state, open_since, ended_at)
+         SELECT target, document_id, event, gen_random_uuid(), event_number + n, occurred_at, facts,
+             state, open_since, ended_at FROM webhook_delivery, generate_series(1, 2) n",
+    )
+    .await;
+    let (operator, page) = (desk.browser("operator").await, "/webhooks?target=erp");
+    let shown = operator.get(page).await.body;
+    assert_eq!(shown.matches("name=\"delivery\"").count(), 3);
+    assert!(shown.contains("none yet"), "no message was sent to it");
+    let secret = form_fields(&shown, "/webhooks/replay").remove(0).1;
+    let form = format!("form_secret={secret}&target=erp&which=selected");
+    let last = first + 2;
+    let many = (0..101).map(|id| format!("&delivery={id}")).collect::<String>();
+    for (rest, status) in [
+        (format!("&delivery={first}"), StatusCode::BAD_REQUEST),
+        ("&confirm=yes".to_owned(), StatusCode::BAD_REQUEST),
+        ("&confirm=yes&delivery=x".to_owned(), StatusCode::BAD_REQUEST),
+        (format!("&confirm=yes{many}"), StatusCode::BAD_REQUEST),
+        (format!("&confirm=yes&delivery={}", last + 1), StatusCode::CONFLICT),
+    ] {
+        let refused = operator.post_raw("/webhooks/replay", &format!("{form}{rest}")).await;
+        assert_eq!(refused.status, status, "{rest}");
+    }
+    let dead = "SELECT string_agg(id::text, ',') FROM webhook_delivery WHERE state = 'dead'";
+    let chosen = format!("{form}&confirm=yes&delivery={first}&delivery={last}");
+    let done = operator.post_raw("/webhooks/replay", &chosen).await;
+    assert_eq!((done.status, done.location()), (StatusCode::SEE_OTHER, page));
+    assert_eq!(desk.scalar(dead).await, (first + 1).to_string());
+
+    let asked = operator.submit(page, "/webhooks/test", &[]).await;
+    assert_eq!(asked.status, StatusCode::SEE_OTHER, "{asked:?}");
+    assert!(operator.get(page).await.body.contains("not sent yet"));
+    let unknown = operator.submit(page, "/webhooks/test", &[("target", "nobody")]).await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
+    desk.execute(
+        "UPDATE webhook_target SET test_id = NULL, test_ended_at = now(), test_status = 204,
+             test_ms = 41, tried_at = now(), answer_ms = 3000, answer_problem = 'timeout'",
+    )
+    .await;
+    let viewer = desk.browser("viewer").await.get(page).await.body;
+    assert!(viewer.contains("204 in 41 ms") && viewer.contains("no answer in 3000 ms"));
+    assert!(!viewer.contains("name=\"delivery\"") && !viewer.contains("<button>Send a test"));
+    let audit = "SELECT string_agg(operator || ' ' || action || ' ' || target, ', ' ORDER BY id)
+        FROM operator_action WHERE action = 'test'";
+    assert_eq!(desk.scalar(audit).await, "web:operator test webhook:erp");
 }
 
 #[tokio::test(flavor = "multi_thread")]

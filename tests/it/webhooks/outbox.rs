@@ -11,7 +11,7 @@ use sqlx::Executor as _;
 
 use super::receiver::{
     ReceiverMood, RunningDelivery, WebhookReceiver, complete, document, execute, fail_again,
-    scalar, target, telling,
+    scalar, target, telling, until_delivered,
 };
 use super::telling::by;
 use crate::maintenance::{maintenance_over, memory_queue};
@@ -79,6 +79,30 @@ async fn dead_deliveries_are_listed_and_replayed_with_their_id_on_request() {
     until(SOON, || async { receiver.taken().len() == 4 }).await;
     let audit = "SELECT count(*) FROM operator_action WHERE action = 'replay' AND operator = 'ann'";
     assert_eq!(scalar(&database, audit).await, "2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_selected_delivery_is_sent_once_more_and_no_other() {
+    let database = TestDatabase::create().await;
+    let receiver = WebhookReceiver::start(ReceiverMood::Status(200)).await;
+    let config = telling(vec![target("erp", &receiver.url())]);
+    let _running = RunningDelivery::start(&database, &config).await;
+    for _ in 0..3 {
+        let (_, ingestion) = document(&database, "acme").await;
+        complete(&database, ingestion).await;
+    }
+    until_delivered(&database, 3).await;
+    let first: i64 =
+        scalar(&database, "SELECT min(id) FROM webhook_delivery").await.parse().unwrap();
+    let chosen = [first + 2, first, first + 2, first + 9];
+    let done = webhooks::replay_deliveries(&database.db(), &chosen, &by()).await.unwrap();
+    assert_eq!((done.replayed, done.left), (vec![first, first + 2], vec![first + 9]));
+    until_delivered(&database, 3).await;
+    let events = "SELECT string_agg(event_id::text, ',' ORDER BY id) FROM webhook_delivery";
+    let events = scalar(&database, events).await;
+    let taken = receiver.taken();
+    let times = |event: &str| taken.iter().filter(|message| message.id == event).count();
+    assert_eq!(events.split(',').map(times).collect::<Vec<_>>(), [2, 1, 2]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

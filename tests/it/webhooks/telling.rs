@@ -10,6 +10,7 @@ use docmill_core::config::{KindsConfig, ReviewConfig, WebhookEvent};
 use docmill_gate::kinds::KindSet;
 use docmill_ledger::db::operators::AuditNote;
 use docmill_operations::review::{self, AcceptedData, DecidingReviewer};
+use docmill_operations::webhooks::{self, WebhookTargetState};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -230,6 +231,85 @@ async fn a_target_that_answered_gone_receives_nothing_until_enabled_or_moved() {
     let _running =
         RunningDelivery::start(&database, &telling(vec![target("erp", &elsewhere)])).await;
     assert_eq!(scalar(&database, disabled).await, "", "another address is another chance");
+}
+
+async fn state_of(database: &TestDatabase, name: &str) -> WebhookTargetState {
+    let targets = webhooks::list_targets(&database.db()).await.unwrap();
+    targets.into_iter().find(|target| target.name == name).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_is_signed_like_the_rest_sent_once_and_to_a_disabled_target_too() {
+    let database = TestDatabase::create().await;
+    let (receiver, other) = (
+        WebhookReceiver::start(ReceiverMood::Status(204)).await,
+        WebhookReceiver::start(ReceiverMood::Status(204)).await,
+    );
+    let config = telling(vec![target("erp", &receiver.url()), target("crm", &other.url())]);
+    let _running = RunningDelivery::start(&database, &config).await;
+    let _beside = RunningDelivery::start(&database, &config).await;
+    execute(&database, "UPDATE webhook_target SET disabled_at = now(), disabled_why = 'gone'")
+        .await;
+    let db = database.db();
+    assert!(!webhooks::ask_test(&db, "nobody", &by()).await.unwrap());
+    for (round, (status, problem)) in
+        [(204, None), (503, Some("503 Service Unavailable"))].into_iter().enumerate()
+    {
+        receiver.answer(ReceiverMood::Status(status));
+        assert!(webhooks::ask_test(&db, "erp", &by()).await.unwrap());
+        let ended = || async { state_of(&database, "erp").await.test_ended_at.is_some() };
+        until(SOON, ended).await;
+        let state = state_of(&database, "erp").await;
+        let answer = (state.test_status, state.test_problem.as_deref());
+        assert_eq!(answer, (Some(i32::from(status)), problem));
+        assert!(state.test_asked_at <= state.test_ended_at && state.test_ms.is_some());
+        assert!(state.disabled_at.is_some() && state.tried_at.is_none(), "a test changes nothing");
+        assert_eq!(receiver.received().len(), round + 1, "once, whoever delivers");
+    }
+    let messages = receiver.received();
+    assert_ne!(messages[0].id, messages[1].id);
+    for message in &messages {
+        assert!(is_signed_with(message, SECRET) && !is_signed_with(message, OTHER));
+        let json = message.json();
+        assert_eq!(
+            (&json["type"], &json["data"]),
+            (&json!("webhook.test"), &json!({"target": "erp"}))
+        );
+        let at = json["timestamp"].as_str().unwrap();
+        time::OffsetDateTime::parse(at, &time::format_description::well_known::Rfc3339).unwrap();
+    }
+    assert_eq!(other.received().len(), 0);
+    let said = "SELECT string_agg(t::text, '') LIKE '%SECRET%' FROM webhook_target t";
+    assert_eq!(scalar(&database, said).await, "false");
+    let audit =
+        "SELECT string_agg(operator || ' ' || action || ' ' || target, ', ') FROM operator_action";
+    assert_eq!(scalar(&database, audit).await, "ann test webhook:erp, ann test webhook:erp");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_answer_of_a_target_is_noted_with_its_latency() {
+    let database = TestDatabase::create().await;
+    let receiver = WebhookReceiver::start(ReceiverMood::Status(200)).await;
+    let mut config = telling(vec![target("erp", &receiver.url())]);
+    config.webhooks.timeout = Duration::from_millis(400);
+    let _running = RunningDelivery::start(&database, &config).await;
+    assert_eq!(state_of(&database, "erp").await.tried_at, None);
+    for (mood, status, least_ms) in [
+        (ReceiverMood::Status(200), Some(200), 0),
+        (ReceiverMood::Hang, None, 400),
+        (ReceiverMood::Status(500), Some(500), 0),
+    ] {
+        receiver.answer(mood);
+        let (_, ingestion) = document(&database, "acme").await;
+        complete(&database, ingestion).await;
+        let noted = || async {
+            let state = state_of(&database, "erp").await;
+            state.tried_at.is_some() && state.answer_status == status
+        };
+        until(SOON, noted).await;
+        let answer_ms = state_of(&database, "erp").await.answer_ms.unwrap();
+        assert!(answer_ms >= least_ms, "{status:?} in {answer_ms} ms");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -123,6 +123,9 @@ pub const OPERATOR_RIGHTS: RoleRights = &[
             "batch_request",
             "blocked_content",
             "certainty_level",
+            "console_session",
+            "console_token",
+            "console_user",
             "document",
             "document_as_before",
             "document_revision",
@@ -162,6 +165,9 @@ pub const OPERATOR_RIGHTS: RoleRights = &[
         &[
             "attempt",
             "blocked_content",
+            "console_session",
+            "console_token",
+            "console_user",
             "document",
             "document_password",
             "document_revision",
@@ -184,6 +190,9 @@ pub const OPERATOR_RIGHTS: RoleRights = &[
         "UPDATE",
         &[
             "blocked_content",
+            "console_session",
+            "console_token",
+            "console_user",
             "document",
             "idempotency_key",
             "ingestion",
@@ -201,6 +210,7 @@ pub const OPERATOR_RIGHTS: RoleRights = &[
         "DELETE",
         &[
             "blocked_content",
+            "console_session",
             "document_password",
             "master_order",
             "master_supplier",
