@@ -71,7 +71,7 @@ fn read_filter(wanted: &FieldValues) -> Result<AuditFilter, ConsoleFailure> {
 
 fn entries_table(state: &ConsoleState, entries: &[AuditEntry]) -> Markup {
     html! {
-        div.wide { table {
+        div.wide tabindex="0" { table {
             thead { tr { th { "When" } th { "Who" } th { "Login" } th { "Action" } th { "Target" } th { "Why" }
                 th { "Row" } } }
             tbody { @for entry in entries { tr {

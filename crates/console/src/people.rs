@@ -51,7 +51,7 @@ async fn list_page(
         }
         p.hint { "Tokens of the settings (web.tokens) and users of a proxy are not in this list." }
         @if users.is_empty() { p { "There is no user." } } @else {
-            div.wide { table {
+            div.wide tabindex="0" { table {
                 thead { tr { th { "User" } th { "Role" } th { "Tenant" } th { "Highest priority" }
                     th.number { "Tokens" } th { "Last used" } th { "State" } } }
                 tbody { @for user in &users { tr {
@@ -134,7 +134,7 @@ fn user_input(name: &str) -> Markup {
 
 fn tokens_table(state: &ConsoleState, visitor: &ConsoleVisitor, tokens: &[TokenRow]) -> Markup {
     html! {
-        div.wide { table {
+        div.wide tabindex="0" { table {
             thead { tr { th.number { "No." } th { "Purpose" } th { "Made" } th { "By" } th { "Expires" }
                 th { "Last used" } th { "State" } th { "Revoke" } } }
             tbody { @for token in tokens { tr {

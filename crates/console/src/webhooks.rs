@@ -53,7 +53,7 @@ fn targets_table(
     targets: &[WebhookTargetState],
 ) -> Markup {
     html! {
-        div.wide { table {
+        div.wide tabindex="0" { table {
             thead { tr { th { "target" } th { "place" } th { "state" } th.number { "open" } th { "oldest" }
                 th.number { "dead" } th { "last answer" } th { "test" } } }
             tbody { @for target in targets { tr {
@@ -148,7 +148,7 @@ fn deliveries_form(state: &ConsoleState, visitor: &ConsoleVisitor, rows: &[Deliv
 
 fn deliveries_table(state: &ConsoleState, rows: &[DeliveryRow], operates: bool) -> Markup {
     html! {
-        div.wide { table {
+        div.wide tabindex="0" { table {
             thead { tr { @if operates { th { "select" } } th { "event" } th { "ingestion" } th { "state" }
                 th.number { "tries" } th { "last problem" } } }
             tbody { @for row in rows { tr {

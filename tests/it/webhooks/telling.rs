@@ -220,7 +220,7 @@ async fn a_target_that_answered_gone_receives_nothing_until_enabled_or_moved() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(receiver.received().len(), 1, "told although it said 410 Gone");
     let db = database.db();
-    assert!(docmill_operations::webhooks::enable_target(&db, "erp", &by()).await.unwrap());
+    assert!(webhooks::enable_target(&db, "erp", &by()).await.unwrap());
     until(SOON, || async { receiver.taken().len() == 2 }).await;
     let audit = "SELECT operator || ' ' || action || ' ' || target FROM operator_action";
     assert_eq!(scalar(&database, audit).await, "ann enable webhook:erp");
