@@ -3,11 +3,11 @@
 //! Only the SHA-256 of a token is stored, which is enough for random ones. Rights are those of the token
 //! at each request: a token that is revoked, or gone from the settings, takes its sessions along.
 
-use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::failure::ConsoleFailure;
-use super::session_store::{SecretDigest, SessionStore};
+use super::secrets::{SecretDigest, hash_secret, make_secret, secret_digest};
+use super::session_store::SessionStore;
 use docmill_core::config::{ProxyGroup, WebConfig, WebRole, WebToken};
 use docmill_core::fault;
 use docmill_core::model::Priority;
@@ -222,26 +222,6 @@ fn find_token<'t>(tokens: &'t [WebToken], hash: &SecretDigest) -> Option<&'t Web
         let is_it = bool::from(known.sha256.as_bytes().ct_eq(hash.as_bytes()));
         if is_it { Some(known) } else { found }
     })
-}
-
-/// 256 random bits, in hex.
-///
-/// # Errors
-/// The system gives no random numbers.
-pub(super) fn make_secret() -> Result<String, getrandom::Error> {
-    let mut bits = [0; 32];
-    getrandom::fill(&mut bits)?;
-    Ok(encode_hex(bits))
-}
-
-/// The hash of a secret.
-pub(super) fn secret_digest(secret: &str) -> SecretDigest {
-    Sha256::digest(secret.as_bytes()).into()
-}
-
-/// The same in hex.
-pub(super) fn hash_secret(secret: &str) -> String {
-    encode_hex(secret_digest(secret))
 }
 
 #[cfg(test)]

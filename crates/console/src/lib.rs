@@ -47,6 +47,7 @@ mod review_inputs;
 mod review_lines;
 mod review_queue;
 mod reviews;
+mod secrets;
 mod service_charts;
 mod session_cookie;
 mod session_store;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
-use super::access::{make_secret, secret_digest};
 use super::failure::ConsoleFailure;
+use super::secrets::{SecretDigest, make_secret, secret_digest};
 use docmill_core::fault;
 use docmill_operations::Db;
 use docmill_operations::people::{self, SessionTerms};
@@ -23,9 +23,6 @@ const MAX_SESSION_AGE: Duration = Duration::from_secs(24 * 3600);
 const MAX_SESSIONS_PER_TOKEN: i64 = 100;
 /// Sessions of this process, if it keeps them; the same.
 const MAX_OWN_SESSIONS: usize = 1_000;
-
-/// SHA-256 of a token or of the id of a session.
-pub(super) type SecretDigest = [u8; 32];
 
 /// A session of this process.
 #[derive(Debug)]

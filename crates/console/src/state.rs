@@ -9,8 +9,9 @@ use parking_lot::Mutex;
 use subtle::ConstantTimeEq as _;
 use time::OffsetDateTime;
 
-use super::access::{AccessControl, ConsoleVisitor, hash_secret};
+use super::access::{AccessControl, ConsoleVisitor};
 use super::failure::ConsoleFailure;
+use super::secrets::hash_secret;
 use crate::fresh::SharedAnswer;
 use docmill_core::config::{
     QueueDestination, ReviewConfig, SecretSource, SilentErrorsConfig, StoreConfig, WebConfig,
