@@ -339,10 +339,11 @@ async fn a_failed_chore_is_reported_and_stops_no_other() {
     queue.fail(Call::Depth, 1, Fault::Unavailable);
     let pass = maintenance.run_pass(false).await;
     let failed: Vec<_> = pass.failed.iter().map(|failed| failed.chore).collect();
-    assert_eq!(failed, [MaintenanceChore::ResendLost, MaintenanceChore::OldRows]);
+    let broken = [MaintenanceChore::OldRows, MaintenanceChore::HourlyCounts];
+    assert_eq!(failed, [&[MaintenanceChore::ResendLost], &broken[..]].concat());
     let pass = maintenance.run_pass(false).await;
     let failed: Vec<_> = pass.failed.iter().map(|failed| failed.chore).collect();
-    assert_eq!(failed, [MaintenanceChore::OldRows]);
+    assert_eq!(failed, broken);
     assert_eq!(pass.resent.len(), 500, "as many as one pass may");
 }
 

@@ -367,7 +367,8 @@ pub async fn note_answer(db: &Db, target: &str, answer: &TargetAnswer) -> Result
     sqlx::query!(
         "UPDATE webhook_target SET tried_at = docmill_now(), answer_status = $2,
              answer_problem = $3, answer_ms = $4
-         WHERE name = $1 AND (tried_at IS NULL OR tried_at < docmill_now() - interval '1 second'
+         WHERE name = $1 AND (tried_at IS NULL
+             OR tried_at < (SELECT docmill_now()) - interval '1 second'
              OR answer_status IS DISTINCT FROM $2)",
         target,
         answer.status.map(i32::from),

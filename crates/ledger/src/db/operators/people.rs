@@ -130,7 +130,7 @@ pub async fn list_users(db: &Db, after: &str, limit: u32) -> Result<Vec<UserRow>
          FROM (SELECT * FROM console_user WHERE name > $1 ORDER BY name LIMIT $2) AS u
          LEFT JOIN LATERAL (
              SELECT count(*) FILTER (WHERE k.revoked_at IS NULL
-                    AND (k.expires_at IS NULL OR k.expires_at > docmill_now())) AS valid,
+                    AND (k.expires_at IS NULL OR k.expires_at > (SELECT docmill_now()))) AS valid,
                  max(k.last_used_at) AS used
              FROM console_token k WHERE k.user_name = u.name) AS t ON true
          ORDER BY u.name"#,
@@ -153,7 +153,7 @@ pub async fn find_user(db: &Db, name: &str) -> Result<Option<UserRow>> {
              t.valid AS "tokens!", t.used AS "last_used_at?"
          FROM console_user u, LATERAL (
              SELECT count(*) FILTER (WHERE k.revoked_at IS NULL
-                    AND (k.expires_at IS NULL OR k.expires_at > docmill_now())) AS valid,
+                    AND (k.expires_at IS NULL OR k.expires_at > (SELECT docmill_now()))) AS valid,
                  max(k.last_used_at) AS used
              FROM console_token k WHERE k.user_name = u.name) AS t
          WHERE u.name = $1"#,
@@ -174,7 +174,7 @@ pub async fn list_tokens(db: &Db, user: &str, limit: u32) -> Result<Vec<TokenRow
         r#"SELECT k.id, k.user_name, k.label, k.made_at, k.made_by, k.expires_at, k.last_used_at,
              k.revoked_at, k.revoked_by,
              (k.revoked_at IS NULL AND u.ended_at IS NULL
-               AND (k.expires_at IS NULL OR k.expires_at > docmill_now())) AS "is_valid!"
+               AND (k.expires_at IS NULL OR k.expires_at > (SELECT docmill_now()))) AS "is_valid!"
          FROM console_token k JOIN console_user u ON u.name = k.user_name
          WHERE k.user_name = $1 ORDER BY k.user_name DESC, k.id DESC LIMIT $2"#,
         user,
@@ -291,7 +291,7 @@ pub async fn add_token(
              SELECT h.name, $2, $3, $4, docmill_now() + make_interval(days => $5::int) FROM holder h
              WHERE (SELECT count(*) FROM console_token k WHERE k.user_name = h.name
                  AND k.revoked_at IS NULL
-                 AND (k.expires_at IS NULL OR k.expires_at > docmill_now())) < $6
+                 AND (k.expires_at IS NULL OR k.expires_at > (SELECT docmill_now()))) < $6
              RETURNING id, user_name
          ), audited AS (
              INSERT INTO operator_action (operator, action, target, why, before)
@@ -349,7 +349,7 @@ pub async fn find_holder(db: &Db, sha256: &[u8; 32]) -> Result<Option<TokenHolde
                  AS "is_stale!"
          FROM console_token k JOIN console_user u ON u.name = k.user_name
          WHERE k.sha256 = $1 AND k.revoked_at IS NULL AND u.ended_at IS NULL
-           AND (k.expires_at IS NULL OR k.expires_at > docmill_now())"#,
+           AND (k.expires_at IS NULL OR k.expires_at > (SELECT docmill_now()))"#,
         &sha256[..],
     )
     .fetch_optional(db.pool())
