@@ -472,6 +472,21 @@ async fn a_transcript_is_given_out_as_text_as_markdown_by_page_and_in_pieces_and
     assert_eq!(foreign.status, StatusCode::CONFLICT);
 }
 
+/// The numbers of all deliveries that were given up, two a page.
+async fn dead_deliveries(desk: &WebConsole) -> Vec<i64> {
+    let (mut numbers, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let path = format!("/webhooks/erp/deliveries?state=dead&limit=2{cursor}");
+        let page = desk.get(&path, "operator").await.json();
+        let rows = page["items"].as_array().unwrap();
+        numbers.extend(rows.iter().map(|row| row["id"].as_i64().unwrap()));
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return numbers,
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_lists_page_by_page_what_was_given_up_tells_it_again_and_enables_its_target() {
     let desk = WebConsole::open().await;
@@ -484,19 +499,8 @@ async fn a_program_lists_page_by_page_what_was_given_up_tells_it_again_and_enabl
              state, open_since, ended_at FROM webhook_delivery, generate_series(1, 4) n",
     )
     .await;
-    let (mut numbers, mut cursor) = (Vec::new(), String::new());
-    loop {
-        let path = format!("/webhooks/erp/deliveries?state=dead&limit=2{cursor}");
-        let page = desk.get(&path, "operator").await.json();
-        let rows = page["items"].as_array().unwrap();
-        numbers.extend(rows.iter().map(|row| row["id"].as_i64().unwrap()));
-        match page["next_cursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => break,
-        }
-    }
     // All of one moment: none is left out and none comes twice.
-    assert_eq!(numbers, (first..first + 5).collect::<Vec<_>>());
+    assert_eq!(dead_deliveries(&desk).await, (first..first + 5).collect::<Vec<_>>());
     let post =
         |path: &str, name: &str, body: Value| desk.call(Method::POST, path, name).json(&body);
     for (request, status) in [

@@ -174,7 +174,9 @@ async fn a_token_whose_hash_begins_like_a_known_one_opens_nothing() {
     let begins = |guess: &String| sha2::Sha256::digest(guess)[..2] == known[..2];
     let near = (0_u32..).map(|number| format!("dm_{number:064x}")).find(begins).unwrap();
     let hash = docmill_core::model::digest::encode_hex(known);
-    for wrong in [near.as_str(), hash.as_str(), &token[..token.len() - 1], "%25", "dm_"] {
+    let mut cut = token.clone();
+    cut.pop();
+    for wrong in [near.as_str(), hash.as_str(), cut.as_str(), "%25", "dm_"] {
         assert_eq!(call_with(&desk, wrong).await, StatusCode::UNAUTHORIZED, "{wrong}");
         assert_eq!(sign_in(&desk.stranger(), wrong).await.0.status, StatusCode::UNAUTHORIZED);
     }

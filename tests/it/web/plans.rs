@@ -40,15 +40,20 @@ async fn fail_some(database: &TestDatabase) {
     }
 }
 
+/// Counts of a year's hours.
+async fn count_hours(database: &TestDatabase) {
+    let counted = "INSERT INTO ended_hour (hour, completed, flagged, failed, cancelled, cost_nanos)
+        SELECT date_trunc('hour', now(), 'UTC') - n * interval '1 hour', 0, 0, 0, 0, 0
+        FROM generate_series(1, 9000) n; ANALYZE ended_hour";
+    database.pool().execute(counted).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
     let database = TestDatabase::create().await;
     fill(&database, 50_000).await;
     fail_some(&database).await;
-    let counted = "INSERT INTO ended_hour (hour, completed, flagged, failed, cancelled, cost_nanos)
-        SELECT date_trunc('hour', now(), 'UTC') - n * interval '1 hour', 0, 0, 0, 0, 0
-        FROM generate_series(1, 9000) n; ANALYZE ended_hour";
-    database.pool().execute(counted).await.unwrap();
+    count_hours(&database).await;
     let ids = "SELECT ARRAY[md5('i30000')::uuid, md5('d1600')::uuid]";
     let ids: Vec<uuid::Uuid> = sqlx::query_scalar(ids).fetch_one(database.pool()).await.unwrap();
     let (old, reviewed) = (ids.first().unwrap(), ids.last().unwrap());
@@ -85,8 +90,7 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
     let folder = tempfile::tempdir().unwrap();
     let config = super::desk::console_config(&database, folder.path());
     for path in paths {
-        let config = config.clone();
-        let asked = path.clone();
+        let (config, asked) = (config.clone(), path.clone());
         let read = Box::pin(rows_read_by(&database, |_: Db| async move {
             let stop = Shutdown::default();
             let console = Box::pin(App::new(config).open_console()).await.unwrap();
