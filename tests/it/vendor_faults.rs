@@ -70,7 +70,8 @@ async fn fifty_queued_documents_outlive_an_overloaded_vendor() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_queued_documents_outlive_replies_without_a_whole_answer() {
-    outlive(Vendor::Openai, Answer::Thinks { tokens: 1_000_000 }, 5).await;
+    // Each halves the document's lines; all of them may come to the same one.
+    outlive(Vendor::Openai, Answer::Thinks { tokens: 1_000_000 }, 3).await;
     outlive(Vendor::Anthropic, Answer::Fenced, 1_000).await;
     outlive(Vendor::Gemini, Answer::CutBody, 8).await;
 }
