@@ -1,5 +1,7 @@
 //! A queue of fifty documents while their vendor limits, cuts or garbles: none ends failed for it.
 
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use docmill_testkit::models::{Answer, Script, Vendor};
@@ -28,8 +30,16 @@ fn spending_limit() -> Answer {
 /// Sends fifty documents to a vendor whose first `calls` replies are the fault.
 async fn outlive(vendor: Vendor, fault: Answer, calls: usize) {
     let case = format!("{vendor:?}: {fault:?}");
-    let script = Script::of(std::iter::repeat_n(fault, calls)).from(vendor);
-    let mut world = World::with_model(script).await;
+    let script = Script::of(std::iter::repeat_n(fault, calls));
+    let received = calls_until_all_complete(&case, vendor, script).await;
+    // A fence costs no further call.
+    let has_arrived = if calls > DOCUMENTS { received == DOCUMENTS } else { received > DOCUMENTS };
+    assert!(has_arrived, "{case}: {received} calls");
+}
+
+/// Sends fifty documents to a vendor; the calls that it received until all were completed.
+async fn calls_until_all_complete(case: &str, vendor: Vendor, script: Script) -> usize {
+    let mut world = World::with_model(script.from(vendor)).await;
     ask_vendor(&mut world.config, vendor);
     world.config.retry.unavailable_delay = Duration::from_secs(1);
     world.config.retry.base_delay = Duration::from_secs(1);
@@ -48,10 +58,19 @@ async fn outlive(vendor: Vendor, fault: Answer, calls: usize) {
     let failed = "SELECT string_agg(DISTINCT concat_ws(' ', reason, detail), '; ')
                   FROM docmill.ingestion WHERE status = 'failed'";
     assert_eq!(world.scalar(failed).await, "", "{case}");
-    let met = world.llm.as_ref().map_or(0, |server| server.calls().len());
-    // A fence costs no further call.
-    let has_arrived = if calls > DOCUMENTS { met == DOCUMENTS } else { met > DOCUMENTS };
-    assert!(has_arrived, "{case}: {met} calls");
+    world.llm.as_ref().map_or(0, |server| server.calls().len())
+}
+
+/// A model whose first reply about each document is thoughts up to the cap.
+fn thinks_too_long_once() -> Script {
+    let seen = Mutex::new(HashSet::new());
+    Script::function(move |request| {
+        let text = request.message("user");
+        let number = text.split_once("Invoice number: ").and_then(|(_, rest)| rest.lines().next());
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = number.is_some_and(|it| seen.insert(it.to_owned()));
+        if is_first { Answer::Thinks { tokens: 1_000_000 } } else { Answer::Read }
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,8 +89,9 @@ async fn fifty_queued_documents_outlive_an_overloaded_vendor() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_queued_documents_outlive_replies_without_a_whole_answer() {
-    // Each halves the document's lines; all of them may come to the same one.
-    outlive(Vendor::Openai, Answer::Thinks { tokens: 1_000_000 }, 3).await;
+    let script = thinks_too_long_once();
+    let received = calls_until_all_complete("thoughts", Vendor::Openai, script).await;
+    assert_eq!(received, 3 * DOCUMENTS, "each document whole and in halves");
     outlive(Vendor::Anthropic, Answer::Fenced, 1_000).await;
     outlive(Vendor::Gemini, Answer::CutBody, 8).await;
 }
