@@ -177,7 +177,7 @@ enum Command {
     Dashboard(dashboard::DashboardArgs),
     /// Serve the web console and the HTTP API
     Web(web::WebArgs),
-    /// List and replay webhook deliveries
+    /// List, test and replay webhook deliveries
     #[command(subcommand)]
     Webhooks(webhooks::WebhooksCommand),
     /// Check everything a worker needs and list required fixes; read-only

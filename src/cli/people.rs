@@ -29,7 +29,7 @@ pub(super) struct RightsArgs {
 
 /// Other rights; those left out stay.
 #[derive(Debug, clap::Args)]
-pub(super) struct ChangeArgs {
+pub(super) struct UserChangeArgs {
     /// Name
     pub(super) name: String,
     /// Role: viewer, producer, reviewer, operator, administrator
@@ -57,7 +57,7 @@ pub(super) enum UsersCommand {
     /// Add a user
     Add(RightsArgs),
     /// Give a user other rights; those left out stay
-    Change(ChangeArgs),
+    Change(UserChangeArgs),
     /// End a user: no token is taken, sessions end
     End {
         /// Name

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::jobs::{audit_note, open_database};
 use super::people::{
-    ChangeArgs, RightsArgs, TokensCommand, UsersCommand, format_tokens, format_users,
+    RightsArgs, TokensCommand, UserChangeArgs, UsersCommand, format_tokens, format_users,
     parse_priority, parse_role,
 };
 use super::{CommandContext, CommandExit, DATABASE, print};
@@ -88,7 +88,7 @@ async fn end_user(
     Ok(())
 }
 
-async fn change_user(db: &docmill_operations::Db, change: ChangeArgs) -> anyhow::Result<()> {
+async fn change_user(db: &docmill_operations::Db, change: UserChangeArgs) -> anyhow::Result<()> {
     let Some(known) = people::find_user(db, &change.name).await? else {
         anyhow::bail!("there is no such user: docmill users list");
     };

@@ -70,7 +70,7 @@ struct Mailbox {
     rewrites: bool,
 }
 
-struct Desk {
+struct GraphState {
     mailbox: Mutex<Mailbox>,
     calls: Calls<String>,
     origin: Mutex<String>,
@@ -79,7 +79,7 @@ struct Desk {
 /// A running server; it stops when this is dropped.
 pub struct Server {
     served: Served,
-    desk: Arc<Desk>,
+    desk: Arc<GraphState>,
 }
 
 impl Server {
@@ -92,7 +92,7 @@ impl Server {
             folders: vec![("inbox".to_owned(), "Inbox".to_owned())],
             ..Mailbox::default()
         };
-        let desk = Arc::new(Desk {
+        let desk = Arc::new(GraphState {
             mailbox: Mutex::new(mailbox),
             calls: Calls::default(),
             origin: Mutex::default(),
@@ -185,7 +185,7 @@ fn refused(status: u16, code: &str) -> Response {
 }
 
 /// Checks tokens and users, notes the call, and answers with a planned fault.
-async fn guard(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
+async fn guard(State(desk): State<Arc<GraphState>>, request: Request, next: Next) -> Response {
     let call = format!("{} {}", request.method(), request.uri());
     let fault = take_fault(&mut lock(&desk.mailbox), &call);
     let bearer = request.headers().get("authorization").and_then(|value| value.to_str().ok());
@@ -235,7 +235,7 @@ fn wants_immutable(headers: &HeaderMap) -> bool {
     headers.get("prefer").is_some_and(|value| value == "IdType=\"ImmutableId\"")
 }
 
-async fn list_folders(State(desk): State<Arc<Desk>>, uri: Uri) -> Response {
+async fn list_folders(State(desk): State<Arc<GraphState>>, uri: Uri) -> Response {
     let Some(query) = query_of(&uri, &["$filter", "$select", "$top"]) else {
         return refused(400, "BadRequest");
     };
@@ -250,7 +250,7 @@ async fn list_folders(State(desk): State<Arc<Desk>>, uri: Uri) -> Response {
     answer(StatusCode::OK, &json!({"value": found}))
 }
 
-async fn make_folder(State(desk): State<Arc<Desk>>, body: String) -> Response {
+async fn make_folder(State(desk): State<Arc<GraphState>>, body: String) -> Response {
     let body: Value = serde_json::from_str(&body).unwrap_or_default();
     let Some(name) = body.get("displayName").and_then(Value::as_str) else {
         return refused(400, "ErrorInvalidRequest");
@@ -265,7 +265,7 @@ async fn make_folder(State(desk): State<Arc<Desk>>, body: String) -> Response {
 }
 
 async fn show_folder(
-    State(desk): State<Arc<Desk>>,
+    State(desk): State<Arc<GraphState>>,
     Path((_, folder)): Path<(String, String)>,
 ) -> Response {
     match lock(&desk.mailbox).folders.iter().any(|(id, _)| *id == folder) {
@@ -275,7 +275,7 @@ async fn show_folder(
 }
 
 async fn list_messages(
-    State(desk): State<Arc<Desk>>,
+    State(desk): State<Arc<GraphState>>,
     Path((user, folder)): Path<(String, String)>,
     uri: Uri,
     headers: HeaderMap,
@@ -318,7 +318,7 @@ async fn list_messages(
 }
 
 async fn read_message(
-    State(desk): State<Arc<Desk>>,
+    State(desk): State<Arc<GraphState>>,
     Path((_, id)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Response {
@@ -336,7 +336,7 @@ async fn read_message(
 }
 
 async fn change_message(
-    State(desk): State<Arc<Desk>>,
+    State(desk): State<Arc<GraphState>>,
     Path((_, id)): Path<(String, String)>,
     headers: HeaderMap,
     body: String,
@@ -361,7 +361,7 @@ async fn change_message(
 }
 
 async fn move_message(
-    State(desk): State<Arc<Desk>>,
+    State(desk): State<Arc<GraphState>>,
     Path((_, id)): Path<(String, String)>,
     headers: HeaderMap,
     body: String,

@@ -133,7 +133,7 @@ impl MailFolder {
 }
 
 /// The state that all connections share.
-pub(crate) struct Desk {
+pub(crate) struct ImapState {
     extensions: Extensions,
     encryption: Encryption,
     folders: Mutex<BTreeMap<String, MailFolder>>,
@@ -149,7 +149,7 @@ struct PlannedFault {
     times: usize,
 }
 
-impl Desk {
+impl ImapState {
     /// The fault of a command, if one is planned.
     fn take_fault(&self, command: &str) -> Option<ImapFault> {
         let mut faults = lock(&self.faults);
@@ -164,7 +164,7 @@ impl Desk {
 /// A running server; it stops when this is dropped.
 pub struct Server {
     address: SocketAddr,
-    desk: Arc<Desk>,
+    desk: Arc<ImapState>,
     task: JoinHandle<()>,
 }
 
@@ -188,7 +188,7 @@ impl Server {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let folders = BTreeMap::from([("INBOX".to_owned(), MailFolder::default())]);
-        let desk = Arc::new(Desk {
+        let desk = Arc::new(ImapState {
             extensions,
             encryption,
             folders: Mutex::new(folders),

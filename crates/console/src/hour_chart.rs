@@ -33,7 +33,7 @@ pub(super) enum ChartForm {
 pub(super) struct HourChart {
     /// Its heading.
     pub(super) title: &'static str,
-    /// What it shows, in figures.
+    /// Its content in figures, for readers of the page's text.
     pub(super) summary: String,
     /// How the series share it.
     pub(super) form: ChartForm,

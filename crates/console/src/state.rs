@@ -113,7 +113,7 @@ pub(super) struct OverviewAnswer {
     pub(super) service: ServiceOverview,
     /// Today's spending (UTC); `None` without any.
     pub(super) cost: Option<CostSum>,
-    /// What waits for a person.
+    /// Documents that wait for a person.
     pub(super) reviews: ReviewCounts,
     /// The webhook targets and what waits for them.
     pub(super) webhooks: Vec<WebhookTargetState>,

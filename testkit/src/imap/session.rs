@@ -8,7 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-use super::{Desk, Encryption, ImapFault, LOGIN, StoredMail};
+use super::{Encryption, ImapFault, ImapState, LOGIN, StoredMail};
 use crate::served::lock;
 
 /// A longer command is no command (RFC 7162 §4 has the same bound).
@@ -16,13 +16,13 @@ const MAX_COMMAND_BYTES: usize = 8192;
 /// Bytes that a fault without end sends.
 const ENDLESS_BYTES: usize = 64 << 20;
 
-/// What bytes go through.
+/// A connection with or without TLS.
 trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
 
 /// Serves a connection until its end.
-pub(super) async fn serve(stream: TcpStream, desk: Arc<Desk>) {
+pub(super) async fn serve(stream: TcpStream, desk: Arc<ImapState>) {
     let stream: Box<dyn ByteStream> = match &desk.encryption {
         Encryption::Tls(acceptor) => match acceptor.accept(stream).await {
             Ok(stream) => Box::new(stream),
@@ -45,7 +45,7 @@ pub(super) async fn serve(stream: TcpStream, desk: Arc<Desk>) {
 
 struct Session {
     stream: BufReader<Box<dyn ByteStream>>,
-    desk: Arc<Desk>,
+    desk: Arc<ImapState>,
     /// As far as the server asks for it.
     is_encrypted: bool,
     is_signed_in: bool,

@@ -264,7 +264,7 @@ async fn a_test_is_signed_like_the_rest_sent_once_and_to_a_disabled_target_too()
         assert_eq!(answer, (Some(i32::from(status)), problem));
         assert!(state.test_asked_at <= state.test_ended_at && state.test_ms.is_some());
         assert!(state.disabled_at.is_some() && state.tried_at.is_none(), "a test changes nothing");
-        assert_eq!(receiver.received().len(), round + 1, "once, whoever delivers");
+        assert_eq!(receiver.received().len(), round + 1, "one delivery a round");
     }
     let messages = receiver.received();
     assert_ne!(messages[0].id, messages[1].id);

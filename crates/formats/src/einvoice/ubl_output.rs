@@ -8,7 +8,7 @@ use rust_decimal::Decimal;
 use serde_json::{Map, Value};
 
 use super::ubl::{CREDIT_NOTE, INVOICE};
-use super::ubl_parts::{PartyParts, UblParts, VatClass, collect_parts, entries_of, text_of};
+use super::ubl_parts::{UblParts, UblPartyParts, VatClass, collect_parts, entries_of, text_of};
 use crate::xml_output::XmlOutput;
 
 const SCHEMA: &str = "urn:oasis:names:specification:ubl:schema:xsd";
@@ -251,7 +251,7 @@ impl UblWriter<'_> {
     }
 }
 
-fn write_party(xml: &mut XmlOutput, role: &str, party: &PartyParts) {
+fn write_party(xml: &mut XmlOutput, role: &str, party: &UblPartyParts) {
     xml.open(role);
     xml.open("cac:Party");
     if let Some(name) = &party.trading_name {

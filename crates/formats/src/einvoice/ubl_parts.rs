@@ -60,7 +60,7 @@ pub(super) struct AdjustmentParts {
 
 /// A party (BG-4, BG-7).
 #[derive(Debug)]
-pub(super) struct PartyParts {
+pub(super) struct UblPartyParts {
     pub(super) name: String,
     pub(super) trading_name: Option<String>,
     /// The lines of the address: street, second line, the rest.
@@ -88,7 +88,7 @@ pub(super) struct SumParts {
     pub(super) due: Decimal,
 }
 
-/// What an invoice in UBL is written from.
+/// The values that a UBL invoice is written from.
 #[derive(Debug)]
 pub(super) struct UblParts {
     pub(super) is_credit_note: bool,
@@ -96,8 +96,8 @@ pub(super) struct UblParts {
     pub(super) number: String,
     pub(super) date: String,
     pub(super) currency: String,
-    pub(super) seller: PartyParts,
-    pub(super) buyer: PartyParts,
+    pub(super) seller: UblPartyParts,
+    pub(super) buyer: UblPartyParts,
     pub(super) lines: Vec<LineParts>,
     pub(super) adjustments: Vec<AdjustmentParts>,
     pub(super) taxes: Vec<VatRow>,
@@ -193,7 +193,7 @@ impl PartReader<'_> {
         value.unwrap_or_default()
     }
 
-    fn seller(&mut self) -> PartyParts {
+    fn seller(&mut self) -> UblPartyParts {
         let name = self.required("supplier_name", "the seller's name (BT-27)");
         let seller = self.party("supplier", name);
         if seller.vat_id.is_none() {
@@ -202,10 +202,10 @@ impl PartReader<'_> {
         if seller.country.is_empty() {
             self.missing("the seller's country (BT-40)");
         }
-        PartyParts { trading_name: text_of(self.data, "supplier_trading_name"), ..seller }
+        UblPartyParts { trading_name: text_of(self.data, "supplier_trading_name"), ..seller }
     }
 
-    fn buyer(&mut self) -> PartyParts {
+    fn buyer(&mut self) -> UblPartyParts {
         let name = self.required("buyer_name", "the buyer's name (BT-44)");
         let buyer = self.party("buyer", name);
         if buyer.country.is_empty() {
@@ -215,14 +215,14 @@ impl PartReader<'_> {
     }
 
     /// The country is that of the address, else that of the VAT identifier.
-    fn party(&self, role: &str, name: String) -> PartyParts {
+    fn party(&self, role: &str, name: String) -> UblPartyParts {
         let vat_id = text_of(self.data, &format!("{role}_vat_id"));
         let vat_id = vat_id.as_deref().and_then(prefixed_vat_id);
         let address = text_of(self.data, &format!("{role}_address")).unwrap_or_default();
         let (mut lines, stated) = split_address(&address);
         let (postcode, city) = split_town(if lines.len() > 1 { lines.pop() } else { None });
         let country = stated.or_else(|| vat_id.as_deref().and_then(country_of_vat_id));
-        PartyParts {
+        UblPartyParts {
             name,
             trading_name: None,
             lines,

@@ -28,7 +28,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// Most bytes that a server may send before the end of one command.
 const MAX_COMMAND_BYTES: usize = 32 << 20;
 
-/// What bytes go through.
+/// A connection with or without TLS.
 trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send + Sync {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + Sync> ByteStream for S {}

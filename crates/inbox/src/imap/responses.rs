@@ -39,7 +39,7 @@ pub(super) enum CommandEnd {
 /// Data of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ServerData {
-    /// What the server can do, in capitals.
+    /// Capabilities of the server, in capitals.
     Capabilities(Vec<String>),
     /// The flags that last.
     PermanentFlags(Vec<String>),
