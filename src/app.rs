@@ -47,7 +47,7 @@ use docmill_llm::chain::ModelChain;
 use docmill_operations::batches::{BatchBackends, BatchCollector};
 use docmill_operations::janitor::{Maintenance, MaintenanceBackends};
 use docmill_operations::process::LocalPipeline;
-use docmill_operations::webhooks::{SystemResolver, WebhookDelivery, WebhookTerms};
+use docmill_operations::webhooks::{DeliveryStore, SystemResolver, WebhookDelivery, WebhookTerms};
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_pipeline::{
     ByteBudget, CostTracker, DocumentReader, OwnCompanyBook, PipelineContext, PipelineServices,
@@ -317,7 +317,7 @@ impl App {
             pages.describe()
         );
         let pages = pages.serve(worker.monitor(), self.health_dependencies(&parts).await?);
-        let telling = self.start_webhooks(&parts.db, &stop).await?;
+        let telling = self.start_webhooks(&parts.db, &parts.store, &stop).await?;
         let showing = self.start_console(&stop).await?;
         let tending = watch_task("maintenance", &stop, maintenance.run(stop.clone()));
         let (ended, protecting) = self.start_protection(worker.monitor(), &stop)?;
@@ -341,9 +341,19 @@ impl App {
     ///
     /// # Errors
     /// An address may not be sent to, or a secret is none; no answer from Postgres.
-    async fn start_webhooks(&self, db: &Db, stop: &Shutdown) -> anyhow::Result<WatchedTask> {
+    async fn start_webhooks(
+        &self,
+        db: &Db,
+        store: &Arc<dyn ObjectStore>,
+        stop: &Shutdown,
+    ) -> anyhow::Result<WatchedTask> {
         let terms = WebhookTerms::new(&self.config);
-        let delivery = WebhookDelivery::new(db.clone(), terms, Arc::new(SystemResolver))?;
+        let delivery = WebhookDelivery::new(
+            db.clone(),
+            terms,
+            Arc::new(SystemResolver),
+            &self.delivery_store(store)?,
+        )?;
         if let Some(delivery) = &delivery {
             // Before any ingestion can end whose outcome is to be delivered.
             delivery.register_targets().await?;
@@ -354,6 +364,15 @@ impl App {
                 delivery.run(until).await;
             }
         }))
+    }
+
+    /// The store as targets of webhooks write to it.
+    fn delivery_store(&self, store: &Arc<dyn ObjectStore>) -> anyhow::Result<DeliveryStore> {
+        Ok(DeliveryStore {
+            store: Arc::clone(store),
+            kinds: self.load_kinds()?,
+            largest: self.config.limits.document_bytes.0,
+        })
     }
 
     /// On ECS: keeps the task from being scaled in while the worker is busy.

@@ -55,7 +55,7 @@ impl App {
             database: database.clone(),
             queue,
             drawer: self.build_page_drawer(&store),
-            store,
+            store: Arc::clone(&store),
             kinds: self.load_kinds()?,
             review: self.config.review.clone(),
             silent_errors: self.config.silent_errors.clone(),
@@ -69,7 +69,8 @@ impl App {
         let pages = ConsolePages::new(parts).map_err(anyhow::Error::msg)?;
         let terms = WebhookTerms::new(&self.config);
         let names = Arc::new(SystemResolver);
-        let webhooks = WebhookDelivery::new(database.clone(), terms, names)?;
+        let webhooks =
+            WebhookDelivery::new(database.clone(), terms, names, &self.delivery_store(&store)?)?;
         Ok(OpenConsole { listener, pages, database, webhooks })
     }
 

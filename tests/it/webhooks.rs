@@ -4,6 +4,7 @@
 mod aws;
 mod deaths;
 mod destinations;
+mod files;
 mod outbox;
 mod receiver;
 mod telling;

@@ -87,7 +87,7 @@ pub use tiers::TierConfig;
 pub use units::{ByteSize, SecretString};
 pub use web::{WebConfig, WebRole, WebToken};
 pub use web_proxy::{PROXY_SECRET_HEADER, ProxyGroup, ProxySignIn};
-pub use webhooks::{NetworkRange, WebhookEvent, WebhookTarget, WebhooksConfig};
+pub use webhooks::{DeliveredForm, NetworkRange, WebhookEvent, WebhookTarget, WebhooksConfig};
 pub use worker::{LogFormat, WorkerConfig};
 
 /// Everything that can be set.
@@ -245,6 +245,7 @@ impl Config {
         self.review.collect_problems(&mut problems);
         self.silent_errors.collect_problems(&mut problems);
         self.check_relations(&mut problems);
+        self.check_deliveries(&mut problems);
         if problems.is_empty() { Ok(()) } else { Err(InvalidConfig(problems)) }
     }
 
@@ -287,6 +288,27 @@ impl Config {
                 humantime::format_duration(self.worker.drain),
                 humantime::format_duration(longest_poll),
             ));
+        }
+    }
+
+    /// Results in a store must not be taken for new documents.
+    fn check_deliveries(&self, problems: &mut Vec<String>) {
+        for (at, target) in self.webhooks.targets.iter().enumerate() {
+            let Some((bucket, prefix)) = target.bucket_and_prefix() else { continue };
+            let key = format!("webhooks.targets[{at}].url");
+            if bucket.is_some() && self.store.backend != StoreBackend::S3 {
+                problems.push(format!("{key}: s3:// needs store.backend = \"s3\""));
+            }
+            let bucket = bucket.unwrap_or(&self.store.bucket);
+            let is_taken = self.store.allow.iter().any(|place: &AllowedPrefix| {
+                let own = place.literal_prefix();
+                place.bucket == bucket && (prefix.starts_with(own) || own.starts_with(prefix))
+            });
+            if is_taken {
+                problems.push(format!(
+                    "{key} lies in a place of store.allow: its files would come back as documents"
+                ));
+            }
         }
     }
 

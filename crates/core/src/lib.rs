@@ -5,6 +5,7 @@ pub mod batching;
 pub mod config;
 pub mod failure_streak;
 pub mod fault;
+pub mod file_layout;
 pub mod machine;
 pub mod metrics;
 pub mod model;

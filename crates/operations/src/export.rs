@@ -4,14 +4,14 @@
 //! ([`ExportLayout`]). Not promised: that a form carries every field of a kind.
 
 mod csv;
-mod layout;
 mod ubl;
 
 pub use csv::{CsvColumns, CsvOptions};
+pub use docmill_core::file_layout::{ExportLayout, LayoutDefect};
 pub use docmill_ledger::db::reports::ExportedDocument;
-pub use layout::{ExportLayout, LayoutDefect};
 
 use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::file_layout::NamedDocument;
 use docmill_extract::einvoice::kind_uses_einvoice;
 use docmill_gate::kinds::{FieldRole, Kind, KindSet};
 use docmill_ledger::db::Db;
@@ -130,8 +130,20 @@ pub async fn write_export(
             ubl::write(kind, document, &own)?.into_bytes()
         }
     };
-    let name = format!("{}{}", layout.path_of(document, &kind.name), form.ending());
+    let name = format!("{}{}", layout.path_of(&named(document, &kind.name)), form.ending());
     Ok(ExportedFile { name, bytes })
+}
+
+/// What a document's files are named by.
+pub(crate) fn named<'a>(document: &'a ExportedDocument, kind: &'a str) -> NamedDocument<'a> {
+    NamedDocument {
+        tenant: document.tenant.as_deref(),
+        kind,
+        ingestion_id: document.ingestion_id,
+        document_id: document.document_id,
+        registered_at: document.created_at,
+        file: document.original_name.as_deref().unwrap_or(&document.file_path),
+    }
 }
 
 /// The kind of an ingestion.

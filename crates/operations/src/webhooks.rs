@@ -4,6 +4,7 @@
 
 mod deliver;
 mod payload;
+mod store_target;
 
 use std::collections::BTreeSet;
 
@@ -17,6 +18,7 @@ pub use docmill_ledger::db::lanes::webhooks::{
     COUNTED, DeliveryQuery, DeliveryRow, DeliverySlot, WebhookTargetState, ask_test, enable_target,
     list_deliveries, list_of_document, list_targets,
 };
+pub use store_target::DeliveryStore;
 
 use docmill_client::webhook::write_secret;
 use docmill_core::fault::{Error, Fault, Result};

@@ -25,7 +25,7 @@ pub(crate) async fn make_bucket(server: &Moto) -> String {
     bucket
 }
 
-pub(super) async fn store() -> (Moto, S3Store) {
+pub(crate) async fn store() -> (Moto, S3Store) {
     let server = Moto::start().await;
     let bucket = make_bucket(&server).await;
     let store = S3Store::with_client(client(&server), bucket);

@@ -12,7 +12,7 @@ use reqwest::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::receiver::{complete, document, fail_again, scalar, target, telling};
+use super::receiver::{complete, document, fail_again, no_files, scalar, target, telling};
 use crate::support::moto::Moto;
 use crate::support::postgres::TestDatabase;
 use crate::support::sqs;
@@ -30,7 +30,9 @@ fn aws_target(name: &str, arn: String, moto: &Moto) -> WebhookTarget {
 async fn deliver(database: &TestDatabase, config: &Config) -> JoinHandle<()> {
     let keys = aws_sdk_s3::config::Credentials::new("test", "test", None, None, "test");
     let terms = WebhookTerms::new(config);
-    let delivery = WebhookDelivery::new(database.db(), terms, Arc::new(SystemResolver)).unwrap();
+    let delivery =
+        WebhookDelivery::new(database.db(), terms, Arc::new(SystemResolver), &no_files());
+    let delivery = delivery.unwrap();
     let delivery = delivery.unwrap().with_credentials(SharedCredentialsProvider::new(keys));
     delivery.register_targets().await.unwrap();
     tokio::spawn(delivery.run(Shutdown::default()))
@@ -167,7 +169,7 @@ async fn an_endpoint_in_a_private_network_is_sent_nothing_unless_it_is_allowed()
     let mut config = telling(vec![aws_target("queue", queue_arn("told"), &moto)]);
     config.webhooks.allowed_networks.clear();
     let terms = WebhookTerms::new(&config);
-    let refused = WebhookDelivery::new(database.db(), terms, Arc::new(SystemResolver));
+    let refused = WebhookDelivery::new(database.db(), terms, Arc::new(SystemResolver), &no_files());
     let said = refused.err().unwrap().to_string();
     assert!(said.contains("webhooks.allowed_networks"), "{said}");
 }

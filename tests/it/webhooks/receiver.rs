@@ -10,11 +10,16 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use docmill_core::config::{Config, WebhookTarget};
+use docmill_core::config::{Config, KindsConfig, WebhookTarget};
 use docmill_core::fault::Result;
 use docmill_core::model::{DocumentId, IngestionId};
-use docmill_operations::webhooks::{NameResolver, SystemResolver, WebhookDelivery, WebhookTerms};
+use docmill_gate::kinds::KindSet;
+use docmill_operations::webhooks::{
+    DeliveryStore, NameResolver, SystemResolver, WebhookDelivery, WebhookTerms,
+};
 use docmill_pipeline::shutdown::Shutdown;
+use docmill_storage::ObjectStore;
+use docmill_storage::memory::MemoryStore;
 use parking_lot::Mutex;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Executor as _};
@@ -152,6 +157,9 @@ pub(super) fn target(name: &str, url: &str) -> WebhookTarget {
         secret_file: Path::new("").to_owned(),
         events: Vec::new(),
         tenant: String::new(),
+        kinds: Vec::new(),
+        layout: String::new(),
+        forms: Vec::new(),
         include_data: false,
         concurrency: 4,
     }
@@ -165,6 +173,12 @@ pub(super) fn telling(targets: Vec<WebhookTarget>) -> Config {
     config.webhooks.allowed_networks = vec!["127.0.0.1/32".parse().unwrap()];
     config.webhooks.poll = Duration::from_millis(20);
     config
+}
+
+/// A store for targets that are none.
+pub(super) fn no_files() -> DeliveryStore {
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    DeliveryStore { store: Arc::new(MemoryStore::default()), kinds, largest: 1 << 20 }
 }
 
 /// Delivery that runs until dropped.
@@ -184,12 +198,32 @@ impl RunningDelivery {
         Self::start_with(database, config, Arc::new(SystemResolver)).await.unwrap()
     }
 
+    /// With files in this store.
+    pub(super) async fn start_in(
+        database: &TestDatabase,
+        config: &Config,
+        store: &Arc<dyn ObjectStore>,
+    ) -> Self {
+        let files = DeliveryStore { store: Arc::clone(store), ..no_files() };
+        Self::start_whole(database, config, Arc::new(SystemResolver), &files).await.unwrap()
+    }
+
     pub(super) async fn start_with(
         database: &TestDatabase,
         config: &Config,
         names: Arc<dyn NameResolver>,
     ) -> Result<Self> {
-        let delivery = WebhookDelivery::new(database.db(), WebhookTerms::new(config), names)?;
+        Self::start_whole(database, config, names, &no_files()).await
+    }
+
+    async fn start_whole(
+        database: &TestDatabase,
+        config: &Config,
+        names: Arc<dyn NameResolver>,
+        files: &DeliveryStore,
+    ) -> Result<Self> {
+        let terms = WebhookTerms::new(config);
+        let delivery = WebhookDelivery::new(database.db(), terms, names, files)?;
         let delivery = delivery.unwrap();
         delivery.register_targets().await?;
         let stop = Shutdown::default();

@@ -233,7 +233,7 @@ async fn a_target_that_answered_gone_receives_nothing_until_enabled_or_moved() {
     assert_eq!(scalar(&database, disabled).await, "", "another address is another chance");
 }
 
-async fn state_of(database: &TestDatabase, name: &str) -> WebhookTargetState {
+pub(super) async fn state_of(database: &TestDatabase, name: &str) -> WebhookTargetState {
     let targets = webhooks::list_targets(&database.db()).await.unwrap();
     targets.into_iter().find(|target| target.name == name).unwrap()
 }

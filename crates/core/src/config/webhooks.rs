@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::secret::check_secret;
 use super::units::is_plain_name;
 use super::{SecretSource, SecretString};
+use crate::file_layout::ExportLayout;
 
 /// Events that are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,14 +128,31 @@ impl<'de> Deserialize<'de> for NetworkRange {
     }
 }
 
+/// A file that a target in a store gets of each document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeliveredForm {
+    /// Ids and data.
+    Json,
+    /// A row of fields.
+    Csv,
+    /// A row for each line.
+    CsvLines,
+    /// UBL 2.1 by EN 16931.
+    Ubl,
+    /// The original, with an ending by its content.
+    Original,
+}
+
 /// A target of webhooks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookTarget {
     /// Its name, in metrics, pages and commands.
     pub name: String,
-    /// The address, for POST; or the ARN of an SQS queue, an SNS topic or an `EventBridge` bus. May
-    /// hold a secret of its own.
+    /// The address, for POST; or the ARN of an SQS queue, an SNS topic or an `EventBridge` bus; or a
+    /// prefix of keys, `s3://bucket/prefix/`, or of the own store, `store:prefix/`. May hold a secret
+    /// of its own.
     pub url: SecretString,
     /// Where requests about an ARN go; empty: to AWS's own endpoint of its region.
     #[serde(default)]
@@ -151,6 +169,15 @@ pub struct WebhookTarget {
     /// Only documents of this tenant are delivered; empty: all.
     #[serde(default)]
     pub tenant: String,
+    /// Below a prefix of keys: only documents of these kinds; empty: all.
+    #[serde(default)]
+    pub kinds: Vec<String>,
+    /// Names of files below a prefix of keys, without their endings ([`ExportLayout`]).
+    #[serde(default = "usual_layout")]
+    pub layout: String,
+    /// The files of each document below a prefix of keys.
+    #[serde(default = "usual_forms")]
+    pub forms: Vec<DeliveredForm>,
     /// Whether the data goes along, not only ids and outcome.
     #[serde(default)]
     pub include_data: bool,
@@ -163,7 +190,37 @@ fn usual_concurrency() -> u32 {
     4
 }
 
+fn usual_layout() -> String {
+    "{tenant}/{kind}/{day}/{id}".to_owned()
+}
+
+fn usual_forms() -> Vec<DeliveredForm> {
+    vec![DeliveredForm::Json]
+}
+
 impl WebhookTarget {
+    /// The prefix of keys that it is, as the store names objects; `None`: another sort of target.
+    pub fn key_prefix(&self) -> Option<&str> {
+        let url = self.url.reveal();
+        url.strip_prefix("store:").or_else(|| url.starts_with("s3://").then_some(url))
+    }
+
+    /// The same in two: bucket (`None`: the store's own) and prefix in it.
+    pub fn bucket_and_prefix(&self) -> Option<(Option<&str>, &str)> {
+        let prefix = self.key_prefix()?;
+        let Some(rest) = prefix.strip_prefix("s3://") else { return Some((None, prefix)) };
+        let (bucket, below) = rest.split_once('/').unwrap_or((rest, ""));
+        Some((Some(bucket), below))
+    }
+
+    fn has_files(&self) -> bool {
+        !self.kinds.is_empty() || self.layout != usual_layout() || self.forms != usual_forms()
+    }
+
+    fn has_secret(&self) -> bool {
+        !self.secret.is_empty() || !self.secret_file.as_os_str().is_empty()
+    }
+
     /// The current signing secret.
     pub fn secret_source(&self) -> SecretSource {
         SecretSource::new(&self.secret, &self.secret_file)
@@ -259,10 +316,14 @@ impl WebhooksConfig {
         }
         let url = target.url.reveal();
         let is_arn = url.starts_with("arn:");
-        if !is_arn && !self.is_web_address(url) {
+        if target.key_prefix().is_some() {
+            check_prefix(target, &key, problems);
+        } else if target.has_files() {
+            problems.push(format!("{key}: kinds, layout and forms go with a prefix of keys"));
+        } else if !is_arn && !self.is_web_address(url) {
             problems.push(format!(
                 "{key}.url must begin with https:// (with http:// only under webhooks.allow_http), \
-                 or be an ARN"
+                 be an ARN, or be s3://bucket/prefix/ or store:prefix/"
             ));
         }
         let has_endpoint = !target.endpoint.is_empty();
@@ -273,11 +334,11 @@ impl WebhooksConfig {
             ));
         }
         check_secret(&target.secret, &target.secret_file, &format!("{key}.secret"), problems);
-        let has_secret = !target.secret.is_empty() || !target.secret_file.as_os_str().is_empty();
+        let has_secret = target.has_secret();
         if is_arn && has_secret {
             problems.push(format!("{key} has a secret, and AWS takes its own signatures alone"));
         }
-        if !is_arn && !has_secret {
+        if !is_arn && !has_secret && target.key_prefix().is_none() {
             problems.push(format!(
                 "{key} has neither secret nor secret_file: docmill webhooks new-secret makes one"
             ));
@@ -288,8 +349,37 @@ impl WebhooksConfig {
     }
 }
 
+/// A prefix of keys ends with a slash and leads nowhere else; nothing is signed there.
+fn check_prefix(target: &WebhookTarget, key: &str, problems: &mut Vec<String>) {
+    let (bucket, below) = target.bucket_and_prefix().unwrap_or_default();
+    let parts = below.strip_suffix('/').unwrap_or_default().split('/');
+    if !bucket.into_iter().chain(parts).all(is_plain_part) {
+        problems.push(format!(
+            "{key}.url: a prefix is s3://bucket/prefix/ or store:prefix/, its parts of a-z, A-Z, 0-9, \
+             - _ ."
+        ));
+    }
+    if let Err(defect) = ExportLayout::parse(&target.layout) {
+        problems.push(format!("{key}.layout: {defect}"));
+    }
+    if target.has_secret() {
+        problems.push(format!("{key} has a secret, and objects in a store are not signed"));
+    }
+    if target.include_data {
+        problems.push(format!("{key}.include_data: files have the data; leave it out"));
+    }
+    if target.forms.is_empty() {
+        problems.push(format!("{key}.forms is empty: nothing would be delivered"));
+    }
+}
+
+fn is_plain_part(part: &str) -> bool {
+    is_plain_name(part, "-_.") && !part.chars().all(|c| c == '.')
+}
+
 #[cfg(test)]
 mod tests {
+    use super::DeliveredForm::Json;
     use super::*;
 
     fn target(name: &str, url: &str) -> WebhookTarget {
@@ -301,9 +391,20 @@ mod tests {
             secret_file: PathBuf::new(),
             events: Vec::new(),
             tenant: String::new(),
+            kinds: Vec::new(),
+            layout: usual_layout(),
+            forms: usual_forms(),
             include_data: false,
             concurrency: 4,
         }
+    }
+
+    fn stored(url: &str) -> WebhookTarget {
+        WebhookTarget { secret: SecretString::default(), ..target("files", url) }
+    }
+
+    fn with_files(url: &str, layout: &str, forms: &[DeliveredForm]) -> WebhookTarget {
+        WebhookTarget { layout: layout.to_owned(), forms: forms.to_vec(), ..stored(url) }
     }
 
     fn problems(targets: Vec<WebhookTarget>) -> Vec<String> {
@@ -315,7 +416,9 @@ mod tests {
     #[test]
     fn an_unsafe_target_is_refused_before_anything_starts() {
         let right = || target("erp", "https://erp.example.com/hooks?key=SECRETMARK");
-        assert_eq!(problems(vec![right()]), Vec::<String>::new());
+        for right in [right(), stored("s3://bucket/out/a/"), stored("store:out/")] {
+            assert_eq!(problems(vec![right]), Vec::<String>::new());
+        }
         for (wrong, said) in [
             (vec![target("", "https://a")], "name must be"),
             (vec![target("a b", "https://a")], "name must be"),
@@ -324,6 +427,20 @@ mod tests {
             (vec![WebhookTarget { secret: SecretString::default(), ..right() }], "new-secret"),
             (vec![WebhookTarget { concurrency: 0, ..right() }], "concurrency must be"),
             (vec![target("a", "arn:aws:sqs:eu-west-1:1:q")], "its own signatures alone"),
+            (vec![stored("s3://bucket")], "a prefix is"),
+            (vec![stored("s3://bucket/out")], "a prefix is"),
+            (vec![stored("store:../out/")], "a prefix is"),
+            (vec![stored("store:/")], "a prefix is"),
+            (vec![target("a", "store:out/")], "not signed"),
+            (vec![stored("s3:///out/")], "a prefix is"),
+            (vec![with_files("store:out/", "{iban}", &[Json])], "layout: its parts are {tenant}"),
+            (vec![with_files("store:out/", "../{id}", &[Json])], "layout: no part"),
+            (vec![with_files("store:out/", "{id}", &[])], "forms is empty"),
+            (vec![WebhookTarget { include_data: true, ..stored("store:out/") }], "include_data"),
+            (
+                vec![WebhookTarget { kinds: vec!["x".to_owned()], ..right() }],
+                "with a prefix of keys",
+            ),
             (
                 vec![WebhookTarget { endpoint: "https://x".to_owned(), ..right() }],
                 "goes with an ARN",

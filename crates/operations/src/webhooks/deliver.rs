@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::payload::{TEST_EVENT, write_payload, write_test};
+use super::store_target::{DeliveryStore, NOT_CARRIED, StoreTarget};
 use super::{DestinationPolicy, NameResolver, lease_token};
 use docmill_client::webhook::{
     AwsMessage, AwsTarget, SharedCredentialsProvider, SignedMessage, WebhookReply, WebhookSender,
@@ -106,14 +107,25 @@ enum TargetPlace {
     Web { url: Url, secrets: SecretSource },
     /// By a request that AWS's credentials sign.
     Aws(AwsTarget),
+    /// As objects of a store.
+    Store(StoreTarget),
 }
 
 impl TargetRoute {
-    fn new(target: &WebhookTarget, policy: &DestinationPolicy) -> Result<Self> {
+    fn new(
+        target: &WebhookTarget,
+        policy: &DestinationPolicy,
+        store: &DeliveryStore,
+        timeout: Duration,
+    ) -> Result<Self> {
         let refuse = |why: String| {
             let text = format!("webhook target `{}`: {why}", target.name);
             Error::new(Fault::Misconfigured, text)
         };
+        if target.key_prefix().is_some() {
+            let place = StoreTarget::new(target, store.clone(), timeout).map_err(refuse)?;
+            return Ok(Self { target: target.clone(), place: TargetPlace::Store(place) });
+        }
         if AwsTarget::is_arn(target.url.reveal()) {
             let place = AwsTarget::parse(target.url.reveal(), &target.endpoint).map_err(refuse)?;
             policy.check_url(place.endpoint()).map_err(|why| refuse(why.to_string()))?;
@@ -129,23 +141,39 @@ impl TargetRoute {
     }
 
     fn registration(&self) -> WebhookRegistration {
-        let events = self.target.events.iter().map(|event: &WebhookEvent| event.code().to_owned());
-        let (url, whole) = match &self.place {
-            TargetPlace::Web { url, .. } => (url, url.as_str()),
-            TargetPlace::Aws(place) => (place.endpoint(), self.target.url.reveal()),
+        let events = self.wanted_events();
+        let events = events.iter().map(|event: &WebhookEvent| event.code().to_owned()).collect();
+        let place = match &self.place {
+            TargetPlace::Web { url, .. } => url.origin().ascii_serialization(),
+            TargetPlace::Aws(place) => place.endpoint().origin().ascii_serialization(),
+            TargetPlace::Store(place) => place.describe(),
+        };
+        let whole = match &self.place {
+            TargetPlace::Web { url, .. } => url.as_str(),
+            _ => self.target.url.reveal(),
         };
         WebhookRegistration {
             name: self.target.name.clone(),
-            place: url.origin().ascii_serialization(),
+            place,
             url_hash: encode_hex(Sha256::digest(whole)),
-            events: events.collect(),
+            events,
             tenant: self.target.tenant.clone(),
+        }
+    }
+
+    /// A store gets data that holds, unless other events are named.
+    fn wanted_events(&self) -> &[WebhookEvent] {
+        match (&self.place, self.target.events.as_slice()) {
+            (TargetPlace::Store(_), []) => {
+                &[WebhookEvent::Completed, WebhookEvent::Accepted, WebhookEvent::Corrected]
+            }
+            (_, events) => events,
         }
     }
 }
 
 impl TargetRoute {
-    /// Sends a message, signed as the target's kind asks for.
+    /// Sends a message, signed as the target's kind asks for; to a store, as the object of tests.
     ///
     /// # Errors
     /// `Misconfigured` if the secret is invalid.
@@ -157,6 +185,7 @@ impl TargetRoute {
                 let message = AwsMessage { id, event, group, body };
                 return Ok(sender.send_to_aws(place, &message).await);
             }
+            TargetPlace::Store(place) => return Ok(place.write_test(body).await),
         };
         let secrets = secrets.current_secret();
         let secrets = secrets.and_then(|secret| parse_secrets(secret.reveal()));
@@ -173,7 +202,12 @@ impl WebhookDelivery {
     ///
     /// # Errors
     /// `Misconfigured` if an address is not allowed or a secret is invalid; no TLS on this machine.
-    pub fn new(db: Db, terms: WebhookTerms, names: Arc<dyn NameResolver>) -> Result<Option<Self>> {
+    pub fn new(
+        db: Db,
+        terms: WebhookTerms,
+        names: Arc<dyn NameResolver>,
+        store: &DeliveryStore,
+    ) -> Result<Option<Self>> {
         let config = &terms.config;
         if config.targets.is_empty() {
             return Ok(None);
@@ -184,7 +218,7 @@ impl WebhookDelivery {
         };
         let mut routes = Vec::new();
         for target in &config.targets {
-            routes.push(Arc::new(TargetRoute::new(target, &policy)?));
+            routes.push(Arc::new(TargetRoute::new(target, &policy, store, config.timeout)?));
         }
         let sender = Arc::new(WebhookSender::new(policy, names, config.timeout)?);
         Ok(Some(Self { db, routes, terms: Arc::new(terms), sender }))
@@ -455,6 +489,9 @@ impl WebhookCourier {
     }
 
     async fn send(&self, delivery: &ClaimedWebhookDelivery) -> Result<WebhookReply> {
+        if let TargetPlace::Store(place) = &self.route.place {
+            return Ok(place.deliver(&self.db, delivery).await);
+        }
         let data = match self.route.target.include_data {
             true => rows::load_event_data(&self.db, delivery).await?,
             false => None,
@@ -478,10 +515,14 @@ impl WebhookCourier {
     fn end(&self, delivery: &ClaimedWebhookDelivery, reply: WebhookReply) -> DeliveryEnd {
         let failed = u32::try_from(delivery.tries - 1).unwrap_or_default();
         let wait = self.terms.backoff().wait_after(failed);
+        let is_store = matches!(self.route.place, TargetPlace::Store(_));
+        // The same data is no better the next time; a decision is an event of its own.
+        let is_final = is_store && reply.status == Some(NOT_CARRIED);
+        let most = if is_final { Duration::ZERO } else { self.terms.config.give_up_after };
         DeliveryEnd {
             delivered: reply.is_taken(),
             wait: wait.max(reply.retry_after.unwrap_or_default()),
-            give_up_after: self.terms.config.give_up_after,
+            give_up_after: most,
             status: reply.status,
             problem: reply.problem,
         }

@@ -1,18 +1,26 @@
-//! Names of exported files: a template over known parts, cleaned, never outside of its prefix.
+//! Names of files that docmill writes for others: a template over known parts, cleaned, never outside
+//! of its prefix.
 
-use docmill_ledger::db::reports::ExportedDocument;
+use time::{OffsetDateTime, UtcOffset};
+use uuid::Uuid;
+
+use crate::model::digest::sha256_hex;
 
 /// Most bytes of a part that comes from outside.
-const MAX_PART_BYTES: usize = 100;
+const MAX_PART_BYTES: usize = 60;
 /// Most bytes of a template.
 const MAX_TEMPLATE_BYTES: usize = 500;
 /// The name of a document without one.
 const NAMELESS: &str = "document";
+/// The part of documents without a tenant.
+const TENANTLESS: &str = "none";
+/// Hexadecimal digits that keep apart tenants whose names are cleaned to the same.
+const TENANT_DIGEST_CHARS: usize = 16;
 
 /// A part of a document's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NamePart {
-    /// Of the tenant; `none` without one.
+    /// The tenant; `none` without one.
     Tenant,
     /// Of the kind.
     Kind,
@@ -45,6 +53,23 @@ const PARTS: [(&str, NamePart); 8] = [
 enum LayoutPiece {
     Text(String),
     Part(NamePart),
+}
+
+/// Facts of a document that its files are named by.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedDocument<'a> {
+    /// The tenant; `None`: no tenant.
+    pub tenant: Option<&'a str>,
+    /// The kind.
+    pub kind: &'a str,
+    /// Id of the ingestion.
+    pub ingestion_id: Uuid,
+    /// Id of the document.
+    pub document_id: Uuid,
+    /// When it was registered.
+    pub registered_at: OffsetDateTime,
+    /// The sender's name of the file, or its key.
+    pub file: &'a str,
 }
 
 /// Why a template is none.
@@ -115,12 +140,12 @@ impl ExportLayout {
     }
 
     /// The path of a document's file below the prefix, without an ending.
-    pub fn path_of(&self, document: &ExportedDocument, kind: &str) -> String {
+    pub fn path_of(&self, document: &NamedDocument<'_>) -> String {
         self.0
             .iter()
             .map(|piece| match piece {
                 LayoutPiece::Text(text) => text.clone(),
-                LayoutPiece::Part(part) => part.value_of(document, kind),
+                LayoutPiece::Part(part) => part.value_of(document),
             })
             .collect()
     }
@@ -137,26 +162,39 @@ impl LayoutPiece {
 }
 
 impl NamePart {
-    fn value_of(self, document: &ExportedDocument, kind: &str) -> String {
-        let day = document.created_at.to_offset(time::UtcOffset::UTC).date();
+    fn value_of(self, document: &NamedDocument<'_>) -> String {
+        let day = document.registered_at.to_offset(UtcOffset::UTC).date();
         match self {
-            Self::Tenant => clean(document.tenant.as_deref().unwrap_or("none"), "none"),
-            Self::Kind => clean(kind, "generic"),
+            Self::Tenant => document.tenant.map_or_else(|| TENANTLESS.to_owned(), clean_tenant),
+            Self::Kind => clean(document.kind, "generic"),
             Self::Id => document.ingestion_id.to_string(),
             Self::Document => document.document_id.to_string(),
             Self::Day => day.to_string(),
             Self::Year => format!("{:04}", day.year()),
             Self::Month => format!("{:02}", u8::from(day.month())),
-            Self::Name => clean(stem_of(document), NAMELESS),
+            Self::Name => clean(stem_of(document.file), NAMELESS),
         }
     }
 }
 
-/// The sender's name of the file, or the last part of its key, without its ending.
-fn stem_of(document: &ExportedDocument) -> &str {
-    let name = document.original_name.as_deref().unwrap_or(&document.file_path);
-    let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
+/// The last part of a name, without its ending.
+fn stem_of(file: &str) -> &str {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or_default();
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+}
+
+/// Two tenants never share a part: where a name is not kept as it is, its digest is added.
+fn clean_tenant(tenant: &str) -> String {
+    let cleaned = clean(tenant, TENANTLESS);
+    // A name that ends like a digest could be another tenant's part.
+    let looks_digested = cleaned.rsplit_once('-').is_some_and(|(_, end)| {
+        end.len() == TENANT_DIGEST_CHARS && end.chars().all(|c| c.is_ascii_hexdigit())
+    });
+    if cleaned == tenant && tenant != TENANTLESS && !looks_digested {
+        return cleaned;
+    }
+    let digest: String = sha256_hex(tenant.as_bytes()).chars().take(TENANT_DIGEST_CHARS).collect();
+    format!("{cleaned}-{digest}")
 }
 
 /// Letters, digits and `-_.`; `_` for the rest, no dots at the beginning, cut to a length.
@@ -175,32 +213,59 @@ fn clean(text: &str, otherwise: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample;
     use super::*;
-    use serde_json::json;
+
+    fn named<'a>(tenant: Option<&'a str>, file: &'a str) -> NamedDocument<'a> {
+        NamedDocument {
+            tenant,
+            kind: "invoice",
+            ingestion_id: Uuid::from_u128(7),
+            document_id: Uuid::from_u128(9),
+            registered_at: OffsetDateTime::UNIX_EPOCH,
+            file,
+        }
+    }
 
     #[test]
     fn a_name_stays_below_its_prefix_whatever_the_sender_called_the_file() {
         let layout = ExportLayout::parse("out/{tenant}/{kind}/{day}/{name}-{id}").unwrap();
-        let id = uuid::Uuid::from_u128(7);
+        let id = Uuid::from_u128(7);
         for (name, expected) in [
-            (Some("Rechnung 7.PDF"), "Rechnung_7"),
-            (Some("../../etc/passwd"), "passwd"),
-            (Some("..\\..\\x.y.exe"), "x.y"),
-            (Some("../.."), "document"),
-            (Some("...."), "document"),
-            (Some(" "), "document"),
-            (Some(".hidden"), "document"),
-            (Some("Grüße/größe ß.pdf"), "größe_ß"),
-            (Some("a\u{202e}fdp.exe"), "a_fdp"),
-            (Some("a\n\rb\0c.pdf"), "a_b_c"),
-            (None, "a_b"),
+            ("Rechnung 7.PDF", "Rechnung_7"),
+            ("../../etc/passwd", "passwd"),
+            ("..\\..\\x.y.exe", "x.y"),
+            ("../..", "document"),
+            ("....", "document"),
+            (" ", "document"),
+            (".hidden", "document"),
+            ("Grüße/größe ß.pdf", "größe_ß"),
+            ("a\u{202e}fdp.exe", "a_fdp"),
+            ("a\n\rb\0c.pdf", "a_b_c"),
+            ("inbox/a b.pdf", "a_b"),
         ] {
-            let path = layout.path_of(&sample(name, json!({})), "invoice");
+            let path = layout.path_of(&named(Some("acme"), name));
             assert_eq!(path, format!("out/acme/invoice/1970-01-01/{expected}-{id}"), "{name:?}");
         }
-        let long = layout.path_of(&sample(Some(&"ä".repeat(500)), json!({})), "invoice");
-        assert!(long.contains(&format!("/{}-", "ä".repeat(50))), "{long}");
+        let long = layout.path_of(&named(Some("acme"), &"ä".repeat(500)));
+        assert!(long.contains(&format!("/{}-", "ä".repeat(30))), "{long}");
+    }
+
+    #[test]
+    fn no_two_tenants_share_a_folder_and_none_leaves_its_prefix() {
+        let layout = ExportLayout::parse("{tenant}/{id}").unwrap();
+        let long = "a".repeat(80);
+        let tenants = [None, Some("none"), Some("a b"), Some("a_b"), Some("a/b"), Some("../b")];
+        let mut seen = std::collections::BTreeSet::new();
+        let parts = layout.path_of(&named(Some("a b"), "x"));
+        let digested = parts.split('/').next();
+        let more = [Some(""), Some(".."), Some(&*long), Some("A b"), digested];
+        for tenant in tenants.into_iter().chain(more) {
+            let path = layout.path_of(&named(tenant, "x"));
+            let (folder, rest) = path.split_once('/').unwrap();
+            assert!(!rest.contains('/') && !folder.starts_with('.'), "{tenant:?}: {path}");
+            assert!(seen.insert(folder.to_owned()), "{tenant:?} shares {folder}");
+        }
+        assert!(seen.contains("a_b") && seen.contains("none"), "{seen:?}");
     }
 
     #[test]
