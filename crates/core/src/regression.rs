@@ -27,6 +27,8 @@ pub enum FixToggle {
     SharedFailures,
     /// An end that cannot be written keeps no turn and no slot.
     StalledEnds,
+    /// A message is hidden only while the lease of its row is known to live.
+    LeaseFate,
 }
 
 /// Whether the fix is switched off; only ever in a simulation.

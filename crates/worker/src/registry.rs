@@ -73,6 +73,11 @@ struct HeldMessage {
 }
 
 impl HeldMessage {
+    /// Until when it may be hidden; `None`: for as long as its job runs.
+    fn lease_end(&self) -> Option<Instant> {
+        self.lease_until.filter(|_| !regression::is_off(FixToggle::LeaseFate))
+    }
+
     /// Newer receipts of messages that ask for the same ingestion.
     fn adopt(&mut self, newer: Vec<(String, ReceiptHandle)>) {
         for (id, receipt) in newer {
@@ -161,7 +166,7 @@ impl MessageRegistry {
     pub fn let_go_lapsed(&self, now: Instant) -> usize {
         let mut state = self.lock_state();
         let lapsed = state.messages.values_mut().filter(|message| {
-            let is_over = message.lease_until.is_some_and(|until| until <= now);
+            let is_over = message.lease_end().is_some_and(|until| until <= now);
             is_over && !message.is_let_go
         });
         lapsed.map(|message| message.is_let_go = true).count()
@@ -174,7 +179,7 @@ impl MessageRegistry {
         for (key, message) in &mut self.lock_state().messages {
             let held = || message.receipts.iter().chain(&message.apart);
             if message.renewed < before && !message.is_let_go && held().next().is_some() {
-                let (key, renewed, lease_until) = (*key, message.renewed, message.lease_until);
+                let (key, renewed, lease_until) = (*key, message.renewed, message.lease_end());
                 let receipts: Vec<_> = held().map(|(_, receipt)| receipt.clone()).collect();
                 message.extending = true;
                 let receipts = receipts.into_iter();

@@ -87,6 +87,12 @@ fn with_turns_kept_by_ends_of_locked_rows_the_simulation_finds_documents_that_wa
 }
 
 #[test]
+fn with_messages_hidden_whatever_becomes_of_their_lease_the_simulation_finds_documents_that_stand_still()
+ {
+    assert_found(FixToggle::LeaseFate, "stands still");
+}
+
+#[test]
 fn with_claims_left_whose_answer_was_lost_the_simulation_finds_crashes_of_workers_that_live_and_the_few_faults_they_need()
  {
     let mend = FixToggle::ClaimRepeat;

@@ -33,7 +33,7 @@ pub(super) const SLOTS: u32 = 3;
 /// A row silent for this long may have lost its message (`janitor.quiet`).
 const QUIET: Duration = Duration::from_secs(60);
 /// So long after the end of its lease a row is taken over, a suspect as well.
-const MAX_ORPHANED: Duration = Duration::from_secs(300);
+const MAX_ORPHANED: Duration = Duration::from_secs(180);
 /// So long after the beginning all are done that no product has locked.
 const MAX_BESIDE_LOCKED: Duration = Duration::from_secs(500);
 /// A worker that is silent for longer may lose its claims: with what else may go wrong, a third of a
