@@ -1,10 +1,10 @@
-"""Holds recorded exchanges with Document AI and Textract against the vendors' own descriptions.
+"""Holds recorded exchanges with Document AI, Textract and Mistral OCR against the vendors' own descriptions.
 
     ocr_contracts.py FOLDER
 
 The discovery document of Document AI comes with google-api-python-client, the service model of
-Textract with botocore. Every request that our clients sent and every reply that the stand-ins gave
-has to be valid by them. Afterwards each exchange is broken on purpose in ways that must be found,
+Textract with botocore, the types of Mistral OCR with mistralai. Every request that our clients sent
+and every reply that the stand-ins gave has to be valid by them. Afterwards each exchange is broken on purpose in ways that must be found,
 so that a validator that accepts everything does not pass. Exit code 1: something is not as
 described.
 """
@@ -20,6 +20,8 @@ import botocore.model
 import botocore.validate
 import googleapiclient
 import jsonschema
+from mistralai.client.models import OCRRequest, OCRResponse
+from pydantic import ValidationError
 
 INTEGERS = {"int32": "integer", "uint32": "integer"}
 
@@ -120,6 +122,32 @@ class Textract:
             yield "a status that there is not", status
 
 
+class MistralOcr:
+    """The types of mistralai ignore fields that they do not have, so names are compared as well."""
+
+    def problems(self, exchange):
+        sides = (("request", OCRRequest, exchange["request"]), ("response", OCRResponse, exchange["reply"]))
+        found = []
+        for side, described, body in sides:
+            found += [f"{side}: {key} is not described" for key in body.keys() - described.model_fields.keys()]
+            try:
+                described.model_validate(body)
+            except ValidationError as error:
+                found += [f"{side} {one['loc']}: {one['msg']}" for one in error.errors()]
+        return found
+
+    def broken(self, exchange):
+        unknown = copy.deepcopy(exchange)
+        unknown["request"]["image_base64"] = True
+        yield "a field that there is not", unknown
+        kind = copy.deepcopy(exchange)
+        kind["request"]["document"] = {"type": "picture", "image_url": "data:,"}
+        yield "a document of no sort", kind
+        text = copy.deepcopy(exchange)
+        del text["reply"]["pages"][0]["markdown"]
+        yield "a page without text", text
+
+
 def with_bytes(request):
     """On the wire bytes are base64; botocore wants them decoded."""
     request = copy.deepcopy(request)
@@ -147,7 +175,7 @@ def values(body, shape, path):
 
 
 def main(folder):
-    services = {"document_ai": DocumentAi(), "textract": Textract()}
+    services = {"document_ai": DocumentAi(), "textract": Textract(), "mistral_ocr": MistralOcr()}
     files = sorted(pathlib.Path(folder).glob("*.json"))
     seen, wrong = {name: 0 for name in services}, []
     missed = 0
@@ -169,6 +197,7 @@ def main(folder):
     print(
         f"document_ai: {seen['document_ai']} exchanges against v1, revision {revision}; "
         f"textract: {seen['textract']} against 2018-06-27; "
+        f"mistral_ocr: {seen['mistral_ocr']} against mistralai's types; "
         f"{len(wrong) - missed} problems, {missed} of our own breaches not found"
     )
     return 1 if wrong else 0

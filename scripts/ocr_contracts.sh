@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Holds what we send to Document AI and Textract, and what their stand-ins answer, against the
+# Holds what we send to Document AI, Textract and Mistral OCR, and what their stand-ins answer, against the
 # vendors' own descriptions of their services:
 #   scripts/ocr_contracts.sh
 # Makes a Python environment below target/tools once; the exchanges are made by tests.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use docmill_client::throttle::Governor;
-use docmill_core::config::{LlmConfig, LlmProvider};
+use docmill_core::config::{LlmConfig, LlmProvider, VisionConfig, VisionRecipe};
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::digest;
 use docmill_core::retry::{RetryBackoff, retry};
@@ -18,6 +18,7 @@ use docmill_llm::chain::{ChainModel, ModelChain};
 use docmill_llm::gemini::GeminiClient;
 use docmill_llm::gemini::batches::GeminiBatches;
 use docmill_llm::governed::GovernedLlm;
+use docmill_llm::mistral_ocr::MistralOcrClient;
 use docmill_llm::openai::OpenAiClient;
 use docmill_llm::openai::batches::OpenAiBatches;
 use docmill_llm::traced::TracedLlm;
@@ -83,6 +84,22 @@ pub(super) async fn build_chain(
         });
     }
     Ok(ModelChain::new(models))
+}
+
+/// The model that reads pages, behind the governor; nothing is sent to it.
+///
+/// # Errors
+/// Its settings are of no use.
+pub(super) async fn connect_page_model(
+    config: &VisionConfig,
+    governor: &Arc<Governor>,
+) -> fault::Result<Arc<dyn Llm>> {
+    let model_config = config.model_config();
+    if config.recipe != VisionRecipe::MistralOcr {
+        return connect_model(&model_config, governor).await;
+    }
+    let model = TracedLlm(MistralOcrClient::new(&model_config)?);
+    Ok(Arc::new(GovernedLlm::new(model, Arc::clone(governor), account_id(&model_config))))
 }
 
 async fn build_model(config: &LlmConfig, governor: &Arc<Governor>) -> fault::Result<Arc<dyn Llm>> {

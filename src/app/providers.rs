@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::models::{connect_model, schedule_model};
+use super::models::{connect_page_model, schedule_model};
 use docmill_client::access_token::AccessTokenCache;
 use docmill_client::access_token::ambient::AmbientVariables;
 use docmill_client::access_token::entra::EntraGrant;
@@ -68,7 +68,7 @@ pub(super) async fn connect_providers(
                 Arc::new(build_document_intelligence(config, governor.clone())?)
             }
             OcrProvider::Vision => {
-                let llm = connect_model(&ocr.vision.model_config(), governor).await?;
+                let llm = connect_page_model(&ocr.vision, governor).await?;
                 let llm = schedule_model(llm, scheduler);
                 Arc::new(VisionOcr::new(llm, &ocr.vision, Arc::clone(pool)))
             }

@@ -7,6 +7,7 @@ pub mod ecs_agent;
 pub mod graph;
 pub mod identity;
 pub mod imap;
+pub mod mistral_ocr;
 pub mod models;
 pub mod otlp;
 pub mod pictures;

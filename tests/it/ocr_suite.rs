@@ -81,6 +81,7 @@ macro_rules! providers {
             let mut listed = vec![OcrProvider::Tesseract];
             $(listed.push(harness::$harness::start().await.provider());)*
             listed.sort();
+            listed.dedup();
             let mut all = OcrProvider::ALL.to_vec();
             all.sort();
             assert_eq!(listed, all);
@@ -105,6 +106,7 @@ providers!(
     textract => TextractStandIn,
     document_intelligence => DocumentIntelligenceStandIn,
     vision => VisionStandIn,
+    mistral_ocr => MistralOcrStandIn,
 );
 
 engines!(

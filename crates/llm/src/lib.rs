@@ -13,6 +13,7 @@ mod exchange;
 mod form;
 pub mod gemini;
 pub mod governed;
+pub mod mistral_ocr;
 pub mod openai;
 mod options;
 mod picture;

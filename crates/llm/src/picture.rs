@@ -40,6 +40,11 @@ pub(super) fn media_type(picture: &EncodedImage) -> &'static str {
     }
 }
 
+/// The picture as an address that holds it.
+pub(super) fn data_url(picture: &EncodedImage) -> String {
+    format!("data:{};base64,{}", media_type(picture), encode_base64(picture))
+}
+
 /// The picture as text.
 pub(super) fn encode_base64(picture: &EncodedImage) -> String {
     STANDARD.encode(&picture.bytes)

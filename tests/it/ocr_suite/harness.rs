@@ -10,6 +10,7 @@ use docmill_core::model::PagePicture;
 use docmill_documents::ocr::RemoteOcrProvider;
 use docmill_testkit::document_ai::{self as google, Trouble};
 use docmill_testkit::document_intelligence as azure;
+use docmill_testkit::mistral_ocr as mistral;
 use docmill_testkit::models::{self, Answer};
 use docmill_testkit::textract as amazon;
 
@@ -217,5 +218,55 @@ impl ProviderHarness for VisionStandIn {
 
     fn pages_read(&self) -> usize {
         self.read.load(Ordering::Relaxed)
+    }
+}
+
+/// Mistral OCR, beside a witness that reads the same rows.
+pub(super) struct MistralOcrStandIn(mistral::Server);
+
+impl MistralOcrStandIn {
+    pub(super) async fn start() -> Self {
+        Self(mistral::Server::start(vision::markdown_rows).await.unwrap())
+    }
+}
+
+#[async_trait]
+impl ProviderHarness for MistralOcrStandIn {
+    fn provider(&self) -> OcrProvider {
+        OcrProvider::Vision
+    }
+
+    async fn client(&self) -> Arc<dyn RemoteOcrProvider> {
+        Arc::new(vision::mistral_ocr(&self.0))
+    }
+
+    fn fail(&self, failure: ServiceFailure, times: usize) {
+        let refusal = match failure {
+            ServiceFailure::Throttled => (429, Some("9")),
+            ServiceFailure::Denied => (401, None),
+            ServiceFailure::Rejected => (422, None),
+            ServiceFailure::Broken => (500, None),
+        };
+        self.0.refuse(vec![refusal; times]);
+    }
+
+    fn refuse_ping(&self) {
+        self.0.close();
+    }
+
+    fn picture(&self, page: u32) -> PagePicture {
+        vision::sent(page)
+    }
+
+    fn text(&self, page: u32) -> String {
+        vision::rows(page).join("\n")
+    }
+
+    fn calls(&self) -> usize {
+        self.0.calls()
+    }
+
+    fn pages_read(&self) -> usize {
+        self.0.exchanges().len()
     }
 }

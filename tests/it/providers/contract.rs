@@ -6,6 +6,7 @@ use std::path::Path;
 use docmill_core::model::PagePicture;
 use docmill_documents::ocr::{FileReader, StoredFile};
 use docmill_testkit::document_ai::{Said, Script, Server, Straightened};
+use docmill_testkit::mistral_ocr as mistral;
 use docmill_testkit::textract::File;
 use serde_json::Value;
 
@@ -73,5 +74,18 @@ async fn exchanges_of_every_sort_with_textract_are_made_for_the_contract_check()
     assert!(calls.len() > 4 && calls.iter().all(|call| call.status == 200));
     for (number, call) in calls.iter().enumerate() {
         write("textract", &call.operation, number, (&call.request, &call.reply));
+    }
+}
+
+#[tokio::test]
+async fn exchanges_with_mistral_ocr_are_made_for_the_contract_check() {
+    let server = mistral::Server::start(vision::markdown_rows).await.unwrap();
+    let provider = vision::mistral_ocr(&server);
+    for page in 1..=2 {
+        let (readings, usage) = provider.read_pictures(&[vision::sent(page)]).await.unwrap();
+        assert_eq!((readings[0].refused, usage.pages, usage.tokens.prompt_tokens()), (None, 1, 0));
+    }
+    for (number, exchange) in server.exchanges().iter().enumerate() {
+        write("mistral_ocr", "ocr", number, (&exchange.request, &exchange.reply));
     }
 }

@@ -17,9 +17,12 @@ use docmill_llm::anthropic::AnthropicClient;
 use docmill_llm::bedrock::BedrockClient;
 use docmill_llm::gemini::GeminiClient;
 use docmill_llm::governed::GovernedLlm;
+use docmill_llm::mistral_ocr::MistralOcrClient;
 use docmill_llm::openai::OpenAiClient;
 use docmill_pipeline::{PageSink, ReadOptions, ReadRequest, StepError};
+use docmill_testkit::mistral_ocr as mistral;
 use docmill_testkit::models::{Answer, Request, Script, SentPicture, Server, Vendor};
+use docmill_testkit::pictures::Seen;
 use serde_json::json;
 
 use super::*;
@@ -145,6 +148,28 @@ async fn vision_ocr(config: &VisionConfig) -> VisionOcr {
 /// The real client of a model behind OpenAI's protocol.
 pub(crate) async fn provider(server: &Server) -> VisionOcr {
     vision_ocr(&settings(server, Vendor::Openai, VisionRecipe::General)).await
+}
+
+/// The Markdown that Mistral OCR makes of a page of marks.
+pub(crate) fn markdown_rows(picture: Seen) -> String {
+    let rows = rows(picture.width - pictures::width(0));
+    format!("![img-0.jpeg](img-0.jpeg)\n\n# {}", rows.join("\n\n"))
+}
+
+/// The real client of Mistral OCR.
+pub(crate) fn mistral_ocr(server: &mistral::Server) -> VisionOcr {
+    let config = VisionConfig {
+        base_url: server.base_url(),
+        api_key: mistral::KEY.to_owned().into(),
+        model: mistral::MODEL.to_owned(),
+        recipe: VisionRecipe::MistralOcr,
+        timeout: Duration::from_secs(20),
+        ..VisionConfig::default()
+    };
+    let llm = MistralOcrClient::new(&config.model_config()).unwrap();
+    let governor = Arc::new(Governor::new(impatient()));
+    let llm = Arc::new(GovernedLlm::new(llm, governor, "account".to_owned()));
+    VisionOcr::new(llm, &config, Arc::new(CpuPool::new(1).unwrap()))
 }
 
 /// A page as it is sent to the model, beside what the witness reads of it.

@@ -25,6 +25,9 @@ pub enum VisionRecipe {
     General,
     /// The prompt that the models of olmOCR were trained on, and their front matter.
     Olmocr,
+    /// No prompt: Mistral's endpoint for pages (`/ocr`), and its Markdown.
+    #[serde(rename = "mistral_ocr")]
+    MistralOcr,
 }
 
 /// `[ocr.vision]`: a vision model that reads pages.
@@ -147,7 +150,7 @@ impl VisionConfig {
                 pixels: u64::from(OLMOCR_SIDE).pow(2),
                 ..rule
             },
-            VisionRecipe::General => rule,
+            VisionRecipe::General | VisionRecipe::MistralOcr => rule,
         }
     }
 
@@ -155,6 +158,13 @@ impl VisionConfig {
     pub fn list_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         self.model_config().check_one("ocr.vision", &mut problems);
+        if self.recipe == VisionRecipe::MistralOcr && self.provider != LlmProvider::Openai {
+            problems.push(
+                "ocr.vision.recipe \"mistral_ocr\" needs ocr.vision.provider \"openai\": its \
+                 endpoint is called by address and key"
+                    .to_owned(),
+            );
+        }
         if self.longest_side != 0 && !(448..=8000).contains(&self.longest_side) {
             problems.push("ocr.vision.longest_side must be 0, or between 448 and 8000".to_owned());
         }
@@ -183,6 +193,11 @@ mod tests {
         }
         let none = VisionConfig { provider: LlmProvider::None, ..complete() };
         assert!(none.list_problems().join("").contains("ocr.vision.provider"));
+        let recipe = VisionRecipe::MistralOcr;
+        let elsewhere =
+            VisionConfig { provider: LlmProvider::Anthropic, recipe, ..complete() }.list_problems();
+        assert!(elsewhere.join("").contains("ocr.vision.recipe"), "{elsewhere:?}");
+        assert!(VisionConfig { recipe, ..complete() }.list_problems().is_empty());
         let tiny = VisionConfig { longest_side: 100, ..complete() };
         assert!(tiny.list_problems().join("").contains("longest_side"));
         let key = VisionConfig {

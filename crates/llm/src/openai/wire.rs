@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::servers::EffortForm;
 use crate::form::ReplyForm;
 use crate::options::{CallEffort, CallOptions, OptionalField};
-use crate::picture::{TurnPart, encode_base64, media_type, turn_parts};
+use crate::picture::{TurnPart, data_url, turn_parts};
 use crate::{FinishReason, ModelReply, Prompt};
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::config::PromptCache;
@@ -80,7 +80,7 @@ fn user_content(prompt: &Prompt) -> OpenAiContent<'_> {
     let parts = turn_parts(prompt).into_iter().map(|part| match part {
         TurnPart::Text(text) => json!({"type": "text", "text": text}),
         TurnPart::Picture(image) => {
-            let url = format!("data:{};base64,{}", media_type(image), encode_base64(image));
+            let url = data_url(image);
             json!({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
         }
     });

@@ -22,6 +22,7 @@ const UNREADABLE: &str = "[unreadable]";
 pub(super) enum PageRecipe {
     General,
     Olmocr,
+    MistralOcr,
 }
 
 /// A model's reading: its lines as words, and the rotation of the picture.
@@ -45,6 +46,7 @@ impl PageRecipe {
         match recipe {
             VisionRecipe::General => Self::General,
             VisionRecipe::Olmocr => Self::Olmocr,
+            VisionRecipe::MistralOcr => Self::MistralOcr,
         }
     }
 
@@ -52,6 +54,7 @@ impl PageRecipe {
         match self {
             Self::General => "general",
             Self::Olmocr => "olmocr",
+            Self::MistralOcr => "mistral_ocr",
         }
     }
 
@@ -60,6 +63,7 @@ impl PageRecipe {
         let (system, user, schema) = match self {
             Self::General => (GENERAL, "Transcribe the page in this picture.", general_schema()),
             Self::Olmocr => ("", OLMOCR, json!({"type": "object"})),
+            Self::MistralOcr => ("", "", json!({"type": "object"})),
         };
         Prompt {
             system: system.trim_end().into(),
@@ -82,6 +86,8 @@ impl PageRecipe {
                 Some(ModelPage { lines: split_lines(lines), turn })
             }
             Self::Olmocr => parse_front_matter(text),
+            // It reports no rotation.
+            Self::MistralOcr => Some(ModelPage { lines: markdown_lines(text), turn: 0 }),
         }
     }
 }
@@ -131,9 +137,12 @@ fn parse_front_matter(text: &str) -> Option<ModelPage> {
     ["primary_language", "is_table", "is_diagram"]
         .iter()
         .try_for_each(|key| front_value(head, key).map(drop))?;
-    let plain = markdown::plain_text(body);
     let turn = if upright { 0 } else { turn };
-    Some(ModelPage { lines: split_lines(plain.lines()), turn })
+    Some(ModelPage { lines: markdown_lines(body), turn })
+}
+
+fn markdown_lines(markdown: &str) -> Vec<Vec<String>> {
+    split_lines(markdown::plain_text(markdown).lines())
 }
 
 /// The first value of `key` in front matter, in small letters.
@@ -208,5 +217,16 @@ mod tests {
             assert!(read(wrong).is_none(), "{wrong}");
         }
         assert!(read(&head("True", "45")).is_none());
+    }
+
+    #[test]
+    fn a_page_of_mistral_ocr_is_its_markdown_without_figures_and_is_taken_as_upright() {
+        let page = PageRecipe::MistralOcr
+            .parse_reply(
+                "![img-0.jpeg](img-0.jpeg)\n\n# Invoice\n\n| Total | 9,50 |\n| --- | --- |",
+            )
+            .unwrap();
+        assert_eq!(words(&page), ["Invoice", "Total 9,50"]);
+        assert_eq!(page.turn, 0);
     }
 }
