@@ -7,6 +7,7 @@ mod client_example;
 mod clients;
 mod companies;
 mod desk;
+mod documents;
 mod floods;
 mod operating;
 mod people;

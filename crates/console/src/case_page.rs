@@ -9,10 +9,11 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::access::ConsoleVisitor;
+use super::document_data::DataView;
+use super::document_history::decisions_list;
 use super::failure::ConsoleFailure;
 use super::fields::FieldValues;
 use super::findings::{ReviewFinding, explain_reason, field_of_place};
-use super::ingestion::{data_table, decisions_list};
 use super::layout::{fact, foreign_name, form_secret, frame_work, moment, version_text};
 use super::page_sheets::{FieldPlaces, PicturedPages};
 use super::queue_choice::{QueueChoice, counted};
@@ -20,15 +21,15 @@ use super::review_desk::{ReviewLock, lock_notice};
 use super::review_form::{REJECT_REASONS, label_of};
 use super::review_inputs::FormSource;
 use super::review_lines::amount_text;
+use super::similar_documents::{DUPLICATE_RULES, similarity_keys};
 use super::state::ConsoleState;
 use super::transcripts::{load_page_sheets, work_on_transcript};
 use docmill_core::config::WebRole;
 use docmill_core::model::{DocumentId, IngestionId};
 use docmill_gate::kinds::{FieldRole, Kind, RuleCheck};
-use docmill_ledger::duplicate_key::{DuplicateKeys, NearKeys, PaymentFacts};
 use docmill_operations::inspect;
 use docmill_operations::review::{
-    self, KnownAccount, QueuePlace, ReviewCase, ReviewOrder, SimilarDocument, SimilarityKeys,
+    self, KnownAccount, QueuePlace, ReviewCase, ReviewOrder, SimilarDocument,
 };
 use docmill_packets::{PageSigns, judge_packet};
 
@@ -143,21 +144,10 @@ async fn find_similar(
     kind: Option<&Kind>,
 ) -> Option<SimilarDocument> {
     let kind = kind?;
-    let of_duplicates = [RuleCheck::Duplicate, RuleCheck::NearDuplicate];
-    let mut rules = kind.rules.iter().filter(|rule| of_duplicates.contains(&rule.check));
+    let mut rules = kind.rules.iter().filter(|rule| DUPLICATE_RULES.contains(&rule.check));
     rules.find(|rule| case.review_reasons.contains(&rule.name))?;
     let data = review::read_fields(case)?;
-    let text = |role: FieldRole| data.get(kind.field_of(role)).and_then(Value::as_str);
-    let (supplier, number) = (text(FieldRole::SupplierName), text(FieldRole::DocumentNumber));
-    let issued = text(FieldRole::IssueDate);
-    let exact = supplier.zip(number).and_then(|(name, number)| DuplicateKeys::new(name, number));
-    let total = data.get(kind.field_of(FieldRole::Total)).and_then(Value::as_number);
-    let total = total.map(ToString::to_string);
-    let total = total.as_deref();
-    let keys = SimilarityKeys {
-        exact: exact.map(|keys| keys.of_issue(issued, &kind.name)),
-        near: NearKeys::new(&PaymentFacts { supplier, number, issued, total, kind: &kind.name }),
-    };
+    let keys = similarity_keys(kind, &data);
     let (db, document) = (state.database(), DocumentId(case.document_id));
     let found = review::find_similar(db, document, case.tenant.as_deref(), &keys).await;
     found.ok().flatten()
@@ -270,7 +260,7 @@ fn decision_form(
                     None => (data_without_kind(shown)),
                 }
                 @if let Some(newer) = newer_data(case) {
-                    details.more open { summary { "The newest ingestion has other data" } (data_table(shown.kind, newer)) }
+                    details.more open { summary { "The newest ingestion has other data" } (DataView::of_kind(shown.kind).table(newer)) }
                 }
                 (decisions_list(case))
                 @if may { (keys()) }
@@ -290,7 +280,7 @@ fn newer_data(case: &ReviewCase) -> Option<&Value> {
 fn data_without_kind(shown: &ShownCase<'_>) -> Markup {
     html! {
         p.notice.bad { "The kind of this document is not among those of kinds.path: it can be accepted or rejected, not corrected here." }
-        @if let Some(data) = &shown.data { (data_table(None, &Value::Object(data.clone()))) }
+        @if let Some(data) = &shown.data { (DataView::default().table(&Value::Object(data.clone()))) }
     }
 }
 

@@ -1,8 +1,8 @@
-//! A document's data in the forms that a next program takes: CSV and UBL.
+//! A document's data in the forms that a next program takes, and its text: as files for a browser to save.
 
 use axum::Extension;
 use axum::extract::{Path, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
 use super::access::ConsoleVisitor;
@@ -13,6 +13,8 @@ use super::openapi::ExportFormName;
 use super::originals::attachment;
 use super::review_desk::load_visible_case;
 use super::state::ConsoleState;
+use super::transcripts::get_transcript;
+use docmill_core::fault::Error;
 use docmill_operations::export::{
     ExportForm, ExportLayout, exported_document, kind_of, write_export,
 };
@@ -53,4 +55,42 @@ pub(super) async fn get_export(
         (header::CONTENT_DISPOSITION, attachment(&file.name)),
     ];
     Ok((headers, file.bytes).into_response())
+}
+
+/// `/ingestions/{id}/data`: the data as JSON, as a person decided it or else as it was read.
+pub(super) async fn get_data(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+) -> Result<Response, ConsoleFailure> {
+    let row = find_visible(&state, &visitor, read_id(&id)?).await?.ingestion;
+    let case = load_visible_case(&state, &visitor, row.id).await?;
+    let document = exported_document(&row, &case)?;
+    let text = serde_json::to_vec_pretty(&document.data)
+        .map_err(|error| Error::internal("data cannot be written").with_source(error))?;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (header::CONTENT_DISPOSITION, attachment(&format!("{}.json", row.id))),
+    ];
+    Ok((headers, text).into_response())
+}
+
+/// `/ingestions/{id}/transcript`: the text as `format` says, or the searchable PDF.
+pub(super) async fn get_transcript_file(
+    state: State<ConsoleState>,
+    visitor: Extension<ConsoleVisitor>,
+    id: Path<String>,
+    QueryFields(wanted): QueryFields,
+    headers: HeaderMap,
+) -> Result<Response, ConsoleFailure> {
+    let ending = match wanted.value("format") {
+        "pdf" => "pdf",
+        "text" => "txt",
+        "markdown" => "md",
+        _ => "json",
+    };
+    let name = attachment(&format!("{}.{ending}", id.0));
+    let mut answer = get_transcript(state, visitor, id, QueryFields(wanted), headers).await?;
+    answer.headers_mut().insert(header::CONTENT_DISPOSITION, name);
+    Ok(answer)
 }

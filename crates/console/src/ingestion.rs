@@ -1,26 +1,31 @@
-//! One ingestion: its state, its history, and the operator's actions.
+//! One document by its ingestion: data, history, processing, downloads, and the operator's actions.
+
+use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::{Html, Redirect};
 use maud::{Markup, html};
 use serde::Deserialize as _;
-use serde_json::{Map, Value};
+use serde_json::Value;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::access::ConsoleVisitor;
+use super::document_data::{DataView, PlaceLinks};
+use super::document_history::history_section;
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, PostedForm, QueryFields};
 use super::findings::explain_reason;
 use super::layout::{
     age_since, age_text, fact, foreign_name, form_secret, frame_page, moment, money, state_mark,
 };
-use super::page_sheets::{FieldPlace, FieldPlaces, mark_id};
+use super::page_sheets::FieldPlaces;
 use super::review_form::label_of;
+use super::similar_documents::similar_section;
 use super::state::ConsoleState;
 use docmill_core::config::WebRole;
-use docmill_core::model::{IngestionId, OutcomeReason, RuleReport, value_at};
-use docmill_gate::kinds::Kind;
+use docmill_core::model::{IngestionId, OutcomeReason, RuleReport};
 use docmill_operations::answer::standing_decision;
 use docmill_operations::export::ExportForm;
 use docmill_operations::inspect::{
@@ -29,6 +34,12 @@ use docmill_operations::inspect::{
 };
 use docmill_operations::retry::{self, IngestionAction, IngestionChange};
 use docmill_operations::review::{self, DocumentRevision, ReviewCase};
+use docmill_operations::webhooks::{self, DeliveryRow};
+
+/// Webhooks of a document that are shown, the oldest.
+const MAX_DELIVERIES: u32 = 50;
+/// How long the page waits for the store to say whether there is a searchable copy.
+const STORE_PROBE_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The newest ingestion that an id means and the visitor sees: its own id, or its document's.
 pub(super) async fn find_visible(
@@ -55,8 +66,8 @@ pub(super) async fn show_ingestion(
 ) -> Result<Html<String>, ConsoleFailure> {
     let story = find_visible(&state, &visitor, read_id(&id)?).await?;
     let row = &story.ingestion;
-    let id = IngestionId(row.id);
     let case = review::load_case(state.database(), &row.id.to_string()).await?;
+    let shown = ShownData::of_document(row, &case);
     let title = row.original_name.clone().unwrap_or_else(|| row.file_path.clone());
     let body = html! {
         @if let Some(done) = wanted.get("done").and_then(words_of_change) {
@@ -65,26 +76,67 @@ pub(super) async fn show_ingestion(
         p { (state_mark(&row.status)) " " (row.reason.as_deref().unwrap_or_default()) " · registered "
             (age_since(row.created_at)) " ago" }
         (why_it_waits(&story))
+        nav aria-label="Parts of the page" { p.actions {
+            @if shown.data.is_some() { a href="#data" { "Data" } a href="#history" { "History" } }
+            a href="#downloads" { "Downloads" } a href="#processing" { "Processing" }
+        } }
         (family(&state, &story))
-        (original_form(&state, &visitor, row))
+        (similar_section(&state, &visitor, row, shown.data).await?)
         (password_form(&state, &visitor, row))
         @if visitor.role >= WebRole::Operator { (actions(&state, &visitor, row)) }
-        (facts(row))
         (reasons(&state, row))
-        (rules_section(story.einvoice_rules.as_ref()))
-        (attempts_table(&story.attempts))
-        (costs_table(&inspect::list_attempt_costs(state.database(), id).await?))
-        @if let Some(record) = inspect::load_message_record(state.database(), id).await? {
-            (messages_facts(&state, row, &record))
-        }
-        @if visitor.role >= WebRole::Operator {
-            (actions_table(&inspect::list_operator_actions(state.database(), id).await?))
-        }
+        (data_section(&state, &story, &shown))
+        (downloads(&state, &visitor, row, &shown).await)
         (pages_links(&state, row))
-        (data_section(&state, row, &case))
-        (places_list(&state, &story))
+        (history_section(&state, row, &case).await?)
+        (rules_section(story.einvoice_rules.as_ref()))
+        (processing(&state, &visitor, &story).await?)
     };
     Ok(frame_page(&state, Some(&visitor), &title, &body))
+}
+
+/// Each step from the message to the outcome, and the events that were sent of it.
+async fn processing(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    story: &IngestionHistory,
+) -> Result<Markup, ConsoleFailure> {
+    let (db, row) = (state.database(), &story.ingestion);
+    let id = IngestionId(row.id);
+    // The names of targets are those of all tenants.
+    let sent = match visitor.tenant {
+        None => webhooks::list_of_document(db, row.document_id, MAX_DELIVERIES).await?,
+        Some(_) => Vec::new(),
+    };
+    Ok(html! {
+        h2 id="processing" { "Processing" }
+        (facts(row))
+        (attempts_table(&story.attempts))
+        (costs_table(&inspect::list_attempt_costs(db, id).await?))
+        @if let Some(record) = inspect::load_message_record(db, id).await? {
+            (messages_facts(state, row, &record))
+        }
+        (deliveries_table(&sent))
+        @if visitor.role >= WebRole::Operator {
+            (actions_table(&inspect::list_operator_actions(db, id).await?))
+        }
+    })
+}
+
+fn deliveries_table(sent: &[DeliveryRow]) -> Markup {
+    html! {
+        @if !sent.is_empty() {
+            h2 { "Webhooks" }
+            div.wide tabindex="0" { table {
+                thead { tr { th { "target" } th { "event" } th { "when" } th { "state" } th.number { "tries" } th { "last answer" } } }
+                tbody { @for row in sent { tr {
+                    td { (row.target) } td { (row.event) } td { (moment(row.occurred_at)) }
+                    td { (state_mark(&row.state)) } td.number { (row.tries) }
+                    td { @if let Some(status) = row.last_status { (status) " " } (row.last_problem.as_deref().unwrap_or_default()) }
+                } } }
+            } }
+        }
+    }
 }
 
 fn why_it_waits(story: &IngestionHistory) -> Markup {
@@ -137,6 +189,7 @@ fn facts(row: &IngestionRow) -> Markup {
         dl.facts {
             (fact("Detail", row.detail.as_deref()))
             (fact("File", row.original_name.as_deref()))
+            (fact("From registration to outcome", row.completed_at.map(|at| length_text(at - row.created_at)).as_deref()))
             (fact("Stored at", Some(&row.file_path)))
             (fact("Ingestion", Some(&row.id.to_string())))
             (fact("Document", Some(&row.document_id.to_string())))
@@ -207,31 +260,6 @@ fn pages_links(state: &ConsoleState, row: &IngestionRow) -> Markup {
             } }
         }
     }
-}
-
-/// The places of the values on the pages, each a link to its mark.
-fn places_list(state: &ConsoleState, story: &IngestionHistory) -> Markup {
-    let places = FieldPlaces::read(story.grounded.clone());
-    let mut places = places.iter().enumerate().peekable();
-    let data = story.ingestion.structured_data.as_ref().and_then(Value::as_object);
-    html! {
-        @if places.peek().is_some() {
-            h2 { "Where the values were found" }
-            dl.facts { @for (at, place) in places { div {
-                dt { (place.field) }
-                dd {
-                    @if let Some(value) = data.and_then(|data| value_at(data, &place.field)) {
-                        (data_value(None, "", value)) " · "
-                    }
-                    a href=(state.link(&place_path(story, at, place))) { "page " (place.page) }
-                }
-            } } }
-        }
-    }
-}
-
-fn place_path(story: &IngestionHistory, at: usize, place: &FieldPlace) -> String {
-    format!("/ingestions/{}/pages/{}#{}", story.ingestion.id, place.page, mark_id(at))
 }
 
 fn attempts_table(attempts: &[AttemptRow]) -> Markup {
@@ -316,53 +344,98 @@ fn actions_table(actions: &[OperatorActionRow]) -> Markup {
 
 fn took(attempt: &AttemptRow) -> String {
     let Some(started) = attempt.started_at else { return "–".to_owned() };
-    let length = attempt.ended_at - started;
+    length_text(attempt.ended_at - started)
+}
+
+fn length_text(length: time::Duration) -> String {
     match length.whole_seconds() {
         seconds if seconds < 10 => format!("{:.2} s", length.as_seconds_f64()),
         seconds => age_text(u64::try_from(seconds).unwrap_or_default()),
     }
 }
 
-/// The links to the forms that documents of a kind have.
-fn export_links(state: &ConsoleState, row: &IngestionRow, kind: &Kind) -> Markup {
-    let path = state.link(&format!("/ingestions/{}/export", row.id));
-    html! {
-        p.actions {
-            @for (name, form) in ExportForm::ALL {
-                @if form.is_of(kind) { a href={ (path) "?form=" (name) } { (form.title()) } }
-            }
-        }
+/// The document's data as a person decided it, or else as it was read.
+struct ShownData<'a> {
+    /// The decision that holds.
+    decided: Option<&'a DocumentRevision>,
+    /// The data.
+    data: Option<&'a Value>,
+    /// The data as it was read, if that is other data.
+    read: Option<&'a Value>,
+}
+
+impl<'a> ShownData<'a> {
+    fn of_document(row: &'a IngestionRow, case: &'a ReviewCase) -> Self {
+        let decided = standing_decision(row, case);
+        let read = row.structured_data.as_ref();
+        let data = if decided.is_some() { case.document_data.as_ref() } else { read };
+        let read = read.filter(|read| decided.is_some() && Some(*read) != data);
+        Self { decided, data, read }
     }
 }
 
-/// The data of the document, as a person decided or else as it was read, and the decisions.
-fn data_section(state: &ConsoleState, row: &IngestionRow, case: &ReviewCase) -> Markup {
+fn data_section(state: &ConsoleState, story: &IngestionHistory, shown: &ShownData<'_>) -> Markup {
+    let row = &story.ingestion;
     let kind = state.kinds().for_name(row.kind.as_deref()).map(|kind| &**kind);
-    let decided = standing_decision(row, case);
-    let shown = if decided.is_some() { &case.document_data } else { &row.structured_data };
-    let read = row
-        .structured_data
-        .as_ref()
-        .filter(|read| decided.is_some() && Some(*read) != shown.as_ref());
+    let pages = state.link(&format!("/ingestions/{}/pages", row.id));
+    let found = FieldPlaces::read(story.grounded.clone());
+    let places = PlaceLinks::new(pages, row.structured_data.as_ref(), &found);
+    let view = DataView { kind, places: Some(&places) };
     html! {
-        @if decided.is_some() || shown.is_some() {
-            h2 { "Data" }
-            @if let Some(last) = decided { p.notice {
+        @if shown.decided.is_some() || shown.data.is_some() {
+            h2 id="data" { "Data" }
+            @if let Some(last) = shown.decided { p.notice {
                 (decision_word(&last.decision)) " by " (foreign_name(&last.reviewer)) ", " (moment(last.decided_at)) " (UTC)"
-                @let changed = changed_since(read, shown.as_ref());
+                @let changed = changed_since(shown.read, shown.data);
                 @if !changed.is_empty() { ". Changed: " (changed) }
                 @if !last.why.is_empty() { ". Reason: " (foreign_name(&last.why)) }
             } }
             @if row.reader.as_deref() == Some("einvoice") {
                 p { a href=(state.link(&format!("/ingestions/{}/invoice", row.id))) { "By the terms of EN 16931" } }
             }
-            @if let (Some(kind), Some(_)) = (kind, shown) { (export_links(state, row, kind)) }
-            @if let Some(data) = shown { (data_table(kind, data)) }
+            @if let Some(data) = shown.data { (view.table(data)) }
             @else { p { "The document carries no data." } }
-            @if let Some(read) = read { details { summary { "As it was read" } (data_table(kind, read)) } }
+            @if let Some(read) = shown.read { details { summary { "As it was read" } (view.table(read)) } }
         }
-        (decisions_list(case))
     }
+}
+
+/// Files of the document: its data in all forms that it has, its text, and itself.
+async fn downloads(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    row: &IngestionRow,
+    shown: &ShownData<'_>,
+) -> Markup {
+    let kind = state.kinds().for_name(row.kind.as_deref()).filter(|_| shown.data.is_some());
+    let path = state.link(&format!("/ingestions/{}", row.id));
+    let has_copy = has_searchable_copy(state, row).await;
+    html! {
+        h2 id="downloads" { "Downloads" }
+        p.actions {
+            @if shown.data.is_some() { a href={ (path) "/data" } { "JSON" } }
+            @if let Some(kind) = kind {
+                @for (name, form) in ExportForm::ALL.into_iter().filter(|(_, form)| form.is_of(kind)) {
+                    a href={ (path) "/export?form=" (name) } { (form.title()) }
+                }
+            }
+            @if row.transcription_file_path.is_some() {
+                a href={ (path) "/transcript?format=text" } { "Text" }
+                a href={ (path) "/transcript?format=markdown" } { "Markdown" }
+            }
+            @if has_copy { a href={ (path) "/transcript?format=pdf" } { "Searchable PDF" } }
+            (original_form(state, visitor, row))
+        }
+    }
+}
+
+/// Whether there is a copy with a layer of text beside the transcript, as far as the store says in time.
+async fn has_searchable_copy(state: &ConsoleState, row: &IngestionRow) -> bool {
+    let folder = row.transcription_file_path.as_deref().and_then(|path| path.rsplit_once('/'));
+    let Some((folder, _)) = folder else { return false };
+    let key = format!("{folder}/searchable.pdf");
+    let asked = timeout(STORE_PROBE_TIMEOUT, state.store().head(&key)).await;
+    matches!(asked, Ok(Ok(Some(_))))
 }
 
 fn decision_word(decision: &str) -> &'static str {
@@ -382,92 +455,6 @@ fn changed_since(read: Option<&Value>, decided: Option<&Value>) -> String {
     };
     let changed = after.iter().filter(|(name, value)| before.get(*name) != Some(*value));
     changed.map(|(name, _)| label_of(name)).collect::<Vec<_>>().join(", ")
-}
-
-fn changed_labels(revision: &DocumentRevision) -> String {
-    let labels = revision.changed_fields.iter().map(|field| label_of(field));
-    labels.collect::<Vec<_>>().join(", ")
-}
-
-/// All decisions about a document, oldest first.
-pub(super) fn decisions_list(case: &ReviewCase) -> Markup {
-    html! {
-        @if !case.revisions.is_empty() {
-            h2 { "Earlier decisions" }
-            ul { @for last in &case.revisions { li {
-                (moment(last.decided_at)) ": " (last.decision) " by " (foreign_name(&last.reviewer)) " "
-                @if let Some(first) = &last.first_by { "after " (foreign_name(first)) " " }
-                @if last.awaits_second { "(the first of two) " }
-                @if !last.changed_fields.is_empty() { span.hint { "(" (changed_labels(last)) ") " } }
-                (foreign_name(&last.why))
-            } } }
-        }
-    }
-}
-
-/// Data as a person reads it: fields and columns in the order of the kind.
-pub(super) fn data_table(kind: Option<&Kind>, data: &Value) -> Markup {
-    let Value::Object(fields) = data else { return data_value(kind, "", data) };
-    let known: Vec<&str> =
-        kind.map(|kind| kind.fields().map(|(name, _)| name).collect()).unwrap_or_default();
-    let of_kind = known.iter().filter_map(|name| Some((*name, fields.get(*name)?)));
-    let others = fields.iter().map(|(name, value)| (name.as_str(), value));
-    let others = others.filter(|(name, _)| !known.contains(name));
-    html! {
-        dl.facts { @for (name, value) in of_kind.chain(others) {
-            div.whole[is_table(value)] { dt { (label_of(name)) } dd { (data_value(kind, name, value)) } }
-        } }
-    }
-}
-
-/// Whether it is a list of lines, each with fields.
-fn is_table(value: &Value) -> bool {
-    value.as_array().is_some_and(|lines| !lines.is_empty() && lines.iter().all(Value::is_object))
-}
-
-/// Lines as a table, with a column for each field that one of them has.
-fn lines_table(kind: Option<&Kind>, list: &str, lines: &[Value]) -> Markup {
-    let mut columns: Vec<&str> = kind.map(|kind| kind.item_fields(list)).unwrap_or_default();
-    let found = lines.iter().filter_map(Value::as_object).flat_map(Map::keys);
-    for name in found.map(String::as_str) {
-        if !columns.contains(&name) {
-            columns.push(name);
-        }
-    }
-    html! {
-        div.wide tabindex="0" { table {
-            thead { tr { @for name in &columns { th { (label_of(name)) } } } }
-            tbody { @for line in lines { tr { @for name in &columns {
-                @let value = line.get(name).unwrap_or(&Value::Null);
-                td.number[value.is_number()] { (data_value(None, name, value)) }
-            } } } }
-        } }
-    }
-}
-
-fn data_value(kind: Option<&Kind>, name: &str, value: &Value) -> Markup {
-    html! {
-        @match value {
-            Value::Null => "–",
-            Value::String(text) => (foreign_name(text)),
-            Value::Array(lines) if is_table(value) => (lines_table(kind, name, lines)),
-            Value::Array(items) => ol { @for item in items { li { (data_value(None, "", item)) } } },
-            Value::Object(fields) => {
-                @for (name, value) in fields { span.hint { (label_of(name)) ": " } (data_value(None, name, value)) "; " }
-            }
-            Value::Number(number) => (decimal_text(&number.to_string())),
-            other => (other.to_string()),
-        }
-    }
-}
-
-/// A number with a fraction has two decimals at least.
-fn decimal_text(number: &str) -> String {
-    match number.split_once('.') {
-        Some((whole, "0")) => whole.to_owned(),
-        Some((_, fraction)) if fraction.len() == 1 => format!("{number}0"),
-        _ => number.to_owned(),
-    }
 }
 
 fn actions(state: &ConsoleState, visitor: &ConsoleVisitor, row: &IngestionRow) -> Markup {
@@ -623,22 +610,4 @@ fn words_of_change(code: &str) -> Option<&'static str> {
         "not_sent" => "It is open, but its message could not be sent: the janitor will do that.",
         _ => return None,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn money_keeps_two_decimals_and_whole_numbers_none() {
-        for (number, shown) in [
-            ("2042.4", "2042.40"),
-            ("24.35", "24.35"),
-            ("2", "2"),
-            ("2.0", "2"),
-            ("0.125", "0.125"),
-        ] {
-            assert_eq!(decimal_text(number), shown);
-        }
-    }
 }

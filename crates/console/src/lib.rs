@@ -14,6 +14,8 @@ mod case_page;
 mod change_many;
 mod companies;
 mod connections;
+mod document_data;
+mod document_history;
 mod exports;
 mod failure;
 mod fields;
@@ -52,6 +54,7 @@ mod service_charts;
 mod session_cookie;
 mod session_store;
 mod sign_in;
+mod similar_documents;
 mod state;
 mod transcripts;
 mod upload_page;
@@ -163,6 +166,8 @@ fn viewer_pages() -> Router<ConsoleState> {
         .route("/ingestions/{id}", get(ingestion::show_ingestion))
         .route("/ingestions/{id}/invoice", get(invoice_page::show_invoice))
         .route("/ingestions/{id}/export", get(exports::get_export))
+        .route("/ingestions/{id}/data", get(exports::get_data))
+        .route("/ingestions/{id}/transcript", get(exports::get_transcript_file))
         .route("/ingestions/{id}/pages/{number}", get(page_view::show_page))
         .route("/ingestions/{id}/pages/{number}/picture", get(pictures::get_picture))
         .route("/ingestions/{id}/pages/{number}/words", get(page_view::get_words))

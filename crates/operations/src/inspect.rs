@@ -16,6 +16,7 @@ pub use docmill_ledger::db::reports::costs::{
     AttemptCost, CostGrouping, CostSum, list_attempt_costs, sum_costs,
 };
 pub use docmill_ledger::db::reports::families::FamilyMember;
+pub use docmill_ledger::db::reports::field_history::{FieldChange, list_field_changes};
 pub use docmill_ledger::db::reports::message_record::{
     MessageRecord, OperatorActionRow, list_operator_actions, load_message_record,
 };

@@ -23,6 +23,7 @@ fn pages(document: impl ToString, ingestion: impl ToString) -> Vec<String> {
         "/ingestions?status=failed".to_owned(),
         format!("/ingestions/{ingestion}"),
         format!("/ingestions/change?of=selected&id={ingestion}"),
+        format!("/ingestions/{ingestion}/transcript?format=text"),
         format!("/ingestions/{ingestion}/pages/1"),
         format!("/ingestions/{ingestion}/pages/1/picture"),
         "/documents".to_owned(),

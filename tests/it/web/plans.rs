@@ -71,6 +71,7 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
         "/ingestions?tenant=tenant-3".to_owned(),
         "/ingestions?tenant=nobody".to_owned(),
         format!("/ingestions/{old}"),
+        format!("/ingestions/{reviewed}"),
         format!("/documents?q={hash}"),
         "/documents?q=pdf".to_owned(),
         "/reviews".to_owned(),

@@ -6,6 +6,7 @@
 pub mod audit;
 pub mod costs;
 pub mod families;
+pub mod field_history;
 pub mod hours;
 pub mod inspect;
 pub mod message_record;
