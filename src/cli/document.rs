@@ -22,14 +22,14 @@ use docmill_eval::limits::{self, MeasureLimit};
 use docmill_eval::{self, EvalReport, EvalSample, FamilyPart};
 use docmill_gate::GateLookups;
 use docmill_layout::{PicturePaths, read_layout};
-use docmill_operations::process::{LocalPipeline, ProcessReport};
+use docmill_operations::process::{FaultReport, LocalPipeline, ProcessReport, ProcessedChild};
 use docmill_pipeline::{CutFigures, StepError, cut_figures};
 use docmill_storage::folder::FolderStore;
 
 /// Arguments of `process`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ProcessArgs {
-    /// Document to read
+    /// Document to read; of a mail or archive the documents in it
     file: PathBuf,
 }
 
@@ -118,20 +118,19 @@ pub(super) async fn process(
     let app = context.build_app(NOTHING)?;
     context.quiet_logs()?;
     let bytes = read_input(&arguments.file, &app).await?;
-    let pipeline = app.local_pipeline().await?;
+    let pipeline = LocalPipeline::with_children(Box::pin(app.pipeline_services()).await?);
     let processed = match pipeline.process_file(&arguments.file, bytes).await {
         Ok(processed) => processed,
         Err(error) if context.global.json => {
             print::error(&error.to_string());
-            let fault = json!({ "fault": error.fault.code(), "message": error.to_string() });
-            let failed = json!({ "file": arguments.file.display().to_string(), "error": fault });
+            let failed = FaultReport::new(arguments.file.display().to_string(), &error);
             context.result_output().show(&failed, String::new)?;
             return Ok(CommandExit::Failed);
         }
         Err(error) => return Err(error.into()),
     };
     context.result_output().show(&processed, || format_processed(&processed))?;
-    Ok(CommandExit::from_success(processed.status == IngestionStatus::Completed))
+    Ok(CommandExit::from_success(processed.is_completed()))
 }
 
 /// One byte more than allowed is enough to be refused for it.
@@ -152,7 +151,10 @@ fn unreadable_file(path: &Path, error: &std::io::Error) -> anyhow::Error {
 }
 
 fn format_processed(processed: &ProcessReport) -> String {
-    let file = print::inline(&processed.file);
+    let mut file = print::inline(&processed.file);
+    if let Some(pages) = processed.pages {
+        file = format!("{file}, pages {} to {}", pages.first, pages.last);
+    }
     let mut lines = vec![match processed.reason {
         Some(reason) => format!("{file}: {} ({})", reason.code(), print::inline(&processed.detail)),
         None => {
@@ -179,6 +181,16 @@ fn format_processed(processed: &ProcessReport) -> String {
     }
     if let Some(read) = &processed.transcription {
         lines.push(format!("  pages: {}, quality {:.2}", read.pages.len(), read.quality));
+    }
+    for child in &processed.children {
+        let text = match child {
+            ProcessedChild::Processed(child) => format_processed(child),
+            ProcessedChild::Stopped(FaultReport { file, error }) => {
+                let (file, message) = (print::inline(file), print::inline(&error.message));
+                format!("{file}: {} ({message})", error.fault)
+            }
+        };
+        lines.extend(text.lines().map(|line| format!("  {line}")));
     }
     lines.join("\n")
 }

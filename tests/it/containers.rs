@@ -1,17 +1,20 @@
 //! Mails and archives through the whole service: a document for each attachment, once, whenever a worker
 //! dies, and one message for each mail when all of it has ended.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
 use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
+use std::process::Command;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use docmill_core::model::IngestionId;
 use futures::StreamExt as _;
+use serde_json::Value;
 
 use crate::failpoints::worker_that_fails;
+use crate::json;
 use crate::support::documents;
 use crate::support::process::Process;
 use crate::support::world::{SOON, World, until};
@@ -21,6 +24,7 @@ const AT_ONCE: usize = 4;
 const TENDED: [(&str, &str); 2] = [("JANITOR__ENABLED", "true"), ("JANITOR__INTERVAL", "1s")];
 
 /// A part of a mail.
+#[derive(Clone)]
 struct Part {
     media: &'static str,
     name: String,
@@ -215,4 +219,65 @@ async fn a_mail_of_mails_ends_at_its_depth_and_names_the_limit() {
     );
     assert_eq!(world.all_ids().await.len(), 4);
     worker.stop().await;
+}
+
+/// `docmill process` on a file, under these settings: exit code and standard output.
+fn process(path: &std::path::Path, more: &[&str], settings: &[(&str, &str)]) -> (i32, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL__")) {
+        command.env_remove(name);
+    }
+    command.envs(settings.iter().map(|(name, value)| (format!("DOCMILL__{name}"), *value)));
+    let done = command.arg("process").arg(path).args(more).output().unwrap();
+    (done.status.code().unwrap(), String::from_utf8(done.stdout).unwrap())
+}
+
+/// Name, status and reason of a document and of those in it, as `docs/reference/json.md` has them.
+fn ends(of: &Value, ended: &mut Vec<String>) {
+    let mut alone = of.clone();
+    let children = alone.as_object_mut().unwrap().remove("children");
+    json::check("process", &alone);
+    let name = alone["file"].as_str().unwrap().rsplit('/').next().unwrap();
+    let how = alone["reason"].as_str().or(alone["reader"].as_str()).unwrap();
+    ended.push(format!("{name} {how}"));
+    let children = children.iter().flat_map(|all| all.as_array().unwrap());
+    children.for_each(|child| ends(child, ended));
+}
+
+#[test]
+fn process_reads_every_document_in_a_mail_within_the_workers_limits_and_fails_with_the_worst() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mail.eml");
+    let sound = || {
+        vec![
+            file("a.pdf", &documents::invoice("A-1")),
+            file("inner.eml", &mail(2, &[file("b.pdf", &documents::invoice("B-1"))])),
+        ]
+    };
+    let broken = [sound(), vec![file("c.pdf", b"%PDF-1.7 and no more")]].concat();
+    let (a, b) = ("a.pdf rules", "b.pdf rules");
+    let (outer, inner) = ("mail.eml container", "inner.eml container");
+    for (parts, settings, code, expected) in [
+        (sound(), &[][..], 0, vec![outer, a, inner, b]),
+        (broken, &[], 1, vec![outer, a, inner, b, "c.pdf corrupt"]),
+        (
+            sound(),
+            &[("LIMITS__CONTAINER_DEPTH", "1")],
+            1,
+            vec![outer, a, "inner.eml unsupported_type"],
+        ),
+        (sound(), &[("LIMITS__FAMILY_DOCUMENTS", "2")], 1, vec![outer, a, "inner.eml too_large"]),
+        (sound(), &[("LIMITS__CONTAINER_MEMBERS", "1")], 1, vec!["mail.eml too_large"]),
+    ] {
+        std::fs::write(&path, mail(1, &parts)).unwrap();
+        let (ended, text) = process(&path, &["--json"], settings);
+        let mut found = Vec::new();
+        ends(&serde_json::from_str(&text).unwrap(), &mut found);
+        assert_eq!((ended, found), (code, expected.into_iter().map(str::to_owned).collect()));
+    }
+    std::fs::write(&path, mail(1, &sound())).unwrap();
+    let (_, text) = process(&path, &[], &[]);
+    for line in ["\n  a.pdf: completed by rules\n", "\n    b.pdf: completed by rules\n", "A-1"] {
+        assert!(text.contains(line), "{line:?} is not in {text}");
+    }
 }

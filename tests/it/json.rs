@@ -65,7 +65,7 @@ fn paths(value: &Value, at: &str, free: &BTreeSet<&str>, found: &mut BTreeSet<St
     }
 }
 
-fn check(command: &str, printed: &Value) {
+pub(crate) fn check(command: &str, printed: &Value) {
     let documented = documented();
     let fields = documented.get(command).unwrap_or_else(|| panic!("{command} is not documented"));
     let is_free = |(_, kind): &(&String, &String)| kind.starts_with("data");

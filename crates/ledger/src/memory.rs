@@ -38,6 +38,7 @@ pub use row::{LedgerAttempt, LedgerRow};
 #[derive(Debug)]
 pub struct MemoryLedger {
     state: Mutex<MemoryLedgerState>,
+    takes_children: bool,
 }
 
 #[derive(Debug)]
@@ -79,7 +80,14 @@ impl MemoryLedger {
                 workers: BTreeMap::new(),
                 spending: Vec::new(),
             }),
+            takes_children: false,
         }
+    }
+
+    /// The same; documents found in others become documents of their own.
+    #[must_use]
+    pub fn taking_children(self) -> Self {
+        Self { takes_children: true, ..self }
     }
 
     /// Moves the clock forward.
@@ -511,6 +519,10 @@ impl AttemptLedger for MemoryLedger {
         etag: &str,
     ) -> Result<VersionOutcome> {
         Ok(self.lock_state().adopt_version(id, token, etag))
+    }
+
+    fn takes_children(&self) -> bool {
+        self.takes_children
     }
 
     async fn family_size(&self, id: IngestionId) -> Result<FamilySize> {

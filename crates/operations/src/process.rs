@@ -2,7 +2,8 @@
 //! `eval`.
 //!
 //! The same pipeline as in a worker, over a ledger and a store in memory that are dropped with the
-//! document. Nothing is stored and each run starts anew. Spending elsewhere is not visible: the
+//! document. Documents found in it are read after it, where that is asked for. Nothing is stored and each
+//! run starts anew. Spending elsewhere is not visible: the
 //! day's budget does not apply here. Where artefacts are kept, a later run finds them as a worker
 //! finds those of an earlier attempt.
 
@@ -21,12 +22,14 @@ use docmill_core::config::{CostConfig, PacketsConfig};
 use docmill_core::fault::{self, Error};
 use docmill_core::model::{
     ArtefactRef, ClaimedIngestion, DocumentId, IngestionId, IngestionStage, IngestionStatus,
-    ModelUsage, OutcomeReason, PageDefect, PageSource, RuleReport, Transcript, digest,
+    ModelUsage, OutcomeReason, PageDefect, PageRange, PageSource, RuleReport, Transcript, digest,
 };
 use docmill_documents::DocumentFormat;
 use docmill_ledger::db::reviews::replays::ReplayableDocument;
 use docmill_ledger::memory::MemoryLedger;
-use docmill_ledger::{AttemptLedger as _, ClaimOutcome, ClaimTerms, IngestionResult, Ledger as _};
+use docmill_ledger::{
+    AttemptLedger as _, ClaimOutcome, ClaimTerms, IngestionResult, Ledger as _, NewChild,
+};
 use docmill_pipeline::{
     self, ClaimHandle, CostTracker, PipelineContext, PipelineOutput, PipelineServices,
     StageFailure, StageTimings, StepError, verdict,
@@ -44,13 +47,18 @@ pub struct LocalPipeline {
     services: Arc<PipelineServices>,
     /// Keeps what is made of documents, if it is to be kept.
     artefacts: Option<Arc<dyn ObjectStore>>,
+    /// Whether documents found in a document are read too.
+    takes_children: bool,
 }
 
 /// The answer of `docmill process FILE --json`; the shape is the design's.
 #[derive(Debug, Clone, Serialize)]
 pub struct ProcessReport {
-    /// The path as it was given.
+    /// The path as it was given; the name of a document found in another.
     pub file: String,
+    /// Which pages of the file it consists of; `None`: it is a file of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pages: Option<PageRange>,
     /// SHA-256 of the bytes, in hex.
     pub sha256: String,
     /// The media type of the bytes, e.g. `pdf`; null if it is not supported.
@@ -82,12 +90,50 @@ pub struct ProcessReport {
     pub transcription: Option<TranscriptionView>,
     /// Milliseconds that each step took.
     pub timings_ms: TimingsView,
+    /// The documents found in it, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<ProcessedChild>,
     /// The transcript itself, for callers in this process.
     #[serde(skip)]
     pub transcript: Option<Arc<Transcript>>,
     /// Tokens that models were given and gave back, likewise.
     #[serde(skip)]
     pub usage: ModelUsage,
+}
+
+/// A document found in another one, as `docmill process` prints it.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum ProcessedChild {
+    /// It was taken through every step.
+    Processed(Box<ProcessReport>),
+    /// It was not, and is not to blame.
+    Stopped(FaultReport),
+}
+
+/// The fault that kept a document from its end: of a model, a reader of pages or a setting.
+#[derive(Debug, Clone, Serialize)]
+pub struct FaultReport {
+    /// As in [`ProcessReport`].
+    pub file: String,
+    /// The fault.
+    pub error: FaultView,
+}
+
+/// A fault as `docmill process` prints it.
+#[derive(Debug, Clone, Serialize)]
+pub struct FaultView {
+    /// The name of its kind.
+    pub fault: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+impl FaultReport {
+    /// Of the document of this name.
+    pub fn new(file: String, error: &Error) -> Self {
+        Self { file, error: FaultView { fault: error.fault.code(), message: error.to_string() } }
+    }
 }
 
 /// The transcript as `docmill process` prints it.
@@ -122,14 +168,19 @@ pub struct TimingsView {
 }
 
 impl LocalPipeline {
-    /// Over these services, their daily budget and the cutting of files left aside.
+    /// Over these services without their daily budget; of a file only the document itself is read.
     pub fn new(mut services: PipelineServices) -> Self {
+        // Nobody would work on the documents that a file is cut into: it is flagged instead.
+        Arc::make_mut(&mut services.config).packets = PacketsConfig::default();
+        Self { takes_children: false, ..Self::with_children(services) }
+    }
+
+    /// The same; documents found in a file are read as the worker does it, one after the other.
+    pub fn with_children(mut services: PipelineServices) -> Self {
         let cost = services.config.cost.clone();
         let unbounded = CostConfig { daily_budget: Decimal::ZERO, ..cost };
         services.costs = Arc::new(CostTracker::new(unbounded));
-        // Nobody would work on the documents that a file is cut into: it is flagged instead.
-        Arc::make_mut(&mut services.config).packets = PacketsConfig::default();
-        Self { services: Arc::new(services), artefacts: None }
+        Self { services: Arc::new(services), artefacts: None, takes_children: true }
     }
 
     /// With transcripts and replies of models kept in `store`, below the hash of their document and
@@ -145,17 +196,17 @@ impl LocalPipeline {
         &self.services
     }
 
-    /// Takes one document through every step. `file` is what the answer calls it.
+    /// Takes one document through every step, and then those found in it. `file` is what the answer
+    /// calls it.
     ///
     /// # Errors
     /// A fault of OCR or model: the document itself is not to blame. A rejected document is no
     /// error but a failed [`ProcessReport`].
     pub async fn process_file(&self, file: &Path, bytes: Bytes) -> fault::Result<ProcessReport> {
-        let LocalAttempt { context, mut claimed, claim } =
-            LocalAttempt::begin(self, &bytes).await?;
-        claimed.document.original_name =
+        let mut alone = LocalAttempt::begin(self, &bytes).await?;
+        alone.claimed.document.original_name =
             file.file_name().map(|name| name.to_string_lossy().into_owned());
-        process_claimed(&context, &claimed, &claim, file, &bytes).await
+        alone.process(file, &bytes).await
     }
 
     /// Stops after reading, and ignores any XML that the document carries.
@@ -178,7 +229,7 @@ impl LocalPipeline {
         bytes: Bytes,
     ) -> Result<(Arc<Transcript>, Option<Bytes>), StepError> {
         let alone = LocalAttempt::begin(self, &bytes).await?;
-        let LocalAttempt { context, claimed, claim } = &alone;
+        let LocalAttempt { context, claimed, claim, .. } = &alone;
         let read = Box::pin(docmill_pipeline::transcribe_document(context, claimed, claim)).await;
         let read = read.map_err(|failed| failed.error)?;
         let what = GetOptions { at_most: u64::MAX, if_match: None };
@@ -229,7 +280,8 @@ impl LocalPipeline {
         }
         let ledger = Arc::new(MemoryLedger::new(document.ended_at));
         let owner = DocumentId(document.document_id);
-        let mut claimed = claim_alone(&ledger, id, owner, &document.file_path).await?;
+        ledger.insert_ingestion(id, owner, &document.file_path);
+        let mut claimed = claim_alone(&ledger, id).await?;
         claimed.kind = Some(document.kind.clone());
         claimed.tenant = document.tenant.clone();
         claimed.extraction = document.extraction_output_file_path.as_ref().map(|_| ArtefactRef {
@@ -261,14 +313,8 @@ impl LocalPipeline {
     }
 }
 
-/// Claims a document in a ledger that has no other.
-async fn claim_alone(
-    ledger: &MemoryLedger,
-    id: IngestionId,
-    document: DocumentId,
-    path: &str,
-) -> fault::Result<ClaimedIngestion> {
-    ledger.insert_ingestion(id, document, path);
+/// Claims an ingestion in a ledger that no other process has.
+async fn claim_alone(ledger: &MemoryLedger, id: IngestionId) -> fault::Result<ClaimedIngestion> {
     let terms = ClaimTerms {
         worker: "local".to_owned(),
         lease: Duration::from_secs(86_400),
@@ -283,6 +329,7 @@ async fn claim_alone(
 /// An attempt at a document of this process alone, with backends of its own.
 struct LocalAttempt {
     context: PipelineContext,
+    ledger: Arc<MemoryLedger>,
     claimed: ClaimedIngestion,
     claim: ClaimHandle,
 }
@@ -291,19 +338,67 @@ impl LocalAttempt {
     async fn begin(pipeline: &LocalPipeline, bytes: &Bytes) -> fault::Result<Self> {
         let store = Arc::new(MemoryStore::default());
         store.put(KEY, bytes.clone(), &BTreeMap::new()).await?;
-        let ledger = Arc::new(MemoryLedger::new(OffsetDateTime::now_utc()));
+        let ledger = MemoryLedger::new(OffsetDateTime::now_utc());
+        let ledger = if pipeline.takes_children { ledger.taking_children() } else { ledger };
+        let ledger = Arc::new(ledger);
         // The same at each run, so that what was kept is found.
         let document = DocumentId::from_content(&digest::sha256_hex(bytes), "");
         let id = IngestionId::first_for_document(document);
-        let claimed = claim_alone(&ledger, id, document, KEY).await?;
-        let claim = ClaimHandle::unlimited(claimed.id, claimed.token);
+        ledger.insert_ingestion(id, document, KEY);
         let context = PipelineContext {
             documents: Arc::clone(&store) as _,
             artefacts: pipeline.artefacts.clone().unwrap_or(store),
-            ledger,
+            ledger: Arc::clone(&ledger) as _,
             services: Arc::clone(&pipeline.services),
         };
-        Ok(Self { context, claimed, claim })
+        Self::claim(context, ledger, id).await
+    }
+
+    async fn claim(
+        context: PipelineContext,
+        ledger: Arc<MemoryLedger>,
+        id: IngestionId,
+    ) -> fault::Result<Self> {
+        let claimed = claim_alone(&ledger, id).await?;
+        let claim = ClaimHandle::unlimited(claimed.id, claimed.token);
+        Ok(Self { context, ledger, claimed, claim })
+    }
+
+    /// Takes the document through every step and records its end, as a worker does; then those found in
+    /// it.
+    async fn process(&self, file: &Path, bytes: &Bytes) -> fault::Result<ProcessReport> {
+        let Self { context, ledger, claimed, claim } = self;
+        let (mut processed, record) = run_claimed(context, claimed, claim, file, bytes).await?;
+        ledger.record_result(claimed.id, claimed.token, &record).await?;
+        let children = record.children.clone();
+        processed.finish(record, bytes);
+        // Doubles of others of the family are found at the record.
+        if let Some(row) = ledger.row(claimed.id) {
+            processed.review_reasons = row.review_reasons;
+        }
+        for child in &children {
+            processed.children.push(self.process_child(child).await?);
+        }
+        Ok(processed)
+    }
+
+    async fn process_child(&self, child: &NewChild) -> fault::Result<ProcessedChild> {
+        let name = child.name.clone().unwrap_or_else(|| format!("[{}]", child.position));
+        let (context, ledger) = (self.context.clone(), Arc::clone(&self.ledger));
+        let own = Self::claim(context, ledger, child.ingestion).await?;
+        let what = GetOptions { at_most: u64::MAX, if_match: None };
+        let GetResult::Found(content) = self.context.documents.get(&child.file_path, what).await?
+        else {
+            return Err(Error::internal("a document found in another is not in the store"));
+        };
+        let file = Path::new(&name);
+        Ok(match Box::pin(own.process(file, &content.bytes)).await {
+            Ok(done) => {
+                let done = ProcessReport { pages: child.pages, ..done };
+                ProcessedChild::Processed(Box::new(done))
+            }
+            Err(error) => ProcessedChild::Stopped(FaultReport::new(name, &error)),
+        })
     }
 }
 
@@ -320,31 +415,53 @@ pub async fn process_claimed(
     file: &Path,
     bytes: &Bytes,
 ) -> fault::Result<ProcessReport> {
+    let (mut processed, record) = run_claimed(context, claimed, claim, file, bytes).await?;
+    processed.finish(record, bytes);
+    Ok(processed)
+}
+
+/// The same, up to the record.
+async fn run_claimed(
+    context: &PipelineContext,
+    claimed: &ClaimedIngestion,
+    claim: &ClaimHandle,
+    file: &Path,
+    bytes: &Bytes,
+) -> fault::Result<(ProcessReport, IngestionResult)> {
     let mut processed = ProcessReport::started(file, bytes);
     let started = Instant::now();
-    match Box::pin(docmill_pipeline::run_pipeline(context, claimed, claim)).await {
+    let record = match Box::pin(docmill_pipeline::run_pipeline(context, claimed, claim)).await {
         Ok(PipelineOutput { record, transcript, timings }) => {
             processed.timings_ms = timings.into();
             processed.transcription = Some(transcription_view(&transcript));
             processed.transcript = Some(transcript);
-            processed.finish(record, bytes);
+            record
         }
         Err(StageFailure { stage, error: StepError::Rejected { reason, detail } }) => {
             if stage == IngestionStage::Transcribe {
                 processed.timings_ms.transcribe = whole_milliseconds(started.elapsed());
             }
-            let record = verdict::early_result(reason, IngestionStage::Record, detail);
-            processed.finish(record, bytes);
+            verdict::early_result(reason, IngestionStage::Record, detail)
         }
         Err(StageFailure { error: StepError::Fault(fault), .. }) => return Err(fault),
-    }
-    Ok(processed)
+    };
+    Ok((processed, record))
 }
 
 impl ProcessReport {
+    /// Whether it completed, and everything found in it.
+    pub fn is_completed(&self) -> bool {
+        self.status == IngestionStatus::Completed
+            && self.children.iter().all(|child: &ProcessedChild| match child {
+                ProcessedChild::Processed(child) => child.is_completed(),
+                ProcessedChild::Stopped(_) => false,
+            })
+    }
+
     fn started(file: &Path, bytes: &Bytes) -> Self {
         Self {
             file: file.display().to_string(),
+            pages: None,
             sha256: String::new(),
             format: DocumentFormat::sniff(bytes).map(|format| format.code().to_owned()),
             status: IngestionStatus::Failed,
@@ -360,6 +477,7 @@ impl ProcessReport {
             einvoice_rules: None,
             transcription: None,
             timings_ms: TimingsView::default(),
+            children: Vec::new(),
             transcript: None,
             usage: ModelUsage::default(),
         }
