@@ -13,8 +13,8 @@ use docmill_core::fault::Fault;
 use docmill_core::model::IngestionId;
 use docmill_gate::kinds::{Kind, KindSet};
 use docmill_operations::export::{
-    CsvColumns, CsvOptions, ExportForm, ExportLayout, ExportedDocument, exported_document, kind_of,
-    write_export,
+    CsvColumns, CsvOptions, CsvSeparator, DecimalSign, ExportForm, ExportLayout, ExportStyle,
+    ExportedDocument, exported_document, kind_of, write_export,
 };
 use docmill_operations::inspect::{self, IngestionFilter};
 use docmill_operations::{Db, review};
@@ -54,6 +54,12 @@ pub(super) struct ExportArgs {
     /// CSV: begin with a byte order mark, by which Excel recognises UTF-8
     #[arg(long)]
     bom: bool,
+    /// CSV: separator of cells: comma, semicolon or tab
+    #[arg(long, value_name = "NAME", default_value = "comma")]
+    separator: CsvSeparator,
+    /// CSV: decimal sign of numbers: point or comma
+    #[arg(long, value_name = "NAME", default_value = "point")]
+    decimal: DecimalSign,
     /// Write files into this folder: KIND.csv and KIND-LIST.csv for each list, or a file per document
     #[arg(long, value_name = "DIR", conflicts_with = "lines")]
     output: Option<PathBuf>,
@@ -64,7 +70,11 @@ pub(super) struct ExportArgs {
 
 impl ExportArgs {
     fn csv_options(&self) -> CsvOptions {
-        CsvOptions { byte_order_mark: self.bom }
+        CsvOptions { byte_order_mark: self.bom, separator: self.separator, decimal: self.decimal }
+    }
+
+    fn ubl_style<'a>(&self, layout: &'a ExportLayout) -> ExportStyle<'a> {
+        ExportStyle { form: ExportForm::Ubl, csv: self.csv_options(), layout }
     }
 
     fn filter(&self) -> IngestionFilter {
@@ -144,13 +154,15 @@ async fn export_one(
     let kind = kind_of(kinds, row)?;
     match arguments.format {
         ExportFormat::Csv => {
-            let columns = CsvColumns::of_kind(kind, arguments.lines.as_deref())?;
-            print::piece(&columns.header(arguments.csv_options()))?;
+            let columns =
+                CsvColumns::of_kind(kind, arguments.lines.as_deref(), arguments.csv_options())?;
+            print::piece(&columns.header())?;
             print::piece(&columns.rows(&document))?;
         }
         ExportFormat::Ubl => {
             let layout = ExportLayout::of_downloads();
-            let file = write_export(db, kind, &document, ExportForm::Ubl, &layout).await?;
+            let style = arguments.ubl_style(&layout);
+            let file = write_export(db, kind, &document, style).await?;
             print::piece(&String::from_utf8(file.bytes)?)?;
         }
     }
@@ -169,8 +181,8 @@ async fn next_page(
 }
 
 async fn print_csv(db: &Db, kind: &Kind, arguments: &ExportArgs) -> anyhow::Result<CommandExit> {
-    let columns = CsvColumns::of_kind(kind, arguments.lines.as_deref())?;
-    print::piece(&columns.header(arguments.csv_options()))?;
+    let columns = CsvColumns::of_kind(kind, arguments.lines.as_deref(), arguments.csv_options())?;
+    print::piece(&columns.header())?;
     let mut after = None;
     loop {
         let page = next_page(db, arguments, &mut after).await?;
@@ -197,10 +209,10 @@ async fn write_csv_files(
     for list in std::iter::once(None).chain(lists.map(Some)) {
         let name = list.map_or_else(String::new, |list| format!("-{list}"));
         let path = folder.join(format!("{}{name}.csv", kind.name));
-        let columns = CsvColumns::of_kind(kind, list)?;
+        let columns = CsvColumns::of_kind(kind, list, arguments.csv_options())?;
         let file = std::fs::File::create(&path);
         let mut file = file.with_context(|| format!("writing {}", path.display()))?;
-        file.write_all(columns.header(arguments.csv_options()).as_bytes())?;
+        file.write_all(columns.header().as_bytes())?;
         files.push((columns, file));
     }
     let (mut report, mut after) = (ExportReport::default(), None);
@@ -232,7 +244,7 @@ async fn write_files(
             return Ok(report);
         }
         for document in &page {
-            match write_export(db, kind, document, ExportForm::Ubl, layout).await {
+            match write_export(db, kind, document, arguments.ubl_style(layout)).await {
                 Ok(file) => {
                     let path = folder.join(&file.name);
                     let parent = path.parent().unwrap_or(folder);

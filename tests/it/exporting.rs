@@ -117,6 +117,9 @@ async fn an_export_writes_heads_lines_and_ubl_into_its_folder_and_names_what_it_
         assert_eq!(text.lines().count(), lines, "{name}: {text}");
         assert!(!text.contains(",=1+"), "a formula reached {name}");
     }
+    let comma_style = ["--separator", "semicolon", "--decimal", "comma", "--lines", "line_items"];
+    let (code, text) = export(&database, &comma_style);
+    assert_eq!((code, text.contains(';') && text.contains(";\"23,8\"")), (Some(0), true), "{text}");
     let ubl = folder.path().join("ubl");
     let place = ubl.to_str().unwrap();
     let layout = "{tenant}/{name}-{id}";
@@ -132,7 +135,11 @@ async fn an_export_writes_heads_lines_and_ubl_into_its_folder_and_names_what_it_
         (code, xml),
         (Some(0), std::fs::read_to_string(ubl.join("acme").join(written)).unwrap())
     );
-    for wrong in [&["--format", "ubl"][..], &["--output", at, "--layout", "../{id}"]] {
+    for wrong in [
+        &["--format", "ubl"][..],
+        &["--output", at, "--layout", "../{id}"],
+        &["--separator", "pipe"],
+    ] {
         assert_eq!(export(&database, wrong).0, Some(2), "{wrong:?}");
     }
 }

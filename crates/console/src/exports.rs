@@ -1,5 +1,8 @@
 //! A document's data in the forms that a next program takes, and its text: as files for a browser to save.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -7,16 +10,16 @@ use axum::response::{IntoResponse, Response};
 
 use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
-use super::fields::QueryFields;
+use super::fields::{FieldValues, QueryFields};
 use super::ingestion::{find_visible, read_id};
-use super::openapi::ExportFormName;
+use super::openapi::{CsvSeparatorName, DecimalSignName, ExportFormName};
 use super::originals::attachment;
 use super::review_desk::load_visible_case;
 use super::state::ConsoleState;
 use super::transcripts::get_transcript;
 use docmill_core::fault::Error;
 use docmill_operations::export::{
-    ExportForm, ExportLayout, exported_document, kind_of, write_export,
+    CsvOptions, ExportForm, ExportLayout, ExportStyle, exported_document, kind_of, write_export,
 };
 
 /// The data of a document as CSV or UBL, as a person decided it or else as it was read. 422 where the
@@ -28,6 +31,9 @@ use docmill_operations::export::{
     params(
         ("id" = uuid::Uuid, Path),
         ("form" = inline(ExportFormName), Query),
+        ("separator" = inline(Option<CsvSeparatorName>), Query),
+        ("decimal" = inline(Option<DecimalSignName>), Query),
+        ("bom" = Option<bool>, Query, description = "CSV begins with a byte order mark."),
     ),
     responses((status = 200, description = "Done.", content(
         (String = "text/csv; charset=utf-8"), (String = "application/xml"),
@@ -44,12 +50,13 @@ pub(super) async fn get_export(
         let names = ExportForm::ALL.map(|(name, _)| name).join(", ");
         ConsoleFailure::wrong_request(format!("form is one of {names}"))
     })?;
+    let csv = csv_options(&wanted)?;
     let row = find_visible(&state, &visitor, read_id(&id)?).await?.ingestion;
     let case = load_visible_case(&state, &visitor, row.id).await?;
     let document = exported_document(&row, &case)?;
     let kind = kind_of(state.kinds(), &row)?;
-    let layout = ExportLayout::of_downloads();
-    let file = write_export(state.database(), kind, &document, form, &layout).await?;
+    let style = ExportStyle { form, csv, layout: &ExportLayout::of_downloads() };
+    let file = write_export(state.database(), kind, &document, style).await?;
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(form.media_type())),
         (header::CONTENT_DISPOSITION, attachment(&file.name)),
@@ -93,4 +100,21 @@ pub(super) async fn get_transcript_file(
     let mut answer = get_transcript(state, visitor, id, QueryFields(wanted), headers).await?;
     answer.headers_mut().insert(header::CONTENT_DISPOSITION, name);
     Ok(answer)
+}
+
+/// The style of CSV; a choice that is left out is the usual one.
+fn csv_options(wanted: &FieldValues) -> Result<CsvOptions, ConsoleFailure> {
+    Ok(CsvOptions {
+        byte_order_mark: choice(wanted, "bom")?,
+        separator: choice(wanted, "separator")?,
+        decimal: choice(wanted, "decimal")?,
+    })
+}
+
+fn choice<T: FromStr + Default>(wanted: &FieldValues, name: &str) -> Result<T, ConsoleFailure>
+where
+    T::Err: Display,
+{
+    let Some(text) = wanted.get(name) else { return Ok(T::default()) };
+    text.parse().map_err(|why| ConsoleFailure::wrong_request(format!("{name}: {why}")))
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use docmill_core::config::WebRole;
 use docmill_core::model::{IngestionStatus, Priority};
+use docmill_operations::export::{CsvSeparator, DecimalSign};
 use utoipa::openapi::path::{ParameterIn, Paths};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, KnownFormat, SchemaFormat};
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
@@ -77,6 +78,16 @@ named_schema!(
     /// A form of export.
     ExportFormName,
     words(["csv", "csv-lines", "ubl"])
+);
+named_schema!(
+    /// Separator of cells of CSV, a comma if it is left out.
+    CsvSeparatorName,
+    words(CsvSeparator::ALL.map(|(name, _)| name))
+);
+named_schema!(
+    /// Decimal sign of numbers in CSV, a point if it is left out.
+    DecimalSignName,
+    words(DecimalSign::ALL.map(|(name, _)| name))
 );
 named_schema!(
     /// Deliveries that have not ended, or dead ones.

@@ -6,7 +6,7 @@
 mod csv;
 mod ubl;
 
-pub use csv::{CsvColumns, CsvOptions};
+pub use csv::{CsvColumns, CsvOptions, CsvSeparator, DecimalSign};
 pub use docmill_core::file_layout::{ExportLayout, LayoutDefect};
 pub use docmill_ledger::db::reports::ExportedDocument;
 
@@ -78,6 +78,17 @@ impl ExportForm {
     }
 }
 
+/// How the file of a document is written.
+#[derive(Debug, Clone, Copy)]
+pub struct ExportStyle<'a> {
+    /// Its form.
+    pub form: ExportForm,
+    /// The style of CSV.
+    pub csv: CsvOptions,
+    /// Its name.
+    pub layout: &'a ExportLayout,
+}
+
 /// A file of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedFile {
@@ -119,12 +130,15 @@ pub async fn write_export(
     db: &Db,
     kind: &Kind,
     document: &ExportedDocument,
-    form: ExportForm,
-    layout: &ExportLayout,
+    style: ExportStyle<'_>,
 ) -> Result<ExportedFile> {
+    let ExportStyle { form, csv, layout } = style;
     let bytes = match form {
-        ExportForm::Csv => csv_of(kind, document, None)?,
-        ExportForm::CsvLines => csv_of(kind, document, Some(kind.field_of(FieldRole::Lines)))?,
+        ExportForm::Csv => csv_of(document, &CsvColumns::of_kind(kind, None, csv)?),
+        ExportForm::CsvLines => {
+            let lines = Some(kind.field_of(FieldRole::Lines));
+            csv_of(document, &CsvColumns::of_kind(kind, lines, csv)?)
+        }
         ExportForm::Ubl => {
             let own = list_companies(db, document.tenant.as_deref()).await?;
             ubl::write(kind, document, &own)?.into_bytes()
@@ -158,12 +172,8 @@ pub fn kind_of<'a>(kinds: &'a KindSet, row: &IngestionRow) -> Result<&'a Kind> {
     kind.map(|kind| &**kind)
 }
 
-fn csv_of(kind: &Kind, document: &ExportedDocument, lines: Option<&str>) -> Result<Vec<u8>> {
-    let options = CsvOptions::default();
-    let columns = CsvColumns::of_kind(kind, lines)?;
-    let mut text = columns.header(options);
-    text.push_str(&columns.rows(document));
-    Ok(text.into_bytes())
+fn csv_of(document: &ExportedDocument, columns: &CsvColumns) -> Vec<u8> {
+    (columns.header() + &columns.rows(document)).into_bytes()
 }
 
 /// A document for tests of names and rows.

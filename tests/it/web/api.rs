@@ -352,6 +352,11 @@ async fn an_einvoice_is_shown_with_the_rules_that_it_breaks_by_its_terms_and_ans
         ("/invoice?lang=de", "viewer", "Rechnungsgesamtbetrag einschließlich Umsatzsteuer"),
         ("/export?form=csv", "viewer", "document_id,file,tenant,"),
         ("/export?form=csv-lines", "viewer", ",line_items.description,"),
+        (
+            "/export?form=csv&separator=semicolon&decimal=comma",
+            "viewer",
+            "document_id;file;tenant;",
+        ),
         ("/answer?form=invoice-response", "ann", "<cbc:ResponseCode>IP</cbc:ResponseCode>"),
         ("/answer?form=cdar", "ann", "<ram:ProcessConditionCode>204</ram:ProcessConditionCode>"),
     ] {
@@ -364,7 +369,15 @@ async fn an_einvoice_is_shown_with_the_rules_that_it_breaks_by_its_terms_and_ans
     let bare = desk.get(&path("/export?form=ubl"), "viewer").await;
     assert_eq!(bare.status, StatusCode::UNPROCESSABLE_ENTITY, "{bare:?}");
     assert!(bare.body.contains("BT-55"), "{}", bare.body);
-    for rest in ["/answer", "/answer?form=pdf", "/invoice?lang=xx", "/export", "/export?form=pdf"] {
+    for rest in [
+        "/answer",
+        "/answer?form=pdf",
+        "/invoice?lang=xx",
+        "/export",
+        "/export?form=pdf",
+        "/export?form=csv&separator=pipe",
+        "/export?form=csv&bom=yes",
+    ] {
         assert_eq!(desk.get(&path(rest), "ann").await.status, StatusCode::BAD_REQUEST, "{rest}");
     }
     let viewer = desk.get(&path("/answer?form=cdar"), "viewer").await;

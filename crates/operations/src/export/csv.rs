@@ -1,7 +1,10 @@
 //! CSV (RFC 4180, LF line ends), for spreadsheets and accounting.
 //!
-//! Document texts are untrusted: cells that a spreadsheet would evaluate as a formula are escaped.
+//! Document texts are untrusted: texts that a spreadsheet would evaluate as a formula are escaped, also
+//! where it splits lines at another separator than they were written with.
 //! Lists and objects are JSON in their cell, or separate rows.
+
+use std::str::FromStr;
 
 use serde_json::{Map, Value};
 use time::format_description::well_known::Rfc3339;
@@ -18,15 +21,88 @@ const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 /// By it Excel recognises UTF-8.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
+/// Characters at which programs begin a new cell.
+const CELL_BREAKS: [char; 5] = [',', ';', '\t', '\n', '\r'];
+
 /// How CSV is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CsvOptions {
     /// Whether a byte order mark comes first, by which Excel recognises UTF-8.
     pub byte_order_mark: bool,
+    /// Stands between cells.
+    pub separator: CsvSeparator,
+    /// Stands before the decimals of a number.
+    pub decimal: DecimalSign,
+}
+
+/// The separator of cells.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CsvSeparator {
+    /// A comma, as in RFC 4180.
+    #[default]
+    Comma,
+    /// A semicolon, as spreadsheets of countries with decimal commas expect.
+    Semicolon,
+    /// A tab.
+    Tab,
+}
+
+impl CsvSeparator {
+    /// All, by their names.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("comma", Self::Comma), ("semicolon", Self::Semicolon), ("tab", Self::Tab)];
+
+    fn sign(self) -> &'static str {
+        match self {
+            Self::Comma => ",",
+            Self::Semicolon => ";",
+            Self::Tab => "\t",
+        }
+    }
+}
+
+impl FromStr for CsvSeparator {
+    type Err = String;
+
+    fn from_str(name: &str) -> std::result::Result<Self, String> {
+        find_named(&Self::ALL, name)
+    }
+}
+
+/// The decimal sign of numbers in cells; numbers in JSON keep the point.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DecimalSign {
+    /// 12.5
+    #[default]
+    Point,
+    /// 12,5
+    Comma,
+}
+
+impl DecimalSign {
+    /// Both, by their names.
+    pub const ALL: [(&'static str, Self); 2] = [("point", Self::Point), ("comma", Self::Comma)];
+}
+
+impl FromStr for DecimalSign {
+    type Err = String;
+
+    fn from_str(name: &str) -> std::result::Result<Self, String> {
+        find_named(&Self::ALL, name)
+    }
+}
+
+fn find_named<T: Copy>(all: &[(&str, T)], name: &str) -> std::result::Result<T, String> {
+    let found = all.iter().find(|(own, _)| *own == name).map(|(_, it)| *it);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|(own, _)| *own).collect();
+        format!("it is one of {}", names.join(", "))
+    })
 }
 
 /// The columns of an export.
 pub struct CsvColumns {
+    options: CsvOptions,
     fields: Vec<String>,
     /// A list, and the fields of its entries.
     list: Option<(String, Vec<String>)>,
@@ -37,7 +113,7 @@ impl CsvColumns {
     ///
     /// # Errors
     /// `Rejected`: the kind has no such list.
-    pub fn of_kind(kind: &Kind, lines: Option<&str>) -> Result<Self> {
+    pub fn of_kind(kind: &Kind, lines: Option<&str>, options: CsvOptions) -> Result<Self> {
         let list = match lines {
             None => None,
             Some(list) => {
@@ -53,7 +129,7 @@ impl CsvColumns {
         let is_listed = |name: &str| list.as_ref().is_some_and(|(list, _)| list == name);
         let fields = kind.fields().map(|(name, _)| name.to_owned());
         let fields = fields.filter(|name| !is_listed(name)).collect();
-        Ok(Self { fields, list })
+        Ok(Self { options, fields, list })
     }
 
     fn titles(&self) -> Vec<String> {
@@ -66,36 +142,38 @@ impl CsvColumns {
     }
 
     /// The first line.
-    pub fn header(&self, options: CsvOptions) -> String {
-        let mark = options.byte_order_mark.then_some(BYTE_ORDER_MARK);
-        mark.into_iter().collect::<String>() + &csv_line(&self.titles())
+    pub fn header(&self) -> String {
+        let mark = self.options.byte_order_mark.then_some(BYTE_ORDER_MARK);
+        mark.into_iter().collect::<String>() + &csv_line(&self.titles(), self.options.separator)
     }
 
     /// The lines of one document; none where its data is no object.
     pub fn rows(&self, document: &ExportedDocument) -> String {
         let Some(data) = document.data.as_object() else { return String::new() };
-        self.cells(&first_cells(document), data).iter().map(|cells| csv_line(cells)).collect()
+        let rows = self.cells(&first_cells(document), data);
+        rows.iter().map(|cells: &Vec<String>| csv_line(cells, self.options.separator)).collect()
     }
 
     fn cells(&self, first: &[String], data: &Map<String, Value>) -> Vec<Vec<String>> {
         let own: Vec<String> = first
             .iter()
             .cloned()
-            .chain(self.fields.iter().map(|name| cell_of(data, name)))
+            .chain(self.fields.iter().map(|name| self.cell_of(data, name)))
             .collect();
         let Some((list, items)) = &self.list else { return vec![own] };
         let entries = data.get(list).and_then(Value::as_array).into_iter().flatten();
         let entries = entries.filter_map(Value::as_object);
         entries
             .map(|entry: &Map<String, Value>| {
-                own.iter().cloned().chain(items.iter().map(|item| cell_of(entry, item))).collect()
+                let cells = items.iter().map(|item| self.cell_of(entry, item));
+                own.iter().cloned().chain(cells).collect()
             })
             .collect()
     }
-}
 
-fn cell_of(from: &Map<String, Value>, name: &str) -> String {
-    from.get(name).map_or_else(String::new, value_cell)
+    fn cell_of(&self, from: &Map<String, Value>, name: &str) -> String {
+        from.get(name).map_or_else(String::new, |value| value_cell(value, self.options.decimal))
+    }
 }
 
 fn first_cells(document: &ExportedDocument) -> Vec<String> {
@@ -111,37 +189,60 @@ fn first_cells(document: &ExportedDocument) -> Vec<String> {
 }
 
 /// A value as a cell shows it: numbers as numbers, texts as texts.
-fn value_cell(value: &Value) -> String {
+fn value_cell(value: &Value, decimal: DecimalSign) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => plain_text(text),
-        other => other.to_string(),
+        Value::Number(number) if decimal == DecimalSign::Comma => {
+            number.to_string().replace('.', ",")
+        }
+        other => plain_value(other).to_string(),
+    }
+}
+
+/// The same value, its texts plain.
+fn plain_value(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(plain_text(text)),
+        Value::Array(items) => items.iter().map(plain_value).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(name, value)| (plain_text(name), plain_value(value)));
+            Value::Object(fields.collect())
+        }
+        other => other.clone(),
     }
 }
 
 /// A text that no spreadsheet takes for a formula: an apostrophe before what would begin one, also
-/// behind characters that an import drops.
+/// behind characters that an import drops, and where a program could begin a cell within the text.
 fn plain_text(text: &str) -> String {
-    if text.trim_start_matches(is_dropped).starts_with(FORMULA) {
-        format!("'{text}")
-    } else {
-        text.to_owned()
+    let mut plain = String::with_capacity(text.len() + 1);
+    if text.starts_with(['\t', '\r']) {
+        plain.push('\'');
     }
+    for piece in text.split_inclusive(CELL_BREAKS) {
+        if piece.trim_start_matches(is_dropped).starts_with(FORMULA) {
+            plain.push('\'');
+        }
+        plain.push_str(piece);
+    }
+    plain
 }
 
 fn is_dropped(c: char) -> bool {
-    c.is_whitespace() || c.is_control() || ('\u{200b}'..='\u{200f}').contains(&c) || c == '\u{feff}'
+    let is_invisible = ('\u{200b}'..='\u{200f}').contains(&c) || c == '\u{feff}';
+    c.is_whitespace() || c.is_control() || c == '"' || is_invisible
 }
 
-fn csv_line(cells: &[String]) -> String {
+fn csv_line(cells: &[String], separator: CsvSeparator) -> String {
     let cells: Vec<String> = cells
         .iter()
-        .map(|cell: &String| match cell.contains([',', '"', '\n', '\r', ';']) {
+        .map(|cell: &String| match cell.contains('"') || cell.contains(CELL_BREAKS) {
             true => format!("\"{}\"", cell.replace('"', "\"\"")),
             false => cell.clone(),
         })
         .collect();
-    format!("{}\n", cells.join(","))
+    format!("{}\n", cells.join(separator.sign()))
 }
 
 #[cfg(test)]
@@ -160,27 +261,54 @@ mod tests {
             (json!("-5 Grad GmbH"), "'-5 Grad GmbH"),
             (json!("@SUM(A1)"), "'@SUM(A1)"),
             (json!("  =1"), "'  =1"),
-            (json!("\t=1"), "'\t=1"),
-            (json!("\n=1"), "'\n=1"),
+            (json!("\t=1"), "'\t'=1"),
+            (json!("\ttext"), "'\ttext"),
+            (json!("\n=1"), "\n'=1"),
+            (json!("a;=1, \"+2\t@3\r\n-4"), "a;'=1,' \"+2\t'@3\r\n'-4"),
+            (json!("a; b, c = d - e"), "a; b, c = d - e"),
             (json!("\0\u{a0}\u{feff}=1"), "'\0\u{a0}\u{feff}=1"),
             (json!("＝1"), "'＝1"),
             (json!("RE-17"), "RE-17"),
             (json!(-12.5), "-12.5"),
             (json!(null), ""),
-            (json!(["=1"]), "[\"=1\"]"),
+            (json!(["=1", -2]), "[\"'=1\",-2]"),
+            (json!({"a": {"b": "x;@1"}}), "{\"a\":{\"b\":\"x;'@1\"}}"),
         ] {
-            assert_eq!(value_cell(&value), expected);
+            assert_eq!(value_cell(&value, DecimalSign::Point), expected);
         }
-        let line = csv_line(&["a \"b\", c".to_owned(), "x\ny".to_owned(), "z".to_owned()]);
-        assert_eq!(line, "\"a \"\"b\"\", c\",\"x\ny\",z\n");
+        for (value, expected) in
+            [(json!(-12.5), "-12,5"), (json!(1234), "1234"), (json!("1.5"), "1.5")]
+        {
+            assert_eq!(value_cell(&value, DecimalSign::Comma), expected);
+        }
+    }
+
+    #[test]
+    fn no_cell_begins_with_a_formula_at_whichever_separator_a_spreadsheet_splits() {
+        let hostile = ["a", "x;=1", "y,+2", "z\t@3", "u\n-4", "\"=5\"", "v\";=6", "w\r=7"];
+        let cells: Vec<String> = hostile.map(plain_text).to_vec();
+        for (name, separator) in CsvSeparator::ALL {
+            assert_eq!(name.parse(), Ok(separator));
+            let line = csv_line(&cells, separator);
+            for split in [',', ';', '\t'] {
+                // As by a program that honours no quotes.
+                for piece in line.split([split, '\n', '\r']) {
+                    let piece = piece.trim_start_matches('"');
+                    assert!(!piece.starts_with(FORMULA), "{piece:?} of {line:?} at {split:?}");
+                }
+            }
+        }
+        let line = csv_line(&["a \"b\"; c".to_owned(), "1,5".to_owned()], CsvSeparator::Semicolon);
+        assert_eq!(line, "\"a \"\"b\"\"; c\";\"1,5\"\n");
+        assert!("pipe".parse::<CsvSeparator>().is_err() && "dot".parse::<DecimalSign>().is_err());
     }
 
     #[test]
     fn entries_of_a_list_are_rows_with_the_fields_of_their_document() {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
         let kind = kinds.get("invoice").unwrap();
-        assert!(CsvColumns::of_kind(kind, Some("total")).is_err());
-        let columns = CsvColumns::of_kind(kind, Some("line_items")).unwrap();
+        assert!(CsvColumns::of_kind(kind, Some("total"), CsvOptions::default()).is_err());
+        let columns = CsvColumns::of_kind(kind, Some("line_items"), CsvOptions::default()).unwrap();
         let data = json!({"total": 3, "line_items": [{"amount": 1}, {"amount": 2}]});
         let rows = columns.cells(&[], data.as_object().unwrap());
         let at = |name: &str| columns.titles().iter().position(|it| it == name).unwrap() - 6;
@@ -195,9 +323,11 @@ mod tests {
     #[test]
     fn a_byte_order_mark_comes_first_where_it_is_asked_for() {
         let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-        let columns = CsvColumns::of_kind(kinds.get("invoice").unwrap(), None).unwrap();
         for byte_order_mark in [false, true] {
-            let header = columns.header(CsvOptions { byte_order_mark });
+            let options = CsvOptions { byte_order_mark, ..CsvOptions::default() };
+            let columns =
+                CsvColumns::of_kind(kinds.get("invoice").unwrap(), None, options).unwrap();
+            let header = columns.header();
             assert_eq!(header.starts_with("\u{feff}document_id,"), byte_order_mark, "{header}");
             assert_eq!(header.starts_with("document_id,"), !byte_order_mark, "{header}");
         }

@@ -15,7 +15,8 @@ use serde_json::json;
 
 use crate::answer::standing_decision;
 use crate::export::{
-    ExportForm, ExportLayout, ExportedDocument, exported_document, kind_of, named, write_export,
+    CsvOptions, ExportForm, ExportLayout, ExportStyle, ExportedDocument, exported_document,
+    kind_of, named, write_export,
 };
 use crate::inspect::find_ingestions;
 use crate::review::load_case;
@@ -240,14 +241,15 @@ impl StoreTarget {
         of: &DeliveredDocument,
         form: DeliveredForm,
     ) -> Result<Bytes> {
-        let export = match form {
+        let form = match form {
             DeliveredForm::Csv => ExportForm::Csv,
             DeliveredForm::CsvLines => ExportForm::CsvLines,
             DeliveredForm::Ubl => ExportForm::Ubl,
             DeliveredForm::Json | DeliveredForm::Original => return Ok(json_of(of)),
         };
         let kind = kind_of(&self.place.kinds, &of.row)?;
-        let file = write_export(db, kind, &of.document, export, &self.layout).await?;
+        let style = ExportStyle { form, csv: CsvOptions::default(), layout: &self.layout };
+        let file = write_export(db, kind, &of.document, style).await?;
         Ok(file.bytes.into())
     }
 }
