@@ -53,6 +53,7 @@ pub(crate) fn prompt() -> Prompt {
         schema_name: "invoice".to_owned(),
         schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}).into(),
         schema_in_text: true,
+        less_thinking: false,
         max_output_tokens: 100,
         pictures: Vec::new(),
     }

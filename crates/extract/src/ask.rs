@@ -14,7 +14,7 @@ use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
 use docmill_gate::PictureClaim;
 use docmill_gate::kinds::{FieldType, Kind};
-use docmill_llm::{BodyTooLarge, FinishReason, Llm, Prompt};
+use docmill_llm::{BodyTooLarge, FinishReason, Llm, Prompt, estimate_tokens};
 
 use super::calls::{JournaledCalls, MAX_BYTES, MAX_CALLS};
 use super::journal::{ReplyJournal, StoredCall};
@@ -27,6 +27,9 @@ use super::shown_pages::{self, ShownDocument};
 
 /// Tokens that the lines of a document have in a prompt at least.
 const MIN_LINE_TOKENS: usize = 600;
+/// Generated tokens beside twice the text's estimate that prove thinking: less is an error of the
+/// estimate.
+const MIN_THINKING_TOKENS: u64 = 250;
 
 /// Bounds of the calls, and the identity under which they are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -327,9 +330,17 @@ impl ExtractionSession<'_> {
             ("read again", self.shown.text.second_prompt(part, again))
         };
         let user = format!("{}{user}", self.terms.examples);
-        let Some(first) = self.call_model(format!("{verb} {name}"), user, part).await? else {
+        let prompt = self.part_prompt(user, part);
+        let Some(mut first) = self.calls.call(format!("{verb} {name}"), &prompt).await? else {
             return Ok(PartOutcome::Ended(IncompleteReason::TooCostly, None));
         };
+        if is_cut_by_thinking(&first) {
+            let purpose = format!("{verb} {name} with less thinking");
+            let prompt = Prompt { less_thinking: true, ..prompt };
+            if let Some(second) = self.calls.call(purpose, &prompt).await? {
+                first = second;
+            }
+        }
         match self.check_reply(&first) {
             Ok(read) => Ok(read),
             // Rare, so it is boxed: the future of the first reply stays small.
@@ -347,7 +358,8 @@ impl ExtractionSession<'_> {
         let name = self.shown.text.part_name(part);
         tracing::debug!(problem = problem.code(), "a model's reply is sent back for repair");
         let user = self.shown.text.repair_prompt(part, &first.text, &problem);
-        let Some(second) = self.call_model(format!("repair {name}"), user, part).await? else {
+        let prompt = self.part_prompt(user, part);
+        let Some(second) = self.calls.call(format!("repair {name}"), &prompt).await? else {
             return Ok(PartOutcome::Ended(IncompleteReason::TooCostly, None));
         };
         match self.check_reply(&second) {
@@ -386,24 +398,27 @@ impl ExtractionSession<'_> {
         }
     }
 
-    async fn call_model(
-        &self,
-        purpose: String,
-        mut user: String,
-        part: &RowRange,
-    ) -> Result<Option<StoredCall>, Error> {
+    fn part_prompt(&self, mut user: String, part: &RowRange) -> Prompt {
         let pages = self.shown.pages_of(part);
         user.push_str(&shown_pages::describe_pictures(&pages));
         user.shrink_to_fit();
-        let prompt = Prompt {
+        Prompt {
             system: system_prompt(&self.form, self.terms),
             user,
             schema_name: self.schema_name.clone(),
             schema: Arc::clone(&self.form.schema),
             schema_in_text: true,
+            less_thinking: false,
             max_output_tokens: self.terms.max_output_tokens,
             pictures: pages.into_iter().map(|page| page.picture.clone()).collect(),
-        };
-        self.calls.call(purpose, &prompt).await
+        }
     }
+}
+
+/// Whether a reply was cut, and most of what was generated is not in its text. Fewer lines would not
+/// help: the model thinks as long about them.
+fn is_cut_by_thinking(call: &StoredCall) -> bool {
+    let text = estimate_tokens(&call.text);
+    call.stop == FinishReason::Cut
+        && call.usage.output > text.saturating_mul(2) + MIN_THINKING_TOKENS
 }

@@ -21,6 +21,8 @@ pub(super) const MAX_BYTES: usize = 32 << 20;
 
 /// Precedes the hashes of pictures in a call's key.
 const PICTURES: &str = "pictures 1";
+/// Part of the key of a call that asks for less thinking.
+const LESS_THINKING: &str = "less thinking 1";
 
 /// Calls and their replies.
 pub(super) struct JournaledCalls<'a> {
@@ -178,6 +180,9 @@ fn prompt_key(prompt: &Prompt, schema_text: &str) -> String {
         parts.push(PICTURES);
         parts.extend(pictures.iter().map(String::as_str));
     }
+    if prompt.less_thinking {
+        parts.push(LESS_THINKING);
+    }
     hash_parts(&parts)
 }
 
@@ -195,20 +200,22 @@ mod tests {
             let image = Arc::new(EncodedImage { header, bytes: vec![byte] });
             PromptPicture::new(image, PictureRule::OTHER)
         };
-        let key = |pictures: &[u8]| {
+        let asked = |pictures: &[u8], less_thinking: bool| {
             let prompt = Prompt {
                 system: "s".into(),
                 user: "u".to_owned(),
                 schema_name: "n".to_owned(),
                 schema: serde_json::json!({}).into(),
                 schema_in_text: true,
+                less_thinking,
                 max_output_tokens: 9,
                 pictures: pictures.iter().map(|byte| picture(*byte)).collect(),
             };
             prompt_key(&prompt, &prompt.schema.to_string())
         };
+        let key = |pictures: &[u8]| asked(pictures, false);
         assert_eq!(key(&[]), hash_parts(&["s", "u", "n", "{}", "9"]), "as stored by every build");
-        let keys = [key(&[]), key(&[1]), key(&[2]), key(&[1, 2]), key(&[2, 1])];
+        let keys = [key(&[]), key(&[1]), key(&[2]), key(&[1, 2]), key(&[2, 1]), asked(&[], true)];
         let different: std::collections::BTreeSet<&String> = keys.iter().collect();
         assert_eq!(different.len(), keys.len());
     }

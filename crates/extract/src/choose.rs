@@ -71,6 +71,7 @@ pub async fn choose_kind(
         schema_name: "kind".to_owned(),
         schema: choice_schema(kinds).into(),
         schema_in_text: false,
+        less_thinking: false,
         max_output_tokens: REPLY_TOKENS,
         pictures: Vec::new(),
     };

@@ -29,6 +29,7 @@ pub fn probe_prompt(kind: &Kind, pictures: bool) -> Result<Prompt> {
         schema_name: schema_name(kind),
         schema: Arc::clone(&form.schema),
         schema_in_text: true,
+        less_thinking: false,
         max_output_tokens: MAX_PROBE_TOKENS,
         pictures: Vec::new(),
     })

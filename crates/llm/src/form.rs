@@ -192,6 +192,7 @@ mod tests {
             schema: json!({"type": "object", "properties": {"a": {"type": ["number", "null"]}}})
                 .into(),
             schema_in_text,
+            less_thinking: false,
             max_output_tokens: 9,
             pictures: Vec::new(),
         }

@@ -48,6 +48,8 @@ pub struct Prompt {
     /// Whether the text needs the schema where the request does not show it to the model: the text does not
     /// describe the form itself. The client then appends it to `system`.
     pub schema_in_text: bool,
+    /// Whether to think as little as the model can, whatever `llm.effort` says.
+    pub less_thinking: bool,
     /// Most tokens the reply may have.
     pub max_output_tokens: u32,
     /// Pictures that the model is shown: those of numbered pages before the user's text, others behind it.
@@ -256,6 +258,7 @@ mod tests {
             schema_name: "invoice".to_owned(),
             schema: Value::Null.into(),
             schema_in_text: false,
+            less_thinking: false,
             max_output_tokens: 9,
             pictures: Vec::new(),
         }

@@ -332,7 +332,7 @@ impl RequestOptions {
             !self.service_tier.is_empty() && is_kept(left_out, OptionalField::ServiceTier);
         let reserve = self.reserve();
         CallOptions {
-            effort: self.call_effort(left_out),
+            effort: self.call_effort(prompt, left_out),
             temperature: self.temperature.filter(|_| is_kept(left_out, OptionalField::Temperature)),
             service_tier: has_tier.then_some(self.service_tier.as_str()),
             max_tokens: prompt.max_output_tokens.saturating_add(reserve),
@@ -346,8 +346,9 @@ impl RequestOptions {
         CallOptions { service_tier: None, ..self.for_call(prompt) }
     }
 
-    fn call_effort(&self, left_out: u16) -> CallEffort {
-        let level = match self.effort {
+    fn call_effort(&self, prompt: &Prompt, left_out: u16) -> CallEffort {
+        let effort = if prompt.less_thinking { ModelEffort::None } else { self.effort };
+        let level = match effort {
             ModelEffort::Default => return CallEffort::Unsaid,
             ModelEffort::None if is_kept(left_out, OptionalField::NoThinking) => {
                 return CallEffort::Off;
@@ -396,6 +397,7 @@ mod tests {
             schema_name: "invoice".into(),
             schema: json!({"type": "object", "properties": {}}).into(),
             schema_in_text: false,
+            less_thinking: false,
             max_output_tokens: 1_000,
             pictures: Vec::new(),
         }
@@ -477,6 +479,11 @@ mod tests {
             assert_eq!(options.for_call(&prompt).effort, expected);
         }
         assert!(!options.learn(options.for_call(&prompt), words), "it is not sent any more");
+        let config = LlmConfig { effort: ModelEffort::High, ..LlmConfig::default() };
+        let options = RequestOptions::new(&LlmConfig { model: "less".to_owned(), ..config });
+        assert_eq!(options.for_call(&prompt).effort, CallEffort::Level("high"));
+        let less = Prompt { less_thinking: true, ..prompt };
+        assert_eq!(options.for_call(&less).effort, CallEffort::Off, "whatever the settings say");
     }
 
     #[test]

@@ -69,6 +69,7 @@ mod tests {
             schema_name: "n".to_owned(),
             schema: serde_json::json!({}).into(),
             schema_in_text: false,
+            less_thinking: false,
             max_output_tokens: 9,
             pictures: vec![picture(1), picture(2).of_page(4), picture(3).of_page(7)],
         };

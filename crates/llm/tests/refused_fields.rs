@@ -31,6 +31,7 @@ fn prompt() -> Prompt {
         })
         .into(),
         schema_in_text: false,
+        less_thinking: false,
         max_output_tokens: CAP,
         pictures: Vec::new(),
     }

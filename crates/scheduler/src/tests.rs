@@ -90,6 +90,7 @@ fn prompt() -> Prompt {
         schema_name,
         schema,
         schema_in_text: false,
+        less_thinking: false,
         max_output_tokens: 1,
         pictures: Vec::new(),
     }

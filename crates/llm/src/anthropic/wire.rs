@@ -229,6 +229,7 @@ mod tests {
             schema_name: "invoice".into(),
             schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}).into(),
             schema_in_text: true,
+            less_thinking: false,
             max_output_tokens: 9,
             pictures: Vec::new(),
         }

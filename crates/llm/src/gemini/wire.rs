@@ -207,6 +207,7 @@ mod tests {
             schema_name: "invoice".into(),
             schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}).into(),
             schema_in_text: false,
+            less_thinking: false,
             max_output_tokens: 9,
             pictures: Vec::new(),
         }

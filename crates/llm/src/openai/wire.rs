@@ -323,6 +323,7 @@ mod tests {
             schema_name: "invoice".into(),
             schema: json!({"type": "object", "properties": {}}).into(),
             schema_in_text: false,
+            less_thinking: false,
             max_output_tokens: 9,
             pictures: Vec::new(),
         }

@@ -71,6 +71,7 @@ impl PageRecipe {
             schema_name: "page".to_owned(),
             schema: schema.into(),
             schema_in_text: false,
+            less_thinking: false,
             max_output_tokens: 0,
             pictures: Vec::new(),
         }
