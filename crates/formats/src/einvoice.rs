@@ -15,6 +15,7 @@
 
 mod amounts;
 mod cii;
+mod consistency;
 mod defect;
 mod ebinterface;
 mod edifact;
@@ -141,6 +142,8 @@ fn parse_document(
             fields.reference = reference::reference_of(root, true, &fields);
             if oioubl::is_oioubl(root) {
                 oioubl::settle_oioubl(root, &mut fields, reader);
+            } else {
+                ubl::check_sums(root, &fields, reader);
             }
             Ok(fields)
         }

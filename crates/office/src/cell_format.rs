@@ -75,7 +75,8 @@ impl CellFormats {
                 .and_then(|at| filled.get(usize::try_from(at).ok()?))
                 .copied()
                 .unwrap_or(false);
-            CellLook { form: parse_code(code), is_white: font && !fill }
+            let is_white = (font || writes_in_white(code)) && !fill;
+            CellLook { form: parse_code(code), is_white }
         });
         Self { formats: formats.collect(), is_1904 }
     }
@@ -306,6 +307,12 @@ fn parse_code(code: &str) -> CellNumberForm {
     signs.into_form()
 }
 
+/// Whether the first section of a format code writes in white.
+fn writes_in_white(code: &str) -> bool {
+    let section = code.split(';').next().unwrap_or_default().to_ascii_lowercase();
+    section.contains("[white]") || section.contains("[color2]") || section.contains("[color 2]")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,6 +320,15 @@ mod tests {
     fn written(code: &str, raw: &str) -> Option<String> {
         let formats = vec![CellLook { form: parse_code(code), is_white: false }];
         CellFormats { formats, is_1904: false }.write_number(0, raw)
+    }
+
+    #[test]
+    fn a_format_writes_in_white_by_its_first_section() {
+        for (code, expected) in
+            [("[White]0.00", true), ("[color 2]0", true), ("[Red]0;[White]0", false), ("0", false)]
+        {
+            assert_eq!(writes_in_white(code), expected, "{code}");
+        }
     }
 
     #[test]

@@ -461,6 +461,7 @@ struct ElementLook {
 impl ElementLook {
     fn from_style(style: &str) -> Self {
         let mut look = Self::default();
+        let (mut is_cut, mut is_flat) = (false, false);
         for declaration in style.split(';') {
             let Some((name, value)) = declaration.split_once(':') else { continue };
             let value = value.trim().to_ascii_lowercase();
@@ -471,7 +472,16 @@ impl ElementLook {
                 "mso-hide" => look.hidden |= value == "all",
                 "opacity" => look.hidden |= value.parse() == Ok(0.0),
                 "font-size" => look.hidden |= is_no_size(value),
-                "color" => look.white = Some(is_white_value(value)),
+                "color" => look.white = Some(is_white_value(value) || is_clear_value(value)),
+                "height" | "max-height" | "width" | "max-width" => is_flat |= is_no_size(value),
+                "overflow" | "overflow-x" | "overflow-y" => {
+                    is_cut |= matches!(value, "hidden" | "clip");
+                }
+                "left" | "right" | "top" | "bottom" | "text-indent" | "margin-left"
+                | "margin-top" => look.hidden |= is_off_page(value),
+                "transform" => look.hidden |= is_scaled_away(value),
+                "clip-path" => look.hidden |= value.starts_with("inset(100%"),
+                "clip" => look.hidden |= is_empty_clip(value),
                 "background" | "background-color" | "background-image" => {
                     let is_none = matches!(value, "none" | "transparent" | "inherit" | "initial");
                     look.shaded |= !is_none && !is_white_value(value);
@@ -479,8 +489,42 @@ impl ElementLook {
                 _ => {}
             }
         }
+        look.hidden |= is_cut && is_flat;
         look
     }
+}
+
+/// A distance that moves an element off every page: thousands of pixels to the left or up.
+fn is_off_page(value: &str) -> bool {
+    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '%');
+    let unit = value.get(digits.len()..).unwrap_or_default();
+    let least = if matches!(unit, "em" | "rem") { -50.0 } else { -500.0 };
+    digits.parse::<f32>().is_ok_and(|distance| distance <= least)
+}
+
+/// A scaling by nothing.
+fn is_scaled_away(value: &str) -> bool {
+    let factor = value.strip_prefix("scale").and_then(|rest| rest.split_once('('));
+    let first = factor.and_then(|(_, factors)| factors.split([',', ')']).next());
+    first.is_some_and(|factor| factor.trim().parse() == Ok(0.0))
+}
+
+/// `rect(0,0,0,0)`, and with one pixel, as for readers of screens.
+fn is_empty_clip(value: &str) -> bool {
+    let inner = value.strip_prefix("rect(").and_then(|rest| rest.strip_suffix(')'));
+    inner.is_some_and(|inner| {
+        let sides = inner.split([',', ' ']).filter(|side| !side.is_empty());
+        sides.into_iter().all(is_no_size)
+    })
+}
+
+/// A colour without any.
+fn is_clear_value(value: &str) -> bool {
+    let compact: String = value.chars().filter(|c| !c.is_whitespace()).collect();
+    let alpha = compact.strip_suffix(')').and_then(|inner| inner.rsplit([',', '/']).next());
+    let has_alpha = compact.starts_with("rgba(") || compact.starts_with("hsla(");
+    compact == "transparent"
+        || has_alpha && alpha.is_some_and(|alpha| alpha.trim_end_matches('%').parse() == Ok(0.0))
 }
 
 /// A size of one pixel or point or less.
@@ -497,6 +541,7 @@ fn is_white_value(value: &str) -> bool {
     is_white(&compact)
         || compact.starts_with("rgb(255,255,255")
         || compact.starts_with("rgba(255,255,255")
+        || compact.starts_with("hsl") && compact.contains(",100%)")
 }
 
 /// The classes and ids that simple rules of a sheet hide. Rules for other media are left out.
@@ -549,10 +594,35 @@ mod tests {
             ("font-size: 1px; color: red", true),
             ("font-size:1em", false),
             ("opacity:0.0", true),
+            ("height:0;overflow:hidden", true),
+            ("max-height: 0px; overflow: hidden", true),
+            ("height:0", false),
+            ("overflow:hidden", false),
+            ("position:absolute;left:-9999px", true),
+            ("position:absolute;left:-10px", false),
+            ("text-indent:-999em", true),
+            ("transform:scale(0)", true),
+            ("transform:scale(1, 0.5)", false),
+            ("clip-path:inset(100%)", true),
+            ("position:absolute;clip:rect(0, 0, 0, 0)", true),
+            ("clip:rect(0,80px,20px,0)", false),
             ("mso-hide:all", true),
             ("display:block; font-size:12px", false),
         ] {
             assert_eq!(ElementLook::from_style(style).hidden, expected, "{style}");
+        }
+    }
+
+    #[test]
+    fn letters_without_colour_and_white_ones_are_unseen() {
+        for (style, expected) in [
+            ("color:rgba(0,0,0,0)", true),
+            ("color:transparent", true),
+            ("color:hsl(0, 0%, 100%)", true),
+            ("color:rgba(0,0,0,0.87)", false),
+            ("color:hsl(0, 0%, 10%)", false),
+        ] {
+            assert_eq!(ElementLook::from_style(style).white, Some(expected), "{style}");
         }
     }
 

@@ -288,6 +288,8 @@ impl RichTextReader<'_> {
                     self.state.hidden = true;
                 }
             }
+            // Letters that are narrower than a tenth of their width are lines.
+            "charscalex" if number.is_some_and(|percent| percent < 10) => self.state.hidden = true,
             "plain" => {
                 let state = &mut self.state;
                 (state.hidden, state.deleted, state.white) = (false, false, false);

@@ -229,6 +229,10 @@ fn hidden_deleted_and_white_text_of_a_document_is_not_read_but_noted() {
         ("white on white",      with("<w:color w:val='FFFFFF'/>", "trap"),                      "",     vec![PageNote::HiddenText]),
         ("white on black",      with("<w:color w:val='FFFFFF'/><w:shd w:fill='000000'/>", "seen"), "seen", vec![]),
         ("of no size",          with("<w:sz w:val='1'/>", "trap"),                              "",     vec![PageNote::HiddenText]),
+        ("of no width",         with("<w:w w:val='1'/>", "trap"),                               "",     vec![PageNote::HiddenText]),
+        ("a little narrower",   with("<w:w w:val='90'/>", "seen"),                              "seen", vec![]),
+        ("as the ground",       with("<w:color w:val='auto' w:themeColor='background1'/>", "trap"), "", vec![PageNote::HiddenText]),
+        ("darker than the ground", with("<w:color w:val='FFFFFF' w:themeColor='background1' w:themeShade='80'/>", "seen"), "seen", vec![]),
         ("deleted",             "<w:p><w:del><w:r><w:delText>trap</w:delText></w:r></w:del></w:p>".to_owned(), "", vec![PageNote::DeletedText]),
         ("inserted",            format!("<w:p><w:ins>{}</w:ins></w:p>", run("seen")),           "seen", vec![]),
         ("a comment",           format!("<w:p>{}<w:r><w:commentReference w:id='1'/></w:r></w:p>", run("seen")), "seen", vec![PageNote::Comments]),
@@ -409,13 +413,14 @@ fn a_web_page_is_read_as_it_is_seen() {
 #[test]
 fn rich_text_is_read_as_it_is_seen() {
     #[rustfmt::skip]
-    let table: [(&str, &[u8], &str); 9] = [
+    let table: [(&str, &[u8], &str); 10] = [
         ("text",       br"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\info{\title no}}B\'fcro\par \b 5 \u8364?\par}", "Büro|5 €"),
         ("surrogates", br"{\rtf1 \u-10179?\u-8704?\par}",                                      "😀"),
         ("a table",    br"{\rtf1\trowd\intbl a\cell b\cell\row\trowd\intbl 1\cell 2\cell\row\pard end\par}", "a b|1 2|end"),
         ("a list",     br"{\rtf1{\pard\ls1{\listtext 1.\tab}one\par}{\pard\ls1{\listtext\'b7\tab}two\par}}", "1. one|• two"),
         ("hidden",     br"{\rtf1 a{\v trap}b{\deleted trap}\par}",                             "ab"),
         ("white",      br"{\rtf1{\colortbl;\red255\green255\blue255;}a{\cf1 trap}\par}",       "a"),
+        ("squeezed",   br"{\rtf1 a{\charscalex1 trap}\charscalex80 b\par}",                     "ab"),
         ("skipped",    br"{\rtf1{\*\unheard trap}{\pict 00ff}{\object{\*\objdata ff}}a\par}",  "a"),
         ("a field",    br"{\rtf1{\field{\*\fldinst HYPERLINK x}{\fldrslt seen}}\par}",         "seen"),
         ("a header",   br"{\rtf1{\header Example Ltd}text\par}",                               "Example Ltd|text"),

@@ -12,6 +12,11 @@ use crate::tags::{all, attribute, child, child_value, elements, number, switch};
 /// ends.
 const MAX_BASES: usize = 16;
 
+/// Letters of this size are specks.
+const MAX_TINY_HALF_POINTS: u32 = 2;
+/// Letters that are narrower than this, in percent of their width, are lines.
+const MIN_SCALE_PERCENT: u32 = 10;
+
 /// Levels of a list.
 const MAX_LEVELS: usize = 9;
 
@@ -28,16 +33,18 @@ pub(crate) struct RunLook {
 impl RunLook {
     /// The look that a `w:rPr` has.
     pub(crate) fn read(properties: XmlNode<'_, '_>) -> Self {
-        let colour = child_value(properties, "color");
+        let white = child(properties, "color").map(is_white_colour);
+        let scale = child(properties, "w").and_then(|it| number(it, "val"));
         let size = child(properties, "sz").and_then(|it| number(it, "val"));
+        let is_squeezed = scale.map(|percent| percent < MIN_SCALE_PERCENT);
+        let is_small = size.map(|size| size <= MAX_TINY_HALF_POINTS);
         let highlight =
             child(properties, "highlight").map(|it| attribute(it, "val") != Some("none"));
         Self {
             hidden: switch(properties, "vanish"),
-            white: colour.map(is_white),
+            white,
             shaded: highlight.or_else(|| child(properties, "shd").map(is_shading)),
-            // Half points.
-            tiny: size.map(|size| size <= 2),
+            tiny: is_squeezed.filter(|squeezed| *squeezed).or(is_small),
         }
     }
 
@@ -57,6 +64,14 @@ impl RunLook {
             || self.tiny == Some(true)
             || on_white && self.white == Some(true) && self.shaded != Some(true)
     }
+}
+
+/// Whether a `w:color` is white, by itself or as the ground of the theme, which a shade darkens.
+fn is_white_colour(node: XmlNode<'_, '_>) -> bool {
+    let theme = attribute(node, "themeColor");
+    let is_ground = matches!(theme, Some("background1" | "light1" | "bg1" | "lt1"))
+        && attribute(node, "themeShade").is_none();
+    is_ground || theme.is_none() && attribute(node, "val").is_some_and(is_white)
 }
 
 /// Whether a `w:shd` fills its ground with something else than white.

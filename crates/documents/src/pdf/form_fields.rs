@@ -100,6 +100,7 @@ fn glyph_at(c: char, at: Point, advance: Vec2, upright: Affine) -> PageGlyph {
         em,
         size: em.length(),
         visible: true,
+        drawn: true,
         ink: 0,
         doubtful: false,
         unproven: false,

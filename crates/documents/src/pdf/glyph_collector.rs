@@ -13,7 +13,7 @@ use compact_str::{CompactString, ToCompactString as _};
 use hayro::hayro_interpret::font::{Glyph as FontGlyph, GlyphRun, PositionedGlyph};
 use hayro::hayro_interpret::hayro_cmap::BfString;
 use hayro::hayro_interpret::hayro_syntax::object::Stream;
-use hayro::hayro_interpret::hayro_syntax::object::dict::keys;
+use hayro::hayro_interpret::hayro_syntax::object::dict::{Dict, keys};
 use hayro::hayro_interpret::{
     BlendMode, ClipPath, Device, DrawMode, DrawProps, FillRule, Image, ImageDrawProps, SoftMask,
 };
@@ -24,6 +24,8 @@ use crate::pdf::drawn_figures::DrawnFigures;
 use crate::pdf::drawn_marks::DrawnMarks;
 use crate::pdf::expansion::stream_bytes;
 use crate::pdf::glyph_proof::GlyphProofs;
+use crate::pdf::layers::HiddenLayers;
+use crate::pdf::overprint::SmallDrawings;
 use crate::pdf::page_glyph::PageGlyph;
 use crate::pdf::paint_appearance::paint_appearance;
 use crate::pdf::paint_record::{PaintPiece, PaintRecord};
@@ -82,6 +84,12 @@ pub(crate) struct GlyphCollector {
     pub marks: DrawnMarks,
     /// Parts of possible figures.
     pub figures: DrawnFigures,
+    /// Small drawings, which may belong to a number.
+    pub small: SmallDrawings,
+    /// Layers that are not shown.
+    pub layers: HiddenLayers,
+    /// Whether each marked content that is open is hidden.
+    hidden_content: Vec<bool>,
     clips: Vec<Rect>,
     groups: Vec<OpacityGroup>,
     painted: Vec<Rect>,
@@ -118,6 +126,9 @@ impl GlyphCollector {
             shapes: 0,
             marks: DrawnMarks::default(),
             figures: DrawnFigures::default(),
+            small: SmallDrawings::default(),
+            layers: HiddenLayers::default(),
+            hidden_content: Vec::new(),
             clips: vec![page],
             groups: Vec::new(),
             painted: Vec::new(),
@@ -225,6 +236,11 @@ impl GlyphCollector {
         }
     }
 
+    /// Whether what is drawn now belongs to a layer that is not shown.
+    fn is_hidden_content(&self) -> bool {
+        self.hidden_content.contains(&true)
+    }
+
     fn current_opacity(&self) -> f32 {
         self.groups.iter().map(|group| group.opacity).product()
     }
@@ -310,6 +326,10 @@ impl GlyphCollector {
             }
             _ => None,
         };
+        if ink.alpha > 0.05 && ink.luma < MIN_WHITE {
+            let half = stroke.unwrap_or(0.0) / 2.0;
+            self.small.note(area.inflate(half, half));
+        }
         let width = stroke.unwrap_or_else(|| area.width().min(area.height()));
         let plain = ink.solid
             && ink.alpha >= 1.0
@@ -408,6 +428,7 @@ fn place_glyph(glyph: &PositionedGlyph<'_>, transform: Affine) -> Option<PageGly
         em,
         size,
         visible: true,
+        drawn: false,
         ink: 0,
         doubtful: false,
         unproven: upright > -MIN_UPRIGHT,
@@ -430,8 +451,21 @@ fn check_image_data(stream: &Stream<'_>, pixels: u64) {
 }
 
 impl<'a> Device<'a> for GlyphCollector {
+    fn begin_marked_content(&mut self, tag: &[u8], properties: Option<&Dict<'_>>) {
+        self.count_operations(0);
+        let condition = properties.filter(|_| tag == b"OC");
+        self.hidden_content.push(condition.is_some_and(|it| !self.layers.shows(it)));
+    }
+
+    fn end_marked_content(&mut self) {
+        self.hidden_content.pop();
+    }
+
     fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
         self.count_operations(path.elements().len() / 64);
+        if self.is_hidden_content() {
+            return;
+        }
         if matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..)) {
             for element in path.elements() {
                 let is_curve = matches!(element, PathEl::CurveTo(..) | PathEl::QuadTo(..));
@@ -449,6 +483,9 @@ impl<'a> Device<'a> for GlyphCollector {
 
     fn draw_rect(&mut self, rect: &Rect, props: DrawProps<'a>, mode: &DrawMode) {
         self.count_operations(0);
+        if self.is_hidden_content() {
+            return;
+        }
         self.note_mark(*rect, &props, mode, None);
         if let Some(area) = self.paint_shape(*rect, &props, mode, true) {
             self.cover_area(area);
@@ -488,8 +525,9 @@ impl<'a> Device<'a> for GlyphCollector {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, mode: &DrawMode) {
         self.count_operations(run.glyphs().len());
         let ink = paint_appearance(&props.paint);
-        let shown =
-            !matches!(mode, DrawMode::Invisible) && ink.alpha * self.current_opacity() > 0.05;
+        let shown = !matches!(mode, DrawMode::Invisible)
+            && ink.alpha * self.current_opacity() > 0.05
+            && !self.is_hidden_content();
         let mut glyphs: Vec<PageGlyph> = Vec::with_capacity(run.glyphs().len());
         for glyph in run.glyphs() {
             let Some(placed) = place_glyph(glyph, props.transform) else { continue };
@@ -510,10 +548,10 @@ impl<'a> Device<'a> for GlyphCollector {
         let tiny = tiny.clamp(*MIN_SIZE_POINTS.start(), *MIN_SIZE_POINTS.end());
         for mut glyph in glyphs {
             let centre = glyph.centre();
-            glyph.visible &= shown
+            glyph.drawn = shown && self.current_clip().contains(centre);
+            glyph.visible &= glyph.drawn
                 && glyph.size >= tiny
                 && glyph.em.length() >= glyph.size * MIN_STRETCH
-                && self.current_clip().contains(centre)
                 && (is_seen_on_white(ink.on_white) || self.is_painted_at(centre));
             glyph.ink = ink.on_white;
             glyph.doubtful |=
@@ -537,9 +575,10 @@ impl<'a> Device<'a> for GlyphCollector {
         }
         let whole = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
         let area = props.transform.transform_rect_bbox(whole).intersect(self.current_clip());
-        if area.area() <= 0.0 {
+        if area.area() <= 0.0 || self.is_hidden_content() {
             return;
         }
+        self.small.note(area);
         self.images.push(PlacedImage { area });
         self.marks.note_image(area);
         self.figures.note_image(area);

@@ -35,7 +35,7 @@ const MAX_GLYPH_CHARS: usize = 4;
 /// A glyph looks like a character if it differs by at most this from one of its shapes, ...
 const MAX_DIFFERENCE: f32 = 0.33;
 /// ... and does not differ by so much more from it than from another digit, where both are digits,
-const DIGIT_MARGIN: f32 = 0.03;
+const DIGIT_MARGIN: f32 = 0.0;
 /// from a letter that is drawn nearly like it,
 const CLOSE_MARGIN: f32 = 0.04;
 const CLOSE_LETTERS: [[char; 2]; 4] = [['E', 'F'], ['E', 'L'], ['C', 'G'], ['C', 'O']];

@@ -20,6 +20,8 @@ pub(crate) struct PageGlyph {
     pub size: f64,
     /// Whether a person looking at the page sees it.
     pub visible: bool,
+    /// Whether it is painted, in whatever ink, within its clip.
+    pub drawn: bool,
     /// Its ink on white paper, as a grey of the rendered page.
     pub ink: u8,
     /// Whether transparency or a clip of any shape leave its visibility open.
@@ -39,6 +41,7 @@ impl PageGlyph {
             em: Vec2::new(10.0, 0.0),
             size: 10.0,
             visible: true,
+            drawn: true,
             ink: 0,
             doubtful: false,
             unproven: false,

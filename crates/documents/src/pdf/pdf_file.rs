@@ -20,12 +20,13 @@ use crate::pdf::drawn_figures::find_figures;
 use crate::pdf::expansion::ExpansionScan;
 use crate::pdf::glyph_collector::{GlyphCollector, PIECES_PER_WORD};
 use crate::pdf::glyph_proof::{GlyphProofs, is_unreadable};
+use crate::pdf::layers::HiddenLayers;
 use crate::pdf::lookalike_letters::mark_lookalikes;
 use crate::pdf::page_glyph::PageGlyph;
 use crate::pdf::render::RenderBounds;
 use crate::pdf::{
-    attached_files, attachments, contrast, expansion, form_fields, lines, pdf_recovery, render,
-    text_layer_check, words,
+    attached_files, attachments, contrast, expansion, form_fields, lines, overprint, pdf_recovery,
+    render, text_layer_check, words,
 };
 use crate::refusal::PageRefusal;
 use docmill_core::config::LimitsConfig;
@@ -206,8 +207,11 @@ impl PdfFile {
     /// Draws the page on a surface of its size.
     fn draw_glyphs(&self, page: &PdfPage<'_>, mut surface: GlyphCollector) -> GlyphCollector {
         surface.proofs = std::mem::take(&mut *self.proofs.lock());
+        surface.layers = HiddenLayers::read(page.xref());
         draw_on(page, &mut surface);
         surface.glyphs.extend(form_fields::unpainted_values(&self.pdf, page));
+        let area = surface.page_area();
+        overprint::mark_overprinted(&mut surface.glyphs, &surface.small, area);
         *self.proofs.lock() = std::mem::take(&mut surface.proofs);
         surface
     }
@@ -537,6 +541,7 @@ mod tests {
                 em: Vec2::new(10.0, 0.0),
                 size: 10.0,
                 visible,
+                drawn: true,
                 ink: 0,
                 doubtful: false,
                 unproven: false,

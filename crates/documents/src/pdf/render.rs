@@ -12,7 +12,7 @@ use hayro::hayro_interpret::{
 use hayro::kurbo::{Affine, BezPath, Rect};
 use hayro::vello_cpu::color::palette::css::WHITE;
 use hayro::vello_cpu::{Pixmap, RasterizerSettings, RenderContext, Resources, TargetInit};
-use hayro::{PixmapSettings, RenderCache, RenderSettings, render, render_into};
+use hayro::{RenderCache, RenderSettings, render_into};
 
 use crate::image::luminance::{blend_pixel, grey_of_rgb};
 use crate::image::picture::{MAX_SIDE, PixelTransform, shrink_raster};
@@ -50,9 +50,10 @@ pub(crate) fn render_page(
         return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
     }
     let factor = round_to_f32(scale * 1000.0) / 1000.0;
-    let (cache, settings) = (RenderCache::new(), InterpreterSettings::default());
-    let target = PixmapSettings { x_scale: factor, y_scale: factor, bg_color: WHITE };
-    let pixmap = render(page, &cache, &settings, &RenderSettings::default(), &target);
+    let [width, height] =
+        [width, height].map(|points| to_u16(f64::from((points * factor).floor())));
+    let transform = Affine::scale(f64::from(factor)) * page.initial_transform(true).to_kurbo();
+    let pixmap = paint_page(page, (width, height), transform);
     let painted = pixmap.data().iter();
     let pixels = painted.map(|pixel| grey_of_rgb([pixel.r, pixel.g, pixel.b])).collect();
     Ok(PageRaster {
@@ -69,18 +70,9 @@ pub(crate) fn render_part(page: &PdfPage<'_>, area: Rect, dpi: u32) -> PageRaste
     let scale = f64::from(dpi) / 72.0;
     let [width, height] = [area.width(), area.height()]
         .map(|points| to_u16((points * scale).clamp(1.0, f64::from(MAX_SIDE))));
-    let mut context = RenderContext::new(width, height);
     let to_corner = Affine::scale(scale) * Affine::translate((-area.x0, -area.y0));
-    let (cache, settings) = (RenderCache::new(), InterpreterSettings::default());
     let transform = to_corner * page.initial_transform(true).to_kurbo();
-    render_into(page, &cache, &settings, &RenderSettings::default(), &mut context, transform);
-    context.flush();
-    let mut pixmap = Pixmap::new(context.width(), context.height());
-    let on_white = RasterizerSettings {
-        target_init: TargetInit::Clear(WHITE),
-        ..RasterizerSettings::default()
-    };
-    context.render_with(&mut pixmap, &mut Resources::default(), on_white);
+    let pixmap = paint_page(page, (width, height), transform);
     let painted = pixmap.data().iter();
     PageRaster {
         width: u32::from(pixmap.width()),
@@ -88,6 +80,23 @@ pub(crate) fn render_part(page: &PdfPage<'_>, area: Rect, dpi: u32) -> PageRaste
         dpi,
         pixels: painted.map(|pixel| grey_of_rgb([pixel.r, pixel.g, pixel.b])).collect(),
     }
+}
+
+/// Paints a page on white paper, as viewers do: what blends with its background blends with that.
+fn paint_page(page: &PdfPage<'_>, (width, height): (u16, u16), transform: Affine) -> Pixmap {
+    let mut context = RenderContext::new(width, height);
+    context.set_paint(WHITE);
+    context.fill_rect(&Rect::new(0.0, 0.0, f64::from(width), f64::from(height)));
+    let (cache, settings) = (RenderCache::new(), InterpreterSettings::default());
+    render_into(page, &cache, &settings, &RenderSettings::default(), &mut context, transform);
+    context.flush();
+    let mut pixmap = Pixmap::new(width, height);
+    let on_white = RasterizerSettings {
+        target_init: TargetInit::Clear(WHITE),
+        ..RasterizerSettings::default()
+    };
+    context.render_with(&mut pixmap, &mut Resources::default(), on_white);
+    pixmap
 }
 
 /// The scale to render a page at, in pixels per point.

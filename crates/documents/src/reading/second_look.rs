@@ -27,6 +27,8 @@ const MIN_SURE: f32 = 0.5;
 const MIN_SURE_OTHERWISE: f32 = 0.9;
 /// Characters that a glyph without a name may stand for.
 const MAX_UNNAMED_CHARS: usize = 4;
+/// The gap between a sign and its number, by the number's height.
+const MAX_SIGN_GAP: f32 = 0.4;
 /// White rows between the lines that are read together, and around each, by the line's height.
 const GAP_SHARE: f32 = 0.5;
 const MARGIN_SHARE: f32 = 0.3;
@@ -151,6 +153,7 @@ pub(crate) fn compare_words(mut layer: Vec<TextLine>, read: &[TextLine]) -> Vec<
     if !layer.iter().any(is_marked) {
         return layer;
     }
+    let read = &join_signs(read);
     let marked: Vec<TextLine> = layer.iter().filter(|line| is_marked(line)).cloned().collect();
     let is_other_font = !shows_words(read, &marked, MIN_LOST_WORDS);
     let own: Vec<&TextWord> = layer.iter().flat_map(|line| &line.words).collect();
@@ -187,7 +190,8 @@ fn compare_region(
         own.iter().filter_map(|at| results.get(*at)).map(|word| word.text.as_str()).collect();
     let seen: String = read.iter().map(|word| word.text.as_str()).collect();
     let confidence = read.iter().map(|word| word.confidence).fold(1.0, f32::min);
-    let is_same = matches_pattern(&word_key(&printed), &word_key(&seen));
+    let is_same =
+        matches_pattern(&word_key(&printed), &word_key(&seen)) && !adds_sign(&printed, &seen);
     for (position, at) in own.iter().enumerate() {
         let Some(word) = results.get_mut(*at).filter(|word| word.unwitnessed) else { continue };
         // The reader's words for it, where they are known apart.
@@ -209,6 +213,47 @@ fn compare_region(
             _ => {}
         }
     }
+}
+
+/// What was read, with signs and digits that were read as words of their own joined with the number
+/// that they stand at.
+fn join_signs(read: &[TextLine]) -> Vec<TextLine> {
+    let mut lines = read.to_vec();
+    for line in &mut lines {
+        let mut joined: Vec<TextWord> = Vec::new();
+        for word in std::mem::take(&mut line.words) {
+            match joined.last_mut().filter(|before| is_begun_number(before, &word)) {
+                Some(before) => {
+                    before.text.push_str(&word.text);
+                    before.confidence = before.confidence.min(word.confidence);
+                    before.bounding_box = before.bounding_box.union(word.bounding_box);
+                }
+                None => joined.push(word),
+            }
+        }
+        line.words = joined;
+    }
+    lines
+}
+
+/// Whether a word is the beginning of the number that the next one is.
+fn is_begun_number(word: &TextWord, next: &TextWord) -> bool {
+    let gap = next.bounding_box.x - word.bounding_box.right();
+    next.text.starts_with(|c: char| c.is_ascii_digit())
+        && gap < next.bounding_box.h * MAX_SIGN_GAP
+        && word.text.chars().all(|c| is_minus_sign(c) || c.is_ascii_digit())
+}
+
+/// Signs before an amount that turn it around.
+fn is_minus_sign(c: char) -> bool {
+    matches!(c, '-' | '\u{2212}' | '\u{2013}' | '(')
+}
+
+/// Whether a number is drawn with a sign that its text lacks.
+fn adds_sign(printed: &str, seen: &str) -> bool {
+    let number = seen.strip_prefix(is_minus_sign);
+    let is_number = number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()));
+    is_number && !printed.starts_with(is_minus_sign) && !printed.ends_with(is_minus_sign)
 }
 
 fn left_of(words: &[TextWord], at: usize) -> f32 {
@@ -348,7 +393,10 @@ mod tests {
     #[test]
     fn a_word_that_is_drawn_as_another_is_read_as_it_is_drawn_and_stays_marked() {
         #[rustfmt::skip]
-        let table: [(&str, &[_], &[_], &str); 11] = [
+        let table: [(&str, &[_], &[_], &str); 14] = [
+            ("with a minus drawn before",   &[("1,100.00", 10.0, 60.0)], &[("-1,100.00", 4.0, 66.0)], "-1,100.00*"),
+            ("and read apart from it",      &[("1,100.00", 10.0, 60.0)], &[("-", 4.0, 4.0), ("1,100.00", 10.0, 60.0)], "-1,100.00*"),
+            ("with a digit drawn before",   &[("1,100.00", 10.0, 60.0)], &[("9", 3.0, 5.0), ("1,100.00", 10.0, 60.0)], "91,100.00*"),
             ("the same",                    &[("1,100.00", 0.0, 60.0)], &[("1,100.00", 1.0, 58.0)], "1,100.00"),
             ("the same by look-alikes",     &[("Oil", 0.0, 30.0)],      &[("0ll", 1.0, 28.0)],      "Oil"),
             ("the same but for accents",    &[("Müller", 0.0, 50.0)],   &[("Muller", 1.0, 48.0)],   "Müller"),

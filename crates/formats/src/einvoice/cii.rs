@@ -4,6 +4,7 @@
 use roxmltree::Node;
 use serde_json::Value;
 
+use super::consistency::{note_indicator, note_repeated};
 use super::element::{
     ValueReader, attribute_value, code_value, element_at, elements_below, first_element,
     flag_value, plain_text,
@@ -49,7 +50,7 @@ pub(super) fn parse_cii(root: Node<'_, '_>, reader: &mut ValueReader) -> Invoice
         ),
     };
     let mut fields = InvoiceXmlFields {
-        currency: reader.text(first_element(header.settlement, &["InvoiceCurrencyCode"])),
+        currency: reader.currency(first_element(header.settlement, &["InvoiceCurrencyCode"])),
         ..InvoiceXmlFields::default()
     };
     header.read_document(&mut fields, reader);
@@ -57,10 +58,19 @@ pub(super) fn parse_cii(root: Node<'_, '_>, reader: &mut ValueReader) -> Invoice
     header.read_payment(&mut fields, reader);
     header.read_totals(&mut fields, reader);
     fields.lines = invoice_lines(trade, reader);
+    header.note_repeated(reader);
+    note_indicator("copy", header.document, "CopyIndicator/Indicator", reader);
+    // ZUGFeRD 1.0 has it elsewhere, and samples alone set it there.
+    let context = first_element(root, &["ExchangedDocumentContext"]);
+    note_indicator("test", context, "TestIndicator/Indicator", reader);
+    fields.check_type(false, reader);
+    let stated = first_element(header.sums(), &["LineTotalAmount"]);
+    let stated = reader.number("line_items", stated);
+    fields.check_sums(&stated, reader);
     fields
 }
 
-impl CiiHeader<'_, '_> {
+impl<'a, 'i: 'a> CiiHeader<'a, 'i> {
     fn read_document(&self, fields: &mut InvoiceXmlFields, reader: &mut ValueReader) {
         fields.document_type = code_value(first_element(self.document, &["TypeCode"]));
         fields.number = reader.text(first_element(self.document, &["ID"]));
@@ -92,8 +102,8 @@ impl CiiHeader<'_, '_> {
             &["LineOne", "LineTwo", "LineThree"].map(|name| first_element(address, &[name])),
             ["PostcodeCode", "CityName", "CountryID"].map(|name| first_element(address, &[name])),
         );
-        fields.supplier_vat_id = vat_id(seller);
-        fields.buyer_vat_id = vat_id(buyer);
+        fields.supplier_vat_id = vat_id("supplier_vat_id", seller, reader);
+        fields.buyer_vat_id = vat_id("buyer_vat_id", buyer, reader);
         fields.payee_name = reader.text(first_element(self.settlement, &["PayeeTradeParty/Name"]));
     }
 
@@ -127,15 +137,42 @@ impl CiiHeader<'_, '_> {
         fields.accounts = accounts;
     }
 
-    fn read_totals(&self, fields: &mut InvoiceXmlFields, reader: &mut ValueReader) {
-        let settlement = self.settlement;
-        let sums = first_element(
-            settlement,
+    fn sums(&self) -> Option<Node<'a, 'i>> {
+        first_element(
+            self.settlement,
             &[
                 "SpecifiedTradeSettlementHeaderMonetarySummation",
                 "SpecifiedTradeSettlementMonetarySummation",
             ],
-        );
+        )
+    }
+
+    /// Notes what is stated several times of the elements that an invoice has once.
+    fn note_repeated(&self, reader: &mut ValueReader) {
+        let document = [
+            ("invoice_number", "ID"),
+            ("document_type", "TypeCode"),
+            ("invoice_date", "IssueDateTime"),
+        ];
+        note_repeated(self.document, &document, reader);
+        let parties = [
+            ("supplier_name", "SellerTradeParty"),
+            ("supplier_name", "SellerTradeParty/Name"),
+            ("buyer_name", "BuyerTradeParty"),
+            ("buyer_name", "BuyerTradeParty/Name"),
+        ];
+        note_repeated(self.agreement, &parties, reader);
+        let settlement = [
+            ("currency", "InvoiceCurrencyCode"),
+            ("payee_name", "PayeeTradeParty"),
+            ("total", "SpecifiedTradeSettlementHeaderMonetarySummation"),
+        ];
+        note_repeated(self.settlement, &settlement, reader);
+    }
+
+    fn read_totals(&self, fields: &mut InvoiceXmlFields, reader: &mut ValueReader) {
+        let settlement = self.settlement;
+        let sums = self.sums();
         let currency = fields.currency.clone();
         for (field, path, value) in [
             ("subtotal", "TaxBasisTotalAmount", &mut fields.subtotal),
@@ -171,14 +208,14 @@ fn names_of(party: Option<Node<'_, '_>>, reader: &mut ValueReader) -> (Value, Va
 
 /// The tax registration of a VAT scheme, then one that has none and the form of a VAT identifier,
 /// then other identifiers of a VAT scheme.
-fn vat_id(party: Option<Node<'_, '_>>) -> Value {
+fn vat_id(field: &str, party: Option<Node<'_, '_>>, reader: &mut ValueReader) -> Value {
     let registrations = elements_below(party, "SpecifiedTaxRegistration/ID");
     let by_scheme = |id: &Node<'_, '_>| vat_id_of_scheme(plain_text(Some(*id)), scheme_of(*id));
     let bare = registrations.iter().filter(|id| scheme_of(**id).is_none());
     let others =
         ["GlobalID", "ID", "SpecifiedLegalOrganization/ID", "URIUniversalCommunication/URIID"];
     let others = others.into_iter().flat_map(|path| elements_below(party, path));
-    let found = registrations.iter().find_map(by_scheme);
+    let found = reader.only_id(field, registrations.iter().filter_map(by_scheme));
     let found =
         found.or_else(|| bare.into_iter().find_map(|id| vat_id_of_form(plain_text(Some(*id)))));
     found.or_else(|| others.into_iter().find_map(|id| by_scheme(&id))).into()

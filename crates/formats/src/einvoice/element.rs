@@ -108,10 +108,31 @@ pub(super) fn first_element<'a, 'i: 'a>(
 pub(super) fn plain_text(node: Option<Node<'_, '_>>) -> Option<String> {
     let node = node?;
     // A comment divides a text in two.
-    let parts: String =
-        node.children().filter_map(|child| child.text().filter(|_| child.is_text())).collect();
-    let words: Vec<&str> = parts.split_whitespace().collect();
-    Some(words.join(" ")).filter(|text| !text.is_empty())
+    let has_own = node.children().any(|child| child.is_text() && !is_blank(child));
+    Some(whole_text(node)).filter(|text| has_own && !text.is_empty())
+}
+
+/// An identifier without its spaces and signs, in upper case.
+fn compact_id(id: &str) -> String {
+    id.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_uppercase).collect()
+}
+
+fn is_blank(text: Node<'_, '_>) -> bool {
+    text.text().is_none_or(|text| text.trim().is_empty())
+}
+
+/// The text of an element and of all within it, white space collapsed, without signs that nobody
+/// sees.
+pub(super) fn whole_text(node: Node<'_, '_>) -> String {
+    let texts = node.descendants().filter(Node::is_text).filter_map(|node| node.text());
+    let seen: String = texts.flat_map(str::chars).filter(|c| !is_unseen(*c)).collect();
+    let words: Vec<&str> = seen.split_whitespace().collect();
+    words.join(" ")
+}
+
+/// Marks that print nothing: of the direction of text, and spaces without a width.
+fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// An attribute of the element, white space around it taken off; null if there is none.
@@ -147,9 +168,14 @@ pub(super) fn amount_in_currency<'a, 'i>(
     currency: &Value,
 ) -> Option<Node<'a, 'i>> {
     amounts.iter().copied().find(|amount| {
-        let own = amount.attribute("currencyID").map(str::trim).filter(|own| !own.is_empty());
-        own.is_none() || own == currency.as_str()
+        let own = currency_of(*amount);
+        own.is_none_or(|own| currency.as_str().is_some_and(|it| it.eq_ignore_ascii_case(own)))
     })
+}
+
+/// The currency that an amount names.
+fn currency_of<'a>(amount: Node<'a, '_>) -> Option<&'a str> {
+    amount.attribute("currencyID").map(str::trim).filter(|own| !own.is_empty())
 }
 
 /// Reads values, and keeps what was doubtful about them.
@@ -179,6 +205,14 @@ impl ValueReader {
     pub(super) fn first_text<const N: usize>(&mut self, nodes: [Option<Node<'_, '_>>; N]) -> Value {
         let mut texts = nodes.into_iter().filter_map(plain_text);
         texts.next().map_or(Value::Null, |text| Value::String(self.cut(text)))
+    }
+
+    /// The element's code of a currency; lower case counts.
+    pub(super) fn currency(&mut self, node: Option<Node<'_, '_>>) -> Value {
+        match plain_text(node) {
+            Some(code) if code.len() == 3 => Value::String(code.to_ascii_uppercase()),
+            _ => self.text(node),
+        }
     }
 
     /// The different texts of several elements, ` / ` between them; null if there are none.
@@ -213,6 +247,20 @@ impl ValueReader {
         self.noted(field, parse_decimal(&text).and_then(decimal_value))
     }
 
+    /// The first of several identifiers of one party. Noted where they are not one.
+    pub(super) fn only_id(
+        &mut self,
+        field: &str,
+        ids: impl IntoIterator<Item = String>,
+    ) -> Option<String> {
+        let mut ids = ids.into_iter();
+        let first = ids.next()?;
+        if ids.any(|other| compact_id(&other) != compact_id(&first)) {
+            self.note(format!("several.{field}"));
+        }
+        Some(first)
+    }
+
     /// The amount of a field in the invoice's currency. Noted where it has another.
     pub(super) fn amount(
         &mut self,
@@ -223,6 +271,12 @@ impl ValueReader {
         let own = amount_in_currency(amounts, currency);
         if own.is_none() && !amounts.is_empty() {
             self.note(format!("currency_of.{field}"));
+        }
+        let alike = amounts
+            .iter()
+            .filter(|other| own.is_some_and(|own| currency_of(own) == currency_of(**other)));
+        if alike.into_iter().any(|other| plain_text(Some(*other)) != plain_text(own)) {
+            self.note(format!("several.{field}"));
         }
         self.number(field, own.or(amounts.first().copied()))
     }
@@ -293,9 +347,15 @@ pub(super) fn decimal_of(value: &Value) -> Option<Decimal> {
     parse_decimal(&value.as_number()?.to_string())
 }
 
-/// `xsd:decimal`: digits with a point and a sign, nothing else. Decimals beyond the 28th are
-/// rounded.
+/// `xsd:decimal`: digits with a point and a sign, and the exponent that programs write behind binary
+/// numbers. Decimals beyond the 28th are rounded.
 pub(super) fn parse_decimal(text: &str) -> Option<Decimal> {
+    if let Some((number, exponent)) = text.split_once(['e', 'E']) {
+        let digits = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+        let is_short = matches!(digits.len(), 1..=2) && digits.bytes().all(|b| b.is_ascii_digit());
+        let number = parse_decimal(number).filter(|_| is_short && !number.contains(['e', 'E']))?;
+        return Decimal::from_scientific(&format!("{number}e{exponent}")).ok();
+    }
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
     if !plain || !digits.contains(|c: char| c.is_ascii_digit()) {
@@ -359,7 +419,14 @@ mod tests {
             ("111111111111111111111111111111", Value::Null),
             ("twenty", Value::Null),
             ("NaN", Value::Null),
-            ("1e3", Value::Null),
+            ("1e3", json!(1000)),
+            ("4.6474E+2", json!(464.74)),
+            ("-5e-3", json!(-0.005)),
+            ("1e99", Value::Null),
+            ("1e3e3", Value::Null),
+            ("e3", Value::Null),
+            ("1e", Value::Null),
+            ("1e+-3", Value::Null),
             ("229,08", Value::Null),
             ("-", Value::Null),
             (".", Value::Null),

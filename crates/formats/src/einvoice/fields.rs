@@ -83,7 +83,7 @@ pub(super) const CREDIT_NOTES: [&str; 13] =
 /// Codes of documents that order no ordinary payment to the seller: requests for interim and
 /// provisional payment, pro forma, partial and prepayment invoices, those that the buyer wrote or a
 /// factor collects, data for bookkeeping, parts of construction work.
-const SPECIAL_TYPES: [&str; 21] = [
+pub(super) const SPECIAL_TYPES: [&str; 21] = [
     "130", "202", "203", "204", "211", "261", "325", "326", "386", "389", "393", "396", "500",
     "501", "502", "503", "527", "751", "875", "876", "877",
 ];
@@ -117,6 +117,10 @@ impl InvoiceXmlFields {
         if self.instalments.len() > 1 {
             reader.note("several_due_dates");
         }
+        let accounts = self.accounts.further.iter().filter_map(Value::as_str);
+        if accounts.into_iter().any(|account| account.chars().any(is_foreign_letter)) {
+            reader.note("unread.iban");
+        }
     }
 
     /// The total that the amount due is the rest of.
@@ -126,6 +130,11 @@ impl InvoiceXmlFields {
         let whole = due.map(|due| due + paid.unwrap_or_default() - rounding.unwrap_or_default());
         whole.and_then(decimal_value).unwrap_or_default()
     }
+}
+
+/// A letter that no account number has, though it may look like one that it has.
+fn is_foreign_letter(c: char) -> bool {
+    c.is_alphabetic() && !c.is_ascii()
 }
 
 fn same_name(one: &Value, other: &Value) -> bool {

@@ -3,6 +3,7 @@
 use roxmltree::Node;
 use serde_json::Value;
 
+use super::consistency::{note_indicator, note_repeated};
 use super::element::{
     ValueReader, amount_in_currency, attribute_value, code_value, element_at, elements_at,
     elements_below, first_element, flag_value, plain_text,
@@ -22,7 +23,7 @@ pub(super) fn parse_ubl(root: Node<'_, '_>, reader: &mut ValueReader) -> Invoice
     let is_credit_note = root.tag_name().name() == "CreditNote";
     let mut fields = InvoiceXmlFields {
         is_credit_note,
-        currency: reader.text(element_at(root, "DocumentCurrencyCode")),
+        currency: reader.currency(element_at(root, "DocumentCurrencyCode")),
         ..InvoiceXmlFields::default()
     };
     read_document(root, &mut fields, reader);
@@ -30,8 +31,32 @@ pub(super) fn parse_ubl(root: Node<'_, '_>, reader: &mut ValueReader) -> Invoice
     read_payment(root, &mut fields, reader);
     read_totals(root, &mut fields, reader);
     read_adjustments(root, &mut fields, reader);
-    fields.lines = invoice_lines(root, is_credit_note, reader);
+    fields.lines = invoice_lines(root, &fields, reader);
+    note_repeated(Some(root), &SINGLE, reader);
+    note_indicator("copy", Some(root), "CopyIndicator", reader);
+    fields.check_type(is_credit_note, reader);
     fields
+}
+
+/// Fields with the elements that an invoice has once.
+const SINGLE: [(&str, &str); 10] = [
+    ("invoice_number", "ID"),
+    ("invoice_date", "IssueDate"),
+    ("document_type", "InvoiceTypeCode"),
+    ("currency", "DocumentCurrencyCode"),
+    ("supplier_name", "AccountingSupplierParty"),
+    ("supplier_name", "AccountingSupplierParty/Party/PartyLegalEntity/RegistrationName"),
+    ("buyer_name", "AccountingCustomerParty"),
+    ("buyer_name", "AccountingCustomerParty/Party/PartyLegalEntity/RegistrationName"),
+    ("payee_name", "PayeeParty"),
+    ("total", "LegalMonetaryTotal"),
+];
+
+/// Notes sums that do not come out. In UBL as EN 16931 uses it.
+pub(super) fn check_sums(root: Node<'_, '_>, fields: &InvoiceXmlFields, reader: &mut ValueReader) {
+    let stated = element_at(root, "LegalMonetaryTotal/LineExtensionAmount");
+    let stated = reader.number("line_items", stated);
+    fields.check_sums(&stated, reader);
 }
 
 /// Whether it has parts that no other XML with an element `Invoice` has. For one without its
@@ -69,8 +94,8 @@ fn read_parties(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut 
         ["PostalZone", "CityName", "Country/IdentificationCode"]
             .map(|name| first_element(address, &[name])),
     );
-    fields.supplier_vat_id = vat_id(seller);
-    fields.buyer_vat_id = vat_id(buyer);
+    fields.supplier_vat_id = vat_id("supplier_vat_id", seller, reader);
+    fields.buyer_vat_id = vat_id("buyer_vat_id", buyer, reader);
     fields.payee_name = reader.first_text(
         ["PayeeParty/PartyName/Name", "PayeeParty/PartyLegalEntity/RegistrationName"]
             .map(|path| element_at(root, path)),
@@ -84,11 +109,12 @@ fn names_of(party: Option<Node<'_, '_>>, reader: &mut ValueReader) -> (Value, Va
 
 /// The tax registration for VAT, then one whose tax is not stated and that has the form of a VAT
 /// identifier, then other identifiers of a VAT scheme.
-fn vat_id(party: Option<Node<'_, '_>>) -> Value {
+fn vat_id(field: &str, party: Option<Node<'_, '_>>, reader: &mut ValueReader) -> Value {
     let registrations = elements_below(party, "PartyTaxScheme");
-    let stated = registrations.iter().find_map(|registration| {
+    let stated = registrations.iter().filter_map(|registration| {
         vat_id_of_scheme(company_id(*registration), tax_of(*registration).as_deref())
     });
+    let stated = reader.only_id(field, stated);
     let bare = registrations.iter().filter(|registration| tax_of(**registration).is_none());
     let others = ["PartyIdentification/ID", "PartyLegalEntity/CompanyID", "EndpointID"];
     let others = others.into_iter().flat_map(|path| elements_below(party, path));
@@ -202,8 +228,12 @@ fn read_adjustments(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &
     }
 }
 
-fn invoice_lines(root: Node<'_, '_>, is_note: bool, reader: &mut ValueReader) -> Vec<Value> {
-    let (name, quantity) = if is_note {
+fn invoice_lines(
+    root: Node<'_, '_>,
+    fields: &InvoiceXmlFields,
+    reader: &mut ValueReader,
+) -> Vec<Value> {
+    let (name, quantity) = if fields.is_credit_note {
         ("CreditNoteLine", "CreditedQuantity")
     } else {
         ("InvoiceLine", "InvoicedQuantity")
@@ -224,7 +254,11 @@ fn invoice_lines(root: Node<'_, '_>, is_note: bool, reader: &mut ValueReader) ->
             price_base: reader.number("line_items.price_base_quantity", base),
             price_base_unit: attribute_value(base, "unitCode"),
             tax_rate: reader.number("line_items.tax_rate", rate),
-            amount: reader.number("line_items.amount", element_at(item, "LineExtensionAmount")),
+            amount: reader.amount(
+                "line_items.amount",
+                &elements_at(item, "LineExtensionAmount"),
+                &fields.currency,
+            ),
         };
         lines.push(line.into_value(reader));
     }

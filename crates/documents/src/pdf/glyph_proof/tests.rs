@@ -31,16 +31,21 @@ fn stream(entries: &str, data: &[u8]) -> Vec<u8> {
 
 /// A page that runs `content`; `objects` begin with the font, number 3.
 fn page_with(content: &str, objects: &[Vec<u8>]) -> Vec<u8> {
+    page_of(content, objects, ["", ""])
+}
+
+/// The same with these entries of its resources and of the catalogue.
+fn page_of(content: &str, objects: &[Vec<u8>], [resources, catalogue]: [&str; 2]) -> Vec<u8> {
     let first = objects.len() + 3;
     let mut all = vec![
-        b"<</Type/Catalog/Pages 2 0 R>>".to_vec(),
+        format!("<</Type/Catalog/Pages 2 0 R{catalogue}>>").into_bytes(),
         format!("<</Type/Pages/Kids[{first} 0 R]/Count 1>>").into_bytes(),
     ];
     all.extend_from_slice(objects);
     all.push(
         format!(
             "<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents {} 0 R\
-             /Resources<</Font<</F1 3 0 R>>>>>>",
+             /Resources<</Font<</F1 3 0 R>>{resources}>>>>",
             first + 1
         )
         .into_bytes(),
@@ -264,7 +269,10 @@ fn shown_wide(text: &str) -> String {
 
 /// The words of a page, marked where their drawing does not show them.
 fn read(content: &str, objects: &[Vec<u8>]) -> String {
-    let bytes = page_with(content, objects);
+    read_file(page_with(content, objects))
+}
+
+fn read_file(bytes: Vec<u8>) -> String {
     let document = open_document(bytes.into(), &LimitsConfig::default(), 150).unwrap();
     assert_eq!(document.format(), DocumentFormat::Pdf);
     let lines: Vec<TextLine> = match document.page_content(0).unwrap() {
@@ -323,6 +331,52 @@ fn a_text_is_proven_only_where_its_letters_are_drawn_in_any_kind_of_font() {
     ];
     for (name, content, objects, expected) in table {
         assert_eq!(read(&content, &objects), expected, "{name}");
+    }
+}
+
+/// The shown words of a page where `{}` of `content` draws a number in doubt.
+fn read_number(content: &str, resources: &str, layers: &str) -> String {
+    let number = "BT /F1 12 Tf 60 650 Td (9,900) Tj ET";
+    let content = format!("{} {}", shown("RTU"), content.replace("{}", number));
+    // 4 is a layer, 5 another one, which its usage hides.
+    let layer = b"<</Type/OCG/Name(a)>>".to_vec();
+    let hidden = b"<</Type/OCG/Name(b)/Usage<</View<</ViewState/OFF>>>>>>".to_vec();
+    let font = standard(&[]).swap_remove(0);
+    let font = String::from_utf8(font).unwrap().replace("/ToUnicode 4 0 R", "");
+    let layers = format!("/OCProperties<</OCGs[4 0 R 5 0 R]{layers}>>");
+    read_file(page_of(&content, &[font.into_bytes(), layer, hidden], [resources, &layers]))
+}
+
+#[test]
+fn a_number_that_viewers_do_not_show_is_not_read() {
+    let (seen, unseen) = ("RTU 9,900", "RTU");
+    let marked = "/OC/M BDC {} EMC";
+    #[rustfmt::skip]
+    let table = [
+        ("plainly",                 "{}",     "", "", seen),
+        ("multiplied with paper",   "/G gs {}", "/ExtGState<</G<</BM/Multiply>>>>", "", seen),
+        ("lightened by paper",      "/G gs {}", "/ExtGState<</G<</BM/Lighten>>>>", "", unseen),
+        ("on a screen of paper",    "/G gs {}", "/ExtGState<</G<</BM/Screen>>>>", "", unseen),
+        ("as the paper's hue",      "/G gs {}", "/ExtGState<</G<</BM/Hue>>>>", "", unseen),
+        ("outlined in white",       "q 2 Tr 8 w 1 G {} Q", "", "", unseen),
+        ("below a white letter",    "{} 1 g BT /F1 500 Tf 10 300 Td (I) Tj ET", "", "", "RTU*"),
+        ("a layer",                 marked, "/Properties<</M 4 0 R>>", "", seen),
+        ("a layer that is off",     marked, "/Properties<</M 4 0 R>>", "/D<</OFF[4 0 R]>>", unseen),
+        ("a layer off on screen",   marked, "/Properties<</M 5 0 R>>", "", unseen),
+        ("all layers off",          marked, "/Properties<</M<</Type/OCMD/OCGs[4 0 R]/P/AllOff>>>>", "", unseen),
+        ("any layer off",           marked, "/Properties<</M<</Type/OCMD/OCGs[4 0 R 5 0 R]/P/AnyOff>>>>", "", seen),
+        ("one layer of a group",    marked, "/Properties<</M<</Type/OCMD/OCGs 4 0 R>>>>", "", seen),
+        ("not a layer",             marked, "/Properties<</M<</Type/OCMD/VE[/Not 4 0 R]>>>>", "", unseen),
+        ("a layer or another",      marked, "/Properties<</M<</Type/OCMD/VE[/Or 5 0 R[/Not 5 0 R]]>>>>", "", seen),
+        ("a layer and another",     marked, "/Properties<</M<</Type/OCMD/VE[/And 4 0 R 5 0 R]>>>>", "", unseen),
+        ("a cover of a layer off",  "{} /OC/M BDC 1 g 0 600 400 80 re f EMC", "/Properties<</M 5 0 R>>", "", seen),
+        ("another number on it",    "{} BT /F1 12 Tf 60 650 Td (1,100) Tj ET", "", "", "RTU 9,900* 1* 1*"),
+        ("a digit drawn before it", "{} 53 650 5 8 re f", "", "", "RTU 9,900*"),
+        ("a minus drawn before it", "{} 2 w 54 654 m 59 654 l S", "", "", "RTU -9,900*"),
+        ("a rule below it",         "{} 50 646 60 0.5 re f", "", "", seen),
+    ];
+    for (name, content, resources, layers, expected) in table {
+        assert_eq!(read_number(content, resources, layers), expected, "{name}");
     }
 }
 

@@ -1,0 +1,117 @@
+//! Optional content (PDF 32000-1 §8.11) as viewers show it: layers that are off, also by their usage,
+//! and content that depends on several layers by a policy or an expression.
+//!
+//! The interpreter knows layers that are named one by one; this is for the rest. Not covered: forms
+//! and annotations that name such a condition themselves.
+
+use std::collections::HashSet;
+
+use hayro::hayro_interpret::hayro_syntax::object::{
+    Array, Dict, MaybeRef, Name, Object, ObjectIdentifier,
+};
+use hayro::hayro_interpret::hayro_syntax::xref::XRef;
+
+/// Expressions within an expression.
+const MAX_DEPTH: usize = 32;
+/// Layers of a file that are looked at.
+const MAX_LAYERS: usize = 10_000;
+
+/// The layers of a file that a viewer does not show.
+#[derive(Debug, Default)]
+pub(crate) struct HiddenLayers(HashSet<ObjectIdentifier>);
+
+impl HiddenLayers {
+    /// Reads the configuration that a file opens with.
+    pub(crate) fn read(xref: &XRef) -> Self {
+        let catalog = xref.get::<Dict<'_>>(xref.root_id());
+        let properties = catalog.and_then(|catalog| catalog.get::<Dict<'_>>(b"OCProperties"));
+        let Some(properties) = properties else { return Self::default() };
+        let config = properties.get::<Dict<'_>>(b"D");
+        let base = config.as_ref().and_then(|config| config.get::<Name<'_>>(b"BaseState"));
+        let mut hidden = HashSet::new();
+        if base.is_some_and(|base| base.as_ref() == b"OFF") {
+            hidden.extend(layers_of(&properties, b"OCGs"));
+        }
+        if let Some(config) = &config {
+            layers_of(config, b"ON").for_each(|layer| {
+                hidden.remove(&layer);
+            });
+            hidden.extend(layers_of(config, b"OFF"));
+        }
+        for layer in layers_of(&properties, b"OCGs") {
+            if xref.get::<Dict<'_>>(layer).is_some_and(|layer| is_off_on_screen(&layer)) {
+                hidden.insert(layer);
+            }
+        }
+        Self(hidden)
+    }
+
+    /// Whether content under this condition, a layer or a dictionary of layers, is shown.
+    pub(crate) fn shows(&self, condition: &Dict<'_>) -> bool {
+        if let Some(expression) = condition.get::<Array<'_>>(b"VE") {
+            return self.holds(&expression, MAX_DEPTH);
+        }
+        let is_membership =
+            condition.get::<Name<'_>>(b"Type").is_some_and(|name| name.as_ref() == b"OCMD");
+        if !is_membership {
+            let layer = condition.obj_id();
+            return layer.is_none_or(|layer| !self.0.contains(&layer))
+                && !is_off_on_screen(condition);
+        }
+        let single = condition.get_ref(b"OCGs").map(ObjectIdentifier::from);
+        let mut layers: Vec<ObjectIdentifier> = layers_of(condition, b"OCGs").collect();
+        if layers.is_empty() {
+            layers.extend(single);
+        }
+        let policy = condition.get::<Name<'_>>(b"P");
+        let mut are_hidden = layers.iter().map(|layer| self.0.contains(layer));
+        layers.is_empty()
+            || match policy.as_ref().map(|policy| policy.as_ref()) {
+                Some(b"AllOn") => !are_hidden.any(|hidden| hidden),
+                Some(b"AnyOff") => are_hidden.any(|hidden| hidden),
+                Some(b"AllOff") => are_hidden.all(|hidden| hidden),
+                _ => are_hidden.any(|hidden| !hidden),
+            }
+    }
+
+    /// The value of a visibility expression. One that is too deep shows nothing.
+    fn holds(&self, expression: &Array<'_>, depth: usize) -> bool {
+        let mut parts = expression.raw_iter();
+        let Some(MaybeRef::NotRef(Object::Name(operator))) = parts.next() else { return false };
+        let Some(depth) = depth.checked_sub(1) else { return false };
+        let rest = expression.iter::<Object<'_>>().skip(1);
+        let mut values = parts.zip(rest).map(|(part, object)| match (part, object) {
+            (_, Object::Array(inner)) => self.holds(&inner, depth),
+            (MaybeRef::Ref(layer), _) => !self.0.contains(&ObjectIdentifier::from(layer)),
+            _ => false,
+        });
+        match operator.as_ref() {
+            b"And" => values.all(|value| value),
+            b"Or" => values.any(|value| value),
+            b"Not" => values.next() == Some(false),
+            _ => false,
+        }
+    }
+}
+
+/// Whether a layer's usage keeps it from the screen (§8.11.4.4).
+fn is_off_on_screen(layer: &Dict<'_>) -> bool {
+    let usage = layer.get::<Dict<'_>>(b"Usage");
+    let view = usage.and_then(|usage| usage.get::<Dict<'_>>(b"View"));
+    let state = view.and_then(|view| view.get::<Name<'_>>(b"ViewState"));
+    state.is_some_and(|state| state.as_ref() == b"OFF")
+}
+
+/// The layers that an array of references names.
+fn layers_of(dictionary: &Dict<'_>, key: &[u8]) -> impl Iterator<Item = ObjectIdentifier> {
+    let layers = dictionary.get::<Array<'_>>(key);
+    let mut found: Vec<ObjectIdentifier> = Vec::new();
+    if let Some(layers) = layers {
+        for layer in layers.raw_iter().take(MAX_LAYERS) {
+            if let MaybeRef::Ref(layer) = layer {
+                found.push(ObjectIdentifier::from(layer));
+            }
+        }
+    }
+    found.into_iter()
+}

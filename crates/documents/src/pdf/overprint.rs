@@ -1,0 +1,330 @@
+//! Letters that share their place with something else: other letters, or small drawings beside and
+//! on digits, which a person reads as digits and signs of the same number.
+//!
+//! A letter under another one may be unseen, and two of the same size are read as neither: the
+//! rendered page decides, and the text counts only if it is read there as well. A letter that is
+//! drawn twice, as fake bold is, stays what it is.
+
+use hayro::kurbo::{Point, Rect, Vec2};
+
+use crate::pdf::page_glyph::PageGlyph;
+
+/// Cells across and down, in which glyphs are found.
+const CELLS: usize = 128;
+/// Cells that one glyph is looked for in.
+const MAX_GLYPH_CELLS: usize = 1 << 14;
+/// Glyphs that are compared in one cell.
+const MAX_COMPARED: usize = 64;
+/// A letter is covered if this share of its box is within another one's.
+const MIN_COVERED_SHARE: f64 = 0.4;
+/// Letters of these proportions are of one size.
+const ONE_SIZE: std::ops::RangeInclusive<f64> = 0.6..=1.67;
+/// Greys that are the same ink.
+const SAME_INK: u8 = 16;
+/// Small drawings that are kept; with more, all digits of the page are doubtful.
+const MAX_SIGNS: usize = 50_000;
+/// The longest side of a drawing that may be a sign, in points.
+const MAX_SIGN_POINTS: f64 = 60.0;
+/// A minus may reach so far into its digit's place, in ems.
+const MAX_MINUS_OVERLAP: f64 = 0.1;
+/// The gap between a digit and a sign that belongs to it, in ems.
+const MAX_SIGN_GAP: f64 = 0.35;
+
+/// Small dark drawings of a page, as boxes on it.
+#[derive(Debug, Default)]
+pub(crate) struct SmallDrawings {
+    boxes: Vec<Rect>,
+    is_full: bool,
+}
+
+impl SmallDrawings {
+    /// Keeps a drawing that may be a digit or a sign.
+    pub(crate) fn note(&mut self, area: Rect) {
+        let longest = area.width().max(area.height());
+        if !(longest > 0.0 && longest <= MAX_SIGN_POINTS) {
+            return;
+        }
+        self.is_full |= self.boxes.len() >= MAX_SIGNS;
+        if !self.is_full {
+            self.boxes.push(area);
+        }
+    }
+}
+
+/// The glyphs of a page by their place.
+struct GlyphCells {
+    page: Rect,
+    /// The latest entry of each cell.
+    latest: Vec<Option<usize>>,
+    /// Glyphs, and the entry of the same cell before.
+    entries: Vec<(usize, Option<usize>)>,
+}
+
+impl GlyphCells {
+    fn new(page: Rect) -> Self {
+        Self { page, latest: vec![None; CELLS * CELLS], entries: Vec::new() }
+    }
+
+    /// The cells of an area of the page.
+    fn cells_of(&self, area: Rect) -> impl Iterator<Item = usize> + use<> {
+        let [left, right] =
+            [area.x0, area.x1].map(|x| cell_at(x - self.page.x0, self.page.width()));
+        let [top, bottom] =
+            [area.y0, area.y1].map(|y| cell_at(y - self.page.y0, self.page.height()));
+        let rows = top..=bottom;
+        let cells = rows.flat_map(move |row| (left..=right).map(move |x| row * CELLS + x));
+        cells.take(MAX_GLYPH_CELLS)
+    }
+
+    fn add(&mut self, cell: usize, glyph: usize) {
+        if let Some(latest) = self.latest.get_mut(cell) {
+            let before = latest.replace(self.entries.len());
+            self.entries.push((glyph, before));
+        }
+    }
+
+    /// The latest glyphs of a cell.
+    fn latest(&self, cell: usize) -> impl Iterator<Item = usize> {
+        let latest = self.latest.get(cell).copied().flatten();
+        let first = latest.and_then(|at| self.entries.get(at));
+        let all = std::iter::successors(first, |(_, before)| self.entries.get((*before)?));
+        all.take(MAX_COMPARED).map(|(glyph, _)| *glyph)
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "clamped to the cells of a page"
+)]
+fn cell_at(place: f64, length: f64) -> usize {
+    (place / length * CELLS as f64).clamp(0.0, CELLS as f64 - 1.0) as usize
+}
+
+/// Marks the letters that others are printed over, and the digits that small drawings stand at. A
+/// minus that is drawn before a digit becomes a letter of its own.
+pub(crate) fn mark_overprinted(glyphs: &mut Vec<PageGlyph>, drawings: &SmallDrawings, page: Rect) {
+    let mut cells = GlyphCells::new(page);
+    for at in 0..glyphs.len() {
+        let Some(later) = glyphs.get(at).filter(|glyph| glyph.drawn && !is_blank(glyph)) else {
+            continue;
+        };
+        let (later, area) = (later.clone(), later.letter_box());
+        if !area.is_finite() || area.is_zero_area() {
+            continue;
+        }
+        for cell in cells.cells_of(whole_box(&later)) {
+            for before in cells.latest(cell) {
+                if let Some(earlier) = glyphs.get_mut(before) {
+                    let is_one_size = print_over(earlier, &later);
+                    if let Some(later) = glyphs.get_mut(at).filter(|_| is_one_size) {
+                        (later.doubtful, later.unproven) = (true, true);
+                    }
+                }
+            }
+        }
+        for cell in cells.cells_of(area) {
+            cells.add(cell, at);
+        }
+    }
+    if drawings.is_full {
+        glyphs.iter_mut().filter(|glyph| is_digit(glyph)).for_each(|glyph| glyph.unproven = true);
+        return;
+    }
+    let mut minus_signs: Vec<(usize, PageGlyph)> = Vec::new();
+    for drawing in &drawings.boxes {
+        let around = drawing.inflate(MAX_SIGN_POINTS / 4.0, 0.0);
+        for cell in cells.cells_of(around) {
+            for at in cells.latest(cell) {
+                let Some(glyph) = glyphs.get_mut(at).filter(|glyph| is_digit(glyph)) else {
+                    continue;
+                };
+                match sign_of(*drawing, glyph) {
+                    None => continue,
+                    Some(NumberSign::Minus(minus)) => minus_signs.push((at, minus)),
+                    Some(NumberSign::Other) => {}
+                }
+                glyph.unproven = true;
+            }
+        }
+    }
+    minus_signs.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    minus_signs.dedup_by_key(|(at, _)| *at);
+    for (at, minus) in minus_signs {
+        glyphs.insert(at, minus);
+    }
+}
+
+/// What a drawing at a digit may be.
+enum NumberSign {
+    /// A minus before it, as a letter.
+    Minus(PageGlyph),
+    /// A digit, a point, a bracket.
+    Other,
+}
+
+/// Marks `earlier` if `later` is printed over it. Whether the two are letters of one size, of which
+/// neither can be read.
+fn print_over(earlier: &mut PageGlyph, later: &PageGlyph) -> bool {
+    let is_one_size = ONE_SIZE.contains(&(later.size / earlier.size));
+    let place = earlier.letter_box();
+    let cover = if is_one_size { later.letter_box() } else { whole_box(later) };
+    let shared = place.intersect(cover);
+    let is_covered = shared.width() > 0.0
+        && shared.height() > 0.0
+        && shared.area() > place.area() * MIN_COVERED_SHARE;
+    if !is_covered || !earlier.visible {
+        return false;
+    }
+    let is_same_ink = earlier.ink.abs_diff(later.ink) <= SAME_INK;
+    if earlier.text == later.text && is_same_ink && is_one_size {
+        return false;
+    }
+    earlier.doubtful = true;
+    let are_letters = [&*earlier, later].iter().all(|glyph| is_alphanumeric(glyph));
+    let is_both = is_one_size && later.visible && are_letters && earlier.text != later.text;
+    // What lighter letters leave of it may be another one.
+    let is_pared = later.ink > earlier.ink.saturating_add(SAME_INK);
+    earlier.unproven |= is_both || is_pared;
+    is_both
+}
+
+/// Where a glyph may have ink, whatever it draws.
+fn whole_box(glyph: &PageGlyph) -> Rect {
+    let up = Vec2::new(glyph.em.y, -glyph.em.x).normalize() * glyph.size;
+    let (start, end) = (glyph.origin, glyph.origin + glyph.advance);
+    let corners = [start - up * 0.25, start + up, end - up * 0.25, end + up];
+    corners.into_iter().fold(Rect::from_points(start, end), |all, corner| all.union_pt(corner))
+}
+
+/// What a drawing is that stands at a digit as its neighbour in a number does: a digit, a point, a
+/// minus, a bracket.
+fn sign_of(drawing: Rect, glyph: &PageGlyph) -> Option<NumberSign> {
+    let along = glyph.em.normalize();
+    let up = Vec2::new(along.y, -along.x);
+    let corners = [
+        drawing.origin(),
+        Point::new(drawing.x1, drawing.y0),
+        Point::new(drawing.x0, drawing.y1),
+        Point::new(drawing.x1, drawing.y1),
+    ];
+    let to_ems = |corner: Point| {
+        let from = (corner - glyph.origin) / glyph.size;
+        Point::new(from.dot(along), from.dot(up))
+    };
+    let [first, rest @ ..] = corners.map(to_ems);
+    let place = rest.iter().fold(Rect::from_points(first, first), |all, one| all.union_pt(*one));
+    let advance = glyph.advance.length() / glyph.size;
+    let gap = (place.x0 - advance).max(-place.x1);
+    let (width, height, middle) = (place.width(), place.height(), place.center().y);
+    let is_minus = height <= 0.2 && (0.2..=1.0).contains(&width) && (0.12..=0.55).contains(&middle);
+    let is_rule = height > 0.9 && width < 0.12;
+    let is_figure = (0.35..=1.4).contains(&height)
+        && (0.08..=1.1).contains(&width)
+        && (0.1..=0.6).contains(&middle)
+        && !is_rule;
+    let is_point =
+        height <= 0.3 && (0.05..=0.2).contains(&width) && (-0.2..=0.15).contains(&middle);
+    if gap > MAX_SIGN_GAP || !(is_minus || is_figure || is_point) {
+        return None;
+    }
+    if !is_minus || place.x1 > MAX_MINUS_OVERLAP {
+        return Some(NumberSign::Other);
+    }
+    let start = glyph.origin + along * (place.x0 * glyph.size);
+    let advance = along * (width * glyph.size);
+    let minus = PageGlyph { text: "-".into(), origin: start, advance, ..glyph.clone() };
+    Some(NumberSign::Minus(PageGlyph { unproven: true, ..minus }))
+}
+
+fn is_digit(glyph: &PageGlyph) -> bool {
+    glyph.visible && glyph.text.chars().any(char::is_numeric)
+}
+
+fn is_alphanumeric(glyph: &PageGlyph) -> bool {
+    glyph.text.chars().any(char::is_alphanumeric)
+}
+
+fn is_blank(glyph: &PageGlyph) -> bool {
+    glyph.text.chars().all(char::is_whitespace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: Rect = Rect::new(0.0, 0.0, 595.0, 842.0);
+
+    fn glyph(text: &str, x: f64, size: f64, ink: u8) -> PageGlyph {
+        let (advance, em) = (Vec2::new(size / 2.0, 0.0), Vec2::new(size, 0.0));
+        let visible = ink < 250;
+        PageGlyph { advance, em, size, ink, visible, ..PageGlyph::sample(text, x, 100.0) }
+    }
+
+    #[test]
+    fn letters_that_share_a_place_are_doubtful_unless_they_are_one_letter_drawn_twice() {
+        let first = || glyph("1", 50.0, 10.0, 0);
+        #[rustfmt::skip]
+        let table = [
+            ("beside it",                 glyph("9", 55.0, 10.0, 0),   (false, false), false),
+            ("kerned",                    glyph("9", 53.5, 10.0, 0),   (false, false), false),
+            ("another digit on it",       glyph("9", 50.0, 10.0, 0),   (true,  true),  true),
+            ("nearly on it",              glyph("9", 51.5, 10.0, 0),   (true,  true),  true),
+            ("fake bold",                 glyph("1", 50.3, 10.0, 0),   (false, false), false),
+            ("its own outline in white",  glyph("1", 50.0, 10.0, 255), (true,  true),  false),
+            ("an accent",                 glyph("´", 50.0, 10.0, 0),   (true,  false), false),
+            ("a white block",             glyph("■", 30.0, 80.0, 255), (true,  true),  false),
+            ("a large letter",            glyph("D", 30.0, 80.0, 0),   (true,  false), false),
+            ("a blank",                   glyph(" ", 50.0, 10.0, 0),   (false, false), false),
+        ];
+        for (name, later, expected, is_both) in table {
+            let mut glyphs = vec![first(), later];
+            mark_overprinted(&mut glyphs, &SmallDrawings::default(), PAGE);
+            assert_eq!((glyphs[0].doubtful, glyphs[0].unproven), expected, "{name}");
+            assert_eq!(glyphs[1].unproven, is_both, "{name}");
+        }
+        let invisible = PageGlyph { drawn: false, ..glyph("9", 50.0, 10.0, 0) };
+        let mut glyphs = vec![first(), invisible];
+        mark_overprinted(&mut glyphs, &SmallDrawings::default(), PAGE);
+        assert!(!glyphs[0].doubtful, "text that is not painted");
+    }
+
+    #[test]
+    fn a_digit_with_a_drawing_where_its_neighbour_stands_is_unproven() {
+        // Relative to the digit's origin, in points of a font of ten, y downwards.
+        #[rustfmt::skip]
+        let table = [
+            ("a digit before it",     Rect::new(-6.0, -7.0, -1.0, 0.0),    (true, "1")),
+            ("a digit behind it",     Rect::new(6.0, -7.0, 11.0, 0.0),     (true, "1")),
+            ("a digit on it",         Rect::new(0.0, -7.0, 5.0, 0.0),      (true, "1")),
+            ("a minus",               Rect::new(-5.0, -3.4, -1.0, -2.6),   (true, "-1")),
+            ("a bracket",             Rect::new(-4.0, -7.5, -1.5, 2.0),    (true, "1")),
+            ("a point",               Rect::new(5.2, -1.0, 6.2, 0.0),      (true, "1")),
+            ("far from it",           Rect::new(-15.0, -7.0, -10.0, 0.0),  (false, "1")),
+            ("on the line above",     Rect::new(-6.0, -19.0, -1.0, -12.0), (false, "1")),
+            ("an underline",          Rect::new(0.0, 1.5, 5.0, 2.0),       (false, "1")),
+            ("a rule of the table",   Rect::new(-3.0, -10.0, -2.5, 3.0),   (false, "1")),
+            ("a rule below the row",  Rect::new(-40.0, 4.0, 12.0, 4.5),    (false, "1")),
+        ];
+        for (name, drawing, expected) in table {
+            let mut glyphs = vec![glyph("1", 50.0, 10.0, 0)];
+            let mut drawings = SmallDrawings::default();
+            drawings.note(drawing + Vec2::new(50.0, 100.0));
+            mark_overprinted(&mut glyphs, &drawings, PAGE);
+            let found: String = glyphs.iter().map(|glyph| glyph.text.as_str()).collect();
+            assert_eq!((glyphs.iter().all(|it| it.unproven), found.as_str()), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn on_a_page_of_too_many_small_drawings_no_digit_is_proven() {
+        for (count, expected) in [(MAX_SIGNS, false), (MAX_SIGNS + 1, true)] {
+            let mut drawings = SmallDrawings::default();
+            (0..count).for_each(|_| drawings.note(Rect::new(0.0, 0.0, 5.0, 5.0)));
+            let mut glyphs = vec![glyph("1", 50.0, 10.0, 0)];
+            mark_overprinted(&mut glyphs, &drawings, PAGE);
+            assert_eq!(glyphs[0].unproven, expected, "{count}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Contradictions within an invoice in UBL or CII: elements that stand once and do not, sums that do
+//! not come out, codes of no invoice. Each is a doubt about the invoice.
+//!
+//! The rules are those that EN 16931-1 and its code lists make of any invoice. Amounts may be off by
+//! what rounding does to them. Not covered: quantities and prices, which make the amount of a line in
+//! most invoices and not in all; the official rules say so (`crate::einvoice` is read without them).
+
+use roxmltree::Node;
+use rust_decimal::Decimal;
+use serde_json::Value;
+
+use super::amounts::column_sum;
+use super::element::{ValueReader, decimal_of, elements_below, flag_value, whole_text};
+use super::fields::{CREDIT_NOTES, InvoiceXmlFields, SPECIAL_TYPES};
+
+/// Codes of UNTDID 1001 that stand for invoices in EN 16931, the special ones apart.
+const INVOICES: [&str; 26] = [
+    "71", "80", "82", "84", "102", "218", "219", "295", "331", "380", "382", "383", "384", "385",
+    "387", "388", "390", "394", "395", "456", "457", "471", "472", "473", "553", "575",
+];
+const FURTHER_INVOICES: [&str; 7] = ["623", "633", "780", "817", "870", "935", "308"];
+
+/// What sums may be off by: as a whole, and for each line.
+const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
+const TOLERANCE_PER_LINE: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
+/// Rounding (BT-114) beyond this amount and this share of the total is none.
+const MAX_ROUNDING: Decimal = Decimal::from_parts(5, 0, 0, false, 0);
+const MAX_ROUNDING_SHARE: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
+
+/// Notes the fields that are stated several times and not alike. Paths are those of elements that
+/// an invoice has once.
+pub(super) fn note_repeated(
+    node: Option<Node<'_, '_>>,
+    fields: &[(&str, &str)],
+    reader: &mut ValueReader,
+) {
+    for (field, path) in fields {
+        let mut texts = elements_below(node, path).into_iter().map(whole_text);
+        let first = texts.next();
+        if texts.any(|text| Some(text) != first) {
+            reader.note(format!("several.{field}"));
+        }
+    }
+}
+
+/// Notes that the sender calls it a copy or a test.
+pub(super) fn note_indicator(
+    doubt: &str,
+    node: Option<Node<'_, '_>>,
+    path: &str,
+    reader: &mut ValueReader,
+) {
+    if elements_below(node, path).into_iter().any(|flag| flag_value(Some(flag)) == Some(true)) {
+        reader.note(doubt);
+    }
+}
+
+impl InvoiceXmlFields {
+    /// Notes a type code (BT-3) that is missing, unknown, or not of the root.
+    pub(super) fn check_type(&self, is_credit_root: bool, reader: &mut ValueReader) {
+        let Some(code) = self.document_type.as_str() else {
+            if !is_credit_root {
+                reader.note("missing.document_type");
+            }
+            return;
+        };
+        let is_credit = CREDIT_NOTES.contains(&code);
+        let is_invoice = INVOICES.contains(&code)
+            || FURTHER_INVOICES.contains(&code)
+            || SPECIAL_TYPES.contains(&code);
+        if !is_credit && (is_credit_root || !is_invoice) {
+            reader.note("type_unknown");
+        }
+    }
+
+    /// Notes lines that do not make their sum (BR-CO-10), a sum that does not make the total without
+    /// VAT (BR-CO-13), and a rounding that is none. `stated`: the sum of the lines (BT-106).
+    pub(super) fn check_sums(&self, stated: &Value, reader: &mut ValueReader) {
+        let count = Decimal::from(self.lines.len());
+        let slack = TOLERANCE.saturating_add(TOLERANCE_PER_LINE.saturating_mul(count));
+        let are_known = self.lines.iter().all(|line| !line["amount"].is_null());
+        let lines = column_sum(&self.lines, "amount").filter(|_| are_known);
+        let stated = decimal_of(stated);
+        if let Some((lines, stated)) = lines.zip(stated)
+            && !is_near(lines, stated, slack)
+        {
+            reader.note("sum.line_items");
+        }
+        let [charges, allowances] = [&self.charges, &self.allowances]
+            .map(|list| column_sum(list, "amount").unwrap_or_default());
+        let net = stated.or(lines).map(|lines| lines.saturating_add(charges));
+        let net = net.map(|net| net.saturating_sub(allowances));
+        if let Some((net, subtotal)) = net.zip(decimal_of(&self.subtotal))
+            && !is_near(net, subtotal, slack)
+        {
+            reader.note("sum.subtotal");
+        }
+        let rounding = decimal_of(&self.rounding_amount).unwrap_or_default().abs();
+        let total = decimal_of(&self.total).unwrap_or_default().abs();
+        if rounding > MAX_ROUNDING && rounding > total.saturating_mul(MAX_ROUNDING_SHARE) {
+            reader.note("large.rounding_amount");
+        }
+    }
+}
+
+fn is_near(one: Decimal, other: Decimal, tolerance: Decimal) -> bool {
+    one.saturating_sub(other).abs() <= tolerance
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::einvoice::parse_einvoice;
+
+    const UBL: &str = r#"<Invoice xmlns="urn:oasis:names:specification:ubl:schema:xsd:Invoice-2"
+        xmlns:a="urn:oasis:names:specification:ubl:schema:xsd:CommonAggregateComponents-2"
+        xmlns:b="urn:oasis:names:specification:ubl:schema:xsd:CommonBasicComponents-2">
+        <b:ID>R-1</b:ID><b:IssueDate>2026-03-05</b:IssueDate>
+        <b:InvoiceTypeCode>380</b:InvoiceTypeCode>
+        <b:DocumentCurrencyCode>EUR</b:DocumentCurrencyCode>
+        <a:AccountingSupplierParty><a:Party><a:PartyTaxScheme><b:CompanyID>DE123456788</b:CompanyID>
+          <a:TaxScheme><b:ID>VAT</b:ID></a:TaxScheme></a:PartyTaxScheme><a:PartyLegalEntity>
+          <b:RegistrationName>Mühle GmbH</b:RegistrationName></a:PartyLegalEntity></a:Party>
+        </a:AccountingSupplierParty>
+        <a:PaymentMeans><a:PayeeFinancialAccount><b:ID>DE89370400440532013000</b:ID>
+        </a:PayeeFinancialAccount></a:PaymentMeans>
+        <a:TaxTotal><b:TaxAmount currencyID="EUR">19.00</b:TaxAmount></a:TaxTotal>
+        <a:LegalMonetaryTotal><b:LineExtensionAmount currencyID="EUR">100.00</b:LineExtensionAmount>
+          <b:TaxExclusiveAmount currencyID="EUR">100.00</b:TaxExclusiveAmount>
+          <b:TaxInclusiveAmount currencyID="EUR">119.00</b:TaxInclusiveAmount>
+          <b:PayableAmount currencyID="EUR">119.00</b:PayableAmount></a:LegalMonetaryTotal>
+        <a:InvoiceLine><b:InvoicedQuantity unitCode="C62">12</b:InvoicedQuantity>
+          <b:LineExtensionAmount currencyID="EUR">100.00</b:LineExtensionAmount>
+          <a:Price><b:PriceAmount currencyID="EUR">8.33</b:PriceAmount></a:Price></a:InvoiceLine>
+        </Invoice>"#;
+
+    const CII: &str = r#"<r:CrossIndustryInvoice
+        xmlns:r="urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100"
+        xmlns:a="urn:un:unece:uncefact:data:standard:ReusableAggregateBusinessInformationEntity:100">
+        <r:ExchangedDocumentContext/><r:ExchangedDocument><a:ID>R-1</a:ID>
+        <a:TypeCode>380</a:TypeCode><a:IssueDateTime>20260305</a:IssueDateTime></r:ExchangedDocument>
+        <r:SupplyChainTradeTransaction><a:IncludedSupplyChainTradeLineItem>
+        <a:SpecifiedTradeProduct><a:Name>Mehl</a:Name></a:SpecifiedTradeProduct>
+        <a:SpecifiedLineTradeAgreement><a:NetPriceProductTradePrice><a:ChargeAmount>8.33</a:ChargeAmount>
+        </a:NetPriceProductTradePrice></a:SpecifiedLineTradeAgreement><a:SpecifiedLineTradeDelivery>
+        <a:BilledQuantity unitCode="C62">12</a:BilledQuantity></a:SpecifiedLineTradeDelivery>
+        <a:SpecifiedLineTradeSettlement><a:SpecifiedTradeSettlementLineMonetarySummation>
+        <a:LineTotalAmount>100.00</a:LineTotalAmount></a:SpecifiedTradeSettlementLineMonetarySummation>
+        </a:SpecifiedLineTradeSettlement></a:IncludedSupplyChainTradeLineItem>
+        <a:ApplicableHeaderTradeAgreement><a:SellerTradeParty><a:Name>Mühle GmbH</a:Name>
+        </a:SellerTradeParty></a:ApplicableHeaderTradeAgreement><a:ApplicableHeaderTradeSettlement>
+        <a:InvoiceCurrencyCode>EUR</a:InvoiceCurrencyCode>
+        <a:SpecifiedTradeSettlementHeaderMonetarySummation><a:LineTotalAmount>100.00</a:LineTotalAmount>
+        <a:TaxBasisTotalAmount>100.00</a:TaxBasisTotalAmount><a:TaxTotalAmount>19.00</a:TaxTotalAmount>
+        <a:GrandTotalAmount>119.00</a:GrandTotalAmount><a:DuePayableAmount>119.00</a:DuePayableAmount>
+        </a:SpecifiedTradeSettlementHeaderMonetarySummation></a:ApplicableHeaderTradeSettlement>
+        </r:SupplyChainTradeTransaction></r:CrossIndustryInvoice>"#;
+
+    /// The doubts about an XML with one part exchanged.
+    fn doubts(xml: &str, part: &str, other: &str) -> String {
+        assert!(xml.contains(part), "{part}");
+        let invoice = parse_einvoice(xml.replacen(part, other, 1).as_bytes()).unwrap();
+        invoice.doubts().join(" ")
+    }
+
+    #[test]
+    fn what_a_ubl_invoice_states_twice_or_against_itself_is_a_doubt() {
+        let after = |element: &str, more: &str| (element.to_owned(), format!("{element}{more}"));
+        let twice = |element: &str, other: &str| after(element, other);
+        let whole = "<b:LineExtensionAmount currencyID=\"EUR\">100.00</b:LineExtensionAmount>\n          <b:TaxEx";
+        let of_line =
+            "</b:InvoicedQuantity>\n          <b:LineExtensionAmount currencyID=\"EUR\">100.00";
+        #[rustfmt::skip]
+        let table: &[((String, String), &str)] = &[
+            (after("R-1", ""), ""),
+            (twice("<b:ID>R-1</b:ID>", "<b:ID>R-1</b:ID>"), ""),
+            (twice("<b:ID>R-1</b:ID>", "<b:ID>R-2</b:ID>"), "several.invoice_number"),
+            (twice("<b:IssueDate>2026-03-05</b:IssueDate>", "<b:IssueDate>2026-03-06</b:IssueDate>"), "several.invoice_date"),
+            (twice("<b:RegistrationName>Mühle GmbH</b:RegistrationName>", "<b:RegistrationName>Other</b:RegistrationName>"), "several.supplier_name"),
+            (twice("19.00</b:TaxAmount></a:TaxTotal>", "<a:TaxTotal><b:TaxAmount currencyID=\"EUR\">9.00</b:TaxAmount></a:TaxTotal>"), "several.vat_amount"),
+            (twice("19.00</b:TaxAmount></a:TaxTotal>", "<a:TaxTotal><b:TaxAmount currencyID=\"PLN\">81.00</b:TaxAmount></a:TaxTotal>"), ""),
+            (twice("119.00</b:TaxInclusiveAmount>", "<b:TaxInclusiveAmount currencyID=\"EUR\">999.00</b:TaxInclusiveAmount>"), "several.total"),
+            (twice("</a:PartyTaxScheme>", "<a:PartyTaxScheme><b:CompanyID>FR40303265045</b:CompanyID><a:TaxScheme><b:ID>VAT</b:ID></a:TaxScheme></a:PartyTaxScheme>"), "several.supplier_vat_id"),
+            (twice("</a:PartyTaxScheme>", "<a:PartyTaxScheme><b:CompanyID>22/123</b:CompanyID><a:TaxScheme><b:ID>FC</b:ID></a:TaxScheme></a:PartyTaxScheme>"), ""),
+            (twice("<b:ID>R-1</b:ID>", "<b:CopyIndicator>true</b:CopyIndicator>"), "copy"),
+            ((">380<".into(), ">384<".into()), ""),
+            ((">380<".into(), ">4711<".into()), "type_unknown"),
+            ((">380<".into(), "><".into()), "missing.document_type"),
+            ((">EUR</b:Doc".into(), ">eur</b:Doc".into()), ""),
+            ((whole.into(), whole.replace("100.00", "90.00")), "sum.line_items sum.subtotal"),
+            ((of_line.into(), of_line.replace("100.00", "60.00")), "sum.line_items"),
+            ((of_line.into(), of_line.replace("EUR", "USD")), "currency_of.line_items.amount"),
+            ((">119.00</b:Payable".into(), "><b:x/>1.19E2</b:Payable".into()), ""),
+            (after("119.00</b:TaxInclusiveAmount>", "<b:PayableRoundingAmount>-100</b:PayableRoundingAmount>"), "large.rounding_amount"),
+            (after("119.00</b:TaxInclusiveAmount>", "<b:PayableRoundingAmount>0.01</b:PayableRoundingAmount>"), ""),
+            (("DE893704".into(), "D\u{415}893704".into()), "unread.iban"),
+        ];
+        for ((part, other), expected) in table {
+            assert_eq!(doubts(UBL, part, other), *expected, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_a_cii_invoice_states_twice_or_against_itself_is_a_doubt() {
+        let after = |element: &str, more: &str| (element.to_owned(), format!("{element}{more}"));
+        #[rustfmt::skip]
+        let table: &[((String, String), &str)] = &[
+            (after("R-1", ""), ""),
+            (after("<a:ID>R-1</a:ID>", "<a:ID>R-2</a:ID>"), "several.invoice_number"),
+            (after("</a:SellerTradeParty>", "<a:SellerTradeParty><a:Name>Other</a:Name></a:SellerTradeParty>"), "several.supplier_name"),
+            (after("119.00</a:GrandTotalAmount>", "<a:GrandTotalAmount>999.00</a:GrandTotalAmount>"), "several.total"),
+            (after("19.00</a:TaxTotalAmount>", "<a:TaxTotalAmount currencyID=\"PLN\">81.00</a:TaxTotalAmount>"), ""),
+            (after("<r:ExchangedDocument>", "<a:CopyIndicator><a:Indicator>true</a:Indicator></a:CopyIndicator>"), "copy"),
+            (("<r:ExchangedDocumentContext/>".into(), "<r:ExchangedDocumentContext><a:TestIndicator><a:Indicator>true</a:Indicator></a:TestIndicator></r:ExchangedDocumentContext>".into()), "test"),
+            ((">380<".into(), "><".into()), "missing.document_type"),
+            ((">8.33<".into(), ">8.3333<".into()), ""),
+            (after("</a:SpecifiedLineTradeDelivery>", ""), ""),
+            (("<a:LineTotalAmount>100.00</a:LineTotalAmount>\n        <a:TaxBasis".into(), "<a:LineTotalAmount>90.00</a:LineTotalAmount><a:TaxBasis".into()), "sum.line_items sum.subtotal"),
+        ];
+        for ((part, other), expected) in table {
+            assert_eq!(doubts(CII, part, other), *expected, "{other}");
+        }
+    }
+}
