@@ -81,7 +81,10 @@ impl InvoiceXmlFields {
         let are_known = self.lines.iter().all(|line| !line["amount"].is_null());
         let lines = column_sum(&self.lines, "amount").filter(|_| are_known);
         let stated = decimal_of(stated);
-        if let Some((lines, stated)) = lines.zip(stated)
+        // Lines that state their amounts with the tax make the total.
+        let are_gross = lines.zip(decimal_of(&self.total));
+        let are_gross = are_gross.is_some_and(|(lines, total)| is_near(lines, total, slack));
+        if let Some((lines, stated)) = lines.zip(stated).filter(|_| !are_gross)
             && !is_near(lines, stated, slack)
         {
             reader.note("sum.line_items");
@@ -190,6 +193,7 @@ mod tests {
             ((of_line.into(), of_line.replace("100.00", "60.00")), "sum.line_items"),
             ((of_line.into(), of_line.replace("EUR", "USD")), "currency_of.line_items.amount"),
             ((">119.00</b:Payable".into(), "><b:x/>1.19E2</b:Payable".into()), ""),
+            ((of_line.into(), of_line.replace("100.00", "119.00")), ""),
             (after("119.00</b:TaxInclusiveAmount>", "<b:PayableRoundingAmount>-100</b:PayableRoundingAmount>"), "large.rounding_amount"),
             (after("119.00</b:TaxInclusiveAmount>", "<b:PayableRoundingAmount>0.01</b:PayableRoundingAmount>"), ""),
             (("DE893704".into(), "D\u{415}893704".into()), "unread.iban"),
