@@ -36,6 +36,17 @@ all_targets() {
     sed -n 's/^    ("\([a-z0-9_]*\)", [a-z0-9_]*),$/\1/p' "$folder"/{data,pages}/src/targets.rs
 }
 
+# Seeds of the kinds that ship: the four files that the target reads, in its order.
+seed_kinds() {
+    local kind
+    for kind in config/kinds/*/; do
+        {
+            cat "$kind/rules.toml" && printf '\001' && cat "$kind/labels.toml" && printf '\001'
+            cat "$kind/schema.json" && printf '\001' && cat "$kind/kind.toml"
+        } >"$1/shipped-$(basename "$kind")"
+    done
+}
+
 case "${1:-10}" in
 list)
     all_targets
@@ -65,6 +76,7 @@ for target in "${targets[@]}"; do
     program=$(program_of "$target")
     grown=$folder/target/corpora/$target found=$folder/found/$target log=$folder/target/$target.log
     mkdir -p "$grown" "$found"
+    [ "$target" != kind_files ] || seed_kinds "$grown"
     words=()
     [ ! -f "$folder/words/$target.txt" ] || words=(-dict="$folder/words/$target.txt")
     outcome=held

@@ -29,3 +29,14 @@ fn every_stored_fuzzing_input_passes_its_target() {
     }
     assert!(folders.is_empty(), "inputs of no target: {folders:?}");
 }
+
+#[test]
+fn the_files_of_every_kind_that_ships_pass_the_fuzzing_target_of_kinds() {
+    let (_, run) = data::TARGETS.iter().find(|(name, _)| *name == "kind_files").unwrap();
+    for kind in fs::read_dir("config/kinds").unwrap() {
+        let kind = kind.unwrap().path();
+        let files = ["rules.toml", "labels.toml", "schema.json", "kind.toml"]
+            .map(|file| fs::read_to_string(kind.join(file)).unwrap());
+        run(files.join("\u{1}").as_bytes());
+    }
+}
