@@ -46,6 +46,7 @@ use docmill_ledger::db::reports::row_security::require_all_rows;
 use docmill_llm::chain::ModelChain;
 use docmill_operations::batches::{BatchBackends, BatchCollector};
 use docmill_operations::janitor::{Maintenance, MaintenanceBackends};
+use docmill_operations::kind_drafts::KindReplayRunner;
 use docmill_operations::process::LocalPipeline;
 use docmill_operations::webhooks::{DeliveryStore, SystemResolver, WebhookDelivery, WebhookTerms};
 use docmill_pipeline::shutdown::Shutdown;
@@ -267,8 +268,26 @@ impl App {
         &self,
         parts: &ServiceBackends,
     ) -> anyhow::Result<(QueueWorker, Maintenance)> {
+        let (worker, maintenance, _) = Box::pin(self.build_parts(parts)).await?;
+        Ok((worker, maintenance))
+    }
+
+    /// The same, and the runner of kinds' replays.
+    ///
+    /// # Errors
+    /// A dependency cannot be reached.
+    pub async fn build_parts(
+        &self,
+        parts: &ServiceBackends,
+    ) -> anyhow::Result<(QueueWorker, Maintenance, KindReplayRunner)> {
         let name = worker_name();
         let services = Box::pin(self.pipeline_services()).await?;
+        let replays = KindReplayRunner {
+            db: parts.db.clone(),
+            store: Arc::clone(&parts.store),
+            pipeline: LocalPipeline::new(services.for_replays()),
+            worker: name.clone(),
+        };
         let batches = self.batch_collector(parts, &services, name.clone());
         let pipeline = parts.pipeline(services);
         let (ledger, queue) = (Arc::clone(&parts.ledger), Arc::clone(&parts.queue));
@@ -280,7 +299,7 @@ impl App {
             store: Arc::clone(&parts.store),
         };
         let maintenance = Maintenance::new(backends, &self.config, name).with_batches(batches);
-        Ok((worker, maintenance))
+        Ok((worker, maintenance, replays))
     }
 
     /// The batch lane of a worker; `None` if no model may be asked in batches.
@@ -308,7 +327,7 @@ impl App {
         let pages = self.health_pages().await?;
         let parts = Box::pin(self.open_backends()).await?;
         require_all_rows(&parts.db).await?;
-        let (worker, maintenance) = self.build_worker(&parts).await?;
+        let (worker, maintenance, replays) = Box::pin(self.build_parts(&parts)).await?;
         tracing::info!(
             database = parts.db.description(),
             queue = parts.queue.describe(),
@@ -319,6 +338,7 @@ impl App {
         let pages = pages.serve(worker.monitor(), self.health_dependencies(&parts).await?);
         let telling = self.start_webhooks(&parts.db, &parts.store, &stop).await?;
         let showing = self.start_console(&stop).await?;
+        let replaying = watch_task("replays of kinds", &stop, replays.run(stop.clone()));
         let tending = watch_task("maintenance", &stop, maintenance.run(stop.clone()));
         let (ended, protecting) = self.start_protection(worker.monitor(), &stop)?;
         let worked = worker.run(stop.clone()).await;
@@ -326,7 +346,7 @@ impl App {
         stop.request();
         ended.cancel();
         pages.abort();
-        let mut beside = vec![telling];
+        let mut beside = vec![telling, replaying];
         beside.extend(protecting);
         beside.extend(showing);
         let beside = futures::future::join_all(beside.into_iter().map(WatchedTask::join)).await;

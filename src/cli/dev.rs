@@ -87,7 +87,7 @@ async fn serve_dev(
     db.close().await;
     let parts = Box::pin(app.open_backends()).await?;
     // Before the first submission, so that missing dependencies leave no rows.
-    let (worker, maintenance) = app.build_worker(&parts).await?;
+    let (worker, maintenance, replays) = Box::pin(app.build_parts(&parts)).await?;
     let monitor = worker.monitor();
     let health = match dev.goes_on() {
         true => Some(serve_health(&app, &parts, &monitor).await?),
@@ -98,7 +98,8 @@ async fn serve_dev(
         false => None,
     };
     let working = tokio::spawn(worker.run(stop.clone()));
-    let tending = tokio::spawn(maintenance.run(stop.clone()));
+    let tended = futures::future::join(maintenance.run(stop.clone()), replays.run(stop.clone()));
+    let tending = tokio::spawn(tended);
 
     let destination = app.config().queue_destination();
     let desk = SubmitContext {

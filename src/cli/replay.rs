@@ -2,10 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
-use rust_decimal::Decimal;
-use rust_decimal::prelude::ToPrimitive as _;
-
 use super::costs::format_amount;
 use super::{CommandContext, CommandExit, print};
 use crate::app::App;
@@ -31,8 +27,8 @@ pub(super) struct ReplayArgs {
     #[arg(long, default_value_t = 1000)]
     limit: u32,
     /// Begin no further document once models have cost this much
-    #[arg(long, value_name = "AMOUNT")]
-    max_cost: Option<Decimal>,
+    #[arg(long, value_name = "AMOUNT", value_parser = parse_amount)]
+    max_cost: Option<u64>,
     /// Fail unless at most this share of documents gets worse, with 95 % certainty
     #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = parse_share)]
     max_worse: f64,
@@ -41,6 +37,11 @@ pub(super) struct ReplayArgs {
 fn parse_share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..1.0).contains(share));
     share.ok_or_else(|| "a share from 0 to below 1".to_owned())
+}
+
+/// Billionths of the currency.
+fn parse_amount(text: &str) -> Result<u64, String> {
+    replay::parse_nanos(text).ok_or_else(|| "an amount of money".to_owned())
 }
 
 pub(super) async fn run(
@@ -53,7 +54,6 @@ pub(super) async fn run(
     }
     context.quiet_logs()?;
     let currency = config.cost.currency.clone();
-    let max_cost_nanos = arguments.max_cost.map(nanos_of).transpose()?;
     let app = App::new(config);
     let db = app.connect_database().await?;
     db.require_schema().await?;
@@ -62,19 +62,13 @@ pub(super) async fn run(
         filter: ReplayFilter { tenant: arguments.tenant, kind: arguments.kind },
         limit: arguments.limit,
         at_once: std::thread::available_parallelism().map_or(1, usize::from),
-        max_cost_nanos,
+        max_cost_nanos: arguments.max_cost,
         max_worse: arguments.max_worse,
     };
     let report = Box::pin(replay::replay_decided(&db, &store, &pipeline, &terms)).await?;
     context.result_output().show(&report, || format_report(&report, &currency))?;
     db.close().await;
     Ok(CommandExit::from_success(report.taken))
-}
-
-/// An amount in billionths.
-fn nanos_of(amount: Decimal) -> anyhow::Result<u64> {
-    let nanos = amount.checked_mul(Decimal::from(1_000_000_000)).and_then(|it| it.to_u64());
-    nanos.context("--max-cost is not an amount of money")
 }
 
 fn format_report(report: &DecidedReplay, currency: &str) -> String {

@@ -62,9 +62,19 @@ async fn erasing_a_tenant_forgets_its_companies_and_what_the_audit_says_of_them(
     }
     let document = DocumentId::random();
     world.insert_rows(document, IngestionId::random(), "documents/x").await;
+    world
+        .execute(
+            "INSERT INTO docmill.kind_replay (id, tenant, kind, version, files, max_documents,
+                 max_worse, max_cost_nanos, asked_by)
+             SELECT gen_random_uuid(), tenant, 'invoice', repeat('0', 64), '{}', 1, 0, 0, 'ann'
+             FROM unnest(ARRAY['acme', 'rival']) AS tenant",
+        )
+        .await;
     docmill_ledger::db::operators::erasure::close_tenant(&db, "acme", 0, 0, &by()).await.unwrap();
     let left = "SELECT string_agg(tenant, ',' ORDER BY tenant) FROM docmill.own_company";
     assert_eq!(world.scalar(left).await, ",rival");
+    let drafts = "SELECT string_agg(tenant, ',') FROM docmill.kind_replay";
+    assert_eq!(world.scalar(drafts).await, "rival");
     let audit =
         "SELECT string_agg(action, ',') FROM docmill.operator_action WHERE target = 'tenant:acme'";
     assert_eq!(world.scalar(audit).await, "erase");

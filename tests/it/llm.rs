@@ -411,7 +411,7 @@ async fn every_input_of_an_extraction_changes_its_identity() {
     let other_model = LlmConfig { model: "model-2".to_owned(), ..config(&server) };
     let other_model = OpenAiClient::new(&other_model).unwrap();
     let mut other_kind = kind.clone();
-    other_kind.version = "changed".to_owned();
+    other_kind.asked_version = "changed".to_owned();
     let base = docmill_extract::extraction_identity("transcript", &one, &kind);
     assert_eq!(base, docmill_extract::extraction_identity("transcript", &client(&server), &kind));
     assert_ne!(base, docmill_extract::extraction_identity("other transcript", &one, &kind));

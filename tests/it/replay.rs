@@ -2,13 +2,21 @@
 //! found and named, and the gate says no.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::collections::BTreeMap;
+
 use docmill::app::App;
 use docmill_core::config::{Config, ReviewConfig};
 use docmill_gate::kinds::KindSet;
+use docmill_ledger::db::Db;
 use docmill_ledger::db::operators::AuditNote;
 use docmill_ledger::db::reviews::replays::ReplayFilter;
+use docmill_operations::kind_drafts::{
+    self, KindDraft, KindReplay, KindReplayFilter, KindReplayRunner,
+};
 use docmill_operations::replay::{self, DecidedReplay, ReplayTerms};
 use docmill_operations::review::{self, AcceptedData, DecidingReviewer};
+use docmill_pipeline::shutdown::Shutdown;
+use uuid::Uuid;
 
 use crate::support::world::World;
 
@@ -123,5 +131,80 @@ async fn regressions_of_one_two_and_five_in_a_hundred_are_counted_named_and_refu
         assert_eq!(report.taken, taken, "{tenant}: {}", report.worse_at_most);
         let named = report.named.iter().filter(|one| one.worse.contains("total")).count();
         assert_eq!(named, usize::try_from(regressed).unwrap(), "{tenant}");
+    }
+}
+
+/// The drafts of kinds in a world, and the worker that replays them.
+struct DraftDesk {
+    db: Db,
+    kinds: KindSet,
+    runner: KindReplayRunner,
+}
+
+impl DraftDesk {
+    async fn open(world: &World) -> Self {
+        let app = App::new(world.config.clone());
+        let (_, _, runner) = Box::pin(app.build_parts(&world.parts().await)).await.unwrap();
+        let kinds = KindSet::load(&world.config.kinds).unwrap();
+        Self { db: world.database.db(), kinds, runner }
+    }
+
+    /// Asks for the replay of a draft with these rules more.
+    async fn ask(&self, rules: &str) -> Uuid {
+        let own = &self.kinds.files_of("invoice").unwrap()["rules.toml"];
+        let draft = KindDraft {
+            tenant: None,
+            kind: "invoice".to_owned(),
+            files: BTreeMap::from([("rules.toml".to_owned(), format!("{own}{rules}"))]),
+            max_documents: 2_000,
+            max_worse: 0.99,
+            max_cost_nanos: 0,
+        };
+        let by = AuditNote { operator: "ann".to_owned(), why: String::new() };
+        kind_drafts::ask_replay(&self.db, &self.kinds, draft, &by).await.unwrap()
+    }
+
+    async fn find(&self, id: Uuid) -> KindReplay {
+        let wanted = KindReplayFilter { id: Some(id), ..KindReplayFilter::default() };
+        kind_drafts::list_replays(&self.db, &wanted, 1).await.unwrap().pop().unwrap()
+    }
+}
+
+const STRICT: &str =
+    "\n[[rule]]\nname = \"never\"\ncheck = \"score\"\nleast = 1.0\nconsequence = \"review\"\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_replays_drafts_as_the_command_does_and_none_is_left_open_by_its_end() {
+    let world = decided_world().await;
+    let desk = DraftDesk::open(&world).await;
+    let go_on = Shutdown::default();
+    assert!(!desk.runner.run_next(&go_on).await.unwrap());
+    let (same, worse, other) = (desk.ask("").await, desk.ask(STRICT).await, desk.ask("").await);
+    let changed = "UPDATE docmill.kind_replay SET version = repeat('0', 64) WHERE id";
+    world.execute(&format!("{changed} = '{other}'")).await;
+    while desk.runner.run_next(&go_on).await.unwrap() {}
+    let mut printed = world.replay(world.config.clone(), None, 0.99).await;
+    let mut report = desk.find(same).await.report.unwrap();
+    (printed.seconds, report.seconds) = (0.0, 0.0);
+    assert_eq!((report.documents, &report), (1, &printed));
+    let report = desk.find(worse).await.report.unwrap();
+    assert_eq!((report.worse, report.taken, report.named[0].failed), (1, false, true));
+
+    // The first is run by a worker that dies, the second by one that is stopped.
+    let lost = desk.ask("").await;
+    world
+        .execute(
+            "UPDATE docmill.kind_replay SET state = 'running', worker = 'gone',
+                 started_at = docmill.docmill_now(),
+                 lease_until = docmill.docmill_now() - interval '1 second' WHERE state = 'waiting'",
+        )
+        .await;
+    let stopped = desk.ask("").await;
+    let stop = Shutdown::default();
+    stop.request();
+    while desk.runner.run_next(&stop).await.unwrap() {}
+    for (id, problem) in [(other, "deploy both"), (lost, "is gone"), (stopped, "was stopped")] {
+        let run = desk.find(id).await.run;
+        assert!(run.state == "failed" && run.problem.unwrap().contains(problem));
     }
 }

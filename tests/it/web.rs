@@ -9,6 +9,7 @@ mod companies;
 mod desk;
 mod documents;
 mod floods;
+mod kinds;
 mod operating;
 mod people;
 mod pictures;

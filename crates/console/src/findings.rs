@@ -56,7 +56,8 @@ pub(super) fn field_of_place(place: &str) -> &str {
     place.split(['[', '.']).next().unwrap_or(place)
 }
 
-fn words_of_check(check: &RuleCheck) -> &'static str {
+/// The words of a failed check.
+pub(super) fn words_of_check(check: &RuleCheck) -> &'static str {
     match check {
         RuleCheck::Required(_) => "A required value is missing.",
         RuleCheck::Format(..) => "The value has the wrong format.",

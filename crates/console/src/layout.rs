@@ -97,6 +97,7 @@ fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor, shown_title: &str)
         ("/documents", "Search", "Search", true),
         ("/upload", "Upload", "Upload", visitor.role != WebRole::Viewer),
         ("/quality", "Quality", "Quality", acts),
+        ("/kinds", "Kinds", "Kinds", operates),
         ("/dead-letters", "Dead letters", "Dead letters", of_all && operates),
         ("/pauses", "Pauses", "Pauses", operates),
         ("/companies", "Companies", "Own companies", operates),

@@ -26,6 +26,8 @@ pub mod health_port;
 mod hour_chart;
 mod ingestion;
 mod invoice_page;
+mod kind_drafts;
+mod kind_pages;
 mod layout;
 mod listing;
 mod master_data;
@@ -178,6 +180,8 @@ fn viewer_pages() -> Router<ConsoleState> {
         .route("/api-reference", get(api_reference::show_reference))
         .route("/webhooks", get(webhooks::show_webhooks))
         .route("/companies", get(companies::show_companies))
+        .route("/kinds", get(kind_pages::show_kinds))
+        .route("/kinds/{kind}", get(kind_pages::show_kind))
         .route("/sign-out", post(sign_in::sign_out))
 }
 
@@ -210,6 +214,14 @@ fn operator_pages() -> Router<ConsoleState> {
     Router::new()
         // Not for reviewers: a count that grows by a decision says that its document was drawn.
         .route("/quality", get(quality::show_quality))
+        .route(
+            "/kinds/{kind}/draft",
+            get(kind_drafts::show_draft)
+                .post(kind_drafts::post_draft)
+                .layer(DefaultBodyLimit::max(MAX_FORM_BYTES)),
+        )
+        .route("/replays/{id}", get(kind_drafts::show_replay))
+        .route("/replays/{id}/file", get(kind_drafts::get_file))
         .route("/ingestions/change", get(change_many::show_change).post(change_many::post_change))
         .route("/audit", get(audit::show_audit))
         .route("/ingestions/{id}/retry", post(ingestion::post_retry))
@@ -246,6 +258,8 @@ fn api_routes() -> OpenApiRouter<ConsoleState> {
     suppliers.2 = suppliers.2.layer(large);
     let mut orders = with_role(Operator, routes!(master_data::put_orders));
     orders.2 = orders.2.layer(large);
+    let mut replays = with_role(Operator, routes!(kind_drafts::post_replay));
+    replays.2 = replays.2.layer(DefaultBodyLimit::max(MAX_FORM_BYTES));
     OpenApiRouter::new()
         .routes(with_role(Viewer, routes!(api::get_overview)))
         .routes(documents)
@@ -269,6 +283,8 @@ fn api_routes() -> OpenApiRouter<ConsoleState> {
         .routes(decision)
         .routes(with_role(Reviewer, routes!(api::post_undo)))
         .routes(with_role(Operator, routes!(quality::get_quality)))
+        .routes(replays)
+        .routes(with_role(Operator, routes!(kind_drafts::get_replay)))
         .routes(with_role(Operator, routes!(webhook_api::list_targets)))
         .routes(with_role(Operator, routes!(webhook_api::list_deliveries)))
         .routes(with_role(Operator, routes!(webhook_api::post_replay)))

@@ -35,7 +35,7 @@ use docmill_gate::kinds::Kind;
 use docmill_llm::Llm;
 
 /// The identity of a model's extraction, SHA-256 in hex: over the transcript's identity, provider,
-/// model, kind with its version, and the version of the prompt's text.
+/// model, kind with what it asks, and the version of the prompt's text.
 ///
 /// Limits are left out: stored calls are matched by their whole prompt, so a changed limit repeats
 /// only the calls that it changes.
@@ -47,7 +47,7 @@ pub fn extraction_identity(transcript_identity: &str, llm: &dyn Llm, kind: &Kind
         llm.provider(),
         llm.model(),
         &kind.name,
-        &kind.version,
+        &kind.asked_version,
     ])
 }
 

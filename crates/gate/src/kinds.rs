@@ -41,6 +41,7 @@ pub use showing::{PageShowing, ShowPages};
 pub use signals::{KindSignal, SignalArea, SignalPhrase};
 
 use self::role::RoleNames;
+use self::source::KindSource;
 use docmill_core::config::{KindsConfig, OcrProvider};
 
 /// One kind of document.
@@ -52,9 +53,11 @@ pub struct Kind {
     pub title: String,
     /// It ships; otherwise it comes from the configured folder.
     pub built_in: bool,
-    /// SHA-256, in hex, over its files and those of the kinds it includes: part of the identity of
-    /// what was extracted with it.
+    /// SHA-256, in hex, over its files and those of the kinds it includes.
     pub version: String,
+    /// SHA-256, in hex, over what a model is asked: instructions, fields and examples. Part of the
+    /// identity of stored replies: other rules or labels ask nothing else.
+    pub asked_version: String,
     /// JSON Schema of its fields.
     pub schema: Value,
     /// The model's instructions.
@@ -198,6 +201,8 @@ fn has_type(schema: &Value, wanted: &str) -> bool {
 #[derive(Debug, Clone)]
 pub struct KindSet {
     kinds: Vec<Arc<Kind>>,
+    /// What they are made of.
+    sources: Vec<KindSource>,
     default: String,
 }
 
@@ -219,8 +224,9 @@ impl KindSet {
     /// # Errors
     /// Every problem of every file at once; a default kind that is not among them.
     pub fn load(config: &KindsConfig) -> Result<Self, KindsError> {
-        let kinds: Vec<Arc<Kind>> =
-            load::load_kinds(&config.path).map_err(KindsError)?.into_iter().map(Arc::new).collect();
+        let mut problems = Vec::new();
+        let sources = load::list_sources(&config.path, &mut problems);
+        let kinds = load::build_kinds(&sources, problems).map_err(KindsError)?;
         if !kinds.iter().any(|kind| kind.name == config.default) {
             let names: Vec<&str> = kinds.iter().map(|kind| kind.name.as_str()).collect();
             let text = format!(
@@ -234,7 +240,31 @@ impl KindSet {
                 text,
             }]));
         }
-        Ok(Self { kinds, default: config.default.clone() })
+        Ok(Self { kinds, sources, default: config.default.clone() })
+    }
+
+    /// The files of a kind, by their paths within its folder.
+    pub fn files_of(&self, name: &str) -> Option<&BTreeMap<String, String>> {
+        self.sources.iter().find(|source| source.name == name).map(KindSource::files)
+    }
+
+    /// These kinds with a draft in the place of the one of its name. Kinds that include it change
+    /// with it.
+    ///
+    /// # Errors
+    /// Every problem of its files, then those of kinds that include it.
+    pub fn with_draft(
+        &self,
+        name: &str,
+        files: BTreeMap<String, String>,
+    ) -> Result<Self, KindsError> {
+        let mut sources = self.sources.clone();
+        load::replace_sources(&mut sources, vec![KindSource::from_files(name, files)]);
+        let kinds = load::build_kinds(&sources, Vec::new()).map_err(|mut problems| {
+            problems.sort_by_key(|problem| !problem.file.starts_with(name));
+            KindsError(problems)
+        })?;
+        Ok(Self { kinds, sources, default: self.default.clone() })
     }
 
     /// The kinds in a folder, or the one of a folder of a single kind, and all problems; `None` for a

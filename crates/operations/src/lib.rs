@@ -17,6 +17,7 @@ pub mod inbox;
 pub mod inspect;
 pub mod invoice_view;
 pub mod janitor;
+pub mod kind_drafts;
 pub mod master_data;
 pub mod moving;
 pub mod page_drawing;

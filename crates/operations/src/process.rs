@@ -25,6 +25,7 @@ use docmill_core::model::{
     ModelUsage, OutcomeReason, PageDefect, PageRange, PageSource, RuleReport, Transcript, digest,
 };
 use docmill_documents::DocumentFormat;
+use docmill_gate::kinds::KindSet;
 use docmill_ledger::db::reviews::replays::ReplayableDocument;
 use docmill_ledger::memory::MemoryLedger;
 use docmill_ledger::{
@@ -181,6 +182,15 @@ impl LocalPipeline {
         let unbounded = CostConfig { daily_budget: Decimal::ZERO, ..cost };
         services.costs = Arc::new(CostTracker::new(unbounded));
         Self { services: Arc::new(services), artefacts: None, takes_children: true }
+    }
+
+    /// The same pipeline with these kinds.
+    #[must_use]
+    pub fn with_kinds(&self, kinds: KindSet) -> Self {
+        let kinds = Arc::new(kinds);
+        let services = PipelineServices { kinds, ..self.services.for_replays() };
+        let artefacts = self.artefacts.clone();
+        Self { services: Arc::new(services), artefacts, takes_children: self.takes_children }
     }
 
     /// With transcripts and replies of models kept in `store`, below the hash of their document and

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
-use serde::Serialize;
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -48,7 +50,7 @@ pub struct ReplayTerms {
 }
 
 /// A replay.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DecidedReplay {
     /// Documents that were replayed.
     pub documents: u32,
@@ -83,7 +85,7 @@ pub struct DecidedReplay {
 }
 
 /// A document that got better or worse. Names of fields, no values.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReplayedDocument {
     /// Id of the document.
     pub document_id: Uuid,
@@ -93,6 +95,11 @@ pub struct ReplayedDocument {
     pub worse: BTreeSet<String>,
     /// Whether it failed where it completed before.
     pub failed: bool,
+}
+
+/// An amount of money in billionths; `None`: it is none.
+pub fn parse_nanos(text: &str) -> Option<u64> {
+    text.parse::<Decimal>().ok()?.checked_mul(Decimal::from(1_000_000_000))?.to_u64()
 }
 
 /// Replays the newest decided documents.

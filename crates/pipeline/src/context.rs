@@ -53,6 +53,25 @@ pub struct PipelineServices {
 }
 
 impl PipelineServices {
+    /// The same services for documents beside the work of a worker, with the own companies of the
+    /// settings alone.
+    #[must_use]
+    pub fn for_replays(&self) -> Self {
+        Self {
+            reader: Arc::clone(&self.reader),
+            pool: Arc::clone(&self.pool),
+            models: self.models.clone(),
+            scheduler: self.scheduler.clone(),
+            governor: Arc::clone(&self.governor),
+            kinds: Arc::clone(&self.kinds),
+            budget: self.budget.clone(),
+            costs: Arc::clone(&self.costs),
+            config: Arc::clone(&self.config),
+            ignore_xml: self.ignore_xml,
+            companies: OwnCompanyBook::new(&self.config.parties),
+        }
+    }
+
     /// A provider that every kind needs and that is known to be down or to deny access: of pages,
     /// or of the first model.
     pub fn find_outage(&self) -> Option<String> {

@@ -76,6 +76,7 @@ async fn every_answer_is_as_the_served_description_says() {
          VALUES ('{ingestion}', 1, gen_random_uuid(), docmill_now(), 'gate_refused', true)"
     ))
     .await;
+    super::kinds::store_replay(&desk, ingestion).await;
     let given_up = given_up(&desk, document).await;
     let description = desk.get("/openapi.json", "viewer").await.json();
     assert_eq!(description["openapi"], "3.1.0");
@@ -125,6 +126,9 @@ async fn every_answer_is_as_the_served_description_says() {
     let test = desk.call(Method::POST, "/webhooks/erp/test", "operator");
     let told = send(test.json(&json!({}))).await.json();
     assert_eq!(differences(&description, "/webhooks/{target}/test", &told), [""; 0]);
+    let replay = desk.call(Method::POST, "/kinds/generic/replays", "operator");
+    let told = send(replay.json(&json!({}))).await.json();
+    assert_eq!(differences(&description, "/kinds/{kind}/replays", &told), [""; 0]);
     let own = desk.call(Method::PUT, "/own-companies", "operator");
     let own = send(own.json(&json!({ "companies": [{ "name": "Acme GmbH" }] }))).await.json();
     assert_eq!(own["items"][0]["name"], "Acme GmbH");
@@ -136,7 +140,7 @@ async fn every_answer_is_as_the_served_description_says() {
         assert_eq!(put["suppliers"], 1, "{path}: {put}");
     }
     // Documents handed in are compared with it in `uploads`.
-    assert_eq!(asked + 13, description["paths"].as_object().unwrap().len());
+    assert_eq!(asked + 14, description["paths"].as_object().unwrap().len());
     // The description is closed: other fields are refused.
     let wrong = json!({ "items": [{}], "next_cursor": 5 });
     assert!(differences(&description, "/ingestions", &wrong).len() > 1);

@@ -572,6 +572,7 @@ async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
          INSERT INTO operator_action (operator, action, target) VALUES ('ann', 'pause', 'all:')",
     )
     .await;
+    super::kinds::store_replay(&desk, document).await;
     let operator = sit_down(&desk, "admin").await;
     let pages = [
         ("overview", "/overview".to_owned()),
@@ -589,6 +590,10 @@ async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
         ("webhooks", "/webhooks".to_owned()),
         ("api-reference", "/api-reference".to_owned()),
         ("companies", "/companies".to_owned()),
+        ("kinds", "/kinds".to_owned()),
+        ("kind", "/kinds/invoice".to_owned()),
+        ("draft", "/kinds/generic/draft".to_owned()),
+        ("replay", format!("/replays/{document}")),
         ("audit", "/audit".to_owned()),
         ("people", "/people".to_owned()),
         ("user", "/people?user=carl".to_owned()),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -16,18 +17,26 @@ use super::rule::{self, ParsedRules};
 use super::signals::KindDescription;
 use super::source::{self, KindSource};
 use super::{GateRule, Kind, KindLabels, RuleCheck, schema};
-use docmill_core::model::digest::encode_hex;
+use docmill_core::model::digest::{LengthOrder, encode_hex, sha256_of_parts};
 
-/// Every kind: the built-in ones and those in `folder`, if one is given. Of one name, the one in
-/// the folder holds.
-pub(super) fn load_kinds(folder: &Path) -> Result<Vec<Kind>, Vec<KindProblem>> {
-    let mut problems = Vec::new();
+/// The files of every kind: of the built-in ones and those in `folder`, if one is given. Of one name,
+/// the one in the folder holds.
+pub(super) fn list_sources(folder: &Path, problems: &mut Vec<KindProblem>) -> Vec<KindSource> {
     let mut sources = source::built_in_sources();
     if !folder.as_os_str().is_empty() {
-        let own = source::sources_in_folder(folder, false, &mut problems);
+        let own = source::sources_in_folder(folder, false, problems);
         replace_sources(&mut sources, own);
     }
-    let kinds = sources.iter().filter_map(|own| build_kind(own, &sources, &mut problems)).collect();
+    sources
+}
+
+/// Every kind of these files; `problems`: those of reading them.
+pub(super) fn build_kinds(
+    sources: &[KindSource],
+    mut problems: Vec<KindProblem>,
+) -> Result<Vec<Arc<Kind>>, Vec<KindProblem>> {
+    let kinds = sources.iter().filter_map(|own| build_kind(own, sources, &mut problems));
+    let kinds = kinds.map(Arc::new).collect();
     if problems.is_empty() { Ok(kinds) } else { Err(problems) }
 }
 
@@ -52,7 +61,7 @@ pub(super) fn check_files(name: &str, files: BTreeMap<String, String>) -> Vec<Ki
     problems
 }
 
-fn replace_sources(sources: &mut Vec<KindSource>, own: Vec<KindSource>) {
+pub(super) fn replace_sources(sources: &mut Vec<KindSource>, own: Vec<KindSource>) {
     sources.retain(|known| !own.iter().any(|source| source.name == known.name));
     sources.extend(own);
     sources.sort_by(|a, b| a.name.cmp(&b.name));
@@ -90,6 +99,11 @@ fn build_kind(
         title: description.title,
         built_in: source.built_in,
         version: encode_hex(hash.finalize()),
+        asked_version: hash_question(
+            &prompt,
+            &schema::without_fields(&schema, &not_asked),
+            &examples,
+        ),
         schema,
         prompt,
         examples,
@@ -101,6 +115,14 @@ fn build_kind(
         read_by: description.read_by,
         showing: description.showing,
     })
+}
+
+/// SHA-256, in hex, over what a model is asked.
+fn hash_question(prompt: &str, asked: &Value, examples: &[KindExample]) -> String {
+    let mut parts = vec![prompt.to_owned(), asked.to_string()];
+    parts.extend(examples.iter().flat_map(|it| [it.text.clone(), it.fields.to_string()]));
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    sha256_of_parts(LengthOrder::BigEndian, &parts)
 }
 
 struct KindBuilder<'a> {
@@ -427,6 +449,34 @@ mod tests {
             // The kind that includes it has a new version as well.
             assert_ne!(version(&after, "credit_note"), version(&before, "credit_note"), "{file}");
         }
+    }
+
+    #[test]
+    fn a_draft_takes_the_place_of_its_kind_and_is_refused_by_file_and_line() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let version = |kinds: &KindSet, name: &str| kinds.get(name).unwrap().version.clone();
+        let mut files = kinds.files_of("invoice").unwrap().clone();
+        let same = kinds.with_draft("invoice", files.clone()).unwrap();
+        files.insert("rules.toml".to_owned(), format!("{}\n", files["rules.toml"]));
+        let changed = kinds.with_draft("invoice", files.clone()).unwrap();
+        let asked = |kinds: &KindSet| kinds.get("invoice").unwrap().asked_version.clone();
+        assert_eq!(asked(&changed), asked(&kinds), "other rules ask a model nothing else");
+        for file in ["prompt.md", "schema.json", "examples/services.txt"] {
+            let mut files = files.clone();
+            let text = files[file].replacen("invoice", "bill", 1);
+            files.insert(file.to_owned(), text.replacen("Invoice", "Bill", 1));
+            let other = kinds.with_draft("invoice", files).unwrap();
+            assert_ne!(asked(&other), asked(&kinds), "{file}");
+        }
+        for name in ["invoice", "credit_note"] {
+            assert_eq!(version(&same, name), version(&kinds, name), "{name}");
+            assert_ne!(version(&changed, name), version(&kinds, name), "{name}");
+        }
+        let rules = files["rules.toml"].replacen("check = \"required\"", "check = \"requird\"", 1);
+        files.insert("rules.toml".to_owned(), rules);
+        let refused = kinds.with_draft("invoice", files).unwrap_err().to_string();
+        assert!(refused.contains("invoice/rules.toml:"), "{refused}");
+        assert!(kinds.files_of("nothing").is_none());
     }
 
     #[test]

@@ -58,6 +58,11 @@ impl KindSource {
         }
     }
 
+    /// All files, by their paths within the folder.
+    pub(super) fn files(&self) -> &BTreeMap<String, String> {
+        &self.files
+    }
+
     /// Files that lie in no folder.
     pub(super) fn from_files(name: &str, files: BTreeMap<String, String>) -> Self {
         Self {

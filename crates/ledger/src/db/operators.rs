@@ -7,6 +7,7 @@ pub mod companies;
 pub mod erasure;
 pub mod idempotency;
 pub mod janitor;
+pub mod kind_replays;
 pub mod master_data;
 pub mod people;
 pub mod retention;

@@ -339,6 +339,7 @@ pub async fn close_tenant(
          unkept AS (DELETE FROM tenant_retention WHERE tenant = $1),
          unbound AS (DELETE FROM certainty_level WHERE tenant = $1),
          disowned AS (DELETE FROM own_company WHERE tenant = $1),
+         undrafted AS (DELETE FROM kind_replay WHERE tenant = $1),
          unsupplied AS (DELETE FROM master_supplier WHERE tenant = $1),
          unordered AS (DELETE FROM master_order WHERE tenant = $1),
          -- They hold what was there before a change.

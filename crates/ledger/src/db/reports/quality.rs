@@ -61,6 +61,92 @@ pub struct SupplierCorrections {
     pub changed: i64,
 }
 
+/// How many documents of a kind a reader had, or a rule flagged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KindCount {
+    /// Whether it is about a reader; otherwise about a reason for reviews.
+    pub is_reader: bool,
+    /// The reader: `einvoice`, `rules`, or `llm:` and the model; or name of the gate rule, or code.
+    pub name: String,
+    /// Documents that ended.
+    pub documents: i64,
+    /// Those of them that a person has to look at.
+    pub flagged: i64,
+}
+
+/// Who read the documents of a kind within 30 days and which rules flagged them, of one tenant or of
+/// all.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn count_kind(db: &Db, kind: &str, tenant: Option<&str>) -> Result<Vec<KindCount>> {
+    sqlx::query_as!(
+        KindCount,
+        r#"
+SELECT grouping(g.reader) = 0 AS "is_reader!", COALESCE(g.reader, g.rule) AS "name!",
+    count(DISTINCT g.id) AS "documents!",
+    count(DISTINCT g.id) FILTER (WHERE g.needs_human_review) AS "flagged!"
+FROM (
+    SELECT e.id, e.needs_human_review, concat_ws(':', e.reader, e.extraction_model) AS reader,
+        COALESCE(split_part(reason, ':', 1), '') AS rule
+    FROM (
+        SELECT i.id, i.kind, i.tenant, i.status, i.needs_human_review, i.review_reasons, i.reader,
+            i.extraction_model
+        FROM ingestion i WHERE i.completed_at > (SELECT docmill_now()) - interval '30 days'
+        ORDER BY i.completed_at DESC LIMIT $3
+    ) AS e LEFT JOIN LATERAL unnest(e.review_reasons) AS reason ON true
+    WHERE e.kind = $1 AND e.status <> 'cancelled' AND ($2::text IS NULL OR e.tenant = $2)
+) AS g
+GROUP BY GROUPING SETS ((g.reader), (g.rule)) ORDER BY 1 DESC, 3 DESC, 2
+"#,
+        kind,
+        tenant,
+        MAX_ENDED,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("counting documents of a kind")
+}
+
+/// The reasons for which people decided about documents of a kind within 30 days, and how often they
+/// changed the value named, or where none is named anything; of one tenant or of all.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn count_kind_reasons(
+    db: &Db,
+    kind: &str,
+    tenant: Option<&str>,
+) -> Result<Vec<ReasonYield>> {
+    sqlx::query_as!(
+        ReasonYield,
+        r#"
+SELECT split_part(reason, ':', 1) AS "reason!", count(DISTINCT r.id) AS "decided!",
+    count(DISTINCT r.id) FILTER (WHERE r.decision = 'rejected' OR CASE field WHEN ''
+        THEN r.decision = 'corrected'
+        ELSE COALESCE(r.data_before -> field, 'null') <> COALESCE(r.data_after -> field, 'null')
+        END) AS "changed!"
+FROM (
+    SELECT x.id, x.document_id, x.ingestion_id, x.decided_at, x.decision, x.reasons_before,
+        x.data_before, x.data_after, x.awaits_second
+    FROM document_revision x ORDER BY x.id DESC LIMIT $3
+) AS r CROSS JOIN LATERAL unnest(r.reasons_before) AS reason
+CROSS JOIN LATERAL (SELECT split_part(regexp_replace(reason, '(\[|\.).*$', ''), ':', 2) AS field) AS f
+WHERE r.decided_at > (SELECT docmill_now()) - interval '30 days' AND NOT r.awaits_second
+  AND r.decision <> 'undone'
+  AND (SELECT i.kind FROM ingestion i WHERE i.id = r.ingestion_id) = $1
+  AND ($2::text IS NULL OR document_tenant(r.document_id) = $2)
+GROUP BY 1
+"#,
+        kind,
+        tenant,
+        MAX_DECISIONS,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("counting reasons for reviews of a kind")
+}
+
 /// The straight-through share by kind and reader, of one tenant or of all.
 ///
 /// # Errors
