@@ -92,7 +92,7 @@ pages = ["/overview", "/ingestions", f"/ingestions?cursor={old}", "/ingestions?s
          "/ingestions?tenant=tenant-3", "/ingestions?tenant=nobody", f"/ingestions/{old}",
          f"/documents?q={digest}", f"/documents?q={old}", "/documents?q=march", "/documents?q=R-4711",
          "/documents?q=nowhere-to-be-found", "/reviews", "/reviews?order=amount", f"/reviews?cursor={reviewed}",
-         "/reviews?tenant=tenant-0", f"/reviews/{reviewed}", "/pauses", "/webhooks", "/companies",
+         "/reviews?tenant=tenant-0", f"/reviews/{reviewed}", "/pauses", "/webhooks", "/companies", "/kinds/invoice",
          "/webhooks?target=erp", "/api/v1/ingestions?limit=200", told]
 slow = []
 print(f"{'page':60} {'median':>9} {'longest':>9}")
