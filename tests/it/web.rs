@@ -19,3 +19,4 @@ mod references;
 mod reviewing;
 mod sharing;
 mod uploads;
+mod views;

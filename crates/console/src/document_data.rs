@@ -107,6 +107,14 @@ impl<'a> DataView<'a> {
         }
     }
 
+    /// The value at a path such as `line_items[2].amount`.
+    pub(super) fn value_at(self, path: &str, value: &Value) -> Markup {
+        match path.split_once('[').and_then(|(list, rest)| Some((list, rest.split_once("].")?.1))) {
+            Some((list, part)) => self.value(&format!("{list}.{part}"), value),
+            None => self.value(path, value),
+        }
+    }
+
     /// Lines as a table, with a column for each field that one of them has a value of.
     fn lines(self, list: &str, lines: &[Value]) -> Markup {
         let mut columns: Vec<&str> =
@@ -169,6 +177,26 @@ impl<'a> DataView<'a> {
     }
 }
 
+/// `Line items 3: Amount` of `line_items[2].amount`.
+pub(super) fn label_of_path(path: &str) -> String {
+    let Some((list, rest)) = path.split_once('[') else { return label_of(path) };
+    let (entry, part) = rest.split_once(']').unwrap_or((rest, ""));
+    let entry = entry.parse::<usize>().ok().map(|entry| entry.saturating_add(1));
+    entry_label(list, entry, Some(part.trim_start_matches('.')).filter(|part| !part.is_empty()))
+}
+
+/// `Line items 3: Amount`; the entry is counted from 1.
+pub(super) fn entry_label(field: &str, entry: Option<usize>, part: Option<&str>) -> String {
+    let mut label = label_of(field);
+    if let Some(entry) = entry {
+        label.push_str(&format!(" {entry}"));
+    }
+    if let Some(part) = part {
+        label.push_str(&format!(": {}", label_of(part)));
+    }
+    label
+}
+
 /// Roles of amounts of money.
 const AMOUNTS: [FieldRole; 6] = [
     FieldRole::NetAmount,
@@ -218,6 +246,17 @@ mod tests {
             ("1e20", "1e20", "1e20"),
         ] {
             assert_eq!((decimal_text(number), amount_text(number)), (shown.into(), amount.into()));
+        }
+    }
+
+    #[test]
+    fn a_path_is_told_in_words_and_its_entry_counted_from_one() {
+        for (path, label) in [
+            ("supplier_vat_id", "Supplier VAT ID"),
+            ("line_items[2].unit_price", "Line items 3: Unit price"),
+            ("further_accounts[0]", "Further accounts 1"),
+        ] {
+            assert_eq!(label_of_path(path), label);
         }
     }
 

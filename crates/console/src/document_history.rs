@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::document_data::DataView;
+use super::document_data::{DataView, entry_label};
 use super::failure::ConsoleFailure;
 use super::layout::{foreign_name, moment};
 use super::review_form::label_of;
@@ -81,16 +81,9 @@ fn changes_table(view: DataView<'_>, changes: &[FieldChange]) -> Markup {
     }
 }
 
-/// `Line items 2: Amount`.
 fn change_label(change: &FieldChange) -> String {
-    let mut label = label_of(&change.field);
-    if let Some(entry) = change.entry {
-        label.push_str(&format!(" {entry}"));
-    }
-    if let Some(part) = &change.part {
-        label.push_str(&format!(": {}", label_of(part)));
-    }
-    label
+    let entry = change.entry.and_then(|entry| usize::try_from(entry).ok());
+    entry_label(&change.field, entry, change.part.as_deref())
 }
 
 fn changed_value(view: DataView<'_>, change: &FieldChange, value: Option<&Value>) -> Markup {

@@ -52,6 +52,9 @@ pub(super) async fn seal_answer(request: Request, next: Next) -> Response {
     response
 }
 
+/// Paths, beside assets, that are there without a known visitor.
+const PUBLIC_PATHS: [&str; 3] = ["/sign-in", "/livez", "/readyz"];
+
 /// Authenticates the request, and leaves a [`ConsoleVisitor`] for the handlers.
 pub(super) async fn admit_visitor(
     State(state): State<ConsoleState>,
@@ -69,7 +72,8 @@ pub(super) async fn admit_visitor(
     if announced_bytes(request.headers()).is_some_and(|bytes| bytes > largest) {
         return ConsoleFailure::from_status(StatusCode::PAYLOAD_TOO_LARGE).into_response();
     }
-    let (api, public) = (is_api(path), path == "/sign-in" || path.starts_with("/assets/"));
+    let is_public = PUBLIC_PATHS.contains(&path) || path.starts_with("/assets/");
+    let (api, public) = (is_api(path), is_public);
     let user = match proxy_user::read_user(&state, &request) {
         Ok(user) => user.filter(|_| !api && !public),
         Err(failure) => return failure.into_response(),

@@ -116,6 +116,11 @@ fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor, shown_title: &str)
                 }
             }
         }
+        form.inline method="get" action=(state.link("/documents")) role="search" aria-label="All documents" {
+            input type="hidden" name="by" value="key";
+            label.unseen-label for="find" { "Id, number, supplier, amount or key" }
+            input id="find" name="q" type="search" placeholder="Number, supplier, amount…" maxlength="200";
+        }
         div.who {
             bdi { (visitor.name) } " · " (visitor.role.code())
             @if let Some(tenant) = &visitor.tenant { " · " bdi { (tenant) } }

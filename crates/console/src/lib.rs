@@ -29,6 +29,7 @@ mod invoice_page;
 mod kind_drafts;
 mod kind_pages;
 mod layout;
+mod list_filters;
 mod listing;
 mod master_data;
 mod openapi;
@@ -51,6 +52,7 @@ mod review_inputs;
 mod review_lines;
 mod review_queue;
 mod reviews;
+mod saved_view_page;
 mod secrets;
 mod service_charts;
 mod session_cookie;
@@ -61,6 +63,7 @@ mod state;
 mod transcripts;
 mod upload_page;
 mod uploads;
+mod web_health;
 mod webhook_api;
 mod webhooks;
 
@@ -157,6 +160,8 @@ fn public_pages() -> Router<ConsoleState> {
     Router::new()
         .route("/sign-in", get(sign_in::show_sign_in).post(sign_in::sign_in).layer(kept_form))
         .route("/assets/{name}", get(serve_asset))
+        .route("/livez", get(web_health::get_livez))
+        .route("/readyz", get(web_health::get_readyz))
 }
 
 fn viewer_pages() -> Router<ConsoleState> {
@@ -182,6 +187,8 @@ fn viewer_pages() -> Router<ConsoleState> {
         .route("/companies", get(companies::show_companies))
         .route("/kinds", get(kind_pages::show_kinds))
         .route("/kinds/{kind}", get(kind_pages::show_kind))
+        .route("/views", post(saved_view_page::post_view))
+        .route("/views/remove", post(saved_view_page::post_view_removal))
         .route("/sign-out", post(sign_in::sign_out))
 }
 

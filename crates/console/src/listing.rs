@@ -22,6 +22,8 @@ use super::fields::{FieldValues, QueryFields};
 use super::layout::{
     age_since, foreign_name, frame_page, moment, next_link, state_mark, visible_text,
 };
+use super::list_filters::hidden_filter;
+use super::saved_view_page::view_links;
 use super::state::ConsoleState;
 use docmill_core::config::WebRole;
 use docmill_core::model::{IngestionId, IngestionStatus, OutcomeReason};
@@ -29,6 +31,7 @@ use docmill_ledger::db::Db;
 use docmill_operations::inspect::{
     self, DocumentQuery, FoundDocuments, IngestionFilter, IngestionRow,
 };
+use docmill_operations::saved_views::ViewedList;
 
 /// Rows of a page.
 pub(super) const PAGE_ROWS: u32 = 50;
@@ -36,9 +39,6 @@ pub(super) const PAGE_ROWS: u32 = 50;
 const SEARCH_TIMEOUT: Duration = Duration::from_millis(100);
 /// The same for a request to look further back.
 const WIDE_SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The names of a list's filter in addresses and forms; the last is not for visitors of one tenant.
-const FILTER_NAMES: [&str; 5] = ["status", "reason", "kind", "since", "tenant"];
 
 /// One page of a list, and where the next begins.
 #[derive(Debug, Serialize, ToSchema)]
@@ -100,26 +100,6 @@ pub(super) fn read_filter(
     })
 }
 
-/// The filter of the list, for a form that is sent next.
-pub(super) fn hidden_filter(visitor: &ConsoleVisitor, wanted: &FieldValues) -> Markup {
-    hidden_fields(wanted, filter_names(visitor))
-}
-
-/// The names of the filters that the visitor has.
-pub(super) fn filter_names(visitor: &ConsoleVisitor) -> &'static [&'static str] {
-    let [own @ .., _] = &FILTER_NAMES;
-    if visitor.tenant.is_some() { own } else { &FILTER_NAMES }
-}
-
-/// The values of these names, for a form that is sent next.
-pub(super) fn hidden_fields(wanted: &FieldValues, names: &[&str]) -> Markup {
-    html! {
-        @for (name, value) in wanted.pairs().filter(|(name, value)| names.contains(name) && !value.is_empty()) {
-            input type="hidden" name=(name) value=(value);
-        }
-    }
-}
-
 /// The id that the next page begins after.
 pub(super) fn read_cursor(wanted: &FieldValues) -> Result<Option<Uuid>, ConsoleFailure> {
     let cursor = wanted.get("cursor").map(Uuid::parse_str).transpose();
@@ -149,6 +129,7 @@ pub(super) async fn show_ingestions(
         .map(|id| state.link(&format!("/ingestions?{}", wanted.with("cursor", &id.to_string()))));
     let body = html! {
         (filters(&state, &visitor, &wanted))
+        (view_links(&state, &visitor, ViewedList::Ingestions, &wanted).await?)
         @if page.rows.is_empty() { p { "No documents match. " a href=(state.link("/ingestions")) { "Clear filters" } } } @else {
             (ingestions_table(&state, &visitor, &wanted, &page.rows))
         }
@@ -252,6 +233,20 @@ pub(super) async fn show_search(
     if let Some(id) = asked.as_deref().and_then(|text| Uuid::parse_str(text).ok()) {
         return Ok(Redirect::to(&state.link(&format!("/ingestions/{id}"))).into_response());
     }
+    let keyed = match asked.as_deref().filter(|_| wanted.get("by") == Some("key")) {
+        Some(text) => find_keyed(&state, &visitor, text).await?,
+        None => Vec::new(),
+    };
+    if let [only] = keyed.as_slice() {
+        return Ok(Redirect::to(&state.link(&format!("/ingestions/{}", only.id))).into_response());
+    }
+    if !keyed.is_empty() {
+        let body = html! {
+            p.hint { "The newest with this key, at most " (PAGE_ROWS) "." }
+            (ingestions_table(&state, &visitor, &FieldValues::default(), &keyed))
+        };
+        return Ok(frame_page(&state, Some(&visitor), "Search", &body).into_response());
+    }
     let mut found = FoundDocuments::default();
     if let Some(text) = &asked {
         let query = read_search(&visitor, text);
@@ -269,9 +264,9 @@ pub(super) async fn show_search(
         state.link(&format!("/documents?{}", wanted.with("cursor", &last.to_string())))
     });
     let body = html! {
-        form.filters method="get" action=(state.link("/documents")) role="search" {
+        form.filters method="get" action=(state.link("/documents")) role="search" aria-label="Words" {
             div {
-                label for="q" { "Id, file name, hash, supplier, number or label" }
+                label for="q" { "Id, file name, hash, supplier, number or label: words" }
                 input id="q" name="q" accesskey="s" size="40" value=(asked.as_deref().unwrap_or_default());
             }
             button { "Find" }
@@ -283,6 +278,17 @@ pub(super) async fn show_search(
         }
     };
     Ok(frame_page(&state, Some(&visitor), "Search", &body).into_response())
+}
+
+/// Those whose number, path, supplier or total this is, which indexes find at any size.
+async fn find_keyed(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    text: &str,
+) -> Result<Vec<IngestionRow>, ConsoleFailure> {
+    let (db, keys) = (state.database(), inspect::read_keys(text, visitor.tenant.clone()));
+    let ids = inspect::find_by_keys(db, &keys, PAGE_ROWS).await?;
+    Ok(inspect::ingestions_by_id(db, &ids).await?)
 }
 
 /// Those with this hash, which an index finds at any size.

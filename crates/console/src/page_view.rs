@@ -9,13 +9,15 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::access::ConsoleVisitor;
+use super::document_data::{DataView, label_of_path};
 use super::failure::ConsoleFailure;
 use super::ingestion::{find_visible, read_id};
 use super::layout::{fact, frame_with};
 use super::page_sheets::{FieldPlaces, PageSheet, PicturedPages, mark_shape};
 use super::state::ConsoleState;
 use super::transcripts::load_known_page;
-use docmill_core::model::{PageDefectKind, PageSource, PageText, TextLine};
+use docmill_core::model::{PageDefectKind, PageSource, PageText, TextLine, value_at};
+use docmill_operations::inspect::IngestionRow;
 
 /// Lines of a page that are shown and marked; a page of print has some sixty.
 const MAX_LINES: usize = 1000;
@@ -49,7 +51,7 @@ pub(super) async fn show_page(
             div.sheets tabindex="0" role="region" aria-label="Picture of the page" {
                 (pages.marked_picture(number, &page_marks(&pages, &page))) }
             section tabindex="0" aria-labelledby="read-here" {
-                (values_read(&pages, number))
+                (values_read(&state, row, &pages, number))
                 h2 id="read-here" { "Lines" }
                 @if page.lines.is_empty() { p { "No text was found on this page." } }
                 ol.lines { @for (at, line) in page.lines.iter().take(MAX_LINES).enumerate() {
@@ -145,13 +147,23 @@ fn line_link(at: usize, line: &TextLine) -> Markup {
     }
 }
 
-fn values_read(pages: &PicturedPages, number: u32) -> Markup {
+/// The values that were read here, in words.
+fn values_read(
+    state: &ConsoleState,
+    row: &IngestionRow,
+    pages: &PicturedPages,
+    number: u32,
+) -> Markup {
+    let view = DataView::of_kind(state.kinds().for_name(row.kind.as_deref()).map(|kind| &**kind));
+    let data = row.structured_data.as_ref().and_then(Value::as_object);
     let mut values = pages.marked_values(number).peekable();
     html! {
         @if values.peek().is_some() {
             h2 { "Values found here" }
             ul.lines { @for (field, mark, _) in values {
-                li { a href={ "#" (mark) } data-mark=(mark) { (field) } }
+                li { a href={ "#" (mark) } data-mark=(mark) { (label_of_path(field)) }
+                    @if let Some(value) = data.and_then(|data| value_at(data, field)) {
+                        ": " (view.value_at(field, value)) } }
             } }
         }
     }

@@ -8,6 +8,12 @@ use docmill_operations::review::{self, ReviewFilter, ReviewOrder, ReviewPart};
 /// The names of a queue's choice in an address.
 const CHOICE_NAMES: [&str; 5] = ["part", "kind", "tenant", "reason", "order"];
 
+/// The names of a queue's choice that the visitor has: one of a tenant chooses none.
+pub(super) fn choice_names(visitor: &ConsoleVisitor) -> impl Iterator<Item = &'static str> {
+    let chooses_tenant = visitor.tenant.is_none();
+    CHOICE_NAMES.into_iter().filter(move |name| *name != "tenant" || chooses_tenant)
+}
+
 /// The part, filter and order of the queue that a reviewer works through. They are in the address of
 /// every review, so that what comes next is of the same choice.
 #[derive(Debug, Clone)]
@@ -34,9 +40,7 @@ impl QueueChoice {
             Some(_) => return Err(ConsoleFailure::wrong_request("part is unreadable or later")),
         };
         let filter = ReviewFilter { part, ..read_filter(visitor, wanted)? };
-        let named = CHOICE_NAMES.iter().filter_map(|name| Some((*name, wanted.text(name)?)));
-        // A visitor of one tenant chooses none.
-        let named = named.filter(|(name, _)| *name != "tenant" || visitor.tenant.is_none());
+        let named = choice_names(visitor).filter_map(|name| Some((name, wanted.text(name)?)));
         Ok(Self { filter, named: named.collect() })
     }
 

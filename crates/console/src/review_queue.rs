@@ -18,12 +18,14 @@ use super::layout::{age_since, foreign_name, form_secret, frame_page, next_link,
 use super::listing::{PAGE_ROWS, read_cursor};
 use super::queue_choice::{QueueChoice, counted, read_filter};
 use super::review_desk::done_notice;
+use super::saved_view_page::view_links;
 use super::state::ConsoleState;
 use docmill_core::config::WebRole;
 use docmill_gate::kinds::Kind;
 use docmill_operations::review::{
     self, ReviewCounts, ReviewFilter, ReviewOrder, ReviewPart, ReviewRow,
 };
+use docmill_operations::saved_views::ViewedList;
 
 /// Reasons of a document that its row shows.
 const MAX_SHOWN_REASONS: usize = 2;
@@ -94,6 +96,7 @@ pub(super) async fn show_reviews(
             }
         }
         (queue_filters(&state, &visitor, &wanted, &reasons))
+        (view_links(&state, &visitor, ViewedList::Reviews, &wanted).await?)
         @if page.rows.is_empty() { (empty_queue(&state, &choice, &counts)) } @else {
             div.wide { table {
                 thead { tr { th { "Document" } th { "Kind" } th { "Tenant" } th { "Needs attention" } th { "Status" } th.number { "Amount" } th { "Open by" } th { "Waiting" } } }
@@ -214,7 +217,7 @@ fn queue_filters(
             div { label for="order" { "Order" }
                 select id="order" name="order" {
                     option value="age" { "oldest first" }
-                    option value="amount" selected[wanted.get("order") == Some("amount")] { "largest amount first" } } }
+                    option value="amount" selected[wanted.get("order") == Some("amount")] { "largest amount of each currency first" } } }
             button { "Show" }
         }
     }

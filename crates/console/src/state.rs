@@ -26,6 +26,7 @@ use docmill_operations::tenant_shares::{TakenShare, TenantShares};
 use docmill_operations::webhooks::{self, WebhookTargetState};
 use docmill_queue::MessageQueue;
 use docmill_storage::ObjectStore;
+use docmill_worker::runner::{PROBE_TIMEOUT, probe_dependency};
 
 /// The style sheet.
 pub(super) const STYLE: &str = include_str!("console.css");
@@ -137,6 +138,7 @@ struct ConsoleStateInner {
     overview_script_path: String,
     waiting: WaitingCounts,
     overview: Arc<SharedAnswer<Result<Arc<OverviewAnswer>, ConsoleFailure>>>,
+    database: Arc<SharedAnswer<bool>>,
     uploads: TenantShares,
     arriving: TenantShares,
     renderings: TenantShares,
@@ -168,6 +170,7 @@ impl ConsoleState {
             upload_script_path: asset_path(UPLOAD_SCRIPT, "js"),
             overview_script_path: asset_path(OVERVIEW_SCRIPT, "js"),
             overview,
+            database: SharedAnswer::new(),
             uploads: TenantShares::new(UPLOAD_PLACES),
             arriving: TenantShares::new(largest.saturating_mul(UPLOAD_PLACES)),
             renderings: TenantShares::new(RENDERING_PLACES),
@@ -377,6 +380,13 @@ impl ConsoleState {
     /// Draws pages; `None` if pictures are off.
     pub(super) fn drawer(&self) -> Option<&PageDrawer> {
         self.shared.parts.drawer.as_deref()
+    }
+
+    /// Whether Postgres answered, at most two seconds ago.
+    pub(super) async fn has_database(&self) -> bool {
+        let database = self.database().clone();
+        let asked = async move { probe_dependency(database.ping(PROBE_TIMEOUT)).await.is_some() };
+        self.shared.database.find(asked).await.unwrap_or_default()
     }
 
     /// The state of the service, at most two seconds old, loaded once for all visitors.

@@ -67,6 +67,8 @@ const POLLS: &str = "docmill_polls";
 const REQUESTS: &str = "docmill_queue_requests_total";
 const DRAINING: &str = "docmill_drain_seconds";
 const OLDEST: &str = "docmill_oldest_in_progress_seconds";
+const REVIEWS_WAITING: &str = "docmill_reviews_waiting";
+const REVIEWS_OLDEST: &str = "docmill_reviews_oldest_seconds";
 const VACUUM_HELD_BACK: &str = "docmill_vacuum_held_back_seconds";
 const ATTEMPTS: &str = "docmill_attempts_to_end";
 const PROTECTED: &str = "docmill_scale_in_protected";
@@ -184,6 +186,14 @@ fn describe_metrics() {
     );
     describe_counter!(SILENT_ERROR_ALARMS, "Bounds on silent errors that were found broken");
     describe_gauge!(OLDEST, "Age of the oldest open ingestion, from the maintenance leader");
+    describe_gauge!(
+        REVIEWS_WAITING,
+        "Documents that wait for review, counted up to 10001, from the maintenance leader"
+    );
+    describe_gauge!(
+        REVIEWS_OLDEST,
+        "How long the oldest of them has waited, from the maintenance leader"
+    );
     describe_histogram!(ATTEMPTS, "Attempts that ended ingestions took, by outcome");
     describe_gauge!(PROTECTED, "1 while the platform is asked not to take this task away");
 }
@@ -459,6 +469,13 @@ pub fn set_draining(since: Duration) {
 /// The age of the oldest open ingestion; zero: there is none, or another worker reports it.
 pub fn oldest_in_progress(age: Duration) {
     gauge!(OLDEST).set(age.as_secs_f64());
+}
+
+/// So many documents wait for review, the oldest for so long; zero: none does, or another worker
+/// reports it.
+pub fn set_reviews(waiting: i64, oldest: Duration) {
+    gauge!(REVIEWS_WAITING).set(gauge_count(waiting));
+    gauge!(REVIEWS_OLDEST).set(oldest.as_secs_f64());
 }
 
 /// How long the same transaction has held vacuum back; zero: none does, or another worker reports it.

@@ -21,13 +21,16 @@ pub use docmill_ledger::db::reports::message_record::{
     MessageRecord, OperatorActionRow, list_operator_actions, load_message_record,
 };
 pub use docmill_ledger::db::reports::row_security::require_all_rows;
-pub use docmill_ledger::db::reports::search::{DocumentQuery, DocumentRow, find_documents};
+pub use docmill_ledger::db::reports::search::{
+    DocumentKeys, DocumentQuery, DocumentRow, find_by_keys, find_documents,
+};
 pub use docmill_ledger::db::reports::{
     AttemptRow, ExportedDocument, InFlightIngestion, IngestionFilter, IngestionRow, find_waiting,
     ingestions_by_id, list_exported_documents, list_ingestion_ids, list_ingestions,
     load_einvoice_facts, load_grounding,
 };
 
+use crate::printed_value::read_number;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::model::{IngestionId, IngestionStatus};
 use docmill_ledger::db::Db;
@@ -97,6 +100,26 @@ pub async fn look_for_documents(
         }
         from = Some(end.last);
     }
+}
+
+/// Characters of a supplier's name by which documents are found: fewer are the beginning of too many.
+const MIN_SUPPLIER_CHARS: usize = 3;
+/// Characters of an amount.
+const MAX_AMOUNT_CHARS: usize = 30;
+/// Characters of a supplier's name that are compared.
+const MAX_KEY_CHARS: usize = 100;
+
+/// The keys that a text may be: a number, a path, the beginning of a supplier's name, or an amount as
+/// documents print it, if it has one reading.
+pub fn read_keys(text: &str, tenant: Option<String>) -> DocumentKeys {
+    let is_plain = |total: &String| {
+        total.len() <= MAX_AMOUNT_CHARS
+            && total.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-'))
+    };
+    let total = read_number(text).ok().map(|number| number.to_string()).filter(is_plain);
+    let is_name = text.chars().count() >= MIN_SUPPLIER_CHARS;
+    let supplier = is_name.then(|| text.chars().take(MAX_KEY_CHARS).collect());
+    DocumentKeys { text: text.to_owned(), supplier, total, tenant }
 }
 
 /// One ingestion with its history.
@@ -209,6 +232,26 @@ pub async fn load_histories(db: &Db, id: &str) -> Result<Vec<IngestionHistory>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_a_number_a_suppliers_beginning_and_an_amount_if_it_has_one_reading() {
+        let long = "x".repeat(200);
+        let begun = "x".repeat(100);
+        for (text, supplier, total) in [
+            ("RE-17", Some("RE-17"), None),
+            ("17", None, Some("17")),
+            ("1.700,00", Some("1.700,00"), Some("1700")),
+            ("1,234.50", Some("1,234.50"), Some("1234.5")),
+            ("-12.40", Some("-12.40"), Some("-12.4")),
+            ("1.700", Some("1.700"), None),
+            ("1e9", Some("1e9"), None),
+            (long.as_str(), Some(begun.as_str()), None),
+        ] {
+            let keys = read_keys(text, None);
+            let found = (keys.supplier.as_deref(), keys.total.as_deref());
+            assert_eq!((keys.text.as_str(), found), (text, (supplier, total)));
+        }
+    }
 
     #[test]
     fn a_look_back_has_a_length_that_calendars_reach() {

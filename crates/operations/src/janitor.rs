@@ -277,6 +277,7 @@ impl Maintenance {
                 Ok(Some(pass)) => log_report(&pass),
                 Ok(None) => {
                     metrics::oldest_in_progress(Duration::ZERO);
+                    metrics::set_reviews(0, Duration::ZERO);
                     metrics::vacuum_held_back(Duration::ZERO);
                 }
                 Err(error) => tracing::warn!(error = %error, "maintenance failed: {error}"),

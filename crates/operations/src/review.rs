@@ -5,7 +5,6 @@
 
 mod export;
 mod four_eyes;
-mod printed_value;
 mod typed_data;
 
 use std::collections::BTreeMap;
@@ -38,6 +37,7 @@ pub use docmill_ledger::db::reviews::{
 };
 
 use crate::inspect;
+use crate::printed_value::{PrintedValueError, read_date, read_number};
 use crate::suppliers::{self, SupplierData};
 use docmill_core::config::ReviewConfig;
 use docmill_core::fault::{Error, Fault, Result};
@@ -50,7 +50,6 @@ use docmill_ledger::db::operators::AuditNote;
 use docmill_ledger::db::reviews;
 use docmill_ledger::db::reviews::decisions::{self, DecisionDraft, DecisionEnd, UndoEnd};
 use docmill_pipeline::supplier_memory::lesson_of;
-use printed_value::PrintedValueError;
 
 /// Bytes of the data of a decision, as JSON; data that was read and is larger can be kept.
 const MAX_DECISION_BYTES: usize = 1 << 20;
@@ -273,8 +272,8 @@ fn parse_as_type(field_type: FieldType, name: &str, text: &str) -> Result<Value>
     }
     let (value, expected) = match field_type {
         FieldType::Text => return Ok(Value::String(text.to_owned())),
-        FieldType::Date => (printed_value::read_date(text), "a date, e.g. 2026-11-28"),
-        FieldType::Number => (printed_value::read_number(text), "a number, e.g. 120.50"),
+        FieldType::Date => (read_date(text), "a date, e.g. 2026-11-28"),
+        FieldType::Number => (read_number(text), "a number, e.g. 120.50"),
         FieldType::Boolean => (read_json(text, Value::is_boolean), "true or false"),
         FieldType::List => (read_json(text, Value::is_array), "a JSON array"),
         FieldType::Object => (read_json(text, Value::is_object), "a JSON object"),

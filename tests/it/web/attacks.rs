@@ -116,6 +116,8 @@ async fn each_role_may_do_what_it_is_for_and_no_more() {
         ("ann", format!("/reviews/{document}/release"), true),
         ("viewer", format!("/ingestions/{ingestion}/retry"), false),
         ("viewer", "/pauses".to_owned(), false),
+        ("viewer", "/views".to_owned(), true),
+        ("viewer", "/views/remove".to_owned(), true),
         ("ann", format!("/ingestions/{ingestion}/retry"), false),
         ("ann", format!("/ingestions/{ingestion}/cancel"), false),
         ("ann", "/ingestions/change".to_owned(), false),

@@ -569,6 +569,8 @@ async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
         "INSERT INTO console_user (name, role, made_by) VALUES ('carl', 'viewer', 'web:admin');
          INSERT INTO console_token (user_name, sha256, made_by)
              VALUES ('carl', sha256('x'), 'web:admin');
+         INSERT INTO saved_view (owner, list, name, query)
+             VALUES ('web:admin', 'ingestions', 'Failed', 'status=failed');
          INSERT INTO operator_action (operator, action, target) VALUES ('ann', 'pause', 'all:')",
     )
     .await;
@@ -576,7 +578,7 @@ async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
     let operator = sit_down(&desk, "admin").await;
     let pages = [
         ("overview", "/overview".to_owned()),
-        ("ingestions", "/ingestions".to_owned()),
+        ("ingestions", "/ingestions?status=failed".to_owned()),
         ("ingestion", format!("/ingestions/{ingestion}")),
         ("change", format!("/ingestions/change?of=selected&id={ingestion}")),
         ("page", format!("/ingestions/{ingestion}/pages/1")),

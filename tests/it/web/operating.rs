@@ -12,6 +12,7 @@ use docmill_core::model::{
     ProviderLane,
 };
 use docmill_ledger::db::claims::PostgresLedger;
+use docmill_ledger::db::reports::overview::{ReviewBacklog, measure_reviews};
 use docmill_ledger::{Ledger as _, WorkerStatus};
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_queue::{MessageQueue as _, OutgoingMessage};
@@ -453,6 +454,95 @@ async fn a_document_is_found_by_id_name_hash_supplier_and_number() {
     let by_id = operator.get(&format!("/documents?q={document}")).await;
     assert_eq!(by_id.location(), format!("/ingestions/{document}"));
     assert!(operator.get("/documents?q=%25%25").await.body.contains("Nothing was found."));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_search_box_of_every_page_leads_to_the_only_document_with_a_key_and_lists_several() {
+    let desk = WebConsole::open().await;
+    let mut known = Vec::new();
+    for (tenant, supplier, number, total) in [
+        ("acme", "Zimmer GmbH", "RE-1", "120.5"),
+        ("acme", "Zimmer KG", "RE-2", "120.50"),
+        ("rival", "ZIMMER AG", "re-1", "7"),
+    ] {
+        let (document, ingestion) = desk.waiting(tenant, "x.pdf").await;
+        desk.execute(&format!(
+            "UPDATE document SET structured_data = '{{\"supplier_name\": \"{supplier}\",
+                 \"invoice_number\": \"{number}\", \"total\": {total}}}' WHERE id = '{document}'"
+        ))
+        .await;
+        known.push((document.to_string(), ingestion.to_string()));
+    }
+    let path = format!("documents/{}.pdf", known[1].0);
+    for (name, text, found) in [
+        ("operator", "re-2", vec![1]),
+        ("operator", "RE-1", vec![0, 2]),
+        ("acme", "RE-1", vec![0]),
+        ("operator", "zimmer k", vec![1]),
+        ("operator", "Zimmer", vec![0, 1, 2]),
+        ("rival", "Zimmer", vec![2]),
+        ("operator", "120,50", vec![0, 1]),
+        ("operator", "7.00", vec![2]),
+        ("acme", "7.00", vec![]),
+        ("operator", "Zimmer%", vec![]),
+        ("operator", path.as_str(), vec![1]),
+    ] {
+        let browser = desk.browser(name).await;
+        let page = browser.get("/reviews").await.body;
+        let form = super::desk::filled_form(&page, "/documents", &[("q", text)]);
+        let answer = browser.get(&format!("/documents?{form}")).await;
+        let place = |at: usize| format!("/ingestions/{}", known[at].1);
+        if let [only] = found.as_slice() {
+            assert_eq!(answer.location(), place(*only), "{name}: {text}: {answer:?}");
+            continue;
+        }
+        assert_eq!(answer.status, StatusCode::OK, "{name}: {text}");
+        for at in 0..known.len() {
+            let shown = answer.body.contains(&format!("href=\"{}\"", place(at)));
+            assert_eq!(shown, found.contains(&at), "{name}: {text}: {at}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn probes_without_a_token_are_told_that_the_pages_live_and_whether_postgres_answers() {
+    let desk = WebConsole::open().await;
+    let stranger = desk.stranger();
+    for (path, says) in [("/livez", "alive"), ("/readyz", "ready")] {
+        let answer = stranger.get(path).await;
+        assert_eq!((answer.status, answer.body.as_str()), (StatusCode::OK, says));
+    }
+    desk.execute(
+        "DO $$ DECLARE pages text; BEGIN
+             FOR pages IN SELECT DISTINCT usename FROM pg_stat_activity
+                 WHERE datname = current_database() AND usename LIKE 'login_%'
+             LOOP EXECUTE format('ALTER ROLE %I NOLOGIN', pages); END LOOP;
+         END $$;
+         SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE datname = current_database() AND usename LIKE 'login_%'",
+    )
+    .await;
+    until(SOON, || async {
+        stranger.get("/readyz").await.status == StatusCode::SERVICE_UNAVAILABLE
+    })
+    .await;
+    assert_eq!(stranger.get("/livez").await.status, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_review_queue_is_measured_by_count_and_by_the_age_of_its_oldest_document() {
+    let desk = WebConsole::open().await;
+    let db = desk.database.db();
+    let none = ReviewBacklog { waiting: 0, oldest_s: 0.0 };
+    assert_eq!(measure_reviews(&db).await.unwrap(), none);
+    let (old, _) = desk.refused("acme", &invoice(1.0)).await;
+    desk.refused("acme", &invoice(2.0)).await;
+    desk.execute(&format!(
+        "UPDATE document SET updated_at = docmill_now() - interval '2 hours' WHERE id = '{old}'"
+    ))
+    .await;
+    let found = measure_reviews(&db).await.unwrap();
+    assert!(found.waiting == 2 && (7_200.0..7_260.0).contains(&found.oldest_s), "{found:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

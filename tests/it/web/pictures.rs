@@ -181,7 +181,7 @@ async fn a_page_is_shown_beside_its_lines_and_the_values_that_were_found_on_it()
         "id=\"mark-0\"",
         "id=\"line-0\"",
         "ZIMMER",
-        "supplier_name",
+        "Supplier name</a>: <bdi>Acme</bdi>",
         "viewBox=\"0 0 100.00 100.00\"",
     ] {
         assert!(page.contains(part), "{part}: {page}");

@@ -18,6 +18,11 @@ use crate::support::row_reads::rows_read_by;
 async fn fail_some(database: &TestDatabase) {
     // Hundreds failed, one of them for a rare reason, and some call for a person.
     let change = "SET session_replication_role = replica;
+        UPDATE document d SET structured_data = jsonb_build_object('invoice_number', 'R-' || t.n,
+            'supplier_name', 'Supplier ' || t.n % 50, 'total', t.n % 9000)
+            FROM (SELECT n FROM generate_series(1, 51000) n) t WHERE d.id = md5('d' || t.n)::uuid;
+        INSERT INTO saved_view (owner, list, name, query)
+            SELECT 'web:p' || n, 'reviews', 'a', 'kind=invoice' FROM generate_series(1, 20000) n;
         UPDATE ingestion SET status = 'failed', reason = 'corrupt', needs_human_review = true,
             valid_structured_data = false WHERE id IN (SELECT md5('i' || n)::uuid FROM generate_series(1100, 50600, 100) n);
         UPDATE ingestion SET reason = 'encrypted' WHERE id = md5('i50600')::uuid;
@@ -74,6 +79,11 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
         format!("/ingestions/{reviewed}"),
         format!("/documents?q={hash}"),
         "/documents?q=pdf".to_owned(),
+        "/documents?by=key&q=r-30000".to_owned(),
+        "/documents?by=key&q=Supplier".to_owned(),
+        "/documents?by=key&q=supplier+17".to_owned(),
+        "/documents?by=key&q=8123".to_owned(),
+        "/documents?by=key&q=documents/30000.pdf".to_owned(),
         "/reviews".to_owned(),
         format!("/reviews?cursor={reviewed}"),
         format!("/reviews/{reviewed}"),

@@ -12,6 +12,7 @@ pub mod master_data;
 pub mod people;
 pub mod retention;
 pub mod routes;
+pub mod saved_views;
 
 use serde::Serialize;
 use time::OffsetDateTime;

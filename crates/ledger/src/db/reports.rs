@@ -196,29 +196,6 @@ pub struct InFlightIngestion {
     pub created_at: OffsetDateTime,
 }
 
-/// Asks for ingestions `i` with what is known of their documents `d`; the text says for which, and in
-/// which order. A statement for each question, so that each has a plan of its own.
-macro_rules! query_ingestions {
-    ($which:tt $(, $value:expr)* $(,)?) => {
-        sqlx::query_as!(
-            IngestionRow,
-            r#"SELECT i.id, i.document_id, COALESCE(d.file_path, '') AS "file_path!",
-                d.original_name AS "original_name?", i.status, i.reason, i.detail, i.stage, i.kind,
-                i.tenant, i.attempt_count, i.crashes, i.created_at, i.started_at, i.completed_at,
-                i.next_attempt_at, i.lease_expires_at, i.worker, i.needs_human_review,
-                i.review_reasons, i.reader, i.extraction_model, i.extraction_input_tokens,
-                i.extraction_output_tokens, i.transcription_quality_score,
-                i.transcription_file_path, i.preprocessed_file_path,
-                i.extraction_output_file_path, i.sha256, i.pages,
-                i.gate_score, i.extraction_successful, i.extraction_confidence,
-                i.missing_fields, i.structured_data
-            FROM ingestion i LEFT JOIN document d ON d.id = i.document_id "#
-                + $which
-            $(, $value)*
-        )
-    };
-}
-
 /// The ingestions that an ID names, newest first, at most `limit`: of an ingestion id one; of a
 /// document id those of the document; of a SHA-256 or the beginning of one (at least 6 digits)
 /// those of the documents with such content. Nothing for a text that is none of these.
@@ -231,8 +208,8 @@ pub async fn find_ingestions(db: &Db, id: &str, limit: u32) -> Result<Vec<Ingest
     let hex = id.len() >= 6 && id.len() <= 64 && id.chars().all(|c| c.is_ascii_hexdigit());
     // 32 digits are also a UUID without hyphens; both readings are tried.
     let prefix = hex.then(|| format!("{id}%"));
-    query_ingestions!(
-        r#"WHERE i.id IN (
+    let found = sqlx::query_scalar!(
+        r#"SELECT i.id FROM ingestion i WHERE i.id IN (
             SELECT $1::uuid
             UNION ALL SELECT id FROM ingestion WHERE document_id = $1
             UNION ALL SELECT o.id FROM ingestion o JOIN document c ON c.id = o.document_id
@@ -244,7 +221,9 @@ pub async fn find_ingestions(db: &Db, id: &str, limit: u32) -> Result<Vec<Ingest
     )
     .fetch_all(db.pool())
     .await
-    .context("looking for an ingestion")
+    .context("looking for an ingestion")?;
+    let ids: Vec<_> = found.into_iter().map(IngestionId).collect();
+    ingestions_by_id(db, &ids).await
 }
 
 /// These ingestions, newest first; what is not there is left out.
@@ -253,9 +232,20 @@ pub async fn find_ingestions(db: &Db, id: &str, limit: u32) -> Result<Vec<Ingest
 /// No answer from Postgres.
 pub async fn ingestions_by_id(db: &Db, ids: &[IngestionId]) -> Result<Vec<IngestionRow>> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-    query_ingestions!(
-        r#"WHERE i.id = ANY ($1)
-        ORDER BY i.created_at DESC, i.id DESC"#,
+    sqlx::query_as!(
+        IngestionRow,
+        r#"SELECT i.id, i.document_id, COALESCE(d.file_path, '') AS "file_path!",
+            d.original_name AS "original_name?", i.status, i.reason, i.detail, i.stage, i.kind,
+            i.tenant, i.attempt_count, i.crashes, i.created_at, i.started_at, i.completed_at,
+            i.next_attempt_at, i.lease_expires_at, i.worker, i.needs_human_review,
+            i.review_reasons, i.reader, i.extraction_model, i.extraction_input_tokens,
+            i.extraction_output_tokens, i.transcription_quality_score,
+            i.transcription_file_path, i.preprocessed_file_path,
+            i.extraction_output_file_path, i.sha256, i.pages,
+            i.gate_score, i.extraction_successful, i.extraction_confidence,
+            i.missing_fields, i.structured_data
+        FROM ingestion i LEFT JOIN document d ON d.id = i.document_id
+        WHERE i.id = ANY ($1) ORDER BY i.created_at DESC, i.id DESC"#,
         &ids,
     )
     .fetch_all(db.pool())
@@ -358,28 +348,7 @@ pub async fn list_ingestions(
     limit: u32,
     after: Option<IngestionId>,
 ) -> Result<Vec<IngestionRow>> {
-    query_ingestions!(
-        r#"WHERE ($1::text IS NULL OR i.status = $1)
-          AND ($2::text IS NULL OR i.reason = $2)
-          AND ($3::text IS NULL OR i.kind = $3)
-          AND ($4::text IS NULL OR i.tenant = $4)
-          AND ($5::boolean IS NULL OR i.needs_human_review = $5)
-          AND ($6::timestamptz IS NULL OR i.created_at >= $6)
-          AND ($7::uuid IS NULL OR (i.created_at, i.id) <
-              (SELECT a.created_at, a.id FROM ingestion a WHERE a.id = $7))
-        ORDER BY i.created_at DESC, i.id DESC LIMIT $8"#,
-        filter.status.map(|status| status.code()),
-        filter.reason,
-        filter.kind,
-        filter.tenant,
-        filter.needs_review,
-        filter.since,
-        after.map(|id| id.0),
-        i64::from(limit),
-    )
-    .fetch_all(db.pool())
-    .await
-    .context("listing ingestions")
+    ingestions_by_id(db, &list_ingestion_ids(db, filter, limit, after).await?).await
 }
 
 /// The ids alone of what [`list_ingestions`] lists.

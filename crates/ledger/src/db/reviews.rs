@@ -61,8 +61,8 @@ pub enum ReviewOrder {
     /// Those that wait longest.
     #[default]
     Age,
-    /// Those with the largest amount, in any currency, of the [`MAX_COMPARED`] that wait longest.
-    /// There is no next page.
+    /// Those with the largest amount of each currency, of the [`MAX_COMPARED`] that wait longest; one
+    /// currency after the other, as amounts of two are not compared. There is no next page.
     Amount,
 }
 
@@ -313,7 +313,8 @@ CROSS JOIN LATERAL (
     FROM jsonb_each_text(CASE WHEN jsonb_typeof(w.data) = 'object' THEN w.data ELSE '{}' END)
     WHERE jsonb_typeof(w.data -> key) = 'number'
 ) AS stake
-ORDER BY CASE WHEN $6 THEN stake.amount END DESC NULLS LAST, w.since, w.document_id LIMIT $7
+ORDER BY CASE WHEN $6 AND jsonb_typeof(w.data) = 'object' THEN w.data ->> 'currency' END NULLS LAST,
+    CASE WHEN $6 THEN stake.amount END DESC NULLS LAST, w.since, w.document_id LIMIT $7
 "#,
         wanted.tenant,
         wanted.kind,

@@ -62,6 +62,9 @@ impl Maintenance {
     pub(super) async fn tell_oldest(&self) -> Result<()> {
         let oldest = overview::oldest_open_age(&self.db).await?.unwrap_or_default();
         metrics::oldest_in_progress(Duration::try_from_secs_f64(oldest).unwrap_or_default());
+        let reviews = overview::measure_reviews(&self.db).await?;
+        let waited = Duration::try_from_secs_f64(reviews.oldest_s).unwrap_or_default();
+        metrics::set_reviews(reviews.waiting, waited);
         self.tell_vacuum_horizon().await
     }
 

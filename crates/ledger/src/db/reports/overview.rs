@@ -369,6 +369,31 @@ pub async fn oldest_open_age(db: &Db) -> Result<Option<f64>> {
     .context("looking for the oldest open ingestion")
 }
 
+/// The review queue in two numbers.
+#[derive(Debug, Clone, Copy, PartialEq, FromRow)]
+pub struct ReviewBacklog {
+    /// Documents that wait, counted up to 10,001.
+    pub waiting: i64,
+    /// Seconds that the oldest has waited; 0: none waits.
+    pub oldest_s: f64,
+}
+
+/// How many documents wait for review, and for how long.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn measure_reviews(db: &Db) -> Result<ReviewBacklog> {
+    sqlx::query_as(
+        "SELECT count(*) AS waiting, COALESCE(greatest(extract(
+             epoch FROM (SELECT docmill_now()) - min(w.updated_at)), 0), 0)::float8 AS oldest_s
+         FROM (SELECT updated_at FROM document WHERE needs_human_review
+             ORDER BY updated_at LIMIT 10001) AS w",
+    )
+    .fetch_one(db.pool())
+    .await
+    .context("measuring the review queue")
+}
+
 /// The oldest transaction id that somebody still needs, and who: vacuum removes nothing newer.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct VacuumHorizon {

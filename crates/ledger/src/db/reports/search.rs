@@ -1,9 +1,10 @@
 //! Finding documents by what people remember of them: names, paths, labels, hashes, suppliers,
-//! numbers. Read-only.
+//! numbers, totals. Read-only.
 //!
 //! Words are searched for anywhere in a value, which reads every document that is looked at: all of
 //! them, or a piece of them, newest first ([`DocumentQuery::until`], [`find_piece_end`]). By hash or path
-//! [`find_documents`] has indexes or ends early. Not promised: ranking; the newest come first.
+//! [`find_documents`] has indexes or ends early; [`find_by_keys`] has one for each key. Not promised:
+//! ranking; the newest come first.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,6 +13,7 @@ use uuid::Uuid;
 
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::Result;
+use docmill_core::model::IngestionId;
 
 /// A document and its state.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -147,7 +149,7 @@ pub async fn find_documents(
         &words,
         &labels,
         &values,
-        wanted.sha256.as_deref().map(prefix_pattern),
+        wanted.sha256.as_deref().map(|sha256| prefix_pattern(&sha256.to_ascii_lowercase())),
         wanted.path,
         wanted.supplier.as_deref().map(contains_pattern),
         wanted.number,
@@ -161,13 +163,71 @@ pub async fn find_documents(
     .context("looking for documents")
 }
 
+/// Documents with one of these keys that are looked at.
+const MAX_KEYED_DOCUMENTS: i64 = 200;
+
+/// Keys of a document, each found by an index.
+#[derive(Debug, Clone, Default)]
+pub struct DocumentKeys {
+    /// Its number, in any case, or exactly its path.
+    pub text: String,
+    /// The beginning of its supplier's name, in any case; `None` does not matter.
+    pub supplier: Option<String>,
+    /// Its total, as a plain decimal number; `None` does not matter.
+    pub total: Option<String>,
+    /// Only documents of this tenant.
+    pub tenant: Option<String>,
+}
+
+/// The newest ingestions of the newest documents with one of these keys, at most `limit`, of at most two
+/// hundred documents by each key.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn find_by_keys(db: &Db, wanted: &DocumentKeys, limit: u32) -> Result<Vec<IngestionId>> {
+    let found = sqlx::query_scalar!(
+        r#"WITH hit AS MATERIALIZED (
+            (SELECT d.id FROM document d
+             WHERE lower(left(d.structured_data ->> 'invoice_number', 100)) = lower(left($1, 100))
+               AND ($4::text IS NULL OR d.tenant = $4) LIMIT $5)
+            UNION
+            (SELECT d.id FROM document d
+             WHERE lower(left(d.structured_data ->> 'supplier_name', 100)) LIKE lower($2)
+               AND ($4::text IS NULL OR d.tenant = $4)
+             ORDER BY lower(left(d.structured_data ->> 'supplier_name', 100)) USING ~<~ LIMIT $5)
+            UNION
+            (SELECT d.id FROM document d
+             WHERE CASE WHEN jsonb_typeof(d.structured_data -> 'total') = 'number'
+                 AND length(d.structured_data ->> 'total') <= 30
+                 THEN (d.structured_data ->> 'total')::numeric END = $3::text::numeric
+               AND ($4::text IS NULL OR d.tenant = $4) LIMIT $5)
+            UNION
+            (SELECT d.id FROM document d
+             WHERE d.file_path = $1 AND ($4::text IS NULL OR d.tenant = $4) LIMIT $5))
+        SELECT i.id AS "id!" FROM hit h CROSS JOIN LATERAL (
+            SELECT id, created_at FROM ingestion WHERE document_id = h.id
+            ORDER BY created_at DESC, id DESC LIMIT 1) AS i
+        ORDER BY i.created_at DESC, i.id DESC LIMIT $6"#,
+        wanted.text,
+        wanted.supplier.as_deref().map(prefix_pattern),
+        wanted.total,
+        wanted.tenant,
+        MAX_KEYED_DOCUMENTS,
+        i64::from(limit),
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("looking for documents by key")?;
+    Ok(found.into_iter().map(IngestionId).collect())
+}
+
 /// The pattern of texts that hold `text`, in which no sign means anything else.
 fn contains_pattern(text: &str) -> String {
     format!("%{}%", escape_like(text))
 }
 
 fn prefix_pattern(text: &str) -> String {
-    format!("{}%", escape_like(&text.to_ascii_lowercase()))
+    format!("{}%", escape_like(text))
 }
 
 fn escape_like(text: &str) -> String {
@@ -188,6 +248,6 @@ mod tests {
     #[test]
     fn signs_of_patterns_in_a_word_mean_themselves() {
         assert_eq!(contains_pattern("100%_a\\b"), "%100\\%\\_a\\\\b%");
-        assert_eq!(prefix_pattern("AB"), "ab%");
+        assert_eq!(prefix_pattern("A_"), "A\\_%");
     }
 }

@@ -199,7 +199,8 @@ CROSS JOIN LATERAL (
     FROM jsonb_each_text(CASE WHEN $9 AND jsonb_typeof(f.data) = 'object' THEN f.data ELSE '{}' END)
     WHERE jsonb_typeof(f.data -> key) = 'number'
 ) AS stake
-ORDER BY stake.amount DESC NULLS LAST, f.updated_at, f.id
+ORDER BY CASE WHEN $9 AND jsonb_typeof(f.data) = 'object' THEN f.data ->> 'currency' END NULLS LAST,
+    stake.amount DESC NULLS LAST, f.updated_at, f.id
 LIMIT 1
 "#,
         wanted.tenant,
