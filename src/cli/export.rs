@@ -1,4 +1,4 @@
-//! `docmill export`: extracted data as CSV or UBL, for spreadsheets and accounting.
+//! `docmill export`: extracted data as CSV, UBL or packages for DATEV, for spreadsheets and accounting.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,17 @@ use time::OffsetDateTime;
 
 use super::jobs::open_database;
 use super::{CommandContext, CommandExit, DATABASE, UsageError, print};
-use docmill_core::fault::Fault;
+use docmill_core::config::ConfigNeeds;
+use docmill_core::fault::{self, Fault};
 use docmill_core::model::IngestionId;
 use docmill_gate::kinds::{Kind, KindSet};
 use docmill_operations::export::{
-    CsvColumns, CsvOptions, CsvSeparator, DecimalSign, ExportForm, ExportLayout, ExportStyle,
-    ExportedDocument, exported_document, kind_of, write_export,
+    CsvColumns, CsvOptions, CsvSeparator, DatevInvoice, DatevPackages, DecimalSign, ExportForm,
+    ExportLayout, ExportStyle, ExportedDocument, exported_document, kind_of, write_export,
 };
 use docmill_operations::inspect::{self, IngestionFilter};
 use docmill_operations::{Db, review};
+use docmill_storage::ObjectStore;
 
 /// Documents of one question, where all are wanted.
 const PAGE: u32 = 500;
@@ -29,6 +31,8 @@ enum ExportFormat {
     Csv,
     /// Invoices and credit notes in UBL 2.1 by EN 16931, a file per document
     Ubl,
+    /// Received invoices for DATEV Unternehmen online: ZIP packages of ledger files and originals
+    Datev,
 }
 
 /// Arguments of `export`.
@@ -102,6 +106,21 @@ struct ExportReport {
     left_out: Vec<LeftOutDocument>,
 }
 
+impl ExportReport {
+    /// Notes a document that the form cannot carry.
+    ///
+    /// # Errors
+    /// Any other fault, as it is.
+    fn leave_out(&mut self, document: &ExportedDocument, error: fault::Error) -> fault::Result<()> {
+        if error.fault != Fault::Rejected {
+            return Err(error);
+        }
+        let (document_id, problem) = (document.document_id, error.to_string());
+        self.left_out.push(LeftOutDocument { document_id, problem });
+        Ok(())
+    }
+}
+
 /// A document that was not written.
 #[derive(Debug, Serialize)]
 struct LeftOutDocument {
@@ -114,8 +133,10 @@ pub(super) async fn export(
     arguments: ExportArgs,
 ) -> anyhow::Result<CommandExit> {
     let layout = arguments.layout()?;
-    let (_, db) = open_database(context, DATABASE).await?;
-    let kinds = KindSet::load(&context.load_config(DATABASE)?.kinds)?;
+    let has_originals = arguments.format == ExportFormat::Datev;
+    let needs = ConfigNeeds { store: has_originals, ..DATABASE };
+    let (app, db) = open_database(context, needs).await?;
+    let kinds = KindSet::load(&app.config().kinds)?;
     if let Some(id) = &arguments.id {
         return export_one(&db, &kinds, id, &arguments).await;
     }
@@ -131,9 +152,17 @@ pub(super) async fn export(
             let report = write_files(&db, kind, &arguments, folder, &layout).await?;
             show_report(context, &report)
         }
+        (ExportFormat::Datev, Some(folder)) => {
+            let store = app.open_store().await?;
+            let report = write_packages(&db, store.as_ref(), kind, &arguments, folder).await?;
+            show_report(context, &report)
+        }
         (ExportFormat::Ubl, None) => {
             Err(UsageError("--format ubl takes --output DIR, or the id of one document".to_owned())
                 .into())
+        }
+        (ExportFormat::Datev, None) => {
+            Err(UsageError("--format datev takes --output DIR".to_owned()).into())
         }
     }
 }
@@ -164,6 +193,9 @@ async fn export_one(
             let style = arguments.ubl_style(&layout);
             let file = write_export(db, kind, &document, style).await?;
             print::piece(&String::from_utf8(file.bytes)?)?;
+        }
+        ExportFormat::Datev => {
+            return Err(UsageError("--format datev takes --output DIR and no id".to_owned()).into());
         }
     }
     Ok(CommandExit::Done)
@@ -253,11 +285,39 @@ async fn write_files(
                         .with_context(|| format!("writing {}", path.display()))?;
                     report.written += 1;
                 }
-                Err(error) if error.fault == Fault::Rejected => {
-                    let (document_id, problem) = (document.document_id, error.to_string());
-                    report.left_out.push(LeftOutDocument { document_id, problem });
+                Err(error) => report.leave_out(document, error)?,
+            }
+        }
+    }
+}
+
+/// Packages of documents with their originals.
+async fn write_packages(
+    db: &Db,
+    store: &dyn ObjectStore,
+    kind: &Kind,
+    arguments: &ExportArgs,
+    folder: &Path,
+) -> anyhow::Result<ExportReport> {
+    std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    let mut packages = DatevPackages::new(folder, OffsetDateTime::now_utc());
+    let (mut report, mut after) = (ExportReport::default(), None);
+    loop {
+        let page = next_page(db, arguments, &mut after).await?;
+        if page.is_empty() {
+            packages.finish()?;
+            return Ok(report);
+        }
+        for document in &page {
+            let id = document.ingestion_id.to_string();
+            let found = inspect::find_ingestions(db, &id).await?;
+            let sha256 = found.first().and_then(|row| row.sha256.as_deref()).unwrap_or_default();
+            match DatevInvoice::prepare(db, store, kind, document, sha256).await {
+                Ok(invoice) => {
+                    packages.add(&invoice)?;
+                    report.written += 1;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => report.leave_out(document, error)?,
             }
         }
     }

@@ -79,10 +79,15 @@ const INVOICES: &str = r#"
     SET session_replication_role = DEFAULT"#;
 
 fn export(database: &TestDatabase, arguments: &[&str]) -> (Option<i32>, String) {
+    export_from(database, Path::new("nowhere"), arguments)
+}
+
+fn export_from(database: &TestDatabase, store: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_docmill"));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("DOCMILL__")) {
         command.env_remove(name);
     }
+    command.env("DOCMILL__STORE__BACKEND", "folder").env("DOCMILL__STORE__PATH", store);
     command.env("DOCMILL__DATABASE__URL", database.url()).arg("export").args(arguments);
     let done = command.stdin(Stdio::null()).output().unwrap();
     let text = [done.stdout, done.stderr].concat();
@@ -137,9 +142,62 @@ async fn an_export_writes_heads_lines_and_ubl_into_its_folder_and_names_what_it_
     );
     for wrong in [
         &["--format", "ubl"][..],
+        &["--format", "datev"],
         &["--output", at, "--layout", "../{id}"],
         &["--separator", "pipe"],
     ] {
         assert_eq!(export(&database, wrong).0, Some(2), "{wrong:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_package_for_datev_has_each_received_invoice_with_its_original_and_names_the_rest() {
+    let database = TestDatabase::create().await;
+    let (store, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let originals = [&b"%PDF-1.7 one"[..], b"%PDF-1.7 two", b"only text", b"%PDF-1.7 own"];
+    let mut rows = INVOICES.replace("generate_series(0, 1)", "generate_series(0, 5)");
+    rows += "; SET session_replication_role = replica";
+    for (n, original) in originals.iter().enumerate() {
+        std::fs::write(store.path().join(format!("{n}.pdf")), original).unwrap();
+        let sha256 = docmill_core::model::digest::sha256_hex(original);
+        rows += &format!("; UPDATE ingestion SET sha256 = '{sha256}' WHERE id = md5('i{n}')::uuid");
+    }
+    // One is an own company's, one of another content than was read, one is gone, one is in doubt.
+    rows += "; UPDATE document SET structured_data = structured_data || '{\"supplier_vat_id\": \"DE811569869\"}'
+        WHERE id = md5('d3')::uuid;
+        UPDATE ingestion SET sha256 = repeat('0', 64) WHERE id IN (md5('i1')::uuid, md5('i4')::uuid);
+        UPDATE document SET needs_human_review = true WHERE id = md5('d5')::uuid;
+        SET session_replication_role = DEFAULT";
+    let mut session = database.pool().acquire().await.unwrap();
+    session.execute(sqlx::AssertSqlSafe(rows)).await.unwrap();
+    drop(session);
+    let at = folder.path().to_str().unwrap();
+    let (code, text) = export_from(&database, store.path(), &["--format", "datev", "--output", at]);
+    assert_eq!(code, Some(1), "{text}");
+    for (problem, times) in [
+        ("written: 1", 1),
+        ("an own company issued it", 1),
+        ("gone, is another one now", 2),
+        ("no PDF, JPEG", 1),
+        ("waits for review", 1),
+    ] {
+        assert_eq!(text.matches(problem).count(), times, "{problem}: {text}");
+    }
+    let [name] = &files(folder.path())[..] else { panic!("{:?}", files(folder.path())) };
+    assert!(name.starts_with("docmill-2") && name.ends_with("-001.zip"), "{name}");
+    let file = std::fs::File::open(folder.path().join(name)).unwrap();
+    let mut package = zip::ZipArchive::new(file).unwrap();
+    let mut names: Vec<String> =
+        package.file_names().map(|name| name.unwrap().into_owned()).collect();
+    names.sort();
+    let [original, ledger, document] = &names[..] else { panic!("{names:?}") };
+    let read = |package: &mut zip::ZipArchive<std::fs::File>, name: &str| {
+        std::io::read_to_string(package.by_name(name).unwrap()).unwrap()
+    };
+    assert_eq!(read(&mut package, original), "%PDF-1.7 one");
+    assert!(read(&mut package, ledger).contains("<invoiceId>1+0</invoiceId>"));
+    let described = read(&mut package, document);
+    for part in [format!("datafile=\"{ledger}\""), format!("name=\"{original}\"")] {
+        assert!(document == "document.xml" && described.contains(&part), "{part}: {described}");
     }
 }

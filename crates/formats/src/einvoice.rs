@@ -16,6 +16,7 @@
 mod amounts;
 mod cii;
 mod consistency;
+mod datev;
 mod defect;
 mod ebinterface;
 mod edifact;
@@ -40,6 +41,10 @@ use docmill_core::model::{InvoiceReference, RuleReport, TextLine};
 
 use crate::notation::date;
 use crate::xml::{XmlError, XmlText};
+pub use datev::{
+    DatevDefects, DatevDocument, DatevLedger, MAX_DATEV_DOCUMENTS, write_datev_ledger,
+    write_datev_package,
+};
 pub use defect::EinvoiceDefect;
 use edifact::EdifactFile;
 pub use edifact::{EdifactError, is_edifact};

@@ -29,7 +29,12 @@ impl XmlOutput {
 
     /// Begins an element that holds others.
     pub(crate) fn open(&mut self, name: &str) {
-        self.write_tag(name, &[]);
+        self.open_with(name, &[]);
+    }
+
+    /// The same, with attributes.
+    pub(crate) fn open_with(&mut self, name: &str, attributes: &[(&str, &str)]) {
+        self.write_tag(name, attributes);
         self.text.push('\n');
         self.open.push(name.to_owned());
     }

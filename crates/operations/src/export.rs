@@ -1,12 +1,15 @@
-//! Documents in the forms that a next program takes: CSV by kind, UBL by EN 16931.
+//! Documents in the forms that a next program takes: CSV by kind, UBL by EN 16931,
+//! packages for DATEV.
 //!
 //! The same files come from `docmill export`, the console and the API. Names are made by one layout
 //! ([`ExportLayout`]). Not promised: that a form carries every field of a kind.
 
 mod csv;
+mod datev;
 mod ubl;
 
 pub use csv::{CsvColumns, CsvOptions, CsvSeparator, DecimalSign};
+pub use datev::{DatevInvoice, DatevPackages};
 pub use docmill_core::file_layout::{ExportLayout, LayoutDefect};
 pub use docmill_ledger::db::reports::ExportedDocument;
 

@@ -15,7 +15,7 @@ use docmill_gate::kinds::Kind;
 use docmill_ledger::db::reports::ExportedDocument;
 
 /// The kind of credit notes, as e-invoices are given it.
-const CREDIT_NOTE_KIND: &str = "credit_note";
+pub(super) const CREDIT_NOTE_KIND: &str = "credit_note";
 /// UN/ECE Recommendation 20: mutually defined.
 const OTHER_UNIT: &str = "ZZ";
 
@@ -41,9 +41,7 @@ pub(super) fn write(
     if !kind_uses_einvoice(kind) {
         return Err(refusal(format!("documents of kind {} are no invoices", kind.name)));
     }
-    let fields = document.data.as_object().cloned().unwrap_or_default();
-    let fields = fields.into_iter().map(|(name, value)| (kind.role_name(&name).to_owned(), value));
-    let mut data: Map<String, Value> = fields.collect();
+    let mut data = role_data(kind, document);
     for line in data.get_mut("line_items").and_then(Value::as_array_mut).into_iter().flatten() {
         for cell in ["unit", "price_base_unit"] {
             if let Some(Value::String(unit)) = line.get_mut(cell) {
@@ -55,7 +53,14 @@ pub(super) fn write(
     write_ubl(&data, kind.name == CREDIT_NOTE_KIND).map_err(|defects| refusal(defects.to_string()))
 }
 
-fn refusal(text: String) -> Error {
+/// The data, its fields by the names of their roles.
+pub(super) fn role_data(kind: &Kind, document: &ExportedDocument) -> Map<String, Value> {
+    let fields = document.data.as_object().cloned().unwrap_or_default();
+    let fields = fields.into_iter().map(|(name, value)| (kind.role_name(&name).to_owned(), value));
+    fields.collect()
+}
+
+pub(super) fn refusal(text: String) -> Error {
     Error::new(Fault::Rejected, text)
 }
 
