@@ -116,7 +116,11 @@ pub fn read_keys(text: &str, tenant: Option<String>) -> DocumentKeys {
         total.len() <= MAX_AMOUNT_CHARS
             && total.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-'))
     };
-    let total = read_number(text).ok().map(|number| number.to_string()).filter(is_plain);
+    // No document prints an exponent; JSON, by which an exact number is read, has them.
+    let has_exponent = text.contains(['e', 'E'])
+        && text.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
+    let number = if has_exponent { None } else { read_number(text).ok() };
+    let total = number.map(|number| number.to_string()).filter(is_plain);
     let is_name = text.chars().count() >= MIN_SUPPLIER_CHARS;
     let supplier = is_name.then(|| text.chars().take(MAX_KEY_CHARS).collect());
     DocumentKeys { text: text.to_owned(), supplier, total, tenant }
