@@ -1,5 +1,4 @@
 //! Kinds in the browser: fields, rules and their counts, drafts and replays.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use docmill_ledger::db::reports::quality::{count_kind, count_kind_reasons};
 use reqwest::{Method, StatusCode};

@@ -53,18 +53,10 @@ async fn count_hours(database: &TestDatabase) {
     database.pool().execute(counted).await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
-    let database = TestDatabase::create().await;
-    fill(&database, 50_000).await;
-    fail_some(&database).await;
-    count_hours(&database).await;
-    let ids = "SELECT ARRAY[md5('i30000')::uuid, md5('d1600')::uuid]";
-    let ids: Vec<uuid::Uuid> = sqlx::query_scalar(ids).fetch_one(database.pool()).await.unwrap();
-    let (old, reviewed) = (ids.first().unwrap(), ids.last().unwrap());
-    let hash = "SELECT left(sha256, 12) FROM document WHERE id = md5('d1600')::uuid";
-    let hash: String = sqlx::query_scalar(hash).fetch_one(database.pool()).await.unwrap();
-    let paths = [
+/// Every page of a console over many rows: an ingestion that ended long ago, a document under review,
+/// and the beginning of that document's hash.
+fn list_pages(old: &uuid::Uuid, reviewed: &uuid::Uuid, hash: &str) -> Vec<String> {
+    vec![
         "/overview".to_owned(),
         "/overview?period=month".to_owned(),
         "/ingestions".to_owned(),
@@ -100,7 +92,21 @@ async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
         "/audit".to_owned(),
         "/audit?who=web:nobody".to_owned(),
         "/audit?who=web:ann&cursor=40000".to_owned(),
-    ];
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_page_walks_through_tens_of_thousands_that_have_ended() {
+    let database = TestDatabase::create().await;
+    fill(&database, 50_000).await;
+    fail_some(&database).await;
+    count_hours(&database).await;
+    let ids = "SELECT ARRAY[md5('i30000')::uuid, md5('d1600')::uuid]";
+    let ids: Vec<uuid::Uuid> = sqlx::query_scalar(ids).fetch_one(database.pool()).await.unwrap();
+    let (old, reviewed) = (ids.first().unwrap(), ids.last().unwrap());
+    let hash = "SELECT left(sha256, 12) FROM document WHERE id = md5('d1600')::uuid";
+    let hash: String = sqlx::query_scalar(hash).fetch_one(database.pool()).await.unwrap();
+    let paths = list_pages(old, reviewed, &hash);
     let folder = tempfile::tempdir().unwrap();
     let config = super::desk::console_config(&database, folder.path());
     for path in paths {
