@@ -281,3 +281,30 @@ fn process_reads_every_document_in_a_mail_within_the_workers_limits_and_fails_wi
         assert!(text.contains(line), "{line:?} is not in {text}");
     }
 }
+
+#[test]
+fn a_pdf_to_which_more_is_attached_than_is_taken_is_read_and_flagged() {
+    let mut pdf = lopdf::Document::load_mem(&documents::invoice("A-1")).unwrap();
+    for number in ["B-1", "B-2"] {
+        let content = documents::invoice(number);
+        let stream = lopdf::Stream::new(lopdf::dictionary! { "Type" => "EmbeddedFile" }, content);
+        let stream = pdf.add_object(stream);
+        pdf.add_object(lopdf::dictionary! {
+            "Type" => "Filespec", "UF" => lopdf::Object::string_literal(format!("{number}.pdf")),
+            "EF" => lopdf::dictionary! { "F" => stream },
+        });
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pdf");
+    pdf.save(&path).unwrap();
+    for (most, children, flags) in [("2", 2, 0), ("1", 0, 1)] {
+        for limit in ["LIMITS__CONTAINER_MEMBERS", "LIMITS__FAMILY_DOCUMENTS"] {
+            let (_, text) = process(&path, &["--json"], &[(limit, most)]);
+            let answer: Value = serde_json::from_str(&text).unwrap();
+            let found = answer["children"].as_array().map_or(0, Vec::len);
+            let reasons = answer["review_reasons"].as_array().unwrap();
+            let flagged = reasons.iter().filter(|reason| **reason == "attachments_left_out");
+            assert_eq!((found, flagged.count()), (children, flags), "{limit} {most}: {text}");
+        }
+    }
+}

@@ -68,7 +68,7 @@ fn open_document(mode: &str, scan_einvoice: bool) -> io::Result<DocumentAnswer> 
     }
     let pages = if mode == "pages" { u32::MAX } else { 1 };
     let einvoice = scan_einvoice.then_some(EinvoiceFinding::NONE);
-    Ok(DocumentAnswer::Opened { pages, members: Vec::new(), einvoice })
+    Ok(DocumentAnswer::Opened { pages, members: Vec::new(), members_left_out: false, einvoice })
 }
 
 /// As `write_frame`, without its cap on the head.

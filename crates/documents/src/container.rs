@@ -88,6 +88,8 @@ enum MemberContent {
 #[derive(Debug, Default)]
 pub(crate) struct FoundMembers {
     pub(crate) members: Vec<ContainerMember>,
+    /// Whether there are more, which are not taken: too many, or too large.
+    pub(crate) are_left_out: bool,
     container: Bytes,
 }
 
@@ -173,7 +175,7 @@ impl<'a> MemberCollector<'a> {
 
     /// All of them; `container`: where those lie that are extracted later.
     pub(crate) fn finish(self, container: Bytes) -> FoundMembers {
-        FoundMembers { members: self.members, container }
+        FoundMembers { members: self.members, are_left_out: false, container }
     }
 }
 

@@ -166,7 +166,7 @@ pub fn open_with_members(
         Ok(()) => document.found = found.finish(Bytes::new()),
         Err(refusal) if is_portfolio => return Err(refusal),
         // Its pages are a document whatever is attached to it.
-        Err(_) => {}
+        Err(_) => document.found.are_left_out = true,
     }
     if is_portfolio && !document.found.members.is_empty() {
         document.content = DocumentContent::Container;
@@ -179,6 +179,11 @@ impl ParsedDocument {
     pub(crate) fn list_members(&self) -> Vec<MemberFacts> {
         let members = self.found.members.iter();
         members.map(|it| MemberFacts { name: it.name.clone(), bytes: it.size }).collect()
+    }
+
+    /// Whether documents are attached to it that were not taken: too many, or too large.
+    pub(crate) fn leaves_members_out(&self) -> bool {
+        self.found.are_left_out
     }
 
     /// The bytes of the document found in it at this place.

@@ -152,11 +152,24 @@ fn parse_document(
             }
             Ok(fields)
         }
+        national => {
+            consistency::note_repeated(Some(root), &consistency::NATIONAL, reader);
+            parse_national(national, root, reader)
+        }
+    }
+}
+
+fn parse_national(
+    syntax: EinvoiceSyntax,
+    root: Node<'_, '_>,
+    reader: &mut ValueReader,
+) -> Result<InvoiceXmlFields, EinvoiceDefect> {
+    match syntax {
         EinvoiceSyntax::Ksef => Ok(ksef::parse_ksef(root, reader)),
         EinvoiceSyntax::FatturaPa => fatturapa::parse_fatturapa(root, reader),
         EinvoiceSyntax::Facturae => facturae::parse_facturae(root, reader),
         EinvoiceSyntax::EbInterface => Ok(ebinterface::parse_ebinterface(root, reader)),
-        EinvoiceSyntax::BusinessDocument => Err(EinvoiceDefect::NotAnInvoice),
+        _ => Err(EinvoiceDefect::NotAnInvoice),
     }
 }
 

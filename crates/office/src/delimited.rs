@@ -11,14 +11,34 @@ const SEPARATORS: [u8; 4] = [b';', b'\t', b',', b'|'];
 /// Lines by which the sign is recognised.
 const SAMPLE_LINES: usize = 20;
 
-/// The sign between fields, if nearly every line has as many fields as the others.
+/// So many lines that all have the sign are a table, though not all have as many fields.
+const MIN_UNEVEN_LINES: usize = 4;
+
+/// The sign that the first line states as spreadsheets do (`sep=;`), and the lines behind it.
+fn stated_separator(text: &str) -> Option<(u8, &str)> {
+    let (first, rest) = text.split_once('\n')?;
+    let sign = first.trim_end().strip_prefix("sep=").map(str::as_bytes);
+    match sign {
+        Some([sign]) if SEPARATORS.contains(sign) => Some((*sign, rest)),
+        _ => None,
+    }
+}
+
+/// The sign between fields: the stated one, or one of which nearly every line has as many as the
+/// others, or which each line has. Prose has commas.
 pub(crate) fn find_separator(text: &str) -> Option<u8> {
+    if let Some((stated, _)) = stated_separator(text) {
+        return Some(stated);
+    }
     SEPARATORS.into_iter().find(|separator| {
         let rows = open_fields(text.as_bytes(), *separator).into_records().take(SAMPLE_LINES);
         let widths: Vec<usize> = rows.filter_map(Result::ok).map(|row| row.len()).collect();
         let width = widths.iter().max().copied().unwrap_or(0);
         let full = widths.iter().filter(|it| **it == width).count();
-        width > 1 && widths.len() > 1 && full * 10 >= widths.len() * 9
+        let is_uneven = *separator != b','
+            && widths.len() >= MIN_UNEVEN_LINES
+            && widths.iter().all(|width| *width > 1);
+        width > 1 && widths.len() > 1 && (full * 10 >= widths.len() * 9 || is_uneven)
     })
 }
 
@@ -37,9 +57,10 @@ pub(crate) fn read_table_text(
 ) -> Result<DocumentFlow, OfficeError> {
     let text = decode_text(bytes, None);
     let Some(separator) = find_separator(&text) else { return lines_of(&text, limits) };
+    let lines = stated_separator(&text).map_or(text.as_str(), |(_, lines)| lines);
     let mut flow = FlowWriter::new(limits);
     let mut rows = Vec::new();
-    for record in open_fields(text.as_bytes(), separator).into_records() {
+    for record in open_fields(lines.as_bytes(), separator).into_records() {
         let record = record.map_err(|_error| OfficeError::corrupt("a CSV file that is damaged"))?;
         flow.admit_cells(record.len())?;
         rows.push(record.iter().map(FlowCell::new).collect());
@@ -76,12 +97,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_of_lines_is_recognised_by_lines_of_equal_width() {
+    fn a_table_of_lines_is_recognised_by_the_sign_between_fields() {
         #[rustfmt::skip]
         let table = [
             ("semicolons",        "a;b,c;d\n1;2,5;3\n4;5,5;6\n",               Some(b';')),
             ("commas",            "a,b\n\"1,5\",2\n3,4\n",                       Some(b',')),
             ("tabs",              "a\tb\n1\t2\n",                               Some(b'\t')),
+            ("a stated sign",     "sep=;\na,b\n1,2\n",                          Some(b';')),
+            ("head and table",    "No;7\nDay;1.2.26\na;b;c\n1;2,5;3\n;;5,00\n", Some(b';')),
+            ("semicolons in prose", "Dear all;\nplease pay;\nBest\nregards; me\n", None),
             ("a comma in prose",  "Dear all,\nplease pay.\nBest, regards, me\n", None),
             ("one line",          "a;b;c\n",                                    None),
             ("nothing",           "",                                           None),

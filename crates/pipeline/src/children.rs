@@ -13,8 +13,21 @@ use docmill_core::model::digest::sha256_hex;
 use docmill_core::model::{DocumentId, MemberFacts, OutcomeReason};
 use docmill_core::work_clock::wait_off_clock;
 use docmill_documents::sandbox::OpenDocument;
+use docmill_gate::kinds::RuleConsequence;
+use docmill_gate::{GateFinding, Verdict};
 use docmill_ledger::NewChild;
 use docmill_storage::keys;
+
+/// The reason for review of a document to which more is attached than was taken.
+const LEFT_OUT: &str = "attachments_left_out";
+
+/// The documents found in another one.
+pub(super) struct StoredChildren {
+    /// Those that are stored.
+    pub children: Vec<NewChild>,
+    /// Whether there are more: too many, or too large.
+    pub are_left_out: bool,
+}
 
 /// Stores the documents found in an open one whose original has this SHA-256 (hex). Where they are too
 /// many or too large for the family, one with pages of its own has none.
@@ -25,13 +38,16 @@ pub(super) async fn store_children(
     attempt: AttemptContext<'_>,
     document: &OpenDocument,
     sha256: &str,
-) -> Result<Vec<NewChild>, StepError> {
+) -> Result<StoredChildren, StepError> {
     let members = document.members();
+    let are_left_out = document.leaves_members_out();
     if members.is_empty() {
-        return Ok(Vec::new());
+        return Ok(StoredChildren { children: Vec::new(), are_left_out });
     }
     match check_family(attempt, members).await {
-        Err(StepError::Rejected { .. }) if document.page_count() > 0 => return Ok(Vec::new()),
+        Err(StepError::Rejected { .. }) if document.page_count() > 0 => {
+            return Ok(StoredChildren { children: Vec::new(), are_left_out: true });
+        }
         checked => checked?,
     }
     let mut children = Vec::with_capacity(members.len());
@@ -51,7 +67,16 @@ pub(super) async fn store_children(
         put_child(attempt, &child, content).await?;
         children.push(child);
     }
-    Ok(children)
+    Ok(StoredChildren { children, are_left_out })
+}
+
+/// Adds to a verdict that documents attached to this one were not taken.
+pub(super) fn note_left_out(verdict: &mut Verdict) {
+    verdict.findings.push(GateFinding {
+        rule: LEFT_OUT.to_owned(),
+        field: None,
+        consequence: RuleConsequence::Flag,
+    });
 }
 
 /// Puts the bytes under the child's key, as `submit` puts an upload.

@@ -195,6 +195,8 @@ struct PipelineRun<'a> {
     several: Option<PacketDoubt>,
     /// Documents that were found in it so far.
     found: u32,
+    /// Whether more are attached to it than were taken.
+    leaves_children_out: bool,
 }
 
 /// Documents that the pages of a file are.
@@ -218,6 +220,7 @@ impl<'a> PipelineRun<'a> {
             einvoice_reference: None,
             several: None,
             found: 0,
+            leaves_children_out: false,
         }
     }
 
@@ -332,10 +335,12 @@ impl<'a> PipelineRun<'a> {
         let (fetched, mut document) = Box::pin(self.open_original(!services.ignore_xml)).await?;
         let sha256 = fetched.sha256.clone();
         // The files attached to a file of several documents are its own children, not those of its parts.
-        let children = match self.attempt.claimed.document.pages {
-            Some(_) => Vec::new(),
-            None => Box::pin(children::store_children(self.attempt, &document, &sha256)).await?,
-        };
+        let mut children = Vec::new();
+        if self.attempt.claimed.document.pages.is_none() {
+            let stored = children::store_children(self.attempt, &document, &sha256);
+            let stored = Box::pin(stored).await?;
+            (children, self.leaves_children_out) = (stored.children, stored.are_left_out);
+        }
         let scan = einvoice::scan_einvoice(services, &mut document, &sha256, named);
         let scan = Box::pin(scan).await?;
         Ok(ScannedOriginal { fetched, document, sha256, scan, children })
@@ -519,6 +524,9 @@ impl<'a> PipelineRun<'a> {
         let mut verdict = verdict::judge_extraction(self.attempt, input, extraction, rules).await?;
         if let Some(doubt) = &self.several {
             doubt.note(&mut verdict);
+        }
+        if self.leaves_children_out {
+            children::note_left_out(&mut verdict);
         }
         Ok(verdict)
     }

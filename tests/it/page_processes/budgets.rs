@@ -34,9 +34,12 @@ fn liar(words: usize) -> ProcessProgram {
             let lines = vec![TextLine { words: vec![word; words] }];
             let page = Box::new(PageText::from_native(1, (1.0, 1.0), 1.0, lines));
             let answer = match asked.request {
-                DocumentRequest::Open { .. } => {
-                    DocumentAnswer::Opened { pages: 1, members: Vec::new(), einvoice: None }
-                }
+                DocumentRequest::Open { .. } => DocumentAnswer::Opened {
+                    pages: 1,
+                    members: Vec::new(),
+                    members_left_out: false,
+                    einvoice: None,
+                },
                 DocumentRequest::Read { .. } | DocumentRequest::LookAgain { .. } => {
                     DocumentAnswer::Read { page, image: None }
                 }

@@ -6,8 +6,8 @@ use std::io::{Cursor, Write as _};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use lopdf::{Document, Object, Stream, dictionary};
-use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
 
 use super::*;
 use crate::document::open_with_members;
@@ -166,6 +166,25 @@ fn a_signed_mail_is_taken_apart_and_one_of_a_single_document_stays_an_envelope()
     );
     let found = find_members(&single.into_bytes().into(), &limits()).unwrap();
     assert!(found.is_none(), "the document itself is read");
+}
+
+#[test]
+fn an_archive_is_known_by_its_own_names_and_loses_no_file_of_two_with_one_name() {
+    let letter = archive(&[("[Content_Types].xml", b"<Types/>"), ("word/document.xml", b"<w/>")]);
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+    for (name, content) in [("letter.docx", letter.as_slice()), ("R-1.pdf", PDF)] {
+        writer.start_file(name, stored).unwrap();
+        writer.write_all(content).unwrap();
+    }
+    let of_two = writer.finish().unwrap().into_inner();
+    assert_eq!(names(&of_two), ["letter.docx", "R-1.pdf"]);
+    assert!(find_members(&letter.into(), &limits()).unwrap().is_none());
+    let same = archive(&[("R-1.pdf", PDF), ("R-2.pdf", b"%PDF-1.4 another")]);
+    let at = memchr::memmem::find_iter(&same, b"R-2.pdf").collect::<Vec<_>>();
+    let mut same_names = same.clone();
+    at.iter().for_each(|at| same_names[at + 2] = b'1');
+    assert_eq!((names(&same).len(), refused(&same_names)), (2, OutcomeReason::Corrupt));
 }
 
 #[test]
@@ -328,6 +347,19 @@ fn documents_attached_to_a_pdf_are_members_beside_its_pages_and_a_portfolio_has_
         let mut expected = expected;
         expected.sort_unstable();
         assert_eq!((document.page_count(), found), (pages, expected));
+    }
+    let many: Vec<Vec<u8>> = (0..=limits().container_members)
+        .map(|number| format!("%PDF-1.4 {number}").into_bytes())
+        .collect();
+    for (count, taken) in [(many.len() - 1, many.len() - 1), (many.len(), 0)] {
+        let attached: Vec<_> =
+            many[..count].iter().map(|it| ("a.pdf", "Supplement", it.as_slice())).collect();
+        let bytes = pdf_with(&attached, false).into();
+        let document = open_with_members(bytes, &limits(), 72, &[]).unwrap();
+        assert_eq!(
+            (document.list_members().len(), document.leaves_members_out()),
+            (taken, taken == 0)
+        );
     }
     let plain = open_with_members(pdf_with(&[], false).into(), &limits(), 72, &[]).unwrap();
     assert_eq!((plain.page_count(), plain.list_members().len()), (1, 0));

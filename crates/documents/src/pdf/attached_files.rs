@@ -49,8 +49,12 @@ pub(crate) fn add_attached_files(
     for object in pdf.objects() {
         files.extend(file_specifications(object));
     }
+    if files.len() > MAX_EXAMINED_FILES {
+        let detail = format!("more than {MAX_EXAMINED_FILES} files are attached to it");
+        return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
+    }
     let mut known: Vec<String> = Vec::new();
-    for file in files.iter().take(MAX_EXAMINED_FILES) {
+    for file in &files {
         let Some(content) = content_of(file) else {
             if is_portfolio {
                 let detail = "a file of a PDF portfolio cannot be taken out";

@@ -37,6 +37,7 @@ use docmill_core::model::{
     EncodedImage, OutcomeReason, PageCrop, PageReadResult, PageSource, PageText, PageViewResult,
     PrintedPage, ReadRecipe, SecondLook, SecondLookResult, TextLine,
 };
+use docmill_formats::einvoice::EinvoiceFinding;
 use parking_lot::Mutex;
 
 pub use crate::page_error::PageError;
@@ -205,11 +206,11 @@ impl<W: Write> PageServer<W> {
                 let (passwords, bytes) = split_secrets(body.into(), secrets)?;
                 let open = if find_members { open_with_members } else { open_locked_document };
                 let opened = open(bytes, limits, recipe.dpi, &passwords)?;
-                let (pages, members) = (opened.page_count(), opened.list_members());
                 let einvoice =
                     scan_einvoice.then(|| opened.find_einvoice(&self.rules)).transpose()?;
+                let answer = opened_answer(&opened, einvoice);
                 self.documents.lock().insert(document, Arc::new(opened));
-                Ok((DocumentAnswer::Opened { pages, members, einvoice }, Vec::new()))
+                Ok((answer, Vec::new()))
             }
             DocumentRequest::Read { document, index } => Ok(DocumentAnswer::from_page(
                 self.read_page(&*self.find_document(document)?, index)?,
@@ -373,5 +374,15 @@ fn answer_for_error(trouble: PageError) -> DocumentAnswer {
             let passing = error.fault != Fault::Internal;
             DocumentAnswer::Failed { passing, context: error.context.into_owned() }
         }
+    }
+}
+
+/// The facts about a document that was opened.
+fn opened_answer(opened: &ParsedDocument, einvoice: Option<EinvoiceFinding>) -> DocumentAnswer {
+    DocumentAnswer::Opened {
+        pages: opened.page_count(),
+        members: opened.list_members(),
+        members_left_out: opened.leaves_members_out(),
+        einvoice,
     }
 }

@@ -34,7 +34,7 @@ pub fn believes_answer(answer: DocumentAnswer, body: Vec<u8>, limits: &LimitsCon
     let check = AnswerCheck::new(limits);
     let fit = PictureFit { quarter_turns: 0, longest_side: 4096, pixels: check.most_pixels() };
     match answer {
-        DocumentAnswer::Opened { pages, members, einvoice } => {
+        DocumentAnswer::Opened { pages, members, einvoice, .. } => {
             check.are_members(&members)
                 && check.is_page_count(pages, None, !members.is_empty())
                 && einvoice.is_none_or(|found| check.is_finding(&found))

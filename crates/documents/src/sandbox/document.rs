@@ -78,6 +78,8 @@ struct OpenedFacts {
     pages: u32,
     /// The documents found in it.
     members: Vec<MemberFacts>,
+    /// Whether more are attached to it, which were not taken.
+    members_left_out: bool,
     /// `None`: not asked for, or taken.
     einvoice: Option<EinvoiceFinding>,
 }
@@ -176,6 +178,11 @@ impl OpenDocument {
     /// The documents found in it, in their order; none if it was opened without looking for them.
     pub fn members(&self) -> &[MemberFacts] {
         &self.opened.members
+    }
+
+    /// Whether documents are attached to it that were not taken: too many, or too large.
+    pub fn leaves_members_out(&self) -> bool {
+        self.opened.members_left_out
     }
 
     /// The bytes of the document found in it at this place, which starts at 0.
@@ -445,15 +452,19 @@ impl OpenDocument {
             let facts = match opened {
                 // The process ended instead of answering.
                 None => None,
-                Some(Some(DocumentAnswer::Opened { pages, members, einvoice }))
-                    if self.check().is_page_count(pages, before, !members.is_empty())
-                        && self.check().are_members(&members)
-                        && (members.is_empty() || find_members)
-                        && (before.is_none() || members == *known)
-                        && einvoice.is_some() == scan_einvoice
-                        && einvoice.iter().all(|found| self.check().is_finding(found)) =>
+                Some(Some(DocumentAnswer::Opened {
+                    pages,
+                    members,
+                    members_left_out,
+                    einvoice,
+                })) if self.check().is_page_count(pages, before, !members.is_empty())
+                    && self.check().are_members(&members)
+                    && (members.is_empty() || find_members)
+                    && (before.is_none() || members == *known)
+                    && einvoice.is_some() == scan_einvoice
+                    && einvoice.iter().all(|found| self.check().is_finding(found)) =>
                 {
-                    Some(OpenedFacts { pages, members, einvoice })
+                    Some(OpenedFacts { pages, members, members_left_out, einvoice })
                 }
                 Some(_) => {
                     slot.process.kill_for_nonsense(self.number);

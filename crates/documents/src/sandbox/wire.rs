@@ -184,6 +184,8 @@ pub enum DocumentAnswer {
         pages: u32,
         /// The documents found in it; empty if they were not looked for.
         members: Vec<MemberFacts>,
+        /// Whether documents are attached to it that were not taken: too many, or too large.
+        members_left_out: bool,
         /// Content of its e-invoices: fields and lines, not the XML. `None`: not requested.
         einvoice: Option<EinvoiceFinding>,
     },

@@ -43,6 +43,30 @@ pub(super) fn note_repeated(
     }
 }
 
+/// Fields of the national formats with the elements that an invoice has once.
+pub(super) const NATIONAL: [(&str, &str); 20] = [
+    ("invoice_number", "Fa/P_2"),
+    ("invoice_date", "Fa/P_1"),
+    ("total", "Fa/P_15"),
+    ("currency", "Fa/KodWaluty"),
+    ("supplier_name", "Podmiot1"),
+    ("invoice_number", "FatturaElettronicaBody/DatiGenerali/DatiGeneraliDocumento/Numero"),
+    ("invoice_date", "FatturaElettronicaBody/DatiGenerali/DatiGeneraliDocumento/Data"),
+    ("total", "FatturaElettronicaBody/DatiGenerali/DatiGeneraliDocumento/ImportoTotaleDocumento"),
+    ("currency", "FatturaElettronicaBody/DatiGenerali/DatiGeneraliDocumento/Divisa"),
+    ("supplier_name", "FatturaElettronicaHeader/CedentePrestatore"),
+    ("invoice_number", "Invoices/Invoice/InvoiceHeader/InvoiceNumber"),
+    ("invoice_date", "Invoices/Invoice/InvoiceIssueData/IssueDate"),
+    ("total", "Invoices/Invoice/InvoiceTotals/InvoiceTotal"),
+    ("currency", "Invoices/Invoice/InvoiceIssueData/InvoiceCurrencyCode"),
+    ("supplier_name", "Parties/SellerParty"),
+    ("invoice_number", "InvoiceNumber"),
+    ("invoice_date", "InvoiceDate"),
+    ("total", "TotalGrossAmount"),
+    ("amount_due", "PayableAmount"),
+    ("supplier_name", "Biller"),
+];
+
 /// Notes that the sender calls it a copy or a test.
 pub(super) fn note_indicator(
     doubt: &str,

@@ -134,6 +134,29 @@ fn changed(mut text: String, changes: &[(&str, &str)]) -> String {
 }
 
 #[test]
+fn what_a_national_format_states_twice_is_a_doubt() {
+    for (text, first, second) in [
+        (ksef(), "<P_15>246.00</P_15>", "<P_15>999.00</P_15>"),
+        (
+            italian(),
+            "<ImportoTotaleDocumento>246.00</ImportoTotaleDocumento>",
+            "<ImportoTotaleDocumento>999.00</ImportoTotaleDocumento>",
+        ),
+        (spanish(), "<InvoiceTotal>246.00</InvoiceTotal>", "<InvoiceTotal>999.00</InvoiceTotal>"),
+        (
+            austrian(),
+            "<TotalGrossAmount>246.00</TotalGrossAmount>",
+            "<TotalGrossAmount>999.00</TotalGrossAmount>",
+        ),
+    ] {
+        let is_doubt = |text: &str| read(text).doubts().contains(&"several.total".to_owned());
+        assert!(
+            !is_doubt(&text) && is_doubt(&changed(text, &[(first, &[first, second].concat())]))
+        );
+    }
+}
+
+#[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn one_invoice_reads_the_same_in_every_national_format() {
     for (name, text) in [
