@@ -355,11 +355,14 @@ impl ParsedInvoiceXml {
         REQUIRED.iter().all(|field| self.fields.get(*field).is_some_and(|value| !value.is_null()))
     }
 
-    /// Whether both say the same as far as neither can lack it, and do not name two accounts.
+    /// Whether both say the same as far as neither can lack it, and do not name two accounts, VAT
+    /// identifiers or amounts to pay.
     pub fn agrees_with(&self, other: &Self) -> bool {
-        let (own, theirs) = (self.field("iban"), other.field("iban"));
         REQUIRED.iter().all(|field| self.fields.get(*field) == other.fields.get(*field))
-            && (own.is_null() || theirs.is_null() || own == theirs)
+            && ["iban", "supplier_vat_id", "amount_due"].iter().all(|field| {
+                let (own, theirs) = (self.field(field), other.field(field));
+                own.is_null() || theirs.is_null() || own == theirs
+            })
     }
 
     /// The value of a field as `invoice_number`; null for one that it lacks, and for what no
@@ -477,6 +480,18 @@ mod tests {
     fn told(fields: &Value) -> ParsedInvoiceXml {
         serde_json::from_value(json!({ "is_credit_note": false, "fields": fields, "doubts": [] }))
             .unwrap()
+    }
+
+    #[test]
+    fn two_e_invoices_agree_unless_both_name_another_account_identifier_or_amount() {
+        let head = json!({ "supplier_name": "A", "invoice_number": "1", "total": 5 });
+        for field in ["iban", "supplier_vat_id", "amount_due"] {
+            for (other, agrees) in [(json!(7), true), (json!(8), false), (Value::Null, true)] {
+                let [mut first, mut second] = [head.clone(), head.clone()];
+                (first[field], second[field]) = (json!(7), other.clone());
+                assert_eq!(told(&first).agrees_with(&told(&second)), agrees, "{field} {other}");
+            }
+        }
     }
 
     #[test]

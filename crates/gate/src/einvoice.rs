@@ -7,7 +7,7 @@ use super::checks::FailedFields;
 use super::ground::PrintedValues;
 use super::subject::GateSubject;
 use docmill_core::model::RuleSeverity;
-use docmill_formats::notation::{account, date};
+use docmill_formats::notation::{account, date, printed_vat_id, vat_digits, vat_id};
 
 /// The state of the XML in a document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,6 +73,12 @@ impl GateSubject<'_> {
             if value.as_str().is_some_and(account::is_iban) {
                 return self.prints_other_account();
             }
+            if value.as_str().is_some_and(|id| vat_id::has_valid_form(id) == Some(true)) {
+                return !self.ground.contains_value(value) && self.prints_foreign_vat_id();
+            }
+            if value.as_str().is_some_and(is_name) {
+                return self.ground.prints_numbers() && !self.prints_party(value);
+            }
             let places = self.ground.value_places(value);
             // A place that the drawn page does not confirm confirms nothing.
             let is_seen = places.is_empty() || places.iter().any(|place| !place.unwitnessed);
@@ -81,7 +87,45 @@ impl GateSubject<'_> {
     }
 }
 
+/// Whether a text is one of words: a number of an invoice has digits.
+fn is_name(text: &str) -> bool {
+    !text.contains(|c: char| c.is_ascii_digit())
+}
+
+/// Half of a name, its legal form counted.
+const NAME_SHARE: f64 = 0.5;
+
 impl GateSubject<'_> {
+    /// Whether the pages print half of a party's name, or a VAT identifier of the data: many a name is a
+    /// picture or is shortened.
+    fn prints_party(&self, name: &Value) -> bool {
+        let text = name.as_str().unwrap_or_default();
+        let mut own = self.extraction.data.iter().filter(|(field, _)| field.contains("supplier"));
+        self.ground.holds_words(text, NAME_SHARE)
+            || own.any(|(_, value)| is_vat_id(value) && self.ground.contains_value(value))
+    }
+
+    /// Whether a VAT identifier with sound check digits is printed that is none of the data.
+    fn prints_foreign_vat_id(&self) -> bool {
+        let own: Vec<String> = self
+            .extraction
+            .data
+            .values()
+            .filter(|value| is_vat_id(value))
+            .filter_map(|value| value.as_str().map(vat_id::normalise_vat_id))
+            .collect();
+        let mut lines = self.transcript.pages.iter().flat_map(|page| &page.lines);
+        lines.any(|line| {
+            let words: Vec<&str> = line.words.iter().map(|word| word.text.as_str()).collect();
+            let mut printed = (0..words.len())
+                .filter_map(|at| printed_vat_id::find_at(words.get(at..).unwrap_or_default()));
+            printed.any(|(id, _)| {
+                vat_digits::check_digits_hold(&id) == Some(true)
+                    && !own.contains(&vat_id::normalise_vat_id(&id))
+            })
+        })
+    }
+
     /// Whether an account is printed that is none of the data: somebody may pay to it. Many a page names
     /// none where the XML does.
     fn prints_other_account(&self) -> bool {
@@ -97,6 +141,10 @@ impl GateSubject<'_> {
             printed.any(|(iban, _)| !own.contains(&iban))
         })
     }
+}
+
+fn is_vat_id(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| vat_id::has_valid_form(text) == Some(true))
 }
 
 /// Collects every account within a value.
