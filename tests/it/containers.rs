@@ -11,6 +11,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use docmill_core::model::IngestionId;
 use futures::StreamExt as _;
+use lopdf::dictionary;
 use serde_json::Value;
 
 use crate::failpoints::worker_that_fails;
@@ -287,11 +288,11 @@ fn a_pdf_to_which_more_is_attached_than_is_taken_is_read_and_flagged() {
     let mut pdf = lopdf::Document::load_mem(&documents::invoice("A-1")).unwrap();
     for number in ["B-1", "B-2"] {
         let content = documents::invoice(number);
-        let stream = lopdf::Stream::new(lopdf::dictionary! { "Type" => "EmbeddedFile" }, content);
+        let stream = lopdf::Stream::new(dictionary! { "Type" => "EmbeddedFile" }, content);
         let stream = pdf.add_object(stream);
-        pdf.add_object(lopdf::dictionary! {
+        pdf.add_object(dictionary! {
             "Type" => "Filespec", "UF" => lopdf::Object::string_literal(format!("{number}.pdf")),
-            "EF" => lopdf::dictionary! { "F" => stream },
+            "EF" => dictionary! { "F" => stream },
         });
     }
     let folder = tempfile::tempdir().unwrap();

@@ -58,6 +58,14 @@ fn stranger(path: &Path) -> String {
     changed("<rsm:Cross", &head).replacen(">N-1<", ">&e;<", 1)
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invoice_that_is_xml_alone_contradicts_no_page() {
+    let pipeline = local_pipeline().await;
+    let xml = std::fs::read("samples/einvoice_ubl.xml").unwrap();
+    let processed = process(&pipeline, xml).await;
+    assert_eq!(end(&processed), ("einvoice", "-", Vec::new()));
+}
+
 /// Reader, reason and review reasons.
 type End<'a> = (&'a str, &'a str, Vec<&'a str>);
 /// Names and contents of the files.
@@ -89,7 +97,7 @@ async fn the_state_of_the_attached_xml_decides_who_reads_and_a_person_learns_why
         ("another date",        vec![(x, changed("20260314", "20260313"))],
             ("einvoice", "-", vec!["einvoice_contradicts_page:invoice_date"])),
         ("a negative quantity", vec![(x, less)],                             ("einvoice", "-", vec![])),
-        ("no known currency",   vec![(x, sound.replace("GBP", "XQZ"))],       ("einvoice", "gate_refused", vec!["unknown_currency:currency"])),
+        ("no known currency",   vec![(x, sound.replace("GBP", "XQZ"))],       ("einvoice", "gate_refused", vec!["unknown_currency:currency", "currency_not_on_document:currency"])),
         ("its own sums wrong",  vec![(x, changed("GrandTotalAmount>120.00", "GrandTotalAmount>100.00"))],
             ("einvoice", "-", vec!["net_and_vat_are_not_total:total", "amount_due_is_not_rest:amount_due"])),
         ("a bomb",              vec![(x, bomb())],                           ("rules", "-", vec!["einvoice_unusable:entities"])),

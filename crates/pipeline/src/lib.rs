@@ -404,9 +404,10 @@ impl<'a> PipelineRun<'a> {
     ) -> Result<(Arc<Transcript>, EscalationOutcome), StepError> {
         let mut doubts = parsed.doubts();
         self.einvoice_reference = parsed.reference();
-        let read = self.read_einvoice(parsed, named, &fetched);
+        let has_pages = matches!(note, EinvoiceState::Attached { .. });
+        let read = self.read_einvoice(parsed, named, &fetched, has_pages);
         let (transcript, classified, extraction) = Box::pin(read).await?;
-        let beside = matches!(note, EinvoiceState::Attached { .. }).then_some(&transcript);
+        let beside = has_pages.then_some(&transcript);
         let services = self.attempt.services();
         let own = self.attempt.own_companies().await?;
         let filling =
@@ -425,6 +426,7 @@ impl<'a> PipelineRun<'a> {
         parsed: ParsedEinvoice,
         named: &Arc<Kind>,
         fetched: &FetchedDocument,
+        has_pages: bool,
     ) -> Result<(Arc<Transcript>, ClassifiedKind, Extraction), StepError> {
         let is_named = self.attempt.claimed.kind.is_some();
         let kinds = &self.attempt.services().kinds;
@@ -433,6 +435,9 @@ impl<'a> PipelineRun<'a> {
         let transcript =
             einvoice::store_transcript(self.attempt, fetched, parsed.transcript).await?;
         self.enter(IngestionStage::Extract)?;
+        if !has_pages {
+            return Ok((transcript, ClassifiedKind::certain(kind), extraction));
+        }
         let checked = kind::check_einvoice_kind(self.attempt, &extraction, kind, &transcript);
         let classified = Box::pin(checked).await?;
         Ok((transcript, classified, extraction))

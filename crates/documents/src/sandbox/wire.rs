@@ -185,6 +185,7 @@ pub enum DocumentAnswer {
         /// The documents found in it; empty if they were not looked for.
         members: Vec<MemberFacts>,
         /// Whether documents are attached to it that were not taken: too many, or too large.
+        #[serde(default)]
         members_left_out: bool,
         /// Content of its e-invoices: fields and lines, not the XML. `None`: not requested.
         einvoice: Option<EinvoiceFinding>,
