@@ -1,5 +1,4 @@
 //! Saved views of lists.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use reqwest::StatusCode;
 
