@@ -201,7 +201,7 @@ fn has_type(schema: &Value, wanted: &str) -> bool {
 #[derive(Debug, Clone)]
 pub struct KindSet {
     kinds: Vec<Arc<Kind>>,
-    /// What they are made of.
+    /// The files that they are made of.
     sources: Vec<KindSource>,
     default: String,
 }

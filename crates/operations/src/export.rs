@@ -151,7 +151,7 @@ pub async fn write_export(
     Ok(ExportedFile { name, bytes })
 }
 
-/// What a document's files are named by.
+/// The facts that a document's files are named by.
 pub(crate) fn named<'a>(document: &'a ExportedDocument, kind: &'a str) -> NamedDocument<'a> {
     NamedDocument {
         tenant: document.tenant.as_deref(),

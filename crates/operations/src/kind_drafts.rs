@@ -168,7 +168,7 @@ async fn build_draft(
 
 /// Runs the replays that are asked for.
 pub struct KindReplayRunner {
-    /// Where they are asked for.
+    /// The database in which they are asked for.
     pub db: Db,
     /// Transcripts and replies of models.
     pub store: Arc<dyn ObjectStore>,

@@ -15,10 +15,10 @@ const BEGIN: &[u8] = b"PK\x03\x04";
 const END: &[u8] = b"PK\x05\x06";
 const END64: &[u8] = b"PK\x06\x06";
 const COUNT_AT: usize = 10;
-/// Where the end has the size of the directory before it.
+/// Offset of the directory's size in the end record.
 const SIZE_AT: usize = 12;
-/// Where the first file of an archive has its name, and how that begins in OpenDocument files and
-/// books: with the name `mimetype` and what is in it.
+/// Offset of the first file's name in an archive, and its beginning in OpenDocument files and
+/// books: the name `mimetype` and its content.
 const NAME_AT: usize = 30;
 const TYPED: &[u8] = b"mimetypeapplication/";
 const COUNT64_AT: usize = 32;

@@ -156,7 +156,7 @@ pub(crate) fn mark_overprinted(glyphs: &mut Vec<PageGlyph>, drawings: &SmallDraw
     }
 }
 
-/// What a drawing at a digit may be.
+/// The sign that a drawing at a digit may be.
 enum NumberSign {
     /// A minus before it, as a letter.
     Minus(PageGlyph),
@@ -184,13 +184,13 @@ fn print_over(earlier: &mut PageGlyph, later: &PageGlyph) -> bool {
     earlier.doubtful = true;
     let are_letters = [&*earlier, later].iter().all(|glyph| is_alphanumeric(glyph));
     let is_both = is_one_size && later.visible && are_letters && earlier.text != later.text;
-    // What lighter letters leave of it may be another one.
+    // The rest that lighter letters leave of it may be another one.
     let is_pared = later.ink > earlier.ink.saturating_add(SAME_INK);
     earlier.unproven |= is_both || is_pared;
     is_both
 }
 
-/// Where a glyph may have ink, whatever it draws.
+/// The area in which a glyph may have ink, whatever it draws.
 fn whole_box(glyph: &PageGlyph) -> Rect {
     let up = Vec2::new(glyph.em.y, -glyph.em.x).normalize() * glyph.size;
     let (start, end) = (glyph.origin, glyph.origin + glyph.advance);
@@ -198,8 +198,8 @@ fn whole_box(glyph: &PageGlyph) -> Rect {
     corners.into_iter().fold(Rect::from_points(start, end), |all, corner| all.union_pt(corner))
 }
 
-/// What a drawing is that stands at a digit as its neighbour in a number does: a digit, a point, a
-/// minus, a bracket.
+/// The sign in a drawing that stands at a digit as its neighbour in a number does: a digit, a point,
+/// a minus, a bracket.
 fn sign_of(drawing: Rect, glyph: &PageGlyph) -> Option<NumberSign> {
     let along = glyph.em.normalize();
     let up = Vec2::new(along.y, -along.x);

@@ -215,8 +215,8 @@ fn compare_region(
     }
 }
 
-/// What was read, with signs and digits that were read as words of their own joined with the number
-/// that they stand at.
+/// The lines of a reading, with signs and digits that were read as words of their own joined with
+/// the number that they stand at.
 fn join_signs(read: &[TextLine]) -> Vec<TextLine> {
     let mut lines = read.to_vec();
     for line in &mut lines {

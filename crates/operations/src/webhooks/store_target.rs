@@ -41,7 +41,7 @@ const TEST_ENDING: &str = ".test";
 /// How often a write is begun anew because another delivery wrote meanwhile.
 const MAX_ROUNDS: u32 = 5;
 
-/// What targets in a store deliver from and to.
+/// The stores that targets in a store deliver from and to.
 #[derive(Clone)]
 pub struct DeliveryStore {
     /// Originals, and the places of targets.

@@ -194,14 +194,14 @@ pub async fn claim_replay(db: &Db, worker: &str, lease: Duration) -> Result<Opti
         "WITH lost AS (
              UPDATE kind_replay SET state = 'failed', ended_at = docmill_now(), lease_until = NULL,
                  problem = 'The worker that ran it is gone. Ask for it again.'
-             WHERE state = 'running' AND lease_until < docmill_now()
+             WHERE state = 'running' AND lease_until < (SELECT docmill_now())
          )
          UPDATE kind_replay SET state = 'running', worker = $1, started_at = docmill_now(),
              lease_until = docmill_now() + make_interval(secs => $2)
          WHERE id = (SELECT id FROM kind_replay WHERE state = 'waiting'
                  ORDER BY asked_at LIMIT 1 FOR UPDATE SKIP LOCKED)
            AND NOT EXISTS (SELECT 1 FROM kind_replay
-                 WHERE state = 'running' AND lease_until >= docmill_now())
+                 WHERE state = 'running' AND lease_until >= (SELECT docmill_now()))
          RETURNING id",
         worker,
         lease.as_secs_f64(),
