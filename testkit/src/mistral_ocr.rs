@@ -51,7 +51,7 @@ type ReadPicture = dyn Fn(Seen) -> String + Send;
 
 /// One exchange that brought a page.
 #[derive(Debug, Clone)]
-pub struct Exchange {
+pub struct PageExchange {
     /// Body of the request.
     pub request: Value,
     /// Body of the response.
@@ -62,7 +62,7 @@ struct Desk {
     refusals: VecDeque<(u16, Option<&'static str>)>,
     calls: usize,
     is_closed: bool,
-    exchanges: Vec<Exchange>,
+    exchanges: Vec<PageExchange>,
     read: Box<ReadPicture>,
 }
 
@@ -113,7 +113,7 @@ impl Server {
     }
 
     /// The exchanges that brought a page, in the order of arrival.
-    pub fn exchanges(&self) -> Vec<Exchange> {
+    pub fn exchanges(&self) -> Vec<PageExchange> {
         lock(&self.desk).exchanges.clone()
     }
 }
@@ -174,7 +174,7 @@ impl Desk {
             "document_annotation": null,
             "usage_info": {"pages_processed": 1, "doc_size_bytes": document.len()},
         });
-        self.exchanges.push(Exchange { request, reply: reply.clone() });
+        self.exchanges.push(PageExchange { request, reply: reply.clone() });
         json_answer(200, &reply)
     }
 }

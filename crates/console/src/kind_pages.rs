@@ -116,9 +116,15 @@ fn words_of_type(of_value: FieldType) -> &'static str {
 
 /// The gravest consequence of a field's absence.
 fn words_of_absence(kind: &Kind, field: &str) -> &'static str {
-    let requires = |rule: &&GateRule| matches!(&rule.check, RuleCheck::Required(fields) if fields.iter().any(|it| it == field));
-    let worst = kind.rules.iter().filter(requires).map(|rule| rule.consequence).max();
-    worst.map_or("passes", words_of_consequence)
+    let requiring = kind.rules.iter().filter(|rule| requires_field(rule, field));
+    requiring.map(|rule| rule.consequence).max().map_or("passes", words_of_consequence)
+}
+
+fn requires_field(rule: &GateRule, field: &str) -> bool {
+    match &rule.check {
+        RuleCheck::Required(fields) => fields.iter().any(|required| required == field),
+        _ => false,
+    }
 }
 
 fn words_of_consequence(consequence: RuleConsequence) -> &'static str {

@@ -112,18 +112,19 @@ const MAX_KEY_CHARS: usize = 100;
 /// The keys that a text may be: a number, a path, the beginning of a supplier's name, or an amount as
 /// documents print it, if it has one reading.
 pub fn read_keys(text: &str, tenant: Option<String>) -> DocumentKeys {
-    let is_plain = |total: &String| {
-        total.len() <= MAX_AMOUNT_CHARS
-            && total.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-'))
-    };
     // No document prints an exponent; JSON, by which an exact number is read, has them.
     let has_exponent = text.contains(['e', 'E'])
         && text.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
     let number = if has_exponent { None } else { read_number(text).ok() };
-    let total = number.map(|number| number.to_string()).filter(is_plain);
+    let total = number.map(|number| number.to_string()).filter(|total| is_plain_amount(total));
     let is_name = text.chars().count() >= MIN_SUPPLIER_CHARS;
     let supplier = is_name.then(|| text.chars().take(MAX_KEY_CHARS).collect());
     DocumentKeys { text: text.to_owned(), supplier, total, tenant }
+}
+
+fn is_plain_amount(total: &str) -> bool {
+    total.len() <= MAX_AMOUNT_CHARS
+        && total.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-'))
 }
 
 /// One ingestion with its history.

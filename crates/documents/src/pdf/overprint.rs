@@ -198,9 +198,8 @@ fn whole_box(glyph: &PageGlyph) -> Rect {
     corners.into_iter().fold(Rect::from_points(start, end), |all, corner| all.union_pt(corner))
 }
 
-/// The sign in a drawing that stands at a digit as its neighbour in a number does: a digit, a point,
-/// a minus, a bracket.
-fn sign_of(drawing: Rect, glyph: &PageGlyph) -> Option<NumberSign> {
+/// A box beside a glyph's origin, along its line and upwards from it, in ems.
+fn box_in_ems(drawing: Rect, glyph: &PageGlyph) -> Rect {
     let along = glyph.em.normalize();
     let up = Vec2::new(along.y, -along.x);
     let corners = [
@@ -209,12 +208,17 @@ fn sign_of(drawing: Rect, glyph: &PageGlyph) -> Option<NumberSign> {
         Point::new(drawing.x0, drawing.y1),
         Point::new(drawing.x1, drawing.y1),
     ];
-    let to_ems = |corner: Point| {
-        let from = (corner - glyph.origin) / glyph.size;
-        Point::new(from.dot(along), from.dot(up))
-    };
-    let [first, rest @ ..] = corners.map(to_ems);
-    let place = rest.iter().fold(Rect::from_points(first, first), |all, one| all.union_pt(*one));
+    let [first, rest @ ..] = corners
+        .map(|corner| (corner - glyph.origin) / glyph.size)
+        .map(|from| Point::new(from.dot(along), from.dot(up)));
+    rest.iter().fold(Rect::from_points(first, first), |all, one| all.union_pt(*one))
+}
+
+/// The sign in a drawing that stands at a digit as its neighbour in a number does: a digit, a point,
+/// a minus, a bracket.
+fn sign_of(drawing: Rect, glyph: &PageGlyph) -> Option<NumberSign> {
+    let along = glyph.em.normalize();
+    let place = box_in_ems(drawing, glyph);
     let advance = glyph.advance.length() / glyph.size;
     let gap = (place.x0 - advance).max(-place.x1);
     let (width, height, middle) = (place.width(), place.height(), place.center().y);

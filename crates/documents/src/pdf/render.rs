@@ -50,29 +50,24 @@ pub(crate) fn render_page(
         return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
     }
     let factor = round_to_f32(scale * 1000.0) / 1000.0;
-    let [width, height] =
-        [width, height].map(|points| to_u16(f64::from((points * factor).floor())));
+    let size = [width, height].map(|points| to_u16(f64::from((points * factor).floor())));
     let transform = Affine::scale(f64::from(factor)) * page.initial_transform(true).to_kurbo();
-    let pixmap = paint_page(page, (width, height), transform);
-    let painted = pixmap.data().iter();
-    let pixels = painted.map(|pixel| grey_of_rgb([pixel.r, pixel.g, pixel.b])).collect();
-    Ok(PageRaster {
-        width: u32::from(pixmap.width()),
-        height: u32::from(pixmap.height()),
-        dpi: to_u32(f64::from(factor) * 72.0),
-        pixels,
-    })
+    let pixmap = paint_page(page, size, transform);
+    Ok(grey_raster(&pixmap, to_u32(f64::from(factor) * 72.0)))
 }
 
 /// Renders a part of a page, in points from its top left corner, at `dpi`; no more pixels than the
 /// part has, whatever the page's size.
 pub(crate) fn render_part(page: &PdfPage<'_>, area: Rect, dpi: u32) -> PageRaster {
     let scale = f64::from(dpi) / 72.0;
-    let [width, height] = [area.width(), area.height()]
+    let size = [area.width(), area.height()]
         .map(|points| to_u16((points * scale).clamp(1.0, f64::from(MAX_SIDE))));
     let to_corner = Affine::scale(scale) * Affine::translate((-area.x0, -area.y0));
     let transform = to_corner * page.initial_transform(true).to_kurbo();
-    let pixmap = paint_page(page, (width, height), transform);
+    grey_raster(&paint_page(page, size, transform), dpi)
+}
+
+fn grey_raster(pixmap: &Pixmap, dpi: u32) -> PageRaster {
     let painted = pixmap.data().iter();
     PageRaster {
         width: u32::from(pixmap.width()),
@@ -82,8 +77,10 @@ pub(crate) fn render_part(page: &PdfPage<'_>, area: Rect, dpi: u32) -> PageRaste
     }
 }
 
-/// Paints a page on white paper, as viewers do: what blends with its background blends with that.
-fn paint_page(page: &PdfPage<'_>, (width, height): (u16, u16), transform: Affine) -> Pixmap {
+/// Paints a page on white paper of `size` (width, height), as viewers do: what blends with its
+/// background blends with that.
+fn paint_page(page: &PdfPage<'_>, size: [u16; 2], transform: Affine) -> Pixmap {
+    let [width, height] = size;
     let mut context = RenderContext::new(width, height);
     context.set_paint(WHITE);
     context.fill_rect(&Rect::new(0.0, 0.0, f64::from(width), f64::from(height)));
