@@ -948,3 +948,20 @@ async fn denied_work_is_retried_at_growing_intervals_until_another_outcome() {
         assert_eq!(put_off(Fault::Denied).await, 2);
     }
 }
+
+#[tokio::test]
+async fn a_document_that_a_sick_worker_refuses_again_and_again_stays_due_soon_for_another() {
+    for at in Fixture::both().await {
+        let id = IngestionId::random();
+        at.insert(id, DocumentId::random()).await;
+        for _ in 0..6 {
+            let token = at.take(id).await.token;
+            let how = ClaimRelease { is_shared: true, ..failed(Fault::Misconfigured, false, 2) };
+            let given = at.ledger().release_claim(id, token, &how).await.unwrap();
+            assert_eq!(given, WriteResult::Applied);
+            let ClaimOutcome::NotDue(wait) = at.claim(id).await else { panic!("due") };
+            assert!(wait <= Duration::from_secs(2), "{wait:?}");
+            at.advance(wait).await;
+        }
+    }
+}

@@ -186,6 +186,7 @@ async fn only_a_row_that_was_quiet_for_long_enough_is_sent_again() {
     let how = docmill_ledger::ClaimRelease {
         fault: docmill_core::fault::Fault::Unavailable,
         counted: false,
+        is_shared: false,
         after: Duration::from_secs(60),
         stage: docmill_core::model::IngestionStage::Fetch,
         detail: String::new(),

@@ -300,6 +300,7 @@ async fn a_retry_makes_a_put_off_ingestion_due_and_leaves_a_running_one_alone() 
     let give_back = ClaimRelease {
         fault: Fault::Unavailable,
         counted: false,
+        is_shared: false,
         after: Duration::from_secs(3600),
         stage: IngestionStage::Fetch,
         detail: String::new(),

@@ -198,8 +198,9 @@ pub const MAX_STRETCH: f64 = 60.0;
 
 /// Whether a person has to mend what ended the attempt. Each such end in a row doubles the delay, so
 /// that what waits for a person is tried ever more seldom.
-pub fn is_denial(fault: Fault) -> bool {
-    matches!(fault, Fault::Denied | Fault::Misconfigured)
+/// Not of a fault that this worker shares with other documents: another one may be free of it.
+pub fn is_denial(how: &ClaimRelease) -> bool {
+    !how.is_shared && matches!(how.fault, Fault::Denied | Fault::Misconfigured)
 }
 
 /// The delay after a denial that followed so many others without anything else in between.
@@ -403,8 +404,11 @@ mod tests {
         ];
         for (fault, counted, streak, person) in table {
             let (stage, detail) = (IngestionStage::Fetch, String::new());
-            let how = ClaimRelease { fault, counted, after: d, stage, detail };
-            assert_eq!((deferral_streak(&how), is_denial(fault)), (streak, person), "{how:?}");
+            let mut how =
+                ClaimRelease { fault, counted, is_shared: false, after: d, stage, detail };
+            assert_eq!((deferral_streak(&how), is_denial(&how)), (streak, person), "{how:?}");
+            how.is_shared = true;
+            assert!(!is_denial(&how), "{how:?}");
         }
     }
 

@@ -123,6 +123,9 @@ pub struct ClaimRelease {
     pub fault: Fault,
     /// Whether the attempt counts (it was the document's or our fault) or is given back.
     pub counted: bool,
+    /// Whether this worker fails alike with other documents: its intake slows down, and the
+    /// document stays due soon for other workers.
+    pub is_shared: bool,
     /// Not due again before this time has passed; zero: at once.
     pub after: Duration,
     /// The stage in which it happened.

@@ -570,6 +570,7 @@ fn unstarted_release(claim: &ClaimHandle) -> ClaimRelease {
     ClaimRelease {
         fault: fault::Fault::Interrupted,
         counted: false,
+        is_shared: false,
         after: Duration::ZERO,
         stage: claim.stage(),
         detail: "the worker was stopped".to_owned(),

@@ -43,9 +43,9 @@ pub async fn finalize_attempt(
         JobConclusion::Ended { reason, stage, detail } => {
             write_result(ledger, claim, &verdict::early_result(reason, stage, detail)).await
         }
-        JobConclusion::Again { fault, counted, after, stage, detail } => {
-            write_release(ledger, claim, &ClaimRelease { fault, counted, after, stage, detail })
-                .await
+        JobConclusion::Again { fault, counted, is_shared, after, stage, detail } => {
+            let how = ClaimRelease { fault, counted, is_shared, after, stage, detail };
+            write_release(ledger, claim, &how).await
         }
         // Of an ingestion an operator's end is a write that fences the claim.
         JobConclusion::ClaimLost | JobConclusion::Withdrawn => finish_lost(),
@@ -75,7 +75,14 @@ async fn write_refused(
     tracing::error!(ingestion.id = %id, error = %refusal, "{id}: {detail}");
     if refusal.fault == Fault::Misconfigured {
         let (fault, stage) = (refusal.fault, IngestionStage::Record);
-        let how = ClaimRelease { fault, counted: false, after: UNWRITTEN_DELAY, stage, detail };
+        let how = ClaimRelease {
+            fault,
+            counted: false,
+            is_shared: true,
+            after: UNWRITTEN_DELAY,
+            stage,
+            detail,
+        };
         return write_release(ledger, claim, &how).await;
     }
     let (reason, stage) = (OutcomeReason::Internal, record.stage);
@@ -88,6 +95,7 @@ async fn write_refused(
             let how = ClaimRelease {
                 fault: Fault::Internal,
                 counted: true,
+                is_shared: false,
                 after: REFUSED_DELAY,
                 stage,
                 detail: failure.detail,

@@ -212,6 +212,8 @@ pub enum JobConclusion<T> {
         fault: Fault,
         /// Whether this attempt counts.
         counted: bool,
+        /// Whether other documents fail alike here, so that another worker should try.
+        is_shared: bool,
         /// How long to wait before the next attempt; zero: at once.
         after: Duration,
         /// The stage in which the attempt ended.

@@ -444,6 +444,7 @@ pub(super) fn failed(fault: Fault, counted: bool, seconds: u64) -> ClaimRelease 
     ClaimRelease {
         fault,
         counted,
+        is_shared: false,
         after: Duration::from_secs(seconds),
         stage: IngestionStage::Fetch,
         detail: "the store did not answer".to_owned(),

@@ -248,7 +248,7 @@ impl LedgerRow {
         self.stage = Some(how.stage);
         let mut attempt = self.ended_attempt(now, AttemptOutcome::Fault(how.fault), &how.detail)?;
         let streak = deferral_streak(how);
-        let after = match is_denial(how.fault) {
+        let after = match is_denial(how) {
             true => stretch_delay(how.after, self.denials),
             false => how.after,
         };
@@ -265,7 +265,7 @@ impl LedgerRow {
             self.attempt_count = self.attempt_count.saturating_sub(1);
         }
         self.denials = match streak {
-            _ if is_denial(how.fault) => self.denials + 1,
+            _ if is_denial(how) => self.denials + 1,
             DeferralStreak::Stays => self.denials,
             _ => 0,
         };

@@ -144,7 +144,7 @@ async fn execute_job<S: JobSource>(
         Some(failure) if is_shared(shared, claim, failure.context).await => {
             let SharedFailure { fault, detail, .. } = failure;
             let (stage, after) = (claim.stage(), outcome_breaker::release_delay());
-            JobConclusion::Again { fault, counted: false, after, stage, detail }
+            JobConclusion::Again { fault, counted: false, is_shared: true, after, stage, detail }
         }
         _ => {
             let attempt = source.retry_attempt(job);
@@ -353,7 +353,7 @@ fn conclude_job<T>(
     let conclude = |decision: RetryDecision, fault: Fault, detail: String| match decision {
         RetryDecision::End(reason) => JobConclusion::Ended { reason, stage, detail },
         RetryDecision::Again { counted, after } => {
-            JobConclusion::Again { fault, counted, after, stage, detail }
+            JobConclusion::Again { fault, counted, is_shared: false, after, stage, detail }
         }
         RetryDecision::LeaveToOwner => JobConclusion::ClaimLost,
     };

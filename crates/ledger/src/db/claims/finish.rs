@@ -77,7 +77,7 @@ SELECT EXISTS (SELECT 1 FROM given) AS "given!",
         AttemptOutcome::Fault(how.fault).code(),
         streak == DeferralStreak::Stays,
         streak == DeferralStreak::Ends,
-        is_denial(how.fault),
+        is_denial(how),
         MAX_STRETCH,
     )
     .fetch_one(db.pool())
