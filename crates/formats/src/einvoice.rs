@@ -32,6 +32,7 @@ mod root;
 mod ubl;
 mod ubl_output;
 mod ubl_parts;
+mod whole_tree;
 
 use roxmltree::{Document, Node};
 use serde::{Deserialize, Serialize};
@@ -126,6 +127,7 @@ fn parse_by_syntax(
             if root.tag_name().namespace().is_none() {
                 reader.note("no_namespace");
             }
+            whole_tree::note_ambiguous_content(root, reader);
             parse_document(syntax, root, reader)
         }
     }
@@ -139,11 +141,13 @@ fn parse_document(
     match syntax {
         EinvoiceSyntax::Cii => {
             let mut fields = cii::parse_cii(root, reader);
+            whole_tree::note_foreign_amounts(root, &fields.currency, reader);
             fields.reference = reference::reference_of(root, false, &fields);
             Ok(fields)
         }
         EinvoiceSyntax::Ubl => {
             let mut fields = ubl::parse_ubl(root, reader);
+            whole_tree::note_foreign_amounts(root, &fields.currency, reader);
             fields.reference = reference::reference_of(root, true, &fields);
             if oioubl::is_oioubl(root) {
                 oioubl::settle_oioubl(root, &mut fields, reader);

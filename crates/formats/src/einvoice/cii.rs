@@ -4,7 +4,7 @@
 use roxmltree::Node;
 use serde_json::Value;
 
-use super::consistency::{note_indicator, note_repeated};
+use super::consistency::{StatedSums, note_indicator, note_repeated};
 use super::element::{
     ValueReader, attribute_value, code_value, element_at, elements_below, first_element,
     flag_value, plain_text,
@@ -19,6 +19,31 @@ use super::fields::{
 pub(super) const NAMESPACE: &str = "urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100";
 /// Namespace of `ZUGFeRD` 1.0, an older form of CII.
 pub(super) const ZUGFERD_1: &str = "urn:ferd:CrossIndustryDocument:invoice:1p0";
+
+/// Fields with the parts that an invoice has once, and those of its trade, of a way to pay, of a term
+/// and of a line.
+const SINGLE: [(&str, &str); 2] =
+    [("invoice_number", "ExchangedDocument"), ("total", "SupplyChainTradeTransaction")];
+const SINGLE_OF_TRADE: [(&str, &str); 3] = [
+    ("supplier_name", "ApplicableHeaderTradeAgreement"),
+    ("delivery_date", "ApplicableHeaderTradeDelivery"),
+    ("total", "ApplicableHeaderTradeSettlement"),
+];
+const SINGLE_OF_PAYMENT: [(&str, &str); 2] = [
+    ("iban", "PayeePartyCreditorFinancialAccount"),
+    ("iban", "PayeePartyCreditorFinancialAccount/IBANID"),
+];
+const SINGLE_OF_TERM: [(&str, &str); 1] = [("due_date", "DueDateDateTime")];
+const SINGLE_OF_LINE: [(&str, &str); 5] = [
+    ("line_items", "SpecifiedTradeProduct/Name"),
+    ("line_items", "SpecifiedLineTradeAgreement/NetPriceProductTradePrice/ChargeAmount"),
+    ("line_items", "SpecifiedLineTradeDelivery/BilledQuantity"),
+    ("line_items", "SpecifiedLineTradeSettlement/ApplicableTradeTax/RateApplicablePercent"),
+    (
+        "line_items",
+        "SpecifiedLineTradeSettlement/SpecifiedTradeSettlementLineMonetarySummation/LineTotalAmount",
+    ),
+];
 
 /// The parts of the header.
 struct CiiHeader<'a, 'i> {
@@ -58,15 +83,20 @@ pub(super) fn parse_cii(root: Node<'_, '_>, reader: &mut ValueReader) -> Invoice
     header.read_payment(&mut fields, reader);
     header.read_totals(&mut fields, reader);
     fields.lines = invoice_lines(trade, reader);
+    let has_advance = first_element(header.settlement, &["SpecifiedAdvancePayment"]).is_some();
+    if has_advance && fields.paid_amount.is_null() {
+        reader.note("unread.paid_amount");
+    }
+    note_repeated(root, &SINGLE, reader);
+    note_repeated(trade, &SINGLE_OF_TRADE, reader);
     header.note_repeated(reader);
     note_indicator("copy", header.document, "CopyIndicator/Indicator", reader);
     // ZUGFeRD 1.0 has it elsewhere, and samples alone set it there.
     let context = first_element(root, &["ExchangedDocumentContext"]);
     note_indicator("test", context, "TestIndicator/Indicator", reader);
     fields.check_type(false, reader);
-    let stated = first_element(header.sums(), &["LineTotalAmount"]);
-    let stated = reader.number("line_items", stated);
-    fields.check_sums(&stated, reader);
+    let names = ["LineTotalAmount", "AllowanceTotalAmount", "ChargeTotalAmount"];
+    fields.check_sums(&StatedSums::read(header.sums(), names, reader), reader);
     fields
 }
 
@@ -127,6 +157,7 @@ impl<'a, 'i: 'a> CiiHeader<'a, 'i> {
         fields.payment_reference = reader.text(first_element(settlement, &["PaymentReference"]));
         let mut accounts = PaymentAccounts::default();
         for means in elements_below(settlement, "SpecifiedTradeSettlementPaymentMeans") {
+            note_repeated(Some(means), &SINGLE_OF_PAYMENT, reader);
             let bank = element_at(means, "PayeeSpecifiedCreditorFinancialInstitution/BICID");
             for name in ["IBANID", "ProprietaryID"] {
                 let path = format!("PayeePartyCreditorFinancialAccount/{name}");
@@ -158,13 +189,16 @@ impl<'a, 'i: 'a> CiiHeader<'a, 'i> {
         let parties = [
             ("supplier_name", "SellerTradeParty"),
             ("supplier_name", "SellerTradeParty/Name"),
+            ("supplier_address", "SellerTradeParty/PostalTradeAddress"),
             ("buyer_name", "BuyerTradeParty"),
             ("buyer_name", "BuyerTradeParty/Name"),
+            ("order_number", "BuyerOrderReferencedDocument"),
         ];
         note_repeated(self.agreement, &parties, reader);
         let settlement = [
             ("currency", "InvoiceCurrencyCode"),
             ("payee_name", "PayeeTradeParty"),
+            ("payment_reference", "PaymentReference"),
             ("total", "SpecifiedTradeSettlementHeaderMonetarySummation"),
         ];
         note_repeated(self.settlement, &settlement, reader);
@@ -226,6 +260,7 @@ fn scheme_of<'a>(id: Node<'a, '_>) -> Option<&'a str> {
 }
 
 fn payment_term(term: Node<'_, '_>, reader: &mut ValueReader) -> PaymentTerm {
+    note_repeated(Some(term), &SINGLE_OF_TERM, reader);
     let day = ["DueDateDateTime/DateTimeString", "DueDateDateTime/DateTime", "DueDateDateTime"];
     let discount = element_at(term, "ApplicableTradePaymentDiscountTerms");
     let description = plain_text(element_at(term, "Description"));
@@ -288,6 +323,7 @@ fn invoice_line(item: Node<'_, '_>, reader: &mut ValueReader) -> Option<Value> {
     if matches!(plain_text(status).as_deref(), Some("GROUP" | "INFORMATION")) {
         return None;
     }
+    note_repeated(item, &SINGLE_OF_LINE, reader);
     let product = first_element(item, &["SpecifiedTradeProduct"]);
     let agreement =
         first_element(item, &["SpecifiedLineTradeAgreement", "SpecifiedSupplyChainTradeAgreement"]);
@@ -324,6 +360,7 @@ fn invoice_line(item: Node<'_, '_>, reader: &mut ValueReader) -> Option<Value> {
         price_base_unit: attribute_value(base, "unitCode"),
         tax_rate: reader.number("line_items.tax_rate", first_element(settlement, &[rate, rate_1])),
         amount: reader.number("line_items.amount", amount),
+        is_adjusted: first_element(settlement, &["SpecifiedTradeAllowanceCharge"]).is_some(),
     };
     // ZUGFeRD 1.0 has lines that hold nothing but a note.
     let is_note =

@@ -5,12 +5,16 @@
 //! what rounding does to them. Not covered: quantities and prices, which make the amount of a line in
 //! most invoices and not in all; the official rules say so (`crate::einvoice` is read without them).
 
+use std::collections::BTreeMap;
+
 use roxmltree::Node;
 use rust_decimal::Decimal;
 use serde_json::Value;
 
 use super::amounts::column_sum;
-use super::element::{ValueReader, decimal_of, elements_below, flag_value, whole_text};
+use super::element::{
+    ValueReader, decimal_of, elements_below, first_element, flag_value, whole_text,
+};
 use super::fields::{CREDIT_NOTES, InvoiceXmlFields, SPECIAL_TYPES};
 
 /// Codes of UNTDID 1001 that stand for invoices in EN 16931, the special ones apart.
@@ -24,8 +28,30 @@ const INVOICES: [&str; 33] = [
 const TOLERANCE: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
 const TOLERANCE_PER_LINE: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
 /// Rounding (BT-114) beyond this amount and this share of the total is none.
-const MAX_ROUNDING: Decimal = Decimal::from_parts(5, 0, 0, false, 0);
-const MAX_ROUNDING_SHARE: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
+const MAX_ROUNDING: Decimal = Decimal::ONE;
+const MAX_ROUNDING_SHARE: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
+
+/// Sums that an invoice states of its parts: lines (BT-106), allowances (BT-107), charges (BT-108).
+pub(super) struct StatedSums {
+    pub(super) lines: Value,
+    pub(super) allowances: Value,
+    pub(super) charges: Value,
+}
+
+impl StatedSums {
+    /// Reads them below the totals, by the names of their elements.
+    pub(super) fn read(
+        totals: Option<Node<'_, '_>>,
+        [lines, allowances, charges]: [&str; 3],
+        reader: &mut ValueReader,
+    ) -> Self {
+        Self {
+            lines: reader.number("line_items", first_element(totals, &[lines])),
+            allowances: reader.number("allowances", first_element(totals, &[allowances])),
+            charges: reader.number("charges", first_element(totals, &[charges])),
+        }
+    }
+}
 
 /// Notes the fields that are stated several times and not alike. Paths are those of elements that
 /// an invoice has once.
@@ -95,25 +121,40 @@ impl InvoiceXmlFields {
         }
     }
 
-    /// Notes lines that do not make their sum (BR-CO-10), a sum that does not make the total without
-    /// VAT (BR-CO-13), and a rounding that is none. `stated`: the sum of the lines (BT-106).
-    pub(super) fn check_sums(&self, stated: &Value, reader: &mut ValueReader) {
+    /// Notes lines that do not make their sum (BR-CO-10), allowances and charges that do not make theirs
+    /// (BR-CO-11, BR-CO-12), a sum that does not make the total without VAT (BR-CO-13), and a rounding
+    /// that is none.
+    pub(super) fn check_sums(&self, stated: &StatedSums, reader: &mut ValueReader) {
+        if !self.lines.is_empty() && self.taxes.is_empty() {
+            reader.note("missing.taxes");
+        }
+        if self.lines.iter().any(|line| line["amount"].is_null()) {
+            reader.note("missing.line_items.amount");
+        }
         let count = Decimal::from(self.lines.len());
         let slack = TOLERANCE.saturating_add(TOLERANCE_PER_LINE.saturating_mul(count));
         let are_known = self.lines.iter().all(|line| !line["amount"].is_null());
         let lines = column_sum(&self.lines, "amount").filter(|_| are_known);
-        let stated = decimal_of(stated);
+        let of_lines = decimal_of(&stated.lines);
         // Lines that state their amounts with the tax make the total.
         let are_gross = lines.zip(decimal_of(&self.total));
         let are_gross = are_gross.is_some_and(|(lines, total)| is_near(lines, total, slack));
-        if let Some((lines, stated)) = lines.zip(stated).filter(|_| !are_gross)
-            && !is_near(lines, stated, slack)
+        if let Some((lines, of_lines)) = lines.zip(of_lines).filter(|_| !are_gross)
+            && !is_near(lines, of_lines, slack)
         {
             reader.note("sum.line_items");
         }
         let [charges, allowances] = [&self.charges, &self.allowances]
             .map(|list| column_sum(list, "amount").unwrap_or_default());
-        let net = stated.or(lines).map(|lines| lines.saturating_add(charges));
+        for (doubt, sum, stated) in [
+            ("sum.allowances", allowances, &stated.allowances),
+            ("sum.charges", charges, &stated.charges),
+        ] {
+            if decimal_of(stated).is_some_and(|stated| !is_near(sum, stated, slack)) {
+                reader.note(doubt);
+            }
+        }
+        let net = of_lines.or(lines).map(|lines| lines.saturating_add(charges));
         let net = net.map(|net| net.saturating_sub(allowances));
         if let Some((net, subtotal)) = net.zip(decimal_of(&self.subtotal))
             && !is_near(net, subtotal, slack)
@@ -124,6 +165,51 @@ impl InvoiceXmlFields {
         let total = decimal_of(&self.total).unwrap_or_default().abs();
         if rounding > MAX_ROUNDING && rounding > total.saturating_mul(MAX_ROUNDING_SHARE) {
             reader.note("large.rounding_amount");
+        }
+        if !are_gross {
+            self.check_rates(slack, reader);
+        }
+        self.check_categories(reader);
+    }
+
+    /// Notes a breakdown whose bases are not what lines, allowances and charges of their rates make
+    /// (BR-S-08). Where one of them has no rate, nothing is known.
+    fn check_rates(&self, slack: Decimal, reader: &mut ValueReader) {
+        let mut rest: BTreeMap<Decimal, Decimal> = BTreeMap::new();
+        for (list, amount, sign) in [
+            (&self.taxes, "base", Decimal::NEGATIVE_ONE),
+            (&self.lines, "amount", Decimal::ONE),
+            (&self.charges, "amount", Decimal::ONE),
+            (&self.allowances, "amount", Decimal::NEGATIVE_ONE),
+        ] {
+            let rate = if amount == "base" { "rate" } else { "tax_rate" };
+            for entry in list {
+                let known = decimal_of(&entry[rate]).zip(decimal_of(&entry[amount]));
+                let Some((rate, amount)) = known else { return };
+                let sum = rest.entry(rate.normalize()).or_default();
+                *sum = sum.saturating_add(amount.saturating_mul(sign));
+            }
+        }
+        let are_known = !self.lines.is_empty() && !self.taxes.is_empty();
+        if are_known && rest.values().any(|rest| rest.abs() > slack) {
+            reader.note("sum.taxes");
+        }
+    }
+
+    /// Notes a tax where its category bears none, and a standard rate of nothing (BR-S-05, BR-E-09).
+    fn check_categories(&self, reader: &mut ValueReader) {
+        let contradicts = self.taxes.iter().any(|row| {
+            let [rate, amount] = ["rate", "amount"].map(|cell| decimal_of(&row[cell]));
+            match row["category"].as_str() {
+                Some("E" | "AE" | "K" | "G" | "O" | "Z") => {
+                    amount.is_some_and(|amount| !amount.is_zero())
+                }
+                Some("S") => rate.is_some_and(|rate| rate.is_zero()),
+                _ => false,
+            }
+        });
+        if contradicts {
+            reader.note("tax_category");
         }
     }
 }
@@ -148,13 +234,16 @@ mod tests {
         </a:AccountingSupplierParty>
         <a:PaymentMeans><a:PayeeFinancialAccount><b:ID>DE89370400440532013000</b:ID>
         </a:PayeeFinancialAccount></a:PaymentMeans>
-        <a:TaxTotal><b:TaxAmount currencyID="EUR">19.00</b:TaxAmount></a:TaxTotal>
+        <a:TaxTotal><b:TaxAmount currencyID="EUR">19.00</b:TaxAmount><a:TaxSubtotal>
+          <b:TaxableAmount currencyID="EUR">100.00</b:TaxableAmount><b:TaxAmount currencyID="EUR">19.00</b:TaxAmount>
+          <a:TaxCategory><b:ID>S</b:ID><b:Percent>19</b:Percent></a:TaxCategory></a:TaxSubtotal></a:TaxTotal>
         <a:LegalMonetaryTotal><b:LineExtensionAmount currencyID="EUR">100.00</b:LineExtensionAmount>
           <b:TaxExclusiveAmount currencyID="EUR">100.00</b:TaxExclusiveAmount>
           <b:TaxInclusiveAmount currencyID="EUR">119.00</b:TaxInclusiveAmount>
           <b:PayableAmount currencyID="EUR">119.00</b:PayableAmount></a:LegalMonetaryTotal>
         <a:InvoiceLine><b:InvoicedQuantity unitCode="C62">12</b:InvoicedQuantity>
           <b:LineExtensionAmount currencyID="EUR">100.00</b:LineExtensionAmount>
+          <a:Item><a:ClassifiedTaxCategory><b:Percent>19</b:Percent></a:ClassifiedTaxCategory></a:Item>
           <a:Price><b:PriceAmount currencyID="EUR">8.33</b:PriceAmount></a:Price></a:InvoiceLine>
         </Invoice>"#;
 
@@ -173,7 +262,9 @@ mod tests {
         </a:SpecifiedLineTradeSettlement></a:IncludedSupplyChainTradeLineItem>
         <a:ApplicableHeaderTradeAgreement><a:SellerTradeParty><a:Name>Mühle GmbH</a:Name>
         </a:SellerTradeParty></a:ApplicableHeaderTradeAgreement><a:ApplicableHeaderTradeSettlement>
-        <a:InvoiceCurrencyCode>EUR</a:InvoiceCurrencyCode>
+        <a:InvoiceCurrencyCode>EUR</a:InvoiceCurrencyCode><a:ApplicableTradeTax>
+        <a:CalculatedAmount>19.00</a:CalculatedAmount><a:BasisAmount>100.00</a:BasisAmount>
+        <a:CategoryCode>S</a:CategoryCode><a:RateApplicablePercent>19</a:RateApplicablePercent></a:ApplicableTradeTax>
         <a:SpecifiedTradeSettlementHeaderMonetarySummation><a:LineTotalAmount>100.00</a:LineTotalAmount>
         <a:TaxBasisTotalAmount>100.00</a:TaxBasisTotalAmount><a:TaxTotalAmount>19.00</a:TaxTotalAmount>
         <a:GrandTotalAmount>119.00</a:GrandTotalAmount><a:DuePayableAmount>119.00</a:DuePayableAmount>
@@ -200,8 +291,8 @@ mod tests {
             (after("<b:ID>R-1</b:ID>", "<b:ID>R-2</b:ID>"), "several.invoice_number"),
             (after("<b:IssueDate>2026-03-05</b:IssueDate>", "<b:IssueDate>2026-03-06</b:IssueDate>"), "several.invoice_date"),
             (after("<b:RegistrationName>Mühle GmbH</b:RegistrationName>", "<b:RegistrationName>Other</b:RegistrationName>"), "several.supplier_name"),
-            (after("19.00</b:TaxAmount></a:TaxTotal>", "<a:TaxTotal><b:TaxAmount currencyID=\"EUR\">9.00</b:TaxAmount></a:TaxTotal>"), "several.vat_amount"),
-            (after("19.00</b:TaxAmount></a:TaxTotal>", "<a:TaxTotal><b:TaxAmount currencyID=\"PLN\">81.00</b:TaxAmount></a:TaxTotal>"), ""),
+            (after("</a:TaxSubtotal></a:TaxTotal>", "<a:TaxTotal><b:TaxAmount currencyID=\"EUR\">9.00</b:TaxAmount></a:TaxTotal>"), "several.vat_amount"),
+            (after("</a:TaxSubtotal></a:TaxTotal>", "<a:TaxTotal><b:TaxAmount currencyID=\"PLN\">81.00</b:TaxAmount></a:TaxTotal>"), ""),
             (after("119.00</b:TaxInclusiveAmount>", "<b:TaxInclusiveAmount currencyID=\"EUR\">999.00</b:TaxInclusiveAmount>"), "several.total"),
             (after("</a:PartyTaxScheme>", "<a:PartyTaxScheme><b:CompanyID>FR40303265045</b:CompanyID><a:TaxScheme><b:ID>VAT</b:ID></a:TaxScheme></a:PartyTaxScheme>"), "several.supplier_vat_id"),
             (after("</a:PartyTaxScheme>", "<a:PartyTaxScheme><b:CompanyID>22/123</b:CompanyID><a:TaxScheme><b:ID>FC</b:ID></a:TaxScheme></a:PartyTaxScheme>"), ""),
@@ -211,9 +302,20 @@ mod tests {
             ((">380<".into(), "><".into()), "missing.document_type"),
             ((">EUR</b:Doc".into(), ">eur</b:Doc".into()), ""),
             ((whole.into(), whole.replace("100.00", "90.00")), "sum.line_items sum.subtotal"),
-            ((of_line.into(), of_line.replace("100.00", "60.00")), "sum.line_items"),
+            ((of_line.into(), of_line.replace("100.00", "60.00")), "sum.line_items sum.taxes"),
             ((of_line.into(), of_line.replace("EUR", "USD")), "currency_of.line_items.amount"),
-            ((">119.00</b:Payable".into(), "><b:x/>1.19E2</b:Payable".into()), ""),
+            ((">119.00</b:Payable".into(), ">1.19E2</b:Payable".into()), ""),
+            ((">119.00</b:Payable".into(), "><b:x/>119.00</b:Payable".into()), "mixed_content"),
+            ((">R-1<".into(), ">R-\u{202e}1<".into()), "text_direction"),
+            ((">R-1<".into(), ">\u{420}-1<".into()), ""),
+            ((">R-1<".into(), ">R\u{41e}-1<".into()), "mixed_letters.invoice_number"),
+            ((">R-1<".into(), ">R-1\u{338}<".into()), "mixed_letters.invoice_number"),
+            (("PriceAmount currencyID=\"EUR".into(), "PriceAmount currencyID=\"USD".into()), "currency_of.amounts"),
+            ((">8.33<".into(), ">833<".into()), "product.line_items"),
+            (after("12</b:InvoicedQuantity>", "<b:InvoicedQuantity>99</b:InvoicedQuantity>"), "several.line_items"),
+            (("<a:InvoiceLine>".into(), "<a:CreditNoteLine/><a:InvoiceLine>".into()), "unread.line_items"),
+            (after("119.00</b:TaxInclusiveAmount>", "<b:AllowanceTotalAmount>9</b:AllowanceTotalAmount>"), "sum.allowances"),
+            (after("</a:TaxSubtotal>", "<a:TaxSubtotal><b:TaxableAmount>100.00</b:TaxableAmount><b:TaxAmount>0</b:TaxAmount><a:TaxCategory><b:ID>S</b:ID><b:Percent>0</b:Percent></a:TaxCategory></a:TaxSubtotal>"), "sum.taxes tax_category"),
             ((of_line.into(), of_line.replace("100.00", "119.00")), ""),
             (after("119.00</b:TaxInclusiveAmount>", "<b:PayableRoundingAmount>-100</b:PayableRoundingAmount>"), "large.rounding_amount"),
             (after("119.00</b:TaxInclusiveAmount>", "<b:PayableRoundingAmount>0.01</b:PayableRoundingAmount>"), ""),
@@ -230,6 +332,11 @@ mod tests {
         #[rustfmt::skip]
         let table: &[((String, String), &str)] = &[
             (after("R-1", ""), ""),
+            (after("</r:ExchangedDocument>", "<r:ExchangedDocument><a:ID>R-9</a:ID></r:ExchangedDocument>"), "several.invoice_number"),
+            (after("</a:ApplicableHeaderTradeSettlement>", "<a:ApplicableHeaderTradeSettlement/>"), "several.total"),
+            (("<a:CategoryCode>S".into(), "<a:CategoryCode>E".into()), "tax_category"),
+            (after("<a:InvoiceCurrencyCode>EUR</a:InvoiceCurrencyCode>", "<a:SpecifiedAdvancePayment/>"), "unread.paid_amount"),
+            (("<a:BasisAmount>100.00".into(), "<a:BasisAmount currencyID=\"USD\">100.00".into()), "currency_of.amounts"),
             (after("<a:ID>R-1</a:ID>", "<a:ID>R-2</a:ID>"), "several.invoice_number"),
             (after("</a:SellerTradeParty>", "<a:SellerTradeParty><a:Name>Other</a:Name></a:SellerTradeParty>"), "several.supplier_name"),
             (after("119.00</a:GrandTotalAmount>", "<a:GrandTotalAmount>999.00</a:GrandTotalAmount>"), "several.total"),

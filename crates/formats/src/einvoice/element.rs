@@ -59,14 +59,29 @@ pub(super) fn named_children<'a, 'i: 'a>(
     name: &'a str,
 ) -> impl Iterator<Item = Node<'a, 'i>> {
     let root = node.document().root_element().tag_name().namespace();
+    let family = root.and_then(family_of);
     let is_bare =
         root.is_none_or(|root| BARE_FAMILIES.iter().any(|family| root.starts_with(family)));
     node.children().filter(move |child| {
-        child.is_element() && child.tag_name().name() == name && is_of_family(*child, is_bare)
+        child.is_element()
+            && child.tag_name().name() == name
+            && is_of_family(*child, is_bare)
+            && is_akin(*child, family)
     })
 }
 
-fn is_of_family(node: Node<'_, '_>, is_bare: bool) -> bool {
+/// The family of a namespace. The two of CII are one.
+fn family_of(namespace: &str) -> Option<usize> {
+    FAMILIES.iter().position(|family| namespace.starts_with(family)).map(|at| at.max(1))
+}
+
+/// Whether an element belongs to the family of its root, if that has one.
+fn is_akin(node: Node<'_, '_>, family: Option<usize>) -> bool {
+    let own = node.tag_name().namespace().and_then(family_of);
+    own.is_none() || family.is_none() || own == family
+}
+
+pub(super) fn is_of_family(node: Node<'_, '_>, is_bare: bool) -> bool {
     match node.tag_name().namespace() {
         Some(namespace) => FAMILIES.iter().any(|family| namespace.starts_with(family)),
         None => is_bare,
@@ -130,9 +145,10 @@ pub(super) fn whole_text(node: Node<'_, '_>) -> String {
     words.join(" ")
 }
 
-/// Marks that print nothing: of the direction of text, and spaces without a width.
+/// Marks that print nothing: of the direction of text, spaces without a width, soft hyphens and tags.
 fn is_unseen(c: char) -> bool {
-    matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// An attribute of the element, white space around it taken off; null if there is none.
@@ -174,7 +190,7 @@ pub(super) fn amount_in_currency<'a, 'i>(
 }
 
 /// The currency that an amount names.
-fn currency_of<'a>(amount: Node<'a, '_>) -> Option<&'a str> {
+pub(super) fn currency_of<'a>(amount: Node<'a, '_>) -> Option<&'a str> {
     amount.attribute("currencyID").map(str::trim).filter(|own| !own.is_empty())
 }
 

@@ -104,6 +104,14 @@ impl InvoiceXmlFields {
             let doubt = if self.total.is_null() { "missing.total" } else { "total_from_due" };
             reader.note(doubt);
         }
+        if self.vat_amount.is_null() && !self.lines.is_empty() && self.subtotal != self.total {
+            reader.note("missing.vat_amount");
+        }
+        if same_name(&self.buyer_vat_id, &self.supplier_vat_id)
+            || same_name(&self.buyer_name, &self.supplier_name)
+        {
+            reader.note("buyer_is_supplier");
+        }
         if self.total.as_f64().is_some_and(|total| total < 0.0) {
             reader.note(if self.is_credit_note {
                 "negative_credit_note"
@@ -116,6 +124,17 @@ impl InvoiceXmlFields {
         }
         if self.instalments.len() > 1 {
             reader.note("several_due_dates");
+        }
+        for (field, value) in [
+            ("supplier_name", &self.supplier_name),
+            ("supplier_vat_id", &self.supplier_vat_id),
+            ("buyer_name", &self.buyer_name),
+            ("payee_name", &self.payee_name),
+            ("invoice_number", &self.number),
+        ] {
+            if value.as_str().is_some_and(mixes_scripts) {
+                reader.note(format!("mixed_letters.{field}"));
+            }
         }
         let accounts = self.accounts.further.iter().filter_map(Value::as_str);
         if accounts.into_iter().any(|account| account.chars().any(is_foreign_letter)) {
@@ -130,6 +149,20 @@ impl InvoiceXmlFields {
         let whole = due.map(|due| due + paid.unwrap_or_default() - rounding.unwrap_or_default());
         whole.and_then(decimal_value).unwrap_or_default()
     }
+}
+
+/// Whether a word has Latin letters beside Greek or Cyrillic ones, which may look like them, or a digit
+/// under a mark.
+fn mixes_scripts(text: &str) -> bool {
+    let is_mark = |c: char| matches!(c, '\u{300}'..='\u{36f}' | '\u{20d0}'..='\u{20ff}');
+    let mut pairs = text.chars().zip(text.chars().skip(1));
+    if pairs.any(|(one, next)| one.is_numeric() && is_mark(next)) {
+        return true;
+    }
+    text.split(|c: char| !c.is_alphanumeric()).any(|word| {
+        word.contains(|c: char| c.is_ascii_alphabetic())
+            && word.contains(|c: char| matches!(c, '\u{370}'..='\u{52f}') && c.is_alphabetic())
+    })
 }
 
 /// A letter that no account number has, though it may look like one that it has.
@@ -150,6 +183,9 @@ pub(super) fn party_names(registered: Value, trading: Value) -> (Value, Value) {
     let trading = if same_name(&registered, &trading) { Value::Null } else { trading };
     (registered, trading)
 }
+
+/// An amount that differs from its product by more than this share, and by one at least, is another.
+const MAX_PRODUCT_SHARE: Decimal = Decimal::from_parts(5, 0, 0, false, 1);
 
 /// A line of the invoice.
 #[derive(Debug, Default)]
@@ -172,6 +208,8 @@ pub(super) struct InvoiceXmlLine {
     pub(super) tax_rate: Value,
     /// Line net amount (BT-131).
     pub(super) amount: Value,
+    /// Whether allowances or charges of its own are in its amount.
+    pub(super) is_adjusted: bool,
 }
 
 impl InvoiceXmlLine {
@@ -182,6 +220,9 @@ impl InvoiceXmlLine {
         let same_unit = self.price_base_unit.is_null()
             || self.unit.is_null()
             || self.price_base_unit == self.unit;
+        if same_unit && !self.is_adjusted && self.is_far_from_product() {
+            reader.note("product.line_items");
+        }
         if base.is_some_and(|base| base <= Decimal::ZERO) {
             reader.note("unread.line_items.price_base_quantity");
             (self.price_base, self.price_base_unit) = (Value::Null, Value::Null);
@@ -205,6 +246,24 @@ impl InvoiceXmlLine {
             "price_base_unit": self.price_base_unit,
             "tax_rate": self.tax_rate,
             "amount": self.amount,
+        })
+    }
+}
+
+impl InvoiceXmlLine {
+    /// Whether quantity and price make an amount that no usual discount, rounding or tax explains.
+    fn is_far_from_product(&self) -> bool {
+        let [quantity, price, amount] = [&self.quantity, &self.price, &self.amount]
+            .map(|value| decimal_of(value).map(|it| it.abs()));
+        let base = decimal_of(&self.price_base).filter(|base| *base > Decimal::ZERO);
+        let product = quantity.zip(price).and_then(|(quantity, price)| {
+            quantity.checked_mul(price)?.checked_div(base.unwrap_or(Decimal::ONE))
+        });
+        product.zip(amount).is_some_and(|(product, amount)| {
+            let larger = product.max(amount);
+            !price.is_some_and(|price| price.is_zero())
+                && (product - amount).abs()
+                    > larger.saturating_mul(MAX_PRODUCT_SHARE).max(Decimal::ONE)
         })
     }
 }
@@ -271,6 +330,8 @@ pub(super) fn parse_marked_discounts(reader: &mut ValueReader, terms: &Value) ->
             let text = text.trim_end_matches('%').trim().replace(',', ".");
             parse_decimal(&text).and_then(decimal_value).unwrap_or_default()
         });
+        let percent = decimal_of(&percent).filter(|percent| *percent <= Decimal::ONE_HUNDRED);
+        let percent = percent.and_then(decimal_value).unwrap_or_default();
         if percent.is_null() {
             reader.note("unread.cash_discounts");
         }
@@ -364,8 +425,10 @@ const MIN_IBAN_CHARS: usize = 15;
 /// An account as an IBAN: without its spaces. Null for what does not begin like one: many accounts
 /// outside of the IBAN's countries are given in the same element.
 fn iban_value(account: &Value) -> Value {
-    let compact: String =
-        account.as_str().unwrap_or_default().chars().filter(|c| !c.is_whitespace()).collect();
+    let text = account.as_str().unwrap_or_default().trim_start();
+    let text =
+        text.strip_prefix("IBAN").map_or(text, |rest| rest.trim_start_matches([':', '.', ' ']));
+    let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let head: Vec<u8> = compact.bytes().take(4).collect();
     let begins = matches!(head.as_slice(), [a, b, c, d]
         if a.is_ascii_alphabetic() && b.is_ascii_alphabetic() && c.is_ascii_digit() && d.is_ascii_digit());

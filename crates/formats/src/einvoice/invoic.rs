@@ -38,6 +38,8 @@ pub(super) fn parse_invoic(
         fields: InvoiceXmlFields::default(),
         part: InvoicSection::Opening,
         party: String::new(),
+        supplier: None,
+        invoicee: None,
         line: None,
         adjustment: None,
         tax: None,
@@ -103,6 +105,9 @@ struct InvoicReader<'r> {
     part: InvoicSection,
     /// The code of the partner that references belong to.
     party: String,
+    /// The partners that a message names once, as they were named.
+    supplier: Option<Value>,
+    invoicee: Option<Value>,
     line: Option<InvoiceXmlLine>,
     adjustment: Option<OpenAdjustment>,
     tax: Option<TaxRow>,
@@ -244,6 +249,17 @@ impl InvoicReader<'_> {
         if !is_named && !number.is_empty() {
             name = format!("GLN {number}").into();
         }
+        let is_header = matches!(self.part, InvoicSection::Opening | InvoicSection::Header);
+        let repeated = match (self.party.as_str(), is_header) {
+            ("SU", true) => Some(("supplier_name", &mut self.supplier)),
+            ("IV", true) => Some(("buyer_name", &mut self.invoicee)),
+            _ => None,
+        };
+        if let Some((field, before)) = repeated {
+            if before.replace(name.clone()).is_some_and(|before| before != name) {
+                self.reader.note(format!("several.{field}"));
+            }
+        }
         match self.party.as_str() {
             "SU" | "SE" => {
                 self.fields.supplier_name = name;
@@ -333,6 +349,11 @@ impl InvoicReader<'_> {
     fn read_amount(&mut self, segment: &EdifactSegment) {
         let code = segment.get(0, 0);
         let amount = self.number("total", segment.get(0, 1));
+        let currency = segment.get(0, 2);
+        if !currency.is_empty() && self.fields.currency.as_str().is_some_and(|own| own != currency)
+        {
+            self.reader.note("currency_of.amounts");
+        }
         if let Some(open) = &mut self.adjustment
             && ADJUSTMENTS.contains(&code)
         {
@@ -417,11 +438,19 @@ impl InvoicReader<'_> {
         self.fields.lines.push(line.into_value(self.reader));
     }
 
-    fn total(&self, codes: &[&str]) -> Value {
-        let mut found = codes.iter().filter_map(|code| {
-            self.totals.iter().find(|(own, amount)| own == code && !amount.is_null())
+    fn total(&mut self, codes: &[&str]) -> Value {
+        let amounts = codes.iter().map(|code| {
+            let own = self.totals.iter().filter(|(own, amount)| own == code && !amount.is_null());
+            own.map(|(_, amount)| amount.clone()).collect::<Vec<_>>()
         });
-        found.next().map_or(Value::Null, |(_, amount)| amount.clone())
+        let Some(found) = amounts.into_iter().find(|own| !own.is_empty()) else {
+            return Value::Null;
+        };
+        let first = found.first().cloned().unwrap_or_default();
+        if found.iter().any(|other| *other != first) {
+            self.reader.note("several.total");
+        }
+        first
     }
 
     fn finish(mut self) -> InvoiceXmlFields {

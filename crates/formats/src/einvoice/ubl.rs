@@ -3,7 +3,7 @@
 use roxmltree::Node;
 use serde_json::Value;
 
-use super::consistency::{note_indicator, note_repeated};
+use super::consistency::{StatedSums, note_indicator, note_repeated};
 use super::element::{
     ValueReader, amount_in_currency, attribute_value, code_value, element_at, elements_at,
     elements_below, first_element, flag_value, plain_text,
@@ -39,24 +39,42 @@ pub(super) fn parse_ubl(root: Node<'_, '_>, reader: &mut ValueReader) -> Invoice
 }
 
 /// Fields with the elements that an invoice has once.
-const SINGLE: [(&str, &str); 10] = [
+const SINGLE: [(&str, &str); 14] = [
     ("invoice_number", "ID"),
     ("invoice_date", "IssueDate"),
     ("document_type", "InvoiceTypeCode"),
     ("currency", "DocumentCurrencyCode"),
+    ("order_number", "OrderReference/ID"),
     ("supplier_name", "AccountingSupplierParty"),
+    ("supplier_name", "AccountingSupplierParty/Party"),
+    ("supplier_address", "AccountingSupplierParty/Party/PostalAddress"),
     ("supplier_name", "AccountingSupplierParty/Party/PartyLegalEntity/RegistrationName"),
     ("buyer_name", "AccountingCustomerParty"),
+    ("buyer_name", "AccountingCustomerParty/Party"),
     ("buyer_name", "AccountingCustomerParty/Party/PartyLegalEntity/RegistrationName"),
     ("payee_name", "PayeeParty"),
     ("total", "LegalMonetaryTotal"),
 ];
 
+/// The same of one way to pay, of a row of the breakdown and of a line.
+const SINGLE_OF_PAYMENT: [(&str, &str); 2] =
+    [("payment_reference", "PaymentID"), ("iban", "PayeeFinancialAccount/ID")];
+const SINGLE_OF_TAX: [(&str, &str); 3] =
+    [("taxes", "TaxableAmount"), ("taxes", "TaxAmount"), ("taxes", "TaxCategory/Percent")];
+const SINGLE_OF_LINE: [(&str, &str); 6] = [
+    ("line_items", "InvoicedQuantity"),
+    ("line_items", "CreditedQuantity"),
+    ("line_items", "Price/PriceAmount"),
+    ("line_items", "Price/BaseQuantity"),
+    ("line_items", "Item/Name"),
+    ("line_items", "Item/ClassifiedTaxCategory/Percent"),
+];
+
 /// Notes sums that do not come out. In UBL as EN 16931 uses it.
 pub(super) fn check_sums(root: Node<'_, '_>, fields: &InvoiceXmlFields, reader: &mut ValueReader) {
-    let stated = element_at(root, "LegalMonetaryTotal/LineExtensionAmount");
-    let stated = reader.number("line_items", stated);
-    fields.check_sums(&stated, reader);
+    let names = ["LineExtensionAmount", "AllowanceTotalAmount", "ChargeTotalAmount"];
+    let totals = element_at(root, "LegalMonetaryTotal");
+    fields.check_sums(&StatedSums::read(totals, names, reader), reader);
 }
 
 /// Whether it has parts that no other XML with an element `Invoice` has. For one without its
@@ -163,6 +181,9 @@ fn read_payment(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut 
         fields.cash_discounts.extend(cash_discount(percent, days));
     }
     (fields.due_date, fields.instalments) = settle_terms(terms);
+    for means in elements_at(root, "PaymentMeans") {
+        note_repeated(Some(means), &SINGLE_OF_PAYMENT, reader);
+    }
     let mut references = elements_at(root, "PaymentMeans/PaymentID").into_iter();
     let reference = references.find(|node| plain_text(Some(*node)).is_some());
     fields.payment_reference = reader.text(reference);
@@ -194,6 +215,7 @@ fn read_totals(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut V
             continue;
         }
         for tax in elements_at(total, "TaxSubtotal") {
+            note_repeated(Some(tax), &SINGLE_OF_TAX, reader);
             let rates = ["TaxCategory/Percent", "Percent"];
             let reasons = ["TaxCategory/TaxExemptionReason", "TaxCategory/TaxExemptionReasonCode"];
             let row = TaxRow {
@@ -233,18 +255,27 @@ fn invoice_lines(
     fields: &InvoiceXmlFields,
     reader: &mut ValueReader,
 ) -> Vec<Value> {
-    let (name, quantity) = if fields.is_credit_note {
-        ("CreditNoteLine", "CreditedQuantity")
-    } else {
-        ("InvoiceLine", "InvoicedQuantity")
+    let of_invoice = ["InvoiceLine", "InvoicedQuantity"];
+    let of_credit_note = ["CreditNoteLine", "CreditedQuantity"];
+    let ([name, quantity], [other_name, other_quantity]) = match fields.is_credit_note {
+        true => (of_credit_note, of_invoice),
+        false => (of_invoice, of_credit_note),
     };
+    if element_at(root, other_name).is_some() {
+        reader.note("unread.line_items");
+    }
     let mut lines = Vec::new();
     for item in elements_at(root, name) {
+        note_repeated(Some(item), &SINGLE_OF_LINE, reader);
+        if element_at(item, other_quantity).is_some() {
+            reader.note("unread.line_items.quantity");
+        }
         let names = ["Item/Name", "Item/Description"];
         let articles = ["Item/SellersItemIdentification/ID", "Item/StandardItemIdentification/ID"];
         let quantity = element_at(item, quantity);
         let base = element_at(item, "Price/BaseQuantity");
         let rate = element_at(item, "Item/ClassifiedTaxCategory/Percent");
+        let amounts = elements_at(item, "LineExtensionAmount");
         let line = InvoiceXmlLine {
             description: reader.first_text(names.map(|path| element_at(item, path))),
             article_number: reader.first_text(articles.map(|path| element_at(item, path))),
@@ -254,11 +285,8 @@ fn invoice_lines(
             price_base: reader.number("line_items.price_base_quantity", base),
             price_base_unit: attribute_value(base, "unitCode"),
             tax_rate: reader.number("line_items.tax_rate", rate),
-            amount: reader.amount(
-                "line_items.amount",
-                &elements_at(item, "LineExtensionAmount"),
-                &fields.currency,
-            ),
+            amount: reader.amount("line_items.amount", &amounts, &fields.currency),
+            is_adjusted: element_at(item, "AllowanceCharge").is_some(),
         };
         lines.push(line.into_value(reader));
     }
