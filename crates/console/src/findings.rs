@@ -88,7 +88,9 @@ pub(super) fn words_of_check(check: &RuleCheck) -> &'static str {
             "The page prints a payment, and the whole total is said to be due."
         }
         RuleCheck::Complete { .. } => "Lines of the document seem to be missing here.",
-        RuleCheck::NotContradicted(_) => "The pages differ from the attached XML.",
+        RuleCheck::NotContradicted { .. } | RuleCheck::DateBeside { .. } => {
+            "The pages differ from the attached XML."
+        }
         RuleCheck::EinvoiceSeen => "Pages were not compared with the attached XML.",
         RuleCheck::EinvoiceUsable => "The attached e-invoice could not be used.",
         RuleCheck::PaymentCode(_) => "A payment code on the page differs.",

@@ -63,7 +63,10 @@ impl GateSubject<'_> {
             RuleCheck::Certain { fields, least } => self.uncertain_fields(fields, *least),
             RuleCheck::NoInstructions { .. } => fail_whole(self.instructions > 0),
             RuleCheck::Complete { list, share } => self.list_completeness(list, *share),
-            RuleCheck::NotContradicted(fields) => self.contradicted_fields(fields),
+            RuleCheck::NotContradicted { fields, sums, rest_of } => {
+                self.contradicted_fields(fields, sums, rest_of)
+            }
+            RuleCheck::DateBeside { fields, words } => self.dates_of_other_day(fields, words),
             RuleCheck::EinvoiceSeen => fail_whole(self.einvoice_unseen()),
             RuleCheck::EinvoiceUsable => self.einvoice_usable(),
             RuleCheck::EinvoiceRules(severity) => self.broken_einvoice_rules(*severity),
@@ -147,7 +150,7 @@ impl GateSubject<'_> {
 
     /// Whether a number is what the values of one of these columns make, all printed. Of a single one it
     /// says no more than that the number itself is.
-    fn is_printed_sum(&self, value: &Value, columns: &[String]) -> bool {
+    pub(super) fn is_printed_sum(&self, value: &Value, columns: &[String]) -> bool {
         let Some(wanted) = json_decimal(value) else { return false };
         columns.iter().any(|column| {
             let parts = self.named_values(column).into_iter();
@@ -158,7 +161,7 @@ impl GateSubject<'_> {
     }
 
     /// Whether a number is what the second of two printed fields leaves of the first.
-    fn is_rest_of(&self, value: &Value, fields: &[String]) -> bool {
+    pub(super) fn is_rest_of(&self, value: &Value, fields: &[String]) -> bool {
         let [whole, part] = fields else { return false };
         let rest = self.printed_number(whole).zip(self.printed_number(part));
         let rest = rest.and_then(|(whole, part)| whole.checked_sub(part));

@@ -65,25 +65,48 @@ impl GateSubject<'_> {
 
     /// Values that the pages do not print although they print something of the sort. Pages without
     /// a text layer ([`GateSubject::einvoice_unseen`]), and a document without pages, contradict nothing.
-    pub(super) fn contradicted_fields(&self, fields: &[String]) -> FailedFields {
+    pub(super) fn contradicted_fields(
+        &self,
+        fields: &[String],
+        sums: &[String],
+        rest_of: &[String],
+    ) -> FailedFields {
         if !matches!(self.lookups.einvoice, EinvoiceState::Attached { .. }) {
             return Vec::new();
         }
-        self.fields_where(fields, |value| {
-            if value.as_str().is_some_and(account::is_iban) {
-                return self.prints_other_account();
-            }
-            if value.as_str().is_some_and(|id| vat_id::has_valid_form(id) == Some(true)) {
-                return !self.ground.contains_value(value) && self.prints_foreign_vat_id();
-            }
-            if value.as_str().is_some_and(is_name) {
-                return self.ground.prints_numbers() && !self.prints_party(value);
-            }
-            let places = self.ground.value_places(value);
-            // A place that the drawn page does not confirm confirms nothing.
-            let is_seen = places.is_empty() || places.iter().any(|place| !place.unwitnessed);
-            prints_same_type(&self.ground, value) && !(is_seen && self.ground.contains_value(value))
-        })
+        let values = fields.iter().flat_map(|field| self.named_values(field));
+        let contradicted = values.filter(|(field, value)| {
+            self.is_contradicted(field, value)
+                && !self.is_printed_sum(value, sums)
+                && !self.is_rest_of(value, rest_of)
+        });
+        contradicted.map(|(field, _)| Some(field)).collect()
+    }
+
+    fn is_contradicted(&self, field: &str, value: &Value) -> bool {
+        if value.as_str().is_some_and(account::is_iban) {
+            return self.prints_other_account();
+        }
+        if value.as_str().is_some_and(|id| vat_id::has_valid_form(id) == Some(true)) {
+            return !self.ground.contains_value(value) && self.prints_foreign_vat_id();
+        }
+        if value.as_str().is_some_and(is_name) {
+            return self.ground.prints_numbers() && !self.prints_party(field, value);
+        }
+        let places = self.ground.value_places(value);
+        // A place that the drawn page does not confirm confirms nothing.
+        let is_seen = places.is_empty() || places.iter().any(|place| !place.unwitnessed);
+        prints_same_type(&self.ground, value) && !(is_seen && self.ground.contains_value(value))
+    }
+
+    /// Days that the pages do not print, where lines with one of these folded words print others.
+    pub(super) fn dates_of_other_day(&self, fields: &[String], words: &[String]) -> FailedFields {
+        if !matches!(self.lookups.einvoice, EinvoiceState::Attached { .. })
+            || !self.ground.prints_date_named(words)
+        {
+            return Vec::new();
+        }
+        self.fields_where(fields, |value| !self.ground.contains_value(value))
     }
 }
 
@@ -98,9 +121,10 @@ const NAME_SHARE: f64 = 0.5;
 impl GateSubject<'_> {
     /// Whether the pages print half of a party's name, or a VAT identifier of the data: many a name is a
     /// picture or is shortened.
-    fn prints_party(&self, name: &Value) -> bool {
+    fn prints_party(&self, field: &str, name: &Value) -> bool {
         let text = name.as_str().unwrap_or_default();
-        let mut own = self.extraction.data.iter().filter(|(field, _)| field.contains("supplier"));
+        let role = field.split('_').next().unwrap_or_default();
+        let mut own = self.extraction.data.iter().filter(|(other, _)| other.starts_with(role));
         self.ground.holds_words(text, NAME_SHARE)
             || own.any(|(_, value)| is_vat_id(value) && self.ground.contains_value(value))
     }

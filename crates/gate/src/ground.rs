@@ -65,6 +65,7 @@ struct PrintedLine {
     folded: String,
     numbers: HashSet<Decimal>,
     percentages: HashSet<Decimal>,
+    has_dates: bool,
 }
 
 impl PrintedLine {
@@ -111,7 +112,9 @@ impl PrintedValues {
             *end..last
         });
         let parts = std::iter::once(0..text.len()).chain(after_gaps);
+        let mut has_dates = false;
         for found in parts.flat_map(|part| dates_in(&text, part)) {
+            has_dates = true;
             let before = ends.partition_point(|end| *end <= found.range.start);
             let within = text.get(found.range.clone()).unwrap_or_default().matches(' ').count();
             for date in [found.day_first, found.month_first].into_iter().flatten() {
@@ -150,7 +153,7 @@ impl PrintedValues {
         }
         self.currencies.extend(words.iter().filter_map(|word| lone_currency(word)));
         folded.push(' ');
-        self.lines.push(PrintedLine { folded, numbers, percentages });
+        self.lines.push(PrintedLine { folded, numbers, percentages, has_dates });
     }
 
     fn add_numbers(
@@ -327,6 +330,11 @@ impl PrintedValues {
         let lines = self.lines.iter().filter(|line| !line.numbers.is_empty());
         let named = lines.filter(move |line| line.names_one_of(words));
         named.flat_map(|line| line.numbers.iter().copied())
+    }
+
+    /// Whether a line that contains one of these folded words as a whole prints a date.
+    pub(super) fn prints_date_named(&self, words: &[String]) -> bool {
+        self.lines.iter().any(|line| line.has_dates && line.names_one_of(words))
     }
 
     /// Percentages on the lines that contain one of these folded words as a whole.

@@ -176,8 +176,11 @@ pub enum RuleCheck {
     /// The list holds at least this share of what looks like its rows on the pages, or makes the total
     /// of a rule on its sum.
     Complete { list: String, share: f64 },
-    /// The pages do not print other values than the attached XML, nor an account that it has not.
-    NotContradicted(Vec<String>),
+    /// The pages do not print other values than the attached XML, nor an account that it has not. A
+    /// number is as good as printed by `sums` and `rest_of`, as in `Grounded`.
+    NotContradicted { fields: Vec<String>, sums: Vec<String>, rest_of: Vec<String> },
+    /// The pages beside the attached XML print the day, or no other one beside one of `words`.
+    DateBeside { fields: Vec<String>, words: Vec<String> },
     /// The pages beside the attached XML are text that it was held against, and show nothing else.
     EinvoiceSeen,
     /// The e-invoice that the document carries, if it does, could be used.
@@ -317,7 +320,7 @@ impl RuleCheck {
             | Self::PrintedSign(fields)
             | Self::DateOrder(fields)
             | Self::DateRange { fields, .. }
-            | Self::NotContradicted(fields)
+            | Self::DateBeside { fields, .. }
             | Self::GroundedWords { fields, .. }
             | Self::Legible { fields, .. }
             | Self::Certain { fields, .. }
@@ -333,7 +336,8 @@ impl RuleCheck {
             Self::Magnitude { fields, currency, .. } => {
                 fields.iter().chain(currency).cloned().collect()
             }
-            Self::Grounded { fields, sums, rest_of } => {
+            Self::Grounded { fields, sums, rest_of }
+            | Self::NotContradicted { fields, sums, rest_of } => {
                 [fields.clone(), sums.clone(), rest_of.clone()].concat()
             }
             Self::Sum { terms, plus, minus, total, rounding, .. } => {

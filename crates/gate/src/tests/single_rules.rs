@@ -166,6 +166,55 @@ fn an_einvoice_beside_pages_that_show_more_than_text_or_no_number_at_all_is_unse
     }
 }
 
+fn contradiction_of(field: &str) -> RuleCheck {
+    let (sums, rest_of) = (named(&["taxes.amount"]), named(&["total", "vat_amount"]));
+    RuleCheck::NotContradicted { fields: named(&[field]), sums, rest_of }
+}
+
+#[test]
+fn pages_contradict_a_sum_of_an_einvoice_unless_its_parts_are_printed() {
+    let attached =
+        GateLookups { einvoice: EinvoiceState::Attached { show_more: false }, ..lookups() };
+    let data = json!({
+        "subtotal": 100, "vat_amount": 14, "total": 114,
+        "taxes": [{ "amount": 5 }, { "amount": 9 }],
+    });
+    #[rustfmt::skip]
+    let table = [
+        ("Total 114,00 EUR",                "vat_amount", true),
+        ("Tax 14,00 total 114,00 EUR",      "vat_amount", false),
+        ("Tax 5,00 and 9,00 EUR",           "vat_amount", false),
+        ("Tax 14,00 total 114,00 EUR",      "subtotal",   false),
+        ("Tax 5,00 and 9,00 EUR",           "subtotal",   true),
+    ];
+    for (printed, field, contradicted) in table {
+        let found = failing(contradiction_of(field), data.clone(), &transcript(printed), &attached);
+        assert_eq!(!found.is_empty(), contradicted, "{printed}: {field}");
+    }
+}
+
+#[test]
+fn a_day_beside_its_word_contradicts_an_einvoice_that_has_another() {
+    let attached =
+        GateLookups { einvoice: EinvoiceState::Attached { show_more: false }, ..lookups() };
+    let check = RuleCheck::DateBeside { fields: named(&["due_date"]), words: named(&["due date"]) };
+    #[rustfmt::skip]
+    let table = [
+        ("Due date 03.12.2026",                 json!("2026-12-03"), false),
+        ("Due date 03.12.2026",                 json!("2027-01-03"), true),
+        ("Due date 03.12.2026",                 json!(null),         false),
+        ("Delivered 03.12.2026",                json!("2027-01-03"), false),
+        ("Due date see below",                  json!("2027-01-03"), false),
+    ];
+    for (printed, day, contradicted) in table {
+        let data = json!({ "due_date": day });
+        let found = failing(check.clone(), data.clone(), &transcript(printed), &attached);
+        assert_eq!(!found.is_empty(), contradicted, "{printed}: {data}");
+        let alone = GateLookups { einvoice: EinvoiceState::Document, ..lookups() };
+        assert!(failing(check.clone(), data, &transcript(printed), &alone).is_empty());
+    }
+}
+
 #[test]
 fn pages_contradict_an_einvoice_only_by_something_of_the_same_sort() {
     let attached =
@@ -184,6 +233,8 @@ fn pages_contradict_an_einvoice_only_by_something_of_the_same_sort() {
         ("Total 441,87 EUR",       "supplier_name", json!("Total"),      false),
         ("Total 4 Wind Mill, Kastorf", "supplier_name", json!("Wind Mill GmbH"),  false),
         ("Total 4 Road 9, Kastorf", "supplier_name", json!("Mill Kastorf GmbH"), true),
+        ("Total 4 Wind Mill, Kastorf", "buyer_name", json!("Wind Mill GmbH"),     false),
+        ("Total 4 Wind Mill, Kastorf", "buyer_name", json!("Moulin Dupont"),      true),
         ("Total 4 VAT DE123456788", "supplier_vat_id", json!("DE123456788"), false),
         ("Total 4 VAT FR40 303265045", "supplier_vat_id", json!("DE123456788"), true),
         ("Total 4 VAT FR41 303265045", "supplier_vat_id", json!("DE123456788"), false),
@@ -193,7 +244,7 @@ fn pages_contradict_an_einvoice_only_by_something_of_the_same_sort() {
         ("Paid on 05.03.2021",     "invoice_date",  json!("2021-03-05"), false),
     ];
     for (printed, field, value, contradicted) in table {
-        let check = RuleCheck::NotContradicted(named(&[field]));
+        let check = contradiction_of(field);
         let data = json!({ field: value });
         let found = failing(check.clone(), data.clone(), &transcript(printed), &attached);
         assert_eq!(!found.is_empty(), contradicted, "{printed}: {data}");

@@ -201,7 +201,11 @@ impl RawRule {
                 let (sums, rest_of) = (self.sums, self.rest_of);
                 RuleCheck::Grounded { fields: fields?, sums, rest_of }
             }
-            "not_contradicted" => RuleCheck::NotContradicted(fields?),
+            "not_contradicted" => {
+                let (sums, rest_of) = (self.sums, self.rest_of);
+                RuleCheck::NotContradicted { fields: fields?, sums, rest_of }
+            }
+            "date_beside" => RuleCheck::DateBeside { fields: fields?, words: self.words },
             "not_own_company" => RuleCheck::NotOwnCompany(fields?),
             "addressed_to_us" => RuleCheck::AddressedToUs(fields?),
             "grounded_words" => RuleCheck::GroundedWords {
