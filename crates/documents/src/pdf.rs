@@ -4,6 +4,7 @@
 mod attached_files;
 pub mod attachments;
 mod contrast;
+mod crossed_out;
 mod drawn_figures;
 pub(crate) mod drawn_marks;
 mod expansion;
@@ -25,4 +26,5 @@ pub(crate) mod render;
 pub(crate) mod searchable_pdf;
 mod standard_shapes;
 pub(crate) mod text_layer_check;
+mod undrawn_annotations;
 mod words;

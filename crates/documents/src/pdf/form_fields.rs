@@ -12,7 +12,7 @@ use hayro::hayro_interpret::hayro_syntax::object::{
     Array, Dict, MaybeRef, Name, Object, ObjectIdentifier, Rect as PdfRect, String as PdfString,
 };
 use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
-use hayro::kurbo::{Affine, Point, Vec2};
+use hayro::kurbo::{Affine, Point, Rect, Vec2};
 
 use crate::pdf::attachments::full_name;
 use crate::pdf::page_glyph::PageGlyph;
@@ -45,29 +45,59 @@ pub(crate) fn is_dynamic_xfa(pdf: &Pdf) -> bool {
     needs == Some(true) && children(&form, b"Fields").is_empty()
 }
 
-/// The glyphs of values that a page shows in a viewer and does not draw itself.
-pub(crate) fn unpainted_values(pdf: &Pdf, page: &PdfPage<'_>) -> Vec<PageGlyph> {
+/// Adds the glyphs of values that a page shows in a viewer and does not draw itself. A value that is
+/// not the one its field draws takes the drawing's place, and is not proven.
+pub(crate) fn add_unpainted_values(pdf: &Pdf, page: &PdfPage<'_>, glyphs: &mut Vec<PageGlyph>) {
     let needed = form_of(pdf).and_then(|form| form.get::<bool>(b"NeedAppearances"));
     let annotations = page.raw().get::<Array<'_>>(b"Annots").filter(|_| needed == Some(true));
-    let Some(annotations) = annotations else { return Vec::new() };
+    let Some(annotations) = annotations else { return };
     let upright = page.initial_transform(true).to_kurbo();
-    let mut glyphs = Vec::new();
     for field in annotations.iter::<Dict<'_>>().take(MAX_FIELDS) {
-        add_value(&field, upright, &mut glyphs);
+        add_value(&field, upright, glyphs);
     }
-    glyphs
 }
 
-/// Adds the value of a text field that is shown and has no drawing.
+/// Whether an annotation is not shown on a screen.
+pub(crate) fn is_hidden(annotation: &Dict<'_>) -> bool {
+    annotation.get::<i32>(b"F").is_some_and(|flags| flags & HIDDEN_FLAGS != 0)
+}
+
+/// Letters and digits of a text, in lower case.
+fn letters_of<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    let letters = texts.flat_map(str::chars).filter(|c| c.is_alphanumeric());
+    letters.flat_map(char::to_lowercase).collect()
+}
+
+/// Hides the letters that a field draws, where they are not those of its value. Whether they are.
+fn takes_place_of_drawing(text: &str, area: Rect, glyphs: &mut [PageGlyph]) -> bool {
+    let drawn = glyphs.iter_mut().filter(|it| it.visible && area.contains(it.centre()));
+    let mut drawn: Vec<&mut PageGlyph> = drawn.collect();
+    let shown = letters_of(drawn.iter().map(|glyph| glyph.text.as_str()));
+    // A field may draw its value in a form of its own: 1,320.00 for 1320.
+    let value = letters_of(std::iter::once(text));
+    if shown.starts_with(&value) && !value.is_empty() || shown == value {
+        return false;
+    }
+    drawn.iter_mut().for_each(|glyph| glyph.visible = false);
+    true
+}
+
+/// Adds the value of a text field that is shown and drawn otherwise or not at all.
 fn add_value(field: &Dict<'_>, upright: Affine, glyphs: &mut Vec<PageGlyph>) {
-    let is_hidden = field.get::<i32>(b"F").is_some_and(|flags| flags & HIDDEN_FLAGS != 0);
     let kind = holder_of(field, b"FT").and_then(|holder| holder.get::<Name<'_>>(b"FT"));
     let is_text = kind.is_some_and(|kind| kind.as_ref() == b"Tx");
-    if is_hidden || !is_text || field.contains_key(b"AP") {
+    if is_hidden(field) || !is_text {
         return;
     }
     let Some(area) = field.get::<PdfRect>(b"Rect") else { return };
     let Some(text) = inherited_text(field, b"V") else { return };
+    let corners = [Point::new(area.x0, area.y0), Point::new(area.x1, area.y1)];
+    let [one, other] = corners.map(|corner| upright * corner);
+    let is_drawn = field.contains_key(b"AP");
+    if !takes_place_of_drawing(&text, Rect::from_points(one, other), glyphs) {
+        return;
+    }
+    let before = glyphs.len();
     let stated = inherited_text(field, b"DA");
     let size = stated.and_then(|style| stated_size(&style)).unwrap_or(USUAL_SIZE);
     let lines = text.lines().filter(|line| !line.trim().is_empty());
@@ -88,9 +118,12 @@ fn add_value(field: &Dict<'_>, upright: Affine, glyphs: &mut Vec<PageGlyph>) {
         }
         y -= size * 1.2;
     }
+    let added = glyphs.iter_mut().skip(before).filter(|_| is_drawn);
+    added.for_each(|glyph| glyph.unproven = true);
 }
 
-fn glyph_at(c: char, at: Point, advance: Vec2, upright: Affine) -> PageGlyph {
+/// A black letter, of half an em.
+pub(crate) fn glyph_at(c: char, at: Point, advance: Vec2, upright: Affine) -> PageGlyph {
     let (start, end) = (upright * at, upright * (at + advance));
     let em = (end - start) * 2.0;
     PageGlyph {
@@ -108,7 +141,7 @@ fn glyph_at(c: char, at: Point, advance: Vec2, upright: Affine) -> PageGlyph {
 }
 
 /// The size in an appearance string: `/Helv 9 Tf`.
-fn stated_size(style: &str) -> Option<f64> {
+pub(crate) fn stated_size(style: &str) -> Option<f64> {
     let words: Vec<&str> = style.split_whitespace().collect();
     let at = words.iter().position(|word| *word == "Tf")?;
     let size: f64 = words.get(at.checked_sub(1)?)?.parse().ok()?;
@@ -196,13 +229,14 @@ mod tests {
             ("UTF-16", "/FT /Tx /V <FEFF00FC>", asked, "ü"),
             ("a value of the parent", "/Parent 6 0 R", asked, "9"),
             ("a hidden one", "/FT /Tx /V (4) /F 2", asked, ""),
-            ("one that has a drawing", "/FT /Tx /V (4) /AP << >>", asked, ""),
+            ("one that is drawn otherwise", "/FT /Tx /V (4) /AP << >>", asked, "4"),
             ("a button", "/FT /Btn /V (4)", asked, ""),
             ("nobody asked", "/FT /Tx /V (4)", "<< /Fields [4 0 R] >>", ""),
         ] {
             let field = format!("<< {field} {entries} >>");
             let file = pdf(&[catalog, pages, page, &field, form, "<< /FT /Tx /V (9) >>"]);
-            let glyphs = unpainted_values(&file, &file.pages()[0]);
+            let mut glyphs = Vec::new();
+            add_unpainted_values(&file, &file.pages()[0], &mut glyphs);
             let text: String = glyphs.iter().map(|glyph| glyph.text.as_str()).collect();
             assert_eq!(text, shown, "{name}");
             let within = |glyph: &PageGlyph| {

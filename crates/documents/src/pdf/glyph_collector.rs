@@ -20,6 +20,7 @@ use hayro::hayro_interpret::{
 use hayro::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape, Vec2};
 
 use crate::image::luminance::is_seen_on_white;
+use crate::pdf::crossed_out::PageLines;
 use crate::pdf::drawn_figures::DrawnFigures;
 use crate::pdf::drawn_marks::DrawnMarks;
 use crate::pdf::expansion::stream_bytes;
@@ -52,6 +53,16 @@ const MIN_UPRIGHT: f64 = 0.7;
 const MAX_RULE_POINTS: f64 = 3.0;
 /// Glyphs under an outline of more elements are doubtful instead of being tested one by one.
 const MAX_COVER_ELEMENTS: usize = 1_000;
+
+/// Paint that goes over less of a letter than this leaves it as it is, in ems.
+const MIN_CUT_EMS: f64 = 0.05;
+/// A fainter line crosses out nothing.
+const MIN_LINE_ALPHA: f32 = 0.3;
+const MAX_LINE_GREY: u8 = 200;
+/// Wider strokes mark or cover text, in points.
+const MAX_LINE_WIDTH: f64 = 4.0;
+/// Parts of one drawing that are looked at by themselves.
+const MAX_PATH_PARTS: usize = 4_096;
 
 /// Corners of a box may be off by this, in points.
 const CORNER_TOLERANCE: f64 = 1e-3;
@@ -86,6 +97,8 @@ pub(crate) struct GlyphCollector {
     pub figures: DrawnFigures,
     /// Small drawings, which may belong to a number.
     pub small: SmallDrawings,
+    /// Lines that may cross out letters.
+    pub lines: PageLines,
     /// Layers that are not shown.
     pub layers: HiddenLayers,
     /// Whether each marked content that is open is hidden.
@@ -127,6 +140,7 @@ impl GlyphCollector {
             marks: DrawnMarks::default(),
             figures: DrawnFigures::default(),
             small: SmallDrawings::default(),
+            lines: PageLines::default(),
             layers: HiddenLayers::default(),
             hidden_content: Vec::new(),
             clips: vec![page],
@@ -279,6 +293,31 @@ impl GlyphCollector {
         }
     }
 
+    /// Letters that paint goes over in part may look like others now.
+    fn pare_glyphs(&mut self, area: Rect) {
+        for glyph in self.glyphs.iter_mut().filter(|glyph| glyph.visible) {
+            let ink = glyph.ink_box();
+            glyph.unproven |= is_cut_by(ink, area, glyph.size) && !area.contains_rect(ink);
+        }
+    }
+
+    /// Keeps the lines that may cross out letters, and the parts of a large drawing that may belong to
+    /// a number.
+    fn note_strokes(&mut self, path: &BezPath, props: &DrawProps<'_>, mode: &DrawMode) {
+        let ink = paint_appearance(&props.paint);
+        if ink.alpha * self.current_opacity() < MIN_LINE_ALPHA || ink.on_white > MAX_LINE_GREY {
+            return;
+        }
+        let clip = self.current_clip();
+        let width = stroke_width(mode, props.transform);
+        if width.is_some_and(|width| width <= MAX_LINE_WIDTH) {
+            self.lines.note_path(path, props.transform, clip);
+        }
+        for part in parts_of(path) {
+            self.small.note(props.transform.transform_rect_bbox(part).intersect(clip));
+        }
+    }
+
     /// Everything drawn so far within `area` is now under paint.
     fn cover_area(&mut self, area: Rect) {
         self.count_operations(self.glyphs.len() / 64);
@@ -319,13 +358,7 @@ impl GlyphCollector {
         if area.area() > 0.0 && filled && ink.alpha > 0.05 && ink.luma < MIN_WHITE {
             self.painted.push(area);
         }
-        let stroke = match mode {
-            DrawMode::Stroke(stroke) => {
-                let [a, b, c, d, ..] = props.transform.as_coeffs();
-                Some(f64::from(stroke.line_width) * (a * d - b * c).abs().sqrt())
-            }
-            _ => None,
-        };
+        let stroke = stroke_width(mode, props.transform);
         if ink.alpha > 0.05 && ink.luma < MIN_WHITE {
             let half = stroke.unwrap_or(0.0) / 2.0;
             self.small.note(area.inflate(half, half));
@@ -337,6 +370,9 @@ impl GlyphCollector {
             && props.blend_mode == BlendMode::Normal
             && self.is_opaque_here();
         let opaque = filled && plain;
+        if filled && ink.alpha >= MIN_LINE_ALPHA && ink.on_white <= MAX_LINE_GREY {
+            self.lines.note_box(area, self.current_clip());
+        }
         // A thin dark line hides no text, and nearly every table has some.
         if ink.luma >= 128 || width >= MAX_RULE_POINTS {
             let covers = opaque
@@ -346,6 +382,9 @@ impl GlyphCollector {
                 && !self.shaped_clips.contains(&true);
             let area = area.inflate(stroke.unwrap_or(0.0), stroke.unwrap_or(0.0));
             self.mark_paint(PaintPiece { area, grey: plain.then_some(ink.on_white), covers });
+            if ink.alpha > 0.05 {
+                self.pare_glyphs(area);
+            }
         }
         opaque.then_some(area)
     }
@@ -358,6 +397,39 @@ struct DrawnShape {
     /// From its own coordinates to those of the page.
     transform: Affine,
     rule: FillRule,
+}
+
+/// The width of a stroke on the page, in points; `None` for a shape that is filled.
+fn stroke_width(mode: &DrawMode, transform: Affine) -> Option<f64> {
+    let DrawMode::Stroke(stroke) = mode else { return None };
+    let [a, b, c, d, ..] = transform.as_coeffs();
+    Some(f64::from(stroke.line_width) * (a * d - b * c).abs().sqrt())
+}
+
+/// Whether paint goes over a part of a letter that shows.
+fn is_cut_by(ink: Rect, paint: Rect, size: f64) -> bool {
+    let shared = ink.intersect(paint);
+    shared.width() > MIN_CUT_EMS * size && shared.height() > MIN_CUT_EMS * size
+}
+
+/// The boxes around the parts of a path, of one that has several.
+fn parts_of(path: &BezPath) -> Vec<Rect> {
+    let mut parts: Vec<BezPath> = Vec::new();
+    for element in path.elements() {
+        if matches!(element, PathEl::MoveTo(_)) {
+            if parts.len() >= MAX_PATH_PARTS {
+                break;
+            }
+            parts.push(BezPath::new());
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push(*element);
+        }
+    }
+    if parts.len() < 2 {
+        return Vec::new();
+    }
+    parts.iter().map(|part| part.control_box()).collect()
 }
 
 fn glyph_text(glyph: &FontGlyph<'_>) -> CompactString {
@@ -473,6 +545,7 @@ impl<'a> Device<'a> for GlyphCollector {
             }
         }
         self.note_mark(path.control_box(), &props, mode, Some(path));
+        self.note_strokes(path, &props, mode);
         let area = self.paint_shape(path.control_box(), &props, mode, is_box(path));
         if let (Some(area), DrawMode::Fill(rule) | DrawMode::FillAndStroke(rule, _)) = (area, mode)
         {
@@ -553,6 +626,11 @@ impl<'a> Device<'a> for GlyphCollector {
                 && glyph.size >= tiny
                 && glyph.em.length() >= glyph.size * MIN_STRETCH
                 && (is_seen_on_white(ink.on_white) || self.is_painted_at(centre));
+            let drawn = glyph.ink_box();
+            let clip = self.current_clip();
+            let beyond = clip.x0.max(drawn.x0) - drawn.x0 + drawn.x1 - clip.x1.min(drawn.x1);
+            let above = clip.y0.max(drawn.y0) - drawn.y0 + drawn.y1 - clip.y1.min(drawn.y1);
+            glyph.unproven |= glyph.drawn && beyond.max(above) > MIN_CUT_EMS * glyph.size;
             glyph.ink = ink.on_white;
             glyph.doubtful |=
                 is_shaped || !is_plain || glyph.visible && self.paint.is_doubtful_ground(&glyph);
@@ -589,6 +667,7 @@ impl<'a> Device<'a> for GlyphCollector {
             let dict = raster.stream();
             let masked = masks.iter().any(|key| dict.dict().contains_key(key));
             if !masked && self.is_opaque_here() {
+                self.pare_glyphs(area);
                 self.cover_area(area);
             }
         }

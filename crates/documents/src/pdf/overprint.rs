@@ -182,7 +182,8 @@ fn print_over(earlier: &mut PageGlyph, later: &PageGlyph) -> bool {
         return false;
     }
     earlier.doubtful = true;
-    let are_letters = [&*earlier, later].iter().all(|glyph| is_alphanumeric(glyph));
+    let are_letters = [&*earlier, later].iter().all(|glyph| is_alphanumeric(glyph))
+        || is_digit(earlier) && !is_accent(later);
     let is_both = is_one_size && later.visible && are_letters && earlier.text != later.text;
     // The rest that lighter letters leave of it may be another one.
     let is_pared = later.ink > earlier.ink.saturating_add(SAME_INK);
@@ -230,7 +231,12 @@ fn sign_of(drawing: Rect, glyph: &PageGlyph) -> Option<NumberSign> {
         && !is_rule;
     let is_point =
         height <= 0.3 && (0.05..=0.2).contains(&width) && (-0.2..=0.15).contains(&middle);
-    if gap > MAX_SIGN_GAP || !(is_minus || is_figure || is_point) {
+    let on_digit = place.intersect(Rect::new(0.04, 0.05, advance - 0.04, 0.74));
+    let is_stroke = on_digit.width() >= 0.02
+        && on_digit.height() >= 0.02
+        && on_digit.width().max(on_digit.height()) >= 0.15
+        && !is_rule;
+    if gap > MAX_SIGN_GAP || !(is_minus || is_figure || is_point || is_stroke) {
         return None;
     }
     if !is_minus || place.x1 > MAX_MINUS_OVERLAP {
@@ -252,6 +258,27 @@ fn is_alphanumeric(glyph: &PageGlyph) -> bool {
 
 fn is_blank(glyph: &PageGlyph) -> bool {
     glyph.text.chars().all(char::is_whitespace)
+}
+
+/// Marks over or under a letter, and lines to write on.
+fn is_accent(glyph: &PageGlyph) -> bool {
+    let is_mark = |c: char| {
+        matches!(
+            c,
+            '_' | '.'
+                | ','
+                | '\''
+                | '"'
+                | '^'
+                | '`'
+                | '~'
+                | '\u{a8}'
+                | '\u{af}'
+                | '\u{b4}'
+                | '\u{b8}'
+        ) || matches!(c, '\u{300}'..='\u{36f}' | '\u{2018}'..='\u{201d}')
+    };
+    glyph.text.chars().all(is_mark)
 }
 
 #[cfg(test)]
@@ -307,6 +334,8 @@ mod tests {
             ("a point",               Rect::new(5.2, -1.0, 6.2, 0.0),      (true, "1")),
             ("far from it",           Rect::new(-15.0, -7.0, -10.0, 0.0),  (false, "1")),
             ("on the line above",     Rect::new(-6.0, -19.0, -1.0, -12.0), (false, "1")),
+            ("a stroke on it",        Rect::new(0.5, -5.0, 1.0, -1.0),     (true, "1")),
+            ("a bar on its top",      Rect::new(0.5, -7.0, 4.0, -6.4),     (true, "1")),
             ("an underline",          Rect::new(0.0, 1.5, 5.0, 2.0),       (false, "1")),
             ("a rule of the table",   Rect::new(-3.0, -10.0, -2.5, 3.0),   (false, "1")),
             ("a rule below the row",  Rect::new(-40.0, 4.0, 12.0, 4.5),    (false, "1")),

@@ -59,6 +59,17 @@ impl PageGlyph {
         self.origin + self.advance * 0.5 + up
     }
 
+    /// Where nearly all letters and digits have ink: within its width, from the line to the height of
+    /// capitals.
+    pub(crate) fn ink_box(&self) -> Rect {
+        let up = Vec2::new(self.em.y, -self.em.x).normalize() * self.size;
+        let (start, end) = (self.origin + self.advance * 0.08, self.origin + self.advance * 0.92);
+        let corners = [start + up * 0.04, start + up * 0.68, end + up * 0.04, end + up * 0.68];
+        let [first, second, ..] = corners;
+        let around = Rect::from_points(first, second);
+        corners.into_iter().fold(around, |all, corner| all.union_pt(corner))
+    }
+
     /// Where it has ink if it is a small letter or a digit, as good as.
     pub(crate) fn letter_box(&self) -> Rect {
         let up = Vec2::new(self.em.y, -self.em.x).normalize() * (self.size * 0.6);

@@ -10,7 +10,7 @@ use hayro::hayro_interpret::hayro_syntax::object::{Array, Dict, Stream};
 use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
 use hayro::hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
 use hayro::hayro_interpret::{
-    Context, InterpreterCache, InterpreterSettings, TransformExt, interpret_page,
+    Context, InterpreterCache, InterpreterSettings, RenderContent, TransformExt, interpret_page,
 };
 use hayro::kurbo::Rect;
 
@@ -26,7 +26,7 @@ use crate::pdf::page_glyph::PageGlyph;
 use crate::pdf::render::RenderBounds;
 use crate::pdf::{
     attached_files, attachments, contrast, expansion, form_fields, lines, overprint, pdf_recovery,
-    render, text_layer_check, words,
+    render, text_layer_check, undrawn_annotations, words,
 };
 use crate::refusal::PageRefusal;
 use docmill_core::config::LimitsConfig;
@@ -208,10 +208,23 @@ impl PdfFile {
     fn draw_glyphs(&self, page: &PdfPage<'_>, mut surface: GlyphCollector) -> GlyphCollector {
         surface.proofs = std::mem::take(&mut *self.proofs.lock());
         surface.layers = HiddenLayers::read(page.xref());
-        draw_on(page, &mut surface);
-        surface.glyphs.extend(form_fields::unpainted_values(&self.pdf, page));
+        let unshown = undrawn_annotations::hidden_areas(page, &surface.layers);
+        if unshown.is_empty() {
+            draw_on(page, &mut surface, RenderContent::all());
+        } else {
+            draw_on(page, &mut surface, RenderContent::PAGE);
+            let own = surface.glyphs.len();
+            draw_on(page, &mut surface, RenderContent::ANNOTATIONS);
+            for glyph in surface.glyphs.iter_mut().skip(own) {
+                glyph.visible &= !unshown.iter().any(|area| area.contains(glyph.centre()));
+            }
+        }
+        form_fields::add_unpainted_values(&self.pdf, page, &mut surface.glyphs);
+        undrawn_annotations::draw_annotations(page, &mut surface);
         let area = surface.page_area();
         overprint::mark_overprinted(&mut surface.glyphs, &surface.small, area);
+        std::mem::take(&mut surface.lines).hide_crossed_out(&mut surface.glyphs);
+        mark_turned(&mut surface.glyphs);
         *self.proofs.lock() = std::mem::take(&mut surface.proofs);
         surface
     }
@@ -329,6 +342,10 @@ fn text_or_doubt(
     let shows_more = !garbled
         && may_show_more
         && glance.as_ref().is_some_and(|glance| text_layer_check::leaves_text_out(glance, &lines));
+    if let Some(glance) = &glance {
+        let large = surface.images.iter().map(|image| image.area);
+        text_layer_check::mark_beside_ink(&mut lines, glance, &large.collect::<Vec<_>>());
+    }
     if garbled || shows_more || is_mostly_unproven(&lines) {
         let picture = render::render_page(page, bounds)?;
         let seen = glance.as_ref();
@@ -344,6 +361,44 @@ fn text_or_doubt(
     let codes = surface.marks.read(page, &glance, &mut lines, bounds)?;
     let marks = find_figures(&places, &glance, &lines, &codes);
     Ok(PageContent::Text { width, height, lines, codes, marks })
+}
+
+/// Marks letters that stand on their head among others that do not: a 6 is a 9 there.
+fn mark_turned(glyphs: &mut [PageGlyph]) {
+    let letters = glyphs.iter().filter(|glyph| glyph.visible && is_letter(glyph));
+    let (all, turned) = letters
+        .fold((0, 0), |(all, turned), glyph| (all + 1, turned + usize::from(is_turned(glyph))));
+    if turned == 0 || turned * 2 >= all {
+        return;
+    }
+    let places = glyphs.iter().filter(|glyph| is_letter(glyph) && is_turned(glyph));
+    let places: Vec<Rect> = places
+        .take(MAX_TURNED)
+        .map(|glyph| glyph.letter_box().inflate(glyph.size * 0.6, 0.0))
+        .collect();
+    // The letters beside one belong to the same word.
+    for glyph in glyphs.iter_mut() {
+        let place = glyph.letter_box();
+        glyph.unproven |= places.iter().any(|turned| turned.overlaps(place));
+    }
+}
+
+fn is_letter(glyph: &PageGlyph) -> bool {
+    glyph.text.contains(char::is_alphanumeric)
+}
+
+/// Whether a glyph is drawn from right to left.
+fn is_turned(glyph: &PageGlyph) -> bool {
+    glyph.em.x < -glyph.em.y.abs()
+}
+
+/// Whether most letters of a page do not stand upright, so that people turn the page.
+fn lies_on_its_side(glyphs: &[PageGlyph]) -> bool {
+    let letters = glyphs.iter().filter(|glyph| glyph.visible && is_letter(glyph));
+    let (all, fallen) = letters.fold((0, 0), |(all, fallen), glyph| {
+        (all + 1, fallen + usize::from(glyph.em.x <= glyph.em.y.abs()))
+    });
+    fallen * 2 > all
 }
 
 /// Whether so many words do not show their text that the whole page is read from its picture.
@@ -423,10 +478,10 @@ fn page_surface(page: &PdfPage<'_>, bounds: &RenderBounds<'_>) -> GlyphCollector
     GlyphCollector::new(area, bounds.deadline, bounds.limits)
 }
 
-fn draw_on(page: &PdfPage<'_>, surface: &mut GlyphCollector) {
+fn draw_on(page: &PdfPage<'_>, surface: &mut GlyphCollector, render_content: RenderContent) {
     let cache = InterpreterCache::new();
     let upright = page.initial_transform(true).to_kurbo();
-    let settings = InterpreterSettings::default();
+    let settings = InterpreterSettings { render_content, ..InterpreterSettings::default() };
     let area = surface.page_area();
     let mut context = Context::new(upright, area, &cache, page.xref(), settings);
     interpret_page(page, &mut context, surface);
@@ -451,6 +506,8 @@ const MIN_SCAN_SHARE: f64 = 0.5;
 const MIN_TEXT_GLYPHS: usize = 150;
 /// More words than this whose drawing does not show their text are not looked up one by one.
 const MAX_UNPROVEN_WORDS: usize = 40;
+/// Letters on their head of which the neighbours are looked at.
+const MAX_TURNED: usize = 200;
 /// More filled curves than this on a page with next to no glyphs: its letters are outlines.
 const MAX_FILLED_CURVES: usize = 100;
 
@@ -486,6 +543,9 @@ fn read_mode(surface: &GlyphCollector, page_area: f64) -> PageReadMode {
     }
     let is_stamp = covered > MIN_SCAN_SHARE && text.visible < MIN_TEXT_GLYPHS;
     let is_outlined = surface.curves > MAX_FILLED_CURVES && surface.curves > 20 * text.visible;
+    if lies_on_its_side(&surface.glyphs) {
+        return PageReadMode::Rendered;
+    }
     if text.is_sound() && (nothing_but_text || !is_stamp && !is_outlined) {
         PageReadMode::TextLayer
     } else {

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
+use hayro::kurbo::Rect;
 
 use crate::language::LanguageEvidence;
 use crate::page::PageRaster;
@@ -16,6 +17,14 @@ use docmill_core::model::{BoundingBox, TextLine};
 pub(crate) const GLANCE_DPI: u32 = 150;
 /// Share of the text cells that a layer must have under its words.
 const MIN_COVERED_SHARE: f32 = 0.75;
+/// Ink this far from a number may belong to it, by its height.
+const MIN_BESIDE: f32 = 0.06;
+const MAX_BESIDE: f32 = 0.6;
+/// A rule goes on above and below a line by this, by its height.
+const RULE_SHARE: f32 = 0.4;
+/// Ink is darker than this, and has at least so many columns of pixels.
+const MAX_INK_GREY: u8 = 140;
+const MIN_INK_COLUMNS: usize = 2;
 /// Words from pictures are added if Tesseract is this sure of them: textures look like words too.
 const MIN_SURE_CONFIDENCE: f32 = 0.7;
 /// Words of letters that it takes to call a text garbled, ...
@@ -38,6 +47,64 @@ pub(crate) fn glance_at(
 pub(crate) fn leaves_text_out(glance: &PageRaster, layer: &[TextLine]) -> bool {
     let lines = scale_to_pixels(layer, glance.dpi);
     TextCells::from_raster(glance).coverage(&lines) < MIN_COVERED_SHARE
+}
+
+/// Marks the numbers that images have ink beside, which may be a digit or a sign of theirs. Rules that
+/// go on above and below a line do not count.
+pub(crate) fn mark_beside_ink(lines: &mut [TextLine], glance: &PageRaster, images: &[Rect]) {
+    let in_pixels = scale_to_pixels(lines, glance.dpi);
+    let scale = f64::from(glance.dpi) / 72.0;
+    let images: Vec<Rect> = images.iter().map(|area| area.scale_from_origin(scale)).collect();
+    for (line, drawn) in lines.iter_mut().zip(&in_pixels) {
+        let boxes: Vec<BoundingBox> = drawn.words.iter().map(|word| word.bounding_box).collect();
+        for (word, own) in line.words.iter_mut().zip(&boxes) {
+            let is_number = word.text.contains(|c: char| c.is_ascii_digit());
+            let place = rect_of(own).inflate(f64::from(own.h), 0.0);
+            if is_number && images.iter().any(|image| image.overlaps(place)) {
+                word.unwitnessed |= has_ink_beside(own, &boxes, glance);
+            }
+        }
+    }
+}
+
+fn rect_of(area: &BoundingBox) -> Rect {
+    let [x0, y0, x1, y1] = [area.x, area.y, area.right(), area.bottom()].map(f64::from);
+    Rect::new(x0, y0, x1, y1)
+}
+
+/// Whether there is ink left or right of a word that belongs to no other word of its line.
+fn has_ink_beside(own: &BoundingBox, boxes: &[BoundingBox], glance: &PageRaster) -> bool {
+    let (near, far) = (own.h * MIN_BESIDE, own.h * MAX_BESIDE);
+    let before = boxes.iter().map(BoundingBox::right).filter(|right| *right <= own.x);
+    let left = before.fold(own.x - far, f32::max);
+    let behind = boxes.iter().map(|other| other.x).filter(|left| *left >= own.right());
+    let right = behind.fold(own.right() + far, f32::min);
+    [(left, own.x - near), (own.right() + near, right)]
+        .into_iter()
+        .any(|(from, to)| has_letter_ink(own, (from, to), glance))
+}
+
+/// Whether some columns have ink at the height of a line and none above and below it.
+fn has_letter_ink(own: &BoundingBox, (from, to): (f32, f32), glance: &PageRaster) -> bool {
+    let margin = own.h * RULE_SHARE;
+    let rows = [own.y - margin, own.y, own.bottom(), own.bottom() + margin];
+    let [above, top, bottom, below] = rows.map(|row| to_pixel(row, glance.height));
+    let mut inked = 0;
+    for column in to_pixel(from, glance.width)..to_pixel(to, glance.width) {
+        let is_dark = |row: usize| {
+            let width = usize::try_from(glance.width).unwrap_or(0);
+            glance.pixels.get(row * width + column).is_some_and(|grey| *grey < MAX_INK_GREY)
+        };
+        let is_rule = (above..top).chain(bottom..below).any(is_dark);
+        inked += usize::from(!is_rule && (top..bottom).any(is_dark));
+    }
+    inked >= MIN_INK_COLUMNS
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the page")]
+fn to_pixel(place: f32, side: u32) -> usize {
+    let most = f32::from(u16::try_from(side).unwrap_or(u16::MAX));
+    place.clamp(0.0, most) as usize
 }
 
 /// The same lines with their boxes in pixels of the page rendered at `dpi`.
@@ -132,6 +199,34 @@ mod tests {
         read[1].words[2].confidence = 0.4;
         let missing = missing_words(&layer, &read);
         assert_eq!(missing.iter().map(TextLine::text).collect::<Vec<_>>(), ["Paid in"]);
+    }
+
+    #[test]
+    fn a_number_is_marked_where_an_image_has_ink_beside_it() {
+        // At 72 dpi, so that points are pixels. The word lies from 50 to 100.
+        let lines = || vec![line("x 1,320.00", 10.0)];
+        #[rustfmt::skip]
+        let table = [
+            ("nothing",             None,                         true,  false),
+            ("a digit before it",   Some((55..58, 11..19)),       true,  true),
+            ("a digit behind it",   Some((112..115, 11..19)),     true,  true),
+            ("a rule before it",    Some((55..58, 0..40)),        true,  false),
+            ("far from it",         Some((125..128, 11..19)),     true,  false),
+            ("without an image",    Some((55..58, 11..19)),       false, false),
+        ];
+        for (name, ink, has_image, expected) in table {
+            let mut pixels = vec![255; 200 * 60];
+            if let Some((columns, rows)) = ink {
+                let rows =
+                    rows.flat_map(|row: usize| columns.clone().map(move |x: usize| (row, x)));
+                rows.for_each(|(row, x)| pixels[row * 200 + x] = 0);
+            }
+            let glance = PageRaster { width: 200, height: 60, dpi: 72, pixels };
+            let image = Rect::new(0.0, 0.0, 200.0, 60.0);
+            let mut marked = lines();
+            mark_beside_ink(&mut marked, &glance, if has_image { &[image] } else { &[] });
+            assert_eq!(marked[0].words[1].unwitnessed, expected, "{name}");
+        }
     }
 
     #[test]

@@ -1,0 +1,166 @@
+//! Annotations without an appearance of their own, which viewers draw by what they state (PDF 32000-1
+//! §12.5.6): lines through text, areas of one colour, and text in a box.
+//!
+//! Not promised: their looks. It counts that text under them is crossed out or covered, and that text
+//! in them is read.
+
+use hayro::hayro_interpret::TransformExt as _;
+use hayro::hayro_interpret::hayro_syntax::object::{
+    Array, Dict, Name, Rect as PdfRect, String as PdfString,
+};
+use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
+use hayro::kurbo::{Affine, BezPath, Point, Rect, Vec2};
+
+use crate::pdf::attachments::full_name;
+use crate::pdf::form_fields::{glyph_at, is_hidden, stated_size};
+use crate::pdf::glyph_collector::GlyphCollector;
+use crate::pdf::layers::HiddenLayers;
+
+/// Annotations of a page that are looked at.
+const MAX_ANNOTATIONS: usize = 10_000;
+/// Points of one line.
+const MAX_LINE_NUMBERS: usize = 10_000;
+/// Characters of a text that are shown.
+const MAX_TEXT_CHARS: usize = 2_000;
+/// Points, where a text does not state its size.
+const USUAL_SIZE: f64 = 10.0;
+/// Points between the border of a box and its text.
+const BOX_MARGIN: f64 = 2.0;
+
+/// Draws the annotations of a page that have no appearance on its surface.
+pub(crate) fn draw_annotations(page: &PdfPage<'_>, surface: &mut GlyphCollector) {
+    let Some(annotations) = page.raw().get::<Array<'_>>(b"Annots") else { return };
+    let upright = page.initial_transform(true).to_kurbo();
+    for annotation in annotations.iter::<Dict<'_>>().take(MAX_ANNOTATIONS) {
+        let is_drawn = annotation.contains_key(b"AP");
+        if is_drawn || is_hidden(&annotation) || !is_on_shown_layer(&annotation, &surface.layers) {
+            continue;
+        }
+        let kind = annotation.get::<Name<'_>>(b"Subtype");
+        match kind.as_ref().map(|kind| kind.as_ref()) {
+            Some(b"StrikeOut") => strike_areas(&annotation, upright, surface),
+            Some(b"Line") => draw_lines(&annotation, b"L", upright, surface),
+            Some(b"PolyLine" | b"Polygon") => {
+                cover_area(&annotation, b"IC", upright, surface);
+                draw_lines(&annotation, b"Vertices", upright, surface);
+            }
+            Some(b"Ink") => {
+                for line in annotation.get::<Array<'_>>(b"InkList").iter().flat_map(Array::iter) {
+                    draw_line(&line, upright, surface);
+                }
+            }
+            Some(b"Square" | b"Circle" | b"Redact") => {
+                cover_area(&annotation, b"IC", upright, surface);
+            }
+            Some(b"FreeText") => {
+                cover_area(&annotation, b"C", upright, surface);
+                write_text(&annotation, upright, surface);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The areas of annotations that have an appearance, on a layer that is not shown.
+pub(crate) fn hidden_areas(page: &PdfPage<'_>, layers: &HiddenLayers) -> Vec<Rect> {
+    let Some(annotations) = page.raw().get::<Array<'_>>(b"Annots") else { return Vec::new() };
+    let upright = page.initial_transform(true).to_kurbo();
+    let all = annotations.iter::<Dict<'_>>().take(MAX_ANNOTATIONS);
+    let unshown = all.filter(|it| it.contains_key(b"AP") && !is_on_shown_layer(it, layers));
+    unshown.filter_map(|it| area_of(&it, upright)).collect()
+}
+
+/// Whether the layer that an annotation belongs to, if any, is shown.
+fn is_on_shown_layer(annotation: &Dict<'_>, layers: &HiddenLayers) -> bool {
+    annotation.get::<Dict<'_>>(b"OC").is_none_or(|layer| layers.shows(&layer))
+}
+
+fn numbers_of(list: &Array<'_>) -> Vec<f64> {
+    list.iter::<f64>().take(MAX_LINE_NUMBERS).collect()
+}
+
+/// The middle of each marked piece of text: its corners stand left, right, left, right.
+fn strike_areas(annotation: &Dict<'_>, upright: Affine, surface: &mut GlyphCollector) {
+    let Some(corners) = annotation.get::<Array<'_>>(b"QuadPoints") else { return };
+    for piece in numbers_of(&corners).chunks_exact(8) {
+        let [x0, y0, x1, y1, x2, y2, x3, y3] = piece else { continue };
+        let middle = |(x0, y0): (f64, f64), (x1, y1): (f64, f64)| {
+            Point::new((x0 + x1) / 2.0, (y0 + y1) / 2.0)
+        };
+        let ends = [middle((*x0, *y0), (*x2, *y2)), middle((*x1, *y1), (*x3, *y3))];
+        note_line(&ends, upright, surface);
+    }
+}
+
+fn draw_lines(annotation: &Dict<'_>, key: &[u8], upright: Affine, surface: &mut GlyphCollector) {
+    if let Some(line) = annotation.get::<Array<'_>>(key) {
+        draw_line(&line, upright, surface);
+    }
+}
+
+fn draw_line(line: &Array<'_>, upright: Affine, surface: &mut GlyphCollector) {
+    let numbers = numbers_of(line);
+    let points = numbers.chunks_exact(2).filter_map(|pair| match pair {
+        [x, y] => Some(Point::new(*x, *y)),
+        _ => None,
+    });
+    let points: Vec<Point> = points.collect();
+    note_line(&points, upright, surface);
+}
+
+fn note_line(points: &[Point], upright: Affine, surface: &mut GlyphCollector) {
+    let mut path = BezPath::new();
+    for point in points {
+        if path.elements().is_empty() { path.move_to(*point) } else { path.line_to(*point) }
+    }
+    let page = surface.page_area();
+    surface.lines.note_path(&path, upright, page);
+}
+
+/// The area of an annotation on the page.
+fn area_of(annotation: &Dict<'_>, upright: Affine) -> Option<Rect> {
+    let area = annotation.get::<PdfRect>(b"Rect")?;
+    let corners = [Point::new(area.x0, area.y0), Point::new(area.x1, area.y1)];
+    let [one, other] = corners.map(|corner| upright * corner);
+    Some(Rect::from_points(one, other))
+}
+
+/// Hides what is in an area that has a colour.
+fn cover_area(annotation: &Dict<'_>, key: &[u8], upright: Affine, surface: &mut GlyphCollector) {
+    let has_colour =
+        annotation.get::<Array<'_>>(key).is_some_and(|it| it.iter::<f64>().count() > 0);
+    let Some(area) = area_of(annotation, upright).filter(|_| has_colour) else { return };
+    for glyph in surface.glyphs.iter_mut().filter(|glyph| area.contains(glyph.centre())) {
+        glyph.visible = false;
+    }
+}
+
+/// Text in a box, from its upper left corner on. Letters under it cannot be read: they are hidden.
+fn write_text(annotation: &Dict<'_>, upright: Affine, surface: &mut GlyphCollector) {
+    let Some(area) = annotation.get::<PdfRect>(b"Rect") else { return };
+    let Some(text) = annotation.get::<PdfString<'_>>(b"Contents") else { return };
+    let text = full_name(text.as_bytes());
+    let style = annotation.get::<PdfString<'_>>(b"DA").map(|style| full_name(style.as_bytes()));
+    let size = style.and_then(|style| stated_size(&style)).unwrap_or(USUAL_SIZE);
+    if let Some(place) = area_of(annotation, upright).filter(|_| !text.trim().is_empty()) {
+        for glyph in surface.glyphs.iter_mut().filter(|glyph| place.contains(glyph.centre())) {
+            glyph.visible = false;
+        }
+    }
+    let (mut y, mut left) = (area.y1 - BOX_MARGIN - size, MAX_TEXT_CHARS);
+    for line in text.lines() {
+        let mut x = area.x0 + BOX_MARGIN;
+        for c in line.chars().take(left) {
+            left -= 1;
+            let advance = Vec2::new(size / 2.0, 0.0);
+            if !c.is_whitespace() {
+                let mut glyph = glyph_at(c, Point::new(x, y), advance, upright);
+                // Its place is a guess, and the page that is drawn here does not show it.
+                glyph.unproven = true;
+                surface.glyphs.push(glyph);
+            }
+            x += advance.x;
+        }
+        y -= size * 1.2;
+    }
+}
