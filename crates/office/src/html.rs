@@ -1,11 +1,9 @@
 //! Web pages and mails in HTML, as their tokens come: no tree is built, so that nesting costs no
 //! more than its depth.
 //!
-//! Not read: scripts, styles, templates, titles of windows, and what a style hides by itself
-//! (`display:none`, `visibility:hidden`, no size, no opacity, white letters on no ground of
-//! their own), also by a simple class or id of the page's own sheet. Nothing is fetched.
-
-use std::collections::HashSet;
+//! Not read: scripts, styles, templates, titles of windows, what is crossed out, what opens on a click,
+//! and what a style hides (`display:none`, `visibility:hidden`, no size, no opacity, white letters on no
+//! ground of their own), also by the page's own sheet. Nothing is fetched.
 
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
@@ -14,12 +12,15 @@ use html5gum::{DefaultEmitter, HtmlString, StartTag, Token, Tokenizer};
 use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft};
 use crate::decode::{declared_charset, decode_text};
 use crate::error::OfficeError;
+use crate::style_sheet::{CssRuleSet, ElementNames};
 use crate::styling::is_white;
 
 /// Open elements: browsers nest no deeper than 512.
 const MAX_DEPTH: usize = 512;
 /// Tables within tables.
 const MAX_TABLES: usize = 64;
+/// Letters of this opacity are not seen.
+const MAX_CLEAR_OPACITY: f32 = 0.05;
 /// Columns that a cell may cover.
 const MAX_SPAN: u32 = 1_000;
 
@@ -29,10 +30,12 @@ const VOID: [&str; 14] = [
     "track", "wbr",
 ];
 /// Elements whose content is not shown.
-const UNSHOWN: [&str; 10] = [
-    "script", "style", "template", "title", "noframes", "object", "audio", "video", "svg",
-    "datalist",
+const UNSHOWN: [&str; 13] = [
+    "script", "style", "template", "title", "noframes", "noscript", "object", "audio", "video",
+    "svg", "datalist", "iframe", "canvas",
 ];
+/// Elements whose text is crossed out.
+const CROSSED_OUT: [&str; 3] = ["s", "strike", "del"];
 /// Elements that begin and end a block.
 const BLOCKS: [&str; 31] = [
     "p",
@@ -79,7 +82,7 @@ pub(crate) fn read_web_page(
     let mut emitter = DefaultEmitter::default();
     emitter.naively_switch_states(true);
     let mut reader = PageReader {
-        hidden_names: HashSet::new(),
+        sheet: CssRuleSet::default(),
         flow: FlowWriter::new(limits),
         open: Vec::new(),
         tables: Vec::new(),
@@ -104,6 +107,16 @@ fn lower(name: &HtmlString) -> String {
     String::from_utf8_lossy(name).to_ascii_lowercase()
 }
 
+/// An element's own name, its classes and its id, and its other attributes.
+fn names_of(name: &str, tag: &StartTag<()>) -> ElementNames {
+    let attributes = tag.attributes.iter();
+    let attributes = attributes.map(|(name, value)| {
+        let value = String::from_utf8_lossy(value).into_owned();
+        (lower(name), value)
+    });
+    ElementNames { tag: name.to_owned(), attributes: attributes.collect() }
+}
+
 fn attribute_of(tag: &StartTag<()>, name: &str) -> Option<String> {
     let value = tag.attributes.get(name.as_bytes())?;
     Some(String::from_utf8_lossy(value).into_owned())
@@ -112,6 +125,10 @@ fn attribute_of(tag: &StartTag<()>, name: &str) -> Option<String> {
 #[derive(Debug, Clone)]
 struct OpenElement {
     name: String,
+    /// What rules of the sheet know it by.
+    names: ElementNames,
+    /// Shows its summary alone until somebody opens it.
+    folded: bool,
     /// It and everything in it is not shown.
     hidden: bool,
     /// Its letters are white, and no ground was named since.
@@ -136,8 +153,8 @@ struct OpenList {
 }
 
 struct PageReader<'a> {
-    /// Classes with a point and ids with a hash that the page's sheet hides.
-    hidden_names: HashSet<String>,
+    /// The page's own sheet.
+    sheet: CssRuleSet,
     flow: FlowWriter<'a>,
     open: Vec<OpenElement>,
     tables: Vec<OpenTable>,
@@ -167,20 +184,7 @@ impl PageReader<'_> {
             let detail = format!("elements nested more than {MAX_DEPTH} levels deep");
             return Err(OfficeError::too_large(detail));
         }
-        let outer = self.open.last();
-        let style = attribute_of(tag, "style").unwrap_or_default();
-        let look = ElementLook::from_style(&style);
-        let shaded = look.shaded || attribute_of(tag, "bgcolor").is_some_and(|it| !is_white(&it));
-        let colour = attribute_of(tag, "color").map(|it| is_white(&it)).or(look.white);
-        let element = OpenElement {
-            hidden: is_hidden
-                || look.hidden
-                || self.is_hidden_by_name(tag)
-                || UNSHOWN.contains(&name),
-            white: colour.unwrap_or_else(|| outer.is_some_and(|it| it.white)),
-            shaded: shaded || outer.is_some_and(|it| it.shaded),
-            name: name.to_owned(),
-        };
+        let element = self.describe_element(name, tag);
         if element.hidden {
             self.open.push(element);
             return Ok(());
@@ -189,13 +193,32 @@ impl PageReader<'_> {
         self.begin_structure(name, tag)
     }
 
-    fn is_hidden_by_name(&self, tag: &StartTag<()>) -> bool {
-        let classes = attribute_of(tag, "class").unwrap_or_default();
-        let mut classes = classes.split_whitespace();
-        tag.attributes.contains_key(b"hidden".as_slice())
-            || classes.any(|it| self.hidden_names.contains(&format!(".{it}")))
-            || attribute_of(tag, "id")
-                .is_some_and(|it| self.hidden_names.contains(&format!("#{it}")))
+    fn describe_element(&self, name: &str, tag: &StartTag<()>) -> OpenElement {
+        let has = |attribute: &str| tag.attributes.contains_key(attribute.as_bytes());
+        let outer = self.open.last();
+        let names = names_of(name, tag);
+        let mut look = ElementLook::default();
+        let around: Vec<&ElementNames> = self.open.iter().map(|it| &it.names).collect();
+        for declarations in self.sheet.declarations_for(&around, &names) {
+            look.add(declarations);
+        }
+        look.add(&attribute_of(tag, "style").unwrap_or_default());
+        let shaded = look.shaded || attribute_of(tag, "bgcolor").is_some_and(|it| !is_white(&it));
+        let colour = attribute_of(tag, "color").map(|it| is_white(&it)).or(look.white);
+        let is_closed = matches!(name, "details" | "dialog") && !has("open");
+        OpenElement {
+            hidden: outer.is_some_and(|it| it.hidden || it.folded && name != "summary")
+                || look.is_hidden()
+                || has("hidden")
+                || is_closed && name == "dialog"
+                || CROSSED_OUT.contains(&name)
+                || UNSHOWN.contains(&name),
+            white: colour.unwrap_or_else(|| outer.is_some_and(|it| it.white)),
+            shaded: shaded || outer.is_some_and(|it| it.shaded),
+            folded: is_closed,
+            name: name.to_owned(),
+            names,
+        }
     }
 
     /// The value of a field of a form.
@@ -354,11 +377,10 @@ impl PageReader<'_> {
     fn add_text(&mut self, text: &str) {
         let Some(element) = self.open.last() else { return self.push_text(text) };
         if element.name == "style" {
-            let names = hidden_names(text);
-            self.hidden_names.extend(names);
+            self.sheet.add_rules(text);
             return;
         }
-        let is_unseen = element.hidden || element.white && !element.shaded;
+        let is_unseen = element.hidden || element.folded || element.white && !element.shaded;
         if !is_unseen {
             return self.push_text(text);
         }
@@ -450,27 +472,37 @@ fn heading_level(name: &str) -> Option<u8> {
     }
 }
 
-/// The look that declarations give.
+/// The look that declarations give, the later ones over the earlier.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ElementLook {
+    /// Whether it takes no place, as the last word on it states.
+    taken_out: Option<bool>,
     hidden: bool,
     white: Option<bool>,
     shaded: bool,
 }
 
 impl ElementLook {
-    fn from_style(style: &str) -> Self {
-        let mut look = Self::default();
+    fn is_hidden(&self) -> bool {
+        self.hidden || self.taken_out == Some(true)
+    }
+
+    fn add(&mut self, style: &str) {
+        let look = self;
         let (mut is_cut, mut is_flat) = (false, false);
         for declaration in style.split(';') {
             let Some((name, value)) = declaration.split_once(':') else { continue };
             let value = value.trim().to_ascii_lowercase();
             let value = value.trim_end_matches("!important").trim();
             match name.trim().to_ascii_lowercase().as_str() {
-                "display" => look.hidden |= value == "none",
+                "display" => look.taken_out = Some(value == "none"),
+                "text-decoration" | "text-decoration-line" => {
+                    look.hidden |= value.contains("line-through");
+                }
+                "content-visibility" => look.hidden |= value == "hidden",
                 "visibility" => look.hidden |= matches!(value, "hidden" | "collapse"),
                 "mso-hide" => look.hidden |= value == "all",
-                "opacity" => look.hidden |= value.parse() == Ok(0.0),
+                "opacity" => look.hidden |= is_clear(value),
                 "font-size" => look.hidden |= is_no_size(value),
                 "color" => look.white = Some(is_white_value(value) || is_clear_value(value)),
                 "height" | "max-height" | "width" | "max-width" => is_flat |= is_no_size(value),
@@ -490,7 +522,6 @@ impl ElementLook {
             }
         }
         look.hidden |= is_cut && is_flat;
-        look
     }
 }
 
@@ -518,6 +549,15 @@ fn is_empty_clip(value: &str) -> bool {
     })
 }
 
+/// An opacity at which nothing is seen.
+fn is_clear(value: &str) -> bool {
+    let (digits, share) = match value.strip_suffix('%') {
+        Some(digits) => (digits, 0.01),
+        None => (value, 1.0),
+    };
+    digits.trim().parse::<f32>().is_ok_and(|opacity| opacity * share <= MAX_CLEAR_OPACITY)
+}
+
 /// A colour without any.
 fn is_clear_value(value: &str) -> bool {
     let compact: String = value.chars().filter(|c| !c.is_whitespace()).collect();
@@ -542,42 +582,6 @@ fn is_white_value(value: &str) -> bool {
         || compact.starts_with("rgb(255,255,255")
         || compact.starts_with("rgba(255,255,255")
         || compact.starts_with("hsl") && compact.contains(",100%)")
-}
-
-/// The classes and ids that simple rules of a sheet hide. Rules for other media are left out.
-fn hidden_names(sheet: &str) -> Vec<String> {
-    let (mut names, mut rest) = (Vec::new(), sheet);
-    while let Some((selectors, behind)) = rest.split_once('{') {
-        if selectors.trim_start().starts_with('@') {
-            rest = behind_rule(behind);
-            continue;
-        }
-        let Some((declarations, behind)) = behind.split_once('}') else { break };
-        rest = behind;
-        if ElementLook::from_style(declarations).hidden {
-            let simple = selectors.split(',').map(str::trim).filter(|it| {
-                it.starts_with(['.', '#']) && !it.contains([' ', '>', ':', '[', '+', '~'])
-            });
-            names.extend(simple.map(str::to_owned));
-        }
-    }
-    names
-}
-
-/// The text behind the brace that closes a rule which is open.
-fn behind_rule(text: &str) -> &str {
-    let mut depth = 1_usize;
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            b'{' => depth += 1,
-            b'}' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return text.get(at + 1..).unwrap_or_default();
-        }
-    }
-    ""
 }
 
 #[cfg(test)]
@@ -608,8 +612,14 @@ mod tests {
             ("clip:rect(0,80px,20px,0)", false),
             ("mso-hide:all", true),
             ("display:block; font-size:12px", false),
+            ("display:none; display:block", false),
+            ("text-decoration: line-through red", true),
+            ("opacity: 1%", true),
+            ("opacity: 40%", false),
         ] {
-            assert_eq!(ElementLook::from_style(style).hidden, expected, "{style}");
+            let mut look = ElementLook::default();
+            look.add(style);
+            assert_eq!(look.is_hidden(), expected, "{style}");
         }
     }
 
@@ -622,14 +632,9 @@ mod tests {
             ("color:rgba(0,0,0,0.87)", false),
             ("color:hsl(0, 0%, 10%)", false),
         ] {
-            assert_eq!(ElementLook::from_style(style).white, Some(expected), "{style}");
+            let mut look = ElementLook::default();
+            look.add(style);
+            assert_eq!(look.white, Some(expected), "{style}");
         }
-    }
-
-    #[test]
-    fn a_sheet_hides_by_simple_names_for_this_medium_only() {
-        let sheet = "@media print { .screen { display:none } } .trap, #b { display:none } \
-                     .a .b { display:none } .seen { color: red }";
-        assert_eq!(hidden_names(sheet), [".trap", "#b"]);
     }
 }

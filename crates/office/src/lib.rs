@@ -22,6 +22,7 @@ mod opendocument;
 mod package;
 mod rich_text;
 mod slides;
+mod style_sheet;
 mod styling;
 mod tags;
 mod word;
