@@ -27,6 +27,8 @@ const MAX_SIGNS: usize = 50_000;
 const MAX_SIGN_POINTS: f64 = 60.0;
 /// A minus may reach so far into its digit's place, in ems.
 const MAX_MINUS_OVERLAP: f64 = 0.1;
+/// A larger drawing on a digit is no stroke of it but goes around it, in ems.
+const MAX_STROKE_EMS: f64 = 1.1;
 /// The gap between a digit and a sign that belongs to it, in ems.
 const MAX_SIGN_GAP: f64 = 0.35;
 
@@ -235,6 +237,7 @@ fn sign_of(drawing: Rect, glyph: &PageGlyph) -> Option<NumberSign> {
     let is_stroke = on_digit.width() >= 0.02
         && on_digit.height() >= 0.02
         && on_digit.width().max(on_digit.height()) >= 0.15
+        && width.max(height) <= MAX_STROKE_EMS
         && !is_rule;
     if gap > MAX_SIGN_GAP || !(is_minus || is_figure || is_point || is_stroke) {
         return None;

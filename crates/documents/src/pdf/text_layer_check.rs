@@ -222,9 +222,10 @@ mod tests {
                 rows.for_each(|(row, x)| pixels[row * 200 + x] = 0);
             }
             let glance = PageRaster { width: 200, height: 60, dpi: 72, pixels };
-            let image = Rect::new(0.0, 0.0, 200.0, 60.0);
+            let image = [Rect::new(0.0, 0.0, 200.0, 60.0)];
             let mut marked = lines();
-            mark_beside_ink(&mut marked, &glance, if has_image { &[image] } else { &[] });
+            let images: &[Rect] = if has_image { &image } else { &[] };
+            mark_beside_ink(&mut marked, &glance, images);
             assert_eq!(marked[0].words[1].unwitnessed, expected, "{name}");
         }
     }

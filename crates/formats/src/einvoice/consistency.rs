@@ -125,9 +125,6 @@ impl InvoiceXmlFields {
     /// (BR-CO-11, BR-CO-12), a sum that does not make the total without VAT (BR-CO-13), and a rounding
     /// that is none.
     pub(super) fn check_sums(&self, stated: &StatedSums, reader: &mut ValueReader) {
-        if !self.lines.is_empty() && self.taxes.is_empty() {
-            reader.note("missing.taxes");
-        }
         if self.lines.iter().any(|line| line["amount"].is_null()) {
             reader.note("missing.line_items.amount");
         }
@@ -196,17 +193,12 @@ impl InvoiceXmlFields {
         }
     }
 
-    /// Notes a tax where its category bears none, and a standard rate of nothing (BR-S-05, BR-E-09).
+    /// Notes a tax where its category bears none (BR-E-09 and others).
     fn check_categories(&self, reader: &mut ValueReader) {
         let contradicts = self.taxes.iter().any(|row| {
-            let [rate, amount] = ["rate", "amount"].map(|cell| decimal_of(&row[cell]));
-            match row["category"].as_str() {
-                Some("E" | "AE" | "K" | "G" | "O" | "Z") => {
-                    amount.is_some_and(|amount| !amount.is_zero())
-                }
-                Some("S") => rate.is_some_and(|rate| rate.is_zero()),
-                _ => false,
-            }
+            let is_free =
+                matches!(row["category"].as_str(), Some("E" | "AE" | "K" | "G" | "O" | "Z"));
+            is_free && decimal_of(&row["amount"]).is_some_and(|amount| !amount.is_zero())
         });
         if contradicts {
             reader.note("tax_category");
@@ -315,7 +307,7 @@ mod tests {
             (after("12</b:InvoicedQuantity>", "<b:InvoicedQuantity>99</b:InvoicedQuantity>"), "several.line_items"),
             (("<a:InvoiceLine>".into(), "<a:CreditNoteLine/><a:InvoiceLine>".into()), "unread.line_items"),
             (after("119.00</b:TaxInclusiveAmount>", "<b:AllowanceTotalAmount>9</b:AllowanceTotalAmount>"), "sum.allowances"),
-            (after("</a:TaxSubtotal>", "<a:TaxSubtotal><b:TaxableAmount>100.00</b:TaxableAmount><b:TaxAmount>0</b:TaxAmount><a:TaxCategory><b:ID>S</b:ID><b:Percent>0</b:Percent></a:TaxCategory></a:TaxSubtotal>"), "sum.taxes tax_category"),
+            (after("</a:TaxSubtotal>", "<a:TaxSubtotal><b:TaxableAmount>100.00</b:TaxableAmount><b:TaxAmount>0</b:TaxAmount><a:TaxCategory><b:ID>S</b:ID><b:Percent>0</b:Percent></a:TaxCategory></a:TaxSubtotal>"), "sum.taxes"),
             ((of_line.into(), of_line.replace("100.00", "119.00")), ""),
             (after("119.00</b:TaxInclusiveAmount>", "<b:PayableRoundingAmount>-100</b:PayableRoundingAmount>"), "large.rounding_amount"),
             (after("119.00</b:TaxInclusiveAmount>", "<b:PayableRoundingAmount>0.01</b:PayableRoundingAmount>"), ""),
