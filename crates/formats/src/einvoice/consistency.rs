@@ -153,9 +153,9 @@ impl InvoiceXmlFields {
         }
         let net = of_lines.or(lines).map(|lines| lines.saturating_add(charges));
         let net = net.map(|net| net.saturating_sub(allowances));
-        if let Some((net, subtotal)) = net.zip(decimal_of(&self.subtotal))
-            && !is_near(net, subtotal, slack)
-        {
+        let is_net = net.zip(decimal_of(&self.subtotal));
+        let is_net = is_net.map(|(net, subtotal)| is_near(net, subtotal, slack));
+        if is_net == Some(false) {
             reader.note("sum.subtotal");
         }
         let rounding = decimal_of(&self.rounding_amount).unwrap_or_default().abs();
@@ -163,7 +163,7 @@ impl InvoiceXmlFields {
         if rounding > MAX_ROUNDING && rounding > total.saturating_mul(MAX_ROUNDING_SHARE) {
             reader.note("large.rounding_amount");
         }
-        if !are_gross {
+        if !are_gross && is_net == Some(true) {
             self.check_rates(slack, reader);
         }
         self.check_categories(reader);
