@@ -195,11 +195,11 @@ fn children(of: &Dict<'_>, key: &[u8]) -> Vec<ObjectIdentifier> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A PDF of these objects.
-    fn pdf(objects: &[&str]) -> Pdf {
+    pub(crate) fn pdf(objects: &[&str]) -> Pdf {
         let mut bytes = b"%PDF-1.7\n".to_vec();
         let mut places = Vec::new();
         for (index, object) in objects.iter().enumerate() {

@@ -637,6 +637,27 @@ mod tests {
     }
 
     #[test]
+    fn text_on_its_side_is_rendered_and_letters_on_their_head_are_not_proven() {
+        let mut side = page("Total 120.00", true, &[]);
+        for glyph in &mut side.glyphs {
+            (glyph.em, glyph.advance) = (Vec2::new(0.0, -10.0), Vec2::new(0.0, -5.0));
+        }
+        assert_eq!(read_mode(&side, 10_000.0), PageReadMode::Rendered);
+
+        let places = (0_u32..6).map(|at| PageGlyph::sample("6", 5.0 * f64::from(at), 50.0));
+        let mut glyphs: Vec<PageGlyph> = places.collect();
+        glyphs.push(PageGlyph {
+            origin: Point::new(37.0, 43.0),
+            em: Vec2::new(-10.0, 0.0),
+            advance: Vec2::new(-5.0, 0.0),
+            ..PageGlyph::sample("9", 0.0, 0.0)
+        });
+        mark_turned(&mut glyphs);
+        let unproven: Vec<bool> = glyphs.iter().map(|glyph| glyph.unproven).collect();
+        assert_eq!(unproven, [false, false, false, false, false, true, true], "beside it too");
+    }
+
+    #[test]
     fn letters_that_were_turned_into_outlines_are_rendered() {
         let mut outlined = page("", true, &[]);
         (outlined.shapes, outlined.curves) = (40, 400);

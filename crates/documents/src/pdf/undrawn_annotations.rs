@@ -164,3 +164,51 @@ fn write_text(annotation: &Dict<'_>, upright: Affine, surface: &mut GlyphCollect
         y -= size * 1.2;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::pdf::form_fields::tests::pdf;
+    use crate::pdf::page_glyph::PageGlyph;
+    use docmill_core::config::LimitsConfig;
+
+    /// The visible text of a page that has `1320` under an annotation.
+    fn seen_beside(entries: &str) -> String {
+        let catalog = "<< /Type /Catalog /Pages 2 0 R >>";
+        let pages = "<< /Type /Pages /Kids [3 0 R] /Count 1 >>";
+        let page = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 100] /Annots [4 0 R] >>";
+        let annotation = format!("<< /Type /Annot /Rect [45 45 75 60] {entries} >>");
+        let file = pdf(&[catalog, pages, page, &annotation]);
+        let area = Rect::new(0.0, 0.0, 200.0, 100.0);
+        let mut surface = GlyphCollector::new(area, Instant::now(), &LimitsConfig::default());
+        for (digit, at) in "1320".chars().zip(0_u32..) {
+            let x = 50.0 + 5.0 * f64::from(at);
+            surface.glyphs.push(PageGlyph::sample(&digit.to_string(), x, 50.0));
+        }
+        draw_annotations(&file.pages()[0], &mut surface);
+        std::mem::take(&mut surface.lines).hide_crossed_out(&mut surface.glyphs);
+        let seen = surface.glyphs.iter().filter(|glyph| glyph.visible);
+        seen.map(|glyph| glyph.text.as_str()).collect()
+    }
+
+    #[test]
+    fn an_annotation_without_a_drawing_counts_as_viewers_draw_it() {
+        #[rustfmt::skip]
+        let table = [
+            ("crossed out",         "/Subtype /StrikeOut /QuadPoints [49 57 71 57 49 49 71 49]", ""),
+            ("a line",              "/Subtype /Line /L [49 53 71 53]",                           ""),
+            ("a pen",               "/Subtype /Ink /InkList [[49 53 71 53]]",                    ""),
+            ("a covering box",      "/Subtype /Square /IC [1 1 1]",                              ""),
+            ("a frame",             "/Subtype /Square",                                          "1320"),
+            ("a text over it",      "/Subtype /FreeText /Contents (99)",                         "99"),
+            ("a hidden line",       "/Subtype /Line /L [49 53 71 53] /F 2",                      "1320"),
+            ("one that is drawn",   "/Subtype /Line /L [49 53 71 53] /AP << >>",                 "1320"),
+            ("a note",              "/Subtype /Text /Contents (99)",                             "1320"),
+        ];
+        for (name, entries, expected) in table {
+            assert_eq!(seen_beside(entries), expected, "{name}");
+        }
+    }
+}
