@@ -16,12 +16,16 @@ import sys
 import tempfile
 import urllib.request
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 import botocore.session
 import botocore.validate
+import google.auth.credentials
 import google.genai
 import google.genai.errors
 import google.genai.models
+from anthropic._models import FinalRequestOptions
+from anthropic.lib.vertex._client import _prepare_options as written_for_vertex
 from anthropic.types import Message, RawMessageStreamEvent
 from anthropic.types.message_create_params import (
     MessageCreateParamsNonStreaming,
@@ -149,13 +153,51 @@ def bedrock(exchange):
         shape_of(operation.output_shape.members["stream"], event)
 
 
+def vertex_claude(exchange):
+    """Anthropic's own client for Vertex AI writes path and body from a message of the API: ours has to
+    be that message and that path."""
+    call = re.fullmatch(r".*/publishers/anthropic/models/([^/:]+):\w+", exchange["path"])
+    if not call:
+        raise Broken(f"no path of a model of Anthropic's: {exchange['path']}")
+    message = {key: value for key, value in exchange["request"].items() if key != "anthropic_version"}
+    message["model"] = call[1]
+    options = FinalRequestOptions.construct(
+        method="post", url="/v1/messages", json_data=copy.deepcopy(message)
+    )
+    written = written_for_vertex(options, project_id=PROJECT, region=LOCATION)
+    if f"/v1{written.url}" != exchange["path"]:
+        raise Broken(f"its client calls {written.url}, we {exchange['path']}")
+    # Its client sets the version alone where there is none, and keeps another.
+    ours = {**exchange["request"], "anthropic_version": exchange["request"].get("anthropic_version")}
+    if written.json_data != ours:
+        raise Broken(f"its client writes {sorted(written.json_data)}, we {sorted(exchange['request'])}")
+    anthropic({**exchange, "request": message})
+
+
+# The project and location of the stand-in for Vertex AI.
+PROJECT, LOCATION = "project-1", "europe-west4"
 GEMINI = google.genai.Client(api_key="key")._api_client
+VERTEX = google.genai.Client(
+    vertexai=True,
+    project=PROJECT,
+    location=LOCATION,
+    credentials=google.auth.credentials.AnonymousCredentials(),
+    http_options={"api_version": "v1"},
+)._api_client
 
 
 def gemini(exchange):
+    google_content(exchange, GEMINI, google.genai.models._GenerateContentParameters_to_mldev)
+
+
+def vertex_gemini(exchange):
+    google_content(exchange, VERTEX, google.genai.models._GenerateContentParameters_to_vertex)
+
+
+def google_content(exchange, client, write):
     """Its types have names of their own for what travels, so the vendor's own client writes the same
-    request from them: ours has to be that, key for key."""
-    call = re.fullmatch(r"/v1beta/(models/[^/:]+):generateContent", exchange["path"])
+    request from them: ours has to be that, key for key, at the same path."""
+    call = re.search(r"/models/([^/:]+):generateContent$", exchange["path"])
     if not call:
         raise Broken(f"no path of generateContent: {exchange['path']}")
     request, answer = exchange["request"], exchange["answer"]
@@ -172,9 +214,13 @@ def gemini(exchange):
         )
     except (ValidationError, TypeError, ValueError) as error:
         raise Broken(str(error)) from error
-    written = google.genai.models._GenerateContentParameters_to_mldev(GEMINI, asked)
-    if written.pop("_url") != {"model": call[1]} or drained(written) != request:
+    written = write(client, asked)
+    named = written.pop("_url")["model"]
+    if drained(written) != request:
         raise Broken(f"its client writes {sorted(written)}, we {sorted(request)}")
+    called = urlsplit(client._build_request("post", f"{named}:generateContent", request, None).url).path
+    if called != exchange["path"]:
+        raise Broken(f"its client calls {called}, we {exchange['path']}")
     if exchange["status"] != 200:
         error = google.genai.errors.APIError(exchange["status"], answer)
         if not (error.message and error.status and error.code == exchange["status"]):
@@ -214,12 +260,21 @@ REQUIRED = {
     "anthropic": {"messages", "content", "usage"},
     "bedrock": {"output", "stopReason", "usage"},
     "gemini": {"contents"},
+    "vertex_gemini": {"contents"},
+    "vertex_claude": {"messages", "content", "usage", "anthropic_version"},
 }
 TYPED = {
     "messages", "choices", "content", "output", "stopReason", "usage",
     "contents", "generationConfig", "systemInstruction", "candidates", "usageMetadata",
 }  # fmt: skip
-VALIDATORS = {"openai": openai, "anthropic": anthropic, "bedrock": bedrock, "gemini": gemini}
+VALIDATORS = {
+    "openai": openai,
+    "anthropic": anthropic,
+    "bedrock": bedrock,
+    "gemini": gemini,
+    "vertex_gemini": vertex_gemini,
+    "vertex_claude": vertex_claude,
+}
 
 READ = {"answer": "read"}
 STATUS = {"answer": "status"}
@@ -248,7 +303,25 @@ CASES = [
 
 
 def fits(vendor, settings):
-    return not (settings.get("LLM__STRUCTURED") == "tool" and vendor in ("openai", "gemini"))
+    without_tools = ("openai", "gemini", "vertex_gemini")
+    return not (settings.get("LLM__STRUCTURED") == "tool" and vendor in without_tools)
+
+
+def credential(vendor, root):
+    """A key; at Vertex AI a federation by which the stand-in itself grants the token."""
+    if not vendor.startswith("vertex_"):
+        return "key"
+    pool = "projects/1/locations/global/workloadIdentityPools/p/providers/x"
+    form = {"type": "json", "subject_token_field_name": "subject"}
+    return json.dumps(
+        {
+            "type": "external_account",
+            "audience": f"//iam.googleapis.com/{pool}",
+            "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+            "token_url": f"{root}/v1/token",
+            "credential_source": {"url": f"{root}/subject", "format": form},
+        }
+    )
 
 
 def exchanges(docmill, standin, document, vendor, answers, settings):
@@ -262,12 +335,13 @@ def exchanges(docmill, standin, document, vendor, answers, settings):
         )
         try:
             base = server.stderr.readline().split()[-1]
+            root = "{0.scheme}://{0.netloc}".format(urlsplit(base))
             environment = {
-                "LLM__PROVIDER": vendor,
+                "LLM__PROVIDER": vendor.split("_")[0],
                 "LLM__BASE_URL": base,
-                "LLM__API_KEY": "key",
+                "LLM__API_KEY": credential(vendor, root),
                 "LLM__REGION": "us-east-1",
-                "LLM__MODEL": "model-1",
+                "LLM__MODEL": "claude-model-1" if vendor == "vertex_claude" else "model-1",
                 "KINDS__CLASSIFY": "false",
                 **settings,
             }
@@ -278,7 +352,6 @@ def exchanges(docmill, standin, document, vendor, answers, settings):
                 stderr=subprocess.DEVNULL,
                 check=False,
             )
-            root = base.removesuffix("/v1").removesuffix("/v1beta")
             with urllib.request.urlopen(f"{root}/_exchanges") as reply:
                 return json.load(reply)
         finally:

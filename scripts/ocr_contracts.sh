@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Holds what we send to Document AI, Textract and Mistral OCR, and what their stand-ins answer, against the
-# vendors' own descriptions of their services:
+# Holds what we send to Document AI, Textract, Mistral OCR and Document Intelligence, and what their
+# stand-ins answer, against the vendors' own descriptions of their services:
 #   scripts/ocr_contracts.sh
 # Makes a Python environment below target/tools once; the exchanges are made by tests.
 set -euo pipefail

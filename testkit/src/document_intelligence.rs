@@ -43,8 +43,36 @@ pub struct Refusal {
     pub retry_after: Option<&'static str>,
 }
 
+/// A call and its answer.
+#[derive(Debug, Clone)]
+pub struct AnalysisExchange {
+    /// Method of the request.
+    pub method: String,
+    /// Path of the request.
+    pub path: String,
+    /// Query of the request.
+    pub query: String,
+    /// The header `content-type` of the request.
+    pub content_type: Option<String>,
+    /// Status code of the response.
+    pub status: u16,
+    /// The header `operation-location` of the response.
+    pub operation_location: Option<String>,
+    /// Body of the response; null: there is none.
+    pub reply: Value,
+}
+
+/// An answer before it is sent.
+struct ScriptedAnswer {
+    status: u16,
+    body: Value,
+    retry_after: Option<&'static str>,
+    operation_location: Option<String>,
+}
+
 #[derive(Default)]
 struct Desk {
+    exchanges: Vec<AnalysisExchange>,
     refusals: VecDeque<Refusal>,
     /// Analyses whose end is a failure with this code.
     failures: VecDeque<&'static str>,
@@ -110,6 +138,11 @@ impl Server {
         lock(&self.desk).read.clone()
     }
 
+    /// Every call with the right key, in the order of arrival.
+    pub fn exchanges(&self) -> Vec<AnalysisExchange> {
+        lock(&self.desk).exchanges.clone()
+    }
+
     /// How many results are kept.
     pub fn kept_results(&self) -> usize {
         lock(&self.desk).operations.len()
@@ -124,36 +157,61 @@ async fn answer(
     body: Bytes,
 ) -> Response {
     let mut desk = lock(&desk);
-    let key = headers.get("ocp-apim-subscription-key").and_then(|value| value.to_str().ok());
-    if key != Some(KEY) {
-        return refused(401, "401", None);
+    if header_text(&headers, "ocp-apim-subscription-key") != Some(KEY) {
+        return refused(401, "401", None).into_response();
     }
-    let query = uri.query().unwrap_or_default();
-    let model = uri.path().strip_prefix(MODELS).unwrap_or_default();
-    if !query.split('&').any(|part| part == VERSION) || !model.starts_with("prebuilt-read") {
-        return refused(404, "NotFound", None);
-    }
-    let rest = model.strip_prefix("prebuilt-read").unwrap_or_default();
-    if let Some(id) = rest.strip_prefix("/analyzeResults/").and_then(|id| id.parse().ok()) {
-        return desk.answer_operation(&method, id);
-    }
-    let begins = method == Method::POST && rest == ":analyze";
-    desk.analyses += usize::from(begins);
-    if let Some(Refusal { status, code, retry_after }) = desk.refusals.pop_front() {
-        return refused(status, code, retry_after);
-    }
-    match (begins, method) {
-        (true, _) => desk.begin(&uri, &headers, &body),
-        (false, Method::GET) if rest.is_empty() => {
-            json_answer(200, &json!({"modelId": "prebuilt-read"}), None)
-        }
-        _ => refused(404, "NotFound", None),
-    }
+    let answered = desk.answer_call(&method, &uri, &headers, &body);
+    desk.exchanges.push(AnalysisExchange {
+        method: method.to_string(),
+        path: uri.path().to_owned(),
+        query: uri.query().unwrap_or_default().to_owned(),
+        content_type: header_text(&headers, "content-type").map(str::to_owned),
+        status: answered.status,
+        operation_location: answered.operation_location.clone(),
+        reply: answered.body.clone(),
+    });
+    answered.into_response()
+}
+
+fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 impl Desk {
-    fn begin(&mut self, uri: &Uri, headers: &HeaderMap, body: &Bytes) -> Response {
-        let kind = headers.get("content-type").and_then(|value| value.to_str().ok());
+    fn answer_call(
+        &mut self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> ScriptedAnswer {
+        let query = uri.query().unwrap_or_default();
+        let model = uri.path().strip_prefix(MODELS).unwrap_or_default();
+        if !query.split('&').any(|part| part == VERSION) || !model.starts_with("prebuilt-read") {
+            return refused(404, "NotFound", None);
+        }
+        let rest = model.strip_prefix("prebuilt-read").unwrap_or_default();
+        if let Some(id) = rest.strip_prefix("/analyzeResults/").and_then(|id| id.parse().ok()) {
+            return self.answer_operation(method, id);
+        }
+        let begins = *method == Method::POST && rest == ":analyze";
+        self.analyses += usize::from(begins);
+        if let Some(Refusal { status, code, retry_after }) = self.refusals.pop_front() {
+            return refused(status, code, retry_after);
+        }
+        if begins {
+            return self.begin(uri, headers, body);
+        }
+        if *method != Method::GET || !rest.is_empty() {
+            return refused(404, "NotFound", None);
+        }
+        let described =
+            json!({"modelId": "prebuilt-read", "createdDateTime": "2024-11-30T00:00:00Z"});
+        json_answer(200, described)
+    }
+
+    fn begin(&mut self, uri: &Uri, headers: &HeaderMap, body: &Bytes) -> ScriptedAnswer {
+        let kind = header_text(headers, "content-type");
         let pages = seen(body).unwrap_or_default();
         let is_pdf = kind == Some("application/pdf");
         let is_known = is_pdf || matches!(kind, Some("image/png" | "image/jpeg"));
@@ -174,19 +232,15 @@ impl Desk {
             self.read.extend(pages);
         }
         self.operations.insert(id, Operation { asked: 0, result });
-        let host = headers.get("host").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let host = header_text(headers, "host").unwrap_or_default();
         let place = format!("http://{host}{MODELS}prebuilt-read/analyzeResults/{id}?{VERSION}");
-        let mut response = json_answer(202, &Value::Null, None);
-        if let Ok(place) = HeaderValue::from_str(&place) {
-            response.headers_mut().insert("operation-location", place);
-        }
-        response
+        ScriptedAnswer { operation_location: Some(place), ..json_answer(202, Value::Null) }
     }
 
-    fn answer_operation(&mut self, method: &Method, id: usize) -> Response {
+    fn answer_operation(&mut self, method: &Method, id: usize) -> ScriptedAnswer {
         if *method == Method::DELETE {
             self.operations.remove(&id);
-            return json_answer(204, &Value::Null, None);
+            return json_answer(204, Value::Null);
         }
         if let Some(status) = self.busy.pop_front() {
             return refused(status, "429", Some("1"));
@@ -209,7 +263,7 @@ impl Desk {
                 body["error"] = json!({"code": code, "message": "scripted"});
             }
         }
-        json_answer(200, &body, None)
+        json_answer(200, body)
     }
 }
 
@@ -267,19 +321,31 @@ fn page_value(number: u32, page: Seen, is_pdf: bool, text: &mut String) -> Value
     })
 }
 
-fn refused(status: u16, code: &str, retry_after: Option<&str>) -> Response {
+fn refused(status: u16, code: &str, retry_after: Option<&'static str>) -> ScriptedAnswer {
     let error = json!({"error": {"code": code, "message": "scripted",
         "innererror": {"code": code, "message": "scripted"}}});
-    json_answer(status, &error, retry_after)
+    ScriptedAnswer { retry_after, ..json_answer(status, error) }
 }
 
-fn json_answer(status: u16, value: &Value, retry_after: Option<&str>) -> Response {
-    let body = if value.is_null() { String::new() } else { value.to_string() };
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::IM_A_TEAPOT);
-    let retry_after = retry_after.and_then(|value| HeaderValue::from_str(value).ok());
-    if let Some(value) = retry_after {
-        response.headers_mut().insert("retry-after", value);
+fn json_answer(status: u16, body: Value) -> ScriptedAnswer {
+    ScriptedAnswer { status, body, retry_after: None, operation_location: None }
+}
+
+impl ScriptedAnswer {
+    fn into_response(self) -> Response {
+        let body = if self.body.is_null() { String::new() } else { self.body.to_string() };
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() =
+            StatusCode::from_u16(self.status).unwrap_or(StatusCode::IM_A_TEAPOT);
+        let headers = [
+            ("retry-after", self.retry_after.map(str::to_owned)),
+            ("operation-location", self.operation_location),
+        ];
+        for (name, value) in headers {
+            if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
+                response.headers_mut().insert(name, value);
+            }
+        }
+        response
     }
-    response
 }
