@@ -260,6 +260,16 @@ impl App {
         Ok(LocalPipeline::new(Box::pin(self.pipeline_services()).await?))
     }
 
+    /// The pipeline of replays, whose spending counts in the day of this database.
+    ///
+    /// # Errors
+    /// As [`App::pipeline_services`].
+    pub async fn replay_pipeline(&self, db: &Db) -> anyhow::Result<LocalPipeline> {
+        let ledger = Arc::new(PostgresLedger::new(db.clone()));
+        let costs = Arc::new(CostTracker::new(self.config.cost.clone()));
+        Ok(Box::pin(self.local_pipeline()).await?.spending_in(costs, ledger))
+    }
+
     /// Builds the worker and its maintenance.
     ///
     /// # Errors
@@ -282,10 +292,12 @@ impl App {
     ) -> anyhow::Result<(QueueWorker, Maintenance, KindReplayRunner)> {
         let name = worker_name();
         let services = Box::pin(self.pipeline_services()).await?;
+        let beside = LocalPipeline::new(services.for_replays());
         let replays = KindReplayRunner {
             db: parts.db.clone(),
             store: Arc::clone(&parts.store),
-            pipeline: LocalPipeline::new(services.for_replays()),
+            pipeline: beside
+                .spending_in(Arc::clone(&services.costs), Arc::clone(&parts.ledger) as _),
             worker: name.clone(),
         };
         let batches = self.batch_collector(parts, &services, name.clone());

@@ -57,7 +57,8 @@ pub(super) async fn run(
     let app = App::new(config);
     let db = app.connect_database().await?;
     db.require_schema().await?;
-    let (store, pipeline) = (app.open_store().await?, Box::pin(app.local_pipeline()).await?);
+    let store = app.open_store().await?;
+    let pipeline = Box::pin(app.replay_pipeline(&db)).await?;
     let terms = ReplayTerms {
         filter: ReplayFilter { tenant: arguments.tenant, kind: arguments.kind },
         limit: arguments.limit,
@@ -85,7 +86,7 @@ fn format_report(report: &DecidedReplay, currency: &str) -> String {
         format!("{cost} {currency}, {:.1} s", report.seconds),
     ];
     if report.cut_short {
-        lines.push("ended early: --max-cost is spent".to_owned());
+        lines.push("ended early: --max-cost or a budget of the day is spent".to_owned());
     }
     lines.extend(report.named.iter().map(|one| {
         let fields = |names: &std::collections::BTreeSet<String>| {

@@ -3,12 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use docmill::app::App;
 use docmill_core::config::{Config, ReviewConfig};
+use docmill_core::model::IngestionId;
 use docmill_gate::kinds::KindSet;
 use docmill_ledger::db::Db;
-use docmill_ledger::db::operators::AuditNote;
+use docmill_ledger::db::operators::{AuditNote, kind_replays};
 use docmill_ledger::db::reviews::replays::ReplayFilter;
 use docmill_operations::kind_drafts::{
     self, KindDraft, KindReplay, KindReplayFilter, KindReplayRunner,
@@ -16,16 +18,26 @@ use docmill_operations::kind_drafts::{
 use docmill_operations::replay::{self, DecidedReplay, ReplayTerms};
 use docmill_operations::review::{self, AcceptedData, DecidingReviewer};
 use docmill_pipeline::shutdown::Shutdown;
+use docmill_testkit::models::Script;
+use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::support::world::World;
+use crate::costs::prices;
+use crate::support::documents;
+use crate::support::world::{SOON, World, until};
 
 /// A world with one document that was read by rules and accepted.
 async fn decided_world() -> World {
     let world = World::new().await;
-    let worker = world.worker().await;
     let sample = std::fs::read("samples/invoice_en.pdf").unwrap();
-    let id = world.submit("invoice_en.pdf", sample).await;
+    accept(&world, sample).await;
+    world
+}
+
+/// Has a document read, and accepts what was read.
+async fn accept(world: &World, document: Vec<u8>) -> IngestionId {
+    let worker = world.worker().await;
+    let id = world.submit("invoice_en.pdf", document).await;
     world.until(id, "status", "completed").await;
     worker.stop().await;
     let db = world.database.db();
@@ -38,7 +50,20 @@ async fn decided_world() -> World {
         take_over: false,
     };
     review::accept_document(&db, &case, AcceptedData::Document, &by).await.unwrap();
-    world
+    id
+}
+
+/// The kind of invoices with more text at the end of one of its files, in a folder of its own.
+fn changed_kind(changed: &str, more: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let kind = folder.path().join("invoice");
+    std::fs::create_dir_all(&kind).unwrap();
+    for file in ["kind.toml", "labels.toml", "prompt.md", "rules.toml", "schema.json"] {
+        let own = std::fs::read_to_string(format!("config/kinds/invoice/{file}")).unwrap();
+        let more = if file == changed { more } else { "" };
+        std::fs::write(kind.join(file), format!("{own}{more}")).unwrap();
+    }
+    folder
 }
 
 impl World {
@@ -75,7 +100,8 @@ impl World {
     }
 
     async fn replay(&self, config: Config, tenant: Option<&str>, max_worse: f64) -> DecidedReplay {
-        let pipeline = Box::pin(App::new(config).local_pipeline()).await.unwrap();
+        let db = self.database.db();
+        let pipeline = Box::pin(App::new(config).replay_pipeline(&db)).await.unwrap();
         let terms = ReplayTerms {
             filter: ReplayFilter { tenant: tenant.map(str::to_owned), kind: None },
             limit: 2_000,
@@ -83,7 +109,6 @@ impl World {
             max_cost_nanos: None,
             max_worse,
         };
-        let db = self.database.db();
         Box::pin(replay::replay_decided(&db, &self.store, &pipeline, &terms)).await.unwrap()
     }
 }
@@ -99,16 +124,7 @@ async fn what_was_read_and_accepted_is_read_again_from_its_transcript_alone() {
     assert_eq!(world.scalar("SELECT count(*)::text FROM docmill.ingestion").await, "1");
 
     // A kind whose rules are content with nothing refuses what was accepted.
-    let folder = tempfile::tempdir().unwrap();
-    let kind = folder.path().join("invoice");
-    std::fs::create_dir_all(&kind).unwrap();
-    for file in ["kind.toml", "labels.toml", "prompt.md", "rules.toml", "schema.json"] {
-        std::fs::copy(format!("config/kinds/invoice/{file}"), kind.join(file)).unwrap();
-    }
-    let rules = std::fs::read_to_string(kind.join("rules.toml")).unwrap();
-    let strict =
-        "[[rule]]\nname = \"never\"\ncheck = \"score\"\nleast = 1.0\nconsequence = \"review\"\n";
-    std::fs::write(kind.join("rules.toml"), format!("{rules}\n{strict}")).unwrap();
+    let folder = changed_kind("rules.toml", STRICT);
     let mut config = world.config.clone();
     config.kinds.path = folder.path().to_owned();
     let other = world.replay(config, None, 0.99).await;
@@ -132,6 +148,33 @@ async fn regressions_of_one_two_and_five_in_a_hundred_are_counted_named_and_refu
         let named = report.named.iter().filter(|one| one.worse.contains("total")).count();
         assert_eq!(named, usize::try_from(regressed).unwrap(), "{tenant}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_is_paid_out_of_the_day_and_not_out_of_its_documents() {
+    let mut world = World::with_model(Script::default()).await;
+    world.config.cost = prices("0");
+    let id = accept(&world, documents::invoice("C-1")).await;
+    let own = world.ledger().await.spent_on(id).await.unwrap();
+    let folder = changed_kind("prompt.md", "\nRead every line.\n");
+    let mut config = world.config.clone();
+    config.kinds.path = folder.path().to_owned();
+    let paid = world.replay(config.clone(), None, 0.99).await;
+    assert!(paid.documents == 1 && paid.cost_nanos > 0 && !paid.cut_short, "{paid:?}");
+    let rows = "SELECT string_agg(claims || ':' || calls, ' ' ORDER BY claims) \
+                FROM docmill.spending WHERE cost_nanos > 0";
+    assert_eq!(world.scalar(rows).await, "0:1 1:1");
+    assert_eq!(world.ledger().await.spent_on(id).await.unwrap(), own);
+    let day = "SELECT (sum(cost_nanos) = (SELECT sum(cost_nanos) FROM docmill.spending))::text \
+               FROM docmill.spending_day";
+    assert_eq!(world.scalar(day).await, "true");
+
+    // What the replay itself spends uses the budget up, and that ends it.
+    config.cost = prices("0.000001");
+    let asked = world.llm.as_ref().unwrap().calls().len();
+    let over = world.replay(config, None, 0.99).await;
+    assert_eq!((over.documents, over.cut_short, over.taken), (0, true, false), "{over:?}");
+    assert_eq!(world.llm.as_ref().unwrap().calls().len(), asked);
 }
 
 /// The drafts of kinds in a world, and the worker that replays them.
@@ -207,4 +250,27 @@ async fn a_worker_replays_drafts_as_the_command_does_and_none_is_left_open_by_it
         let run = desk.find(id).await.run;
         assert!(run.state == "failed" && run.problem.unwrap().contains(problem));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_replays_that_are_taken_at_once_one_runs() {
+    let world = World::new().await;
+    let desk = DraftDesk::open(&world).await;
+    let first = desk.ask("").await;
+    desk.ask("").await;
+    let mut other = world.pool.begin().await.unwrap();
+    let taken = "UPDATE docmill.kind_replay SET state = 'running', worker = 'other',
+                     started_at = docmill.docmill_now(),
+                     lease_until = docmill.docmill_now() + interval '2 minutes' WHERE id = $1";
+    sqlx::query(taken).bind(first).execute(&mut *other).await.unwrap();
+    let db = world.database.db();
+    let lease = Duration::from_secs(120);
+    let claiming = tokio::spawn(async move { kind_replays::claim_replay(&db, "own", lease).await });
+    let waits = "SELECT (count(*) = 1)::text FROM pg_stat_activity
+                 WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    until(SOON, || async { claiming.is_finished() || world.scalar(waits).await == "true" }).await;
+    other.commit().await.unwrap();
+    assert_eq!(claiming.await.unwrap().unwrap(), None);
+    let running = "SELECT count(*)::text FROM docmill.kind_replay WHERE state = 'running'";
+    assert_eq!(world.scalar(running).await, "1");
 }

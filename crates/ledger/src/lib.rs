@@ -604,7 +604,7 @@ pub trait AttemptLedger: Send + Sync {
     /// The sum of today's spending (UTC), of everybody or on behalf of one tenant.
     async fn spent_today(&self, tenant: Option<&str>) -> Result<SpentToday>;
 
-    /// The spending of an ingestion so far, in all its attempts.
+    /// The spending of an ingestion so far, in all its attempts; not that beside them.
     async fn spent_on(&self, id: IngestionId) -> Result<DocumentSpending>;
 
     /// The state of a question in the batch lane; marks all answers about the ingestion as seen.
@@ -667,6 +667,10 @@ pub trait AttemptLedger: Send + Sync {
     /// Whether an operator has blocked this content.
     async fn is_blocked(&self, sha256: &str) -> Result<bool>;
 }
+
+/// In the place of a claim's number: spending about an ingestion that none of its attempts made, such
+/// as that of a replay. It counts in the day, and not in the budget of the document.
+pub const BESIDE_ATTEMPTS: i64 = 0;
 
 /// Claims and their ends.
 #[async_trait]

@@ -9,6 +9,7 @@ mod row;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -21,10 +22,10 @@ use crate::decide::{
 };
 use crate::duplicate_key::{DuplicateKeys, NearKeys};
 use crate::{
-    AttemptLedger, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms, DocumentSpending,
-    FamilySize, IngestionResult, LeaseRenewal, LeaseStatus, Ledger, NewChild, ObjectRegistration,
-    OperatorPause, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday, StoredTranscript,
-    VersionOutcome, WorkerStatus, WriteResult, stored,
+    AttemptLedger, BESIDE_ATTEMPTS, ClaimOutcome, ClaimRelease, ClaimRequest, ClaimTerms,
+    DocumentSpending, FamilySize, IngestionResult, LeaseRenewal, LeaseStatus, Ledger, NewChild,
+    ObjectRegistration, OperatorPause, ProviderSpending, QuarantinedMessage, ReadBack, SpentToday,
+    StoredTranscript, VersionOutcome, WorkerStatus, WriteResult, stored,
 };
 use docmill_core::fault::Result;
 use docmill_core::model::{
@@ -35,10 +36,11 @@ use docmill_core::model::{
 pub use row::{LedgerAttempt, LedgerRow};
 
 /// The ledger in memory.
-#[derive(Debug)]
 pub struct MemoryLedger {
     state: Mutex<MemoryLedgerState>,
     takes_children: bool,
+    /// Where the day's spending is, if it is not only here.
+    day: Option<Arc<dyn AttemptLedger>>,
 }
 
 #[derive(Debug)]
@@ -81,6 +83,7 @@ impl MemoryLedger {
                 spending: Vec::new(),
             }),
             takes_children: false,
+            day: None,
         }
     }
 
@@ -88,6 +91,13 @@ impl MemoryLedger {
     #[must_use]
     pub fn taking_children(self) -> Self {
         Self { takes_children: true, ..self }
+    }
+
+    /// The same; what is spent counts in the day of `ledger`, beside the attempts that it has of the
+    /// same ingestions, and the budgets of the day are what is left there.
+    #[must_use]
+    pub fn spending_in(self, ledger: Arc<dyn AttemptLedger>) -> Self {
+        Self { day: Some(ledger), ..self }
     }
 
     /// Moves the clock forward.
@@ -482,6 +492,9 @@ impl AttemptLedger for MemoryLedger {
         claims: i64,
         spent: &ProviderSpending,
     ) -> Result<()> {
+        if let Some(day) = &self.day {
+            day.add_spending(id, BESIDE_ATTEMPTS, spent).await?;
+        }
         let mut state = self.lock_state();
         let day = state.now.date();
         if state.rows.contains_key(&id) {
@@ -491,6 +504,9 @@ impl AttemptLedger for MemoryLedger {
     }
 
     async fn spent_today(&self, tenant: Option<&str>) -> Result<SpentToday> {
+        if let Some(day) = &self.day {
+            return day.spent_today(tenant).await;
+        }
         let state = self.lock_state();
         let today = state.now.date();
         let is_meant = |id: &IngestionId| {

@@ -2,7 +2,7 @@
 //! and replays of those over decided documents.
 //!
 //! A draft goes nowhere by itself: it is downloaded and deployed. Its replay is run by a worker, one at
-//! a time in all, with one document in hand; its spending is in its result and not in the day's budget.
+//! a time in all, with one document in hand. It ends once the budget of the day is spent, its own part included.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;

@@ -3,9 +3,9 @@
 //!
 //! The same pipeline as in a worker, over a ledger and a store in memory that are dropped with the
 //! document. Documents found in it are read after it, where that is asked for. Nothing is stored and each
-//! run starts anew. Spending elsewhere is not visible: the
-//! day's budget does not apply here. Where artefacts are kept, a later run finds them as a worker
-//! finds those of an earlier attempt.
+//! run starts anew. Spending elsewhere is not visible: the budgets of the day apply to replays alone,
+//! which have a database. Where artefacts are kept, a later run finds them as a worker finds those of
+//! an earlier attempt.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ use docmill_gate::kinds::KindSet;
 use docmill_ledger::db::reviews::replays::ReplayableDocument;
 use docmill_ledger::memory::MemoryLedger;
 use docmill_ledger::{
-    AttemptLedger as _, ClaimOutcome, ClaimTerms, IngestionResult, Ledger as _, NewChild,
+    AttemptLedger, ClaimOutcome, ClaimTerms, IngestionResult, Ledger as _, NewChild,
 };
 use docmill_pipeline::{
     self, ClaimHandle, CostTracker, PipelineContext, PipelineOutput, PipelineServices,
@@ -50,6 +50,8 @@ pub struct LocalPipeline {
     artefacts: Option<Arc<dyn ObjectStore>>,
     /// Whether documents found in a document are read too.
     takes_children: bool,
+    /// Where the spending of replays counts in the day.
+    day: Option<Arc<dyn AttemptLedger>>,
 }
 
 /// The answer of `docmill process FILE --json`; the shape is the design's.
@@ -181,7 +183,15 @@ impl LocalPipeline {
         let cost = services.config.cost.clone();
         let unbounded = CostConfig { daily_budget: Decimal::ZERO, ..cost };
         services.costs = Arc::new(CostTracker::new(unbounded));
-        Self { services: Arc::new(services), artefacts: None, takes_children: true }
+        Self { services: Arc::new(services), artefacts: None, takes_children: true, day: None }
+    }
+
+    /// The same; what its replays spend counts in the day of `ledger`, and ends them once the budget of
+    /// `costs` is spent there.
+    #[must_use]
+    pub fn spending_in(self, costs: Arc<CostTracker>, ledger: Arc<dyn AttemptLedger>) -> Self {
+        let services = PipelineServices { costs, ..self.services.for_replays() };
+        Self { services: Arc::new(services), day: Some(ledger), ..self }
     }
 
     /// The same pipeline with these kinds.
@@ -189,8 +199,12 @@ impl LocalPipeline {
     pub fn with_kinds(&self, kinds: KindSet) -> Self {
         let kinds = Arc::new(kinds);
         let services = PipelineServices { kinds, ..self.services.for_replays() };
-        let artefacts = self.artefacts.clone();
-        Self { services: Arc::new(services), artefacts, takes_children: self.takes_children }
+        Self {
+            services: Arc::new(services),
+            artefacts: self.artefacts.clone(),
+            takes_children: self.takes_children,
+            day: self.day.clone(),
+        }
     }
 
     /// With transcripts and replies of models kept in `store`, below the hash of their document and
@@ -288,7 +302,12 @@ impl LocalPipeline {
         {
             artefacts.put(&keys::extraction_key(id), replies.bytes, &BTreeMap::new()).await?;
         }
-        let ledger = Arc::new(MemoryLedger::new(document.ended_at));
+        let ledger = MemoryLedger::new(document.ended_at);
+        let ledger = match &self.day {
+            Some(day) => ledger.spending_in(Arc::clone(day)),
+            None => ledger,
+        };
+        let ledger = Arc::new(ledger);
         let owner = DocumentId(document.document_id);
         ledger.insert_ingestion(id, owner, &document.file_path);
         let mut claimed = claim_alone(&ledger, id).await?;

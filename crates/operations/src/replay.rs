@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::process::{LocalPipeline, ReplayedExtraction};
 use docmill_assurance::fixed::upper_share;
-use docmill_core::fault::Result;
+use docmill_core::fault::{Fault, Result};
 use docmill_eval::decided::find_wrong_fields;
 use docmill_ledger::db::Db;
 pub use docmill_ledger::db::reviews::replays::ReplayFilter;
@@ -74,7 +74,7 @@ pub struct DecidedReplay {
     pub max_worse: f64,
     /// Whether the replay passed its gate.
     pub taken: bool,
-    /// Whether it ended early, by its cost.
+    /// Whether it ended early, by its cost or because a budget of the day is spent.
     pub cut_short: bool,
     /// Spent on calls to models, in billionths of the currency.
     pub cost_nanos: u64,
@@ -145,7 +145,11 @@ async fn replay_page(
             });
         }
         let Some((document, replayed)) = running.next().await else { return Ok(()) };
-        report.add(&document, replayed?);
+        match replayed {
+            Ok(replayed) => report.add(&document, replayed),
+            Err(error) if matches!(error.fault, Fault::OverBudget(_)) => report.cut_short = true,
+            Err(error) => return Err(error),
+        }
     }
 }
 

@@ -133,7 +133,7 @@ pub(super) async fn spent_on(db: &Db, id: IngestionId) -> Result<DocumentSpendin
         r#"SELECT COALESCE(sum(cost_nanos), 0)::bigint AS "nanos!",
             COALESCE(sum(input_tokens + cache_read_tokens + cache_write_tokens + output_tokens), 0)::bigint
                 AS "tokens!"
-        FROM spending WHERE ingestion_id = $1"#,
+        FROM spending WHERE ingestion_id = $1 AND claims > 0"#,
         id.0,
     )
     .fetch_one(db.pool())

@@ -190,25 +190,31 @@ pub async fn find_files(db: &Db, id: Uuid) -> Result<Option<BTreeMap<String, Str
 /// # Errors
 /// No answer from Postgres.
 pub async fn claim_replay(db: &Db, worker: &str, lease: Duration) -> Result<Option<Uuid>> {
-    sqlx::query_scalar!(
-        "WITH lost AS (
-             UPDATE kind_replay SET state = 'failed', ended_at = docmill_now(), lease_until = NULL,
-                 problem = 'The worker that ran it is gone. Ask for it again.'
-             WHERE state = 'running' AND lease_until < (SELECT docmill_now())
-         )
-         UPDATE kind_replay SET state = 'running', worker = $1, started_at = docmill_now(),
+    sqlx::query!(
+        "UPDATE kind_replay SET state = 'failed', ended_at = docmill_now(), lease_until = NULL,
+             problem = 'The worker that ran it is gone. Ask for it again.'
+         WHERE state = 'running' AND lease_until < (SELECT docmill_now())",
+    )
+    .execute(db.pool())
+    .await
+    .context("ending replays of kinds whose worker is gone")?;
+    let taken = sqlx::query_scalar!(
+        "UPDATE kind_replay SET state = 'running', worker = $1, started_at = docmill_now(),
              lease_until = docmill_now() + make_interval(secs => $2)
          WHERE id = (SELECT id FROM kind_replay WHERE state = 'waiting'
                  ORDER BY asked_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-           AND NOT EXISTS (SELECT 1 FROM kind_replay
-                 WHERE state = 'running' AND lease_until >= (SELECT docmill_now()))
+           AND NOT EXISTS (SELECT 1 FROM kind_replay WHERE state = 'running')
          RETURNING id",
         worker,
         lease.as_secs_f64(),
     )
     .fetch_optional(db.pool())
-    .await
-    .context("taking a kind's replay")
+    .await;
+    match taken {
+        // Another worker has taken one at the same time: an index allows no second one.
+        Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Ok(None),
+        taken => taken.context("taking a kind's replay"),
+    }
 }
 
 /// Keeps the lease of a replay, or with a result (`Err`: why it failed) ends it. `false`: it is no

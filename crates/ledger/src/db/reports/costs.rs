@@ -74,7 +74,7 @@ pub async fn sum_costs(
 ) -> Result<Vec<CostSum>> {
     sqlx::query_as!(
         CostSum,
-        r#"SELECT name AS "name!", count(DISTINCT (ingestion_id, claims)) AS "attempts!",
+        r#"SELECT name AS "name!", count(DISTINCT (ingestion_id, claims)) FILTER (WHERE claims > 0) AS "attempts!",
             sum(calls)::bigint AS "calls!", sum(pages)::bigint AS "pages!",
             sum(input_tokens)::bigint AS "input_tokens!",
             sum(cache_read_tokens)::bigint AS "cache_read_tokens!",
@@ -105,7 +105,8 @@ pub async fn sum_costs(
 /// The cost of one model or provider in one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AttemptCost {
-    /// Of which attempt: [`AttemptRow::claims`](super::AttemptRow::claims).
+    /// Of which attempt: [`AttemptRow::claims`](super::AttemptRow::claims);
+    /// [`BESIDE_ATTEMPTS`](crate::BESIDE_ATTEMPTS): of none.
     pub claims: i64,
     /// The provider, e.g. `openai`.
     pub provider: String,
