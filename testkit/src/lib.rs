@@ -14,6 +14,7 @@ pub mod pictures;
 mod served;
 pub mod silent_proxy;
 pub mod sqs;
+pub mod sso_portal;
 pub mod textract;
 
 /// The alias used by most tests, which speak its first protocol.

@@ -1,6 +1,7 @@
 //! The one integration test binary: one link, real Postgres, real protocols, real processes.
 
 mod arrivals;
+mod aws_profiles;
 mod batch_kills;
 mod batches;
 mod buckets;
