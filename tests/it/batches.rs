@@ -12,6 +12,7 @@ use docmill_testkit::models::{BatchPlan, Script, Server, Vendor};
 
 use crate::chain::without_supplier;
 use crate::costs::prices;
+use crate::llm::vendors::federation_at;
 use crate::maintenance::maintenance_of;
 use crate::support::documents;
 use crate::support::process::Process;
@@ -46,7 +47,15 @@ pub(crate) fn ask_vendor(config: &mut Config, vendor: Vendor) {
     };
     config.llm.region = "us-east-1".to_owned();
     config.llm.server = LlmServer::Openai;
-    config.llm.api_key = "key".to_owned().into();
+    config.llm.api_key = match vendor {
+        Vendor::VertexGemini | Vendor::VertexClaude => federation_at(&config.llm.base_url).into(),
+        _ => "key".to_owned().into(),
+    };
+    match vendor {
+        Vendor::VertexGemini => config.llm.model = "model-1".to_owned(),
+        Vendor::VertexClaude => config.llm.model = "claude-model-1".to_owned(),
+        _ => {}
+    }
 }
 
 /// A world whose model is asked in batches.

@@ -20,7 +20,7 @@ use docmill_extract::{
 };
 use docmill_gate::kinds::{Kind, KindSet};
 use docmill_llm::openai::OpenAiClient;
-use docmill_llm::{FinishReason, Llm, Prompt};
+use docmill_llm::{FinishReason, Llm, Prompt, PromptThinking};
 use docmill_testkit::openai::{Answer, LimitNames, Request, Script, Server, document_lines};
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ pub(crate) fn prompt() -> Prompt {
         schema_name: "invoice".to_owned(),
         schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}).into(),
         schema_in_text: true,
-        less_thinking: false,
+        thinking: PromptThinking::AsConfigured,
         max_output_tokens: 100,
         pictures: Vec::new(),
     }

@@ -2,84 +2,217 @@
 
 use std::time::Duration;
 
+use docmill_core::config::Config;
+use docmill_core::model::IngestionId;
 use docmill_testkit::models::{Answer, Script, Vendor};
 
 use crate::batches::ask_vendor;
+use crate::maintenance::maintenance_of;
 use crate::support::documents;
-use crate::support::world::{World, until};
+use crate::support::world::{Running, World, until};
 
 const DOCUMENTS: usize = 50;
 /// Until all have their outcomes.
 const END_TIMEOUT: Duration = Duration::from_secs(180);
+/// Google's word for a quota of the day, and the wait that it names.
+const DAY_QUOTA: (&str, u64) = ("GenerateRequestsPerDayPerProjectPerModel", 35_640);
 
-/// A per-minute quota in Google's words.
-fn minute_quota() -> Answer {
-    let id = "GenerateContentInputTokensPerModelPerMinute".to_owned();
-    Answer::QuotaSpent { id, seconds: 1 }
+/// Faults that come in turn, each so many times, and whether it costs a call of its own: a fence is
+/// taken off, and thoughts cost one only where the call may think.
+struct VendorFault {
+    answer: Answer,
+    times: usize,
+    costs_call: bool,
 }
 
-/// Anthropic's limit of spending, which is a 400.
-fn spending_limit() -> Answer {
-    let words =
+fn fault(answer: Answer, times: usize) -> VendorFault {
+    VendorFault { answer, times, costs_call: true }
+}
+
+fn free_fault(answer: Answer, times: usize) -> VendorFault {
+    VendorFault { answer, times, costs_call: false }
+}
+
+/// Faults that every vendor has: lost connections, cut replies, thinking past the cap, fences.
+fn common_faults(streams: bool) -> Vec<VendorFault> {
+    let cut = if streams { Answer::StreamCut } else { Answer::CutBody };
+    vec![
+        fault(Answer::Reset, 3),
+        fault(cut, 4),
+        free_fault(Answer::Thinks { tokens: 20_000 }, 5),
+        free_fault(Answer::Fenced, 5),
+    ]
+}
+
+/// Limits of a vendor in its own words: of the schema, of money, of calls.
+fn limits_of(vendor: Vendor) -> Vec<VendorFault> {
+    let unions = "Schemas contains too many parameters with union types (39 parameters with type \
+                  arrays or anyOf). (limit: 16 parameters with unions).";
+    let states = "The specified schema produces a constraint that has too many states for serving.";
+    let spending =
         "You have reached your specified API usage limits. You will regain access on 2099-01-01";
-    Answer::told(400, words)
-}
-
-/// Sends fifty documents to a vendor whose first `calls` replies are the fault.
-async fn outlive(vendor: Vendor, fault: Answer, calls: usize) {
-    let case = format!("{vendor:?}: {fault:?}");
-    let script = Script::of(std::iter::repeat_n(fault, calls));
-    let received = calls_until_all_complete(&case, vendor, script).await;
-    // A fence costs no further call.
-    let has_arrived = if calls > DOCUMENTS { received == DOCUMENTS } else { received > DOCUMENTS };
-    assert!(has_arrived, "{case}: {received} calls");
-}
-
-/// Sends fifty documents to a vendor; the calls that it received until all were completed.
-async fn calls_until_all_complete(case: &str, vendor: Vendor, script: Script) -> usize {
-    let mut world = World::with_model(script.from(vendor)).await;
-    ask_vendor(&mut world.config, vendor);
-    world.config.retry.unavailable_delay = Duration::from_secs(1);
-    world.config.retry.base_delay = Duration::from_secs(1);
-    world.config.throttle.open_for = Duration::from_secs(1);
-    let mut ids = Vec::new();
-    for number in 0..DOCUMENTS {
-        let invoice = documents::invoice(&format!("V-{number}"));
-        ids.push(world.insert("a.pdf", invoice).await);
+    let minute = || Answer::QuotaSpent {
+        id: "GenerateContentInputTokensPerModelPerMinute".to_owned(),
+        seconds: 1,
+    };
+    match vendor {
+        Vendor::Openai => vec![
+            fault(Answer::told(400, "Invalid schema for response_format 'invoice'."), 1),
+            fault(Answer::error(429, "insufficient_quota"), 3),
+            fault(Answer::throttled("0.2"), 6),
+        ],
+        Vendor::Anthropic => vec![
+            fault(Answer::told(400, unions), 1),
+            fault(Answer::told(400, spending), 3),
+            fault(Answer::error(529, "overloaded_error"), 6),
+        ],
+        Vendor::Bedrock => vec![
+            fault(Answer::told(400, unions), 1),
+            fault(Answer::error(400, "ServiceQuotaExceededException"), 3),
+            fault(Answer::error(429, "ThrottlingException"), 6),
+        ],
+        Vendor::Gemini => vec![fault(Answer::told(400, states), 1), fault(minute(), 6)],
+        Vendor::VertexGemini => {
+            vec![fault(Answer::told(400, states), 1), fault(minute(), 3), fault(overloaded(), 3)]
+        }
+        Vendor::VertexClaude => vec![
+            fault(Answer::told(400, unions), 1),
+            fault(Answer::throttled("0.2"), 6),
+            fault(overloaded(), 3),
+        ],
     }
-    world.send_all(&ids).await;
-    let worker = world.worker().await;
-    let ended = "SELECT count(*)::text FROM docmill.ingestion WHERE status <> 'in-progress'";
-    let all = DOCUMENTS.to_string();
-    until(END_TIMEOUT, || async { world.scalar(ended).await == all }).await;
+}
+
+fn overloaded() -> Answer {
+    Answer::status(503)
+}
+
+fn streams(vendor: Vendor) -> bool {
+    !matches!(vendor, Vendor::Gemini | Vendor::VertexGemini)
+}
+
+/// Sends fifty documents to a vendor that gives each of its faults in turn before it works.
+async fn outlive_every_fault(vendor: Vendor) {
+    let mut faults = limits_of(vendor);
+    faults.extend(common_faults(streams(vendor)));
+    let least: usize = faults.iter().filter(|fault| fault.costs_call).map(|it| it.times).sum();
+    let given: usize = faults.iter().map(|fault| fault.times).sum();
+    let answers = faults.into_iter().flat_map(|it| std::iter::repeat_n(it.answer, it.times));
+    let queue = VendorQueue::open(vendor, Script::of(answers)).await;
+    let worker = queue.world.worker().await;
+    queue.until_all_complete(&format!("{vendor:?}")).await;
     worker.stop().await;
-    let failed = "SELECT string_agg(DISTINCT concat_ws(' ', reason, detail), '; ')
-                  FROM docmill.ingestion WHERE status = 'failed'";
-    assert_eq!(world.scalar(failed).await, "", "{case}");
-    world.llm.as_ref().map_or(0, |server| server.calls().len())
+    let received = queue.received();
+    let all = DOCUMENTS + least..=DOCUMENTS + given;
+    assert!(all.contains(&received), "{vendor:?}: {received} calls, expected {all:?}");
+}
+
+/// Fifty documents of a world whose model speaks a vendor's protocol.
+struct VendorQueue {
+    world: World,
+    ids: Vec<IngestionId>,
+}
+
+impl VendorQueue {
+    async fn open(vendor: Vendor, script: Script) -> Self {
+        let mut world = World::with_model(script.from(vendor)).await;
+        ask_vendor(&mut world.config, vendor);
+        world.config.llm.stream_above = if streams(vendor) { 0 } else { u32::MAX };
+        set_short_waits(&mut world.config);
+        let mut ids = Vec::new();
+        for number in 0..DOCUMENTS {
+            let invoice = documents::invoice(&format!("V-{number}"));
+            ids.push(world.insert("a.pdf", invoice).await);
+        }
+        world.send_all(&ids).await;
+        Self { world, ids }
+    }
+
+    /// How many calls the vendor received.
+    fn received(&self) -> usize {
+        self.world.llm.as_ref().map_or(0, |server| server.calls().len())
+    }
+
+    async fn count(&self, condition: &str) -> usize {
+        let sql = format!("SELECT count(*)::text FROM docmill.ingestion WHERE {condition}");
+        self.world.scalar(&sql).await.parse().unwrap_or_default()
+    }
+
+    /// Waits until all have ended, and none failed.
+    async fn until_all_complete(&self, case: &str) {
+        until(END_TIMEOUT, || async { self.count("status = 'in-progress'").await == 0 }).await;
+        self.expect_none_failed(case).await;
+        assert_eq!(self.count("status = 'completed'").await, self.ids.len(), "{case}");
+    }
+
+    async fn expect_none_failed(&self, case: &str) {
+        let failed = "SELECT string_agg(DISTINCT concat_ws(' ', reason, detail), '; ')
+                      FROM docmill.ingestion WHERE status = 'failed'";
+        assert_eq!(self.world.scalar(failed).await, "", "{case}");
+    }
+}
+
+/// Waits of seconds where operators have minutes.
+fn set_short_waits(config: &mut Config) {
+    config.retry.unavailable_delay = Duration::from_secs(1);
+    config.retry.base_delay = Duration::from_secs(1);
+    config.throttle.open_for = Duration::from_secs(1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_queued_documents_outlive_a_spent_quota() {
-    outlive(Vendor::Openai, Answer::error(429, "insufficient_quota"), 6).await;
-    outlive(Vendor::Anthropic, spending_limit(), 6).await;
-    outlive(Vendor::Gemini, minute_quota(), 12).await;
+async fn fifty_queued_documents_outlive_every_fault_of_openai_and_anthropic() {
+    outlive_every_fault(Vendor::Openai).await;
+    outlive_every_fault(Vendor::Anthropic).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_queued_documents_outlive_an_overloaded_vendor() {
-    outlive(Vendor::Anthropic, Answer::error(529, "overloaded_error"), 12).await;
-    outlive(Vendor::Bedrock, Answer::throttled("0.2"), 12).await;
-    outlive(Vendor::Bedrock, Answer::Reset, 8).await;
+async fn fifty_queued_documents_outlive_every_fault_of_bedrock_and_gemini() {
+    outlive_every_fault(Vendor::Bedrock).await;
+    outlive_every_fault(Vendor::Gemini).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_queued_documents_outlive_every_fault_of_vertex_ai() {
+    outlive_every_fault(Vendor::VertexGemini).await;
+    outlive_every_fault(Vendor::VertexClaude).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_queued_documents_outlive_replies_without_a_whole_answer() {
     for vendor in [Vendor::Openai, Vendor::Anthropic] {
         let script = Script::function(|_| Answer::Thinks { tokens: 1_000_000 });
-        let received = calls_until_all_complete("thoughts", vendor, script).await;
-        assert_eq!(received, 2 * DOCUMENTS, "each document again, with less thinking");
+        let queue = VendorQueue::open(vendor, script).await;
+        let worker = queue.world.worker().await;
+        queue.until_all_complete("thoughts").await;
+        worker.stop().await;
+        assert_eq!(queue.received(), 2 * DOCUMENTS, "each document again, with less thinking");
     }
-    outlive(Vendor::Anthropic, Answer::Fenced, 1_000).await;
-    outlive(Vendor::Gemini, Answer::CutBody, 8).await;
+}
+
+/// The worker of the next day: the pause of a provider is in the memory of the one before.
+async fn worker_of_the_next_day(queue: &VendorQueue, before: Running) -> Running {
+    before.stop().await;
+    queue.world.pass(Duration::from_secs(DAY_QUOTA.1 + 3_600)).await;
+    let worker = queue.world.worker().await;
+    maintenance_of(&queue.world).run_pass(false).await;
+    worker
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_queued_documents_wait_for_the_next_day_of_a_quota() {
+    let (id, seconds) = DAY_QUOTA;
+    for vendor in [Vendor::Gemini, Vendor::VertexGemini] {
+        let spent = Answer::QuotaSpent { id: id.to_owned(), seconds };
+        let queue = VendorQueue::open(vendor, Script::always(spent)).await;
+        let worker = queue.world.worker().await;
+        let waits = "status = 'in-progress' AND next_attempt_at > docmill.docmill_now()
+                     + interval '9 hours'";
+        until(END_TIMEOUT, || async { queue.count(waits).await == DOCUMENTS }).await;
+        let asked = queue.received();
+        assert!(asked <= 20, "{vendor:?}: {asked} calls of ten slots before the pause");
+        queue.world.llm.as_ref().unwrap().set(Script::default().from(vendor));
+        let worker = worker_of_the_next_day(&queue, worker).await;
+        queue.until_all_complete(&format!("{vendor:?}")).await;
+        worker.stop().await;
+    }
 }

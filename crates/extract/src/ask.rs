@@ -14,7 +14,7 @@ use docmill_core::fault::{Error, Fault};
 use docmill_core::model::{Extraction, ModelUsage, OutcomeReason, Transcript};
 use docmill_gate::PictureClaim;
 use docmill_gate::kinds::{FieldType, Kind};
-use docmill_llm::{BodyTooLarge, FinishReason, Llm, Prompt, estimate_tokens};
+use docmill_llm::{BodyTooLarge, FinishReason, Llm, Prompt, PromptThinking, estimate_tokens};
 
 use super::calls::{JournaledCalls, MAX_BYTES, MAX_CALLS};
 use super::journal::{ReplyJournal, StoredCall};
@@ -59,6 +59,12 @@ pub enum IncompleteReason {
     /// A reply about a few lines was cut, or they did not fit.
     #[error("the reply was cut at the token limit and its lines cannot be split further")]
     Cut,
+    /// The model's thoughts filled its replies, though it was asked to think little and given room.
+    #[error(
+        "the model's thinking filled its reply: raise llm.thinking_tokens, or take a model that \
+         llm.effort can keep from thinking"
+    )]
+    ThoughtTooLong,
     /// The document needs more calls, longer replies or more money than one document may.
     #[error(
         "the document needs more than {MAX_CALLS} calls, {MAX_BYTES} bytes of replies, \
@@ -75,7 +81,7 @@ impl IncompleteReason {
     pub fn outcome_reason(&self) -> OutcomeReason {
         match self {
             Self::Unreadable(_) => OutcomeReason::GateRefused,
-            Self::Cut | Self::TooCostly => OutcomeReason::Cut,
+            Self::Cut | Self::ThoughtTooLong | Self::TooCostly => OutcomeReason::Cut,
             Self::Refused => OutcomeReason::ModelRefused,
         }
     }
@@ -331,21 +337,53 @@ impl ExtractionSession<'_> {
         };
         let user = format!("{}{user}", self.terms.examples);
         let prompt = self.part_prompt(user, part);
-        let Some(mut first) = self.calls.call(format!("{verb} {name}"), &prompt).await? else {
+        let purpose = format!("{verb} {name}");
+        let Some(mut first) = self.calls.call(purpose.clone(), &prompt).await? else {
             return Ok(PartOutcome::Ended(IncompleteReason::TooCostly, None));
         };
         if is_cut_by_thinking(&first) {
-            let purpose = format!("{verb} {name} with less thinking");
-            let prompt = Prompt { less_thinking: true, ..prompt };
-            if let Some(second) = self.calls.call(purpose, &prompt).await? {
-                first = second;
-            }
+            // Rare, so it is boxed: the future of the first reply stays small.
+            let thinking = Box::pin(self.bound_thinking(purpose, prompt, first)).await?;
+            let Some(second) = thinking else {
+                return Ok(PartOutcome::Ended(IncompleteReason::ThoughtTooLong, None));
+            };
+            first = second;
         }
         match self.check_reply(&first) {
             Ok(read) => Ok(read),
             // Rare, so it is boxed: the future of the first reply stays small.
             Err(problem) => Box::pin(self.repair_reply(part, first, problem)).await,
         }
+    }
+
+    /// Asks again for a reply that thinking cut: with less of it where the model can, then with more room
+    /// for it. The same request again would be paid for twice. `None`: nothing helps.
+    async fn bound_thinking(
+        &self,
+        purpose: String,
+        mut prompt: Prompt,
+        mut reply: StoredCall,
+    ) -> Result<Option<StoredCall>, Error> {
+        let Some(options) = self.calls.llm().request_options() else { return Ok(None) };
+        let ways =
+            [(PromptThinking::Less, "less thinking"), (PromptThinking::Longer, "longer thinking")];
+        for (thinking, way) in ways {
+            let helps = match thinking {
+                PromptThinking::Less => options.can_think_less(&prompt),
+                _ => options.make_room(&prompt, reply.usage.output),
+            };
+            if !helps {
+                continue;
+            }
+            prompt.thinking = thinking;
+            let purpose = format!("{purpose} with {way}");
+            let Some(second) = self.calls.call(purpose, &prompt).await? else { return Ok(None) };
+            if !is_cut_by_thinking(&second) {
+                return Ok(Some(second));
+            }
+            reply = second;
+        }
+        Ok(None)
     }
 
     /// Has the model repair a reply that could not be used.
@@ -408,7 +446,7 @@ impl ExtractionSession<'_> {
             schema_name: self.schema_name.clone(),
             schema: Arc::clone(&self.form.schema),
             schema_in_text: true,
-            less_thinking: false,
+            thinking: PromptThinking::AsConfigured,
             max_output_tokens: self.terms.max_output_tokens,
             pictures: pages.into_iter().map(|page| page.picture.clone()).collect(),
         }

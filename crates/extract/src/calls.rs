@@ -11,7 +11,7 @@ use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::ModelUsage;
 use docmill_core::model::digest::sha256_hex;
-use docmill_llm::{Llm, Prompt};
+use docmill_llm::{Llm, Prompt, PromptThinking};
 use parking_lot::Mutex;
 
 /// Most calls about one document: a bound on what one document may cost.
@@ -21,8 +21,9 @@ pub(super) const MAX_BYTES: usize = 32 << 20;
 
 /// Precedes the hashes of pictures in a call's key.
 const PICTURES: &str = "pictures 1";
-/// Part of the key of a call that asks for less thinking.
+/// Part of the key of a call that asks for less thinking, and of one with more room for it.
 const LESS_THINKING: &str = "less thinking 1";
+const LONGER_THINKING: &str = "longer thinking 1";
 
 /// Calls and their replies.
 pub(super) struct JournaledCalls<'a> {
@@ -79,6 +80,11 @@ impl<'a> JournaledCalls<'a> {
         };
         let journal = tokio::sync::Mutex::new(JournalState { journal, came: 0 });
         Ok(Self { llm, schema_text, state: Mutex::new(state), journal })
+    }
+
+    /// The model that is asked.
+    pub(super) fn llm(&self) -> &dyn Llm {
+        self.llm
     }
 
     /// One call, or its stored reply. `None`: the document has cost enough.
@@ -180,8 +186,10 @@ fn prompt_key(prompt: &Prompt, schema_text: &str) -> String {
         parts.push(PICTURES);
         parts.extend(pictures.iter().map(String::as_str));
     }
-    if prompt.less_thinking {
-        parts.push(LESS_THINKING);
+    match prompt.thinking {
+        PromptThinking::AsConfigured => {}
+        PromptThinking::Less => parts.push(LESS_THINKING),
+        PromptThinking::Longer => parts.push(LONGER_THINKING),
     }
     hash_parts(&parts)
 }
@@ -200,22 +208,25 @@ mod tests {
             let image = Arc::new(EncodedImage { header, bytes: vec![byte] });
             PromptPicture::new(image, PictureRule::OTHER)
         };
-        let asked = |pictures: &[u8], less_thinking: bool| {
+        let asked = |pictures: &[u8], thinking: PromptThinking| {
             let prompt = Prompt {
                 system: "s".into(),
                 user: "u".to_owned(),
                 schema_name: "n".to_owned(),
                 schema: serde_json::json!({}).into(),
                 schema_in_text: true,
-                less_thinking,
+                thinking,
                 max_output_tokens: 9,
                 pictures: pictures.iter().map(|byte| picture(*byte)).collect(),
             };
             prompt_key(&prompt, &prompt.schema.to_string())
         };
-        let key = |pictures: &[u8]| asked(pictures, false);
+        let key = |pictures: &[u8]| asked(pictures, PromptThinking::AsConfigured);
         assert_eq!(key(&[]), hash_parts(&["s", "u", "n", "{}", "9"]), "as stored by every build");
-        let keys = [key(&[]), key(&[1]), key(&[2]), key(&[1, 2]), key(&[2, 1]), asked(&[], true)];
+        let [less, longer] = [PromptThinking::Less, PromptThinking::Longer];
+        let keys = [key(&[]), key(&[1]), key(&[2]), key(&[1, 2]), key(&[2, 1])];
+        let keys = keys.into_iter().chain([asked(&[], less), asked(&[], longer)]);
+        let keys: Vec<String> = keys.collect();
         let different: std::collections::BTreeSet<&String> = keys.iter().collect();
         assert_eq!(different.len(), keys.len());
     }

@@ -17,7 +17,7 @@ use super::reply;
 use docmill_core::fault;
 use docmill_core::model::ModelUsage;
 use docmill_gate::kinds::Kind;
-use docmill_llm::{FinishReason, Llm, Prompt};
+use docmill_llm::{FinishReason, Llm, Prompt, PromptThinking};
 
 /// Raised when the text of the prompt changes: part of the identity of stored replies.
 const VERSION: u32 = 1;
@@ -71,7 +71,7 @@ pub async fn choose_kind(
         schema_name: "kind".to_owned(),
         schema: choice_schema(kinds).into(),
         schema_in_text: false,
-        less_thinking: false,
+        thinking: PromptThinking::AsConfigured,
         max_output_tokens: REPLY_TOKENS,
         pictures: Vec::new(),
     };

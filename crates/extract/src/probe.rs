@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use docmill_core::fault::Result;
 use docmill_gate::kinds::Kind;
-use docmill_llm::Prompt;
+use docmill_llm::{Prompt, PromptThinking};
 
 use super::ask::schema_name;
 use super::schema::ReplySchema;
@@ -29,7 +29,7 @@ pub fn probe_prompt(kind: &Kind, pictures: bool) -> Result<Prompt> {
         schema_name: schema_name(kind),
         schema: Arc::clone(&form.schema),
         schema_in_text: true,
-        less_thinking: false,
+        thinking: PromptThinking::AsConfigured,
         max_output_tokens: MAX_PROBE_TOKENS,
         pictures: Vec::new(),
     })

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::exchange::{ChatResponse, ChatTransport, FailedTry, RetryableCall, call_with_retries};
 use super::form::{ReplyForm, ReplyForms};
-use super::{FinishReason, Llm, ModelReply, Prompt};
+use super::{FinishReason, Llm, ModelReply, Prompt, RequestOptions};
 use docmill_core::config::{LlmConfig, LlmProvider, PromptCache};
 use docmill_core::fault::Result;
 use host::{AnthropicHost, PUBLISHER};
@@ -109,8 +109,8 @@ impl Llm for AnthropicClient {
         self.forms.is_refused(prompt)
     }
 
-    fn thinking_reserve(&self) -> u32 {
-        self.exchange.options().reserve()
+    fn request_options(&self) -> Option<&RequestOptions> {
+        Some(self.exchange.options())
     }
 
     async fn ping(&self) -> Result<()> {

@@ -23,8 +23,8 @@ use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata, SdkError};
 
 use super::exchange::{FailedTry, RetryableCall, SilenceLimits, call_with_retries, retry_wait};
 use super::form::{ReplyForm, ReplyForms};
-use super::options::{CallOptions, RequestOptions};
-use super::{FinishReason, Llm, ModelReply, Prompt};
+use super::options::CallOptions;
+use super::{FinishReason, Llm, ModelReply, Prompt, RequestOptions};
 use docmill_core::config::LlmConfig;
 use docmill_core::fault::Result;
 use wire::ModelFields;
@@ -69,7 +69,7 @@ impl BedrockClient {
             model: config.model.clone(),
             forms: ReplyForms::new(config),
             fields: ModelFields::from_config(config),
-            options: RequestOptions::for_vendor(config),
+            options: RequestOptions::for_bedrock(config),
             stream_above: config.stream_above,
             silence: SilenceLimits { first: config.timeout, later: config.idle_timeout },
         }
@@ -142,8 +142,8 @@ impl Llm for BedrockClient {
         self.forms.is_refused(prompt)
     }
 
-    fn thinking_reserve(&self) -> u32 {
-        self.options.reserve()
+    fn request_options(&self) -> Option<&RequestOptions> {
+        Some(&self.options)
     }
 
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {

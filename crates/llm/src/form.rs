@@ -182,6 +182,7 @@ impl ReplyForms {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PromptThinking;
     use serde_json::json;
 
     fn prompt(schema_in_text: bool) -> Prompt {
@@ -192,7 +193,7 @@ mod tests {
             schema: json!({"type": "object", "properties": {"a": {"type": ["number", "null"]}}})
                 .into(),
             schema_in_text,
-            less_thinking: false,
+            thinking: PromptThinking::AsConfigured,
             max_output_tokens: 9,
             pictures: Vec::new(),
         }

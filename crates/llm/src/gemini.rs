@@ -18,7 +18,7 @@ use super::exchange::{
 };
 use super::form::{ReplyForm, ReplyForms};
 use super::options::OptionalField;
-use super::{FinishReason, Llm, ModelReply, Prompt};
+use super::{FinishReason, Llm, ModelReply, Prompt, RequestOptions};
 use docmill_core::config::{LlmConfig, LlmProvider};
 use docmill_core::fault::Result;
 
@@ -116,8 +116,8 @@ impl Llm for GeminiClient {
         self.forms.is_refused(prompt)
     }
 
-    fn thinking_reserve(&self) -> u32 {
-        self.exchange.options().reserve()
+    fn request_options(&self) -> Option<&RequestOptions> {
+        Some(self.exchange.options())
     }
 
     async fn ping(&self) -> Result<()> {

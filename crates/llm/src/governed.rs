@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::{Llm, ModelReply, Prompt};
+use crate::{Llm, ModelReply, Prompt, RequestOptions};
 use docmill_client::throttle::{GovernedAnswer, GovernedCall, Governor, LimiterKey, TokenEstimate};
 use docmill_core::fault::Result;
 use docmill_core::model::PriceClass;
@@ -49,8 +49,8 @@ impl<L: Llm> Llm for GovernedLlm<L> {
         self.class.clone()
     }
 
-    fn thinking_reserve(&self) -> u32 {
-        self.inner.thinking_reserve()
+    fn request_options(&self) -> Option<&RequestOptions> {
+        self.inner.request_options()
     }
 
     fn is_down(&self) -> bool {
@@ -67,7 +67,8 @@ impl<L: Llm> Llm for GovernedLlm<L> {
 
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
         let input = prompt.estimate_tokens();
-        let output = prompt.max_output_tokens.saturating_add(self.thinking_reserve());
+        let reserve = self.request_options().map_or(0, RequestOptions::reserve);
+        let output = prompt.max_output_tokens.saturating_add(reserve);
         let estimate = TokenEstimate { input, output: u64::from(output) };
         let call = GovernedCall {
             governor: &self.governor,

@@ -32,6 +32,7 @@ pub use docmill_client::body_size::BodyTooLarge;
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::fault::Result;
 use docmill_core::model::{EncodedImage, ModelUsage, PictureRule, PriceClass};
+pub use options::RequestOptions;
 
 /// One request to a language model.
 #[derive(Debug, Clone)]
@@ -48,12 +49,23 @@ pub struct Prompt {
     /// Whether the text needs the schema where the request does not show it to the model: the text does not
     /// describe the form itself. The client then appends it to `system`.
     pub schema_in_text: bool,
-    /// Whether to think as little as the model can, whatever `llm.effort` says.
-    pub less_thinking: bool,
+    /// How much the model thinks.
+    pub thinking: PromptThinking,
     /// Most tokens the reply may have.
     pub max_output_tokens: u32,
     /// Pictures that the model is shown: those of numbered pages before the user's text, others behind it.
     pub pictures: Vec<PromptPicture>,
+}
+
+/// How much a model thinks about one prompt, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptThinking {
+    /// As `llm.effort` says.
+    AsConfigured,
+    /// As little as the model can.
+    Less,
+    /// The same, asked with the room that [`RequestOptions::make_room`] has made for it.
+    Longer,
 }
 
 /// A picture of a prompt, drawn to the size of the vendor's rule.
@@ -216,9 +228,9 @@ pub trait Llm: Send + Sync {
     /// Asks once. Dropping the future aborts the call.
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply>;
 
-    /// Tokens that its cap on a reply has for thinking, beside [`Prompt::max_output_tokens`].
-    fn thinking_reserve(&self) -> u32 {
-        0
+    /// The fields of its requests beside the prompt; `None`: it has none.
+    fn request_options(&self) -> Option<&RequestOptions> {
+        None
     }
 
     /// The terms of its calls that change their price.
@@ -258,7 +270,7 @@ mod tests {
             schema_name: "invoice".to_owned(),
             schema: Value::Null.into(),
             schema_in_text: false,
-            less_thinking: false,
+            thinking: PromptThinking::AsConfigured,
             max_output_tokens: 9,
             pictures: Vec::new(),
         }

@@ -20,7 +20,7 @@ use super::exchange::{
 };
 use super::form::{ReplyForm, ReplyForms};
 use super::options::CallOptions;
-use super::{FinishReason, Llm, ModelReply, Prompt};
+use super::{FinishReason, Llm, ModelReply, Prompt, RequestOptions};
 use docmill_core::config::{LlmConfig, PromptCache};
 use docmill_core::fault::Result;
 
@@ -142,8 +142,8 @@ impl Llm for OpenAiClient {
         self.forms.is_refused(prompt)
     }
 
-    fn thinking_reserve(&self) -> u32 {
-        self.exchange.options().reserve()
+    fn request_options(&self) -> Option<&RequestOptions> {
+        Some(self.exchange.options())
     }
 
     async fn ping(&self) -> Result<()> {

@@ -7,13 +7,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 use reqwest::StatusCode;
 
-use crate::Prompt;
-use docmill_core::config::{LlmConfig, ModelEffort};
+use crate::{Prompt, PromptThinking};
+use docmill_core::config::{BedrockFamily, LlmConfig, ModelEffort};
 
 /// A field that may be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,23 +202,45 @@ fn is_kept(left_out: u16, field: OptionalField) -> bool {
     left_out & field.bit() == 0
 }
 
-/// The fields that are left out of requests to one model.
-#[derive(Debug, Default)]
-struct LeftOutFields(AtomicU16);
+/// Most tokens of a cap that are made for thinking: twice the longest thoughts that vendors advise for.
+const MAX_THINKING_TOKENS: u32 = 65_536;
+/// In the place of the room that was made: the model refused it.
+const REFUSED_ROOM: u32 = u32::MAX;
 
-impl LeftOutFields {
+/// Requests to one model: the fields that are left out, and the room for its thinking.
+#[derive(Debug, Default)]
+struct LearnedTerms {
+    left_out: AtomicU16,
+    /// Tokens that its caps have for thinking since it filled a reply with it; zero: as configured.
+    room: AtomicU32,
+}
+
+impl LearnedTerms {
     fn bits(&self) -> u16 {
-        self.0.load(Ordering::Relaxed)
+        self.left_out.load(Ordering::Relaxed)
     }
 
     fn insert(&self, field: OptionalField) {
-        self.0.fetch_or(field.bit(), Ordering::Relaxed);
+        self.left_out.fetch_or(field.bit(), Ordering::Relaxed);
+    }
+
+    fn room(&self) -> u32 {
+        Some(self.room.load(Ordering::Relaxed)).filter(|room| *room != REFUSED_ROOM).unwrap_or(0)
+    }
+
+    /// Whether there was less room than this, and it may be made.
+    fn raise_room(&self, wanted: u32) -> bool {
+        self.room.fetch_max(wanted, Ordering::Relaxed) < wanted
+    }
+
+    fn refuse_room(&self) {
+        self.room.store(REFUSED_ROOM, Ordering::Relaxed);
     }
 }
 
 /// The addresses and models that were asked by this process: a client for direct calls and one for
 /// batches learn together.
-static KNOWN: Mutex<BTreeMap<(String, String), Arc<LeftOutFields>>> = Mutex::new(BTreeMap::new());
+static KNOWN: Mutex<BTreeMap<(String, String), Arc<LearnedTerms>>> = Mutex::new(BTreeMap::new());
 
 /// How thinking is asked for in one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -275,13 +297,13 @@ impl CallOptions<'_> {
 
 /// The settings of one model's requests, and what it refused of them.
 #[derive(Debug)]
-pub(crate) struct RequestOptions {
+pub struct RequestOptions {
     model: String,
     effort: ModelEffort,
     temperature: Option<f64>,
     reserve: u32,
     service_tier: String,
-    left_out: Arc<LeftOutFields>,
+    learned: Arc<LearnedTerms>,
 }
 
 impl RequestOptions {
@@ -289,27 +311,30 @@ impl RequestOptions {
     pub(crate) fn new(config: &LlmConfig) -> Self {
         let place = format!("{:?} {} {}", config.provider, config.base_url, config.region);
         let key = (place, config.model.clone());
-        let left_out = Arc::clone(KNOWN.lock().entry(key).or_default());
+        let learned = Arc::clone(KNOWN.lock().entry(key).or_default());
         Self {
             model: config.model.clone(),
             effort: config.effort,
             temperature: config.sent_temperature(),
             reserve: config.thinking_reserve(),
             service_tier: config.service_tier.clone(),
-            left_out,
+            learned,
         }
     }
 
-    /// The same of a vendor that has none of OpenAI's own fields.
-    pub(crate) fn for_vendor(config: &LlmConfig) -> Self {
+    /// The same on Bedrock, which has none of OpenAI's own fields, and of few makers' models one for effort.
+    pub(crate) fn for_bedrock(config: &LlmConfig) -> Self {
         let options = Self::new(config);
         options.leave_out(&OptionalField::OPENAI_ONLY);
+        if config.bedrock_family() == BedrockFamily::Other {
+            options.leave_out(&[OptionalField::NoThinking, OptionalField::Effort]);
+        }
         options
     }
 
     /// Leaves fields out that the protocol, server or model is known not to take.
     pub(crate) fn leave_out(&self, unknown: &[OptionalField]) {
-        unknown.iter().for_each(|field| self.left_out.insert(*field));
+        unknown.iter().for_each(|field| self.learned.insert(*field));
     }
 
     /// The same, without these fields.
@@ -319,20 +344,44 @@ impl RequestOptions {
         self
     }
 
-    /// Tokens that are added to the cap of a reply.
-    pub(crate) fn reserve(&self) -> u32 {
-        let kept = is_kept(self.left_out.bits(), OptionalField::ThinkingReserve);
-        if kept { self.reserve } else { 0 }
+    /// Tokens that are added to the cap of a reply, [`Prompt::max_output_tokens`].
+    pub fn reserve(&self) -> u32 {
+        let kept = is_kept(self.learned.bits(), OptionalField::ThinkingReserve);
+        if kept { self.reserve.max(self.learned.room()) } else { 0 }
+    }
+
+    /// Whether less thinking than this prompt's can be asked for: the request would be another one.
+    pub fn can_think_less(&self, prompt: &Prompt) -> bool {
+        let left_out = self.learned.bits();
+        let less = self.call_effort(PromptThinking::Less, left_out);
+        less != self.call_effort(prompt.thinking, left_out)
+    }
+
+    /// Makes room in the caps of all further calls of this model, whose thoughts filled a reply of
+    /// `generated` tokens: twice as much, until the next start. `false`: a call of this prompt has no more
+    /// than that reply had, by our own limit or by the model's.
+    pub fn make_room(&self, prompt: &Prompt, generated: u64) -> bool {
+        let wanted = u32::try_from(generated.saturating_mul(2)).unwrap_or(u32::MAX);
+        let wanted = wanted.min(MAX_THINKING_TOKENS);
+        if self.learned.raise_room(wanted) {
+            tracing::warn!(
+                llm.model = self.model,
+                "model {} filled a reply with thinking: until the next start its calls have {wanted} \
+                 tokens for it; see llm.thinking_tokens and llm.effort",
+                self.model
+            );
+        }
+        u64::from(self.for_call(prompt).max_tokens) > generated
     }
 
     /// Fields of a call, without those known to be refused.
     pub(crate) fn for_call(&self, prompt: &Prompt) -> CallOptions<'_> {
-        let left_out = self.left_out.bits();
+        let left_out = self.learned.bits();
         let has_tier =
             !self.service_tier.is_empty() && is_kept(left_out, OptionalField::ServiceTier);
         let reserve = self.reserve();
         CallOptions {
-            effort: self.call_effort(prompt, left_out),
+            effort: self.call_effort(prompt.thinking, left_out),
             temperature: self.temperature.filter(|_| is_kept(left_out, OptionalField::Temperature)),
             service_tier: has_tier.then_some(self.service_tier.as_str()),
             max_tokens: prompt.max_output_tokens.saturating_add(reserve),
@@ -346,8 +395,11 @@ impl RequestOptions {
         CallOptions { service_tier: None, ..self.for_call(prompt) }
     }
 
-    fn call_effort(&self, prompt: &Prompt, left_out: u16) -> CallEffort {
-        let effort = if prompt.less_thinking { ModelEffort::None } else { self.effort };
+    fn call_effort(&self, thinking: PromptThinking, left_out: u16) -> CallEffort {
+        let effort = match thinking {
+            PromptThinking::AsConfigured => self.effort,
+            PromptThinking::Less | PromptThinking::Longer => ModelEffort::None,
+        };
         let level = match effort {
             ModelEffort::Default => return CallEffort::Unsaid,
             ModelEffort::None if is_kept(left_out, OptionalField::NoThinking) => {
@@ -373,7 +425,13 @@ impl RequestOptions {
         let mut fields = FIELDS.iter();
         let field = fields.find(|field| sent.carries(**field) && field.is_named_in(refusal));
         let Some(field) = field else { return false };
-        self.left_out.insert(*field);
+        // The room that was made goes before the reserve of the settings does.
+        match *field {
+            OptionalField::ThinkingReserve if sent.reserve > self.reserve => {
+                self.learned.refuse_room();
+            }
+            field => self.learned.insert(field),
+        }
         tracing::warn!(
             llm.model = self.model,
             "{} is refused for model {} and left out until the next start",
@@ -397,7 +455,7 @@ mod tests {
             schema_name: "invoice".into(),
             schema: json!({"type": "object", "properties": {}}).into(),
             schema_in_text: false,
-            less_thinking: false,
+            thinking: PromptThinking::AsConfigured,
             max_output_tokens: 1_000,
             pictures: Vec::new(),
         }
@@ -443,9 +501,9 @@ mod tests {
         ];
         for (at, (param, message, field)) in table.into_iter().enumerate() {
             let options = all_set(&format!("words {at}"));
-            let (prompt, before) = (prompt(), options.left_out.bits());
+            let (prompt, before) = (prompt(), options.learned.bits());
             assert!(options.learn(options.for_call(&prompt), refusal(param, message)), "{message}");
-            assert_eq!(options.left_out.bits() ^ before, field.bit(), "{message}");
+            assert_eq!(options.learned.bits() ^ before, field.bit(), "{message}");
         }
     }
 
@@ -466,7 +524,7 @@ mod tests {
             ..refusal(Some("store"), "unknown parameter: 'store'")
         };
         assert!(!options.learn(options.for_call(&prompt), busy), "only a bad request is");
-        assert_eq!(options.left_out.bits(), 0);
+        assert_eq!(options.learned.bits(), 0);
     }
 
     #[test]
@@ -482,8 +540,28 @@ mod tests {
         let config = LlmConfig { effort: ModelEffort::High, ..LlmConfig::default() };
         let options = RequestOptions::new(&LlmConfig { model: "less".to_owned(), ..config });
         assert_eq!(options.for_call(&prompt).effort, CallEffort::Level("high"));
-        let less = Prompt { less_thinking: true, ..prompt };
+        assert!(options.can_think_less(&prompt));
+        let less = Prompt { thinking: PromptThinking::Less, ..prompt };
         assert_eq!(options.for_call(&less).effort, CallEffort::Off, "whatever the settings say");
+        assert!(!options.can_think_less(&less));
+    }
+
+    #[test]
+    fn room_for_thinking_doubles_up_to_a_limit_and_a_model_that_refuses_it_keeps_its_reserve() {
+        let (options, prompt) = (all_set("fills"), prompt());
+        assert!(!options.can_think_less(&prompt), "it thinks as little as it can");
+        for (generated, cap) in [(5_096, 11_192), (11_192, 23_384), (5_096, 23_384)] {
+            assert!(options.make_room(&prompt, generated));
+            assert_eq!(options.for_call(&prompt).max_tokens, cap);
+        }
+        assert!(options.make_room(&prompt, 60_000), "as much as there may be");
+        assert!(!options.make_room(&prompt, 66_536), "and no more");
+        assert_eq!(all_set("fills").reserve(), MAX_THINKING_TOKENS, "every client of the model");
+        let words = refusal(None, "max_tokens is too large: this model supports at most 8192");
+        assert!(options.learn(options.for_call(&prompt), words));
+        assert_eq!(options.reserve(), 4_096);
+        assert!(!options.make_room(&prompt, 5_096), "refused once is refused");
+        assert_eq!(options.reserve(), 4_096);
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(super) fn encode_base64(picture: &EncodedImage) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PromptPicture;
+    use crate::{PromptPicture, PromptThinking};
     use docmill_core::model::{ImageHeader, PictureRule};
 
     #[test]
@@ -69,7 +69,7 @@ mod tests {
             schema_name: "n".to_owned(),
             schema: serde_json::json!({}).into(),
             schema_in_text: false,
-            less_thinking: false,
+            thinking: PromptThinking::AsConfigured,
             max_output_tokens: 9,
             pictures: vec![picture(1), picture(2).of_page(4), picture(3).of_page(7)],
         };

@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use tracing::Instrument as _;
 
-use crate::{FinishReason, Llm, ModelReply, Prompt};
+use crate::{FinishReason, Llm, ModelReply, Prompt, RequestOptions};
 use docmill_client::telemetry::spans;
 use docmill_core::fault::Result;
 use docmill_core::model::PriceClass;
@@ -23,8 +23,8 @@ impl<L: Llm> Llm for TracedLlm<L> {
         self.0.model()
     }
 
-    fn thinking_reserve(&self) -> u32 {
-        self.0.thinking_reserve()
+    fn request_options(&self) -> Option<&RequestOptions> {
+        self.0.request_options()
     }
 
     fn price_class(&self) -> PriceClass {

@@ -11,7 +11,7 @@ use docmill_llm::anthropic::AnthropicClient;
 use docmill_llm::bedrock::BedrockClient;
 use docmill_llm::gemini::GeminiClient;
 use docmill_llm::openai::OpenAiClient;
-use docmill_llm::{FinishReason, Llm, Prompt};
+use docmill_llm::{FinishReason, Llm, Prompt, PromptThinking};
 use docmill_testkit::models::{Answer, Script, Server, Vendor};
 use serde_json::json;
 
@@ -31,7 +31,7 @@ fn prompt() -> Prompt {
         })
         .into(),
         schema_in_text: false,
-        less_thinking: false,
+        thinking: PromptThinking::AsConfigured,
         max_output_tokens: CAP,
         pictures: Vec::new(),
     }

@@ -44,7 +44,7 @@ use docmill_core::metrics;
 use docmill_core::model::{LocalDevice, LocalModelCalls, LocalModelReport, PriceClass};
 use docmill_core::turn::{self, JobTurn};
 use docmill_core::work_clock::wait_off_clock;
-use docmill_llm::{Llm, ModelReply, Prompt};
+use docmill_llm::{Llm, ModelReply, Prompt, RequestOptions};
 use driver::SchedulerDriver;
 use plan::SchedulingRules;
 use shared_state::SharedState;
@@ -338,8 +338,8 @@ impl Llm for ScheduledLlm {
         self.inner.model()
     }
 
-    fn thinking_reserve(&self) -> u32 {
-        self.inner.thinking_reserve()
+    fn request_options(&self) -> Option<&RequestOptions> {
+        self.inner.request_options()
     }
 
     fn price_class(&self) -> PriceClass {

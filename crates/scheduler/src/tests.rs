@@ -7,7 +7,7 @@ use futures::FutureExt;
 use super::*;
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::model::{LocalModelState, ModelUsage};
-use docmill_llm::FinishReason;
+use docmill_llm::{FinishReason, PromptThinking};
 
 /// A device whose free memory tests set.
 #[derive(Clone)]
@@ -90,7 +90,7 @@ fn prompt() -> Prompt {
         schema_name,
         schema,
         schema_in_text: false,
-        less_thinking: false,
+        thinking: PromptThinking::AsConfigured,
         max_output_tokens: 1,
         pictures: Vec::new(),
     }

@@ -164,9 +164,9 @@ fn say(state: &State, answer: &Answer, request: &Request) -> Option<Said> {
     if let Answer::Thinks { tokens } = answer
         && !is_without_thinking(vendor, &request.body)
     {
-        thought = *tokens;
-        let left = cap(vendor, &request.body).unwrap_or(u64::MAX).saturating_sub(thought);
-        (text, end) = cut(text, end, left);
+        let cap = cap(vendor, &request.body).unwrap_or(u64::MAX);
+        thought = cap.min(*tokens);
+        (text, end) = cut(text, end, cap - thought);
     }
     let mut tokens = state.records.tokens(&request.body, &text).with_input(seen).within(window);
     tokens.output += usize::try_from(thought).unwrap_or(usize::MAX);

@@ -2,7 +2,7 @@
 //! for the same event.
 
 use docmill_client::throttle::Governor;
-use docmill_core::config::{LlmServer, PromptCache, StructuredOutput, ThrottleConfig};
+use docmill_core::config::{LlmServer, ModelEffort, PromptCache, StructuredOutput, ThrottleConfig};
 use docmill_core::model::{EncodedImage, ImageEncoding, ImageHeader, ModelUsage, PictureRule};
 use docmill_llm::PromptPicture;
 use docmill_llm::anthropic::AnthropicClient;
@@ -49,7 +49,7 @@ pub(crate) fn config_of(vendor: Vendor, server: &Server) -> LlmConfig {
         },
         base_url: server.base_url(),
         api_key: match vendor {
-            Vendor::VertexGemini | Vendor::VertexClaude => federation_at(server).into(),
+            Vendor::VertexGemini | Vendor::VertexClaude => federation_at(&server.base_url()).into(),
             _ => "key".to_owned().into(),
         },
         region: "us-east-1".to_owned(),
@@ -62,9 +62,9 @@ pub(crate) fn config_of(vendor: Vendor, server: &Server) -> LlmConfig {
     }
 }
 
-/// Credentials of Google by which the stand-in itself gives the token `key`.
-fn federation_at(server: &Server) -> String {
-    let address = format!("http://{}", server.address());
+/// Credentials of Google by which the stand-in at this base address itself gives the token `key`.
+pub(crate) fn federation_at(base: &str) -> String {
+    let (address, _) = base.split_once("/v1/").unwrap();
     let form = json!({"type": "json", "subject_token_field_name": "subject"});
     json!({
         "type": "external_account",
@@ -574,6 +574,51 @@ async fn a_question_in_a_batch_is_the_request_that_a_direct_call_sends_at_every_
                 "{vendor:?} {structured:?}"
             );
         }
+    }
+}
+
+/// Reads the same invoice so many times; how often the server was called each time.
+async fn calls_per_reading(server: &Server, llm: &dyn Llm, readings: usize) -> Vec<usize> {
+    let mut calls = Vec::new();
+    for _ in 0..readings {
+        let before = server.calls().len();
+        read(llm).await.ok();
+        calls.push(server.calls().len() - before);
+    }
+    calls
+}
+
+/// A model that thinks so many tokens before each reply, and refuses these fields.
+fn thinking(tokens: u64, refused: &[&str]) -> Script {
+    Script {
+        refuses: refused.iter().map(ToString::to_string).collect(),
+        ..Script::always(Answer::Thinks { tokens })
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_cannot_stop_thinking_gets_room_for_it_and_is_paid_once_from_then_on() {
+    // Fields of effort that are refused first, by vendor; Bedrock's model has none.
+    let refused: [(Vendor, &[&str], usize); 4] = [
+        (Vendor::Openai, &["reasoning_effort"], 2),
+        (Vendor::Anthropic, &["thinking", "effort"], 2),
+        (Vendor::Bedrock, &[], 0),
+        (Vendor::Gemini, &["thinkingConfig"], 2),
+    ];
+    for (vendor, fields, learned) in refused {
+        let server = Server::start(thinking(20_000, fields).from(vendor)).await.unwrap();
+        let config = LlmConfig { server: LlmServer::Openai, ..config_of(vendor, &server) };
+        let llm = model(&LlmConfig { effort: ModelEffort::None, ..config }).await;
+        let calls = calls_per_reading(&server, llm.as_ref(), 2).await;
+        assert_eq!(calls, [learned + 2, 1], "{vendor:?}");
+        assert_eq!(read(llm.as_ref()).await.unwrap().data["invoice_number"], "A-17", "{vendor:?}");
+
+        // No room is enough: each reading pays for twice as much, up to the limit, and then once.
+        server.set(thinking(1_000_000, fields).from(vendor));
+        let calls = calls_per_reading(&server, llm.as_ref(), 3).await;
+        assert_eq!(calls, [2, 1, 1], "{vendor:?}");
+        let ended = read(llm.as_ref()).await.unwrap_err();
+        assert!(ended.to_string().contains("llm.thinking_tokens"), "{vendor:?} {ended}");
     }
 }
 

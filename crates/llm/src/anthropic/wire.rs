@@ -219,6 +219,7 @@ fn block_text(block: AnthropicBlock) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PromptThinking;
     use crate::options::{OptionalField, RequestOptions};
     use docmill_core::config::{AutoOr, LlmConfig, LlmProvider, ModelEffort, StructuredOutput};
 
@@ -229,7 +230,7 @@ mod tests {
             schema_name: "invoice".into(),
             schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}).into(),
             schema_in_text: true,
-            less_thinking: false,
+            thinking: PromptThinking::AsConfigured,
             max_output_tokens: 9,
             pictures: Vec::new(),
         }

@@ -102,7 +102,7 @@ impl BedrockBatches {
             model: config.model.clone(),
             forms: ReplyForms::new(config),
             fields: ModelFields::from_config(config),
-            options: RequestOptions::for_vendor(config),
+            options: RequestOptions::for_bedrock(config),
             config: own,
             hours,
         })

@@ -197,6 +197,7 @@ fn parse_finish_reason(reason: Option<&str>) -> FinishReason {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PromptThinking;
     use crate::options::{OptionalField, RequestOptions};
     use docmill_core::config::{LlmConfig, LlmProvider, ModelEffort, StructuredOutput};
 
@@ -207,7 +208,7 @@ mod tests {
             schema_name: "invoice".into(),
             schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}).into(),
             schema_in_text: false,
-            less_thinking: false,
+            thinking: PromptThinking::AsConfigured,
             max_output_tokens: 9,
             pictures: Vec::new(),
         }

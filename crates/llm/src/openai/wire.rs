@@ -266,6 +266,7 @@ pub(super) fn parse_finish_reason(reason: Option<&str>, declined: bool) -> Finis
 mod tests {
     use super::super::servers::ServerProfile;
     use super::*;
+    use crate::PromptThinking;
     use crate::options::RequestOptions;
     use docmill_core::config::{LlmConfig, LlmProvider, LlmServer, ModelEffort, StructuredOutput};
 
@@ -323,7 +324,7 @@ mod tests {
             schema_name: "invoice".into(),
             schema: json!({"type": "object", "properties": {}}).into(),
             schema_in_text: false,
-            less_thinking: false,
+            thinking: PromptThinking::AsConfigured,
             max_output_tokens: 9,
             pictures: Vec::new(),
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::markdown;
 use docmill_core::config::VisionRecipe;
-use docmill_llm::Prompt;
+use docmill_llm::{Prompt, PromptThinking};
 
 /// Prompt of a general model.
 const GENERAL: &str = include_str!("general_prompt.txt");
@@ -71,7 +71,7 @@ impl PageRecipe {
             schema_name: "page".to_owned(),
             schema: schema.into(),
             schema_in_text: false,
-            less_thinking: false,
+            thinking: PromptThinking::AsConfigured,
             max_output_tokens: 0,
             pictures: Vec::new(),
         }
