@@ -233,6 +233,8 @@ impl App {
         let reader = Box::pin(reader).await?;
         start_reading(&reader).await?;
         let models = Box::pin(models::build_chain(llm, &governor, scheduler.as_ref())).await?;
+        let textract = &self.config.ocr.textract;
+        let expense = Box::pin(providers::connect_expense(textract, &governor)).await;
         for line in self.list_exceeded_limits(&kinds)? {
             tracing::warn!("{line}: {}", probe::EXCEEDED_ADVICE);
         }
@@ -249,6 +251,7 @@ impl App {
             config: Arc::new(self.config.clone()),
             ignore_xml: false,
             companies: OwnCompanyBook::new(&self.config.parties),
+            expense,
         })
     }
 

@@ -223,8 +223,9 @@ impl App {
             Ok(kinds) => self.connect_page_readers(&kinds).await,
             Err(error) => Err(error),
         };
+        let expense = self.check_expense().await;
         let named = match named {
-            Ok(named) if named.is_empty() => {
+            Ok(named) if named.is_empty() && expense.is_none() => {
                 return vec![DoctorFinding::ok(CHECK, "pages stay here")];
             }
             Ok(named) => named,
@@ -242,7 +243,21 @@ impl App {
                 Err(error) => DoctorFinding::unusable(CHECK, &error),
             }
         });
-        futures::future::join_all(asked).await
+        futures::future::join_all(asked).await.into_iter().chain(expense).collect()
+    }
+
+    /// Whether the service that reads fields a second time is there, if one is asked for.
+    async fn check_expense(&self) -> Option<DoctorFinding> {
+        const CHECK: &str = "provider.expense";
+        let (textract, governor) = (&self.config.ocr.textract, self.make_governor());
+        let service = Box::pin(providers::connect_expense(textract, &governor)).await?;
+        let no_answer = || Error::transient("textract, AnalyzeExpense: no answer");
+        Some(match with_deadline(PROBE_TIMEOUT, service.ping(), no_answer).await {
+            Ok(()) => {
+                DoctorFinding::ok(CHECK, "textract accepts the credentials for AnalyzeExpense")
+            }
+            Err(error) => DoctorFinding::unusable(CHECK, &error),
+        })
     }
 }
 

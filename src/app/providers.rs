@@ -9,11 +9,14 @@ use docmill_client::access_token::ambient::AmbientVariables;
 use docmill_client::access_token::entra::EntraGrant;
 use docmill_client::access_token::google::GoogleGrant;
 use docmill_client::throttle::{Governor, LimiterKey};
-use docmill_core::config::{Config, LlmAuth, OcrProvider, SecretSource, StoreBackend};
+use docmill_core::config::{
+    Config, LlmAuth, OcrProvider, SecretSource, StoreBackend, TextractConfig,
+};
 use docmill_documents::ocr::RemoteOcrProvider;
 use docmill_documents::ocr::document_ai::DocumentAi;
 use docmill_documents::ocr::document_intelligence::{AzureCredential, DocumentIntelligence};
 use docmill_documents::ocr::governed_client::GovernedClient;
+use docmill_documents::ocr::textract::expense::TextractExpense;
 use docmill_documents::ocr::textract::{OperationClients, TextractOcr};
 use docmill_documents::ocr::vision::VisionOcr;
 use docmill_documents::sandbox::CpuPool;
@@ -122,18 +125,36 @@ async fn build_textract(config: &Config, governor: &Arc<Governor>) -> TextractOc
     // Textract fetches from S3 itself; another service's buckets are nothing to it.
     let is_aws = store.endpoint.is_empty() || !config.endpoint.is_empty();
     let files = store.backend == StoreBackend::S3 && is_aws;
-    let client = |operation: &'static str| {
-        let key = LimiterKey {
-            provider: TextractOcr::NAME.to_owned(),
-            account: format!("aws {}", config.region),
-            model: operation.to_owned(),
-        };
-        GovernedClient::new(Arc::clone(governor), key, operation)
-    };
     let clients = OperationClients {
-        detect: client(TextractOcr::DETECT),
-        start: client(TextractOcr::START),
-        get: client(TextractOcr::GET),
+        detect: govern_textract(config, governor, TextractOcr::DETECT),
+        start: govern_textract(config, governor, TextractOcr::START),
+        get: govern_textract(config, governor, TextractOcr::GET),
     };
     TextractOcr::connect(config, files, clients).await
+}
+
+/// Each operation of Textract has a limit of its own.
+fn govern_textract(
+    config: &TextractConfig,
+    governor: &Arc<Governor>,
+    operation: &'static str,
+) -> GovernedClient {
+    let key = LimiterKey {
+        provider: TextractOcr::NAME.to_owned(),
+        account: format!("aws {}", config.region),
+        model: operation.to_owned(),
+    };
+    GovernedClient::new(Arc::clone(governor), key, operation)
+}
+
+/// The service that reads fields a second time, if one is asked for; nothing is sent.
+pub(super) async fn connect_expense(
+    config: &TextractConfig,
+    governor: &Arc<Governor>,
+) -> Option<Arc<TextractExpense>> {
+    if config.expense_pages == 0 {
+        return None;
+    }
+    let governed = govern_textract(config, governor, TextractExpense::OPERATION);
+    Some(Arc::new(TextractExpense::connect(config, governed).await))
 }

@@ -3,7 +3,8 @@
 //! The protocol is AWS JSON 1.1. Requests are checked by the service model (`textract/2018-06-27`);
 //! signatures are required, but not verified. A client token names the same job forever: a worker
 //! that takes over relies on that. The text "read" from a picture follows from its size; a file's
-//! content is scripted. Every exchange is recorded. Not implemented: anything but text detection.
+//! content and the fields of an expense are scripted. Every exchange is recorded. Not implemented:
+//! anything but text detection and `AnalyzeExpense`.
 
 mod check;
 mod reply;
@@ -33,6 +34,8 @@ pub const DETECT: &str = "DetectDocumentText";
 pub const START: &str = "StartDocumentTextDetection";
 /// Asks for a job's result.
 pub const GET: &str = "GetDocumentTextDetection";
+/// Reads the fields of a picture.
+pub const EXPENSE: &str = "AnalyzeExpense";
 
 /// A call that is refused.
 #[derive(Debug, Clone)]
@@ -88,9 +91,27 @@ pub struct Script {
     pub any_file: Option<File>,
     /// Confidence of every word, of 100; 0: 97.5.
     pub confidence: f64,
+    /// Fields of every expense: sort and text.
+    pub summary: Vec<(String, String)>,
+    /// Its lines, each with fields of the same form.
+    pub lines: Vec<Vec<(String, String)>>,
 }
 
 impl Script {
+    /// Fields that are read of every picture: sort and text.
+    #[must_use]
+    pub fn with_summary(mut self, summary: &[(&str, &str)]) -> Self {
+        self.summary = owned_fields(summary);
+        self
+    }
+
+    /// A line that is read of every picture.
+    #[must_use]
+    pub fn with_line(mut self, line: &[(&str, &str)]) -> Self {
+        self.lines.push(owned_fields(line));
+        self
+    }
+
     /// The next calls of an operation end like this.
     #[must_use]
     pub fn troubled(
@@ -109,6 +130,10 @@ impl Script {
         self.any_file = Some(file);
         self
     }
+}
+
+fn owned_fields(fields: &[(&str, &str)]) -> Vec<(String, String)> {
+    fields.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
 }
 
 /// A received call and its answer.
@@ -258,6 +283,11 @@ impl Desk {
                 let Seen { width, height } = check::picture(request)?;
                 let lines = [format!("Größe {width} x {height}"), format!("INV-{width} Zürich")];
                 Ok(reply::detected(&lines, confidence))
+            }
+            EXPENSE => {
+                check::picture(request)?;
+                let script = lock(&self.script);
+                Ok(reply::expense(&script.summary, &script.lines, confidence))
             }
             START => self.start(request),
             GET => self.get(request, confidence),

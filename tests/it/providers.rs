@@ -31,6 +31,7 @@ use docmill_core::fault;
 use docmill_core::model::{BoundingBox, RepairSwitches, TextLine, TextWord, Transcript};
 use docmill_documents::ocr::document_ai::DocumentAi;
 use docmill_documents::ocr::governed_client::GovernedClient;
+use docmill_documents::ocr::textract::expense::TextractExpense;
 use docmill_documents::ocr::textract::{OperationClients, TextractOcr};
 use docmill_documents::ocr::{OcrEngine, RemoteOcrProvider};
 use docmill_documents::{PageRaster, PageRecogniser};
@@ -143,13 +144,6 @@ fn textract(server: &amazon::Server) -> TextractOcr {
 
 /// The real client of whoever is there.
 pub(crate) fn textract_at(endpoint: &str) -> TextractOcr {
-    use aws_sdk_textract::config::{BehaviorVersion, Builder, Credentials, Region};
-    let sdk = Builder::new()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("eu-central-1"))
-        .endpoint_url(endpoint)
-        .credentials_provider(Credentials::new("test", "test", None, None, "test"))
-        .build();
     let config = TextractConfig { poll: Duration::from_millis(20), ..TextractConfig::default() };
     let throttle = impatient();
     let lanes = OperationClients {
@@ -157,7 +151,24 @@ pub(crate) fn textract_at(endpoint: &str) -> TextractOcr {
         start: lane(&throttle, "start"),
         get: lane(&throttle, "get"),
     };
-    TextractOcr::with_client(aws_sdk_textract::Client::from_conf(sdk), &config, true, lanes)
+    TextractOcr::with_client(amazon_client(endpoint), &config, true, lanes)
+}
+
+fn amazon_client(endpoint: &str) -> aws_sdk_textract::Client {
+    use aws_sdk_textract::config::{BehaviorVersion, Builder, Credentials, Region};
+    let sdk = Builder::new()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("eu-central-1"))
+        .endpoint_url(endpoint)
+        .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+        .build();
+    aws_sdk_textract::Client::from_conf(sdk)
+}
+
+/// The real client of `AnalyzeExpense` at this address.
+pub(crate) fn expense_at(endpoint: &str) -> TextractExpense {
+    let governed = lane(&impatient(), "expense");
+    TextractExpense::with_client(amazon_client(endpoint), &TextractConfig::default(), governed)
 }
 
 /// A reader that asks these in this order, and itself wherever Tesseract is named. It repairs

@@ -17,6 +17,7 @@ mod payment;
 mod reread;
 mod rows;
 mod score;
+mod second_reading;
 mod single_source;
 mod subject;
 mod sums;
@@ -30,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use time::Date;
 
 use crate::kinds::{GateRule, Kind, RuleCheck, RuleConsequence};
-use docmill_core::model::{Extraction, IngestionId, RuleReport, Transcript};
+use docmill_core::model::{ExpenseReading, Extraction, IngestionId, RuleReport, Transcript};
 
 pub use self::einvoice::EinvoiceState;
 use self::ground::PrintedValues;
@@ -65,6 +66,17 @@ pub struct GateLookups {
     pub history: SupplierHistory,
     /// The tenant's own companies.
     pub own: Arc<OwnCompanies>,
+    /// A service's own reading of the fields, if one was asked for.
+    pub second_reading: Option<SecondReading>,
+}
+
+/// Fields that a service read of the same pages by itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SecondReading {
+    /// The fields.
+    pub reading: Arc<ExpenseReading>,
+    /// Whether another reader read the words of the pages: the service does not confirm its own.
+    pub is_independent: bool,
 }
 
 impl GateLookups {
@@ -79,6 +91,7 @@ impl GateLookups {
             pictures_shown: false,
             history: SupplierHistory::default(),
             own: Arc::default(),
+            second_reading: None,
         }
     }
 }
@@ -173,7 +186,9 @@ pub fn judge_extraction(
     let payments = PagePayments::from_transcript(transcript);
     let subject =
         GateSubject { extraction, transcript, kind, lookups, ground, instructions, rows, payments };
-    let corroborated = subject.corroborated_fields(kind);
+    let otherwise = subject.fields_read_otherwise(kind);
+    let mut corroborated = subject.corroborated_fields(kind);
+    corroborated.extend(subject.fields_read_twice(kind));
     let rules: Vec<&GateRule> =
         kind.rules.iter().filter(|rule| rule_applies(rule, &subject)).collect();
     let mut findings = Vec::new();
@@ -190,6 +205,7 @@ pub fn judge_extraction(
     findings.extend(uncorroborated.filter(|finding| {
         corroborated.iter().all(|(field, _)| Some(field) != finding.field.as_ref())
     }));
+    findings.extend(otherwise);
     let mut grounded = grounded_fields(&subject);
     for (field, place) in corroborated {
         if grounded.iter().all(|known| known.field != field) {

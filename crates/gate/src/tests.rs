@@ -7,6 +7,7 @@ mod master_match;
 mod number_rows;
 mod own_companies;
 mod payment;
+mod second_reading;
 mod single_rules;
 mod uncorroborated;
 

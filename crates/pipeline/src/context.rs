@@ -17,6 +17,7 @@ use docmill_core::config::Config;
 use docmill_core::fault;
 use docmill_core::model::{ArtefactRef, ClaimedIngestion, OutcomeReason};
 use docmill_core::work_clock::wait_off_clock;
+use docmill_documents::ocr::textract::expense::TextractExpense;
 use docmill_documents::sandbox::{CpuPool, DocumentOpening, OpenDocument};
 use docmill_extract::{CallLimits, ReadingFaults};
 use docmill_gate::OwnCompanies;
@@ -50,11 +51,13 @@ pub struct PipelineServices {
     pub ignore_xml: bool,
     /// The own companies of tenants.
     pub companies: OwnCompanyBook,
+    /// The service that reads fields a second time, if one is asked for.
+    pub expense: Option<Arc<TextractExpense>>,
 }
 
 impl PipelineServices {
     /// The same services for documents beside the work of a worker, with the own companies of the
-    /// settings alone.
+    /// settings alone, and no second reading of fields: their pages are not paid for again.
     #[must_use]
     pub fn for_replays(&self) -> Self {
         Self {
@@ -69,6 +72,7 @@ impl PipelineServices {
             config: Arc::clone(&self.config),
             ignore_xml: self.ignore_xml,
             companies: OwnCompanyBook::new(&self.config.parties),
+            expense: None,
         }
     }
 

@@ -275,6 +275,26 @@ impl SpendingBook<'_> {
         self.costs.has_room(self.ledger, self.claimed.id, ahead, begins).await
     }
 
+    /// Whether a page may be read elsewhere; see [`SpendingBook::may_call`].
+    pub(super) async fn may_read_page(&self) -> Result<bool> {
+        self.may_call(DocumentSpending::default(), false).await
+    }
+
+    /// Books pages that were read elsewhere.
+    ///
+    /// # Errors
+    /// Ledger errors.
+    pub(super) async fn book_pages(&self, read: &PageUsage) -> Result<()> {
+        let spent = SpendingEntry {
+            provider: read.provider,
+            model: &read.model,
+            pages: read.pages,
+            calls: vec![read.tokens],
+            class: read.class.clone(),
+        };
+        self.book(spent).await
+    }
+
     /// Books spending.
     ///
     /// # Errors
@@ -310,17 +330,6 @@ impl<'a> BilledPageSink<'a> {
     pub(super) fn new(spending: SpendingBook<'a>, inner: &'a mut dyn PageSink) -> Self {
         Self { spending, inner }
     }
-
-    async fn book(&mut self, read: &PageUsage) -> Result<()> {
-        let spent = SpendingEntry {
-            provider: read.provider,
-            model: &read.model,
-            pages: read.pages,
-            calls: vec![read.tokens],
-            class: read.class.clone(),
-        };
-        self.spending.book(spent).await
-    }
 }
 
 #[async_trait]
@@ -334,7 +343,7 @@ impl PageSink for BilledPageSink<'_> {
     }
 
     async fn before_call(&mut self) -> std::result::Result<(), StepError> {
-        if !self.spending.may_call(DocumentSpending::default(), false).await? {
+        if !self.spending.may_read_page().await? {
             let bounds = self.spending.costs.document_bounds();
             let detail = format!("reading its pages costs more than {bounds}");
             return Err(StepError::rejected(OutcomeReason::TooLarge, detail));
@@ -349,7 +358,7 @@ impl PageSink for BilledPageSink<'_> {
     ) -> std::result::Result<(), StepError> {
         // Paid for, whether or not the pages can be stored; stored, whether or not that is written
         // down.
-        let booked = self.book(usage).await;
+        let booked = self.spending.book_pages(usage).await;
         self.inner.after_call(usage, is_whole).await?;
         Ok(booked?)
     }

@@ -53,6 +53,7 @@ pub mod remote_ocr;
 mod reopened;
 mod searchable;
 mod second_looks;
+mod second_reading;
 pub mod shutdown;
 mod step_error;
 mod structure;
@@ -67,6 +68,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::FutureExt as _;
 use tracing::{Instrument as _, Span};
 
 pub use byte_budget::ByteBudget;
@@ -78,13 +80,13 @@ use docmill_client::telemetry::spans;
 use docmill_core::fault::Error;
 use docmill_core::model::message::plain_etag;
 use docmill_core::model::{
-    ClaimedIngestion, Extraction, IngestionStage, InvoiceReference, ModelUsage, OutcomeReason,
-    RuleReport, Transcript,
+    ClaimedIngestion, Extraction, ExtractionMethod, IngestionStage, InvoiceReference, ModelUsage,
+    OutcomeReason, RuleReport, Transcript,
 };
 use docmill_documents::sandbox::OpenDocument;
 use docmill_extract::ReadingFaults;
 use docmill_gate::kinds::{ClassifiedKind, Kind};
-use docmill_gate::{EinvoiceState, Verdict};
+use docmill_gate::{EinvoiceState, SecondReading, Verdict};
 use docmill_ledger::{IngestionResult, NewChild, StoredTranscript, VersionOutcome};
 use docmill_llm::chain::ChainModel;
 use einvoice::{EinvoiceScan, ParsedEinvoice};
@@ -197,6 +199,8 @@ struct PipelineRun<'a> {
     found: u32,
     /// Whether more are attached to it than were taken.
     leaves_children_out: bool,
+    /// The second reading of its fields, once it was asked for.
+    second_reading: Option<Option<SecondReading>>,
 }
 
 /// Documents that the pages of a file are.
@@ -221,6 +225,7 @@ impl<'a> PipelineRun<'a> {
             several: None,
             found: 0,
             leaves_children_out: false,
+            second_reading: None,
         }
     }
 
@@ -525,8 +530,10 @@ impl<'a> PipelineRun<'a> {
         extraction: &Extraction,
     ) -> Result<Verdict, StepError> {
         self.enter(IngestionStage::Gate)?;
+        let second = self.read_fields_again(input, extraction).await?;
         let rules = self.einvoice_rules.clone();
-        let mut verdict = verdict::judge_extraction(self.attempt, input, extraction, rules).await?;
+        let judging = verdict::judge_extraction(self.attempt, input, extraction, rules, second);
+        let mut verdict = judging.await?;
         if let Some(doubt) = &self.several {
             doubt.note(&mut verdict);
         }
@@ -534,6 +541,25 @@ impl<'a> PipelineRun<'a> {
             children::note_left_out(&mut verdict);
         }
         Ok(verdict)
+    }
+
+    /// A service's reading of the fields of pages, once for all readings of ours.
+    async fn read_fields_again(
+        &mut self,
+        input: GateInput<'_>,
+        extraction: &Extraction,
+    ) -> Result<Option<SecondReading>, StepError> {
+        if extraction.reader == ExtractionMethod::Einvoice {
+            return Ok(None);
+        }
+        if let Some(read) = &self.second_reading {
+            return Ok(read.clone());
+        }
+        // Of no type that the futures around it would have within theirs.
+        let reading = second_reading::read_fields_again(self.attempt, input.transcript).boxed();
+        let read = reading.await?;
+        self.second_reading = Some(read.clone());
+        Ok(read)
     }
 
     /// Goes on to the next stage, if the claim is live.

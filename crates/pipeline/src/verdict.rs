@@ -18,7 +18,7 @@ use docmill_core::model::{
 };
 use docmill_core::work_clock::wait_off_clock;
 use docmill_gate::kinds::{ClassifiedKind, FieldRole, Kind, KindSet};
-use docmill_gate::{self, EinvoiceState, GateLookups, SupplierHistory, Verdict};
+use docmill_gate::{self, EinvoiceState, GateLookups, SecondReading, SupplierHistory, Verdict};
 use docmill_ledger::duplicate_key::{DuplicateKeys, NearKeys, PaymentFacts};
 use docmill_ledger::supplier::SupplierLesson;
 use docmill_ledger::{IngestionResult, NewChild, VerdictDetails};
@@ -56,6 +56,7 @@ pub(super) async fn judge_extraction(
     input: GateInput<'_>,
     extraction: &Extraction,
     einvoice_rules: Option<Arc<RuleReport>>,
+    second_reading: Option<SecondReading>,
 ) -> Result<Verdict, StepError> {
     let (ledger, claimed) = (&attempt.context.ledger, attempt.claimed);
     let (document, tenant) = (claimed.document.id, claimed.tenant.as_deref());
@@ -81,6 +82,7 @@ pub(super) async fn judge_extraction(
         einvoice_rules,
         pictures_shown: input.pictures_shown,
         own: attempt.own_companies().await?,
+        second_reading,
     };
     let (extraction, transcript) = (extraction.clone(), Arc::clone(input.transcript));
     let kind = Arc::clone(&input.classified.kind);

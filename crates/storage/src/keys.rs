@@ -44,10 +44,11 @@ pub fn attempt_record_key(id: IngestionId) -> String {
 }
 
 /// Every artefact that an ingestion may have, finished pages aside.
-pub fn artefact_keys(id: IngestionId) -> [String; 8] {
+pub fn artefact_keys(id: IngestionId) -> [String; 9] {
     let [pdf, png, jpg] = ["pdf", "png", "jpg"].map(|extension| preprocessed_key(id, extension));
     let (edn, copy) = (edn_transcription_key(id), searchable_key(id));
-    [transcription_key(id), edn, extraction_key(id), kind_choice_key(id), pdf, png, jpg, copy]
+    let (choice, expense) = (kind_choice_key(id), expense_key(id));
+    [transcription_key(id), edn, extraction_key(id), choice, expense, pdf, png, jpg, copy]
 }
 
 /// Where there is no database, what was spent lies below, by days.
@@ -81,6 +82,11 @@ pub fn extraction_key(id: IngestionId) -> String {
 /// A model's choice of kind for a document that might be of several.
 pub fn kind_choice_key(id: IngestionId) -> String {
     format!("ingestions/{id}/kind-output.json")
+}
+
+/// The second reading of a document's fields, page by page.
+pub fn expense_key(id: IngestionId) -> String {
+    format!("ingestions/{id}/expense-output.json")
 }
 
 /// A question that waits for a batch, as it is sent.

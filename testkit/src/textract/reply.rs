@@ -17,6 +17,41 @@ pub(super) fn detected(lines: &[String], confidence: f64) -> Value {
     })
 }
 
+/// The answer about a picture with these fields and lines.
+pub(super) fn expense(
+    summary: &[(String, String)],
+    lines: &[Vec<(String, String)>],
+    confidence: f64,
+) -> Value {
+    let lines: Vec<Value> = lines
+        .iter()
+        .map(|line| json!({"LineItemExpenseFields": expense_fields(line, confidence)}))
+        .collect();
+    json!({
+        "DocumentMetadata": {"Pages": 1},
+        "ExpenseDocuments": [{
+            "ExpenseIndex": 1,
+            "SummaryFields": expense_fields(summary, confidence),
+            "LineItemGroups": [{"LineItemGroupIndex": 1, "LineItems": lines}],
+        }],
+    })
+}
+
+fn expense_fields(fields: &[(String, String)], confidence: f64) -> Vec<Value> {
+    let rows = fields.iter().enumerate();
+    rows.map(|(row, (name, text))| {
+        json!({
+            "Type": {"Text": name, "Confidence": confidence},
+            "ValueDetection": {
+                "Text": text, "Confidence": confidence,
+                "Geometry": geometry(0.1, top(row), 0.2, 0.02),
+            },
+            "PageNumber": 1,
+        })
+    })
+    .collect()
+}
+
 /// A part of a job's result: at most `most` blocks from block `from` on.
 pub(super) fn job(file: &File, confidence: f64, from: usize, most: usize) -> Value {
     let pages = file.pages.len();

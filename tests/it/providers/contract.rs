@@ -4,8 +4,10 @@
 use std::path::Path;
 
 use docmill_core::model::PagePicture;
+use docmill_documents::ocr::textract::expense::ExpensePage;
 use docmill_documents::ocr::{FileReader, StoredFile};
 use docmill_testkit::document_ai::{Said, Script, Server, Straightened};
+use docmill_testkit::document_intelligence as azure;
 use docmill_testkit::mistral_ocr as mistral;
 use docmill_testkit::textract::File;
 use serde_json::Value;
@@ -70,8 +72,14 @@ async fn exchanges_of_every_sort_with_textract_are_made_for_the_contract_check()
     };
     let sizes = (1..=3).map(|page| (page, (100, 100))).collect();
     assert_eq!(provider.read_file(&file, &sizes).await.unwrap().0.len(), 2);
+    let fields = amazon::Script::default()
+        .with_summary(&[("TOTAL", "441,87"), ("INVOICE_RECEIPT_ID", "RE-17")])
+        .with_line(&[("ITEM", "Paper"), ("PRICE", "178,00")]);
+    server.set(fields);
+    let page = ExpensePage { number: 1, width: 100.0, height: 100.0 };
+    expense_at(&server.endpoint()).analyze_page(&pictures::sent(1).image, page).await.unwrap();
     let calls = server.calls();
-    assert!(calls.len() > 4 && calls.iter().all(|call| call.status == 200));
+    assert!(calls.len() > 5 && calls.iter().all(|call| call.status == 200));
     for (number, call) in calls.iter().enumerate() {
         write("textract", &call.operation, number, (&call.request, &call.reply));
     }
@@ -87,5 +95,32 @@ async fn exchanges_with_mistral_ocr_are_made_for_the_contract_check() {
     }
     for (number, exchange) in server.exchanges().iter().enumerate() {
         write("mistral_ocr", "ocr", number, (&exchange.request, &exchange.reply));
+    }
+}
+
+#[tokio::test]
+async fn exchanges_of_every_sort_with_document_intelligence_are_made_for_the_contract_check() {
+    let server = azure::Server::start().await.unwrap();
+    let client = document_intelligence::document_intelligence(&server);
+    client.ping().await.unwrap();
+    client.read_pictures(&sent(1)).await.unwrap();
+    client.read_pictures(&sent(3)).await.unwrap();
+    server.fail_analyses(["InvalidRequest"]);
+    client.read_pictures(&sent(1)).await.unwrap_err();
+    let refusal = azure::Refusal { status: 400, code: "InvalidRequest", retry_after: None };
+    server.refuse([refusal]);
+    client.read_pictures(&sent(1)).await.unwrap_err();
+    let exchanges = server.exchanges();
+    let count = |method: &str| exchanges.iter().filter(|one| one.method == method).count();
+    assert_eq!((count("POST"), count("DELETE")), (4, 3));
+    for (number, one) in exchanges.iter().enumerate() {
+        let request = serde_json::json!({
+            "method": one.method, "path": one.path, "query": one.query,
+            "content_type": one.content_type,
+        });
+        let reply = serde_json::json!({
+            "status": one.status, "operation_location": one.operation_location, "body": one.reply,
+        });
+        write("document_intelligence", "", number, (&request, &reply));
     }
 }

@@ -5,13 +5,14 @@ use bytes::Bytes;
 use docmill_core::config::OcrProvider::Textract as Amazon;
 use docmill_core::fault::Fault;
 use docmill_core::model::IngestionId;
+use docmill_documents::ocr::textract::expense::ExpensePage;
 use docmill_documents::ocr::{FileReader, PictureSizes, StoredFile};
 use docmill_pipeline::remote_ocr::StoredOriginal;
 use docmill_pipeline::{ReadOptions, ReadRequest, StepError};
 use docmill_storage::{
     Etag, GetOptions, GetResult, ObjectEntry, ObjectMeta, ObjectStore, PutResult, S3Address,
 };
-use docmill_testkit::textract::{DETECT, File, GET, START, Script, Server};
+use docmill_testkit::textract::{DETECT, EXPENSE, File, GET, START, Script, Server};
 
 use super::repair::Kept;
 use super::*;
@@ -232,4 +233,31 @@ async fn a_file_that_textract_cannot_reach_is_read_from_its_pictures() {
     let (transcript, _, _) = read(&server, bucket, pictures::scans(2)).await;
     assert!(pictures::says(&texts(&transcript.unwrap())[1], 2));
     assert_eq!((server.jobs(), server.answered(DETECT)), (0, 2));
+}
+
+#[tokio::test]
+async fn the_fields_of_a_page_are_read_with_their_places_and_one_page_is_charged() {
+    let script = Script::default()
+        .with_summary(&[("TOTAL", "441,87 EUR"), ("OTHER", "x"), ("VENDOR_NAME", "Korkstein")])
+        .with_line(&[("ITEM", "Paper"), ("PRICE", "178,00")]);
+    let server = Server::start(script).await.unwrap();
+    let service = expense_at(&server.endpoint());
+    service.ping().await.unwrap();
+    let page = ExpensePage { number: 3, width: 600.0, height: 800.0 };
+    let image = pictures::sent(1).image;
+    let (read, usage) = service.analyze_page(&image, page).await.unwrap();
+    let names: Vec<&str> = read.fields.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["TOTAL", "VENDOR_NAME"]);
+    let place = read.fields[0].place;
+    assert_eq!((place.page, read.lines.len(), read.lines[0].len()), (3, 1, 2));
+    let within =
+        (place.bounding_box.x - 60.0).abs() < 0.1 && (place.confidence - 0.975).abs() < 0.01;
+    assert!(within, "{place:?}");
+    assert_eq!((usage.provider, usage.model.as_str(), usage.pages), ("textract", EXPENSE, 1));
+
+    server.set(Script::default().troubled(EXPENSE, [("BadDocumentException", 400)]));
+    let refused = service.analyze_page(&image, page).await.unwrap_err();
+    assert_eq!(refused.fault, Fault::Rejected);
+    server.set(Script::default().troubled(EXPENSE, [("AccessDeniedException", 400)]));
+    assert_eq!(service.ping().await.unwrap_err().fault, Fault::Denied);
 }

@@ -6,7 +6,7 @@ use docmill_core::model::{DocumentId, IngestionId};
 use docmill_storage::{GetOptions, GetResult, keys};
 use docmill_testkit::document_ai::{Said, Script, Seen, Server, Trouble};
 use docmill_testkit::sqs::Action;
-use docmill_testkit::textract::{DETECT, File, GET, START};
+use docmill_testkit::textract::{DETECT, EXPENSE, File, GET, START};
 use serde_json::Value;
 
 use super::*;
@@ -294,4 +294,43 @@ async fn a_page_that_a_vision_model_is_shown_is_written_down_with_the_price_of_i
                 cost_nanos BETWEEN 1000000 AND 10000000), ';') FROM docmill.spending";
     assert_eq!(world.scalar(rows).await, "vision seer-1 1 1 t");
     assert_eq!(server.calls().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fields_read_a_second_time_are_paid_once_per_page_and_what_differs_is_flagged() {
+    let world = World::new().await;
+    let price = ModelPrice {
+        provider: "textract".to_owned(),
+        model: EXPENSE.to_owned(),
+        from: "2026-01-01".to_owned(),
+        pages: 10.into(),
+        ..ModelPrice::default()
+    };
+    let script = amazon::Script::default().with_summary(&[("INVOICE_RECEIPT_ID", "A-2")]);
+    // The first document's first try ends in a fault of the service.
+    let script = script.troubled(EXPENSE, [("InternalServerError", 500); 4]);
+    let server = amazon::Server::start(script).await.unwrap();
+    let worker = world
+        .worker_reading_twice(expense_at(&server.endpoint()), |config| {
+            config.ocr.textract.expense_pages = 1;
+            config.retry.base_delay = Duration::from_millis(10);
+            config.cost = CostConfig { price: vec![price], ..CostConfig::default() };
+        })
+        .await;
+    let other = world.submit("a.pdf", crate::support::documents::invoice("A-1")).await;
+    world.pass_until(|| async { is_over(&world, other).await }).await;
+    let same = world.submit("a.pdf", crate::support::documents::invoice("A-2")).await;
+    until(SOON, || async { is_over(&world, same).await }).await;
+    let long = world.submit("b.pdf", pictures::scans(2)).await;
+    until(SOON, || async { is_over(&world, long).await }).await;
+    worker.stop().await;
+    let flagged = "('read_otherwise:invoice_number' = ANY (review_reasons))";
+    assert_eq!(world.column(other, flagged).await.unwrap(), "true");
+    assert_eq!(world.column(same, flagged).await.unwrap(), "false");
+    assert_eq!(server.answered(EXPENSE), 2, "one page of each, and none of the long one");
+    let rows = "SELECT string_agg(concat_ws(' ', model, pages, cost_nanos), ';')
+                FROM docmill.spending";
+    let row = "AnalyzeExpense 1 10000000";
+    assert_eq!(world.scalar(rows).await, format!("{row};{row}"));
+    assert_eq!(world.attempts(other).await.len(), 2, "the fault is the service's");
 }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use docmill::app::{App, ServiceBackends};
 use docmill_core::config::{Config, LlmProvider, OcrEngineChoice, QueueBackend, StoreBackend};
 use docmill_core::model::{DocumentId, IngestionId};
+use docmill_documents::ocr::textract::expense::TextractExpense;
 use docmill_ledger::Ledger;
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_llm::Llm;
@@ -187,6 +188,19 @@ impl World {
         config.llm.provider = LlmProvider::None;
         let services = Box::pin(App::new(config.clone()).pipeline_services()).await.unwrap();
         let services = PipelineServices { reader, ..services };
+        self.worker_of(config, services, self.ledger().await).await
+    }
+
+    /// Starts a worker without a model whose service reads fields a second time.
+    pub(crate) async fn worker_reading_twice(
+        &self,
+        service: TextractExpense,
+        change: impl FnOnce(&mut Config),
+    ) -> Running {
+        let mut config = self.config.clone();
+        change(&mut config);
+        let services = Box::pin(App::new(config.clone()).pipeline_services()).await.unwrap();
+        let services = PipelineServices { expense: Some(Arc::new(service)), ..services };
         self.worker_of(config, services, self.ledger().await).await
     }
 

@@ -162,6 +162,9 @@ pub struct TextractConfig {
     /// How often a running job is asked whether it is done.
     #[serde(with = "humantime_serde")]
     pub poll: Duration,
+    /// Documents of at most so many pages have their fields read a second time by `AnalyzeExpense`,
+    /// page by page; 0: none.
+    pub expense_pages: u32,
 }
 
 impl Default for TextractConfig {
@@ -172,6 +175,7 @@ impl Default for TextractConfig {
             timeout: Duration::from_secs(60),
             jobs: true,
             poll: Duration::from_secs(5),
+            expense_pages: 0,
         }
     }
 }

@@ -10,6 +10,7 @@
 //! switched off, because throttling has to slow down every job, not one call.
 
 mod blocks;
+pub mod expense;
 mod faults;
 
 use std::collections::BTreeMap;
@@ -82,14 +83,7 @@ impl TextractOcr {
     /// Sets the client up from the environment; nothing is sent. `files`: PDFs lie where Textract
     /// can reach them.
     pub async fn connect(config: &TextractConfig, files: bool, clients: OperationClients) -> Self {
-        let mut loader = aws_config::defaults(BehaviorVersion::latest());
-        if !config.region.is_empty() {
-            loader = loader.region(Region::new(config.region.clone()));
-        }
-        if !config.endpoint.is_empty() {
-            loader = loader.endpoint_url(&config.endpoint);
-        }
-        Self::with_client(Client::new(&loader.load().await), config, files, clients)
+        Self::with_client(load_client(config).await, config, files, clients)
     }
 
     /// Over a client that is set up already, but for its time limits, and that it repeats nothing:
@@ -100,13 +94,7 @@ impl TextractOcr {
         files: bool,
         clients: OperationClients,
     ) -> Self {
-        let timeouts = TimeoutConfig::builder()
-            .connect_timeout(Duration::from_secs(5).min(config.timeout))
-            .operation_timeout(config.timeout)
-            .build();
-        let limited = client.config().to_builder();
-        let limited = limited.timeout_config(timeouts).retry_config(RetryConfig::disabled());
-        let client = Client::from_conf(limited.build());
+        let client = limit_client(&client, config);
         Self { client, clients, jobs: config.jobs && files, poll: config.poll }
     }
 
@@ -200,6 +188,30 @@ impl TextractOcr {
             })
             .await
     }
+}
+
+/// A client with the credentials of the environment.
+async fn load_client(config: &TextractConfig) -> Client {
+    let mut loader = aws_config::defaults(BehaviorVersion::latest());
+    if !config.region.is_empty() {
+        loader = loader.region(Region::new(config.region.clone()));
+    }
+    if !config.endpoint.is_empty() {
+        loader = loader.endpoint_url(&config.endpoint);
+    }
+    Client::new(&loader.load().await)
+}
+
+/// The same client with the time limits of the settings, and without repetitions of its own.
+fn limit_client(client: &Client, config: &TextractConfig) -> Client {
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(Duration::from_secs(5).min(config.timeout))
+        .operation_timeout(config.timeout)
+        .build();
+    let limited = client.config().to_builder();
+    Client::from_conf(
+        limited.timeout_config(timeouts).retry_config(RetryConfig::disabled()).build(),
+    )
 }
 
 fn page_usage(operation: &str, pages: u32) -> PageUsage {
