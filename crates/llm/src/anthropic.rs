@@ -20,7 +20,7 @@ use super::form::{ReplyForm, ReplyForms};
 use super::{FinishReason, Llm, ModelReply, Prompt, RequestOptions};
 use docmill_core::config::{LlmConfig, LlmProvider, PromptCache};
 use docmill_core::fault::Result;
-use host::{AnthropicHost, PUBLISHER};
+use host::{AnthropicHost, PUBLISHER, VERSION};
 
 /// A model of Anthropic's.
 pub struct AnthropicClient {
@@ -119,7 +119,7 @@ impl Llm for AnthropicClient {
         }
         let model = self.model.rsplit('/').next().unwrap_or_default();
         let body = json!({
-            "anthropic_version": wire::VERTEX_VERSION,
+            "anthropic_version": VERSION,
             "model": model,
             "messages": [{"role": "user", "content": "docmill"}],
         });

@@ -7,7 +7,8 @@ use crate::options::OptionalField;
 use docmill_core::config::{LlmConfig, LlmProvider};
 use docmill_core::fault::Result;
 
-/// `ANTHROPIC_API_VERSION` of anthropic 2.11; `llm.headers` may name another.
+/// `ANTHROPIC_API_VERSION` of anthropic 2.11, at Vertex AI too; `llm.headers` may name another at
+/// Anthropic.
 pub(super) const VERSION: &str = "2026-10-21";
 /// Where Vertex AI has Anthropic's models.
 pub(super) const PUBLISHER: &str = "/publishers/anthropic/models";

@@ -3,16 +3,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::host::AnthropicHost;
+use super::host::{AnthropicHost, VERSION};
 use crate::form::ReplyForm;
 use crate::options::{CallEffort, CallOptions};
 use crate::picture::{TurnPart, encode_base64, media_type, turn_parts};
 use crate::{FinishReason, ModelReply, Prompt};
 use docmill_core::config::PromptCache;
 use docmill_core::model::ModelUsage;
-
-/// The version of the API that Vertex AI serves: `DEFAULT_VERSION` of anthropic's Vertex client.
-pub(super) const VERTEX_VERSION: &str = "vertex-2023-10-16";
 
 /// The options of a request, besides the prompt.
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +92,7 @@ pub(super) fn build_request<'a>(
     let on_vertex = options.host == AnthropicHost::Vertex;
     AnthropicRequest {
         model: (!on_vertex).then_some(model),
-        anthropic_version: on_vertex.then_some(VERTEX_VERSION),
+        anthropic_version: on_vertex.then_some(VERSION),
         max_tokens: call.max_tokens,
         // An empty text is refused.
         system: (!text.is_empty()).then_some([system]),

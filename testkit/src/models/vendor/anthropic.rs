@@ -38,7 +38,7 @@ pub(super) fn check_on_vertex(
     headers: &HashMap<String, String>,
     body: &Value,
 ) -> Result<(), Wrong> {
-    if body.get("anthropic_version") != Some(&json!("vertex-2023-10-16")) {
+    if body.get("anthropic_version") != Some(&json!("2026-10-21")) {
         return Err(("anthropic_version", "Field required".to_owned()));
     }
     if headers.contains_key("x-api-key") {
