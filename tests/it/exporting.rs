@@ -151,7 +151,7 @@ async fn an_export_writes_heads_lines_and_ubl_into_its_folder_and_names_what_it_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_package_for_datev_has_each_received_invoice_with_its_original_and_names_the_rest() {
+async fn a_package_for_datev_has_each_invoice_with_its_original_and_names_the_rest() {
     let database = TestDatabase::create().await;
     let (store, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let originals = [&b"%PDF-1.7 one"[..], b"%PDF-1.7 two", b"only text", b"%PDF-1.7 own"];
@@ -175,8 +175,7 @@ async fn a_package_for_datev_has_each_received_invoice_with_its_original_and_nam
     let (code, text) = export_from(&database, store.path(), &["--format", "datev", "--output", at]);
     assert_eq!(code, Some(1), "{text}");
     for (problem, times) in [
-        ("written: 1", 1),
-        ("an own company issued it", 1),
+        ("written: 2", 1),
         ("gone, is another one now", 2),
         ("no PDF, JPEG", 1),
         ("waits for review", 1),
@@ -190,14 +189,22 @@ async fn a_package_for_datev_has_each_received_invoice_with_its_original_and_nam
     let mut names: Vec<String> =
         package.file_names().map(|name| name.unwrap().into_owned()).collect();
     names.sort();
-    let [original, ledger, document] = &names[..] else { panic!("{names:?}") };
-    let read = |package: &mut zip::ZipArchive<std::fs::File>, name: &str| {
-        std::io::read_to_string(package.by_name(name).unwrap()).unwrap()
-    };
-    assert_eq!(read(&mut package, original), "%PDF-1.7 one");
-    assert!(read(&mut package, ledger).contains("<invoiceId>1+0</invoiceId>"));
-    let described = read(&mut package, document);
-    for part in [format!("datafile=\"{ledger}\""), format!("name=\"{original}\"")] {
-        assert!(document == "document.xml" && described.contains(&part), "{part}: {described}");
+    assert_eq!(names.len(), 5, "{names:?}");
+    let mut read = |name: &str| std::io::read_to_string(package.by_name(name).unwrap()).unwrap();
+    let described = read("document.xml");
+    for (content, number, entry) in [
+        ("%PDF-1.7 one", "1+0", "accountsPayableLedger"),
+        ("%PDF-1.7 own", "1+3", "accountsReceivableLedger"),
+    ] {
+        let mut originals = names.iter().filter(|name| name.ends_with(".pdf"));
+        let original = originals.find(|name| read(name) == content).unwrap();
+        let ledger = original.replace(".pdf", ".xml");
+        let written = read(&ledger);
+        for part in [format!("<invoiceId>{number}</invoiceId>"), format!("<{entry}>")] {
+            assert!(written.contains(&part), "{part}: {written}");
+        }
+        for part in [format!("\"{entry}\" datafile=\"{ledger}\""), format!("name=\"{original}\"")] {
+            assert!(described.contains(&part), "{part}: {described}");
+        }
     }
 }

@@ -43,8 +43,8 @@ use docmill_core::model::{InvoiceReference, RuleReport, TextLine};
 use crate::notation::date;
 use crate::xml::{XmlError, XmlText};
 pub use datev::{
-    DatevDefects, DatevDocument, DatevLedger, MAX_DATEV_DOCUMENTS, write_datev_ledger,
-    write_datev_package,
+    DatevDefects, DatevDirection, DatevDocument, DatevLedger, MAX_DATEV_DOCUMENTS,
+    write_datev_ledger, write_datev_package,
 };
 pub use defect::EinvoiceDefect;
 use edifact::EdifactFile;

@@ -1,4 +1,4 @@
-//! Received invoices for DATEV's "XML-Schnittstelle online" 6.0: a ledger file for each
+//! Received and issued invoices for DATEV's "XML-Schnittstelle online" 6.0: a ledger file for each
 //! (`Belegverwaltung_online_ledger_import_v060.xsd`) and the description of a package
 //! (`Document_v060.xsd`). Elements, their order, lengths and patterns are those of the two schemas.
 //!
@@ -19,8 +19,6 @@ const LEDGER: &str = "http://xml.datev.de/bedi/tps/ledger/v060";
 const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
 /// The note that the schema fixes.
 const LEDGER_NOTE: &str = "Kopie nur zur Verbuchung berechtigt nicht zum Vorsteuerabzug";
-/// The folder that DATEV proposes for received invoices.
-const LEDGER_FOLDER: &str = "Eingangsrechnungen";
 /// Characters of an invoice's number besides ASCII letters and digits (type `p10040`).
 const NUMBER_SIGNS: &str = "$%&*+-/";
 const MAX_NUMBER_CHARS: usize = 36;
@@ -32,6 +30,49 @@ const MAX_VAT_ID_CHARS: usize = 15;
 const MAX_AMOUNT: Decimal = Decimal::from_parts(1_410_065_408, 2, 0, false, 0);
 /// Most documents of a package.
 pub const MAX_DATEV_DOCUMENTS: usize = 4_999;
+
+/// Who an invoice is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DatevDirection {
+    /// A supplier.
+    Received,
+    /// An own company.
+    Issued,
+}
+
+impl DatevDirection {
+    /// The element of an entry, which is also the type of its file.
+    fn ledger(self) -> &'static str {
+        match self {
+            Self::Received => "accountsPayableLedger",
+            Self::Issued => "accountsReceivableLedger",
+        }
+    }
+
+    /// The folder that DATEV proposes.
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Received => "Eingangsrechnungen",
+            Self::Issued => "Ausgangsrechnungen",
+        }
+    }
+
+    /// The type of a document in a package.
+    fn document_type(self) -> &'static str {
+        match self {
+            Self::Received => "1",
+            Self::Issued => "2",
+        }
+    }
+
+    /// Fields of the other party: its VAT identifier, its name, and the element of that.
+    fn party(self) -> [&'static str; 3] {
+        match self {
+            Self::Received => ["supplier_vat_id", "supplier_name", "supplierName"],
+            Self::Issued => ["buyer_vat_id", "buyer_name", "customerName"],
+        }
+    }
+}
 
 /// Why there is no ledger file of the data.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,6 +86,8 @@ pub struct DatevLedger {
     pub xml: String,
     /// Month of the invoice, `YYYY-MM`.
     pub period: String,
+    /// Who it is from.
+    pub direction: DatevDirection,
 }
 
 /// An invoice in a package.
@@ -54,6 +97,8 @@ pub struct DatevDocument {
     pub guid: String,
     /// As in [`DatevLedger`].
     pub period: String,
+    /// As there.
+    pub direction: DatevDirection,
     /// Name of the ledger file in the package.
     pub ledger: String,
     /// Name of the original in the package.
@@ -84,7 +129,7 @@ impl LedgerHead {
     }
 }
 
-/// Writes a received invoice, whose fields have the names of their roles. Signs that DATEV does not
+/// Writes an invoice, whose fields have the names of their roles. Signs that DATEV does not
 /// allow in a number are left out, as are optional values that the schema does not allow.
 ///
 /// # Errors
@@ -92,6 +137,7 @@ impl LedgerHead {
 pub fn write_datev_ledger(
     data: &Map<String, Value>,
     is_credit_note: bool,
+    direction: DatevDirection,
 ) -> Result<DatevLedger, DatevDefects> {
     let LedgerHead { day, number, currency, amount } = LedgerHead::read(data, is_credit_note)?;
     let (date, amount) = (day.to_string(), format!("{amount:.2}"));
@@ -112,28 +158,31 @@ pub fn write_datev_ledger(
             ("consolidatedCurrencyCode", &currency),
         ],
     );
-    xml.open("accountsPayableLedger");
+    xml.open(direction.ledger());
     let due = day_of(data, "due_date").filter(|due| *due > day);
     let delivered = day_of(data, "delivery_date").filter(|delivered| *delivered <= day);
-    let supplier = text_of(data, "supplier_name").map(|name| cut(&name, MAX_NAME_CHARS));
+    let [vat_id, name, name_element] = direction.party();
+    let name = text_of(data, name).map(|name| cut(&name, MAX_NAME_CHARS));
+    // The account of an issued invoice is one's own; DATEV asks for the other party's.
+    let iban = iban_of(data).filter(|_| direction == DatevDirection::Received);
     for (name, value) in [
         ("date", Some(date)),
         ("amount", Some(amount)),
         ("tax", only_rate(data)),
         ("currencyCode", Some(currency)),
         ("invoiceId", Some(number)),
-        ("vatId", vat_id_of(data)),
-        ("iban", iban_of(data)),
+        ("vatId", vat_id_of(data, vat_id)),
+        ("iban", iban),
         ("dueDate", due.map(|due| due.to_string())),
         ("deliveryDate", delivered.map(|delivered| delivered.to_string())),
-        ("supplierName", supplier),
+        (name_element, name),
     ] {
         if let Some(value) = value {
             xml.value(name, &value);
         }
     }
     let period = format!("{:04}-{:02}", day.year(), u8::from(day.month()));
-    Ok(DatevLedger { xml: xml.finish(), period })
+    Ok(DatevLedger { xml: xml.finish(), period, direction })
 }
 
 /// Writes the description of a package, `document.xml`.
@@ -152,12 +201,13 @@ pub fn write_datev_package(documents: &[DatevDocument], made_at: OffsetDateTime)
     xml.within("header", "date", &at.format(form).unwrap_or_default());
     xml.open("content");
     for document in documents {
-        // Type 1: a received invoice.
-        xml.open_with("document", &[("guid", &document.guid), ("type", "1")]);
-        let ledger = [("xsi:type", "accountsPayableLedger"), ("datafile", &*document.ledger)];
+        let direction = document.direction;
+        let attributes = [("guid", &*document.guid), ("type", direction.document_type())];
+        xml.open_with("document", &attributes);
+        let ledger = [("xsi:type", direction.ledger()), ("datafile", &*document.ledger)];
         xml.open_with("extension", &ledger);
         xml.leaf("property", &[("key", "1"), ("value", &document.period)], "");
-        xml.leaf("property", &[("key", "3"), ("value", LEDGER_FOLDER)], "");
+        xml.leaf("property", &[("key", "3"), ("value", direction.folder())], "");
         xml.close();
         xml.leaf("extension", &[("xsi:type", "File"), ("name", &document.original)], "");
         xml.close();
@@ -200,8 +250,8 @@ fn only_rate(data: &Map<String, Value>) -> Option<String> {
     is_rate.then(|| format!("{rate:.2}"))
 }
 
-fn vat_id_of(data: &Map<String, Value>) -> Option<String> {
-    let id = text_of(data, "supplier_vat_id")?;
+fn vat_id_of(data: &Map<String, Value>, field: &str) -> Option<String> {
+    let id = text_of(data, field)?;
     let is_plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b"._ ".contains(&b));
     (is_plain && id.len() <= MAX_VAT_ID_CHARS).then_some(id)
 }
@@ -217,6 +267,7 @@ fn cut(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::DatevDirection::{Issued, Received};
     use super::*;
     use serde_json::json;
     use time::macros::datetime;
@@ -232,14 +283,15 @@ mod tests {
     /// Names and texts of the elements of an entry, in order.
     fn entry(xml: &str) -> Vec<String> {
         let tree = roxmltree::Document::parse(xml).unwrap();
-        let entry = tree.descendants().find(|it| it.has_tag_name("accountsPayableLedger")).unwrap();
+        let names = ["accountsPayableLedger", "accountsReceivableLedger"];
+        let entry = tree.descendants().find(|it| names.contains(&it.tag_name().name())).unwrap();
         let parts = entry.children().filter(roxmltree::Node::is_element);
         parts.map(|it| format!("{} {}", it.tag_name().name(), it.text().unwrap())).collect()
     }
 
     #[test]
     fn an_invoice_is_one_entry_with_the_elements_in_the_order_of_datevs_schema() {
-        let ledger = write_datev_ledger(&invoice(), false).unwrap();
+        let ledger = write_datev_ledger(&invoice(), false, Received).unwrap();
         assert_eq!(ledger.period, "2026-11");
         let expected = [
             "date 2026-11-02",
@@ -253,16 +305,36 @@ mod tests {
             "supplierName Mühle & <Söhne>",
         ];
         assert_eq!(entry(&ledger.xml), expected);
-        let credited = write_datev_ledger(&invoice(), true).unwrap().xml;
+        let credited = write_datev_ledger(&invoice(), true, Received).unwrap().xml;
         assert!(entry(&credited).contains(&"amount -23.80".to_owned()), "{credited}");
         assert!(credited.contains("consolidatedAmount=\"-23.80\""), "{credited}");
         let odd = json!({"iban": "DE00 1", "supplier_vat_id": "DE 123 456 789 012", "due_date": null,
             "taxes": [{"rate": 7}, {"rate": 19}], "supplier_name": "x".repeat(60)});
         let mut data = invoice();
         data.extend(odd.as_object().unwrap().clone());
-        let found = entry(&write_datev_ledger(&data, false).unwrap().xml);
+        let found = entry(&write_datev_ledger(&data, false, Received).unwrap().xml);
         assert_eq!(found.len(), 5, "{found:?}");
         assert_eq!(found[4], format!("supplierName {}", "x".repeat(50)));
+    }
+
+    #[test]
+    fn an_issued_invoice_names_the_buyer_and_no_account_of_ones_own() {
+        let buyer = json!({"buyer_name": "Backhaus Nord", "buyer_vat_id": "ATU12345678"});
+        let mut data = invoice();
+        data.extend(buyer.as_object().unwrap().clone());
+        let ledger = write_datev_ledger(&data, false, Issued).unwrap();
+        assert!(ledger.xml.contains("<accountsReceivableLedger>"), "{}", ledger.xml);
+        let expected = [
+            "date 2026-11-02",
+            "amount 23.80",
+            "tax 19.00",
+            "currencyCode EUR",
+            "invoiceId RE202617/4",
+            "vatId ATU12345678",
+            "dueDate 2026-11-30",
+            "customerName Backhaus Nord",
+        ];
+        assert_eq!(entry(&ledger.xml), expected);
     }
 
     #[test]
@@ -278,7 +350,8 @@ mod tests {
         ] {
             let mut data = invoice();
             data.insert(field.to_owned(), value);
-            assert_eq!(write_datev_ledger(&data, false), Err(DatevDefects(vec![field])), "{field}");
+            let refused = write_datev_ledger(&data, false, Received);
+            assert_eq!(refused, Err(DatevDefects(vec![field])), "{field}");
         }
     }
 
@@ -287,10 +360,12 @@ mod tests {
         let document = DatevDocument {
             guid: "00000000-0000-0000-0000-000000000007".to_owned(),
             period: "2026-11".to_owned(),
+            direction: Received,
             ledger: "7.xml".to_owned(),
             original: "7.pdf".to_owned(),
         };
-        let xml = write_datev_package(&[document.clone(), document], datetime!(2026-11-29 9:05 +1));
+        let issued = DatevDocument { direction: Issued, ..document.clone() };
+        let xml = write_datev_package(&[document, issued], datetime!(2026-11-29 9:05 +1));
         let tree = roxmltree::Document::parse(&xml).unwrap();
         let all = |name: &str| tree.descendants().filter(|it| it.has_tag_name(name)).count();
         assert_eq!((all("document"), all("extension"), all("property")), (2, 4, 4));
@@ -300,6 +375,10 @@ mod tests {
             "<extension xsi:type=\"accountsPayableLedger\" datafile=\"7.xml\">",
             "<property key=\"1\" value=\"2026-11\"></property>",
             "<extension xsi:type=\"File\" name=\"7.pdf\"></extension>",
+            "<property key=\"3\" value=\"Eingangsrechnungen\"></property>",
+            "<document guid=\"00000000-0000-0000-0000-000000000007\" type=\"2\">",
+            "<extension xsi:type=\"accountsReceivableLedger\" datafile=\"7.xml\">",
+            "<property key=\"3\" value=\"Ausgangsrechnungen\"></property>",
         ] {
             assert!(xml.contains(part), "{part} is not in {xml}");
         }

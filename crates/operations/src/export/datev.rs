@@ -1,4 +1,4 @@
-//! Packages for DATEV: ZIP archives of received invoices, each with its ledger file and its original.
+//! Packages for DATEV: ZIP archives of received and issued invoices, each with its ledger file and its original.
 //!
 //! A package gets its name once it is whole, so that a program that watches the folder takes no part of
 //! one. Sizes are those that DATEV names for "Belegtransfer".
@@ -21,7 +21,8 @@ use docmill_core::model::OwnCompany;
 use docmill_documents::DocumentFormat;
 use docmill_extract::einvoice::kind_uses_einvoice;
 use docmill_formats::einvoice::{
-    DatevDocument, DatevLedger, MAX_DATEV_DOCUMENTS, write_datev_ledger, write_datev_package,
+    DatevDirection, DatevDocument, DatevLedger, MAX_DATEV_DOCUMENTS, write_datev_ledger,
+    write_datev_package,
 };
 use docmill_formats::notation::party_name::name_key;
 use docmill_gate::kinds::Kind;
@@ -35,7 +36,7 @@ const MAX_ORIGINAL_BYTES: u64 = 20 << 20;
 /// A package that has so many bytes of originals takes no more.
 const FULL_PACKAGE_BYTES: usize = 100 << 20;
 
-/// A received invoice as a package has it.
+/// An invoice as a package has it.
 pub struct DatevInvoice {
     ledger: DatevLedger,
     original: Bytes,
@@ -47,7 +48,7 @@ impl DatevInvoice {
     /// Prepares a document, whose original has this SHA-256 (hex).
     ///
     /// # Errors
-    /// `Rejected`: it is no received invoice with all that DATEV requires, waits for review, or its
+    /// `Rejected`: it is no invoice with all that DATEV requires, waits for review, or its
     /// original is gone, too large or of another format. The store's and Postgres's own.
     pub async fn prepare(
         db: &Db,
@@ -64,10 +65,11 @@ impl DatevInvoice {
         }
         let data = role_data(kind, document);
         let own = list_companies(db, document.tenant.as_deref()).await?;
-        if own.iter().any(|company| is_issuer(company, &data)) {
-            return Err(refusal("an own company issued it".to_owned()));
-        }
-        let ledger = write_datev_ledger(&data, kind.name == CREDIT_NOTE_KIND)
+        let direction = match own.iter().any(|company| is_issuer(company, &data)) {
+            true => DatevDirection::Issued,
+            false => DatevDirection::Received,
+        };
+        let ledger = write_datev_ledger(&data, kind.name == CREDIT_NOTE_KIND, direction)
             .map_err(|defects| refusal(defects.to_string()))?;
         let found = get_known_content(store, &document.file_path, sha256, MAX_ORIGINAL_BYTES);
         let GetResult::Found(original) = found.await? else {
@@ -164,6 +166,7 @@ impl OpenPackage {
         let document = DatevDocument {
             guid: guid.clone(),
             period: ledger.period.clone(),
+            direction: ledger.direction,
             ledger: format!("{guid}.xml"),
             original: format!("{guid}.{ending}"),
         };
