@@ -48,11 +48,13 @@ use docmill_operations::batches::{BatchBackends, BatchCollector};
 use docmill_operations::janitor::{Maintenance, MaintenanceBackends};
 use docmill_operations::kind_drafts::KindReplayRunner;
 use docmill_operations::process::LocalPipeline;
-use docmill_operations::webhooks::{DeliveryStore, SystemResolver, WebhookDelivery, WebhookTerms};
+use docmill_operations::webhooks::{
+    DeliveryStore, DestinationPolicy, SystemResolver, WebhookDelivery, WebhookTerms,
+};
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_pipeline::{
-    ByteBudget, CostTracker, DocumentReader, OwnCompanyBook, PipelineContext, PipelineServices,
-    SecondLooks,
+    ByteBudget, CostTracker, DocumentReader, OwnCompanyBook, PipelineContext, PipelineHooks,
+    PipelineServices, SecondLooks,
 };
 use docmill_queue::MessageQueue;
 use docmill_queue::redis::RedisQueue;
@@ -252,6 +254,7 @@ impl App {
             ignore_xml: false,
             companies: OwnCompanyBook::new(&self.config.parties),
             expense,
+            hooks: None,
         })
     }
 
@@ -304,7 +307,9 @@ impl App {
             worker: name.clone(),
         };
         let batches = self.batch_collector(parts, &services, name.clone());
-        let pipeline = parts.pipeline(services);
+        let policy = DestinationPolicy::of(&self.config.webhooks);
+        let hooks = PipelineHooks::open(&self.config.hooks, policy)?;
+        let pipeline = parts.pipeline(PipelineServices { hooks, ..services });
         let (ledger, queue) = (Arc::clone(&parts.ledger), Arc::clone(&parts.queue));
         let config = Arc::new(self.config.clone());
         let worker = QueueWorker::new(pipeline, ledger, queue, config, name.clone()).await?;

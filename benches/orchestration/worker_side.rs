@@ -67,6 +67,7 @@ impl IngestionWork for EmptyWork {
             duplicate_keys: None,
             einvoice_rules: None,
             einvoice_reference: None,
+            hooks: None,
             detail: String::new(),
             lesson: None,
             children: Vec::new(),

@@ -125,6 +125,7 @@ impl Office {
             lesson: None,
             einvoice_rules: None,
             einvoice_reference: None,
+            hooks: None,
             detail: "as the test wants".to_owned(),
             children: Vec::new(),
         };

@@ -232,5 +232,8 @@ async fn invariant_5_no_call_waits_without_end_for_a_silent_webhook() {
     let (id, signatures, body) = (String::new(), String::new(), String::new());
     let message = SignedMessage { id, timestamp: 0, signatures, body };
     tokio::time::pause();
+    let question = message.clone();
     assert_ends("webhook", async { !sender.send_message(&url, message).await.is_taken() }).await;
+    assert_ends("hook", async { sender.ask_question(&url, question, 1 << 10).await.is_err() })
+        .await;
 }

@@ -91,6 +91,7 @@ impl Stage1 {
             lesson: None,
             einvoice_rules: None,
             einvoice_reference: None,
+            hooks: None,
             detail: String::new(),
             children: Vec::new(),
         };

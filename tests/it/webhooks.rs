@@ -5,6 +5,7 @@ mod aws;
 mod deaths;
 mod destinations;
 mod files;
+mod hooks;
 mod outbox;
 mod receiver;
 mod telling;

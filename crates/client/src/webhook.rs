@@ -3,30 +3,34 @@
 //!
 //! An address is checked twice: as written, and by every address that its name resolves to, at the
 //! connection itself: there is no moment between check and connection. No redirect is followed, no
-//! proxy used, and of the answer only the status and `Retry-After` are kept. Not promised: delivery
-//! only once; the receiver recognises repetitions by the id.
+//! proxy used. Of the answer to a message only the status and `Retry-After` are kept; that to a
+//! question is read up to a limit. Not promised: delivery only once; the receiver recognises
+//! repetitions by the id.
 
 mod aws_target;
 mod destination;
 mod signature;
+mod signed_target;
 
 use std::error::Error as StdError;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::CONTENT_TYPE;
-use reqwest::{Client, Response, Url, redirect};
+use reqwest::{Client, RequestBuilder, Response, Url, redirect};
 
 use aws_target::AwsCredentials;
 
 pub use aws_sdk_sqs::config::SharedCredentialsProvider;
 pub use aws_target::{AwsMessage, AwsTarget};
 pub use destination::{DestinationPolicy, ForbiddenDestination, NameResolver, SystemResolver};
-pub use signature::{SigningSecret, parse_secrets, sign_message, write_secret};
+pub use signature::{SignedMessage, SigningSecret, parse_secrets, sign_message, write_secret};
+pub use signed_target::SignedTarget;
 
-use crate::http::{parse_retry_after, read_capped_body};
-use docmill_core::fault::{Error, Result};
+use crate::http::{fault_of_response, no_answer_error, parse_retry_after, read_capped_body};
+use docmill_core::fault::{Error, Fault, Result};
 
 /// Longest a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -36,19 +40,6 @@ const READ_BODY: usize = 4 << 10;
 const BODY_TIMEOUT: Duration = Duration::from_millis(500);
 /// A connection that is not used for so long is closed: a target that moves is looked up again.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// A message that is signed.
-#[derive(Debug, Clone)]
-pub struct SignedMessage {
-    /// `webhook-id`: the same at every try.
-    pub id: String,
-    /// `webhook-timestamp`: seconds, of this try.
-    pub timestamp: i64,
-    /// `webhook-signature`: one for each secret, blanks between them.
-    pub signatures: String,
-    /// The body that was signed.
-    pub body: String,
-}
 
 /// The result of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,15 +114,7 @@ impl WebhookSender {
         if let Err(problem) = self.policy.check_url(url) {
             return not_sent(problem.to_string());
         }
-        let request = self
-            .client
-            .post(url.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .header("webhook-id", message.id)
-            .header("webhook-timestamp", message.timestamp)
-            .header("webhook-signature", message.signatures)
-            .body(message.body);
-        let response = match request.send().await {
+        let response = match self.write_request(url, message).send().await {
             Ok(response) => response,
             Err(error) => return not_sent(describe_failure(&error)),
         };
@@ -145,6 +128,50 @@ impl WebhookSender {
             false => status.to_string(),
         });
         WebhookReply { status: Some(status.as_u16()), retry_after, problem }
+    }
+
+    /// Sends a question, and reads the answer: at most `cap` bytes of it, and none behind a status other
+    /// than 2xx.
+    ///
+    /// # Errors
+    /// `Denied` for an address that is not allowed; `Unavailable` or `Transient` without a whole answer;
+    /// `Rejected` for a longer one; of other statuses those of [`fault_of_response`].
+    pub async fn ask_question(
+        &self,
+        url: &Url,
+        question: SignedMessage,
+        cap: usize,
+    ) -> Result<Bytes> {
+        let refused = |why: String| Error::new(Fault::Denied, why);
+        self.policy.check_url(url).map_err(|problem| refused(problem.to_string()))?;
+        let response = match self.write_request(url, question).send().await {
+            Ok(response) => response,
+            Err(error) => match find_forbidden(&error) {
+                Some(forbidden) => return Err(refused(forbidden.to_string())),
+                None => return Err(no_answer_error(error, "asking")),
+            },
+        };
+        let status = response.status();
+        if !status.is_success() {
+            let fault = fault_of_response(status, response.headers());
+            return Err(Error::new(fault, format!("the answer is {status}")));
+        }
+        let body = read_capped_body(response, cap).await;
+        let body = body.map_err(|error| no_answer_error(error, "reading the answer"))?;
+        body.ok_or_else(|| {
+            Error::new(Fault::Rejected, format!("an answer of more than {cap} bytes"))
+        })
+    }
+
+    /// The request of a signed message.
+    fn write_request(&self, url: &Url, message: SignedMessage) -> RequestBuilder {
+        self.client
+            .post(url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", message.id)
+            .header("webhook-timestamp", message.timestamp)
+            .header("webhook-signature", message.signatures)
+            .body(message.body)
     }
 
     /// Sends a message to a queue, topic or event bus of AWS; what went wrong is part of the reply.
@@ -192,14 +219,22 @@ fn not_sent(problem: String) -> WebhookReply {
     WebhookReply { status: None, retry_after: None, problem: Some(problem) }
 }
 
-/// Why there was no answer, without the address, which may hold a secret.
-fn describe_failure(error: &reqwest::Error) -> String {
+/// The refusal of the address that a name led to, if that is why there was no answer.
+fn find_forbidden(error: &reqwest::Error) -> Option<&ForbiddenDestination> {
     let mut cause = error.source();
     while let Some(inner) = cause {
         if let Some(forbidden) = inner.downcast_ref::<ForbiddenDestination>() {
-            return forbidden.to_string();
+            return Some(forbidden);
         }
         cause = inner.source();
+    }
+    None
+}
+
+/// Why there was no answer, without the address, which may hold a secret.
+fn describe_failure(error: &reqwest::Error) -> String {
+    if let Some(forbidden) = find_forbidden(error) {
+        return forbidden.to_string();
     }
     match error {
         error if error.is_timeout() => "no answer in time",

@@ -385,6 +385,7 @@ fn build_claimed(
         token,
         claims: record.claims,
         attempt: u32::try_from(record.claims).unwrap_or(u32::MAX),
+        attempt_limit: 0,
         suspect: false,
         deferred_for: None,
         priority: Priority::default(),

@@ -109,6 +109,9 @@ struct IngestionResult {
     /// Match with the tenant's master data: `supplier` and `order`, with the evidence.
     #[schema(value_type = Value)]
     master_match: Option<Value>,
+    /// Fields that hooks added, by their names.
+    #[schema(value_type = Value)]
+    hooks: Option<Value>,
 }
 
 impl DecisionBody {
@@ -273,6 +276,7 @@ pub(super) async fn get_result(
         children: found.children,
         einvoice_rules,
         master_match: found.master_match,
+        hooks: found.hooks,
     };
     tagged_json(&headers, &result)
 }

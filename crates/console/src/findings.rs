@@ -27,6 +27,10 @@ impl ReviewFinding {
 
 /// The words of a reason such as `net_and_vat_are_not_total` or `required:total`.
 pub(super) fn explain_reason(kind: Option<&Kind>, code: &str) -> ReviewFinding {
+    if let Some((hook, reason)) = code.strip_prefix("hook:").and_then(|it| it.split_once(':')) {
+        let words = format!("Hook {hook}: {}.", reason.replace('_', " "));
+        return ReviewFinding { code: code.to_owned(), words, fields: Vec::new() };
+    }
     let (name, place) = match code.split_once(':') {
         Some((name, place)) => (name, Some(place)),
         None => (code, None),
@@ -148,6 +152,8 @@ mod tests {
         assert_eq!(missing.fields, ["total"]);
         let item = explain_reason(Some(invoice), "line_product:line_items[2].amount");
         assert_eq!(item.fields, ["line_items"]);
+        let of_hook = explain_reason(None, "hook:erp:new_supplier");
+        assert_eq!((of_hook.words.as_str(), of_hook.fields.len()), ("Hook erp: new supplier.", 0));
         let whole = explain_reason(Some(invoice), "differs:kind");
         assert!(whole.fields.is_empty(), "a kind is no field: {whole:?}");
         let unknown = explain_reason(Some(invoice), "gate_refused");

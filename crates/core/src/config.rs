@@ -13,6 +13,7 @@ mod cpu;
 mod daily_hours;
 mod database;
 mod einvoice;
+mod hooks;
 mod inbox;
 mod janitor;
 mod kinds;
@@ -57,6 +58,7 @@ pub use cpu::{ConfinementMode, CpuConfig, ProcessSharing};
 pub use daily_hours::DailyHours;
 pub use database::DatabaseConfig;
 pub use einvoice::EinvoiceConfig;
+pub use hooks::{HookConfig, HookFailure, HookMoment, HooksConfig};
 pub use inbox::{ImapAuth, ImapSecurity, InboxConfig, InboxMark, InboxProtocol, InboxSourceConfig};
 pub use janitor::JanitorConfig;
 pub use kinds::KindsConfig;
@@ -136,6 +138,8 @@ pub struct Config {
     pub web: WebConfig,
     /// `[webhooks]`: targets of outcomes and decisions.
     pub webhooks: WebhooksConfig,
+    /// `[hooks]`: services that are asked before and after a document is read.
+    pub hooks: HooksConfig,
     /// `[inbox]`: mailboxes and folders that documents are taken from.
     pub inbox: InboxConfig,
     /// `[review]`: what holds for decisions of reviewers.
@@ -241,6 +245,7 @@ impl Config {
         self.bucket.collect_problems(&mut problems);
         self.web.collect_problems(&mut problems);
         self.webhooks.collect_problems(&mut problems);
+        self.hooks.collect_problems(self.webhooks.allow_http, &mut problems);
         self.inbox.collect_problems(&mut problems);
         self.review.collect_problems(&mut problems);
         self.silent_errors.collect_problems(&mut problems);
@@ -280,6 +285,14 @@ impl Config {
     /// Settings that depend on each other across sections.
     fn check_relations(&self, problems: &mut Vec<String>) {
         self.check_budgets(problems);
+        let signs = self.store.backend == StoreBackend::S3;
+        for (at, _) in
+            self.hooks.services.iter().enumerate().filter(|(_, it)| it.include_original && !signs)
+        {
+            problems.push(format!(
+                "hooks.services[{at}].include_original needs store.backend = \"s3\""
+            ));
+        }
         let longest_poll = self.queue.wait + std::time::Duration::from_secs(5);
         if self.worker.drain < longest_poll {
             problems.push(format!(

@@ -19,8 +19,8 @@ pub enum Fault {
     InLine(Duration),
     /// The other side is down: every job would fail until it is back.
     Unavailable,
-    /// The other side will not have us: wrong credentials, a right that is missing, money out. A
-    /// person has to act; never ends a job by its age.
+    /// The other side will not have us: wrong credentials, a right that is missing, money out; or a
+    /// hook gives no usable answer. A person has to act; never ends a job by its age.
     Denied,
     /// A setting of ours is missing or cannot work. A person has to act; never ends a job by its
     /// age.

@@ -74,6 +74,7 @@ const ATTEMPTS: &str = "docmill_attempts_to_end";
 const PROTECTED: &str = "docmill_scale_in_protected";
 const SILENT_ERROR_LEVELS: &str = "docmill_silent_error_levels";
 const SILENT_ERROR_ALARMS: &str = "docmill_silent_error_alarms_total";
+const HOOKS: &str = "docmill_hook_questions_total";
 const WEBHOOKS: &str = "docmill_webhook_tries_total";
 const WEBHOOKS_OPEN: &str = "docmill_webhooks_open";
 const WEBHOOKS_DEAD: &str = "docmill_webhooks_dead";
@@ -246,6 +247,7 @@ fn describe_spending() {
 }
 
 fn describe_webhooks() {
+    describe_counter!(HOOKS, "Questions to a hook by outcome (continue, stop, add, failed)");
     describe_counter!(WEBHOOKS, "Tries to tell a target by outcome (delivered, refused, not_sent)");
     describe_gauge!(WEBHOOKS_OPEN, "Events not yet delivered to a target, counted up to 10001");
     describe_gauge!(WEBHOOKS_DEAD, "Deliveries to a target that were given up; alarm");
@@ -496,6 +498,11 @@ pub fn count_silent_error_alarm() {
 /// An ingestion ended with this outcome after so many attempts.
 pub fn attempts_to_end(outcome: &'static str, attempts: u32) {
     histogram!(ATTEMPTS, "outcome" => outcome).record(f64::from(attempts));
+}
+
+/// A hook was asked; `outcome` is `continue`, `stop`, `add` or `failed`.
+pub fn count_hook(hook: &str, outcome: &'static str) {
+    counter!(HOOKS, "hook" => hook.to_owned(), "outcome" => outcome).increment(1);
 }
 
 /// A target was tried; `outcome` is `delivered`, `refused` or `not_sent`.

@@ -179,6 +179,8 @@ pub struct IngestionResult {
     pub near_keys: Option<NearKeys>,
     /// Match with the tenant's master data; `None`: there is none.
     pub master_match: Option<MasterMatch>,
+    /// Fields that hooks have added, by their names; `None`: there are none.
+    pub hooks: Option<Map<String, Value>>,
     /// The operator's text; never document content.
     pub detail: String,
     /// Documents found in this one, whose rows are written in the transaction of the end. Their bytes lie

@@ -424,6 +424,7 @@ fn build_claimed(
         token: row.claim_token?,
         claims: row.claims,
         attempt: used_attempts(row.attempt_count, row.attempt_limit),
+        attempt_limit: row.attempt_limit,
         suspect: row.accused_at.is_some(),
         deferred_for: row.deferred_since.map(|since| (now - since).try_into().unwrap_or_default()),
         priority: Priority::default(),

@@ -154,6 +154,9 @@ pub struct IngestionHistory {
     /// Match with the tenant's master data: `supplier` and `order`, with the evidence.
     #[schema(value_type = Value)]
     pub master_match: Option<Value>,
+    /// Fields that hooks added, by their names.
+    #[schema(value_type = Value)]
+    pub hooks: Option<Value>,
 }
 
 impl IngestionHistory {
@@ -228,6 +231,7 @@ pub async fn load_histories(db: &Db, id: &str) -> Result<Vec<IngestionHistory>> 
             open_children: family.open,
             einvoice_rules: load_einvoice_facts(db, IngestionId(ingestion.id)).await?.rules,
             master_match: reports::load_master_match(db, IngestionId(ingestion.id)).await?,
+            hooks: reports::load_hook_fields(db, IngestionId(ingestion.id)).await?,
             ingestion,
         });
     }

@@ -1,7 +1,7 @@
 //! The context of the steps: services that a process has once, the three backends that differ
 //! between ways of running docmill, and the current attempt.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
@@ -9,6 +9,7 @@ use crate::byte_budget::ByteBudget;
 use crate::claim_handle::ClaimHandle;
 use crate::cost::{CostTracker, SpendingBook};
 use crate::failpoint::{FailureSeam, guard_call};
+use crate::hook_set::PipelineHooks;
 use crate::own_companies::OwnCompanyBook;
 use crate::reading::DocumentReader;
 use crate::step_error::StepError;
@@ -53,11 +54,14 @@ pub struct PipelineServices {
     pub companies: OwnCompanyBook,
     /// The service that reads fields a second time, if one is asked for.
     pub expense: Option<Arc<TextractExpense>>,
+    /// The hooks of this process; `None`: there are none.
+    pub hooks: Option<Arc<PipelineHooks>>,
 }
 
 impl PipelineServices {
     /// The same services for documents beside the work of a worker, with the own companies of the
-    /// settings alone, and no second reading of fields: their pages are not paid for again.
+    /// settings alone, without hooks and without a second reading of fields: their pages are not paid
+    /// for again.
     #[must_use]
     pub fn for_replays(&self) -> Self {
         Self {
@@ -73,11 +77,12 @@ impl PipelineServices {
             ignore_xml: self.ignore_xml,
             companies: OwnCompanyBook::new(&self.config.parties),
             expense: None,
+            hooks: None,
         }
     }
 
     /// A provider that every kind needs and that is known to be down or to deny access: of pages,
-    /// or of the first model.
+    /// or of the first model. Or a hook that every document waits for.
     pub fn find_outage(&self) -> Option<String> {
         let of_models = |kind: &Kind| {
             let first = self.models.for_kind(&kind.name).into_iter().next();
@@ -90,7 +95,8 @@ impl PipelineServices {
             .collect();
         let models: Option<Vec<_>> = self.kinds.iter().map(of_models).collect();
         let pages = pages.and_then(|down| down.first().map(|name| (*name).to_owned()));
-        pages.or_else(|| models?.first().map(|llm| llm.provider().to_owned()))
+        let hook = self.hooks.as_ref().and_then(|hooks| hooks.find_outage(&self.governor));
+        pages.or_else(|| models?.first().map(|llm| llm.provider().to_owned())).or(hook)
     }
 
     /// The scopes of pauses: for each kind the providers that its documents go to first. Fallbacks
@@ -154,11 +160,18 @@ pub(super) struct AttemptContext<'a> {
     pub(super) claimed: &'a ClaimedIngestion,
     /// The right to it.
     pub(super) claim: &'a ClaimHandle,
+    /// The kind that a hook named, once one has.
+    pub(super) hook_kind: &'a OnceLock<String>,
 }
 
 impl<'a> AttemptContext<'a> {
     pub(super) fn services(&self) -> &'a PipelineServices {
         &self.context.services
+    }
+
+    /// The kind that a hook or else the producer named.
+    pub(super) fn kind_name(&self) -> Option<&'a str> {
+        self.hook_kind.get().or(self.claimed.kind.as_ref()).map(String::as_str)
     }
 
     pub(super) fn config(&self) -> &'a Config {

@@ -13,12 +13,12 @@ use docmill_extract::einvoice;
 use docmill_gate::kinds::{ClassifiedKind, FieldRole, Kind, KindAmbiguity, RuleConsequence};
 use docmill_gate::{GateFinding, Verdict};
 
-/// The kind that the producer named, or the configured one.
+/// The kind that a hook or the producer named, or the configured one.
 ///
 /// # Errors
 /// There is no kind of that name.
 pub(super) fn named_kind(attempt: AttemptContext<'_>) -> fault::Result<Arc<Kind>> {
-    let name = attempt.claimed.kind.as_deref();
+    let name = attempt.kind_name();
     attempt.services().kinds.for_name(name).cloned().ok_or_else(|| {
         // Fixed by adding the kind, so the document keeps its chances.
         let name = name.unwrap_or_default();
@@ -36,7 +36,7 @@ pub(super) async fn resolve_kind(
     transcript: &Arc<Transcript>,
 ) -> Result<ClassifiedKind, StepError> {
     let mut classified = None;
-    if attempt.config().kinds.classify && attempt.claimed.kind.is_none() {
+    if attempt.config().kinds.classify && attempt.kind_name().is_none() {
         let (kinds, transcript) = (Arc::clone(&attempt.services().kinds), Arc::clone(transcript));
         classified = run_on_text(attempt.services(), move || kinds.classify(&transcript)).await?;
     }

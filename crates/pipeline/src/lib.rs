@@ -15,6 +15,9 @@
 //! 4. **Gate** (`verdict`): deterministic rules judge the extraction.
 //! 5. **Record**: returned to the caller, who writes it.
 //!
+//! Hooks (`hooks`) are asked about the open document, before anything is found in it, and about the
+//! judged result.
+//!
 //! The claim is checked before each step, each paid call and each write: once it is lost, nothing
 //! more happens. Stored results of earlier attempts are used and not paid for again.
 //!
@@ -38,6 +41,8 @@ pub mod failpoint;
 pub mod failure;
 pub mod fetch;
 mod figures;
+mod hook_set;
+mod hooks;
 pub mod journal;
 mod kind;
 mod kind_choice;
@@ -64,7 +69,7 @@ mod timings;
 mod transcribe;
 pub mod verdict;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -77,11 +82,12 @@ use context::AttemptContext;
 pub use context::{PipelineContext, PipelineServices};
 pub use cost::CostTracker;
 use docmill_client::telemetry::spans;
+use docmill_core::config::HookMoment;
 use docmill_core::fault::Error;
 use docmill_core::model::message::plain_etag;
 use docmill_core::model::{
-    ClaimedIngestion, Extraction, ExtractionMethod, IngestionStage, InvoiceReference, ModelUsage,
-    OutcomeReason, RuleReport, Transcript,
+    ClaimedIngestion, Extraction, ExtractionMethod, IngestionStage, IngestionStatus,
+    InvoiceReference, ModelUsage, OutcomeReason, RuleReport, Transcript,
 };
 use docmill_documents::sandbox::OpenDocument;
 use docmill_extract::ReadingFaults;
@@ -94,6 +100,8 @@ use escalate::{EscalationOutcome, EscalationStep};
 use extract::{ExtractionOutcome, ModelReadings};
 use fetch::FetchedDocument;
 pub use figures::{CutFigures, FigurePicture, cut_figures};
+pub use hook_set::PipelineHooks;
+use hooks::{HookEffects, HookQuestion};
 pub use own_companies::OwnCompanyBook;
 use packets::{PacketDoubt, PacketVerdict};
 pub use page_sink::PageSink;
@@ -132,7 +140,9 @@ pub async fn run_pipeline(
     claimed: &ClaimedIngestion,
     claim: &ClaimHandle,
 ) -> Result<PipelineOutput, StageFailure> {
-    let mut steps = PipelineRun::new(AttemptContext { context, claimed, claim });
+    let hook_kind = OnceLock::new();
+    let mut steps =
+        PipelineRun::new(AttemptContext { context, claimed, claim, hook_kind: &hook_kind });
     let outcome = steps.run().await;
     steps.finish(outcome)
 }
@@ -146,7 +156,9 @@ pub async fn transcribe_document(
     claimed: &ClaimedIngestion,
     claim: &ClaimHandle,
 ) -> Result<Arc<Transcript>, StageFailure> {
-    let mut steps = PipelineRun::new(AttemptContext { context, claimed, claim });
+    let hook_kind = OnceLock::new();
+    let mut steps =
+        PipelineRun::new(AttemptContext { context, claimed, claim, hook_kind: &hook_kind });
     let outcome = steps.transcribe().await;
     steps.finish(outcome)
 }
@@ -162,7 +174,9 @@ pub async fn replay_transcript(
     claim: &ClaimHandle,
     stored: Bytes,
 ) -> Result<PipelineOutput, StageFailure> {
-    let mut steps = PipelineRun::new(AttemptContext { context, claimed, claim });
+    let hook_kind = OnceLock::new();
+    let mut steps =
+        PipelineRun::new(AttemptContext { context, claimed, claim, hook_kind: &hook_kind });
     let outcome = Box::pin(steps.replay(stored)).await;
     steps.finish(outcome)
 }
@@ -201,6 +215,8 @@ struct PipelineRun<'a> {
     leaves_children_out: bool,
     /// The second reading of its fields, once it was asked for.
     second_reading: Option<Option<SecondReading>>,
+    /// The answers of hooks so far.
+    hooks: HookEffects,
 }
 
 /// Documents that the pages of a file are.
@@ -226,16 +242,24 @@ impl<'a> PipelineRun<'a> {
             found: 0,
             leaves_children_out: false,
             second_reading: None,
+            hooks: HookEffects::default(),
         }
     }
 
     /// Runs the steps in order. Each is a separate future on the heap, dropped with the step: of
     /// thousands of jobs most wait for a model, and hold nothing of the page reading.
     async fn run(&mut self) -> Result<PipelineOutput, StepError> {
+        kind::named_kind(self.attempt)?;
+        let (fetched, document) = Box::pin(self.open_and_ask()).await?;
+        if let Some(stop) = self.hooks.stop() {
+            let transcript = Arc::new(Transcript::without_pages(&fetched.sha256));
+            let record = stop.to_result(fetched.sha256);
+            return self.finish_record(record, transcript);
+        }
         let named = kind::named_kind(self.attempt)?;
         // Moved on and never borrowed here: what waits for a model has no room for them.
         let ScannedOriginal { fetched, document, sha256, scan, mut children } =
-            Box::pin(self.open_and_scan(&named)).await?;
+            Box::pin(self.scan_original(&named, fetched, document)).await?;
         self.found = u32::try_from(children.len()).unwrap_or(u32::MAX);
         if document.page_count() == 0 {
             let transcript = Arc::new(Transcript::without_pages(&sha256));
@@ -300,6 +324,7 @@ impl<'a> PipelineRun<'a> {
                 IngestionResult { sha256, ..verdict::unfinished_result(unfinished) }
             }
         };
+        Box::pin(self.ask_after(&mut record)).await?;
         let (kinds, tenant) =
             (&self.attempt.services().kinds, self.attempt.claimed.tenant.as_deref());
         record.lesson = verdict::exact_lesson(&record, kinds, tenant);
@@ -320,9 +345,68 @@ impl<'a> PipelineRun<'a> {
         children: Vec<NewChild>,
         transcript: Arc<Transcript>,
     ) -> Result<PipelineOutput, StepError> {
+        let mut record = verdict::container_result(sha256, children);
+        std::mem::take(&mut self.hooks).note(&mut record);
+        self.finish_record(record, transcript)
+    }
+
+    /// Ends with a record that nothing is added to.
+    fn finish_record(
+        &mut self,
+        record: IngestionResult,
+        transcript: Arc<Transcript>,
+    ) -> Result<PipelineOutput, StepError> {
         self.enter(IngestionStage::Record)?;
-        let record = verdict::container_result(sha256, children);
         Ok(PipelineOutput { record, transcript, timings: self.clock.timings() })
+    }
+
+    /// Opens the original and asks the hooks about it; the kind that one names is the document's.
+    async fn open_and_ask(&mut self) -> Result<(FetchedDocument, OpenDocument), StepError> {
+        let scan_einvoice = !self.attempt.services().ignore_xml;
+        let (fetched, document) = Box::pin(self.open_original(scan_einvoice)).await?;
+        let original = &self.attempt.claimed.document;
+        let facts = serde_json::json!({
+            "name": original.original_name,
+            "source": original.file_path,
+            "size": fetched.bytes.len(),
+            "sha256": fetched.sha256,
+            "page_count": document.page_count(),
+            "depth": original.depth,
+            "pages": original.pages,
+        });
+        let question = HookQuestion {
+            at: HookMoment::Before,
+            kind: self.attempt.kind_name(),
+            facts: facts.as_object().cloned().unwrap_or_default(),
+            data: None,
+        };
+        self.hooks = hooks::ask_hooks(self.attempt, question).await?;
+        if let Some(kind) = self.hooks.kind() {
+            self.attempt.hook_kind.get_or_init(|| kind.to_owned());
+        }
+        Ok((fetched, document))
+    }
+
+    /// Asks the hooks about a result, and writes the effects of all answers into it.
+    async fn ask_after(&mut self, record: &mut IngestionResult) -> Result<(), StepError> {
+        let facts = serde_json::json!({
+            "status": record.reason.map_or(IngestionStatus::Completed, OutcomeReason::status),
+            "reason": record.reason,
+            "reader": record.reader,
+            "review_reasons": record.review_reasons,
+            "sha256": record.sha256,
+        });
+        let question = HookQuestion {
+            at: HookMoment::After,
+            kind: record.kind.as_deref(),
+            facts: facts.as_object().cloned().unwrap_or_default(),
+            data: record.structured_data.as_ref(),
+        };
+        let later = hooks::ask_hooks(self.attempt, question).await?;
+        let mut effects = std::mem::take(&mut self.hooks);
+        effects.extend(later);
+        effects.note(record);
+        Ok(())
     }
 
     /// The first two steps.
@@ -334,10 +418,14 @@ impl<'a> PipelineRun<'a> {
         Ok(transcribed.transcript)
     }
 
-    /// Fetches the original, opens it, stores the documents found in it, and looks for an e-invoice in it.
-    async fn open_and_scan(&mut self, named: &Arc<Kind>) -> Result<ScannedOriginal, StepError> {
+    /// Stores the documents found in an open original, and looks for an e-invoice in it.
+    async fn scan_original(
+        &mut self,
+        named: &Arc<Kind>,
+        fetched: FetchedDocument,
+        mut document: OpenDocument,
+    ) -> Result<ScannedOriginal, StepError> {
         let services = self.attempt.services();
-        let (fetched, mut document) = Box::pin(self.open_original(!services.ignore_xml)).await?;
         let sha256 = fetched.sha256.clone();
         // The files attached to a file of several documents are its own children, not those of its parts.
         let mut children = Vec::new();
@@ -385,7 +473,7 @@ impl<'a> PipelineRun<'a> {
     /// The object has another version than the row names. Takes the current one, unless another
     /// ingestion of the document reads it: then this one ends.
     async fn adopt_version(&self) -> Result<String, StepError> {
-        let AttemptContext { context, claimed, claim } = self.attempt;
+        let AttemptContext { context, claimed, claim, .. } = self.attempt;
         let there = context.documents.head(&claimed.document.file_path).await?;
         let Some(there) = there else { return Err(fetch::missing_error().into()) };
         let etag = plain_etag(&there.etag.0);
@@ -433,7 +521,7 @@ impl<'a> PipelineRun<'a> {
         fetched: &FetchedDocument,
         has_pages: bool,
     ) -> Result<(Arc<Transcript>, ClassifiedKind, Extraction), StepError> {
-        let is_named = self.attempt.claimed.kind.is_some();
+        let is_named = self.attempt.kind_name().is_some();
         let kinds = &self.attempt.services().kinds;
         let (kind, extraction) = parsed.to_extraction(kinds, named, is_named);
         self.text_budget = Some(parsed.text_budget);
@@ -457,7 +545,7 @@ impl<'a> PipelineRun<'a> {
     ) -> Result<(transcribe::TranscribedDocument, StoredTranscript), StepError> {
         let attempt = self.attempt;
         // Before the document is read only its producer can name the kind.
-        let is_named = attempt.claimed.kind.is_some() || !attempt.config().kinds.classify;
+        let is_named = attempt.kind_name().is_some() || !attempt.config().kinds.classify;
         let order = named.read_by.clone().filter(|_| is_named);
         transcribe::load_or_transcribe(attempt, order, fetched, document)
             .instrument(self.span.clone())

@@ -123,7 +123,7 @@ pub(super) async fn store_parts(
     for (position, pages) in parts {
         let child = NewChild {
             name: original.original_name.clone(),
-            kind: claimed.kind.clone(),
+            kind: attempt.kind_name().map(str::to_owned),
             ..NewChild::of_pages(claimed.id, sha256, position, pages, &original.file_path)
         };
         transcribe::store_part(attempt, whole, child.ingestion, pages).await?;

@@ -26,7 +26,7 @@ pub(super) async fn reopen_original(
     attempt: AttemptContext<'_>,
     sha256: &str,
 ) -> Result<ReopenedDocument, StepError> {
-    let AttemptContext { context, claimed, claim } = attempt;
+    let AttemptContext { context, claimed, claim, .. } = attempt;
     claim.ensure_live().await?;
     let (documents, services) = (context.documents.as_ref(), attempt.services());
     let path = &claimed.document.file_path;

@@ -152,6 +152,7 @@ pub(super) fn judged_result(
         lesson: None,
         einvoice_rules: None,
         einvoice_reference: None,
+        hooks: None,
     }
 }
 
@@ -231,6 +232,7 @@ pub fn early_result(
         lesson: None,
         einvoice_rules: None,
         einvoice_reference: None,
+        hooks: None,
         near_rule: None,
         near_keys: None,
         master_match: None,

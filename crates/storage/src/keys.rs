@@ -44,11 +44,12 @@ pub fn attempt_record_key(id: IngestionId) -> String {
 }
 
 /// Every artefact that an ingestion may have, finished pages aside.
-pub fn artefact_keys(id: IngestionId) -> [String; 9] {
+pub fn artefact_keys(id: IngestionId) -> [String; 10] {
     let [pdf, png, jpg] = ["pdf", "png", "jpg"].map(|extension| preprocessed_key(id, extension));
     let (edn, copy) = (edn_transcription_key(id), searchable_key(id));
     let (choice, expense) = (kind_choice_key(id), expense_key(id));
-    [transcription_key(id), edn, extraction_key(id), choice, expense, pdf, png, jpg, copy]
+    let hooks = hook_answers_key(id);
+    [transcription_key(id), edn, extraction_key(id), choice, expense, hooks, pdf, png, jpg, copy]
 }
 
 /// Where there is no database, what was spent lies below, by days.
@@ -87,6 +88,11 @@ pub fn kind_choice_key(id: IngestionId) -> String {
 /// The second reading of a document's fields, page by page.
 pub fn expense_key(id: IngestionId) -> String {
     format!("ingestions/{id}/expense-output.json")
+}
+
+/// The answers of hooks about an ingestion.
+pub fn hook_answers_key(id: IngestionId) -> String {
+    format!("ingestions/{id}/hooks-output.json")
 }
 
 /// A question that waits for a batch, as it is sent.

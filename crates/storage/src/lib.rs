@@ -168,6 +168,15 @@ pub trait ObjectStore: Send + Sync {
         Ok(None)
     }
 
+    /// An address that gives the object at this key for so long; `None`: the store cannot be read past us.
+    async fn presign_read(
+        &self,
+        _key: &str,
+        _valid: std::time::Duration,
+    ) -> Result<Option<String>> {
+        Ok(None)
+    }
+
     /// Writes only if there is no such object.
     async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<PutResult>;
 

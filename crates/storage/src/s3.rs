@@ -399,6 +399,18 @@ impl ObjectStore for S3Store {
         Ok(Some(PresignedWrite { url: signed.uri().to_owned(), headers }))
     }
 
+    async fn presign_read(&self, key: &str, valid: Duration) -> Result<Option<String>> {
+        let place = self.locate_key(key)?;
+        let terms = PresigningConfig::expires_in(valid)
+            .map_err(|_| Error::internal("a read cannot be signed: the time is none"))?;
+        let request = self.client.get_object().bucket(place.bucket).key(place.key);
+        let signed = request.presigned(terms).await;
+        let signed = signed
+            .map_err(|error| classify_failure(error, &place, "sign a read"))
+            .map_err(|failure| failure.into_error(&place))?;
+        Ok(Some(signed.uri().to_owned()))
+    }
+
     async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<PutResult> {
         self.put_conditionally(key, S3Condition::Absent, bytes).await
     }

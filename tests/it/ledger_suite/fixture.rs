@@ -279,6 +279,9 @@ fn row_of(row: &PgRow) -> LedgerRow {
         einvoice_reference: row
             .get::<Option<serde_json::Value>, _>("einvoice_reference")
             .map(|found| serde_json::from_value(found).unwrap()),
+        hooks: row
+            .get::<Option<serde_json::Value>, _>("hooks")
+            .map(|fields| fields.as_object().unwrap().clone()),
     }
 }
 
@@ -434,6 +437,7 @@ pub(super) fn record(reason: Option<OutcomeReason>) -> IngestionResult {
             type_code: "380".to_owned(),
             ..InvoiceReference::default()
         })),
+        hooks: serde_json::json!({"spam": {"score": 0.25}}).as_object().cloned(),
         detail: "all is well".to_owned(),
         children: Vec::new(),
     }

@@ -1,12 +1,13 @@
 //! A webhook receiver, and a service that delivers.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -70,6 +71,10 @@ pub(super) enum ReceiverMood {
     /// Never.
     Hang,
     Redirect(String),
+    /// With this body.
+    Answer(String),
+    /// With a body that does not end.
+    Endless,
 }
 
 #[derive(Clone)]
@@ -125,7 +130,7 @@ impl WebhookReceiver {
 async fn take(State(state): State<ReceiverState>, headers: HeaderMap, body: Bytes) -> Response {
     let text = |name: &str| headers.get(name).unwrap().to_str().unwrap().to_owned();
     let mood = state.mood.lock().clone();
-    let taken = matches!(mood, ReceiverMood::Status(200..=299));
+    let taken = matches!(mood, ReceiverMood::Status(200..=299) | ReceiverMood::Answer(_));
     state.received.lock().push(ReceivedMessage {
         id: text("webhook-id"),
         timestamp: text("webhook-timestamp"),
@@ -143,6 +148,11 @@ async fn take(State(state): State<ReceiverState>, headers: HeaderMap, body: Byte
         ReceiverMood::Redirect(to) => {
             let headers = [close[0].clone(), ("location", to)];
             (StatusCode::TEMPORARY_REDIRECT, headers).into_response()
+        }
+        ReceiverMood::Answer(body) => (close, body).into_response(),
+        ReceiverMood::Endless => {
+            let chunks = futures::stream::repeat_with(|| Ok::<_, Infallible>(vec![b' '; 4096]));
+            Body::from_stream(chunks).into_response()
         }
     }
 }

@@ -8,7 +8,7 @@ use std::pin::Pin;
 
 use reqwest::Url;
 
-use docmill_core::config::NetworkRange;
+use docmill_core::config::{NetworkRange, WebhooksConfig};
 
 /// Addresses of a name, once they are found.
 type FoundAddresses = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
@@ -90,6 +90,11 @@ const SPECIAL_V6: [NetworkRange; 4] = [
 ];
 
 impl DestinationPolicy {
+    /// The policy of these settings, which hold for hooks as well.
+    pub fn of(config: &WebhooksConfig) -> Self {
+        Self { allowed: config.allowed_networks.clone(), allow_http: config.allow_http }
+    }
+
     /// Whether the address may be asked for as it is written; what its name leads to is for
     /// [`DestinationPolicy::check_address`].
     ///

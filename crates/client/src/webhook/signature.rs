@@ -10,6 +10,19 @@ use sha2::Sha256;
 /// Prefix of a secret.
 const PREFIX: &str = "whsec_";
 
+/// A message that is signed.
+#[derive(Debug, Clone)]
+pub struct SignedMessage {
+    /// `webhook-id`: the same at every try.
+    pub id: String,
+    /// `webhook-timestamp`: seconds, of this try.
+    pub timestamp: i64,
+    /// `webhook-signature`: one for each secret, blanks between them.
+    pub signatures: String,
+    /// The body that was signed.
+    pub body: String,
+}
+
 /// A signing key, 24 to 64 bytes.
 #[derive(Clone)]
 pub struct SigningSecret(Vec<u8>);

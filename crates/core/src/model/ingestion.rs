@@ -140,6 +140,8 @@ pub struct ClaimedIngestion {
     pub claims: i64,
     /// Attempts that count, this one included, since the last reopening.
     pub attempt: u32,
+    /// The number of attempts up to which it may count; each reopening raises it.
+    pub attempt_limit: u32,
     /// An earlier claim ended without an outcome: the worker died while it had this document, perhaps among
     /// others. Such a document is worked on alone, in its own child.
     pub suspect: bool,

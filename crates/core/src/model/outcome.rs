@@ -24,7 +24,7 @@ pub enum OutcomeReason {
     Timeout,
     /// Read to the end, and there is nothing on it.
     NoText,
-    /// No acceptable extraction; the partial data is kept.
+    /// No acceptable extraction, or a hook stopped it; the partial data is kept.
     GateRefused,
     /// The model's reply was cut and could not be completed.
     Cut,

@@ -133,6 +133,7 @@ UPDATE ingestion i SET
     parked_by = NULL, parked_until = NULL, denials = 0,
     valid_structured_data = NULL, needs_human_review = false, review_reasons = '{}',
     duplicate_key = NULL, near_amount = NULL, near_number = NULL, master_match = NULL,
+    hooks = NULL,
     extraction_output_file_path = NULL, extraction_identity = NULL
 FROM held h, clock c WHERE i.id = h.id
 RETURNING i.id

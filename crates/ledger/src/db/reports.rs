@@ -338,6 +338,18 @@ pub async fn load_master_match(db: &Db, id: IngestionId) -> Result<Option<Value>
     Ok(found.flatten())
 }
 
+/// Fields that hooks added to an ingestion, by their names.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn load_hook_fields(db: &Db, id: IngestionId) -> Result<Option<Value>> {
+    let found = sqlx::query_scalar!("SELECT hooks FROM ingestion WHERE id = $1", id.0)
+        .fetch_optional(db.pool())
+        .await
+        .context("reading fields of hooks")?;
+    Ok(found.flatten())
+}
+
 /// Ingestions that pass the filter, newest first, at most `limit`, after the given one.
 ///
 /// # Errors

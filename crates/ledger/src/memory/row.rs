@@ -70,6 +70,7 @@ pub struct LedgerRow {
     pub children: Option<u32>,
     pub einvoice_rules: Option<RuleReport>,
     pub einvoice_reference: Option<Box<InvoiceReference>>,
+    pub hooks: Option<Map<String, Value>>,
 }
 
 /// One claim and how it ended; the fields are the columns of the same name.
@@ -148,6 +149,7 @@ impl LedgerRow {
             children: None,
             einvoice_rules: None,
             einvoice_reference: None,
+            hooks: None,
         }
     }
 
@@ -312,6 +314,7 @@ impl LedgerRow {
         self.stated.clone_from(&end.stated);
         self.einvoice_rules = end.einvoice_rules.as_deref().cloned();
         self.einvoice_reference.clone_from(&end.einvoice_reference);
+        self.hooks = end.hooks.as_ref().map(stored::strip_nul_object);
         Some(attempt)
     }
 
@@ -344,6 +347,7 @@ impl LedgerRow {
         self.completed_at = None;
         self.stage = None;
         self.attempt_limit = self.attempt_count + FRESH_ATTEMPTS;
+        self.hooks = None;
         self.note_progress();
         self.next_attempt_at = None;
         self.deferred_since = None;

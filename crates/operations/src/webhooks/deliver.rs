@@ -8,7 +8,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Url;
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 use tokio::task::{JoinError, JoinSet};
@@ -19,10 +18,9 @@ use super::payload::{TEST_EVENT, write_payload, write_test};
 use super::store_target::{DeliveryStore, NOT_CARRIED, StoreTarget};
 use super::{DestinationPolicy, NameResolver, lease_token};
 use docmill_client::webhook::{
-    AwsMessage, AwsTarget, SharedCredentialsProvider, SignedMessage, WebhookReply, WebhookSender,
-    parse_secrets, sign_message,
+    AwsMessage, AwsTarget, SharedCredentialsProvider, SignedTarget, WebhookReply, WebhookSender,
 };
-use docmill_core::config::{Config, SecretSource, WebhookEvent, WebhookTarget, WebhooksConfig};
+use docmill_core::config::{Config, WebhookEvent, WebhookTarget, WebhooksConfig};
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::metrics;
 use docmill_core::model::digest::encode_hex;
@@ -104,7 +102,7 @@ struct TargetMessage {
 /// The address of a target.
 enum TargetPlace {
     /// By a signed message of the specification.
-    Web { url: Url, secrets: SecretSource },
+    Web(SignedTarget),
     /// By a request that AWS's credentials sign.
     Aws(AwsTarget),
     /// As objects of a store.
@@ -131,25 +129,21 @@ impl TargetRoute {
             policy.check_url(place.endpoint()).map_err(|why| refuse(why.to_string()))?;
             return Ok(Self { target: target.clone(), place: TargetPlace::Aws(place) });
         }
-        let url = Url::parse(target.url.reveal());
-        let url = url.map_err(|_| refuse("its url cannot be read".to_owned()))?;
-        policy.check_url(&url).map_err(|why| refuse(why.to_string()))?;
-        let secrets = target.secret_source();
-        let current = secrets.current_secret().map_err(refuse)?;
-        parse_secrets(current.reveal()).map_err(refuse)?;
-        Ok(Self { target: target.clone(), place: TargetPlace::Web { url, secrets } })
+        let place = SignedTarget::open(target.url.reveal(), target.secret_source(), policy);
+        let place = TargetPlace::Web(place.map_err(refuse)?);
+        Ok(Self { target: target.clone(), place })
     }
 
     fn registration(&self) -> WebhookRegistration {
         let events = self.wanted_events();
         let events = events.iter().map(|event: &WebhookEvent| event.code().to_owned()).collect();
         let place = match &self.place {
-            TargetPlace::Web { url, .. } => url.origin().ascii_serialization(),
+            TargetPlace::Web(place) => place.url().origin().ascii_serialization(),
             TargetPlace::Aws(place) => place.endpoint().origin().ascii_serialization(),
             TargetPlace::Store(place) => place.describe(),
         };
         let whole = match &self.place {
-            TargetPlace::Web { url, .. } => url.as_str(),
+            TargetPlace::Web(place) => place.url().as_str(),
             _ => self.target.url.reveal(),
         };
         WebhookRegistration {
@@ -179,21 +173,17 @@ impl TargetRoute {
     /// `Misconfigured` if the secret is invalid.
     async fn send(&self, sender: &WebhookSender, message: TargetMessage) -> Result<WebhookReply> {
         let TargetMessage { id, event, group, body } = message;
-        let (url, secrets) = match &self.place {
-            TargetPlace::Web { url, secrets } => (url, secrets),
+        match &self.place {
+            TargetPlace::Web(place) => {
+                let message = place.sign(&id, body)?;
+                Ok(sender.send_message(place.url(), message).await)
+            }
             TargetPlace::Aws(place) => {
                 let message = AwsMessage { id, event, group, body };
-                return Ok(sender.send_to_aws(place, &message).await);
+                Ok(sender.send_to_aws(place, &message).await)
             }
-            TargetPlace::Store(place) => return Ok(place.write_test(body).await),
-        };
-        let secrets = secrets.current_secret();
-        let secrets = secrets.and_then(|secret| parse_secrets(secret.reveal()));
-        let secrets = secrets.map_err(misconfigured)?;
-        let timestamp = OffsetDateTime::now_utc().unix_timestamp();
-        let signatures = sign_message(&secrets, &id, timestamp, &body).map_err(misconfigured)?;
-        let message = SignedMessage { id, timestamp, signatures, body };
-        Ok(sender.send_message(url, message).await)
+            TargetPlace::Store(place) => Ok(place.write_test(body).await),
+        }
     }
 }
 
@@ -212,10 +202,7 @@ impl WebhookDelivery {
         if config.targets.is_empty() {
             return Ok(None);
         }
-        let policy = DestinationPolicy {
-            allowed: config.allowed_networks.clone(),
-            allow_http: config.allow_http,
-        };
+        let policy = DestinationPolicy::of(config);
         let mut routes = Vec::new();
         for target in &config.targets {
             routes.push(Arc::new(TargetRoute::new(target, &policy, store, config.timeout)?));
@@ -540,10 +527,6 @@ fn reply_or_problem(target: &str, sent: Result<WebhookReply>) -> WebhookReply {
 
 fn answer_of(reply: &WebhookReply, latency: Duration) -> TargetAnswer {
     TargetAnswer { status: reply.status, problem: reply.problem.clone(), latency }
-}
-
-fn misconfigured(why: String) -> Error {
-    Error::new(Fault::Misconfigured, why)
 }
 
 /// The document, whose messages are kept in order.

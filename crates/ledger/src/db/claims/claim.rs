@@ -214,6 +214,7 @@ fn claimed_from_row(row: ClaimRow, lease_until: Instant) -> ClaimedIngestion {
             count_from_int(row.attempt_count),
             count_from_int(row.attempt_limit),
         ),
+        attempt_limit: count_from_int(row.attempt_limit),
         suspect: row.suspect,
         deferred_for: row
             .deferred_seconds

@@ -153,6 +153,8 @@ pub(super) struct ResultRow {
     einvoice_rules: Option<RuleReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     einvoice_reference: Option<Box<InvoiceReference>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hooks: Option<Map<String, Value>>,
 }
 
 impl ResultRow {
@@ -209,6 +211,7 @@ impl ResultRow {
             lesson: end.lesson.clone().filter(|_| status == IngestionStatus::Completed),
             einvoice_rules: end.einvoice_rules.as_deref().cloned(),
             einvoice_reference: end.einvoice_reference.clone(),
+            hooks: end.hooks.as_ref().map(stored::strip_nul_object),
         }
     }
 

@@ -12,7 +12,8 @@ WITH clock AS MATERIALIZED (
         near_rule text, master_match jsonb,
         detail text, certainty real, draw_share float8, draws_per_day bigint, gate_score real,
         grounded jsonb, successful boolean, confidence text,
-        missing_fields text[], lesson jsonb, einvoice_rules jsonb, einvoice_reference jsonb)
+        missing_fields text[], lesson jsonb, einvoice_rules jsonb, einvoice_reference jsonb,
+        hooks jsonb)
     -- All there are: read as one row by the planner (see `claims.rs`).
     WHERE e.id BETWEEN '00000000-0000-0000-0000-000000000000'
         AND 'ffffffff-ffff-ffff-ffff-ffffffffffff'
@@ -110,7 +111,7 @@ WITH clock AS MATERIALIZED (
         gate_score = e.gate_score, grounded = e.grounded,
         extraction_successful = e.successful, extraction_confidence = e.confidence,
         missing_fields = e.missing_fields, einvoice_rules = e.einvoice_rules,
-        einvoice_reference = e.einvoice_reference
+        einvoice_reference = e.einvoice_reference, hooks = e.hooks
     FROM told e LEFT JOIN asked a ON a.id = e.id CROSS JOIN clock c
     WHERE i.id = e.id AND e.token = i.claim_token
     RETURNING e.id, e.token, e.claims, e.worker, e.started_at, c.now, e.stage, e.outcome,
