@@ -141,7 +141,7 @@ fn check_hook(key: &str, hook: &HookConfig, allow_http: bool, problems: &mut Vec
         problems.push(format!("{key}.name must be 1 to {MAX_NAME_CHARS} of a-z, A-Z, 0-9, - _"));
     }
     let url = hook.url.reveal();
-    if !url.starts_with("https://") && !(allow_http && url.starts_with("http://")) {
+    if !(url.starts_with("https://") || allow_http && url.starts_with("http://")) {
         problems.push(format!(
             "{key}.url must begin with https:// (with http:// only under webhooks.allow_http)"
         ));
