@@ -230,6 +230,7 @@ impl ReviewSession {
             config: &self.app.config().review,
             kinds: &self.kinds,
             take_over: decision.take_over,
+            effort: None,
         }
     }
 }

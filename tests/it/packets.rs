@@ -127,6 +127,7 @@ async fn a_reviewer_cuts_a_file_once_and_its_parts_are_worked_on_as_documents() 
         config: &config,
         kinds: &kinds,
         take_over: false,
+        effort: None,
     };
     let seen = review::load_case(&db, &parent.to_string()).await.unwrap();
     let pages = PageRange { first: 1, last: 3 };

@@ -48,6 +48,7 @@ async fn accept(world: &World, document: Vec<u8>) -> IngestionId {
         config: &rules,
         kinds: &kinds,
         take_over: false,
+        effort: None,
     };
     review::accept_document(&db, &case, AcceptedData::Document, &by).await.unwrap();
     id

@@ -104,7 +104,7 @@ fn ann(why: &str) -> DecidingReviewer<'static> {
 /// The same for others and by other rules.
 fn reviewer<'a>(name: &str, config: &'a ReviewConfig, why: &str) -> DecidingReviewer<'a> {
     let by = AuditNote { operator: name.to_owned(), why: why.to_owned() };
-    DecidingReviewer { by, config, kinds: &KINDS, take_over: false }
+    DecidingReviewer { by, config, kinds: &KINDS, take_over: false, effort: None }
 }
 
 fn total(text: &str) -> DataCorrection {

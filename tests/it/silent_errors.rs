@@ -301,6 +301,7 @@ async fn a_draw_counts_by_the_decision_that_holds_and_an_undone_one_holds_no_mor
         config: &rules,
         kinds: &kinds,
         take_over: false,
+        effort: None,
     };
     let mut ids = Vec::new();
     for _ in 0..3 {

@@ -34,7 +34,13 @@ fn note(name: &str) -> AuditNote {
 
 fn reviewer<'a>(name: &str, config: &'a ReviewConfig) -> DecidingReviewer<'a> {
     // As people on the pages: on the command line one database login is one person.
-    DecidingReviewer { by: note(&format!("web:{name}")), config, kinds: &KINDS, take_over: false }
+    DecidingReviewer {
+        by: note(&format!("web:{name}")),
+        config,
+        kinds: &KINDS,
+        take_over: false,
+        effort: None,
+    }
 }
 
 /// An e-invoice of Northwind Paper with this account.

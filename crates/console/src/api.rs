@@ -399,7 +399,8 @@ pub(super) async fn post_decision(
         return Err(stale_version(&case));
     }
     let (why, take_over) = (request.why.clone(), request.take_over);
-    let request = DecisionRequest { input: request.into_input()?, why: &why, take_over };
+    let input = request.into_input()?;
+    let request = DecisionRequest { input, why: &why, take_over, effort: None };
     let done = record_review(&state, &visitor, &case, request).await?;
     Ok(Json(done).into_response())
 }

@@ -245,6 +245,9 @@ fn decision_form(
             @if may { (form_secret(visitor)) }
             @if let Some(page) = own { input type="hidden" name="page" value=(page); }
             input type="hidden" name="version" value=(version_text(case.version));
+            @for name in ["seconds", "keys"] {
+                input type="hidden" name=(name) value=(turn.typed.map(|typed| typed.value(name)).unwrap_or_default());
+            }
             div.bar {
                 (bar_facts(shown, turn, title))
                 @if may { (bar_decisions(shown, turn)) }

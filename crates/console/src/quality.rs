@@ -32,6 +32,7 @@ pub(super) async fn show_quality(
         (show_throughput(&report))
         (show_reasons(&report))
         (show_corrections(&report))
+        (show_efforts(&report))
     };
     Ok(frame_page(&state, Some(&visitor), "Quality", &body))
 }
@@ -143,6 +144,22 @@ fn show_reasons(report: &QualityReport) -> Markup {
                 tbody { @for row in &report.reasons { tr {
                     td { (explain_reason(None, &row.reason).words) }
                     td { (row.decided) } td { (row.changed) }
+                } } }
+            } }
+        }
+    }
+}
+
+fn show_efforts(report: &QualityReport) -> Markup {
+    html! {
+        @if !report.efforts.is_empty() {
+            h2 { "Effort of decisions" }
+            p.hint { "Medians, of pages with script." }
+            div.wide { table {
+                thead { tr { th { "kind" } th { "decisions" } th { "seconds" } th { "keys" } } }
+                tbody { @for row in &report.efforts { tr {
+                    td { (foreign_name(&row.kind)) } td { (row.measured) }
+                    td { (format!("{:.0}", row.seconds)) } td { (format!("{:.0}", row.keys)) }
                 } } }
             } }
         }

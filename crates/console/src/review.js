@@ -11,6 +11,12 @@
   let sending = false;
   let held = Boolean(form.dataset.renew);
 
+  // How long and how many keys a decision takes; which keys is not kept.
+  const effort = form.elements;
+  const begun = performance.now() - effort.seconds.value * 1000;
+  let keys = Number(effort.keys.value);
+  addEventListener("keydown", () => { keys += 1; });
+
   const body = () => new URLSearchParams({
     form_secret: form.elements.form_secret.value,
     page: form.elements.page.value,
@@ -108,6 +114,8 @@
       cells(emptyRow(table))[0].focus();
       return;
     }
+    effort.seconds.value = Math.round((performance.now() - begun) / 1000);
+    effort.keys.value = keys;
     // What is saved as a file leaves the page open.
     if (!(button && button.hasAttribute("data-stays"))) sending = true;
   });

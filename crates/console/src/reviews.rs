@@ -27,8 +27,8 @@ use super::state::ConsoleState;
 use super::transcripts::work_on_transcript;
 use docmill_core::model::PageRange;
 use docmill_operations::review::{
-    self, AcceptedData, DataCorrection, DecidingReviewer, DecisionRefusal, PacketCut,
-    RecordedDecision, ReviewCase, ReviewDraft,
+    self, AcceptedData, DataCorrection, DecidingReviewer, DecisionEffort, DecisionRefusal,
+    MAX_DECISION_KEYS, MAX_DECISION_SECONDS, PacketCut, RecordedDecision, ReviewCase, ReviewDraft,
 };
 
 /// Empty lines that the button for more adds to each table.
@@ -55,6 +55,8 @@ pub(super) struct DecisionRequest<'a> {
     pub(super) why: &'a str,
     /// Whether to decide even if another reviewer has the document open.
     pub(super) take_over: bool,
+    /// The effort, if the page measured it.
+    pub(super) effort: Option<DecisionEffort>,
 }
 
 /// Records a decision about `case`.
@@ -74,6 +76,7 @@ pub(super) async fn record_review(
         config: state.review(),
         kinds: state.kinds(),
         take_over: request.take_over,
+        effort: request.effort,
     };
     let done = match request.input {
         ReviewDecisionInput::Accept(which) => review::accept_document(db, case, which, &by).await,
@@ -212,7 +215,8 @@ async fn decide(
     let done = match read_decision(state, case, form) {
         Ok(input) => {
             let why = recorded_reason(&input, form);
-            let request = DecisionRequest { input, why: &why, take_over: false };
+            let effort = read_effort(form);
+            let request = DecisionRequest { input, why: &why, take_over: false, effort };
             record_review(state, visitor, case, request).await
         }
         Err(failure) => Err(failure),
@@ -237,6 +241,15 @@ async fn decide(
         }
         Err(failure) => Err(failure),
     }
+}
+
+/// The effort that the page's script measured; `None` without script, or where it cannot be.
+fn read_effort(form: &FieldValues) -> Option<DecisionEffort> {
+    let seconds = form.get("seconds")?.parse().ok()?;
+    let keys = form.get("keys")?.parse().ok()?;
+    let is_possible =
+        (0..=MAX_DECISION_SECONDS).contains(&seconds) && (0..=MAX_DECISION_KEYS).contains(&keys);
+    is_possible.then_some(DecisionEffort { seconds, keys })
 }
 
 /// The reviewer's note; of a rejection after its reason from the list.

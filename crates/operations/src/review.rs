@@ -23,7 +23,9 @@ pub use typed_data::check_typed_data;
 pub use docmill_ledger::db::reviews::counts::{
     MAX_COUNTED, QueuePlace, ReviewCounts, count_reviews, find_place, list_reasons,
 };
-pub use docmill_ledger::db::reviews::decisions::find_undoable;
+pub use docmill_ledger::db::reviews::decisions::{
+    DecisionEffort, MAX_DECISION_KEYS, MAX_DECISION_SECONDS, find_undoable,
+};
 pub use docmill_ledger::db::reviews::drafts::{
     MAX_DRAFT_BYTES, ReviewDraft, discard_draft, find_draft, save_draft, set_aside,
 };
@@ -89,6 +91,8 @@ pub struct DecidingReviewer<'a> {
     pub kinds: &'a KindSet,
     /// Whether to decide even if another reviewer has the document open.
     pub take_over: bool,
+    /// The effort, if the page measured it.
+    pub effort: Option<DecisionEffort>,
 }
 
 /// A decision that is written down.
@@ -465,6 +469,7 @@ async fn record(
         needs_second: !rejects && (above || has_news),
         lesson: named.and_then(|(kind, data)| lesson_of(kind, tenant, data)),
         take_over: by.take_over,
+        effort: by.effort,
         // Documents that others may be working on by then are not taken back.
         undo: if children.is_empty() { by.config.undo } else { Duration::ZERO },
         children,

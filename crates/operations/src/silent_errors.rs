@@ -17,7 +17,7 @@ use docmill_core::metrics;
 use docmill_gate::kinds::{FieldRole, KindSet};
 use docmill_ledger::db::Db;
 use docmill_ledger::db::reports::quality::{
-    self, FieldCorrections, ReaderThroughput, ReasonYield, SupplierCorrections,
+    self, FieldCorrections, KindEffort, ReaderThroughput, ReasonYield, SupplierCorrections,
 };
 use docmill_ledger::db::reviews::levels::{self, DrawRow, LevelScope, LevelUpdate, StoredLevel};
 
@@ -178,6 +178,8 @@ pub struct QualityReport {
     pub corrections: Vec<FieldCorrections>,
     /// The suppliers whose documents are corrected.
     pub suppliers: Vec<SupplierCorrections>,
+    /// The effort of decisions.
+    pub efforts: Vec<KindEffort>,
 }
 
 /// Reports the quality of results, of one tenant or of all. `kinds`: for the name of the supplier's
@@ -200,6 +202,7 @@ pub async fn report_quality(
         reasons: quality::count_reasons(db, tenant).await?,
         corrections: quality::count_corrections(db, tenant).await?,
         suppliers: quality::count_suppliers(db, tenant, supplier).await?,
+        efforts: quality::measure_effort(db, tenant).await?,
     })
 }
 

@@ -528,6 +528,9 @@ async fn of_two_reviewers_at_once_each_is_led_to_another_document_and_sees_who_h
     bob.click("button[value=accept]").await;
     bob.until_at("done=accepted").await;
     assert_eq!(carried(&desk, &first).await["total"], 21.0);
+    // A click, counted from the page that was opened; ann's keys are of a page without a decision.
+    let effort = "SELECT keys_pressed || ' ' || (seconds_spent < 600) FROM document_revision";
+    assert_eq!(desk.scalar(effort).await, "0 true");
     for browser in [&ann, &bob] {
         assert_stayed_here(&desk, browser).await;
     }

@@ -125,6 +125,39 @@ async fn what_does_not_fit_is_told_beside_what_was_typed_and_nothing_is_written(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn seconds_and_keys_of_a_decision_are_kept_within_bounds_and_shown_as_medians_of_a_kind() {
+    let desk = WebConsole::open().await;
+    let ann = desk.browser("ann").await;
+    assert!(!desk.browser("operator").await.get("/quality").await.body.contains("Effort"));
+    for (seconds, keys, kept) in [
+        ("12", "30", "12 30"),
+        ("20", "2", "20 2"),
+        ("100", "7", "100 7"),
+        ("", "", ""),
+        ("12", "x", ""),
+        ("-1", "2", ""),
+        ("86401", "2", ""),
+        ("1", "100001", ""),
+    ] {
+        let (document, _) = desk.refused("acme", &invoice(21.0)).await;
+        let path = format!("/reviews/{document}");
+        let filled = [("seconds", seconds), ("keys", keys), ("decision", "accept")];
+        let done = ann.submit(&path, &path, &filled).await;
+        assert!(done.status.is_redirection(), "{seconds} {keys}: {done:?}");
+        let stored = format!(
+            "SELECT seconds_spent || ' ' || keys_pressed FROM document_revision
+             WHERE document_id = '{document}'"
+        );
+        assert_eq!(desk.scalar(&stored).await, kept, "{seconds} {keys}");
+    }
+    let page = desk.browser("operator").await.get("/quality").await.body;
+    let row = "<td><bdi>invoice</bdi></td><td>3</td><td>20</td><td>7</td>";
+    assert!(page.contains("Effort of decisions") && page.contains(row), "{page}");
+    let efforts = desk.get("/quality", "rival").await.json()["efforts"].clone();
+    assert_eq!(efforts, json!([]), "of one tenant alone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_two_reviewers_at_once_the_second_is_told_by_whom_and_keeps_what_was_typed() {
     let desk = WebConsole::open().await;
     let (document, _) = desk.refused("acme", &invoice(21.0)).await;

@@ -141,7 +141,13 @@ async fn doubtful_data_is_written_once_a_person_has_decided_and_a_rejected_docum
     assert!(objects(&*store, "out/").await.is_empty(), "nobody has decided yet");
     let (db, config) = (database.db(), ReviewConfig::default());
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-    let ann = DecidingReviewer { by: by(), config: &config, kinds: &kinds, take_over: false };
+    let ann = DecidingReviewer {
+        by: by(),
+        config: &config,
+        kinds: &kinds,
+        take_over: false,
+        effort: None,
+    };
     let case = review::load_case(&db, &accepted.to_string()).await.unwrap();
     review::accept_document(&db, &case, AcceptedData::Document, &ann).await.unwrap();
     let case = review::load_case(&db, &rejected.to_string()).await.unwrap();

@@ -135,7 +135,8 @@ async fn outcomes_and_decisions_are_delivered_without_content_by_default() {
     let case = review::load_case(&database.db(), &id.to_string()).await.unwrap();
     let (config, by) = (ReviewConfig::default(), by());
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-    let ann = DecidingReviewer { by, config: &config, kinds: &kinds, take_over: false };
+    let ann =
+        DecidingReviewer { by, config: &config, kinds: &kinds, take_over: false, effort: None };
     review::accept_document(&database.db(), &case, AcceptedData::Document, &ann).await.unwrap();
     database.advance(config.undo).await;
     for receiver in [&thin, &whole] {
@@ -320,7 +321,13 @@ async fn a_decision_is_delivered_after_the_undo_period_and_an_undone_one_never()
         RunningDelivery::start(&database, &telling(vec![target("erp", &receiver.url())])).await;
     let (db, config) = (database.db(), ReviewConfig::default());
     let kinds = KindSet::load(&KindsConfig::default()).unwrap();
-    let ann = DecidingReviewer { by: by(), config: &config, kinds: &kinds, take_over: false };
+    let ann = DecidingReviewer {
+        by: by(),
+        config: &config,
+        kinds: &kinds,
+        take_over: false,
+        effort: None,
+    };
     let accept = async |id: &str| {
         let case = review::load_case(&db, id).await.unwrap();
         review::accept_document(&db, &case, AcceptedData::Document, &ann).await.unwrap();

@@ -61,6 +61,19 @@ pub struct SupplierCorrections {
     pub changed: i64,
 }
 
+/// The effort of decisions about documents of a kind, as pages measured it.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct KindEffort {
+    /// The kind; empty: none was recognised.
+    pub kind: String,
+    /// Decisions whose effort was measured.
+    pub measured: i64,
+    /// Median of the seconds from the opening of the page to the decision.
+    pub seconds: f64,
+    /// Median of the keys pressed.
+    pub keys: f64,
+}
+
 /// How many documents of a kind a reader had, or a rule flagged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KindCount {
@@ -270,4 +283,33 @@ GROUP BY 1 ORDER BY 3 DESC, 2 DESC, 1 LIMIT $4
     .fetch_all(db.pool())
     .await
     .context("counting corrections by supplier")
+}
+
+/// The median effort of decisions by kind, of one tenant or of all.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn measure_effort(db: &Db, tenant: Option<&str>) -> Result<Vec<KindEffort>> {
+    sqlx::query_as!(
+        KindEffort,
+        r#"
+SELECT COALESCE(i.kind, '') AS "kind!", count(*) AS "measured!",
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY r.seconds_spent::float8) AS "seconds!",
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY r.keys_pressed::float8) AS "keys!"
+FROM (
+    SELECT x.document_id, x.ingestion_id, x.seconds_spent, x.keys_pressed
+    FROM document_revision x ORDER BY x.id DESC LIMIT $2
+) AS r
+JOIN ingestion i ON i.id = r.ingestion_id
+WHERE r.seconds_spent IS NOT NULL AND r.keys_pressed IS NOT NULL
+  AND ($1::text IS NULL OR document_tenant(r.document_id) = $1)
+GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT $3
+"#,
+        tenant,
+        MAX_DECISIONS,
+        MAX_ROWS,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("measuring the effort of decisions")
 }

@@ -26,6 +26,20 @@ pub const SECOND_PERSON: &str = "second_person";
 /// The trigger's error for a decision that was delivered to others.
 const TOLD: &str = "DM001";
 
+/// Longest time of a decision that is recorded, in seconds.
+pub const MAX_DECISION_SECONDS: i32 = 86_400;
+/// Most keys of a decision that are recorded.
+pub const MAX_DECISION_KEYS: i32 = 100_000;
+
+/// The effort of a decision, as the page measured it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecisionEffort {
+    /// From the opening of the page on, at most [`MAX_DECISION_SECONDS`].
+    pub seconds: i32,
+    /// How many keys were pressed, at most [`MAX_DECISION_KEYS`].
+    pub keys: i32,
+}
+
 /// A decision that is to be written down.
 #[derive(Debug, Clone)]
 pub struct DecisionDraft<'a> {
@@ -39,6 +53,8 @@ pub struct DecisionDraft<'a> {
     pub take_over: bool,
     /// How long it can be undone.
     pub undo: Duration,
+    /// Its effort, if it was measured.
+    pub effort: Option<DecisionEffort>,
     /// Facts remembered of the supplier once it holds.
     pub lesson: Option<SupplierLesson>,
     /// The documents that the file is cut into, which become children of its newest ingestion.
@@ -274,8 +290,10 @@ async fn insert_revision(
     sqlx::query!(
         "INSERT INTO document_revision (document_id, ingestion_id, decided_at, reviewer, decision,
              why, reasons_before, data_before, data_after, awaits_second, first_by, awaiting_before,
-             undo_until, version_after, needed_before, corrected_at_before, corrected_by_before)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+             undo_until, version_after, needed_before, corrected_at_before, corrected_by_before,
+             seconds_spent, keys_pressed)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+             $19)",
         new.case.document_id,
         new.case.ingestion_id,
         held.now,
@@ -293,6 +311,8 @@ async fn insert_revision(
         held.needs_human_review,
         held.corrected_at,
         held.corrected_by,
+        new.draft.effort.map(|effort| effort.seconds),
+        new.draft.effort.map(|effort| effort.keys),
     )
     .execute(connection)
     .await
