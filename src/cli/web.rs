@@ -41,9 +41,13 @@ pub(super) async fn run(context: &CommandContext, web: WebArgs) -> anyhow::Resul
     let traces = telemetry::init_service(app.config().worker.log, &app.config().telemetry)?;
     let stop = Shutdown::default();
     stop.on_signals()?;
+    let health = app.health_pages_if_free().await?;
+    tracing::info!("{}", health.describe());
     let console = Box::pin(app.open_console()).await?;
     console.announce(&app.config().web)?;
+    let health = health.serve_metrics();
     console.serve(stop).await;
+    health.abort();
     if let Some(traces) = traces {
         traces.shutdown().await;
     }

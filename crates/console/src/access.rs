@@ -206,6 +206,14 @@ impl AccessControl {
         Ok(visitor.map(|visitor| visitor.with_session(id)))
     }
 
+    /// How many sessions are not over.
+    ///
+    /// # Errors
+    /// No answer from Postgres.
+    pub(super) async fn count_sessions(&self) -> fault::Result<i64> {
+        self.sessions.count().await
+    }
+
     /// Ends a session.
     ///
     /// # Errors

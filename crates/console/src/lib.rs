@@ -64,6 +64,7 @@ mod transcripts;
 mod upload_page;
 mod uploads;
 mod web_health;
+mod web_metrics;
 mod webhook_api;
 mod webhooks;
 
@@ -106,6 +107,7 @@ const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
 /// The pages, ready to be served.
 pub struct ConsolePages {
     router: Router,
+    state: ConsoleState,
 }
 
 impl ConsolePages {
@@ -121,7 +123,10 @@ impl ConsolePages {
 
     /// Serves the pages until it is dropped.
     pub async fn serve(self, listener: TcpListener) {
-        connections::serve_connections(listener, self.router, LIMITS).await;
+        tokio::select! {
+            () = connections::serve_connections(listener, self.router, LIMITS) => {}
+            () = web_metrics::refresh_gauges(&self.state) => {}
+        }
     }
 }
 
@@ -138,6 +143,7 @@ fn build_router(state: &ConsoleState) -> Router {
         .layer(from_fn_with_state(state.clone(), guard::count_waiting))
         .layer(from_fn_with_state(state.clone(), guard::admit_visitor))
         .layer(from_fn_with_state(state.clone(), write_failures))
+        .layer(from_fn_with_state(state.clone(), web_metrics::measure_request))
         .with_state(state.clone());
     let base = &state.config().base_path;
     let whole = match base.is_empty() {

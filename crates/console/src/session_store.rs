@@ -130,6 +130,18 @@ impl SessionStore {
         Ok(token.and_then(|token| token.try_into().ok()))
     }
 
+    /// How many sessions are not over.
+    ///
+    /// # Errors
+    /// No answer from Postgres.
+    pub(super) async fn count(&self) -> fault::Result<i64> {
+        if self.is_shared().await? {
+            return people::count_sessions(&self.database, terms()).await;
+        }
+        let own = self.own.lock().0.values().filter(|session| !session.is_over()).count();
+        Ok(i64::try_from(own).unwrap_or(i64::MAX))
+    }
+
     /// Ends a session.
     ///
     /// # Errors

@@ -81,6 +81,11 @@ const WEBHOOKS_DEAD: &str = "docmill_webhooks_dead";
 const WEBHOOKS_OLDEST: &str = "docmill_webhooks_oldest_seconds";
 const INBOX_ITEMS: &str = "docmill_inbox_items_total";
 const INBOX_FAILURES: &str = "docmill_inbox_failures_total";
+const INBOX_PASSES: &str = "docmill_inbox_passes_total";
+const WEB_REQUESTS: &str = "docmill_web_requests_total";
+const WEB_SECONDS: &str = "docmill_web_request_seconds";
+const WEB_SESSIONS: &str = "docmill_web_sessions";
+const WEB_CONNECTIONS: &str = "docmill_web_database_connections";
 
 /// Seconds, from a millisecond to half an hour.
 const BUCKETS: [f64; 14] =
@@ -102,6 +107,7 @@ pub fn install_metrics() -> Result<PrometheusHandle, BuildError> {
     describe_providers();
     describe_spending();
     describe_webhooks();
+    describe_web();
     start_counters();
     Ok(handle)
 }
@@ -261,7 +267,44 @@ pub fn start_inbox_counters(inbox: &str) {
     for end in ["submitted", "known", "failed", "deferred"] {
         counter!(INBOX_ITEMS, "inbox" => inbox.to_owned(), "end" => end).increment(0);
     }
-    counter!(INBOX_FAILURES, "inbox" => inbox.to_owned()).increment(0);
+    for counted in [INBOX_FAILURES, INBOX_PASSES] {
+        counter!(counted, "inbox" => inbox.to_owned()).increment(0);
+    }
+}
+
+fn describe_web() {
+    describe_counter!(WEB_REQUESTS, "Requests of pages and API by route, method and status");
+    describe_histogram!(WEB_SECONDS, "Time of these requests up to the head of the answer");
+    describe_gauge!(WEB_SESSIONS, "Sessions of browsers that are not over, of all processes");
+    describe_gauge!(WEB_CONNECTIONS, "Connections of the pages to Postgres (used, idle)");
+}
+
+/// A request of the pages or the API that was answered.
+#[derive(Debug, Clone, Copy)]
+pub struct WebRequest<'a> {
+    /// The template of its route.
+    pub route: &'a str,
+    /// Its method, from a closed table.
+    pub method: &'static str,
+    /// The status of its answer.
+    pub status: u16,
+}
+
+/// A request was answered, so long after its head had arrived.
+pub fn count_web_request(request: WebRequest<'_>, time: Duration) {
+    let WebRequest { route, method, status } = request;
+    let labels = [("route", route.to_owned()), ("method", method.to_owned())];
+    histogram!(WEB_SECONDS, &labels).record(time.as_secs_f64());
+    let [route, method] = labels;
+    counter!(WEB_REQUESTS, &[route, method, ("status", status.to_string())]).increment(1);
+}
+
+/// Sessions of browsers; the used and the idle connections of the pages to Postgres.
+pub fn set_web_state(sessions: i64, used: usize, idle: usize) {
+    gauge!(WEB_SESSIONS).set(gauge_count(sessions));
+    for (state, count) in [("used", used), ("idle", idle)] {
+        gauge!(WEB_CONNECTIONS, "state" => state).set(count as f64);
+    }
 }
 
 /// A mail or a file was dealt with; `end` is `submitted`, `known`, `failed` or `deferred`.

@@ -129,6 +129,13 @@ impl Db {
         format!("{}, schema `{}`", self.place, self.place.schema)
     }
 
+    /// Connections of this process that are in use, and those that are idle.
+    pub fn count_connections(&self) -> (usize, usize) {
+        let idle = self.pool.inner().num_idle();
+        let open = usize::try_from(self.pool.inner().size()).unwrap_or_default();
+        (open.saturating_sub(idle), idle)
+    }
+
     /// Whether the server may be on another machine.
     pub fn is_remote(&self) -> bool {
         let host = self.place.host.as_str();

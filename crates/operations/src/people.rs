@@ -7,8 +7,9 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 pub use docmill_ledger::db::operators::people::{
-    SessionTerms, TokenHolder, TokenRow, UserRow, close_session, end_user, find_holder, find_user,
-    list_tokens, list_users, may_keep_sessions, note_use, open_session, revoke_token, use_session,
+    SessionTerms, TokenHolder, TokenRow, UserRow, close_session, count_sessions, end_user,
+    find_holder, find_user, list_tokens, list_users, may_keep_sessions, note_use, open_session,
+    revoke_token, use_session,
 };
 
 use docmill_core::config::{WebRole, WebToken};

@@ -22,6 +22,7 @@ use reqwest::StatusCode;
 use super::api::given_up;
 use super::desk::{WebConsole, form_fields, invoice, tokens};
 use crate::support::postgres::TestDatabase;
+use crate::support::process::Process;
 use crate::support::world::{SOON, until};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -736,4 +737,71 @@ async fn a_pause_of_a_tenant_that_nothing_has_is_refused_unless_that_is_meant() 
     let known = [("scope", "tenant"), ("name", "globex"), ("confirm", "yes")];
     assert_eq!(operator.submit("/pauses", "/pauses", &known).await.status, StatusCode::SEE_OTHER);
     assert_eq!(desk.scalar("SELECT count(*) FROM pause").await, "2");
+}
+
+/// `docmill web` as a process, with health pages on a port of their own.
+fn start_pages(desk: &WebConsole) -> Process {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_docmill"));
+    command
+        .arg("web")
+        .env("DOCMILL__DATABASE__URL", desk.database.url())
+        .env("DOCMILL__QUEUE__BACKEND", "folder")
+        .env("DOCMILL__QUEUE__PATH", desk.folder.path().join("queue"))
+        .env("DOCMILL__STORE__BACKEND", "folder")
+        .env("DOCMILL__STORE__PATH", desk.folder.path().join("store"))
+        .env("DOCMILL__WORKER__ADDRESS", "127.0.0.1:0")
+        .env("DOCMILL__WEB__ADDRESS", "127.0.0.1:0")
+        .env("DOCMILL__WEB__BASE_PATH", "/desk");
+    Process::spawn(command, "warn,docmill=info", desk.folder.path())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_counted_by_the_template_of_their_route_and_shown_on_the_health_port_alone() {
+    let desk = WebConsole::open().await;
+    let (_, ingestion) = desk.refused("acme", &invoice(1.0)).await;
+    let mut process = start_pages(&desk);
+    until(SOON, || async { process.log().contains("/desk/") }).await;
+    let log = process.log();
+    let pages = log.split("http://").find(|rest| rest.contains("/desk/")).unwrap();
+    let pages = format!("http://{}/desk", pages.split("/desk/").next().unwrap());
+    for (path, status) in [
+        (format!("/ingestions/{ingestion}"), 200),
+        ("/ingestions/00000000-0000-0000-0000-000000000000".to_owned(), 404),
+        ("/api/v1/ingestions?limit=x".to_owned(), 400),
+        ("/nowhere/at/all".to_owned(), 404),
+        ("/metrics".to_owned(), 404),
+    ] {
+        let answer = reqwest::get(format!("{pages}{path}")).await.unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{path}");
+        assert!(!answer.text().await.unwrap().contains("docmill_web_requests_total"), "{path}");
+    }
+    let invented = reqwest::Method::from_bytes(b"INVENTED").unwrap();
+    reqwest::Client::builder()
+        .build()
+        .unwrap()
+        .request(invented, format!("{pages}/pauses"))
+        .send()
+        .await
+        .unwrap();
+    let health = format!("http://{}/metrics", process.pages());
+    let counted = "docmill_web_requests_total{route=";
+    let lines = [
+        format!("{counted}\"/ingestions/{{id}}\",method=\"GET\",status=\"200\"}} 1"),
+        format!("{counted}\"/ingestions/{{id}}\",method=\"GET\",status=\"404\"}} 1"),
+        format!("{counted}\"/api/v1/ingestions\",method=\"GET\",status=\"400\"}} 1"),
+        format!("{counted}\"none\",method=\"GET\",status=\"404\"}} 2"),
+        format!("{counted}\"/pauses\",method=\"other\""),
+        "docmill_web_request_seconds_count{route=\"/ingestions/{id}\",method=\"GET\"} 2".to_owned(),
+        "docmill_web_sessions 0".to_owned(),
+        "docmill_web_database_connections{state=\"used\"} ".to_owned(),
+    ];
+    let show = async || reqwest::get(&health).await.unwrap().text().await.unwrap();
+    until(SOON, || async { show().await.contains("docmill_web_sessions") }).await;
+    let page = show().await;
+    for line in lines {
+        assert!(page.contains(&line), "{line}: {page}");
+    }
+    assert!(!page.contains(&ingestion.to_string()) && !page.contains("INVENTED"), "{page}");
+    process.terminate();
+    assert!(process.ended(SOON).await.success());
 }

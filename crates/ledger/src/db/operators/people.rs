@@ -452,6 +452,23 @@ pub async fn use_session(
     .context("looking for a session")
 }
 
+/// How many sessions are not over.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn count_sessions(db: &Db, terms: SessionTerms) -> Result<i64> {
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM console_session s
+        WHERE s.used_at > (SELECT docmill_now()) - make_interval(secs => $1)
+          AND s.opened_at > (SELECT docmill_now()) - make_interval(secs => $2)"#,
+        terms.idle_s,
+        terms.age_s,
+    )
+    .fetch_one(db.pool())
+    .await
+    .context("counting sessions")
+}
+
 /// Ends a session.
 ///
 /// # Errors
