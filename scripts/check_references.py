@@ -11,7 +11,7 @@ import sys
 
 import yaml
 
-OUTSIDE = {("Secret", f"docmill-{of}") for of in ("worker", "migrate", "web")}
+OUTSIDE = {("Secret", f"docmill-{of}") for of in ("worker", "migrate", "web", "inbox")}
 # Seconds between the end of the drain and the kill, for acknowledgements and closing.
 MARGIN = 10
 

@@ -270,6 +270,27 @@ fn the_deployed_console_has_a_valid_configuration_with_a_sign_in() {
     }
 }
 
+#[test]
+fn the_deployed_inbox_has_the_settings_of_the_manual_and_reaches_mailboxes() {
+    let page = read("docs/guides/producers.md");
+    let (_, sources) = page.split_once("[[inbox.sources]]").unwrap();
+    let sources = sources.split("```").next().unwrap();
+    // In a secret of its own there is no file beside it.
+    let sources = sources.replace("password_file = \"/run/secrets/imap\"", "password = \"x\"");
+    let mut settings = overlay("gcp");
+    settings.insert("DOCMILL__DATABASE__URL".to_owned(), "postgres://inbox@db/app".to_owned());
+    settings.insert("DOCMILL_CONFIG_TEXT".to_owned(), format!("[[inbox.sources]]{sources}"));
+    let (well, said) = check(&settings);
+    assert!(well, "{said}");
+    let chart = read("deploy/helm/docmill/templates/inbox.yaml");
+    let component = read("deploy/kubernetes/components/inbox/inbox.yaml");
+    for text in [chart, component] {
+        assert!(text.contains("args: [inbox]\n") && text.contains("replicas: 1\n"));
+        assert!(text.contains("- { port: 993, protocol: TCP }\n"));
+        assert!(text.contains("{ name: arriving, mountPath: /tmp }"), "mails are written down");
+    }
+}
+
 /// Words of a text that begin with `docmill_`.
 fn metric_words(text: &str) -> BTreeSet<String> {
     text.split(|c: char| !(c.is_ascii_lowercase() || c == '_'))
@@ -329,8 +350,8 @@ fn alarms_and_board_ask_for_metrics_and_labels_that_the_worker_exports() {
         let unknown: Vec<&String> = named.difference(&exported).collect();
         assert!(unknown.is_empty(), "{path} asks for {unknown:?}");
         for (label, value) in label_values(&text) {
-            // Prometheus adds these; providers and models are configured.
-            if ["pod", "namespace", "provider", "model", "le"].contains(&label.as_str()) {
+            // Prometheus adds these; providers, models and inboxes are configured.
+            if ["pod", "namespace", "provider", "model", "inbox", "le"].contains(&label.as_str()) {
                 continue;
             }
             assert!(code.contains(&format!("\"{value}\"")), "{path}: nothing sets {label}={value}");
@@ -346,6 +367,7 @@ fn alarms_and_board_ask_for_metrics_and_labels_that_the_worker_exports() {
 fn counters_of_alarms_are_exported_at_zero_from_the_start() {
     let page = metrics::install_metrics().unwrap();
     metrics::start_maintenance_counters(MaintenanceChore::ALL.iter().map(|chore| chore.name()));
+    metrics::start_inbox_counters("mails");
     let page = page.render();
     let rules = read(RULES);
     let counted: BTreeSet<&str> = rules

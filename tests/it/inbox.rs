@@ -217,6 +217,7 @@ async fn a_throttled_mailbox_is_asked_again_when_it_said_and_the_other_one_goes_
     let metrics = format!("http://{}/metrics", process.pages());
     let counted = [
         "docmill_inbox_failures_total{inbox=\"graph\"} 1",
+        "docmill_inbox_passes_total{inbox=\"graph\"} ",
         "docmill_inbox_items_total{inbox=\"graph\",end=\"submitted\"} 1",
         "docmill_inbox_items_total{inbox=\"mails\",end=\"failed\"} 0",
     ];

@@ -263,7 +263,8 @@ fn describe_webhooks() {
 /// The counters of a mailbox or folder, from zero.
 pub fn start_inbox_counters(inbox: &str) {
     describe_counter!(INBOX_ITEMS, "Mails and files by end (submitted, known, failed, deferred)");
-    describe_counter!(INBOX_FAILURES, "Passes over a mailbox or folder that failed; alarm");
+    describe_counter!(INBOX_FAILURES, "Passes over a mailbox or folder that failed");
+    describe_counter!(INBOX_PASSES, "Passes over a mailbox or folder to its end; alarm without");
     for end in ["submitted", "known", "failed", "deferred"] {
         counter!(INBOX_ITEMS, "inbox" => inbox.to_owned(), "end" => end).increment(0);
     }
@@ -310,6 +311,11 @@ pub fn set_web_state(sessions: i64, used: usize, idle: usize) {
 /// A mail or a file was dealt with; `end` is `submitted`, `known`, `failed` or `deferred`.
 pub fn count_inbox_item(inbox: &str, end: &'static str) {
     counter!(INBOX_ITEMS, "inbox" => inbox.to_owned(), "end" => end).increment(1);
+}
+
+/// A pass over a mailbox or folder came to its end.
+pub fn count_inbox_pass(inbox: &str) {
+    counter!(INBOX_PASSES, "inbox" => inbox.to_owned()).increment(1);
 }
 
 /// A pass over a mailbox or folder ended before its last item.

@@ -132,6 +132,9 @@ impl InboxWorker {
         while !stop.is_requested() {
             let mut report = InboxReport::default();
             let passed = self.run_pass(context, stop, &mut report).await;
+            if passed.is_ok() {
+                metrics::count_inbox_pass(&self.terms.name);
+            }
             let waited = match passed {
                 Ok(true) => continue,
                 Ok(false) => tokio::select! {
