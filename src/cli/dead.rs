@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::{CommandContext, CommandExit, DATABASE_AND_QUEUE, jobs, print};
 use docmill_core::fault::Fault;
-use docmill_operations::dead::{self, DeadLetterView};
+use docmill_operations::dead::{self, DeadLetterView, LetterChoice};
 use docmill_operations::inspect;
 
 /// Subcommands.
@@ -23,6 +23,9 @@ pub(super) enum DeadCommand {
     },
     /// Reopen the ingestions of dead letters and send them again
     Redrive {
+        /// Message ids or ingestion ids; none: all
+        #[arg(conflicts_with = "reason")]
+        ids: Vec<String>,
         /// Filter by the ingestion's failure reason
         #[arg(long, value_name = "CODE", value_parser = jobs::parse_reason)]
         reason: Option<String>,
@@ -73,16 +76,17 @@ pub(super) async fn run(
                 format!("{}\n{}", format_letters(std::slice::from_ref(letter)), stories.join("\n"))
             })?;
         }
-        DeadCommand::Redrive { reason, dry_run: true, .. } => {
+        DeadCommand::Redrive { ids, reason, dry_run: true, .. } => {
+            let choice = choice_of(ids, reason);
             let mut letters = dead::list_letters(&db, queue.as_ref(), usize::MAX).await?;
-            letters.retain(|letter| letter.would_be_sent(reason.as_deref()));
+            letters.retain(|letter| letter.would_be_sent(&choice));
             context.result_output().show(&letters, || {
                 format!("{}{} would be sent again", format_letters(&letters), letters.len())
             })?;
         }
-        DeadCommand::Redrive { reason, dry_run: false, why } => {
-            let by = jobs::audit_note(why);
-            let done = dead::redrive_letters(&db, queue.as_ref(), reason.as_deref(), &by).await?;
+        DeadCommand::Redrive { ids, reason, dry_run: false, why } => {
+            let (by, choice) = (jobs::audit_note(why), choice_of(ids, reason));
+            let done = dead::redrive_letters(&db, queue.as_ref(), &choice, &by).await?;
             context.result_output().show(&done, || {
                 format!(
                     "sent again: {}\nsent again as they were: {}\n\
@@ -96,6 +100,14 @@ pub(super) async fn run(
         }
     }
     Ok(CommandExit::Done)
+}
+
+fn choice_of(ids: Vec<String>, reason: Option<String>) -> LetterChoice {
+    match reason {
+        Some(reason) => LetterChoice::Reason(reason),
+        None if ids.is_empty() => LetterChoice::All,
+        None => LetterChoice::Named(ids.into_iter().collect()),
+    }
 }
 
 fn format_letters(letters: &[DeadLetterView]) -> String {

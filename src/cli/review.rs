@@ -21,13 +21,17 @@ use docmill_gate::kinds::KindSet;
 use docmill_operations::Db;
 use docmill_operations::answer::{AnswerForm, AnswerRequest, write_answer};
 use docmill_operations::inspect;
+use docmill_operations::rejections::{RejectionEnd, SeenDocument, reject_all};
 use docmill_operations::review::{
     self, AcceptedData, DataCorrection, DecidingReviewer, KnownAccount, RecordedDecision,
-    ReviewCase, ReviewFilter, ReviewOrder, ReviewPart, ReviewRow, TruthExport,
+    ReviewCase, ReviewFilter, ReviewRow, TruthExport,
 };
 
 /// The largest file of data that is read.
 const MAX_DATA: u64 = 16 << 20;
+
+/// Documents that are rejected by one filter, those that wait longest.
+const MAX_MATCHING: u32 = 10_000;
 
 /// Subcommands.
 #[derive(Debug, Subcommand)]
@@ -43,8 +47,8 @@ pub(super) enum ReviewCommand {
     Accept(AcceptArgs),
     /// Correct the data
     Correct(CorrectArgs),
-    /// Reject the document
-    Reject(DecisionArgs),
+    /// Reject documents
+    Reject(RejectArgs),
     /// Write the answer to the sender of an e-invoice
     Answer(AnswerArgs),
     /// Undo your own last decision about a document, within the undo period
@@ -85,6 +89,19 @@ pub(super) struct TruthExportArgs {
 /// Arguments of `review list`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ReviewListArgs {
+    #[command(flatten)]
+    filter: ReviewFilterArgs,
+    /// Maximum number of results
+    #[arg(long, default_value_t = 50)]
+    limit: u32,
+    /// Continue after this document
+    #[arg(long, value_name = "ID")]
+    after: Option<Uuid>,
+}
+
+/// Documents that need review.
+#[derive(Debug, clap::Args)]
+pub(super) struct ReviewFilterArgs {
     /// Filter by tenant
     #[arg(long)]
     tenant: Option<String>,
@@ -94,15 +111,39 @@ pub(super) struct ReviewListArgs {
     /// Filter by review reason, e.g. totals
     #[arg(long)]
     reason: Option<String>,
-    /// Maximum number of results
-    #[arg(long, default_value_t = 50)]
-    limit: u32,
-    /// Continue after this document
-    #[arg(long, value_name = "ID")]
-    after: Option<Uuid>,
 }
 
-/// Arguments of every decision, and all of `review reject`.
+impl ReviewFilterArgs {
+    fn into_filter(self) -> ReviewFilter {
+        let Self { tenant, kind, reason } = self;
+        ReviewFilter { tenant, kind, reason, ..ReviewFilter::default() }
+    }
+}
+
+/// Arguments of `review reject`.
+#[derive(Debug, clap::Args)]
+pub(super) struct RejectArgs {
+    /// Document ids, ingestion ids, or SHA-256 prefixes; none: the 10,000 longest waiting that match
+    #[arg(required_unless_present_any = ["tenant", "kind", "reason"],
+        conflicts_with_all = ["tenant", "kind", "reason"])]
+    ids: Vec<String>,
+    #[command(flatten)]
+    filter: ReviewFilterArgs,
+    /// Version shown by `review show`; fail if it has changed
+    #[arg(long, value_name = "VERSION", value_parser = parse_version)]
+    seen: Option<OffsetDateTime>,
+    /// Reason, for the audit log
+    #[arg(long, default_value = "")]
+    why: String,
+    /// Decide even if another reviewer has the document open
+    #[arg(long)]
+    take_over: bool,
+    /// Dry run: list the affected documents
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Arguments of every other decision.
 #[derive(Debug, clap::Args)]
 pub(super) struct DecisionArgs {
     /// Document id, ingestion id, or SHA-256 prefix
@@ -179,7 +220,7 @@ pub(super) async fn run(
         ReviewCommand::Export(wanted) => Box::pin(export_truth(context, &wanted)).await,
         ReviewCommand::Accept(AcceptArgs { decision, newest }) => {
             let desk = ReviewSession::open(context).await?;
-            let case = load_seen(&desk.db, &decision).await?;
+            let case = load_seen(&desk.db, &decision.id, decision.seen).await?;
             let which = if newest { AcceptedData::Newest } else { AcceptedData::Document };
             let by = desk.reviewer(decision);
             show_decision(context, &review::accept_document(&desk.db, &case, which, &by).await?)
@@ -190,17 +231,12 @@ pub(super) async fn run(
                 None => DataCorrection::Fields(parse_fields(&correct.fields)?),
             };
             let desk = ReviewSession::open(context).await?;
-            let case = load_seen(&desk.db, &correct.decision).await?;
+            let case = load_seen(&desk.db, &correct.decision.id, correct.decision.seen).await?;
             let by = desk.reviewer(correct.decision);
             let done = review::correct_document(&desk.db, &case, correction, &by).await?;
             show_decision(context, &done)
         }
-        ReviewCommand::Reject(decision) => {
-            let desk = ReviewSession::open(context).await?;
-            let case = load_seen(&desk.db, &decision).await?;
-            let by = desk.reviewer(decision);
-            show_decision(context, &review::reject_document(&desk.db, &case, &by).await?)
-        }
+        ReviewCommand::Reject(reject) => reject_documents(context, reject).await,
         ReviewCommand::Undo(undo) => {
             let (_, db) = open_database(context, DATABASE).await?;
             let case = review::load_case(&db, &undo.id).await?;
@@ -236,13 +272,47 @@ impl ReviewSession {
 }
 
 /// The document, if it is still the version that the reviewer saw.
-async fn load_seen(db: &Db, decision: &DecisionArgs) -> anyhow::Result<ReviewCase> {
-    let case = review::load_case(db, &decision.id).await?;
-    if decision.seen.is_some_and(|seen| seen != case.version) {
+async fn load_seen(db: &Db, id: &str, seen: Option<OffsetDateTime>) -> anyhow::Result<ReviewCase> {
+    let case = review::load_case(db, id).await?;
+    if seen.is_some_and(|seen| seen != case.version) {
         let text = "the document has changed since that version: look again, then decide";
         return Err(Error::new(Fault::Rejected, text).into());
     }
     Ok(case)
+}
+
+/// Rejects the named documents, or all that wait and match, each in the version that is listed now.
+async fn reject_documents(
+    context: &CommandContext,
+    reject: RejectArgs,
+) -> anyhow::Result<CommandExit> {
+    let desk = ReviewSession::open(context).await?;
+    let RejectArgs { ids, filter, seen, why, take_over, dry_run } = reject;
+    let by = desk.reviewer(DecisionArgs { id: String::new(), seen, why, take_over });
+    if let ([id], false) = (ids.as_slice(), dry_run) {
+        let case = load_seen(&desk.db, id, seen).await?;
+        return show_decision(context, &review::reject_document(&desk.db, &case, &by).await?);
+    }
+    let (mut wanted, mut chosen) = (filter.into_filter(), Vec::new());
+    for id in &ids {
+        let ReviewCase { document_id, version, .. } = load_seen(&desk.db, id, seen).await?;
+        chosen.push(SeenDocument { document_id, version });
+        wanted.documents.get_or_insert_default().push(document_id);
+    }
+    if dry_run || ids.is_empty() {
+        let rows = review::list_reviews(&desk.db, &wanted, MAX_MATCHING, None).await?;
+        if dry_run {
+            context.result_output().show(&rows, || format_reviews(&rows))?;
+            return Ok(CommandExit::Done);
+        }
+        chosen = rows.iter().map(SeenDocument::from).collect();
+    }
+    let done = reject_all(&desk.db, &chosen, &by).await?;
+    context.result_output().show(&done, || {
+        let rows = done.iter().map(|one| [one.document_id.to_string(), one.end.words().to_owned()]);
+        print::table(["document", "result"], &rows.collect::<Vec<_>>())
+    })?;
+    Ok(CommandExit::from_success(done.iter().all(|one| one.end == RejectionEnd::Rejected)))
 }
 
 /// Prints the answer to the sender of the newest ingestion that the id means.
@@ -314,13 +384,7 @@ async fn list_reviews(
     list: ReviewListArgs,
 ) -> anyhow::Result<CommandExit> {
     let (_, db) = open_database(context, DATABASE).await?;
-    let wanted = ReviewFilter {
-        tenant: list.tenant,
-        kind: list.kind,
-        reason: list.reason,
-        order: ReviewOrder::Age,
-        part: ReviewPart::All,
-    };
+    let wanted = list.filter.into_filter();
     let rows = review::list_reviews(&db, &wanted, list.limit, list.after).await?;
     context.result_output().show(&rows, || {
         let table = format_reviews(&rows);

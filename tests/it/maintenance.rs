@@ -16,7 +16,7 @@ use docmill_ledger::db::{
     Db, operators, operators::erasure, operators::janitor, reports, reports::overview,
 };
 use docmill_ledger::{AttemptLedger as _, FirstProvider, Ledger as _, PauseTerms};
-use docmill_operations::dead;
+use docmill_operations::dead::{self, LetterChoice};
 use docmill_operations::erase::{self, ErasureBackends, RetentionSweep};
 use docmill_operations::janitor::{Maintenance, MaintenanceBackends, MaintenanceChore};
 use docmill_pipeline::shutdown::Shutdown;
@@ -705,7 +705,8 @@ async fn letters_that_come_round_again_end_the_reading_of_a_dead_letter_queue() 
     let queue = crate::support::endless_letters::EndlessLetters::default();
     let read = tokio::time::timeout(SOON, async {
         let listed = dead::list_letters(&database.db(), &queue, usize::MAX).await.unwrap().len();
-        let driven = dead::redrive_letters(&database.db(), &queue, None, &by()).await.unwrap();
+        let driven =
+            dead::redrive_letters(&database.db(), &queue, &LetterChoice::All, &by()).await.unwrap();
         let places =
             ErasureBackends { db: &database.db(), store: &MemoryStore::default(), queue: &queue };
         let erased = erase::erase_tenant(places, "acme", Duration::ZERO, &by()).await.unwrap();

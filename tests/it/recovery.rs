@@ -6,7 +6,7 @@ use std::time::Duration;
 use docmill_core::model::IngestionId;
 use docmill_ledger::db::operators::AuditNote;
 use docmill_ledger::{ClaimOutcome, ClaimTerms};
-use docmill_operations::dead;
+use docmill_operations::dead::{self, LetterChoice};
 use docmill_operations::janitor::{JanitorReport, Maintenance, MaintenanceBackends};
 use docmill_testkit::openai::{Answer, Script};
 
@@ -118,7 +118,9 @@ async fn a_dead_letter_of_a_live_row_is_sent_again_and_one_that_died_is_for_a_pe
     world.until(live, "status", "completed").await;
     world.sqs.advance(Duration::from_secs(60));
     let db = world.database.db();
-    let driven = dead::redrive_letters(&db, world.queue.as_ref(), None, &somebody()).await.unwrap();
+    let driven = dead::redrive_letters(&db, world.queue.as_ref(), &LetterChoice::All, &somebody())
+        .await
+        .unwrap();
     assert_eq!(driven.sent, [died]);
     world.until(died, "status", "completed").await;
     world.until_empty().await;
@@ -232,10 +234,13 @@ async fn a_redrive_reopens_failed_ingestions_only() {
     assert!(matches!(claimed.as_slice(), [ClaimOutcome::Claimed(_)]), "{claimed:?}");
     let db = world.database.db();
     let letters = dead::list_letters(&db, world.queue.as_ref(), 10).await.unwrap();
-    let wanted: Vec<_> = letters.iter().filter(|letter| letter.would_be_sent(None)).collect();
+    let wanted: Vec<_> =
+        letters.iter().filter(|letter| letter.would_be_sent(&LetterChoice::All)).collect();
     assert_eq!(wanted.iter().filter_map(|it| it.ingestion).collect::<Vec<_>>(), ids[..1]);
     world.sqs.advance(Duration::from_secs(60));
-    let done = dead::redrive_letters(&db, world.queue.as_ref(), None, &somebody()).await.unwrap();
+    let done = dead::redrive_letters(&db, world.queue.as_ref(), &LetterChoice::All, &somebody())
+        .await
+        .unwrap();
     assert_eq!((done.sent.as_slice(), done.cleared, done.left), (&ids[..1], 2, 1));
     let mut now = Vec::new();
     for id in &ids {

@@ -3,6 +3,7 @@
 mod api;
 mod attacks;
 mod browsing;
+mod choosing;
 mod client_example;
 mod clients;
 mod companies;

@@ -50,7 +50,15 @@ assert client.undo_decision(document).decision == "undone"
 seen = client.open_review(document)
 assert refusal(client.replace_review, seen, {"nonsense": 1}) == "refused"
 assert client.accept_review(seen, newest=True).data["total"] == 21.0
-assert client.reject_review(client.open_review(rejected), "a letter").decision == "rejected"
+listed = client.list_reviews(tenant="rival").items
+assert refusal(client.reject_reviews, listed, " ") == "refused"
+assert [one.end for one in client.reject_reviews(listed, "a letter")] == ["rejected"]
+assert [one.end for one in client.reject_reviews(listed, "a letter")] == ["changed"], "as it was seen"
+assert [one.data["total"] for one in client.export_ingestions("invoice", tenant="acme").items] == [21.0]
+changed = client.change_ingestions([waiting], "cancel", "not ours")
+assert [one.change for one in changed.items] == ["cancelled"] and changed.next_cursor is None, changed
+changed = client.change_matching(IngestionState.CANCELLED, "retry", tenant="acme")
+assert [one.change for one in changed.items] == ["reopened"], changed
 
 bytes_of_it = Path(os.environ["FILE"]).read_bytes()
 receipt = client.submit_document(bytes_of_it, "a é&b.pdf", kind="invoice", tenant="acme", idempotency_key="k")

@@ -146,6 +146,55 @@ pub struct ChangeReceipt {
     pub problem: Option<String>,
 }
 
+/// Changes of several ingestions.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ChangeListing {
+    /// The changes.
+    pub items: Vec<ChangeReceipt>,
+    /// The cursor of the next request; `None`: no more match.
+    pub next_cursor: Option<Uuid>,
+}
+
+/// The data of a document, as a person decided it or else as it was read.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct ExportedView {
+    /// The ingestion.
+    pub ingestion_id: Uuid,
+    /// Its document.
+    pub document_id: Uuid,
+    /// Whether a person is to look at it.
+    pub needs_human_review: bool,
+    /// The data, by the fields of its kind.
+    pub data: Value,
+    /// Everything else that the service says of it.
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
+}
+
+/// Data of documents, newest first.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct ExportListing {
+    /// The documents.
+    pub items: Vec<ExportedView>,
+    /// The cursor of the next page; `None` behind the last.
+    pub next_cursor: Option<Uuid>,
+}
+
+/// The rejection of one document of several.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct RejectionReceipt {
+    /// The document.
+    pub document_id: Uuid,
+    /// `rejected`, or `changed`, `held` or `missing`: nothing was written.
+    pub end: String,
+}
+
+/// The rejections of one call.
+#[derive(Debug, Deserialize)]
+pub(super) struct RejectionListing {
+    pub(super) items: Vec<RejectionReceipt>,
+}
+
 /// A document that waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct QueuedReview {
@@ -159,7 +208,7 @@ pub struct QueuedReview {
     pub kind: Option<String>,
     /// Why a person is to look.
     pub review_reasons: Vec<String>,
-    /// Since when it waits.
+    /// Since when it waits; also its version.
     #[serde(with = "time::serde::rfc3339")]
     pub since: OffsetDateTime,
     /// The reviewer who has it open.

@@ -8,16 +8,20 @@ use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response, Url, redirect};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use time::format_description::well_known::Rfc3339;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::answers::{
-    ChangeReceipt, DecisionReceipt, EndedResult, IngestionListing, IngestionView, OpenReview,
-    ReviewListing, UploadReceipt,
+    ChangeListing, ChangeReceipt, DecisionReceipt, EndedResult, ExportListing, IngestionListing,
+    IngestionView, OpenReview, QueuedReview, RejectionListing, RejectionReceipt, ReviewListing,
+    UploadReceipt,
 };
 use super::failure::{ApiFailure, ApiProblem};
 use super::pace::{RetryPace, read_pause};
-use super::requests::{DecisionTerms, DocumentUpload, IngestionQuery, ReviewChoice, ReviewQuery};
+use super::requests::{
+    DecisionTerms, DocumentUpload, IngestionQuery, IngestionSelection, ReviewChoice, ReviewQuery,
+};
 
 /// One call with its answer; the service itself ends a connection after 30 s.
 const CALL_TIMEOUT: Duration = Duration::from_secs(35);
@@ -197,12 +201,59 @@ impl ApiClient {
         self.post(&path, &json!({ "why": why }), None).await
     }
 
+    /// Changes up to 500 ingestions: `retry`, `cancel` or a priority. Of a filter `limit` does not count.
+    ///
+    /// # Errors
+    /// `forbidden` for tokens that are no operator's; `bad_request` for a filter without a status.
+    pub async fn change_ingestions(
+        &self,
+        chosen: &IngestionSelection,
+        change: &str,
+        why: &str,
+    ) -> Result<ChangeListing, ApiFailure> {
+        let body = chosen.body(change, why);
+        self.post(&["ingestions", "change"], &body, None).await
+    }
+
+    /// The data of up to 500 documents of the query's kind, newest first; its `limit` does not count.
+    ///
+    /// # Errors
+    /// `bad_request` without a kind; `refused` if they are larger than 32 MiB together.
+    pub async fn export_ingestions(
+        &self,
+        query: &IngestionQuery,
+    ) -> Result<ExportListing, ApiFailure> {
+        let query = IngestionQuery { limit: None, ..query.clone() };
+        let mut asked = query.parameters();
+        asked.push(("form", "json".to_owned()));
+        self.get(&["ingestions", "export"], &asked).await
+    }
+
     /// A page of what waits for a person, longest first.
     ///
     /// # Errors
     /// `bad_request`, and what any call may end in.
     pub async fn list_reviews(&self, query: &ReviewQuery) -> Result<ReviewListing, ApiFailure> {
         self.get(&["reviews"], &query.parameters()).await
+    }
+
+    /// Rejects up to 200 documents as they were listed. Of those that changed or are open at another
+    /// reviewer nothing is written.
+    ///
+    /// # Errors
+    /// `refused` without a reason; `forbidden` for tokens that are no reviewer's.
+    pub async fn reject_reviews(
+        &self,
+        listed: &[QueuedReview],
+        why: &str,
+    ) -> Result<Vec<RejectionReceipt>, ApiFailure> {
+        let seen = listed.iter().map(|one| {
+            let version = one.since.format(&Rfc3339).unwrap_or_default();
+            json!({ "document_id": one.document_id, "version": version })
+        });
+        let body = json!({ "documents": seen.collect::<Vec<_>>(), "why": why });
+        let done: RejectionListing = self.post(&["reviews", "reject"], &body, None).await?;
+        Ok(done.items)
     }
 
     /// A document as a reviewer sees it, in the version that a decision is then about.

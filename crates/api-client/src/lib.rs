@@ -12,10 +12,13 @@ mod pace;
 mod requests;
 
 pub use answers::{
-    AttemptView, ChangeReceipt, DecisionReceipt, EndedResult, IngestionListing, IngestionState,
-    IngestionView, OpenReview, QueuedReview, ReviewListing, ReviewView, UploadReceipt,
+    AttemptView, ChangeListing, ChangeReceipt, DecisionReceipt, EndedResult, ExportListing,
+    ExportedView, IngestionListing, IngestionState, IngestionView, OpenReview, QueuedReview,
+    RejectionReceipt, ReviewListing, ReviewView, UploadReceipt,
 };
 pub use client::ApiClient;
 pub use failure::{ApiFailure, ApiProblem};
 pub use pace::RetryPace;
-pub use requests::{DecisionTerms, DocumentUpload, IngestionQuery, ReviewChoice, ReviewQuery};
+pub use requests::{
+    DecisionTerms, DocumentUpload, IngestionQuery, IngestionSelection, ReviewChoice, ReviewQuery,
+};

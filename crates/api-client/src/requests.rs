@@ -71,6 +71,35 @@ impl IngestionQuery {
     }
 }
 
+/// Which ingestions are changed together.
+#[derive(Debug, Clone)]
+pub enum IngestionSelection {
+    /// These, 1 to 500.
+    Named(Vec<Uuid>),
+    /// The newest that match, after the cursor; a status is needed.
+    Matching(IngestionQuery),
+}
+
+impl IngestionSelection {
+    pub(super) fn body(&self, change: &str, why: &str) -> Value {
+        match self {
+            Self::Named(ids) => json!({ "change": change, "ids": ids, "why": why }),
+            Self::Matching(query) => json!({
+                "change": change,
+                "filter": {
+                    "status": query.status.map(IngestionState::word),
+                    "reason": query.reason,
+                    "kind": query.kind,
+                    "tenant": query.tenant,
+                    "since": query.since,
+                },
+                "cursor": query.cursor,
+                "why": why,
+            }),
+        }
+    }
+}
+
 /// Which documents that wait for a person are listed; what is `None` excludes none.
 #[derive(Debug, Clone, Default)]
 pub struct ReviewQuery {

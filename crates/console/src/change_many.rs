@@ -1,24 +1,25 @@
 //! One change of many ingestions: of the rows that were selected in a list, or of all that match its filter.
 //!
 //! Two steps, without script: a page that counts what is meant, and the change itself. A request changes at
-//! most [`MAX_TOGETHER`] ingestions, newest first; its answer offers to go on with the rest.
+//! most [`MAX_TOGETHER`] ingestions; its answer offers to go on with the rest.
 
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Html;
 use maud::{Markup, html};
-use uuid::Uuid;
 
 use super::access::ConsoleVisitor;
+use super::chosen_ingestions::{
+    ChosenIngestions, IngestionChoice, back_to_list, choice_words, counted_ingestions,
+    hidden_choice,
+};
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, PostedForm, QueryFields};
 use super::ingestion::{require_confirmation, words_of_action};
-use super::layout::{foreign_name, form_secret, frame_page};
-use super::list_filters::{filter_names, hidden_fields, hidden_filter};
-use super::listing::{read_cursor, read_filter};
+use super::layout::{form_secret, frame_page};
+use super::list_filters::hidden_fields;
 use super::state::ConsoleState;
 use docmill_core::model::{IngestionId, Priority};
-use docmill_operations::inspect;
 use docmill_operations::retry::{
     self, CourseChange, IngestionAction, IngestionChange, MAX_TOGETHER,
 };
@@ -26,75 +27,15 @@ use docmill_operations::retry::{
 /// Problems that are shown one by one.
 const MAX_SHOWN_PROBLEMS: usize = 20;
 
-/// Ingestions that are to be changed.
-struct ChosenIngestions {
-    ids: Vec<IngestionId>,
-    /// More match than one request changes.
-    has_more: bool,
-}
-
-/// The chosen ingestions, as far as the visitor sees them.
-async fn load_chosen(
-    state: &ConsoleState,
+/// The change of this name, as far as the visitor may make it.
+///
+/// # Errors
+/// There is none, or it is a more urgent priority than the visitor gives.
+pub(super) fn read_change(
     visitor: &ConsoleVisitor,
-    wanted: &FieldValues,
-) -> Result<ChosenIngestions, ConsoleFailure> {
-    match wanted.get("of") {
-        Some("selected") => load_selected(state, visitor, wanted).await,
-        Some("matching") => load_matching(state, visitor, wanted).await,
-        _ => Err(ConsoleFailure::wrong_request("of is selected or matching")),
-    }
-}
-
-async fn load_selected(
-    state: &ConsoleState,
-    visitor: &ConsoleVisitor,
-    wanted: &FieldValues,
-) -> Result<ChosenIngestions, ConsoleFailure> {
-    let ids: Result<Vec<Uuid>, _> = wanted.all("id").map(Uuid::parse_str).collect();
-    let ids = ids.map_err(|_| ConsoleFailure::wrong_request("id is the id of an ingestion"))?;
-    if ids.is_empty() {
-        return Err(ConsoleFailure::wrong_request("No row is selected: go back and tick some."));
-    }
-    if ids.len() > MAX_TOGETHER {
-        let text = format!("At most {MAX_TOGETHER} ingestions are changed together.");
-        return Err(ConsoleFailure::wrong_request(text));
-    }
-    let ids: Vec<IngestionId> = ids.into_iter().map(IngestionId).collect();
-    let mut rows = inspect::ingestions_by_id(state.database(), &ids).await?;
-    rows.retain(|row| visitor.sees(row.tenant.as_deref()));
-    if rows.is_empty() {
-        return Err(ConsoleFailure::missing());
-    }
-    let ids = rows.iter().map(|row| IngestionId(row.id)).collect();
-    Ok(ChosenIngestions { ids, has_more: false })
-}
-
-/// A status is needed: a filter without one also means everything that is completed.
-async fn load_matching(
-    state: &ConsoleState,
-    visitor: &ConsoleVisitor,
-    wanted: &FieldValues,
-) -> Result<ChosenIngestions, ConsoleFailure> {
-    let filter = read_filter(visitor, wanted)?;
-    if filter.status.is_none() {
-        let text = "All that match are changed by status: filter by one first.";
-        return Err(ConsoleFailure::wrong_request(text).about("status"));
-    }
-    let after = read_cursor(wanted)?.map(IngestionId);
-    let limit = u32::try_from(MAX_TOGETHER + 1).unwrap_or(u32::MAX);
-    let mut ids = inspect::list_ingestion_ids(state.database(), &filter, limit, after).await?;
-    let has_more = ids.len() > MAX_TOGETHER;
-    ids.truncate(MAX_TOGETHER);
-    Ok(ChosenIngestions { ids, has_more })
-}
-
-/// The change that a form names, as far as the visitor may make it.
-fn read_change(
-    visitor: &ConsoleVisitor,
-    form: &FieldValues,
+    name: &str,
 ) -> Result<CourseChange, ConsoleFailure> {
-    let priority = match form.value("change") {
+    let priority = match name {
         "retry" => return Ok(CourseChange::Retry),
         "cancel" => return Ok(CourseChange::Cancel),
         code => Priority::from_code(code).ok_or_else(|| {
@@ -110,13 +51,23 @@ fn read_change(
     Ok(CourseChange::Reprioritize(priority))
 }
 
+async fn load_changeable(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    wanted: &FieldValues,
+) -> Result<ChosenIngestions, ConsoleFailure> {
+    let choice = IngestionChoice::read(visitor, wanted)?;
+    choice.require_changeable()?;
+    choice.load(state, visitor).await
+}
+
 /// `/ingestions/change`: counts what is meant, and asks for the change.
 pub(super) async fn show_change(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
     QueryFields(wanted): QueryFields,
 ) -> Result<Html<String>, ConsoleFailure> {
-    let chosen = load_chosen(&state, &visitor, &wanted).await?;
+    let chosen = load_changeable(&state, &visitor, &wanted).await?;
     let body = html! {
         @if chosen.ids.is_empty() { p { "No ingestion matches any more." } }
         @else { (change_form(&state, &visitor, &wanted, &chosen)) }
@@ -133,17 +84,11 @@ fn change_form(
 ) -> Markup {
     let count = chosen.ids.len();
     html! {
-        p {
-            @if chosen.has_more { "More than " }
-            (counted_ingestions(count))
-            @if wanted.get("of") == Some("matching") { " match: " (filter_words(visitor, wanted)) "." }
-            @else { " selected." }
-            @if chosen.has_more { " The newest " (count) " are changed first." }
-        }
+        p { (choice_words(visitor, wanted, chosen))
+            @if chosen.has_more { " The newest " (count) " are changed first." } }
         form method="post" action=(state.link("/ingestions/change")) {
             (form_secret(visitor))
-            (hidden_fields(wanted, &["of", "id"]))
-            (hidden_filter(visitor, wanted))
+            (hidden_choice(visitor, wanted, false))
             div.field { label for="change" { "Change" }
                 select id="change" name="change" required {
                     option value="" { "choose" }
@@ -167,8 +112,8 @@ pub(super) async fn post_change(
     PostedForm(form): PostedForm,
 ) -> Result<Html<String>, ConsoleFailure> {
     require_confirmation(&form)?;
-    let change = read_change(&visitor, &form)?;
-    let chosen = load_chosen(&state, &visitor, &form).await?;
+    let change = read_change(&visitor, form.value("change"))?;
+    let chosen = load_changeable(&state, &visitor, &form).await?;
     let by = visitor.audit_note(form.get("why").unwrap_or_default());
     let (database, queue) = (state.database(), state.queue());
     let done = retry::change_ingestions(database, queue, &chosen.ids, change, &by).await?;
@@ -221,29 +166,11 @@ fn rest_form(
     html! {
         form method="post" action=(state.link("/ingestions/change")) {
             (form_secret(visitor))
-            (hidden_fields(form, &["of", "change", "why", "confirm"]))
-            (hidden_filter(visitor, form))
+            (hidden_fields(form, &["change", "why", "confirm"]))
+            (hidden_choice(visitor, form, true))
             input type="hidden" name="cursor" value=(last);
             p { "Older ones match as well." }
             button.first { "Go on with the next " (MAX_TOGETHER) }
         }
-    }
-}
-
-fn back_to_list(state: &ConsoleState, visitor: &ConsoleVisitor, wanted: &FieldValues) -> Markup {
-    let (mut query, names) =
-        (form_urlencoded::Serializer::new(String::new()), filter_names(visitor));
-    query.extend_pairs(wanted.pairs().filter(|(name, _)| names.contains(name)));
-    html! { p { a href=(state.link(&format!("/ingestions?{}", query.finish()))) { "Back to the list" } } }
-}
-
-fn counted_ingestions(count: usize) -> String {
-    if count == 1 { "1 ingestion".to_owned() } else { format!("{count} ingestions") }
-}
-
-fn filter_words(visitor: &ConsoleVisitor, wanted: &FieldValues) -> Markup {
-    let named = filter_names(visitor).iter().filter_map(|name| Some((*name, wanted.get(name)?)));
-    html! { @for (place, (name, value)) in named.enumerate() {
-        @if place > 0 { ", " } (name) " " (foreign_name(value)) }
     }
 }

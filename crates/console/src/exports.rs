@@ -103,7 +103,7 @@ pub(super) async fn get_transcript_file(
 }
 
 /// The style of CSV; a choice that is left out is the usual one.
-fn csv_options(wanted: &FieldValues) -> Result<CsvOptions, ConsoleFailure> {
+pub(super) fn csv_options(wanted: &FieldValues) -> Result<CsvOptions, ConsoleFailure> {
     Ok(CsvOptions {
         byte_order_mark: choice(wanted, "bom")?,
         separator: choice(wanted, "separator")?,

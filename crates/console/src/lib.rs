@@ -11,11 +11,15 @@ mod api_forms;
 mod api_reference;
 mod audit;
 mod case_page;
+mod change_api;
 mod change_many;
+mod chosen_ingestions;
 mod companies;
 mod connections;
+mod dead_letters;
 mod document_data;
 mod document_history;
+mod export_many;
 mod exports;
 mod failure;
 mod fields;
@@ -44,6 +48,7 @@ mod proxy_user;
 mod quality;
 mod queue_choice;
 mod references;
+mod reject_many;
 mod review_check;
 mod review_desk;
 mod review_draft;
@@ -118,7 +123,7 @@ impl ConsolePages {
     pub fn new(parts: ConsoleParts) -> Result<Self, String> {
         let state = ConsoleState::new(parts)
             .map_err(|error| format!("no random numbers for sessions: {error}"))?;
-        Ok(Self { router: build_router(&state) })
+        Ok(Self { router: build_router(&state), state })
     }
 
     /// Serves the pages until it is dropped.
@@ -174,7 +179,7 @@ fn viewer_pages() -> Router<ConsoleState> {
     Router::new()
         .route("/", get(show_first))
         .route("/overview", get(overview::show_overview))
-        .route("/dead-letters", get(overview::show_dead_letters))
+        .route("/dead-letters", get(dead_letters::show_dead_letters))
         .route("/ingestions", get(listing::show_ingestions))
         .route("/ingestions/{id}", get(ingestion::show_ingestion))
         .route("/ingestions/{id}/invoice", get(invoice_page::show_invoice))
@@ -214,6 +219,11 @@ fn reviewer_pages() -> Router<ConsoleState> {
     let large = DefaultBodyLimit::max(MAX_FORM_BYTES);
     Router::new()
         .route("/reviews/next", post(review_desk::post_next))
+        .route(
+            "/reviews/reject",
+            get(reject_many::show_rejection).post(reject_many::post_rejection),
+        )
+        .route("/ingestions/export", get(export_many::show_export).post(export_many::post_export))
         .route("/reviews/{id}", post(reviews::post_review).layer(large))
         .route("/reviews/{id}/check", post(review_check::post_check).layer(large))
         .route("/reviews/{id}/undo", post(reviews::post_undo))
@@ -240,7 +250,7 @@ fn operator_pages() -> Router<ConsoleState> {
         .route("/ingestions/{id}/retry", post(ingestion::post_retry))
         .route("/ingestions/{id}/cancel", post(ingestion::post_cancel))
         .route("/ingestions/{id}/password", post(originals::post_password))
-        .route("/dead-letters/redrive", post(overview::post_redrive))
+        .route("/dead-letters/redrive", post(dead_letters::post_redrive))
         .route("/pauses", post(pauses::post_pause))
         .route("/pauses/end", post(pauses::post_resume))
         .route("/webhooks/replay", post(webhooks::post_replay))
@@ -280,6 +290,8 @@ fn api_routes() -> OpenApiRouter<ConsoleState> {
         .routes(with_role(Producer, routes!(references::post_upload)))
         .routes(with_role(Producer, routes!(references::post_completion)))
         .routes(with_role(Viewer, routes!(api::list_ingestions)))
+        .routes(with_role(Viewer, routes!(export_many::get_exported)))
+        .routes(with_role(Operator, routes!(change_api::post_changes)))
         .routes(with_role(Viewer, routes!(api::get_ingestion)))
         .routes(with_role(Viewer, routes!(api::get_result)))
         .routes(with_role(Viewer, routes!(invoice_page::get_invoice)))
@@ -294,6 +306,7 @@ fn api_routes() -> OpenApiRouter<ConsoleState> {
         .routes(with_role(Viewer, routes!(api::list_reviews)))
         .routes(with_role(Viewer, routes!(api::get_review)))
         .routes(decision)
+        .routes(with_role(Reviewer, routes!(reject_many::post_rejections)))
         .routes(with_role(Reviewer, routes!(api::post_undo)))
         .routes(with_role(Operator, routes!(quality::get_quality)))
         .routes(replays)

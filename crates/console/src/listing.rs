@@ -131,7 +131,7 @@ pub(super) async fn show_ingestions(
         (filters(&state, &visitor, &wanted))
         (view_links(&state, &visitor, ViewedList::Ingestions, &wanted).await?)
         @if page.rows.is_empty() { p { "No documents match. " a href=(state.link("/ingestions")) { "Clear filters" } } } @else {
-            (ingestions_table(&state, &visitor, &wanted, &page.rows))
+            (ingestions_table(&state, &visitor, Some(&wanted), &page.rows))
         }
         (next_link(next))
     };
@@ -140,33 +140,41 @@ pub(super) async fn show_ingestions(
     Ok(frame_page(&state, Some(&visitor), title, &body).into_response())
 }
 
-/// The rows; for operators with a box to tick before each, and what can be done with those.
+/// The rows; for reviewers with a box to tick before each, and what can be done with those, or with all
+/// that match where the rows are of a filter.
 fn ingestions_table(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
-    wanted: &FieldValues,
+    filter: Option<&FieldValues>,
     rows: &[IngestionRow],
 ) -> Markup {
-    let operates = visitor.role >= WebRole::Operator;
+    let selects = visitor.role >= WebRole::Reviewer;
+    let export = state.link("/ingestions/export");
     let table = html! {
         div.wide { table {
             thead { tr {
-                @if operates { th { "Select" } }
+                @if selects { th { "Select" } }
                 th { "Document" } th { "Status" } th { "Reason or stage" } th { "Kind" }
                 th { "Tenant" } th.number { "Attempts" } th { "Review" } th { "Age" } th { "Id" }
             } }
-            tbody { @for row in rows { (ingestion_row(state, row, operates)) } }
+            tbody { @for row in rows { (ingestion_row(state, row, selects)) } }
         } }
     };
     html! {
-        @if operates {
+        @if selects {
             form method="get" action=(state.link("/ingestions/change")) {
-                (hidden_filter(visitor, wanted))
+                @if let Some(wanted) = filter { (hidden_filter(visitor, wanted)) }
                 (table)
                 div.actions {
-                    button name="of" value="selected" { "Change the selected…" }
-                    @if wanted.get("status").is_some() {
-                        button name="of" value="matching" { "Change all that match…" }
+                    @if visitor.role >= WebRole::Operator {
+                        button name="of" value="selected" { "Change the selected…" }
+                        @if filter.is_some_and(|wanted| wanted.get("status").is_some()) {
+                            button name="of" value="matching" { "Change all that match…" }
+                        }
+                    }
+                    button name="of" value="selected" formaction=(export) { "Export the selected…" }
+                    @if filter.is_some() {
+                        button name="of" value="matching" formaction=(export) { "Export all that match…" }
                     }
                 }
             }
@@ -243,7 +251,7 @@ pub(super) async fn show_search(
     if !keyed.is_empty() {
         let body = html! {
             p.hint { "The newest with this key, at most " (PAGE_ROWS) "." }
-            (ingestions_table(&state, &visitor, &FieldValues::default(), &keyed))
+            (ingestions_table(&state, &visitor, None, &keyed))
         };
         return Ok(frame_page(&state, Some(&visitor), "Search", &body).into_response());
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use docmill_core::config::WebRole;
 use docmill_core::model::{IngestionStatus, Priority};
+use docmill_operations::bulk_export::BulkExportForm;
 use docmill_operations::export::{CsvSeparator, DecimalSign};
 use utoipa::openapi::path::{ParameterIn, Paths};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, KnownFormat, SchemaFormat};
@@ -80,6 +81,11 @@ named_schema!(
     words(["csv", "csv-lines", "ubl"])
 );
 named_schema!(
+    /// A form of a file of many documents.
+    BulkExportFormName,
+    words(BulkExportForm::ALL.map(|(name, ..)| name))
+);
+named_schema!(
     /// Separator of cells of CSV, a comma if it is left out.
     CsvSeparatorName,
     words(CsvSeparator::ALL.map(|(name, _)| name))
@@ -149,12 +155,30 @@ pub(super) fn replay_schema(most: usize) -> RefOr<Schema> {
         .schema_type(Type::Integer)
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)));
     let numbers = ArrayBuilder::new().items(number).min_items(Some(1)).max_items(Some(most));
-    let by_number = replay_object("deliveries", numbers);
-    let by_target = replay_object("dead_of", ObjectBuilder::new().schema_type(Type::String));
+    let by_number = choice_object("deliveries", numbers);
+    let by_target = choice_object("dead_of", ObjectBuilder::new().schema_type(Type::String));
     OneOfBuilder::new().item(by_number).item(by_target).into()
 }
 
-fn replay_object(name: &str, schema: impl Into<RefOr<Schema>>) -> ObjectBuilder {
+/// A change of up to `most` ingestions by id, or of those that match.
+pub(super) fn change_schema(most: usize) -> RefOr<Schema> {
+    let names = ["retry", "cancel"].into_iter().chain(Priority::ALL.map(Priority::code));
+    let change = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build();
+    let id = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid)))
+        .build();
+    let ids = ArrayBuilder::new().items(id.clone());
+    let by_id = choice_object("ids", ids.min_items(Some(1)).max_items(Some(most)));
+    let matching = choice_object("filter", Ref::from_schema_name("MatchingRequest"));
+    let matching = matching.property("cursor", Schema::Object(id));
+    let [by_id, matching] = [by_id, matching]
+        .map(|object| object.property("change", Schema::Object(change.clone())).required("change"));
+    OneOfBuilder::new().item(by_id).item(matching).into()
+}
+
+/// An object that chooses by `name`, with a reason.
+fn choice_object(name: &str, schema: impl Into<RefOr<Schema>>) -> ObjectBuilder {
     ObjectBuilder::new()
         .property(name, schema)
         .required(name)

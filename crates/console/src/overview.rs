@@ -1,33 +1,18 @@
-//! The service at one glance, and its dead letters.
-
-use std::time::Duration;
+//! The service at one glance.
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{Html, Redirect};
+use axum::response::Html;
 use maud::{Markup, html};
 
 use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
-use super::fields::{PostedForm, QueryFields};
-use super::ingestion::require_confirmation;
-use super::layout::{
-    age_since, age_text_of, foreign_name, form_secret, frame_page, frame_with, moment, money,
-    state_mark,
-};
+use super::fields::QueryFields;
+use super::layout::{age_since, age_text_of, foreign_name, frame_with, moment, money, state_mark};
 use super::queue_choice::counted;
 use super::service_charts::load_period;
 use super::state::{ConsoleState, OverviewAnswer};
-use docmill_core::config::WebRole;
-use docmill_core::fault::Fault;
 use docmill_operations::dashboard::{ServiceOverview, describe_turns};
-use docmill_operations::dead;
-
-/// Dead letters that are shown.
-const MAX_LETTERS: usize = 50;
-/// How long a page waits for the end of a redrive.
-const REDRIVE_WAIT: Duration = Duration::from_secs(20);
 
 /// Refuses visitors of one tenant: the page is about all documents.
 pub(super) fn require_all_tenants(visitor: &ConsoleVisitor) -> Result<(), ConsoleFailure> {
@@ -242,103 +227,5 @@ fn failures_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
                 } } }
             } }
         }
-    }
-}
-
-/// `/dead-letters`: messages that the queue gave up; they stay where they are.
-pub(super) async fn show_dead_letters(
-    State(state): State<ConsoleState>,
-    Extension(visitor): Extension<ConsoleVisitor>,
-    QueryFields(wanted): QueryFields,
-) -> Result<Html<String>, ConsoleFailure> {
-    require_all_tenants(&visitor)?;
-    let letters = match dead::list_letters(state.database(), state.queue(), MAX_LETTERS).await {
-        Ok(letters) => letters,
-        Err(error) if error.fault == Fault::Misconfigured => {
-            return Err(ConsoleFailure::conflict(error.to_string()));
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let body = html! {
-        @if let Some(done) = wanted.get("done") { p.notice role="status" { (words_of_redrive(done)) } }
-        p.hint { "At most " (MAX_LETTERS) " are shown." }
-        @if visitor.role >= WebRole::Operator && !letters.is_empty() { (redrive_form(&state, &visitor)) }
-        @if letters.is_empty() { p { "No dead letters. Messages that the queue gives up would be here." } } @else {
-            div.wide tabindex="0" { table {
-                thead { tr { th { "ingestion" } th { "its state" } th { "reason" } } }
-                tbody { @for letter in &letters { tr {
-                    td { @match letter.ingestion {
-                        Some(id) => a href=(state.link(&format!("/ingestions/{id}"))) { (id) },
-                        None => (letter.message_id),
-                    } }
-                    td { (state_mark(&letter.state)) } td { (letter.reason.as_deref().unwrap_or("–")) }
-                } } }
-            } }
-        }
-    };
-    Ok(frame_page(&state, Some(&visitor), "Dead letters", &body))
-}
-
-fn redrive_form(state: &ConsoleState, visitor: &ConsoleVisitor) -> Markup {
-    html! {
-        details {
-            summary { "Send them again…" }
-            form method="post" action=(state.link("/dead-letters/redrive")) {
-                (form_secret(visitor))
-                p { "Failed ingestions are opened again, what is open is sent, and letters of what has \
-                     ended otherwise go. All of them, not only those that are shown." }
-                div.field { label for="reason" { "Only those that failed for this reason (a code; empty: all)" }
-                    input id="reason" name="reason"; }
-                div.field { label for="redrive-why" { "Why" } input id="redrive-why" name="why"; }
-                p { label { input type="checkbox" name="confirm" value="yes" required; " I mean it" } }
-                button.first { "redrive" }
-            }
-        }
-    }
-}
-
-/// `POST /dead-letters/redrive`.
-pub(super) async fn post_redrive(
-    State(state): State<ConsoleState>,
-    Extension(visitor): Extension<ConsoleVisitor>,
-    PostedForm(form): PostedForm,
-) -> Result<Redirect, ConsoleFailure> {
-    require_all_tenants(&visitor)?;
-    require_confirmation(&form)?;
-    let (database, queue) = (state.database().clone(), state.queue_handle());
-    let (reason, by) =
-        (form.text("reason"), visitor.audit_note(form.get("why").unwrap_or_default()));
-    // It continues after the client has gone: half of a batch would stay hidden for minutes.
-    let redrive = tokio::spawn(async move {
-        let done = dead::redrive_letters(&database, queue.as_ref(), reason.as_deref(), &by).await;
-        if let Err(error) = &done {
-            tracing::error!(error = %error, "dead letters could not all be sent again: {error}");
-        }
-        done
-    });
-    let done = match tokio::time::timeout(REDRIVE_WAIT, redrive).await {
-        Ok(Ok(done)) => {
-            let done = done?;
-            format!("{}-{}-{}", done.sent.len() + done.as_they_were, done.cleared, done.left)
-        }
-        Ok(Err(_panicked)) => {
-            return Err(ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR));
-        }
-        Err(_elapsed) => "going-on".to_owned(),
-    };
-    Ok(Redirect::to(&state.link(&format!("/dead-letters?done={done}"))))
-}
-
-/// Words for the result of a redrive in the address; other texts give nothing.
-fn words_of_redrive(done: &str) -> String {
-    if done == "going-on" {
-        return "They are being sent, and that goes on. Look again in a moment.".to_owned();
-    }
-    let counts: Vec<u64> = done.split('-').filter_map(|count| count.parse().ok()).collect();
-    match counts.as_slice() {
-        [sent, cleared, left] => format!(
-            "Sent again: {sent}. Gone, because what they stood for has ended: {cleared}. Left: {left}."
-        ),
-        _ => String::new(),
     }
 }

@@ -1,5 +1,7 @@
 //! The part, filter and order of the review queue that a reviewer works through.
 
+use maud::{Markup, html};
+
 use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
 use super::fields::FieldValues;
@@ -54,6 +56,11 @@ impl QueueChoice {
         }
     }
 
+    /// The choice, for a form that is sent next.
+    pub(super) fn hidden(&self) -> Markup {
+        html! { @for (name, value) in &self.named { input type="hidden" name=(name) value=(value); } }
+    }
+
     /// The name of its part; empty: what is to be checked.
     pub(super) fn part(&self) -> &str {
         let part = self.named.iter().find(|(name, _)| *name == "part");
@@ -88,6 +95,7 @@ pub(super) fn read_filter(
         tenant: visitor.narrow_tenant(wanted.text("tenant")),
         kind: wanted.text("kind"),
         reason: wanted.text("reason"),
+        documents: None,
         part: ReviewPart::All,
         order: read_order(wanted)?,
     })

@@ -23,6 +23,16 @@ pub(super) const REJECT_REASONS: &[(&str, &str)] = &[
     ("duplicate", "Duplicate"),
     ("suspicious", "Suspicious"),
 ];
+/// The recorded reason of a rejection: its words from the list, then the note.
+pub(super) fn rejection_words(code: Option<&str>, note: &str) -> String {
+    let words = REJECT_REASONS.iter().find(|(known, _)| Some(*known) == code);
+    match words {
+        Some((_, words)) if note.is_empty() => (*words).to_owned(),
+        Some((_, words)) => format!("{words}: {note}"),
+        None => note.to_owned(),
+    }
+}
+
 /// Lines that a form may add to those of the document.
 const MAX_ADDED_LINES: usize = 1_000;
 

@@ -14,7 +14,9 @@ use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, QueryFields};
 use super::findings::explain_reason;
-use super::layout::{age_since, foreign_name, form_secret, frame_page, next_link, state_mark};
+use super::layout::{
+    age_since, foreign_name, form_secret, frame_page, next_link, state_mark, visible_text,
+};
 use super::listing::{PAGE_ROWS, read_cursor};
 use super::queue_choice::{QueueChoice, counted, read_filter};
 use super::review_desk::done_notice;
@@ -97,12 +99,8 @@ pub(super) async fn show_reviews(
         }
         (queue_filters(&state, &visitor, &wanted, &reasons))
         (view_links(&state, &visitor, ViewedList::Reviews, &wanted).await?)
-        @if page.rows.is_empty() { (empty_queue(&state, &choice, &counts)) } @else {
-            div.wide { table {
-                thead { tr { th { "Document" } th { "Kind" } th { "Tenant" } th { "Needs attention" } th { "Status" } th.number { "Amount" } th { "Open by" } th { "Waiting" } } }
-                tbody { @for row in &page.rows { (queue_row(&state, &choice, row)) } }
-            } }
-        }
+        @if page.rows.is_empty() { (empty_queue(&state, &choice, &counts)) }
+        @else { (queue_table(&state, &visitor, &choice, &page.rows)) }
         (next_link(next))
     };
     Ok(frame_page(&state, Some(&visitor), "Review", &body))
@@ -149,13 +147,56 @@ fn empty_queue(state: &ConsoleState, choice: &QueueChoice, counts: &ReviewCounts
     }
 }
 
-fn queue_row(state: &ConsoleState, choice: &QueueChoice, row: &ReviewRow) -> Markup {
+/// The rows; for reviewers with a box to tick before each, and what can be done with those.
+fn queue_table(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    choice: &QueueChoice,
+    rows: &[ReviewRow],
+) -> Markup {
+    let decides = visitor.role >= WebRole::Reviewer;
+    let table = html! {
+        div.wide { table {
+            thead { tr { @if decides { th { "Select" } }
+                th { "Document" } th { "Kind" } th { "Tenant" } th { "Needs attention" } th { "Status" } th.number { "Amount" } th { "Open by" } th { "Waiting" } } }
+            tbody { @for row in rows { (queue_row(state, choice, row, decides)) } }
+        } }
+    };
+    let (change, export) = (state.link("/ingestions/change"), state.link("/ingestions/export"));
+    html! {
+        @if decides {
+            form method="get" action=(state.link("/reviews/reject")) {
+                (choice.hidden())
+                (table)
+                div.actions {
+                    button name="of" value="documents" { "Reject the selected…" }
+                    button name="of" value="waiting" { "Reject all that match…" }
+                    button name="of" value="documents" formaction=(export) { "Export the selected…" }
+                    button name="of" value="waiting" formaction=(export) { "Export all that match…" }
+                    @if visitor.role >= WebRole::Operator {
+                        button name="of" value="documents" formaction=(change) { "Change the selected…" }
+                    }
+                }
+            }
+        } @else { (table) }
+    }
+}
+
+fn queue_row(
+    state: &ConsoleState,
+    choice: &QueueChoice,
+    row: &ReviewRow,
+    is_selectable: bool,
+) -> Markup {
     let path = choice.path(&format!("/reviews/{}", row.document_id), &[]);
     let kind = state.kinds().for_name(row.kind.as_deref()).map(|kind| &**kind);
+    let name = row.original_name.as_ref().unwrap_or(&row.file_path);
     html! {
         tr {
-            td { a href=(state.link(&path)) {
-                (foreign_name(row.original_name.as_ref().unwrap_or(&row.file_path))) } }
+            @if is_selectable {
+                td { input type="checkbox" name="id" value=(row.document_id) aria-label={ "Select " (visible_text(name)) }; }
+            }
+            td { a href=(state.link(&path)) { (foreign_name(name)) } }
             td { (row.kind.as_deref().unwrap_or("–")) }
             td { (foreign_name(row.tenant.as_deref().unwrap_or("–"))) }
             td { (reasons_in_words(kind, &row.review_reasons)) @if row.decided_before { " (decided before)" } }
@@ -174,7 +215,7 @@ fn queue_row(state: &ConsoleState, choice: &QueueChoice, row: &ReviewRow) -> Mar
 }
 
 /// The first reasons of a document as its reviewers read them, with their codes as title.
-fn reasons_in_words(kind: Option<&Kind>, codes: &[String]) -> Markup {
+pub(super) fn reasons_in_words(kind: Option<&Kind>, codes: &[String]) -> Markup {
     let mut words: Vec<String> = Vec::new();
     for finding in codes.iter().map(|code| explain_reason(kind, code)) {
         let text = finding.summary();

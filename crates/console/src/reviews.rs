@@ -22,7 +22,7 @@ use super::review_desk::{
     acquire_review_lock, done_notice, load_visible_case, next_path, read_review_lock, skip_document,
 };
 use super::review_draft::{find_own_draft, keep_draft, read_version};
-use super::review_form::{REJECT_REASONS, read_changes, require_values};
+use super::review_form::{read_changes, rejection_words, require_values};
 use super::state::ConsoleState;
 use super::transcripts::work_on_transcript;
 use docmill_core::model::PageRange;
@@ -254,14 +254,8 @@ fn read_effort(form: &FieldValues) -> Option<DecisionEffort> {
 
 /// The reviewer's note; of a rejection after its reason from the list.
 fn recorded_reason(input: &ReviewDecisionInput, form: &FieldValues) -> String {
-    let note = form.value("why");
     let code = form.get("reason").filter(|_| *input == ReviewDecisionInput::Reject);
-    let words = REJECT_REASONS.iter().find(|(known, _)| Some(*known) == code);
-    match words {
-        Some((_, words)) if note.is_empty() => (*words).to_owned(),
-        Some((_, words)) => format!("{words}: {note}"),
-        None => note.to_owned(),
-    }
+    rejection_words(code, form.value("why"))
 }
 
 /// The form once more, with more empty lines in its tables.

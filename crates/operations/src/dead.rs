@@ -61,15 +61,26 @@ impl DeadLetterView {
         )
     }
 
-    /// Whether a redrive sends it again; `reason` as in [`redrive_letters`].
-    pub fn would_be_sent(&self, reason: Option<&str>) -> bool {
+    /// Whether a redrive sends it again.
+    pub fn would_be_sent(&self, choice: &LetterChoice) -> bool {
         let is_over =
             |status| matches!(status, IngestionStatus::Completed | IngestionStatus::Cancelled);
-        self.is_meant(reason) && !self.status().is_some_and(is_over)
+        self.is_meant(choice) && !self.status().is_some_and(is_over)
     }
 
-    fn is_meant(&self, reason: Option<&str>) -> bool {
-        self.is_redriven() && (reason.is_none() || self.reason.as_deref() == reason)
+    fn is_meant(&self, choice: &LetterChoice) -> bool {
+        self.is_redriven()
+            && match choice {
+                LetterChoice::All => true,
+                LetterChoice::Reason(reason) => self.reason.as_ref() == Some(reason),
+                LetterChoice::Named(ids) => self.has_one_of(ids),
+            }
+    }
+
+    /// Whether its message or its ingestion is among these.
+    fn has_one_of(&self, ids: &HashSet<String>) -> bool {
+        ids.contains(&self.message_id)
+            || self.ingestion.is_some_and(|id| ids.contains(&id.to_string()))
     }
 
     fn status(&self) -> Option<IngestionStatus> {
@@ -84,6 +95,17 @@ impl DeadLetterView {
             None => self.stands_for_several(),
         }
     }
+}
+
+/// Which dead letters are sent again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LetterChoice {
+    /// All of them.
+    All,
+    /// Those whose ingestion failed for this reason.
+    Reason(String),
+    /// Those whose message or ingestion has one of these ids.
+    Named(HashSet<String>),
 }
 
 /// Counts of a reconciliation, or of its dry run.
@@ -365,17 +387,17 @@ async fn reconcile_batch(
     Ok(receipts_of(left))
 }
 
-/// Reopens the failed ingestions of dead letters and sends them again; `reason` narrows it to one
-/// code. Open ingestions are sent; completed and cancelled ones stay so and their letters are
-/// deleted. Reopened first: a message that came back before its row was open would find it
-/// terminal. Batch by batch; an error keeps the work done before it.
+/// Reopens the failed ingestions of the chosen dead letters and sends them again. Open ingestions are
+/// sent; completed and cancelled ones stay so and their letters are deleted. Reopened first: a message
+/// that came back before its row was open would find it terminal. Batch by batch; an error keeps the
+/// work done before it.
 ///
 /// # Errors
 /// As [`list_letters`].
 pub async fn redrive_letters(
     db: &Db,
     queue: &dyn MessageQueue,
-    reason: Option<&str>,
+    choice: &LetterChoice,
     by: &AuditNote,
 ) -> fault::Result<RedriveReport> {
     let mut done = RedriveReport::default();
@@ -396,7 +418,7 @@ pub async fn redrive_letters(
             }
         };
         let (wanted, others): (Vec<_>, Vec<_>) =
-            letters.into_iter().partition(|letter| letter.is_meant(reason));
+            letters.into_iter().partition(|letter| letter.is_meant(choice));
         left.extend(receipts_of(&others));
         if let Err(error) = redrive_batch(db, queue, &wanted, by, &mut done).await {
             left.extend(receipts_of(&wanted));

@@ -117,6 +117,7 @@ pub fn exported_document(row: &IngestionRow, case: &ReviewCase) -> Result<Export
         file_path: row.file_path.clone(),
         original_name: row.original_name.clone(),
         tenant: row.tenant.clone(),
+        kind: row.kind.clone(),
         created_at: row.created_at,
         needs_human_review: row.needs_human_review && !decided,
         review_reasons: if decided { Vec::new() } else { row.review_reasons.clone() },
@@ -181,13 +182,14 @@ fn csv_of(document: &ExportedDocument, columns: &CsvColumns) -> Vec<u8> {
 
 /// A document for tests of names and rows.
 #[cfg(test)]
-fn sample(name: Option<&str>, data: serde_json::Value) -> ExportedDocument {
+pub(crate) fn sample(name: Option<&str>, data: serde_json::Value) -> ExportedDocument {
     ExportedDocument {
         ingestion_id: uuid::Uuid::from_u128(7),
         document_id: uuid::Uuid::from_u128(9),
         file_path: "inbox/a b.pdf".to_owned(),
         original_name: name.map(str::to_owned),
         tenant: Some("acme".to_owned()),
+        kind: Some("invoice".to_owned()),
         created_at: time::OffsetDateTime::UNIX_EPOCH,
         needs_human_review: false,
         review_reasons: Vec::new(),

@@ -25,9 +25,9 @@ pub use docmill_ledger::db::reports::search::{
     DocumentKeys, DocumentQuery, DocumentRow, find_by_keys, find_documents,
 };
 pub use docmill_ledger::db::reports::{
-    AttemptRow, ExportedDocument, InFlightIngestion, IngestionFilter, IngestionRow, find_waiting,
-    ingestions_by_id, list_exported_documents, list_ingestion_ids, list_ingestions,
-    load_einvoice_facts, load_grounding,
+    AttemptRow, ExportedDocument, InFlightIngestion, IngestionFilter, IngestionRow,
+    find_newest_ingestions, find_waiting, ingestions_by_id, list_exported_documents,
+    list_ingestion_ids, list_ingestions, load_einvoice_facts, load_grounding,
 };
 
 use crate::printed_value::read_number;

@@ -5,6 +5,7 @@
 
 pub mod answer;
 pub mod batches;
+pub mod bulk_export;
 pub mod companies;
 pub mod dashboard;
 pub mod dead;
@@ -24,6 +25,7 @@ pub mod page_drawing;
 pub mod people;
 mod printed_value;
 pub mod process;
+pub mod rejections;
 pub mod replay;
 pub mod retry;
 pub mod review;

@@ -4,7 +4,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub use docmill_ledger::db::operators::{
-    AuditNote, PauseRow, PauseScope, block_content, list_pauses, note_download, unblock_content,
+    AuditNote, PauseRow, PauseScope, block_content, list_pauses, note_download, note_export,
+    unblock_content,
 };
 
 use crate::sending;

@@ -23,6 +23,8 @@ fn pages(document: impl ToString, ingestion: impl ToString) -> Vec<String> {
         "/ingestions?status=failed".to_owned(),
         format!("/ingestions/{ingestion}"),
         format!("/ingestions/change?of=selected&id={ingestion}"),
+        format!("/ingestions/export?of=selected&id={ingestion}"),
+        format!("/reviews/reject?of=documents&id={document}"),
         format!("/ingestions/{ingestion}/transcript?format=text"),
         format!("/ingestions/{ingestion}/pages/1"),
         format!("/ingestions/{ingestion}/pages/1/picture"),
@@ -108,6 +110,11 @@ async fn each_role_may_do_what_it_is_for_and_no_more() {
     let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
     for (name, path, allowed) in [
         ("viewer", format!("/reviews/{document}"), false),
+        ("viewer", "/reviews/reject".to_owned(), false),
+        ("viewer", "/ingestions/export".to_owned(), false),
+        ("ann", "/reviews/reject".to_owned(), true),
+        ("ann", "/ingestions/export".to_owned(), true),
+        ("ann", "/dead-letters/redrive".to_owned(), false),
         ("viewer", format!("/reviews/{document}/undo"), false),
         ("viewer", format!("/reviews/{document}/renew"), false),
         ("viewer", format!("/reviews/{document}/release"), false),
@@ -227,9 +234,19 @@ async fn a_token_of_one_tenant_changes_nothing_of_another_with_a_form_of_its_own
     let change = "/ingestions/change".to_owned();
     let selected = format!("&of=selected&id={other_ingestion}&change=retry");
     let matching = "&of=matching&status=failed&tenant=rival&change=retry";
+    let export = "/ingestions/export".to_owned();
+    let exported = format!("&of=selected&id={other_ingestion}&form=json");
+    let queued = format!("&of=documents&id={other}&form=json");
+    let version =
+        format!("SELECT to_json(updated_at) #>> '{{}}' FROM document WHERE id = '{other}'");
+    let pick = format!("&why=x&pick={other}+{}", desk.scalar(&version).await.replace('+', "%2B"));
     for (path, more, status) in [
         (change.clone(), selected.as_str(), StatusCode::NOT_FOUND),
         (change, matching, StatusCode::OK),
+        (export.clone(), exported.as_str(), StatusCode::NOT_FOUND),
+        (export.clone(), queued.as_str(), StatusCode::NOT_FOUND),
+        (export, "&of=waiting&tenant=rival&form=json", StatusCode::UNPROCESSABLE_ENTITY),
+        ("/reviews/reject".to_owned(), pick.as_str(), StatusCode::OK),
         (format!("/ingestions/{other_ingestion}/retry"), "", StatusCode::NOT_FOUND),
         (format!("/ingestions/{other_ingestion}/cancel"), "", StatusCode::NOT_FOUND),
         (format!("/reviews/{other}"), "&decision=reject&why=x", StatusCode::NOT_FOUND),

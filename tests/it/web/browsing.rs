@@ -589,6 +589,8 @@ async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
         ("ingestions", "/ingestions?status=failed".to_owned()),
         ("ingestion", format!("/ingestions/{ingestion}")),
         ("change", format!("/ingestions/change?of=selected&id={ingestion}")),
+        ("export", format!("/ingestions/export?of=selected&id={ingestion}")),
+        ("reject", format!("/reviews/reject?of=documents&id={document}")),
         ("page", format!("/ingestions/{ingestion}/pages/1")),
         ("dead-letters", "/dead-letters".to_owned()),
         ("search", "/documents?q=acme".to_owned()),

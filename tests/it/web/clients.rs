@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use docmill_api_client::{
-    ApiClient, ApiFailure, DecisionTerms, DocumentUpload, IngestionQuery, IngestionState,
-    RetryPace, ReviewChoice, ReviewQuery,
+    ApiClient, ApiFailure, ChangeListing, DecisionTerms, DocumentUpload, IngestionQuery,
+    IngestionSelection, IngestionState, RetryPace, ReviewChoice, ReviewQuery,
 };
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -176,6 +176,7 @@ async fn a_program_lists_retries_cancels_and_decides_by_the_rust_client() {
     let seen = client.open_review(as_uuid(rejected)).await.unwrap();
     let done = client.decide_review(&seen, &ReviewChoice::Reject, &terms).await.unwrap();
     assert_eq!(done.decision, "rejected");
+    change_together(&client, open, as_uuid(rejected)).await;
 
     assert_eq!(
         refusal(client_of(&desk, "nobody").list_reviews(&Default::default()).await),
@@ -190,6 +191,40 @@ async fn a_program_lists_retries_cancels_and_decides_by_the_rust_client() {
     client.submit_document(&keyed).await.unwrap();
     keyed.name = "b.pdf".to_owned();
     assert_eq!(refusal(client.submit_document(&keyed).await), "idempotency_key_reused");
+}
+
+fn changes_of(done: &ChangeListing) -> Vec<&str> {
+    done.items.iter().map(|one| one.change.as_str()).collect()
+}
+
+/// Several at once: an open ingestion of acme, and a document of rival that was rejected by mistake.
+async fn change_together(client: &ApiClient, open: Uuid, rejected: Uuid) {
+    let named = IngestionSelection::Named(vec![open]);
+    let done = client.change_ingestions(&named, "cancel", "not ours").await.unwrap();
+    assert_eq!((changes_of(&done), done.next_cursor), (vec!["cancelled"], None));
+    let query = IngestionQuery {
+        status: Some(IngestionState::Cancelled),
+        tenant: Some("acme".to_owned()),
+        ..IngestionQuery::default()
+    };
+    let all = IngestionSelection::Matching(query);
+    let done = client.change_ingestions(&all, "retry", "").await.unwrap();
+    assert_eq!(changes_of(&done), ["reopened"]);
+    let any = IngestionSelection::Matching(IngestionQuery::default());
+    assert_eq!(refusal(client.change_ingestions(&any, "retry", "").await), "bad_request");
+
+    client.undo_decision(rejected).await.unwrap();
+    let queue = ReviewQuery { tenant: Some("rival".to_owned()), ..ReviewQuery::default() };
+    let listed = client.list_reviews(&queue).await.unwrap().items;
+    assert_eq!(refusal(client.reject_reviews(&listed, " ").await), "refused");
+    for end in ["rejected", "changed"] {
+        let done = client.reject_reviews(&listed, "a letter").await.unwrap();
+        assert_eq!(done.iter().map(|one| one.end.as_str()).collect::<Vec<_>>(), [end]);
+    }
+    let query = IngestionQuery { kind: Some("invoice".to_owned()), ..IngestionQuery::default() };
+    let data = client.export_ingestions(&query).await.unwrap();
+    let totals: Vec<_> = data.items.iter().map(|one| one.data.get("total")).collect();
+    assert_eq!(totals, [Some(&21.0.into())]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -658,12 +658,25 @@ async fn dead_letters_are_sent_again_by_an_operator_who_means_it_and_the_audit_h
     let operator = desk.browser("operator").await;
     let page = operator.get("/dead-letters").await.body;
     assert!(page.contains(&ingestion.to_string()), "{page}");
-    let other = [("reason", "corrupt"), ("confirm", "yes")];
+    let other = [("which", "all"), ("reason", "corrupt"), ("confirm", "yes")];
     let none = operator.send_form(&page, "/dead-letters/redrive", &other).await;
     assert_eq!(none.location(), "/dead-letters?done=0-0-1", "{none:?}");
     let unsure = operator.send_form(&page, "/dead-letters/redrive", &[]).await;
     assert_eq!(unsure.status, StatusCode::BAD_REQUEST);
-    let sure = [("why", "mended"), ("confirm", "yes")];
+    for (which, ids, status) in [
+        ("selected", vec![], StatusCode::BAD_REQUEST),
+        ("some", vec!["x"], StatusCode::BAD_REQUEST),
+        ("selected", vec!["x"], StatusCode::SEE_OTHER),
+    ] {
+        let mut filled = vec![("which", which), ("confirm", "yes")];
+        filled.extend(ids.into_iter().map(|id| ("letter", id)));
+        let answer = operator.send_form(&page, "/dead-letters/redrive", &filled).await;
+        assert_eq!(answer.status, status, "{which}: {answer:?}");
+    }
+    assert_eq!(desk.scalar("SELECT count(*) FROM operator_action").await, "0", "not the other");
+    let (_, letter) = page.split_once("name=\"letter\" value=\"").unwrap();
+    let letter = letter.split('"').next().unwrap();
+    let sure = [("which", "selected"), ("letter", letter), ("why", "mended"), ("confirm", "yes")];
     let done = operator.send_form(&page, "/dead-letters/redrive", &sure).await;
     assert_eq!(done.location(), "/dead-letters?done=1-0-0", "{done:?}");
     let told = operator.get(done.location()).await.body;

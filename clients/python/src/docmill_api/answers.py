@@ -248,6 +248,69 @@ class ChangeReceipt:
 
 
 @dataclass(frozen=True)
+class ChangePage:
+    """What was done with several ingestions."""
+
+    items: tuple[ChangeReceipt, ...]
+    #: What the next request is made with; `None`: no more match.
+    next_cursor: UUID | None
+
+    @classmethod
+    def read(cls, row: JsonObject) -> ChangePage:
+        items = tuple(ChangeReceipt.read(one) for one in read_objects(row, "items"))
+        return cls(items, read_optional_id(row, "next_cursor"))
+
+
+@dataclass(frozen=True)
+class ExportedDocument:
+    """The data of a document, as a person decided it or else as it was read."""
+
+    ingestion_id: UUID
+    document_id: UUID
+    needs_human_review: bool
+    data: Any
+    #: Everything that the service said of it.
+    raw: JsonObject
+
+    @classmethod
+    def read(cls, row: JsonObject) -> ExportedDocument:
+        return cls(
+            ingestion_id=read_id(row, "ingestion_id"),
+            document_id=read_id(row, "document_id"),
+            needs_human_review=read_flag(row, "needs_human_review"),
+            data=row.get("data"),
+            raw=row,
+        )
+
+
+@dataclass(frozen=True)
+class ExportPage:
+    """Data of documents, newest first."""
+
+    items: tuple[ExportedDocument, ...]
+    #: What the next page is asked for with; `None` behind the last.
+    next_cursor: UUID | None
+
+    @classmethod
+    def read(cls, row: JsonObject) -> ExportPage:
+        items = tuple(ExportedDocument.read(one) for one in read_objects(row, "items"))
+        return cls(items, read_optional_id(row, "next_cursor"))
+
+
+@dataclass(frozen=True)
+class RejectionReceipt:
+    """The rejection of one document of several."""
+
+    document_id: UUID
+    #: `rejected`, or `changed`, `held` or `missing`: nothing was written.
+    end: str
+
+    @classmethod
+    def read(cls, row: JsonObject) -> RejectionReceipt:
+        return cls(read_id(row, "document_id"), read_text(row, "end"))
+
+
+@dataclass(frozen=True)
 class QueuedReview:
     """A document that waits for a person."""
 
@@ -256,7 +319,7 @@ class QueuedReview:
     tenant: str | None
     kind: str | None
     review_reasons: tuple[str, ...]
-    #: Since when it waits.
+    #: Since when it waits; also its version.
     since: datetime
     #: Who has it open.
     held_by: str | None

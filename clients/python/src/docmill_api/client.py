@@ -9,7 +9,7 @@ import random
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.message import Message
 from typing import IO, Any
@@ -17,16 +17,21 @@ from urllib.parse import urlencode, urlsplit
 from uuid import UUID, uuid4
 
 from .answers import (
+    ChangePage,
     ChangeReceipt,
     DecisionReceipt,
     EndedResult,
+    ExportPage,
     Ingestion,
     IngestionPage,
     IngestionState,
     JsonObject,
     OpenReview,
+    QueuedReview,
+    RejectionReceipt,
     ReviewPage,
     UploadReceipt,
+    read_objects,
 )
 from .failures import ApiFailure, ApiProblem, StillOpen, Unreachable, UnreadableAnswer
 
@@ -203,6 +208,50 @@ class ApiClient:
         """Withdraws an ingestion that has not ended."""
         return ChangeReceipt.read(self._post(f"/ingestions/{id}/cancel", {"why": why}))
 
+    def change_ingestions(self, ids: Sequence[UUID], change: str, why: str = "") -> ChangePage:
+        """Changes up to 500 ingestions: `retry`, `cancel` or a priority."""
+        body = {"change": change, "ids": [str(id) for id in ids], "why": why}
+        return ChangePage.read(self._post("/ingestions/change", body))
+
+    def change_matching(
+        self,
+        status: IngestionState,
+        change: str,
+        *,
+        reason: str | None = None,
+        kind: str | None = None,
+        tenant: str | None = None,
+        since: str | None = None,
+        cursor: UUID | None = None,
+        why: str = "",
+    ) -> ChangePage:
+        """The same of the 500 newest that match; the next with `next_cursor` as `cursor`."""
+        named = {"status": status.value, "reason": reason, "kind": kind, "tenant": tenant, "since": since}
+        body: dict[str, Any] = {"change": change, "why": why}
+        body["filter"] = {name: value for name, value in named.items() if value is not None}
+        body["cursor"] = None if cursor is None else str(cursor)
+        return ChangePage.read(self._post("/ingestions/change", body))
+
+    def export_ingestions(
+        self,
+        kind: str,
+        *,
+        status: IngestionState | None = None,
+        tenant: str | None = None,
+        since: str | None = None,
+        cursor: UUID | None = None,
+    ) -> ExportPage:
+        """The data of up to 500 documents of a kind, as people decided it or else as it was read."""
+        asked = {
+            "form": "json",
+            "kind": kind,
+            "status": None if status is None else status.value,
+            "tenant": tenant,
+            "since": since,
+            "cursor": None if cursor is None else str(cursor),
+        }
+        return ExportPage.read(self._ask("GET", "/ingestions/export", asked))
+
     def list_reviews(
         self,
         *,
@@ -256,6 +305,12 @@ class ApiClient:
     ) -> DecisionReceipt:
         """The document is of no use."""
         return self._decide(review, {"decision": "rejected"}, why, take_over)
+
+    def reject_reviews(self, listed: Sequence[QueuedReview], why: str) -> tuple[RejectionReceipt, ...]:
+        """Rejects up to 200 documents as they were listed; what changed since is left as it is."""
+        seen = [{"document_id": str(one.document_id), "version": one.since.isoformat()} for one in listed]
+        done = self._post("/reviews/reject", {"documents": seen, "why": why})
+        return tuple(RejectionReceipt.read(one) for one in read_objects(done, "items"))
 
     def undo_decision(self, document_id: UUID) -> DecisionReceipt:
         """Takes back what this token decided last about a document, while that can be undone."""

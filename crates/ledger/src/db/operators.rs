@@ -362,6 +362,32 @@ pub async fn note_download(db: &Db, ingestion: IngestionId, by: &AuditNote) -> R
     Ok(())
 }
 
+/// Records that the data of these ingestions was handed out in one file of a form.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn note_export(
+    db: &Db,
+    ingestions: &[IngestionId],
+    form: &str,
+    by: &AuditNote,
+) -> Result<()> {
+    let ids: Vec<Uuid> = ingestions.iter().map(|id| id.0).collect();
+    sqlx::query!(
+        "INSERT INTO operator_action (operator, action, target, why, before)
+         VALUES ($1, 'export', 'export:' || $2, $3,
+             jsonb_build_object('ingestions', to_jsonb($4::uuid[])))",
+        by.operator,
+        form,
+        by.why,
+        &ids,
+    )
+    .execute(db.pool())
+    .await
+    .context("recording an export")?;
+    Ok(())
+}
+
 /// Gives a password that may open the document of an ingestion; workers alone can read it.
 ///
 /// # Errors

@@ -152,7 +152,7 @@ pub struct IngestionFilter {
 }
 
 /// A document with its data, as it is exported.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ExportedDocument {
     /// Id of its newest ingestion of the kind, to go on after.
     pub ingestion_id: Uuid,
@@ -164,7 +164,10 @@ pub struct ExportedDocument {
     pub original_name: Option<String>,
     /// The tenant the document belongs to; `None`: no tenant.
     pub tenant: Option<String>,
+    /// Kind of the ingestion, if it is known.
+    pub kind: Option<String>,
     /// When that ingestion was registered.
+    #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
     /// Whether the document calls for review.
     pub needs_human_review: bool,
@@ -413,7 +416,8 @@ pub async fn list_exported_documents(
     sqlx::query_as!(
         ExportedDocument,
         r#"SELECT i.id AS ingestion_id, i.document_id, d.file_path, d.original_name, d.tenant,
-            i.created_at, d.needs_human_review, d.review_reasons, d.structured_data AS "data!"
+            i.kind, i.created_at, d.needs_human_review, d.review_reasons,
+            d.structured_data AS "data!"
         FROM ingestion i JOIN document d ON d.id = i.document_id
         WHERE i.kind IS NOT DISTINCT FROM $1
           AND ($2::text IS NULL OR i.tenant = $2)
@@ -434,4 +438,52 @@ pub async fn list_exported_documents(
     .fetch_all(db.pool())
     .await
     .context("listing documents to export")
+}
+
+/// Those of these ingestions that carry data, newest first, with the data as a person decided it or
+/// else as it was read.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn load_exported_documents(
+    db: &Db,
+    ids: &[IngestionId],
+) -> Result<Vec<ExportedDocument>> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    sqlx::query_as!(
+        ExportedDocument,
+        r#"SELECT i.id AS ingestion_id, i.document_id, d.file_path, d.original_name, i.tenant,
+            i.kind, i.created_at, d.needs_human_review, d.review_reasons, carried.data AS "data!"
+        FROM ingestion i JOIN document d ON d.id = i.document_id
+        CROSS JOIN LATERAL (SELECT CASE
+            WHEN d.corrected_at IS NOT NULL AND NOT EXISTS (SELECT FROM ingestion n
+                WHERE n.document_id = i.document_id AND n.status <> 'cancelled'
+                  AND (n.created_at, n.id) > (i.created_at, i.id))
+            THEN d.structured_data ELSE i.structured_data END AS data) AS carried
+        WHERE i.id = ANY ($1) AND jsonb_typeof(carried.data) = 'object'
+        ORDER BY i.created_at DESC, i.id DESC"#,
+        &ids,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("reading documents to export")
+}
+
+/// The newest ingestion of each of these documents that was not cancelled.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn find_newest_ingestions(db: &Db, documents: &[Uuid]) -> Result<Vec<IngestionId>> {
+    let found = sqlx::query_scalar!(
+        r#"SELECT newest.id AS "id!" FROM unnest($1::uuid[]) AS wanted (document)
+        CROSS JOIN LATERAL (SELECT i.id, i.created_at FROM ingestion i
+            WHERE i.document_id = wanted.document AND i.status <> 'cancelled'
+            ORDER BY i.created_at DESC, i.id DESC LIMIT 1) AS newest
+        ORDER BY newest.created_at DESC, newest.id DESC"#,
+        documents,
+    )
+    .fetch_all(db.pool())
+    .await
+    .context("looking for the newest ingestions of documents")?;
+    Ok(found.into_iter().map(IngestionId).collect())
 }

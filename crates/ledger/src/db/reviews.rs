@@ -38,7 +38,7 @@ pub struct ReviewRow {
     pub review_reasons: Vec<String>,
     /// Whether a person has decided about it before.
     pub decided_before: bool,
-    /// Since when it waits.
+    /// Since when it waits; also the version that a decision names.
     #[serde(with = "time::serde::rfc3339")]
     pub since: OffsetDateTime,
     /// Status of the newest ingestion.
@@ -90,6 +90,8 @@ pub struct ReviewFilter {
     pub kind: Option<String>,
     /// Only documents with this reason.
     pub reason: Option<String>,
+    /// Only these documents.
+    pub documents: Option<Vec<Uuid>>,
     /// Which part of the queue.
     pub part: ReviewPart,
     /// Which come first.
@@ -273,7 +275,7 @@ pub async fn list_reviews(
     after: Option<Uuid>,
 ) -> Result<Vec<ReviewRow>> {
     let (by_amount, looked_at) = wanted.order.compared(limit);
-    sqlx::query_as!(
+    let found = sqlx::query_as!(
         ReviewRow,
         r#"
 WITH waiting AS MATERIALIZED (
@@ -299,6 +301,7 @@ WHERE d.needs_human_review
     OR $8 = (COALESCE(d.structured_data, newest.structured_data) IS NOT NULL))
   AND ($9::boolean IS NULL OR $9 = EXISTS (SELECT 1 FROM review_later a
     WHERE a.document_id = d.id AND a.reviewer = $10 AND a.until > (SELECT docmill_now())))
+  AND ($11::uuid[] IS NULL OR d.id = ANY ($11))
 ORDER BY d.updated_at, d.id LIMIT $5
 )
 SELECT w.document_id AS "document_id!", w.file_path AS "file_path!",
@@ -326,10 +329,9 @@ ORDER BY CASE WHEN $6 AND jsonb_typeof(w.data) = 'object' THEN w.data ->> 'curre
         wanted.part.has_data(),
         wanted.part.is_set_aside(),
         wanted.part.reviewer(),
-    )
-    .fetch_all(db.pool())
-    .await
-    .context("listing documents to review")
+        wanted.documents.as_deref(),
+    );
+    found.fetch_all(db.pool()).await.context("listing documents to review")
 }
 
 /// The document of an ingestion as a reviewer sees it; `None` if it is gone.
