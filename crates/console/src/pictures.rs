@@ -41,7 +41,7 @@ impl From<PageDrawingError> for ConsoleFailure {
     }
 }
 
-/// The page as a grey picture, in the coordinates of its text boxes.
+/// The page as a picture in its colours, in the coordinates of its text boxes.
 ///
 /// 409 where the original cannot be shown.
 #[utoipa::path(

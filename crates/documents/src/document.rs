@@ -14,7 +14,7 @@ use crate::envelope::open_envelopes;
 use crate::image::format::{self, DocumentFormat};
 use crate::image::{picture, tiff};
 use crate::office_page::{draw_grid, page_from_grid};
-use crate::page::{CUT_QUALITY, PageContent, PageRaster};
+use crate::page::{CUT_QUALITY, ColourPlanes, PageContent, PageRaster};
 use crate::pdf::pdf_file::{self, SeenLayer};
 use crate::pdf::render::RenderBounds;
 use crate::refusal::{PageRefusal, catch_decoder};
@@ -301,6 +301,35 @@ impl ParsedDocument {
         let deadline = Instant::now() + self.limits.page_time;
         let bounds = RenderBounds { limits: &self.limits, dpi: self.dpi.min(dpi), deadline };
         catch_decoder(|| file.draw_page(index, &bounds)).map(Some)
+    }
+
+    /// Page `index`, which starts at 0, in the colours of its file, no finer than `dpi`. `None`: the
+    /// format has none.
+    ///
+    /// # Errors
+    /// As [`ParsedDocument::page_content`].
+    pub(crate) fn page_colours(
+        &self,
+        index: u32,
+        dpi: u32,
+    ) -> Result<Option<ColourPlanes>, PageRefusal> {
+        let (limits, dpi) = (&self.limits, self.dpi.min(dpi));
+        let deadline = Instant::now() + limits.page_time;
+        catch_decoder(|| match &self.content {
+            DocumentContent::Pdf(file) => {
+                file.page_colours(index, &RenderBounds { limits, dpi, deadline }).map(Some)
+            }
+            DocumentContent::Picture(bytes) => picture::decode_colours(bytes, self.format, limits),
+            DocumentContent::Tiff(bytes, directories) => {
+                let at = usize::try_from(index).ok().and_then(|index| directories.get(index));
+                let at =
+                    at.ok_or_else(|| PageRefusal::new(OutcomeReason::Corrupt, "no such page"))?;
+                picture::decode_tiff_colours(bytes, at, limits)
+            }
+            DocumentContent::Values(_) | DocumentContent::Container | DocumentContent::Laid(_) => {
+                Ok(None)
+            }
+        })
     }
 
     /// Draws a part of page `index`, which starts at 0, in points from its top left corner, of a

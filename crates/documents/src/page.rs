@@ -22,6 +22,31 @@ pub struct PageRaster {
     pub pixels: Vec<u8>,
 }
 
+/// A page in colour: red, green and blue, each as a page of grey.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ColourPlanes(pub(crate) [PageRaster; 3]);
+
+impl ColourPlanes {
+    /// The planes of these pixels; `of` has their size and no pixels.
+    pub(crate) fn split(pixels: impl Iterator<Item = [u8; 3]>, of: PageRaster) -> Self {
+        let count = pixels.size_hint().0;
+        let mut planes = [(); 3].map(|()| Vec::with_capacity(count));
+        for pixel in pixels {
+            for (plane, value) in planes.iter_mut().zip(pixel) {
+                plane.push(value);
+            }
+        }
+        Self(planes.map(|pixels| PageRaster { pixels, ..of }))
+    }
+
+    /// The pixels, row by row from the top.
+    pub(crate) fn pixels(&self) -> impl Iterator<Item = [u8; 3]> {
+        let [red, green, blue] = &self.0;
+        let rest = green.pixels.iter().zip(&blue.pixels);
+        red.pixels.iter().zip(rest).map(|(red, (green, blue))| [*red, *green, *blue])
+    }
+}
+
 /// Content of a page.
 #[derive(Debug, Clone)]
 pub enum PageContent {

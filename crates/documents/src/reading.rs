@@ -1,5 +1,6 @@
 //! A page read: its text layer where it has a sound one, else its picture by an OCR engine.
 
+mod colour_page;
 mod cut_figure;
 mod legibility;
 mod merge_ocr;

@@ -13,11 +13,12 @@ mod tests;
 
 pub use steps::RepairStep;
 
+use opencv::core::Point2f;
 use opencv::prelude::*;
 
 use crate::image::opencv_mat::{self, OpenCvError};
-use crate::page::PageRaster;
-use crate::quality::{self, PageAssessment, PaperOutline};
+use crate::page::{ColourPlanes, PageRaster};
+use crate::quality::{self, LineBend, PageAssessment, PaperOutline};
 use docmill_core::model::RepairSwitches;
 
 /// A page after its repair.
@@ -44,7 +45,7 @@ pub fn repair_page(
     let Some(sheet) = find_sheet(page, found, switches)? else {
         return repair_surface(page, found, switches);
     };
-    let FlatSheet { mut raster, mut steps, seen } = sheet;
+    let FlatSheet { mut raster, mut steps, seen, .. } = sheet;
     if let Some(further) = repair_surface(&raster, &seen, switches)? {
         steps.extend(further.steps);
         raster = further.raster;
@@ -67,11 +68,53 @@ pub fn cut_out_sheet(
     Ok(sheet.map(|FlatSheet { raster, steps, .. }| RepairedRaster { raster, steps }))
 }
 
+/// Whether [`repair_page`] would do anything about what was found.
+pub(crate) fn calls_for_repair(found: &PageAssessment, switches: RepairSwitches) -> bool {
+    let has_sheet = switches.perspective && matches!(found.outline, PaperOutline::Sheet { .. });
+    switches.enabled && (has_sheet || !steps::plan_steps(found, switches).is_empty())
+}
+
+/// The colours of `page`, of which `found` is known, moved as [`repair_page`] moves its ink. Their
+/// size, light and contrast stay.
+///
+/// # Errors
+/// `OpenCV` had no memory.
+pub(crate) fn move_colours(
+    page: &PageRaster,
+    found: &PageAssessment,
+    switches: RepairSwitches,
+    colours: ColourPlanes,
+) -> Result<ColourPlanes, OpenCvError> {
+    let sheet = find_sheet(page, found, switches)?;
+    let seen = sheet.as_ref().map_or(found, |sheet| &sheet.seen);
+    let mut plan = steps::plan_steps(seen, switches);
+    plan.retain(|step| step.moves_ink());
+    let mut moved = colours;
+    for plane in &mut moved.0 {
+        let mut current = opencv_mat::view_raster(plane)?.try_clone()?;
+        if let Some(sheet) = &sheet {
+            current = steps::rectify_sheet(&current, sheet.corners)?;
+            if let Some(bend) = &sheet.bend {
+                current = quality::straighten_lines(&current, bend)?;
+            }
+        }
+        for step in &plan {
+            current = steps::apply_step(*step, &current, seen)?;
+        }
+        *plane = opencv_mat::raster_from_mat(&current, plane.dpi)?;
+    }
+    Ok(moved)
+}
+
 /// A sheet that was cut out of its photograph.
 struct FlatSheet {
     raster: PageRaster,
     steps: Vec<RepairStep>,
     seen: PageAssessment,
+    /// Where it lay, from the top left, clockwise.
+    corners: [Point2f; 4],
+    /// How its lines were bent.
+    bend: Option<LineBend>,
 }
 
 fn find_sheet(
@@ -86,14 +129,15 @@ fn find_sheet(
     let sheet = steps::rectify_sheet(&opencv_mat::view_raster(page)?, corners)?;
     let raster = opencv_mat::raster_from_mat(&sheet, page.dpi)?;
     let (seen, bend) = quality::assess_sheet(&raster)?;
-    let Some(bend) = bend else {
-        return Ok(Some(FlatSheet { raster, steps: vec![RepairStep::Perspective], seen }));
+    let Some(lines) = &bend else {
+        let steps = vec![RepairStep::Perspective];
+        return Ok(Some(FlatSheet { raster, steps, seen, corners, bend }));
     };
-    let straight = quality::straighten_lines(&sheet, &bend)?;
+    let straight = quality::straighten_lines(&sheet, lines)?;
     let raster = opencv_mat::raster_from_mat(&straight, page.dpi)?;
     let seen = quality::assess_page(&raster)?;
     let steps = vec![RepairStep::Perspective, RepairStep::Dewarp];
-    Ok(Some(FlatSheet { raster, steps, seen }))
+    Ok(Some(FlatSheet { raster, steps, seen, corners, bend }))
 }
 
 /// Everything but the perspective.

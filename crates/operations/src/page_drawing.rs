@@ -3,7 +3,7 @@
 //! A picture is drawn when it is asked for, in a page process that is confined as those of workers
 //! are, and from the original as it lies in the store: if that has other bytes now, there is no
 //! picture, because the places that values were read from would be those of another document. It
-//! shows what the page shows, in grey, turned and repaired as it was read, so that boxes of the
+//! shows what the page shows, in its colours, turned and straightened as it was read, so that boxes of the
 //! transcript lie where they belong. Nothing is stored; what was drawn last is remembered.
 //!
 //! Not promised: pictures of documents whose original is gone, or whose password came with the
@@ -202,7 +202,7 @@ impl PageDrawer {
         if page.number == 0 || page.number > document.page_count() {
             return Err(PageDrawingError::NoSuchPage);
         }
-        let drawn = document.draw_page(page.number - 1, page.repaired, FIT).await;
+        let drawn = document.paint_page(page.number - 1, page.repaired, FIT).await;
         let Some(image) = drawn.map_err(explain_refusal)? else {
             return Err(PageDrawingError::NotShown("The page has no picture.".to_owned()));
         };

@@ -52,6 +52,7 @@ fn liar(words: usize) -> ProcessProgram {
                 }
                 DocumentRequest::Reread { .. } => DocumentAnswer::Reread { lines: page.lines },
                 DocumentRequest::Draw { .. }
+                | DocumentRequest::Paint { .. }
                 | DocumentRequest::Copy { .. }
                 | DocumentRequest::Cut { .. }
                 | DocumentRequest::Fields { .. }

@@ -58,6 +58,27 @@ async fn a_picture_shows_the_page_and_is_not_sent_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_page_is_shown_in_its_colours_and_one_without_any_in_grey() {
+    let desk = WebConsole::open().await;
+    let stamped = documents::drawn_invoice_carrying("0.8 0.1 0.1 rg 60 500 120 60 re f", &[]);
+    let path = read_document(&desk, &stamped).await;
+    let (status, kind, bytes) = get_bytes(&desk, &path).await;
+    assert_eq!((status, kind.as_str()), (StatusCode::OK, "image/jpeg"));
+    let picture = image::load_from_memory(&bytes).unwrap();
+    assert!(picture.color().has_color() && bytes.len() < 400_000, "{} bytes", bytes.len());
+    let picture = picture.into_rgb8();
+    let at =
+        |x: u32, y: u32| picture.get_pixel(x * picture.width() / 595, y * picture.height() / 842).0;
+    // The stamp lies 500 to 560 points above the lower edge.
+    let [red, green, blue] = at(120, 842 - 530);
+    assert!(red > 180 && green < 60 && blue < 60, "{red} {green} {blue}");
+    assert!(at(300, 700).iter().all(|value| *value > 245), "paper stays white");
+    let plain = read_document(&desk, &documents::invoice("G-1")).await;
+    let (_, _, bytes) = get_bytes(&desk, &plain).await;
+    assert!(!image::load_from_memory(&bytes).unwrap().color().has_color());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_picture_is_for_those_who_see_the_document_and_of_pages_that_it_has() {
     let desk = WebConsole::open().await;
     let path = read_document(&desk, &documents::invoice("A-1")).await;
@@ -243,7 +264,15 @@ async fn boxes_of_what_was_read_lie_on_the_ink_of_the_picture_however_the_page_w
         picture.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
         bytes.into_inner()
     };
+    let tinted = image::DynamicImage::ImageLuma8(turn_a_little(&upright, 3.0)).into_rgb8();
+    let tinted = image::RgbImage::from_fn(tinted.width(), tinted.height(), |x, y| {
+        let image::Rgb([red, green, blue]) = *tinted.get_pixel(x, y);
+        image::Rgb([red, green, blue / 4 * 3])
+    });
+    let mut yellow = std::io::Cursor::new(Vec::new());
+    tinted.write_to(&mut yellow, image::ImageFormat::Png).unwrap();
     let cases = [
+        ("yellow-and-crooked.png", yellow.into_inner()),
         ("native.pdf", documents::invoice("B-2")),
         ("upright.png", png(&upright)),
         ("crooked.png", png(&turn_a_little(&upright, 3.0))),
@@ -262,7 +291,9 @@ async fn boxes_of_what_was_read_lie_on_the_ink_of_the_picture_however_the_page_w
         let (status, _, bytes) =
             get_bytes(&desk, &format!("/ingestions/{id}/pages/1/picture")).await;
         assert_eq!(status, StatusCode::OK, "{name}");
-        let picture = image::load_from_memory(&bytes).unwrap().to_luma8();
+        let picture = image::load_from_memory(&bytes).unwrap();
+        assert_eq!(picture.color().has_color(), name.starts_with("yellow"), "{name}");
+        let picture = picture.to_luma8();
         let (all, inside) = count_ink(&picture, &page);
         assert!(all > 5000 && inside * 100 > all * 93, "{name}: {inside} of {all}");
     }

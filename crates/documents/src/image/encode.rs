@@ -6,7 +6,7 @@ use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder, ImageError};
 
-use crate::page::PageRaster;
+use crate::page::{ColourPlanes, PageRaster};
 use crate::page_error::PageError;
 use docmill_core::fault::Error;
 use docmill_core::model::page_work::{EncodedImage, ImageEncoding, ImageHeader};
@@ -35,6 +35,22 @@ pub(crate) fn encode_page(page: &PageRaster) -> Result<EncodedImage, PageError> 
 /// As [`encode_page`].
 pub(crate) fn encode_copy(page: &PageRaster) -> Result<EncodedImage, PageError> {
     encode_at(page, CompressionType::Default, COPY_QUALITY)
+}
+
+/// Encodes a page in colour for people.
+///
+/// # Errors
+/// As [`encode_page`], or it is longer than a JPEG can be.
+pub(crate) fn encode_colours(page: &ColourPlanes) -> Result<EncodedImage, PageError> {
+    let [PageRaster { width, height, dpi, .. }, ..] = &page.0;
+    let pixels: Vec<u8> = page.pixels().flatten().collect();
+    let mut bytes = Cursor::new(Vec::new());
+    let encoder = JpegEncoder::new_with_quality(&mut bytes, COPY_QUALITY);
+    let written = encoder.write_image(&pixels, *width, *height, ExtendedColorType::Rgb8);
+    written.map_err(|_image| Error::internal("a page image cannot be encoded"))?;
+    let (encoding, bytes) = (ImageEncoding::Jpeg, bytes.into_inner());
+    let header = ImageHeader { width: *width, height: *height, dpi: *dpi, encoding };
+    Ok(EncodedImage { header, bytes })
 }
 
 fn encode_at(

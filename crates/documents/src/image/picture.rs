@@ -1,4 +1,4 @@
-//! Image files as grey pixels.
+//! Image files as grey or coloured pixels.
 //!
 //! Sizes are read from the header and checked against the limit before anything is decoded. The
 //! camera's orientation is honoured, transparency lies on white paper, colours become grey.
@@ -15,7 +15,7 @@ use crate::image::fax::{FaxCoding, FaxPage};
 use crate::image::format::DocumentFormat;
 use crate::image::luminance::{blend_pixel, grey_of_rgb};
 use crate::image::tiff::{TiffDirectory, TiffWindow};
-use crate::page::{PageContent, PageRaster};
+use crate::page::{ColourPlanes, PageContent, PageRaster};
 use crate::refusal::PageRefusal;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
@@ -29,6 +29,62 @@ const ORIENTATION: u16 = 274;
 /// The longer side of A4 in inches, assumed of photos of unknown scale.
 const PAPER_INCHES: u32 = 12;
 
+/// A picture as its file holds it.
+struct LoadedPicture {
+    /// The pixels, upright; white where there are none.
+    picture: DynamicImage,
+    dpi: u32,
+    is_cut: bool,
+}
+
+impl LoadedPicture {
+    /// Upright. Without `dpi` it is taken to show a sheet of paper.
+    fn new(
+        mut picture: DynamicImage,
+        orientation: Orientation,
+        dpi: Option<u32>,
+        is_cut: bool,
+    ) -> Self {
+        picture.apply_orientation(orientation);
+        let longest = picture.width().max(picture.height());
+        let dpi = dpi.unwrap_or_else(|| longest.div_ceil(PAPER_INCHES).clamp(70, 600));
+        Self { picture, dpi, is_cut }
+    }
+
+    fn into_grey(self) -> DecodedPicture {
+        let (grey, dpi) = (to_grey(self.picture), self.dpi);
+        let (width, height) = grey.dimensions();
+        let raster = PageRaster { width, height, dpi, pixels: grey.into_raw() };
+        DecodedPicture { raster: shrink_raster(raster, dpi), is_cut: self.is_cut }
+    }
+
+    /// `None`: it has no colours.
+    fn into_colours(self) -> Option<ColourPlanes> {
+        let Self { picture, dpi, .. } = self;
+        if !picture.color().has_color() {
+            return None;
+        }
+        let of = PageRaster {
+            width: picture.width(),
+            height: picture.height(),
+            dpi,
+            pixels: Vec::new(),
+        };
+        let planes = if picture.color().has_alpha() {
+            let pixels = picture.into_rgba8().into_raw();
+            let pixels = pixels.as_chunks::<4>().0.iter();
+            let on_white = pixels.map(|[red, green, blue, alpha]| {
+                [*red, *green, *blue].map(|value| blend_pixel(value, *alpha))
+            });
+            ColourPlanes::split(on_white, of)
+        } else {
+            let pixels = picture.into_rgb8().into_raw();
+            ColourPlanes::split(pixels.as_chunks::<3>().0.iter().copied(), of)
+        };
+        Some(ColourPlanes(planes.0.map(|plane| shrink_raster(plane, dpi))))
+    }
+}
+
 /// A picture, or as much of it as its file holds.
 #[derive(Debug)]
 pub(crate) struct DecodedPicture {
@@ -39,21 +95,6 @@ pub(crate) struct DecodedPicture {
 }
 
 impl DecodedPicture {
-    /// Upright and grey. Without `dpi` it is taken to show a sheet of paper.
-    fn from_image(
-        mut picture: DynamicImage,
-        orientation: Orientation,
-        dpi: Option<u32>,
-        is_cut: bool,
-    ) -> Self {
-        picture.apply_orientation(orientation);
-        let grey = to_grey(picture);
-        let (width, height) = grey.dimensions();
-        let dpi = dpi.unwrap_or_else(|| width.max(height).div_ceil(PAPER_INCHES).clamp(70, 600));
-        let raster = PageRaster { width, height, dpi, pixels: grey.into_raw() };
-        Self { raster: shrink_raster(raster, dpi), is_cut }
-    }
-
     /// The page that it is.
     pub(crate) fn into_page(self) -> PageContent {
         if self.is_cut { PageContent::Cut(self.raster) } else { PageContent::Image(self.raster) }
@@ -66,7 +107,34 @@ pub(crate) fn decode_picture(
     format: DocumentFormat,
     limits: &LimitsConfig,
 ) -> Result<DecodedPicture, PageRefusal> {
-    let format = match format {
+    let format = image_format(format)?;
+    let mut decoded =
+        load_image(&|| Cursor::new(bytes.as_ref()), format, limits, None)?.into_grey();
+    if format == ImageFormat::Jpeg && is_cut_off(bytes) {
+        decoded.is_cut = true;
+        blank_filling(&mut decoded.raster);
+    }
+    Ok(decoded)
+}
+
+/// The only page of an image file in colour; `None`: it has none.
+pub(crate) fn decode_colours(
+    bytes: &Bytes,
+    format: DocumentFormat,
+    limits: &LimitsConfig,
+) -> Result<Option<ColourPlanes>, PageRefusal> {
+    let format = image_format(format)?;
+    let loaded = load_image(&|| Cursor::new(bytes.as_ref()), format, limits, None)?;
+    let mut colours = loaded.into_colours();
+    if format == ImageFormat::Jpeg && is_cut_off(bytes) {
+        let planes = colours.iter_mut().flat_map(|colours| &mut colours.0);
+        planes.for_each(blank_filling);
+    }
+    Ok(colours)
+}
+
+fn image_format(format: DocumentFormat) -> Result<ImageFormat, PageRefusal> {
+    Ok(match format {
         DocumentFormat::Png => ImageFormat::Png,
         DocumentFormat::Jpeg => ImageFormat::Jpeg,
         DocumentFormat::WebP => ImageFormat::WebP,
@@ -80,13 +148,7 @@ pub(crate) fn decode_picture(
         | DocumentFormat::Envelope => {
             return Err(PageRefusal::new(OutcomeReason::Corrupt, "not a picture of one page"));
         }
-    };
-    let mut decoded = decode_image(&|| Cursor::new(bytes.as_ref()), format, limits, None)?;
-    if format == ImageFormat::Jpeg && is_cut_off(bytes) {
-        decoded.is_cut = true;
-        blank_filling(&mut decoded.raster);
-    }
-    Ok(decoded)
+    })
 }
 
 /// Decodes one page of a TIFF.
@@ -95,6 +157,23 @@ pub(crate) fn decode_tiff(
     directory: &TiffDirectory,
     limits: &LimitsConfig,
 ) -> Result<DecodedPicture, PageRefusal> {
+    load_tiff(bytes, directory, limits).map(LoadedPicture::into_grey)
+}
+
+/// One page of a TIFF in colour; `None`: it has none.
+pub(crate) fn decode_tiff_colours(
+    bytes: &Bytes,
+    directory: &TiffDirectory,
+    limits: &LimitsConfig,
+) -> Result<Option<ColourPlanes>, PageRefusal> {
+    load_tiff(bytes, directory, limits).map(LoadedPicture::into_colours)
+}
+
+fn load_tiff(
+    bytes: &Bytes,
+    directory: &TiffDirectory,
+    limits: &LimitsConfig,
+) -> Result<LoadedPicture, PageRefusal> {
     if let Some(fax) = FaxCoding::from_directory(bytes, directory)? {
         let (width, height) = fax.size();
         check_size(width, height, limits)?;
@@ -103,28 +182,28 @@ pub(crate) fn decode_tiff(
         let dpi = directory.dots_per_inch().map(|(across, down)| across.max(down));
         let turned = directory.numbers(bytes, ORIENTATION).first().copied();
         let turned = turned.and_then(|code| Orientation::from_exif(u8::try_from(code).ok()?));
-        return Ok(DecodedPicture::from_image(
+        return Ok(LoadedPicture::new(
             DynamicImage::ImageLuma8(picture),
             turned.unwrap_or(Orientation::NoTransforms),
             dpi.or(directory.dpi),
             is_cut,
         ));
     }
-    let decoded = decode_image(
+    let loaded = load_image(
         &|| BufReader::new(TiffWindow::new(bytes, directory)),
         ImageFormat::Tiff,
         limits,
         directory.dpi,
     );
-    decoded.map_err(|refused| tiff_refusal(directory, refused))
+    loaded.map_err(|refused| tiff_refusal(directory, refused))
 }
 
-fn decode_image<R: BufRead + Seek>(
+fn load_image<R: BufRead + Seek>(
     bytes: &impl Fn() -> R,
     format: ImageFormat,
     limits: &LimitsConfig,
     dpi: Option<u32>,
-) -> Result<DecodedPicture, PageRefusal> {
+) -> Result<LoadedPicture, PageRefusal> {
     let mut decoder = make_decoder(bytes(), format, limits)?;
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let (picture, is_cut) = match DynamicImage::from_decoder(decoder).map_err(refusal_from_error) {
@@ -136,7 +215,7 @@ fn decode_image<R: BufRead + Seek>(
         }
         Err(refused) => return Err(refused),
     };
-    Ok(DecodedPicture::from_image(picture, orientation, dpi, is_cut))
+    Ok(LoadedPicture::new(picture, orientation, dpi, is_cut))
 }
 
 fn make_decoder<'a, R: BufRead + Seek + 'a>(

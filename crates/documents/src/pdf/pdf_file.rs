@@ -15,7 +15,7 @@ use hayro::hayro_interpret::{
 use hayro::kurbo::Rect;
 
 use crate::container::MemberCollector;
-use crate::page::{PageContent, PageRaster};
+use crate::page::{ColourPlanes, PageContent, PageRaster};
 use crate::pdf::drawn_figures::find_figures;
 use crate::pdf::expansion::ExpansionScan;
 use crate::pdf::glyph_collector::{GlyphCollector, PIECES_PER_WORD};
@@ -275,6 +275,22 @@ impl PdfFile {
         dpi: u32,
     ) -> Result<PageRaster, PageRefusal> {
         Ok(render::render_part(self.page_at(index)?, area, dpi))
+    }
+
+    /// The picture of page `index`, starting at 0, in colour: of a scan its image, as it is read.
+    pub(crate) fn page_colours(
+        &self,
+        index: u32,
+        bounds: &RenderBounds<'_>,
+    ) -> Result<ColourPlanes, PageRefusal> {
+        let page = self.page_at(index)?;
+        let mut surface = self.draw_glyphs(page, page_surface(page, bounds));
+        contrast::hide_unseen(page, &mut surface, bounds)?;
+        let scan = match read_mode(&surface, page_area(page)) {
+            PageReadMode::Scan => render::extract_colours(page, bounds),
+            PageReadMode::TextLayer | PageReadMode::Blank | PageReadMode::Rendered => None,
+        };
+        scan.map_or_else(|| render::render_colours(page, bounds), Ok)
     }
 
     /// Reads page `index`, starting at 0.

@@ -1,4 +1,4 @@
-//! A PDF page as grey pixels: rendered, or its one image taken out.
+//! A PDF page as grey or coloured pixels: rendered, or its one image taken out.
 
 use std::cell::RefCell;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use hayro::{RenderCache, RenderSettings, render_into};
 
 use crate::image::luminance::{blend_pixel, grey_of_rgb};
 use crate::image::picture::{MAX_SIDE, PixelTransform, shrink_raster};
-use crate::page::PageRaster;
+use crate::page::{ColourPlanes, PageRaster};
 use crate::refusal::PageRefusal;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
@@ -43,6 +43,28 @@ pub(crate) fn render_page(
     page: &PdfPage<'_>,
     bounds: &RenderBounds<'_>,
 ) -> Result<PageRaster, PageRefusal> {
+    paint_whole(page, bounds).map(|(pixmap, dpi)| grey_raster(&pixmap, dpi))
+}
+
+/// The same in colour.
+///
+/// # Errors
+/// As [`render_page`].
+pub(crate) fn render_colours(
+    page: &PdfPage<'_>,
+    bounds: &RenderBounds<'_>,
+) -> Result<ColourPlanes, PageRefusal> {
+    let (pixmap, dpi) = paint_whole(page, bounds)?;
+    let [width, height] = [pixmap.width(), pixmap.height()].map(u32::from);
+    let pixels = pixmap.data().iter().map(|pixel| [pixel.r, pixel.g, pixel.b]);
+    Ok(ColourPlanes::split(pixels, PageRaster { width, height, dpi, pixels: Vec::new() }))
+}
+
+/// A page at `bounds.dpi`, or as fine as the limits allow, and its dots per inch.
+fn paint_whole(
+    page: &PdfPage<'_>,
+    bounds: &RenderBounds<'_>,
+) -> Result<(Pixmap, u32), PageRefusal> {
     let (width, height) = page.render_dimensions();
     let scale = render_scale(f64::from(width), f64::from(height), bounds);
     if f64::from(width.min(height)) * scale < 1.0 {
@@ -52,8 +74,7 @@ pub(crate) fn render_page(
     let factor = round_to_f32(scale * 1000.0) / 1000.0;
     let size = [width, height].map(|points| to_u16(f64::from((points * factor).floor())));
     let transform = Affine::scale(f64::from(factor)) * page.initial_transform(true).to_kurbo();
-    let pixmap = paint_page(page, size, transform);
-    Ok(grey_raster(&pixmap, to_u32(f64::from(factor) * 72.0)))
+    Ok((paint_page(page, size, transform), to_u32(f64::from(factor) * 72.0)))
 }
 
 /// Renders a part of a page, in points from its top left corner, at `dpi`; no more pixels than the
@@ -124,46 +145,105 @@ fn to_u32(value: f64) -> u32 {
 /// Takes the page's only image out at its own resolution, turned as it lies on the page. `None` if
 /// it is not to be had this way (drawn at an angle, or undecodable): the page is then rendered.
 pub(crate) fn extract_scan(page: &PdfPage<'_>, bounds: &RenderBounds<'_>) -> Option<PageRaster> {
+    extract_planes(page, bounds, PlaneSplit::Grey)?.pop()
+}
+
+/// The same in colour.
+pub(crate) fn extract_colours(
+    page: &PdfPage<'_>,
+    bounds: &RenderBounds<'_>,
+) -> Option<ColourPlanes> {
+    let planes = extract_planes(page, bounds, PlaneSplit::Colours)?;
+    planes.try_into().ok().map(ColourPlanes)
+}
+
+fn extract_planes(
+    page: &PdfPage<'_>,
+    bounds: &RenderBounds<'_>,
+    split: PlaneSplit,
+) -> Option<Vec<PageRaster>> {
     let (width, height) = page.render_dimensions();
     let area = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
-    let mut taker = ImageCollector { taken: None };
+    let mut taker = ImageCollector { split, taken: None };
     let cache = InterpreterCache::new();
     let upright = page.initial_transform(true).to_kurbo();
     let settings = InterpreterSettings::default();
     let mut context = Context::new(upright, area, &cache, page.xref(), settings);
     interpret_page(page, &mut context, &mut taker);
-    let raster = taker.taken?;
-    let dpi = f64::from(raster.width) * 72.0 / f64::from(width);
-    Some(shrink_raster(PageRaster { dpi: to_u32(dpi), ..raster }, bounds.dpi))
+    let shrunk = taker.taken?.into_iter().map(|raster| {
+        let dpi = f64::from(raster.width) * 72.0 / f64::from(width);
+        shrink_raster(PageRaster { dpi: to_u32(dpi), ..raster }, bounds.dpi)
+    });
+    Some(shrunk.collect())
+}
+
+/// The planes that an image is taken out in: one of grey, or red, green and blue.
+#[derive(Debug, Clone, Copy)]
+enum PlaneSplit {
+    Grey,
+    Colours,
+}
+
+impl PlaneSplit {
+    fn split_image(self, data: ImageData) -> Vec<LumaData> {
+        match (self, data) {
+            (Self::Grey, data) => vec![to_grey(data)],
+            (Self::Colours, ImageData::Rgb(rgb)) => [0, 1, 2]
+                .map(|at| LumaData {
+                    data: rgb.data.iter().skip(at).step_by(3).copied().collect(),
+                    width: rgb.width,
+                    height: rgb.height,
+                    interpolate: rgb.interpolate,
+                    scale_factors: rgb.scale_factors,
+                })
+                .into(),
+            (Self::Colours, ImageData::Luma(luma)) => vec![luma.clone(), luma.clone(), luma],
+        }
+    }
+
+    /// Values of a colour in each plane.
+    fn split_colour(self, colour: [u8; 3]) -> Vec<u8> {
+        match self {
+            Self::Grey => vec![grey_of_rgb(colour)],
+            Self::Colours => colour.into(),
+        }
+    }
 }
 
 /// Keeps the pixels of the last image that is drawn.
 struct ImageCollector {
-    taken: Option<PageRaster>,
+    split: PlaneSplit,
+    taken: Option<Vec<PageRaster>>,
 }
 
 impl<'a> Device<'a> for ImageCollector {
     fn draw_image(&mut self, image: Image<'a, '_>, props: ImageDrawProps<'a>) {
         let Some(turn) = pixel_transform(props.transform) else { return };
-        let pixels = RefCell::new(None);
+        let split = self.split;
+        let planes = RefCell::new(Vec::new());
         match &image {
             Image::Raster(raster) => raster.with_rgba(
-                |data, alpha| *pixels.borrow_mut() = Some(on_white(to_grey(data), alpha)),
+                |data, alpha| {
+                    let split = split.split_image(data).into_iter();
+                    *planes.borrow_mut() =
+                        split.map(|plane| on_white(plane, alpha.as_ref())).collect();
+                },
                 None,
             ),
             Image::Stencil(stencil) => stencil.with_stencil(
-                |mask, paint| *pixels.borrow_mut() = Some(paint_mask(mask, paint)),
+                |mask, paint| *planes.borrow_mut() = paint_mask(&mask, paint, split),
                 None,
             ),
         }
-        let upright = pixels.into_inner().map(|grey| {
-            let raster =
-                PageRaster { width: grey.width, height: grey.height, dpi: 0, pixels: grey.data };
-            turn.apply(raster)
+        let upright = planes.into_inner().into_iter().map(|plane| {
+            let LumaData { width, height, data: pixels, .. } = plane;
+            turn.apply(PageRaster { width, height, dpi: 0, pixels })
         });
-        self.taken = upright.filter(|raster| {
+        let upright: Vec<PageRaster> = upright.collect();
+        let is_whole = |raster: &PageRaster| {
             raster.pixels.len() as u64 == u64::from(raster.width) * u64::from(raster.height)
-        });
+        };
+        self.taken = (!upright.is_empty() && upright.iter().all(is_whole)).then_some(upright);
     }
 
     fn draw_path(&mut self, _: &BezPath, _: DrawProps<'a>, _: &DrawMode) {}
@@ -206,29 +286,32 @@ fn to_grey(data: ImageData) -> LumaData {
 }
 
 /// Lays an image on white paper. A mask of another size than its image is left out.
-fn on_white(mut grey: LumaData, alpha: Option<LumaData>) -> LumaData {
-    let alpha = alpha.filter(|alpha| alpha.data.len() == grey.data.len());
+fn on_white(mut plane: LumaData, alpha: Option<&LumaData>) -> LumaData {
+    let alpha = alpha.filter(|alpha| alpha.data.len() == plane.data.len());
     if let Some(alpha) = alpha {
-        for (value, alpha) in grey.data.iter_mut().zip(alpha.data) {
-            *value = blend_pixel(*value, alpha);
+        for (value, alpha) in plane.data.iter_mut().zip(&alpha.data) {
+            *value = blend_pixel(*value, *alpha);
         }
     }
-    grey
+    plane
 }
 
 /// A stencil on white paper: 255 in the mask is paint.
-fn paint_mask(mut mask: LumaData, paint: &Paint<'_>) -> LumaData {
-    let shade = match paint {
+fn paint_mask(mask: &LumaData, paint: &Paint<'_>, split: PlaneSplit) -> Vec<LumaData> {
+    let ([red, green, blue], alpha) = match paint {
         Paint::Color(color) => {
             let [red, green, blue, alpha] = color.to_rgba().to_rgba8();
-            blend_pixel(grey_of_rgb([red, green, blue]), alpha)
+            ([red, green, blue], alpha)
         }
-        Paint::Pattern(_) => 0,
+        Paint::Pattern(_) => ([0; 3], u8::MAX),
     };
-    for value in &mut mask.data {
-        *value = blend_pixel(shade, *value);
-    }
-    mask
+    let shades = split.split_colour([red, green, blue]).into_iter();
+    let painted = shades.map(|shade| {
+        let (shade, mut plane) = (blend_pixel(shade, alpha), mask.clone());
+        plane.data.iter_mut().for_each(|value| *value = blend_pixel(shade, *value));
+        plane
+    });
+    painted.collect()
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use crate::document::{ParsedDocument, open_locked_document, open_with_members};
 use crate::einvoice_rules::EinvoiceRules;
 use crate::page::PageRaster;
+use crate::reading::colour_page::paint_page;
 use crate::reading::cut_figure::cut_figure;
 use crate::reading::page_copy::copy_page;
 use crate::reading::read_page::{compare_page, read_crop, read_page};
@@ -234,6 +235,7 @@ impl<W: Write> PageServer<W> {
                 Ok(DocumentAnswer::from_shown(shown))
             }
             DocumentRequest::Draw { .. }
+            | DocumentRequest::Paint { .. }
             | DocumentRequest::Copy { .. }
             | DocumentRequest::Cut { .. } => self.draw(request).map(DocumentAnswer::from_drawn),
             DocumentRequest::Reread { document, index, repaired, crop } => {
@@ -287,6 +289,15 @@ impl<W: Write> PageServer<W> {
             DocumentRequest::Draw { index, repaired, fit, .. } => {
                 let page = seen_page(&document, index, repaired, recipe)?;
                 page.map(|page| draw_for_model(&page, fit)).transpose()
+            }
+            DocumentRequest::Paint { index, repaired, fit, .. } => {
+                match paint_page(&document, index, repaired, fit, recipe)? {
+                    Some(painted) => Ok(Some(painted)),
+                    None => {
+                        let page = seen_page(&document, index, repaired, recipe)?;
+                        page.map(|page| draw_for_model(&page, fit)).transpose()
+                    }
+                }
             }
             DocumentRequest::Copy { index, .. } => copy_page(&document, index),
             DocumentRequest::Cut { index, repaired, crop, .. } => {

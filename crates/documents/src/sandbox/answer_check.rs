@@ -5,7 +5,7 @@
 //! Words of a page and bytes of a frame are counted elsewhere. Not promised: that a valid answer is
 //! true.
 
-use super::picture_check::is_sound_picture;
+use super::picture_check::{is_sound_colour_picture, is_sound_picture};
 use super::wire::DocumentAnswer;
 use crate::container::is_clean_name;
 use docmill_core::config::LimitsConfig;
@@ -156,6 +156,15 @@ impl<'a> AnswerCheck<'a> {
         drawn.is_none_or(|image| {
             image.header.width.max(image.header.height) <= fit.longest_side
                 && is_sound_picture(image, self.most_pixels().min(fit.pixels))
+        })
+    }
+
+    /// A page as it was painted for people, in colour or grey.
+    pub(super) fn is_painted_page(self, painted: Option<&EncodedImage>, fit: PictureFit) -> bool {
+        painted.is_none_or(|image| {
+            let most = self.most_pixels().min(fit.pixels);
+            image.header.width.max(image.header.height) <= fit.longest_side
+                && (is_sound_picture(image, most) || is_sound_colour_picture(image, most))
         })
     }
 

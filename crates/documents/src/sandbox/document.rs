@@ -324,6 +324,25 @@ impl OpenDocument {
         .await
     }
 
+    /// The same in the colours of its file, for people; in grey if it has none.
+    ///
+    /// # Errors
+    /// As [`OpenDocument::read_page`].
+    pub async fn paint_page(
+        &self,
+        index: u32,
+        repaired: bool,
+        fit: PictureFit,
+    ) -> Result<Option<EncodedImage>, DocumentReadError> {
+        let request = DocumentRequest::Paint { document: self.number, index, repaired, fit };
+        self.ask_with_retry(request, |answer, body| {
+            answer
+                .into_drawn(body)
+                .filter(|painted| self.check().is_painted_page(painted.as_ref(), fit))
+        })
+        .await
+    }
+
     /// Draws page `index`, which starts at 0, as its file shows it, for a copy that people keep.
     /// `None`: nothing can be drawn.
     ///

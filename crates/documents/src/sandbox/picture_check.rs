@@ -2,8 +2,8 @@
 //! worker keeps documents away from decoders.
 //!
 //! Only what our own encoder writes passes: a grey PNG of eight bits without interlacing or a
-//! baseline JPEG with one channel, of the size in its header, made of the parts that such a picture
-//! needs, and nothing before, between or behind them. So no other format, comment, profile or
+//! baseline JPEG with one channel, of pages for people with three, of the size in its header, made
+//! of the parts that such a picture needs, and nothing before, between or behind them. So no other format, comment, profile or
 //! second file reaches a viewer. Not promised: that the pixels can be decoded.
 
 use docmill_core::model::{EncodedImage, ImageEncoding, ImageHeader};
@@ -17,14 +17,23 @@ const MAX_DPI: u32 = 20_000;
 
 /// Whether this is a picture of at most `most` pixels in its declared form.
 pub(super) fn is_sound_picture(image: &EncodedImage, most: u64) -> bool {
-    let ImageHeader { width, height, dpi, encoding } = image.header;
-    let pixels = u64::from(width) * u64::from(height);
-    let is_possible = (1..=most).contains(&pixels) && dpi <= MAX_DPI;
-    is_possible
-        && match encoding {
+    is_possible(image.header, most)
+        && match image.header.encoding {
             ImageEncoding::Png => is_sound_png(image),
-            ImageEncoding::Jpeg => is_sound_jpeg(image).is_some(),
+            ImageEncoding::Jpeg => is_sound_jpeg(image, 1).is_some(),
         }
+}
+
+/// The same of a picture in colour, which is always a JPEG.
+pub(super) fn is_sound_colour_picture(image: &EncodedImage, most: u64) -> bool {
+    is_possible(image.header, most)
+        && image.header.encoding == ImageEncoding::Jpeg
+        && is_sound_jpeg(image, 3).is_some()
+}
+
+fn is_possible(header: ImageHeader, most: u64) -> bool {
+    let pixels = u64::from(header.width) * u64::from(header.height);
+    (1..=most).contains(&pixels) && header.dpi <= MAX_DPI
 }
 
 fn is_sound_png(image: &EncodedImage) -> bool {
@@ -61,13 +70,14 @@ fn take_chunk(bytes: &[u8]) -> Option<(&[u8; 4], &[u8], &[u8])> {
     (found.sum() == u32::from_be_bytes(*sum)).then_some((kind, content, after))
 }
 
-/// The segments of a baseline JPEG with one channel and one scan.
-fn is_sound_jpeg(image: &EncodedImage) -> Option<()> {
+/// The segments of a baseline JPEG with so many channels and one scan.
+fn is_sound_jpeg(image: &EncodedImage, channels: u8) -> Option<()> {
     let mut rest = image.bytes.strip_prefix(JPEG_START)?;
     let width = u16::try_from(image.header.width).ok()?.to_be_bytes();
     let height = u16::try_from(image.header.height).ok()?.to_be_bytes();
-    // Precision, height, width, one component.
-    let frame = [&[8], height.as_slice(), &width, &[1]].concat();
+    // Precision, height, width, components with three bytes each.
+    let frame = [&[8], height.as_slice(), &width, &[channels]].concat();
+    let frame_bytes = 6 + 3 * usize::from(channels);
     let mut has_frame = false;
     loop {
         let ([0xff, marker], behind) = rest.split_first_chunk::<2>()? else { return None };
@@ -77,7 +87,9 @@ fn is_sound_jpeg(image: &EncodedImage) -> Option<()> {
         match marker {
             // JFIF, quantisation, Huffman tables, restart interval.
             0xe0 | 0xdb | 0xc4 | 0xdd => {}
-            0xc0 if !has_frame => has_frame = content.starts_with(&frame) && content.len() == 9,
+            0xc0 if !has_frame => {
+                has_frame = content.starts_with(&frame) && content.len() == frame_bytes
+            }
             0xda => return (has_frame && is_last_scan(after)).then_some(()),
             _ => return None,
         }
@@ -168,13 +180,19 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_in_colour_is_none() {
+    fn a_picture_in_colour_passes_for_pages_that_people_look_at_alone() {
         let header = ImageHeader { width: 2, height: 2, dpi: 300, encoding: ImageEncoding::Jpeg };
         let pixels = [0_u8; 12];
         let mut bytes = Cursor::new(Vec::new());
         image::codecs::jpeg::JpegEncoder::new(&mut bytes)
             .write_image(&pixels, 2, 2, ExtendedColorType::Rgb8)
             .unwrap();
-        assert!(!is_sound_picture(&EncodedImage { header, bytes: bytes.into_inner() }, 4));
+        let coloured = EncodedImage { header, bytes: bytes.into_inner() };
+        assert!(!is_sound_picture(&coloured, 4), "readers and models get grey");
+        assert!(is_sound_colour_picture(&coloured, 4) && !is_sound_colour_picture(&coloured, 3));
+        assert!(!is_sound_colour_picture(&picture(ImageEncoding::Jpeg), 10_000), "this is grey");
+        assert!(!is_sound_colour_picture(&picture(ImageEncoding::Png), 10_000));
+        let longer = EncodedImage { bytes: [coloured.bytes.as_slice(), b"x"].concat(), ..coloured };
+        assert!(!is_sound_colour_picture(&longer, 4), "something behind it");
     }
 }

@@ -82,6 +82,17 @@ pub enum DocumentRequest {
         /// How large the picture may be.
         fit: PictureFit,
     },
+    /// Draw a page in the colours of its file, for people who look at it.
+    Paint {
+        /// The number under which the document was opened.
+        document: u64,
+        /// Index of the page, starting at 0.
+        index: u32,
+        /// As in [`DocumentRequest::Draw`].
+        repaired: bool,
+        /// How large the picture may be.
+        fit: PictureFit,
+    },
     /// Draw a page as its file shows it, for a copy that people keep.
     Copy {
         /// The number under which the document was opened.
@@ -148,6 +159,7 @@ impl DocumentRequest {
             | Self::Show { document, .. }
             | Self::Witness { document, .. }
             | Self::Draw { document, .. }
+            | Self::Paint { document, .. }
             | Self::Copy { document, .. }
             | Self::Cut { document, .. }
             | Self::Reread { document, .. }
