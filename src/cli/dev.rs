@@ -50,6 +50,11 @@ pub(super) struct DevArgs {
 }
 
 impl DevArgs {
+    /// The page that a browser is opened with, if one is; without documents that to drop some on.
+    fn first_page(&self) -> Option<&'static str> {
+        self.open.then_some(if self.paths.is_empty() { "upload" } else { "" })
+    }
+
     /// Whether it serves pages and waits for more documents until a signal.
     fn goes_on(&self) -> bool {
         self.keep || self.open || self.paths.is_empty()
@@ -94,7 +99,7 @@ async fn serve_dev(
         false => None,
     };
     let pages = match dev.goes_on() {
-        true => Some(Box::pin(serve_pages(&app, dev.open, &stop)).await?),
+        true => Some(Box::pin(serve_pages(&app, dev.first_page(), &stop)).await?),
         false => None,
     };
     let working = tokio::spawn(worker.run(stop.clone()));
@@ -176,15 +181,15 @@ async fn serve_health(
 /// Serves the console until the stop, and says where.
 async fn serve_pages(
     app: &App,
-    open: bool,
+    first_page: Option<&str>,
     stop: &Shutdown,
 ) -> anyhow::Result<tokio::task::JoinHandle<()>> {
     let console = Box::pin(app.open_console()).await?;
     let address = format!("http://{}{}/", console.address()?, app.config().web.base_path);
     print::note(&format!("pages on {address} (drop documents on {address}upload)"));
     let serving = tokio::spawn(console.serve(stop.clone()));
-    if open {
-        open_in_browser(&address);
+    if let Some(page) = first_page {
+        open_in_browser(&format!("{address}{page}"));
     }
     Ok(serving)
 }

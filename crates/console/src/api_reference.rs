@@ -56,6 +56,13 @@ fn reference_body(description: &Value, source: &str) -> Markup {
     }
 }
 
+/// A text of the description; what stands between backticks is code.
+fn with_code(text: Option<&str>) -> Markup {
+    html! { @for (at, part) in text.unwrap_or_default().split('`').enumerate() {
+        @if at % 2 == 1 { code { (part) } } @else { (part) }
+    } }
+}
+
 fn list_operations(description: &Value) -> Vec<Operation<'_>> {
     let paths = members(description.get("paths"));
     paths
@@ -70,8 +77,8 @@ fn operation_section(operation: &Operation<'_>, base: &str) -> Markup {
     let parameters = items(facts.get("parameters"));
     html! {
         h3 id=[text_at(facts, "/operationId")] { code { (method.to_uppercase()) " " (path) } }
-        p { (text_at(facts, "/summary").unwrap_or_default()) " "
-            (text_at(facts, "/description").unwrap_or_default()) }
+        p { (with_code(text_at(facts, "/summary"))) " "
+            (with_code(text_at(facts, "/description"))) }
         @if !parameters.is_empty() { (parameter_table(parameters)) }
         @for (kind, content) in members(facts.pointer("/requestBody/content")) {
             p { "Body " code { (kind) } ": " (type_of(content.get("schema"))) }
@@ -93,7 +100,7 @@ fn parameter_table(parameters: &[Value]) -> Markup {
                     @if is_true(parameter, "/required") { " required" } }
                 td { (text_at(parameter, "/in").unwrap_or_default()) }
                 td { (type_of(parameter.get("schema"))) }
-                td { (text_at(parameter, "/description").unwrap_or_default()) }
+                td { (with_code(text_at(parameter, "/description"))) }
             } } }
         } }
     }
@@ -108,7 +115,7 @@ fn answer_table(facts: &Value) -> Markup {
                 td { @for (kind, content) in members(answer.get("content")) {
                     code { (kind) } " " (type_of(content.get("schema"))) br;
                 } }
-                td { (text_at(answer, "/description").unwrap_or_default()) }
+                td { (with_code(text_at(answer, "/description"))) }
             } } }
         } }
     }
@@ -118,14 +125,14 @@ fn schema_body(schema: &Value) -> Markup {
     let required = items(schema.get("required"));
     let fields: Vec<(&str, &Value)> = members(schema.get("properties")).collect();
     html! {
-        p { (text_at(schema, "/description").unwrap_or_default()) }
+        p { (with_code(text_at(schema, "/description"))) }
         @if fields.is_empty() { p { (type_of(Some(schema))) } } @else {
             div.wide tabindex="0" { table {
                 thead { tr { th { "field" } th { "type" } th { "meaning" } } }
                 tbody { @for (name, field) in fields { tr {
                     td { code { (name) } @if !required.iter().any(|it| it == name) { " optional" } }
                     td { (type_of(Some(field))) }
-                    td { (text_at(field, "/description").unwrap_or_default()) }
+                    td { (with_code(text_at(field, "/description"))) }
                 } } }
             } }
         }

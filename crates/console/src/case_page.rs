@@ -13,7 +13,7 @@ use super::document_data::DataView;
 use super::document_history::decisions_list;
 use super::failure::ConsoleFailure;
 use super::fields::FieldValues;
-use super::findings::{ReviewFinding, explain_reason, field_of_place};
+use super::findings::{ReviewFinding, explain_reasons, field_of_place};
 use super::layout::{fact, foreign_name, form_secret, frame_work, moment, version_text};
 use super::page_sheets::{FieldPlaces, PicturedPages};
 use super::queue_choice::{QueueChoice, counted};
@@ -105,8 +105,7 @@ pub(super) async fn case_page(
     turn: &ReviewTurn<'_>,
 ) -> Html<String> {
     let kind = state.kinds().for_name(case.kind.as_deref()).map(|kind| &**kind);
-    let findings: Vec<ReviewFinding> =
-        case.review_reasons.iter().map(|code| explain_reason(kind, code)).collect();
+    let findings = explain_reasons(kind, &case.review_reasons);
     let pages = load_pages(state, visitor, case).await;
     let place = review::find_place(state.database(), &turn.choice.filter, case.document_id).await;
     let shown = ShownCase {
@@ -240,6 +239,7 @@ fn decision_form(
     html! {
         form id="review" .review method="post" action=(turn.choice.path(&path, &[])) autocomplete="off"
             data-check=[may.then(|| format!("{path}/check"))] data-renew=[own.map(|_| format!("{path}/renew"))]
+            data-ahead=[own.map(|_| turn.choice.path(&state.link("/reviews/ahead"), &[("left", &case.document_id.to_string())]))]
             data-release=[own.map(|_| format!("{path}/release"))]
             data-every=[own.map(|_| (state.review().lease / 3).as_secs())] {
             @if may { (form_secret(visitor)) }
@@ -472,7 +472,7 @@ fn page_sheets(state: &ConsoleState, shown: &ShownCase<'_>) -> Markup {
     let (pages, findings) = (shown.pages, shown.findings);
     let sheets = pages.sheets();
     html! {
-        section.sheets-field aria-labelledby="pages" {
+        div.sheets-field {
             div.tools {
                 h2 id="pages" { "Document" }
                 span.buttons data-tools hidden {
@@ -546,7 +546,10 @@ fn keys() -> Markup {
         ("Alt+Down, Alt+Up", "next and previous field; among lines the next and previous line"),
         ("Alt+N, Alt+Delete", "add a line; delete the line"),
         ("Ctrl+Enter", "approve as it is"),
-        ("click, drag on the page", "fill the field with the words; with Shift add them"),
+        (
+            "click, drag on the page",
+            "fill the field with the words, in a table rows with lines; with Shift add them",
+        ),
     ];
     html! {
         details.keys {

@@ -92,15 +92,15 @@ fn change_form(
             div.field { label for="change" { "Change" }
                 select id="change" name="change" required {
                     option value="" { "choose" }
-                    option value="retry" { "Retry: work on them once more" }
+                    option value="retry" selected[wanted.get("status") == Some("failed")] { "Retry: work on them once more" }
                     option value="cancel" { "Cancel those in progress" }
                     @for priority in Priority::ALL.into_iter().filter(|it| *it >= visitor.highest_priority) {
                         option value=(priority.code()) { "Priority " (priority.code()) " for those in progress" }
                     }
                 } }
             div.field { label for="why" { "Why" } input id="why" name="why"; }
-            p { label { input type="checkbox" name="confirm" value="yes" required; " I mean it" } }
-            button.first { "Change " (counted_ingestions(count)) }
+            p { label { input type="checkbox" name="confirm" value="yes" required; " Change " (counted_ingestions(count)) } }
+            button.first { "Change them" }
         }
     }
 }

@@ -193,7 +193,7 @@ fn remove_form(state: &ConsoleState, visitor: &ConsoleVisitor, company: &OwnComp
             (form_secret(visitor))
             input type="hidden" name="tenant" value=(company.tenant.as_deref().unwrap_or_default());
             input type="hidden" name="name" value=(company.name);
-            label { input type="checkbox" name="confirm" value="yes" required; " I mean it" }
+            label { input type="checkbox" name="confirm" value="yes" required; " Remove it" }
             button { "Remove" }
         }
     }

@@ -54,7 +54,7 @@ fn letters_table(state: &ConsoleState, letters: &[DeadLetterView], is_selectable
     html! {
         div.wide tabindex="0" { table {
             thead { tr { @if is_selectable { th { "Select" } }
-                th { "Ingestion" } th { "Its state" } th { "Reason" } th.number { "Receives" } th { "Sent" } } }
+                th { "Ingestion" } th { "State" } th { "Reason" } th.number { "Tries" } th { "Sent (UTC)" } } }
             tbody { @for letter in letters { tr {
                 @if is_selectable { td { input type="checkbox" name="letter" value=(letter.message_id)
                     aria-label={ "Select message " (letter.message_id) }; } }
@@ -78,8 +78,8 @@ fn redrive_form(
         form method="post" action=(state.link("/dead-letters/redrive")) {
             (form_secret(visitor))
             (letters_table(state, letters, true))
-            p { "Failed ingestions are opened again, what is open is sent, and letters of what has \
-                 ended otherwise go." }
+            p { "Failed ingestions are opened again, open ones are sent, and letters of those that \
+                 ended otherwise are removed." }
             div.field { label for="redrive-why" { "Why" } input id="redrive-why" name="why"; }
             p { label { input type="checkbox" name="confirm" value="yes" required; " I mean it" } }
             div.actions { button.first name="which" value="selected" { "Send the selected again" } }

@@ -55,6 +55,17 @@ pub(super) fn explain_reason(kind: Option<&Kind>, code: &str) -> ReviewFinding {
     ReviewFinding { code: code.to_owned(), words, fields }
 }
 
+/// The words of all reasons of a document; the same about the same fields once.
+pub(super) fn explain_reasons(kind: Option<&Kind>, codes: &[String]) -> Vec<ReviewFinding> {
+    let mut found: Vec<ReviewFinding> = Vec::new();
+    for finding in codes.iter().map(|code| explain_reason(kind, code)) {
+        if !found.iter().any(|it| it.words == finding.words && it.fields == finding.fields) {
+            found.push(finding);
+        }
+    }
+    found
+}
+
 /// Findings at `line_items[2].amount` and `line_items.amount` appear beside `line_items`.
 pub(super) fn field_of_place(place: &str) -> &str {
     place.split(['[', '.']).next().unwrap_or(place)
@@ -128,6 +139,11 @@ fn words_of_code(code: &str) -> String {
         "stated_bound" => "The stated bound on errors asks for a look.".to_owned(),
         "second_person" => "The amount or the account needs a second person.".to_owned(),
         "several_documents" => "The pages seem to be several documents.".to_owned(),
+        "kind_uncertain" => "The kind of the document is uncertain.".to_owned(),
+        "corrupt" => "The file is damaged.".to_owned(),
+        "encrypted" => "The file needs a password.".to_owned(),
+        "no_text" => "No text was found on the pages.".to_owned(),
+        "timeout" => "Reading took too long.".to_owned(),
         _ => {
             let words = code.replace('_', " ");
             let mut letters = words.chars();

@@ -16,7 +16,7 @@ use super::document_data::{DataView, PlaceLinks};
 use super::document_history::history_section;
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, PostedForm, QueryFields};
-use super::findings::explain_reason;
+use super::findings::explain_reasons;
 use super::layout::{
     age_since, age_text, fact, foreign_name, form_secret, frame_page, moment, money, state_mark,
 };
@@ -199,8 +199,8 @@ fn facts(row: &IngestionRow) -> Markup {
             (fact("Pages", row.pages.map(|pages| pages.to_string()).as_deref()))
             (fact("Reader", row.reader.as_deref()))
             (fact("Model", row.extraction_model.as_deref()))
-            (fact("Tokens read", row.extraction_input_tokens.map(|tokens| tokens.to_string()).as_deref()))
-            (fact("Tokens written", row.extraction_output_tokens.map(|tokens| tokens.to_string()).as_deref()))
+            (fact("Tokens read", counted_tokens(row.extraction_input_tokens).as_deref()))
+            (fact("Tokens written", counted_tokens(row.extraction_output_tokens).as_deref()))
             (fact("Quality of the pages", row.transcription_quality_score.map(|score| format!("{score:.2}")).as_deref()))
             (fact("Score of the gate", row.gate_score.map(|score| format!("{score:.2}")).as_deref()))
             (fact("Worker", row.worker.as_deref()))
@@ -210,13 +210,18 @@ fn facts(row: &IngestionRow) -> Markup {
     }
 }
 
+/// Nothing where no model was asked.
+fn counted_tokens(count: Option<i64>) -> Option<String> {
+    count.filter(|count| *count > 0).map(|count| count.to_string())
+}
+
 fn reasons(state: &ConsoleState, row: &IngestionRow) -> Markup {
     let kind = state.kinds().for_name(row.kind.as_deref());
-    let findings = row.review_reasons.iter().map(|code| explain_reason(kind.map(|it| &**it), code));
+    let findings = explain_reasons(kind.map(|it| &**it), &row.review_reasons);
     html! {
         @if row.needs_human_review {
             h2 { "Findings of the gate" }
-            ul { @for finding in findings {
+            ul { @for finding in &findings {
                 li { (finding.words) " " span.hint { (finding.code) } }
             } }
             p { a href=(state.link(&format!("/reviews/{}", row.document_id))) { "Review the document" } }
@@ -458,12 +463,22 @@ fn changed_since(read: Option<&Value>, decided: Option<&Value>) -> String {
 }
 
 fn actions(state: &ConsoleState, visitor: &ConsoleVisitor, row: &IngestionRow) -> Markup {
-    let open = row.status == "in-progress";
-    let retry = if open { "Retry now…" } else { "Retry…" };
+    let (open, completed) = (row.status == "in-progress", row.status == "completed");
+    let path = state.link(&format!("/ingestions/{}", row.id));
     html! {
         div.actions {
-            (action_form(state, visitor, row, "retry", retry))
-            @if open { (action_form(state, visitor, row, "cancel", "Cancel it…")) }
+            @if !open && !completed {
+                // It has ended without a result: nothing is lost by another try.
+                form.inline method="post" action={ (path) "/retry" } {
+                    (form_secret(visitor))
+                    input type="hidden" name="confirm" value="yes";
+                    label.unseen-label for="retry-why" { "Why" }
+                    input id="retry-why" name="why" placeholder="Why (optional)"; " "
+                    button.first { "Retry" }
+                }
+            }
+            @if completed { (RETRY_COMPLETED.show(visitor, &path)) }
+            @if open { (RETRY_OPEN.show(visitor, &path)) (CANCEL_OPEN.show(visitor, &path)) }
         }
     }
 }
@@ -495,25 +510,49 @@ fn password_form(state: &ConsoleState, visitor: &ConsoleVisitor, row: &Ingestion
     }
 }
 
-fn action_form(
-    state: &ConsoleState,
-    visitor: &ConsoleVisitor,
-    row: &IngestionRow,
-    verb: &str,
-    label: &str,
-) -> Markup {
-    html! {
-        details {
-            summary { (label) }
-            form method="post" action=(state.link(&format!("/ingestions/{}/{verb}", row.id))) {
-                (form_secret(visitor))
-                div.field { label for={ (verb) "-why" } { "Why" } input id={ (verb) "-why" } name="why"; }
-                p { label { input type="checkbox" name="confirm" value="yes" required; " I mean it" } }
-                button.first { (verb) }
+/// A change of the ingestion at `path`: the words to open it, to confirm it and on its button.
+struct ActionForm<'a> {
+    verb: &'a str,
+    opens: &'a str,
+    confirms: &'a str,
+    does: &'a str,
+}
+
+impl ActionForm<'_> {
+    fn show(&self, visitor: &ConsoleVisitor, path: &str) -> Markup {
+        let verb = self.verb;
+        html! {
+            details {
+                summary { (self.opens) }
+                form method="post" action={ (path) "/" (verb) } {
+                    (form_secret(visitor))
+                    div.field { label for={ (verb) "-why" } { "Why" } input id={ (verb) "-why" } name="why"; }
+                    p { label { input type="checkbox" name="confirm" value="yes" required; " " (self.confirms) } }
+                    button.first { (self.does) }
+                }
             }
         }
     }
 }
+
+const RETRY_COMPLETED: ActionForm<'static> = ActionForm {
+    verb: "retry",
+    opens: "Retry…",
+    confirms: "Read it once more, whatever that costs",
+    does: "Retry",
+};
+const RETRY_OPEN: ActionForm<'static> = ActionForm {
+    verb: "retry",
+    opens: "Retry now…",
+    confirms: "Send its message again, due at once",
+    does: "Retry now",
+};
+const CANCEL_OPEN: ActionForm<'static> = ActionForm {
+    verb: "cancel",
+    opens: "Cancel it…",
+    confirms: "End it without a result",
+    does: "Cancel it",
+};
 
 /// Refuses a change that was not confirmed.
 pub(super) fn require_confirmation(form: &FieldValues) -> Result<(), ConsoleFailure> {

@@ -83,6 +83,9 @@ fn write_page(
     Html(page.into_string())
 }
 
+/// Links that stand beside the name; more have a row of their own.
+const MAX_BESIDE: usize = 8;
+
 /// Links to all pages; the one with this title is marked.
 fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor, shown_title: &str) -> Markup {
     let of_all = visitor.tenant.is_none();
@@ -106,10 +109,11 @@ fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor, shown_title: &str)
         ("/people", "People", "People", of_all && visitor.role == WebRole::Administrator),
         ("/api-reference", "API", "API reference", true),
     ];
+    let shown: Vec<_> = entries.iter().filter(|(.., is_for)| *is_for).collect();
     html! {
-        nav aria-label="Pages" {
+        nav.many[shown.len() > MAX_BESIDE] aria-label="Pages" {
             ul {
-                @for (path, name, title, _) in entries.iter().filter(|(.., is_for)| *is_for) {
+                @for (path, name, title, _) in &shown {
                     @let current = (*title == shown_title).then_some("page");
                     li { a href=(state.link(path)) aria-current=[current] { (name)
                         @if *path == "/reviews" { (waiting_count(state, visitor)) } } }
@@ -119,7 +123,7 @@ fn navigation(state: &ConsoleState, visitor: &ConsoleVisitor, shown_title: &str)
         form.inline method="get" action=(state.link("/documents")) role="search" aria-label="All documents" {
             input type="hidden" name="by" value="key";
             label.unseen-label for="find" { "Id, number, supplier, amount or key" }
-            input id="find" name="q" type="search" placeholder="Number, supplier, amount…" maxlength="200";
+            input id="find" name="q" type="search" placeholder="Find a document" maxlength="200";
         }
         div.who {
             bdi { (visitor.name) } " · " (visitor.role.code())

@@ -91,9 +91,7 @@ use connections::ConnectionLimits;
 use docmill_core::config::WebRole;
 use failure::ConsoleFailure;
 use openapi::{JsonObject, complete_description, with_role};
-use state::{
-    ConsoleState, MARK, OVERVIEW_SCRIPT, PICTURE_SCRIPT, REVIEW_SCRIPT, STYLE, UPLOAD_SCRIPT,
-};
+use state::{ConsoleState, LIVE_SCRIPT, MARK, PICTURE_SCRIPT, REVIEW_SCRIPT, STYLE};
 
 /// Browsers open several connections each; a large form over a slow line takes its time.
 const LIMITS: ConnectionLimits = ConnectionLimits {
@@ -224,6 +222,7 @@ fn reviewer_pages() -> Router<ConsoleState> {
             get(reject_many::show_rejection).post(reject_many::post_rejection),
         )
         .route("/ingestions/export", get(export_many::show_export).post(export_many::post_export))
+        .route("/reviews/ahead", get(review_desk::get_ahead))
         .route("/reviews/{id}", post(reviews::post_review).layer(large))
         .route("/reviews/{id}/check", post(review_check::post_check).layer(large))
         .route("/reviews/{id}/undo", post(reviews::post_undo))
@@ -366,8 +365,7 @@ async fn serve_asset(State(state): State<ConsoleState>, request: Request) -> Res
         path if path == state.mark_path() => ("image/svg+xml", MARK),
         path if path == state.review_script_path() => (SCRIPT_TYPE, REVIEW_SCRIPT),
         path if path == state.picture_script_path() => (SCRIPT_TYPE, PICTURE_SCRIPT),
-        path if path == state.upload_script_path() => (SCRIPT_TYPE, UPLOAD_SCRIPT),
-        path if path == state.overview_script_path() => (SCRIPT_TYPE, OVERVIEW_SCRIPT),
+        path if path == state.live_script_path() => (SCRIPT_TYPE, LIVE_SCRIPT),
         _ => return ConsoleFailure::missing().into_response(),
     };
     let kept = HeaderValue::from_static("public, max-age=31536000, immutable");

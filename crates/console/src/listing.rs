@@ -341,15 +341,17 @@ fn documents_table(state: &ConsoleState, found: &FoundDocuments) -> Markup {
     html! {
         @if rows.is_empty() { p { (nothing) } } @else {
             div.wide { table {
-                thead { tr { th { "file" } th { "supplier" } th { "number" } th { "tenant" } th { "status" } th { "ingestion" } } }
+                thead { tr { th { "Document" } th { "Supplier" } th { "Number" } th { "Tenant" } th { "Status" } } }
                 tbody { @for row in rows { tr {
-                    td { (foreign_name(row.original_name.as_ref().unwrap_or(&row.file_path))) }
+                    @let name = foreign_name(row.original_name.as_ref().unwrap_or(&row.file_path));
+                    td { @match row.ingestion_id {
+                        Some(id) => a href=(state.link(&format!("/ingestions/{id}"))) { (name) },
+                        None => (name),
+                    } }
                     td { (foreign_name(row.supplier_name.as_deref().unwrap_or("–"))) }
                     td { (foreign_name(row.invoice_number.as_deref().unwrap_or("–"))) }
                     td { (foreign_name(row.tenant.as_deref().unwrap_or("–"))) }
                     td { (state_mark(row.status.as_deref().unwrap_or("–"))) " " (row.reason.as_deref().unwrap_or_default()) }
-                    td { @if let Some(id) = row.ingestion_id {
-                        a href=(state.link(&format!("/ingestions/{id}"))) { (id) } } }
                 } } }
             } }
         }

@@ -14,6 +14,9 @@ use super::service_charts::load_period;
 use super::state::{ConsoleState, OverviewAnswer};
 use docmill_operations::dashboard::{ServiceOverview, describe_turns};
 
+/// Milliseconds after which the script loads the overview again.
+const FOLLOW_MS: u32 = 5_000;
+
 /// Refuses visitors of one tenant: the page is about all documents.
 pub(super) fn require_all_tenants(visitor: &ConsoleVisitor) -> Result<(), ConsoleFailure> {
     match visitor.tenant {
@@ -35,7 +38,7 @@ pub(super) async fn show_overview(
     let period = load_period(&state, wanted.get("period")).await?;
     let answer = state.load_overview().await?;
     let service = &answer.service;
-    let body = html! {
+    let body = html! { div id="live" data-follow=(FOLLOW_MS) {
         (tiles(&state, &answer))
         @for target in answer.webhooks.iter() {
             @if let Some(since) = target.failing_since {
@@ -56,8 +59,8 @@ pub(super) async fn show_overview(
         (ended_section(service))
         (failures_section(&state, service))
         p.hint { "Up to two seconds old. Loaded again every five seconds while it is seen; without script by hand." }
-    };
-    let scripts = [state.overview_script_path()];
+    } };
+    let scripts = [state.live_script_path()];
     Ok(frame_with(&state, Some(&visitor), "Overview", &body, &scripts))
 }
 
@@ -172,7 +175,7 @@ fn local_models_section(service: &ServiceOverview) -> Markup {
 fn states_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
     html! {
         h2 #in-progress { "In progress" }
-        @if service.in_flight.is_empty() { p { "Nothing." } } @else {
+        @if service.in_flight.is_empty() { p { "No document is in progress." } } @else {
             div.wide tabindex="0" { table {
                 thead { tr { th { "state" } th.number { "number" } th { "oldest" } } }
                 tbody { @for count in &service.in_flight { tr {
@@ -188,7 +191,7 @@ fn states_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
 fn working_section(state: &ConsoleState, service: &ServiceOverview) -> Markup {
     html! {
         h2 #running { "Running now, longest first" }
-        @if service.working.is_empty() { p { "Nothing." } } @else {
+        @if service.working.is_empty() { p { "No worker has a document in hand." } } @else {
             div.wide tabindex="0" { table {
                 thead { tr { th { "ingestion" } th { "stage" } th { "for" } th { "kind" } th { "worker" } th.number { "attempt" } } }
                 tbody { @for job in &service.working { tr {

@@ -61,7 +61,7 @@ fn begin_form(state: &ConsoleState, visitor: &ConsoleVisitor) -> Markup {
                 input id="name" name="name" value=(visitor.tenant.as_deref().unwrap_or_default()); }
             div.field { label for="why" { "Why" } input id="why" name="why"; }
             p { label { input type="checkbox" name="unknown" value="yes"; " Also if no document has this kind or tenant yet" } }
-            p { label { input type="checkbox" name="confirm" value="yes" required; " I mean it" } }
+            p { label { input type="checkbox" name="confirm" value="yes" required; " Hold these documents back until somebody ends the pause" } }
             button.first { "Pause" }
         }
     }
@@ -73,7 +73,7 @@ fn end_form(state: &ConsoleState, visitor: &ConsoleVisitor, pause: &PauseRow) ->
             (form_secret(visitor))
             input type="hidden" name="scope" value=(pause.scope);
             input type="hidden" name="name" value=(pause.name);
-            label { input type="checkbox" name="confirm" value="yes" required; " I mean it" }
+            label { input type="checkbox" name="confirm" value="yes" required; " Let them go on" }
             button { "Resume" }
         }
     }

@@ -165,7 +165,7 @@ fn revoke_form(state: &ConsoleState, visitor: &ConsoleVisitor, token: &TokenRow)
         form method="post" action=(state.link("/people/tokens/revoke")) {
             (form_secret(visitor)) (user_input(&token.user_name))
             input type="hidden" name="token" value=(token.id);
-            label { input type="checkbox" name="confirm" value="yes" required; " I mean it" }
+            label { input type="checkbox" name="confirm" value="yes" required; " Refuse it from now on" }
             button { "Revoke" }
         }
     }
@@ -184,16 +184,16 @@ fn token_form(state: &ConsoleState, visitor: &ConsoleVisitor, user: &UserRow) ->
 }
 
 fn end_form(state: &ConsoleState, visitor: &ConsoleVisitor, user: &UserRow) -> Markup {
-    let (ended, word) = match user.ended_at {
-        None => ("yes", "End"),
-        Some(_) => ("no", "Take up again"),
+    let (ended, word, says) = match user.ended_at {
+        None => ("yes", "End", "Refuse all tokens of this user"),
+        Some(_) => ("no", "Take up again", "Accept this user again"),
     };
     html! {
         h2 { (word) " the user" }
         form method="post" action=(state.link("/people/end")) {
             (form_secret(visitor)) (user_input(&user.name))
             input type="hidden" name="ended" value=(ended);
-            label { input type="checkbox" name="confirm" value="yes" required; " I mean it" }
+            label { input type="checkbox" name="confirm" value="yes" required; " " (says) }
             button { (word) }
         }
     }

@@ -119,6 +119,10 @@ fn price_words(price: &LevelPrice, one_in: u32) -> String {
     }
 }
 
+fn named_or_dash(name: &str) -> Markup {
+    foreign_name(if name.is_empty() { "–" } else { name })
+}
+
 fn show_throughput(report: &QualityReport) -> Markup {
     html! {
         h2 { "Without a person" }
@@ -126,7 +130,7 @@ fn show_throughput(report: &QualityReport) -> Markup {
             div.wide { table {
                 thead { tr { th { "kind" } th { "reader" } th { "ended" } th { "unflagged" } } }
                 tbody { @for row in &report.throughput { tr {
-                    td { (foreign_name(&row.kind)) } td { (foreign_name(&row.reader)) }
+                    td { (named_or_dash(&row.kind)) } td { (named_or_dash(&row.reader)) }
                     td { (row.ended) }
                     td { (share_words(Some(row.straight_through as f64 / row.ended.max(1) as f64))) }
                 } } }

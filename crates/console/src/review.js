@@ -1,6 +1,5 @@
-// The page of one document under review. Without this script everything can be decided; with it the
-// document stays the reviewer's while the page is open, typed values are kept as a draft, words of
-// the page fill fields, lines are added in place and summed up, and keys move from field to field.
+// One document under review. Without this script everything can be decided; with it the document
+// stays the reviewer's, drafts are kept, words of the page fill fields, and lines are summed up.
 "use strict";
 (() => {
   const form = document.getElementById("review");
@@ -237,8 +236,43 @@
   const touches = (word, area) =>
     word[1] < area.right && word[1] + word[3] > area.left && word[2] < area.bottom && word[2] + word[4] > area.top;
 
+  // Words that stand side by side, whichever lines they were read in.
+  function rowsOn(words) {
+    const rows = [];
+    for (const word of words.flat().sort((a, b) => a[2] - b[2])) {
+      const last = rows[rows.length - 1];
+      if (last && word[2] + word[4] / 2 < last[0][2] + last[0][4]) last.push(word); else rows.push([word]);
+    }
+    return rows.map((row) => row.sort((a, b) => a[1] - b[1]).map((word) => word[0]));
+  }
+
+  // Rows of a table: words first, then numbers from the left, the last one in the summed column.
+  function fillRows(rows) {
+    const table = target.closest("table");
+    const sum = form.querySelector("[data-sum-of='" + table.dataset.list + "']");
+    let row = target.closest("tr");
+    for (const words of rows) {
+      row = row || addRow(table);
+      const into = cells(row);
+      const numeric = into.filter((cell) => cell.closest(".number"));
+      const last = numeric.find((cell) => sum && cell.dataset.column === sum.dataset.column) || numeric.pop();
+      const numbers = [];
+      while (words.length > 1 && /^[\d.,'’€$£%-]+$/.test(words[words.length - 1])) numbers.unshift(words.pop());
+      into.find((cell) => !cell.closest(".number")).value = words.join(" ");
+      if (numbers.length) last.value = numbers.pop();
+      numbers.filter((text) => !text.includes("%")).forEach((text, n) => { if (numeric[n]) numeric[n].value = text; });
+      row = row.nextElementSibling;
+    }
+  }
+
   function fill(words, adds) {
     if (!target || words.length === 0) return;
+    const rows = target.closest("table.items") ? rowsOn(words) : [];
+    if (rows.length > 1) {
+      fillRows(rows);
+      target.dispatchEvent(new Event("input", { bubbles: true }));
+      return;
+    }
     const lines = words.map((line) => line.map((word) => word[0]).join(" "));
     const text = lines.join(target.matches("textarea") ? "\n" : " ");
     target.value = adds && target.value ? target.value + " " + text : text;
@@ -328,6 +362,8 @@
 
   // The first doubtful field had the focus before this script ran.
   pickFor(document.activeElement);
+  // The first page of the next document is drawn while this one is looked at.
+  if (form.dataset.ahead) setTimeout(() => { new Image().src = form.dataset.ahead; }, 1500);
 
   // A table of lines is one stop; inside it, one moves up and down in its column.
   const stops = () => [...form.querySelectorAll(

@@ -157,6 +157,30 @@ pub(super) async fn post_next(
     Ok(Redirect::to(&state.link(&choice.path(&next, &[]))))
 }
 
+/// `/reviews/ahead`: the picture of the first page of the document that would come next, for the
+/// script to load it early. Claims nothing.
+pub(super) async fn get_ahead(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    QueryFields(wanted): QueryFields,
+) -> Result<Response, ConsoleFailure> {
+    let choice = QueueChoice::read(&visitor, &wanted)?;
+    let left: Vec<Uuid> =
+        wanted.get("left").and_then(|text| text.parse().ok()).into_iter().collect();
+    let (db, reviewer) = (state.database(), visitor.audit_name());
+    let next = review::find_free_review(db, &choice.filter, &reviewer, &left).await?;
+    let Some(next) = next.filter(|_| state.drawer().is_some()) else {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    };
+    let case = load_visible_case(&state, &visitor, next).await?;
+    Ok(match case.ingestion_id {
+        Some(id) => {
+            Redirect::to(&state.link(&format!("/ingestions/{id}/pages/1/picture"))).into_response()
+        }
+        None => StatusCode::NO_CONTENT.into_response(),
+    })
+}
+
 /// Sets the document aside for a day, gives it back and leads to the next free one.
 pub(super) async fn skip_document(
     state: &ConsoleState,

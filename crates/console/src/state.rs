@@ -36,12 +36,8 @@ pub(super) const MARK: &str = include_str!("mark.svg");
 pub(super) const REVIEW_SCRIPT: &str = include_str!("review.js");
 /// The script of page pictures.
 pub(super) const PICTURE_SCRIPT: &str = include_str!("page_picture.js");
-
-/// The script of the overview.
-pub(super) const OVERVIEW_SCRIPT: &str = include_str!("overview.js");
-
-/// The script of the page for uploads.
-pub(super) const UPLOAD_SCRIPT: &str = include_str!("upload.js");
+/// The script of pages that follow what moves, and of uploads.
+pub(super) const LIVE_SCRIPT: &str = include_str!("live.js");
 
 /// Dependencies of the pages.
 pub struct ConsoleParts {
@@ -134,8 +130,7 @@ struct ConsoleStateInner {
     mark_path: String,
     review_script_path: String,
     picture_script_path: String,
-    upload_script_path: String,
-    overview_script_path: String,
+    live_script_path: String,
     waiting: WaitingCounts,
     overview: Arc<SharedAnswer<Result<Arc<OverviewAnswer>, ConsoleFailure>>>,
     database: Arc<SharedAnswer<bool>>,
@@ -167,8 +162,7 @@ impl ConsoleState {
             waiting: WaitingCounts::default(),
             review_script_path,
             picture_script_path,
-            upload_script_path: asset_path(UPLOAD_SCRIPT, "js"),
-            overview_script_path: asset_path(OVERVIEW_SCRIPT, "js"),
+            live_script_path: asset_path(LIVE_SCRIPT, "js"),
             overview,
             database: SharedAnswer::new(),
             uploads: TenantShares::new(UPLOAD_PLACES),
@@ -367,14 +361,9 @@ impl ConsoleState {
         &self.shared.picture_script_path
     }
 
-    /// The same of the script of uploads.
-    pub(super) fn upload_script_path(&self) -> &str {
-        &self.shared.upload_script_path
-    }
-
-    /// The same of the script of the overview.
-    pub(super) fn overview_script_path(&self) -> &str {
-        &self.shared.overview_script_path
+    /// The same of the script of pages that follow what moves.
+    pub(super) fn live_script_path(&self) -> &str {
+        &self.shared.live_script_path
     }
 
     /// Draws pages; `None` if pictures are off.
@@ -449,7 +438,7 @@ mod tests {
 
     #[test]
     fn style_scripts_and_mark_of_all_pages_have_at_most_forty_kilobytes() {
-        let all = [STYLE, REVIEW_SCRIPT, PICTURE_SCRIPT, UPLOAD_SCRIPT, OVERVIEW_SCRIPT, MARK];
+        let all = [STYLE, REVIEW_SCRIPT, PICTURE_SCRIPT, LIVE_SCRIPT, MARK];
         let bytes: usize = all.iter().map(|text| text.len()).sum();
         assert!(bytes <= 40_000, "{bytes} bytes");
     }

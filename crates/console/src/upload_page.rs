@@ -24,6 +24,8 @@ use docmill_operations::submit::SubmitOptions;
 const MAX_FILES: usize = 100;
 /// Ingestions whose way is shown.
 const SHOWN_ROWS: u32 = 15;
+/// Milliseconds after which the script loads what moves again.
+const FOLLOW_MS: u32 = 1_500;
 /// Documents for a first look, as they lie in `samples/`.
 const SAMPLES: [(&str, &str, &[u8]); 5] = [
     ("invoice_en.pdf", "An invoice", include_bytes!("../../../samples/invoice_en.pdf")),
@@ -72,7 +74,7 @@ async fn upload_page(
         }
         (moving_list(state, &newest.rows))
     };
-    let scripts = [state.upload_script_path()];
+    let scripts = [state.live_script_path()];
     Ok(frame_with(state, Some(visitor), "Upload", &body, &scripts))
 }
 
@@ -80,7 +82,7 @@ async fn upload_page(
 fn moving_list(state: &ConsoleState, rows: &[IngestionRow]) -> Markup {
     let moves = rows.iter().any(|row| row.status == "in-progress");
     html! {
-        section id="moving" data-moves[moves] aria-live="polite" {
+        section id="moving" data-follow=[moves.then_some(FOLLOW_MS)] aria-live="polite" {
             h2 { "Newest documents" }
             @if rows.is_empty() { p { "What is handed in appears here and moves through its stages." } } @else {
                 div.wide tabindex="0" { table {

@@ -138,7 +138,7 @@ fn deliveries_form(state: &ConsoleState, visitor: &ConsoleVisitor, rows: &[Deliv
             input type="hidden" name="target" value=(first.target);
             (deliveries_table(state, rows, operates))
             @if operates {
-                p { label { input type="checkbox" name="confirm" value="yes" required; " I mean it" } }
+                p { label { input type="checkbox" name="confirm" value="yes" required; " Send them again" } }
                 button name="which" value="selected" { "Replay selected" }
                 @if dead { " " button name="which" value="dead" { "Replay all dead of the target" } }
             }

@@ -32,6 +32,7 @@ fn pages(document: impl ToString, ingestion: impl ToString) -> Vec<String> {
         "/documents?q=a.pdf".to_owned(),
         "/reviews".to_owned(),
         format!("/reviews/{document}"),
+        "/reviews/ahead".to_owned(),
         "/pauses".to_owned(),
         "/quality".to_owned(),
         "/webhooks".to_owned(),
@@ -380,6 +381,7 @@ async fn every_answer_forbids_scripts_frames_and_keeping_and_nothing_is_loaded_f
         // Files of our own, and nothing in the page itself.
         let own = match path.as_str() {
             "/overview" => 1,
+            "/reviews/ahead" => 0,
             path if path.starts_with("/reviews/") => 2,
             _ => 0,
         };

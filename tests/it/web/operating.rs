@@ -200,7 +200,7 @@ async fn an_ingestion_tells_how_it_came_there_and_an_operator_retries_and_cancel
     assert_eq!(operator.get(&format!("/ingestions/{document}")).await.status, StatusCode::OK);
 
     let retry = format!("{path}/retry");
-    let unsure = operator.send_form(&page, &retry, &[("why", "x")]).await;
+    let unsure = operator.send_form(&page, &retry, &[("why", "x"), ("confirm", "")]).await;
     assert_eq!(unsure.status, StatusCode::BAD_REQUEST, "nothing is done unconfirmed");
     assert_eq!(desk.scalar("SELECT count(*) FROM operator_action").await, "0");
     let done = operator.send_form(&page, &retry, &[("why", "new rules"), ("confirm", "yes")]).await;

@@ -82,6 +82,7 @@ fn list_pages(old: &uuid::Uuid, reviewed: &uuid::Uuid, hash: &str) -> Vec<String
         "/reviews".to_owned(),
         format!("/reviews?cursor={reviewed}"),
         format!("/reviews/{reviewed}"),
+        "/reviews/ahead".to_owned(),
         "/upload".to_owned(),
         "/pauses".to_owned(),
         "/quality".to_owned(),

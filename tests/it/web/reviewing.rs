@@ -1,6 +1,8 @@
 //! Reviewers at their pages.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::collections::BTreeSet;
+
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -360,6 +362,83 @@ async fn the_next_document_is_of_the_kind_tenant_and_order_that_the_reviewer_cho
     // An empty list says why.
     let none = ann.get(&format!("/reviews?{choice}")).await.body;
     assert!(none.contains("No documents match.") && !none.contains("No document needs review."));
+}
+
+/// Two hundred documents of two tenants and kinds that wait for a person.
+async fn mixed_queue(desk: &WebConsole) -> BTreeSet<String> {
+    let mut waiting = BTreeSet::new();
+    for number in 0..200_u32 {
+        let tenant = if number % 3 == 0 { "rival" } else { "acme" };
+        let (document, _) = desk.refused(tenant, &invoice(f64::from(number))).await;
+        waiting.insert(document.to_string());
+    }
+    desk.execute("UPDATE ingestion SET kind = 'credit_note' WHERE (structured_data ->> 'total')::float8 > 120").await;
+    waiting
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_documents_come_once_each_and_a_restart_in_the_middle_loses_none() {
+    let mut desk = WebConsole::open().await;
+    let waiting = mixed_queue(&desk).await;
+    let ann = desk.browser("ann").await;
+    let mut at = ann.submit("/reviews", "/reviews/next", &[]).await.location().to_owned();
+    let cookie = ann.cookie().to_owned();
+    let mut seen = BTreeSet::new();
+    for turn in 0..waiting.len() {
+        let document = at.split(['/', '?']).nth(2).unwrap().to_owned();
+        assert!(seen.insert(document.clone()), "turn {turn}: {document} is shown twice");
+        let path = format!("/reviews/{document}");
+        let mut page = desk.browser_with(&cookie).get(&at).await.body;
+        if turn == 100 {
+            let typed = [("field.supplier_name", "Typed before the restart")];
+            type_into(&desk.browser_with(&cookie), &path, &typed).await;
+            desk.restart(|_| {}).await;
+            let again = desk.browser_with(&cookie).get(&at).await.body;
+            assert!(again.contains("Typed before the restart"), "{again}");
+            page = again;
+        }
+        let how = match turn % 4 {
+            0 => [("decision", "correct"), ("field.currency", "USD")],
+            1 => [("decision", "skip"), ("why", "")],
+            2 => [("decision", "reject"), ("reason", "unreadable")],
+            _ => [("decision", "accept"), ("why", "")],
+        };
+        let done = desk.browser_with(&cookie).send_form(&page, &path, &how).await;
+        assert_eq!(done.status, StatusCode::SEE_OTHER, "turn {turn}: {done:?}");
+        done.location().clone_into(&mut at);
+    }
+    assert_eq!(seen, waiting);
+    assert!(at.starts_with("/reviews?"), "the queue is at its end: {at}");
+    let decided = "SELECT string_agg(decision || ' ' || count, ' ' ORDER BY decision) FROM (
+        SELECT decision, count(*) FROM document_revision GROUP BY decision) AS each";
+    assert_eq!(desk.scalar(decided).await, "accepted 50 corrected 50 rejected 50");
+    assert_eq!(desk.scalar("SELECT count(*) FROM review_later").await, "50");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_picture_of_the_next_document_is_led_to_early_and_claims_nothing() {
+    let desk = WebConsole::open().await;
+    let (first, _) = desk.refused("acme", &invoice(21.0)).await;
+    let (_, other) = desk.refused("rival", &invoice(22.0)).await;
+    let (_, second) = desk.refused("acme", &invoice(23.0)).await;
+    let ann = desk.browser("ann").await;
+    for (choice, next) in [("", other), ("tenant=acme&amp;", second)] {
+        let path = format!("/reviews/{first}?{}", choice.replace("&amp;", ""));
+        let page = ann.get(&path).await.body;
+        let ahead = format!("/reviews/ahead?{choice}left={first}");
+        assert!(page.contains(&format!("data-ahead=\"{ahead}\"")), "{choice}: {page}");
+        let led = ann.get(&ahead.replace("&amp;", "&")).await;
+        assert_eq!(led.location(), format!("/ingestions/{next}/pages/1/picture"), "{choice}");
+    }
+    let none = ann.get(&format!("/reviews/ahead?reason=nothing&left={first}")).await;
+    assert_eq!(none.status, StatusCode::NO_CONTENT);
+    assert_eq!(desk.scalar("SELECT count(*) FROM review_lease").await, "0");
+    let rival = desk.browser("rival").await.get(&format!("/reviews/ahead?left={first}")).await;
+    assert_eq!(
+        rival.location(),
+        format!("/ingestions/{other}/pages/1/picture"),
+        "of its own tenant"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
