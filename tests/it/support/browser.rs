@@ -184,6 +184,42 @@ impl DrivenBrowser {
         self.clicks.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Presses the mouse on one place of what matches and releases it on another, as shares of its
+    /// width and height. Pages are scrolled in their frame to bring both into sight: by so many
+    /// pixels.
+    pub(crate) async fn drag(&self, css: &str, from: (f64, f64), to: (f64, f64)) -> f64 {
+        let script = format!(
+            "const it = document.querySelector({}), frame = it.closest('.sheets');
+             const places = () => {{
+                 const area = it.getBoundingClientRect();
+                 return [[{}, {}], [{}, {}]].map(([x, y]) =>
+                     [Math.round(area.left + x * area.width), Math.round(area.top + y * area.height)]);
+             }};
+             const [seen, [first, last]] = [frame.getBoundingClientRect(), places()];
+             const before = frame.scrollTop;
+             if (last[1] > seen.bottom - 20) frame.scrollBy(0, last[1] - seen.bottom + 40);
+             if (first[1] < seen.top + 20) frame.scrollBy(0, first[1] - seen.top - 40);
+             return [...places(), Math.abs(frame.scrollTop - before)]",
+            json!(css),
+            from.0,
+            from.1,
+            to.0,
+            to.1
+        );
+        let places = self.run(&script).await;
+        let go = |at: usize| {
+            let (x, y) = (&places[at][0], &places[at][1]);
+            json!({ "type": "pointerMove", "duration": 0, "origin": "viewport", "x": x, "y": y })
+        };
+        let button = |kind: &str| json!({ "type": kind, "button": 0 });
+        let mouse = json!({ "type": "pointer", "id": "mouse",
+            "parameters": { "pointerType": "mouse" },
+            "actions": [go(0), button("pointerDown"), go(1), button("pointerUp")] });
+        self.ask("/actions", json!({ "actions": [mouse] })).await;
+        self.clicks.fetch_add(1, Ordering::Relaxed);
+        places[2].as_f64().unwrap()
+    }
+
     /// Presses keys together, e.g. `Alt+Down`, and lets them go.
     pub(crate) async fn press(&self, chord: &str) {
         let code = |name: &str| {
@@ -215,13 +251,14 @@ impl DrivenBrowser {
         (self.strokes.swap(0, Ordering::Relaxed), self.clicks.swap(0, Ordering::Relaxed))
     }
 
-    /// Shows pages as those see them who want `scheme`, `light` or `dark`, on so wide a screen.
-    pub(crate) async fn show_as(&self, scheme: &str, width: u32) {
+    /// Shows pages as those see them who want `scheme`, `light` or `dark`, on a screen of this width
+    /// and height.
+    pub(crate) async fn show_as(&self, scheme: &str, (width, height): (u32, u32)) {
         let wanted = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         let emulate = json!({ "cmd": "Emulation.setEmulatedMedia", "params": wanted });
         self.ask("/goog/cdp/execute", emulate).await;
         let size =
-            json!({ "width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": false });
+            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         let resize = json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": size });
         self.ask("/goog/cdp/execute", resize).await;
     }

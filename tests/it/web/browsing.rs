@@ -49,7 +49,7 @@ impl DeskWorker {
 }
 
 /// An invoice whose total is not net and tax.
-fn doubtful(number: &str) -> Vec<u8> {
+pub(super) fn doubtful(number: &str) -> Vec<u8> {
     let right = documents::invoice(number);
     let text = String::from_utf8(right).unwrap();
     assert_eq!(text.matches("GBP 120.00").count(), 1);
@@ -58,9 +58,14 @@ fn doubtful(number: &str) -> Vec<u8> {
 
 /// Hands a doubtful scan in and waits until it calls for a person. Its id.
 async fn hand_in(desk: &WebConsole, number: &str) -> String {
-    let path = format!("/documents?name={number}.png&kind=invoice");
     let scan = documents::scan(doubtful(number), 150.0);
-    let request = desk.call(Method::POST, &path, "producer").body(scan);
+    hand_in_file(desk, &format!("{number}.png"), scan).await
+}
+
+/// The same of any file.
+pub(super) async fn hand_in_file(desk: &WebConsole, name: &str, bytes: Vec<u8>) -> String {
+    let path = format!("/documents?name={name}&kind=invoice");
+    let request = desk.call(Method::POST, &path, "producer").body(bytes);
     let answer = send(request).await;
     assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
     let id = answer.json()["document_id"].as_str().unwrap().to_owned();
@@ -69,13 +74,13 @@ async fn hand_in(desk: &WebConsole, number: &str) -> String {
     id
 }
 
-async fn carried(desk: &WebConsole, document: &str) -> Value {
+pub(super) async fn carried(desk: &WebConsole, document: &str) -> Value {
     let sql = format!("SELECT structured_data FROM document WHERE id = '{document}'");
     serde_json::from_str(&desk.scalar(&sql).await).unwrap_or(Value::Null)
 }
 
 /// Somebody in front of a browser who has signed in.
-async fn sit_down(desk: &WebConsole, name: &str) -> DrivenBrowser {
+pub(super) async fn sit_down(desk: &WebConsole, name: &str) -> DrivenBrowser {
     let browser = DrivenBrowser::start().await;
     browser.open(&desk.url("/sign-in")).await;
     browser.click("input[name=token]").await;
@@ -89,7 +94,7 @@ async fn sit_down(desk: &WebConsole, name: &str) -> DrivenBrowser {
 }
 
 /// Nothing but the console was asked for, and the browser had nothing to complain of.
-async fn assert_stayed_here(desk: &WebConsole, browser: &DrivenBrowser) {
+pub(super) async fn assert_stayed_here(desk: &WebConsole, browser: &DrivenBrowser) {
     let asked = browser.take_requests().await;
     let here = format!("http://{}/", desk.address);
     let elsewhere: Vec<&String> =
@@ -99,7 +104,7 @@ async fn assert_stayed_here(desk: &WebConsole, browser: &DrivenBrowser) {
 }
 
 /// Replaces what stands in a field by keys.
-async fn retype(browser: &DrivenBrowser, text: &str) {
+pub(super) async fn retype(browser: &DrivenBrowser, text: &str) {
     browser.press("Ctrl+a").await;
     browser.write(text).await;
 }
@@ -187,19 +192,6 @@ async fn rules_are_checked_while_a_reviewer_types() {
     assert_stayed_here(&desk, &ann).await;
 }
 
-/// Presses and releases the mouse over a part of what matches, as a share of its width and height.
-async fn drag(browser: &DrivenBrowser, css: &str, from: (f64, f64), to: (f64, f64)) {
-    let script = format!(
-        "const it = document.querySelector('{css}'), area = it.getBoundingClientRect();
-         const at = (kind, x, y) => it.dispatchEvent(new PointerEvent(kind, {{ bubbles: true,
-             clientX: area.left + x * area.width, clientY: area.top + y * area.height,
-             button: 0, pointerType: 'mouse' }}));
-         at('pointerdown', {}, {}); at('pointermove', {}, {}); at('pointerup', {}, {});",
-        from.0, from.1, to.0, to.1, to.0, to.1
-    );
-    browser.run(&script).await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn words_of_the_page_fill_a_field_and_lines_are_added_pasted_and_summed_in_place() {
     let desk = WebConsole::open().await;
@@ -215,7 +207,7 @@ async fn words_of_the_page_fill_a_field_and_lines_are_added_pasted_and_summed_in
     ann.click("[data-whole]").await;
     // The total stands at (480, 323) of 595 by 842 points.
     let (x, y) = (480.0 / 595.0, 327.0 / 842.0);
-    drag(&ann, ".sheet svg", (x, y - 0.005), (x + 0.12, y + 0.005)).await;
+    ann.drag(".sheet svg", (x, y - 0.005), (x + 0.12, y + 0.005)).await;
     until(SOON, || async { ann.value("#field-total").await.contains("130.00") }).await;
     ann.keep_screen("review-word").await;
     let rows = "return document.querySelectorAll('table[data-list=line_items] tbody tr').length";
@@ -536,13 +528,16 @@ async fn of_two_reviewers_at_once_each_is_led_to_another_document_and_sees_who_h
     }
 }
 
-/// Faults that axe-core calls serious or critical.
-async fn serious_faults(browser: &DrivenBrowser, axe: &str) -> Vec<String> {
+/// Violations of WCAG 2.2 AA and of good practice that axe-core finds, and a page that is wider than
+/// its window.
+async fn faults(browser: &DrivenBrowser, axe: &str) -> Vec<String> {
     let script = format!(
         "{axe}; const done = arguments[arguments.length - 1];
-         axe.run(document).then((found) => done(found.violations
-             .filter((it) => it.impact === 'serious' || it.impact === 'critical')
-             .map((it) => it.id + ' ' + it.nodes.map((node) => node.html).join(' '))),
+         const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+         const wide = document.documentElement.scrollWidth > innerWidth ? ['wider than its window'] : [];
+         axe.run(document, {{ runOnly: tags, rules: {{ 'target-size': {{ enabled: true }} }} }}).then(
+             (found) => done(wide.concat(found.violations.map((it) =>
+                 it.id + ' ' + it.nodes.map((node) => node.html).join(' ')))),
              (error) => done(['axe: ' + error]));"
     );
     let found = browser.run_until_done(&script).await;
@@ -571,20 +566,9 @@ async fn fill_counts_and_people(desk: &WebConsole) {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
-    let desk = WebConsole::open().await;
-    let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
-    super::api::store_transcript(&desk, ingestion).await;
-    desk.store_original(document, &documents::invoice("A-1")).await;
-    desk.waiting("acme", "b.pdf").await;
-    fill_counts_and_people(&desk).await;
-    let axe = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/tools/axe/axe.min.js");
-    let axe = std::fs::read_to_string(axe)
-        .unwrap_or_else(|error| panic!("axe-core is not there ({error}): run `scripts/axe.sh`"));
-    super::kinds::store_replay(&desk, document).await;
-    let operator = sit_down(&desk, "admin").await;
-    let pages = [
+/// Names and paths of all pages.
+fn all_pages(document: &str, ingestion: &str) -> Vec<(&'static str, String)> {
+    vec![
         ("overview", "/overview".to_owned()),
         ("ingestions", "/ingestions?status=failed".to_owned()),
         ("ingestion", format!("/ingestions/{ingestion}")),
@@ -611,19 +595,65 @@ async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
         ("user", "/people?user=carl".to_owned()),
         ("missing", "/nowhere".to_owned()),
         ("sign-in", "/sign-in".to_owned()),
-    ];
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
+    let desk = WebConsole::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    super::api::store_transcript(&desk, ingestion).await;
+    desk.store_original(document, &documents::invoice("A-1")).await;
+    desk.waiting("acme", "b.pdf").await;
+    fill_counts_and_people(&desk).await;
+    let axe = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/tools/axe/axe.min.js");
+    let axe = std::fs::read_to_string(axe)
+        .unwrap_or_else(|error| panic!("axe-core is not there ({error}): run `scripts/axe.sh`"));
+    super::kinds::store_replay(&desk, document).await;
+    let operator = sit_down(&desk, "admin").await;
+    let pages = all_pages(&document.to_string(), &ingestion.to_string());
     let mut wrong = Vec::new();
     for (name, path) in &pages {
-        for (scheme, width) in [("light", 1280), ("dark", 1280), ("dark", 360)] {
-            operator.show_as(scheme, width).await;
+        for (kept_as, scheme, size) in [
+            ("light", "light", (1280, 1000)),
+            ("dark", "dark", (1280, 1000)),
+            ("phone", "light", (390, 844)),
+        ] {
+            operator.show_as(scheme, size).await;
             operator.open(&desk.url(path)).await;
-            let faults = serious_faults(&operator, &axe).await;
-            wrong.extend(faults.into_iter().map(|it| format!("{name}, {scheme}, {width}: {it}")));
-            operator.keep_screen(&format!("{name}-{scheme}-{width}")).await;
+            let faults = faults(&operator, &axe).await;
+            wrong.extend(faults.into_iter().map(|it| format!("{name}, {kept_as}: {it}")));
+            operator.keep_screen(&format!("{name}-{kept_as}")).await;
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_stayed_here(&desk, &operator).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_phone_the_picture_comes_first_and_the_decisions_are_at_the_thumb() {
+    let desk = WebConsole::open().await;
+    let _worker = DeskWorker::start(&desk);
+    let document = hand_in(&desk, "T-1").await;
+    let ann = sit_down(&desk, "ann").await;
+    ann.show_as("light", (390, 844)).await;
+    ann.open(&desk.url(&format!("/reviews/{document}"))).await;
+    let is_drawn = "const it = document.querySelector('.sheet img');
+         return it.complete && it.naturalWidth > 500";
+    until(SOON, || async { ann.run(is_drawn).await == true }).await;
+    ann.run("scrollTo(0, 0); document.activeElement.blur()").await;
+    ann.keep_screen("review-thumb").await;
+    let (picture, fields) = (edges(&ann, ".sheets").await, edges(&ann, ".fields").await);
+    assert!(picture[1] < 300.0 && picture[3] <= fields[1], "{picture:?} above {fields:?}");
+    assert!(picture[3] - picture[1] > 250.0 && picture[2] <= 390.0, "{picture:?}");
+    for button in ["accept", "correct", "skip", "reject"] {
+        let [left, top, right, bottom] = edges(&ann, &format!("button[value={button}]")).await;
+        let is_seen = left >= 0.0 && right <= 390.0 && top > 600.0 && bottom <= 844.0;
+        assert!(is_seen && bottom - top >= 32.0, "{button}: {left} {top} {right} {bottom}");
+    }
+    ann.click("button[value=accept]").await;
+    ann.until_at("done=accepted").await;
+    assert_stayed_here(&desk, &ann).await;
 }
 
 /// Runs if a browser takes it for more than text, wherever on the page it stands.
