@@ -91,7 +91,7 @@ async fn the_state_of_the_attached_xml_decides_who_reads_and_a_person_learns_why
         ("two names that differ", vec![(x, sound.clone()), ("Rechnung-4711.xml", other.clone())],
             ("rules", "-", vec!["einvoice_unusable:several"])),
         ("another total",       vec![(x, sound.replace("120.00", "150.00").replace("20.00<", "50.00<"))],
-            ("einvoice", "-", vec!["tax_above_rate:vat_amount", "einvoice_contradicts_page:total", "einvoice_contradicts_page:amount_due"])),
+            ("einvoice", "-", vec!["tax_above_rate:vat_amount", "einvoice_contradicts_page:total", "einvoice_contradicts_page:amount_due", "einvoice_contradicts_page:vat_amount"])),
         ("another number",      vec![(x, other.clone())],
             ("einvoice", "-", vec!["einvoice_contradicts_page:invoice_number"])),
         ("another date",        vec![(x, changed("20260314", "20260313"))],

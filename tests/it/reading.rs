@@ -110,9 +110,15 @@ async fn a_text_layer_is_read_with_positions_and_without_ocr() {
 
 #[tokio::test]
 async fn a_page_that_is_shown_turned_is_read_as_it_is_shown() {
+    // Drawn so that it stands upright as shown; on a wide page 300 points lower.
     let upright = content(&INVOICE);
-    for (rotate, size) in [(90, (842.0, 595.0)), (180, (595.0, 842.0)), (270, (842.0, 595.0))] {
-        let file = pdf(&[&upright], &format!("/Rotate {rotate}"));
+    for (rotate, drawn, size) in [
+        (90, "0 1 -1 0 895 0", (842.0, 595.0)),
+        (180, "-1 0 0 -1 595 842", (595.0, 842.0)),
+        (270, "0 -1 1 0 -300 842", (842.0, 595.0)),
+    ] {
+        let turned = format!("q {drawn} cm {upright} Q");
+        let file = pdf(&[&turned], &format!("/Rotate {rotate}"));
         let page = &read_blind(file, LimitsConfig::default()).await.unwrap().pages[0];
         assert_eq!((page.width, page.height), size);
         assert_eq!(page.text(), INVOICE.join("\n"), "turned by {rotate}");
