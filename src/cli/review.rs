@@ -236,7 +236,7 @@ pub(super) async fn run(
             let done = review::correct_document(&desk.db, &case, correction, &by).await?;
             show_decision(context, &done)
         }
-        ReviewCommand::Reject(reject) => reject_documents(context, reject).await,
+        ReviewCommand::Reject(reject) => Box::pin(reject_documents(context, reject)).await,
         ReviewCommand::Undo(undo) => {
             let (_, db) = open_database(context, DATABASE).await?;
             let case = review::load_case(&db, &undo.id).await?;

@@ -20,8 +20,9 @@ use docmill_core::model::{
 };
 use docmill_ledger::duplicate_key::{DuplicateKeys, NearKeys, PaymentFacts};
 use docmill_ledger::{
-    ClaimOutcome, ClaimRequest, IngestionResult, LeaseRenewal, LeaseStatus, OperatorPause,
-    QuarantinedMessage, ReadBack, StoredTranscript, VersionOutcome, WorkerStatus, WriteResult,
+    ClaimOutcome, ClaimRelease, ClaimRequest, IngestionResult, LeaseRenewal, LeaseStatus,
+    OperatorPause, QuarantinedMessage, ReadBack, StoredTranscript, VersionOutcome, WorkerStatus,
+    WriteResult,
 };
 use docmill_pipeline::failure::{RetryAttempt, RetryDecision, decide_retry};
 

@@ -255,10 +255,10 @@ impl InvoicReader<'_> {
             ("IV", true) => Some(("buyer_name", &mut self.invoicee)),
             _ => None,
         };
-        if let Some((field, before)) = repeated {
-            if before.replace(name.clone()).is_some_and(|before| before != name) {
-                self.reader.note(format!("several.{field}"));
-            }
+        if let Some((field, before)) = repeated
+            && before.replace(name.clone()).is_some_and(|before| before != name)
+        {
+            self.reader.note(format!("several.{field}"));
         }
         match self.party.as_str() {
             "SU" | "SE" => {
