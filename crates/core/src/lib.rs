@@ -3,6 +3,7 @@
 
 pub mod batching;
 pub mod config;
+pub mod expense;
 pub mod failure_streak;
 pub mod fault;
 pub mod file_layout;

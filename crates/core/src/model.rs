@@ -2,7 +2,6 @@
 
 pub mod artefact;
 pub mod digest;
-pub mod expense;
 pub mod extraction;
 pub mod grounded;
 pub mod ids;
@@ -27,7 +26,6 @@ pub mod text_size;
 pub mod transcript;
 
 pub use artefact::{ArtefactRef, FileRef};
-pub use expense::{ExpenseField, ExpenseReading};
 pub use extraction::{
     Extraction, ExtractionMethod, FieldCertainty, FieldEvidence, ModelUsage, PriceClass,
     ReaderStatement, StatedConfidence,

@@ -31,7 +31,8 @@ use serde::{Deserialize, Serialize};
 use time::Date;
 
 use crate::kinds::{GateRule, Kind, RuleCheck, RuleConsequence};
-use docmill_core::model::{ExpenseReading, Extraction, IngestionId, RuleReport, Transcript};
+use docmill_core::expense::ExpenseReading;
+use docmill_core::model::{Extraction, IngestionId, RuleReport, Transcript};
 
 pub use self::einvoice::EinvoiceState;
 use self::ground::PrintedValues;

@@ -1,7 +1,8 @@
 //! Fields that a service read by itself, beside the data.
 
 use super::*;
-use docmill_core::model::{ExpenseField, PageRegion};
+use docmill_core::expense::ExpenseField;
+use docmill_core::model::PageRegion;
 
 fn field(name: &str, text: &str, confidence: f32) -> ExpenseField {
     let place = PageRegion {

@@ -12,10 +12,9 @@ use super::faults::textract_error;
 use super::{limit_client, load_client, page_usage};
 use crate::ocr::governed_client::GovernedClient;
 use docmill_core::config::TextractConfig;
+use docmill_core::expense::{ExpenseField, ExpenseReading};
 use docmill_core::fault::{Fault, Result};
-use docmill_core::model::{
-    BoundingBox, EncodedImage, ExpenseField, ExpenseReading, PageRegion, PageUsage,
-};
+use docmill_core::model::{BoundingBox, EncodedImage, PageRegion, PageUsage};
 
 /// Most fields of a page that are kept: a page of lines has a few hundred.
 const MAX_FIELDS: usize = 5_000;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::PageRegion;
+use crate::model::PageRegion;
 
 /// A field as the service read it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
