@@ -273,6 +273,12 @@ impl DrivenBrowser {
         std::fs::write(folder.join(format!("{name}.png")), bytes.unwrap()).unwrap();
     }
 
+    /// Signs out by losing the session.
+    pub(crate) async fn forget_cookies(&self) {
+        let path = format!("/session/{}/cookie", self.session);
+        self.send(Method::DELETE, &path, json!({})).await;
+    }
+
     /// Addresses that were asked for since this was asked last.
     pub(crate) async fn take_requests(&self) -> Vec<String> {
         let lines = self.ask("/se/log", json!({ "type": "performance" })).await;
