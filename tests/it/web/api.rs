@@ -88,7 +88,8 @@ async fn every_answer_is_as_the_served_description_says() {
             .replace("{number}", "1")
             .replace("{target}", "erp")
             .replace("/answer", "/answer?form=cdar")
-            .replace("/export", "/export?form=csv");
+            .replace("/export", "/export?form=csv")
+            .replace("/ingestions/export?", "/ingestions/export?kind=invoice&");
         if methods.get("get").is_some() {
             let answer = desk.get(&path, "operator").await;
             assert_eq!(answer.status, StatusCode::OK, "{path}: {answer:?}");

@@ -381,7 +381,7 @@ async fn every_answer_forbids_scripts_frames_and_keeping_and_nothing_is_loaded_f
         // Files of our own, and nothing in the page itself.
         let own = match path.as_str() {
             "/overview" => 1,
-            "/reviews/ahead" => 0,
+            path if path == "/reviews/ahead" || path.starts_with("/reviews/reject") => 0,
             path if path.starts_with("/reviews/") => 2,
             _ => 0,
         };
