@@ -104,7 +104,9 @@ impl DrivenBrowser {
             "--disable-background-networking",
             "--window-size=1280,1000",
         ] });
+        // Rules over a large page take half a minute beside other builds.
         let wanted = json!({ "browserName": "chrome", "goog:chromeOptions": options,
+            "timeouts": { "script": 300_000 },
             "goog:loggingPrefs": { "performance": "ALL", "browser": "ALL" } });
         let session = json!({ "capabilities": { "alwaysMatch": wanted } });
         let opened = browser.send(Method::POST, "/session", session).await;
