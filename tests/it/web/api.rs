@@ -89,7 +89,7 @@ async fn every_answer_is_as_the_served_description_says() {
             .replace("{target}", "erp")
             .replace("/answer", "/answer?form=cdar")
             .replace("/export", "/export?form=csv")
-            .replace("/ingestions/export?", "/ingestions/export?kind=invoice&");
+            .replace("/ingestions/export?form=csv", "/ingestions/export?form=json&kind=invoice");
         if methods.get("get").is_some() {
             let answer = desk.get(&path, "operator").await;
             assert_eq!(answer.status, StatusCode::OK, "{path}: {answer:?}");
