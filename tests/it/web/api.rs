@@ -118,6 +118,14 @@ async fn every_answer_is_as_the_served_description_says() {
         let done = send(desk.call(Method::POST, &path, "operator")).await;
         assert_eq!(differences(&description, &template, &done.json()), [""; 0]);
     }
+    let seen = json!([{ "document_id": document, "version": "2026-01-01T00:00:00Z" }]);
+    for (path, person, body) in [
+        ("/reviews/reject", "ann", json!({ "documents": seen, "why": "unreadable" })),
+        ("/ingestions/change", "operator", json!({ "change": "cancel", "ids": [ingestion] })),
+    ] {
+        let done = send(desk.call(Method::POST, path, person).json(&body)).await.json();
+        assert_eq!(differences(&description, path, &done), [""; 0], "{path}: {done}");
+    }
     let replay = desk.call(Method::POST, "/webhooks/replay", "operator");
     let told = send(replay.json(&json!({ "deliveries": [given_up] }))).await.json();
     assert_eq!(differences(&description, "/webhooks/replay", &told), [""; 0]);
@@ -141,7 +149,7 @@ async fn every_answer_is_as_the_served_description_says() {
         assert_eq!(put["suppliers"], 1, "{path}: {put}");
     }
     // Documents handed in are compared with it in `uploads`.
-    assert_eq!(asked + 14, description["paths"].as_object().unwrap().len());
+    assert_eq!(asked + 16, description["paths"].as_object().unwrap().len());
     // The description is closed: other fields are refused.
     let wrong = json!({ "items": [{}], "next_cursor": 5 });
     assert!(differences(&description, "/ingestions", &wrong).len() > 1);
