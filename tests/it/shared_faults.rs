@@ -125,6 +125,26 @@ async fn a_result_that_this_worker_may_not_write_is_left_to_one_that_may() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_result_that_may_not_be_written_beside_others_that_may_is_tried_ever_more_seldom() {
+    let world = World::new().await;
+    let refused = submit_many(&world, "R", 1).await.remove(0);
+    let trigger = format!(
+        "CREATE FUNCTION docmill.deny() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF NEW.status = 'completed' AND NEW.id = '{}' THEN
+            RAISE EXCEPTION 'permission denied for table x' USING ERRCODE = '42501';
+        END IF; RETURN NEW; END $$;
+        CREATE TRIGGER deny BEFORE UPDATE ON docmill.ingestion FOR EACH ROW EXECUTE FUNCTION docmill.deny()",
+        refused.0
+    );
+    run(&world.database, &trigger).await;
+    let worker = world.worker().await;
+    submit_many(&world, "S", 4).await;
+    until_completed(&world, 4).await;
+    until(SOON, || async { count(&world, "denials >= 2").await == 1 }).await;
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_declines_every_call_ends_no_document() {
     for status in [400, 413, 422] {
         let mut world = World::with_model(Script::always(Answer::status(status))).await;

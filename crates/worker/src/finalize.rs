@@ -32,16 +32,21 @@ const UNWRITTEN_DELAY: Duration = Duration::from_secs(2);
 const REFUSED_DELAY: Duration = Duration::from_secs(5 * 60);
 
 /// Writes the outcome and returns the message's disposition; `None`: the claim is lost, and its new
-/// holder disposes of the message.
+/// holder disposes of the message. `fails_alike`: this worker's documents fail one after the other, so
+/// that an end which it may not write is for another worker, soon.
 pub async fn finalize_attempt(
     ledger: &dyn Ledger,
     claim: &ClaimHandle,
     conclusion: JobConclusion<Box<IngestionResult>>,
+    fails_alike: bool,
 ) -> FinishedJob<Option<MessageDisposition>> {
     match conclusion {
-        JobConclusion::Completed(written) => write_result(ledger, claim, &written).await,
+        JobConclusion::Completed(written) => {
+            write_result(ledger, claim, &written, fails_alike).await
+        }
         JobConclusion::Ended { reason, stage, detail } => {
-            write_result(ledger, claim, &verdict::early_result(reason, stage, detail)).await
+            let record = verdict::early_result(reason, stage, detail);
+            write_result(ledger, claim, &record, fails_alike).await
         }
         JobConclusion::Again { fault, counted, is_shared, after, stage, detail } => {
             let how = ClaimRelease { fault, counted, is_shared, after, stage, detail };
@@ -56,10 +61,11 @@ async fn write_result(
     ledger: &dyn Ledger,
     claim: &ClaimHandle,
     record: &IngestionResult,
+    fails_alike: bool,
 ) -> FinishedJob<Option<MessageDisposition>> {
     match record_until_refused(ledger, claim, record).await {
         Ok(finished) => finished,
-        Err(refusal) => write_refused(ledger, claim, record, &refusal).await,
+        Err(refusal) => write_refused(ledger, claim, record, &refusal, fails_alike).await,
     }
 }
 
@@ -69,6 +75,7 @@ async fn write_refused(
     claim: &ClaimHandle,
     record: &IngestionResult,
     refusal: &fault::Error,
+    fails_alike: bool,
 ) -> FinishedJob<Option<MessageDisposition>> {
     let id = claim.id;
     let detail = format!("the result could not be written: {refusal}");
@@ -78,7 +85,7 @@ async fn write_refused(
         let how = ClaimRelease {
             fault,
             counted: false,
-            is_shared: true,
+            is_shared: fails_alike,
             after: UNWRITTEN_DELAY,
             stage,
             detail,

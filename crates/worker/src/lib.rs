@@ -47,7 +47,7 @@ use tracing::Instrument as _;
 
 use crate::runner::{
     DueRenewal, FinishedJob, IntakeGate, JobConclusion, JobEnd, JobSource, LeaseTerms, PauseReason,
-    RenewalResult, Runner, RunnerHandle, RunnerMonitor, RunnerOptions, WorkerStats,
+    RenewalResult, Runner, RunnerHandle, RunnerMonitor, RunnerOptions, SAME_FAILURE, WorkerStats,
 };
 use ack_batcher::{AckBatcher, DispositionInbox, MessageDisposition};
 use arrival::{ObjectAnswers, RefusedEvents};
@@ -372,7 +372,10 @@ impl JobSource for QueueJobSource {
             }
             _ => Vec::new(),
         };
-        let finished = finalize::finalize_attempt(self.ledger.as_ref(), claim, conclusion).await;
+        let fails_alike = self.intake_gate.is_unlifted(SAME_FAILURE);
+        let finishing =
+            finalize::finalize_attempt(self.ledger.as_ref(), claim, conclusion, fails_alike);
+        let finished = finishing.await;
         if matches!(finished.end, JobEnd::Done | JobEnd::Dead) {
             self.send_children(job, &children).await;
         }
