@@ -170,7 +170,7 @@ async fn a_replay_is_paid_out_of_the_day_and_not_out_of_its_documents() {
                FROM docmill.spending_day";
     assert_eq!(world.scalar(day).await, "true");
 
-    // What the replay itself spends uses the budget up, and that ends it.
+    // The replay's own spending uses the budget up, and that ends it.
     config.cost = prices("0.000001");
     let asked = world.llm.as_ref().unwrap().calls().len();
     let over = world.replay(config, None, 0.99).await;

@@ -142,12 +142,11 @@ impl WebhookSender {
         question: SignedMessage,
         cap: usize,
     ) -> Result<Bytes> {
-        let refused = |why: String| Error::new(Fault::Denied, why);
-        self.policy.check_url(url).map_err(|problem| refused(problem.to_string()))?;
+        self.policy.check_url(url).map_err(|problem| denied_address(&problem))?;
         let response = match self.write_request(url, question).send().await {
             Ok(response) => response,
             Err(error) => match find_forbidden(&error) {
-                Some(forbidden) => return Err(refused(forbidden.to_string())),
+                Some(forbidden) => return Err(denied_address(&forbidden)),
                 None => return Err(no_answer_error(error, "asking")),
             },
         };
@@ -213,6 +212,11 @@ async fn read_answer(response: Response) -> (u16, Option<Duration>, Vec<u8>) {
     let body = body.ok().and_then(std::result::Result::ok).flatten();
     let body = body.map(|bytes| bytes.to_vec()).unwrap_or_default();
     (status, retry_after, body)
+}
+
+/// The fault of an address that the settings do not allow.
+fn denied_address(problem: &impl std::fmt::Display) -> Error {
+    Error::new(Fault::Denied, problem.to_string())
 }
 
 fn not_sent(problem: String) -> WebhookReply {

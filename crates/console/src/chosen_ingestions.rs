@@ -18,7 +18,7 @@ use docmill_operations::inspect::{self, IngestionFilter};
 use docmill_operations::retry::MAX_TOGETHER;
 use docmill_operations::review::{self, ReviewFilter, ReviewOrder};
 
-/// What is meant.
+/// The ingestions that a request names.
 #[derive(Debug, Clone)]
 pub(super) enum IngestionChoice {
     /// These ingestions.

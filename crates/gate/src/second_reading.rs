@@ -19,7 +19,7 @@ use docmill_formats::notation::party_name::FoldedName;
 
 /// The name under which reviewers see a contradiction.
 const RULE: &str = "read_otherwise";
-/// What the service is less sure of neither confirms nor contradicts.
+/// Values of a lower confidence neither confirm nor contradict.
 const MIN_CONFIDENCE: f32 = 0.8;
 
 /// The service's words for roles, and whether another value contradicts.

@@ -117,6 +117,10 @@ fn names_of(name: &str, tag: &StartTag<()>) -> ElementNames {
     ElementNames { tag: name.to_owned(), attributes: attributes.collect() }
 }
 
+fn has_attribute(tag: &StartTag<()>, name: &str) -> bool {
+    tag.attributes.contains_key(name.as_bytes())
+}
+
 fn attribute_of(tag: &StartTag<()>, name: &str) -> Option<String> {
     let value = tag.attributes.get(name.as_bytes())?;
     Some(String::from_utf8_lossy(value).into_owned())
@@ -125,7 +129,7 @@ fn attribute_of(tag: &StartTag<()>, name: &str) -> Option<String> {
 #[derive(Debug, Clone)]
 struct OpenElement {
     name: String,
-    /// What rules of the sheet know it by.
+    /// Its names in selectors of the style sheet.
     names: ElementNames,
     /// Shows its summary alone until somebody opens it.
     folded: bool,
@@ -194,7 +198,6 @@ impl PageReader<'_> {
     }
 
     fn describe_element(&self, name: &str, tag: &StartTag<()>) -> OpenElement {
-        let has = |attribute: &str| tag.attributes.contains_key(attribute.as_bytes());
         let outer = self.open.last();
         let names = names_of(name, tag);
         let mut look = ElementLook::default();
@@ -205,11 +208,11 @@ impl PageReader<'_> {
         look.add(&attribute_of(tag, "style").unwrap_or_default());
         let shaded = look.shaded || attribute_of(tag, "bgcolor").is_some_and(|it| !is_white(&it));
         let colour = attribute_of(tag, "color").map(|it| is_white(&it)).or(look.white);
-        let is_closed = matches!(name, "details" | "dialog") && !has("open");
+        let is_closed = matches!(name, "details" | "dialog") && !has_attribute(tag, "open");
         OpenElement {
             hidden: outer.is_some_and(|it| it.hidden || it.folded && name != "summary")
                 || look.is_hidden()
-                || has("hidden")
+                || has_attribute(tag, "hidden")
                 || is_closed && name == "dialog"
                 || CROSSED_OUT.contains(&name)
                 || UNSHOWN.contains(&name),

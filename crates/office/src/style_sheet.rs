@@ -28,7 +28,7 @@ const STATES: [&str; 14] = [
     "empty",
 ];
 
-/// What rules know an element by: its name, and its attributes in lower case with their values.
+/// The names of an element in selectors: its tag, and its attributes in lower case with their values.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ElementNames {
     pub(crate) tag: String,

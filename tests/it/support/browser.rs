@@ -31,6 +31,28 @@ const KEYS: [(&str, char); 9] = [
     ("Backspace", '\u{e003}'),
 ];
 
+/// A screen in CSS pixels.
+#[derive(Clone, Copy)]
+pub(crate) struct ScreenSize {
+    width: u32,
+    height: u32,
+}
+
+impl ScreenSize {
+    pub(crate) const DESK: Self = Self { width: 1280, height: 1000 };
+    pub(crate) const PHONE: Self = Self { width: 390, height: 844 };
+}
+
+/// An action of the pointer: it goes to a place of the window.
+fn move_pointer(place: &Value) -> Value {
+    json!({ "type": "pointerMove", "duration": 0, "origin": "viewport", "x": place[0], "y": place[1] })
+}
+
+/// An action of the pointer's first button.
+fn press_button(kind: &str) -> Value {
+    json!({ "type": kind, "button": 0 })
+}
+
 /// One window of one person; closed when dropped.
 pub(crate) struct DrivenBrowser {
     driver: Child,
@@ -209,14 +231,10 @@ impl DrivenBrowser {
             to.1
         );
         let places = self.run(&script).await;
-        let go = |at: usize| {
-            let (x, y) = (&places[at][0], &places[at][1]);
-            json!({ "type": "pointerMove", "duration": 0, "origin": "viewport", "x": x, "y": y })
-        };
-        let button = |kind: &str| json!({ "type": kind, "button": 0 });
         let mouse = json!({ "type": "pointer", "id": "mouse",
             "parameters": { "pointerType": "mouse" },
-            "actions": [go(0), button("pointerDown"), go(1), button("pointerUp")] });
+            "actions": [move_pointer(&places[0]), press_button("pointerDown"),
+                move_pointer(&places[1]), press_button("pointerUp")] });
         self.ask("/actions", json!({ "actions": [mouse] })).await;
         self.clicks.fetch_add(1, Ordering::Relaxed);
         places[2].as_f64().unwrap()
@@ -253,9 +271,9 @@ impl DrivenBrowser {
         (self.strokes.swap(0, Ordering::Relaxed), self.clicks.swap(0, Ordering::Relaxed))
     }
 
-    /// Shows pages as those see them who want `scheme`, `light` or `dark`, on a screen of this width
-    /// and height.
-    pub(crate) async fn show_as(&self, scheme: &str, (width, height): (u32, u32)) {
+    /// Shows pages as those see them who want `scheme`, `light` or `dark`, on this screen.
+    pub(crate) async fn show_as(&self, scheme: &str, screen: ScreenSize) {
+        let ScreenSize { width, height } = screen;
         let wanted = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         let emulate = json!({ "cmd": "Emulation.setEmulatedMedia", "params": wanted });
         self.ask("/goog/cdp/execute", emulate).await;

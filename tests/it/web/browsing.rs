@@ -10,7 +10,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
 use super::desk::{WebConsole, invoice, send};
-use crate::support::browser::DrivenBrowser;
+use crate::support::browser::{DrivenBrowser, ScreenSize};
 use crate::support::documents;
 use crate::support::world::{SOON, until};
 
@@ -620,9 +620,9 @@ async fn no_page_keeps_people_out_by_light_or_dark_or_on_a_phone() {
             operator.forget_cookies().await;
         }
         for (kept_as, scheme, size) in [
-            ("light", "light", (1280, 1000)),
-            ("dark", "dark", (1280, 1000)),
-            ("phone", "light", (390, 844)),
+            ("light", "light", ScreenSize::DESK),
+            ("dark", "dark", ScreenSize::DESK),
+            ("phone", "light", ScreenSize::PHONE),
         ] {
             operator.show_as(scheme, size).await;
             operator.open(&desk.url(path)).await;
@@ -641,7 +641,7 @@ async fn on_a_phone_the_picture_comes_first_and_the_decisions_are_at_the_thumb()
     let _worker = DeskWorker::start(&desk);
     let document = hand_in(&desk, "T-1").await;
     let ann = sit_down(&desk, "ann").await;
-    ann.show_as("light", (390, 844)).await;
+    ann.show_as("light", ScreenSize::PHONE).await;
     ann.open(&desk.url(&format!("/reviews/{document}"))).await;
     let is_drawn = "const it = document.querySelector('.sheet img');
          return it.complete && it.naturalWidth > 500";

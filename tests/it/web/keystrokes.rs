@@ -18,7 +18,7 @@ const NOTCH_S: f64 = 0.1;
 /// Pixels that a notch of the wheel scrolls.
 const NOTCH_PIXELS: f64 = 100.0;
 
-/// What a task costs a person.
+/// The effort of a task for a person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct KeystrokeTally {
     keys: usize,

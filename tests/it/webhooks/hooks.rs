@@ -44,7 +44,7 @@ fn answering(answer: &Value) -> ReceiverMood {
     ReceiverMood::Answer(answer.to_string())
 }
 
-/// What an ingestion ended as: status, kind, reasons for review, detail and fields of hooks.
+/// The end of an ingestion: status, kind, reasons for review, detail and fields of hooks.
 async fn end_of(world: &World, id: IngestionId) -> String {
     let columns = "concat_ws(' ', status, reason, kind, array_to_string(review_reasons, ','),
         needs_human_review, detail, hooks)";

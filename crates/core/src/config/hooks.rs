@@ -29,7 +29,7 @@ impl HookMoment {
     }
 }
 
-/// What follows if a hook gives no usable answer.
+/// The reaction to a hook without a usable answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookFailure {
@@ -62,7 +62,7 @@ pub struct HookConfig {
     /// Of a hook after the reading: only documents of these kinds; empty: all.
     #[serde(default)]
     pub kinds: Vec<String>,
-    /// What follows if it gives no usable answer.
+    /// The reaction if it gives no usable answer.
     #[serde(default)]
     pub on_failure: HookFailure,
     /// Of a hook before the reading: whether it gets an address for the original, good for some minutes.

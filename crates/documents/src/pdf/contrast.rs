@@ -58,24 +58,15 @@ pub(crate) fn hide_unseen(
     Ok(())
 }
 
-fn is_blank(glyph: &PageGlyph) -> bool {
-    glyph.text.chars().all(char::is_whitespace)
-}
-
 /// Whether the second glyph goes on with the word of the first, in the same ink.
 fn is_one_word(pair: &[PageGlyph]) -> bool {
     let [one, next] = pair else { return false };
-    let gap = (next.origin - (one.origin + one.advance)).length();
-    !is_blank(one)
-        && !is_blank(next)
-        && one.visible == next.visible
-        && one.ink == next.ink
-        && gap < 0.3 * one.size.min(next.size)
+    one.is_joined_by(next) && one.visible == next.visible && one.ink == next.ink
 }
 
 /// Whether the ink of a word is where it should be. Words without any shape pass.
 fn is_seen(word: &[PageGlyph], glance: &PageRaster) -> bool {
-    let Some(first) = word.first().filter(|glyph| glyph.visible && !is_blank(glyph)) else {
+    let Some(first) = word.first().filter(|glyph| glyph.visible && !glyph.is_blank()) else {
         return true;
     };
     let place = word.iter().map(glyph_box).reduce(|all, one| all.union(one)).unwrap_or(Rect::ZERO);

@@ -20,8 +20,6 @@ const CROSSED_EMS: std::ops::RangeInclusive<f64> = 0.12..=0.55;
 const MAX_RISE: f64 = 1.0;
 /// A letter is crossed out if lines go through this share of its width.
 const MIN_CROSSED_SHARE: f64 = 0.5;
-/// Letters closer than this are of one word, in ems.
-const MAX_GAP_EMS: f64 = 0.3;
 /// Comparisons of lines with letters on a page.
 const MAX_COMPARISONS: usize = 4_000_000;
 
@@ -177,10 +175,7 @@ fn hide_words(glyphs: &mut [PageGlyph], crossed: &[f64]) {
 
 /// Whether the second glyph goes on with the word of the first.
 fn is_one_word(pair: &[PageGlyph]) -> bool {
-    let [one, next] = pair else { return false };
-    let is_blank = |glyph: &PageGlyph| glyph.text.chars().all(char::is_whitespace);
-    let gap = next.origin - (one.origin + one.advance);
-    !is_blank(one) && !is_blank(next) && gap.length() < MAX_GAP_EMS * one.size.min(next.size)
+    matches!(pair, [one, next] if one.is_joined_by(next))
 }
 
 #[cfg(test)]

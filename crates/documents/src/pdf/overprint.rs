@@ -109,7 +109,7 @@ fn cell_at(place: f64, length: f64) -> usize {
 pub(crate) fn mark_overprinted(glyphs: &mut Vec<PageGlyph>, drawings: &SmallDrawings, page: Rect) {
     let mut cells = GlyphCells::new(page);
     for at in 0..glyphs.len() {
-        let Some(later) = glyphs.get(at).filter(|glyph| glyph.drawn && !is_blank(glyph)) else {
+        let Some(later) = glyphs.get(at).filter(|glyph| glyph.drawn && !glyph.is_blank()) else {
             continue;
         };
         let (later, area) = (later.clone(), later.letter_box());
@@ -259,29 +259,13 @@ fn is_alphanumeric(glyph: &PageGlyph) -> bool {
     glyph.text.chars().any(char::is_alphanumeric)
 }
 
-fn is_blank(glyph: &PageGlyph) -> bool {
-    glyph.text.chars().all(char::is_whitespace)
-}
-
 /// Marks over or under a letter, and lines to write on.
 fn is_accent(glyph: &PageGlyph) -> bool {
-    let is_mark = |c: char| {
-        matches!(
-            c,
-            '_' | '.'
-                | ','
-                | '\''
-                | '"'
-                | '^'
-                | '`'
-                | '~'
-                | '\u{a8}'
-                | '\u{af}'
-                | '\u{b4}'
-                | '\u{b8}'
-        ) || matches!(c, '\u{300}'..='\u{36f}' | '\u{2018}'..='\u{201d}')
-    };
-    glyph.text.chars().all(is_mark)
+    const MARKS: &str = "_.,'\"^`~\u{a8}\u{af}\u{b4}\u{b8}";
+    glyph
+        .text
+        .chars()
+        .all(|c| MARKS.contains(c) || matches!(c, '\u{300}'..='\u{36f}' | '\u{2018}'..='\u{201d}'))
 }
 
 #[cfg(test)]

@@ -30,7 +30,21 @@ pub(crate) struct PageGlyph {
     pub unproven: bool,
 }
 
+/// A wider gap than this share of the letters' size parts two words.
+const MAX_GAP_EMS: f64 = 0.3;
+
 impl PageGlyph {
+    /// Whether it is white space alone.
+    pub(super) fn is_blank(&self) -> bool {
+        self.text.chars().all(char::is_whitespace)
+    }
+
+    /// Whether `next` goes on with the word of this one.
+    pub(super) fn is_joined_by(&self, next: &Self) -> bool {
+        let gap = (next.origin - (self.origin + self.advance)).length();
+        !self.is_blank() && !next.is_blank() && gap < MAX_GAP_EMS * self.size.min(next.size)
+    }
+
     /// A black one of ten points that is seen, half as wide as high.
     #[cfg(test)]
     pub(crate) fn sample(text: &str, x: f64, y: f64) -> Self {

@@ -2,6 +2,7 @@
 //! language.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
 use hayro::kurbo::Rect;
@@ -81,16 +82,16 @@ fn has_ink_beside(own: &BoundingBox, boxes: &[BoundingBox], glance: &PageRaster)
     let right = behind.fold(own.right() + far, f32::min);
     [(left, own.x - near), (own.right() + near, right)]
         .into_iter()
-        .any(|(from, to)| has_letter_ink(own, (from, to), glance))
+        .any(|(from, to)| has_letter_ink(own, from..to, glance))
 }
 
 /// Whether some columns have ink at the height of a line and none above and below it.
-fn has_letter_ink(own: &BoundingBox, (from, to): (f32, f32), glance: &PageRaster) -> bool {
+fn has_letter_ink(own: &BoundingBox, across: Range<f32>, glance: &PageRaster) -> bool {
     let margin = own.h * RULE_SHARE;
     let rows = [own.y - margin, own.y, own.bottom(), own.bottom() + margin];
     let [above, top, bottom, below] = rows.map(|row| to_pixel(row, glance.height));
     let mut inked = 0;
-    for column in to_pixel(from, glance.width)..to_pixel(to, glance.width) {
+    for column in to_pixel(across.start, glance.width)..to_pixel(across.end, glance.width) {
         let is_dark = |row: usize| {
             let width = usize::try_from(glance.width).unwrap_or(0);
             glance.pixels.get(row * width + column).is_some_and(|grey| *grey < MAX_INK_GREY)

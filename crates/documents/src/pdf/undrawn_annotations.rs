@@ -84,10 +84,9 @@ fn strike_areas(annotation: &Dict<'_>, upright: Affine, surface: &mut GlyphColle
     let Some(corners) = annotation.get::<Array<'_>>(b"QuadPoints") else { return };
     for piece in numbers_of(&corners).chunks_exact(8) {
         let [x0, y0, x1, y1, x2, y2, x3, y3] = piece else { continue };
-        let middle = |(x0, y0): (f64, f64), (x1, y1): (f64, f64)| {
-            Point::new((x0 + x1) / 2.0, (y0 + y1) / 2.0)
-        };
-        let ends = [middle((*x0, *y0), (*x2, *y2)), middle((*x1, *y1), (*x3, *y3))];
+        let left = Point::new(*x0, *y0).midpoint(Point::new(*x2, *y2));
+        let right = Point::new(*x1, *y1).midpoint(Point::new(*x3, *y3));
+        let ends = [left, right];
         note_line(&ends, upright, surface);
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn paint_page(
     fit: PictureFit,
     recipe: &ReadRecipe,
 ) -> Result<Option<EncodedImage>, PageError> {
-    // What a repair moves is measured in pixels of the picture that was read.
+    // Repairs measure moves in pixels of the picture that was read.
     let dpi = if repaired { recipe.dpi } else { SCREEN_DPI };
     let Some(colours) = document.page_colours(index, dpi)?.filter(is_coloured) else {
         return Ok(None);

@@ -4,6 +4,7 @@
 use docmill_core::model::InvoiceReference;
 use rust_decimal::Decimal;
 use serde_json::{Map, Value, json};
+use unicode_normalization::char::is_combining_mark;
 
 use super::element::{ValueReader, decimal_of, decimal_value, parse_decimal};
 
@@ -154,9 +155,8 @@ impl InvoiceXmlFields {
 /// Whether a word has Latin letters beside Greek or Cyrillic ones, which may look like them, or a digit
 /// under a mark.
 fn mixes_scripts(text: &str) -> bool {
-    let is_mark = |c: char| matches!(c, '\u{300}'..='\u{36f}' | '\u{20d0}'..='\u{20ff}');
     let mut pairs = text.chars().zip(text.chars().skip(1));
-    if pairs.any(|(one, next)| one.is_numeric() && is_mark(next)) {
+    if pairs.any(|(one, next)| one.is_numeric() && is_combining_mark(next)) {
         return true;
     }
     text.split(|c: char| !c.is_alphanumeric()).any(|word| {

@@ -52,7 +52,7 @@ impl TextractExpense {
         Self { client: limit_client(&client, config), governed }
     }
 
-    /// What it reads of a page's picture, and what the call used.
+    /// The fields that the service reads of a page's picture, and the pages that the call used.
     ///
     /// # Errors
     /// [`Fault::Rejected`]: it does not take this picture. Any other fault is not the picture's.
