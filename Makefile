@@ -19,6 +19,7 @@ demo:           ## read the documents in samples/ on this machine alone, and com
 
 test:           ## every test, with a private Postgres and stand-ins for S3, SQS and models
 	@scripts/setup.sh test
+	@scripts/fuzz.sh check
 	@IN_MEMORY=yes scripts/with_postgres.sh scripts/run_tests.sh
 
 lint:           ## format, clippy, documentation, .sqlx, dependencies: no warning passes
