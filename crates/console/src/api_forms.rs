@@ -5,8 +5,9 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_path_to_error::Segment;
 use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
@@ -38,19 +39,55 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
             return Err(ConsoleFailure::from_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
         let parsed = match text.windows(NUL.len()).any(|part| part == NUL) {
-            true => serde_json::from_slice(text).and_then(|mut value| {
-                replace_nul(&mut value);
-                serde_json::from_value(value)
-            }),
-            false => serde_json::from_slice(text),
+            true => serde_json::from_slice(text)
+                .map_err(|error| refuse_body(&error, None))
+                .and_then(|mut value| {
+                    replace_nul(&mut value);
+                    parse_body(value)
+                }),
+            false => parse_text(text),
         };
-        parsed.map(Self).map_err(|error| {
-            // The parser's own words may quote the body.
-            let (line, column) = (error.line(), error.column());
-            ConsoleFailure::wrong_request(format!(
-                "The body is invalid at line {line}, column {column}."
-            ))
-        })
+        parsed.map(Self)
+    }
+}
+
+/// Reads the text of a body, all of it.
+fn parse_text<T: DeserializeOwned>(text: &[u8]) -> Result<T, ConsoleFailure> {
+    let mut body = serde_json::Deserializer::from_slice(text);
+    let value = parse_body(&mut body)?;
+    body.end().map_err(|error| refuse_body(&error, None))?;
+    Ok(value)
+}
+
+/// Reads a body, and names the member that does not fit.
+fn parse_body<'de, T: DeserializeOwned>(
+    body: impl Deserializer<'de, Error = serde_json::Error>,
+) -> Result<T, ConsoleFailure> {
+    serde_path_to_error::deserialize(body).map_err(|error| {
+        let member = error.path().iter().find_map(|segment| match segment {
+            Segment::Map { key } => Some(key.clone()),
+            _ => None,
+        });
+        refuse_body(error.inner(), member.as_deref())
+    })
+}
+
+/// The refusal of a body: where it is wrong and what is expected there, without the value that was
+/// sent, which may be a document's.
+fn refuse_body(error: &serde_json::Error, member: Option<&str>) -> ConsoleFailure {
+    let (line, column) = (error.line(), error.column());
+    let words = error.to_string();
+    let words = words.rsplit_once(" at line ").map_or(words.as_str(), |(words, _)| words);
+    let reason = match words.rsplit_once(", expected ") {
+        Some((_, expected)) => format!(": expected {expected}"),
+        None if words.starts_with("missing field ") => format!(": {words}"),
+        None => String::new(),
+    };
+    let text = format!("The body is invalid at line {line}, column {column}{reason}.");
+    let failure = ConsoleFailure::wrong_request(text);
+    match member {
+        Some(member) => failure.about(member),
+        None => failure,
     }
 }
 
@@ -219,5 +256,47 @@ mod tests {
             value,
             json!({ "why": "a\u{fffd}b", "f\u{fffd}": [{ "x": "\u{fffd}" }, 1, null, true] })
         );
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum ReviewVerdict {
+        Accept,
+        Reject,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct VerdictRequest {
+        #[expect(dead_code, reason = "only its absence and its form are looked at")]
+        verdict: ReviewVerdict,
+    }
+
+    #[test]
+    fn a_refused_body_is_answered_with_the_place_and_the_expected_words_without_its_own() {
+        for (text, field, detail) in [
+            (
+                r#"{"verdict":"acepted"}"#,
+                Some("verdict"),
+                "at line 1, column 20: expected `accept` or `reject`.",
+            ),
+            (
+                r#"{"verdict":"x, expected secret at line 9"}"#,
+                Some("verdict"),
+                "at line 1, column 41: expected `accept` or `reject`.",
+            ),
+            (r#"{"verdict":7}"#, Some("verdict"), "at line 1, column 12."),
+            (
+                r#"{"verdict":"accept","why":""}"#,
+                Some("why"),
+                "at line 1, column 25: expected `verdict`.",
+            ),
+            ("{}", None, "at line 1, column 2: missing field `verdict`."),
+            (r#"{"verdict":"accept"} secret"#, None, "at line 1, column 22."),
+        ] {
+            let refusal = parse_text::<VerdictRequest>(text.as_bytes()).unwrap_err();
+            assert_eq!(refusal.detail, format!("The body is invalid {detail}"), "{text}");
+            assert_eq!(refusal.field.as_deref(), field, "{text}");
+        }
     }
 }
