@@ -345,7 +345,9 @@ impl App {
     /// Something it needs cannot be reached at the start, or a part of the worker died.
     pub async fn serve(&self, stop: Shutdown) -> anyhow::Result<()> {
         let pages = self.health_pages().await?;
-        let parts = Box::pin(self.open_backends()).await?;
+        let opening = Box::pin(self.open_backends());
+        let Some(parts) = stop.unless_requested(opening).await else { return Ok(()) };
+        let parts = parts?;
         require_all_rows(&parts.db).await?;
         let (worker, maintenance, replays) = Box::pin(self.build_parts(&parts)).await?;
         tracing::info!(
@@ -355,7 +357,9 @@ impl App {
             "worker ready, {}",
             pages.describe()
         );
-        let pages = pages.serve(worker.monitor(), self.health_dependencies(&parts).await?);
+        let watching = stop.unless_requested(self.health_dependencies(&parts)).await;
+        let Some(watching) = watching else { return Ok(()) };
+        let pages = pages.serve(worker.monitor(), watching?);
         let telling = self.start_webhooks(&parts.db, &parts.store, &stop).await?;
         let showing = self.start_console(&stop).await?;
         let replaying = watch_task("replays of kinds", &stop, replays.run(stop.clone()));
@@ -532,7 +536,8 @@ fn report_engines(config: &OcrConfig, engines: &PageEngines) {
         tracing::warn!(
             engine,
             "bad scans, photographs and receipts are read by Tesseract alone: the weights of the \
-             neural reader are not there (docs/explanation/ocr.md)"
+             neural reader are not there (scripts/models.sh FOLDER fetches them, ocr.models names \
+             the folder)"
         );
     } else {
         tracing::info!(engine, "page images are read on this machine");

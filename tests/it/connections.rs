@@ -229,6 +229,60 @@ async fn a_proxy_that_keeps_a_session_with_settings_on_one_connection_is_taken()
     connect_by_pooler(Some(Arc::default())).await.unwrap();
 }
 
+/// A server that answers a login and nothing after it, as one whose host is gone; whether it was asked
+/// something then.
+async fn fall_silent_after_login(mut client: TcpStream, is_asked: Arc<AtomicBool>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut asked = vec![0; 4096];
+    client.read(&mut asked).await.unwrap();
+    let ready = [message(b'R', &0_u32.to_be_bytes()), message(b'Z', b"I")].concat();
+    client.write_all(&ready).await.unwrap();
+    while let Ok(1..) = client.read(&mut asked).await {
+        is_asked.store(true, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_connection_that_falls_silent_after_its_login_is_given_up_for_another_one() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let is_asked = Arc::new(AtomicBool::default());
+    let told = Arc::clone(&is_asked);
+    let serving = tokio::spawn(async move {
+        let (first, _) = listener.accept().await.unwrap();
+        tokio::spawn(fall_silent_after_login(first, told));
+        let kept = Some(Arc::default());
+        while let Ok((client, _)) = listener.accept().await {
+            tokio::spawn(pretend(client, kept.clone()));
+        }
+    });
+    let config = DatabaseConfig {
+        url: SecretString::from(format!("postgres://u:p@{address}/d?sslmode=disable")),
+        connect_timeout: Duration::from_secs(6),
+        ..DatabaseConfig::default()
+    };
+    let connected = tokio::time::timeout(SOON, Db::connect(&config)).await;
+    connected.expect("the start waits for a silent connection without end").unwrap();
+    assert!(is_asked.load(Ordering::SeqCst), "the silent connection was not used");
+    serving.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_waits_for_postgres_at_its_start_ends_at_the_first_signal() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let folder = open_folder();
+    let url = format!("postgres://u:p@{}/d", listener.local_addr().unwrap());
+    std::fs::write(folder.path().join("url"), url).unwrap();
+    let mut command = docmill(folder.path(), &["worker"]);
+    command.env("DOCMILL__DATABASE__CONNECT_TIMEOUT", "1h");
+    let mut worker = Process::spawn(command, "info", folder.path());
+    // Taken, and never answered.
+    let (_client, _) = tokio::time::timeout(SOON, listener.accept()).await.unwrap().unwrap();
+    worker.terminate();
+    assert!(worker.ended(SOON).await.success());
+    assert!(worker.log().contains("stopped before the start was complete"), "{}", worker.log());
+}
+
 /// How often a client has asked for the end of what it sent: `Sync` of Postgres' protocol, each a round trip.
 #[derive(Clone, Default)]
 struct RoundTrips(Arc<AtomicUsize>);

@@ -36,6 +36,17 @@ impl Shutdown {
         self.asked.cancelled().await;
     }
 
+    /// Waits for a part of the start; `None`: the worker was asked to drain first.
+    pub async fn unless_requested<T>(&self, starting: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            started = starting => Some(started),
+            () = self.asked.cancelled() => {
+                tracing::info!("stopped before the start was complete");
+                None
+            }
+        }
+    }
+
     /// Resolves at the deadline, counted from now, or when hurried.
     pub async fn wait_until_deadline(&self, drain: Duration) {
         tokio::select! {

@@ -8,14 +8,12 @@ pub(super) mod statements;
 
 use std::time::{Duration, Instant};
 
-use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor as _};
 
 use docmill_core::config::DatabaseConfig;
 use docmill_core::fault::{Error, Fault, Result};
 use docmill_core::retry::{Jitter, RetryBackoff, retry, with_deadline};
-
-use faults::SqlErrorContext as _;
 
 /// Where the database is, for messages: never the password.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,39 +54,31 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(250);
 const CONNECT_WAITS: RetryBackoff =
     RetryBackoff::constant(CONNECT_PAUSE).with_jitter(Jitter::Quarter);
 
+/// For how long one try waits for its answers, and never more than a third of the time for all tries: a
+/// connection that fell silent never answers again.
+const TRY_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Makes the first connection, and refuses a pooler that changes it between transactions. It has the
 /// `settings` of every session: a proxy that keeps such a session on one server connection (RDS Proxy)
-/// passes.
+/// passes. Tries until it works, the time is up, or waiting cannot help.
 pub(super) async fn open_first(
     options: &PgConnectOptions,
     place: &DatabaseAddress,
     timeout: Duration,
     settings: &str,
 ) -> Result<()> {
-    let mut first = wait_for_answer(options, place, timeout).await?;
-    let set = first.execute(AssertSqlSafe(settings.to_owned())).await;
-    set.context("setting up the first connection")?;
-    pooler::refuse_transaction_pooling(first, options, place).await
-}
-
-/// Tries to connect until it works, the time is up, or waiting cannot help.
-async fn wait_for_answer(
-    options: &PgConnectOptions,
-    place: &DatabaseAddress,
-    timeout: Duration,
-) -> Result<PgConnection> {
     let begun = Instant::now();
-    let connected = retry(
+    let opened = retry(
         |_| {
-            let left = timeout.saturating_sub(begun.elapsed()).max(Duration::from_secs(1));
-            with_deadline(left, options.connect(), || sqlx::Error::PoolTimedOut)
+            let limit = (timeout / 3).clamp(Duration::from_secs(1), TRY_TIMEOUT);
+            with_deadline(limit, try_session(options, settings), || sqlx::Error::PoolTimedOut)
         },
         |said, _| {
             let in_time = begun.elapsed() + CONNECT_PAUSE < timeout;
             (in_time && !faults::is_permanent(said)).then(|| CONNECT_WAITS.wait_after(0))
         },
     );
-    connected.await.map_err(|said| {
+    let is_shared = opened.await.map_err(|said| {
         let waited = begun.elapsed().as_secs();
         let advice = if faults::is_permanent(&said) {
             "check user, password and database in database.url"
@@ -99,5 +89,13 @@ async fn wait_for_answer(
             Fault::Unavailable,
             format!("{place} cannot be used (tried for {waited} s): {said}; {advice}"),
         )
-    })
+    })?;
+    if is_shared { Err(pooler::refusal(place)) } else { Ok(()) }
+}
+
+/// Opens a connection and closes it again; whether transactions on it share sessions.
+async fn try_session(options: &PgConnectOptions, settings: &str) -> sqlx::Result<bool> {
+    let mut first = options.connect().await?;
+    first.execute(AssertSqlSafe(settings.to_owned())).await?;
+    pooler::shares_sessions(first, options).await
 }

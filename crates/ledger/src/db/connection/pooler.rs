@@ -11,35 +11,34 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection, Row};
 
 use super::DatabaseAddress;
-use super::faults::SqlErrorContext;
-use docmill_core::fault::{Error, Fault, Result};
+use docmill_core::fault::{Error, Fault};
 
 /// A pooler in session mode may have no second connection to give; then nothing is shown.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Refuses a way to Postgres on which a session is not one.
+/// Whether a connection shares its session with another one, as behind such a pooler.
 ///
 /// # Errors
-/// `Denied`, with the reason and what to do, behind such a pooler; no answer from Postgres.
-pub(super) async fn refuse_transaction_pooling(
+/// No answer from Postgres.
+pub(super) async fn shares_sessions(
     mut first: PgConnection,
     options: &PgConnectOptions,
-    place: &DatabaseAddress,
-) -> Result<()> {
-    let doing = "looking for a pooler";
-    let one = backend_pid(&mut first).await.context(doing)?;
+) -> sqlx::Result<bool> {
+    let one = backend_pid(&mut first).await?;
     let second = tokio::time::timeout(PROBE_TIMEOUT, async {
         let mut second = options.connect().await?;
         let other = backend_pid(&mut second).await?;
         second.close().await?;
         Ok::<_, sqlx::Error>(other)
     });
-    let other = second.await.ok().transpose().context(doing)?;
-    first.close().await.context(doing)?;
-    if other != Some(one) {
-        return Ok(());
-    }
-    Err(Error::new(
+    let other = second.await.ok().transpose()?;
+    first.close().await?;
+    Ok(other == Some(one))
+}
+
+/// The refusal of a way to Postgres on which a session is not one, with what to do.
+pub(super) fn refusal(place: &DatabaseAddress) -> Error {
+    Error::new(
         Fault::Misconfigured,
         format!(
             "{place} stands behind a pooler in transaction mode, which gives every transaction \
@@ -47,7 +46,7 @@ pub(super) async fn refuse_transaction_pooling(
              migrations would be lost. Let database.url lead to the server itself or to a pool in \
              session mode; docmill needs few connections (database.max_connections)"
         ),
-    ))
+    )
 }
 
 /// The server process behind a connection, asked without preparing a statement.
