@@ -60,7 +60,11 @@ pub(super) async fn run(
     let store = app.open_store().await?;
     let pipeline = Box::pin(app.replay_pipeline(&db)).await?;
     let terms = ReplayTerms {
-        filter: ReplayFilter { tenant: arguments.tenant, kind: arguments.kind },
+        filter: ReplayFilter {
+            tenant: arguments.tenant,
+            kind: arguments.kind,
+            ..ReplayFilter::default()
+        },
         limit: arguments.limit,
         at_once: std::thread::available_parallelism().map_or(1, usize::from),
         max_cost_nanos: arguments.max_cost,

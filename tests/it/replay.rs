@@ -104,7 +104,7 @@ impl World {
         let db = self.database.db();
         let pipeline = Box::pin(App::new(config).replay_pipeline(&db)).await.unwrap();
         let terms = ReplayTerms {
-            filter: ReplayFilter { tenant: tenant.map(str::to_owned), kind: None },
+            filter: ReplayFilter { tenant: tenant.map(str::to_owned), ..ReplayFilter::default() },
             limit: 2_000,
             at_once: 2,
             max_cost_nanos: None,
@@ -274,4 +274,39 @@ async fn of_two_replays_that_are_taken_at_once_one_runs() {
     assert_eq!(claiming.await.unwrap().unwrap(), None);
     let running = "SELECT count(*)::text FROM docmill.kind_replay WHERE state = 'running'";
     assert_eq!(world.scalar(running).await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_draft_in_the_shadow_reads_its_share_of_later_decisions_once_each() {
+    let world = decided_world().await;
+    let desk = DraftDesk::open(&world).await;
+    let go_on = Shutdown::default();
+    let id = desk.ask("").await;
+    let by = AuditNote { operator: "ann".to_owned(), why: String::new() };
+    assert!(!kind_drafts::set_shadow(&desk.db, id, Some(0.5), &by).await.unwrap());
+    while desk.runner.run_next(&go_on).await.unwrap() {}
+    assert!(desk.find(id).await.report.unwrap().taken);
+    assert!(kind_drafts::set_shadow(&desk.db, id, Some(0.5), &by).await.unwrap());
+
+    let now = Duration::ZERO;
+    assert!(desk.runner.run_shadow(&go_on, now).await.unwrap());
+    assert_eq!(desk.find(id).await.shadow, None, "the decision before is none of its share");
+    world.copy_decided("later", 120, 120).await;
+    assert!(desk.runner.run_shadow(&go_on, now).await.unwrap());
+    let half = desk.find(id).await.shadow.unwrap();
+    assert!((30..=90).contains(&half.documents) && half.worse == half.documents, "{half:?}");
+    // Nothing is read twice, and what follows is added.
+    assert!(desk.runner.run_shadow(&go_on, now).await.unwrap());
+    assert_eq!(desk.find(id).await.shadow.unwrap(), half);
+    world.copy_decided("last", 40, 0).await;
+    assert!(desk.runner.run_shadow(&go_on, now).await.unwrap());
+    let both = desk.find(id).await.shadow.unwrap();
+    assert!(both.documents > half.documents && both.worse == half.worse, "{both:?}");
+    assert!(both.named.len() >= half.named.len() && !both.cut_short);
+
+    let interval = Duration::from_secs(600);
+    assert!(!desk.runner.run_shadow(&go_on, interval).await.unwrap(), "it was looked at just now");
+    assert!(kind_drafts::set_shadow(&desk.db, id, None, &by).await.unwrap());
+    assert!(!desk.runner.run_shadow(&go_on, now).await.unwrap());
+    assert_eq!(desk.find(id).await.shadow.unwrap(), both, "the counts stay");
 }

@@ -157,6 +157,7 @@ async fn a_worker_obeys_pauses_and_blocks_and_rewrites_nothing_that_operators_di
         row("DELETE FROM master_supplier", REFUSED),
         row("UPDATE ended_hour SET failed = 0", REFUSED),
         row("UPDATE kind_replay SET state = 'waiting', report = NULL", None),
+        row("UPDATE kind_replay SET shadow_share = NULL, shadow_report = NULL", None),
         row("UPDATE kind_replay SET files = '{}'", REFUSED),
         row("DELETE FROM kind_replay", REFUSED),
         row("SELECT * FROM console_user", REFUSED),

@@ -23,7 +23,8 @@ use super::originals::attachment;
 use super::state::ConsoleState;
 use docmill_gate::kinds::Kind;
 use docmill_operations::kind_drafts::{
-    self, DraftRefusal, KindDraft, KindReplay, KindReplayFilter, MAX_DOCUMENTS, find_files,
+    self, DraftRefusal, KindDraft, KindReplay, KindReplayFilter, KindReplayRow, MAX_DOCUMENTS,
+    find_files,
 };
 use docmill_operations::replay::{self, DecidedReplay, ReplayedDocument};
 
@@ -181,6 +182,70 @@ pub(super) async fn get_replay(
     tagged_json(&headers, &find_visible_replay(&state, &visitor, read_id(&id)?).await?)
 }
 
+/// A share of later decisions that a draft reads too.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ShadowRequest {
+    /// Share of the documents, up to 1; 0 ends it.
+    #[schema(minimum = 0, maximum = 1)]
+    share: f64,
+    why: String,
+}
+
+/// Has a draft that passed its gate read a share of the documents that people decide from now on, instead
+/// of another draft of its kind, and compares. 409 if it did not pass.
+#[utoipa::path(
+    put,
+    path = "/replays/{id}/shadow",
+    operation_id = "shadowKindReplay",
+    params(("id" = Uuid, Path)),
+    request_body = ShadowRequest,
+    responses((status = 200, description = "Done.", body = KindReplay))
+)]
+pub(super) async fn put_shadow(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    JsonBody(request): JsonBody<ShadowRequest>,
+) -> Result<Response, ConsoleFailure> {
+    let id = read_id(&id)?;
+    change_shadow(&state, &visitor, id, &request).await?;
+    Ok(Json(find_visible_replay(&state, &visitor, id).await?).into_response())
+}
+
+async fn change_shadow(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    id: Uuid,
+    request: &ShadowRequest,
+) -> Result<(), ConsoleFailure> {
+    if !(0.0..=1.0).contains(&request.share) {
+        return Err(ConsoleFailure::refused("The share is from 0 to 1.").about("share"));
+    }
+    find_visible_replay(state, visitor, id).await?;
+    let share = Some(request.share).filter(|share| *share > 0.0);
+    let by = visitor.audit_note(&request.why);
+    match kind_drafts::set_shadow(state.database(), id, share, &by).await? {
+        true => Ok(()),
+        false => Err(ConsoleFailure::conflict("This draft did not pass its gate.")),
+    }
+}
+
+/// `POST /replays/{id}/shadow`, whose share is in per cent.
+pub(super) async fn post_shadow(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    Path(id): Path<String>,
+    PostedForm(form): PostedForm,
+) -> Result<Redirect, ConsoleFailure> {
+    let per_cent: Option<f64> = read_number(&form, "share", |text| text.parse().ok())?;
+    let share = per_cent.unwrap_or_default() / 100.0;
+    let request = ShadowRequest { share, why: form.text("why").unwrap_or_default() };
+    let id = read_id(&id)?;
+    change_shadow(&state, &visitor, id, &request).await?;
+    Ok(Redirect::to(&state.link(&format!("/replays/{id}"))))
+}
+
 async fn find_visible_replay(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,
@@ -217,11 +282,12 @@ pub(super) fn replays_table(state: &ConsoleState, kind: &Kind, replays: &[KindRe
         @if !replays.is_empty() {
             div.wide tabindex="0" { table {
                 thead { tr { th { "asked" } th { "by" } th { "tenant" } th { "version" } th { "state" } th { "gate" } } }
-                tbody { @for KindReplay { run, report } in replays { tr {
+                tbody { @for KindReplay { run, report, .. } in replays { tr {
                     td { a href=(state.link(&format!("/replays/{}", run.id))) { (moment(run.asked_at)) } }
                     td { (foreign_name(&run.asked_by)) } td { (foreign_name(&run.tenant)) }
                     td { (short_version(&run.version)) } td { (state_mark(&run.state)) }
-                    td { (report.as_ref().map_or("–", |it| if it.taken { "passed" } else { "not passed" })) }
+                    td { (report.as_ref().map_or("–", |it| if it.taken { "passed" } else { "not passed" }))
+                        @if let Some(share) = run.shadow_share { ", in the shadow of " (per_cent(share)) } }
                 } } }
             } }
         }
@@ -330,7 +396,8 @@ pub(super) async fn show_replay(
     Extension(visitor): Extension<ConsoleVisitor>,
     Path(id): Path<String>,
 ) -> Result<Html<String>, ConsoleFailure> {
-    let KindReplay { run, report } = find_visible_replay(&state, &visitor, read_id(&id)?).await?;
+    let KindReplay { run, report, shadow } =
+        find_visible_replay(&state, &visitor, read_id(&id)?).await?;
     let files = draft_files(&state, &visitor, run.id).await?;
     let in_force = state.kinds().files_of(&run.kind);
     let is_changed = |file: &String| in_force.and_then(|own| own.get(file)) != files.get(file);
@@ -346,6 +413,7 @@ pub(super) async fn show_replay(
             ("running", _) => p { "A worker runs it. Load the page again." },
             _ => p.notice.bad { @for line in run.problem.iter().flat_map(|text| text.lines()) { (foreign_name(line)) br; } },
         }
+        @if report.is_some_and(|it| it.taken) { (shadow_part(&state, &visitor, &run, shadow.as_ref())) }
         h2 { "Files of the draft" }
         ul { @for file in files.keys() { li {
             a href=(state.link(&format!("/replays/{}/file?name={file}", run.id))) { (file) }
@@ -366,6 +434,45 @@ fn report_part(state: &ConsoleState, report: &DecidedReplay) -> Markup {
                 report.worse_at_most * 100.0, report.max_worse * 100.0))
             @if report.cut_short { " It ended early: the amount for models is spent." }
         }
+        (counts_part(state, report))
+    }
+}
+
+/// The readings of later decisions, and the form that changes their share.
+fn shadow_part(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    run: &KindReplayRow,
+    shadow: Option<&DecidedReplay>,
+) -> Markup {
+    let share = run.shadow_share.unwrap_or_default();
+    html! {
+        h2 { "In the shadow" }
+        @if let Some(shadow) = shadow {
+            (counts_part(state, shadow))
+            @if shadow.cut_short { p.notice.bad { "It ended early: the amount for models is spent, or the \
+                kinds that this one includes have changed." } }
+        }
+        p.hint { "Workers read a share of the documents that people decide from now on with this draft too, \
+            and compare. Nothing else changes." }
+        form method="post" action=(state.link(&format!("/replays/{}/shadow", run.id))) {
+            (form_secret(visitor))
+            div.field { label for="share" { "Share in per cent; 0 ends it" }
+                input id="share" name="share" inputmode="decimal" value=(share * 100.0); }
+            div.field { label for="shadow-why" { "Why" } input id="shadow-why" name="why"; }
+            button { "Change the share" }
+        }
+    }
+}
+
+/// A share in per cent.
+fn per_cent(share: f64) -> String {
+    format!("{:.2} %", share * 100.0)
+}
+
+/// Counts of a replay, and the documents that change.
+fn counts_part(state: &ConsoleState, report: &DecidedReplay) -> Markup {
+    html! {
         p { (report.documents) " documents: " (report.changed) " change, " (report.better) " better, "
             (report.worse) " worse (" (report.worse_unflagged) " of them unflagged). "
             (report.newly_flagged) " newly flagged, " (report.no_longer_flagged) " no longer flagged, "

@@ -3,6 +3,8 @@
 //!
 //! A draft goes nowhere by itself: it is downloaded and deployed. Its replay is run by a worker, one at
 //! a time in all, with one document in hand. It ends once the budget of the day is spent, its own part included.
+//! A draft that passed its gate may go on in the shadow: workers compare its readings with what people
+//! decide from then on.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -29,7 +31,9 @@ use docmill_core::fault::{Error, Result};
 use docmill_gate::kinds::KindSet;
 use docmill_ledger::db::Db;
 use docmill_ledger::db::operators::AuditNote;
-use docmill_ledger::db::operators::kind_replays::{self, MAX_OPEN, NewKindReplay, ReplayLease};
+use docmill_ledger::db::operators::kind_replays::{
+    self, MAX_OPEN, NewKindReplay, ReplayLease, ShadowTurn,
+};
 use docmill_pipeline::shutdown::Shutdown;
 use docmill_storage::ObjectStore;
 
@@ -45,6 +49,12 @@ const LEASE: Duration = Duration::from_secs(120);
 const RENEW_INTERVAL: Duration = Duration::from_secs(20);
 /// For how long one replay runs.
 const RUN_TIMEOUT: Duration = Duration::from_secs(3_600);
+/// How often a draft in the shadow is given later decisions.
+const SHADOW_INTERVAL: Duration = Duration::from_secs(600);
+/// For how long one such turn runs, so that no two of them overlap.
+const SHADOW_TIMEOUT: Duration = Duration::from_secs(300);
+/// Later decisions of one turn.
+const MAX_TURN_DECISIONS: u32 = 200;
 
 /// A draft of a kind, and the documents and gate of its replay.
 #[derive(Debug, Clone)]
@@ -88,6 +98,8 @@ pub struct KindReplay {
     pub run: KindReplayRow,
     /// As `docmill replay --json` prints it; null until it is done.
     pub report: Option<DecidedReplay>,
+    /// The same over the share of later decisions; null without one.
+    pub shadow: Option<DecidedReplay>,
 }
 
 /// Up to `limit` replays, the newest first.
@@ -104,9 +116,22 @@ pub async fn list_replays(
 }
 
 fn read_report(mut run: KindReplayRow) -> Result<KindReplay> {
-    let report = run.report.take().map(serde_json::from_value).transpose();
-    let report = report.map_err(|error| Error::internal(format!("a stored replay: {error}")))?;
-    Ok(KindReplay { run, report })
+    let [report, shadow] = [run.report.take(), run.shadow_report.take()].map(parse_report);
+    Ok(KindReplay { report: report?, shadow: shadow?, run })
+}
+
+fn parse_report(stored: Option<Value>) -> Result<Option<DecidedReplay>> {
+    let report = stored.map(serde_json::from_value).transpose();
+    report.map_err(|error| Error::internal(format!("a stored replay: {error}")))
+}
+
+/// Has a draft read this share of the documents that people decide from now on, above 0 up to 1;
+/// `None` ends that. `false`: the replay is gone or did not pass its gate.
+///
+/// # Errors
+/// No answer from Postgres, or a share that it refuses.
+pub async fn set_shadow(db: &Db, id: Uuid, share: Option<f64>, by: &AuditNote) -> Result<bool> {
+    kind_replays::set_shadow(db, id, share, by).await
 }
 
 /// Checks a draft as the loader of files does, keeps it, and asks for its replay; returns the id.
@@ -166,7 +191,7 @@ async fn build_draft(
     Ok(built.map_err(|error| error.0.iter().map(ToString::to_string).collect()))
 }
 
-/// Runs the replays that are asked for.
+/// Runs the replays that are asked for, and the drafts in the shadow.
 pub struct KindReplayRunner {
     /// The database in which they are asked for.
     pub db: Db,
@@ -186,10 +211,63 @@ impl KindReplayRunner {
                 () = stop.wait_until_requested() => return,
                 () = tokio::time::sleep(POLL_INTERVAL) => {}
             }
-            if let Err(error) = self.run_next(&stop).await {
+            let ran = match self.run_next(&stop).await {
+                Ok(false) => self.run_shadow(&stop, SHADOW_INTERVAL).await,
+                ran => ran,
+            };
+            if let Err(error) = ran {
                 tracing::warn!(%error, "a replay of a kind was not run: {error}");
             }
         }
+    }
+
+    /// Has the draft in the shadow that was not looked at for `interval` read its share of what people
+    /// decided since; `false`: none is due. Decisions of a turn that is cut off are left out.
+    ///
+    /// # Errors
+    /// No answer from Postgres, the store or a model; a turn that took too long.
+    pub async fn run_shadow(&self, stop: &Shutdown, interval: Duration) -> Result<bool> {
+        let turn = kind_replays::claim_shadow(&self.db, interval, MAX_TURN_DECISIONS).await?;
+        let Some(turn) = turn else { return Ok(false) };
+        if turn.up_to > turn.after {
+            // A draft that makes the program fail must not end the worker.
+            let reading = AssertUnwindSafe(self.read_shadow(turn)).catch_unwind();
+            let reading = tokio::time::timeout(SHADOW_TIMEOUT, reading);
+            tokio::select! {
+                ended = Box::pin(reading) => match ended {
+                    Ok(Ok(read)) => read?,
+                    Ok(Err(_)) => return Err(Error::internal("a draft in the shadow failed")),
+                    Err(_) => return Err(Error::internal("a draft in the shadow took too long")),
+                },
+                () = stop.wait_until_requested() => {}
+            }
+        }
+        Ok(true)
+    }
+
+    /// Adds the readings of a turn to those before. The shadow ends once its amount is spent, or if the
+    /// draft can no longer be built.
+    async fn read_shadow(&self, turn: ShadowTurn) -> Result<()> {
+        let wanted = KindReplayFilter { id: Some(turn.id), ..KindReplayFilter::default() };
+        let Some(found) = list_replays(&self.db, &wanted, 1).await?.pop() else { return Ok(()) };
+        let mut sum = found.shadow.unwrap_or_default();
+        match self.build_run(&found.run).await? {
+            Ok(pipeline) => {
+                let mut terms = terms_of(found.run);
+                terms.filter.after = turn.after;
+                terms.filter.up_to = turn.up_to;
+                terms.filter.share = turn.share;
+                terms.max_cost_nanos =
+                    terms.max_cost_nanos.map(|most| most.saturating_sub(sum.cost_nanos));
+                let read = replay::replay_decided(&self.db, &self.store, &pipeline, &terms);
+                sum.join(Box::pin(read).await?);
+            }
+            Err(_changed) => sum.cut_short = true,
+        }
+        let is_last = sum.cut_short;
+        let report = serde_json::to_value(sum);
+        let report = report.map_err(|error| Error::internal(format!("a replay: {error}")))?;
+        kind_replays::save_shadow(&self.db, turn.id, report, is_last).await
     }
 
     /// Runs the one that waits longest; `false`: none waits.
@@ -232,8 +310,26 @@ impl KindReplayRunner {
     /// The result as JSON, or why there is none.
     async fn replay_draft(&self, id: Uuid) -> Result<std::result::Result<Value, String>> {
         let wanted = KindReplayFilter { id: Some(id), ..KindReplayFilter::default() };
-        let run = kind_replays::list_replays(&self.db, &wanted, 1).await?.pop();
-        let (Some(run), Some(files)) = (run, find_files(&self.db, id).await?) else {
+        let Some(run) = kind_replays::list_replays(&self.db, &wanted, 1).await?.pop() else {
+            return Ok(Err("It was deleted.".to_owned()));
+        };
+        let pipeline = match self.build_run(&run).await? {
+            Ok(pipeline) => pipeline,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let terms = terms_of(run);
+        let replaying = replay::replay_decided(&self.db, &self.store, &pipeline, &terms);
+        let report = Box::pin(replaying).await?;
+        let report = serde_json::to_value(report);
+        Ok(report.map_err(|error| format!("the result cannot be written: {error}")))
+    }
+
+    /// The pipeline with the draft of a replay in the place of the kind in force, or why there is none.
+    async fn build_run(
+        &self,
+        run: &KindReplayRow,
+    ) -> Result<std::result::Result<LocalPipeline, String>> {
+        let Some(files) = find_files(&self.db, run.id).await? else {
             return Ok(Err("It was deleted.".to_owned()));
         };
         let kinds = KindSet::clone(&self.pipeline.services().kinds);
@@ -246,20 +342,21 @@ impl KindReplayRunner {
                         console: deploy both, and ask for it again.";
             return Ok(Err(text.to_owned()));
         }
-        let terms = ReplayTerms {
-            filter: ReplayFilter {
-                tenant: Some(run.tenant).filter(|tenant| !tenant.is_empty()),
-                kind: Some(run.kind),
-            },
-            limit: u32::try_from(run.max_documents).unwrap_or_default(),
-            at_once: 1,
-            max_cost_nanos: u64::try_from(run.max_cost_nanos).ok(),
-            max_worse: run.max_worse,
-        };
-        let pipeline = self.pipeline.with_kinds(kinds);
-        let replaying = replay::replay_decided(&self.db, &self.store, &pipeline, &terms);
-        let report = Box::pin(replaying).await?;
-        let report = serde_json::to_value(report);
-        Ok(report.map_err(|error| format!("the result cannot be written: {error}")))
+        Ok(Ok(self.pipeline.with_kinds(kinds)))
+    }
+}
+
+/// The documents and the gate of a replay, one document at a time.
+fn terms_of(run: KindReplayRow) -> ReplayTerms {
+    ReplayTerms {
+        filter: ReplayFilter {
+            tenant: Some(run.tenant).filter(|tenant| !tenant.is_empty()),
+            kind: Some(run.kind),
+            ..ReplayFilter::default()
+        },
+        limit: u32::try_from(run.max_documents).unwrap_or_default(),
+        at_once: 1,
+        max_cost_nanos: u64::try_from(run.max_cost_nanos).ok(),
+        max_worse: run.max_worse,
     }
 }

@@ -114,7 +114,7 @@ pub async fn replay_decided(
 ) -> Result<DecidedReplay> {
     let started = Instant::now();
     let mut report = DecidedReplay { max_worse: terms.max_worse, ..DecidedReplay::default() };
-    let mut before = i64::MAX;
+    let mut before = terms.filter.up_to.saturating_add(1);
     let mut left = terms.limit;
     while left > 0 && !report.cut_short {
         let page = replays::list_replayable(db, &terms.filter, before, left.min(TOGETHER)).await?;
@@ -190,8 +190,36 @@ impl DecidedReplay {
         }
     }
 
+    /// Adds a later replay of the same draft.
+    pub(crate) fn join(&mut self, later: Self) {
+        let counts = [
+            (&mut self.documents, later.documents),
+            (&mut self.changed, later.changed),
+            (&mut self.better, later.better),
+            (&mut self.worse, later.worse),
+            (&mut self.worse_unflagged, later.worse_unflagged),
+            (&mut self.newly_flagged, later.newly_flagged),
+            (&mut self.no_longer_flagged, later.no_longer_flagged),
+            (&mut self.left_out, later.left_out),
+        ];
+        for (count, more) in counts {
+            *count = count.saturating_add(more);
+        }
+        self.cost_nanos = self.cost_nanos.saturating_add(later.cost_nanos);
+        self.max_worse = later.max_worse;
+        self.cut_short |= later.cut_short;
+        self.named.extend(later.named);
+        self.named.truncate(MAX_NAMED);
+        self.seconds += later.seconds;
+        self.conclude();
+    }
+
     fn finish(&mut self, took: Duration) {
         self.seconds = took.as_secs_f64();
+        self.conclude();
+    }
+
+    fn conclude(&mut self) {
         self.worse_at_most = upper_share(self.worse, self.documents, RISK);
         self.taken = !self.cut_short && self.worse_at_most <= self.max_worse;
         self.named.sort_by_key(|one| (one.worse.is_empty() && !one.failed, one.document_id));

@@ -138,6 +138,10 @@ async fn every_answer_is_as_the_served_description_says() {
     let replay = desk.call(Method::POST, "/kinds/generic/replays", "operator");
     let told = send(replay.json(&json!({}))).await.json();
     assert_eq!(differences(&description, "/kinds/{kind}/replays", &told), [""; 0]);
+    let shadow = format!("/replays/{ingestion}/shadow");
+    let shadow = desk.call(Method::PUT, &shadow, "operator").json(&json!({ "share": 0.0 }));
+    let told = send(shadow).await.json();
+    assert_eq!(differences(&description, "/replays/{id}/shadow", &told), [""; 0], "{told}");
     let own = desk.call(Method::PUT, "/own-companies", "operator");
     let own = send(own.json(&json!({ "companies": [{ "name": "Acme GmbH" }] }))).await.json();
     assert_eq!(own["items"][0]["name"], "Acme GmbH");
@@ -149,7 +153,7 @@ async fn every_answer_is_as_the_served_description_says() {
         assert_eq!(put["suppliers"], 1, "{path}: {put}");
     }
     // Documents handed in are compared with it in `uploads`.
-    assert_eq!(asked + 16, description["paths"].as_object().unwrap().len());
+    assert_eq!(asked + 17, description["paths"].as_object().unwrap().len());
     // The description is closed: other fields are refused.
     let wrong = json!({ "items": [{}], "next_cursor": 5 });
     assert!(differences(&description, "/ingestions", &wrong).len() > 1);

@@ -182,7 +182,60 @@ async fn a_program_asks_for_a_replay_and_gets_its_result_as_the_command_prints_i
     ] {
         assert!(page.contains(text), "{text}: {page}");
     }
+    let refused = desk.call(Method::PUT, &format!("{replay}/shadow"), "acme");
+    assert_eq!(send(refused.json(&json!({ "share": 0.5 }))).await.status, StatusCode::CONFLICT);
     let kind = desk.browser("acme").await.get("/kinds/invoice").await.body;
     assert_eq!(kind.matches("not passed").count(), 3);
     assert!(!desk.browser("rival").await.get("/kinds/invoice").await.body.contains("not passed"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_the_drafts_of_a_kind_that_passed_one_is_in_the_shadow_and_its_tenant_alone_changes_that()
+ {
+    let desk = WebConsole::open().await;
+    let mut replays = Vec::new();
+    for _ in 0..2 {
+        let ask = desk.call(Method::POST, "/kinds/invoice/replays", "acme");
+        let asked = send(ask.json(&json!({}))).await.json();
+        replays.push(format!("/replays/{}", asked["id"].as_str().unwrap()));
+    }
+    desk.execute(&format!(
+        "UPDATE kind_replay SET state = 'done', started_at = now(), ended_at = now(),
+             report = '{}'::jsonb || '{{\"taken\": true}}'",
+        report_about(uuid::Uuid::nil())
+    ))
+    .await;
+    let [first, second] = [&replays[0], &replays[1]];
+    for (name, replay, share, status) in [
+        ("viewer", first, 0.5, 403),
+        ("rival", first, 0.5, 404),
+        ("acme", first, 1.5, 422),
+        ("acme", first, 0.5, 200),
+        ("acme", second, 0.25, 200),
+        ("acme", second, 0.0, 200),
+    ] {
+        let path = format!("{replay}/shadow");
+        let put = desk.call(Method::PUT, &path, name).json(&json!({ "share": share }));
+        let answer = send(put).await;
+        assert_eq!(answer.status.as_u16(), status, "{name} {share}: {answer:?}");
+        if status == 200 {
+            let shares = "SELECT count(*) || ':' || COALESCE(sum(shadow_share), 0) FROM kind_replay \
+                          WHERE shadow_share IS NOT NULL";
+            let one = if share > 0.0 { format!("1:{share}") } else { "0:0".to_owned() };
+            assert_eq!(desk.scalar(shares).await, one);
+        }
+    }
+    let acme = desk.browser("acme").await;
+    let page = acme.get(first).await.body;
+    let form = [("share", "12.5"), ("why", "a month")];
+    let sent = acme.send_form(&page, &format!("{first}/shadow"), &form).await;
+    assert_eq!(sent.status, StatusCode::SEE_OTHER, "{}", sent.body);
+    let page = acme.get(first).await.body;
+    assert!(page.contains("In the shadow") && page.contains("value=\"12.5\""), "{page}");
+    let list = acme.get("/kinds/invoice").await.body;
+    assert_eq!(list.matches("in the shadow of 12.50 %").count(), 1, "{list}");
+    let audit =
+        "SELECT string_agg(COALESCE(before #>> '{set,shadow_share}', 'none'), ' ' ORDER BY id)
+                 FROM operator_action WHERE before -> 'set' ? 'shadow_share'";
+    assert_eq!(desk.scalar(audit).await, "0.5 0.25 none 0.125");
 }

@@ -75,9 +75,27 @@ pub struct KindReplayRow {
     pub ended_at: Option<OffsetDateTime>,
     /// Why it failed.
     pub problem: Option<String>,
+    /// The share of the documents decided from now on that the draft reads too; `None`: none.
+    pub shadow_share: Option<f64>,
     /// The result, of those that are done.
     #[serde(skip)]
     pub report: Option<Value>,
+    /// The sum of its readings of later decisions; `None`: there are none.
+    #[serde(skip)]
+    pub shadow_report: Option<Value>,
+}
+
+/// A worker's turn with a draft in the shadow: the decisions of people after one, up to another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ShadowTurn {
+    /// The draft's replay.
+    pub id: Uuid,
+    /// The share of the documents that are read, above 0 up to 1.
+    pub share: f64,
+    /// The decisions are numbered higher than this.
+    pub after: i64,
+    /// And no higher than this.
+    pub up_to: i64,
 }
 
 /// A worker's hold on a replay.
@@ -119,6 +137,7 @@ pub async fn add_replay(db: &Db, new: &NewKindReplay, by: &AuditNote) -> Result<
              DELETE FROM kind_replay WHERE id IN (
                  SELECT id FROM kind_replay
                  WHERE tenant = $2 AND kind = $3 AND ended_at IS NOT NULL
+                   AND shadow_share IS NULL
                  ORDER BY asked_at DESC OFFSET $12)
          )
          INSERT INTO operator_action (operator, action, target, why, before)
@@ -155,7 +174,7 @@ pub async fn list_replays(
     sqlx::query_as!(
         KindReplayRow,
         "SELECT id, tenant, kind, version, state, max_documents, max_worse, max_cost_nanos, asked_at,
-             asked_by, started_at, ended_at, problem, report
+             asked_by, started_at, ended_at, problem, shadow_share, report, shadow_report
          FROM kind_replay
          WHERE ($1::uuid IS NULL OR id = $1) AND ($2::text IS NULL OR tenant = $2)
            AND ($3::text IS NULL OR kind = $3)
@@ -249,4 +268,89 @@ pub async fn save_replay(
     .await
     .context("keeping a kind's replay")?;
     Ok(done.rows_affected() > 0)
+}
+
+/// Has a draft read this share of the documents decided from now on, instead of another draft of its
+/// tenant and kind; `None` ends that. `false`: the replay is gone or did not pass its gate.
+///
+/// # Errors
+/// No answer from Postgres, or a share that it refuses.
+pub async fn set_shadow(db: &Db, id: Uuid, share: Option<f64>, by: &AuditNote) -> Result<bool> {
+    let done = sqlx::query!(
+        "WITH changed AS (
+             UPDATE kind_replay SET shadow_share = $2, shadow_at = to_timestamp(0),
+                 shadow_after = (SELECT COALESCE(max(id), 0) FROM document_revision),
+                 shadow_report = CASE WHEN $2::float8 IS NULL THEN shadow_report END
+             WHERE id = $1 AND state = 'done'
+               AND ($2::float8 IS NULL OR report -> 'taken' = 'true')
+             RETURNING tenant, kind
+         ), ended AS (
+             UPDATE kind_replay k SET shadow_share = NULL FROM changed c
+             WHERE k.tenant = c.tenant AND k.kind = c.kind AND k.id <> $1
+               AND k.shadow_share IS NOT NULL
+         )
+         INSERT INTO operator_action (operator, action, target, why, before)
+         SELECT $3, 'replay_kind', 'kind:' || kind, $4, jsonb_build_object('set',
+             jsonb_build_object('replay', $1::uuid, 'tenant', tenant, 'shadow_share', $2::float8))
+         FROM changed",
+        id,
+        share,
+        by.operator,
+        by.why,
+    )
+    .execute(db.pool())
+    .await
+    .context("changing the shadow of a kind's draft")?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// Takes the draft in the shadow that was looked at longest ago, and not within `interval`, with up to
+/// `max_decisions` later decisions. No turn takes them again: one that fails is not paid twice.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn claim_shadow(
+    db: &Db,
+    interval: Duration,
+    max_decisions: u32,
+) -> Result<Option<ShadowTurn>> {
+    sqlx::query_as!(
+        ShadowTurn,
+        r#"WITH due AS (
+             SELECT k.id, k.shadow_after, (SELECT max(n.id) FROM (SELECT r.id FROM document_revision r
+                 WHERE r.id > k.shadow_after ORDER BY r.id LIMIT $2) AS n) AS newest
+             FROM kind_replay k WHERE k.shadow_share IS NOT NULL
+               AND k.shadow_at < (SELECT docmill_now() - make_interval(secs => $1))
+             ORDER BY k.shadow_at LIMIT 1 FOR UPDATE OF k SKIP LOCKED
+         )
+         UPDATE kind_replay k SET shadow_at = docmill_now(),
+             shadow_after = COALESCE(due.newest, due.shadow_after)
+         FROM due WHERE k.id = due.id
+         RETURNING k.id, k.shadow_share AS "share!", due.shadow_after AS "after!",
+             k.shadow_after AS "up_to!""#,
+        interval.as_secs_f64(),
+        i64::from(max_decisions),
+    )
+    .fetch_optional(db.pool())
+    .await
+    .context("taking a draft in the shadow")
+}
+
+/// Keeps the sum of a shadow's readings, and ends it if `is_last`.
+///
+/// # Errors
+/// No answer from Postgres.
+pub async fn save_shadow(db: &Db, id: Uuid, report: Value, is_last: bool) -> Result<()> {
+    sqlx::query!(
+        "UPDATE kind_replay SET shadow_report = $2,
+             shadow_share = CASE WHEN NOT $3 THEN shadow_share END
+         WHERE id = $1 AND shadow_share IS NOT NULL",
+        id,
+        report,
+        is_last,
+    )
+    .execute(db.pool())
+    .await
+    .context("keeping the readings of a draft in the shadow")?;
+    Ok(())
 }

@@ -202,6 +202,7 @@ pub const OPERATOR_RIGHTS: RoleRights = &[
             "document",
             "idempotency_key",
             "ingestion",
+            "kind_replay",
             "own_company",
             "pause",
             "review_draft",

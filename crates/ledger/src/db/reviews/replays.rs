@@ -8,12 +8,24 @@ use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::Result;
 
 /// Which decided documents are meant; `None` does not matter.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ReplayFilter {
     /// Only documents of this tenant.
     pub tenant: Option<String>,
     /// Only documents of this kind.
     pub kind: Option<String>,
+    /// Only decisions numbered higher than this; 0: all.
+    pub after: i64,
+    /// Only decisions numbered no higher than this; `i64::MAX - 1`: all.
+    pub up_to: i64,
+    /// Only this share of the documents, the same ones each time; 1: all.
+    pub share: f64,
+}
+
+impl Default for ReplayFilter {
+    fn default() -> Self {
+        Self { tenant: None, kind: None, after: 0, up_to: i64::MAX - 1, share: 1.0 }
+    }
 }
 
 /// A document that a person decided about, and its newest reading by rules or a model.
@@ -74,7 +86,8 @@ JOIN LATERAL (
     SELECT x.* FROM ingestion x WHERE x.document_id = d.id AND x.status <> 'cancelled'
     ORDER BY x.created_at DESC, x.id DESC LIMIT 1
 ) AS i ON true
-WHERE r.id < $1 AND NOT r.awaits_second AND r.decision IN ('accepted', 'corrected')
+WHERE r.id < $1 AND r.id > $5 AND NOT r.awaits_second
+  AND abs(hashtextextended(r.document_id::text, 0) % 1000000) < $6::float8 * 1000000 AND r.decision IN ('accepted', 'corrected')
   AND i.completed_at IS NOT NULL AND i.reader IN ('rules', 'llm') AND i.kind IS NOT NULL
   AND i.transcription_file_path IS NOT NULL AND jsonb_typeof(r.data_after) = 'object'
   AND ($2::text IS NULL OR COALESCE(d.tenant, i.tenant) = $2)
@@ -92,6 +105,8 @@ ORDER BY r.id DESC LIMIT $4
         wanted.tenant,
         wanted.kind,
         i64::from(limit),
+        wanted.after,
+        wanted.share,
     )
     .fetch_all(db.pool())
     .await
