@@ -68,3 +68,14 @@ fn each_document_ends_once_and_no_message_is_lost_in_the_third_quarter() {
 fn each_document_ends_once_and_no_message_is_lost_in_the_last_quarter() {
     run_part(3);
 }
+
+/// Schedules in which each of three documents makes its worker panic, and no other one is left.
+const LONE_BAD_DOCUMENTS: [u64; 3] = [503_876, 510_182, 528_737];
+
+#[test]
+fn documents_that_fail_alike_end_though_none_is_left_that_could_pass() {
+    for seed in LONE_BAD_DOCUMENTS {
+        let plan = SchedulePlan::draw(seed);
+        assert_eq!(run_guarded(&plan).broken, Ok(()), "schedule {seed}");
+    }
+}

@@ -7,6 +7,9 @@
 //! A success afterwards points back at the documents: the next streak needs twice as many, so that
 //! a batch of bad documents does not stop the good ones between them for long.
 //!
+//! A streak of few documents that no further one joins is evidence for an hour only: bad documents that
+//! are alone in the queue would otherwise be tried for ever, since none of them can pass.
+//!
 //! Not promised: that the first documents of a streak are not counted. They are fewer than an
 //! ingestion has attempts, so none of them ends by that.
 
@@ -22,6 +25,9 @@ use crate::regression::{self, FixToggle};
 pub const MIN_STREAK_DOCUMENTS: usize = 3;
 /// No streak needs more documents, however often a success followed one.
 const MAX_STREAK_DOCUMENTS: usize = 24;
+/// For how long a streak that no further document joins is evidence. With [`MAX_STREAK_DOCUMENTS`] it
+/// always is.
+const MAX_LONE_TIME: Duration = Duration::from_secs(3_600);
 /// A streak without a further failure for this long is forgotten.
 const STREAK_LIFETIME: Duration = Duration::from_secs(600);
 
@@ -29,6 +35,10 @@ const STREAK_LIFETIME: Duration = Duration::from_secs(600);
 #[derive(Debug)]
 pub struct FailureStreak {
     documents: BTreeSet<IngestionId>,
+    /// When the last one of them joined.
+    joined: Option<Instant>,
+    /// None joined for so long that these documents are at fault themselves.
+    is_lone: bool,
     /// How many different documents are evidence.
     needed: usize,
     /// When the last failure or success was noted.
@@ -37,7 +47,13 @@ pub struct FailureStreak {
 
 impl Default for FailureStreak {
     fn default() -> Self {
-        Self { documents: BTreeSet::new(), needed: MIN_STREAK_DOCUMENTS, noted: None }
+        Self {
+            documents: BTreeSet::new(),
+            joined: None,
+            is_lone: false,
+            needed: MIN_STREAK_DOCUMENTS,
+            noted: None,
+        }
     }
 }
 
@@ -48,9 +64,12 @@ impl FailureStreak {
             *self = Self::default();
         }
         self.noted = Some(now);
-        if !self.is_evidence() {
-            self.documents.insert(document);
+        let is_full = self.documents.len() >= MAX_STREAK_DOCUMENTS;
+        if !is_full && self.documents.insert(document) {
+            self.joined = Some(now);
         }
+        let alone_since = self.joined.filter(|_| !is_full);
+        self.is_lone = alone_since.is_some_and(|since| now.duration_since(since) > MAX_LONE_TIME);
         self.is_evidence()
     }
 
@@ -62,12 +81,15 @@ impl FailureStreak {
             self.noted = Some(now);
         }
         self.documents.clear();
+        self.is_lone = false;
         was_evidence
     }
 
     /// Whether so many different documents failed in a row that the cause is what they share.
     pub fn is_evidence(&self) -> bool {
-        self.documents.len() >= self.needed && !regression::is_off(FixToggle::SharedFailures)
+        self.documents.len() >= self.needed
+            && !self.is_lone
+            && !regression::is_off(FixToggle::SharedFailures)
     }
 
     /// Whether no document failed since the last success.
@@ -126,6 +148,30 @@ mod tests {
         }
         now += STREAK_LIFETIME + Duration::from_secs(1);
         assert!(fail(&mut streak, &documents(3), now), "that was long ago");
+    }
+
+    #[test]
+    fn few_documents_alone_are_at_fault_themselves_after_an_hour_and_not_once_others_join_or_are_many()
+     {
+        for (count, joins, is_evidence) in
+            [(3, 0, false), (23, 0, false), (3, 1, true), (24, 0, true), (60, 0, true)]
+        {
+            let mut now = Instant::now();
+            let mut streak = FailureStreak::default();
+            let failing = documents(count);
+            assert!(fail(&mut streak, &failing, now));
+            for minute in 1..=61 {
+                now += Duration::from_secs(60);
+                if minute == 50 {
+                    assert!(streak.is_evidence(), "{count}");
+                    fail(&mut streak, &documents(joins), now);
+                }
+                fail(&mut streak, &failing, now);
+            }
+            assert_eq!(streak.is_evidence(), is_evidence, "{count} documents, {joins} join");
+            streak.end_by_success(now);
+            assert!(!streak.is_evidence());
+        }
     }
 
     #[test]

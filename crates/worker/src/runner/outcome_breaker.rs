@@ -90,7 +90,7 @@ impl OutcomeBreaker {
         tokio::time::timeout(EVIDENCE_TIMEOUT, judged).await.unwrap_or(false)
     }
 
-    /// Whether failures in this context are everybody's; `None`: there are too few to say.
+    /// Whether failures in this context are everybody's; `None`: too few documents failed to say.
     fn judge(&self, context: FailureContext) -> Option<bool> {
         let streaks = self.streaks.lock();
         match streaks.get(&context) {
@@ -123,13 +123,12 @@ impl OutcomeBreaker {
         streaks.iter().find(|(_, streak)| streak.is_evidence()).map(|(context, _)| *context)
     }
 
-    /// Forgets contexts without news for long. Returns whether that closed the breaker.
+    /// Forgets contexts without news for long. Returns whether the breaker is closed.
     pub(super) fn forget_old(&self) -> bool {
         let now = Instant::now();
         let mut streaks = self.streaks.lock();
-        let was_open = streaks.values().any(FailureStreak::is_evidence);
         streaks.retain(|_, streak| !streak.is_forgotten(now));
-        was_open && !streaks.values().any(FailureStreak::is_evidence)
+        !streaks.values().any(FailureStreak::is_evidence)
     }
 }
 
