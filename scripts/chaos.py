@@ -165,9 +165,11 @@ class Chaos:
             code = worker.process.poll()
             if code is not None:
                 self.workers.remove(worker)
-                is_ours = (worker.hurt or worker.failpoint or worker.was_cut
-                           or (code == 0 and worker.job_source.name == "workspace"))
-                if not is_ours:
+                is_done = code == 0 and worker.job_source.name == "workspace"
+                if is_done:
+                    # Nothing is left there: workers that start only to end would hide the others.
+                    self.not_before[worker.job_source.name] = time.monotonic() + 5
+                if not (is_done or worker.hurt or worker.failpoint or worker.was_cut):
                     self.ended.append((worker, code, time.time()))
                     self.not_before[worker.job_source.name] = time.monotonic() + 2
         for job_source in self.job_sources:

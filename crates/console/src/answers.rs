@@ -24,7 +24,7 @@ use docmill_operations::answer::{AnswerForm, AnswerRequest, write_answer};
     params(
         ("id" = uuid::Uuid, Path),
         ("form" = inline(AnswerFormName), Query),
-        ("reason" = Option<String>, Query),
+        ("reason" = Option<String>, Query, pattern = "\\S"),
     ),
     responses((status = 200, description = "Done.", content((String = "application/xml"))))
 )]

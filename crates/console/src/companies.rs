@@ -95,7 +95,9 @@ fn failure_of(error: CompanyChangeError) -> ConsoleFailure {
     get,
     path = "/own-companies",
     operation_id = "listOwnCompanies",
-    params(("tenant" = Option<String>, Query, description = "left out: the token's own")),
+    params((
+        "tenant" = Option<String>, Query, pattern = "\\S", description = "left out: the token's own",
+    )),
     responses((status = 200, description = "Done.", body = CompanyList))
 )]
 pub(super) async fn get_companies(

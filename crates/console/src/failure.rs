@@ -41,7 +41,7 @@ pub(super) struct Problem {
     status: u16,
     code: &'static str,
     detail: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// The places that are wrong; none if the request as a whole is.
     errors: Vec<ProblemPlace>,
 }
 

@@ -98,7 +98,9 @@ async fn counts_of(
     get,
     path = "/master-data",
     operation_id = "countMasterData",
-    params(("tenant" = Option<String>, Query, description = "left out: the token's own")),
+    params((
+        "tenant" = Option<String>, Query, pattern = "\\S", description = "left out: the token's own",
+    )),
     responses((status = 200, description = "Done.", body = MasterDataCounts))
 )]
 pub(super) async fn get_counts(

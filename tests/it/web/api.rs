@@ -590,3 +590,30 @@ async fn an_unknown_name_in_the_address_is_refused_and_the_known_ones_are_said()
     assert_eq!(empty["errors"][0]["pointer"], "/status");
     assert_eq!(desk.get("/ingestions?status=failed", "viewer").await.status, StatusCode::OK);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_description_says_that_no_text_in_an_address_is_empty_and_which_parts_a_problem_has() {
+    let desk = WebConsole::open().await;
+    let description = desk.get("/openapi.json", "viewer").await.json();
+    let mut texts = 0;
+    for (path, operations) in description["paths"].as_object().unwrap() {
+        for operation in operations.as_object().unwrap().values() {
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                let schema = &parameter["schema"];
+                let is_text = schema["type"].to_string().contains("string");
+                if parameter["in"] == "query" && is_text {
+                    let closed = ["pattern", "enum", "format"].map(|word| schema.get(word));
+                    assert!(closed.iter().any(Option::is_some), "{path}: {parameter}");
+                    texts += 1;
+                }
+            }
+        }
+    }
+    assert!(texts > 5, "the parameters are not found");
+    let problem = &description["components"]["schemas"]["Problem"];
+    let answer = desk.get("/ingestions/nothing", "viewer").await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    for part in problem["required"].as_array().unwrap() {
+        assert!(answer.json().get(part.as_str().unwrap()).is_some(), "{part} is left out");
+    }
+}
