@@ -1,140 +1,225 @@
-//! Numbers of a sheet as people see them: decimals, percentages, currencies and dates by the number
-//! format of the cell (ISO/IEC 29500-1 §18.8.30 and §18.8.31).
-//!
-//! Decimals have a point and thousands no separator, dates are written year-month-day: the signs
-//! that are shown depend on the computer that opens the file.
+//! The looks of cells, and the text that a cell shows by them (ISO/IEC 29500-1 §18.8): number
+//! formats, fonts, grounds, and the changes that conditional formats make to them.
 
 use std::collections::HashMap;
 
+use docmill_core::model::PageNote;
 use docmill_formats::xml::XmlNode;
-use time::{Date, Duration};
 
-use crate::styling::is_white;
-use crate::tags::{all, attribute, child, elements, number};
+use crate::colours::{RgbColour, ThemeColours, WHITE, is_lost, is_pictographic};
+use crate::number_code::NumberCode;
+use crate::tags::{all, attribute, child, elements, number, own_text};
 
-/// Significant digits that a number of a sheet has.
-const DIGITS: usize = 15;
-/// Decimals that a format may ask for.
-const MAX_DECIMALS: usize = 15;
-/// The day before the first of either system, as a Julian day: 30 December 1899 and 1 January 1904.
-const EPOCH_1900: i32 = 2_415_019;
-const EPOCH_1904: i32 = 2_416_481;
-/// Serial number of 29 February 1900, which never was.
-const FALSE_LEAP_DAY: f64 = 60.0;
+/// Letters of this size are specks.
+const MAX_TINY_POINTS: f32 = 1.0;
 
-/// How a number is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum CellNumberForm {
-    General,
-    Decimal {
-        whole: usize,
-        least: usize,
-        most: usize,
-        percent: bool,
-        before: String,
-        after: String,
-    },
-    Moment {
-        has_date: bool,
-        has_time: bool,
-        is_duration: bool,
-    },
-    /// A format without any sign hides the number.
-    Hidden,
+/// The colours of an index that a workbook has unless it names its own (§18.8.27).
+const PALETTE: [u32; 64] = [
+    0x00_0000, 0xff_ffff, 0xff_0000, 0x00_ff00, 0x00_00ff, 0xff_ff00, 0xff_00ff, 0x00_ffff,
+    0x00_0000, 0xff_ffff, 0xff_0000, 0x00_ff00, 0x00_00ff, 0xff_ff00, 0xff_00ff, 0x00_ffff,
+    0x80_0000, 0x00_8000, 0x00_0080, 0x80_8000, 0x80_0080, 0x00_8080, 0xc0_c0c0, 0x80_8080,
+    0x99_99ff, 0x99_3366, 0xff_ffcc, 0xcc_ffff, 0x66_0066, 0xff_8080, 0x00_66cc, 0xcc_ccff,
+    0x00_0080, 0xff_00ff, 0xff_ff00, 0x00_ffff, 0x80_0080, 0x80_0000, 0x00_8080, 0x00_00ff,
+    0x00_ccff, 0xcc_ffff, 0xcc_ffcc, 0xff_ff99, 0x99_ccff, 0xff_99cc, 0xcc_99ff, 0xff_cc99,
+    0x33_66ff, 0x33_cccc, 0x99_cc00, 0xff_cc00, 0xff_9900, 0xff_6600, 0x66_6699, 0x96_9696,
+    0x00_3366, 0x33_9966, 0x00_3300, 0x33_3300, 0x99_3300, 0x99_3366, 0x33_3399, 0x33_3333,
+];
+
+/// The usual colour of an index; behind the palette come those of windows.
+pub(crate) fn palette_colour(index: usize) -> Option<RgbColour> {
+    match index {
+        64 => Some(RgbColour([0; 3])),
+        65 => Some(WHITE),
+        index => {
+            let [_, red, green, blue] = PALETTE.get(index)?.to_be_bytes();
+            Some(RgbColour([red, green, blue]))
+        }
+    }
 }
 
-/// The looks of cells, by the index that a cell names.
+/// The look of letters as far as it decides whether they are seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct CellFont {
+    /// `None`: the program's own, which is seen.
+    ink: Option<RgbColour>,
+    is_struck: bool,
+    /// Of no size, or of a font of pictures.
+    is_unread: bool,
+}
+
+/// A piece of a cell's text, with a font of its own if it names one.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CellRun {
+    pub(crate) text: String,
+    pub(crate) font: Option<CellFont>,
+}
+
+/// The look of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CellLook {
+    code: NumberCode,
+    font: CellFont,
+    /// `None`: a pattern or a blend of colours.
+    ground: Option<RgbColour>,
+}
+
+impl Default for CellLook {
+    fn default() -> Self {
+        Self { code: NumberCode::default(), font: CellFont::default(), ground: Some(WHITE) }
+    }
+}
+
+/// Parts of a look that a conditional format replaces.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct LookChange {
+    code: Option<NumberCode>,
+    ink: Option<RgbColour>,
+    is_struck: Option<bool>,
+    ground: Option<Option<RgbColour>>,
+}
+
+/// The content of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum CellContent {
+    /// A number as it is stored.
+    Number(String),
+    Text(Vec<CellRun>),
+    /// A text that no number format changes.
+    Fixed(String),
+}
+
+/// The text that a cell shows, and a remark on text of it that is not seen.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct ShownCell {
+    pub(crate) text: String,
+    pub(crate) note: Option<PageNote>,
+}
+
+impl CellLook {
+    pub(crate) fn changed(mut self, change: &LookChange) -> Self {
+        self.code = change.code.clone().unwrap_or(self.code);
+        self.font.ink = change.ink.or(self.font.ink);
+        self.font.is_struck = change.is_struck.unwrap_or(self.font.is_struck);
+        self.ground = change.ground.unwrap_or(self.ground);
+        self
+    }
+
+    /// The text that the cell shows.
+    pub(crate) fn show(&self, content: &CellContent, is_1904: bool) -> ShownCell {
+        match content {
+            CellContent::Number(raw) => {
+                let Ok(value) = raw.trim().parse::<f64>() else {
+                    return self.show_text(raw.trim(), self.font);
+                };
+                match self.code.write_number(value, is_1904) {
+                    Some(coded) => {
+                        let ink = coded.colour.or(self.font.ink);
+                        self.show_text(&coded.text, CellFont { ink, ..self.font })
+                    }
+                    None => ShownCell { text: String::new(), note: Some(PageNote::HiddenText) },
+                }
+            }
+            CellContent::Fixed(text) => self.show_text(text, self.font),
+            CellContent::Text(runs) => self.show_runs(runs),
+        }
+    }
+
+    fn show_runs(&self, runs: &[CellRun]) -> ShownCell {
+        let plain: String = runs.iter().map(|run| run.text.as_str()).collect();
+        let Some(coded) = self.code.write_text(&plain) else {
+            let is_blank = plain.trim().is_empty();
+            let note = (!is_blank).then_some(PageNote::HiddenText);
+            return ShownCell { text: String::new(), note };
+        };
+        if coded.text != plain || coded.colour.is_some() {
+            let ink = coded.colour.or(self.font.ink);
+            return self.show_text(&coded.text, CellFont { ink, ..self.font });
+        }
+        let mut shown = ShownCell::default();
+        for run in runs {
+            let own = self.show_text(&run.text, run.font.unwrap_or(self.font));
+            shown.text.push_str(&own.text);
+            shown.note = own.note.or(shown.note);
+        }
+        shown
+    }
+
+    fn show_text(&self, text: &str, font: CellFont) -> ShownCell {
+        let is_unseen = font.is_unread || is_lost(font.ink, self.ground);
+        let note = match (is_unseen, font.is_struck) {
+            _ if text.trim().is_empty() => None,
+            (true, _) => Some(PageNote::HiddenText),
+            (false, true) => Some(PageNote::DeletedText),
+            (false, false) => None,
+        };
+        let text = if note.is_none() { text.to_owned() } else { String::new() };
+        ShownCell { text, note }
+    }
+}
+
+/// The looks of cells, by the index that a cell names, and the changes of conditional formats.
 #[derive(Debug, Default)]
 pub(crate) struct CellFormats {
-    formats: Vec<CellLook>,
-    is_1904: bool,
-}
-
-#[derive(Debug, Clone)]
-struct CellLook {
-    form: CellNumberForm,
-    is_white: bool,
+    looks: Vec<CellLook>,
+    changes: Vec<LookChange>,
+    colours: WorkbookColours,
+    usual: CellLook,
+    pub(crate) is_1904: bool,
 }
 
 impl CellFormats {
     /// The looks that the styles of a workbook have.
-    pub(crate) fn read(root: XmlNode<'_, '_>, is_1904: bool) -> Self {
-        let custom: HashMap<u32, &str> = all(root, "numFmt")
+    pub(crate) fn read(root: XmlNode<'_, '_>, theme: ThemeColours, is_1904: bool) -> Self {
+        let codes: HashMap<u32, &str> = entries(root, "numFmts")
             .filter_map(|it| Some((number(it, "numFmtId")?, attribute(it, "formatCode")?)))
             .collect();
-        let white: Vec<bool> = entries(root, "fonts").map(is_white_font).collect();
-        let filled: Vec<bool> = entries(root, "fills").map(is_filled).collect();
-        let formats = entries(root, "cellXfs").map(|node| {
+        let own = entries(root, "indexedColors");
+        let own = own.map(|it| attribute(it, "rgb").and_then(RgbColour::parse));
+        let colours = WorkbookColours { theme, own: own.collect() };
+        let fonts: Vec<CellFont> = entries(root, "fonts").map(|it| colours.font(it)).collect();
+        let grounds: Vec<Option<RgbColour>> =
+            entries(root, "fills").map(|it| colours.ground(it).unwrap_or(Some(WHITE))).collect();
+        let looks = entries(root, "cellXfs").map(|node| {
             let id = number(node, "numFmtId").unwrap_or(0);
-            let code = custom.get(&id).copied().unwrap_or_else(|| usual_code(id));
-            let font = number(node, "fontId")
-                .and_then(|at| white.get(usize::try_from(at).ok()?))
-                .copied()
-                .unwrap_or(false);
-            let fill = number(node, "fillId")
-                .and_then(|at| filled.get(usize::try_from(at).ok()?))
-                .copied()
-                .unwrap_or(false);
-            let is_white = (font || writes_in_white(code)) && !fill;
-            CellLook { form: parse_code(code), is_white }
+            let code = codes.get(&id).copied().unwrap_or_else(|| usual_code(id));
+            CellLook {
+                code: NumberCode::parse(code),
+                font: entry_of(node, "fontId", &fonts).unwrap_or_default(),
+                ground: entry_of(node, "fillId", &grounds).unwrap_or(Some(WHITE)),
+            }
         });
-        Self { formats: formats.collect(), is_1904 }
+        let looks = looks.collect();
+        let changes = entries(root, "dxfs").map(|it| colours.change(it)).collect();
+        Self { looks, changes, colours, usual: CellLook::default(), is_1904 }
     }
 
-    /// Whether a cell of a look has white text on white ground.
-    pub(crate) fn is_white(&self, style: usize) -> bool {
-        self.formats.get(style).is_some_and(|look| look.is_white)
+    /// The look of an index.
+    pub(crate) fn look(&self, style: usize) -> &CellLook {
+        self.looks.get(style).unwrap_or(&self.usual)
     }
 
-    /// The number of a cell as it is written; `None` if its format hides it.
-    pub(crate) fn write_number(&self, style: usize, raw: &str) -> Option<String> {
-        let form = self.formats.get(style).map_or(&CellNumberForm::General, |look| &look.form);
-        let Ok(value) = raw.trim().parse::<f64>() else { return Some(raw.trim().to_owned()) };
-        match form {
-            CellNumberForm::Hidden => None,
-            CellNumberForm::General => Some(write_general(value)),
-            CellNumberForm::Decimal { whole, least, most, percent, before, after } => {
-                let scaled = if *percent { value * 100.0 } else { value };
-                let digits = trim_decimals(format!("{scaled:.most$}"), *least);
-                let digits = format!("{digits:0>whole$}");
-                let sign = if *percent { "%" } else { "" };
-                Some(format!("{before}{digits}{sign}{after}"))
-            }
-            CellNumberForm::Moment { has_date, has_time, is_duration } => {
-                let written = self.write_moment(value, *has_date, *has_time && !*is_duration);
-                let elapsed = if *is_duration { write_duration(value) } else { None };
-                Some(elapsed.or(written).unwrap_or_else(|| write_general(value)))
-            }
-        }
+    /// The change that a rule names by an index, or holds.
+    pub(crate) fn change_of(&self, rule: XmlNode<'_, '_>) -> Option<LookChange> {
+        let index = number(rule, "dxfId").and_then(|it| usize::try_from(it).ok());
+        let named = index.and_then(|at| self.changes.get(at)).cloned();
+        named.or_else(|| child(rule, "dxf").map(|it| self.colours.change(it)))
     }
 
-    fn write_moment(&self, value: f64, has_date: bool, has_time: bool) -> Option<String> {
-        if !(0.0..3_000_000.0).contains(&value) {
-            return None;
-        }
-        let epoch = if self.is_1904 { EPOCH_1904 } else { EPOCH_1900 };
-        let slip = i32::from(!self.is_1904 && value < FALSE_LEAP_DAY);
-        #[expect(clippy::cast_possible_truncation, reason = "checked above")]
-        let (days, seconds) =
-            (value.trunc() as i32, ((value - value.trunc()) * 86_400.0).round() as i64);
-        let date = Date::from_julian_day(epoch + days + slip).ok()?;
-        let date = date.checked_add(Duration::days(seconds / 86_400))?;
-        let seconds = seconds % 86_400;
-        let (hour, minute) = (seconds / 3600, seconds / 60 % 60);
-        let day = format!("{:04}-{:02}-{:02}", date.year(), u8::from(date.month()), date.day());
-        Some(match (has_date, has_time) {
-            (true, false) => day,
-            (true, true) => format!("{day} {hour:02}:{minute:02}"),
-            _ => format!("{hour:02}:{minute:02}"),
-        })
+    /// The runs of a text with the fonts of their own.
+    pub(crate) fn runs(&self, node: XmlNode<'_, '_>) -> Vec<CellRun> {
+        let texts = all(node, "t").filter_map(|it| {
+            let parent = it.parent()?;
+            let font = child(parent, "rPr").map(|it| self.colours.font(it));
+            let is_phonetic = parent.tag_name().name() == "rPh";
+            (!is_phonetic).then(|| CellRun { text: own_text(it), font })
+        });
+        texts.collect()
     }
 }
 
-/// Hours and minutes that may be more than a day's.
-fn write_duration(value: f64) -> Option<String> {
-    #[expect(clippy::cast_possible_truncation, reason = "compared with its bounds")]
-    let minutes = (value * 1440.0).round().clamp(-1e9, 1e9) as i64;
-    (minutes >= 0).then(|| format!("{}:{:02}", minutes / 60, minutes % 60))
+fn entry_of<T: Copy>(node: XmlNode<'_, '_>, name: &str, list: &[T]) -> Option<T> {
+    let at = number(node, name).unwrap_or(0);
+    list.get(usize::try_from(at).ok()?).copied()
 }
 
 fn entries<'a, 'b>(
@@ -144,25 +229,84 @@ fn entries<'a, 'b>(
     all(root, list).take(1).flat_map(elements)
 }
 
-fn is_white_font(font: XmlNode<'_, '_>) -> bool {
-    let Some(colour) = child(font, "color") else { return false };
-    // The first colour of a theme is that of windows; a tint darkens it.
-    let is_theme_white =
-        attribute(colour, "theme") == Some("0") && attribute(colour, "tint").is_none();
-    attribute(colour, "rgb").is_some_and(is_white) || is_theme_white
+/// The colours that a workbook names by index and theme.
+#[derive(Debug, Default)]
+struct WorkbookColours {
+    theme: ThemeColours,
+    /// Its own palette, if it has one.
+    own: Vec<Option<RgbColour>>,
 }
 
-fn is_filled(fill: XmlNode<'_, '_>) -> bool {
-    let pattern = child(fill, "patternFill").and_then(|it| attribute(it, "patternType"));
-    child(fill, "gradientFill").is_some() || !matches!(pattern, None | Some("none"))
+impl WorkbookColours {
+    fn colour(&self, node: XmlNode<'_, '_>) -> Option<RgbColour> {
+        let [theme, indexed] = ["theme", "indexed"]
+            .map(|name| number(node, name).and_then(|it| usize::try_from(it).ok()));
+        let colour = match (attribute(node, "rgb"), theme, indexed) {
+            (Some(rgb), ..) => RgbColour::parse(rgb),
+            (None, Some(theme), _) => self.theme.indexed(theme),
+            (None, None, Some(at)) => {
+                self.own.get(at).copied().flatten().or_else(|| palette_colour(at))
+            }
+            _ => None,
+        }?;
+        let tint = attribute(node, "tint").and_then(|it| it.parse().ok()).unwrap_or(0.0);
+        Some(colour.tinted(tint))
+    }
+
+    fn font(&self, node: XmlNode<'_, '_>) -> CellFont {
+        let size = child(node, "sz").and_then(|it| attribute(it, "val")?.parse::<f32>().ok());
+        let name = child(node, "name").or_else(|| child(node, "rFont"));
+        let name = name.and_then(|it| attribute(it, "val"));
+        CellFont {
+            ink: child(node, "color").and_then(|it| self.colour(it)),
+            is_struck: is_struck(node).unwrap_or(false),
+            is_unread: size.is_some_and(|size| size <= MAX_TINY_POINTS)
+                || name.is_some_and(is_pictographic),
+        }
+    }
+
+    /// The ground that a fill gives; `None` of one that leaves the sheet's own.
+    fn ground(&self, fill: XmlNode<'_, '_>) -> Option<Option<RgbColour>> {
+        let Some(pattern) = child(fill, "patternFill") else {
+            return child(fill, "gradientFill").map(|_| None);
+        };
+        let [front, back] =
+            ["fgColor", "bgColor"].map(|name| child(pattern, name).map(|it| self.colour(it)));
+        match attribute(pattern, "patternType") {
+            None => back,
+            Some("none") => None,
+            Some("solid") => front.or(back).or(Some(None)),
+            Some(_) => Some(None),
+        }
+    }
+
+    fn change(&self, format: XmlNode<'_, '_>) -> LookChange {
+        let font = child(format, "font");
+        let code = child(format, "numFmt").and_then(|it| attribute(it, "formatCode"));
+        let fill = child(format, "fill");
+        // A solid fill of a conditional format has the colour behind its pattern.
+        let pattern = fill.and_then(|it| child(child(it, "patternFill")?, "bgColor"));
+        LookChange {
+            code: code.map(NumberCode::parse),
+            ink: font.and_then(|it| child(it, "color")).and_then(|it| self.colour(it)),
+            is_struck: font.and_then(is_struck),
+            ground: pattern
+                .map(|it| self.colour(it))
+                .or_else(|| fill.and_then(|it| self.ground(it))),
+        }
+    }
+}
+
+fn is_struck(font: XmlNode<'_, '_>) -> Option<bool> {
+    let strike = child(font, "strike")?;
+    Some(!matches!(attribute(strike, "val"), Some("0" | "false")))
 }
 
 /// The formats that every workbook has (§18.8.30).
 fn usual_code(id: u32) -> &'static str {
     match id {
-        1 => "0",
-        2 | 4 | 39 | 40 => "0.00",
-        3 | 37 | 38 => "0",
+        1 | 3 | 37 | 38 | 41 | 42 => "0",
+        2 | 4 | 39 | 40 | 43 | 44 => "0.00",
         9 => "0%",
         10 => "0.00%",
         14..=17 | 27..=31 | 34..=36 | 50..=58 => "yyyy-mm-dd",
@@ -173,161 +317,27 @@ fn usual_code(id: u32) -> &'static str {
     }
 }
 
-/// A number in general form: as many digits as a sheet keeps.
-fn write_general(value: f64) -> String {
-    if value != 0.0 && !(1e-9..1e15).contains(&value.abs()) {
-        return format!("{value}");
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "between -9 and 15"
-    )]
-    let before = value.abs().max(1.0).log10().floor() as usize + 1;
-    let most = DIGITS.saturating_sub(before);
-    trim_decimals(format!("{value:.most$}"), 0)
-}
-
-/// The number without zeros at its end, but with `least` decimals.
-fn trim_decimals(digits: String, least: usize) -> String {
-    let Some((whole, decimals)) = digits.split_once('.') else { return digits };
-    let used = decimals.trim_end_matches('0').len().max(least.min(decimals.len()));
-    let whole = if whole == "-0" && decimals.bytes().all(|it| it == b'0') { "0" } else { whole };
-    match decimals.get(..used).filter(|decimals| !decimals.is_empty()) {
-        Some(decimals) => format!("{whole}.{decimals}"),
-        None => whole.to_owned(),
-    }
-}
-
-/// The signs of a format code.
-#[derive(Default)]
-struct CodeSigns {
-    placeholders: usize,
-    has_point: bool,
-    /// Zeros before the point.
-    whole: usize,
-    least: usize,
-    most: usize,
-    percent: bool,
-    has_date: bool,
-    has_time: bool,
-    is_duration: bool,
-    before: String,
-    after: String,
-    is_odd: bool,
-}
-
-impl CodeSigns {
-    fn add_literal(&mut self, text: &str) {
-        if self.placeholders == 0 { self.before.push_str(text) } else { self.after.push_str(text) }
-    }
-
-    fn add_sign(&mut self, sign: char) {
-        match sign {
-            '0' | '#' | '?' => {
-                self.placeholders += 1;
-                if self.has_point {
-                    self.most += 1;
-                    self.least += usize::from(sign == '0');
-                } else {
-                    self.whole += usize::from(sign == '0');
-                }
-            }
-            '.' => self.has_point = true,
-            ',' => {}
-            '%' => self.percent = true,
-            'y' | 'Y' | 'd' | 'D' => self.has_date = true,
-            'h' | 'H' | 's' | 'S' => self.has_time = true,
-            // Scientific notation and fractions.
-            'E' | 'e' | '/' if self.placeholders > 0 => self.is_odd = true,
-            'm' | 'M' | '/' | ':' | '@' => {}
-            sign => self.add_literal(sign.encode_utf8(&mut [0; 4])),
-        }
-    }
-
-    fn into_form(self) -> CellNumberForm {
-        let Self { has_date, has_time, is_duration, percent, least, most, .. } = self;
-        if has_date || has_time || is_duration {
-            CellNumberForm::Moment { has_date, has_time, is_duration }
-        } else if self.is_odd || self.placeholders == 0 {
-            CellNumberForm::General
-        } else {
-            let most = most.min(MAX_DECIMALS);
-            let (whole, least) = (self.whole.min(MAX_DECIMALS), least.min(most));
-            CellNumberForm::Decimal {
-                whole,
-                least,
-                most,
-                percent,
-                before: self.before,
-                after: self.after,
-            }
-        }
-    }
-}
-
-/// The form that the first section of a format code asks for.
-fn parse_code(code: &str) -> CellNumberForm {
-    if code.trim_matches(';').is_empty() {
-        return if code.is_empty() { CellNumberForm::General } else { CellNumberForm::Hidden };
-    }
-    if code.eq_ignore_ascii_case("general") {
-        return CellNumberForm::General;
-    }
-    let mut signs = CodeSigns::default();
-    let mut rest = code.chars();
-    while let Some(sign) = rest.next() {
-        match sign {
-            ';' => break,
-            '"' => {
-                let literal: String = rest.by_ref().take_while(|c| *c != '"').collect();
-                signs.add_literal(&literal);
-            }
-            '[' => {
-                let inside: String = rest.by_ref().take_while(|c| *c != ']').collect();
-                match inside.strip_prefix('$') {
-                    Some(currency) => signs.add_literal(currency.split('-').next().unwrap_or("")),
-                    None => {
-                        let is_time = !inside.is_empty()
-                            && inside.chars().all(|c| matches!(c, 'h' | 'H' | 'm' | 's'));
-                        signs.is_duration |= is_time;
-                    }
-                }
-            }
-            '\\' => {
-                if let Some(literal) = rest.next() {
-                    signs.add_literal(literal.encode_utf8(&mut [0; 4]));
-                }
-            }
-            // A space as wide as the next sign, or that sign as filling.
-            '_' | '*' => drop(rest.next()),
-            sign => signs.add_sign(sign),
-        }
-    }
-    signs.into_form()
-}
-
-/// Whether the first section of a format code writes in white.
-fn writes_in_white(code: &str) -> bool {
-    let section = code.split(';').next().unwrap_or_default().to_ascii_lowercase();
-    section.contains("[white]") || section.contains("[color2]") || section.contains("[color 2]")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn written(code: &str, raw: &str) -> Option<String> {
-        let formats = vec![CellLook { form: parse_code(code), is_white: false }];
-        CellFormats { formats, is_1904: false }.write_number(0, raw)
+    fn shown(code: &str, content: CellContent) -> ShownCell {
+        CellLook { code: NumberCode::parse(code), ..CellLook::default() }.show(&content, false)
     }
 
     #[test]
-    fn a_format_writes_in_white_by_its_first_section() {
-        for (code, expected) in
-            [("[White]0.00", true), ("[color 2]0", true), ("[Red]0;[White]0", false), ("0", false)]
-        {
-            assert_eq!(writes_in_white(code), expected, "{code}");
+    fn a_section_in_white_is_not_seen_and_one_in_another_colour_is() {
+        for (code, raw, expected) in [
+            ("[White]0.00", "1", ""),
+            ("[color 2]0", "1", ""),
+            ("[Red]0;[White]0", "1", "1"),
+            ("[Red]0;[White]0", "-1", ""),
+            ("0;-0;[Color2]0", "0", ""),
+            ("[Color 1]0", "1", "1"),
+        ] {
+            let found = shown(code, CellContent::Number(raw.to_owned()));
+            assert_eq!(found.text, expected, "{code}");
+            assert_eq!(found.note.is_some(), expected.is_empty(), "{code}");
         }
     }
 
@@ -335,29 +345,79 @@ mod tests {
     fn a_number_is_written_as_its_cell_shows_it() {
         #[rustfmt::skip]
         let table = [
-            ("General",                        "0.1",                Some("0.1")),
-            ("General",                        "1190.0000000000002", Some("1190")),
-            ("General",                        "-12.5",              Some("-12.5")),
-            ("General",                        "1E+20",              Some("100000000000000000000")),
-            ("0.00",                           "1234.5",             Some("1234.50")),
-            ("#,##0.00\\ \"€\"",               "1234.5",             Some("1234.50 €")),
-            ("#,##0.00\\ [$€-407]",            "-1234.5",            Some("-1234.50 €")),
-            ("[$$-409]#,##0.00",               "7",                  Some("$7.00")),
-            ("0.0##",                          "2.25",               Some("2.25")),
-            ("0%",                             "0.19",               Some("19%")),
-            ("_-* #,##0.00_-;[Red]-#,##0.00",  "3",                  Some("3.00")),
-            ("dd.mm.yyyy",                     "46086",              Some("2026-03-05")),
-            ("m/d/yy h:mm",                    "46086.604166666664", Some("2026-03-05 14:30")),
-            ("d. mmm yyyy",                    "1",                  Some("1900-01-01")),
-            ("hh:mm",                          "0.5",                Some("12:00")),
-            ("[h]:mm",                         "1.5",                Some("36:00")),
-            (";;;",                            "42",                 None),
-            ("000000",                         "42",                 Some("000042")),
-            ("0.00E+00",                       "1234.5",             Some("1234.5")),
-            ("0.00",                           "no number",          Some("no number")),
+            ("General",                        "0.1",                "0.1"),
+            ("General",                        "1190.0000000000002", "1190"),
+            ("General",                        "-12.5",              "-12.5"),
+            ("General",                        "1E+20",              "100000000000000000000"),
+            ("0.00",                           "1234.5",             "1234.50"),
+            ("#,##0.00\\ \"€\"",               "1234.5",             "1234.50 €"),
+            ("#,##0.00\\ [$€-407]",            "-1234.5",            "-1234.50 €"),
+            ("[$$-409]#,##0.00",               "7",                  "$7.00"),
+            ("0.0##",                          "2.25",               "2.25"),
+            ("0.##",                           "5",                  "5"),
+            ("0%",                             "0.19",               "19%"),
+            ("_-* #,##0.00_-;[Red]-#,##0.00",  "3",                  "3.00"),
+            ("_-* #,##0.00_-;[Red]-#,##0.00",  "-3",                 "-3.00"),
+            ("#,##0.00_);(#,##0.00)",          "-1234.5",            "(1234.50)"),
+            ("dd.mm.yyyy",                     "46086",              "2026-03-05"),
+            ("m/d/yy h:mm",                    "46086.604166666664", "2026-03-05 14:30"),
+            ("d. mmm yyyy",                    "1",                  "1900-01-01"),
+            ("hh:mm",                          "0.5",                "12:00"),
+            ("[h]:mm",                         "1.5",                "36:00"),
+            (";;;",                            "42",                 ""),
+            ("000000",                         "42",                 "000042"),
+            ("0.00E+00",                       "1234.5",             "1234.5"),
+            ("0.00",                           "no number",          "no number"),
+            ("0.00,",                          "9900000",            "9900.00"),
+            ("0,.00",                          "9900000",            "9900.00"),
+            ("#,##0,,",                        "1500000",            "2"),
+            ("0.00%",                          "11",                 "1100.00%"),
+            ("0%%",                            "0.11",               "1100%%"),
+            ("\"9,900.00\"",                   "1100",               "9,900.00"),
+            ("\"9\"000",                       "900",                "9900"),
+            ("0\".\"00",                       "990",                "9.90"),
+            ("0\"0\"",                         "99",                 "990"),
+            ("0\"1\"0",                        "55",                 "515"),
+            ("General\"0\"",                   "99",                 "990"),
+            ("\"1\"General",                   "99",                 "199"),
+            ("dd.mm.\"2031\"",                 "46086",              "05.03.2031"),
+            ("mmm yyyy",                       "46086",              "March 2026"),
+            ("0;0;\"nil\"",                    "0",                  "nil"),
+            ("0.00;0.00",                      "-5",                 "5.00"),
+            ("[>1000]\"1,100.00\";0.00",       "9900",               "1,100.00"),
+            ("[>1000]\"1,100.00\";0.00",       "-5",                 "-5.00"),
+            ("[=0]\"-\";0.00",                 "0",                  "-"),
+            ("0.00;;",                         "0",                  ""),
+            ("@",                              "42",                 "42"),
+            (".00",                            "12.5",               "12.50"),
+            ("0.00",                           "2.675",              "2.68"),
+            ("0.00",                           "0.125",              "0.13"),
+            ("0.00",                           "-0.001",             "0.00"),
+            ("0",                              "999.5",              "1000"),
+            ("0.00",                           "0.05",               "0.05"),
+            ("0.00",                           "0.995",              "1.00"),
         ];
         for (code, raw, expected) in table {
-            assert_eq!(written(code, raw).as_deref(), expected, "{raw} as {code}");
+            let found = shown(code, CellContent::Number(raw.to_owned()));
+            assert_eq!(found.text, expected, "{raw} as {code}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_written_as_its_cell_shows_it() {
+        for (code, expected) in [
+            ("General", "EUR 5"),
+            ("0.00", "EUR 5"),
+            ("0;0;0;", ""),
+            (";;;", ""),
+            ("@", "EUR 5"),
+            ("@\"00\"", "EUR 500"),
+            ("0;0;0;\"9,900\"", "9,900"),
+            (";;;@", "EUR 5"),
+            ("[White]@", ""),
+        ] {
+            let run = CellRun { text: "EUR 5".to_owned(), font: None };
+            assert_eq!(shown(code, CellContent::Text(vec![run])).text, expected, "{code}");
         }
     }
 }

@@ -172,6 +172,10 @@ impl<'a> FlowWriter<'a> {
     }
 
     fn count_text(&mut self, text: &str) -> Result<(), OfficeError> {
+        // Letters behind such a sign stand in another order on the page than in the file.
+        if text.contains(['\u{202d}', '\u{202e}']) && text.contains(|c: char| c.is_numeric()) {
+            self.blocks.push(FlowBlock::Note(PageNote::DoubtfulText));
+        }
         let words = text.split_whitespace().count();
         self.amount.words += u64::try_from(words).unwrap_or(u64::MAX);
         self.amount.letters += u64::try_from(text.len()).unwrap_or(u64::MAX);

@@ -2,18 +2,19 @@
 //! more than its depth.
 //!
 //! Not read: scripts, styles, templates, titles of windows, what is crossed out, what opens on a click,
-//! and what a style hides (`display:none`, `visibility:hidden`, no size, no opacity, white letters on no
-//! ground of their own), also by the page's own sheet. Nothing is fetched.
+//! and what a style hides (`display:none`, `visibility:hidden`, no size, no opacity, letters in the
+//! colour of their ground), also by the page's own sheet. Text that a sheet adds is noted, not read.
+//! Nothing is fetched.
 
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
 use html5gum::{DefaultEmitter, HtmlString, StartTag, Token, Tokenizer};
 
+use crate::colours::{RgbColour, WHITE, is_lost, is_pictographic};
 use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft};
 use crate::decode::{declared_charset, decode_text};
 use crate::error::OfficeError;
 use crate::style_sheet::{CssRuleSet, ElementNames};
-use crate::styling::is_white;
 
 /// Open elements: browsers nest no deeper than 512.
 const MAX_DEPTH: usize = 512;
@@ -70,6 +71,9 @@ const BLOCKS: [&str; 31] = [
     "details",
     "caption",
 ];
+/// The sign that turns the order of letters round.
+const RIGHT_TO_LEFT: &str = "\u{202e}";
+
 /// Elements of a table, which an end of another element does not close.
 const BOUNDARIES: [&str; 3] = ["table", "td", "th"];
 
@@ -135,9 +139,14 @@ struct OpenElement {
     folded: bool,
     /// It and everything in it is not shown.
     hidden: bool,
-    /// Its letters are white, and no ground was named since.
-    white: bool,
-    shaded: bool,
+    /// `None`: a colour that is not known.
+    ink: Option<RgbColour>,
+    /// Its letters are of no colour.
+    clear: bool,
+    /// Its letters are of no size, or of a font of pictures.
+    unread: bool,
+    /// `None`: a picture, or a colour that is not known.
+    ground: Option<RgbColour>,
 }
 
 #[derive(Debug, Default)]
@@ -188,7 +197,10 @@ impl PageReader<'_> {
             let detail = format!("elements nested more than {MAX_DEPTH} levels deep");
             return Err(OfficeError::too_large(detail));
         }
-        let element = self.describe_element(name, tag);
+        let (element, is_reversed) = self.describe_element(name, tag);
+        if is_reversed && !element.hidden {
+            self.push_text(RIGHT_TO_LEFT);
+        }
         if element.hidden {
             self.open.push(element);
             return Ok(());
@@ -197,7 +209,8 @@ impl PageReader<'_> {
         self.begin_structure(name, tag)
     }
 
-    fn describe_element(&self, name: &str, tag: &StartTag<()>) -> OpenElement {
+    /// The element, and whether its letters stand from right to left.
+    fn describe_element(&self, name: &str, tag: &StartTag<()>) -> (OpenElement, bool) {
         let outer = self.open.last();
         let names = names_of(name, tag);
         let mut look = ElementLook::default();
@@ -206,22 +219,27 @@ impl PageReader<'_> {
             look.add(declarations);
         }
         look.add(&attribute_of(tag, "style").unwrap_or_default());
-        let shaded = look.shaded || attribute_of(tag, "bgcolor").is_some_and(|it| !is_white(&it));
-        let colour = attribute_of(tag, "color").map(|it| is_white(&it)).or(look.white);
+        let ground = attribute_of(tag, "bgcolor").map(|it| RgbColour::parse(&it));
+        let picture = attribute_of(tag, "background").map(|_| None);
+        let outer_ground = outer.map_or(Some(WHITE), |it| it.ground);
+        let ink = attribute_of(tag, "color").map(|it| RgbColour::parse(&it));
         let is_closed = matches!(name, "details" | "dialog") && !has_attribute(tag, "open");
-        OpenElement {
+        let element = OpenElement {
             hidden: outer.is_some_and(|it| it.hidden || it.folded && name != "summary")
                 || look.is_hidden()
                 || has_attribute(tag, "hidden")
                 || is_closed && name == "dialog"
                 || CROSSED_OUT.contains(&name)
                 || UNSHOWN.contains(&name),
-            white: colour.unwrap_or_else(|| outer.is_some_and(|it| it.white)),
-            shaded: shaded || outer.is_some_and(|it| it.shaded),
+            ink: look.fill.or(look.ink).or(ink).unwrap_or_else(|| outer.and_then(|it| it.ink)),
+            clear: look.clear.unwrap_or_else(|| ink.is_none() && outer.is_some_and(|it| it.clear)),
+            unread: look.unread.unwrap_or_else(|| outer.is_some_and(|it| it.unread)),
+            ground: look.ground.or(picture).or(ground).unwrap_or(outer_ground),
             folded: is_closed,
             name: name.to_owned(),
             names,
-        }
+        };
+        (element, look.is_reversed)
     }
 
     /// The value of a field of a form.
@@ -256,6 +274,9 @@ impl PageReader<'_> {
 
     fn begin_structure(&mut self, name: &str, tag: &StartTag<()>) -> Result<(), OfficeError> {
         match name {
+            "bdo" if attribute_of(tag, "dir").is_some_and(|it| it.eq_ignore_ascii_case("rtl")) => {
+                self.push_text(RIGHT_TO_LEFT);
+            }
             "table" => {
                 self.end_block()?;
                 if self.tables.len() >= MAX_TABLES {
@@ -383,7 +404,11 @@ impl PageReader<'_> {
             self.sheet.add_rules(text);
             return;
         }
-        let is_unseen = element.hidden || element.folded || element.white && !element.shaded;
+        let is_unseen = element.hidden
+            || element.folded
+            || element.clear
+            || element.unread
+            || is_lost(element.ink, element.ground);
         if !is_unseen {
             return self.push_text(text);
         }
@@ -464,7 +489,9 @@ impl PageReader<'_> {
         while !self.open.is_empty() {
             self.end_innermost()?;
         }
-        self.end_block()
+        self.end_block()?;
+        let is_changed = self.sheet.adds_text();
+        if is_changed { self.flow.push(FlowBlock::Note(PageNote::DoubtfulText)) } else { Ok(()) }
     }
 }
 
@@ -481,8 +508,13 @@ struct ElementLook {
     /// Whether it takes no place, as the last word on it states.
     taken_out: Option<bool>,
     hidden: bool,
-    white: Option<bool>,
-    shaded: bool,
+    ink: Option<Option<RgbColour>>,
+    /// The colour of letters that goes before the other one.
+    fill: Option<Option<RgbColour>>,
+    clear: Option<bool>,
+    unread: Option<bool>,
+    ground: Option<Option<RgbColour>>,
+    is_reversed: bool,
 }
 
 impl ElementLook {
@@ -506,8 +538,19 @@ impl ElementLook {
                 "visibility" => look.hidden |= matches!(value, "hidden" | "collapse"),
                 "mso-hide" => look.hidden |= value == "all",
                 "opacity" => look.hidden |= is_clear(value),
-                "font-size" => look.hidden |= is_no_size(value),
-                "color" => look.white = Some(is_white_value(value) || is_clear_value(value)),
+                "font-size" if !value.ends_with(['%', 'm']) || is_no_size(value) => {
+                    look.unread = Some(is_no_size(value));
+                }
+                "font-family" if is_pictographic(value) => look.unread = Some(true),
+                "unicode-bidi" => look.is_reversed |= value.contains("override"),
+                "color" if value != "inherit" => {
+                    look.ink = Some(css_colour(value));
+                    look.clear = Some(is_clear_value(value));
+                }
+                "-webkit-text-fill-color" => {
+                    look.fill = Some(css_colour(value));
+                    look.hidden |= is_clear_value(value);
+                }
                 "height" | "max-height" | "width" | "max-width" => is_flat |= is_no_size(value),
                 "overflow" | "overflow-x" | "overflow-y" => {
                     is_cut |= matches!(value, "hidden" | "clip");
@@ -518,8 +561,11 @@ impl ElementLook {
                 "clip-path" => look.hidden |= value.starts_with("inset(100%"),
                 "clip" => look.hidden |= is_empty_clip(value),
                 "background" | "background-color" | "background-image" => {
-                    let is_none = matches!(value, "none" | "transparent" | "inherit" | "initial");
-                    look.shaded |= !is_none && !is_white_value(value);
+                    let is_none = matches!(value, "none" | "inherit" | "initial" | "unset")
+                        || is_clear_value(value);
+                    if !is_none {
+                        look.ground = Some(css_ground(value));
+                    }
                 }
                 _ => {}
             }
@@ -579,12 +625,41 @@ fn is_no_size(value: &str) -> bool {
         .is_ok_and(|size| size <= 0.0 || size <= 1.0 && matches!(unit, "px" | "pt"))
 }
 
-fn is_white_value(value: &str) -> bool {
-    let compact: String = value.chars().filter(|c| !c.is_whitespace()).collect();
-    is_white(&compact)
-        || compact.starts_with("rgb(255,255,255")
-        || compact.starts_with("rgba(255,255,255")
-        || compact.starts_with("hsl") && compact.contains(",100%)")
+/// A colour in the notations of style sheets; `None` if it is not known.
+fn css_colour(value: &str) -> Option<RgbColour> {
+    let compact: String = value.chars().filter(|c| !c.is_whitespace() || *c == ' ').collect();
+    let Some((kind, inner)) = compact.split_once('(') else { return RgbColour::parse(&compact) };
+    let mut parts = inner.trim_end_matches(')').split([',', ' ', '/']).filter(|it| !it.is_empty());
+    let parts = [parts.next()?, parts.next()?, parts.next()?];
+    if kind.starts_with("rgb") {
+        let [red, green, blue] = parts.map(colour_part);
+        return Some(RgbColour([red?, green?, blue?]));
+    }
+    // Of hues the lightest and the darkest are known.
+    let lightness = parts.get(2)?.strip_suffix('%')?.parse::<f32>().ok()?;
+    match lightness {
+        light if kind.starts_with("hsl") && light >= 97.0 => Some(WHITE),
+        light if kind.starts_with("hsl") && light <= 3.0 => Some(RgbColour([0; 3])),
+        _ => None,
+    }
+}
+
+fn colour_part(text: &str) -> Option<u8> {
+    let part = match text.strip_suffix('%') {
+        Some(percent) => percent.parse::<f32>().ok()? * 2.55,
+        None => text.parse::<f32>().ok()?,
+    };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 255")]
+    let part = part.clamp(0.0, 255.0).round() as u8;
+    Some(part)
+}
+
+/// The colour of a ground; `None` of pictures, blends and colours that let others through.
+fn css_ground(value: &str) -> Option<RgbColour> {
+    if value.contains("url(") || value.contains("gradient(") || value.contains("rgba(") {
+        return None;
+    }
+    css_colour(value).or_else(|| value.split_whitespace().find_map(css_colour))
 }
 
 #[cfg(test)]
@@ -597,9 +672,6 @@ mod tests {
             ("display: none", true),
             ("DISPLAY:NONE !important", true),
             ("visibility:hidden", true),
-            ("font-size:0", true),
-            ("font-size: 1px; color: red", true),
-            ("font-size:1em", false),
             ("opacity:0.0", true),
             ("height:0;overflow:hidden", true),
             ("max-height: 0px; overflow: hidden", true),
@@ -627,8 +699,15 @@ mod tests {
     }
 
     #[test]
-    fn letters_without_colour_and_white_ones_are_unseen() {
+    fn letters_without_colour_and_those_in_the_colour_of_their_ground_are_unseen() {
         for (style, expected) in [
+            ("color:#fff", true),
+            ("color:rgb(254, 254, 254)", true),
+            ("color:#fff;background:#333 none", false),
+            ("color:#fff;background-image:url(x.png)", false),
+            ("color:#333;background:#333", true),
+            ("color:black;-webkit-text-fill-color:white", true),
+            ("color:inherit", false),
             ("color:rgba(0,0,0,0)", true),
             ("color:transparent", true),
             ("color:hsl(0, 0%, 100%)", true),
@@ -637,7 +716,10 @@ mod tests {
         ] {
             let mut look = ElementLook::default();
             look.add(style);
-            assert_eq!(look.white, Some(expected), "{style}");
+            let ink = look.fill.or(look.ink).flatten();
+            let is_unseen =
+                look.clear == Some(true) || is_lost(ink, look.ground.unwrap_or(Some(WHITE)));
+            assert_eq!(is_unseen, expected, "{style}");
         }
     }
 }

@@ -11,6 +11,8 @@
 //! the page in the program that wrote it.
 
 mod cell_format;
+mod colours;
+mod conditional_format;
 mod content;
 mod decode;
 mod delimited;
@@ -18,9 +20,11 @@ mod error;
 mod format;
 mod grid_layout;
 mod html;
+mod number_code;
 mod opendocument;
 mod package;
 mod rich_text;
+mod shapes;
 mod slides;
 mod style_sheet;
 mod styling;

@@ -1,7 +1,8 @@
 //! ODT, ODS and ODP: OASIS OpenDocument 1.3 part 3.
 //!
-//! Read are visible text, cells as they are shown, and slides. Not read: deleted text, annotations,
-//! hidden sections, text, sheets, rows and columns, notes of slides.
+//! Read are visible text, cells as they are shown, and slides. Not read: deleted and crossed-out
+//! text, text in the colour of its ground, annotations, hidden sections, text, sheets, rows and
+//! columns, notes of slides. A cell whose text is not its stored number is noted as doubtful.
 
 use std::collections::HashMap;
 
@@ -9,18 +10,23 @@ use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
 use docmill_formats::xml::XmlNode;
 
+use crate::colours::{RgbColour, WHITE, is_lost, is_pictographic};
 use crate::content::{
     DocumentFlow, FlowBlock, FlowCell, FlowWriter, PaperKind, SheetCellDraft, TableDraft,
 };
 use crate::error::OfficeError;
 use crate::package::OfficePackage;
-use crate::styling::{is_white, number_label};
+use crate::styling::number_label;
 use crate::tags::{all, attribute, child, elements, number, own_text};
 
 /// Columns of a sheet that are read: those behind repeat emptiness.
 const MAX_COLUMNS: usize = 16_384;
 /// Times that a row or cell with text is repeated.
 const MAX_REPEATS: u32 = 1_000;
+/// Rows and columns that are smaller show nothing of their text.
+const MIN_LINE_CENTIMETRES: f32 = 0.07;
+/// Decimals of a cell's text that are compared with its number.
+const MAX_PLACES: usize = 12;
 /// Styles based on styles that are followed.
 const MAX_BASES: usize = 16;
 /// Centimetres each way from which on a picture is a page.
@@ -46,7 +52,12 @@ pub(crate) fn read_open_document(
         collect_styles(tree.root(), &mut styles);
     }
     collect_styles(tree.root(), &mut styles);
+    let pages = styles_tree.iter().flat_map(|tree| all(tree.root(), "page-layout-properties"));
+    let mut grounds = pages.filter_map(|it| attribute(it, "background-color"));
+    let is_painted = grounds.any(|it| it != "transparent");
+    let look = InlineLook { ground: (!is_painted).then_some(WHITE), ..InlineLook::default() };
     let reader = OdfReader { styles };
+    let frame = BlockFrame { depth: 0, look };
     let mut flow = FlowWriter::new(limits);
     let body = all(tree.root(), "body").next().and_then(|it| elements(it).next());
     let body = body.ok_or_else(|| OfficeError::corrupt("an OpenDocument file without a body"))?;
@@ -56,13 +67,13 @@ pub(crate) fn read_open_document(
                 .map(|name| styles_tree.as_ref().and_then(|tree| all(tree.root(), name).next()));
             let mut blocks = Vec::new();
             for part in [header, Some(body), footer].into_iter().flatten() {
-                reader.read_blocks(part, 0, &mut blocks);
+                reader.read_blocks(part, frame, &mut blocks);
             }
             flow.extend_from(&mut package, blocks)?;
             Ok(flow.finish(PaperKind::Document))
         }
         "spreadsheet" => {
-            reader.read_sheets(body, &mut flow)?;
+            reader.read_sheets(body, look, &mut flow)?;
             Ok(flow.finish(PaperKind::Sheet))
         }
         "presentation" | "drawing" => {
@@ -73,7 +84,9 @@ pub(crate) fn read_open_document(
                 }
                 flow.push(FlowBlock::PageBreak)?;
                 let mut blocks = Vec::new();
-                reader.read_blocks(page, 0, &mut blocks);
+                // Slides have the ground of their master.
+                let look = InlineLook { ground: None, ..look };
+                reader.read_blocks(page, BlockFrame { depth: 0, look }, &mut blocks);
                 blocks.sort_by_key(|block| !matches!(block, FlowBlock::Heading { .. }));
                 flow.extend_from(&mut package, blocks)?;
             }
@@ -90,9 +103,12 @@ pub(crate) fn read_open_document(
 struct OdfStyle {
     base: Option<String>,
     hidden: bool,
-    white: bool,
-    shaded: bool,
+    struck: Option<bool>,
+    ink: Option<RgbColour>,
+    /// `None` within: of pictures or patterns.
+    ground: Option<Option<RgbColour>>,
     hidden_table: bool,
+    is_flat: bool,
     hidden_page: bool,
     starts_page: bool,
     list_forms: Vec<Option<String>>,
@@ -128,16 +144,24 @@ fn read_style(node: XmlNode<'_, '_>) -> OdfStyle {
         ..OdfStyle::default()
     };
     for properties in elements(node) {
-        let ground = attribute(properties, "background-color")
-            .is_some_and(|it| it != "transparent" && !is_white(it));
-        style.shaded |= ground;
+        let ground = attribute(properties, "background-color").filter(|it| *it != "transparent");
+        style.ground = ground.map(RgbColour::parse).or(style.ground);
         style.starts_page |= attribute(properties, "break-before") == Some("page");
         match properties.tag_name().name() {
-            "text-properties" => {
-                style.hidden |= attribute(properties, "display") == Some("none");
-                style.white |= attribute(properties, "color").is_some_and(is_white);
-                style.hidden |= attribute(properties, "font-size")
-                    .is_some_and(|it| it.starts_with("0pt") || it == "1pt");
+            "text-properties" => read_text_style(properties, &mut style),
+            "graphic-properties" => match attribute(properties, "fill") {
+                Some("solid") => {
+                    let colour = attribute(properties, "fill-color").and_then(RgbColour::parse);
+                    style.ground = Some(colour);
+                }
+                Some("none") | None => {}
+                Some(_) => style.ground = Some(None),
+            },
+            "table-row-properties" | "table-column-properties" => {
+                let sizes = ["row-height", "column-width"];
+                let mut sizes = sizes.iter().filter_map(|name| attribute(properties, name));
+                style.is_flat |=
+                    sizes.any(|it| centimetres(it).is_some_and(|it| it < MIN_LINE_CENTIMETRES));
             }
             "table-properties" => {
                 style.hidden_table |= attribute(properties, "display") == Some("false")
@@ -154,6 +178,27 @@ fn read_style(node: XmlNode<'_, '_>) -> OdfStyle {
     style
 }
 
+fn read_text_style(properties: XmlNode<'_, '_>, style: &mut OdfStyle) {
+    style.hidden |= attribute(properties, "display") == Some("none")
+        || attribute(properties, "font-size")
+            .is_some_and(|it| it.starts_with("0pt") || it == "1pt")
+        || attribute(properties, "font-name").is_some_and(is_pictographic)
+        || attribute(properties, "text-scale")
+            .and_then(|it| it.strip_suffix('%')?.parse().ok())
+            .is_some_and(|percent: f32| percent < 10.0);
+    style.ink = attribute(properties, "color").and_then(RgbColour::parse);
+    let lines = ["text-line-through-style", "text-line-through-type"];
+    let mut lines = lines.iter().filter_map(|name| attribute(properties, name)).peekable();
+    style.struck = lines.peek().is_some().then(|| lines.all(|line| line != "none"));
+}
+
+/// The depth of lists and the look of text around a block.
+#[derive(Debug, Clone, Copy)]
+struct BlockFrame {
+    depth: u8,
+    look: InlineLook,
+}
+
 struct OdfReader {
     styles: OdfStyles,
 }
@@ -165,8 +210,9 @@ impl OdfReader {
         let mut found = first.cloned().unwrap_or_default();
         for style in chain.skip(1).take(MAX_BASES) {
             found.hidden |= style.hidden;
-            found.white |= style.white;
-            found.shaded |= style.shaded;
+            found.struck = found.struck.or(style.struck);
+            found.ink = found.ink.or(style.ink);
+            found.ground = found.ground.or(style.ground);
         }
         found
     }
@@ -175,30 +221,39 @@ impl OdfReader {
         attribute(node, "style-name").map(|name| self.style(name)).unwrap_or_default()
     }
 
-    fn read_blocks(&self, node: XmlNode<'_, '_>, depth: u8, out: &mut Vec<FlowBlock>) {
+    fn read_blocks(&self, node: XmlNode<'_, '_>, frame: BlockFrame, out: &mut Vec<FlowBlock>) {
         for item in elements(node) {
             match item.tag_name().name() {
-                "h" | "p" => self.read_paragraph(item, out),
-                "list" => self.read_list(item, depth, None, out),
-                "table" => out.extend(self.read_table(item).into_blocks()),
+                "h" | "p" => self.read_paragraph(item, frame.look, out),
+                "list" => self.read_list(item, frame, None, out),
+                "table" => {
+                    let look = frame.look.within(&self.style_of(item));
+                    out.extend(self.read_table(item, look).into_blocks());
+                }
                 "tracked-changes" => out.push(FlowBlock::Note(PageNote::DeletedText)),
                 "annotation" | "notes" => out.push(FlowBlock::Note(PageNote::Comments)),
                 "section" if is_hidden_node(item) || self.style_of(item).hidden => {
                     out.push(FlowBlock::Note(PageNote::HiddenText));
                 }
-                "frame" | "custom-shape" | "rect" | "g" => self.read_frame(item, out),
+                "frame" | "custom-shape" | "rect" | "g" => {
+                    self.read_frame(item, frame.look, out);
+                }
                 "section" | "index-body" | "table-of-content" | "text-box" | "a" => {
-                    self.read_blocks(item, depth, out);
+                    self.read_blocks(item, frame, out);
                 }
                 _ => {}
             }
         }
     }
 
-    fn read_frame(&self, node: XmlNode<'_, '_>, out: &mut Vec<FlowBlock>) {
+    fn read_frame(&self, node: XmlNode<'_, '_>, look: InlineLook, out: &mut Vec<FlowBlock>) {
         let is_title = matches!(attribute(node, "class"), Some("title"));
         let start = out.len();
-        self.read_blocks(node, 0, out);
+        let style = self.style_of(node);
+        // Shapes without a fill of their own have that of a style which is not read.
+        let is_shape = matches!(node.tag_name().name(), "custom-shape" | "rect");
+        let outer = InlineLook { ground: look.ground.filter(|_| !is_shape), ..look };
+        self.read_blocks(node, BlockFrame { depth: 0, look: outer.within(&style) }, out);
         if is_title {
             for block in out.iter_mut().skip(start) {
                 if let FlowBlock::Paragraph(text) = block {
@@ -221,10 +276,11 @@ impl OdfReader {
     fn read_list(
         &self,
         node: XmlNode<'_, '_>,
-        depth: u8,
+        frame: BlockFrame,
         outer: Option<&str>,
         out: &mut Vec<FlowBlock>,
     ) {
+        let BlockFrame { depth, look } = frame;
         let name = attribute(node, "style-name").or(outer);
         let forms = name.map(|name| self.style(name).list_forms).unwrap_or_default();
         let form = forms.get(usize::from(depth)).cloned().flatten();
@@ -239,12 +295,13 @@ impl OdfReader {
             };
             for part in elements(item) {
                 if part.tag_name().name() == "list" {
-                    self.read_list(part, depth.saturating_add(1), name, out);
+                    let inner = BlockFrame { depth: depth.saturating_add(1), look };
+                    self.read_list(part, inner, name, out);
                     continue;
                 }
                 let mut blocks = Vec::new();
                 if matches!(part.tag_name().name(), "p" | "h") {
-                    self.read_paragraph(part, &mut blocks);
+                    self.read_paragraph(part, look, &mut blocks);
                 }
                 out.extend(blocks.into_iter().map(|block| match block {
                     FlowBlock::Paragraph(text) => {
@@ -256,18 +313,13 @@ impl OdfReader {
         }
     }
 
-    fn read_paragraph(&self, node: XmlNode<'_, '_>, out: &mut Vec<FlowBlock>) {
+    fn read_paragraph(&self, node: XmlNode<'_, '_>, outer: InlineLook, out: &mut Vec<FlowBlock>) {
         let style = self.style_of(node);
         if style.starts_page {
             out.push(FlowBlock::PageBreak);
         }
         let (mut text, mut others) = (String::new(), Vec::new());
-        let look = InlineLook {
-            hidden: style.hidden,
-            white: style.white,
-            shaded: style.shaded || is_in_cell(node),
-        };
-        self.read_inline(node, look, &mut text, &mut others);
+        self.read_inline(node, outer.within(&style), &mut text, &mut others);
         if !text.trim().is_empty() {
             let level = number(node, "outline-level").and_then(|it| u8::try_from(it).ok());
             out.push(match level.filter(|_| node.tag_name().name() == "h") {
@@ -288,10 +340,10 @@ impl OdfReader {
         for item in node.children() {
             if item.is_text() {
                 let found = item.text().unwrap_or_default();
-                if !look.is_unseen() {
-                    push_collapsed(text, found);
-                } else if !found.trim().is_empty() {
-                    others.push(FlowBlock::Note(PageNote::HiddenText));
+                match look.note() {
+                    None => push_collapsed(text, found),
+                    Some(_) if found.trim().is_empty() => {}
+                    Some(note) => others.push(FlowBlock::Note(note)),
                 }
                 continue;
             }
@@ -310,10 +362,10 @@ impl OdfReader {
                     let mark = child(item, "note-citation").map(own_text).unwrap_or_default();
                     text.push_str(&format!("[{mark}]"));
                     if let Some(body) = child(item, "note-body") {
-                        self.read_blocks(body, 0, others);
+                        self.read_blocks(body, BlockFrame { depth: 0, look }, others);
                     }
                 }
-                "frame" | "custom-shape" | "rect" | "g" => self.read_frame(item, others),
+                "frame" | "custom-shape" | "rect" | "g" => self.read_frame(item, look, others),
                 "span" | "a" => {
                     let style = self.style_of(item);
                     let look = look.within(&style);
@@ -324,13 +376,14 @@ impl OdfReader {
         }
     }
 
-    fn read_table(&self, node: XmlNode<'_, '_>) -> TableDraft {
+    fn read_table(&self, node: XmlNode<'_, '_>, look: InlineLook) -> TableDraft {
         let mut draft = TableDraft::default();
         for row in table_rows(node) {
             let mut cells = Vec::new();
             for cell in elements(row).filter(|it| it.tag_name().name() == "table-cell") {
                 let mut blocks = Vec::new();
-                self.read_blocks(cell, 0, &mut blocks);
+                let look = look.within(&self.style_of(cell));
+                self.read_blocks(cell, BlockFrame { depth: 0, look }, &mut blocks);
                 let columns = number(cell, "number-columns-spanned").unwrap_or(1).clamp(1, 1000);
                 cells.push(SheetCellDraft { blocks, columns });
             }
@@ -342,6 +395,7 @@ impl OdfReader {
     fn read_sheets(
         &self,
         body: XmlNode<'_, '_>,
+        look: InlineLook,
         flow: &mut FlowWriter<'_>,
     ) -> Result<(), OfficeError> {
         let tables = elements(body).filter(|it| it.tag_name().name() == "table");
@@ -357,7 +411,7 @@ impl OdfReader {
                 let text = attribute(sheet, "name").unwrap_or_default().to_owned();
                 flow.push(FlowBlock::Heading { level: 2, text })?;
             }
-            self.read_sheet(sheet, flow)?;
+            self.read_sheet(sheet, look, flow)?;
         }
         Ok(())
     }
@@ -365,16 +419,17 @@ impl OdfReader {
     fn read_sheet(
         &self,
         sheet: XmlNode<'_, '_>,
+        look: InlineLook,
         flow: &mut FlowWriter<'_>,
     ) -> Result<(), OfficeError> {
-        let hidden = hidden_columns(sheet);
+        let columns = self.sheet_columns(sheet);
         let mut rows: Vec<Vec<FlowCell>> = Vec::new();
         for row in table_rows(sheet) {
-            if matches!(attribute(row, "visibility"), Some("collapse" | "filter")) {
+            if is_collapsed(row) || self.style_of(row).is_flat {
                 flow.push(FlowBlock::Note(PageNote::HiddenCells))?;
                 continue;
             }
-            let cells = self.read_cells(row, &hidden, flow)?;
+            let cells = self.read_cells(row, &columns, look, flow)?;
             if cells.iter().all(|cell| cell.text.is_empty()) {
                 flush_rows(&mut rows, flow)?;
                 continue;
@@ -390,7 +445,8 @@ impl OdfReader {
     fn read_cells(
         &self,
         row: XmlNode<'_, '_>,
-        hidden: &[(usize, usize)],
+        columns: &[OdfColumns<'_>],
+        look: InlineLook,
         flow: &mut FlowWriter<'_>,
     ) -> Result<Vec<FlowCell>, OfficeError> {
         let (mut cells, mut column) = (Vec::new(), 0_usize);
@@ -401,7 +457,16 @@ impl OdfReader {
             if cell.tag_name().name() == "covered-table-cell" {
                 continue;
             }
-            let text = self.cell_text(cell, flow)?;
+            // A cell without a style has that of its row or column.
+            let usual = columns.iter().find(|it| (it.first..it.end).contains(&first));
+            let style = ["style-name", "default-cell-style-name"]
+                .iter()
+                .zip([cell, row])
+                .find_map(|(name, node)| attribute(node, name))
+                .or_else(|| usual.and_then(|it| it.style))
+                .map(|name| self.style(name))
+                .unwrap_or_default();
+            let text = self.cell_text(cell, look.within(&style), flow)?;
             let repeats = if text.is_empty() { repeats } else { repeats.min(MAX_REPEATS) };
             let span = number(cell, "number-columns-spanned").unwrap_or(1).clamp(1, 1000);
             for at in 0..usize::try_from(repeats).unwrap_or(0) {
@@ -409,7 +474,7 @@ impl OdfReader {
                 if at >= MAX_COLUMNS {
                     break;
                 }
-                if hidden.iter().any(|(from, to)| (*from..*to).contains(&at)) {
+                if columns.iter().any(|it| it.is_hidden && (it.first..it.end).contains(&at)) {
                     if !text.is_empty() {
                         flow.push(FlowBlock::Note(PageNote::HiddenCells))?;
                     }
@@ -427,10 +492,11 @@ impl OdfReader {
     fn cell_text(
         &self,
         cell: XmlNode<'_, '_>,
+        look: InlineLook,
         flow: &mut FlowWriter<'_>,
     ) -> Result<String, OfficeError> {
         let mut blocks = Vec::new();
-        self.read_blocks(cell, 0, &mut blocks);
+        self.read_blocks(cell, BlockFrame { depth: 0, look }, &mut blocks);
         let mut lines: Vec<String> = Vec::new();
         for block in blocks {
             match block {
@@ -439,38 +505,97 @@ impl OdfReader {
                 _ => {}
             }
         }
-        let style = self.style_of(cell);
-        if style.white && !style.shaded && !lines.is_empty() {
-            flow.push(FlowBlock::Note(PageNote::HiddenText))?;
-            return Ok(String::new());
-        }
         let has_value = cell.attributes().any(|it| it.name().ends_with("value"));
         if attribute(cell, "formula").is_some() && !has_value && lines.is_empty() {
             flow.push(FlowBlock::Note(PageNote::FormulaWithoutValue))?;
         }
-        Ok(lines.join("\n"))
+        let text = lines.join("\n");
+        let value = attribute(cell, "value").and_then(|it| it.parse().ok());
+        let is_percent = attribute(cell, "value-type") == Some("percentage");
+        if value.is_some_and(|value| contradicts(&text, value, is_percent)) {
+            flow.push(FlowBlock::Note(PageNote::DoubtfulText))?;
+        }
+        Ok(text)
+    }
+
+    /// The columns of a sheet in their order.
+    fn sheet_columns<'a>(&self, sheet: XmlNode<'a, '_>) -> Vec<OdfColumns<'a>> {
+        let (mut found, mut first) = (Vec::new(), 0_usize);
+        for column in all(sheet, "table-column") {
+            let repeats = number(column, "number-columns-repeated").unwrap_or(1);
+            let end = first.saturating_add(usize::try_from(repeats).unwrap_or(usize::MAX));
+            found.push(OdfColumns {
+                first,
+                end,
+                is_hidden: is_collapsed(column) || self.style_of(column).is_flat,
+                style: attribute(column, "default-cell-style-name"),
+            });
+            first = end;
+        }
+        found
     }
 }
 
+/// Columns of one look, from 0, the end not included.
+struct OdfColumns<'a> {
+    first: usize,
+    end: usize,
+    is_hidden: bool,
+    style: Option<&'a str>,
+}
+
+fn is_collapsed(node: XmlNode<'_, '_>) -> bool {
+    matches!(attribute(node, "visibility"), Some("collapse" | "filter"))
+}
+
+/// Whether a text in digits is not its number, rounded to as many decimals as it has. The program
+/// writes the text anew from the number. Texts with other letters than digits are not compared.
+fn contradicts(text: &str, value: f64, is_percent: bool) -> bool {
+    let bare = text.trim_matches(|c: char| !is_figure(c)).trim();
+    if !bare.contains(|c: char| c.is_ascii_digit()) || !bare.chars().all(is_figure) {
+        return false;
+    }
+    let value = if is_percent { value * 100.0 } else { value };
+    let digits: String = bare.chars().filter(char::is_ascii_digit).collect();
+    // The last mark may part decimals or thousands; without one there are no decimals.
+    let behind = bare.rfind(['.', ',']).map(|at| bare.len().saturating_sub(at + 1));
+    let places = [Some(0), behind.filter(|places| *places <= MAX_PLACES)];
+    !places.into_iter().flatten().any(|places| {
+        let scale = 10_f64.powi(i32::try_from(places).unwrap_or(0));
+        let shown = digits.parse::<f64>().unwrap_or(f64::INFINITY) / scale;
+        (shown - value.abs()).abs() <= 0.501 / scale
+    })
+}
+
+fn is_figure(c: char) -> bool {
+    c.is_ascii_digit() || ".,' -+()\u{a0}\u{202f}".contains(c)
+}
+
 /// The look of text within its spans.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct InlineLook {
     hidden: bool,
-    white: bool,
-    shaded: bool,
+    struck: bool,
+    ink: Option<RgbColour>,
+    ground: Option<RgbColour>,
 }
 
 impl InlineLook {
     fn within(self, style: &OdfStyle) -> Self {
         Self {
             hidden: self.hidden || style.hidden,
-            white: self.white || style.white,
-            shaded: self.shaded || style.shaded,
+            struck: style.struck.unwrap_or(self.struck),
+            ink: style.ink.or(self.ink),
+            ground: style.ground.unwrap_or(self.ground),
         }
     }
 
-    fn is_unseen(self) -> bool {
-        self.hidden || self.white && !self.shaded
+    /// The remark on text that is not seen; `None` of text that is.
+    fn note(self) -> Option<PageNote> {
+        if self.hidden || is_lost(self.ink, self.ground) {
+            return Some(PageNote::HiddenText);
+        }
+        self.struck.then_some(PageNote::DeletedText)
     }
 }
 
@@ -489,13 +614,6 @@ fn is_hidden_node(node: XmlNode<'_, '_>) -> bool {
     matches!(attribute(node, "display"), Some("none" | "condition"))
 }
 
-/// Cells and shapes may have a ground of their own, which the styles of their text do not name.
-fn is_in_cell(node: XmlNode<'_, '_>) -> bool {
-    node.ancestors().any(|it| {
-        matches!(it.tag_name().name(), "table-cell" | "text-box" | "custom-shape" | "page")
-    })
-}
-
 /// The rows of a table, also those in groups and headings.
 fn table_rows<'a, 'b>(node: XmlNode<'a, 'b>) -> Vec<XmlNode<'a, 'b>> {
     let mut rows = Vec::new();
@@ -507,21 +625,6 @@ fn table_rows<'a, 'b>(node: XmlNode<'a, 'b>) -> Vec<XmlNode<'a, 'b>> {
         }
     }
     rows
-}
-
-/// Ranges of columns that are not shown, from 0, the end not included.
-fn hidden_columns(sheet: XmlNode<'_, '_>) -> Vec<(usize, usize)> {
-    let (mut hidden, mut at) = (Vec::new(), 0_usize);
-    let columns = sheet.descendants().filter(|it| it.tag_name().name() == "table-column");
-    for column in columns {
-        let repeats = number(column, "number-columns-repeated").unwrap_or(1);
-        let end = at.saturating_add(usize::try_from(repeats).unwrap_or(usize::MAX));
-        if matches!(attribute(column, "visibility"), Some("collapse" | "filter")) {
-            hidden.push((at, end));
-        }
-        at = end;
-    }
-    hidden
 }
 
 fn flush_rows(rows: &mut Vec<Vec<FlowCell>>, flow: &mut FlowWriter<'_>) -> Result<(), OfficeError> {

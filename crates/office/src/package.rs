@@ -112,6 +112,14 @@ impl<'a> OfficePackage<'a> {
         Ok(Some(XmlText::decode(&bytes)?))
     }
 
+    /// The same of a part that need not be named.
+    pub(crate) fn read_optional(
+        &mut self,
+        name: Option<String>,
+    ) -> Result<Option<XmlText>, OfficeError> {
+        name.map_or(Ok(None), |name| self.read_xml(&name))
+    }
+
     /// The same of a part that has to be there.
     pub(crate) fn need_xml(&mut self, name: &str) -> Result<XmlText, OfficeError> {
         self.read_xml(name)?

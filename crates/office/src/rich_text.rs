@@ -1,12 +1,16 @@
 //! RTF (Rich Text Format 1.9.1): control words and groups, read once from start to end.
 //!
-//! Not read: hidden and deleted text, white text, annotations, pictures, objects, field codes, and
-//! every destination that is marked to be skipped by those who do not read it.
+//! Not read: hidden, crossed-out and deleted text, text in the colour of its ground, cells under a
+//! merged one, annotations, pictures, objects, field codes, and every destination that is marked to be
+//! skipped by those who do not read it.
+
+use std::collections::HashSet;
 
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
 use encoding_rs::{Encoding, WINDOWS_1252};
 
+use crate::colours::{RgbColour, WHITE, is_lost, is_pictographic};
 use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft};
 use crate::error::OfficeError;
 
@@ -15,12 +19,13 @@ const MAX_DEPTH: usize = 1_000;
 /// Letters of a control word, and digits of its number.
 const MAX_WORD_CHARS: usize = 32;
 const MAX_DIGITS: usize = 10;
+/// Cells of a row.
+const MAX_ROW_CELLS: usize = 1_000;
 /// Colours of the table of colours.
 const MAX_COLOURS: usize = 4_096;
 
 /// Destinations whose text does not show on the page.
-const UNREAD: [&str; 27] = [
-    "fonttbl",
+const UNREAD: [&str; 26] = [
     "stylesheet",
     "info",
     "pict",
@@ -62,6 +67,10 @@ pub(crate) fn read_rich_text(
         groups: Vec::new(),
         encoding: WINDOWS_1252,
         colours: Vec::new(),
+        pictures: HashSet::new(),
+        font: (0, String::new()),
+        defined: Vec::new(),
+        defining: CellDefinition::default(),
         text: String::new(),
         bytes: Vec::new(),
         marker: String::new(),
@@ -157,8 +166,20 @@ struct GroupState {
     in_marker: bool,
     hidden: bool,
     deleted: bool,
-    white: bool,
-    shaded: bool,
+    struck: bool,
+    /// Of no size or width, in a font of pictures, or in lines of no height.
+    tiny: bool,
+    squeezed: bool,
+    flat: bool,
+    pictured: bool,
+    in_fonts: bool,
+    /// Index of its colour; 0 for that of the program.
+    ink: usize,
+    /// Index of its ground and of its paragraph's, if they have one.
+    ground: Option<usize>,
+    paragraph_ground: Option<usize>,
+    /// Its ground is unknown, as in a shape.
+    on_shape: bool,
     in_table: bool,
     in_list: bool,
     level: u8,
@@ -172,14 +193,27 @@ struct GroupState {
     is_apart: bool,
 }
 
+/// A cell of a row as far as it decides what is seen in it.
+#[derive(Debug, Clone, Copy, Default)]
+struct CellDefinition {
+    ground: Option<usize>,
+    /// Continues a merged cell.
+    is_under: bool,
+}
+
 struct RichTextReader<'a> {
     flow: FlowWriter<'a>,
     state: GroupState,
     /// Those of the groups around it.
     groups: Vec<GroupState>,
     encoding: &'static Encoding,
-    /// Whether each is white.
-    colours: Vec<bool>,
+    colours: Vec<Option<RgbColour>>,
+    /// Numbers of the fonts of pictures, and the one that is being named.
+    pictures: HashSet<i32>,
+    font: (i32, String),
+    /// The cells of the row as it was defined, and the one that is being defined.
+    defined: Vec<CellDefinition>,
+    defining: CellDefinition,
     text: String,
     /// Text in the file's encoding that is not decoded yet: characters may have two bytes.
     bytes: Vec<u8>,
@@ -239,7 +273,6 @@ impl RichTextReader<'_> {
     }
 
     fn take_word(&mut self, word: &str, number: Option<i32>) -> Result<(), OfficeError> {
-        let is_on = number != Some(0);
         if COMMENTS.contains(&word) {
             self.state.unread = true;
             return self.flow.push(FlowBlock::Note(PageNote::Comments));
@@ -255,15 +288,8 @@ impl RichTextReader<'_> {
             "ansicpg" => self.encoding = encoding_of_page(number),
             "mac" => self.encoding = encoding_rs::MACINTOSH,
             "colortbl" => self.state.in_colours = true,
-            "red" | "green" | "blue" if self.state.in_colours => {
-                if self.colours.is_empty() {
-                    self.colours.push(false);
-                }
-                let is_full = number == Some(255);
-                if let Some(last) = self.colours.last_mut() {
-                    *last = is_full && (word == "red" || *last);
-                }
-            }
+            "fonttbl" => self.state.in_fonts = true,
+            "red" | "green" | "blue" if self.state.in_colours => self.add_colour(word, number),
             "listtext" | "pntext" => self.state.in_marker = true,
             "shptxt" | "footnote" | "header" | "footer" | "headerf" | "footerf" | "headerl"
             | "footerl" | "headerr" | "footerr" => {
@@ -271,32 +297,89 @@ impl RichTextReader<'_> {
                 // Text in shapes may stand on a ground of their own.
                 let state = &mut self.state;
                 (state.optional, state.unread, state.is_apart) = (false, false, true);
-                state.shaded |= word == "shptxt";
+                state.on_shape |= word == "shptxt";
             }
             "fldrslt" | "shp" | "shpinst" | "ud" | "upr" => self.state.optional = false,
-            "v" => self.state.hidden = is_on,
-            "deleted" => self.state.deleted = is_on,
-            "cf" => {
-                let at = number.and_then(|it| usize::try_from(it).ok()).unwrap_or(0);
-                self.state.white = self.colours.get(at).copied().unwrap_or(false);
-            }
-            "cb" | "highlight" | "chcbpat" | "cbpat" | "clcbpat" | "clshdng" => {
-                self.state.shaded = is_on;
-            }
-            "fs" => {
-                if number.is_some_and(|size| (0..=2).contains(&size)) {
-                    self.state.hidden = true;
-                }
-            }
-            // Letters that are narrower than a tenth of their width are lines.
-            "charscalex" if number.is_some_and(|percent| percent < 10) => self.state.hidden = true,
-            "plain" => {
-                let state = &mut self.state;
-                (state.hidden, state.deleted, state.white) = (false, false, false);
-            }
+            _ if self.take_look(word, number) || self.define_row(word, number) => {}
             _ => self.take_structure(word, number)?,
         }
         Ok(())
+    }
+
+    /// A part of one of the three of a colour.
+    fn add_colour(&mut self, word: &str, number: Option<i32>) {
+        if self.colours.is_empty() {
+            self.colours.push(None);
+        }
+        let part = number.and_then(|it| u8::try_from(it).ok()).unwrap_or(0);
+        let at = ["red", "green", "blue"].iter().position(|name| *name == word);
+        if let (Some(last), Some(at)) = (self.colours.last_mut(), at) {
+            let RgbColour(parts) = last.get_or_insert(RgbColour([0; 3]));
+            if let Some(own) = parts.get_mut(at) {
+                *own = part;
+            }
+        }
+    }
+
+    /// Words for the look of text. `false`: the word is none.
+    fn take_look(&mut self, word: &str, number: Option<i32>) -> bool {
+        let is_on = number != Some(0);
+        let index = number.and_then(|it| usize::try_from(it).ok());
+        let state = &mut self.state;
+        match word {
+            "v" | "webhidden" | "spv" => state.hidden = is_on,
+            "deleted" => state.deleted = is_on,
+            "strike" | "striked" => state.struck = is_on,
+            "cf" => state.ink = index.unwrap_or(0),
+            "cb" | "highlight" | "chcbpat" => state.ground = index.filter(|at| *at > 0),
+            "cbpat" => state.paragraph_ground = index.filter(|at| *at > 0),
+            "f" if state.in_fonts => self.font = (number.unwrap_or(0), String::new()),
+            "f" => state.pictured = self.pictures.contains(&number.unwrap_or(0)),
+            "fs" => state.tiny = number.is_some_and(|size| (0..=2).contains(&size)),
+            // Letters that are narrower than a tenth of their width are lines.
+            "charscalex" => state.squeezed = number.is_some_and(|percent| percent < 10),
+            // Negative: exactly so many twentieths of a point.
+            "sl" => state.flat = number.is_some_and(|height| (-40..0).contains(&height)),
+            "plain" => {
+                (state.hidden, state.deleted, state.struck) = (false, false, false);
+                (state.tiny, state.squeezed, state.pictured) = (false, false, false);
+                (state.ink, state.ground) = (0, None);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Words that define the cells of a row. `false`: the word is none.
+    fn define_row(&mut self, word: &str, number: Option<i32>) -> bool {
+        match word {
+            "trowd" => {
+                self.defined.clear();
+                self.defining = CellDefinition::default();
+            }
+            "clcbpat" | "clcbpatraw" => {
+                let index = number.and_then(|it| usize::try_from(it).ok());
+                self.defining.ground = index.filter(|at| *at > 0);
+            }
+            "clmrg" | "clvmrg" => self.defining.is_under = true,
+            "cellx" if self.defined.len() < MAX_ROW_CELLS => {
+                self.defined.push(std::mem::take(&mut self.defining));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// The ground that text here stands on; `None` if it is unknown.
+    fn ground(&self) -> Option<RgbColour> {
+        let state = self.state;
+        let cell = self.defined.get(self.row.len()).filter(|_| state.in_table);
+        let named = state.ground.or(state.paragraph_ground).or(cell.and_then(|it| it.ground));
+        match named {
+            Some(at) => self.colours.get(at).copied().flatten(),
+            None if state.on_shape => None,
+            None => Some(WHITE),
+        }
     }
 
     fn take_structure(&mut self, word: &str, number: Option<i32>) -> Result<(), OfficeError> {
@@ -313,7 +396,7 @@ impl RichTextReader<'_> {
             "pard" => {
                 let state = &mut self.state;
                 (state.in_table, state.in_list, state.level, state.outline) = (false, false, 0, 0);
-                state.shaded = false;
+                (state.paragraph_ground, state.flat) = (None, false);
             }
             "intbl" => self.state.in_table = true,
             "ls" => self.state.in_list = true,
@@ -375,7 +458,14 @@ impl RichTextReader<'_> {
             if byte == b';' && self.colours.len() < MAX_COLOURS {
                 // The first one has no values; the next one is open.
                 let missing = if self.colours.is_empty() { 2 } else { 1 };
-                self.colours.extend(std::iter::repeat_n(false, missing));
+                self.colours.extend(std::iter::repeat_n(None, missing));
+            }
+            return Ok(());
+        }
+        if self.state.in_fonts {
+            // Alternatives and descriptions of a font stand in groups of their own.
+            if !self.state.unread {
+                self.add_font_byte(byte);
             }
             return Ok(());
         }
@@ -383,6 +473,20 @@ impl RichTextReader<'_> {
             self.bytes.push(byte);
         }
         Ok(())
+    }
+
+    /// A byte of the name of a font, which ends with a semicolon.
+    fn add_font_byte(&mut self, byte: u8) {
+        if byte != b';' {
+            if self.font.1.len() < MAX_WORD_CHARS {
+                self.font.1.push(char::from(byte));
+            }
+            return;
+        }
+        let (number, name) = std::mem::take(&mut self.font);
+        if is_pictographic(&name) && self.pictures.len() < MAX_COLOURS {
+            self.pictures.insert(number);
+        }
     }
 
     fn add_text(&mut self, text: &str) -> Result<(), OfficeError> {
@@ -396,12 +500,22 @@ impl RichTextReader<'_> {
     /// Whether text here is seen; if it is hidden, that is noted.
     fn may_add(&mut self, is_blank: bool) -> Result<bool, OfficeError> {
         let state = self.state;
-        if state.unread || state.in_colours {
+        if state.unread || state.in_colours || state.in_fonts {
             return Ok(false);
         }
-        let note = if state.deleted {
+        let ink = self.colours.get(state.ink).copied().flatten();
+        let cell = self.defined.get(self.row.len()).filter(|_| state.in_table);
+        let note = if state.deleted || state.struck {
             PageNote::DeletedText
-        } else if state.hidden || state.white && !state.shaded && !state.in_table {
+        } else if cell.is_some_and(|it| it.is_under) {
+            PageNote::HiddenCells
+        } else if state.hidden
+            || state.tiny
+            || state.squeezed
+            || state.flat
+            || state.pictured
+            || is_lost(ink, self.ground())
+        {
             PageNote::HiddenText
         } else {
             return Ok(true);

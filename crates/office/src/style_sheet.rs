@@ -46,6 +46,7 @@ impl ElementNames {
 #[derive(Debug, Default)]
 pub(crate) struct CssRuleSet {
     rules: Vec<CssRule>,
+    adds_text: bool,
 }
 
 #[derive(Debug)]
@@ -92,7 +93,14 @@ impl CssRuleSet {
         }
     }
 
+    /// Whether a rule writes digits before or behind an element.
+    pub(crate) fn adds_text(&self) -> bool {
+        self.adds_text
+    }
+
     fn add_rule(&mut self, selectors: &str, declarations: &str) {
+        let is_beside = ["before", "after"].iter().any(|name| selectors.contains(name));
+        self.adds_text |= is_beside && declarations.split(';').any(is_digit_content);
         for selector in selectors.split(',') {
             if let Some(steps) = parse_selector(selector.trim())
                 && self.rules.len() < MAX_RULES
@@ -111,6 +119,30 @@ impl CssRuleSet {
         let matching = self.rules.iter().filter(|rule| rule.matches(around, element));
         matching.map(|rule| rule.declarations.as_str())
     }
+}
+
+/// Whether a declaration gives a text with digits, or one of the page's own values.
+fn is_digit_content(declaration: &str) -> bool {
+    let Some((name, value)) = declaration.split_once(':') else { return false };
+    if !name.trim().eq_ignore_ascii_case("content") {
+        return false;
+    }
+    let mut parts = value.split('\\');
+    let plain = parts.next().unwrap_or_default();
+    has_digit(plain) || value.contains("attr(") || parts.any(is_digit_escape)
+}
+
+/// Whether an escape, or the text behind it, is a digit. Other escapes are the numbers of letters,
+/// such as those of icons.
+fn is_digit_escape(text: &str) -> bool {
+    let end = text.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(text.len());
+    let (code, behind) = text.split_at_checked(end).unwrap_or((text, ""));
+    let letter = u32::from_str_radix(code, 16).ok().and_then(char::from_u32);
+    letter.is_some_and(char::is_numeric) || has_digit(behind)
+}
+
+fn has_digit(text: &str) -> bool {
+    text.contains(|c: char| c.is_ascii_digit())
 }
 
 impl CssRule {
@@ -310,6 +342,22 @@ mod tests {
             let around = [&outer, &row];
             let found = sheet.declarations_for(&around, &cell).next().is_some();
             assert_eq!(found, expected, "{selector}");
+        }
+    }
+
+    #[test]
+    fn digits_that_a_rule_writes_beside_an_element_are_seen() {
+        for (rule, expected) in [
+            ("b::before{content:'9'}", true),
+            ("b:after{color:red;content:\"\\39\"}", true),
+            ("b::before{content:attr(data-x)}", true),
+            ("b::before{content:'\\f101'}", false),
+            (".clearfix::after{content:'';clear:both}", false),
+            ("b{content:'9'}", false),
+        ] {
+            let mut sheet = CssRuleSet::default();
+            sheet.add_rules(rule);
+            assert_eq!(sheet.adds_text(), expected, "{rule}");
         }
     }
 

@@ -1,22 +1,4 @@
-//! Colours that cannot be seen, and the labels of numbered lists.
-
-/// Whether a colour, in hex with or without a sign and transparency before it, is white or nearly.
-pub(crate) fn is_white(colour: &str) -> bool {
-    let colour = colour.trim().trim_start_matches('#').to_ascii_lowercase();
-    if colour == "white" {
-        return true;
-    }
-    let digits = match colour.len() {
-        8 => colour.get(2..),
-        6 | 3 => Some(colour.as_str()),
-        _ => None,
-    };
-    digits.is_some_and(|digits| {
-        let step = digits.len() / 3;
-        digits.bytes().all(|byte| byte.is_ascii_hexdigit())
-            && digits.bytes().step_by(step.max(1)).all(|byte| byte == b'f')
-    })
-}
+//! Labels of numbered lists.
 
 /// The label of an entry: its number in the form of the list, as the format names it.
 pub(crate) fn number_label(form: &str, number: u32) -> String {

@@ -237,6 +237,24 @@ fn hidden_deleted_and_white_text_of_a_document_is_not_read_but_noted() {
         ("inserted",            format!("<w:p><w:ins>{}</w:ins></w:p>", run("seen")),           "seen", vec![]),
         ("a comment",           format!("<w:p>{}<w:r><w:commentReference w:id='1'/></w:r></w:p>", run("seen")), "seen", vec![PageNote::Comments]),
         ("a field",             format!("<w:p><w:r><w:instrText>DDEAUTO cmd</w:instrText></w:r>{}</w:p>", run("seen")), "seen", vec![]),
+        ("nearly white",        with("<w:color w:val='FEFEFA'/>", "trap"),                      "",     vec![PageNote::HiddenText]),
+        ("black on black",      with("<w:color w:val='000000'/><w:shd w:fill='000000'/>", "trap"), "", vec![PageNote::HiddenText]),
+        ("white, highlighted in white", with("<w:color w:val='FFFFFF'/><w:highlight w:val='white'/>", "trap"), "", vec![PageNote::HiddenText]),
+        ("crossed out",         with("<w:strike/>", "trap"),                                    "",     vec![PageNote::DeletedText]),
+        ("crossed out twice",   with("<w:dstrike/>", "trap"),                                   "",     vec![PageNote::DeletedText]),
+        ("not crossed out",     with("<w:strike w:val='false'/>", "seen"),                      "seen", vec![]),
+        ("in pictures",         with("<w:rFonts w:ascii='Wingdings'/>", "trap"),                "",     vec![PageNote::HiddenText]),
+        ("symbols that are digits", "<w:p><w:r><w:sym w:font='Arial' w:char='0039'/><w:sym w:font='Symbol' w:char='F038'/><w:sym w:font='Wingdings' w:char='F037'/></w:r></w:p>".to_owned(), "98", vec![]),
+        ("in a flat line",      format!("<w:p><w:pPr><w:spacing w:line='2' w:lineRule='exact'/></w:pPr>{}</w:p>", run("trap")), "", vec![PageNote::HiddenText]),
+        ("beside the page",     format!("<w:p><w:pPr><w:ind w:left='-20000'/></w:pPr>{}</w:p>", run("trap")), "", vec![PageNote::HiddenText]),
+        ("under a merged cell", format!("<w:tbl><w:tr><w:tc><w:tcPr><w:vMerge w:val='restart'/></w:tcPr>{}</w:tc><w:tc>{}</w:tc></w:tr><w:tr><w:tc><w:tcPr><w:vMerge/></w:tcPr>{}</w:tc><w:tc>{}</w:tc></w:tr></w:tbl>", para("a"), para("b"), para("trap"), para("c")), "a b|c", vec![PageNote::HiddenCells]),
+        ("in a flat row",       format!("<w:tbl><w:tr><w:trPr><w:trHeight w:val='1' w:hRule='exact'/></w:trPr><w:tc>{}</w:tc></w:tr><w:tr><w:tc>{}</w:tc></w:tr></w:tbl>", para("trap"), para("seen")), "seen", vec![PageNote::HiddenCells]),
+        ("white in a white cell", format!("<w:tbl><w:tr><w:tc><w:tcPr><w:shd w:val='clear' w:fill='FFFFFF'/></w:tcPr>{}</w:tc><w:tc>{}</w:tc></w:tr></w:tbl>", with("<w:color w:val='FFFFFF'/>", "trap"), para("seen")), "seen", vec![PageNote::HiddenText]),
+        ("dark in a dark cell", format!("<w:tbl><w:tr><w:tc><w:tcPr><w:shd w:val='clear' w:fill='1F3864'/></w:tcPr>{}</w:tc><w:tc>{}</w:tc></w:tr></w:tbl>", with("<w:color w:val='1F3864'/>", "trap"), para("seen")), "seen", vec![PageNote::HiddenText]),
+        ("turned round",        "<w:p><w:bdo w:val='rtl'><w:r><w:t>0011</w:t></w:r></w:bdo></w:p>".to_owned(), "\u{202e}0011", vec![PageNote::DoubtfulText]),
+        ("in a white box",      format!("<w:p><w:r><w:drawing><a:wsp><a:spPr><a:solidFill><a:srgbClr val='FFFFFF'/></a:solidFill></a:spPr><a:txbx><w:txbxContent>{}</w:txbxContent></a:txbx></a:wsp></w:drawing></w:r></w:p>", with("<w:color w:val='FFFFFF'/>", "trap")), "", vec![PageNote::HiddenText]),
+        ("in a dark box",       format!("<w:p><w:r><w:drawing><a:wsp><a:spPr><a:solidFill><a:srgbClr val='1F3864'/></a:solidFill></a:spPr><a:txbx><w:txbxContent>{}</w:txbxContent></a:txbx></a:wsp></w:drawing></w:r></w:p>", with("<w:color w:val='FFFFFF'/>", "seen")), "seen", vec![]),
+        ("in a box beside the page", format!("<w:p><w:r><w:drawing><wp:anchor><wp:positionH><wp:posOffset>-9000000</wp:posOffset></wp:positionH><wp:extent cx='900' cy='900'/><a:wsp><w:txbxContent>{}</w:txbxContent></a:wsp></wp:anchor></w:drawing></w:r></w:p>", para("trap")), "", vec![PageNote::HiddenText]),
         ("white in a dark cell", format!("<w:tbl><w:tr><w:tc><w:tcPr><w:shd w:fill='1F3864'/></w:tcPr>{}</w:tc><w:tc>{}</w:tc></w:tr></w:tbl>", with("<w:color w:val='FFFFFF'/>", "seen"), para("too")), "seen too", vec![]),
     ];
     for (name, body, text, notes) in table {
@@ -300,6 +318,188 @@ fn a_sheet_is_read_as_it_is_seen() {
     let mut notes = notes_of(&file);
     notes.sort_unstable();
     assert_eq!(notes, [PageNote::HiddenText, PageNote::HiddenCells, PageNote::FormulaWithoutValue]);
+}
+
+/// Styles with these formats of cells and of conditions.
+fn cell_styles(formats: &str, changes: &str) -> String {
+    format!(
+        "<numFmts><numFmt numFmtId='164' formatCode='0.00,'/></numFmts><fonts><font/>\
+         <font><color theme='0'/></font><font><color indexed='9'/></font><font><strike/></font>\
+         <font><color rgb='FF1F3864'/></font></fonts><fills><fill><patternFill/></fill>\
+         <fill><patternFill patternType='solid'><fgColor rgb='FFFFFFFF'/></patternFill></fill>\
+         <fill><patternFill patternType='solid'><fgColor rgb='FF1F3864'/></patternFill></fill>\
+         </fills><cellXfs><xf/>{formats}</cellXfs><dxfs>\
+         <dxf><font><color rgb='FFFFFFFF'/></font></dxf>{changes}</dxfs>"
+    )
+}
+
+#[test]
+fn a_cell_is_read_by_its_colours_conditions_and_place() {
+    let row = "<row r='1'><c r='A1'><v>5</v></c><c r='B1' s='1'><v>9900</v></c></row>";
+    let rule = |inner: &str| {
+        format!(
+            "<sheetData>{row}</sheetData><conditionalFormatting sqref='B1:B9'><cfRule dxfId='0' \
+             priority='1' {inner}</cfRule></conditionalFormatting>"
+        )
+    };
+    let merged = "<mergeCells><mergeCell ref='A1:C1'/></mergeCells>";
+    let data = |more: &str| format!("<sheetData>{row}</sheetData>{more}");
+    #[rustfmt::skip]
+    let table = [
+        ("plain",               "<xf/>",                       data(""),                          "5 9900", vec![]),
+        ("white by the theme",  "<xf fontId='1'/>",            data(""),                          "5",      vec![PageNote::HiddenText]),
+        ("white by its index",  "<xf fontId='2'/>",            data(""),                          "5",      vec![PageNote::HiddenText]),
+        ("white on a white fill", "<xf fontId='1' fillId='1'/>", data(""),                        "5",      vec![PageNote::HiddenText]),
+        ("white on a dark fill", "<xf fontId='1' fillId='2'/>", data(""),                         "5 9900", vec![]),
+        ("dark on a dark fill", "<xf fontId='4' fillId='2'/>", data(""),                          "5",      vec![PageNote::HiddenText]),
+        ("crossed out",         "<xf fontId='3'/>",            data(""),                          "5",      vec![PageNote::DeletedText]),
+        ("in thousands",        "<xf numFmtId='164'/>",        data(""),                          "5 9.90", vec![]),
+        ("under a merged cell", "<xf/>",                       data(merged),                      "5",      vec![PageNote::HiddenCells]),
+        ("in a narrow column",  "<xf/>",                       format!("<cols><col min='2' max='2' width='0.2'/></cols>{}", data("")), "5", vec![PageNote::HiddenCells]),
+        ("in a column of no width", "<xf/>",                   format!("<sheetFormatPr defaultColWidth='0'/><cols><col min='1' max='1' width='9'/></cols>{}", data("")), "5", vec![PageNote::HiddenCells]),
+        ("a condition that holds", "<xf/>",                    rule("type='cellIs' operator='greaterThan'><formula>100</formula>"), "5", vec![PageNote::HiddenText]),
+        ("one that does not",   "<xf/>",                       rule("type='cellIs' operator='between'><formula>1</formula><formula>10</formula>"), "5 9900", vec![]),
+        ("one that always holds", "<xf/>",                     rule("type='expression'><formula>TRUE</formula>"), "5", vec![PageNote::HiddenText]),
+        ("one that is not decided", "<xf/>",                   rule("type='expression'><formula>$A$1=5</formula>"), "5 9900", vec![PageNote::DoubtfulText]),
+        ("one that hides nothing", "<xf fontId='4' fillId='2'/>", rule("type='expression'><formula>TRUE</formula>"), "5 9900", vec![]),
+        ("a bar for the value", "<xf/>",                       rule("type='dataBar'><dataBar showValue='0'/>"), "5", vec![PageNote::HiddenText]),
+        ("formulas in place of values", "<xf/>",               "<sheetView showFormulas='1'/><sheetData><row r='1'><c r='A1'><v>5</v></c><c r='B1'><f>A1*2</f><v>9900</v></c></row></sheetData>".to_owned(), "5 =A1*2", vec![]),
+        ("zeros that are hidden", "<xf/>",                     "<sheetView showZeros='0'/><sheetData><row r='1'><c r='A1'><v>5</v></c><c r='B1'><v>0</v></c></row></sheetData>".to_owned(), "5", vec![]),
+        ("runs of a text",      "<xf/>",                       "<sheetData><row r='1'><c r='A1' t='inlineStr'><is><r><t>EUR 1</t></r><r><rPr><color rgb='FFFFFFFF'/></rPr><t>9</t></r><r><rPr><strike/></rPr><t>8</t></r><r><t>00</t></r></is></c></row></sheetData>".to_owned(), "EUR 100", vec![PageNote::DeletedText]),
+    ];
+    for (name, format, sheet, text, notes) in table {
+        let file = xlsx(&[("S", "", &sheet)], &cell_styles(format, ""));
+        assert_eq!(read(&file).unwrap(), [text], "{name}");
+        assert_eq!(notes_of(&file), notes, "{name}");
+    }
+}
+
+#[test]
+fn a_shape_over_cells_hides_them_and_a_picture_makes_them_doubtful() {
+    let cells =
+        "<sheetData><row r='1'><c r='A1'><v>1</v></c><c r='B1'><v>2</v></c></row></sheetData>";
+    let anchor = |inner: &str| {
+        format!(
+            "<d:wsDr xmlns:d='d' xmlns:a='a'><d:twoCellAnchor><d:from><d:col>1</d:col><d:colOff>0\
+             </d:colOff><d:row>0</d:row><d:rowOff>0</d:rowOff></d:from><d:to><d:col>2</d:col>\
+             <d:colOff>0</d:colOff><d:row>2</d:row><d:rowOff>0</d:rowOff></d:to>{inner}\
+             </d:twoCellAnchor></d:wsDr>"
+        )
+    };
+    let filled =
+        "<d:sp><d:spPr><a:solidFill><a:srgbClr val='FFFFFF'/></a:solidFill></d:spPr></d:sp>";
+    #[rustfmt::skip]
+    let table = [
+        ("a filled shape",  filled.to_owned(), "1", vec![PageNote::HiddenCells]),
+        ("a clear shape",   filled.replace("val='FFFFFF'/>", "val='FFFFFF'><a:alpha val='0'/></a:srgbClr>"), "1 2", vec![]),
+        ("a picture",       "<d:pic><d:spPr/></d:pic>".to_owned(), "1 2", vec![PageNote::UnreadPicture, PageNote::DoubtfulText]),
+        ("a hidden shape",  filled.replace("<d:spPr>", "<d:nvSpPr><d:cNvPr hidden='1'/></d:nvSpPr><d:spPr>"), "1 2", vec![]),
+    ];
+    for (name, shape, text, notes) in table {
+        let workbook =
+            "<workbook xmlns:r='r'><sheets><sheet name='S' r:id='a'/></sheets></workbook>";
+        let file = open_xml(
+            "xl/workbook.xml",
+            &[
+                ("xl/workbook.xml", workbook.to_owned()),
+                ("xl/_rels/workbook.xml.rels", relations(&[("a", "worksheet", "s.xml")])),
+                ("xl/s.xml", format!("<worksheet>{cells}</worksheet>")),
+                ("xl/_rels/s.xml.rels", relations(&[("d", "drawing", "d.xml")])),
+                ("xl/d.xml", anchor(&shape)),
+            ],
+        );
+        assert_eq!(read(&file).unwrap(), [text], "{name}");
+        let mut found = notes_of(&file);
+        found.sort_unstable();
+        assert_eq!(found, notes, "{name}");
+    }
+}
+
+#[test]
+fn a_shape_of_a_slide_is_read_where_it_is_seen() {
+    let shape = |at: &str, fill: &str, look: &str, text: &str| {
+        format!(
+            "<p:sp><p:spPr><a:xfrm>{at}</a:xfrm>{fill}</p:spPr><p:txBody><a:p><a:r>\
+             <a:rPr {look}</a:rPr><a:t>{text}</a:t></a:r></a:p></p:txBody></p:sp>"
+        )
+    };
+    let here = "<a:off x='10' y='10'/><a:ext cx='50' cy='20'/>";
+    let away = "<a:off x='-900' y='10'/><a:ext cx='50' cy='20'/>";
+    let white = "<a:solidFill><a:srgbClr val='FFFFFF'/></a:solidFill>";
+    let dark = "<a:solidFill><a:schemeClr val='tx1'/></a:solidFill>";
+    let clear =
+        "<a:solidFill><a:srgbClr val='FFFFFF'><a:alpha val='40000'/></a:srgbClr></a:solidFill>";
+    let in_group = |inner: &str| {
+        format!(
+            "<p:grpSp><p:grpSpPr><a:xfrm><a:off x='-900' y='0'/><a:ext cx='100' cy='100'/>\
+             <a:chOff x='0' y='0'/><a:chExt cx='100' cy='100'/></a:xfrm></p:grpSpPr>{inner}</p:grpSp>"
+        )
+    };
+    #[rustfmt::skip]
+    let table = [
+        ("plain",              shape(here, "", ">", "seen"),                                          "seen"),
+        ("off the slide",      shape(away, "", ">", "trap"),                                          ""),
+        ("in a group off it",  in_group(&shape(here, "", ">", "trap")),                               ""),
+        ("under a shape",      shape(here, "", ">", "trap") + &shape(here, white, ">", ""),           ""),
+        ("over a shape",       shape(here, white, ">", "") + &shape(here, "", ">", "seen"),           "seen"),
+        ("under a clear one",  shape(here, "", ">", "seen") + &shape(here, clear, ">", ""),           "seen"),
+        ("white on white",     shape(here, "", &format!(">{white}"), "trap"),                         ""),
+        ("white in a white shape", shape(here, white, &format!(">{white}"), "trap"),                  ""),
+        ("white in a dark shape", shape(here, dark, &format!(">{white}"), "seen"),                    "seen"),
+        ("white over a dark shape", shape(here, dark, ">", "") + &shape(here, "", &format!(">{white}"), "seen"), "seen"),
+        ("crossed out",        shape(here, "", "strike='sngStrike'>", "trap"),                        ""),
+        ("of one point",       shape(here, "", "sz='100'>", "trap"),                                  ""),
+    ];
+    for (name, shapes, text) in table {
+        let slide = format!("<p:sld xmlns:p='p' xmlns:a='a'><p:spTree>{shapes}</p:spTree></p:sld>");
+        let main = "<p:presentation xmlns:p='p' xmlns:r='r'><p:sldSz cx='1000' cy='800'/>\
+                    <p:sldId id='256' r:id='a'/></p:presentation>";
+        let file = open_xml(
+            "ppt/presentation.xml",
+            &[
+                ("ppt/presentation.xml", main.to_owned()),
+                ("ppt/_rels/presentation.xml.rels", relations(&[("a", "slide", "s.xml")])),
+                ("ppt/s.xml", slide),
+            ],
+        );
+        assert_eq!(read(&file).unwrap().concat(), text, "{name}");
+        assert_eq!(notes_of(&file).is_empty(), !text.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn text_of_an_open_document_is_read_where_it_is_seen() {
+    let styles = "<style:style style:name='w'><style:text-properties fo:color='#ffffff'/></style:style>\
+        <style:style style:name='s'><style:text-properties style:text-line-through-style='solid'/></style:style>\
+        <style:style style:name='d'><style:table-cell-properties fo:background-color='#1f3864'/></style:style>\
+        <style:style style:name='f'><style:table-row-properties style:row-height='0cm'/></style:style>";
+    let text = "<text:p>a<text:span text:style-name='w'>trap</text:span>\
+        <text:span text:style-name='s'>trap</text:span></text:p><table:table><table:table-row>\
+        <table:table-cell><text:p text:style-name='w'>trap</text:p></table:table-cell>\
+        <table:table-cell table:style-name='d'><text:p text:style-name='w'>seen</text:p></table:table-cell>\
+        </table:table-row></table:table>";
+    let file = odf("text", text, styles);
+    assert_eq!(read(&file).unwrap(), ["a|seen"]);
+    let sheet = |cell: &str| {
+        format!(
+            "<table:table><table:table-column table:default-cell-style-name='w'/><table:table-row \
+             table:style-name='f'><table:table-cell><text:p>trap</text:p></table:table-cell>\
+             </table:table-row><table:table-row><table:table-cell><text:p>trap</text:p>\
+             </table:table-cell><table:table-cell {cell}</table:table-cell></table:table-row></table:table>"
+        )
+    };
+    for (cell, is_doubtful) in [
+        ("office:value='1100'><text:p>1.100,00 €</text:p>", false),
+        ("office:value='9900'><text:p>1.100,00 €</text:p>", true),
+        ("office:value='0.19' office:value-type='percentage'><text:p>19%</text:p>", false),
+        ("office:value='-2.675'><text:p>-2.68</text:p>", false),
+        ("office:value='11'><text:p>1.1</text:p>", false),
+        ("office:value='7'><text:p>seven</text:p>", false),
+    ] {
+        let file = odf("spreadsheet", &sheet(cell), styles);
+        assert!(!read(&file).unwrap().concat().contains("trap"), "{cell}");
+        assert_eq!(notes_of(&file).contains(&PageNote::DoubtfulText), is_doubtful, "{cell}");
+    }
 }
 
 #[test]
@@ -399,6 +599,11 @@ fn a_web_page_is_read_as_it_is_seen() {
         ("hidden by class", "<html><style>.t{display:none}</style><p class='a t'>trap</p>x",  "x"),
         ("white",          "<body>x<font color=white>trap</font></body>",                    "x"),
         ("white on dark",  "<body><div style='background:#000;color:#fff'>x</div></body>",   "x"),
+        ("white on white",  "<body><div style='background:#fff'><p style='color:#fefefe'>trap</p>x</div></body>", "x"),
+        ("dark on dark",    "<body><div style='background:#333'><p style='color:#333'>trap</p></div>x</body>", "x"),
+        ("sized again",     "<body><div style='font-size:0'>trap<p style='font-size:14px'>x</p></div></body>", "x"),
+        ("of one pixel",    "<body>x<p style='font-size: 1px; color: red'>trap</p></body>",   "x"),
+        ("in pictures",     "<body>x<span style='font-family:Wingdings'>trap</span></body>",  "x"),
         ("preformatted",   "<body><pre>a   b\n  c</pre></body>",                             "a b|c"),
         ("unclosed",       "<div><p>a<div>b<td>c",                                           "a|b|c"),
         ("ends alone",     "<p>a</table></td></div>b",                                       "ab"),
@@ -408,18 +613,32 @@ fn a_web_page_is_read_as_it_is_seen() {
         assert_eq!(read(page.as_bytes()).unwrap(), [expected], "{name}");
     }
     assert_eq!(notes_of(b"<p>x<p hidden>trap"), [PageNote::HiddenText]);
+    for page in ["<style>b::before{content:'9'}</style><p><b>900</b>", "<p><bdo dir=rtl>0011</bdo>"]
+    {
+        assert_eq!(notes_of(page.as_bytes()), [PageNote::DoubtfulText], "{page}");
+    }
 }
 
 #[test]
 fn rich_text_is_read_as_it_is_seen() {
     #[rustfmt::skip]
-    let table: [(&str, &[u8], &str); 10] = [
+    let table: [(&str, &[u8], &str); 20] = [
         ("text",       br"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\info{\title no}}B\'fcro\par \b 5 \u8364?\par}", "Büro|5 €"),
         ("surrogates", br"{\rtf1 \u-10179?\u-8704?\par}",                                      "😀"),
         ("a table",    br"{\rtf1\trowd\intbl a\cell b\cell\row\trowd\intbl 1\cell 2\cell\row\pard end\par}", "a b|1 2|end"),
         ("a list",     br"{\rtf1{\pard\ls1{\listtext 1.\tab}one\par}{\pard\ls1{\listtext\'b7\tab}two\par}}", "1. one|• two"),
         ("hidden",     br"{\rtf1 a{\v trap}b{\deleted trap}\par}",                             "ab"),
         ("white",      br"{\rtf1{\colortbl;\red255\green255\blue255;}a{\cf1 trap}\par}",       "a"),
+        ("crossed out", br"{\rtf1 a{\strike trap}{\strike0 b}{\striked1 trap}\par}",           "ab"),
+        ("of the web",  br"{\rtf1 a{\webhidden trap}\par}",                                   "a"),
+        ("white in a table", br"{\rtf1{\colortbl;\red255\green255\blue255;}\trowd\cellx9\cellx18\intbl{\cf1 trap}\cell b\cell\row\pard c\par}", "b|c"),
+        ("white in a dark cell", br"{\rtf1{\colortbl;\red255\green255\blue255;\red0\green0\blue80;}\trowd\clcbpat2\cellx9\cellx18\intbl{\cf1 a}\cell b\cell\row\pard c\par}", "a b|c"),
+        ("white in a white cell", br"{\rtf1{\colortbl;\red255\green255\blue255;}\trowd\clcbpat1\cellx9\cellx18\intbl{\cf1 trap}\cell b\cell\row\pard c\par}", "b|c"),
+        ("dark on dark", br"{\rtf1{\colortbl;\red0\green0\blue80;}a{\cf1\chcbpat1 trap}\par}",  "a"),
+        ("under a merged cell", br"{\rtf1\trowd\clmgf\cellx9\clmrg\cellx18\intbl a\cell trap\cell\row\pard c\par}", "a|c"),
+        ("of one point", br"{\rtf1 a{\fs2 trap\fs24 b}\par}",                                 "ab"),
+        ("in a flat line", br"{\rtf1 a\par\pard\sl-1 trap\par\pard b\par}",                  "a|b"),
+        ("in pictures", br"{\rtf1{\fonttbl{\f0 Arial;}{\f1\fnil{\*\panose 05}Wingdings;}}a{\f1 trap}{\f0 b}\par}", "ab"),
         ("squeezed",   br"{\rtf1 a{\charscalex1 trap}\charscalex80 b\par}",                     "ab"),
         ("skipped",    br"{\rtf1{\*\unheard trap}{\pict 00ff}{\object{\*\objdata ff}}a\par}",  "a"),
         ("a field",    br"{\rtf1{\field{\*\fldinst HYPERLINK x}{\fldrslt seen}}\par}",         "seen"),

@@ -1,7 +1,8 @@
 //! DOCX: WordprocessingML (ISO/IEC 29500-1 §17).
 //!
-//! Read are the body, letterheads and feet (once), notes, and text in shapes. Not read: deleted and
-//! moved-away text, comments, hidden runs, field codes, embedded objects.
+//! Read are the body, letterheads and feet (once), notes, and text in shapes. Not read: deleted,
+//! crossed-out and moved-away text, comments, hidden runs, text in the colour of its ground, cells
+//! under a merged one, field codes, embedded objects.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,15 +10,24 @@ use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
 use docmill_formats::xml::{XmlNode, XmlText};
 
+use crate::colours::{RgbColour, ThemeColours, WHITE, is_pictographic, shape_ground};
 use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft};
 use crate::error::OfficeError;
 use crate::package::{MainPart, OfficePackage, PartRelation, part_of_kind};
 use crate::tags::{all, attribute, child, chosen_branch, drawing_size, elements, number, own_text};
-use crate::word_styles::{ListCounter, ListPlace, RunLook, StyleSheet, is_shading, outline_level};
+use crate::word_styles::{
+    ListCounter, ListPlace, RunLook, StyleSheet, is_flat_row, is_off_page, outline_level,
+    shading_ground,
+};
 
 /// Size of a picture, in units of 1/914400 inch, from which on it is a page of its own: more than
 /// half of A4 each way.
 const PAGE_PICTURE: (u64, u64) = (3_800_000, 5_000_000);
+
+/// Distances of an anchored shape, in units of 1/914400 inch, beyond which it lies beside the page:
+/// its end before the margin, and its start behind the largest page.
+const MIN_OFFSET: i64 = -1_828_800;
+const MAX_OFFSET: i64 = 20_000_000;
 
 /// Reads a document by its main part.
 pub(crate) fn read_word(
@@ -26,13 +36,18 @@ pub(crate) fn read_word(
     limits: &LimitsConfig,
 ) -> Result<DocumentFlow, OfficeError> {
     let relations = package.relations(&main.name)?;
-    let [styles, numbering, footnotes, endnotes] =
-        ["styles", "numbering", "footnotes", "endnotes"].map(|kind| part_of_kind(&relations, kind));
-    let styles = match read_optional(&mut package, styles)? {
-        Some(xml) => StyleSheet::read(xml.parse_tree()?.root()),
+    let [styles, numbering, footnotes, endnotes, theme] =
+        ["styles", "numbering", "footnotes", "endnotes", "theme"]
+            .map(|kind| part_of_kind(&relations, kind));
+    let theme = match package.read_optional(theme)? {
+        Some(xml) => ThemeColours::read(xml.parse_tree()?.root()),
+        None => ThemeColours::default(),
+    };
+    let styles = match package.read_optional(styles)? {
+        Some(xml) => StyleSheet::read(xml.parse_tree()?.root(), &theme),
         None => StyleSheet::default(),
     };
-    let lists = match read_optional(&mut package, numbering)? {
+    let lists = match package.read_optional(numbering)? {
         Some(xml) => ListCounter::read(xml.parse_tree()?.root()),
         None => ListCounter::default(),
     };
@@ -42,7 +57,8 @@ pub(crate) fn read_word(
         lists,
         relations,
         flow: FlowWriter::new(limits),
-        on_white: all(tree.root(), "background").next().is_none(),
+        ground: all(tree.root(), "background").next().map_or(Some(WHITE), |_| None),
+        theme,
     };
     let edges = reader.edge_parts(tree.root());
     reader.read_edges(&mut package, &edges, "header")?;
@@ -50,7 +66,7 @@ pub(crate) fn read_word(
         reader.read_part(&mut package, body)?;
     }
     for notes in [footnotes, endnotes] {
-        if let Some(xml) = read_optional(&mut package, notes)? {
+        if let Some(xml) = package.read_optional(notes)? {
             reader.read_notes(&mut package, &xml)?;
         }
     }
@@ -58,20 +74,14 @@ pub(crate) fn read_word(
     Ok(reader.flow.finish(PaperKind::Document))
 }
 
-fn read_optional(
-    package: &mut OfficePackage<'_>,
-    part: Option<String>,
-) -> Result<Option<XmlText>, OfficeError> {
-    part.map_or(Ok(None), |part| package.read_xml(&part))
-}
-
 struct WordReader<'a> {
     styles: StyleSheet,
     lists: ListCounter,
     relations: HashMap<String, PartRelation>,
     flow: FlowWriter<'a>,
-    /// Whether the ground of the page is white.
-    on_white: bool,
+    theme: ThemeColours,
+    /// The ground of the page; `None` if it is unknown.
+    ground: Option<RgbColour>,
 }
 
 /// A paragraph while its runs are read.
@@ -83,7 +93,8 @@ struct ParagraphDraft {
     /// Parts of pictures that are pages.
     pictures: Vec<String>,
     look: RunLook,
-    on_white: bool,
+    ground: Option<RgbColour>,
+    is_off_page: bool,
     ends_page: bool,
 }
 
@@ -142,50 +153,61 @@ impl WordReader<'_> {
         node: XmlNode<'_, '_>,
     ) -> Result<(), OfficeError> {
         let mut blocks = Vec::new();
-        self.read_blocks(node, self.on_white, &mut blocks);
+        self.read_blocks(node, self.ground, &mut blocks);
         self.flow.extend_from(package, blocks)
     }
 
-    fn read_blocks(&mut self, node: XmlNode<'_, '_>, on_white: bool, out: &mut Vec<FlowBlock>) {
+    fn read_blocks(
+        &mut self,
+        node: XmlNode<'_, '_>,
+        ground: Option<RgbColour>,
+        out: &mut Vec<FlowBlock>,
+    ) {
         for item in elements(node) {
             match item.tag_name().name() {
-                "p" => self.read_paragraph(item, on_white, out),
-                "tbl" => self.read_table(item, on_white, out),
+                "p" => self.read_paragraph(item, ground, out),
+                "tbl" => self.read_table(item, ground, out),
                 "del" | "moveFrom" => out.push(FlowBlock::Note(PageNote::DeletedText)),
                 "sdt" => {
                     if let Some(content) = child(item, "sdtContent") {
-                        self.read_blocks(content, on_white, out);
+                        self.read_blocks(content, ground, out);
                     }
                 }
                 "AlternateContent" => {
                     if let Some(branch) = chosen_branch(item) {
-                        self.read_blocks(branch, on_white, out);
+                        self.read_blocks(branch, ground, out);
                     }
                 }
                 "ins" | "moveTo" | "customXml" | "smartTag" => {
-                    self.read_blocks(item, on_white, out);
+                    self.read_blocks(item, ground, out);
                 }
                 _ => {}
             }
         }
     }
 
-    fn read_table(&mut self, node: XmlNode<'_, '_>, on_white: bool, out: &mut Vec<FlowBlock>) {
+    fn read_table(
+        &mut self,
+        node: XmlNode<'_, '_>,
+        ground: Option<RgbColour>,
+        out: &mut Vec<FlowBlock>,
+    ) {
         let properties = child(node, "tblPr");
         let style = properties.and_then(|it| child(it, "tblStyle"));
         let style = style.and_then(|it| attribute(it, "val"));
-        let on_white = on_white
-            && !style.is_some_and(|id| self.styles.is_shaded(id))
-            && !properties.and_then(|it| child(it, "shd")).is_some_and(is_shading);
+        // The style of a table gives grounds to some of its cells.
+        let outer = ground.filter(|_| !style.is_some_and(|id| self.styles.is_shaded(id)));
+        let own = properties.and_then(|it| shading_ground(child(it, "shd")?, &self.theme));
+        let ground = own.unwrap_or(outer);
         let mut draft = TableDraft::default();
-        self.read_rows(node, on_white, &mut draft, out);
+        self.read_rows(node, ground, &mut draft, out);
         out.extend(draft.into_blocks());
     }
 
     fn read_rows(
         &mut self,
         node: XmlNode<'_, '_>,
-        on_white: bool,
+        ground: Option<RgbColour>,
         draft: &mut TableDraft,
         out: &mut Vec<FlowBlock>,
     ) {
@@ -195,53 +217,71 @@ impl WordReader<'_> {
                     let properties = child(item, "trPr");
                     if properties.is_some_and(|it| child(it, "del").is_some()) {
                         out.push(FlowBlock::Note(PageNote::DeletedText));
-                    } else if properties.is_some_and(|it| child(it, "hidden").is_some()) {
+                    } else if properties
+                        .is_some_and(|it| child(it, "hidden").is_some() || is_flat_row(it))
+                    {
                         out.push(FlowBlock::Note(PageNote::HiddenCells));
                     } else {
                         let mut row = Vec::new();
-                        self.read_cells(item, on_white, &mut row);
+                        self.read_cells(item, ground, &mut row);
                         draft.rows.push(row);
                     }
                 }
                 "sdt" | "sdtContent" | "ins" | "customXml" => {
-                    self.read_rows(item, on_white, draft, out);
+                    self.read_rows(item, ground, draft, out);
                 }
                 _ => {}
             }
         }
     }
 
-    fn read_cells(&mut self, node: XmlNode<'_, '_>, on_white: bool, row: &mut Vec<SheetCellDraft>) {
+    fn read_cells(
+        &mut self,
+        node: XmlNode<'_, '_>,
+        ground: Option<RgbColour>,
+        row: &mut Vec<SheetCellDraft>,
+    ) {
         for item in elements(node) {
             match item.tag_name().name() {
                 "tc" => {
                     let properties = child(item, "tcPr");
                     let span = properties.and_then(|it| number(child(it, "gridSpan")?, "val"));
-                    let ground = properties.and_then(|it| child(it, "shd"));
+                    let own =
+                        properties.and_then(|it| shading_ground(child(it, "shd")?, &self.theme));
                     let mut cell = SheetCellDraft {
                         blocks: Vec::new(),
                         columns: span.unwrap_or(1).clamp(1, 63),
                     };
-                    let on_white = on_white && !ground.is_some_and(is_shading);
-                    self.read_blocks(item, on_white, &mut cell.blocks);
+                    self.read_blocks(item, own.unwrap_or(ground), &mut cell.blocks);
+                    if is_under_merged(properties) && !cell.blocks.is_empty() {
+                        cell.blocks = vec![FlowBlock::Note(PageNote::HiddenCells)];
+                    }
                     row.push(cell);
                 }
                 "sdt" | "sdtContent" | "ins" | "customXml" => {
-                    self.read_cells(item, on_white, row);
+                    self.read_cells(item, ground, row);
                 }
                 _ => {}
             }
         }
     }
 
-    fn read_paragraph(&mut self, node: XmlNode<'_, '_>, on_white: bool, out: &mut Vec<FlowBlock>) {
+    fn read_paragraph(
+        &mut self,
+        node: XmlNode<'_, '_>,
+        ground: Option<RgbColour>,
+        out: &mut Vec<FlowBlock>,
+    ) {
         let properties = child(node, "pPr");
         let style = properties.and_then(|it| attribute(child(it, "pStyle")?, "val"));
         let style = style.unwrap_or_default();
-        let ground = properties.and_then(|it| child(it, "shd"));
-        let on_white = on_white && !ground.is_some_and(is_shading) && !self.styles.is_shaded(style);
-        let mut draft =
-            ParagraphDraft { look: self.styles.look(style), on_white, ..ParagraphDraft::default() };
+        let own = properties.and_then(|it| shading_ground(child(it, "shd")?, &self.theme));
+        let mut draft = ParagraphDraft {
+            look: self.styles.paragraph_look(style),
+            ground: own.or_else(|| self.styles.ground(style)).unwrap_or(ground),
+            is_off_page: properties.is_some_and(is_off_page),
+            ..ParagraphDraft::default()
+        };
         self.read_runs(node, &mut draft, out);
         let has_break = properties.is_some_and(|it| child(it, "pageBreakBefore").is_some());
         if has_break {
@@ -303,6 +343,10 @@ impl WordReader<'_> {
                 "oMath" | "oMathPara" => {
                     draft.text.extend(all(item, "t").map(own_text));
                 }
+                "bdo" if attribute(item, "val") == Some("rtl") => {
+                    draft.text.push('\u{202e}');
+                    self.read_runs(item, draft, out);
+                }
                 "hyperlink" | "ins" | "moveTo" | "smartTag" | "sdt" | "sdtContent"
                 | "fldSimple" | "customXml" | "bdo" | "dir" => self.read_runs(item, draft, out),
                 _ => {}
@@ -319,14 +363,18 @@ impl WordReader<'_> {
         let properties = child(node, "rPr");
         let style = properties.and_then(|it| attribute(child(it, "rStyle")?, "val"));
         let styled = style.map(|id| self.styles.look(id)).unwrap_or_default();
-        let look = properties.map(RunLook::read).unwrap_or_default().or(styled).or(draft.look);
-        if look.is_unseen(draft.on_white) {
-            if all(node, "t").any(|it| !own_text(it).trim().is_empty()) {
-                out.push(FlowBlock::Note(PageNote::HiddenText));
-            }
-            return;
+        let own = properties.map(|it| RunLook::read(it, &self.theme)).unwrap_or_default();
+        let look = own.or(styled).or(draft.look);
+        let note = if look.is_unseen(draft.ground) || draft.is_off_page {
+            PageNote::HiddenText
+        } else if look.is_struck() {
+            PageNote::DeletedText
+        } else {
+            return self.read_run_content(node, draft, out);
+        };
+        if all(node, "t").any(|it| !own_text(it).trim().is_empty()) {
+            out.push(FlowBlock::Note(note));
         }
-        self.read_run_content(node, draft, out);
     }
 
     fn read_run_content(
@@ -342,6 +390,7 @@ impl WordReader<'_> {
                 "br" if attribute(item, "type") == Some("page") => draft.ends_page = true,
                 "br" | "cr" => draft.text.push('\n'),
                 "noBreakHyphen" => draft.text.push('-'),
+                "sym" => draft.text.extend(symbol(item)),
                 "delText" => out.push(FlowBlock::Note(PageNote::DeletedText)),
                 "commentReference" => out.push(FlowBlock::Note(PageNote::Comments)),
                 "footnoteReference" | "endnoteReference" => {
@@ -360,16 +409,16 @@ impl WordReader<'_> {
         }
     }
 
-    /// Text in shapes, whose ground is unknown, and pictures.
+    /// Text in shapes and pictures.
     fn read_shape(&mut self, node: XmlNode<'_, '_>, draft: &mut ParagraphDraft) {
         let hidden = all(node, "docPr").any(|it| attribute(it, "hidden") == Some("1"));
-        if hidden {
+        if hidden || all(node, "anchor").any(is_beside_page) {
             draft.shapes.push(FlowBlock::Note(PageNote::HiddenText));
             return;
         }
         let boxes = outermost_boxes(node);
         for text in boxes {
-            self.read_blocks(text, false, &mut draft.shapes);
+            self.read_blocks(text, self.box_ground(text, draft.ground), &mut draft.shapes);
         }
         let size = all(node, "extent").next();
         let is_page = drawing_size(size, "cx") >= PAGE_PICTURE.0
@@ -382,6 +431,41 @@ impl WordReader<'_> {
             }
         }
     }
+
+    /// The ground of a text box: `outer` where its shape has no fill. Styles and older shapes have
+    /// one that is unknown.
+    fn box_ground(&self, text: XmlNode<'_, '_>, outer: Option<RgbColour>) -> Option<RgbColour> {
+        let shape = text.ancestors().find(|it| it.tag_name().name() == "wsp")?;
+        let outer = outer.filter(|_| child(shape, "style").is_none());
+        shape_ground(child(shape, "spPr"), outer, &self.theme)
+    }
+}
+
+/// A character by its number. Those of the private area are the letters and digits of a font of
+/// symbols; of a font of pictures there is none.
+fn symbol(node: XmlNode<'_, '_>) -> Option<char> {
+    let font = attribute(node, "font").unwrap_or_default();
+    let code = u32::from_str_radix(attribute(node, "char")?, 16).ok()?;
+    let code = if (0xf000..0xf100).contains(&code) { code - 0xf000 } else { code };
+    char::from_u32(code).filter(|c| !is_pictographic(font) && !c.is_control())
+}
+
+/// Whether a cell continues one above or before it, which shows its own content alone.
+fn is_under_merged(properties: Option<XmlNode<'_, '_>>) -> bool {
+    let merges = properties.into_iter().flat_map(elements);
+    let mut merges = merges.filter(|it| matches!(it.tag_name().name(), "vMerge" | "hMerge"));
+    merges.any(|it| attribute(it, "val") != Some("restart"))
+}
+
+/// Whether a shape is anchored far beside the page, to either side.
+fn is_beside_page(anchor: XmlNode<'_, '_>) -> bool {
+    let size = child(anchor, "extent");
+    [("positionH", "cx"), ("positionV", "cy")].into_iter().any(|(name, side)| {
+        let offset = child(anchor, name).and_then(|it| child(it, "posOffset"));
+        let offset = offset.and_then(|it| own_text(it).trim().parse::<i64>().ok()).unwrap_or(0);
+        let length = i64::try_from(drawing_size(size, side)).unwrap_or(0);
+        offset.saturating_add(length) <= MIN_OFFSET || offset >= MAX_OFFSET
+    })
 }
 
 /// The text boxes below a node that lie in no other one, one branch of each alternative.

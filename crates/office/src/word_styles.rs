@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use docmill_formats::xml::XmlNode;
 
-use crate::styling::{is_white, number_label};
+use crate::colours::{RgbColour, ThemeColours, WHITE, is_lost, is_pictographic};
+use crate::styling::number_label;
 use crate::tags::{all, attribute, child, child_value, elements, number, switch};
 
 /// Styles that a style is based on, one on the other: further ones are not followed, so that a circle
@@ -17,6 +18,11 @@ const MAX_TINY_HALF_POINTS: u32 = 2;
 /// Letters that are narrower than this, in percent of their width, are lines.
 const MIN_SCALE_PERCENT: u32 = 10;
 
+/// Lines that are lower show nothing of their letters.
+const MIN_LINE_TWIPS: i64 = 40;
+/// Indents of this length begin beside the page, to either side.
+const MAX_INDENT_TWIPS: i64 = 8_640;
+
 /// Levels of a list.
 const MAX_LEVELS: usize = 9;
 
@@ -24,27 +30,36 @@ const MAX_LEVELS: usize = 9;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RunLook {
     pub(crate) hidden: Option<bool>,
-    pub(crate) white: Option<bool>,
-    /// A background of its own: white letters may be seen on it.
-    pub(crate) shaded: Option<bool>,
-    pub(crate) tiny: Option<bool>,
+    pub(crate) struck: Option<bool>,
+    struck_twice: Option<bool>,
+    /// `None` within: chosen by the program, so that it is seen.
+    ink: Option<Option<RgbColour>>,
+    /// A ground of its own; `None` within: a pattern.
+    ground: Option<Option<RgbColour>>,
+    tiny: Option<bool>,
+    /// In a font of pictures.
+    pictured: Option<bool>,
 }
 
 impl RunLook {
     /// The look that a `w:rPr` has.
-    pub(crate) fn read(properties: XmlNode<'_, '_>) -> Self {
-        let white = child(properties, "color").map(is_white_colour);
+    pub(crate) fn read(properties: XmlNode<'_, '_>, theme: &ThemeColours) -> Self {
         let scale = child(properties, "w").and_then(|it| number(it, "val"));
         let size = child(properties, "sz").and_then(|it| number(it, "val"));
         let is_squeezed = scale.map(|percent| percent < MIN_SCALE_PERCENT);
         let is_small = size.map(|size| size <= MAX_TINY_HALF_POINTS);
-        let highlight =
-            child(properties, "highlight").map(|it| attribute(it, "val") != Some("none"));
+        let highlight = child(properties, "highlight").and_then(|it| attribute(it, "val"));
+        let highlight = highlight.filter(|name| *name != "none").map(RgbColour::parse);
+        let shading = child(properties, "shd").and_then(|it| shading_ground(it, theme));
+        let font = child(properties, "rFonts").and_then(|it| attribute(it, "ascii"));
         Self {
-            hidden: switch(properties, "vanish"),
-            white,
-            shaded: highlight.or_else(|| child(properties, "shd").map(is_shading)),
+            hidden: switch(properties, "vanish").or_else(|| switch(properties, "specVanish")),
+            struck: switch(properties, "strike"),
+            struck_twice: switch(properties, "dstrike"),
+            ink: child(properties, "color").map(|it| word_colour(it, &INK, theme)),
+            ground: highlight.or(shading),
             tiny: is_squeezed.filter(|squeezed| *squeezed).or(is_small),
+            pictured: font.map(is_pictographic),
         }
     }
 
@@ -52,34 +67,107 @@ impl RunLook {
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             hidden: self.hidden.or(other.hidden),
-            white: self.white.or(other.white),
-            shaded: self.shaded.or(other.shaded),
+            struck: self.struck.or(other.struck),
+            struck_twice: self.struck_twice.or(other.struck_twice),
+            ink: self.ink.or(other.ink),
+            ground: self.ground.or(other.ground),
             tiny: self.tiny.or(other.tiny),
+            pictured: self.pictured.or(other.pictured),
         }
     }
 
-    /// Whether nobody sees it, on white ground or on one of its own.
-    pub(crate) fn is_unseen(self, on_white: bool) -> bool {
+    /// Whether nobody sees it on a ground, which is `None` if it is unknown.
+    pub(crate) fn is_unseen(self, ground: Option<RgbColour>) -> bool {
         self.hidden == Some(true)
             || self.tiny == Some(true)
-            || on_white && self.white == Some(true) && self.shaded != Some(true)
+            || self.pictured == Some(true)
+            || is_lost(self.ink.flatten(), self.ground.unwrap_or(ground))
+    }
+
+    pub(crate) fn is_struck(self) -> bool {
+        self.struck == Some(true) || self.struck_twice == Some(true)
     }
 }
 
-/// Whether a `w:color` is white, by itself or as the ground of the theme, which a shade darkens.
-fn is_white_colour(node: XmlNode<'_, '_>) -> bool {
-    let theme = attribute(node, "themeColor");
-    let is_ground = matches!(theme, Some("background1" | "light1" | "bg1" | "lt1"))
-        && attribute(node, "themeShade").is_none();
-    is_ground || theme.is_none() && attribute(node, "val").is_some_and(is_white)
+/// The attributes of a colour: its value, its name in the theme, and how the theme's is changed.
+struct ColourNames {
+    value: &'static str,
+    theme: &'static str,
+    tint: &'static str,
+    shade: &'static str,
 }
 
-/// Whether a `w:shd` fills its ground with something else than white.
-pub(crate) fn is_shading(node: XmlNode<'_, '_>) -> bool {
-    let fill = attribute(node, "fill").unwrap_or("auto");
-    let is_plain = fill == "auto" || is_white(fill);
-    let has_pattern = !matches!(attribute(node, "val"), None | Some("clear" | "nil"));
-    !is_plain || has_pattern || attribute(node, "themeFill").is_some()
+const INK: ColourNames =
+    ColourNames { value: "val", theme: "themeColor", tint: "themeTint", shade: "themeShade" };
+const FILL: ColourNames = ColourNames {
+    value: "fill",
+    theme: "themeFill",
+    tint: "themeFillTint",
+    shade: "themeFillShade",
+};
+const PATTERN: ColourNames = ColourNames { value: "color", ..INK };
+
+/// A colour by the theme, else by its value; `None` of one that the program chooses.
+fn word_colour(
+    node: XmlNode<'_, '_>,
+    names: &ColourNames,
+    theme: &ThemeColours,
+) -> Option<RgbColour> {
+    let Some(name) = attribute(node, names.theme).filter(|name| *name != "none") else {
+        return attribute(node, names.value).and_then(RgbColour::parse);
+    };
+    let colour = theme.named(name)?;
+    let [tint, shade] = [names.tint, names.shade].map(|name| {
+        let share = u8::from_str_radix(attribute(node, name)?, 16).ok()?;
+        Some(1.0 - f32::from(share) / 255.0)
+    });
+    let darker = colour.mixed(RgbColour([0; 3]), shade.unwrap_or(0.0));
+    Some(darker.mixed(WHITE, tint.unwrap_or(0.0)))
+}
+
+/// The ground that a `w:shd` gives; `None` if it gives none, `None` within if it is a pattern.
+pub(crate) fn shading_ground(
+    node: XmlNode<'_, '_>,
+    theme: &ThemeColours,
+) -> Option<Option<RgbColour>> {
+    match attribute(node, "val") {
+        None | Some("clear" | "nil") => word_colour(node, &FILL, theme).map(Some),
+        Some("solid") => Some(word_colour(node, &PATTERN, theme)),
+        Some(_) => Some(None),
+    }
+}
+
+/// Whether a paragraph is cut off or lies beside the page: lines of no height, indents and frames
+/// that are wider than a page.
+pub(crate) fn is_off_page(properties: XmlNode<'_, '_>) -> bool {
+    let lines = child(properties, "spacing");
+    let is_flat = lines.is_some_and(|it| {
+        attribute(it, "lineRule") == Some("exact")
+            && twips(it, &["line"]).is_some_and(|line| line < MIN_LINE_TWIPS)
+    });
+    let indent = child(properties, "ind");
+    let left = indent.and_then(|it| twips(it, &["left", "start"])).unwrap_or(0);
+    let first = indent.and_then(|it| twips(it, &["firstLine"])).unwrap_or(0);
+    let frame = child(properties, "framePr");
+    let frame = ["x", "y"].map(|name| frame.and_then(|it| twips(it, &[name])).unwrap_or(0));
+    let [across, down] = frame;
+    is_flat
+        || [left.saturating_add(first), left, across, down]
+            .iter()
+            .any(|at| !(-MAX_INDENT_TWIPS..2 * MAX_INDENT_TWIPS).contains(at))
+}
+
+/// Whether a row of a table is of no height.
+pub(crate) fn is_flat_row(properties: XmlNode<'_, '_>) -> bool {
+    child(properties, "trHeight").is_some_and(|it| {
+        attribute(it, "hRule") == Some("exact")
+            && twips(it, &["val"]).is_some_and(|height| height < MIN_LINE_TWIPS)
+    })
+}
+
+/// A length in twentieths of a point, by the first of the names that is there.
+fn twips(node: XmlNode<'_, '_>, names: &[&str]) -> Option<i64> {
+    names.iter().find_map(|name| attribute(node, name)?.trim().parse().ok())
 }
 
 /// The place of a paragraph in a list.
@@ -107,34 +195,49 @@ struct StyleEntry {
     outline: Option<u8>,
     look: RunLook,
     place: ListPlace,
-    shaded: bool,
+    /// Of its paragraphs.
+    ground: Option<Option<RgbColour>>,
+    /// Any part of it has a ground, as of the cells of a table.
+    has_shading: bool,
 }
 
 /// All styles of a document.
 #[derive(Debug, Default)]
 pub(crate) struct StyleSheet {
     styles: HashMap<String, StyleEntry>,
+    /// The style of paragraphs that name none.
+    usual: Option<String>,
+    /// The look of runs under all styles.
+    base: RunLook,
 }
 
 impl StyleSheet {
     /// The styles below a node.
-    pub(crate) fn read(root: XmlNode<'_, '_>) -> Self {
-        let mut styles = HashMap::new();
+    pub(crate) fn read(root: XmlNode<'_, '_>, theme: &ThemeColours) -> Self {
+        let (mut styles, mut usual) = (HashMap::new(), None);
         for node in all(root, "style") {
             let Some(id) = attribute(node, "styleId") else { continue };
+            let is_usual = matches!(attribute(node, "default"), Some("1" | "true"));
+            if is_usual && attribute(node, "type") == Some("paragraph") {
+                usual = Some(id.to_owned());
+            }
             let paragraph = child(node, "pPr");
             let outline = paragraph.and_then(outline_level);
             let entry = StyleEntry {
                 name: child_value(node, "name").unwrap_or_default().to_ascii_lowercase(),
                 base: child_value(node, "basedOn").map(str::to_owned),
                 outline,
-                look: child(node, "rPr").map(RunLook::read).unwrap_or_default(),
+                look: child(node, "rPr").map(|it| RunLook::read(it, theme)).unwrap_or_default(),
                 place: paragraph.map(ListPlace::read).unwrap_or_default(),
-                shaded: all(node, "shd").any(is_shading),
+                ground: paragraph.and_then(|it| shading_ground(child(it, "shd")?, theme)),
+                has_shading: all(node, "shd")
+                    .any(|it| shading_ground(it, theme).is_some_and(|it| it != Some(WHITE))),
             };
             styles.insert(id.to_owned(), entry);
         }
-        Self { styles }
+        let base = all(root, "rPrDefault").find_map(|it| child(it, "rPr"));
+        let base = base.map(|it| RunLook::read(it, theme)).unwrap_or_default();
+        Self { styles, usual, base }
     }
 
     fn chain(&self, id: &str) -> impl Iterator<Item = &StyleEntry> {
@@ -157,6 +260,17 @@ impl StyleSheet {
         self.chain(id).fold(RunLook::default(), |look, style| look.or(style.look))
     }
 
+    /// The look of runs in a paragraph of a style, or of none.
+    pub(crate) fn paragraph_look(&self, id: &str) -> RunLook {
+        let id = if id.is_empty() { self.usual.as_deref().unwrap_or_default() } else { id };
+        self.look(id).or(self.base)
+    }
+
+    /// The ground of paragraphs in a style.
+    pub(crate) fn ground(&self, id: &str) -> Option<Option<RgbColour>> {
+        self.chain(id).find_map(|style| style.ground)
+    }
+
     /// The list of paragraphs in a style.
     pub(crate) fn place(&self, id: &str) -> ListPlace {
         let mut found = ListPlace::default();
@@ -169,7 +283,7 @@ impl StyleSheet {
 
     /// Whether a style gives its table, paragraph or text a ground that is not white.
     pub(crate) fn is_shaded(&self, id: &str) -> bool {
-        self.chain(id).any(|style| style.shaded)
+        self.chain(id).any(|style| style.has_shading)
     }
 }
 

@@ -1,22 +1,33 @@
 //! XLSX: SpreadsheetML (ISO/IEC 29500-1 §18).
 //!
-//! Read are the stored values of visible cells, sheet by sheet. Hidden sheets, rows and columns,
-//! white text on no ground and formats without signs are not. No formula is calculated.
+//! Read are visible cells as they are shown, sheet by sheet. Not read: hidden sheets, rows and
+//! columns, cells under a merged one or a filled shape, text in the colour of its ground, crossed-out
+//! text, and values that a number format hides. No formula is calculated.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
 use docmill_formats::xml::XmlNode;
 
-use crate::cell_format::CellFormats;
+use crate::cell_format::{CellContent, CellFormats, CellRun, ShownCell};
+use crate::colours::{ThemeColours, WHITE};
+use crate::conditional_format::ConditionalRules;
 use crate::content::{DocumentFlow, FlowBlock, FlowCell, FlowWriter, PaperKind};
 use crate::error::OfficeError;
 use crate::package::{MainPart, OfficePackage, part_of_kind};
-use crate::tags::{all, attribute, child, number, own_text};
+use crate::shapes::{CellCover, ShapeReader};
+use crate::tags::{all, attribute, child, elements, number, own_text};
 
 /// Columns of a sheet in the program that has the format: XFD is the last.
 const MAX_COLUMNS: u32 = 16_384;
+
+/// Columns narrower than this, in characters, show none of them.
+const MIN_COLUMN_CHARS: f32 = 0.75;
+/// Rows lower than this show nothing of their text.
+const MIN_ROW_POINTS: f32 = 2.0;
+/// Shapes of one sheet that are read.
+const MAX_ANCHORS: usize = 2_000;
 
 /// Reads a workbook by its main part.
 pub(crate) fn read_workbook(
@@ -28,16 +39,21 @@ pub(crate) fn read_workbook(
     let tree = main.xml.parse_tree()?;
     let is_1904 = all(tree.root(), "workbookPr")
         .any(|it| matches!(attribute(it, "date1904"), Some("1" | "true")));
-    let [strings, styles] = ["sharedStrings", "styles"].map(|kind| part_of_kind(&relations, kind));
-    let strings = match strings.map(|part| package.read_xml(&part)).transpose()?.flatten() {
-        Some(xml) => read_strings(xml.parse_tree()?.root()),
-        None => Vec::new(),
+    let [strings, styles, theme] =
+        ["sharedStrings", "styles", "theme"].map(|kind| part_of_kind(&relations, kind));
+    let theme = match package.read_optional(theme)? {
+        Some(xml) => ThemeColours::read(xml.parse_tree()?.root()),
+        None => ThemeColours::default(),
     };
-    let formats = match styles.map(|part| package.read_xml(&part)).transpose()?.flatten() {
-        Some(xml) => CellFormats::read(xml.parse_tree()?.root(), is_1904),
+    let formats = match package.read_optional(styles)? {
+        Some(xml) => CellFormats::read(xml.parse_tree()?.root(), theme.clone(), is_1904),
         None => CellFormats::default(),
     };
-    let mut reader = SheetReader { strings, formats, flow: FlowWriter::new(limits) };
+    let strings = match package.read_optional(strings)? {
+        Some(xml) => all(xml.parse_tree()?.root(), "si").map(|it| formats.runs(it)).collect(),
+        None => Vec::new(),
+    };
+    let mut reader = SheetReader { strings, formats, theme, flow: FlowWriter::new(limits) };
     let (mut shown, mut has_hidden) = (Vec::new(), false);
     for sheet in all(tree.root(), "sheet") {
         if matches!(attribute(sheet, "state"), Some("hidden" | "veryHidden")) {
@@ -58,28 +74,18 @@ pub(crate) fn read_workbook(
         if has_names {
             reader.flow.push(FlowBlock::Heading { level: 2, text: name.to_owned() })?;
         }
+        let drawings = reader.read_drawings(&mut package, part)?;
         if let Some(xml) = package.read_xml(part)? {
             let tree = xml.parse_tree()?;
-            reader.read_sheet(tree.root())?;
+            reader.read_sheet(tree.root(), &drawings.covers)?;
         }
-        reader.read_drawings(&mut package, part)?;
+        reader.flow.extend(drawings.blocks)?;
     }
     Ok(reader.flow.finish(PaperKind::Sheet))
 }
 
-/// The texts that cells share, without phonetic ones.
-fn read_strings(root: XmlNode<'_, '_>) -> Vec<String> {
-    all(root, "si").map(rich_text).collect()
-}
-
-fn rich_text(node: XmlNode<'_, '_>) -> String {
-    let texts = all(node, "t");
-    let texts = texts.filter(|it| it.parent().is_none_or(|it| it.tag_name().name() != "rPh"));
-    texts.map(own_text).collect()
-}
-
 /// Column and row of a reference such as `B7`, from 1.
-fn parse_reference(text: &str) -> Option<(u32, u32)> {
+pub(crate) fn parse_reference(text: &str) -> Option<(u32, u32)> {
     let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
     let (letters, digits) = text.split_at_checked(letters)?;
     let mut column = 0_u32;
@@ -90,60 +96,137 @@ fn parse_reference(text: &str) -> Option<(u32, u32)> {
     ((1..=MAX_COLUMNS).contains(&column)).then_some((column, digits.parse().ok()?))
 }
 
-/// Whether a row or column is hidden, or has no size.
-fn is_hidden_line(node: XmlNode<'_, '_>, size: &str) -> bool {
-    matches!(attribute(node, "hidden"), Some("1" | "true"))
-        || attribute(node, size).is_some_and(|it| it.parse() == Ok(0.0))
+/// Cells from the first to the last column and row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CellArea {
+    pub(crate) columns: (u32, u32),
+    pub(crate) rows: (u32, u32),
 }
 
-/// Hidden rows and columns of a sheet, and its merged cells.
+impl CellArea {
+    /// The area that a reference such as `A1:B7` or `A1` names.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (first, last) = text.split_once(':').unwrap_or((text, text));
+        let (first, last) = (parse_reference(first)?, parse_reference(last)?);
+        Some(Self { columns: (first.0, last.0), rows: (first.1, last.1) })
+    }
+
+    pub(crate) fn contains(&self, (column, row): (u32, u32)) -> bool {
+        (self.columns.0..=self.columns.1).contains(&column)
+            && (self.rows.0..=self.rows.1).contains(&row)
+    }
+}
+
+/// Whether a row or column is hidden, or so small that nothing of it is seen.
+fn is_hidden_line(node: XmlNode<'_, '_>, size: &str, least: f32) -> bool {
+    matches!(attribute(node, "hidden"), Some("1" | "true"))
+        || attribute(node, size).and_then(|it| it.parse().ok()).is_some_and(|it: f32| it < least)
+}
+
+/// Hidden columns of a sheet, and its merged cells.
 #[derive(Default)]
 struct SheetShape {
-    hidden_columns: Vec<(u32, u32)>,
-    /// By the first cell of a merged area: its last column.
-    merged: HashMap<(u32, u32), u32>,
+    /// By the first column: the last one, and whether they are hidden.
+    columns: BTreeMap<u32, (u32, bool)>,
+    hides_others: bool,
+    /// Merged areas by their first rows.
+    merged: Vec<CellArea>,
+    /// Those of rows that were read, by their first columns; merged areas do not overlap.
+    open: BTreeMap<u32, CellArea>,
+    hides_zeros: bool,
+    shows_formulas: bool,
 }
 
 impl SheetShape {
     fn read(root: XmlNode<'_, '_>) -> Self {
-        let hidden = all(root, "col").filter(|it| is_hidden_line(*it, "width"));
-        let hidden_columns =
-            hidden.filter_map(|it| Some((number(it, "min")?, number(it, "max")?))).collect();
-        let areas = all(root, "mergeCell").filter_map(|it| attribute(it, "ref")?.split_once(':'));
-        let merged = areas
-            .filter_map(|(first, last)| Some((parse_reference(first)?, parse_reference(last)?.0)));
-        Self { hidden_columns, merged: merged.collect() }
+        let columns = all(root, "col").filter_map(|it| {
+            let is_hidden = is_hidden_line(it, "width", MIN_COLUMN_CHARS);
+            Some((number(it, "min")?, (number(it, "max")?, is_hidden)))
+        });
+        let areas = all(root, "mergeCell");
+        let mut merged: Vec<CellArea> =
+            areas.filter_map(|it| CellArea::parse(attribute(it, "ref")?)).collect();
+        merged.sort_by_key(|area| std::cmp::Reverse(area.rows.0));
+        let width = all(root, "sheetFormatPr").find_map(|it| attribute(it, "defaultColWidth"));
+        let view = all(root, "sheetView").next();
+        let [zeros, formulas] =
+            ["showZeros", "showFormulas"].map(|name| view.and_then(|it| attribute(it, name)));
+        Self {
+            columns: columns.collect(),
+            hides_others: width.and_then(|it| it.parse().ok()) == Some(0.0),
+            merged,
+            open: BTreeMap::new(),
+            hides_zeros: matches!(zeros, Some("0" | "false")),
+            shows_formulas: matches!(formulas, Some("1" | "true")),
+        }
     }
 
     fn hides(&self, column: u32) -> bool {
-        self.hidden_columns.iter().any(|(min, max)| (*min..=*max).contains(&column))
+        let named = self.columns.range(..=column).next_back().map(|(_, named)| *named);
+        let named = named.filter(|(last, _)| column <= *last);
+        named.map_or(self.hides_others, |(_, is_hidden)| is_hidden)
+    }
+
+    /// Opens the merged areas that begin in a row or above it.
+    fn begin_row(&mut self, row: u32) {
+        while let Some(area) = self.merged.pop_if(|area| area.rows.0 <= row) {
+            self.open.insert(area.columns.0, area);
+        }
+    }
+
+    /// The merged area of a cell.
+    fn merged_area(&self, place: (u32, u32)) -> Option<CellArea> {
+        let (_, area) = self.open.range(..=place.0).next_back()?;
+        area.contains(place).then_some(*area)
     }
 }
 
 struct SheetReader<'a> {
-    strings: Vec<String>,
+    strings: Vec<Vec<CellRun>>,
     formats: CellFormats,
+    theme: ThemeColours,
     flow: FlowWriter<'a>,
+}
+
+/// The shapes of a sheet: their text, and the cells under them.
+#[derive(Default)]
+struct SheetDrawings {
+    blocks: Vec<FlowBlock>,
+    covers: Vec<CellCover>,
+}
+
+/// A sheet while its rows are read.
+struct SheetPass<'a> {
+    shape: SheetShape,
+    rules: ConditionalRules,
+    covers: &'a [CellCover],
+    notes: HashSet<PageNote>,
 }
 
 /// The cells of a row by their columns, with the last column of each.
 type RowCells = BTreeMap<u32, (u32, String)>;
 
 impl SheetReader<'_> {
-    fn read_sheet(&mut self, root: XmlNode<'_, '_>) -> Result<(), OfficeError> {
-        let shape = SheetShape::read(root);
-        let mut notes = HashSet::new();
+    fn read_sheet(
+        &mut self,
+        root: XmlNode<'_, '_>,
+        covers: &[CellCover],
+    ) -> Result<(), OfficeError> {
+        let rules = ConditionalRules::read(root, &self.formats);
+        let mut pass =
+            SheetPass { shape: SheetShape::read(root), rules, covers, notes: HashSet::new() };
         let mut rows: Vec<RowCells> = Vec::new();
         let (mut next, mut gap) = (1, false);
         for row in all(root, "row") {
             let at = number(row, "r").unwrap_or(next);
             gap |= at > next;
             next = at.saturating_add(1);
-            if is_hidden_line(row, "ht") {
-                notes.insert(PageNote::HiddenCells);
+            pass.shape.begin_row(at);
+            if is_hidden_line(row, "ht", MIN_ROW_POINTS) {
+                pass.notes.insert(PageNote::HiddenCells);
                 continue;
             }
-            let cells = self.read_row(row, at, &shape, &mut notes);
+            let cells = self.read_row(row, at, &mut pass);
             if cells.is_empty() {
                 gap = true;
                 continue;
@@ -155,63 +238,82 @@ impl SheetReader<'_> {
             rows.push(cells);
         }
         self.flush_rows(&mut rows)?;
-        notes.into_iter().try_for_each(|note| self.flow.push(FlowBlock::Note(note)))
+        pass.notes.into_iter().try_for_each(|note| self.flow.push(FlowBlock::Note(note)))
     }
 
-    fn read_row(
-        &self,
-        row: XmlNode<'_, '_>,
-        at: u32,
-        shape: &SheetShape,
-        notes: &mut HashSet<PageNote>,
-    ) -> RowCells {
+    fn read_row(&self, row: XmlNode<'_, '_>, at: u32, pass: &mut SheetPass<'_>) -> RowCells {
         let mut cells = RowCells::new();
         let mut next = 1;
         for cell in row.children().filter(|it| it.tag_name().name() == "c") {
             let place = attribute(cell, "r").and_then(parse_reference);
             let column = place.map_or(next, |(column, _)| column);
             next = column.saturating_add(1);
-            let Some(text) = self.cell_text(cell, notes) else { continue };
-            if shape.hides(column) {
-                notes.insert(PageNote::HiddenCells);
+            let area = pass.shape.merged_area((column, at));
+            let is_under = area.is_some_and(|it| (it.columns.0, it.rows.0) != (column, at));
+            let Some(text) = self.cell_text(cell, (column, at), pass) else { continue };
+            if is_under || pass.shape.hides(column) {
+                pass.notes.insert(PageNote::HiddenCells);
                 continue;
             }
-            let last = shape.merged.get(&(column, at)).copied().unwrap_or(column);
+            match pass.covers.iter().find(|cover| cover.area.contains((column, at))) {
+                Some(cover) if cover.is_opaque => {
+                    pass.notes.insert(PageNote::HiddenCells);
+                    continue;
+                }
+                Some(_) if text.contains(|c: char| c.is_numeric()) => {
+                    pass.notes.insert(PageNote::DoubtfulText);
+                }
+                _ => {}
+            }
+            let last = area.map_or(column, |area| area.columns.1);
             cells.insert(column, (last.clamp(column, MAX_COLUMNS), text));
         }
         cells
     }
 
     /// The text that a cell shows; `None` if it shows none.
-    fn cell_text(&self, cell: XmlNode<'_, '_>, notes: &mut HashSet<PageNote>) -> Option<String> {
+    fn cell_text(
+        &self,
+        cell: XmlNode<'_, '_>,
+        place: (u32, u32),
+        pass: &mut SheetPass<'_>,
+    ) -> Option<String> {
+        let formula = child(cell, "f").map(own_text);
+        if let Some(formula) = formula.as_ref().filter(|_| pass.shape.shows_formulas) {
+            return Some(format!("={formula}")).filter(|text| text.len() > 1);
+        }
+        if formula.is_some() && child(cell, "v").is_none() && child(cell, "is").is_none() {
+            pass.notes.insert(PageNote::FormulaWithoutValue);
+        }
+        let content = self.cell_content(cell)?;
+        let is_zero = matches!(&content, CellContent::Number(raw) if raw.trim().parse() == Ok(0.0));
+        if is_zero && pass.shape.hides_zeros {
+            return None;
+        }
         let style = number(cell, "s").and_then(|it| usize::try_from(it).ok()).unwrap_or(0);
+        let look = self.formats.look(style);
+        let is_1904 = self.formats.is_1904;
+        let ShownCell { text, note } = pass.rules.show(place, look, &content, is_1904);
+        pass.notes.extend(note);
+        (!text.trim().is_empty()).then_some(text)
+    }
+
+    fn cell_content(&self, cell: XmlNode<'_, '_>) -> Option<CellContent> {
         let value = child(cell, "v").map(own_text);
-        if child(cell, "f").is_some() && value.is_none() && child(cell, "is").is_none() {
-            notes.insert(PageNote::FormulaWithoutValue);
-        }
-        let text = match attribute(cell, "t").unwrap_or("n") {
-            "inlineStr" => child(cell, "is").map(rich_text)?,
+        Some(match attribute(cell, "t").unwrap_or("n") {
+            "inlineStr" => CellContent::Text(self.formats.runs(child(cell, "is")?)),
             "s" => {
-                value?.trim().parse().ok().and_then(|at: usize| self.strings.get(at)).cloned()?
+                let at: usize = value?.trim().parse().ok()?;
+                CellContent::Text(self.strings.get(at)?.clone())
             }
-            "b" => (if value?.trim() == "1" { "TRUE" } else { "FALSE" }).to_owned(),
-            "str" | "e" | "d" => value?,
-            _ => match self.formats.write_number(style, &value?) {
-                Some(text) => text,
-                None => {
-                    notes.insert(PageNote::HiddenText);
-                    return None;
-                }
-            },
-        };
-        if text.trim().is_empty() {
-            return None;
-        }
-        if self.formats.is_white(style) {
-            notes.insert(PageNote::HiddenText);
-            return None;
-        }
-        Some(text)
+            "b" => {
+                let is_true = value?.trim() == "1";
+                CellContent::Fixed((if is_true { "TRUE" } else { "FALSE" }).to_owned())
+            }
+            "str" => CellContent::Text(vec![CellRun { text: value?, font: None }]),
+            "e" | "d" => CellContent::Fixed(value?),
+            _ => CellContent::Number(value?),
+        })
     }
 
     /// Rows as a table without the columns that none of them uses; a row of one cell between them
@@ -248,18 +350,19 @@ impl SheetReader<'_> {
         if table.is_empty() { Ok(()) } else { self.flow.push(FlowBlock::Table(table)) }
     }
 
-    /// Text in the shapes of a sheet, behind its cells.
+    /// The shapes of a sheet: their text comes behind its cells.
     fn read_drawings(
         &mut self,
         package: &mut OfficePackage<'_>,
         sheet: &str,
-    ) -> Result<(), OfficeError> {
+    ) -> Result<SheetDrawings, OfficeError> {
         let relations = package.relations(sheet)?;
         let mut parts: Vec<String> = Vec::new();
+        let mut found = SheetDrawings::default();
         for relation in relations.into_values() {
             match relation.kind.as_str() {
                 "drawing" => parts.extend(relation.part),
-                "comments" => self.flow.push(FlowBlock::Note(PageNote::Comments))?,
+                "comments" => found.blocks.push(FlowBlock::Note(PageNote::Comments)),
                 _ => {}
             }
         }
@@ -267,17 +370,13 @@ impl SheetReader<'_> {
         for part in parts {
             let Some(xml) = package.read_xml(&part)? else { continue };
             let tree = xml.parse_tree()?;
-            for shape in all(tree.root(), "txBody") {
-                for paragraph in all(shape, "p") {
-                    let text: String = all(paragraph, "t").map(own_text).collect();
-                    self.flow.push(FlowBlock::Paragraph(text))?;
-                }
-            }
-            if all(tree.root(), "blip").next().is_some() {
-                self.flow.push(FlowBlock::Note(PageNote::UnreadPicture))?;
+            for anchor in elements(tree.root_element()).take(MAX_ANCHORS) {
+                let shape = ShapeReader { theme: &self.theme, bounds: None, under: &[] };
+                shape.read_shapes(anchor, Some(WHITE), &mut found.blocks);
+                found.covers.extend(CellCover::read(anchor, &self.theme));
             }
         }
-        Ok(())
+        Ok(found)
     }
 }
 

@@ -10,7 +10,7 @@ pub enum PageNote {
     HiddenText,
     /// Hidden sheets, rows, columns or slides.
     HiddenCells,
-    /// Deleted text whose deletion is tracked.
+    /// Crossed-out text, and deleted text whose deletion is tracked.
     DeletedText,
     /// Comments or speaker notes.
     Comments,
@@ -18,15 +18,19 @@ pub enum PageNote {
     FormulaWithoutValue,
     /// An embedded picture that was not read.
     UnreadPicture,
+    /// A value that the file may hide or show as another: by a condition that is not decided here,
+    /// under a picture, or by a stored value that its text contradicts.
+    DoubtfulText,
 }
 
 impl PageNote {
     /// Notes of one page: each kind once.
-    pub const MAX_PER_PAGE: usize = 6;
+    pub const MAX_PER_PAGE: usize = 7;
 
-    /// Whether a part of the page is missing from its text that a person would see.
+    /// Whether a part of the page that a person would see is missing from its text, or may be
+    /// another one.
     #[must_use]
     pub fn is_gap(self) -> bool {
-        self == Self::FormulaWithoutValue
+        matches!(self, Self::FormulaWithoutValue | Self::DoubtfulText)
     }
 }
