@@ -28,6 +28,7 @@ mod invoic;
 mod ksef;
 mod oioubl;
 mod reference;
+mod repeated;
 mod root;
 mod ubl;
 mod ubl_output;
@@ -42,6 +43,7 @@ use docmill_core::model::{InvoiceReference, RuleReport, TextLine};
 
 use crate::notation::date;
 use crate::xml::{XmlError, XmlText};
+use consistency::StatedSums;
 pub use datev::{
     DatevDefects, DatevDirection, DatevDocument, DatevLedger, MAX_DATEV_DOCUMENTS,
     write_datev_ledger, write_datev_package,
@@ -151,14 +153,15 @@ fn parse_document(
             fields.reference = reference::reference_of(root, true, &fields);
             if oioubl::is_oioubl(root) {
                 oioubl::settle_oioubl(root, &mut fields, reader);
-            } else {
-                ubl::check_sums(root, &fields, reader);
             }
+            ubl::check_sums(root, &fields, reader);
             Ok(fields)
         }
         national => {
-            consistency::note_repeated(Some(root), &consistency::NATIONAL, reader);
-            parse_national(national, root, reader)
+            repeated::note_repeated_elements(root, national, reader);
+            let fields = parse_national(national, root, reader)?;
+            fields.check_sums(&StatedSums::default(), reader);
+            Ok(fields)
         }
     }
 }

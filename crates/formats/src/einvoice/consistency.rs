@@ -1,5 +1,6 @@
-//! Contradictions within an invoice in UBL or CII: elements that stand once and do not, sums that do
-//! not come out, codes of no invoice. Each is a doubt about the invoice.
+//! Contradictions within an invoice: elements that stand once and do not, sums that do not come out,
+//! codes of no invoice. Each is a doubt about the invoice. The sums are those of every format: one that
+//! does not state the sum of its lines is held against the total without VAT.
 //!
 //! The rules are those that EN 16931-1 and its code lists make of any invoice. Amounts may be off by
 //! what rounding does to them. Not covered: quantities and prices, which make the amount of a line in
@@ -32,7 +33,10 @@ const MAX_ROUNDING: Decimal = Decimal::ONE;
 const MAX_ROUNDING_SHARE: Decimal = Decimal::from_parts(5, 0, 0, false, 3);
 
 /// Sums that an invoice states of its parts: lines (BT-106), allowances (BT-107), charges (BT-108).
+#[derive(Debug, Default)]
 pub(super) struct StatedSums {
+    /// Whether each line has an amount by the rules of its format.
+    pub(super) has_all_amounts: bool,
     pub(super) lines: Value,
     pub(super) allowances: Value,
     pub(super) charges: Value,
@@ -46,6 +50,7 @@ impl StatedSums {
         reader: &mut ValueReader,
     ) -> Self {
         Self {
+            has_all_amounts: true,
             lines: reader.number("line_items", first_element(totals, &[lines])),
             allowances: reader.number("allowances", first_element(totals, &[allowances])),
             charges: reader.number("charges", first_element(totals, &[charges])),
@@ -68,30 +73,6 @@ pub(super) fn note_repeated(
         }
     }
 }
-
-/// Fields of the national formats with the elements that an invoice has once.
-pub(super) const NATIONAL: [(&str, &str); 20] = [
-    ("invoice_number", "Fa/P_2"),
-    ("invoice_date", "Fa/P_1"),
-    ("total", "Fa/P_15"),
-    ("currency", "Fa/KodWaluty"),
-    ("supplier_name", "Podmiot1"),
-    ("invoice_number", "FatturaElettronicaBody/DatiGenerali/DatiGeneraliDocumento/Numero"),
-    ("invoice_date", "FatturaElettronicaBody/DatiGenerali/DatiGeneraliDocumento/Data"),
-    ("total", "FatturaElettronicaBody/DatiGenerali/DatiGeneraliDocumento/ImportoTotaleDocumento"),
-    ("currency", "FatturaElettronicaBody/DatiGenerali/DatiGeneraliDocumento/Divisa"),
-    ("supplier_name", "FatturaElettronicaHeader/CedentePrestatore"),
-    ("invoice_number", "Invoices/Invoice/InvoiceHeader/InvoiceNumber"),
-    ("invoice_date", "Invoices/Invoice/InvoiceIssueData/IssueDate"),
-    ("total", "Invoices/Invoice/InvoiceTotals/InvoiceTotal"),
-    ("currency", "Invoices/Invoice/InvoiceIssueData/InvoiceCurrencyCode"),
-    ("supplier_name", "Parties/SellerParty"),
-    ("invoice_number", "InvoiceNumber"),
-    ("invoice_date", "InvoiceDate"),
-    ("total", "TotalGrossAmount"),
-    ("amount_due", "PayableAmount"),
-    ("supplier_name", "Biller"),
-];
 
 /// Notes that the sender calls it a copy or a test.
 pub(super) fn note_indicator(
@@ -125,7 +106,7 @@ impl InvoiceXmlFields {
     /// (BR-CO-11, BR-CO-12), a sum that does not make the total without VAT (BR-CO-13), and a rounding
     /// that is none.
     pub(super) fn check_sums(&self, stated: &StatedSums, reader: &mut ValueReader) {
-        if self.lines.iter().any(|line| line["amount"].is_null()) {
+        if stated.has_all_amounts && self.lines.iter().any(|line| line["amount"].is_null()) {
             reader.note("missing.line_items.amount");
         }
         let count = Decimal::from(self.lines.len());

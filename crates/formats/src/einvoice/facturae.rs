@@ -67,6 +67,7 @@ pub(super) fn parse_facturae(
     }
     read_taxes(invoice, &mut fields, reader);
     read_totals(first_element(invoice, &["InvoiceTotals"]), &mut fields, reader);
+    check_batch(root, invoice, reader);
     read_payment(root, invoice, &mut fields, reader);
     settle_class(first_element(invoice, &["InvoiceHeader"]), &mut fields, reader);
     Ok(fields)
@@ -142,8 +143,7 @@ fn invoice_line(line: Node<'_, '_>, reader: &mut ValueReader) -> Value {
         article_number: reader.text(first_element(one, &["ArticleCode"])),
         quantity: reader.number("line_items.quantity", first_element(one, &["Quantity"])),
         price: reader.number("line_items.unit_price", first_element(one, &["UnitPriceWithoutTax"])),
-        tax_rate: reader
-            .number("line_items.tax_rate", first_element(one, &["TaxesOutputs/Tax/TaxRate"])),
+        tax_rate: line_rate(one, reader),
         amount: reader.number("line_items.amount", first_element(one, &["GrossAmount"])),
         ..InvoiceXmlLine::default()
     };
@@ -151,6 +151,14 @@ fn invoice_line(line: Node<'_, '_>, reader: &mut ValueReader) -> Value {
         found.take_price_from_amount();
     }
     found.into_value(reader)
+}
+
+/// The rate of a line with its surcharge, as in the breakdown.
+fn line_rate(line: Option<Node<'_, '_>>, reader: &mut ValueReader) -> Value {
+    let tax = first_element(line, &["TaxesOutputs/Tax"]);
+    let [rate, surcharge] = ["TaxRate", "EquivalenceSurcharge"]
+        .map(|name| reader.number("line_items.tax_rate", first_element(tax, &[name])));
+    value_of(sum_of([&rate, &surcharge]))
 }
 
 fn read_taxes(
@@ -237,6 +245,26 @@ fn read_totals(
     }
 }
 
+/// Notes totals of the file that are not those of its only invoice.
+fn check_batch(root: Node<'_, '_>, invoice: Option<Node<'_, '_>>, reader: &mut ValueReader) {
+    let batch = element_at(root, "FileHeader/Batch");
+    for (field, of_file, of_invoice) in [
+        ("total", "TotalInvoicesAmount/TotalAmount", "InvoiceTotals/InvoiceTotal"),
+        ("amount_due", "TotalExecutableAmount/TotalAmount", "InvoiceTotals/TotalExecutableAmount"),
+    ] {
+        let stated = reader.number(field, first_element(batch, &[of_file]));
+        let own = reader.number(field, first_element(invoice, &[of_invoice]));
+        if decimal_of(&stated).zip(decimal_of(&own)).is_some_and(|(stated, own)| stated != own) {
+            reader.note(format!("several.{field}"));
+        }
+    }
+    let currency = plain_text(first_element(batch, &["InvoiceCurrencyCode"]));
+    let own = plain_text(first_element(invoice, &["InvoiceIssueData/InvoiceCurrencyCode"]));
+    if currency.is_some() && own.is_some() && currency != own {
+        reader.note("several.currency");
+    }
+}
+
 /// Instalments and accounts; those of a factor first, because the debt is his.
 fn read_payment(
     root: Node<'_, '_>,
@@ -283,7 +311,10 @@ fn settle_class(
     if matches!(class.as_str(), "CO" | "CR" | "CC") {
         reader.note("copy");
     }
+    let kind = plain_text(first_element(header, &["InvoiceDocumentType"]));
     let code = match class.as_str() {
+        // The buyer wrote it.
+        "OO" | "OC" | "CO" | "CC" if kind.as_deref() == Some("AF") => "389",
         "OO" | "OC" | "CO" | "CC" => "380",
         "OR" | "CR" if is_negative => "381",
         "OR" | "CR" => {

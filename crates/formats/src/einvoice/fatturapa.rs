@@ -170,6 +170,10 @@ fn read_taxes(body: Option<Node<'_, '_>>, fields: &mut InvoiceXmlFields, reader:
             rate: rate.clone(),
         };
         fields.taxes.push(row.into_value());
+        let rounding = reader.number("rounding_amount", first_element(one, &["Arrotondamento"]));
+        if decimal_of(&rounding).is_some_and(|rounding| !rounding.is_zero()) {
+            fields.charges.push(adjustment_value("Arrotondamento".into(), rate.clone(), rounding));
+        }
         let extra = reader.number("charges", first_element(one, &["SpeseAccessorie"]));
         if decimal_of(&extra).is_some_and(|extra| !extra.is_zero()) {
             fields.charges.push(adjustment_value("Spese accessorie".into(), rate, extra));

@@ -10,14 +10,19 @@ use rust_decimal::Decimal;
 use serde_json::Value;
 
 use super::amounts::{column_sum, sum_of, value_of};
+use super::consistency::StatedSums;
 use super::defect::EinvoiceDefect;
 use super::edifact::{EdifactFile, EdifactSegment};
 use super::element::{ValueReader, decimal_of, parse_decimal};
 use super::fields::{InvoiceXmlFields, InvoiceXmlLine, TaxRow, adjustment_value, cash_discount};
+use super::repeated::note_repeated_segments;
 use crate::notation::date;
 
 /// Amounts of an allowance or charge (UNTDID 5025).
 const ADJUSTMENTS: [&str; 3] = ["8", "204", "23"];
+
+/// The element of the interchange's head that calls it a test.
+const TEST_ELEMENT: usize = 10;
 
 /// A description is put together from segments up to this length.
 const MAX_DESCRIPTION_BYTES: usize = 5_000;
@@ -32,6 +37,7 @@ pub(super) fn parse_invoic(
 ) -> Result<InvoiceXmlFields, EinvoiceDefect> {
     let file = EdifactFile::parse(bytes)?;
     check_message(&file.segments, reader)?;
+    note_repeated_segments(&file.segments, reader);
     let mut message = InvoicReader {
         reader,
         decimal: file.decimal,
@@ -65,6 +71,10 @@ pub(super) fn check_message(
     }
     if heads.next().is_some() {
         return Err(EinvoiceDefect::Batch);
+    }
+    let mut interchange = segments.iter().filter(|segment| segment.tag == "UNB");
+    if interchange.any(|segment| segment.get(TEST_ELEMENT, 0) == "1") {
+        reader.note("test");
     }
     if !matches!((head.get(1, 1), head.get(1, 2)), ("D", "96A" | "01B")) {
         reader.note("edifact_version");
@@ -484,6 +494,9 @@ impl InvoicReader<'_> {
         (fields.total, fields.subtotal, fields.vat_amount, fields.paid_amount) =
             (total, net, vat, paid);
         fields.payment_terms = text_value(&self.words.join(" / "));
+        let lines = self.total(&["79"]);
+        self.fields.check_sums(&StatedSums { lines, ..StatedSums::default() }, self.reader);
+        self.fields.check_type(false, self.reader);
         self.fields
     }
 }

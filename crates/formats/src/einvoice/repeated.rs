@@ -1,0 +1,249 @@
+//! Parts of an invoice in a national format or in EDIFACT that stand several times and not alike,
+//! although their schema has them once: programs differ in which of them counts.
+//!
+//! The other way round than a list of what is read: each element is single unless its schema lets it
+//! stand several times.
+
+use std::collections::HashMap;
+
+use roxmltree::Node;
+
+use super::edifact::EdifactSegment;
+use super::element::{ValueReader, is_of_family, whole_text};
+use super::root::EinvoiceSyntax;
+
+/// Elements that `KSeF` lets stand several times.
+const KSEF: [&str; 38] = [
+    "Akapit",
+    "BlokDanych",
+    "DaneFaKorygowanej",
+    "DaneKontaktowe",
+    "DodatkowyOpis",
+    "FaWiersz",
+    "FakturaZaliczkowa",
+    "Informacje",
+    "Kol",
+    "MetaDane",
+    "NowySrodekTransportu",
+    "NrPartiiTowaru",
+    "NrRB",
+    "Obciazenia",
+    "Odliczenia",
+    "Podmiot2K",
+    "Podmiot3",
+    "RachunekBankowy",
+    "RachunekBankowyFaktora",
+    "RachunekWlasnyBanku",
+    "Rejestry",
+    "Suma",
+    "SKom",
+    "TMetaDane",
+    "Tabela",
+    "TabelaMetaDane",
+    "Tekst",
+    "TerminPlatnosci",
+    "Transport",
+    "Umowy",
+    "WKom",
+    "WZ",
+    "Wiersz",
+    "WysylkaPrzez",
+    "ZaliczkaCzesciowa",
+    "Zamowienia",
+    "ZamowienieWiersz",
+    "ZaplataCzesciowa",
+];
+
+/// Elements that `FatturaPA` lets stand several times.
+const FATTURA_PA: [&str; 19] = [
+    "Allegati",
+    "AltriDatiGestionali",
+    "Causale",
+    "CodiceArticolo",
+    "DatiCassaPrevidenziale",
+    "DatiContratto",
+    "DatiConvenzione",
+    "DatiDDT",
+    "DatiFattureCollegate",
+    "DatiOrdineAcquisto",
+    "DatiPagamento",
+    "DatiRicezione",
+    "DatiRiepilogo",
+    "DatiRitenuta",
+    "DatiSAL",
+    "DettaglioLinee",
+    "DettaglioPagamento",
+    "RiferimentoNumeroLinea",
+    "ScontoMaggiorazione",
+];
+
+/// Elements that Facturae lets stand several times.
+const FACTURAE: [&str; 14] = [
+    "AdministrativeCentre",
+    "Attachment",
+    "Charge",
+    "DeliveryNote",
+    "Discount",
+    "Extensions",
+    "Installment",
+    "InvoiceLine",
+    "LegalReference",
+    "PaymentOnAccount",
+    "ReimbursableExpenses",
+    "Subsidy",
+    "Tax",
+    "WithheldTax",
+];
+
+/// Elements that ebInterface lets stand several times.
+const EB_INTERFACE: [&str; 31] = [
+    "AdditionalInformation",
+    "AddressExtension",
+    "AddressIdentifier",
+    "ArticleNumber",
+    "BelowTheLineItem",
+    "BeneficiaryAccount",
+    "Classification",
+    "ContactPerson",
+    "Description",
+    "Discount",
+    "Email",
+    "FurtherIdentification",
+    "ItemList",
+    "ListLineItem",
+    "OtherTax",
+    "OtherVATableTax",
+    "OtherVATableTaxListLineItem",
+    "Phone",
+    "PrepaidAmount",
+    "Reduction",
+    "ReductionListLineItem",
+    "RelatedDocument",
+    "SerialNumber",
+    "ChargeNumber",
+    "Size",
+    "Color",
+    "Surcharge",
+    "SurchargeListLineItem",
+    "TaxItem",
+    "VATItem",
+    "Weight",
+];
+
+/// The fields that elements stand for, by their names; others are doubted by their own.
+const FIELDS: [(&str, &str); 27] = [
+    ("P_1", "invoice_date"),
+    ("P_2", "invoice_number"),
+    ("P_15", "total"),
+    ("KodWaluty", "currency"),
+    ("Podmiot1", "supplier_name"),
+    ("Podmiot2", "buyer_name"),
+    ("Numero", "invoice_number"),
+    ("Data", "invoice_date"),
+    ("ImportoTotaleDocumento", "total"),
+    ("Divisa", "currency"),
+    ("CedentePrestatore", "supplier_name"),
+    ("CessionarioCommittente", "buyer_name"),
+    ("Denominazione", "name"),
+    ("InvoiceNumber", "invoice_number"),
+    ("IssueDate", "invoice_date"),
+    ("InvoiceDate", "invoice_date"),
+    ("InvoiceTotal", "total"),
+    ("InvoiceTotals", "total"),
+    ("TotalGrossAmount", "total"),
+    ("TotalExecutableAmount", "amount_due"),
+    ("PayableAmount", "amount_due"),
+    ("InvoiceCurrencyCode", "currency"),
+    ("SellerParty", "supplier_name"),
+    ("BuyerParty", "buyer_name"),
+    ("Biller", "supplier_name"),
+    ("InvoiceRecipient", "buyer_name"),
+    ("PaymentConditions", "due_date"),
+];
+
+/// Notes the elements of a national format that have a sibling of their name and of another text.
+pub(super) fn note_repeated_elements(
+    root: Node<'_, '_>,
+    syntax: EinvoiceSyntax,
+    reader: &mut ValueReader,
+) {
+    let repeatable: &[&str] = match syntax {
+        EinvoiceSyntax::Ksef => &KSEF,
+        EinvoiceSyntax::FatturaPa => &FATTURA_PA,
+        EinvoiceSyntax::Facturae => &FACTURAE,
+        EinvoiceSyntax::EbInterface => &EB_INTERFACE,
+        _ => return,
+    };
+    let mut seen: HashMap<(usize, &str), Node<'_, '_>> = HashMap::new();
+    let own = root.descendants().filter(|it| it.is_element() && is_of_family(*it, true));
+    for node in own {
+        let name = node.tag_name().name();
+        let Some(parent) = node.parent_element().filter(|_| !repeatable.contains(&name)) else {
+            continue;
+        };
+        match seen.get(&(parent.id().get_usize(), name)) {
+            None => {
+                seen.insert((parent.id().get_usize(), name), node);
+            }
+            Some(first) if whole_text(*first) != whole_text(node) => {
+                reader.note(format!("several.{}", field_of(name)));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+fn field_of(name: &str) -> String {
+    let known = FIELDS.iter().find(|(element, _)| *element == name);
+    known.map_or_else(|| name.to_ascii_lowercase(), |(_, field)| (*field).to_owned())
+}
+
+/// Segments that a group of INVOIC has once, with their code and the field of each.
+const SEGMENTS: [(&str, &str, &str); 16] = [
+    ("BGM", "", "invoice_number"),
+    ("DTM", "137", "invoice_date"),
+    ("CUX", "2", "currency"),
+    ("RFF", "VA", "vat_id"),
+    ("RFF", "PQ", "payment_reference"),
+    ("MOA", "203", "line_items"),
+    ("MOA", "66", "line_items"),
+    ("MOA", "79", "line_items"),
+    ("MOA", "9", "amount_due"),
+    ("MOA", "113", "paid_amount"),
+    ("MOA", "124", "taxes"),
+    ("MOA", "125", "taxes"),
+    ("QTY", "47", "line_items"),
+    ("PRI", "AAA", "line_items"),
+    ("PRI", "INV", "line_items"),
+    ("TAX", "VAT", "line_items"),
+];
+
+/// Notes the segments of a group that stand several times and not alike.
+pub(super) fn note_repeated_segments(segments: &[EdifactSegment], reader: &mut ValueReader) {
+    let mut seen: HashMap<(&str, &str), String> = HashMap::new();
+    let (mut is_opening, mut is_summary, mut is_adjustment) = (true, false, false);
+    for segment in segments {
+        let tag = segment.tag.as_str();
+        is_opening &= matches!(tag, "UNB" | "UNH" | "BGM" | "DTM");
+        is_summary |= tag == "UNS";
+        // Partners, lines, and the taxes of the summary begin groups of their own.
+        if matches!(tag, "NAD" | "LIN" | "UNS") || is_summary && tag == "TAX" {
+            seen.clear();
+            is_adjustment = false;
+        }
+        is_adjustment |= tag == "ALC";
+        let code = match tag {
+            "BGM" => "",
+            "TAX" => segment.get(1, 0),
+            _ => segment.get(0, 0),
+        };
+        let is_other = tag == "DTM" && !is_opening || tag == "TAX" && is_adjustment;
+        let known = SEGMENTS.iter().find(|(own, of, _)| *own == tag && *of == code && !is_other);
+        let Some((_, _, field)) = known else { continue };
+        let values = segment.values();
+        if seen.get(&(tag, code)).is_some_and(|before| *before != values) {
+            reader.note(format!("several.{field}"));
+        }
+        seen.insert((tag, code), values);
+    }
+}
