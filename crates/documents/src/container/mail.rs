@@ -1,6 +1,10 @@
 //! Mails: attachments and attached mails are members; the text is one only if nothing else is a document
-//! and it states an amount.
+//! and it states an amount. A part is known by its bytes, whatever type it names. Of alternatives the
+//! one counts that programs show: HTML before plain text.
 
+use std::collections::BTreeSet;
+
+use docmill_office::OfficeFormat;
 use mail_parser::{Encoding, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
 
 use super::{MemberCollector, mail_text};
@@ -107,7 +111,29 @@ pub(super) fn add_members(
             add_part(bytes, part, found)?;
         }
     }
+    for id in mail.text_body.iter().chain(&mail.html_body).collect::<BTreeSet<_>>() {
+        let part = mail.part(*id).filter(|_| !mail.attachments.contains(id));
+        if let Some((part, content)) = part.and_then(|part| Some((part, signed_text(bytes, part)?)))
+        {
+            found.add(part.attachment_name(), content)?;
+        }
+    }
     if found.is_empty() { add_text(&mail, found) } else { Ok(()) }
+}
+
+/// The bytes of a part that names itself text and is a document of another form.
+fn signed_text(mail: &[u8], part: &MessagePart<'_>) -> Option<Vec<u8>> {
+    let (PartType::Text(text) | PartType::Html(text)) = &part.body else { return None };
+    Some(raw_text(mail, part, text)).filter(|content| is_signed_document(content))
+}
+
+/// Whether bytes are those of a document by a sign of its form, which text and web pages have not.
+fn is_signed_document(bytes: &[u8]) -> bool {
+    let form = DocumentFormat::sniff_bare(bytes);
+    form.is_some_and(|form| {
+        use OfficeFormat::{Csv, Html, Text};
+        !matches!(form, DocumentFormat::Office(Html | Csv | Text))
+    })
 }
 
 /// The parser is asked for no more than it takes with little memory.
@@ -133,7 +159,9 @@ fn add_part(
     found: &mut MemberCollector<'_>,
 ) -> Result<(), PageRefusal> {
     let name = part.attachment_name();
-    if IGNORED.iter().any(|(kind, sort)| part.is_content_type(kind, sort)) {
+    if IGNORED.iter().any(|(kind, sort)| part.is_content_type(kind, sort))
+        && !is_signed_document(part.contents())
+    {
         return Ok(());
     }
     match &part.body {
@@ -148,7 +176,7 @@ fn add_part(
         // Text without a name belongs to the text of the mail.
         PartType::Text(text) | PartType::Html(text) => match name {
             Some(name) => found.add(Some(name), raw_text(mail, part, text)),
-            None => Ok(()),
+            None => signed_text(mail, part).map_or(Ok(()), |content| found.add(None, content)),
         },
         PartType::Binary(content) | PartType::InlineBinary(content) => {
             if is_decoration(part, content.len()) {
@@ -213,10 +241,10 @@ fn usual_name(part: &MessagePart<'_>) -> Option<&'static str> {
     })
 }
 
-/// The text of the mail, as HTML if it has any.
+/// The text of the mail as programs show it: HTML, and plain text without an HTML beside it.
 fn add_text(mail: &Message<'_>, found: &mut MemberCollector<'_>) -> Result<(), PageRefusal> {
     let name = mail.subject().unwrap_or("mail");
-    for part in mail.html_bodies().chain(mail.text_bodies()) {
+    for part in mail.html_bodies() {
         let (text, extension) = match &part.body {
             PartType::Html(text) => (text, "html"),
             PartType::Text(text) => (text, "txt"),

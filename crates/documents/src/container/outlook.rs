@@ -169,13 +169,15 @@ fn add_text(file: &mut Compound<'_>, found: &mut MemberCollector<'_>) -> Result<
         if mail_text::states_amount(&decode_text(&content, PropertyKind::Narrow)) {
             return found.add(Some(&format!("{subject}.html")), content);
         }
+        // Outlook shows the HTML: plain text beside it is seen by nobody.
+        return Ok(());
     }
     for (form, extension) in [(HTML, "html"), (TEXT, "txt")] {
-        if let Some(text) = read_text(file, &format!("/{form}"), MAX_TEXT_BYTES)
-            && mail_text::states_amount(&text)
-        {
+        let Some(text) = read_text(file, &format!("/{form}"), MAX_TEXT_BYTES) else { continue };
+        if mail_text::states_amount(&text) {
             return found.add(Some(&format!("{subject}.{extension}")), mail_text::as_file(&text));
         }
+        break;
     }
     Ok(())
 }

@@ -121,6 +121,25 @@ fn the_text_of_a_mail_is_a_document_only_if_there_is_no_other_and_it_states_an_a
 }
 
 #[test]
+fn a_part_is_known_by_its_bytes_and_text_that_no_program_shows_is_none() {
+    #[rustfmt::skip]
+    let table = [
+        ("a PDF as a signature",    mail("mixed", &[text("x"), part("application/pgp-signature", "", PDF)]), true),
+        ("a PDF as an appointment", mail("mixed", &[text("x"), part("text/calendar", "Content-Disposition: attachment\r\n", PDF)]), true),
+        ("a PDF as attached text",  mail("mixed", &[text("x"), part("text/plain", "Content-Disposition: attachment\r\n", PDF)]), true),
+        ("a PDF as text",           mail("mixed", &[text("x"), part("text/plain", "", PDF)]), true),
+        ("a PDF beside another",    mail("mixed", &[attached("a.txt", b"note"), part("text/plain", "", PDF)]), true),
+        ("an appointment",          mail("mixed", &[text("x"), part("text/calendar", "", b"BEGIN:VCALENDAR")]), false),
+        ("plain text beside HTML",  mail("alternative", &[text("Total: 9900.00 EUR"), part("text/html", "", b"<p>Please see our site</p>")]), false),
+    ];
+    for (name, bytes, is_found) in table {
+        let members = opened(&bytes).unwrap_or_default();
+        assert_eq!(members.iter().any(|(_, content)| content == PDF), is_found, "{name}");
+        assert_eq!(members.is_empty(), !is_found, "{name}");
+    }
+}
+
+#[test]
 fn names_of_members_are_decoded_and_harmless() {
     let parts = [
         attached("=?utf-8?B?UmVjaG51bmcgTsOkaGUucGRm?=", PDF),
