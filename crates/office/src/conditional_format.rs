@@ -86,9 +86,13 @@ impl ConditionalRules {
         content: &CellContent,
         is_1904: bool,
     ) -> ShownCell {
-        let (mut sure, mut doubtful) = (look.clone(), vec![]);
-        let mut is_hidden = false;
-        for rule in self.rules.iter().filter(|it| it.areas.iter().any(|it| it.contains(place))) {
+        let rules = self.rules.iter().filter(|it| it.areas.iter().any(|it| it.contains(place)));
+        let rules: Vec<&ConditionalRule> = rules.collect();
+        if rules.is_empty() && !self.is_cut {
+            return look.show(content, is_1904);
+        }
+        let (mut sure, mut doubtful, mut is_hidden) = (look.clone(), vec![], false);
+        for rule in rules {
             match (rule.holds_for(content), &rule.effect) {
                 (Some(true), RuleEffect::Change(change)) => sure = sure.changed(change),
                 (Some(true), RuleEffect::HideValue) => is_hidden = true,

@@ -327,7 +327,7 @@ impl RichTextReader<'_> {
         let index = number.and_then(|it| usize::try_from(it).ok());
         let state = &mut self.state;
         match word {
-            "v" | "webhidden" | "spv" => state.hidden = is_on,
+            "v" => state.hidden = is_on,
             "deleted" => state.deleted = is_on,
             "strike" | "striked" => state.struck = is_on,
             "cf" => state.ink = index.unwrap_or(0),

@@ -53,7 +53,7 @@ impl RunLook {
         let shading = child(properties, "shd").and_then(|it| shading_ground(it, theme));
         let font = child(properties, "rFonts").and_then(|it| attribute(it, "ascii"));
         Self {
-            hidden: switch(properties, "vanish").or_else(|| switch(properties, "specVanish")),
+            hidden: switch(properties, "vanish"),
             struck: switch(properties, "strike"),
             struck_twice: switch(properties, "dstrike"),
             ink: child(properties, "color").map(|it| word_colour(it, &INK, theme)),
