@@ -6,36 +6,12 @@ use std::collections::HashMap;
 use docmill_core::model::PageNote;
 use docmill_formats::xml::XmlNode;
 
-use crate::colours::{RgbColour, ThemeColours, WHITE, is_lost, is_pictographic};
+use crate::colours::{RgbColour, ThemeColours, WHITE, is_lost, is_pictographic, palette_colour};
 use crate::number_code::NumberCode;
 use crate::tags::{all, attribute, child, elements, number, own_text};
 
 /// Letters of this size are specks.
 const MAX_TINY_POINTS: f32 = 1.0;
-
-/// The colours of an index that a workbook has unless it names its own (§18.8.27).
-const PALETTE: [u32; 64] = [
-    0x00_0000, 0xff_ffff, 0xff_0000, 0x00_ff00, 0x00_00ff, 0xff_ff00, 0xff_00ff, 0x00_ffff,
-    0x00_0000, 0xff_ffff, 0xff_0000, 0x00_ff00, 0x00_00ff, 0xff_ff00, 0xff_00ff, 0x00_ffff,
-    0x80_0000, 0x00_8000, 0x00_0080, 0x80_8000, 0x80_0080, 0x00_8080, 0xc0_c0c0, 0x80_8080,
-    0x99_99ff, 0x99_3366, 0xff_ffcc, 0xcc_ffff, 0x66_0066, 0xff_8080, 0x00_66cc, 0xcc_ccff,
-    0x00_0080, 0xff_00ff, 0xff_ff00, 0x00_ffff, 0x80_0080, 0x80_0000, 0x00_8080, 0x00_00ff,
-    0x00_ccff, 0xcc_ffff, 0xcc_ffcc, 0xff_ff99, 0x99_ccff, 0xff_99cc, 0xcc_99ff, 0xff_cc99,
-    0x33_66ff, 0x33_cccc, 0x99_cc00, 0xff_cc00, 0xff_9900, 0xff_6600, 0x66_6699, 0x96_9696,
-    0x00_3366, 0x33_9966, 0x00_3300, 0x33_3300, 0x99_3300, 0x99_3366, 0x33_3399, 0x33_3333,
-];
-
-/// The usual colour of an index; behind the palette come those of windows.
-pub(crate) fn palette_colour(index: usize) -> Option<RgbColour> {
-    match index {
-        64 => Some(RgbColour([0; 3])),
-        65 => Some(WHITE),
-        index => {
-            let [_, red, green, blue] = PALETTE.get(index)?.to_be_bytes();
-            Some(RgbColour([red, green, blue]))
-        }
-    }
-}
 
 /// The look of letters as far as it decides whether they are seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -7,10 +7,10 @@
 use docmill_core::model::PageNote;
 use docmill_formats::xml::XmlNode;
 
+use crate::cell_area::CellArea;
 use crate::cell_format::{CellContent, CellFormats, CellLook, LookChange, ShownCell};
 use crate::number_code::NumberCondition;
 use crate::tags::{all, attribute, child, number, own_text};
-use crate::workbook::CellArea;
 
 /// Areas of all rules of a sheet; cells of one with more are doubtful.
 const MAX_AREAS: usize = 1_000;

@@ -7,7 +7,7 @@
 
 use time::{Date, Duration, PrimitiveDateTime, Time};
 
-use crate::colours::RgbColour;
+use crate::colours::{RgbColour, palette_colour};
 
 /// Significant digits that a number of a sheet has.
 const DIGITS: usize = 15;
@@ -486,7 +486,7 @@ impl CodeReader<'_> {
             section.condition = Some(condition);
         } else if let Some(number) = lower.strip_prefix("color") {
             let number = number.trim().parse::<usize>().ok()?;
-            section.colour = crate::cell_format::palette_colour(number.checked_add(7)?);
+            section.colour = palette_colour(number.checked_add(7)?);
         } else {
             section.colour = RgbColour::parse(&lower);
         }

@@ -7,6 +7,7 @@
 use docmill_core::model::PageNote;
 use docmill_formats::xml::XmlNode;
 
+use crate::cell_area::CellArea;
 use crate::colours::{
     DrawingOpacity, RgbColour, ThemeColours, drawing_colour, is_struck_run, is_unseen_run,
     shape_ground,
@@ -14,7 +15,6 @@ use crate::colours::{
 use crate::content::{FlowBlock, SheetCellDraft, TableDraft};
 use crate::styling::number_label;
 use crate::tags::{all, attribute, child, chosen_branch, drawing_size, elements, number, own_text};
-use crate::workbook::CellArea;
 
 /// Size of a picture, in units of 1/914400 inch, from which on it is a page: half a slide of the
 /// usual size each way.

@@ -9,7 +9,7 @@ use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
 use docmill_formats::xml::XmlNode;
 
-use crate::colours::{RgbColour, ThemeColours, WHITE, shape_ground};
+use crate::colours::{RgbColour, ThemeColours, WHITE, drawing_colour, shape_ground};
 use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind};
 use crate::error::OfficeError;
 use crate::package::{MainPart, OfficePackage, part_of_kind};
@@ -116,5 +116,5 @@ fn slide_ground(root: XmlNode<'_, '_>, theme: &ThemeColours) -> Option<Option<Rg
     }
     // A number of a list of fills, with the colour that a plain one has.
     let named = child(ground, "bgRef").filter(|it| attribute(*it, "idx") == Some("1001"))?;
-    Some(elements(named).next().and_then(|_| crate::colours::drawing_colour(named, theme).0))
+    Some(elements(named).next().and_then(|_| drawing_colour(named, theme).0))
 }

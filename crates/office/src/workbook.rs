@@ -10,6 +10,7 @@ use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
 use docmill_formats::xml::XmlNode;
 
+use crate::cell_area::{CellArea, MAX_COLUMNS, parse_reference};
 use crate::cell_format::{CellContent, CellFormats, CellRun, ShownCell};
 use crate::colours::{ThemeColours, WHITE};
 use crate::conditional_format::ConditionalRules;
@@ -18,9 +19,6 @@ use crate::error::OfficeError;
 use crate::package::{MainPart, OfficePackage, part_of_kind};
 use crate::shapes::{CellCover, ShapeReader};
 use crate::tags::{all, attribute, child, elements, number, own_text};
-
-/// Columns of a sheet in the program that has the format: XFD is the last.
-const MAX_COLUMNS: u32 = 16_384;
 
 /// Columns narrower than this, in characters, show none of them.
 const MIN_COLUMN_CHARS: f32 = 0.75;
@@ -82,39 +80,6 @@ pub(crate) fn read_workbook(
         reader.flow.extend(drawings.blocks)?;
     }
     Ok(reader.flow.finish(PaperKind::Sheet))
-}
-
-/// Column and row of a reference such as `B7`, from 1.
-pub(crate) fn parse_reference(text: &str) -> Option<(u32, u32)> {
-    let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
-    let (letters, digits) = text.split_at_checked(letters)?;
-    let mut column = 0_u32;
-    for letter in letters.bytes() {
-        let value = u32::from(letter.to_ascii_uppercase() - b'A') + 1;
-        column = column.checked_mul(26)?.checked_add(value)?;
-    }
-    ((1..=MAX_COLUMNS).contains(&column)).then_some((column, digits.parse().ok()?))
-}
-
-/// Cells from the first to the last column and row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CellArea {
-    pub(crate) columns: (u32, u32),
-    pub(crate) rows: (u32, u32),
-}
-
-impl CellArea {
-    /// The area that a reference such as `A1:B7` or `A1` names.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let (first, last) = text.split_once(':').unwrap_or((text, text));
-        let (first, last) = (parse_reference(first)?, parse_reference(last)?);
-        Some(Self { columns: (first.0, last.0), rows: (first.1, last.1) })
-    }
-
-    pub(crate) fn contains(&self, (column, row): (u32, u32)) -> bool {
-        (self.columns.0..=self.columns.1).contains(&column)
-            && (self.rows.0..=self.rows.1).contains(&row)
-    }
 }
 
 /// Whether a row or column is hidden, or so small that nothing of it is seen.
@@ -377,27 +342,5 @@ impl SheetReader<'_> {
             }
         }
         Ok(found)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reference_beyond_the_last_column_is_none() {
-        for (text, expected) in [
-            ("A1", Some((1, 1))),
-            ("aa10", Some((27, 10))),
-            ("XFD1048576", Some((16_384, 1_048_576))),
-            ("XFE1", None),
-            ("ZZZZZZZZZZZZ1", None),
-            ("1", None),
-            ("A", None),
-            ("A99999999999", None),
-            ("Ä1", None),
-        ] {
-            assert_eq!(parse_reference(text), expected, "{text}");
-        }
     }
 }
