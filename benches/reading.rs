@@ -3,8 +3,9 @@
 //!   steps                        milliseconds per A4 page of each step, on one core
 //!   speed READERS DIR OUT [LANGUAGES]
 //!                                reads the images in DIR as a worker would, writes OUT/NAME.txt and
-//!                                prints pages, seconds and CPU seconds; READERS: `both`, or
-//!                                `tesseract` alone, with the CPU share that is not recognition
+//!                                prints pages, seconds and CPU seconds; READERS: `both`, or one
+//!                                alone (`neural`, `tesseract`), with the CPU share that is not
+//!                                recognition
 //!   memory DOCUMENTS             a separate worker over this many mixed documents: memory of it and
 //!                                its children over time
 //!   long PAGES                   the same over one document of this many scans
@@ -44,6 +45,9 @@ async fn main() {
         ["steps"] => steps::run().await,
         ["speed", "both", folder, out, languages @ ..] => {
             speed::run_both(folder.as_ref(), out.as_ref(), languages).await;
+        }
+        ["speed", "neural", folder, out, languages @ ..] => {
+            speed::run_neural(folder.as_ref(), out.as_ref(), languages).await;
         }
         ["speed", "tesseract", folder, out, languages @ ..] => {
             speed::run_tesseract(folder.as_ref(), out.as_ref(), languages).await;

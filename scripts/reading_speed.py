@@ -65,6 +65,10 @@ def tesseract_alone(images, out, languages):
     return ours("tesseract", images, out, languages)
 
 
+def neural_alone(images, out, languages):
+    return ours("neural", images, out, languages)
+
+
 def both_readers(images, out, languages):
     return ours("both", images, out, languages)
 
@@ -100,6 +104,7 @@ def main():
                 ("docmill eng", tesseract_alone, ["eng"]),
                 ("tesseract " + ALL, bare, ALL),
                 ("docmill, languages chosen", tesseract_alone, []),
+                ("neural alone", neural_alone, []),
                 ("both readers", both_readers, []),
             ]:
                 out = folder / f"{kind}-{title.split(',')[0].replace(' ', '-')}"

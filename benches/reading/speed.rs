@@ -29,9 +29,18 @@ pub(crate) async fn run_both(folder: &Path, out: &Path, languages: &[&str]) {
     println!("{figures}");
 }
 
-/// With Tesseract alone, and what share of the CPU time is not recognition.
+/// With Tesseract alone.
 pub(crate) async fn run_tesseract(folder: &Path, out: &Path, languages: &[&str]) {
-    let config = config_for(OcrEngineChoice::Tesseract, languages);
+    run_alone(config_for(OcrEngineChoice::Tesseract, languages), folder, out).await;
+}
+
+/// With the neural reader alone.
+pub(crate) async fn run_neural(folder: &Path, out: &Path, languages: &[&str]) {
+    run_alone(config_for(OcrEngineChoice::Neural, languages), folder, out).await;
+}
+
+/// With one reader, and what share of the CPU time is not recognition.
+async fn run_alone(config: Config, folder: &Path, out: &Path) {
     let services = App::new(config.clone()).pipeline_services().await.unwrap();
     let files = images_in(folder);
     let mut figures = read_all(&services, &files, out).await;
@@ -47,7 +56,7 @@ fn config_for(engine: OcrEngineChoice, languages: &[&str]) -> Config {
     config.cpu.program = program.into();
     config.ocr.engine = engine;
     config.ocr.languages = languages.iter().map(|name| (*name).to_owned()).collect();
-    if engine == OcrEngineChoice::Auto {
+    if engine != OcrEngineChoice::Tesseract {
         let target = program.parent().and_then(Path::parent).unwrap();
         config.ocr.models = target.join("tools/ocr-models");
     }
