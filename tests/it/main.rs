@@ -23,6 +23,7 @@ mod early;
 mod einvoice;
 mod erasure;
 mod eval;
+mod event_load;
 mod events;
 mod exporting;
 mod failpoints;

@@ -52,6 +52,9 @@ const LEDGER_FAILURE_DELAY: Duration = Duration::from_secs(10);
 const CLAIM_WAITS: RetryBackoff = RetryBackoff::doubling(Duration::from_millis(200))
     .up_to(Duration::from_secs(5))
     .with_jitter(Jitter::Quarter);
+/// How long a message is hidden while another claim is at work on its row, by how often it was received:
+/// most jobs take seconds. Never beyond that claim's lease.
+const BUSY_WAITS: RetryBackoff = RetryBackoff::doubling(Duration::from_secs(15));
 /// How long a message is hidden while another session has locked its row.
 const LOCKED: Duration = Duration::from_secs(5);
 /// How long a suspect's message is hidden while this worker is busy: another may be idle.
@@ -621,7 +624,8 @@ async fn answer_without_work(
     match answer {
         ClaimOutcome::Busy(remaining) => {
             metrics::count_delivery("busy");
-            source.hide(&ticket, Some(id), add_jitter(remaining)).await;
+            let wait = busy_wait(remaining, delivery.receive_count);
+            source.hide(&ticket, Some(id), add_jitter(wait)).await;
         }
         ClaimOutcome::Locked => {
             metrics::count_delivery("locked");
@@ -649,6 +653,25 @@ async fn answer_without_work(
     }
 }
 
+fn busy_wait(lease_left: Duration, receives: u32) -> Duration {
+    BUSY_WAITS.wait_after(receives.saturating_sub(1)).min(lease_left)
+}
+
 pub(super) fn add_jitter(delay: Duration) -> Duration {
     delay.mul_f64(1.0 + fastrand::f64() / 10.0) + Duration::from_millis(fastrand::u64(0..250))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_a_row_at_work_comes_back_soon_then_seldom_and_never_after_the_lease() {
+        let s = Duration::from_secs;
+        for (left, receives, expected) in
+            [(300, 1, 15), (300, 2, 30), (300, 5, 240), (300, 6, 300), (300, 1000, 300), (4, 1, 4)]
+        {
+            assert_eq!(busy_wait(s(left), receives), s(expected), "{left} s, {receives} receives");
+        }
+    }
 }
