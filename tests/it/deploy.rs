@@ -70,6 +70,7 @@ fn task_environment(template: &str) -> Settings {
         ("BucketName", "documents"),
         ("EventPlaces", "documents/documents/"),
         ("PageReaders", "document_ai,textract,tesseract"),
+        ("ExpensePages", "2"),
         ("DocumentAiProject", "my-project"),
         ("DocumentAiLocation", "eu"),
         ("DocumentAiProcessor", "1a2b3c"),

@@ -27,6 +27,7 @@ const LET_GO: &str = "docmill_messages_let_go_total";
 const QUARANTINED: &str = "docmill_quarantined_total";
 const PAGES: &str = "docmill_pages_total";
 const SECOND_LOOKS: &str = "docmill_second_looks_total";
+const SECOND_READINGS: &str = "docmill_second_readings_total";
 const PAID_PAGES: &str = "docmill_provider_pages_total";
 const PROCESSES_STARTED: &str = "docmill_page_processes_started_total";
 const PROCESSES_DIED: &str = "docmill_page_processes_died_total";
@@ -161,6 +162,7 @@ fn describe_metrics() {
     describe_counter!(QUARANTINED, "Quarantined messages by reason");
     describe_counter!(PAGES, "Pages read by source");
     describe_counter!(SECOND_LOOKS, "Text layers compared with their drawing, by result");
+    describe_counter!(SECOND_READINGS, "Documents whose fields a service read too, or why not");
     describe_counter!(PAID_PAGES, "Pages that a provider was paid for, by provider");
     describe_counter!(PROCESSES_STARTED, "Child processes that were started to read documents");
     describe_counter!(PROCESSES_DIED, "Child processes that died or were killed, by reason");
@@ -400,6 +402,11 @@ pub fn count_pages(source: &'static str, count: u64) {
 /// Counts a text layer that was compared with its drawing.
 pub fn count_second_look(result: &'static str) {
     counter!(SECOND_LOOKS, "result" => result).increment(1);
+}
+
+/// Counts a document whose fields a service read as well, or why it did not.
+pub fn count_second_reading(result: &'static str) {
+    counter!(SECOND_READINGS, "result" => result).increment(1);
 }
 
 /// A provider was paid for pages.

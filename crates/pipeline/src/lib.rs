@@ -108,6 +108,7 @@ pub use page_sink::PageSink;
 pub use reading::{DocumentReader, ReadRequest};
 pub use remote_ocr::{ReadOptions, RemoteOcr};
 pub use second_looks::SecondLooks;
+use second_reading::FieldReading;
 pub use step_error::{StageFailure, StepError};
 pub use structure::find_layout;
 use supplier_memory::recall_supplier;
@@ -214,7 +215,7 @@ struct PipelineRun<'a> {
     /// Whether more are attached to it than were taken.
     leaves_children_out: bool,
     /// The second reading of its fields, once it was asked for.
-    second_reading: Option<Option<SecondReading>>,
+    second_reading: Option<FieldReading>,
     /// The answers of hooks so far.
     hooks: HookEffects,
 }
@@ -332,6 +333,9 @@ impl<'a> PipelineRun<'a> {
         record.einvoice_rules = self.einvoice_rules.take();
         record.einvoice_reference = self.einvoice_reference.take();
         record.add_detail(&self.shown);
+        if let Some(asked) = &self.second_reading {
+            record.add_detail(&asked.describe());
+        }
         if let Some(doubt) = &self.several {
             record.add_detail(&doubt.describe());
         }
@@ -641,13 +645,12 @@ impl<'a> PipelineRun<'a> {
             return Ok(None);
         }
         if let Some(read) = &self.second_reading {
-            return Ok(read.clone());
+            return Ok(read.second.clone());
         }
         // Of no type that the futures around it would have within theirs.
         let reading = second_reading::read_fields_again(self.attempt, input.transcript).boxed();
         let read = reading.await?;
-        self.second_reading = Some(read.clone());
-        Ok(read)
+        Ok(self.second_reading.insert(read).second.clone())
     }
 
     /// Goes on to the next stage, if the claim is live.

@@ -307,18 +307,15 @@ async fn fields_read_a_second_time_are_paid_once_per_page_and_what_differs_is_fl
         ..ModelPrice::default()
     };
     let script = amazon::Script::default().with_summary(&[("INVOICE_RECEIPT_ID", "A-2")]);
-    // The first document's first try ends in a fault of the service.
-    let script = script.troubled(EXPENSE, [("InternalServerError", 500); 4]);
     let server = amazon::Server::start(script).await.unwrap();
     let worker = world
         .worker_reading_twice(expense_at(&server.endpoint()), |config| {
             config.ocr.textract.expense_pages = 1;
-            config.retry.base_delay = Duration::from_millis(10);
             config.cost = CostConfig { price: vec![price], ..CostConfig::default() };
         })
         .await;
     let other = world.submit("a.pdf", crate::support::documents::invoice("A-1")).await;
-    world.pass_until(|| async { is_over(&world, other).await }).await;
+    until(SOON, || async { is_over(&world, other).await }).await;
     let same = world.submit("a.pdf", crate::support::documents::invoice("A-2")).await;
     until(SOON, || async { is_over(&world, same).await }).await;
     let long = world.submit("b.pdf", pictures::scans(2)).await;
@@ -332,5 +329,33 @@ async fn fields_read_a_second_time_are_paid_once_per_page_and_what_differs_is_fl
                 FROM docmill.spending";
     let row = "AnalyzeExpense 1 10000000";
     assert_eq!(world.scalar(rows).await, format!("{row};{row}"));
-    assert_eq!(world.attempts(other).await.len(), 2, "the fault is the service's");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_goes_on_without_a_second_reading_of_its_fields_while_the_service_fails() {
+    for (code, status, fault) in [
+        ("InternalServerError", 500, "transient"),
+        ("ProvisionedThroughputExceededException", 400, "throttled"),
+        ("AccessDeniedException", 400, "denied"),
+    ] {
+        let world = World::new().await;
+        let script = amazon::Script::default().with_summary(&[("INVOICE_RECEIPT_ID", "A-2")]);
+        let script = script.troubled(EXPENSE, [(code, status); 20]);
+        let server = amazon::Server::start(script).await.unwrap();
+        let worker = world
+            .worker_reading_twice(expense_at(&server.endpoint()), |config| {
+                config.ocr.textract.expense_pages = 1;
+            })
+            .await;
+        let id = world.submit("a.pdf", crate::support::documents::invoice("A-1")).await;
+        world.until(id, "status", "completed").await;
+        worker.stop().await;
+        assert_eq!(world.attempts(id).await, ["completed"], "{code}");
+        let detail = world.column(id, "detail").await.unwrap_or_default();
+        let told = format!("its fields were not read a second time: {fault}");
+        assert!(detail.contains(&told), "{code}: {detail}");
+        assert_eq!(world.column(id, "review_reasons").await.unwrap(), "{}", "{code}");
+        let row = "SELECT count(*)::text FROM docmill.spending";
+        assert_eq!(world.scalar(row).await, "0", "nothing was read, nothing is paid");
+    }
 }
