@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use docmill_core::config::Config;
+use docmill_core::config::{Config, LlmServer};
 use docmill_core::model::IngestionId;
 use docmill_testkit::models::{Answer, Script, Vendor};
 
@@ -16,6 +16,9 @@ const DOCUMENTS: usize = 50;
 const END_TIMEOUT: Duration = Duration::from_secs(180);
 /// Google's word for a quota of the day, and the wait that it names.
 const DAY_QUOTA: (&str, u64) = ("GenerateRequestsPerDayPerProjectPerModel", 35_640);
+
+/// Tokens of a window that has no room for the prompt of an invoice, however it is divided.
+const NARROW_WINDOW_TOKENS: usize = 1_024;
 
 /// Faults that come in turn, each so many times, and whether it costs a call of its own: a fence is
 /// taken off, and thoughts cost one only where the call may think.
@@ -215,4 +218,24 @@ async fn fifty_queued_documents_wait_for_the_next_day_of_a_quota() {
         queue.until_all_complete(&format!("{vendor:?}")).await;
         worker.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_queued_documents_wait_for_a_window_that_has_room_for_their_prompt() {
+    // Ollama takes the head of a prompt off without a word, and replies about the rest.
+    let cutting = Script { window: Some(NARROW_WINDOW_TOKENS), ..Script::default() };
+    let mut queue = VendorQueue::open(Vendor::Openai, cutting).await;
+    queue.world.config.llm.server = LlmServer::Ollama;
+    let worker = queue.world.worker().await;
+    until(END_TIMEOUT, || async { worker.monitor.open_failure().is_some() }).await;
+    queue.expect_none_failed("a narrow window").await;
+    assert_eq!(queue.count("status = 'completed'").await, 0, "no reply about a part is used");
+    queue.world.llm.as_ref().unwrap().set(Script::default());
+    queue.until_all_complete("a wide window").await;
+    worker.stop().await;
+    let numbers = "SELECT count(DISTINCT structured_data->>'invoice_number')::text
+                   FROM docmill.ingestion WHERE structured_data->>'invoice_number' LIKE 'V-%'";
+    assert_eq!(queue.world.scalar(numbers).await, DOCUMENTS.to_string());
+    let outcomes = "SELECT string_agg(DISTINCT outcome, ' ' ORDER BY outcome) FROM docmill.attempt";
+    assert_eq!(queue.world.scalar(outcomes).await, "completed misconfigured");
 }

@@ -27,6 +27,8 @@ use super::shown_pages::{self, ShownDocument};
 
 /// Tokens that the lines of a document have in a prompt at least.
 const MIN_LINE_TOKENS: usize = 600;
+/// Tokens of the text around the lines.
+const FRAME_TOKENS: usize = 300;
 /// Generated tokens beside twice the text's estimate that prove thinking: less is an error of the
 /// estimate.
 const MIN_THINKING_TOKENS: u64 = 250;
@@ -193,10 +195,10 @@ impl ModelReading {
     }
 }
 
-/// Tokens before the lines. The schema is in the text or beside it; 300 is for the text around the lines.
+/// Tokens before the lines. The schema is in the text or beside it.
 fn fixed_tokens(form: &ReplySchema, terms: &CallLimits) -> usize {
     let texts = [&form.system, &terms.companies, &form.schema_text];
-    texts.into_iter().map(|text| prompt::estimated_tokens(text)).sum::<usize>() + 300
+    texts.into_iter().map(|text| prompt::estimated_tokens(text)).sum::<usize>() + FRAME_TOKENS
 }
 
 /// The stable part of the prompt, the same for every document of a kind and tenant.
@@ -228,7 +230,10 @@ struct PartsRead {
 /// How the reading of one part ended.
 enum PartOutcome {
     Whole(ReplyEnvelope),
+    /// The reply was cut.
     TooMuch,
+    /// The prompt did not fit into the model's window.
+    TooLong,
     Ended(IncompleteReason, Option<serde_json::Map<String, serde_json::Value>>),
 }
 
@@ -265,7 +270,7 @@ impl ExtractionSession<'_> {
             }
             let Some((part, read)) = under_way.next().await else { break };
             let is_too_much = match &read {
-                Ok(outcome) => matches!(outcome, PartOutcome::TooMuch),
+                Ok(outcome) => matches!(outcome, PartOutcome::TooMuch | PartOutcome::TooLong),
                 Err(error) => BodyTooLarge::is_cause_of(error),
             };
             let halves = is_too_much.then(|| self.shown.text.split_in_half(&part)).flatten();
@@ -276,7 +281,12 @@ impl ExtractionSession<'_> {
             }
             match read {
                 Ok(PartOutcome::Whole(envelope)) => whole.push((part, envelope)),
-                Ok(PartOutcome::TooMuch) => stopped = stopped.or(Some(Ok(IncompleteReason::Cut))),
+                Ok(PartOutcome::TooLong) if self.is_of_few_tokens(&part) => {
+                    stopped = stopped.or(Some(Err(self.narrow_window_error())));
+                }
+                Ok(PartOutcome::TooMuch | PartOutcome::TooLong) => {
+                    stopped = stopped.or(Some(Ok(IncompleteReason::Cut)));
+                }
                 Ok(PartOutcome::Ended(ending, sound)) => {
                     rescued = rescued.or(sound);
                     stopped = stopped.or(Some(Ok(ending)));
@@ -325,6 +335,25 @@ impl ExtractionSession<'_> {
         let entry = schema::entry_tokens(&self.kind.asked_schema());
         let reply = has_lists.then_some(ReplyTokenBudget { tokens, entry });
         Ok(self.shown.text.split_into_parts(PartTokenBudget { prompt: limit - fixed, reply }))
+    }
+
+    /// Whether a part is no longer than a window has to have room for.
+    fn is_of_few_tokens(&self, part: &RowRange) -> bool {
+        let tokens = prompt::estimated_tokens(&self.shown.text.user_prompt(part));
+        tokens <= FRAME_TOKENS + MIN_LINE_TOKENS
+    }
+
+    /// The least that a document can be divided into does not fit: that is no document's own fault.
+    fn narrow_window_error(&self) -> Error {
+        let least = fixed_tokens(&self.form, self.terms) + MIN_LINE_TOKENS;
+        Error::new(
+            Fault::Misconfigured,
+            format!(
+                "the context window of model {} has no room for this kind's prompt and one line of a \
+                 document: run it with a window of at least {least} tokens (num_ctx of Ollama)",
+                self.calls.llm().model()
+            ),
+        )
     }
 
     async fn read_part(&self, part: &RowRange) -> Result<PartOutcome, Error> {
@@ -426,7 +455,8 @@ impl ExtractionSession<'_> {
     /// The stop reason decides before the text is parsed.
     fn check_reply(&self, call: &StoredCall) -> Result<PartOutcome, ReplyDefect> {
         match call.stop {
-            FinishReason::Cut | FinishReason::TooLong => Ok(PartOutcome::TooMuch),
+            FinishReason::Cut => Ok(PartOutcome::TooMuch),
+            FinishReason::TooLong => Ok(PartOutcome::TooLong),
             FinishReason::Refused => Ok(PartOutcome::Ended(IncompleteReason::Refused, None)),
             FinishReason::Garbled => Err(ReplyDefect::Garbled),
             FinishReason::Stopped => Err(ReplyDefect::Stopped),

@@ -11,7 +11,7 @@ use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::ModelUsage;
 use docmill_core::model::digest::sha256_hex;
-use docmill_llm::{Llm, Prompt, PromptThinking};
+use docmill_llm::{FinishReason, Llm, ModelReply, Prompt, PromptThinking};
 use parking_lot::Mutex;
 
 /// Most calls about one document: a bound on what one document may cost.
@@ -109,6 +109,9 @@ impl<'a> JournaledCalls<'a> {
             }
         };
         metrics::count_tokens(&reply.usage);
+        if reply.stop == FinishReason::TooLong && !batched {
+            return Ok(Some(self.use_unkept(purpose, key, reply)));
+        }
         let came = {
             let mut state = self.state.lock();
             if batched {
@@ -140,6 +143,16 @@ impl<'a> JournaledCalls<'a> {
         state.usage += call.usage;
         state.model = Some(call.model.clone());
         Some(call)
+    }
+
+    /// A prompt that did not fit: it is not paid for, and fits once the model has a larger window. So a
+    /// later run asks again.
+    fn use_unkept(&self, purpose: String, key: String, reply: ModelReply) -> StoredCall {
+        let call = StoredCall::from_reply(purpose, key, reply);
+        let mut state = self.state.lock();
+        state.usage += call.usage;
+        state.model = Some(call.model.clone());
+        call
     }
 
     fn reserve_call(&self) -> Option<InFlightCall<'_>> {

@@ -31,6 +31,14 @@ pub struct StoredCall {
     pub batched: bool,
 }
 
+impl StoredCall {
+    /// A call that was made by itself; `prompt` is the hash of its prompt.
+    pub(super) fn from_reply(purpose: String, prompt: String, reply: ModelReply) -> Self {
+        let ModelReply { text, stop, usage, model, limits: _ } = reply;
+        Self { purpose, prompt, text, stop, usage, model, batched: false }
+    }
+}
+
 /// How a call is made.
 #[derive(Debug)]
 pub enum CallRoute {
@@ -78,8 +86,7 @@ impl RecordedReplies {
     }
 
     pub(super) fn add_reply(&mut self, purpose: String, prompt: String, reply: ModelReply) {
-        let ModelReply { text, stop, usage, model, limits: _ } = reply;
-        self.calls.push(StoredCall { purpose, prompt, text, stop, usage, model, batched: false });
+        self.calls.push(StoredCall::from_reply(purpose, prompt, reply));
     }
 
     /// The same for a reply that came in a batch.
