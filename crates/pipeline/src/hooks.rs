@@ -95,7 +95,8 @@ pub(super) async fn ask_hooks(
             Err(error) => {
                 metrics::count_hook(&hook.config.name, "failed");
                 if hook.config.on_failure == HookFailure::Defer {
-                    return Err(as_deferral(error, &hook.config.name));
+                    let wait = attempt.config().retry.unavailable_delay;
+                    return Err(as_deferral(error, &hook.config.name, wait));
                 }
                 tracing::warn!(hook = hook.config.name, error = %error, "a hook was skipped");
                 effects.note_skipped(&hook.config.name);
@@ -108,10 +109,15 @@ pub(super) async fn ask_hooks(
     Ok(effects)
 }
 
-/// The failure of a hook as one that never ends its document: it is not the document's fault.
-fn as_deferral(error: Error, hook: &str) -> Error {
+/// The failure of a hook as one that never ends its document: it is not the document's fault. An outage
+/// passes by itself: each try comes `outage_wait` after the one before, or up to a quarter later, so that
+/// documents go on soon after the hook is back.
+fn as_deferral(error: Error, hook: &str, outage_wait: Duration) -> Error {
     let fault = match error.fault {
         Fault::Throttled(Some(wait)) | Fault::InLine(wait) => Fault::InLine(wait),
+        Fault::Transient | Fault::Unavailable | Fault::Throttled(None) => {
+            Fault::InLine(outage_wait.mul_f64(1.0 + fastrand::f64() / 4.0))
+        }
         _ => Fault::Denied,
     };
     Error { fault, context: format!("hook `{hook}`: {}", error.context).into(), ..error }
@@ -249,7 +255,7 @@ mod tests {
             Fault::Rejected,
             Fault::Internal,
         ] {
-            let fault = as_deferral(Error::new(fault, "x"), "spam").fault;
+            let fault = as_deferral(Error::new(fault, "x"), "spam", wait).fault;
             let deferred_for = Some(Duration::from_secs(365 * 24 * 3600));
             let attempt = RetryAttempt { number: 99, deferred_for, jitter: 0.5 };
             let decided = decide_retry(fault, attempt, &RetryConfig::default());

@@ -2,6 +2,7 @@
 //! none of their failures ends one.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is how a test fails")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use docmill_client::webhook::{parse_secrets, sign_message};
@@ -9,12 +10,21 @@ use docmill_core::config::{Config, HookConfig, HookFailure, HookMoment};
 use docmill_core::model::IngestionId;
 use docmill_core::model::digest::sha256_hex;
 use docmill_operations::inspect::load_histories;
+use docmill_storage::s3::S3Store;
 use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::receiver::{ReceivedMessage, ReceiverMood, SECRET, WebhookReceiver};
 use crate::support::documents;
+use crate::support::moto::Moto;
 use crate::support::process::{Process, docmill};
-use crate::support::world::{SOON, World, until};
+use crate::support::world::{SOON, World, s3_client, until};
+
+/// Tries while a hook is down: more would make an hour of the wait if it doubled.
+const OUTAGE_TRIES: usize = 5;
+/// The longest wait between two of them: `retry.unavailable_delay`, a quarter more, and some seconds.
+const MAX_OUTAGE_WAIT: Duration = Duration::from_secs(80);
 
 /// A hook at this address.
 fn hook(name: &str, at: HookMoment, url: &str) -> HookConfig {
@@ -163,6 +173,70 @@ fn hostile(own: &str) -> Vec<(&'static str, ReceiverMood)> {
     ]
 }
 
+/// Whether it passes by itself.
+fn is_outage(case: &str) -> bool {
+    ["an error", "no answer"].contains(&case)
+}
+
+/// Seconds until the next attempt.
+async fn wait_of(world: &World, id: IngestionId) -> u64 {
+    let seconds = "ceil(extract(epoch FROM next_attempt_at - docmill.docmill_now()))::bigint";
+    world.column(id, seconds).await.unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_goes_on_soon_after_its_hook_is_back_however_long_that_was_down() {
+    let world = World::new().await;
+    let receiver = WebhookReceiver::start(ReceiverMood::Status(503)).await;
+    let url = receiver.url();
+    let id = world.submit("a.pdf", documents::invoice("H-1")).await;
+    for tries in 1..=OUTAGE_TRIES {
+        let before = hook("erp", HookMoment::Before, &url);
+        let worker = world.worker_with(|config| with_hooks(config, vec![before])).await;
+        until(SOON, || async { world.attempts(id).await.len() == tries }).await;
+        worker.stop().await;
+        let wait = wait_of(&world, id).await;
+        assert!(wait <= MAX_OUTAGE_WAIT.as_secs(), "{wait} s after {tries} tries");
+        world.pass(MAX_OUTAGE_WAIT).await;
+    }
+    receiver.answer(answering(&json!({"answer": "continue"})));
+    let before = hook("erp", HookMoment::Before, &url);
+    let worker = world.worker_with(|config| with_hooks(config, vec![before])).await;
+    world.until(id, "status", "completed").await;
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_before_the_reading_may_fetch_the_original_from_its_bucket_for_some_minutes() {
+    let moto = Moto::start().await;
+    let mut world = World::new().await;
+    let s3 = s3_client(&moto.endpoint());
+    s3.create_bucket().bucket("documents").send().await.unwrap();
+    world.store = Arc::new(S3Store::with_client(s3, "documents"));
+    let receiver = WebhookReceiver::start(answering(&json!({"answer": "continue"}))).await;
+    let plain = hook("plain", HookMoment::Before, &receiver.url());
+    let shown = HookConfig {
+        include_original: true,
+        ..hook("shown", HookMoment::Before, &receiver.url())
+    };
+    let worker = world.worker_with(|config| with_hooks(config, vec![plain, shown])).await;
+    let id = world.submit("a.pdf", documents::invoice("H-1")).await;
+    world.until(id, "status", "completed").await;
+    worker.stop().await;
+    let [without, with] = receiver.received().try_into().unwrap();
+    assert!(without.json()["data"].get("original").is_none(), "only by a setting");
+    let told = with.json();
+    let original = &told["data"]["original"];
+    let url = original["url"].as_str().unwrap();
+    let bytes = reqwest::get(url).await.unwrap().bytes().await.unwrap();
+    assert_eq!(bytes, documents::invoice("H-1"));
+    assert!(url.contains("X-Amz-Expires=900"), "a quarter of an hour");
+    let time = |value: &Value| OffsetDateTime::parse(value.as_str().unwrap(), &Rfc3339).unwrap();
+    let good_for = time(&original["expires_at"]) - time(&told["timestamp"]);
+    assert!(good_for <= time::Duration::minutes(15), "{good_for}");
+    assert!(!world.column(id, "detail").await.unwrap_or_default().contains("X-Amz"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_answer_of_a_hook_and_no_lack_of_one_ends_a_document() {
     let world = World::new().await;
@@ -176,7 +250,8 @@ async fn no_answer_of_a_hook_and_no_lack_of_one_ends_a_document() {
         let id = world.submit("a.pdf", documents::invoice("H-1")).await;
         until(SOON, || async { !world.attempts(id).await.is_empty() }).await;
         worker.stop().await;
-        assert_eq!(world.attempts(id).await, ["denied"], "{case}");
+        let outcome = if is_outage(case) { "throttled" } else { "denied" };
+        assert_eq!(world.attempts(id).await, [outcome], "{case}");
         assert_eq!(world.column(id, "attempt_count").await.unwrap(), "0", "{case}: uncounted");
         let said = world.column(id, "detail").await.unwrap();
         assert!(said.starts_with("hook `erp`: "), "{case}: {said}");

@@ -340,6 +340,8 @@ fn may_be_outage(fault: Fault) -> bool {
             | Fault::Denied
             | Fault::Misconfigured
             | Fault::OverBudget(_)
+            // A hook that is down.
+            | Fault::InLine(_)
     )
 }
 
