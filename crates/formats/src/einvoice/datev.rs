@@ -57,7 +57,8 @@ impl DatevDirection {
         }
     }
 
-    /// The type of a document in a package.
+    /// The type of a document in a package: type `p25` of DATEV's `Document_types_v050.xsd` (`PyPI`'s
+    /// odoo-addon-datev-export-xml 18.0), 1 for the ledger of received invoices and 2 for that of issued ones.
     fn document_type(self) -> &'static str {
         match self {
             Self::Received => "1",
