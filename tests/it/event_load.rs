@@ -74,7 +74,7 @@ async fn every_object_is_read_once_however_its_events_are_wrapped_repeated_and_o
     let read = "SELECT count(*)::text FROM docmill.ingestion WHERE status = 'completed'";
     until(READ_TIMEOUT, || async { world.scalar(read).await == OBJECTS.to_string() }).await;
     // Messages that came while the other worker was at theirs are hidden for seconds, not for its lease.
-    until(READ_TIMEOUT, || async { queue.depth().await.unwrap().ready == 0 }).await;
+    until(READ_TIMEOUT, || async { world.queue.depth().await.unwrap().ready == 0 }).await;
     world.pass(MAX_FIRST_HIDE).await;
     world.until_empty().await;
     for worker in workers {

@@ -215,10 +215,8 @@ async fn a_hook_before_the_reading_may_fetch_the_original_from_its_bucket_for_so
     world.store = Arc::new(S3Store::with_client(s3, "documents"));
     let receiver = WebhookReceiver::start(answering(&json!({"answer": "continue"}))).await;
     let plain = hook("plain", HookMoment::Before, &receiver.url());
-    let shown = HookConfig {
-        include_original: true,
-        ..hook("shown", HookMoment::Before, &receiver.url())
-    };
+    let shown =
+        HookConfig { include_original: true, ..hook("shown", HookMoment::Before, &receiver.url()) };
     let worker = world.worker_with(|config| with_hooks(config, vec![plain, shown])).await;
     let id = world.submit("a.pdf", documents::invoice("H-1")).await;
     world.until(id, "status", "completed").await;
