@@ -216,14 +216,28 @@ impl SimulatedWorld {
             self.act(event).await;
         }
         self.watch_until(began, began + FAULT_PHASE).await?;
-        self.wait_for_end(began).await?;
-        for worker in std::mem::take(&mut self.workers) {
-            self.drain(worker);
+        loop {
+            self.wait_for_end(began).await?;
+            for worker in std::mem::take(&mut self.workers) {
+                self.drain(worker);
+            }
+            for drained in std::mem::take(&mut self.drains) {
+                drained.await.map_err(|died| format!("a drain died: {died}"))??;
+            }
+            if self.open_documents().is_empty() {
+                return Ok(());
+            }
+            // Reopened by an operator, at an end that was still being written.
+            let worker = self.start_worker().await;
+            self.workers.push(worker);
         }
-        for drained in std::mem::take(&mut self.drains) {
-            drained.await.map_err(|died| format!("a drain died: {died}"))??;
-        }
-        Ok(())
+    }
+
+    fn open_documents(&self) -> Vec<IngestionId> {
+        let is_open = |id: &IngestionId| {
+            self.ledger.memory().row(*id).unwrap().status == IngestionStatus::InProgress
+        };
+        self.ids().into_iter().filter(is_open).collect()
     }
 
     async fn act(&mut self, event: WorldEvent) {
@@ -409,10 +423,7 @@ impl SimulatedWorld {
     async fn wait_for_end(&mut self, began: Instant) -> Broken {
         loop {
             self.replace_killed().await;
-            let is_open = |id: &IngestionId| {
-                self.ledger.memory().row(*id).unwrap().status == IngestionStatus::InProgress
-            };
-            let open: Vec<_> = self.ids().into_iter().filter(is_open).collect();
+            let open = self.open_documents();
             let left = self.queue.bodies();
             if open.is_empty() && left.is_empty() {
                 return Ok(());
