@@ -88,6 +88,17 @@ NEEDS = {
         KEY: ["kms:Decrypt", "kms:GenerateDataKey"],
         ELSEWHERE: [],
     },
+    "inbox": {
+        QUEUE: [*QUEUE_QUESTIONS, "sqs:SendMessage"],
+        DEAD: QUEUE_QUESTIONS,
+        BUCKET: ["s3:ListBucket"],
+        HANDED_IN: ["s3:GetObject", "s3:PutObject"],
+        OF_PRODUCERS: [],
+        UPLOAD: [],
+        ARTEFACT: [],
+        KEY: ["kms:Decrypt", "kms:GenerateDataKey"],
+        ELSEWHERE: [],
+    },
 }
 ACTIONS = sorted({action for needs in NEEDS.values() for of in needs.values() for action in of}
                  | {"s3:PutObjectAcl", "s3:DeleteBucket", "sqs:PurgeQueue", "sqs:DeleteQueue"})
@@ -95,6 +106,7 @@ ACTIONS = sorted({action for needs in NEEDS.values() for of in needs.values() fo
 ROLES = [
     ("deploy/ecs/service.yaml", "WorkerRole", "worker"),
     ("deploy/ecs/web.yaml", "WebRole", "web"),
+    ("deploy/ecs/inbox.yaml", "InboxRole", "inbox"),
     ("deploy/kubernetes/worker-policy.yaml", "WorkerPolicy", "worker"),
     ("deploy/kubernetes/worker-policy.yaml", "WebPolicy", "web"),
 ]
