@@ -357,7 +357,7 @@ impl App {
             "worker ready, {}",
             pages.describe()
         );
-        let watching = stop.unless_requested(self.health_dependencies(&parts)).await;
+        let watching = Box::pin(stop.unless_requested(self.health_dependencies(&parts))).await;
         let Some(watching) = watching else { return Ok(()) };
         let pages = pages.serve(worker.monitor(), watching?);
         let telling = self.start_webhooks(&parts.db, &parts.store, &stop).await?;
