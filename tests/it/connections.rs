@@ -234,7 +234,7 @@ async fn a_proxy_that_keeps_a_session_with_settings_on_one_connection_is_taken()
 async fn fall_silent_after_login(mut client: TcpStream, is_asked: Arc<AtomicBool>) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut asked = vec![0; 4096];
-    client.read(&mut asked).await.unwrap();
+    assert_ne!(client.read(&mut asked).await.unwrap(), 0, "a login");
     let ready = [message(b'R', &0_u32.to_be_bytes()), message(b'Z', b"I")].concat();
     client.write_all(&ready).await.unwrap();
     while let Ok(1..) = client.read(&mut asked).await {

@@ -31,7 +31,7 @@ fn notification(key: &str, etag: &str) -> String {
     .to_string()
 }
 
-/// The same as EventBridge delivers it.
+/// The same as `EventBridge` delivers it.
 fn bridge_event(key: &str, etag: &str) -> String {
     serde_json::json!({
         "version": "0", "detail-type": "Object Created", "source": "aws.s3",
