@@ -30,7 +30,7 @@ impl CellArea {
         Some(Self { columns: (first.0, last.0), rows: (first.1, last.1) })
     }
 
-    pub(crate) fn contains(&self, (column, row): (u32, u32)) -> bool {
+    pub(crate) fn contains(&self, column: u32, row: u32) -> bool {
         (self.columns.0..=self.columns.1).contains(&column)
             && (self.rows.0..=self.rows.1).contains(&row)
     }

@@ -86,7 +86,8 @@ impl ConditionalRules {
         content: &CellContent,
         is_1904: bool,
     ) -> ShownCell {
-        let rules = self.rules.iter().filter(|it| it.areas.iter().any(|it| it.contains(place)));
+        let rules =
+            self.rules.iter().filter(|it| it.areas.iter().any(|it| it.contains(place.0, place.1)));
         let rules: Vec<&ConditionalRule> = rules.collect();
         if rules.is_empty() && !self.is_cut {
             return look.show(content, is_1904);

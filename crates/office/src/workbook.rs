@@ -142,7 +142,7 @@ impl SheetShape {
     /// The merged area of a cell.
     fn merged_area(&self, place: (u32, u32)) -> Option<CellArea> {
         let (_, area) = self.open.range(..=place.0).next_back()?;
-        area.contains(place).then_some(*area)
+        area.contains(place.0, place.1).then_some(*area)
     }
 }
 
@@ -220,7 +220,7 @@ impl SheetReader<'_> {
                 pass.notes.insert(PageNote::HiddenCells);
                 continue;
             }
-            match pass.covers.iter().find(|cover| cover.area.contains((column, at))) {
+            match pass.covers.iter().find(|cover| cover.area.contains(column, at)) {
                 Some(cover) if cover.is_opaque => {
                     pass.notes.insert(PageNote::HiddenCells);
                     continue;

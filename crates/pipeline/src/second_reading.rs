@@ -58,7 +58,7 @@ impl FieldReading {
         Self { second: None, skipped: Some(why) }
     }
 
-    /// What an operator reads of it; empty: nothing.
+    /// The note for an operator; empty if there is none.
     pub(super) fn describe(&self) -> String {
         let told = |why| format!("its fields were not read a second time: {why}");
         self.skipped.map(told).unwrap_or_default()

@@ -16,7 +16,7 @@ pub struct ReplayFilter {
     pub kind: Option<String>,
     /// Only decisions numbered higher than this; 0: all.
     pub after: i64,
-    /// Only decisions numbered no higher than this; `i64::MAX - 1`: all.
+    /// Only decisions numbered no higher than this; `i64::MAX`: all.
     pub up_to: i64,
     /// Only this share of the documents, the same ones each time; 1: all.
     pub share: f64,
@@ -24,7 +24,7 @@ pub struct ReplayFilter {
 
 impl Default for ReplayFilter {
     fn default() -> Self {
-        Self { tenant: None, kind: None, after: 0, up_to: i64::MAX - 1, share: 1.0 }
+        Self { tenant: None, kind: None, after: 0, up_to: i64::MAX, share: 1.0 }
     }
 }
 
