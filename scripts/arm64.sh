@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What of arm64 can be looked at from a machine of another architecture, without a compiler of its own:
+# Checks of arm64 on a machine of another architecture, without a compiler of its own:
 # that the image's Debian has every package of scripts/packages.txt for arm64, and that what a page
 # process may call, whose numbers differ there, compiles for it and passes its tests under an emulator.
 # Not looked at: the program as a whole, which the Dockerfile compiles on a machine of the architecture.

@@ -120,14 +120,14 @@ def ours_handed_in(bucket):
         seen = json.loads(bucket.docmill("lookup", "--hash", hash, "--json"))
         assert "done" in json.dumps(seen), seen
     assert "ours-2.pdf" in bucket.theirs("search", "ours-2"), "their search"
-    # What either has converted the other does not queue again.
+    # Documents that either has converted are not queued again by the other.
     bucket.theirs("ingest", str(bucket.folder / "ours"))
     bucket.docmill("ingest", str(bucket.folder / "theirs"))
     bucket.nothing_left()
 
 
 def locks(bucket):
-    """What theirs works on docmill leaves alone, its janitor as well."""
+    """docmill and its janitor leave documents alone that BlobForge works on."""
     bucket.docmill("ingest", bucket.documents(1, "slow"))
     notes = bucket.folder / "slow.notes"
     worker = bucket.start_theirs(notes, 4)
@@ -167,7 +167,7 @@ def both_at_once(bucket):
 
 
 def failures(bucket):
-    """What docmill gives up theirs sees and retries."""
+    """BlobForge lists and retries documents that docmill has given up."""
     place = bucket.folder / "bad"
     place.mkdir()
     (place / "bad.pdf").write_bytes(b"%PDF-1.4 nothing of a document")

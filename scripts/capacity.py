@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a document costs a worker, by what sort it is: CPU seconds, and the memory of its largest
+"""Cost of a document for a worker, by sort: CPU seconds, and the memory of its largest
 process. The figures of docs/guides/capacity.md come from here.
 
     capacity.py DOCMILL SAMPLES

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a document costs a worker, by what sort it is; the figures of docs/guides/capacity.md. The argument:
+# Cost of a document for a worker, by sort; the figures of docs/guides/capacity.md. The argument:
 # how many documents of each sort (40: some minutes). See scripts/capacity.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."

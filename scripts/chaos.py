@@ -278,7 +278,7 @@ class Chaos:
             cards += [("service", what) for what in TO_SERVICES]
             order.shuffle(cards)
             for card in cards:
-                # What is drawn for one does not hang on how many workers there were for another.
+                # The draws for one do not depend on the number of workers of another.
                 self.random, drawn = random.Random(f"{self.seed}/{drawn}"), drawn + 1
                 yield card
 

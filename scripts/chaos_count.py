@@ -1,4 +1,4 @@
-"""What has to hold after chaos.py, whatever happened: counted at rows, messages, files, the model and
+"""Invariants that hold after every run of chaos.py: counted at rows, messages, files, the model and
 processes.
 
 Every problem is one line. An attempt that did not complete has to be explained by something that was
@@ -27,7 +27,7 @@ KILLED = f"""FROM docmill.ingestion i JOIN docmill.document d ON d.id = i.docume
 
 
 class Causes:
-    """What was done to whom, and when (seconds of the clock on the wall)."""
+    """The injected faults, with target and time (seconds of the wall clock)."""
 
     def __init__(self):
         self.to_worker = collections.defaultdict(list)

@@ -1,4 +1,4 @@
-"""What chaos.py works on: Postgres, stand-ins for SQS and a model, a disk, and the three job_sources.
+"""Services of chaos.py: Postgres, stand-ins for SQS and a model, a disk, and the three job_sources.
 
 Each can be hurt as the thing it stands for can: killed, frozen, silenced, wiped, filled. Nothing here
 decides when.
@@ -298,7 +298,7 @@ class WorkspaceJobSource(JobSource):
 
 
 def environment(database, sqs, model, disk):
-    """What workers and commands are told."""
+    """The environment of workers and commands."""
     return killing.environment() | KEYS | {
         "DOCMILL__DATABASE__URL": database,
         "DOCMILL__DATABASE__STATEMENT_TIMEOUT": "5s",

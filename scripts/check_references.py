@@ -13,7 +13,7 @@ import yaml
 
 OUTSIDE = {("Secret", f"docmill-{of}") for of in ("worker", "migrate", "web", "inbox")}
 # Seconds between the end of the drain and the kill, for acknowledgements and closing.
-MARGIN = 10
+MIN_SPARE_SECONDS = 10
 
 
 def seconds(text):
@@ -105,7 +105,7 @@ def stopping(overlay):
     told = seconds(settings["DOCMILL_STOP_TIMEOUT"])
     drain = seconds(settings["DOCMILL__WORKER__DRAIN"])
     overlay.expect(told == grace, worker, f"it is granted {grace} s and told {told} s")
-    overlay.expect(drain + MARGIN <= grace, worker, f"it drains for {drain} s and has {grace} s")
+    overlay.expect(drain + MIN_SPARE_SECONDS <= grace, worker, f"it drains for {drain} s and has {grace} s")
 
 
 def main(path):

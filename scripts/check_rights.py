@@ -47,7 +47,7 @@ ARTEFACT = f"{BUCKET}/ingestions/0d0d/transcript"
 ELSEWHERE = f"{BUCKET}/payroll/0d0d.pdf"
 QUEUE_QUESTIONS = ["sqs:GetQueueUrl", "sqs:GetQueueAttributes"]
 
-# What each process does, by what it does it to.
+# Actions of each process, by resource.
 NEEDS = {
     "worker": {
         QUEUE: [*QUEUE_QUESTIONS, "sqs:ReceiveMessage", "sqs:ChangeMessageVisibility",

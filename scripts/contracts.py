@@ -42,7 +42,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 
 class Broken(Exception):
-    """What a contract says against a body."""
+    """A body violates its contract."""
 
 
 @functools.cache
@@ -254,7 +254,7 @@ def spoiled(vendor, exchange):
                 yield f"{part} with another {key}", other
 
 
-# What each contract demands: OpenAI's leaves usage out, Bedrock's messages (of a stored prompt).
+# Required members by contract: OpenAI's leaves usage out, Bedrock's messages (of a stored prompt).
 REQUIRED = {
     "openai": {"messages", "choices"},
     "anthropic": {"messages", "content", "usage"},

@@ -4,13 +4,13 @@
   cut_recogniser.py MODEL.onnx CHARACTERS.txt CUT.onnx CUT.txt
 
 The last layer of the recogniser has a column of weights and a bias for each of 18,710 characters, most
-of them Chinese: three quarters of the file, and a fifth of the time of a line. What is kept is
+of them Chinese: three quarters of the file, and a fifth of the time of a line. Kept columns are
 computed as before, so a character that is kept is read with the same weights; a character that is
 cut can no longer be read at all.
 
 Needs nothing but Python: of ONNX only its framing (protocol buffers) and three messages are known
 here: ModelProto.graph (7), GraphProto.initializer (5), TensorProto.dims (1) and raw_data (9).
-Whatever is not one of the two tensors is copied byte by byte.
+Everything but the two tensors is copied byte by byte.
 """
 
 import sys

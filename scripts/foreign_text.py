@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 IN_A_ROW = 3
-# What more documents have is nobody's own.
+# A sequence in more documents belongs to nobody.
 FEW = 3
 # Of the three words so many have more than two letters.
 LONG = 2

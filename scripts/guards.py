@@ -43,7 +43,7 @@ def read_guards():
 
 
 def condition(guard, in_sql):
-    """What holds while the guard is taken out."""
+    """The condition that replaces the guard while it is taken out."""
     name = guard["name"]
     if in_sql:
         return f"(COALESCE(current_setting('{SETTING}', true), '') = '{name}')"
@@ -122,7 +122,7 @@ def migrate(url):
 
 
 def seed_dependencies():
-    """What others wrote need not be compiled again, if the project itself was built before."""
+    """Copies compiled dependencies of an earlier build of the project, if there is one."""
     compiled, own = ROOT / "target" / "debug", BUILD / "debug"
     if own.exists() or not compiled.exists():
         return

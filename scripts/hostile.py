@@ -5,8 +5,8 @@
 
 EXPECT.tsv: file, class, expected answers; of these `ok` is read to the end (completed, refused by
 the gate, or flagged), `ok_empty` no text, `review` either of them for a person, `error:CODE` that
-reason; `ok;field=value` names a value that a completed document must have. What is refused before it
-is handed in, because it is no document at all, is answered by `docmill process`. Linux, standard
+reason; `ok;field=value` names a value that a completed document must have. Files that are refused before
+their submission, because they are no documents, are answered by `docmill process`. Linux, standard
 library only.
 """
 
@@ -23,7 +23,7 @@ import threading
 import time
 
 GOOD = 20
-LONGEST = 1800
+MAX_RUN_SECONDS = 1800
 
 
 def invoice(number):
@@ -117,7 +117,7 @@ def mebibytes(text):
 
 
 def budget(docmill):
-    """What the configuration allows: documents here and in the page process, a page per core."""
+    """The memory that the configuration allows: documents here and in the page process, a page per core."""
     shown = subprocess.run([docmill, "config", "show", "--json"], capture_output=True, text=True)
     settings = json.loads(shown.stdout)
     pages = mebibytes(settings["cpu"]["page_memory"]) * (os.cpu_count() or 1)
@@ -160,7 +160,7 @@ def run(docmill, data, files):
         worker = subprocess.Popen(command, stdout=ends, stderr=log, env=environment)
         watch = Watch(worker.pid)
         watch.start()
-        code = worker.wait(LONGEST)
+        code = worker.wait(MAX_RUN_SECONDS)
         watch.over.set()
         watch.join()
     found = json.loads((data / "ends.json").read_text() or "[]")

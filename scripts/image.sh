@@ -53,7 +53,7 @@ layers() {
 
 has() { layers inspect --type image "$1" >/dev/null 2>&1; }
 
-# What the official slim image is: a minimal Debian without caches, of documentation the copyrights.
+# Like the official slim image: a minimal Debian without caches, of documentation the copyrights.
 make_base() {
     ! has $base || return 0
     say "making $base"
@@ -214,7 +214,7 @@ bytes() {
     find "$@" -type f -printf '%i %s\n' | sort -u | awk '{ all += $2 } END { print all + 0 }'
 }
 
-# What tests make workers fail with (crates/pipeline/src/failpoint.rs) is in no program that is shipped.
+# Failpoints of tests (crates/pipeline/src/failpoint.rs) are in no program that is shipped.
 refuse_failpoints() {
     if grep --quiet --text DOCMILL_FAILPOINTS "$root/usr/local/bin/docmill"; then
         say "the program in the image has failpoints: it was built with debug assertions"

@@ -1,4 +1,4 @@
-"""What the scripts share that kill workers at random: documents, an environment, the killing."""
+"""Shared parts of the scripts that kill workers at random: documents, an environment, the killing."""
 
 import argparse
 import os

@@ -22,8 +22,12 @@ OLD_DURATIONS = "PATIENCE LINGER BREATH TROUBLE LOOK PULSE TENDING SETTLE STUCK 
 TERMS = {"LOWEST_BIT_FIRST", "BATCH_LINGER"}
 WHAT = re.compile(r"(What|Whoever|Whatever|Whichever)\s+[a-z]")
 CONSTANT = re.compile(r"\b(?:const|static)\s+([A-Z][A-Z0-9_]*)\s*:")
+PYTHON_CONSTANT = re.compile(r"^([A-Z][A-Z0-9_]*(?:, [A-Z][A-Z0-9_]*)*) = ", re.M)
 CLOSURE = re.compile(r"^[ \t]*let (?:mut )?\w+(?:\s*:[^=;]+)?\s*=\s*(?:async )?(?:move )?\|", re.M)
 COMMENT = re.compile(r"^\s*//[/!]?\s?(.*)$")
+# Comments of other languages; of a string of documentation its first line.
+OTHER_COMMENTS = {".py": r"^\s*(?:#|\"\"\")\s?(.*)$", ".sql": r"^\s*--\s?(.*)$", ".js": r"^\s*(?://|\*)\s?(.*)$",
+                  ".css": r"^\s*/\*\s?(.*)$", **dict.fromkeys([".sh", ".toml", ".yaml", ".yml"], r"^\s*#\s?(.*)$")}
 # Tokens of a page that are words or figures; the lines of tables are neither.
 WORD = re.compile(r"\S*\w\S*")
 TEST_MODULE = re.compile(r"^#\[cfg\(test\)\]\n(?:#\[[^\n]*\n)*(?:pub(?:\([^)]*\))? )?mod \w+ \{", re.M)
@@ -45,11 +49,11 @@ def product_code(path, text):
     return "\n".join(line for line in text.splitlines() if line.strip() and not COMMENT.match(line))
 
 
-def comment_sentences(text):
+def comment_sentences(text, comment=COMMENT):
     """Sentences of the comments, those of one block joined over their lines; and the comment lines."""
     sentences, block, lines = [], [], 0
     for line in [*text.splitlines(), ""]:
-        if found := COMMENT.match(line):
+        if found := comment.match(line):
             lines += 1
             block.append(found[1])
         elif block:
@@ -72,25 +76,38 @@ def printed_share(labels, files):
     return sum(label.casefold() in folded for label in labels) / max(len(labels), 1)
 
 
+def sort_constants(name, constants, marks):
+    """Adds the constants of a file whose names are not the field's to the marks."""
+    for constant in constants - TERMS:
+        words = constant.split("_")
+        if words[0] in OLD_LIMITS:
+            marks["constants"].append(f"{name}: {constant}")
+        if set(words) & set(OLD_DURATIONS):
+            marks["durations"].append(f"{name}: {constant}")
+
+
 def main():
     files = tracked()
     rust = {path: path.read_text() for path in files if path.suffix == ".rs"}
     marks = {"what": [], "constants": [], "durations": [], "closures": []}
     comment_lines = product_lines = 0
+    for path in files:
+        if path.suffix == ".rs" or path.suffix in OTHER_COMMENTS:
+            comment = re.compile(OTHER_COMMENTS.get(path.suffix, COMMENT.pattern))
+            sentences, lines = comment_sentences(path.read_text(), comment)
+            comment_lines += lines
+            marks["what"] += [f"{path.relative_to(ROOT)}: {one}" for one in sentences
+                              if WHAT.match(one) and not one.endswith("?")]
     for path, text in rust.items():
         name = path.relative_to(ROOT)
-        sentences, lines = comment_sentences(text)
-        comment_lines += lines
-        marks["what"] += [f"{name}: {one}" for one in sentences if WHAT.match(one) and not one.endswith("?")]
-        for constant in set(CONSTANT.findall(text)) - TERMS:
-            words = constant.split("_")
-            if words[0] in OLD_LIMITS:
-                marks["constants"].append(f"{name}: {constant}")
-            if constant in OLD_DURATIONS or set(words) & set(OLD_DURATIONS):
-                marks["durations"].append(f"{name}: {constant}")
+        sort_constants(name, set(CONSTANT.findall(text)), marks)
         product = product_code(path, text)
         product_lines += len(product.splitlines())
         marks["closures"] += [f"{name}: {one.group().strip()}" for one in CLOSURE.finditer(product)]
+    for path in files:
+        if path.suffix == ".py" and path != pathlib.Path(__file__).resolve():
+            constants = ", ".join(PYTHON_CONSTANT.findall(path.read_text())).split(", ")
+            sort_constants(path.relative_to(ROOT), set(constants), marks)
     if sys.argv[1:2] == ["--list"]:
         print("\n".join(marks[sys.argv[2]]))
         return 0

@@ -3,7 +3,7 @@
 # test notices of the part's own crate (for e-invoices, of the crate that makes data of them too):
 # `scripts/mutants.sh [PART…]`, all parts if none is named.
 # Needs no Postgres. Takes from minutes (message_body) to hours (gate); SHARD=2/8 tries the third of eight
-# parts of it, NICE=0 does so at the usual priority. What is not noticed is printed and stands in
+# parts of it, NICE=0 does so at the usual priority. Unnoticed mutants are printed and listed in
 # target/mutants/PART/mutants.out/missed.txt; docs/explanation/reliability.md says which of it is known, and why it
 # stays.
 set -euo pipefail
@@ -17,7 +17,7 @@ if ! cargo mutants --version 2>/dev/null | grep -q " $version$"; then
 fi
 export CARGO_TARGET_DIR=$root/build CARGO_INCREMENTAL=1
 
-# A part is a crate and its files. What lies in a crate with drivers and SDKs is laid as a package of
+# A part is a crate and its files. A part of a crate with drivers and SDKs becomes a package of
 # its own (lay_package), because a change costs what its crate costs to compile.
 parts=(message_body retry failure_table claim_decision throttle notation scheduler einvoice gate)
 crate_of() {

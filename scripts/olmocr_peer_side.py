@@ -36,7 +36,7 @@ def open_queue(workspace):
 
 
 def write_result(workspace, hash_of_group):
-    """What olmOCR's pipeline does between taking a group and marking it done."""
+    """Writes a result as olmOCR's pipeline does between taking a group and marking it done."""
     name = f"results/output_{hash_of_group}.jsonl"
     if workspace.startswith("s3://"):
         bucket, _, prefix = workspace.removeprefix("s3://").partition("/")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a job costs beside its work: jobs a second, CPU time, SQS requests. No target.
+# Cost of a job beside its work: jobs a second, CPU time, SQS requests. No target.
 #   scripts/orchestration.sh [--json] [empty=20000] [smallest=4000] [whole=1000] [waiting=10000]
 # See benches/orchestration.rs. Postgres commits to the disk. Wants an idle machine; what may be compared
 # on a busy one is CPU time, and only within one run.

@@ -29,7 +29,7 @@ import urllib.request
 
 import killing
 
-BACK = 30
+MAX_RECOVERY_SECONDS = 30
 WINDOW = 5
 BEFORE = 20
 WAITING = 300
@@ -203,7 +203,7 @@ def rate_over(database, seconds):
 def seconds_until_back(database, rate):
     """How long until a window has seen half the rate; None if that takes far too long."""
     began, seen = time.monotonic(), []
-    while (now := time.monotonic() - began) < 4 * BACK:
+    while (now := time.monotonic() - began) < 4 * MAX_RECOVERY_SECONDS:
         seen.append((now, database.completed()))
         window = [count for at, count in seen if at >= now - WINDOW]
         if now >= WINDOW and window[-1] - window[0] >= rate * WINDOW / 2:
@@ -231,7 +231,7 @@ def outage(name, proxy, database, minutes):
     words = f"{back:5.1f}" if back is not None else "never"
     print(f"{name:9} {minutes:7g} {before:10.1f} {after:9.1f} {words:>8} {failed:7} {counted:8} "
           f"{crashed:8} {during:10}", flush=True)
-    return back is not None and back <= BACK and failed == counted == crashed == 0
+    return back is not None and back <= MAX_RECOVERY_SECONDS and failed == counted == crashed == 0
 
 
 def main(docmill, moto_server, document, minutes):

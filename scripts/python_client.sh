@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What can be said of the Python client without a service: mypy --strict over it, a wheel of it that
+# Checks of the Python client without a service: mypy --strict over it, a wheel of it that
 # brings its types, and its example as a user's program type-checked against that wheel, in an
 # environment of pinned packages. tests/it/web/clients.rs runs it against the service.
 set -euo pipefail

@@ -18,8 +18,8 @@ import sys
 import time
 import urllib.request
 
-# What a server of this window, with this temperature, makes of a page, by recipe and most tokens of the
-# reply: the words by which such a reading may be refused. Noise may break any rule; a limit breaks one.
+# By recipe and maximum tokens of the reply: the words by which a reading of a page by a server of this
+# window, with this temperature, may be refused. Noise may break any rule; a limit breaks one.
 CASES = [
     ("a reply of a schema, cut", 16384, "0.8", "general", 20, {"cut"}),
     ("a whole reply of a schema", 16384, "0.8", "general", 1500, None),
@@ -73,7 +73,7 @@ def docmill(program, arguments, settings):
 
 
 def check_reading(program, server, picture, alone, recipe, tokens, reasons):
-    """What is wrong with a reading; empty: nothing."""
+    """The faults of a reading; empty if there is none."""
     settings = {
         "OCR__ENGINE": "tesseract", "OCR__PROVIDERS": "vision,tesseract", "OCR__VISION__PROVIDER": "openai",
         "OCR__VISION__SERVER": "llama_cpp", "OCR__VISION__BASE_URL": server.url,

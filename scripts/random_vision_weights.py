@@ -4,7 +4,7 @@ projector, a few MB together.
     random_vision_weights.py FOLDER
 
 Needs `gguf` and numpy. FOLDER/model.gguf and FOLDER/mmproj.gguf are what `llama-server -m … --mmproj …`
-takes. It reads nothing: what it says is noise. What it is for is everything around that: the protocol with
+takes. It reads nothing: its replies are noise. It serves to test everything around that: the protocol with
 real pictures, real token counts, a real window, a real grammar, and loops that a model made by itself.
 """
 
@@ -16,7 +16,7 @@ import numpy
 
 LAYERS, WIDTH, HEADS, INNER, WINDOW = 2, 64, 4, 128, 16384
 TILE, PATCH, EYES, SEEN, MERGED = 336, 14, 1, 32, 4
-LONGEST = 1344
+MAX_SIDE_PIXELS = 1344
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<fake_token_around_image>", "<global-img>", "<image>"]
 # A picture is cut into rows and columns of tiles, each announced by a word of its own.
 TILES = [f"<row_{row}_col_{column}>" for row in range(1, 7) for column in range(1, 7)]
@@ -73,7 +73,7 @@ def write_model(path, lot):
         at = f"blk.{layer}"
         writer.add_tensor(f"{at}.attn_norm.weight", numpy.ones(WIDTH, numpy.float32))
         writer.add_tensor(f"{at}.ffn_norm.weight", numpy.ones(WIDTH, numpy.float32))
-        # What came long ago says little beside the last letter: so a greedy model goes in circles.
+        # Early tokens weigh little beside the last one, so a greedy model goes in circles.
         for name, scale in {"attn_q": 0.2, "attn_k": 0.2, "attn_v": 0.2, "attn_output": 0.0001}.items():
             writer.add_tensor(f"{at}.{name}.weight", noise(lot, WIDTH, WIDTH, scale=scale))
         writer.add_tensor(f"{at}.ffn_gate.weight", noise(lot, INNER, WIDTH, scale=0.2))
@@ -91,7 +91,7 @@ def write_projector(path, lot):
     for name, value in {
         "image_size": TILE, "patch_size": PATCH, "embedding_length": SEEN, "feed_forward_length": 2 * SEEN,
         "block_count": EYES, "attention.head_count": 2, "projection_dim": WIDTH,
-        "projector.scale_factor": MERGED, "preproc_image_size": LONGEST,
+        "projector.scale_factor": MERGED, "preproc_image_size": MAX_SIDE_PIXELS,
     }.items():
         writer.add_uint32(f"clip.vision.{name}", value)
     writer.add_float32("clip.vision.attention.layer_norm_epsilon", 1e-6)

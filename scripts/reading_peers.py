@@ -22,7 +22,7 @@ import unicodedata
 
 LANGUAGES = {"en": "eng", "de": "deu", "fr": "fra", "nl": "nld", "es": "spa"}
 ENVIRONMENT = dict(os.environ, OMP_THREAD_LIMIT="1")
-PATIENCE = 600
+MAX_WAIT_SECONDS = 600
 
 
 # CPU seconds of what this thread has run for the file at hand.
@@ -48,7 +48,7 @@ open(sys.argv[1], "w").write(str(spent.ru_utime + spent.ru_stime))
 
 
 def run(*command, **variables):
-    """What a program prints; its CPU time and that of its children is added to SPENT."""
+    """The output of a program; its CPU time and that of its children is added to SPENT."""
     with tempfile.TemporaryFile() as text, tempfile.NamedTemporaryFile("r") as spent:
         started = subprocess.Popen(
             [sys.executable, "-c", WAITER, spent.name, *(str(part) for part in command)],
@@ -56,7 +56,7 @@ def run(*command, **variables):
             env=dict(ENVIRONMENT, **variables), start_new_session=True,
         )
         try:
-            started.wait(PATIENCE)
+            started.wait(MAX_WAIT_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(started.pid, signal.SIGKILL)
             started.wait()

@@ -233,7 +233,7 @@ def model_settings(port, model):
 
 
 def read_by_models(docmill, home, folder, models, threads):
-    """What the models make of the documents, joined in their order."""
+    """Reads the documents by the models, joined in their order."""
     with contextlib.ExitStack() as stack:
         proxies = [CountingProxy(stack.enter_context(serving(home, model, threads))) for model in models]
         settings = model_settings(proxies[0].server_port, models[0])

@@ -120,7 +120,7 @@ def stop(worker):
 
 
 def they_work_for_us(place, peer):
-    """What docmill sends the client leases, once, and completes."""
+    """The client leases each message of docmill once, and completes it."""
     place.submit("theirs.pdf")
     id, data = peer.lease(60)
     ((ingestion, status, _),) = place.statuses()
@@ -183,7 +183,7 @@ def both_work_at_once(place, peer):
             assert data == jobs[id], "another program's bytes were changed"
             assert peer.ask("complete", id=id) is True, f"{id} was taken away"
             done[id] = done.get(id, 0) + 1
-        # What is docmill's is not completed: its lease runs out, and docmill takes it.
+        # Jobs of docmill are not completed: their lease runs out, and docmill takes them.
         return len(done) == JOBS and all(row[1] == "completed" for row in place.statuses())
 
     wait_until(all_done, "all documents and all jobs", 180)

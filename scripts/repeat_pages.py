@@ -6,7 +6,7 @@
 The lines of each PDF of the folders are repeated on one page until it has FEWER and MORE words, as an enemy would
 who wants the most work of a page that is let through (`limits.page_words` is 20,000), and read by `docmill process`.
 Prints the milliseconds of its steps for both. Exit code 1 if the reader's and the gate's time together grew
-by more than MOST times for any: what is in proportion to the words grows 4 times, and squares 16. Files with few
+by more than MAX_GROWTH times for any: what is in proportion to the words grows 4 times, and squares 16. Files with few
 words are left out. Wants pdftotext (poppler-utils); letters beyond Latin-1 become question marks.
 """
 
@@ -16,8 +16,8 @@ import subprocess
 import sys
 import tempfile
 
-FEWER, MORE, MOST = 4500, 18000, 7
-LEAST_WORDS = 40
+FEWER, MORE, MAX_GROWTH = 4500, 18000, 7
+MIN_WORDS = 40
 # The quickest counts: others have the machine as well.
 RUNS = 2
 # In points: the page is as high as PDF allows, so that 2,900 lines are on it.
@@ -86,7 +86,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for pdf in sorted(pdf for folder in folders for pdf in pathlib.Path(folder).glob("*.pdf")):
             lines = lines_of(pdf)
-            if sum(len(line.split()) for line in lines) < LEAST_WORDS:
+            if sum(len(line.split()) for line in lines) < MIN_WORDS:
                 continue
             few, many = (timings(docmill, lines, words, pathlib.Path(folder)) for words in (FEWER, MORE))
             growth = (many["extract"] + many["gate"]) / max(few["extract"] + few["gate"], 1)
@@ -95,7 +95,7 @@ def main():
             print(f"{pdf.name:<40}{next(shown):>26}{next(shown):>26}{growth:>8.1f}", flush=True)
     if worst == 0.0:
         raise SystemExit("no PDF with a text layer in these folders")
-    if worst > MOST:
+    if worst > MAX_GROWTH:
         raise SystemExit(f"what is repeated 4 times costs {worst:.1f} times as much")
 
 

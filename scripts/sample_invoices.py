@@ -1,4 +1,4 @@
-"""What stands on the documents that make_samples.py draws. All of it is invented.
+"""Texts of the documents that make_samples.py draws. All of them are invented.
 
 Lines: (description, quantity, net price, tax rate in percent). The first of `facts` is the number.
 `xml`: what an e-invoice says besides; `place` is street, postcode, city, country.

@@ -118,7 +118,7 @@ scripts/models.sh || say "the weights of the neural reader are not there: script
 if [ "$level" != run ]; then
     # The tests' S3 and SQS.
     scripts/environment.sh target/tools/moto scripts/moto-requirements.txt
-    # What looks for faults in the pages.
+    # axe checks the pages for accessibility.
     scripts/axe.sh
     command -v cargo-nextest >/dev/null ||
         say "cargo-nextest is not installed: the tests run with cargo test (slower, same result)"

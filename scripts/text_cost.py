@@ -1,4 +1,4 @@
-"""What text costs beyond its length: time and memory of `docmill process` on one line of dates, for
+"""Cost of text beyond its length: time and memory of `docmill process` on one line of dates, for
 four times as many each time. Linear work takes about four times as long; what compares each with each
 takes sixteen. Made by hand: wants an idle machine and an optimised build.
 

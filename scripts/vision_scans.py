@@ -25,7 +25,7 @@ import threading
 
 from reading_peers import mean, precision, recall, table_of
 
-PATIENCE = 3600
+MAX_WAIT_SECONDS = 3600
 # A page of which a third of the time is gone is read no further: a busy machine would read less.
 PAGE_TIME = "3000s"
 
@@ -109,10 +109,10 @@ class Model(http.server.BaseHTTPRequestHandler):
 
 
 def transcript(program, path, settings):
-    """What is read, and why readings of the model were refused."""
+    """The transcript, and why readings of the model were refused."""
     named = {f"DOCMILL__{key}": value for key, value in settings.items()}
     done = subprocess.run([program, "transcribe", str(path), "--format", "json"], capture_output=True, text=True,
-                          timeout=PATIENCE, env={**os.environ, **named})
+                          timeout=MAX_WAIT_SECONDS, env={**os.environ, **named})
     if done.returncode != 0:
         return {"pages": []}, []
     return json.loads(done.stdout), re.findall(r"the reading of page \d+ is refused as (\w+)", done.stderr)

@@ -50,7 +50,7 @@ class Workspace:
         return json.loads(done.stdout)
 
     def work(self):
-        # What a dead worker held is free again after six seconds, and no death makes a document bad.
+        # Documents of a dead worker are free again after six seconds, and no death makes one bad.
         words = ["--workers", "2", "--timeout", "6s", "--tries", "100"]
         if self.endpoint:
             words.append("--local-files")

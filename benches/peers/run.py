@@ -1,8 +1,8 @@
 """The same no-op work by docmill and by its peers, in turn: one table of medians and ranges.
 
 Called by run.sh, which installs and builds everything and starts Postgres and the stand-in for SQS.
-Each has 64 jobs at the same time in one process. What differs, and is said in the table: sqs-consumer
-and Celery write nothing down anywhere; pg-boss, graphile-worker and procrastinate have no queue beside
+Each has 64 jobs at the same time in one process. The table names the differences: sqs-consumer
+and Celery record nothing; pg-boss, graphile-worker and procrastinate have no queue beside
 their Postgres. Only docmill has both, and writes the result of each job.
 """
 

@@ -2,8 +2,8 @@
 # No-op work by docmill and by its peers, five rounds in turn, one table:
 #   benches/peers/run.sh          10,000 jobs each (2,000 of those that take milliseconds); some minutes
 #   benches/peers/run.sh small    one round of 500, to see that everything runs
-# Installs the peers in the versions of package-lock.json and requirements.txt into target/peers. What the
-# figures mean says run.py. Wants an idle machine. Exit code 1 if one of them failed.
+# Installs the peers in the versions of package-lock.json and requirements.txt into target/peers. run.py
+# explains the figures. Wants an idle machine. Exit code 1 if one of them failed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 rounds=5 jobs=10000 slow=2000

@@ -225,7 +225,7 @@ def secrets_in_errors():
 
 
 def escape_sequences():
-    """What strangers named reaches no terminal raw."""
+    """Names given by strangers reach no terminal raw."""
     world = World()
     try:
         ingestion = world.hand_in(files.invoice("E-1"))

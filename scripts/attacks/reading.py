@@ -146,7 +146,7 @@ def orphan():
 
 
 def confinement():
-    """What a program inside a page process tries against its worker is refused."""
+    """Attempts of a program inside a page process against its worker are refused."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="docmill-attack."))
     program = folder / "tesseract"
     compiled = subprocess.run(["cc", "-O1", "-o", str(program), str(HERE / "confined.c")], capture_output=True, text=True)

@@ -1,6 +1,6 @@
 """A world to attack: a database of its own, a bucket, queues, and workers with a memory limit.
 
-Everything listens on 127.0.0.1. What is started here is stopped by its process id. The limit is a
+Everything listens on 127.0.0.1. Processes started here are stopped by their process id. The limit is a
 memory cgroup (version 1 or 2) if one can be made; it is an address space limit otherwise, and the
 line at the end of the run says which it was.
 """
@@ -48,7 +48,7 @@ def wait_until(deadline, holds, pause=0.2):
 
 
 def psql(url, statements, check=True):
-    """What a query prints, unaligned; with `check=False` its complaints, too."""
+    """The output of a query, unaligned; with `check=False` its errors, too."""
     program = shutil.which("psql") or sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/psql"))[-1]
     done = subprocess.run(
         [program, "-X", "-At", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", SCHEMA, "-c", statements],

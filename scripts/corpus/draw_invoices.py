@@ -6,8 +6,8 @@
 Needs reportlab and the DejaVu fonts. Wording, layout, notation and amounts are drawn by lot from the
 seed: labels right of or above their values, headers in two columns, wrapped descriptions, years of
 two digits, several tax rates, discounts, deposits paid, whole crowns, credit notes, footers in
-columns. All names and numbers are invented. What the documents say is known because they are made
-from it; that real ones are like them is not claimed.
+columns. All names and numbers are invented. The documents are drawn from their truth;
+likeness to real ones is not claimed.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def cents(value):
 
 
 class Invoice:
-    """What is printed, and what is true."""
+    """The printed texts and the truth of one invoice."""
 
     def __init__(self, rng, language):
         words = LANGUAGES[language]

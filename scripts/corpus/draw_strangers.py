@@ -6,7 +6,7 @@
 Needs reportlab and the DejaVu fonts. For `docmill eval` after a change of the rules reader: layouts
 are unlike those of draw_invoices.py (boxes, labels in small print above their values, parties in
 three columns, totals in a row of a table or at the head, tax by rate in a table of its own), and so
-are labels (`Belegnr.`, `N° de pièce`, `Nr. documento`). What each document has is fixed, nothing is
+are labels (`Belegnr.`, `N° de pièce`, `Nr. documento`). The content of each document is fixed, nothing is
 drawn by lot. All names and numbers are invented; that real documents are like these is not claimed.
 """
 
@@ -29,7 +29,7 @@ MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 CENT = Decimal("0.01")
 LEFT, RIGHT = 48, 547
 FORMS = ["{:05}", "{y}-{:04}", "{y}/{:03}", "M{:06}", "{:03}.{y}", "RB {:05}"]
-# What a document has besides: one of these for each language and document, in turn.
+# Extra content of a document: one of these for each language and document, in turn.
 EXTRAS = ["", "rates", "discount", "credit", "shipping", "reverse", "deposit"]
 
 
@@ -38,7 +38,7 @@ def cents(value):
 
 
 class Bill:
-    """What is printed on one invoice, and what is true."""
+    """The printed texts and the truth of one invoice."""
 
     def __init__(self, language, own, at):
         words = WORDS[language]
@@ -336,7 +336,7 @@ def parties(sheet):
 
 
 def summary(sheet):
-    """What is to be paid stands at the head, large; the lines and their sums come under it."""
+    """Prints the amount due at the head, large; the lines and their sums come under it."""
     bill = sheet.bill
     words = bill.words
     sheet.put(LEFT, 800, bill.name, 12, True)

@@ -1,4 +1,4 @@
-"""What draw_strangers.py prints, by language: the labels that draw_words.py does not have, and issuers
+"""Words of draw_strangers.py by language: the labels that draw_words.py does not have, and issuers
 of other trades. All names and numbers are invented; VAT identifiers have their country's form and not
 always its check digits.
 

@@ -14,7 +14,7 @@ import sys
 
 from surroundings.world import World
 
-ALLOWED = 30
+MAX_SLOT_SECONDS = 30
 count = int(sys.argv[1]) if len(sys.argv) > 1 else 500
 pace = float(sys.argv[2]) if len(sys.argv) > 2 else 2.0
 workers = int(sys.argv[3]) if len(sys.argv) > 3 else 1
@@ -38,7 +38,7 @@ with World("backlog", DOCMILL__RETRY__MAX_DEFERRAL="90s", DOCMILL__WORKER__SLOTS
         f"SELECT extract(epoch FROM COALESCE(completed_at, now()) - "
         f"(SELECT min(started_at) FROM attempt)) FROM ingestion "
         f"WHERE {world.of('slow')} ORDER BY created_at, id")]
-    worst, place = max((wait / (place / pace + ALLOWED), place) for place, wait in enumerate(waits))
+    worst, place = max((wait / (place / pace + MAX_SLOT_SECONDS), place) for place, wait in enumerate(waits))
     attempts = int(world.ask("SELECT count(*) FROM attempt")[0][0])
     world.say(f"{used:.1%} of the pace used, {world.door.refused} calls refused; the worst waited "
               f"{worst:.2f} times as long as its place (number {place}); {attempts} attempts")

@@ -4,7 +4,7 @@
 
 The first of two workers claims ten documents, each of which takes five seconds, and is cut off from Postgres
 for good. Prints how soon the other one has read them. Exit code 1 if a document did not complete, or if it
-took longer than a lease, what a message may be hidden after it, and BACK seconds.
+took longer than a lease, what a message may be hidden after it, and MAX_RECOVERY_SECONDS.
 """
 
 import sys
@@ -13,7 +13,7 @@ import urllib.parse
 
 from world import LEASE, World
 
-DOCUMENTS, BACK = 10, 30
+DOCUMENTS, MAX_RECOVERY_SECONDS = 10, 30
 
 
 def main():
@@ -33,7 +33,7 @@ def main():
         took, ends = world.wait_until_done("CUT", 180), world.ends("CUT")
         print(f"all {DOCUMENTS} done {took and round(took, 1)} s after the cut: {dict(ends)}")
         good = ends == {("completed", ""): DOCUMENTS}
-        return 0 if good and took is not None and took <= 2 * LEASE + BACK else 1
+        return 0 if good and took is not None and took <= 2 * LEASE + MAX_RECOVERY_SECONDS else 1
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 So many documents (60) are handed in to a worker that may not read the list of blocked content; after so
 many seconds (50) the right is given. Prints what ended meanwhile, what `/readyz` says, and how soon all
 were done. Exit code 1 if a document did not complete, if `/readyz` did not say why, or if work went on
-later than BACK seconds after the right was there.
+later than MAX_RECOVERY_SECONDS after the right was there.
 """
 
 import sys
@@ -13,9 +13,9 @@ import time
 
 from world import World
 
-BACK = 30
+MAX_RECOVERY_SECONDS = 30
 # Documents that failed before the pause come back after `retry.unavailable_delay`.
-STRAGGLERS = 120
+MAX_WAIT_SECONDS = 120
 RIGHT = "SELECT ON docmill.blocked_content"
 
 
@@ -30,14 +30,14 @@ def main(documents, seconds):
         print(f"without the right for {seconds} s: {ended}, /readyz {ready}")
         world.ask(f"GRANT {RIGHT} TO docmill_worker")
         began = time.monotonic()
-        while world.count("status = 'completed'") == 0 and time.monotonic() - began < STRAGGLERS:
+        while world.count("status = 'completed'") == 0 and time.monotonic() - began < MAX_WAIT_SECONDS:
             time.sleep(0.2)
         back = time.monotonic() - began
-        took, ends = world.wait_until_done("RIGHT", STRAGGLERS), world.ends("RIGHT")
+        took, ends = world.wait_until_done("RIGHT", MAX_WAIT_SECONDS), world.ends("RIGHT")
         print(f"with it again: the first after {back:.1f} s, all after {took and round(took, 1)} s more: "
               f"{dict(ends)}")
         said = ready[0] == 503 and "reason" in ready[1]
-        return 0 if said and ends == {("completed", ""): documents} and back <= BACK else 1
+        return 0 if said and ends == {("completed", ""): documents} and back <= MAX_RECOVERY_SECONDS else 1
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import time
 
 from world import World
 
-PATIENCE = 900
+MAX_WAIT_SECONDS = 900
 
 
 def main(documents, seconds, deaths):
@@ -28,7 +28,7 @@ def main(documents, seconds, deaths):
                 (crashed,), = world.ask("SELECT count(*) FROM attempt WHERE outcome = 'crashed'")
                 world.say(f"death {death}: {dict(world.ends('GOOD'))}, {crashed} crashed attempts")
         worker = world.start_worker()
-        took = world.wait_until_done("GOOD", PATIENCE)
+        took = world.wait_until_done("GOOD", MAX_WAIT_SECONDS)
         ends = world.ends("GOOD")
         print(f"after {deaths} deaths of the worker: {dict(ends)}, the rest took "
               f"{took and round(took, 1)} s")

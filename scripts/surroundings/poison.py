@@ -17,7 +17,7 @@ from world import LEASE, World
 
 # One that accuses it among its neighbours, one or two in a group of suspects, and three alone.
 MAX_DEATHS = 6
-PATIENCE = 600
+MAX_WAIT_SECONDS = 600
 
 
 class Killer:
@@ -47,12 +47,12 @@ def run(neighbours, seconds, is_poisoned):
         if is_poisoned:
             world.hand_in("POISON", 1)
             killer = Killer(world, seconds / 2)
-            took = world.wait_until_done("GOOD", PATIENCE, killer.tend)
-            poison = world.wait_until_done("POISON", PATIENCE, killer.tend)
+            took = world.wait_until_done("GOOD", MAX_WAIT_SECONDS, killer.tend)
+            poison = world.wait_until_done("POISON", MAX_WAIT_SECONDS, killer.tend)
             world.say(f"the poison: {dict(world.ends('POISON'))}")
             return took, world.ends("GOOD"), (world.ends("POISON"), len(killer.deaths), poison)
         world.start_worker()
-        return world.wait_until_done("GOOD", PATIENCE), world.ends("GOOD"), None
+        return world.wait_until_done("GOOD", MAX_WAIT_SECONDS), world.ends("GOOD"), None
 
 
 def main(neighbours, seconds):

@@ -5,7 +5,7 @@
 A worker's login is made read-only and its sessions are ended, as if the name led to the earlier server;
 36 documents are handed in; after so many seconds (15) new sessions may write. Prints what `/readyz` says
 meanwhile and how soon all were done. Exit code 1 if a document did not complete, if `/readyz` was not 503,
-or if it took longer than BACK seconds.
+or if it took longer than MAX_RECOVERY_SECONDS.
 """
 
 import sys
@@ -13,7 +13,7 @@ import time
 
 from world import World
 
-DOCUMENTS, BACK = 36, 30
+DOCUMENTS, MAX_RECOVERY_SECONDS = 36, 30
 
 
 def main(seconds):
@@ -33,7 +33,7 @@ def main(seconds):
         took, ends = world.wait_until_done("DOC", 120), world.ends("DOC")
         print(f"on the writer again: all done after {took and round(took, 1)} s: {dict(ends)}")
         good = ends == {("completed", ""): DOCUMENTS} and ready[0] == 503
-        return 0 if good and took is not None and took <= BACK else 1
+        return 0 if good and took is not None and took <= MAX_RECOVERY_SECONDS else 1
 
 
 if __name__ == "__main__":

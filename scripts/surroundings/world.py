@@ -1,4 +1,4 @@
-"""What the programs in scripts/surroundings/ work on: a database of its own, a queue, a store, a model.
+"""Services of the programs in scripts/surroundings/: a database of its own, a queue, a store, a model.
 
 The queue and the model are stand-ins of `testkit/`. In front of the model is a door that a program
 can slow down, close, or limit. Workers are real processes; each may have its own ways to Postgres and

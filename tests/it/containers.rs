@@ -142,7 +142,7 @@ fn winmail(content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What is told of documents, and the number of documents by how they ended.
+/// The events about documents, and the number of documents by how they ended.
 async fn told(world: &World) -> String {
     let sql = "SELECT count(*) FILTER (WHERE event = 'document.completed')::text || ' of ' ||
         count(DISTINCT document_id)::text FROM docmill.webhook_delivery

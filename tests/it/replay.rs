@@ -117,7 +117,7 @@ impl World {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_read_and_accepted_is_read_again_from_its_transcript_alone() {
     let world = decided_world().await;
-    // Whoever needs the original fails.
+    // A replay that needs the original fails.
     world.execute("UPDATE docmill.document SET file_path = 'documents/gone.pdf'").await;
     let same = world.replay(world.config.clone(), None, 0.99).await;
     assert_eq!((same.documents, same.changed, same.worse), (1, 0, 0), "{same:?}");

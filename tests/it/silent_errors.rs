@@ -133,7 +133,7 @@ impl Sampled {
         self.text(&asked).await
     }
 
-    /// What a decision made of a draw: `rejected` and the fields, or nothing.
+    /// The outcome of a draw after a decision: `rejected` and the fields, or nothing.
     async fn look(&self, id: IngestionId) -> String {
         let asked = format!(
             "SELECT rejected || ' ' || array_to_string(changed, ',')
@@ -357,7 +357,7 @@ async fn a_tenants_decisions_show_its_own_bound_and_break_it_and_no_other_tenant
     assert_eq!(sampled.reasons(id).await, "true stated_bound");
     let id = sampled.complete(Reading { tenant: "other", ..SOUND }).await;
     assert_eq!(sampled.reasons(id).await, "false ");
-    // What was decided before the alarm counts no more; right looks heal it.
+    // Decisions before the alarm count no more; right looks heal it.
     let broken = sampled.bounds(Some("acme")).await.remove(0);
     assert_eq!((broken.alarms, broken.at_most), (1, None));
     sampled.decided("acme", 455, "{}").await;

@@ -2,7 +2,7 @@
 //! match its filter.
 //!
 //! Two steps, without script: a page that lists them, each ticked in the version that it shows, and the
-//! rejection of the ticked ones. What was decided between the two is left as it is.
+//! rejection of the ticked ones. Decisions between the two steps are kept.
 
 use axum::Extension;
 use axum::extract::State;

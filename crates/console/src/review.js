@@ -115,7 +115,7 @@
     }
     effort.seconds.value = Math.round((performance.now() - begun) / 1000);
     effort.keys.value = keys;
-    // What is saved as a file leaves the page open.
+    // A download leaves the page open.
     if (!(button && button.hasAttribute("data-stays"))) sending = true;
   });
 

@@ -231,7 +231,7 @@ pub(super) async fn post_renew(
     Ok(Json(json!({ "held": says.is_empty(), "says": says })).into_response())
 }
 
-/// `POST /reviews/{document}/release`: the page was left. What was typed last comes with it.
+/// `POST /reviews/{document}/release`: the page was left. The last input comes with it.
 pub(super) async fn post_release(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,

@@ -275,7 +275,7 @@ pub struct VerdictDetails {
 
 impl VerdictDetails {
     /// How certain the data is as a whole, 0..1: the lesser of the score and the least certainty of a
-    /// field. What the level of the bound on silent errors is compared with.
+    /// field. The level of the bound on silent errors is compared with it.
     pub fn least_certainty(&self) -> f32 {
         self.certainty.map_or(self.score, |least| least.min(self.score)).clamp(0.0, 1.0)
     }

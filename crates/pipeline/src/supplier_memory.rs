@@ -47,7 +47,7 @@ pub fn identify_supplier(kind: &Kind, data: &Map<String, Value>) -> SupplierIden
     }
 }
 
-/// What is remembered of a document with this data; `None` if its supplier is not identified.
+/// The lesson of a document with this data; `None` if its supplier is not identified.
 pub fn lesson_of(
     kind: &Kind,
     tenant: Option<&str>,

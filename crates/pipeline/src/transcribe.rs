@@ -157,8 +157,7 @@ pub(super) async fn parse_stored(
     })
 }
 
-/// What a transcript is made from: the original's bytes, how they are read, and of a part of a file which
-/// pages.
+/// The identity of a transcript: the original's bytes, the reader, and the pages of a part of a file.
 fn transcript_identity(sha256: &str, reader: &str, pages: Option<PageRange>) -> String {
     let format = Transcript::FORMAT.to_string();
     match pages {

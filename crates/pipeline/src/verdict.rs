@@ -156,7 +156,7 @@ pub(super) fn judged_result(
     }
 }
 
-/// What an e-invoice without any doubt teaches of its supplier.
+/// The lesson about its supplier of an e-invoice without any doubt.
 pub(super) fn exact_lesson(
     record: &IngestionResult,
     kinds: &KindSet,

@@ -2,7 +2,7 @@
 
 moto looks and then writes, each request in a thread of its own: of two that ask for a new object both may
 be told that they made it, and of two that receive both may be given the same message, which S3 never does
-and SQS not within the same moment. Here one is finished before the next one looks. Whoever waits for
+and SQS not within the same moment. Here one is finished before the next one looks. A receive that waits for
 messages does so outside of its turn. Arguments as moto_server has them. Run by moto.rs beside it.
 """
 

@@ -107,7 +107,7 @@ async fn what_does_not_fit_is_told_beside_what_was_typed_and_nothing_is_written(
         (vec![("field.total", "13"), ("decision", "accept")], "You have changed fields"),
         (vec![("decision", "reject")], "say why it is rejected"),
     ] {
-        // What was typed before would be in the form again.
+        // The earlier input would be in the form again.
         desk.execute("DELETE FROM review_draft").await;
         let answer = ann.submit(&path, &path, &filled).await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{told}");

@@ -1,7 +1,7 @@
 """Hand documents in to docmill over its interface for programs, and read what came of them.
 
-What is refused is an :class:`ApiProblem` with the service's own code. Calls that the service had no
-time for (429, 503) or that did not reach it are repeated; no repetition does a thing twice.
+A refusal is an :class:`ApiProblem` with the service's own code. Calls that the service had no
+time for (429, 503) or that did not reach it are repeated; no repetition acts twice.
 """
 
 from .answers import (

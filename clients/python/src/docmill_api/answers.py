@@ -1,4 +1,4 @@
-"""What is answered. Fields that a later service adds are let be; `raw` has all that was said."""
+"""Answers of the service. Fields that a later service adds are ignored; `raw` has the whole answer."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class UploadReceipt:
 
     #: The document: the same one for the same bytes of a tenant.
     document_id: UUID
-    #: What is waited for and asked about.
+    #: The id to wait for and to ask about.
     ingestion_id: UUID
     #: `submitted`, or what else became of it, such as `known`.
     fate: str
@@ -159,7 +159,7 @@ class Ingestion:
     attempt_count: int
     needs_human_review: bool
     review_reasons: tuple[str, ...]
-    #: What was read, by the fields of its kind.
+    #: The data read, by the fields of its kind.
     structured_data: Any
     #: Its attempts, oldest first; none in lists.
     attempts: tuple[Attempt, ...]
@@ -194,7 +194,7 @@ class IngestionPage:
     """A page of ingestions, newest first."""
 
     items: tuple[Ingestion, ...]
-    #: What the next page is asked for with; `None` behind the last.
+    #: The cursor of the next page; `None` behind the last.
     next_cursor: UUID | None
 
     @classmethod
@@ -205,15 +205,15 @@ class IngestionPage:
 
 @dataclass(frozen=True)
 class EndedResult:
-    """What an ingestion read, and what its document carries."""
+    """The result of an ingestion, and the data of its document."""
 
     ingestion_id: UUID
     document_id: UUID
     status: IngestionState
     reason: str | None
-    #: What this ingestion read; of a refused one a part, perhaps.
+    #: The data of this ingestion; of a refused one a part, perhaps.
     data: Any
-    #: What the document carries now: of its newest completed ingestion, or as a person corrected it.
+    #: The document's data now: of its newest completed ingestion, or as a person corrected it.
     document_data: Any
     needs_human_review: bool
     review_reasons: tuple[str, ...]
@@ -234,10 +234,10 @@ class EndedResult:
 
 @dataclass(frozen=True)
 class ChangeReceipt:
-    """What was done with an ingestion."""
+    """The change of an ingestion."""
 
     ingestion_id: UUID
-    #: What was done, e.g. `reopened` or `cancelled`.
+    #: The change, e.g. `reopened` or `cancelled`.
     change: str
     #: Why nothing was done, for people.
     problem: str | None
@@ -249,10 +249,10 @@ class ChangeReceipt:
 
 @dataclass(frozen=True)
 class ChangePage:
-    """What was done with several ingestions."""
+    """The changes of several ingestions."""
 
     items: tuple[ChangeReceipt, ...]
-    #: What the next request is made with; `None`: no more match.
+    #: The cursor of the next request; `None`: no more match.
     next_cursor: UUID | None
 
     @classmethod
@@ -288,7 +288,7 @@ class ExportPage:
     """Data of documents, newest first."""
 
     items: tuple[ExportedDocument, ...]
-    #: What the next page is asked for with; `None` behind the last.
+    #: The cursor of the next page; `None` behind the last.
     next_cursor: UUID | None
 
     @classmethod
@@ -342,7 +342,7 @@ class ReviewPage:
     """A page of documents that wait for a person, longest first."""
 
     items: tuple[QueuedReview, ...]
-    #: What the next page is asked for with; `None` behind the last.
+    #: The cursor of the next page; `None` behind the last.
     next_cursor: UUID | None
 
     @classmethod
@@ -359,9 +359,9 @@ class OpenReview:
     ingestion_id: UUID | None
     needs_human_review: bool
     review_reasons: tuple[str, ...]
-    #: What the document carries.
+    #: The document's data.
     document_data: Any
-    #: What its newest ingestion read.
+    #: The data of its newest ingestion.
     ingestion_data: Any
     #: The version, as the service names it.
     version: str
@@ -388,7 +388,7 @@ class DecisionReceipt:
 
     document_id: UUID
     decision: str
-    #: What the document carries from now on.
+    #: The document's data from now on.
     data: Any
     #: Whether it counts only once a second person has said the same.
     awaits_second: bool

@@ -36,11 +36,11 @@ from .answers import (
 from .failures import ApiFailure, ApiProblem, StillOpen, Unreachable, UnreadableAnswer
 
 #: Longest that the service is asked to wait for the end of an ingestion, in seconds.
-LONGEST_WAIT = 20
+MAX_WAIT_SECONDS = 20
 #: Pause after the first failure, where the service names none; doubled after each further one.
 FIRST_PAUSE = 0.5
 #: A longer answer is no transcript of docmill's; bytes.
-LARGEST_ANSWER = 256 << 20
+MAX_ANSWER_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class ApiClient:
         while True:
             left = max(0.0, until - time.monotonic())
             # Whole seconds, rounded up: less than one would be asked for over and over.
-            wait = min(int(-(-left // 1)), LONGEST_WAIT)
+            wait = min(int(-(-left // 1)), MAX_WAIT_SECONDS)
             found = Ingestion.read(self._ask("GET", f"/ingestions/{id}", {"wait": str(wait)}))
             if found.status.has_ended:
                 return found
@@ -150,7 +150,7 @@ class ApiClient:
                 raise StillOpen(f"ingestion {id} has not ended within {within} s")
 
     def load_result(self, id: UUID) -> EndedResult:
-        """What an ended ingestion read."""
+        """Loads the result of an ended ingestion."""
         return EndedResult.read(self._ask("GET", f"/ingestions/{id}/result"))
 
     def load_transcript(self, id: UUID) -> JsonObject:
@@ -282,7 +282,7 @@ class ApiClient:
     def accept_review(
         self, review: OpenReview, *, newest: bool = False, why: str = "", take_over: bool = False
     ) -> DecisionReceipt:
-        """What the document carries is right; with `newest` what its newest ingestion read.
+        """Confirms the document's data; with `newest` those of its newest ingestion.
 
         `version_changed`: somebody was faster, or this very call had been done before its answer was
         lost: open it again. The same for the other decisions."""
@@ -389,8 +389,8 @@ def _read_pause(header: str | None) -> float | None:
 
 
 def _read_capped(response: IO[bytes]) -> bytes:
-    body = response.read(LARGEST_ANSWER + 1)
-    if len(body) > LARGEST_ANSWER:
+    body = response.read(MAX_ANSWER_BYTES + 1)
+    if len(body) > MAX_ANSWER_BYTES:
         raise _FailedTry(UnreadableAnswer("an answer that is too long"), False)
     return body
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ApiFailure(Exception):
-    """What every failure of a call is."""
+    """Base of every failure of a call."""
 
 
 class ApiProblem(ApiFailure):
@@ -16,7 +16,7 @@ class ApiProblem(ApiFailure):
         self.status = status
         #: A stable word, as docs/guides/clients.md lists them.
         self.code = code
-        #: What a person has to know. Never content of a document.
+        #: An explanation for people. Never content of a document.
         self.detail = detail
 
 

@@ -14,7 +14,7 @@ import sys
 
 import boto3
 
-MOST_RECEIVES = 1000
+MAX_RECEIVES = 1000
 FOURTEEN_DAYS = "1209600"
 
 
@@ -45,7 +45,7 @@ def put(endpoint, bucket, key):
 def make(endpoint, name):
     sqs = client("sqs", endpoint)
     _, dead = queue(sqs, f"{name}-dead")
-    policy = {"deadLetterTargetArn": dead, "maxReceiveCount": MOST_RECEIVES}
+    policy = {"deadLetterTargetArn": dead, "maxReceiveCount": MAX_RECEIVES}
     url, _ = queue(sqs, name, VisibilityTimeout="120", RedrivePolicy=json.dumps(policy))
     client("s3", endpoint).create_bucket(Bucket=name)
     print(url)

@@ -1,7 +1,7 @@
 //! The streams of a file where they lie in it, found without parsing it, in work by its size.
 //!
 //! Every byte is looked at a few times at most: a dictionary begins behind the stream before it, and
-//! one search finds the end of all streams that have the same. What overlaps nevertheless is counted
+//! one search finds the end of all streams that have the same. Overlapping scans are counted
 //! ([`ScanWork`]). Not promised: that a dictionary is found that holds the word `stream` itself.
 
 use crate::refusal::PageRefusal;
