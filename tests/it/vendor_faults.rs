@@ -19,6 +19,8 @@ const DAY_QUOTA: (&str, u64) = ("GenerateRequestsPerDayPerProjectPerModel", 35_6
 
 /// Tokens of a window that has no room for the prompt of an invoice, however it is divided.
 const NARROW_WINDOW_TOKENS: usize = 1_024;
+/// The same of a gateway that cuts at a length of its own, no power of two.
+const ODD_WINDOW_TOKENS: usize = 900;
 
 /// Faults that come in turn, each so many times, and whether it costs a call of its own: a fence is
 /// taken off, and thoughts cost one only where the call may think.
@@ -220,22 +222,45 @@ async fn fifty_queued_documents_wait_for_the_next_day_of_a_quota() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn fifty_queued_documents_wait_for_a_window_that_has_room_for_their_prompt() {
-    // Ollama takes the head of a prompt off without a word, and replies about the rest.
-    let cutting = Script { window: Some(NARROW_WINDOW_TOKENS), ..Script::default() };
-    let mut queue = VendorQueue::open(Vendor::Openai, cutting).await;
-    queue.world.config.llm.server = LlmServer::Ollama;
+/// Sends fifty documents to a server that shortens their prompts to so many tokens without a word, and
+/// replies about the rest.
+async fn outwait_shortened_prompts(vendor: Vendor, server: LlmServer, window: usize) {
+    let case = format!("{vendor:?} {server:?}");
+    let cutting = Script { window: Some(window), ..Script::default() };
+    let mut queue = VendorQueue::open(vendor, cutting).await;
+    queue.world.config.llm.server = server;
     let worker = queue.world.worker().await;
     until(END_TIMEOUT, || async { worker.monitor.open_failure().is_some() }).await;
-    queue.expect_none_failed("a narrow window").await;
-    assert_eq!(queue.count("status = 'completed'").await, 0, "no reply about a part is used");
-    queue.world.llm.as_ref().unwrap().set(Script::default());
-    queue.until_all_complete("a wide window").await;
+    queue.expect_none_failed(&case).await;
+    assert_eq!(
+        queue.count("status = 'completed'").await,
+        0,
+        "{case}: a reply about a part is used"
+    );
+    queue.world.llm.as_ref().unwrap().set(Script::default().from(vendor));
+    queue.until_all_complete(&case).await;
     worker.stop().await;
     let numbers = "SELECT count(DISTINCT structured_data->>'invoice_number')::text
                    FROM docmill.ingestion WHERE structured_data->>'invoice_number' LIKE 'V-%'";
-    assert_eq!(queue.world.scalar(numbers).await, DOCUMENTS.to_string());
+    assert_eq!(queue.world.scalar(numbers).await, DOCUMENTS.to_string(), "{case}");
     let outcomes = "SELECT string_agg(DISTINCT outcome, ' ' ORDER BY outcome) FROM docmill.attempt";
-    assert_eq!(queue.world.scalar(outcomes).await, "completed misconfigured");
+    assert_eq!(queue.world.scalar(outcomes).await, "completed misconfigured", "{case}");
+    let booked = "SELECT sum(calls)::text FROM docmill.spending";
+    let paid = queue.received().to_string();
+    assert_eq!(
+        queue.world.scalar(booked).await,
+        paid,
+        "{case}: shortened prompts are paid for too"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_queued_documents_wait_for_a_window_that_has_room_for_their_prompt() {
+    outwait_shortened_prompts(Vendor::Openai, LlmServer::Ollama, NARROW_WINDOW_TOKENS).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_queued_documents_wait_while_any_server_shortens_their_prompts_to_any_length() {
+    outwait_shortened_prompts(Vendor::Openai, LlmServer::Other, ODD_WINDOW_TOKENS).await;
+    outwait_shortened_prompts(Vendor::Anthropic, LlmServer::Other, ODD_WINDOW_TOKENS).await;
 }

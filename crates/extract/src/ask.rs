@@ -350,7 +350,8 @@ impl ExtractionSession<'_> {
             Fault::Misconfigured,
             format!(
                 "the context window of model {} has no room for this kind's prompt and one line of a \
-                 document: run it with a window of at least {least} tokens (num_ctx of Ollama)",
+                 document, or its server counts fewer tokens than the prompt has words: run it with a \
+                 window of at least {least} tokens (num_ctx of Ollama)",
                 self.calls.llm().model()
             ),
         )

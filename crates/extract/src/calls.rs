@@ -100,7 +100,7 @@ impl<'a> JournaledCalls<'a> {
         let Some(_under_way) = self.reserve_call() else { return Ok(None) };
         let route = self.journal.lock().await.journal.route_call(&key, prompt).await?;
         let (reply, batched) = match route {
-            CallRoute::Answered(reply) => (*reply, true),
+            CallRoute::Answered(reply) => (reply.check_count(prompt), true),
             CallRoute::Direct => {
                 if !self.journal.lock().await.journal.may_call(prompt).await? {
                     return Ok(None);
@@ -110,6 +110,7 @@ impl<'a> JournaledCalls<'a> {
         };
         metrics::count_tokens(&reply.usage);
         if reply.stop == FinishReason::TooLong && !batched {
+            self.journal.lock().await.journal.book_unkept(reply.usage).await?;
             return Ok(Some(self.use_unkept(purpose, key, reply)));
         }
         let came = {
@@ -145,8 +146,7 @@ impl<'a> JournaledCalls<'a> {
         Some(call)
     }
 
-    /// A prompt that did not fit: it is not paid for, and fits once the model has a larger window. So a
-    /// later run asks again.
+    /// A prompt that did not fit: it fits once the model has a larger window. So a later run asks again.
     fn use_unkept(&self, purpose: String, key: String, reply: ModelReply) -> StoredCall {
         let call = StoredCall::from_reply(purpose, key, reply);
         let mut state = self.state.lock();

@@ -116,6 +116,12 @@ pub trait ReplyJournal: Send {
         Ok(CallRoute::Direct)
     }
 
+    /// Books a call whose reply is not stored: its prompt did not arrive whole, but is paid for where the
+    /// server counted a part of it.
+    async fn book_unkept(&mut self, _usage: ModelUsage) -> fault::Result<()> {
+        Ok(())
+    }
+
     /// Stores all replies so far before it returns. An error ends the extraction: a reply that could
     /// not be stored is not used.
     async fn save_replies(&mut self, replies: &RecordedReplies) -> fault::Result<()>;

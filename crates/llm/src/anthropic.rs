@@ -129,6 +129,6 @@ impl Llm for AnthropicClient {
     }
 
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
-        call_with_retries(self, prompt).await.map(ModelReply::check_whitespace)
+        call_with_retries(self, prompt).await
     }
 }

@@ -147,6 +147,6 @@ impl Llm for BedrockClient {
     }
 
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
-        call_with_retries(self, prompt).await.map(ModelReply::check_whitespace)
+        call_with_retries(self, prompt).await
     }
 }

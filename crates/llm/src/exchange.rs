@@ -103,7 +103,8 @@ async fn try_in_form(
     }
 }
 
-/// Tries as often as a vendor's own SDK would.
+/// Tries as often as a vendor's own SDK would. A reply whose count shows that the prompt did not arrive
+/// whole is one to a prompt that was too long, at every vendor.
 pub(super) async fn call_with_retries(
     what: &impl RetryableCall,
     prompt: &Prompt,
@@ -127,7 +128,8 @@ pub(super) async fn call_with_retries(
         Some(wait)
     };
     let reply = retry(|tries| try_in_form(what, prompt, tries), wait_after).await;
-    reply.map_err(|failed| failed.error)
+    let reply = reply.map_err(|failed| failed.error)?;
+    Ok(reply.check_whitespace().check_count(prompt))
 }
 
 /// The wait before the next try after `tries`, as the vendors' SDKs choose it.

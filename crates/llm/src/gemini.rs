@@ -130,6 +130,6 @@ impl Llm for GeminiClient {
     }
 
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
-        call_with_retries(self, prompt).await.map(ModelReply::check_whitespace)
+        call_with_retries(self, prompt).await
     }
 }

@@ -17,6 +17,7 @@ pub mod mistral_ocr;
 pub mod openai;
 mod options;
 mod picture;
+mod prompt_count;
 mod refusal;
 pub mod schema;
 mod spaces;
@@ -33,6 +34,7 @@ use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::fault::Result;
 use docmill_core::model::{EncodedImage, ModelUsage, PictureRule, PriceClass};
 pub use options::RequestOptions;
+pub use prompt_count::count_words;
 
 /// One request to a language model.
 #[derive(Debug, Clone)]
@@ -149,14 +151,6 @@ const LETTER_EIGHTHS: u64 = 2;
 const SIGN_EIGHTHS: u64 = 4;
 const IDEOGRAM_EIGHTHS: u64 = 8;
 
-/// A count of the whole prompt is above this share of its estimate, in percent, whatever the
-/// tokenizer.
-const MIN_COUNTED_PERCENT: u64 = 50;
-/// A server that shortens keeps its window, or half of it, but for a few tokens.
-const WINDOW_SLACK: u64 = 2;
-/// The smallest window that a server is run with.
-const MIN_WINDOW: u64 = 1_024;
-
 /// Tokens of a text, estimated.
 pub fn estimate_tokens(text: &str) -> u64 {
     text.chars().map(char_eighths).sum::<u64>().div_ceil(8)
@@ -168,12 +162,6 @@ fn char_eighths(c: char) -> u64 {
         '\0'..='\u{2e7f}' => SIGN_EIGHTHS,
         _ => IDEOGRAM_EIGHTHS,
     }
-}
-
-/// Whether a count is that of a window, or of half of one: windows are powers of two.
-fn is_window(tokens: u64) -> bool {
-    let window = tokens.saturating_sub(WINDOW_SLACK).next_power_of_two();
-    window >= MIN_WINDOW && tokens.abs_diff(window) <= WINDOW_SLACK
 }
 
 impl ModelReply {
@@ -193,24 +181,6 @@ impl ModelReply {
     fn check_whitespace(mut self) -> Self {
         if self.stop == FinishReason::Cut && spaces::has_endless_whitespace(&self.text) {
             self.stop = FinishReason::Garbled;
-        }
-        self
-    }
-
-    /// For servers that silently shorten a prompt, from its head on: the counted tokens are compared
-    /// with the estimate of the whole text. Too few, or exactly a window while the text is longer,
-    /// mean that rules or pages are missing. Tokens of pictures only make the count larger.
-    fn check_truncation(mut self, prompt: &Prompt) -> Self {
-        let counted = self.usage.prompt_tokens();
-        let mut whole =
-            estimate_tokens(&prompt.system).saturating_add(estimate_tokens(&prompt.user));
-        if prompt.schema_in_text {
-            whole = whole.saturating_add(estimate_tokens(&prompt.schema.to_string()));
-        }
-        let is_short = counted < whole.saturating_mul(MIN_COUNTED_PERCENT) / 100;
-        let fills_window = is_window(counted) && counted < whole;
-        if counted > 0 && (is_short || fills_window) {
-            self.stop = FinishReason::TooLong;
         }
         self
     }
@@ -263,19 +233,6 @@ pub trait Llm: Send + Sync {
 mod tests {
     use super::*;
 
-    fn prompt(system: &str, user: &str) -> Prompt {
-        Prompt {
-            system: system.into(),
-            user: user.to_owned(),
-            schema_name: "invoice".to_owned(),
-            schema: Value::Null.into(),
-            schema_in_text: false,
-            thinking: PromptThinking::AsConfigured,
-            max_output_tokens: 9,
-            pictures: Vec::new(),
-        }
-    }
-
     #[test]
     fn tokens_are_estimated_by_the_kind_of_characters() {
         #[rustfmt::skip]
@@ -289,34 +246,5 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(estimate_tokens(text), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn a_prompt_that_was_shortened_is_seen_by_its_count_whether_rules_or_pages_went() {
-        let rules = "Read the fields as they are printed on the page. ".repeat(200);
-        let document = "p1.l1| Consulting services 2 x 120.50 = 241.00\n".repeat(300);
-        let asked = prompt(&rules, &document);
-        let whole = asked.estimate_tokens();
-        assert!((6_000..9_000).contains(&whole), "{whole}");
-        #[rustfmt::skip]
-        let table = [
-            ("no count",                        0,              FinishReason::Complete),
-            ("as estimated",                    whole,          FinishReason::Complete),
-            ("a tokenizer of few tokens",       whole * 3 / 5,  FinishReason::Complete),
-            ("a tokenizer of many",             whole * 3 / 2,  FinishReason::Complete),
-            ("half of a window of 4,096",       2_050,          FinishReason::TooLong),
-            ("a window of 4,096",               4_095,          FinishReason::TooLong),
-            ("the rules alone are missing",     whole * 2 / 5,  FinishReason::TooLong),
-        ];
-        for (name, input, expected) in table {
-            let usage = ModelUsage { input, ..ModelUsage::default() };
-            let reply =
-                ModelReply { usage, ..ModelReply::without_text(FinishReason::Complete, "m") };
-            assert_eq!(reply.check_truncation(&asked).stop, expected, "{name}");
-        }
-        let short = prompt("", &"word ".repeat(400));
-        let usage = ModelUsage { input: 512, ..ModelUsage::default() };
-        let reply = ModelReply { usage, ..ModelReply::without_text(FinishReason::Complete, "m") };
-        assert_eq!(reply.check_truncation(&short).stop, FinishReason::Complete);
     }
 }

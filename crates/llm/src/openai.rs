@@ -151,7 +151,7 @@ impl Llm for OpenAiClient {
     }
 
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
-        let reply = call_with_retries(self, prompt).await?.check_whitespace();
-        Ok(if self.server.truncates { reply.check_truncation(prompt) } else { reply })
+        let reply = call_with_retries(self, prompt).await?;
+        Ok(if self.server.truncates { reply.check_window(prompt) } else { reply })
     }
 }

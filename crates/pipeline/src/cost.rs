@@ -426,6 +426,14 @@ impl<'a> LlmCallBilling<'a> {
         self.spending.book(spent).await
     }
 
+    /// Writes down a call whose reply is not stored; one without a count cost nothing.
+    pub(super) async fn book_unkept(&self, usage: ModelUsage) -> Result<()> {
+        if usage == ModelUsage::default() {
+            return Ok(());
+        }
+        self.spending.book(self.entry_of(vec![usage])).await
+    }
+
     fn entry_of(&self, calls: Vec<ModelUsage>) -> SpendingEntry<'_> {
         let (provider, model) = (self.llm.provider(), self.llm.model());
         SpendingEntry { provider, model, pages: 0, calls, class: self.llm.price_class() }

@@ -326,6 +326,10 @@ impl ReplyJournal for ModelReplyStore<'_, '_> {
         Ok(route)
     }
 
+    async fn book_unkept(&mut self, usage: ModelUsage) -> fault::Result<()> {
+        self.book.book_unkept(usage).await
+    }
+
     async fn save_replies(&mut self, replies: &RecordedReplies) -> fault::Result<()> {
         // Paid, whether or not it can be stored; stored, whether or not that can be booked.
         let Self { readings, at, book, .. } = self;

@@ -99,6 +99,10 @@ impl ReplyJournal for KindChoiceStore<'_> {
         Ok(may)
     }
 
+    async fn book_unkept(&mut self, usage: ModelUsage) -> fault::Result<()> {
+        self.book.book_unkept(usage).await
+    }
+
     async fn save_replies(&mut self, replies: &RecordedReplies) -> fault::Result<()> {
         // Paid, whether or not it can be stored; stored, whether or not that can be booked.
         let booked = self.book.book(replies).await;

@@ -38,6 +38,15 @@ pub struct Exchange {
     pub answer: Value,
 }
 
+/// Four bytes a token, and never fewer than words and numbers.
+fn count_tokens(text: &str) -> usize {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let runs = words.map(|word| {
+        word.as_bytes().chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit()).count()
+    });
+    (text.len() / 4).max(runs.sum())
+}
+
 /// All calls so far.
 pub struct Records {
     exchanges: Mutex<Vec<Exchange>>,
@@ -71,7 +80,7 @@ impl Records {
     /// that caches by itself) writes it, and later ones read it.
     pub(crate) fn tokens(&self, body: &Value, reply: &str) -> Tokens {
         let asked = super::read::asked(body);
-        let (prefix, rest) = (asked.system.len() / 4, asked.user.len() / 4);
+        let (prefix, rest) = (count_tokens(&asked.system), count_tokens(&asked.user));
         let output = reply.len() / 4;
         let marked = body.get("response_format").is_some()
             || body.pointer("/system/0/cache_control").is_some()

@@ -16,7 +16,7 @@ pub(super) struct ServerProfile {
     unknown: &'static [OptionalField],
     /// How it is told how much to think.
     pub(super) effort: EffortForm,
-    /// Whether a prompt over its window is silently shortened.
+    /// Whether a prompt over its window is silently shortened to it.
     pub(super) truncates: bool,
     /// How its batches differ.
     pub(super) batches: &'static BatchProfile,

@@ -187,7 +187,8 @@ struct OpenAiReplyMessage {
     refusal: Option<String>,
 }
 
-/// `prompt_tokens` includes the cached ones and `completion_tokens` the reasoning.
+/// `prompt_tokens` includes the cached ones and `completion_tokens` the reasoning. A gateway before another
+/// vendor may leave the cached ones out.
 #[derive(Deserialize)]
 pub(super) struct OpenAiUsage {
     #[serde(default)]
@@ -213,7 +214,7 @@ impl From<OpenAiUsage> for ModelUsage {
             (cached.cached_tokens.unwrap_or(0), cached.cache_write_tokens.unwrap_or(0));
         let prompt = tokens.prompt_tokens.unwrap_or(0);
         Self {
-            input: prompt.saturating_sub(read).saturating_sub(written),
+            input: prompt.checked_sub(read.saturating_add(written)).unwrap_or(prompt),
             cache_read: read,
             cache_write: written,
             output: tokens.completion_tokens.unwrap_or(0),
@@ -307,6 +308,14 @@ mod tests {
     fn a_server_that_omits_optional_fields_is_understood() {
         let reply = parse_reply(br#"{"choices":[{"message":{"content":"{}"}}]}"#, "asked").unwrap();
         assert_eq!((reply.model.as_str(), reply.usage), ("asked", ModelUsage::default()));
+    }
+
+    #[test]
+    fn a_gateway_that_leaves_cached_tokens_out_of_its_count_is_understood() {
+        let body = r#"{"choices":[{"message":{"content":"{}"}}],"usage":{"prompt_tokens":500,
+            "prompt_tokens_details":{"cached_tokens":3000}}}"#;
+        let usage = parse_reply(body.as_bytes(), "asked").unwrap().usage;
+        assert_eq!((usage.input, usage.prompt_tokens()), (500, 3_500));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::recipe::{ModelPage, PageRecipe};
 use crate::reading::show_page::uncovered_cells;
 use docmill_core::config::{LlmServer, VisionConfig};
 use docmill_core::model::{PageText, ProviderReading, ReadingRefusal, TextMap};
-use docmill_llm::{FinishReason, ModelReply, Prompt, estimate_tokens};
+use docmill_llm::{FinishReason, ModelReply, Prompt, count_words};
 
 /// Below this many sure words of the witness, recall is not judged.
 const FEW_WORDS: usize = 8;
@@ -101,8 +101,7 @@ impl ReplyJudge {
     fn check_tokens(&self, asked: &Prompt, reply: &ModelReply) -> Result<(), ReadingRefusal> {
         let counted = reply.usage.prompt_tokens();
         let picture = asked.picture_tokens();
-        // Estimates of text are too high for some vocabularies by half.
-        let text = (estimate_tokens(&asked.system) + estimate_tokens(&asked.user)) / 2;
+        let text = count_words(&asked.system) + count_words(&asked.user);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
