@@ -8,6 +8,7 @@ use docmill_ledger::db::reviews::similar::{SimilarityKeys, find_similar};
 use docmill_ledger::duplicate_key::{NearKeys, PaymentFacts};
 
 use crate::support::documents;
+use crate::support::row_reads::rows_read_by;
 use crate::support::world::World;
 
 /// The shipped invoice without its examples, with another consequence of its rule against duplicates.
@@ -100,8 +101,20 @@ async fn near_duplicates_of_another_tenant_are_not_seen() {
     assert_eq!(world.column(other, "review_reasons").await.unwrap(), "{}");
 }
 
+/// What the standard invoice of this number shares with a near duplicate.
+fn keys_of(number: &str) -> SimilarityKeys {
+    let facts = PaymentFacts {
+        supplier: Some("Northwind Paper"),
+        number: Some(number),
+        issued: Some("2026-03-14"),
+        total: Some("120"),
+        kind: "invoice",
+    };
+    SimilarityKeys { exact: None, near: NearKeys::new(&facts) }
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_near_duplicate_is_found_by_one_probe_among_many_results_and_shown_with_what_differs() {
+async fn a_near_duplicate_is_found_among_many_results_and_shown_with_what_differs() {
     let (world, first, other) = read_beside("D-200").await;
     for statement in [
         "INSERT INTO docmill.document (id, file_path)
@@ -115,29 +128,67 @@ async fn a_near_duplicate_is_found_by_one_probe_among_many_results_and_shown_wit
     ] {
         world.execute(statement).await;
     }
-    let plan = "EXPLAIN SELECT 1 FROM docmill.ingestion o WHERE o.KEY = md5('a7')::uuid
-        AND o.document_id <> md5('x')::uuid AND o.status = 'completed'";
-    for (key, index) in
-        [("near_amount", "ingestion_near_amounts"), ("near_number", "ingestion_near_numbers")]
-    {
-        let plan = world.scalar(&plan.replace("KEY", key)).await;
-        assert!(plan.contains(index), "{plan}");
-    }
     let document = world.column(other, "document_id").await.unwrap().parse().unwrap();
     let of_first = "(near_amount, near_number)";
     assert_ne!(world.column(first, of_first).await, world.column(other, of_first).await);
-    let facts = PaymentFacts {
-        supplier: Some("Northwind Paper"),
-        number: Some("D-200"),
-        issued: Some("2026-03-14"),
-        total: Some("120"),
-        kind: "invoice",
-    };
-    let keys = SimilarityKeys { exact: None, near: NearKeys::new(&facts) };
+    let keys = keys_of("D-200");
     let db = world.database.db();
     let found = find_similar(&db, DocumentId(document), None, &keys).await.unwrap().unwrap();
     assert_eq!(found.ingestion, first);
     assert_eq!(found.data["invoice_number"], "D-100");
     let none = find_similar(&db, DocumentId(document), Some("acme"), &keys).await.unwrap();
     assert_eq!(none, None, "another tenant's");
+}
+
+/// Results that share a key, and rows of results that may be read to find one of them.
+const SHARED: u32 = 20_000;
+const MAX_ROWS_READ: i64 = 1_000;
+
+/// Results of other documents with the keys of this one, each of a tenant of its own or all of one.
+async fn share_keys(world: &World, first: IngestionId, tenant: &str) {
+    for statement in [
+        "INSERT INTO docmill.document (id, file_path, tenant)
+         SELECT md5('d' || n)::uuid, 'documents/' || n, TENANT FROM generate_series(1, SHARED) n",
+        "INSERT INTO docmill.ingestion (id, document_id, tenant, status, completed_at, started_at,
+             attempt_count, valid_structured_data, duplicate_key, near_amount, near_number)
+         SELECT md5('i' || n)::uuid, md5('d' || n)::uuid, TENANT, 'completed', docmill.docmill_now(),
+             docmill.docmill_now(), 1, true, k.duplicate_key, k.near_amount, k.near_number
+         FROM generate_series(1, SHARED) n, docmill.ingestion k WHERE k.id = 'FIRST'",
+        "ANALYZE docmill.ingestion",
+    ] {
+        let statement = statement.replace("TENANT", tenant).replace("SHARED", &SHARED.to_string());
+        world.execute(&statement.replace("FIRST", &first.0.to_string())).await;
+    }
+}
+
+/// Rows of results that are read while a second document is read, judged and shown beside another.
+async fn rows_read_beside(tenant: &str) -> i64 {
+    let world = World::new().await;
+    let worker = world.worker().await;
+    let first = world.submit("first.pdf", documents::invoice("D-100")).await;
+    world.until(first, "status", "completed").await;
+    worker.stop().await;
+    share_keys(&world, first, tenant).await;
+    let keys = keys_of("D-100");
+    let read = rows_read_by(&world.database, async |db| {
+        let worker = world.worker().await;
+        let other = world.submit("second.pdf", documents::invoice("D-100")).await;
+        world.until(other, "status", "completed").await;
+        worker.stop().await;
+        let document = world.column(other, "document_id").await.unwrap().parse().unwrap();
+        assert!(find_similar(&db, DocumentId(document), None, &keys).await.unwrap().is_some());
+    });
+    read.await["ingestion"].iter().sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn results_of_other_tenants_with_the_same_keys_are_not_read() {
+    let read = rows_read_beside("'t' || n").await;
+    assert!(read < MAX_ROWS_READ, "{read} rows");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_results_of_one_tenant_with_the_same_keys_few_are_read() {
+    let read = rows_read_beside("NULL").await;
+    assert!(read < MAX_ROWS_READ, "{read} rows");
 }

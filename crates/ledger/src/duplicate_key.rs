@@ -60,6 +60,10 @@ impl DuplicateKeys {
     }
 }
 
+/// Results of one key and tenant that are compared: there may be any number of the same supplier, day and
+/// total.
+pub(crate) const MAX_COMPARED: i64 = 50;
+
 /// Characters of a number that another supplier is not likely to give on the same day for the same
 /// total.
 const MIN_NEAR_NUMBER_CHARS: usize = 3;

@@ -49,7 +49,7 @@ fn argument(type_name: &str) -> String {
             format!("'{row}'::jsonb")
         }
         "Text" => "'worker'".to_owned(),
-        "Float8" | "Int4" => "60".to_owned(),
+        "Float8" | "Int4" | "Int8" => "60".to_owned(),
         other => panic!("an argument of type {other}"),
     }
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::coalesce::{BatchedStatement, RowAnswer};
 use crate::db::{Db, SqlErrorContext};
-use crate::duplicate_key::DuplicateKeys;
+use crate::duplicate_key::{DuplicateKeys, MAX_COMPARED};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{DocumentId, IngestionId};
 
@@ -72,10 +72,12 @@ impl BatchedStatement for DuplicateLookup {
         let found = sqlx::query_scalar!(
             r#"
 SELECT (
-    SELECT i.id FROM ingestion i
-    WHERE i.duplicate_key IN (a.key, a.earlier_key) AND i.document_id <> a.document AND i.status = 'completed'
-      AND i.tenant IS NOT DISTINCT FROM a.tenant
-    ORDER BY i.completed_at DESC, i.id DESC LIMIT 1
+    SELECT s.id FROM (
+        SELECT i.id, i.completed_at FROM ingestion i
+        WHERE i.duplicate_key IN (a.key, a.earlier_key) AND i.document_id <> a.document
+          AND i.status = 'completed' AND COALESCE(i.tenant, '') = COALESCE(a.tenant, '')
+        LIMIT $2) AS s
+    ORDER BY s.completed_at DESC, s.id DESC LIMIT 1
 )
 FROM ROWS FROM (
     jsonb_to_recordset($1::jsonb) AS (key text, earlier_key text, document uuid, tenant text)
@@ -85,6 +87,7 @@ WHERE a.place BETWEEN 1 AND 1000000
 ORDER BY a.place
 "#,
             sqlx::types::Json(rows) as _,
+            MAX_COMPARED,
         )
         .fetch_all(db.pool())
         .await

@@ -46,7 +46,7 @@ WITH clock AS MATERIALIZED (
             SELECT 1 FROM ingestion o
             WHERE o.duplicate_key IN (h.duplicate_key, h.earlier_duplicate_key)
               AND o.document_id <> h.document_id
-              AND o.status = 'completed' AND o.tenant IS NOT DISTINCT FROM h.tenant
+              AND o.status = 'completed' AND COALESCE(o.tenant, '') = COALESCE(h.tenant, '')
             OFFSET 0)) AS repeated,
         -- Whose day and total another one has, and its supplier or number: the same again.
         h.near_rule IS NOT NULL AND (
@@ -57,12 +57,12 @@ WITH clock AS MATERIALIZED (
             OR EXISTS (
                 SELECT 1 FROM ingestion o
                 WHERE o.near_amount = h.near_amount AND o.document_id <> h.document_id
-                  AND o.status = 'completed' AND o.tenant IS NOT DISTINCT FROM h.tenant
+                  AND o.status = 'completed' AND COALESCE(o.tenant, '') = COALESCE(h.tenant, '')
                 OFFSET 0)
             OR EXISTS (
                 SELECT 1 FROM ingestion o
                 WHERE o.near_number = h.near_number AND o.document_id <> h.document_id
-                  AND o.status = 'completed' AND o.tenant IS NOT DISTINCT FROM h.tenant
+                  AND o.status = 'completed' AND COALESCE(o.tenant, '') = COALESCE(h.tenant, '')
                 OFFSET 0)) AS near
     FROM held h
 ), asked AS MATERIALIZED (

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::db::{Db, SqlErrorContext};
-use crate::duplicate_key::{DuplicateKeys, NearKeys};
+use crate::duplicate_key::{DuplicateKeys, MAX_COMPARED, NearKeys};
 use docmill_core::fault::Result;
 use docmill_core::model::{DocumentId, IngestionId};
 
@@ -27,8 +27,8 @@ pub struct SimilarityKeys {
     pub near: Option<NearKeys>,
 }
 
-/// The newest completed result of another document of the tenant that shares one of these keys; an
-/// exact one before a near one.
+/// The newest completed result of another document of the tenant that shares one of these keys, among
+/// [`MAX_COMPARED`] of each; an exact one before a near one.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -44,17 +44,23 @@ pub async fn find_similar(
     let found = sqlx::query!(
         r#"
 WITH found AS (
-    (SELECT i.id, 0 AS place FROM ingestion i
-     WHERE i.duplicate_key = ANY ($3) AND i.document_id <> $1 AND i.status = 'completed'
-       AND i.tenant IS NOT DISTINCT FROM $2 ORDER BY i.completed_at DESC, i.id DESC LIMIT 1)
+    (SELECT s.id, 0 AS place FROM (
+        SELECT i.id, i.completed_at FROM ingestion i
+        WHERE i.duplicate_key = ANY ($3) AND i.document_id <> $1 AND i.status = 'completed'
+          AND COALESCE(i.tenant, '') = COALESCE($2, '') LIMIT $6) AS s
+     ORDER BY s.completed_at DESC, s.id DESC LIMIT 1)
     UNION ALL
-    (SELECT i.id, 1 FROM ingestion i
-     WHERE i.near_amount = $4 AND i.document_id <> $1 AND i.status = 'completed'
-       AND i.tenant IS NOT DISTINCT FROM $2 ORDER BY i.completed_at DESC, i.id DESC LIMIT 1)
+    (SELECT s.id, 1 FROM (
+        SELECT i.id, i.completed_at FROM ingestion i
+        WHERE i.near_amount = $4 AND i.document_id <> $1 AND i.status = 'completed'
+          AND COALESCE(i.tenant, '') = COALESCE($2, '') LIMIT $6) AS s
+     ORDER BY s.completed_at DESC, s.id DESC LIMIT 1)
     UNION ALL
-    (SELECT i.id, 2 FROM ingestion i
-     WHERE i.near_number = $5 AND i.document_id <> $1 AND i.status = 'completed'
-       AND i.tenant IS NOT DISTINCT FROM $2 ORDER BY i.completed_at DESC, i.id DESC LIMIT 1)
+    (SELECT s.id, 2 FROM (
+        SELECT i.id, i.completed_at FROM ingestion i
+        WHERE i.near_number = $5 AND i.document_id <> $1 AND i.status = 'completed'
+          AND COALESCE(i.tenant, '') = COALESCE($2, '') LIMIT $6) AS s
+     ORDER BY s.completed_at DESC, s.id DESC LIMIT 1)
 )
 SELECT i.id, d.original_name AS "name?",
     COALESCE(d.structured_data, i.structured_data, '{}') AS "data!"
@@ -66,6 +72,7 @@ ORDER BY f.place LIMIT 1
         &exact,
         near.amount,
         near.number,
+        MAX_COMPARED,
     )
     .fetch_optional(db.pool())
     .await
