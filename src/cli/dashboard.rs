@@ -32,10 +32,7 @@ pub(super) async fn run(
     db.require_schema().await?;
     let queue = app.open_queue().await?;
     let redraws = !arguments.once && !context.global.json && std::io::stdout().is_terminal();
-    let stop = Shutdown::default();
-    if redraws {
-        stop.on_signals()?;
-    }
+    let stop = if redraws { Shutdown::on_signals()? } else { Shutdown::default() };
     loop {
         let overview = dashboard::load_overview(&db, queue.as_ref()).await?;
         if !redraws {

@@ -69,8 +69,7 @@ pub(super) async fn run(context: &CommandContext, dev: DevArgs) -> anyhow::Resul
     if found.files.is_empty() && !dev.goes_on() {
         anyhow::bail!("no documents to read");
     }
-    let stop = Shutdown::default();
-    stop.on_signals()?;
+    let stop = Shutdown::on_signals()?;
     let place = DataFolder::open(&dev.data, dev.fresh).await?;
     let ended = Box::pin(serve_dev(context, &dev, &found, place.apply_to(config), stop)).await;
     let closed = place.close().await;

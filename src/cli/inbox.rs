@@ -22,8 +22,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<CommandExit> {
     let app = context.build_app(ConfigNeeds::WORKER)?;
     let traces = telemetry::init_service(app.config().worker.log, &app.config().telemetry)?;
-    let stop = Shutdown::default();
-    stop.on_signals()?;
+    let stop = Shutdown::on_signals()?;
     let ended = if arguments.once {
         take_once(context, &app, &arguments.names, &stop).await
     } else {

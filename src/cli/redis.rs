@@ -76,8 +76,7 @@ async fn clean_repeatedly(
     depth: Cleaning,
     every: Duration,
 ) -> anyhow::Result<()> {
-    let stop = Shutdown::default();
-    stop.on_signals()?;
+    let stop = Shutdown::on_signals()?;
     loop {
         match queue.clean(depth).await {
             Ok(0) => {}

@@ -24,8 +24,7 @@ pub(super) async fn run_worker(context: &CommandContext) -> anyhow::Result<Comma
     let app = context.build_app(ConfigNeeds::WORKER)?;
     let traces = telemetry::init_service(app.config().worker.log, &app.config().telemetry)?;
     failpoint::check_plan()?;
-    let stop = Shutdown::default();
-    stop.on_signals()?;
+    let stop = Shutdown::on_signals()?;
     let ended = Box::pin(app.serve(stop)).await;
     if let Some(traces) = traces {
         traces.shutdown().await;
@@ -86,8 +85,9 @@ pub(super) async fn migrate(
     let options = arguments.into_options()?;
     let app = context.build_app(DATABASE)?;
     context.quiet_logs()?;
+    let stop = Shutdown::on_signals()?;
     let db = app.connect_database().await?;
-    moving::migrate_schema(&db, &options).await?;
+    moving::migrate_schema(&db, &options, &stop).await?;
     let place = db.description();
     let done = serde_json::json!({ "migrated": !options.rehearse, "database": place });
     context.result_output().show(&done, || match options.rehearse {
@@ -123,8 +123,7 @@ pub(super) async fn run_janitor(
 
 /// A pass as the leader, so that no worker makes one at the same time.
 async fn run_led_pass(maintenance: &Maintenance) -> anyhow::Result<JanitorReport> {
-    let stop = Shutdown::default();
-    stop.on_signals()?;
+    let stop = Shutdown::on_signals()?;
     let Some(pass) = maintenance.run_pass_as_leader(&stop).await? else {
         let leader = maintenance.find_leader().await?.unwrap_or_else(|| "another".to_owned());
         anyhow::bail!(

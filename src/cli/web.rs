@@ -39,8 +39,7 @@ pub(super) async fn run(context: &CommandContext, web: WebArgs) -> anyhow::Resul
     }
     let app = context.build_app(ConfigNeeds::WORKER)?;
     let traces = telemetry::init_service(app.config().worker.log, &app.config().telemetry)?;
-    let stop = Shutdown::default();
-    stop.on_signals()?;
+    let stop = Shutdown::on_signals()?;
     let health = app.health_pages_if_free().await?;
     tracing::info!("{}", health.describe());
     let console = Box::pin(app.open_console()).await?;

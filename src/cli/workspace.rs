@@ -285,8 +285,7 @@ async fn run_worker(
     let level = format!("warn,docmill={level},lopdf=off");
     let traces = telemetry::init_with(format, &level, &app.config().telemetry)?;
     failpoint::check_plan()?;
-    let stop = Shutdown::default();
-    stop.on_signals()?;
+    let stop = Shutdown::on_signals()?;
     let ended = Box::pin(read_groups(app, arguments, stop)).await;
     if let Some(traces) = traces {
         traces.shutdown().await;

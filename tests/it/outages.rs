@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 use crate::support::documents;
 use crate::support::flaky::{FlakyLedger, Recording};
 use crate::support::postgres::TestDatabase;
+use crate::support::process::{Process, docmill};
 use crate::support::world::{SOON, World, until};
 
 /// Maximum recovery time after an outage.
@@ -357,4 +358,62 @@ async fn extensions_by_a_slow_queue_count_although_the_rest_is_late() {
     // Had it waited for all, none would be left.
     let left = registry.due_extensions(begun);
     assert!(!left.is_empty() && left.len() <= 20, "{} are left for the next", left.len());
+}
+
+/// The number of the advisory lock that one migrating program has at a time.
+const TURN: i64 = 0x0064_6f63_6d69_6c6c;
+/// The migration that builds the index which the tests take away.
+const INDEX_BUILD: (i64, &str) = (20_261_129_119_202, "ingestion_near_numbers_by_tenant");
+
+/// Whether a session of the database runs a statement that begins so.
+async fn runs(database: &TestDatabase, statement: &str) -> bool {
+    let sql = "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database()
+        AND state <> 'idle' AND starts_with(query, $1) OR datname = current_database()
+        AND wait_event = 'ClientRead' AND starts_with(query, $1)";
+    sqlx::query_scalar(sql).bind(statement).fetch_one(database.pool()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_that_waits_for_its_turn_on_a_silent_connection_ends() {
+    let database = TestDatabase::create().await;
+    let mut other = database.pool().acquire().await.unwrap().detach();
+    sqlx::query("SELECT pg_advisory_lock($1)").bind(TURN).execute(&mut other).await.unwrap();
+    let (proxy, config) = through_proxy(database.config()).await;
+    let db = Db::connect(&config).await.unwrap();
+    let migrating = tokio::spawn(async move { db.migrate().await });
+    until(SOON, || runs(&database, "SELECT pg_try_advisory_lock")).await;
+    proxy.fall_silent();
+    let ended = tokio::time::timeout(BACK, migrating).await;
+    let ended = ended.expect("a migration waits for a silent connection without end").unwrap();
+    assert_eq!(ended.unwrap_err().fault, Fault::Unavailable);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_migration_is_waited_for_and_ends_everywhere_at_the_first_signal() {
+    let world = World::new().await;
+    let (database, (version, index)) = (&world.database, INDEX_BUILD);
+    world.execute(&format!("DROP INDEX docmill.{index}")).await;
+    let forget = format!("DELETE FROM docmill._sqlx_migrations WHERE version = {version}");
+    world.execute(&forget).await;
+    let mut writer = database.pool().begin().await.unwrap();
+    let lock = "LOCK TABLE docmill.ingestion IN ROW EXCLUSIVE MODE";
+    sqlx::query(lock).execute(&mut *writer).await.unwrap();
+    let settings = [("DATABASE__STATEMENT_TIMEOUT", "1s")];
+    let migrating = docmill(&world, &["migrate"], &settings);
+    let mut migrating = Process::spawn(migrating, "info", world.logs.path());
+    until(SOON, || runs(database, "-- no-transaction")).await;
+    // Longer than a statement may take elsewhere.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(runs(database, "-- no-transaction").await, "{}", migrating.log());
+    migrating.terminate();
+    assert_eq!(migrating.ended(SOON).await.code(), Some(1));
+    assert!(migrating.log().contains("stopped by a signal"), "{}", migrating.log());
+    until(SOON, || async { !runs(database, "-- no-transaction").await }).await;
+    writer.rollback().await.unwrap();
+    let again = docmill(&world, &["migrate"], &[]).output().unwrap();
+    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+    let whole = format!(
+        "SELECT indisvalid::text FROM pg_index WHERE indexrelid = 'docmill.{index}'::regclass"
+    );
+    assert_eq!(world.scalar(&whole).await, "true");
 }

@@ -178,10 +178,7 @@ impl Db {
         // A connection of its own: migrations may take longer than any statement should.
         let mut connection =
             self.pool.detach_connection().await.context("connecting to migrate")?;
-        connection
-            .execute("SET statement_timeout = 0")
-            .await
-            .context("preparing a connection to migrate")?;
+        migrating::lift_limits(&mut connection).await?;
         let done = self.migrate_over(&mut connection, options).await;
         connection.close().await.context("closing the connection that migrated")?;
         done
@@ -208,10 +205,7 @@ impl Db {
     ) -> Result<()> {
         migrating::wait_for_turn(connection).await.context("waiting for our turn to migrate")?;
         let schema = self.schema();
-        migrating::refuse_unreleased(connection, schema).await?;
-        // In turn as well: two that make it at the same moment fail in spite of IF NOT EXISTS.
-        let make = format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\"");
-        connection.execute(AssertSqlSafe(make)).await.context("making the schema")?;
+        migrating::make_schema(connection, schema).await?;
         let adopted = adopting::adopt_tables(connection, &MIGRATIONS, schema, options).await?;
         if options.rehearse {
             let nothing = "there is nothing to adopt, so nothing to rehearse";

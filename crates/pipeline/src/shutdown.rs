@@ -55,14 +55,15 @@ impl Shutdown {
         }
     }
 
-    /// Asks at the first SIGTERM or SIGINT and hurries at the second.
+    /// One that asks at the first SIGTERM or SIGINT and hurries at the second.
     ///
     /// # Errors
     /// The signal handlers cannot be installed.
-    pub fn on_signals(&self) -> std::io::Result<()> {
+    pub fn on_signals() -> std::io::Result<Self> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        let stop = self.clone();
+        let asked = Self::default();
+        let stop = asked.clone();
         tokio::spawn(async move {
             loop {
                 tokio::select! {
@@ -79,6 +80,6 @@ impl Shutdown {
                 stop.request();
             }
         });
-        Ok(())
+        Ok(asked)
     }
 }

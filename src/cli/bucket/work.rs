@@ -145,8 +145,7 @@ pub(super) async fn run_worker(
         if std::io::stderr().is_terminal() { LogFormat::Text } else { app.config().worker.log };
     let traces = telemetry::init_with(format, &level, &app.config().telemetry)?;
     failpoint::check_plan()?;
-    let stop = Shutdown::default();
-    stop.on_signals()?;
+    let stop = Shutdown::on_signals()?;
     let ended = Box::pin(work_until_done(app, arguments, stop)).await;
     if let Some(traces) = traces {
         traces.shutdown().await;

@@ -56,7 +56,7 @@ const CONNECT_WAITS: RetryBackoff =
 
 /// For how long one try waits for its answers, and never more than a third of the time for all tries: a
 /// connection that fell silent never answers again.
-const TRY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const TRY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Makes the first connection, and refuses a pooler that changes it between transactions. It has the
 /// `settings` of every session: a proxy that keeps such a session on one server connection (RDS Proxy)

@@ -3,8 +3,9 @@
 //! Each migration that changes a table waits only moments for its lock and then tries again: a
 //! waiting lock would hold up every claim behind it. Indexes of large tables are built
 //! concurrently, in files of their own that run without a transaction; the remains of an
-//! interrupted build are removed first. Not promised: that a migration ends while a transaction
-//! keeps a table locked for minutes; then it fails with an error and can be run again.
+//! interrupted build are removed first. Only a migration itself is waited for without a limit: all else
+//! is answered in moments, or the connection counts as silent. Not promised: that a migration ends while
+//! a transaction keeps a table locked for minutes; then it fails with an error and can be run again.
 
 pub mod adopting;
 
@@ -15,9 +16,10 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Executor};
 
 use docmill_core::fault::{Error, Result};
-use docmill_core::retry::RetryBackoff;
+use docmill_core::retry::{RetryBackoff, with_deadline};
 
-use crate::db::SqlErrorContext;
+use super::connection::TRY_TIMEOUT;
+use crate::db::{SqlErrorContext, fault_from_sqlx};
 
 /// One migration at a time, also across versions: a number of ours among the advisory locks.
 const TURN: i64 = 0x0064_6f63_6d69_6c6c;
@@ -33,6 +35,10 @@ const TRIES: u32 = 60;
 /// In between, sessions queued behind it have their turn.
 const TRY_PAUSES: RetryBackoff =
     RetryBackoff::doubling(Duration::from_millis(500)).up_to(Duration::from_secs(3));
+/// No statement is cut short by its time, but Postgres gives one up within this time once the program
+/// that waits for it is gone.
+const MIGRATION_LIMITS: &str =
+    "SET statement_timeout = 0; SET client_connection_check_interval = '5s'";
 /// Where sqlx notes what was applied.
 const APPLIED: &str = "_sqlx_migrations";
 
@@ -41,8 +47,11 @@ pub(super) async fn apply_missing(
     connection: &mut PgConnection,
     all: &Migrator,
 ) -> std::result::Result<(), MigrateError> {
-    connection.ensure_migrations_table(APPLIED).await?;
-    let applied = connection.list_applied_migrations(APPLIED).await?;
+    let listed = async {
+        connection.ensure_migrations_table(APPLIED).await?;
+        connection.list_applied_migrations(APPLIED).await
+    };
+    let applied = answered_in_moments(listed, MigrateError::Execute).await?;
     let mut migrator = Migrator::with_migrations(all.iter().cloned().collect());
     migrator.set_ignore_missing(true);
     for migration in all.iter() {
@@ -57,6 +66,42 @@ pub(super) async fn apply_missing(
     Ok(())
 }
 
+/// Waits for an answer that takes Postgres moments. A connection that fell silent never answers again.
+async fn answered_in_moments<T, E>(
+    asked: impl Future<Output = std::result::Result<T, E>>,
+    late: impl FnOnce(sqlx::Error) -> E,
+) -> std::result::Result<T, E> {
+    with_deadline(TRY_TIMEOUT, asked, || {
+        let text = format!("Postgres gave no answer within {TRY_TIMEOUT:?}");
+        late(sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, text)))
+    })
+    .await
+}
+
+/// Prepares a connection for migrations, which may take hours.
+///
+/// # Errors
+/// No answer from Postgres.
+pub(super) async fn lift_limits(connection: &mut PgConnection) -> Result<()> {
+    let lifted = answered_in_moments(connection.execute(MIGRATION_LIMITS), |late| late).await;
+    lifted.map(drop).context("preparing a connection to migrate")
+}
+
+/// Makes the schema if it is not there. In turn as well: two that make it at the same moment fail in spite
+/// of IF NOT EXISTS.
+///
+/// # Errors
+/// As [`refuse_unreleased`].
+pub(super) async fn make_schema(connection: &mut PgConnection, schema: &str) -> Result<()> {
+    let made = async {
+        refuse_unreleased(connection, schema).await?;
+        let make = format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\"");
+        connection.execute(AssertSqlSafe(make)).await.context("making the schema")
+    };
+    let made = answered_in_moments(made, |late| fault_from_sqlx(late, "making the schema"));
+    made.await.map(drop)
+}
+
 /// The first migration of all releases; builds before the first release recorded lower numbers.
 const BASELINE: i64 = 20_261_128_000_001;
 
@@ -64,7 +109,7 @@ const BASELINE: i64 = 20_261_128_000_001;
 ///
 /// # Errors
 /// `Internal`, with what to do; no answer from Postgres.
-pub(super) async fn refuse_unreleased(connection: &mut PgConnection, schema: &str) -> Result<()> {
+async fn refuse_unreleased(connection: &mut PgConnection, schema: &str) -> Result<()> {
     let sql = "SELECT to_regclass(format('%I._sqlx_migrations', $1)) IS NOT NULL";
     let is_there: bool = sqlx::query_scalar(sql)
         .bind(schema)
@@ -92,10 +137,9 @@ pub(super) async fn refuse_unreleased(connection: &mut PgConnection, schema: &st
 /// One program at a time migrates; the session's end gives the turn back as well.
 pub(super) async fn wait_for_turn(connection: &mut PgConnection) -> sqlx::Result<()> {
     loop {
-        let ours: bool = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
-            .bind(TURN)
-            .fetch_one(&mut *connection)
-            .await?;
+        let asked = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(TURN);
+        let ours: bool =
+            answered_in_moments(asked.fetch_one(&mut *connection), |late| late).await?;
         if ours {
             return Ok(());
         }

@@ -70,7 +70,15 @@ pub(in crate::db) async fn adopt_tables(
 ) -> Result<bool> {
     let from = options.adopt_from.as_deref().unwrap_or(schema);
     let adoption = Adoption { from, to: schema };
-    if is_migrated(connection, schema).await? {
+    let found = async {
+        let migrated = is_migrated(connection, schema).await?;
+        Ok((migrated, has_tables(connection, from).await?))
+    };
+    let (migrated, has_tables) = super::answered_in_moments(found, |late| {
+        fault_from_sqlx(late, "looking for tables to adopt")
+    })
+    .await?;
+    if migrated {
         if adoption.moves() {
             return Err(Error::internal(format!(
                 "schema `{schema}` is docmill's already, so the tables of `{from}` cannot move into \
@@ -79,7 +87,7 @@ pub(in crate::db) async fn adopt_tables(
         }
         return Ok(false);
     }
-    if !has_tables(connection, from).await? {
+    if !has_tables {
         if adoption.moves() {
             return Err(Error::internal(format!(
                 "schema `{from}` has no tables document and ingestion to adopt"
