@@ -251,8 +251,9 @@ fn decision_form(
             div.bar {
                 (bar_facts(shown, turn, title))
                 @if may { (bar_decisions(shown, turn)) }
-                // Violations of the typed data, for readers who do not see them beside the input.
-                p id="typed-says" .hint role="status" {}
+                // Violations of the typed data, for readers who do not see them beside the input. Its line is
+                // kept free: the picture moves under no pointer when they come.
+                div.advice { p id="typed-says" .hint role="status" {} }
             }
             div.fields {
                 (turn.kept)

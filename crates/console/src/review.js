@@ -296,7 +296,7 @@
     const box = document.createElementNS("http://www.w3.org/2000/svg", "rect");
     box.setAttribute("class", "picked");
     sheet.querySelector("svg").append(box);
-    drag = { sheet, from: pointOf(sheet, event), box };
+    drag = { sheet, from: pointOf(sheet, event), box, into: target };
     wordsOf(sheet);
   });
   form.addEventListener("mousedown", (event) => {
@@ -312,12 +312,14 @@
   });
   addEventListener("pointerup", async (event) => {
     if (!drag) return;
-    const { sheet, from, box } = drag;
+    const { sheet, from, box, into } = drag;
     drag = null;
     box.remove();
+    // Before the words come: the page may be enlarged and another field have the focus by then.
+    const area = areaOf(from, pointOf(sheet, event));
     const page = await wordsOf(sheet);
     if (!page) return;
-    const area = areaOf(from, pointOf(sheet, event));
+    target = into;
     const found = page.lines.map((line) => line.filter((word) => touches(word, area)));
     fill(found.filter((line) => line.length > 0), event.shiftKey);
   });

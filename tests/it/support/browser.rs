@@ -154,6 +154,13 @@ impl DrivenBrowser {
         self.send(Method::GET, &format!("/session/{}{path}", self.session), Value::Null).await
     }
 
+    /// Runs a script in each page that is opened from now on, before the page's own.
+    pub(crate) async fn run_before_pages(&self, script: &str) {
+        let params = json!({ "source": script });
+        let add = json!({ "cmd": "Page.addScriptToEvaluateOnNewDocument", "params": params });
+        self.ask("/goog/cdp/execute", add).await;
+    }
+
     /// Opens an address.
     pub(crate) async fn open(&self, url: &str) {
         self.ask("/url", json!({ "url": url })).await;
