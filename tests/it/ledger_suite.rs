@@ -848,6 +848,9 @@ async fn a_fresh_ledger_has_nothing_paused_and_nothing_blocked() {
             rate: None,
             breaker: LaneBreaker::Open,
             denied: false,
+            answered_s: None,
+            answer_ms: None,
+            failing_s: None,
         };
         let vitals =
             WorkerStatus { slots: 4, slots_used: 1, lanes: vec![lane], local_models: None };

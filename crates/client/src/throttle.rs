@@ -245,6 +245,9 @@ impl RateLimiter {
                 _ => LaneBreaker::Open,
             },
             denied: shown.denied,
+            answered_s: shown.answered.map(|time| time.as_secs_f64()),
+            answer_ms: shown.latency.and_then(|time| u64::try_from(time.as_millis()).ok()),
+            failing_s: shown.failing.map(|time| time.as_secs_f64()),
         }
     }
 

@@ -27,6 +27,7 @@ mod findings;
 mod fresh;
 mod guard;
 pub mod health_port;
+mod hook_states;
 mod hour_chart;
 mod ingestion;
 mod invoice_page;

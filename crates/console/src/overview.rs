@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
 use super::fields::QueryFields;
+use super::hook_states::hook_notices;
 use super::layout::{age_since, age_text_of, foreign_name, frame_with, moment, money, state_mark};
 use super::queue_choice::counted;
 use super::service_charts::load_period;
@@ -46,6 +47,7 @@ pub(super) async fn show_overview(
                     (moment(since)) ": " (target.last_problem.as_deref().unwrap_or("no answer")) }
             }
         }
+        (hook_notices(&state, &service.lanes))
         @for pause in &service.pauses {
             p.notice { "Paused: " (pause.scope) " " (foreign_name(&pause.name)) " by "
                 (foreign_name(&pause.paused_by)) " " (foreign_name(&pause.why)) }

@@ -1,4 +1,4 @@
-//! Webhooks: targets, their open and dead deliveries, and replay.
+//! Webhooks: targets, their open and dead deliveries, and replay; and hooks.
 
 use axum::Extension;
 use axum::extract::State;
@@ -8,11 +8,13 @@ use maud::{Markup, html};
 use super::access::ConsoleVisitor;
 use super::failure::ConsoleFailure;
 use super::fields::{PostedForm, QueryFields};
+use super::hook_states::hooks_table;
 use super::ingestion::require_confirmation;
 use super::layout::{age_text_of, foreign_name, form_secret, frame_page, moment, state_mark};
 use super::overview::require_all_tenants;
 use super::state::ConsoleState;
 use docmill_core::config::WebRole;
+use docmill_operations::dashboard::sum_lanes;
 use docmill_operations::webhooks::{self, COUNTED, DeliveryQuery, DeliveryRow, WebhookTargetState};
 
 /// Deliveries that are shown of a target.
@@ -20,7 +22,7 @@ const MAX_SHOWN_ROWS: u32 = 50;
 /// Deliveries that are replayed by one selection.
 const MAX_SELECTED: usize = 100;
 
-/// `/webhooks`: targets, and of one of them (`?target=`) its open and dead deliveries.
+/// `/webhooks`: targets, and of one of them (`?target=`) its open and dead deliveries; hooks.
 pub(super) async fn show_webhooks(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -28,6 +30,7 @@ pub(super) async fn show_webhooks(
 ) -> Result<Html<String>, ConsoleFailure> {
     require_all_tenants(&visitor)?;
     let targets = webhooks::list_targets(state.database()).await?;
+    let lanes = sum_lanes(state.database()).await?;
     let mut lists = Vec::new();
     if let Some(target) = asked.text("target") {
         for dead in [true, false] {
@@ -39,6 +42,7 @@ pub(super) async fn show_webhooks(
         @if targets.is_empty() { p { "There are no webhooks.targets in the settings." } }
         @else { (targets_table(&state, &visitor, &targets)) }
         @for rows in &lists { (deliveries_form(&state, &visitor, rows)) }
+        (hooks_table(&lanes))
     };
     Ok(frame_page(&state, Some(&visitor), "Webhooks", &body))
 }

@@ -34,7 +34,7 @@ pub use grounded::{GroundedField, PageRegion, value_at};
 pub use ids::{ClaimToken, DocumentId, IngestionId};
 pub use ingestion::{ClaimedIngestion, DocumentRef, IngestionStage, IngestionStatus, PageRange};
 pub use invoice_reference::{EmbeddedFile, InvoiceParty, InvoiceReference, PartyIdentifier};
-pub use lane::{LaneBreaker, ProviderLane};
+pub use lane::{HOOK_PROVIDER, LaneBreaker, ProviderLane};
 pub use local_models::{LocalDevice, LocalModelCalls, LocalModelReport, LocalModelState};
 pub use master_data::{
     MasterHit, MasterHits, MasterMarkSort, MasterMatch, MasterOrder, MasterQuery, MasterSupplier,

@@ -12,7 +12,9 @@ use docmill_ledger::db::reports::overview::{
 use docmill_queue::{MessageQueue, QueueDepth};
 
 pub use docmill_ledger::db::reports::hours::{EndedHour, list_ended_hours};
-pub use docmill_ledger::db::reports::overview::{LaneTotals, LocalDeviceTotals, LocalModelTotals};
+pub use docmill_ledger::db::reports::overview::{
+    LaneTotals, LocalDeviceTotals, LocalModelTotals, sum_lanes,
+};
 
 /// Jobs that are listed one by one.
 const MAX_JOBS: u32 = 15;
@@ -76,7 +78,7 @@ pub async fn load_overview(db: &Db, queue: &dyn MessageQueue) -> Result<ServiceO
         tiers,
         queue_problem,
         workers: overview::count_workers(db).await?,
-        lanes: overview::sum_lanes(db).await?,
+        lanes: sum_lanes(db).await?,
         local_devices: overview::list_local_devices(db).await?,
         local_models: overview::sum_local_models(db).await?,
         pauses: operators::list_pauses(db).await?,

@@ -6,9 +6,7 @@ use docmill_client::throttle::{Governor, LimiterKey};
 use docmill_client::webhook::{DestinationPolicy, SignedTarget, SystemResolver, WebhookSender};
 use docmill_core::config::{HookConfig, HooksConfig};
 use docmill_core::fault::{Error, Fault, Result};
-
-/// The provider of hooks, in metrics and logs of the throttle.
-const PROVIDER: &str = "hook";
+use docmill_core::model::HOOK_PROVIDER;
 
 /// The hooks of a process.
 pub struct PipelineHooks {
@@ -39,7 +37,7 @@ impl PipelineHooks {
                 Error::new(Fault::Misconfigured, format!("hook `{}`: {why}", hook.name))
             })?;
             let account = target.url().origin().ascii_serialization();
-            let (provider, model) = (PROVIDER.to_owned(), hook.name.clone());
+            let (provider, model) = (HOOK_PROVIDER.to_owned(), hook.name.clone());
             let key = LimiterKey { provider, account, model };
             hooks.push(OpenHook { config: hook.clone(), target, key });
         }

@@ -8,8 +8,8 @@ use docmill::app::App;
 use docmill_compat::objects::ObjectQueue;
 use docmill_core::config::QueueBackend;
 use docmill_core::model::{
-    LaneBreaker, LocalDevice, LocalModelCalls, LocalModelReport, LocalModelState, Priority,
-    ProviderLane,
+    HOOK_PROVIDER, LaneBreaker, LocalDevice, LocalModelCalls, LocalModelReport, LocalModelState,
+    Priority, ProviderLane,
 };
 use docmill_ledger::db::claims::PostgresLedger;
 use docmill_ledger::db::reports::overview::{ReviewBacklog, measure_reviews};
@@ -45,6 +45,9 @@ async fn the_overview_tells_what_waits_what_failed_and_what_it_cost() {
         rate,
         breaker,
         denied: false,
+        answered_s: None,
+        answer_ms: None,
+        failing_s: None,
     };
     let ledger = PostgresLedger::new(desk.database.db());
     for (worker, lane) in [
@@ -72,6 +75,59 @@ async fn the_overview_tells_what_waits_what_failed_and_what_it_cost() {
         assert!(page.contains(text), "{text}: {page}");
     }
     assert!(page.contains(&format!("/ingestions/{held}")));
+}
+
+/// A worker's calls to a hook: seconds since the last answer, and since calls fail.
+fn hook_lane(name: &str, answered_s: Option<f64>, failing_s: Option<f64>) -> ProviderLane {
+    ProviderLane {
+        provider: HOOK_PROVIDER.to_owned(),
+        model: name.to_owned(),
+        in_flight: 0,
+        waiting: 0,
+        rate: None,
+        breaker: LaneBreaker::Closed,
+        denied: false,
+        answered_s,
+        answer_ms: answered_s.map(|_| 34),
+        failing_s,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_stand_beside_the_webhooks_with_their_last_answer_and_since_when_they_fail() {
+    let desk = WebConsole::open().await;
+    let operator = desk.browser("operator").await;
+    let before = operator.get("/webhooks").await.body;
+    assert!(!before.contains("Hooks</h2>"), "{before}");
+    let now = time::macros::datetime!(2026-11-29 12:00 UTC);
+    desk.database.freeze(now).await;
+    let ledger = PostgresLedger::new(desk.database.db());
+    for (worker, lanes) in [
+        // Of `spam` one worker has an answer that is newer than the other's failure.
+        ("w-1", [hook_lane("spam", None, Some(600.0)), hook_lane("erp", Some(900.0), Some(660.0))]),
+        ("w-2", [hook_lane("spam", Some(60.0), None), hook_lane("erp", None, Some(30.0))]),
+    ] {
+        let lanes = lanes.to_vec();
+        let status = WorkerStatus { slots: 4, slots_used: 1, lanes, local_models: None };
+        ledger.save_worker_status(worker, &status).await.unwrap();
+    }
+    let page = operator.get("/webhooks").await.body;
+    let row = |name: &str| {
+        let rest = page.split(&format!("<tr><td>{name}</td>")).nth(1).unwrap();
+        let row = rest.split("</tr>").next().unwrap();
+        row.to_owned()
+    };
+    let (spam, erp) = (row("spam"), row("erp"));
+    assert!(
+        spam.contains("healthy") && spam.contains("in 34 ms") && spam.contains("11:59"),
+        "{spam}"
+    );
+    assert!(!spam.contains("since"), "{spam}");
+    assert!(erp.contains("failing</span> since") && erp.contains("11:49"), "{erp}");
+    assert!(erp.contains("in 34 ms") && erp.contains("11:45"), "{erp}");
+    let overview = operator.get("/overview").await.body;
+    assert!(overview.contains("Hook erp</a> fails since"), "{overview}");
+    assert!(!overview.contains("Hook spam"), "{overview}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -63,6 +63,10 @@ pub(super) struct LimiterState {
     hold: Option<Instant>,
     /// When a call was answered last.
     answered: Option<Instant>,
+    /// How long that call took.
+    latency: Option<Duration>,
+    /// When the first call failed of those since.
+    failing: Option<Instant>,
     in_flight: u32,
     pub(super) used: Instant,
 }
@@ -91,6 +95,12 @@ pub(super) struct LimiterSnapshot {
     /// State of the breaker: 0 closed, 1 half open, 2 open.
     pub(super) breaker: u8,
     pub(super) denied: bool,
+    /// Time since the last answer.
+    pub(super) answered: Option<Duration>,
+    /// How long that call took.
+    pub(super) latency: Option<Duration>,
+    /// Time since the first of the calls that failed since.
+    pub(super) failing: Option<Duration>,
 }
 
 impl LimiterState {
@@ -105,6 +115,8 @@ impl LimiterState {
             tokens: None,
             hold: None,
             answered: None,
+            latency: None,
+            failing: None,
             in_flight: 0,
             used: now,
         }
@@ -195,10 +207,10 @@ impl LimiterState {
     ) -> bool {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.used = now;
+        self.time_outcome(now, sent, outcome);
         match outcome {
             CallOutcome::Answered { limits, tokens } => {
                 self.declined.end_by_success(now);
-                self.answered = Some(now);
                 self.breaker.record_answer();
                 self.pace.record_accepted(now);
                 self.window.record_answer(sent.filled);
@@ -244,6 +256,21 @@ impl LimiterState {
                 }
                 false
             }
+        }
+    }
+
+    /// When calls are answered and how quickly, and since when they fail.
+    fn time_outcome(&mut self, now: Instant, sent: SentCall, outcome: &CallOutcome) {
+        match outcome {
+            CallOutcome::Answered { .. } => {
+                self.answered = Some(now);
+                self.latency = Some(now.saturating_duration_since(sent.at));
+                self.failing = None;
+            }
+            CallOutcome::Failed | CallOutcome::Denied | CallOutcome::Declined(_) => {
+                self.failing.get_or_insert(now);
+            }
+            CallOutcome::Throttled(_) | CallOutcome::DaySpent(_) | CallOutcome::Abandoned => {}
         }
     }
 
@@ -293,7 +320,15 @@ impl LimiterState {
 
     pub(super) fn snapshot(&self, now: Instant) -> LimiterSnapshot {
         let (breaker, denied) = self.breaker.metric_state(now);
-        LimiterSnapshot { rate: self.current_rate(), in_flight: self.in_flight, breaker, denied }
+        LimiterSnapshot {
+            rate: self.current_rate(),
+            in_flight: self.in_flight,
+            breaker,
+            denied,
+            answered: self.answered.map(|at| now.saturating_duration_since(at)),
+            latency: self.latency,
+            failing: self.failing.map(|at| now.saturating_duration_since(at)),
+        }
     }
 
     /// Whether forgetting this state would lose nothing but what was learned.

@@ -279,6 +279,26 @@ async fn keys_that_are_not_used_any_more_are_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lane_reports_its_last_answer_and_since_when_calls_fail() {
+    let governor = governor(8);
+    for (takes, waits, outcome, expected) in [
+        (250, 4, OK, (Some(4.0), Some(250), None)),
+        (0, 3, CallOutcome::Failed, (Some(7.0), Some(250), Some(3.0))),
+        (0, 2, CallOutcome::Declined(None), (Some(9.0), Some(250), Some(5.0))),
+        (0, 1, CallOutcome::Throttled(None), (Some(10.0), Some(250), Some(6.0))),
+        (20, 0, OK, (Some(0.0), Some(20), None)),
+    ] {
+        let permit = governor.admit(&key(), TokenEstimate::default()).await.unwrap();
+        tokio::time::advance(Duration::from_millis(takes)).await;
+        settle(permit, &outcome);
+        tokio::time::advance(Duration::from_secs(waits)).await;
+        let lane = governor.list_lanes().remove(0);
+        let told = (lane.answered_s, lane.answer_ms, lane.failing_s);
+        assert_eq!(told, expected, "{outcome:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn each_lane_reports_its_calls_its_queue_and_its_breaker() {
     let governor = governor(1);
     let other = LimiterKey { model: "another".into(), ..key() };

@@ -14,6 +14,9 @@ pub enum LaneBreaker {
     Open,
 }
 
+/// The provider of hooks, each of which is a model of it.
+pub const HOOK_PROVIDER: &str = "hook";
+
 /// How calls to one provider and model go.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProviderLane {
@@ -31,4 +34,14 @@ pub struct ProviderLane {
     pub breaker: LaneBreaker,
     /// It takes no call until a person has acted: credentials, or money.
     pub denied: bool,
+    /// Seconds since a call was answered last.
+    #[serde(default)]
+    pub answered_s: Option<f64>,
+    /// Milliseconds that it took.
+    #[serde(default)]
+    pub answer_ms: Option<u64>,
+    /// Seconds since the first of the calls that failed with no answer since; `None`: the last was
+    /// answered.
+    #[serde(default)]
+    pub failing_s: Option<f64>,
 }

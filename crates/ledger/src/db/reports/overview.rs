@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::Result;
+use docmill_core::model::HOOK_PROVIDER;
 
 /// How many ingestions are in one state.
 #[derive(Debug, Clone, PartialEq, Serialize, FromRow)]
@@ -95,6 +96,21 @@ pub struct LaneTotals {
     pub down: i64,
     /// Workers that it takes no call of until a person has acted.
     pub denied: i64,
+    /// When a call was answered last.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub answered_at: Option<OffsetDateTime>,
+    /// Milliseconds that it took.
+    pub answer_ms: Option<i64>,
+    /// When the first call failed of those since the last answer; `None`: the last was answered.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub failing_since: Option<OffsetDateTime>,
+}
+
+impl LaneTotals {
+    /// Whether it is a hook, its name the model.
+    pub fn is_hook(&self) -> bool {
+        self.provider == HOOK_PROVIDER
+    }
 }
 
 /// Reported lanes, devices and local models: those with problems and those with most to do first.
@@ -109,10 +125,19 @@ pub async fn sum_lanes(db: &Db) -> Result<Vec<LaneTotals>> {
         "SELECT l.provider, l.model, count(*) AS workers, sum(l.in_flight)::int8 AS in_flight,
              sum(l.waiting)::int8 AS waiting, sum(l.rate) AS rate,
              count(*) FILTER (WHERE l.breaker <> 'closed') AS down,
-             count(*) FILTER (WHERE l.denied) AS denied
-         FROM worker w CROSS JOIN LATERAL jsonb_to_recordset(w.lanes) AS l (provider text,
-             model text, in_flight int8, waiting int8, rate float8, breaker text, denied boolean)
-         WHERE w.seen_at > (SELECT docmill_now()) - interval '1 minute'
+             count(*) FILTER (WHERE l.denied) AS denied, max(l.answered_at) AS answered_at,
+             (array_agg(l.answer_ms ORDER BY l.answered_at DESC NULLS LAST))[1] AS answer_ms,
+             min(l.failing_at) FILTER (WHERE l.failing_at >= COALESCE(l.newest, '-infinity'))
+                 AS failing_since
+         FROM (
+             SELECT r.*, w.seen_at - r.answered_s * interval '1 second' AS answered_at,
+                 w.seen_at - r.failing_s * interval '1 second' AS failing_at,
+                 max(w.seen_at - r.answered_s * interval '1 second')
+                     OVER (PARTITION BY r.provider, r.model) AS newest
+             FROM worker w CROSS JOIN LATERAL jsonb_to_recordset(w.lanes) AS r (provider text,
+                 model text, in_flight int8, waiting int8, rate float8, breaker text,
+                 denied boolean, answered_s float8, answer_ms int8, failing_s float8)
+             WHERE w.seen_at > (SELECT docmill_now()) - interval '1 minute') AS l
          GROUP BY l.provider, l.model
          ORDER BY down DESC, waiting DESC, in_flight DESC, l.provider, l.model
          LIMIT $1",
