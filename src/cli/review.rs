@@ -16,15 +16,17 @@ use super::jobs::{audit_note, open_database};
 use super::{CommandContext, CommandExit, DATABASE, UsageError, print, standard_input};
 use crate::app::App;
 use docmill_core::config::ConfigNeeds;
-use docmill_core::fault::{Error, Fault};
 use docmill_gate::kinds::KindSet;
 use docmill_operations::Db;
 use docmill_operations::answer::{AnswerForm, AnswerRequest, write_answer};
 use docmill_operations::inspect;
-use docmill_operations::rejections::{RejectionEnd, SeenDocument, reject_all};
+use docmill_operations::rejections::{
+    BulkUndoEnd, DocumentRejection, DocumentUndo, RejectionEnd, SeenDocument, reject_all,
+    undo_decisions,
+};
 use docmill_operations::review::{
     self, AcceptedData, DataCorrection, DecidingReviewer, KnownAccount, RecordedDecision,
-    ReviewCase, ReviewFilter, ReviewRow, TruthExport,
+    ReviewCase, ReviewFilter, ReviewRow, TruthExport, load_seen_case,
 };
 
 /// The largest file of data that is read.
@@ -51,7 +53,7 @@ pub(super) enum ReviewCommand {
     Reject(RejectArgs),
     /// Write the answer to the sender of an e-invoice
     Answer(AnswerArgs),
-    /// Undo your own last decision about a document, within the undo period
+    /// Undo your own last decisions about documents, each within the undo period
     Undo(UndoArgs),
     /// Export decisions as a folder for `docmill eval`
     Export(TruthExportArgs),
@@ -162,8 +164,9 @@ pub(super) struct DecisionArgs {
 /// Arguments of `review undo`.
 #[derive(Debug, clap::Args)]
 pub(super) struct UndoArgs {
-    /// Document id, ingestion id, or SHA-256 prefix
-    id: String,
+    /// Document ids, ingestion ids, or SHA-256 prefixes
+    #[arg(required = true)]
+    ids: Vec<String>,
     /// Comment for the audit log
     #[arg(long, default_value = "")]
     why: String,
@@ -220,7 +223,7 @@ pub(super) async fn run(
         ReviewCommand::Export(wanted) => Box::pin(export_truth(context, &wanted)).await,
         ReviewCommand::Accept(AcceptArgs { decision, newest }) => {
             let desk = ReviewSession::open(context).await?;
-            let case = load_seen(&desk.db, &decision.id, decision.seen).await?;
+            let case = load_seen_case(&desk.db, &decision.id, decision.seen).await?;
             let which = if newest { AcceptedData::Newest } else { AcceptedData::Document };
             let by = desk.reviewer(decision);
             show_decision(context, &review::accept_document(&desk.db, &case, which, &by).await?)
@@ -231,18 +234,14 @@ pub(super) async fn run(
                 None => DataCorrection::Fields(parse_fields(&correct.fields)?),
             };
             let desk = ReviewSession::open(context).await?;
-            let case = load_seen(&desk.db, &correct.decision.id, correct.decision.seen).await?;
+            let case =
+                load_seen_case(&desk.db, &correct.decision.id, correct.decision.seen).await?;
             let by = desk.reviewer(correct.decision);
             let done = review::correct_document(&desk.db, &case, correction, &by).await?;
             show_decision(context, &done)
         }
         ReviewCommand::Reject(reject) => Box::pin(reject_documents(context, reject)).await,
-        ReviewCommand::Undo(undo) => {
-            let (_, db) = open_database(context, DATABASE).await?;
-            let case = review::load_case(&db, &undo.id).await?;
-            let by = audit_note(undo.why);
-            show_decision(context, &review::undo_decision(&db, case.document_id, &by).await?)
-        }
+        ReviewCommand::Undo(undo) => Box::pin(undo_own(context, undo)).await,
     }
 }
 
@@ -271,16 +270,6 @@ impl ReviewSession {
     }
 }
 
-/// The document, if it is still the version that the reviewer saw.
-async fn load_seen(db: &Db, id: &str, seen: Option<OffsetDateTime>) -> anyhow::Result<ReviewCase> {
-    let case = review::load_case(db, id).await?;
-    if seen.is_some_and(|seen| seen != case.version) {
-        let text = "the document has changed since that version: look again, then decide";
-        return Err(Error::new(Fault::Rejected, text).into());
-    }
-    Ok(case)
-}
-
 /// Rejects the named documents, or all that wait and match, each in the version that is listed now.
 async fn reject_documents(
     context: &CommandContext,
@@ -290,12 +279,12 @@ async fn reject_documents(
     let RejectArgs { ids, filter, seen, why, take_over, dry_run } = reject;
     let by = desk.reviewer(DecisionArgs { id: String::new(), seen, why, take_over });
     if let ([id], false) = (ids.as_slice(), dry_run) {
-        let case = load_seen(&desk.db, id, seen).await?;
+        let case = load_seen_case(&desk.db, id, seen).await?;
         return show_decision(context, &review::reject_document(&desk.db, &case, &by).await?);
     }
     let (mut wanted, mut chosen) = (filter.into_filter(), Vec::new());
     for id in &ids {
-        let ReviewCase { document_id, version, .. } = load_seen(&desk.db, id, seen).await?;
+        let ReviewCase { document_id, version, .. } = load_seen_case(&desk.db, id, seen).await?;
         chosen.push(SeenDocument { document_id, version });
         wanted.documents.get_or_insert_default().push(document_id);
     }
@@ -308,11 +297,26 @@ async fn reject_documents(
         chosen = rows.iter().map(SeenDocument::from).collect();
     }
     let done = reject_all(&desk.db, &chosen, &by).await?;
-    context.result_output().show(&done, || {
-        let rows = done.iter().map(|one| [one.document_id.to_string(), one.end.words().to_owned()]);
-        print::table(["document", "result"], &rows.collect::<Vec<_>>())
-    })?;
+    let rows: Vec<_> = done.iter().map(DocumentRejection::describe).collect();
+    context.result_output().show(&done, || print::table(["document", "result"], &rows))?;
     Ok(CommandExit::from_success(done.iter().all(|one| one.end == RejectionEnd::Rejected)))
+}
+
+/// Undoes the operator's own newest decisions about the named documents.
+async fn undo_own(context: &CommandContext, undo: UndoArgs) -> anyhow::Result<CommandExit> {
+    let (_, db) = open_database(context, DATABASE).await?;
+    let mut documents = Vec::new();
+    for id in &undo.ids {
+        documents.push(review::load_case(&db, id).await?.document_id);
+    }
+    let by = audit_note(undo.why);
+    if let [document] = documents[..] {
+        return show_decision(context, &review::undo_decision(&db, document, &by).await?);
+    }
+    let done = undo_decisions(&db, &documents, None, &by).await?;
+    let rows: Vec<_> = done.iter().map(DocumentUndo::describe).collect();
+    context.result_output().show(&done, || print::table(["document", "result"], &rows))?;
+    Ok(CommandExit::from_success(done.iter().all(|one| one.end == BulkUndoEnd::Undone)))
 }
 
 /// Prints the answer to the sender of the newest ingestion that the id means.
@@ -447,10 +451,7 @@ fn format_case(case: &ReviewCase, known: &[KnownAccount]) -> String {
     say("transcript", case.transcription_file_path.clone());
     say("version", case.version.format(&Rfc3339).ok());
     say("open at", case.held.as_ref().map(|held| held.reviewer.clone()));
-    say(
-        "waits for a second person; the first",
-        case.pending.as_ref().map(|it| it.reviewer.clone()),
-    );
+    say("first of two reviewers", case.pending.as_ref().map(|it| it.reviewer.clone()));
     for KnownAccount { account, since, documents } in known {
         let since = since.format(&Rfc3339).unwrap_or_default();
         lines.push(format!("  confirmed account: {account} since {since}, documents: {documents}"));

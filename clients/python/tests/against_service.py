@@ -54,6 +54,11 @@ listed = client.list_reviews(tenant="rival").items
 assert refusal(client.reject_reviews, listed, " ") == "refused"
 assert [one.end for one in client.reject_reviews(listed, "a letter")] == ["rejected"]
 assert [one.end for one in client.reject_reviews(listed, "a letter")] == ["changed"], "as it was seen"
+(undone,) = client.undo_decisions([listed[0].document_id])
+assert undone.end == "undone" and [one.end for one in client.undo_decisions([uuid4()])] == ["missing"], undone
+listed = client.list_reviews(tenant="rival").items
+(again,) = client.reject_reviews(listed, "a letter")
+assert again.end == "rejected" and again.undo_until > listed[0].since, again
 assert [one.data["total"] for one in client.export_ingestions("invoice", tenant="acme").items] == [21.0]
 changed = client.change_ingestions([waiting], "cancel", "not ours")
 assert [one.change for one in changed.items] == ["cancelled"] and changed.next_cursor is None, changed

@@ -187,6 +187,24 @@ pub struct RejectionReceipt {
     pub document_id: Uuid,
     /// `rejected`, or `changed`, `held` or `missing`: nothing was written.
     pub end: String,
+    /// Until when it can be undone.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub undo_until: Option<OffsetDateTime>,
+}
+
+/// The undo of the newest decision about one document of several.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct UndoReceipt {
+    /// The document.
+    pub document_id: Uuid,
+    /// `undone`, or `nothing`, `others`, `too_late`, `changed` or `missing`: nothing was written.
+    pub end: String,
+}
+
+/// The undos of one call.
+#[derive(Debug, Deserialize)]
+pub(super) struct UndoListing {
+    pub(super) items: Vec<UndoReceipt>,
 }
 
 /// The rejections of one call.

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::answers::{
     ChangeListing, ChangeReceipt, DecisionReceipt, EndedResult, ExportListing, IngestionListing,
     IngestionView, OpenReview, QueuedReview, RejectionListing, RejectionReceipt, ReviewListing,
-    UploadReceipt,
+    UndoListing, UndoReceipt, UploadReceipt,
 };
 use super::failure::{ApiFailure, ApiProblem};
 use super::pace::{RetryPace, read_pause};
@@ -294,6 +294,21 @@ impl ApiClient {
     /// `conflict` or `refused` where nothing can be undone.
     pub async fn undo_decision(&self, document_id: Uuid) -> Result<DecisionReceipt, ApiFailure> {
         self.post(&["reviews", &document_id.to_string(), "undo"], &json!({}), None).await
+    }
+
+    /// Takes back what this token decided last about up to 200 documents, e.g. one rejection of them
+    /// all. Of those that changed since nothing is written.
+    ///
+    /// # Errors
+    /// `forbidden` for tokens that are no reviewer's.
+    pub async fn undo_decisions(
+        &self,
+        documents: &[Uuid],
+        why: &str,
+    ) -> Result<Vec<UndoReceipt>, ApiFailure> {
+        let body = json!({ "documents": documents, "why": why });
+        let done: UndoListing = self.post(&["reviews", "undo"], &body, None).await?;
+        Ok(done.items)
     }
 
     async fn get<T: DeserializeOwned>(

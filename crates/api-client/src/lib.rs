@@ -14,7 +14,7 @@ mod requests;
 pub use answers::{
     AttemptView, ChangeListing, ChangeReceipt, DecisionReceipt, EndedResult, ExportListing,
     ExportedView, IngestionListing, IngestionState, IngestionView, OpenReview, QueuedReview,
-    RejectionReceipt, ReviewListing, ReviewView, UploadReceipt,
+    RejectionReceipt, ReviewListing, ReviewView, UndoReceipt, UploadReceipt,
 };
 pub use client::ApiClient;
 pub use failure::{ApiFailure, ApiProblem};

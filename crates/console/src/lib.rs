@@ -222,6 +222,7 @@ fn reviewer_pages() -> Router<ConsoleState> {
             "/reviews/reject",
             get(reject_many::show_rejection).post(reject_many::post_rejection),
         )
+        .route("/reviews/undo", post(reject_many::post_undo))
         .route("/ingestions/export", get(export_many::show_export).post(export_many::post_export))
         .route("/reviews/ahead", get(review_desk::get_ahead))
         .route("/reviews/{id}", post(reviews::post_review).layer(large))
@@ -308,6 +309,7 @@ fn api_routes() -> OpenApiRouter<ConsoleState> {
         .routes(with_role(Viewer, routes!(api::get_review)))
         .routes(decision)
         .routes(with_role(Reviewer, routes!(reject_many::post_rejections)))
+        .routes(with_role(Reviewer, routes!(reject_many::post_undos)))
         .routes(with_role(Reviewer, routes!(api::post_undo)))
         .routes(with_role(Operator, routes!(quality::get_quality)))
         .routes(replays)

@@ -1,5 +1,5 @@
-//! One rejection of many documents: of the rows that were selected in the review queue, or of all that
-//! match its filter.
+//! One rejection of many documents, and its undo: of the rows that were selected in the review queue, or of
+//! all that match its filter.
 //!
 //! Two steps, without script: a page that lists them, each ticked in the version that it shows, and the
 //! rejection of the ticked ones. Decisions between the two steps are kept.
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::access::ConsoleVisitor;
 use super::api_forms::JsonBody;
@@ -23,17 +24,19 @@ use super::ingestion::require_confirmation;
 use super::layout::{age_since, foreign_name, form_secret, frame_page, version_text, visible_text};
 use super::list_filters::hidden_fields;
 use super::queue_choice::{QueueChoice, choice_names};
+use super::review_desk::undo_button;
 use super::review_form::{REJECT_REASONS, rejection_words};
 use super::review_queue::reasons_in_words;
 use super::state::ConsoleState;
 use docmill_operations::rejections::{
-    DocumentRejection, MAX_REJECTED, RejectionEnd, SeenDocument, reject_documents,
+    BulkUndoEnd, DocumentRejection, DocumentUndo, MAX_REJECTED, RejectionEnd, SeenDocument,
+    reject_documents, undo_decisions,
 };
 use docmill_operations::review::{
     self, DecidingReviewer, ReviewFilter, ReviewOrder, ReviewPart, ReviewRow,
 };
 
-/// Documents that are not rejected and shown one by one.
+/// Documents that are left as they were and shown one by one.
 const MAX_SHOWN_OTHERS: usize = 20;
 
 /// The documents that a list's form means and that wait for review, longest first; one more than are
@@ -80,14 +83,13 @@ fn rejection_form(
     rows: &[ReviewRow],
 ) -> Markup {
     let shown = rows.get(..MAX_REJECTED).unwrap_or(rows);
-    let names: Vec<_> = choice_names(visitor).chain(["of"]).collect();
     html! {
         @if rows.len() > shown.len() {
             p { "More match. These " (MAX_REJECTED) " wait longest." }
         }
         form method="post" action=(state.link("/reviews/reject")) {
             (form_secret(visitor))
-            (hidden_fields(wanted, &names))
+            (hidden_queue(visitor, wanted))
             div.wide tabindex="0" { table {
                 thead { tr { th { "Reject" } th { "Document" } th { "Kind" } th { "Tenant" } th { "Needs attention" } th { "Open by" } th { "Waiting" } } }
                 tbody { @for row in shown { (picked_row(state, row)) } }
@@ -100,6 +102,12 @@ fn rejection_form(
             button.first { "Reject the ticked documents" }
         }
     }
+}
+
+/// The queue in which the documents were chosen, for a form that is sent next.
+fn hidden_queue(visitor: &ConsoleVisitor, wanted: &FieldValues) -> Markup {
+    let names: Vec<_> = choice_names(visitor).chain(["of"]).collect();
+    hidden_fields(wanted, &names)
 }
 
 /// A row that is rejected while it is ticked, in the version that it shows.
@@ -162,23 +170,91 @@ pub(super) async fn post_rejection(
     require_confirmation(&form)?;
     let why = rejection_words(form.get("reason"), form.value("why"));
     let done = reject_seen(&state, &visitor, &read_picks(&form)?, &why).await?;
-    let others: Vec<_> = done.iter().filter(|one| one.end != RejectionEnd::Rejected).collect();
+    let ends = done.iter().map(|one| EndedDocument { id: one.document_id, end: one.end.words() });
     let body = html! {
-        table { thead { tr { th.number { "Documents" } th { "Result" } } }
-            tbody { @for end in RejectionEnd::ALL {
-                @let count = done.iter().filter(|one| one.end == end).count();
-                @if count > 0 { tr { td.number { (count) } td { (end.words()) } } }
-            } } }
-        @if !others.is_empty() {
-            h2 { "Not rejected" }
-            ul { @for one in others.iter().take(MAX_SHOWN_OTHERS) {
-                li { a href=(state.link(&format!("/reviews/{}", one.document_id))) { (one.document_id) }
-                    ": " (one.end.words()) } } }
-        }
-        p.hint { "A rejection can be undone on the page of its document until webhooks report it." }
+        (ends_table(&state, &RejectionEnd::ALL.map(RejectionEnd::words), &ends.collect::<Vec<_>>()))
+        (undo_form(&state, &visitor, &form, &done))
         (back_to_list(&state, &visitor, &form))
     };
     Ok(frame_page(&state, Some(&visitor), "Rejected documents", &body))
+}
+
+/// A document and what became of it, in words.
+struct EndedDocument {
+    id: Uuid,
+    end: &'static str,
+}
+
+/// How many documents ended in which way, and those that did not end in the first.
+fn ends_table(state: &ConsoleState, all: &[&'static str], done: &[EndedDocument]) -> Markup {
+    let others: Vec<_> = done.iter().filter(|one| all.first() != Some(&one.end)).collect();
+    html! {
+        table { thead { tr { th.number { "Documents" } th { "Result" } } }
+            tbody { @for end in all {
+                @let count = done.iter().filter(|one| one.end == *end).count();
+                @if count > 0 { tr { td.number { (count) } td { (end) } } }
+            } } }
+        @if !others.is_empty() {
+            h2 { "Left as they were" }
+            ul { @for one in others.iter().take(MAX_SHOWN_OTHERS) {
+                li { a href=(state.link(&format!("/reviews/{}", one.id))) { (one.id) } ": " (one.end) } } }
+        }
+    }
+}
+
+/// The button that undoes a whole rejection, while its oldest decision can be undone.
+fn undo_form(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    form: &FieldValues,
+    done: &[DocumentRejection],
+) -> Markup {
+    let undoable: Vec<_> = done.iter().filter(|one| one.undo_until.is_some()).collect();
+    let until = undoable.iter().filter_map(|one| one.undo_until).min();
+    let words = match undoable.len() {
+        1 => "Undo this rejection".to_owned(),
+        many => format!("Undo these {many} rejections"),
+    };
+    html! {
+        @if let Some(until) = until {
+            form method="post" action=(state.link("/reviews/undo")) {
+                (form_secret(visitor))
+                (hidden_queue(visitor, form))
+                @for one in &undoable { input type="hidden" name="id" value=(one.document_id); }
+                (undo_button(&words, until))
+            }
+            p.hint { "Each can also be undone on the page of its document." }
+        }
+    }
+}
+
+/// `POST /reviews/undo`: of many documents, the visitor's own newest decisions.
+pub(super) async fn post_undo(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    PostedForm(form): PostedForm,
+) -> Result<Html<String>, ConsoleFailure> {
+    let done = undo_own(&state, &visitor, &read_ids(&form)?, "").await?;
+    let ends = done.iter().map(|one| EndedDocument { id: one.document_id, end: one.end.words() });
+    let body = html! {
+        (ends_table(&state, &BulkUndoEnd::ALL.map(BulkUndoEnd::words), &ends.collect::<Vec<_>>()))
+        (back_to_list(&state, &visitor, &form))
+    };
+    Ok(frame_page(&state, Some(&visitor), "Undone rejections", &body))
+}
+
+async fn undo_own(
+    state: &ConsoleState,
+    visitor: &ConsoleVisitor,
+    documents: &[Uuid],
+    why: &str,
+) -> Result<Vec<DocumentUndo>, ConsoleFailure> {
+    if !(1..=MAX_REJECTED).contains(&documents.len()) {
+        let text = format!("documents has 1 to {MAX_REJECTED} ids");
+        return Err(ConsoleFailure::wrong_request(text).about("documents"));
+    }
+    let (tenant, by) = (visitor.tenant.as_deref(), visitor.audit_note(why));
+    Ok(undo_decisions(state.database(), documents, tenant, &by).await?)
 }
 
 /// Documents that are rejected together, each in the version that was seen.
@@ -216,4 +292,38 @@ pub(super) async fn post_rejections(
     }
     let items = reject_seen(&state, &visitor, &request.documents, &request.why).await?;
     Ok(Json(RejectedDocuments { items }).into_response())
+}
+
+/// Documents whose newest decisions are undone together.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UndoRequest {
+    #[schema(min_items = 1, max_items = 200)]
+    documents: Vec<Uuid>,
+    #[serde(default)]
+    why: String,
+}
+
+/// The results, in the order of the request.
+#[derive(Serialize, ToSchema)]
+struct UndoneDecisions {
+    items: Vec<DocumentUndo>,
+}
+
+/// Undoes the token's own newest decisions about up to 200 documents, each within `review.undo`. Of those that
+/// changed since nothing is written.
+#[utoipa::path(
+    post,
+    path = "/reviews/undo",
+    operation_id = "undoDecisions",
+    request_body = UndoRequest,
+    responses((status = 200, description = "Done.", body = UndoneDecisions))
+)]
+pub(super) async fn post_undos(
+    State(state): State<ConsoleState>,
+    Extension(visitor): Extension<ConsoleVisitor>,
+    JsonBody(request): JsonBody<UndoRequest>,
+) -> Result<Response, ConsoleFailure> {
+    let items = undo_own(&state, &visitor, &request.documents, &request.why).await?;
+    Ok(Json(UndoneDecisions { items }).into_response())
 }

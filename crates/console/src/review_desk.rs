@@ -286,8 +286,15 @@ fn undo_form(
     html! {
         form.inline method="post" action=(state.link(path)) {
             (form_secret(visitor))
-            button accesskey="u" { "Undo your decision" }
-            span.hint { " until " (review::clock_time(until)) ":" (format!("{:02}", until.second())) " (UTC)" }
+            (undo_button("Undo your decision", until))
         }
+    }
+}
+
+/// The button that takes back what was decided, and until when.
+pub(super) fn undo_button(words: &str, until: OffsetDateTime) -> Markup {
+    html! {
+        button accesskey="u" { (words) }
+        span.hint { " until " (review::clock_time(until)) ":" (format!("{:02}", until.second())) " (UTC)" }
     }
 }

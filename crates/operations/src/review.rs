@@ -160,6 +160,19 @@ pub async fn load_case(db: &Db, id: &str) -> Result<ReviewCase> {
         .ok_or_else(|| Error::new(Fault::Missing, "the document was erased meanwhile"))
 }
 
+/// The document behind `id`, if it is still the version that the reviewer saw; any, if none is named.
+///
+/// # Errors
+/// `Rejected` if it has changed since; as [`load_case`].
+pub async fn load_seen_case(db: &Db, id: &str, seen: Option<OffsetDateTime>) -> Result<ReviewCase> {
+    let case = load_case(db, id).await?;
+    if seen.is_some_and(|seen| seen != case.version) {
+        let text = "the document has changed since that version: look again, then decide";
+        return Err(Error::new(Fault::Rejected, text));
+    }
+    Ok(case)
+}
+
 /// The accounts that were confirmed of the supplier of a document before, with since when; none if its
 /// kind or supplier is unknown.
 ///

@@ -121,6 +121,7 @@ async fn every_answer_is_as_the_served_description_says() {
     let seen = json!([{ "document_id": document, "version": "2026-01-01T00:00:00Z" }]);
     for (path, person, body) in [
         ("/reviews/reject", "ann", json!({ "documents": seen, "why": "unreadable" })),
+        ("/reviews/undo", "ann", json!({ "documents": [document] })),
         ("/ingestions/change", "operator", json!({ "change": "cancel", "ids": [ingestion] })),
     ] {
         let done = send(desk.call(Method::POST, path, person).json(&body)).await.json();
@@ -153,7 +154,7 @@ async fn every_answer_is_as_the_served_description_says() {
         assert_eq!(put["suppliers"], 1, "{path}: {put}");
     }
     // Documents handed in are compared with it in `uploads`.
-    assert_eq!(asked + 17, description["paths"].as_object().unwrap().len());
+    assert_eq!(asked + 18, description["paths"].as_object().unwrap().len());
     // The description is closed: other fields are refused.
     let wrong = json!({ "items": [{}], "next_cursor": 5 });
     assert!(differences(&description, "/ingestions", &wrong).len() > 1);

@@ -112,6 +112,8 @@ async fn each_role_may_do_what_it_is_for_and_no_more() {
     for (name, path, allowed) in [
         ("viewer", format!("/reviews/{document}"), false),
         ("viewer", "/reviews/reject".to_owned(), false),
+        ("viewer", "/reviews/undo".to_owned(), false),
+        ("ann", "/reviews/undo".to_owned(), true),
         ("viewer", "/ingestions/export".to_owned(), false),
         ("ann", "/reviews/reject".to_owned(), true),
         ("ann", "/ingestions/export".to_owned(), true),
@@ -248,6 +250,7 @@ async fn a_token_of_one_tenant_changes_nothing_of_another_with_a_form_of_its_own
         (export.clone(), queued.as_str(), StatusCode::NOT_FOUND),
         (export, "&of=waiting&tenant=rival&form=json", StatusCode::UNPROCESSABLE_ENTITY),
         ("/reviews/reject".to_owned(), pick.as_str(), StatusCode::OK),
+        ("/reviews/undo".to_owned(), exported.as_str(), StatusCode::OK),
         (format!("/ingestions/{other_ingestion}/retry"), "", StatusCode::NOT_FOUND),
         (format!("/ingestions/{other_ingestion}/cancel"), "", StatusCode::NOT_FOUND),
         (format!("/reviews/{other}"), "&decision=reject&why=x", StatusCode::NOT_FOUND),

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::desk::{Browser, PageAnswer, WebConsole, invoice, send};
 
 const REJECT: &str = "/reviews/reject";
+const UNDO: &str = "/reviews/undo";
 const EXPORT: &str = "/ingestions/export";
 
 /// The ticked boxes of the page of a rejection, as a browser sends them.
@@ -93,6 +94,50 @@ async fn ticked_documents_are_rejected_with_a_reason_and_what_has_changed_or_is_
     let undo = format!("/reviews/{rest}");
     let undone = ann.submit(&undo, &format!("{undo}/undo"), &[]).await;
     assert!(undone.status.is_redirection(), "each is undone as any decision: {undone:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rejection_of_many_is_undone_as_one_and_says_of_how_many_and_until_when() {
+    let desk = WebConsole::open().await;
+    let mut all = Vec::new();
+    for total in [1.0, 2.0, 3.0] {
+        all.push(desk.refused("acme", &invoice(total)).await.0);
+    }
+    let now = time::OffsetDateTime::now_utc();
+    desk.database.freeze(now).await;
+    let ann = desk.browser("ann").await;
+    let page = ann.get(&format!("{REJECT}?of=waiting&kind=invoice")).await.body;
+    let done = reject(&ann, &page, &picks(&page), &[("why", "a test run")]).await.body;
+    assert!(done.contains("Undo these 3 rejections") && done.contains("(UTC)"), "{done}");
+    // One of them was undone on its own page already.
+    let own = format!("/reviews/{}", all[1]);
+    assert!(ann.submit(&own, &format!("{own}/undo"), &[]).await.status.is_redirection());
+    // Nobody else undoes them.
+    let ids = |secret: &str| {
+        let ids: String = all.iter().map(|id| format!("&id={id}")).collect();
+        format!("form_secret={secret}{ids}")
+    };
+    for (who, end) in [("bob", "decided by another reviewer"), ("rival", "no such document")] {
+        let other = desk.browser(who).await;
+        let secret = super::desk::form_fields(&other.get("/reviews").await.body, "/sign-out");
+        let refused = other.post_raw(UNDO, &ids(&secret[0].1)).await;
+        assert!(refused.body.contains(end), "{who}: {refused:?}");
+    }
+    desk.database.freeze(now + std::time::Duration::from_secs(59)).await;
+    let undone = ann.send_form(&done, UNDO, &[]).await.body;
+    for row in ["2</td><td>undone", "1</td><td>without a decision to undo"] {
+        assert!(undone.contains(&format!("<td class=\"number\">{row}")), "{row}: {undone}");
+    }
+    assert!(undone.contains("/reviews?kind=invoice"), "back to the same queue: {undone}");
+    let waiting = "SELECT count(*) FROM document WHERE needs_human_review";
+    assert_eq!(desk.scalar(waiting).await, "3");
+
+    let page = ann.get(&format!("{REJECT}?of=waiting&kind=invoice")).await.body;
+    let done = reject(&ann, &page, &picks(&page), &[("why", "advertisements")]).await.body;
+    desk.database.freeze(now + std::time::Duration::from_secs(120)).await;
+    let late = ann.send_form(&done, UNDO, &[]).await.body;
+    assert!(late.contains("3</td><td>too late"), "{late}");
+    assert_eq!(desk.scalar(waiting).await, "0");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -239,15 +284,24 @@ async fn a_program_rejects_what_it_has_seen_and_exports_a_kind_page_by_page() {
         assert_eq!(desk.get(path, "viewer").await.status.as_u16(), status, "{path}");
     }
     for ends in [["rejected", "missing"], ["changed", "missing"]] {
-        let done = reject(&body).await.json();
-        let items = done["items"].as_array().unwrap();
-        let found: Vec<&str> = items.iter().map(|one| one["end"].as_str().unwrap()).collect();
-        assert_eq!(found, ends);
+        assert_eq!(ends_of(&reject(&body).await.json()["items"]), ends);
+    }
+    let undo = async |body: Value| send(desk.call(Method::POST, UNDO, "acme").json(&body)).await;
+    for ends in [["undone", "missing"], ["nothing", "missing"]] {
+        let done = undo(json!({ "documents": [own, foreign], "why": "no letter" })).await.json();
+        assert_eq!(ends_of(&done["items"]), ends);
+    }
+    for wrong in [json!({ "documents": [] }), json!({ "documents": vec![own; 201] })] {
+        assert_eq!(undo(wrong).await.status, StatusCode::BAD_REQUEST);
     }
     for wrong in [json!({ "why": "x" }), json!({ "why": "x", "documents": [] })] {
         assert_eq!(reject(&wrong).await.status, StatusCode::BAD_REQUEST, "{wrong}");
     }
-    assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "1");
+    assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "2");
+}
+
+fn ends_of(items: &Value) -> Vec<&str> {
+    items.as_array().unwrap().iter().map(|one| one["end"].as_str().unwrap()).collect()
 }
 
 /// Runs `docmill` on the desk's database, as JSON.
@@ -273,14 +327,20 @@ async fn the_command_line_rejects_all_that_wait_and_match_after_a_dry_run() {
     assert_eq!(listed.as_array().unwrap().len(), 3);
     assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "0");
     let (code, done) = run(&desk, &["review", "reject", first, second, "--why", "letters"]);
-    assert_eq!((code, done.as_array().unwrap().len()), (Some(0), 2), "{done}");
+    assert_eq!((code, ends_of(&done)), (Some(0), vec!["rejected"; 2]), "{done}");
+    for (code, end) in [(0, "undone"), (1, "nothing")] {
+        let done = run(&desk, &["review", "undo", first, second]);
+        assert_eq!((done.0, ends_of(&done.1)), (Some(code), vec![end; 2]));
+    }
+    run(&desk, &["review", "reject", first, second, "--why", "letters"]);
     let (code, done) = run(&desk, &by_filter);
-    assert_eq!(code, Some(0));
-    assert_eq!(done, json!([{ "document_id": third, "end": "rejected" }]));
+    assert_eq!((code, ends_of(&done)), (Some(0), vec!["rejected"]), "{done}");
+    assert_eq!(done[0]["document_id"], third);
+    assert!(done[0]["undo_until"].is_string(), "{done}");
     for wrong in [vec!["review", "reject"], vec!["review", "reject", first, "--tenant", "acme"]] {
         assert_eq!(run(&desk, &wrong).0, Some(2), "{wrong:?}");
     }
     assert_eq!(desk.scalar("SELECT count(*) FROM document WHERE needs_human_review").await, "1");
     let who = "SELECT DISTINCT reviewer || ' ' || decision FROM document_revision";
-    assert_eq!(desk.scalar(who).await, "ada rejected");
+    assert_eq!(desk.scalar(&format!("{who} ORDER BY 1 LIMIT 1")).await, "ada rejected");
 }

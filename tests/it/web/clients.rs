@@ -220,7 +220,14 @@ async fn change_together(client: &ApiClient, open: Uuid, rejected: Uuid) {
     for end in ["rejected", "changed"] {
         let done = client.reject_reviews(&listed, "a letter").await.unwrap();
         assert_eq!(done.iter().map(|one| one.end.as_str()).collect::<Vec<_>>(), [end]);
+        assert_eq!(done[0].undo_until.is_some(), end == "rejected");
     }
+    for end in ["undone", "nothing"] {
+        let done = client.undo_decisions(&[rejected], "no letter").await.unwrap();
+        assert_eq!(done.iter().map(|one| one.end.as_str()).collect::<Vec<_>>(), [end]);
+    }
+    let listed = client.list_reviews(&queue).await.unwrap().items;
+    client.reject_reviews(&listed, "a letter").await.unwrap();
     let query = IngestionQuery { kind: Some("invoice".to_owned()), ..IngestionQuery::default() };
     let data = client.export_ingestions(&query).await.unwrap();
     let totals: Vec<_> = data.items.iter().map(|one| one.data.get("total")).collect();
@@ -245,7 +252,7 @@ async fn a_program_lists_retries_cancels_and_decides_by_the_python_client() {
         .env("FILE", file);
     succeed(ran).await;
     let decisions = "SELECT string_agg(decision, ' ' ORDER BY decided_at) FROM document_revision";
-    assert_eq!(desk.scalar(decisions).await, "corrected undone accepted rejected");
+    assert_eq!(desk.scalar(decisions).await, "corrected undone accepted rejected undone rejected");
 }
 
 /// A server that gives these answers one after the other, one to a connection, and none once they are

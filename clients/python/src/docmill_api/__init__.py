@@ -19,6 +19,7 @@ from .answers import (
     QueuedReview,
     RejectionReceipt,
     ReviewPage,
+    UndoReceipt,
     UploadReceipt,
 )
 from .client import ApiClient, RetryPace
@@ -44,6 +45,7 @@ __all__ = [
     "RetryPace",
     "ReviewPage",
     "StillOpen",
+    "UndoReceipt",
     "Unreachable",
     "UnreadableAnswer",
     "UploadReceipt",

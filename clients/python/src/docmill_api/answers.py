@@ -304,9 +304,25 @@ class RejectionReceipt:
     document_id: UUID
     #: `rejected`, or `changed`, `held` or `missing`: nothing was written.
     end: str
+    #: Until when it can be undone.
+    undo_until: datetime | None
 
     @classmethod
     def read(cls, row: JsonObject) -> RejectionReceipt:
+        until = read_optional_time(row, "undo_until")
+        return cls(read_id(row, "document_id"), read_text(row, "end"), until)
+
+
+@dataclass(frozen=True)
+class UndoReceipt:
+    """The undo of the newest decision about one document of several."""
+
+    document_id: UUID
+    #: `undone`, or `nothing`, `others`, `too_late`, `changed` or `missing`: nothing was written.
+    end: str
+
+    @classmethod
+    def read(cls, row: JsonObject) -> UndoReceipt:
         return cls(read_id(row, "document_id"), read_text(row, "end"))
 
 

@@ -30,6 +30,7 @@ from .answers import (
     QueuedReview,
     RejectionReceipt,
     ReviewPage,
+    UndoReceipt,
     UploadReceipt,
     read_objects,
 )
@@ -315,6 +316,12 @@ class ApiClient:
     def undo_decision(self, document_id: UUID) -> DecisionReceipt:
         """Takes back what this token decided last about a document, while that can be undone."""
         return DecisionReceipt.read(self._post(f"/reviews/{document_id}/undo", {}))
+
+    def undo_decisions(self, documents: Sequence[UUID], why: str = "") -> tuple[UndoReceipt, ...]:
+        """Takes back what this token decided last about up to 200 documents, e.g. one rejection of
+        them all; what changed since is left as it is."""
+        done = self._post("/reviews/undo", {"documents": [str(one) for one in documents], "why": why})
+        return tuple(UndoReceipt.read(one) for one in read_objects(done, "items"))
 
     def _decide(
         self, review: OpenReview, choice: dict[str, Any], why: str, take_over: bool
