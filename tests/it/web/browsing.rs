@@ -173,6 +173,7 @@ async fn rules_are_checked_while_a_reviewer_types() {
         let ann = &ann;
         async move { ann.run(advice).await.as_str().unwrap().contains(part) }
     };
+    let before = edges(&ann, ".sheets").await[1];
     // Neither the sum of the parts, nor on the page.
     ann.click("#field-total").await;
     retype(&ann, "777").await;
@@ -181,6 +182,7 @@ async fn rules_are_checked_while_a_reviewer_types() {
     retype(&ann, "a lot").await;
     let told = "return document.getElementById('typed-says').textContent";
     until(SOON, || async { ann.run(told).await.as_str().unwrap().contains("total") }).await;
+    assert_eq!(edges(&ann, ".sheets").await[1], before, "the page moved under the pointer");
     // The tax that makes the total right.
     retype(&ann, "130").await;
     ann.click("#field-vat_amount").await;
@@ -225,6 +227,42 @@ async fn words_of_the_page_fill_a_field_and_lines_are_added_pasted_and_summed_in
     let sum = "return document.querySelector('output[data-sum-of=line_items]').textContent";
     assert!(ann.run(sum).await.as_str().unwrap().contains('.'));
     assert_eq!(desk.scalar("SELECT count(*) FROM document_revision").await, "0");
+    assert_stayed_here(&desk, &ann).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_that_come_late_are_those_under_the_mouse_when_it_was_released() {
+    let desk = WebConsole::open().await;
+    let _worker = DeskWorker::start(&desk);
+    let document = hand_in(&desk, "W-2").await;
+    let ann = sit_down(&desk, "ann").await;
+    ann.run_before_pages(
+        "const ask = fetch;
+         window.fetch = async (path, more) => {
+             const answer = await ask(path, more);
+             if (String(path).endsWith('/words')) {
+                 await new Promise((go) => { window.letWords = go; });
+             }
+             return answer;
+         };",
+    )
+    .await;
+    ann.open(&desk.url(&format!("/reviews/{document}"))).await;
+    let is_ready = "const it = document.querySelector('.sheet img');
+         return it.complete && it.naturalWidth > 500 && window.letWords !== undefined";
+    ann.click("#field-total").await;
+    until(SOON, || async { ann.run(is_ready).await == true }).await;
+    retype(&ann, "1").await;
+    ann.click("[data-whole]").await;
+    let (x, y) = (480.0 / 595.0, 327.0 / 842.0);
+    ann.drag(".sheet svg", (x, y - 0.005), (x + 0.12, y + 0.005)).await;
+    // Meanwhile the page is enlarged, and another field has the focus.
+    let other = ann.value("#field-subtotal").await;
+    ann.click("[data-zoom=in]").await;
+    ann.click("#field-subtotal").await;
+    ann.run("window.letWords()").await;
+    until(SOON, || async { ann.value("#field-total").await.contains("130.00") }).await;
+    assert_eq!(ann.value("#field-subtotal").await, other);
     assert_stayed_here(&desk, &ann).await;
 }
 
@@ -469,7 +507,7 @@ async fn a_review_needs_no_mouse_from_the_queue_to_the_last_decision_and_its_und
     write_figures(&steps);
 }
 
-/// Seconds go to `target/screens`; keys are what docs/guides/web.md says.
+/// Seconds go to `target/screens`; keys are those of docs/lab/2026-11-29-console.md.
 fn write_figures(steps: &[MeasuredStep]) {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let table: String = steps
@@ -478,10 +516,10 @@ fn write_figures(steps: &[MeasuredStep]) {
         .collect();
     std::fs::create_dir_all(root.join("target/screens")).unwrap();
     std::fs::write(root.join("target/screens/figures.txt"), &table).unwrap();
-    let page = std::fs::read_to_string(root.join("docs/guides/web.md")).unwrap();
+    let page = std::fs::read_to_string(root.join("docs/lab/2026-11-29-console.md")).unwrap();
     for step in steps {
         let row = format!("| {} | {} |", step.name, step.strokes);
-        assert!(page.contains(&row), "docs/guides/web.md lacks `{row}`:\n{table}");
+        assert!(page.contains(&row), "docs/lab/2026-11-29-console.md lacks `{row}`:\n{table}");
     }
 }
 
@@ -563,6 +601,10 @@ async fn fill_counts_and_people(desk: &WebConsole) {
              VALUES ('carl', sha256('x'), 'web:admin');
          INSERT INTO saved_view (owner, list, name, query)
              VALUES ('web:admin', 'ingestions', 'Failed', 'status=failed');
+         INSERT INTO worker (id, started_at, seen_at, slots, slots_used, lanes)
+             VALUES ('w-1', docmill_now(), docmill_now(), 4, 0, '[{\"provider\": \"hook\",
+                 \"model\": \"erp\", \"in_flight\": 0, \"waiting\": 2, \"breaker\": \"closed\",
+                 \"denied\": false, \"answered_s\": 900, \"answer_ms\": 34, \"failing_s\": 30}]');
          INSERT INTO operator_action (operator, action, target) VALUES ('ann', 'pause', 'all:')",
     )
     .await;

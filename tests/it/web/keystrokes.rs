@@ -11,10 +11,12 @@ use std::path::PathBuf;
 use crate::support::browser::DrivenBrowser;
 
 /// Seconds of each operator.
-const KEY_S: f64 = 0.28;
+pub(super) const KEY_S: f64 = 0.28;
 const POINTING_S: f64 = 1.1;
 const THOUGHT_S: f64 = 1.35;
 const NOTCH_S: f64 = 0.1;
+/// A click on a thing that is seen without scrolling; less than with a notch.
+pub(super) const ONE_CLICK_S: f64 = THOUGHT_S + POINTING_S + KEY_S + NOTCH_S / 2.0;
 /// Pixels that a notch of the wheel scrolls.
 const NOTCH_PIXELS: f64 = 100.0;
 

@@ -13,10 +13,30 @@ use serde_json::{Value, json};
 
 use super::browsing::{DeskWorker, assert_stayed_here, carried, doubtful, hand_in_file, sit_down};
 use super::desk::{WebConsole, invoice, send};
-use super::keystrokes::TaskWalk;
+use super::keystrokes::{KEY_S, ONE_CLICK_S, TaskWalk};
 use crate::support::browser::DrivenBrowser;
 use crate::support::documents;
 use crate::support::world::{SOON, until};
+
+/// Tasks of the judgement of 28 November.
+const TASKS: usize = 23;
+
+#[test]
+fn every_task_is_walked_and_has_its_row_with_the_figure_of_before() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let note = std::fs::read_to_string(format!("{root}/docs/lab/2026-11-29-console.md")).unwrap();
+    let walks = include_str!("tasks.rs").replace(char::is_whitespace, "");
+    let row_of = |task: usize| note.lines().find(|line| line.starts_with(&format!("| {task} ")));
+    for task in 1..=TASKS {
+        let row = row_of(task).unwrap_or_else(|| panic!("task {task} has no row"));
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        assert_eq!(cells.len(), 9, "{row}");
+        let begins = format!(",\"{}\",", cells[1].replace(' ', ""));
+        assert!(walks.contains(&begins), "task {task} is not walked: {row}");
+        assert!(cells[6].parse::<f64>().unwrap() > 0.0 && !cells[7].is_empty(), "{row}");
+    }
+    assert_eq!(row_of(TASKS + 1), None);
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newcomer_sees_a_sample_move_and_opens_its_review() {
@@ -202,7 +222,7 @@ async fn a_reviewer_approves_corrects_rejects_postpones_and_undoes() {
     walk.until_at("done=undone").await;
     walk.end();
 
-    let mut walk = TaskWalk::begin(&ann, "9b accept a right document, by mouse", 3.0);
+    let mut walk = TaskWalk::begin(&ann, "9b accept a right document, by mouse", ONE_CLICK_S);
     walk.click("button[value=accept]").await;
     walk.until_at(&documents[1]).await;
     walk.end();
@@ -298,7 +318,8 @@ async fn correct_field(desk: &WebConsole, ann: &DrivenBrowser) {
     change_data(desk, &document, "total", &json!(730)).await;
     flag(desk, &document, "required:total").await;
     open_review(desk, ann, &document).await;
-    let mut walk = TaskWalk::begin(ann, "10b the same by one click on the page", 4.0);
+    let mut walk =
+        TaskWalk::begin(ann, "10b the same by one click on the page", ONE_CLICK_S + KEY_S);
     walk.click_at("rect.shown", (0.8, 0.5)).await;
     until(SOON, || async { ann.value("#field-total").await.contains("130.00") }).await;
     walk.end_with("Enter").await;
