@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::access::ConsoleVisitor;
-use super::api_forms::{ChangeRequest, JsonBody, read_limit, tagged_json};
+use super::api_forms::{ChangeRequest, JsonBody, WholeNumber, read_limit, tagged_json};
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, QueryFields};
 use super::ingestion::{cancel_visible, find_visible, read_id, retry_visible};
@@ -67,7 +67,8 @@ pub(super) struct DecisionBody {
     fields: Option<BTreeMap<String, Value>>,
     /// With `cut`: the pages on which the documents after the first begin, in rising order.
     #[serde(default)]
-    pages: Vec<u32>,
+    #[schema(value_type = Vec<u32>)]
+    pages: Vec<WholeNumber<u32>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
@@ -132,7 +133,9 @@ impl DecisionBody {
                 Ok(ReviewDecisionInput::Accept(AcceptedData::Document))
             }
             (RequestedDecision::Rejected, ..) => Ok(ReviewDecisionInput::Reject),
-            (RequestedDecision::Cut, ..) => Ok(ReviewDecisionInput::Cut(self.pages)),
+            (RequestedDecision::Cut, ..) => {
+                Ok(ReviewDecisionInput::Cut(self.pages.iter().map(|page| page.0).collect()))
+            }
             (RequestedDecision::Corrected, Some(data), None) => {
                 Ok(ReviewDecisionInput::Correct(DataCorrection::Whole(data)))
             }

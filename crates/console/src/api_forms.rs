@@ -111,24 +111,26 @@ fn replace_nul(value: &mut Value) {
 }
 
 /// A whole number, however it is written: in JSON `3` and `3.0` are the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "serde_json::Number")]
-pub(super) struct WholeNumber(pub(super) i64);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "serde_json::Number", bound(deserialize = "T: TryFrom<i64>"))]
+pub(super) struct WholeNumber<T = i64>(pub(super) T);
 
 /// Up to here floats hold every whole number.
 const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 
-impl TryFrom<serde_json::Number> for WholeNumber {
+/// A float that stands for one whole number alone.
+fn exact_float(number: &serde_json::Number) -> Option<i64> {
+    let float = number.as_f64()?;
+    let is_exact = float.fract() == 0.0 && float.abs() <= MAX_EXACT_FLOAT;
+    is_exact.then(|| format!("{float:.0}"))?.parse().ok()
+}
+
+impl<T: TryFrom<i64>> TryFrom<serde_json::Number> for WholeNumber<T> {
     type Error = &'static str;
 
     fn try_from(number: serde_json::Number) -> Result<Self, Self::Error> {
-        if let Some(whole) = number.as_i64() {
-            return Ok(Self(whole));
-        }
-        let float = number.as_f64();
-        let float = float.filter(|it| it.fract() == 0.0 && it.abs() <= MAX_EXACT_FLOAT);
-        let whole = float.and_then(|float| format!("{float:.0}").parse().ok());
-        whole.map(Self).ok_or("no whole number")
+        let whole = number.as_i64().or_else(|| exact_float(&number));
+        whole.and_then(|whole| T::try_from(whole).ok()).map(Self).ok_or("no whole number")
     }
 }
 
@@ -246,6 +248,9 @@ mod tests {
         ] {
             assert_eq!(read(text), number, "{text}");
         }
+        let page = |text: &str| serde_json::from_str::<WholeNumber<u32>>(text).ok().map(|it| it.0);
+        let pages = ["7.0", "-1", "4294967296"].map(page);
+        assert_eq!(pages, [Some(7), None, None]);
     }
 
     #[test]

@@ -64,18 +64,26 @@ pub(super) struct MatchingRequest {
 
 impl MatchingRequest {
     /// The same as the query of a list has it.
-    fn to_fields(&self) -> FieldValues {
+    ///
+    /// # Errors
+    /// A value is empty: without it more would match than was meant.
+    fn to_fields(&self) -> Result<FieldValues, ConsoleFailure> {
         let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("status", &self.status);
-        for (name, value) in [
-            ("reason", &self.reason),
-            ("kind", &self.kind),
-            ("tenant", &self.tenant),
-            ("since", &self.since),
-        ] {
-            query.extend_pairs(value.iter().map(|value| (name, value)));
+        let named = [
+            ("status", Some(&self.status)),
+            ("reason", self.reason.as_ref()),
+            ("kind", self.kind.as_ref()),
+            ("tenant", self.tenant.as_ref()),
+            ("since", self.since.as_ref()),
+        ];
+        for (name, value) in named.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+            if value.trim().is_empty() {
+                let text = format!("filter.{name} is empty: leave it out");
+                return Err(ConsoleFailure::wrong_request(text).about("filter"));
+            }
+            query.append_pair(name, value);
         }
-        FieldValues::parse(query.finish().as_bytes())
+        Ok(FieldValues::parse(query.finish().as_bytes()))
     }
 }
 
@@ -83,7 +91,7 @@ impl IngestionsRequest {
     fn choice(&self, visitor: &ConsoleVisitor) -> Result<IngestionChoice, ConsoleFailure> {
         match (&self.filter, self.ids.as_slice(), self.cursor) {
             (Some(filter), [], after) => {
-                let filter = read_filter(visitor, &filter.to_fields())?;
+                let filter = read_filter(visitor, &filter.to_fields()?)?;
                 Ok(IngestionChoice::Matching(filter, after))
             }
             (None, ids @ [_, ..], None) => {

@@ -184,6 +184,8 @@ pub(super) async fn get_exported(
     headers: HeaderMap,
 ) -> Result<Response, ConsoleFailure> {
     let form = read_form(&wanted)?;
+    // JSON has none of these options, and takes no wrong ones.
+    csv_options(&wanted)?;
     let kind = wanted.get("kind").filter(|kind| state.kinds().get(kind).is_some());
     let kind = kind
         .ok_or_else(|| ConsoleFailure::wrong_request("kind is the name of a kind").about("kind"))?;

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::access::ConsoleVisitor;
-use super::api_forms::{JsonBody, tagged_json};
+use super::api_forms::{JsonBody, WholeNumber, tagged_json};
 use super::companies::meant_tenant;
 use super::failure::ConsoleFailure;
 use super::fields::{FieldValues, PostedForm, QueryFields};
@@ -60,11 +60,13 @@ pub(super) struct KindReplayRequest {
     /// The files that differ from those in force, by their paths in the kind's folder.
     files: BTreeMap<String, String>,
     /// At most so many documents, the newest decisions first; 1,000 if left out, at most 10,000.
-    max_documents: Option<u32>,
+    #[schema(value_type = Option<u32>)]
+    max_documents: Option<WholeNumber<u32>>,
     /// The gate: at most this share of documents gets worse, with a certainty of 95 %; 0.01 if left out.
     max_worse: Option<f64>,
     /// No further document is begun once so much is spent on models, in billionths of the currency.
-    max_cost_nanos: u64,
+    #[schema(value_type = u64)]
+    max_cost_nanos: WholeNumber<u64>,
     why: String,
 }
 
@@ -74,7 +76,7 @@ impl KindReplayRequest {
         visitor: &ConsoleVisitor,
         kind: String,
     ) -> Result<KindDraft, ConsoleFailure> {
-        let max_documents = self.max_documents.unwrap_or(DEFAULT_DOCUMENTS);
+        let max_documents = self.max_documents.map_or(DEFAULT_DOCUMENTS, |most| most.0);
         let max_worse = self.max_worse.unwrap_or(DEFAULT_WORSE);
         if !(1..=MAX_DOCUMENTS).contains(&max_documents) {
             let text = format!("The number of documents is from 1 to {MAX_DOCUMENTS}.");
@@ -90,7 +92,7 @@ impl KindReplayRequest {
             files: self.files,
             max_documents,
             max_worse,
-            max_cost_nanos: self.max_cost_nanos,
+            max_cost_nanos: self.max_cost_nanos.0,
         })
     }
 
@@ -102,9 +104,13 @@ impl KindReplayRequest {
         Ok(Self {
             tenant: form.text("tenant"),
             files: files.collect(),
-            max_documents: read_number(form, "max_documents", |text| text.parse().ok())?,
+            max_documents: read_number(form, "max_documents", |text| {
+                text.parse().ok().map(WholeNumber)
+            })?,
             max_worse: max_worse.map(|per_cent| per_cent / 100.0),
-            max_cost_nanos: read_number(form, "max_cost", replay::parse_nanos)?.unwrap_or_default(),
+            max_cost_nanos: WholeNumber(
+                read_number(form, "max_cost", replay::parse_nanos)?.unwrap_or_default(),
+            ),
             why: form.text("why").unwrap_or_default(),
         })
     }

@@ -92,7 +92,7 @@ pub(super) struct CompletionRequest {
     path = "/documents/reference",
     operation_id = "submitReference",
     params(
-        ("Idempotency-Key" = Option<String>, Header, pattern = "^[!#-~][ !#-~]{0,199}$",
+        ("Idempotency-Key" = Option<String>, Header, pattern = "^(\"[!#-~][ !#-~]{0,199}\"|[!#-~][ !#-~]{0,199})$",
             description = "a name of your own for the request, of plain characters"),
     ),
     request_body = ReferenceRequest,
@@ -159,7 +159,7 @@ fn find_tenant(
     path = "/uploads",
     operation_id = "createUpload",
     params(
-        ("Idempotency-Key" = Option<String>, Header, pattern = "^[!#-~][ !#-~]{0,199}$",
+        ("Idempotency-Key" = Option<String>, Header, pattern = "^(\"[!#-~][ !#-~]{0,199}\"|[!#-~][ !#-~]{0,199})$",
             description = "a name of your own for the request, of plain characters"),
     ),
     request_body = UploadRequest,
@@ -217,7 +217,7 @@ fn owner_of(visitor: &ConsoleVisitor) -> String {
     operation_id = "completeUpload",
     params(
         ("upload_id" = Uuid, Path),
-        ("Idempotency-Key" = Option<String>, Header, pattern = "^[!#-~][ !#-~]{0,199}$",
+        ("Idempotency-Key" = Option<String>, Header, pattern = "^(\"[!#-~][ !#-~]{0,199}\"|[!#-~][ !#-~]{0,199})$",
             description = "a name of your own for the request, of plain characters"),
     ),
     request_body(content = CompletionRequest),

@@ -60,7 +60,7 @@ pub(super) struct ArrivedDocument {
         ("kind" = Option<KindName>, Query),
         ("tenant" = Option<String>, Query, pattern = "\\S"),
         ("priority" = inline(Option<PriorityName>), Query),
-        ("Idempotency-Key" = Option<String>, Header, pattern = "^[!#-~][ !#-~]{0,199}$",
+        ("Idempotency-Key" = Option<String>, Header, pattern = "^(\"[!#-~][ !#-~]{0,199}\"|[!#-~][ !#-~]{0,199})$",
             description = "a name of your own for the request, of plain characters"),
     ),
     request_body(content = inline(BinaryContent), content_type = "*/*"),
@@ -207,8 +207,13 @@ fn answer_again(
 /// The name that the sender gives the request.
 pub(super) fn read_key(headers: &HeaderMap) -> Result<Option<&str>, ConsoleFailure> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
-    let key = key.to_str().ok().map(|key| key.trim_matches('"'));
-    let key = key.filter(|key| !key.is_empty() && key.len() <= MAX_KEY_BYTES);
+    // In quotes or without.
+    let key = key
+        .to_str()
+        .ok()
+        .map(|key| key.strip_prefix('"').and_then(|key| key.strip_suffix('"')).unwrap_or(key));
+    let key = key.filter(|key| (1..=MAX_KEY_BYTES).contains(&key.len()));
+    let key = key.filter(|key| !key.starts_with(' ') && !key.contains(['"', '\t']));
     key.map(Some).ok_or_else(|| {
         ConsoleFailure::wrong_request("Idempotency-Key is 1 to 200 plain characters.")
     })

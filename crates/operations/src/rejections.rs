@@ -162,6 +162,7 @@ pub async fn reject_documents(
         let text = format!("at most {MAX_REJECTED} documents are rejected together");
         return Err(Error::new(Fault::Rejected, text));
     }
+    by.require_reason()?;
     let mut done = Vec::with_capacity(seen.len());
     for one in seen {
         done.push(reject_seen(db, *one, tenant, by).await?);

@@ -95,6 +95,17 @@ pub struct DecidingReviewer<'a> {
     pub effort: Option<DecisionEffort>,
 }
 
+impl DecidingReviewer<'_> {
+    /// # Errors
+    /// `Rejected` without a reason in words.
+    pub(crate) fn require_reason(&self) -> Result<()> {
+        match self.by.why.trim() {
+            "" => Err(Error::new(Fault::Rejected, "say why it is rejected")),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A decision that is written down.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct RecordedDecision {
@@ -337,9 +348,7 @@ pub async fn reject_document(
     case: &ReviewCase,
     by: &DecidingReviewer<'_>,
 ) -> std::result::Result<RecordedDecision, DecisionRefusal> {
-    if by.by.why.trim().is_empty() {
-        return Err(Error::new(Fault::Rejected, "say why it is rejected").into());
-    }
+    by.require_reason()?;
     record(db, case, DecisionContent::REJECTED, by).await
 }
 

@@ -227,7 +227,7 @@ async fn what_is_not_done_is_told_as_a_problem_with_a_stable_code() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_description_allows_is_taken_however_it_is_written_and_nothing_empty_is() {
     let desk = WebConsole::open().await;
-    let (_, ingestion) = desk.refused("acme", &invoice(1.0)).await;
+    let (document, ingestion) = desk.refused("acme", &invoice(1.0)).await;
     let retry = desk.call(Method::POST, &format!("/ingestions/{ingestion}/retry"), "operator");
     let done = send(retry.json(&json!({ "why": "new\0rules" }))).await;
     assert_eq!(done.status, StatusCode::OK, "{done:?}");
@@ -236,6 +236,24 @@ async fn what_the_description_allows_is_taken_however_it_is_written_and_nothing_
     let replay = desk.call(Method::POST, "/webhooks/replay", "operator");
     let done = send(replay.json(&json!({ "deliveries": [7.0, 8] }))).await;
     assert_eq!(done.status, StatusCode::OK, "{done:?}");
+    // Whole numbers are taken as such; the rest of these requests is refused.
+    for (path, body, code) in [
+        (
+            format!("/reviews/{document}/decision"),
+            json!({ "decision": "cut", "pages": [2.0] }),
+            "refused",
+        ),
+        (
+            "/kinds/generic/replays".to_owned(),
+            json!({ "max_documents": 0.0, "max_cost_nanos": 1.0 }),
+            "refused",
+        ),
+    ] {
+        let version = desk.get(&format!("/reviews/{document}"), "ann").await;
+        let asked = desk.call(Method::POST, &path, "operator").json(&body);
+        let answer = send(asked.header("if-match", version.header("etag"))).await;
+        assert_eq!(answer.json()["code"], code, "{path}: {answer:?}");
+    }
     for query in ["status=", "since=%20", "cursor=", "limit", "tenant=&status=failed"] {
         let answer = desk.get(&format!("/ingestions?{query}"), "operator").await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{query}");
@@ -573,6 +591,43 @@ async fn a_program_lists_page_by_page_what_was_given_up_tells_it_again_and_enabl
         "web:operator replay webhook: lost; web:operator replay webhook:erp ; \
          web:operator enable webhook:erp mended"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_choice_an_unsaid_reason_and_a_key_of_other_signs_are_refused() {
+    let desk = WebConsole::open().await;
+    desk.refused("acme", &invoice(1.0)).await;
+    let id = uuid::Uuid::nil();
+    // An empty tenant would be every tenant's.
+    for name in ["status", "tenant", "kind", "reason", "since"] {
+        let mut filter = json!({ "status": "failed", "since": "1h" });
+        filter[name] = " ".into();
+        let body = json!({ "change": "retry", "filter": filter });
+        let asked = desk.call(Method::POST, "/ingestions/change", "operator").json(&body);
+        let answer = send(asked).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{name}: {answer:?}");
+        assert_eq!(answer.json()["errors"][0]["pointer"], "/filter", "{answer:?}");
+    }
+    let seen = json!([{ "document_id": id, "version": "2026-01-01T00:00:00Z" }]);
+    let asked = desk.call(Method::POST, "/reviews/reject", "ann");
+    let unsaid = send(asked.json(&json!({ "documents": seen, "why": " " }))).await;
+    assert_eq!(unsaid.status, StatusCode::UNPROCESSABLE_ENTITY, "{unsaid:?}");
+    for bom in ["7", "yes"] {
+        let path = format!("/ingestions/export?kind=invoice&form=json&bom={bom}");
+        assert_eq!(desk.get(&path, "viewer").await.status, StatusCode::BAD_REQUEST, "{bom}");
+    }
+    let sent = async |key: &str| {
+        let asked = desk.call(Method::POST, "/documents?name=a.pdf", "producer");
+        let asked = asked.header("idempotency-key", key.to_owned());
+        send(asked.body(documents::invoice("K-1"))).await
+    };
+    for key in ["\"a", "a\"", "a\"b", "\"\"", "a\tb", "\" a\"", &"a".repeat(201)] {
+        assert_eq!(sent(key).await.status, StatusCode::BAD_REQUEST, "{key}");
+    }
+    assert_eq!(sent("march 7").await.status, StatusCode::OK);
+    let again = sent("\"march 7\"").await;
+    assert_eq!(again.header("idempotency-replayed"), "true", "in quotes or without: {again:?}");
+    assert_eq!(desk.scalar("SELECT count(*) FROM ingestion WHERE status = 'failed'").await, "1");
 }
 
 #[tokio::test(flavor = "multi_thread")]
