@@ -69,7 +69,17 @@ impl DecimalNumber {
 
     /// The nearest double.
     pub(crate) fn to_double(&self) -> f64 {
+        if let Some(number) = self.to_exact_quotient() {
+            return number;
+        }
         self.to_string().parse().unwrap_or(f64::NAN)
+    }
+
+    /// The nearest double where coefficient and power of ten are doubles themselves: their quotient
+    /// is rounded once.
+    fn to_exact_quotient(&self) -> Option<f64> {
+        let coefficient = i32::try_from(&self.coefficient).ok()?;
+        Some(f64::from(coefficient) / f64::from(10_u32.checked_pow(self.scale)?))
     }
 
     /// The value as a count or index; `None`: negative, no whole number, or too large.

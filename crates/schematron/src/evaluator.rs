@@ -1,28 +1,33 @@
 //! The value of an expression on a document, within a budget of steps.
 
+mod calls;
+mod operators;
+mod steps;
+
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use crate::expression::{
-    AtomicType, AxisStep, CoreFunction, ItemType, NodeTest, SequenceType, UserFunction,
-    VariableSlot, XPathAxis, XPathExpr, XPathPredicate,
-};
-use crate::functions::{ArgumentValues, call_function};
+use crate::expression::{CoreFunction, UserFunction, VariableSlot, XPathExpr};
+use crate::functions::ArgumentValues;
 use crate::pattern_cache::PatternCache;
 use crate::tree::{NodeNumber, NodeSort, NodeTree};
-use crate::value::{AtomicValue, EvaluationError, ItemSequence, XPathItem};
+use crate::value::{
+    AtomicValue, EvaluationError, ItemSequence, XPathItem, in_document_order, node_items,
+};
 
 /// Deepest nesting of expressions that are evaluated, calls of functions included.
 const MAX_EVALUATION_DEPTH: usize = 400;
+/// Items of paths from the root that are kept for the next check of a rule with that path.
+pub(crate) const MAX_SHARED_ITEMS: usize = 200_000;
 /// Bytes of text that are worth a step.
 const STEP_TEXT_BYTES: usize = 128;
-/// Most items of a range.
-const MAX_RANGE_ITEMS: usize = 100_000;
 
 /// Variables and functions of a set of rules.
 #[derive(Debug, Default)]
 pub(crate) struct RuleProgram {
+    /// Those that the set declares, and paths from the root that several expressions may have.
     pub globals: Vec<XPathExpr>,
+    pub declared_globals: usize,
     pub functions: Vec<UserFunction>,
     pub patterns: PatternCache,
 }
@@ -73,6 +78,7 @@ pub(crate) struct XPathEvaluator<'a> {
     steps_left: u64,
     depth: usize,
     globals: Vec<VariableState<'a>>,
+    shared_items: usize,
     rule: RuleScope<'a>,
     locals: Vec<Rc<ItemSequence<'a>>>,
     /// First local of the function that is called.
@@ -80,6 +86,26 @@ pub(crate) struct XPathEvaluator<'a> {
 }
 
 type Evaluated<'a> = Result<ItemSequence<'a>, EvaluationError>;
+type EvaluatedNodes = Result<Vec<NodeNumber>, EvaluationError>;
+
+/// Items that a variable has, or of an expression alone.
+enum HeldItems<'a> {
+    Shared(Rc<ItemSequence<'a>>),
+    Own(ItemSequence<'a>),
+    One(Option<XPathItem<'a>>),
+}
+
+impl<'a> std::ops::Deref for HeldItems<'a> {
+    type Target = [XPathItem<'a>];
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Shared(items) => items,
+            Self::Own(items) => items,
+            Self::One(item) => item.as_slice(),
+        }
+    }
+}
 
 impl<'a> XPathEvaluator<'a> {
     pub(crate) fn new(program: &'a RuleProgram, tree: &'a NodeTree<'a>, steps_left: u64) -> Self {
@@ -89,6 +115,7 @@ impl<'a> XPathEvaluator<'a> {
             steps_left,
             depth: 0,
             globals: vec![VariableState::Unread; program.globals.len()],
+            shared_items: 0,
             rule: RuleScope { variables: &[], states: Vec::new(), node: 0 },
             locals: Vec::new(),
             frame: 0,
@@ -124,19 +151,24 @@ impl<'a> XPathEvaluator<'a> {
                 None => Err(EvaluationError::Type),
             },
             XPathExpr::GeneralComparison(comparison, left, right) => {
-                let left = self.evaluate_values(left, focus)?;
-                let right = self.evaluate_values(right, focus)?;
-                for one in &left {
-                    self.spend(right.len())?;
-                    for other in &right {
-                        if one.is_related(*comparison, other)? {
-                            return Ok(true);
-                        }
-                    }
-                }
-                Ok(false)
+                self.compare_any(*comparison, [left, right], focus)
             }
-            other => truth_of(&self.evaluate(other, focus)?),
+            XPathExpr::SomeRelated { comparison, fixed, source } => {
+                self.is_some_related(*comparison, [fixed, source], focus)
+            }
+            XPathExpr::Call(CoreFunction::Exists, arguments) => {
+                Ok(self.count_items(arguments, focus)? > 0)
+            }
+            XPathExpr::Call(CoreFunction::Empty, arguments) => {
+                Ok(self.count_items(arguments, focus)? == 0)
+            }
+            XPathExpr::Call(function, arguments) if function.is_of_texts() => {
+                self.spend(1)?;
+                let value = self.call_on_texts(*function, arguments, focus)?;
+                value.map_or(Ok(false), |value| value.truth())
+            }
+            path if path.has_nodes_alone() => Ok(!self.evaluate_nodes(path, focus)?.is_empty()),
+            other => truth_of(&self.hold(other, focus)?),
         }
     }
 
@@ -171,14 +203,34 @@ impl<'a> XPathEvaluator<'a> {
         expression: &'a XPathExpr,
         focus: &XPathFocus<'a>,
     ) -> Evaluated<'a> {
+        self.go_deeper()?;
+        let value = self.evaluate_kind(expression, focus);
+        self.depth -= 1;
+        value
+    }
+
+    fn go_deeper(&mut self) -> Result<(), EvaluationError> {
         self.spend(1)?;
         if self.depth >= MAX_EVALUATION_DEPTH {
             return Err(EvaluationError::Recursion);
         }
         self.depth += 1;
-        let value = self.evaluate_kind(expression, focus);
-        self.depth -= 1;
-        value
+        Ok(())
+    }
+
+    /// The same, without a copy of what a variable has.
+    fn hold(
+        &mut self,
+        expression: &'a XPathExpr,
+        focus: &XPathFocus<'a>,
+    ) -> Result<HeldItems<'a>, EvaluationError> {
+        match expression {
+            XPathExpr::Variable(slot) => {
+                self.spend(1)?;
+                self.variable(*slot).map(HeldItems::Shared)
+            }
+            other => self.evaluate(other, focus).map(HeldItems::Own),
+        }
     }
 
     fn evaluate_kind(
@@ -202,17 +254,15 @@ impl<'a> XPathEvaluator<'a> {
                 }
                 items
             }
-            XPathExpr::Or(..) | XPathExpr::And(..) | XPathExpr::GeneralComparison(..) => {
-                vec![self.is_true(expression, focus)?.into()]
-            }
+            XPathExpr::Or(..)
+            | XPathExpr::And(..)
+            | XPathExpr::GeneralComparison(..)
+            | XPathExpr::SomeRelated { .. } => vec![self.is_true(expression, focus)?.into()],
             XPathExpr::If(condition, then, otherwise) => {
                 let holds = self.is_true(condition, focus)?;
                 self.evaluate(if holds { then } else { otherwise }, focus)?
             }
-            XPathExpr::Step(step) => {
-                let nodes = self.step_nodes(focus.node()?, step)?;
-                nodes.into_iter().map(XPathItem::Node).collect()
-            }
+            XPathExpr::Step(step) => node_items(self.step_nodes(focus.node()?, step)?),
             XPathExpr::Path(left, right) => self.evaluate_path(left, right, focus)?,
             XPathExpr::Filter(inside, predicates) => {
                 let mut items = self.evaluate(inside, focus)?;
@@ -220,6 +270,10 @@ impl<'a> XPathEvaluator<'a> {
                     items = self.filter(items, predicate)?;
                 }
                 items
+            }
+            XPathExpr::Call(function, arguments) if function.is_of_texts() => {
+                let value = self.call_on_texts(*function, arguments, focus)?;
+                value.into_iter().map(XPathItem::Atomic).collect()
             }
             XPathExpr::Call(function, arguments) => self.call(*function, arguments, focus)?,
             XPathExpr::UserCall(function, arguments) => {
@@ -232,126 +286,6 @@ impl<'a> XPathEvaluator<'a> {
             }
             other => self.evaluate_rare(other, focus)?,
         })
-    }
-
-    fn evaluate_rare(
-        &mut self,
-        expression: &'a XPathExpr,
-        focus: &XPathFocus<'a>,
-    ) -> Evaluated<'a> {
-        Ok(match expression {
-            XPathExpr::ValueComparison(comparison, left, right) => {
-                match (self.evaluate_value(left, focus)?, self.evaluate_value(right, focus)?) {
-                    (Some(left), Some(right)) => {
-                        vec![left.is_comparable(*comparison, &right)?.into()]
-                    }
-                    _ => Vec::new(),
-                }
-            }
-            XPathExpr::Arithmetic(operator, left, right) => {
-                match (self.evaluate_value(left, focus)?, self.evaluate_value(right, focus)?) {
-                    (Some(left), Some(right)) => one(left.calculate(*operator, right)?),
-                    _ => Vec::new(),
-                }
-            }
-            XPathExpr::Negated(inside) => match self.evaluate_value(inside, focus)? {
-                None => Vec::new(),
-                Some(AtomicValue::Integer(number)) => one(AtomicValue::Integer(number.negated())),
-                Some(AtomicValue::Decimal(number)) => one(AtomicValue::Decimal(number.negated())),
-                Some(other) => one(AtomicValue::Double(-other.to_double()?)),
-            },
-            XPathExpr::Range(left, right) => self.evaluate_range(left, right, focus)?,
-            XPathExpr::SameNode(left, right) => {
-                let (left, right) = (self.evaluate(left, focus)?, self.evaluate(right, focus)?);
-                match (left.as_slice(), right.as_slice()) {
-                    ([XPathItem::Node(left)], [XPathItem::Node(right)]) => {
-                        vec![(left == right).into()]
-                    }
-                    ([], _) | (_, []) => Vec::new(),
-                    _ => return Err(EvaluationError::Type),
-                }
-            }
-            XPathExpr::Selection { keep_common, left, right } => {
-                let left = in_document_order(self.evaluate(left, focus)?)?;
-                let right = nodes_of(&self.evaluate(right, focus)?)?;
-                self.spend(left.len().saturating_mul(right.len()))?;
-                let kept = left.into_iter().filter(|item| match item {
-                    XPathItem::Node(node) => right.contains(node) == *keep_common,
-                    XPathItem::Atomic(_) => false,
-                });
-                kept.collect()
-            }
-            other => self.evaluate_conversion(other, focus)?,
-        })
-    }
-
-    /// The expressions that give a value another type.
-    fn evaluate_conversion(
-        &mut self,
-        expression: &'a XPathExpr,
-        focus: &XPathFocus<'a>,
-    ) -> Evaluated<'a> {
-        Ok(match expression {
-            XPathExpr::Cast(inside, target) => {
-                let value = self.evaluate_value(inside, focus)?;
-                match (value, target.may_be_empty) {
-                    (Some(value), _) => one(value.cast(target.atomic)?),
-                    (None, true) => Vec::new(),
-                    (None, false) => return Err(EvaluationError::Type),
-                }
-            }
-            XPathExpr::Castable(inside, target) => {
-                let mut values = self.evaluate_values(inside, focus)?;
-                let value = values.pop();
-                let is_castable = values.is_empty()
-                    && value.map_or(target.may_be_empty, |value| value.cast(target.atomic).is_ok());
-                vec![is_castable.into()]
-            }
-            XPathExpr::JoinedText(inside) => {
-                let values = self.evaluate_values(inside, focus)?;
-                let texts: Vec<Cow<'_, str>> =
-                    values.into_iter().map(AtomicValue::into_text).collect();
-                one(AtomicValue::Untyped(Cow::Owned(texts.join(" "))))
-            }
-            XPathExpr::Converted(inside, target) => {
-                let items = self.evaluate(inside, focus)?;
-                self.convert(items, *target)?
-            }
-            other => self.evaluate_binding(other, focus)?,
-        })
-    }
-
-    /// The expressions that bind a variable.
-    fn evaluate_binding(
-        &mut self,
-        expression: &'a XPathExpr,
-        focus: &XPathFocus<'a>,
-    ) -> Evaluated<'a> {
-        match expression {
-            XPathExpr::For { slot, source, result } => {
-                let mut items = Vec::new();
-                for item in self.evaluate(source, focus)? {
-                    self.bind(*slot, vec![item]);
-                    items.append(&mut self.evaluate(result, focus)?);
-                }
-                Ok(items)
-            }
-            XPathExpr::Quantified { is_every, slot, source, condition } => {
-                for item in self.evaluate(source, focus)? {
-                    self.bind(*slot, vec![item]);
-                    if self.is_true(condition, focus)? != *is_every {
-                        return Ok(vec![(!is_every).into()]);
-                    }
-                }
-                Ok(vec![(*is_every).into()])
-            }
-            XPathExpr::Let { slot, value, rest } => {
-                let value = self.evaluate(value, focus)?;
-                self.bind(*slot, value);
-                self.evaluate(rest, focus)
-            }
-            _ => Err(EvaluationError::Type),
-        }
     }
 
     fn bind(&mut self, slot: usize, value: ItemSequence<'a>) {
@@ -379,17 +313,38 @@ impl<'a> XPathEvaluator<'a> {
             VariableState::Evaluating => Err(EvaluationError::Recursion),
             VariableState::Unread => {
                 let value = self.evaluate_declared(slot).map(Rc::new);
+                let is_kept = self.is_kept_value(slot, &value);
                 let state = match slot {
                     VariableSlot::Rule(at) => self.rule.states.get_mut(at),
                     VariableSlot::Global(at) => self.globals.get_mut(at),
                     VariableSlot::Local(_) => None,
                 };
                 if let Some(state) = state {
-                    *state = VariableState::Known(value.clone());
+                    *state = match is_kept {
+                        true => VariableState::Known(value.clone()),
+                        false => VariableState::Unread,
+                    };
                 }
                 value
             }
         }
+    }
+
+    /// Whether a value is kept: paths of a large document could take much memory.
+    fn is_kept_value(
+        &mut self,
+        slot: VariableSlot,
+        value: &Result<Rc<ItemSequence<'a>>, EvaluationError>,
+    ) -> bool {
+        let is_shared =
+            matches!(slot, VariableSlot::Global(at) if at >= self.program.declared_globals);
+        let items = value.as_ref().map_or(0, |items| items.len());
+        if !is_shared || items == 0 {
+            return true;
+        }
+        let is_kept = self.shared_items.saturating_add(items) <= MAX_SHARED_ITEMS;
+        self.shared_items += if is_kept { items } else { 0 };
+        is_kept
     }
 
     /// The value of a variable by its declaration, in a frame of its own.
@@ -422,18 +377,21 @@ impl<'a> XPathEvaluator<'a> {
         for item in items {
             values.push(match item {
                 XPathItem::Atomic(value) => value,
-                XPathItem::Node(node) => {
-                    let text = self.tree.string_value(node);
-                    self.spend(text.len() / STEP_TEXT_BYTES)?;
-                    self.spend_inside(node)?;
-                    match self.tree.sort(node) {
-                        NodeSort::Comment | NodeSort::Instruction => AtomicValue::Text(text),
-                        _ => AtomicValue::Untyped(text),
-                    }
-                }
+                XPathItem::Node(node) => self.node_value(node)?,
             });
         }
         Ok(values)
+    }
+
+    /// The text of a node, as a value.
+    fn node_value(&mut self, node: NodeNumber) -> Result<AtomicValue<'a>, EvaluationError> {
+        let text = self.tree.string_value(node);
+        self.spend(text.len() / STEP_TEXT_BYTES)?;
+        self.spend_inside(node)?;
+        Ok(match self.tree.sort(node) {
+            NodeSort::Comment | NodeSort::Instruction => AtomicValue::Text(text),
+            _ => AtomicValue::Untyped(text),
+        })
     }
 
     /// The steps for the nodes inside of one.
@@ -441,415 +399,65 @@ impl<'a> XPathEvaluator<'a> {
         self.spend(self.tree.end(node).saturating_sub(node) / 4)
     }
 
-    /// The one value of an expression, or none.
+    /// The one value of an expression, or none: without a list of items where its form has one.
     fn evaluate_value(
         &mut self,
         expression: &'a XPathExpr,
         focus: &XPathFocus<'a>,
     ) -> Result<Option<AtomicValue<'a>>, EvaluationError> {
-        let mut values = self.evaluate_values(expression, focus)?;
-        if values.len() > 1 {
-            return Err(EvaluationError::Type);
-        }
-        Ok(values.pop())
-    }
-
-    fn evaluate_range(
-        &mut self,
-        left: &'a XPathExpr,
-        right: &'a XPathExpr,
-        focus: &XPathFocus<'a>,
-    ) -> Evaluated<'a> {
-        let ends = (self.evaluate_value(left, focus)?, self.evaluate_value(right, focus)?);
-        let (Some(left), Some(right)) = ends else { return Ok(Vec::new()) };
-        let (left, right) =
-            match (left.convert(AtomicType::Integer), right.convert(AtomicType::Integer)) {
-                (Ok(AtomicValue::Integer(left)), Ok(AtomicValue::Integer(right))) => (left, right),
-                _ => return Err(EvaluationError::Type),
-            };
-        let (left, right) = (left.to_i64(), right.to_i64());
-        let (Some(left), Some(right)) = (left, right) else {
-            return Err(EvaluationError::Overflow);
-        };
-        let count = usize::try_from(right.saturating_sub(left).saturating_add(1)).unwrap_or(0);
-        if count > MAX_RANGE_ITEMS {
-            return Err(EvaluationError::Budget);
-        }
-        self.spend(count)?;
-        Ok((left..=right).map(|it| XPathItem::Atomic(AtomicValue::Integer(it.into()))).collect())
-    }
-
-    fn evaluate_path(
-        &mut self,
-        left: &'a XPathExpr,
-        right: &'a XPathExpr,
-        focus: &XPathFocus<'a>,
-    ) -> Evaluated<'a> {
-        let from = self.evaluate(left, focus)?;
-        if let XPathExpr::Step(step) = right {
-            let mut nodes = Vec::new();
-            for item in &from {
-                let XPathItem::Node(node) = item else { return Err(EvaluationError::Type) };
-                nodes.append(&mut self.step_nodes(*node, step)?);
-            }
-            if from.len() > 1 && !nodes.is_sorted_by(|left, right| left < right) {
-                nodes.sort_unstable();
-                nodes.dedup();
-            }
-            return Ok(nodes.into_iter().map(XPathItem::Node).collect());
-        }
-        let size = from.len();
-        let mut items = Vec::new();
-        for (place, item) in from.into_iter().enumerate() {
-            let XPathItem::Node(_) = item else { return Err(EvaluationError::Type) };
-            let focus = XPathFocus { item, position: place.saturating_add(1), size };
-            items.append(&mut self.evaluate(right, &focus)?);
-        }
-        let nodes = items.iter().filter(|item| matches!(item, XPathItem::Node(_))).count();
-        match nodes {
-            0 => Ok(items),
-            _ if nodes == items.len() => in_document_order(items),
-            _ => Err(EvaluationError::Type),
-        }
-    }
-
-    /// The nodes that a step selects from a node, in document order.
-    ///
-    /// # Errors
-    /// A predicate has no value; the budget is spent.
-    pub(crate) fn step_nodes(
-        &mut self,
-        node: NodeNumber,
-        step: &'a AxisStep,
-    ) -> Result<Vec<NodeNumber>, EvaluationError> {
-        let mut nodes = self.axis_nodes(node, step)?;
-        for predicate in &step.predicates {
-            nodes = self.filter_nodes(nodes, predicate)?;
-        }
-        if step.axis.is_reverse() {
-            nodes.reverse();
-        }
-        Ok(nodes)
-    }
-
-    /// The nodes of an axis that a test accepts, in the order in which positions are counted.
-    fn axis_nodes(
-        &mut self,
-        node: NodeNumber,
-        step: &AxisStep,
-    ) -> Result<Vec<NodeNumber>, EvaluationError> {
-        if let Some(nodes) = self.indexed_nodes(node, step)? {
-            return Ok(nodes);
-        }
-        let tree = self.tree;
-        let (own_end, parent) = (tree.end(node), tree.parent(node));
-        let inside = node.saturating_add(1)..own_end;
-        let mut nodes: Vec<NodeNumber> = match step.axis {
-            // Found above.
-            XPathAxis::Attribute => Vec::new(),
-            XPathAxis::Child => tree.children(node).collect(),
-            XPathAxis::Descendant => inside.collect(),
-            XPathAxis::DescendantOrSelf => (node..own_end.max(inside.start)).collect(),
-            XPathAxis::ItSelf => vec![node],
-            XPathAxis::Parent => parent.into_iter().collect(),
-            XPathAxis::Ancestor => ancestors(tree, parent),
-            XPathAxis::AncestorOrSelf => ancestors(tree, Some(node)),
-            XPathAxis::FollowingSibling | XPathAxis::PrecedingSibling => match parent {
-                Some(parent) if tree.sort(node) != NodeSort::Attribute => {
-                    let is_following = step.axis == XPathAxis::FollowingSibling;
-                    let others = tree.children(parent).filter(|it| *it != node);
-                    let (before, behind): (Vec<_>, Vec<_>) = others.partition(|it| *it < node);
-                    if is_following { behind } else { before.into_iter().rev().collect() }
-                }
-                _ => Vec::new(),
-            },
-            XPathAxis::Following => (own_end..tree.len()).collect(),
-            XPathAxis::Preceding => {
-                let above = ancestors(tree, parent);
-                (0..node).rev().filter(|it| !above.contains(it)).collect()
-            }
-        };
-        self.spend(nodes.len())?;
-        let keeps_own = matches!(step.axis, XPathAxis::ItSelf | XPathAxis::DescendantOrSelf);
-        nodes.retain(|it| {
-            let is_attribute = tree.sort(*it) == NodeSort::Attribute;
-            let is_on_axis = !is_attribute
-                || (keeps_own && *it == node)
-                || step.axis == XPathAxis::AncestorOrSelf;
-            is_on_axis && is_accepted(tree, *it, &step.test, false)
-        });
-        Ok(nodes)
-    }
-
-    /// The same of axes that need no walk over the tree; `None`: another axis.
-    fn indexed_nodes(
-        &mut self,
-        node: NodeNumber,
-        step: &AxisStep,
-    ) -> Result<Option<Vec<NodeNumber>>, EvaluationError> {
-        let tree = self.tree;
-        match (step.axis, &step.test) {
-            (XPathAxis::Descendant, NodeTest::Name(name)) => {
-                let nodes = tree.named_inside(node, *name).to_vec();
-                self.spend(nodes.len())?;
-                Ok(Some(nodes))
-            }
-            (XPathAxis::Child, NodeTest::Name(name)) if is_large(tree, node) => {
-                let inside = tree.named_inside(node, *name);
-                self.spend(inside.len().saturating_add(1))?;
-                let own = inside.iter().copied().filter(|it| tree.parent(*it) == Some(node));
-                Ok(Some(own.collect()))
-            }
-            (XPathAxis::Attribute, test) => {
-                let own = tree.attributes(node).filter(|it| is_accepted(tree, *it, test, true));
-                let nodes: Vec<NodeNumber> = own.collect();
-                self.spend(nodes.len().saturating_add(1))?;
-                Ok(Some(nodes))
-            }
-            (XPathAxis::Child, test) => {
-                let (mut nodes, mut passed) = (Vec::new(), 0_usize);
-                for child in tree.children(node) {
-                    passed += 1;
-                    if is_accepted(tree, child, test, false) {
-                        nodes.push(child);
-                    }
-                }
-                self.spend(passed)?;
-                Ok(Some(nodes))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// Whether a node passes the test of a step.
-    pub(crate) fn passes_test(&self, node: NodeNumber, step: &AxisStep) -> bool {
-        is_accepted(self.tree, node, &step.test, step.axis == XPathAxis::Attribute)
-    }
-
-    fn filter_nodes(
-        &mut self,
-        nodes: Vec<NodeNumber>,
-        predicate: &'a XPathPredicate,
-    ) -> Result<Vec<NodeNumber>, EvaluationError> {
-        let size = nodes.len();
-        let mut kept = Vec::new();
-        for (place, node) in nodes.into_iter().enumerate() {
-            let item = XPathItem::Node(node);
-            let focus = XPathFocus { item, position: place.saturating_add(1), size };
-            if self.is_kept(predicate, &focus)? {
-                kept.push(node);
-            }
-        }
-        Ok(kept)
-    }
-
-    fn filter(&mut self, items: ItemSequence<'a>, predicate: &'a XPathPredicate) -> Evaluated<'a> {
-        let size = items.len();
-        let mut kept = Vec::new();
-        for (place, item) in items.into_iter().enumerate() {
-            let focus = XPathFocus { item, position: place.saturating_add(1), size };
-            if self.is_kept(predicate, &focus)? {
-                kept.push(focus.item);
-            }
-        }
-        Ok(kept)
-    }
-
-    /// Whether an item stays: a number is compared with its position.
-    fn is_kept(
-        &mut self,
-        predicate: &'a XPathPredicate,
-        focus: &XPathFocus<'a>,
-    ) -> Result<bool, EvaluationError> {
-        if !predicate.is_positional {
-            return self.is_true(&predicate.condition, focus);
-        }
-        let value = self.evaluate(&predicate.condition, focus)?;
-        match value.as_slice() {
-            [XPathItem::Atomic(AtomicValue::Integer(number) | AtomicValue::Decimal(number))] => {
-                Ok(number.to_index() == Some(focus.position))
-            }
-            [XPathItem::Atomic(AtomicValue::Double(number))] => {
-                Ok(*number == AtomicValue::Integer(focus.position.into()).to_double()?)
-            }
-            other => truth_of(other),
-        }
-    }
-
-    /// Whether a node passes the predicates of a step; where they ask for positions: whether it is
-    /// among the nodes that the step selects from its parent.
-    ///
-    /// # Errors
-    /// A predicate has no value; the budget is spent.
-    pub(crate) fn passes_predicates(
-        &mut self,
-        node: NodeNumber,
-        step: &'a AxisStep,
-    ) -> Result<bool, EvaluationError> {
-        if step.predicates.iter().any(|it| it.is_positional) {
-            let parent = self.tree.parent(node).ok_or(EvaluationError::Type)?;
-            return Ok(self.step_nodes(parent, step)?.contains(&node));
-        }
-        let focus = XPathFocus::on_node(node);
-        for predicate in &step.predicates {
-            if !self.is_true(&predicate.condition, &focus)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    fn call_user(
-        &mut self,
-        function: usize,
-        arguments: &'a [XPathExpr],
-        focus: &XPathFocus<'a>,
-    ) -> Evaluated<'a> {
-        let program = self.program;
-        let function = program.functions.get(function).ok_or(EvaluationError::Recursion)?;
-        let mut values = Vec::with_capacity(arguments.len());
-        for (argument, target) in arguments.iter().zip(&function.parameters) {
-            let items = self.evaluate(argument, focus)?;
-            values.push(Rc::new(self.convert(items, *target)?));
-        }
-        let outer = std::mem::replace(&mut self.frame, self.locals.len());
-        self.locals.append(&mut values);
-        let value = self.evaluate(&function.body, focus);
-        self.locals.truncate(self.frame);
-        self.frame = outer;
+        self.go_deeper()?;
+        let value = self.evaluate_value_kind(expression, focus);
+        self.depth -= 1;
         value
     }
 
-    /// Items as a declared type has them.
-    fn convert(&mut self, items: ItemSequence<'a>, target: SequenceType) -> Evaluated<'a> {
-        let items = match target.item {
-            ItemType::Atomic(atomic) => {
-                let values = self.atomize(items)?.into_iter();
-                let converted = values.map(|value| value.convert(atomic).map(XPathItem::Atomic));
-                converted.collect::<Evaluated<'a>>()?
-            }
-            _ => items,
-        };
-        let fits = items.iter().all(|item| self.has_type(item, target.item))
-            && (target.may_be_empty || !items.is_empty())
-            && (target.may_be_several || items.len() <= 1);
-        if fits { Ok(items) } else { Err(EvaluationError::Type) }
-    }
-
-    fn has_type(&self, item: &XPathItem<'a>, expected: ItemType) -> bool {
-        match (expected, item) {
-            (ItemType::Any, _)
-            | (ItemType::Node, XPathItem::Node(_))
-            | (ItemType::Atomic(_), XPathItem::Atomic(_)) => true,
-            (ItemType::Sort(sort), XPathItem::Node(node)) => self.tree.sort(*node) == sort,
-            _ => false,
-        }
-    }
-
-    fn call(
+    fn evaluate_value_kind(
         &mut self,
-        function: CoreFunction,
-        arguments: &'a [XPathExpr],
+        expression: &'a XPathExpr,
         focus: &XPathFocus<'a>,
-    ) -> Evaluated<'a> {
-        use CoreFunction as F;
-        match function {
-            F::True => return Ok(vec![true.into()]),
-            F::False => return Ok(vec![false.into()]),
-            F::Position => return Ok(vec![focus.position.into()]),
-            F::Last => return Ok(vec![focus.size.into()]),
-            F::Not | F::Boolean => {
-                let argument = arguments.first().ok_or(EvaluationError::Type)?;
-                let holds = self.is_true(argument, focus)?;
-                return Ok(vec![(holds == (function == F::Boolean)).into()]);
+    ) -> Result<Option<AtomicValue<'a>>, EvaluationError> {
+        match expression {
+            XPathExpr::Text(text) => Ok(Some(AtomicValue::Text(Cow::Borrowed(text)))),
+            XPathExpr::Integer(number) => Ok(Some(AtomicValue::Integer(number.clone()))),
+            XPathExpr::Decimal(number) => Ok(Some(AtomicValue::Decimal(number.clone()))),
+            XPathExpr::ContextItem => self.item_value(&focus.item).map(Some),
+            XPathExpr::Arithmetic(operator, left, right) => {
+                match (self.evaluate_value(left, focus)?, self.evaluate_value(right, focus)?) {
+                    (Some(left), Some(right)) => left.calculate(*operator, right).map(Some),
+                    _ => Ok(None),
+                }
             }
-            _ => {}
-        }
-        let mut given = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            given.push(self.evaluate(argument, focus)?);
-        }
-        if given.is_empty() {
-            given.push(vec![focus.item.clone()]);
-        }
-        if let Some(value) = self.call_on_items(function, &mut given) {
-            return value;
-        }
-        let mut values = Vec::with_capacity(given.len());
-        for items in given {
-            values.push(self.atomize(items)?);
-        }
-        for value in values.iter().flatten() {
-            if let AtomicValue::Text(text) | AtomicValue::Untyped(text) = value {
-                self.spend(text.len() / STEP_TEXT_BYTES)?;
+            XPathExpr::Cast(inside, target) => match self.evaluate_value(inside, focus)? {
+                Some(value) => value.cast(target.atomic).map(Some),
+                None if target.may_be_empty => Ok(None),
+                None => Err(EvaluationError::Type),
+            },
+            XPathExpr::Call(function, arguments) if function.is_of_texts() => {
+                self.call_on_texts(*function, arguments, focus)
             }
-        }
-        if matches!(function, F::DistinctValues) {
-            let count = values.first().map_or(0, Vec::len);
-            self.spend(count.saturating_mul(count))?;
-        }
-        call_function(function, values, &self.program.patterns)
-    }
-
-    /// The functions that take items as they are; `None`: another function.
-    fn call_on_items(
-        &self,
-        function: CoreFunction,
-        given: &mut [ItemSequence<'a>],
-    ) -> Option<Evaluated<'a>> {
-        use CoreFunction as F;
-        let first = given.first_mut()?;
-        Some(match function {
-            F::Count => Ok(vec![first.len().into()]),
-            F::Exists => Ok(vec![(!first.is_empty()).into()]),
-            F::Empty => Ok(vec![first.is_empty().into()]),
-            F::Reverse => {
-                first.reverse();
-                Ok(std::mem::take(first))
-            }
-            F::ZeroOrOne if first.len() <= 1 => Ok(std::mem::take(first)),
-            F::ExactlyOne if first.len() == 1 => Ok(std::mem::take(first)),
-            F::ZeroOrOne | F::ExactlyOne => Err(EvaluationError::Type),
-            F::RootOf => Ok(vec![XPathItem::Node(0)]),
-            F::Name | F::LocalName | F::NamespaceUri => match first.as_slice() {
-                [] => Ok(one(AtomicValue::Text(Cow::Borrowed("")))),
-                [XPathItem::Node(node)] => Ok(vec![
-                    match function {
-                        F::Name => self.tree.qualified_name(*node),
-                        F::LocalName => Cow::Borrowed(self.tree.local_name(*node)),
-                        _ => Cow::Borrowed(self.tree.namespace(*node)),
-                    }
-                    .into(),
-                ]),
+            path if path.has_nodes_alone() => match self.evaluate_nodes(path, focus)?.as_slice() {
+                [] => Ok(None),
+                [node] => self.node_value(*node).map(Some),
                 _ => Err(EvaluationError::Type),
             },
-            F::Subsequence => subsequence(given),
-            _ => return None,
-        })
+            other => match &*self.hold(other, focus)? {
+                [] => Ok(None),
+                [item] => self.item_value(item).map(Some),
+                _ => Err(EvaluationError::Type),
+            },
+        }
+    }
+
+    fn item_value(&mut self, item: &XPathItem<'a>) -> Result<AtomicValue<'a>, EvaluationError> {
+        match item {
+            XPathItem::Atomic(value) => Ok(value.clone()),
+            XPathItem::Node(node) => self.node_value(*node),
+        }
     }
 }
 
 fn one(value: AtomicValue<'_>) -> ItemSequence<'_> {
     vec![XPathItem::Atomic(value)]
-}
-
-/// `subsequence` by its start and, if given, its length.
-fn subsequence<'a>(given: &mut [ItemSequence<'a>]) -> Evaluated<'a> {
-    let mut bounds = [1.0, f64::INFINITY];
-    for (bound, items) in bounds.iter_mut().zip(given.iter().skip(1)) {
-        match items.as_slice() {
-            [XPathItem::Atomic(value)] => *bound = (value.to_double()? + 0.5).floor(),
-            _ => return Err(EvaluationError::Type),
-        }
-    }
-    let [start, length] = bounds;
-    let items = given.first_mut().map(std::mem::take).unwrap_or_default();
-    let mut at = 0.0;
-    let kept = items.into_iter().filter(|_| {
-        at += 1.0;
-        at >= start && at < start + length
-    });
-    Ok(kept.collect())
 }
 
 /// The effective truth of a value.
@@ -859,55 +467,5 @@ fn truth_of(items: &[XPathItem<'_>]) -> Result<bool, EvaluationError> {
         [XPathItem::Node(_), ..] => Ok(true),
         [XPathItem::Atomic(value)] => value.truth(),
         _ => Err(EvaluationError::Truth),
-    }
-}
-
-fn nodes_of(items: &[XPathItem<'_>]) -> Result<Vec<NodeNumber>, EvaluationError> {
-    let nodes = items.iter().map(|item| match item {
-        XPathItem::Node(node) => Ok(*node),
-        XPathItem::Atomic(_) => Err(EvaluationError::Type),
-    });
-    nodes.collect()
-}
-
-/// Nodes, each once.
-fn in_document_order(items: ItemSequence<'_>) -> Evaluated<'_> {
-    let mut nodes = nodes_of(&items)?;
-    nodes.sort_unstable();
-    nodes.dedup();
-    Ok(nodes.into_iter().map(XPathItem::Node).collect())
-}
-
-/// A node and those it is inside of, nearest first.
-fn ancestors(tree: &NodeTree<'_>, from: Option<NodeNumber>) -> Vec<NodeNumber> {
-    std::iter::successors(from, |node| tree.parent(*node)).collect()
-}
-
-/// Nodes inside of a node whose children of a name are looked up rather than passed one by one: the
-/// whole document is stepped into for each of its lines.
-const MIN_LARGE_NODES: usize = 64;
-
-fn is_large(tree: &NodeTree<'_>, node: NodeNumber) -> bool {
-    tree.end(node).saturating_sub(node) >= MIN_LARGE_NODES
-}
-
-fn is_accepted(
-    tree: &NodeTree<'_>,
-    node: NodeNumber,
-    test: &NodeTest,
-    is_attribute_axis: bool,
-) -> bool {
-    let sort = tree.sort(node);
-    let has_name = match is_attribute_axis {
-        true => sort == NodeSort::Attribute,
-        false => sort == NodeSort::Element,
-    };
-    match test {
-        NodeTest::Name(name) => has_name && tree.name(node) == *name,
-        NodeTest::AnyName => has_name,
-        NodeTest::AnyInNamespace(namespace) => has_name && tree.namespace(node) == namespace,
-        NodeTest::AnyNamespace(local) => has_name && tree.local_name(node) == local,
-        NodeTest::AnyNode => true,
-        NodeTest::Sort(expected) => sort == *expected,
     }
 }

@@ -52,6 +52,12 @@ pub(crate) enum XPathExpr {
         source: Box<Self>,
         condition: Box<Self>,
     },
+    /// Whether `fixed` is related to any item of `source`.
+    SomeRelated {
+        comparison: Comparison,
+        fixed: Box<Self>,
+        source: Box<Self>,
+    },
     /// A variable of a function, and what follows it.
     Let {
         slot: usize,
@@ -69,6 +75,17 @@ pub(crate) enum XPathExpr {
     JoinedText(Box<Self>),
     /// The conversion of a function's argument or result to its declared type.
     Converted(Box<Self>, SequenceType),
+}
+
+impl XPathExpr {
+    /// Whether it has no items but nodes, by its form.
+    pub(crate) fn has_nodes_alone(&self) -> bool {
+        match self {
+            Self::Step(_) => true,
+            Self::Path(_, right) => matches!(right.as_ref(), Self::Step(_)),
+            _ => false,
+        }
+    }
 }
 
 /// A step along an axis.
@@ -182,6 +199,25 @@ pub(crate) enum ArithmeticOperator {
     Div,
     WholeDiv,
     Mod,
+}
+
+impl CoreFunction {
+    /// Whether it has one value of arguments that are texts or nothing.
+    pub(crate) fn is_of_texts(self) -> bool {
+        matches!(
+            self,
+            Self::Concat
+                | Self::Contains
+                | Self::EndsWith
+                | Self::LowerCase
+                | Self::NormalizeSpace
+                | Self::StartsWith
+                | Self::StringLength
+                | Self::SubstringAfter
+                | Self::SubstringBefore
+                | Self::UpperCase
+        )
+    }
 }
 
 /// The types of atomic values.

@@ -66,15 +66,6 @@ pub(crate) fn call_function<'a>(
         F::Number => number_of(&mut given),
         F::Avg | F::Max | F::Min | F::Sum => aggregate(function, &mut given),
         F::Matches | F::Replace | F::Tokenize => match_text(function, &mut given, patterns),
-        F::Concat => {
-            let mut text = String::new();
-            while given.values.len() > 0 {
-                if let Some(value) = given.next_value()? {
-                    text.push_str(&value.into_text());
-                }
-            }
-            Ok(one_text(Cow::Owned(text)))
-        }
         F::StringJoin => {
             let parts = given.next_values();
             let parts: Vec<Cow<'_, str>> = parts.into_iter().map(AtomicValue::into_text).collect();
@@ -84,15 +75,6 @@ pub(crate) fn call_function<'a>(
         F::StringOf => {
             let value = given.next_value()?;
             Ok(one_text(value.map(AtomicValue::into_text).unwrap_or_default()))
-        }
-        F::Contains | F::StartsWith | F::EndsWith => {
-            let (text, part) = (given.next_text()?, given.next_text()?);
-            let holds = match function {
-                F::Contains => text.contains(part.as_ref()),
-                F::StartsWith => text.starts_with(part.as_ref()),
-                _ => text.ends_with(part.as_ref()),
-            };
-            Ok(vec![holds.into()])
         }
         F::StringToCodepoints => {
             let text = given.next_text()?;
@@ -105,7 +87,6 @@ pub(crate) fn call_function<'a>(
             }
             Ok(one_text(Cow::Owned(text)))
         }
-        F::StringLength => Ok(vec![given.next_text()?.chars().count().into()]),
         F::Data => Ok(given.next_values().into_iter().map(XPathItem::Atomic).collect()),
         F::DistinctValues => Ok(distinct_values(given.next_values())),
         F::IndexOf => {
@@ -116,6 +97,29 @@ pub(crate) fn call_function<'a>(
             Ok(places.map(|(place, _)| place.saturating_add(1).into()).collect())
         }
         _ => change_text(function, &mut given),
+    }
+}
+
+/// The value of a function of one text or two.
+pub(crate) fn apply_to_texts<'a>(
+    function: CoreFunction,
+    text: Cow<'a, str>,
+    part: &str,
+) -> AtomicValue<'a> {
+    use CoreFunction as F;
+    match function {
+        F::Contains => AtomicValue::Boolean(text.contains(part)),
+        F::StartsWith => AtomicValue::Boolean(text.starts_with(part)),
+        F::EndsWith => AtomicValue::Boolean(text.ends_with(part)),
+        F::StringLength => AtomicValue::Integer(text.chars().count().into()),
+        F::UpperCase => AtomicValue::Text(Cow::Owned(text.to_uppercase())),
+        F::LowerCase => AtomicValue::Text(Cow::Owned(text.to_lowercase())),
+        F::SubstringBefore | F::SubstringAfter => {
+            let (before, after) = text.split_once(part).unwrap_or_default();
+            let is_before = function == F::SubstringBefore;
+            AtomicValue::Text(Cow::Owned(if is_before { before } else { after }.to_owned()))
+        }
+        _ => AtomicValue::Text(normalize_space(text)),
     }
 }
 
@@ -156,15 +160,6 @@ fn change_text<'a>(function: CoreFunction, given: &mut CallArguments<'a>) -> Cal
     use CoreFunction as F;
     let text = given.next_text()?;
     Ok(one_text(match function {
-        F::NormalizeSpace => normalize_space(text),
-        F::UpperCase => Cow::Owned(text.to_uppercase()),
-        F::LowerCase => Cow::Owned(text.to_lowercase()),
-        F::SubstringBefore | F::SubstringAfter => {
-            let part = given.next_text()?;
-            let (before, after) = text.split_once(part.as_ref()).unwrap_or_default();
-            let is_before = function == F::SubstringBefore;
-            Cow::Owned(if is_before { before } else { after }.to_owned())
-        }
         F::Translate => {
             let (from, to) = (given.next_text()?, given.next_text()?);
             let to: Vec<char> = to.chars().collect();

@@ -170,7 +170,7 @@ impl<'a> RuleRun<'a, '_> {
     /// Applies the rules pattern by pattern.
     fn check_patterns(&mut self, patterns: &'a [RulePattern]) -> Result<(), EvaluationError> {
         for pattern in patterns {
-            for node in 0..self.tree.len() {
+            for node in pattern.candidates(self.tree) {
                 let contexts = match self.tree.sort(node) {
                     NodeSort::Root => pattern.root_contexts(),
                     NodeSort::Element => pattern.element_contexts(self.tree.name(node)),

@@ -26,6 +26,11 @@ pub(crate) struct StaticContext {
     pub names: NameTable,
     /// Variables of the whole set.
     pub globals: HashMap<String, usize>,
+    /// Paths from the root, which have one value in a document: values of further variables, whose
+    /// numbers follow on those that the set declares.
+    pub shared_paths: Vec<XPathExpr>,
+    /// Variables that the set declares.
+    pub declared_globals: usize,
     /// Functions by namespace, local name and number of arguments.
     pub functions: HashMap<(String, String, usize), usize>,
     /// Variables of the rule.
@@ -75,8 +80,22 @@ pub(crate) fn parse_xpath(
     text: &str,
     context: &mut StaticContext,
 ) -> Result<XPathExpr, SyntaxError> {
-    let tokens = split_tokens(text)?;
-    let mut parser = ExpressionParser { tokens, at: 0, nesting: 0, context };
+    parse_whole(text, ExpressionParser::new(text, context)?)
+}
+
+/// Reads the context of a rule, whose paths stay as they are.
+///
+/// # Errors
+/// As [`parse_xpath`].
+pub(crate) fn parse_context(
+    text: &str,
+    context: &mut StaticContext,
+) -> Result<XPathExpr, SyntaxError> {
+    let parser = ExpressionParser::new(text, context)?;
+    parse_whole(text, ExpressionParser { shares_paths: false, ..parser })
+}
+
+fn parse_whole(text: &str, mut parser: ExpressionParser<'_>) -> Parsed {
     let found = parser.parse_expression().and_then(|found| match parser.peek() {
         None => Ok(found),
         Some(token) => Err(SyntaxError(format!("{token:?} is not expected"))),
@@ -92,14 +111,17 @@ pub(crate) fn parse_type(
     text: &str,
     context: &mut StaticContext,
 ) -> Result<SequenceType, SyntaxError> {
-    let tokens = split_tokens(text)?;
-    ExpressionParser { tokens, at: 0, nesting: 0, context }.parse_sequence_type()
+    ExpressionParser::new(text, context)?.parse_sequence_type()
 }
 
 struct ExpressionParser<'c> {
     tokens: Vec<XPathToken>,
     at: usize,
     nesting: usize,
+    /// Whether paths from the root become variables of the set.
+    shares_paths: bool,
+    /// The variables of rules and expressions that were read so far.
+    read_variables: Vec<VariableSlot>,
     context: &'c mut StaticContext,
 }
 
@@ -191,7 +213,13 @@ impl BinaryOperator {
     }
 }
 
-impl ExpressionParser<'_> {
+impl<'c> ExpressionParser<'c> {
+    fn new(text: &str, context: &'c mut StaticContext) -> Result<Self, SyntaxError> {
+        let tokens = split_tokens(text)?;
+        let read_variables = Vec::new();
+        Ok(Self { tokens, at: 0, nesting: 0, shares_paths: true, read_variables, context })
+    }
+
     fn peek(&self) -> Option<&XPathToken> {
         self.tokens.get(self.at)
     }
@@ -309,14 +337,30 @@ impl ExpressionParser<'_> {
         let (name, source) = self.parse_binding()?;
         let slot = self.context.locals.len();
         self.context.locals.push(name);
+        let read_before = self.read_variables.len();
         let condition = if self.take_sign(",") {
             self.parse_quantified(is_every)
         } else {
             self.expect_word("satisfies").and_then(|()| self.parse_single())
         };
         self.context.locals.pop();
-        let (source, condition) = (Box::new(source), Box::new(condition?));
-        Ok(XPathExpr::Quantified { is_every, slot, source, condition })
+        let own = VariableSlot::Local(slot);
+        let read = self.read_variables.iter().skip(read_before);
+        let is_read_once = read.filter(|it| **it == own).count() == 1;
+        let source = Box::new(source);
+        Ok(match condition? {
+            // `some $code in $codes satisfies @code = $code`: the left side is the same for all.
+            XPathExpr::GeneralComparison(comparison, fixed, right)
+                if !is_every
+                    && is_read_once
+                    && matches!(*right, XPathExpr::Variable(slot) if slot == own) =>
+            {
+                XPathExpr::SomeRelated { comparison, fixed, source }
+            }
+            condition => {
+                XPathExpr::Quantified { is_every, slot, source, condition: Box::new(condition) }
+            }
+        })
     }
 
     fn parse_if(&mut self) -> Parsed {
@@ -413,6 +457,21 @@ impl ExpressionParser<'_> {
     }
 
     fn parse_path(&mut self) -> Parsed {
+        let is_from_root = self.sees_sign(0, "/") || self.sees_sign(0, "//");
+        let read_before = self.read_variables.len();
+        let path = self.parse_steps()?;
+        let read = self.read_variables.get(read_before..).unwrap_or_default();
+        let has_one_value = read.iter().all(|slot| matches!(slot, VariableSlot::Global(_)));
+        if !is_from_root || !has_one_value || !self.shares_paths || is_root(&path) {
+            return Ok(path);
+        }
+        let context = &mut *self.context;
+        context.shared_paths.push(path);
+        let number = context.declared_globals + context.shared_paths.len() - 1;
+        Ok(XPathExpr::Variable(VariableSlot::Global(number)))
+    }
+
+    fn parse_steps(&mut self) -> Parsed {
         let mut path = if self.take_sign("//") {
             descend(XPathExpr::Root, self.parse_step()?)
         } else if self.take_sign("/") {
@@ -459,12 +518,14 @@ impl ExpressionParser<'_> {
 
     fn parse_predicates(&mut self) -> Result<Vec<XPathPredicate>, SyntaxError> {
         let mut predicates = Vec::new();
+        let shares_paths = std::mem::replace(&mut self.shares_paths, true);
         while self.take_sign("[") {
             let condition = self.parse_expression()?;
             self.expect_sign("]")?;
             let is_positional = is_positional(&condition);
             predicates.push(XPathPredicate { condition, is_positional });
         }
+        self.shares_paths = shares_paths;
         Ok(predicates)
     }
 
@@ -485,7 +546,9 @@ impl ExpressionParser<'_> {
             XPathToken::Sign("$") => {
                 self.at += 1;
                 let name = self.take_variable()?;
-                XPathExpr::Variable(self.context.find_variable(&name)?)
+                let slot = self.context.find_variable(&name)?;
+                self.read_variables.push(slot);
+                XPathExpr::Variable(slot)
             }
             XPathToken::Sign("(") => {
                 self.at += 1;
@@ -622,8 +685,30 @@ fn number_literal(number: &str) -> Parsed {
     Ok(if is_integer { XPathExpr::Integer(value) } else { XPathExpr::Decimal(value) })
 }
 
+fn is_root(path: &XPathExpr) -> bool {
+    matches!(path, XPathExpr::Root)
+}
+
+/// Whether positions do not matter in a step to children, nor in steps that are united.
+fn is_plain_step(step: &XPathExpr) -> bool {
+    match step {
+        XPathExpr::Step(AxisStep { axis: XPathAxis::Child, predicates, .. }) => {
+            !predicates.iter().any(|it| it.is_positional)
+        }
+        XPathExpr::Union(left, right) => is_plain_step(left) && is_plain_step(right),
+        _ => false,
+    }
+}
+
 /// `left//right`: one step down to any depth where positions do not matter.
 fn descend(left: XPathExpr, right: XPathExpr) -> XPathExpr {
+    if let XPathExpr::Union(one, other) = &right
+        && is_root(&left)
+        && is_plain_step(&right)
+    {
+        let (one, other) = (descend(XPathExpr::Root, *one.clone()), descend(left, *other.clone()));
+        return XPathExpr::Union(Box::new(one), Box::new(other));
+    }
     if let XPathExpr::Step(AxisStep { axis: XPathAxis::Child, test, predicates }) = &right
         && !predicates.iter().any(|it| it.is_positional)
     {
@@ -646,6 +731,7 @@ fn is_positional(condition: &XPathExpr) -> bool {
         | XPathExpr::And(left, right)
         | XPathExpr::GeneralComparison(_, left, right)
         | XPathExpr::ValueComparison(_, left, right)
+        | XPathExpr::SomeRelated { fixed: left, source: right, .. }
         | XPathExpr::SameNode(left, right) => asks_position(left) || asks_position(right),
         XPathExpr::Path(left, right) => asks_position(left) || is_positional(right),
         XPathExpr::Quantified { source, condition, .. } => {
@@ -703,6 +789,7 @@ fn asks_position(expression: &XPathExpr) -> bool {
         | XPathExpr::And(left, right)
         | XPathExpr::GeneralComparison(_, left, right)
         | XPathExpr::ValueComparison(_, left, right)
+        | XPathExpr::SomeRelated { fixed: left, source: right, .. }
         | XPathExpr::SameNode(left, right)
         | XPathExpr::Range(left, right)
         | XPathExpr::Arithmetic(_, left, right)

@@ -10,8 +10,10 @@ use crate::evaluator::RuleProgram;
 use crate::expression::XPathExpr;
 use crate::function_reader::read_functions;
 use crate::names::{NameId, NameTable};
-use crate::parser::{StaticContext, parse_xpath};
+use crate::parser::{StaticContext, parse_context, parse_xpath};
+use crate::pattern_cache::PatternCache;
 use crate::token::SyntaxError;
+use crate::tree::{NodeNumber, NodeSort, NodeTree};
 
 const SCHEMATRON: &str = "http://purl.oclc.org/dsdl/schematron";
 /// Deepest chain of rules that extend each other.
@@ -93,6 +95,26 @@ impl RulePattern {
             contexts.extend(self.unnamed.iter().cloned());
             contexts.sort_by_key(|context| context.rule);
         }
+    }
+
+    /// The nodes that a context may match, in document order.
+    pub(crate) fn candidates(&self, tree: &NodeTree<'_>) -> Vec<NodeNumber> {
+        let mut nodes: Vec<NodeNumber> = Vec::new();
+        if !self.roots.is_empty() {
+            nodes.push(0);
+        }
+        if self.unnamed.is_empty() {
+            for name in self.named.keys() {
+                nodes.extend_from_slice(tree.named_inside(0, *name));
+            }
+        } else {
+            nodes.extend(tree.nodes_of_sort(NodeSort::Element));
+        }
+        if !self.attributes.is_empty() {
+            nodes.extend(tree.nodes_of_sort(NodeSort::Attribute));
+        }
+        nodes.sort_unstable();
+        nodes
     }
 
     /// The contexts that may match an element of a name.
@@ -206,7 +228,10 @@ impl SchemaReader {
             self.read_pattern(*part, parts)?;
         }
         let applies = parse_xpath(applies, &mut self.context)?;
-        let program = RuleProgram { globals, functions, ..RuleProgram::default() };
+        globals.append(&mut self.context.shared_paths);
+        let declared_globals = self.context.declared_globals;
+        let program =
+            RuleProgram { globals, declared_globals, functions, patterns: PatternCache::default() };
         Ok(CompiledSchema { program, patterns: std::mem::take(&mut self.patterns), applies })
     }
 
@@ -226,6 +251,7 @@ impl SchemaReader {
                 self.globals.push(value.to_owned());
             }
         }
+        self.context.declared_globals = self.globals.len();
         Ok(())
     }
 
@@ -259,7 +285,7 @@ impl SchemaReader {
             let place = compiled.rules.len();
             self.context.rule_variables.clear();
             let context = replace_parameters(attribute(rule, "context")?, &parameters);
-            let context = parse_xpath(&context, &mut self.context)?;
+            let context = parse_context(&context, &mut self.context)?;
             for pattern in context_patterns(&context)? {
                 compiled.add_context(RuleContext { rule: place, pattern });
             }

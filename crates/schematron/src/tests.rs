@@ -6,6 +6,7 @@ use docmill_core::model::{RuleReport, RuleSeverity};
 use docmill_formats::xml::XmlText;
 use serde_json::json;
 
+use crate::evaluator::MAX_SHARED_ITEMS;
 use crate::library::{MAX_FINDINGS, RuleLibrary, RulesError};
 
 const HEAD: &str = r#"<schema xmlns="http://purl.oclc.org/dsdl/schematron" xmlns:x="http://www.w3.org/1999/XSL/Transform">
@@ -88,6 +89,12 @@ fn expressions_have_the_value_that_xpath_gives_them() {
         ("i:b[2] = '2.20' and i:b[last()]/@c = 'y'",       "true"),
         ("count(//i:b[1]) = 2 and count((//i:b)[1]) = 1",  "true"),
         ("count(i:b[@c]) = 2 and count(i:b[c]) = 0",       "true"),
+        ("count(//@c) = 2 and count(i:g//@c) = 0 and //@n = '5'", "true"),
+        ("count(//(i:b|i:e)) = 4 and count(//(i:b|i:e)/.[1]) = 4", "true"),
+        // Elements that the document does not have: what stands before them still counts.
+        ("exists(i:f[xs:decimal(.) = 1]/i:absent)",        "FORG0001"),
+        ("exists('x'/i:absent)",                           "XPTY0004"),
+        ("exists(i:f/i:absent/i:b) or exists(//i:absent)", "false"),
         ("i:g/i:b/ancestor::i:a/@n = '5'",                 "true"),
         ("name(i:g/i:b/../..) = 'i:a'",                    "true"),
         ("i:d/preceding-sibling::i:b[1] = '2.20'",         "true"),
@@ -117,6 +124,11 @@ fn expressions_have_the_value_that_xpath_gives_them() {
         // Conditions and bindings.
         ("if (i:e) then true() else false()",              "true"),
         ("some $x in i:b satisfies $x > 2",                "true"),
+        ("some $x in i:b satisfies '2.20' = $x",           "true"),
+        ("some $x in () satisfies xs:decimal(i:f) = $x",   "false"),
+        ("some $x in i:b satisfies i:b[$x > 2] = $x",      "true"),
+        ("some $x in i:b satisfies /i:a/i:b[. = $x] = $x", "true"),
+        ("every $x in i:b satisfies //i:b = $x",           "true"),
         ("some $i:x in i:b satisfies $i:x > 2",            "true"),
         ("every $x in i:b satisfies $x > 2",               "false"),
         ("every $x in i:z satisfies false()",              "true"),
@@ -267,6 +279,28 @@ fn a_document_that_makes_a_rule_quadratic_ends_at_the_budget_and_says_so() {
     document.push_str("</i:a>");
     assert!(check(&library, &document).is_cut);
     assert!(!check(&library, DOCUMENT).is_cut);
+}
+
+#[test]
+fn a_path_from_the_root_costs_the_same_for_one_line_and_for_ten_thousand() {
+    let rule = r#"<pattern><rule context="i:l"><assert id="t" test="count(/i:a/i:l/i:q) > 1">-</assert></rule></pattern>"#;
+    let lines = "<i:l><i:q/></i:l>".repeat(10_000);
+    let report = check(
+        &library_of(rule, "true()").unwrap(),
+        &format!(r#"<i:a xmlns:i="urn:i">{lines}</i:a>"#),
+    );
+    assert!(!report.is_cut && report.findings.is_empty(), "the budget is spent");
+}
+
+#[test]
+fn a_path_of_very_many_nodes_is_not_kept_in_memory_but_costs_its_steps_again() {
+    let rule = r#"<pattern><rule context="i:k"><assert id="t" test="count(//i:l) > 1">-</assert></rule></pattern>"#;
+    let library = library_of(rule, "true()").unwrap();
+    for (count, is_cut) in [(MAX_SHARED_ITEMS, false), (MAX_SHARED_ITEMS + 1, true)] {
+        let (lines, rules) = ("<i:l/>".repeat(count), "<i:k/>".repeat(400));
+        let document = format!(r#"<i:a xmlns:i="urn:i">{lines}{rules}</i:a>"#);
+        assert_eq!(check(&library, &document).is_cut, is_cut, "{count}");
+    }
 }
 
 #[test]

@@ -9,6 +9,9 @@ use crate::names::{NameId, NameTable};
 /// Number of a node: its place in document order. The root is 0; attributes follow their element.
 pub(crate) type NodeNumber = usize;
 
+/// Children of a node whose children of a name are looked up rather than passed one by one.
+const MIN_LARGE_CHILDREN: usize = 6;
+
 /// The kinds of nodes in XPath's data model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NodeSort {
@@ -29,6 +32,8 @@ struct NodeRecord<'a> {
     first_child: NodeNumber,
     /// The number behind its last descendant.
     end: NodeNumber,
+    /// Children, of every sort.
+    child_count: usize,
     /// Value of an attribute, text or comment.
     text: &'a str,
     local_name: &'a str,
@@ -42,23 +47,46 @@ pub(crate) struct NodeTree<'a> {
     nodes: Vec<NodeRecord<'a>>,
     /// The elements of each name, in document order.
     by_name: Vec<Vec<NodeNumber>>,
+    /// The same behind the numbers of their parents, by these.
+    by_parent: Vec<Vec<(NodeNumber, NodeNumber)>>,
+    /// The attributes of each name, in document order.
+    attributes_by_name: Vec<Vec<NodeNumber>>,
 }
 
 impl<'a> NodeTree<'a> {
     /// The tree of a parsed document, or of the document that an element is the root of. Its depth is
     /// bounded by the parser's caller.
     pub(crate) fn new(document: Node<'a, '_>, names: &NameTable) -> Self {
-        let mut tree = Self { nodes: Vec::new(), by_name: vec![Vec::new(); names.len()] };
+        let by_name = vec![Vec::new(); names.len()];
+        let mut tree = Self {
+            nodes: Vec::new(),
+            by_parent: vec![Vec::new(); names.len()],
+            attributes_by_name: by_name.clone(),
+            by_name,
+        };
         if document.is_root() {
             tree.add_node(document, None, names);
         } else {
             tree.add_root_of(document, names);
         }
         for (number, node) in tree.nodes.iter().enumerate() {
-            let is_element = node.sort == NodeSort::Element;
-            if let Some(named) = tree.by_name.get_mut(node.name.index()).filter(|_| is_element) {
+            let index = match node.sort {
+                NodeSort::Element => &mut tree.by_name,
+                NodeSort::Attribute => &mut tree.attributes_by_name,
+                _ => continue,
+            };
+            if let Some(named) = index.get_mut(node.name.index()) {
                 named.push(number);
             }
+            let of_parents = tree.by_parent.get_mut(node.name.index());
+            if let (Some(named), Some(parent), NodeSort::Element) =
+                (of_parents, node.parent, node.sort)
+            {
+                named.push((parent, number));
+            }
+        }
+        for named in &mut tree.by_parent {
+            named.sort_unstable();
         }
         tree
     }
@@ -71,6 +99,7 @@ impl<'a> NodeTree<'a> {
             parent: None,
             first_child: 1,
             end: 1,
+            child_count: 1,
             text: "",
             local_name: "",
             namespace: None,
@@ -101,6 +130,7 @@ impl<'a> NodeTree<'a> {
             parent,
             first_child: number,
             end: number,
+            child_count: 0,
             text: if is_element { "" } else { node.text().unwrap_or_default() },
             local_name,
             namespace,
@@ -115,6 +145,7 @@ impl<'a> NodeTree<'a> {
                 parent: Some(number),
                 first_child: end,
                 end,
+                child_count: 0,
                 text: attribute.value(),
                 local_name,
                 namespace,
@@ -122,12 +153,14 @@ impl<'a> NodeTree<'a> {
             });
         }
         let first_child = self.nodes.len();
+        let mut child_count = 0;
         for child in node.children() {
             self.add_node(child, Some(number), names);
+            child_count += 1;
         }
         let end = self.nodes.len();
         if let Some(record) = self.nodes.get_mut(number) {
-            (record.first_child, record.end) = (first_child, end);
+            (record.first_child, record.end, record.child_count) = (first_child, end, child_count);
         }
     }
 
@@ -173,9 +206,51 @@ impl<'a> NodeTree<'a> {
         self.nodes.get(node).map_or(node, |it| it.end)
     }
 
+    /// Its children, of every sort.
+    pub(crate) fn child_count(&self, node: NodeNumber) -> usize {
+        self.nodes.get(node).map_or(0, |it| it.child_count)
+    }
+
+    /// All nodes of a sort, in document order.
+    pub(crate) fn nodes_of_sort(&self, sort: NodeSort) -> impl Iterator<Item = NodeNumber> + '_ {
+        let nodes = self.nodes.iter().enumerate().filter(move |(_, node)| node.sort == sort);
+        nodes.map(|(number, _)| number)
+    }
+
+    /// The elements or attributes of a name in the document.
+    pub(crate) fn named(&self, name: NameId, is_attribute: bool) -> &[NodeNumber] {
+        let index = if is_attribute { &self.attributes_by_name } else { &self.by_name };
+        index.get(name.index()).map(Vec::as_slice).unwrap_or_default()
+    }
+
     /// The elements of a name among the descendants of a node, in document order.
     pub(crate) fn named_inside(&self, node: NodeNumber, name: NameId) -> &[NodeNumber] {
-        let named = self.by_name.get(name.index()).map(Vec::as_slice).unwrap_or_default();
+        self.inside(self.named(name, false), node)
+    }
+
+    /// The elements of a name among the children of a node, each behind that node's number, in
+    /// document order; `None`: the node has few, and their walk is quicker.
+    pub(crate) fn named_children(
+        &self,
+        node: NodeNumber,
+        name: NameId,
+    ) -> Option<&[(NodeNumber, NodeNumber)]> {
+        if self.child_count(node) < MIN_LARGE_CHILDREN {
+            return None;
+        }
+        let named = self.by_parent.get(name.index()).map(Vec::as_slice).unwrap_or_default();
+        let first = named.partition_point(|(parent, _)| *parent < node);
+        let end = named.partition_point(|(parent, _)| *parent <= node);
+        named.get(first..end)
+    }
+
+    /// The attributes of a name that a node and its descendants have, in document order.
+    pub(crate) fn attributes_inside(&self, node: NodeNumber, name: NameId) -> &[NodeNumber] {
+        self.inside(self.named(name, true), node)
+    }
+
+    /// Those of some nodes that are behind a node and before its end.
+    fn inside<'n>(&self, named: &'n [NodeNumber], node: NodeNumber) -> &'n [NodeNumber] {
         let first = named.partition_point(|it| *it <= node);
         let end = named.partition_point(|it| *it < self.end(node));
         named.get(first..end).unwrap_or_default()

@@ -87,6 +87,30 @@ impl<'a> From<Cow<'a, str>> for XPathItem<'a> {
     }
 }
 
+/// Nodes as items.
+pub(crate) fn node_items<'a>(nodes: Vec<NodeNumber>) -> ItemSequence<'a> {
+    nodes.into_iter().map(XPathItem::Node).collect()
+}
+
+/// The nodes among which there are no values.
+pub(crate) fn nodes_of(items: &[XPathItem<'_>]) -> Result<Vec<NodeNumber>, EvaluationError> {
+    let nodes = items.iter().map(|item| match item {
+        XPathItem::Node(node) => Ok(*node),
+        XPathItem::Atomic(_) => Err(EvaluationError::Type),
+    });
+    nodes.collect()
+}
+
+/// Nodes, each once.
+pub(crate) fn in_document_order(
+    items: ItemSequence<'_>,
+) -> Result<ItemSequence<'_>, EvaluationError> {
+    let mut nodes = nodes_of(&items)?;
+    nodes.sort_unstable();
+    nodes.dedup();
+    Ok(node_items(nodes))
+}
+
 /// The spaces of XML.
 pub(crate) fn is_xml_space(sign: char) -> bool {
     matches!(sign, ' ' | '\t' | '\n' | '\r')
