@@ -76,8 +76,8 @@ take_languages() {
 
 take_models() {
     local file
-    for file in detector.onnx recogniser.onnx characters.txt libonnxruntime.so WEIGHTS LICENSE NOTICE \
-        LICENSE.onnxruntime NOTICE.onnxruntime; do
+    for file in detector.onnx recogniser.onnx characters.txt quick_recogniser.onnx quick_characters.txt \
+        libonnxruntime.so WEIGHTS LICENSE NOTICE LICENSE.onnxruntime NOTICE.onnxruntime; do
         take -m 644 -t "$root/usr/local/share/docmill/ocr-models" "$models/$file"
     done
 }

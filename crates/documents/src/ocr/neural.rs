@@ -1,10 +1,10 @@
-//! Reading pages with two small neural networks: one finds the lines, one reads them.
+//! Reading pages with three small neural networks: one finds the lines, one reads them, and a larger
+//! one reads again those that were read unsurely.
 //!
-//! The networks are PP-OCRv6's (of `PaddleOCR`, Apache-2.0), the smallest detector and the middle
-//! recogniser, that one cut down to Latin script by `scripts/models.sh`. ONNX Runtime runs them
-//! on the thread of the page. They read bad pictures
-//! far better than Tesseract does, whichever way up these lie, and clean ones as well at several
-//! times the cost.
+//! The networks are PP-OCRv6's (of `PaddleOCR`, Apache-2.0): the smallest detector, the smallest
+//! and the middle recogniser, both cut down to Latin script by `scripts/models.sh`. ONNX Runtime
+//! runs them on the thread of the page. They read bad pictures far better than Tesseract does, in
+//! any orientation, and clean ones as well at a lower cost.
 //!
 //! Not promised: other scripts than Latin; text in the reading order; more than some thousand lines
 //! of a page (`line_box`).

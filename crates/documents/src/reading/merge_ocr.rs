@@ -5,11 +5,11 @@
 //! within one page that changes from word to word. So the better of two readings of a receipt still
 //! lacks words that the other has. Voting among recognisers word by word is an old remedy (Lopresti
 //! and Zhou, "Using consensus sequence voting to correct OCR errors", CVIU 67, 1997); with two
-//! voters their confidence decides. It works on boxes, so both readings must be of the same page up
-//! to its scale. One may have as one word what the other splits in two, so all words of a region
-//! are compared together.
+//! voters their confidence decides, and the dictionary between a long word and a misreading of it.
+//! It works on boxes, so both readings must be of the same page up to its scale. One may have as
+//! one word what the other splits in two, so all words of a region are compared together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
@@ -21,10 +21,14 @@ const MIN_SHARED_SHARE: f32 = 0.5;
 const MIN_CONFIDENCE_LEAD: f32 = 0.1;
 /// Confidence of a word that only one reading has: specks look like words too.
 const MIN_LONE_CONFIDENCE: f32 = 0.5;
+/// Letters of a word that no misreading turns into another word of the language.
+pub(crate) const MIN_LISTED_LETTERS: usize = 8;
+/// Letters that a misreading of a listed word differs in, at one place: `rn` for `m`.
+const MAX_MISREAD_LETTERS: usize = 3;
 
 /// Readers of two readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum ReadingOrigins {
+pub(crate) enum ReadingOrigins<'a> {
     /// Of one reader, which read two pictures.
     OneReader,
     /// Of two readers, whose mistakes are different ones. How sure they are of all that they read,
@@ -34,16 +38,18 @@ pub(crate) enum ReadingOrigins {
         base: f32,
         /// The other one.
         other: f32,
+        /// Long words of the page's languages among those that were read.
+        listed: &'a HashSet<String>,
     },
 }
 
-impl ReadingOrigins {
+impl ReadingOrigins<'_> {
     /// Whether the other reading's words of a region replace those of the base, by their
     /// confidence.
     fn prefers_other(self, base_sure: f32, other_sure: f32) -> bool {
         match self {
             Self::OneReader => other_sure >= base_sure + MIN_CONFIDENCE_LEAD,
-            Self::TwoReaders { base, other } => {
+            Self::TwoReaders { base, other, .. } => {
                 other_sure * other.powi(2) > base_sure * base.powi(2)
             }
         }
@@ -65,7 +71,7 @@ pub(crate) fn merge_lines(
     base: Vec<TextLine>,
     other: &[TextLine],
     scale: f32,
-    origins: ReadingOrigins,
+    origins: ReadingOrigins<'_>,
 ) -> Vec<TextLine> {
     let mut others: Vec<TextLine> = other.iter().map(|line| scale_line(line, scale)).collect();
     let own: Vec<&TextWord> = base.iter().flat_map(|line| &line.words).collect();
@@ -114,9 +120,15 @@ fn pick<'a>(words: &[&'a TextWord], places: &[usize]) -> Vec<&'a TextWord> {
 
 /// Chooses the words of a region. A word that two readers read alike gets a higher confidence than
 /// either gave it.
-fn choose_words(base: &[&TextWord], other: &[&TextWord], origins: ReadingOrigins) -> Vec<TextWord> {
+fn choose_words(
+    base: &[&TextWord],
+    other: &[&TextWord],
+    origins: ReadingOrigins<'_>,
+) -> Vec<TextWord> {
     let (base_sure, other_sure) = (mean_confidence(base), mean_confidence(other));
-    let kept = if origins.prefers_other(base_sure, other_sure) { other } else { base };
+    let takes_other = listed_other(base, other, origins)
+        .unwrap_or_else(|| origins.prefers_other(base_sure, other_sure));
+    let kept = if takes_other { other } else { base };
     let mut kept: Vec<TextWord> = kept.iter().map(|word| (*word).clone()).collect();
     if let (ReadingOrigins::TwoReaders { .. }, [one], [another], [word]) =
         (origins, base, other, kept.as_mut_slice())
@@ -125,6 +137,35 @@ fn choose_words(base: &[&TextWord], other: &[&TextWord], origins: ReadingOrigins
         word.confidence = 1.0 - (1.0 - one.confidence) * (1.0 - another.confidence);
     }
     kept
+}
+
+/// Of two readings of one word, one of which is a listed word and the other a misreading of it:
+/// whether the other reader's is listed.
+fn listed_other(
+    base: &[&TextWord],
+    other: &[&TextWord],
+    origins: ReadingOrigins<'_>,
+) -> Option<bool> {
+    let (ReadingOrigins::TwoReaders { listed, .. }, [base], [other]) = (origins, base, other)
+    else {
+        return None;
+    };
+    let [base, other] = [base, other].map(|word| letters_of(&word.text));
+    let is_listed = listed.contains(other);
+    (is_listed != listed.contains(base) && is_misreading(base, other)).then_some(is_listed)
+}
+
+/// A word without the punctuation around it.
+pub(crate) fn letters_of(word: &str) -> &str {
+    word.trim_matches(|c: char| !c.is_alphanumeric())
+}
+
+/// Whether two words differ at one place, by few letters.
+fn is_misreading(one: &str, other: &str) -> bool {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    let alike = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
+    let behind = one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count();
+    one.len().max(other.len()).saturating_sub(alike + behind) <= MAX_MISREAD_LETTERS
 }
 
 /// Longer words count more.
@@ -246,13 +287,35 @@ mod tests {
     }
 
     #[test]
+    fn a_long_word_of_the_language_stays_against_a_surer_misreading_of_it() {
+        let listed = HashSet::from(["Rechnungsnummer".to_owned(), "Lieferschein".to_owned()]);
+        let origins = ReadingOrigins::TwoReaders { base: 0.9, other: 0.6, listed: &listed };
+        #[rustfmt::skip]
+        let table = [
+            ("two letters for one",      "Rechnungsnurnmer", "Rechnungsnummer:", "Rechnungsnummer:"),
+            ("another letter",           "Rechmungsnummer",  "Rechnungsnummer",  "Rechnungsnummer"),
+            ("the base is listed",       "Rechnungsnummer",  "Rechnungsnunmer",  "Rechnungsnummer"),
+            ("differs at two places",    "Rechmungsnurnmer", "Rechnungsnummer",  "Rechmungsnurnmer"),
+            ("both are listed",          "Lieferschein",     "Rechnungsnummer",  "Lieferschein"),
+            ("neither is",               "Musterhaus",       "Musternaus",       "Musterhaus"),
+        ];
+        for (name, base, other, expected) in table {
+            let [base, other] = [(base, 0.9), (other, 0.5)]
+                .map(|(text, confidence)| line(&[(text, 0.0, confidence)], 1.0));
+            let merged = merge_lines(vec![base], &[other], 1.0, origins);
+            assert_eq!(merged[0].text(), expected, "{name}");
+        }
+    }
+
+    #[test]
     fn of_two_readers_the_slightly_more_confident_reading_of_a_word_is_kept() {
         let (base, other) = ([("T0tal", 0.0, 0.8)], [line(&[("Total", 1.0, 0.85)], 1.0)]);
         let read = |origins| {
             let merged = merge_lines(vec![line(&base, 2.0)], &other, 2.0, origins);
             merged.iter().map(TextLine::text).collect::<Vec<_>>()
         };
-        let readers = |base, other| ReadingOrigins::TwoReaders { base, other };
+        let listed = HashSet::new();
+        let readers = |base, other| ReadingOrigins::TwoReaders { base, other, listed: &listed };
         assert_eq!(read(ReadingOrigins::OneReader), ["T0tal"]);
         assert_eq!(read(readers(0.9, 0.9)), ["Total"]);
         assert_eq!(read(readers(0.9, 0.8)), ["T0tal"], "the other is lost on this page");
@@ -268,7 +331,8 @@ mod tests {
         };
         let two =
             |confidence| line(&[("tax", 0.0, confidence), ("invoice", 48.0, confidence)], 1.0);
-        let origins = ReadingOrigins::TwoReaders { base: 0.9, other: 0.9 };
+        let listed = HashSet::new();
+        let origins = ReadingOrigins::TwoReaders { base: 0.9, other: 0.9, listed: &listed };
         #[rustfmt::skip]
         let table = [
             ("the two are surer",               wide("taxinvoice", 0.7), two(0.9),                "tax invoice"),
@@ -290,7 +354,8 @@ mod tests {
                 (line(&[("4711", 0.0, 0.8)], 1.0), line(&[("4711", 0.0, 0.7)], 1.0));
             merge_lines(vec![base], &[other], 1.0, origins)[0].words[0].confidence
         };
-        let both = read(ReadingOrigins::TwoReaders { base: 0.9, other: 0.9 });
+        let listed = HashSet::new();
+        let both = read(ReadingOrigins::TwoReaders { base: 0.9, other: 0.9, listed: &listed });
         assert!((both - 0.94).abs() < 0.001, "{both}");
         assert!((read(ReadingOrigins::OneReader) - 0.8).abs() < 0.001);
     }

@@ -3,11 +3,11 @@
 //! with the words that only the other has.
 
 mod main_reader;
-mod other_language;
 mod plan;
 mod robust_reader;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use self::plan::{EngineSet, PassCondition, PassEngine, PassPicture, ReadingPass, ReadingPlan};
@@ -20,7 +20,7 @@ use crate::pdf::lines::join_rows;
 use crate::quality::text_cells::TextCells;
 use crate::quality::{self, PageAssessment};
 use crate::reading::legibility::{LegibilityScore, score_legibility};
-use crate::reading::merge_ocr::{ReadingOrigins, merge_lines};
+use crate::reading::merge_ocr::{MIN_LISTED_LETTERS, ReadingOrigins, letters_of, merge_lines};
 use crate::reading::recognise::PageRecogniser;
 use crate::repair::{RepairStep, RepairedRaster, cut_out_sheet, repair_page};
 use docmill_core::model::{
@@ -139,10 +139,11 @@ impl OcrPass<'_> {
         (self.legibility.confidence >= SURELY_UPRIGHT).then_some(self.candidate.turned)
     }
 
-    /// With the words that `other`, a worse reading of the same page, has better or alone.
+    /// With the words that `other`, a worse reading of the same page, has better or alone; `listed`:
+    /// long words of either that the languages have.
     /// Unchanged if the words of the two cannot be compared, or if `other` is so much worse that
     /// its few sure words are luck.
-    fn merge_with(&mut self, other: &Self) {
+    fn merge_with(&mut self, other: &Self, listed: &HashSet<String>) {
         let is_peer =
             other.legibility.confidence >= MIN_PEER_CONFIDENCE * self.legibility.confidence;
         let (own, others) = (&self.candidate, &other.candidate);
@@ -157,6 +158,7 @@ impl OcrPass<'_> {
             false => ReadingOrigins::TwoReaders {
                 base: self.legibility.confidence,
                 other: other.legibility.confidence,
+                listed,
             },
         };
         self.lines = merge_lines(std::mem::take(&mut self.lines), &other.lines, scale, origins);
@@ -186,18 +188,17 @@ struct PageReading<'a> {
     enlarged: Option<OcrPass<'a>>,
     /// Whether a picture was read that was repaired as its defects call for.
     is_repaired: bool,
-    passes: usize,
 }
 
 impl<'a> PageReading<'a> {
-    /// Merges `next` into the best reading, or the other way round; the worse of the two.
-    fn merge(&mut self, next: OcrPass<'a>) -> OcrPass<'a> {
-        self.passes += 1;
+    /// Merges `next` into the best reading, or the other way round; the worse of the two. `listed`:
+    /// long words of either that the languages have.
+    fn merge(&mut self, next: OcrPass<'a>, listed: &HashSet<String>) -> OcrPass<'a> {
         let worse = match next.replaces(&self.best) {
             true => std::mem::replace(&mut self.best, next),
             false => next,
         };
-        self.best.merge_with(&worse);
+        self.best.merge_with(&worse, listed);
         worse
     }
 
@@ -291,19 +292,40 @@ impl PictureReader<'_> {
             PassEngine::Main => self.read_by_main(picture, source.found)?,
             PassEngine::Robust => self.read_by_robust(picture, source.found, None)?,
         };
-        let mut reading = PageReading { best, enlarged: None, is_repaired, passes: 1 };
+        let mut reading = PageReading { best, enlarged: None, is_repaired };
         for pass in &plan.then {
             if !self.is_needed(pass.condition, &reading.best) {
                 continue;
             }
             let Some(next) = self.run_pass(*pass, source, &mut reading)? else { continue };
-            let worse = reading.merge(next);
+            let listed = self.listed_words(&reading.best, &next)?;
+            let worse = reading.merge(next, &listed);
             reading.enlarged = Some(worse).filter(|it| plan.sharpens() && it.candidate.enlarged);
         }
-        if reading.passes == 1 {
-            reading.best = self.reread_other_language(reading.best)?;
-        }
         Ok(reading)
+    }
+
+    /// The long words of two readers' readings that the page's languages have.
+    fn listed_words(
+        &mut self,
+        one: &OcrPass<'_>,
+        other: &OcrPass<'_>,
+    ) -> Result<HashSet<String>, PageError> {
+        let Some(robust) = self.recogniser.robust_reader().filter(|_| one.robust != other.robust)
+        else {
+            return Ok(HashSet::new());
+        };
+        let words = one.lines.iter().chain(&other.lines).flat_map(|line| &line.words);
+        let long: Vec<&str> = words
+            .map(|word| letters_of(&word.text))
+            .filter(|word| word.chars().all(char::is_alphabetic))
+            .filter(|word| word.chars().count() >= MIN_LISTED_LETTERS)
+            .collect();
+        let languages: Vec<String> =
+            one.languages.iter().chain(&other.languages).cloned().collect();
+        let known = robust.known_words(&long, &languages)?;
+        let listed = long.into_iter().zip(known).filter(|(_, is_known)| *is_known);
+        Ok(listed.map(|(word, _)| word.to_owned()).collect())
     }
 
     /// One further pass; `None`: the page has no such picture.

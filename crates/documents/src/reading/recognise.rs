@@ -2,7 +2,7 @@
 
 use crate::page::PageRaster;
 use docmill_core::fault::Result;
-use docmill_core::model::{BoundingBox, TextLine};
+use docmill_core::model::TextLine;
 
 /// A page that did not lie upright, and does now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,30 +58,16 @@ pub trait PageRecogniser: Send {
         Ok(TurnedReading::of_upright(self.recognise(page, languages)?))
     }
 
-    /// Reads `regions`, lines of `page` that another reader found: a line or nothing for each, in
-    /// their order. A reader that finds its lines by itself returns nothing for all.
-    ///
-    /// # Errors
-    /// Those of [`PageRecogniser::recognise`].
-    fn recognise_regions(
-        &mut self,
-        _page: &PageRaster,
-        places: &[BoundingBox],
-        _languages: &[String],
-    ) -> Result<Vec<Option<TextLine>>> {
-        Ok(vec![None; places.len()])
-    }
-
-    /// Whether each of `words` is one of these languages'. `None`: one of them has no word list.
+    /// Of each of `words` whether it is one of these languages', or a compound of such; of none
+    /// without word lists.
     ///
     /// # Errors
     /// A list cannot be read.
-    fn known_words(&self, _words: &[&str], _languages: &[String]) -> Result<Option<Vec<bool>>> {
-        Ok(None)
+    fn known_words(&self, words: &[&str], _languages: &[String]) -> Result<Vec<bool>> {
+        Ok(vec![false; words.len()])
     }
 
-    /// Whether it reads bad pictures well, in any orientation and all of its languages at once, at
-    /// several times the cost.
+    /// Whether it reads bad pictures well, in any orientation and all of its languages at once.
     fn is_robust(&self) -> bool {
         false
     }

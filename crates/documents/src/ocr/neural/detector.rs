@@ -19,15 +19,18 @@ use docmill_core::fault::Result;
 
 /// The shorter side of a page is at least this long when it is looked at, ...
 const SHORTER_SIDE: f32 = 736.0;
-/// ... and its longer side at most this long, ...
+/// ... and its longer side at most this long; ...
 const LONGER_SIDE: f32 = 2016.0;
+/// ... if a half is longer than this, as of A4 at 300 dots per inch, it is this long, because the
+/// letters are large, ...
+const HALVED_SIDE: f32 = 1440.0;
 /// ... unless the page is a strip: then the shorter side counts, up to this many pixels in all.
 const MAX_PIXELS: f32 = 8_000_000.0;
 const STRIP: f32 = 3.0;
 /// No page is enlarged more than this.
 const MAX_ENLARGED: f32 = 4.0;
 /// Sides of a tile, and how far two of them overlap; both multiples of what the network divides by.
-const TILE: usize = 1024;
+const TILE: usize = 640;
 const OVERLAP: usize = 128;
 const STRIDE: usize = 32;
 /// Input scaling of the network's training, for blue, green and red.
@@ -161,8 +164,9 @@ fn viewing_size(page: &impl PixelMatrix) -> Size {
     let mut scale = (SHORTER_SIDE / shorter).clamp(1.0, MAX_ENLARGED);
     if longer > STRIP * shorter {
         scale = scale.min((MAX_PIXELS / (width * height)).sqrt());
-    } else if longer * scale > LONGER_SIDE {
-        scale = LONGER_SIDE / longer;
+    } else {
+        let longest = if longer > 2.0 * HALVED_SIDE { HALVED_SIDE } else { LONGER_SIDE };
+        scale = scale.min(longest / longer);
     }
     let [width, height] =
         [width, height].map(|side| pixels::to_i32((side * scale / 32.0).round().max(1.0)) * 32);
@@ -192,7 +196,8 @@ mod tests {
     fn every_page_is_looked_at_in_a_size_that_is_bounded() {
         #[rustfmt::skip]
         let table = [
-            ("A4 at 300 dpi",    (2480, 3508), (1440, 2016)),
+            ("A4 at 300 dpi",    (2480, 3508), (1024, 1440)),
+            ("A4 at 200 dpi",    (1654, 2339), (1440, 2016)),
             ("a small page",     (368, 500),   (736, 992)),
             ("one pixel high",   (2000, 1),    (8000, 32)),
             ("one pixel",        (1, 1),       (32, 32)),

@@ -13,7 +13,6 @@ use opencv::prelude::*;
 use opencv::{Result, imgproc};
 
 use super::pixels;
-use docmill_core::model::BoundingBox;
 
 /// A pixel is text from this probability on, of 255.
 const TEXT: f64 = 64.0;
@@ -27,9 +26,6 @@ const MIN_SIDE_PIXELS: f32 = 3.0;
 pub(super) const MAX_BOXES: usize = 3000;
 /// Pieces of a page that are looked at, at most.
 const MAX_PIECES: usize = 20_000;
-/// Paper that the network sees above, below and beside the ink of a line, in heights of the ink: as
-/// much as is around the lines that the detector finds.
-const AROUND_INK: f32 = 0.12;
 
 /// A rectangle around a line, turned as the line lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,14 +35,6 @@ pub(super) struct LineBox {
 }
 
 impl LineBox {
-    /// A level line whose ink lies in `ink`.
-    pub(super) fn around_ink(ink: &BoundingBox) -> Self {
-        let paper = AROUND_INK * ink.h;
-        let (left, top) = (ink.x - paper, ink.y - paper);
-        let (right, bottom) = (ink.right() + paper, ink.bottom() + paper);
-        Self { corners: [(left, top), (right, top), (right, bottom), (left, bottom)] }
-    }
-
     /// Length along the line.
     pub(super) fn width(&self) -> f32 {
         let [one, other, ..] = self.corners;
@@ -213,13 +201,6 @@ mod tests {
         assert_eq!(found.len(), MAX_BOXES);
         let lowest = found.iter().map(LineBox::height).fold(f32::MAX, f32::min);
         assert!(lowest > 4.0, "the largest stay: {lowest}");
-    }
-
-    #[test]
-    fn a_line_has_a_little_paper_around_its_ink() {
-        let line = LineBox::around_ink(&BoundingBox { x: 100.0, y: 50.0, w: 400.0, h: 25.0 });
-        assert_eq!(line.corners[0], (97.0, 47.0));
-        assert_eq!((line.width(), line.height()), (406.0, 31.0));
     }
 
     #[test]

@@ -1,4 +1,8 @@
-//! The reading of a line.
+//! The reading of a line, piece by piece: by a small network, and by a larger one at five times the
+//! cost if a word of the piece is unsure. Pieces bound the memory of a run, and a doubtful word costs
+//! its piece alone.
+
+use std::ops::Range;
 
 use opencv::core::Mat;
 use opencv::prelude::*;
@@ -10,6 +14,7 @@ use super::line_strip::cut_strip;
 use super::network::{NetworkInput, NeuralNetwork};
 use super::pixels::{self, LevelScale};
 use super::spelling::{LetterRival, Lexicon, WordSpelling, spell_word};
+use super::weights::RecogniserFiles;
 use super::word_box::StripInk;
 use crate::image::opencv_mat::{OpenCvError, PixelMatrix};
 use docmill_core::fault::{Error, Result};
@@ -19,6 +24,8 @@ use docmill_core::model::{BoundingBox, TextLine, TextWord};
 const HEIGHT: i32 = 48;
 /// Widest strip: longer lines are squeezed, so that memory has an end.
 const MAX_STRIP_PIXELS: i32 = 3200;
+/// Widest piece of a strip that a network reads at once.
+const MAX_PIECE_PIXELS: usize = 800;
 /// Input scaling of the network's training.
 const SCALE: LevelScale = LevelScale { mean: 0.5, deviation: 0.5 };
 /// Four in five words are right that were corrected, however surely they were read before: names that
@@ -28,11 +35,21 @@ const CORRECTED: f32 = 0.8;
 /// as surely as that: of those that are read at .3 to .8 nineteen in twenty are right.
 const DOUBT_OF_KNOWN: f32 = 0.2;
 const HALFWAY_READ: f32 = 0.3;
+/// The small network's reading of a line is kept if each of its words has this confidence, ...
+const MIN_QUICK_CONFIDENCE: f32 = 0.85;
+/// ... or this, if it has a digit: no dictionary and no neighbour shows that a digit is wrong.
+const MIN_QUICK_DIGITS: f32 = 0.98;
 /// Widths are multiples of what the network divides by.
 const STRIDE: usize = 8;
 
 /// Reads lines.
 pub(super) struct LineReader {
+    quick: LineNetwork,
+    thorough: LineNetwork,
+}
+
+/// One network that reads lines.
+struct LineNetwork {
     network: NeuralNetwork,
     classes: CharacterClasses,
 }
@@ -49,42 +66,96 @@ pub(super) struct LineReading {
 }
 
 impl LineReader {
-    /// From the bytes of the network's file and the names of its classes.
+    /// From the two networks' files.
     ///
     /// # Errors
     /// They are none that can be used.
-    pub(super) fn load(runtime: &Environment, bytes: &[u8], classes: &str) -> Result<Self> {
-        let network = NeuralNetwork::load(runtime, "recogniser", bytes)?;
-        Ok(Self { network, classes: CharacterClasses::from_lines(classes) })
+    pub(super) fn load(
+        runtime: &Environment,
+        quick: &RecogniserFiles,
+        thorough: &RecogniserFiles,
+    ) -> Result<Self> {
+        Ok(Self {
+            quick: LineNetwork::load(runtime, "quick recogniser", quick)?,
+            thorough: LineNetwork::load(runtime, "recogniser", thorough)?,
+        })
     }
 
     /// Reads the text in `line` on `page`.
     ///
     /// # Errors
-    /// No memory; the network and the names of its classes do not fit.
+    /// No memory; a network and the names of its classes do not fit.
     pub(super) fn read_line(
         &mut self,
         page: &impl PixelMatrix,
         line: &LineBox,
     ) -> Result<LineReading> {
         let strip = cut_strip(page, line, HEIGHT, MAX_STRIP_PIXELS).map_err(OpenCvError::from)?;
-        let input = strip_input(&strip)?;
-        let output = self.network.run(&input)?;
-        if output.shape.last() != Some(&self.classes.count()) {
-            return Err(Error::internal("the recogniser's weights and characters do not fit"));
-        }
-        let columns = output.values.len() / self.classes.count();
-        let words = self.classes.decode(&output.values);
         let ink = StripInk::measure(&strip).map_err(OpenCvError::from)?;
-        // The last columns are those of the filling.
-        let of_strip = padded_width(&strip);
+        let (mut output, mut of_strip) = (StripOutput::default(), 0);
+        for piece in ink.pieces(MAX_PIECE_PIXELS, STRIDE) {
+            // The last columns are those of the filling.
+            of_strip += padded_width(&piece);
+            output.append(self.read_piece(&strip, &piece)?);
+        }
         let per_column = f32::from(u16::try_from(of_strip).unwrap_or(u16::MAX))
-            / f32::from(u16::try_from(columns.max(1)).unwrap_or(u16::MAX));
-        let boxes = ink.word_boxes(&words, per_column);
-        let placed = words.into_iter().zip(boxes);
+            / f32::from(u16::try_from(output.columns.max(1)).unwrap_or(u16::MAX));
+        let boxes = ink.word_boxes(&output.words, per_column);
+        let placed = output.words.into_iter().zip(boxes);
         let words = placed.map(|(word, area)| page_word(word, area.on_page(line)));
         Ok(LineReading::from_words(words))
     }
+
+    fn read_piece(&mut self, strip: &Mat, piece: &Range<usize>) -> Result<StripOutput> {
+        let input = strip_input(strip, piece)?;
+        let output = self.quick.read(&input)?;
+        if is_surely_read(&output.words) { Ok(output) } else { self.thorough.read(&input) }
+    }
+}
+
+/// The words of a strip.
+#[derive(Default)]
+struct StripOutput {
+    words: Vec<StripWord>,
+    /// Columns that the strip has for the network.
+    columns: usize,
+}
+
+impl StripOutput {
+    /// Adds the words of the piece behind those before.
+    fn append(&mut self, piece: Self) {
+        for mut word in piece.words {
+            word.columns = word.columns.start + self.columns..word.columns.end + self.columns;
+            self.words.push(word);
+        }
+        self.columns += piece.columns;
+    }
+}
+
+impl LineNetwork {
+    fn load(runtime: &Environment, name: &'static str, files: &RecogniserFiles) -> Result<Self> {
+        let network = NeuralNetwork::load(runtime, name, &files.weights)?;
+        Ok(Self { network, classes: CharacterClasses::from_lines(&files.characters) })
+    }
+
+    fn read(&mut self, input: &NetworkInput) -> Result<StripOutput> {
+        let output = self.network.run(input)?;
+        if output.shape.last() != Some(&self.classes.count()) {
+            return Err(Error::internal("a recogniser's weights and characters do not fit"));
+        }
+        let columns = output.values.len() / self.classes.count();
+        Ok(StripOutput { words: self.classes.decode(&output.values), columns })
+    }
+}
+
+/// Whether the small network's reading of a line is kept.
+fn is_surely_read(words: &[StripWord]) -> bool {
+    !words.is_empty() && words.iter().all(|word| word.confidence >= needed_confidence(&word.text))
+}
+
+fn needed_confidence(word: &str) -> f32 {
+    let has_digit = word.contains(|c: char| c.is_ascii_digit());
+    if has_digit { MIN_QUICK_DIGITS } else { MIN_QUICK_CONFIDENCE }
 }
 
 impl LineReading {
@@ -123,17 +194,18 @@ fn page_word(word: StripWord, bounding_box: BoundingBox) -> (TextWord, Vec<Lette
     (TextWord { text: text.into(), bounding_box, confidence, unwitnessed: false }, rivals)
 }
 
-fn padded_width(strip: &Mat) -> usize {
-    pixels::side(strip.cols()).next_multiple_of(STRIDE)
+fn padded_width(piece: &Range<usize>) -> usize {
+    piece.len().next_multiple_of(STRIDE)
 }
 
-/// The strip as the network takes it, filled up with grey on the right.
-fn strip_input(strip: &Mat) -> Result<NetworkInput> {
+/// A piece of the strip as the network takes it, filled up with grey on the right.
+fn strip_input(strip: &Mat, piece: &Range<usize>) -> Result<NetworkInput> {
     let (width, height) = (pixels::side(strip.cols()), pixels::side(strip.rows()));
-    let padded = padded_width(strip);
+    let padded = padded_width(piece);
     let grey = strip.data_bytes().map_err(OpenCvError::from)?;
     let mut plane = vec![0.0; padded * height];
     for (row, levels) in plane.chunks_exact_mut(padded).zip(grey.chunks_exact(width)) {
+        let levels = levels.get(piece.clone()).unwrap_or_default();
         for (value, level) in row.iter_mut().zip(levels) {
             *value = SCALE.value(*level);
         }
@@ -171,6 +243,29 @@ mod tests {
         line.correct_spelling(&OneWord);
         let word = line.line.words.remove(0);
         (word.text.to_string(), word.confidence)
+    }
+
+    #[test]
+    fn a_quick_reading_is_kept_if_all_of_its_words_are_sure_and_digits_are_nearly_certain() {
+        #[rustfmt::skip]
+        let table: [(&str, &[_], bool); 6] = [
+            ("sure words",               &[("Total", 0.9), ("due", 0.86)],   true),
+            ("an unsure word",           &[("Total", 0.9), ("due", 0.8)],    false),
+            ("a digit as sure as words", &[("Total", 0.99), ("9.90", 0.95)], false),
+            ("a nearly certain digit",   &[("Total", 0.9), ("9.90", 0.99)],  true),
+            ("a digit among letters",    &[("T0tal", 0.95)],                 false),
+            ("nothing was read",         &[],                                false),
+        ];
+        for (name, words, expected) in table {
+            let word = |(text, confidence): &(&str, f32)| StripWord {
+                text: (*text).to_owned(),
+                columns: 0..1,
+                confidence: *confidence,
+                rivals: Vec::new(),
+            };
+            let words: Vec<StripWord> = words.iter().map(word).collect();
+            assert_eq!(is_surely_read(&words), expected, "{name}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::page::PageRaster;
 use crate::reading::recognise::{PageRecogniser, TurnedPage, TurnedReading};
 use crate::repair;
 use docmill_core::fault::Result;
-use docmill_core::model::{BoundingBox, TextLine};
+use docmill_core::model::TextLine;
 
 /// Lines that are read to determine a page's orientation.
 const SAMPLE_LINES: usize = 6;
@@ -41,7 +41,7 @@ impl ReaderNetworks {
         let files = folder.load()?;
         Ok(Self {
             detector: LineDetector::load(runtime, &files.detector)?,
-            reader: LineReader::load(runtime, &files.recogniser, &files.characters)?,
+            reader: LineReader::load(runtime, &files.quick, &files.thorough)?,
         })
     }
 }
@@ -143,10 +143,7 @@ impl NeuralReader {
                 let heard = read.leading_language(words.languages());
                 heard.map(str::to_owned).into_iter().collect()
             }
-            given => {
-                let listed = words.languages();
-                given.iter().filter(|language| listed.contains(language)).cloned().collect()
-            }
+            given => listed_languages(words, given),
         };
         let lexicon = ListedWords(read_lists(words, &known)?);
         for line in lines {
@@ -243,36 +240,10 @@ impl PageRecogniser for NeuralReader {
         Ok(TurnedReading { turned: Some(TurnedPage { quarter_turns, upright }), lines })
     }
 
-    fn recognise_regions(
-        &mut self,
-        page: &PageRaster,
-        places: &[BoundingBox],
-        languages: &[String],
-    ) -> Result<Vec<Option<TextLine>>> {
-        let page = opencv_mat::view_raster(page).map_err(OpenCvError::from)?;
-        let mut lines = Vec::with_capacity(places.len());
-        for place in places {
-            lines.push(self.read_box(&page, &LineBox::around_ink(place))?);
-        }
-        self.correct_spelling(&mut lines, languages)?;
-        let mut found = Vec::with_capacity(lines.len());
-        for read in lines {
-            found.push((read.confidence >= MIN_LINE_CONFIDENCE).then_some(read.line));
-        }
-        Ok(found)
-    }
-
-    fn known_words(&self, words: &[&str], languages: &[String]) -> Result<Option<Vec<bool>>> {
-        let Some(known) = &self.words else { return Ok(None) };
-        if !languages.iter().all(|language| known.languages().contains(language)) {
-            return Ok(None);
-        }
-        let lists = read_lists(known, languages)?;
-        if lists.is_empty() || lists.iter().any(|list| list.is_empty()) {
-            return Ok(None);
-        }
-        let is_known = |word: &&str| lists.iter().any(|list| list.knows_parts(word));
-        Ok(Some(words.iter().map(is_known).collect()))
+    fn known_words(&self, words: &[&str], languages: &[String]) -> Result<Vec<bool>> {
+        let Some(listed) = &self.words else { return Ok(vec![false; words.len()]) };
+        let lexicon = ListedWords(read_lists(listed, &listed_languages(listed, languages))?);
+        Ok(words.iter().map(|word| lexicon.has_compound(word)).collect())
     }
 
     fn is_robust(&self) -> bool {
@@ -295,6 +266,12 @@ impl Lexicon for ListedWords {
     fn has_compound(&self, word: &str) -> bool {
         self.0.iter().any(|list| list.knows_parts(word))
     }
+}
+
+/// Those of `languages` that have word lists.
+fn listed_languages(words: &LanguageWords, languages: &[String]) -> Vec<String> {
+    let listed = words.languages();
+    languages.iter().filter(|language| listed.contains(language)).cloned().collect()
 }
 
 /// The words of each of `languages`.
@@ -332,8 +309,9 @@ mod tests {
 
     use super::*;
 
-    /// Position of the short line of [`printed_page`].
-    const TOTAL: BoundingBox = BoundingBox { x: 60.0, y: 288.0, w: 82.0, h: 23.0 };
+    /// The short line of [`printed_page`].
+    const TOTAL: LineBox =
+        LineBox { corners: [(57.0, 285.0), (145.0, 285.0), (145.0, 314.0), (57.0, 314.0)] };
 
     #[test]
     fn lines_are_read_until_they_are_longer_than_any_page_of_text() {
@@ -379,7 +357,7 @@ mod tests {
         }
         // A reading that is impossible shows that the kept one is taken.
         let mut marked = found.remove(0);
-        marked.read = Some(reader.read_box(&page, &LineBox::around_ink(&TOTAL)).unwrap());
+        marked.read = Some(reader.read_box(&page, &TOTAL).unwrap());
         let lines = reader.read_lines(&page, vec![marked], &[]).unwrap();
         assert_eq!(lines[0].words[0].text.as_str(), "Total");
 

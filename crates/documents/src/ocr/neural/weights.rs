@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 use docmill_core::fault::{Error, Result};
 
 /// Files that must be in it.
-const FILES: [&str; 4] = [DETECTOR, RECOGNISER, CHARACTERS, LIBRARY];
+const FILES: [&str; 6] =
+    [DETECTOR, RECOGNISER, CHARACTERS, QUICK_RECOGNISER, QUICK_CHARACTERS, LIBRARY];
 const DETECTOR: &str = "detector.onnx";
 const RECOGNISER: &str = "recogniser.onnx";
 const CHARACTERS: &str = "characters.txt";
+const QUICK_RECOGNISER: &str = "quick_recogniser.onnx";
+const QUICK_CHARACTERS: &str = "quick_characters.txt";
 /// The library of ONNX Runtime.
 const LIBRARY: &str =
     if cfg!(target_os = "macos") { "libonnxruntime.dylib" } else { "libonnxruntime.so" };
@@ -23,9 +26,17 @@ pub(super) struct WeightFolder(PathBuf);
 pub(super) struct NetworkFiles {
     /// Of the one that finds lines, ONNX.
     pub detector: Vec<u8>,
-    /// Of the one that reads them, ONNX.
-    pub recogniser: Vec<u8>,
-    /// Names of the recogniser's classes, a line each.
+    /// The small network that reads every line.
+    pub quick: RecogniserFiles,
+    /// The larger one, for lines that the small one leaves unsure.
+    pub thorough: RecogniserFiles,
+}
+
+/// A network that reads lines.
+pub(super) struct RecogniserFiles {
+    /// Its weights, ONNX.
+    pub weights: Vec<u8>,
+    /// Names of its classes, a line each.
     pub characters: String,
 }
 
@@ -75,9 +86,14 @@ impl WeightFolder {
     pub(super) fn load(&self) -> Result<NetworkFiles> {
         Ok(NetworkFiles {
             detector: self.read(DETECTOR)?,
-            recogniser: self.read(RECOGNISER)?,
-            characters: String::from_utf8_lossy(&self.read(CHARACTERS)?).into_owned(),
+            quick: self.load_recogniser(QUICK_RECOGNISER, QUICK_CHARACTERS)?,
+            thorough: self.load_recogniser(RECOGNISER, CHARACTERS)?,
         })
+    }
+
+    fn load_recogniser(&self, weights: &str, characters: &str) -> Result<RecogniserFiles> {
+        let characters = String::from_utf8_lossy(&self.read(characters)?).into_owned();
+        Ok(RecogniserFiles { weights: self.read(weights)?, characters })
     }
 
     fn read(&self, file: &str) -> Result<Vec<u8>> {

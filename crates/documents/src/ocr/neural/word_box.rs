@@ -5,6 +5,8 @@
 //! and columns without ink. Rules of a table are no ink of a word: what runs through a strip from
 //! its one end to the other.
 
+use std::ops::Range;
+
 use opencv::core::{self, Mat};
 use opencv::prelude::*;
 use opencv::{Result, imgproc};
@@ -54,6 +56,37 @@ impl StripInk {
         ink.set_to(&core::Scalar::all(0.0), &rules)?;
         let (width, height) = (pixels::side(ink.cols()), pixels::side(ink.rows()));
         Ok(Self { ink: ink.data_bytes()?.to_vec(), width, height })
+    }
+
+    /// Ranges of columns of at most `max` that cover the strip, all but the last of them multiples of
+    /// `stride`. They part in the middle of the widest gap within their second half; without a gap,
+    /// at their end.
+    pub(super) fn pieces(&self, max: usize, stride: usize) -> Vec<Range<usize>> {
+        let mut pieces = Vec::new();
+        let mut start = 0;
+        while self.width - start > max {
+            let gap = self.widest_gap(start + max / 2..start + max);
+            let middle = (gap.start + gap.end) / 2 / stride * stride;
+            let end = if gap.is_empty() { start + max } else { middle.max(start + stride) };
+            pieces.push(start..end);
+            start = end;
+        }
+        pieces.push(start..self.width);
+        pieces
+    }
+
+    /// The widest run of columns without ink; empty without one.
+    fn widest_gap(&self, columns: Range<usize>) -> Range<usize> {
+        let mut best = columns.start..columns.start;
+        let mut start = columns.start;
+        for column in columns {
+            if self.has_ink(column) {
+                start = column + 1;
+            } else if column + 1 - start > best.len() {
+                best = start..column + 1;
+            }
+        }
+        best
     }
 
     /// The area of each word; `per_column`: pixels of a column of the reading.
@@ -233,6 +266,27 @@ mod tests {
             let off = [found.x - x, found.y - y, found.w - w, found.h - h];
             assert!(off.iter().all(|by| by.abs() < 1.5), "{found:?}");
         }
+    }
+
+    /// Ends of the pieces of a strip of ink with gaps at these columns.
+    fn piece_ends(gaps: &[Range<usize>], width: usize) -> Vec<usize> {
+        let ink = (0..width).map(|at| u8::from(!gaps.iter().any(|gap| gap.contains(&at))));
+        let strip = StripInk { ink: ink.collect(), width, height: 1 };
+        let mut start = 0;
+        for piece in strip.pieces(800, 8) {
+            assert_eq!(piece.start, start, "pieces cover the strip");
+            start = piece.end;
+        }
+        strip.pieces(800, 8).iter().map(|piece| piece.end).collect()
+    }
+
+    #[test]
+    fn a_strip_is_read_in_pieces_that_part_between_words() {
+        assert_eq!(piece_ends(&[], 800), [800], "short");
+        assert_eq!(piece_ends(&[500..510, 600..640], 1000), [616, 1000], "at the wider of gaps");
+        assert_eq!(piece_ends(&[100..200, 900..910], 1000), [800, 1000], "no gap in its half");
+        assert_eq!(piece_ends(&[700..720, 1300..1340], 1900), [704, 1320, 1900], "in each");
+        assert_eq!(piece_ends(&[0..900, 900..1700], 1700), [600, 1200, 1700], "no ink");
     }
 
     #[test]

@@ -128,11 +128,6 @@ impl WordList {
         })
     }
 
-    /// Whether the language's data has no words.
-    pub(in crate::ocr) fn is_empty(&self) -> bool {
-        self.edges.is_empty()
-    }
-
     /// Whether `word` is one of them as it stands, in small letters, or with a capital first.
     pub(in crate::ocr) fn knows(&self, word: &str) -> bool {
         let small: String = word.chars().flat_map(char::to_lowercase).collect();

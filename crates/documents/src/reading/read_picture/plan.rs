@@ -1,11 +1,10 @@
 //! Which readings a page gets, as a table that is chosen once, from its assessment:
 //!
-//! | page | first | then, while the best reading falls short |
+//! | readers | first | then, while the best reading falls short |
 //! |---|---|---|
-//! | no robust reader | main, repaired | main, the other picture; main, sharpened |
-//! | clean print, or a fax | main, repaired | robust, its preferred picture; its other one; whole photograph |
-//! | anything else that scores below [`CLEAN_SCORE`] | robust, preferred | main, repaired (if in doubt); robust, other; whole photograph |
-//! | no main reader | robust, preferred | robust, other; whole photograph |
+//! | main alone | main, repaired | main, the other picture; main, sharpened |
+//! | both | robust, preferred | main, repaired (if in doubt); robust, other; whole photograph |
+//! | robust alone | robust, preferred | robust, other; whole photograph |
 //!
 //! The robust reader prefers the picture of the file, or the flat sheet in its photograph: the
 //! network needs no preprocessing, and binarising repairs remove the anti-aliased edges it relies
@@ -13,10 +12,6 @@
 //! picture.
 
 use crate::quality::PageAssessment;
-
-/// Pictures of a lower score are not clean print: the main reader would mostly read them for
-/// nothing. Clean print of 200 dots per inch, whose letters are smallish, scores more.
-const CLEAN_SCORE: f32 = 0.75;
 
 /// The readers that can read the page's languages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,8 +53,8 @@ pub(super) enum PassPicture {
 pub(super) enum PassCondition {
     /// The best reading falls short of a good one.
     FallsShort,
-    /// The best reading leaves a doubt. For the main reader, which takes half as long as the robust
-    /// one and makes other mistakes.
+    /// The best reading leaves a doubt. For the main reader, which makes other mistakes than the
+    /// robust one.
     InDoubt,
 }
 
@@ -103,15 +98,12 @@ impl ReadingPlan {
         let robust = ReadingPass::new(Robust, preferred);
         let other = ReadingPass::new(Robust, other);
         let whole = ReadingPass::new(Robust, PassPicture::WholePhotograph);
-        // The letters of a fax have lost the grey that the robust reader relies on.
-        let is_bad = found.score < CLEAN_SCORE && !found.bilevel;
         let (first, then) = match engines {
             EngineSet::MainOnly => {
                 let opposite = ReadingPass::new(Main, PassPicture::Opposite);
                 (main, vec![opposite, ReadingPass::new(Main, PassPicture::Sharpened)])
             }
-            EngineSet::MainAndRobust if is_bad => (robust, vec![main.in_doubt(), other, whole]),
-            EngineSet::MainAndRobust => (main, vec![robust, other, whole]),
+            EngineSet::MainAndRobust => (robust, vec![main.in_doubt(), other, whole]),
             EngineSet::RobustOnly => (robust, vec![other, whole]),
         };
         Self { first, then }

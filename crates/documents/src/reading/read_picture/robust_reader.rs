@@ -1,5 +1,5 @@
 //! A pass by the robust reader. It reads bad pictures well and detects by itself which way up a
-//! page lies, at several times the cost of the main one.
+//! page lies.
 
 use std::borrow::Cow;
 

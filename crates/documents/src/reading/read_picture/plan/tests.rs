@@ -129,15 +129,15 @@ fn the_reader_of_each_pass_follows_from_the_picture_and_the_readings_so_far() {
     let (sheet, again) = ("robust turning: sheet", "robust: repaired");
     #[rustfmt::skip]
     let table: [ReadersCase<'_>; 13] = [
-        ("clean print, read well",       &clean, 0.95, [0.99, 0.99], &["plain"]),
-        ("clean print, read badly",      &clean, 0.6,  [0.97, 0.97], &["plain", first]),
-        ("clean print, read fairly",     &clean, 0.75, [0.97, 0.97], &["plain", "robust: as it is"]),
+        ("clean print, read well",       &clean, 0.95, [0.97, 0.97], &[first]),
+        ("clean print, hardly in doubt", &clean, 0.95, [0.89, 0.89], &[first, "plain"]),
+        ("clean print, read badly",      &clean, 0.6,  [0.6, 0.6],   &[first, "plain"]),
         ("a bad page, read well",        &bad,   0.9,  [0.97, 0.97], &[first]),
         ("a bad page, hardly in doubt",  &bad,   0.9,  [0.89, 0.89], &[first, "plain"]),
         ("a bad page, read fairly",      &bad,   0.6,  [0.75, 0.9],  &[first, "plain", again]),
-        ("a fax, read well",             &fax,   0.95, [0.99, 0.99], &["plain"]),
-        ("a fax that the repair mends",  &fax,   0.6,  [0.6, 0.9],   &["plain", looking]),
-        ("a fax that nothing mends",     &fax,   0.6,  [0.6, 0.6],   &["plain", looking, first]),
+        ("a fax, read well",             &fax,   0.95, [0.6, 0.97],  &[looking]),
+        ("a fax that the main one reads", &fax,  0.95, [0.6, 0.6],   &[looking, "plain"]),
+        ("a fax that nothing mends",     &fax,   0.6,  [0.6, 0.6],   &[looking, "plain", first]),
         ("specks that the repair takes", &specks, 0.6, [0.6, 0.97],  &[looking]),
         ("specks, read badly",           &specks, 0.6, [0.6, 0.6],   &[looking, "plain", first]),
         ("a photograph of a sheet",      &photo, 0.9,  [0.5, 0.97],  &[sheet]),
