@@ -16,6 +16,11 @@ use crate::decode::{declared_charset, decode_text};
 use crate::error::OfficeError;
 use crate::style_sheet::{CssRuleSet, ElementNames};
 
+/// Name of the element by which a page says that a text sent beside it states other amounts.
+const OTHER_TEXT_NAME: &str = "docmill-other-text";
+/// That element: the text of a mail begins with it where its other form contradicts it.
+pub const OTHER_TEXT_MARK: &str = "<meta name=\"docmill-other-text\">";
+
 /// Open elements: browsers nest no deeper than 512.
 const MAX_DEPTH: usize = 512;
 /// Tables within tables.
@@ -187,6 +192,9 @@ impl PageReader<'_> {
             "hr" => self.end_block()?,
             "input" if !is_hidden => self.add_input(tag),
             "img" if !is_hidden => self.push_block(FlowBlock::Note(PageNote::UnreadPicture))?,
+            "meta" if attribute_of(tag, "name").as_deref() == Some(OTHER_TEXT_NAME) => {
+                self.push_block(FlowBlock::Note(PageNote::DoubtfulText))?;
+            }
             _ => {}
         }
         if VOID.contains(&name) || tag.self_closing && !BLOCKS.contains(&name) {

@@ -39,6 +39,7 @@ use docmill_core::config::LimitsConfig;
 pub use error::OfficeError;
 pub use format::{OfficeFormat, describe_unread, sniff_office, sniff_text};
 pub use grid_layout::{GridPage, LaidPage};
+pub use html::OTHER_TEXT_MARK;
 
 /// Lays the document out on pages.
 ///

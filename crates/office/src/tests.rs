@@ -8,7 +8,7 @@ use docmill_core::model::{OutcomeReason, PageNote};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use crate::{LaidPage, OfficeError, OfficeFormat, lay_out_document, sniff_office};
+use crate::{LaidPage, OTHER_TEXT_MARK, OfficeError, OfficeFormat, lay_out_document, sniff_office};
 
 const RELATIONS: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 
@@ -613,8 +613,11 @@ fn a_web_page_is_read_as_it_is_seen() {
         assert_eq!(read(page.as_bytes()).unwrap(), [expected], "{name}");
     }
     assert_eq!(notes_of(b"<p>x<p hidden>trap"), [PageNote::HiddenText]);
-    for page in ["<style>b::before{content:'9'}</style><p><b>900</b>", "<p><bdo dir=rtl>0011</bdo>"]
-    {
+    for page in [
+        "<style>b::before{content:'9'}</style><p><b>900</b>",
+        "<p><bdo dir=rtl>0011</bdo>",
+        &format!("{OTHER_TEXT_MARK}<p>9"),
+    ] {
         assert_eq!(notes_of(page.as_bytes()), [PageNote::DoubtfulText], "{page}");
     }
 }

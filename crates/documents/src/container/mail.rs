@@ -1,11 +1,14 @@
 //! Mails: attachments and attached mails are members; the text is one only if nothing else is a document
 //! and it states an amount. A part is known by its bytes, whatever type it names. Of alternatives the
-//! one counts that programs show: HTML before plain text.
+//! one counts that programs show: HTML before plain text; its page is doubtful where the plain text
+//! states other amounts.
 
 use std::collections::BTreeSet;
 
 use docmill_office::OfficeFormat;
-use mail_parser::{Encoding, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
+use mail_parser::{
+    Encoding, HeaderName, Message, MessageParser, MessagePart, MimeHeaders as _, PartType,
+};
 
 use super::{MemberCollector, mail_text};
 use crate::envelope;
@@ -42,6 +45,10 @@ const KNOWN: [&[u8]; 14] = [
 const OF_MAIL: usize = 5;
 /// Header fields of a part of a mail, which has no others.
 const OF_PART: [&[u8]; 2] = [b"content-transfer-encoding", b"content-disposition"];
+
+/// Header fields that say what a part is.
+const OF_CONTENT: [HeaderName<'static>; 3] =
+    [HeaderName::ContentType, HeaderName::ContentTransferEncoding, HeaderName::ContentDisposition];
 
 /// Parts that are no documents: signatures, appointments, cards, reports of delivery.
 const IGNORED: [(&str, &str); 11] = [
@@ -106,6 +113,7 @@ pub(super) fn add_members(
     let mail = MessageParser::default().parse(bytes);
     let mail =
         mail.ok_or_else(|| PageRefusal::new(OutcomeReason::Corrupt, "a mail that is damaged"))?;
+    refuse_two_declarations(bytes, &mail)?;
     for id in &mail.attachments {
         if let Some(part) = mail.part(*id) {
             add_part(bytes, part, found)?;
@@ -250,8 +258,46 @@ fn add_text(mail: &Message<'_>, found: &mut MemberCollector<'_>) -> Result<(), P
             PartType::Text(text) => (text, "txt"),
             _ => continue,
         };
-        if mail_text::states_amount(text) {
-            return found.add(Some(&format!("{name}.{extension}")), mail_text::as_file(text));
+        if !mail_text::states_amount(text) {
+            continue;
+        }
+        let is_doubtful = extension == "html"
+            && plain_forms(mail).any(|plain| mail_text::contradicts(plain, text));
+        let content = match is_doubtful {
+            true => mail_text::as_doubtful_file(text),
+            false => mail_text::as_file(text),
+        };
+        return found.add(Some(&format!("{name}.{extension}")), content);
+    }
+    Ok(())
+}
+
+/// The plain texts that programs show which do not show HTML.
+fn plain_forms<'m>(mail: &'m Message<'_>) -> impl Iterator<Item = &'m str> {
+    let alone = mail.text_body.iter().filter(|id| !mail.html_body.contains(id));
+    alone.filter_map(|id| match &mail.part(*id)?.body {
+        PartType::Text(text) => Some(text.as_ref()),
+        _ => None,
+    })
+}
+
+/// Programs differ in which of two declarations of a part they follow, and so in the document they
+/// show.
+fn refuse_two_declarations(bytes: &[u8], mail: &Message<'_>) -> Result<(), PageRefusal> {
+    for part in &mail.parts {
+        let mut declared: Vec<(&HeaderName<'_>, &[u8])> = Vec::new();
+        for header in part.headers.iter().filter(|it| OF_CONTENT.contains(&it.name)) {
+            let [start, end] = [header.offset_start, header.offset_end]
+                .map(|offset| usize::try_from(offset).unwrap_or(usize::MAX));
+            let value = bytes.get(start..end.max(start)).unwrap_or_default().trim_ascii();
+            match declared.iter().find(|(name, _)| **name == header.name) {
+                None => declared.push((&header.name, value)),
+                Some((_, other)) if *other == value => {}
+                Some(_) => {
+                    let detail = format!("a mail with a part of two {}", header.name.as_str());
+                    return Err(PageRefusal::new(OutcomeReason::Corrupt, detail));
+                }
+            }
         }
     }
     Ok(())

@@ -1,7 +1,11 @@
 //! The text of a mail that is a receipt itself: without an attached document, and stating an amount.
 
+use docmill_office::OTHER_TEXT_MARK;
+
 /// A text is looked through up to here.
 const MAX_SEARCHED_BYTES: usize = 256 << 10;
+/// Both forms of a text are compared up to here; longer ones count as contradicting each other.
+const MAX_COMPARED_BYTES: usize = 4 << 20;
 /// Characters between an amount and its currency.
 const MAX_GAP_CHARS: usize = 2;
 const SYMBOLS: [char; 6] = ['€', '$', '£', '¥', '₹', '₺'];
@@ -19,13 +23,51 @@ pub(super) fn as_file(text: &str) -> Vec<u8> {
     format!("{MARK}{text}").into_bytes()
 }
 
+/// An HTML as a file of its own whose plain form states other amounts.
+pub(super) fn as_doubtful_file(text: &str) -> Vec<u8> {
+    as_file(&[OTHER_TEXT_MARK, text].concat())
+}
+
 /// Whether a text or HTML states an amount of money: digits beside a currency.
 pub(super) fn states_amount(text: &str) -> bool {
     let mut end = text.len().min(MAX_SEARCHED_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    let letters: Vec<char> = visible_letters(text.get(..end).unwrap_or_default());
+    let numbers = numbers_of(text.get(..end).unwrap_or_default());
+    numbers.iter().any(|number| number.is_amount)
+}
+
+/// Whether the two forms of a text state different amounts: one of the plain form is no number of
+/// the HTML, or the largest of the HTML no number of the plain form. A plain form without amounts
+/// contradicts nothing: many only ask for another program.
+pub(super) fn contradicts(plain: &str, html: &str) -> bool {
+    if plain.len().max(html.len()) > MAX_COMPARED_BYTES {
+        return true;
+    }
+    let (plain, html) = (numbers_of(plain), numbers_of(html));
+    let largest = html.iter().filter(|it| it.is_amount).map(|it| it.hundredths).max();
+    let mut amounts = plain.iter().filter(|it| it.is_amount).peekable();
+    amounts.peek().is_some()
+        && (amounts.any(|it| !has_number(&html, it.hundredths))
+            || largest.is_some_and(|largest| !has_number(&plain, largest)))
+}
+
+fn has_number(numbers: &[StatedNumber], hundredths: u64) -> bool {
+    numbers.iter().any(|it| it.hundredths == hundredths)
+}
+
+/// A number in a text.
+struct StatedNumber {
+    hundredths: u64,
+    /// Whether it stands beside a currency.
+    is_amount: bool,
+}
+
+/// The numbers of a text or HTML in their order.
+fn numbers_of(text: &str) -> Vec<StatedNumber> {
+    let letters: Vec<char> = visible_letters(text);
+    let mut numbers = Vec::new();
     let mut at = 0;
     while let Some(letter) = letters.get(at) {
         if !letter.is_ascii_digit() {
@@ -33,12 +75,24 @@ pub(super) fn states_amount(text: &str) -> bool {
             continue;
         }
         let end = number_end(&letters, at);
-        if has_currency_before(&letters, at) || has_currency_after(&letters, end) {
-            return true;
-        }
+        numbers.push(StatedNumber {
+            hundredths: hundredths_of(letters.get(at..end).unwrap_or_default()),
+            is_amount: has_currency_before(&letters, at) || has_currency_after(&letters, end),
+        });
         at = end;
     }
-    false
+    numbers
+}
+
+/// The value of digits with separators: one with two digits behind it is that of the fraction.
+fn hundredths_of(number: &[char]) -> u64 {
+    let digits = number.iter().filter_map(|letter| letter.to_digit(10));
+    let whole =
+        digits.fold(0_u64, |sum, digit| sum.saturating_mul(10).saturating_add(u64::from(digit)));
+    let behind = number.iter().rev().skip_while(|letter| !letter.is_ascii_digit());
+    let fraction = behind.clone().take_while(|letter| letter.is_ascii_digit()).count();
+    let is_cut = behind.clone().nth(fraction).is_some_and(|it| matches!(it, '.' | ','));
+    if is_cut && fraction == 2 { whole } else { whole.saturating_mul(100) }
 }
 
 /// The letters outside of tags; a tag is a space.
@@ -111,5 +165,24 @@ mod tests {
         ] {
             assert_eq!(states_amount(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn two_forms_of_a_text_contradict_each_other_by_their_amounts() {
+        for (plain, html, expected) in [
+            ("Total 12.50 EUR", "<b>12,50</b> EUR", false),
+            ("Total 1.234,00 EUR", "<td>1,234</td><td>EUR</td>", false),
+            ("Net 5.00 EUR, total 6.00 EUR", "<p>6.00 EUR</p><p>net 5.00</p>", false),
+            ("Please see the HTML of 29.11.2026", "<b>12,50</b> EUR", false),
+            ("Total 10.00 EUR", "10.00 EUR, of it 5.00 EUR", false),
+            ("Total 100.00 EUR", "<b>900,00</b> EUR", true),
+            ("Total 100.00 EUR", "before 100.00 EUR, now <b>900.00</b> EUR", true),
+            ("Total 5 EUR", "<b>500</b> EUR", true),
+            ("Total 1.00 EUR", "no amount", true),
+        ] {
+            assert_eq!(contradicts(plain, html), expected, "{plain} | {html}");
+        }
+        let long = "Total 1.00 EUR".to_owned() + &" ".repeat(MAX_COMPARED_BYTES);
+        assert!(contradicts(&long, "Total 1.00 EUR"));
     }
 }

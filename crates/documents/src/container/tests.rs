@@ -140,6 +140,38 @@ fn a_part_is_known_by_its_bytes_and_text_that_no_program_shows_is_none() {
 }
 
 #[test]
+fn a_text_whose_plain_form_states_another_amount_is_marked_as_doubtful() {
+    for (plain, is_doubtful) in [("Total: 9.90 EUR", false), ("Total: 99.90 EUR", true)] {
+        let forms = [text(plain), part("text/html", "", b"<p>Total: <b>9.90 EUR</b></p>")];
+        let members = opened(&mail("alternative", &forms)).unwrap();
+        let content = String::from_utf8(members[0].1.clone()).unwrap();
+        assert_eq!(content.contains(docmill_office::OTHER_TEXT_MARK), is_doubtful, "{plain}");
+        // A note beside a receipt is no other form of it.
+        let members = opened(&mail("mixed", &forms)).unwrap();
+        assert!(members[0].0.ends_with(".txt"), "{}", members[0].0);
+    }
+}
+
+#[test]
+fn a_part_that_is_declared_in_two_ways_is_refused() {
+    for (headers, is_refused) in [
+        ("Content-Disposition: attachment\r\n", false),
+        ("Content-Disposition: attachment\r\nContent-Disposition: attachment\r\n", false),
+        ("Content-Disposition: attachment\r\nContent-Disposition: inline\r\n", true),
+        ("Content-Type: text/html\r\n", true),
+        ("Content-Transfer-Encoding: quoted-printable\r\n", true),
+    ] {
+        let bytes = mail("mixed", &[text("x"), part("application/pdf", headers, PDF)]);
+        match opened(&bytes) {
+            Ok(members) => assert!(!is_refused && members.len() == 1, "{headers}"),
+            Err(refusal) => {
+                assert!(is_refused && refusal.reason == OutcomeReason::Corrupt, "{headers}");
+            }
+        }
+    }
+}
+
+#[test]
 fn names_of_members_are_decoded_and_harmless() {
     let parts = [
         attached("=?utf-8?B?UmVjaG51bmcgTsOkaGUucGRm?=", PDF),
