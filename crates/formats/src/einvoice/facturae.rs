@@ -6,7 +6,10 @@
 //! becomes a credit note with the signs turned around. A file with several invoices is refused.
 //! Checked against the schema: the elements in [`MANDATORY`] and the values of `InvoiceClass`.
 
+use std::collections::BTreeSet;
+
 use roxmltree::Node;
+use rust_decimal::Decimal;
 use serde_json::Value;
 
 use super::amounts::{note_missing, sum_of, value_of};
@@ -36,6 +39,9 @@ const MANDATORY: [&str; 8] = [
     "Invoices/Invoice/TaxesOutputs",
     "Invoices/Invoice/InvoiceTotals/InvoiceTotal",
 ];
+
+/// Stated amounts and those computed of their parts differ by rounding alone.
+const ONE_CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 
 pub(super) fn parse_facturae(
     root: Node<'_, '_>,
@@ -150,6 +156,15 @@ fn invoice_line(line: Node<'_, '_>, reader: &mut ValueReader) -> Value {
     if element_at(line, "DiscountsAndRebates").or(element_at(line, "Charges")).is_some() {
         found.take_price_from_amount();
     }
+    let field = "line_items.amount";
+    let cost = decimal_of(&reader.number(field, element_at(line, "TotalCost")));
+    let off = sum_below(one, "DiscountsAndRebates/Discount/DiscountAmount", field, reader);
+    let added = sum_below(one, "Charges/Charge/ChargeAmount", field, reader).unwrap_or_default();
+    let net = cost.map(|cost| cost.saturating_sub(off.unwrap_or_default()).saturating_add(added));
+    let net = net.zip(decimal_of(&found.amount));
+    if net.is_some_and(|(net, amount)| net.saturating_sub(amount).abs() > ONE_CENT) {
+        reader.note("sum.line_items");
+    }
     found.into_value(reader)
 }
 
@@ -166,6 +181,7 @@ fn read_taxes(
     fields: &mut InvoiceXmlFields,
     reader: &mut ValueReader,
 ) {
+    let untaxed = untaxed_category(invoice, reader);
     for tax in elements_below(invoice, "TaxesOutputs/Tax") {
         let rate = reader.number("taxes", element_at(tax, "TaxRate"));
         let amount = reader.number("taxes", element_at(tax, "TaxAmount/TotalAmount"));
@@ -174,8 +190,11 @@ fn read_taxes(
             reader.number("taxes", element_at(tax, "EquivalenceSurchargeAmount/TotalAmount"));
         let has_surcharge = decimal_of(&surcharge).is_some_and(|rate| !rate.is_zero());
         let reason = format!("recargo de equivalencia {surcharge} %");
+        let is_zero = decimal_of(&rate).is_some_and(|rate| rate.is_zero());
+        let (special, why) = if is_zero { untaxed.clone() } else { (None, Value::Null) };
         let category = match plain_text(element_at(tax, "TaxTypeCode")).as_deref() {
-            Some("01") if decimal_of(&rate).is_some_and(|rate| rate.is_zero()) => Some("Z"),
+            Some(_) if special.is_some() => special,
+            Some("01") if is_zero => Some("Z"),
             Some("01") => Some("S"),
             Some("02") => Some("M"),
             Some("03") => Some("L"),
@@ -186,10 +205,41 @@ fn read_taxes(
             base: reader.number("taxes", element_at(tax, "TaxableBase/TotalAmount")),
             amount: value_of(sum_of([&amount, &added])),
             category: category.into(),
-            exemption_reason: Some(reason).filter(|_| has_surcharge).into(),
+            exemption_reason: Some(reason).filter(|_| has_surcharge).map_or(why, Value::from),
         };
         fields.taxes.push(row.into_value());
     }
+}
+
+/// Category and reason of the lines without tax (`SpecialTaxableEvent`): exempt or not subject.
+/// None: there are none; those that are not alike are noted.
+fn untaxed_category(
+    invoice: Option<Node<'_, '_>>,
+    reader: &mut ValueReader,
+) -> (Option<&'static str>, Value) {
+    let events = elements_below(invoice, "Items/InvoiceLine/SpecialTaxableEvent");
+    let codes = events
+        .iter()
+        .map(|event| plain_text(element_at(*event, "SpecialTaxableEventCode")).unwrap_or_default());
+    let codes: BTreeSet<String> = codes.collect();
+    let reason = events.first().and_then(|it| element_at(*it, "SpecialTaxableEventReason"));
+    let category = match codes.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] => return (None, Value::Null),
+        ["01"] => "E",
+        ["02"] => "O",
+        _ => {
+            reader.note("tax_category");
+            return (None, Value::Null);
+        }
+    };
+    let lines = elements_below(invoice, "Items/InvoiceLine").into_iter();
+    let untaxed = lines.filter(|line| {
+        decimal_of(&line_rate(Some(*line), reader)).is_none_or(|rate| rate.is_zero())
+    });
+    if untaxed.count() != events.len() {
+        reader.note("tax_category");
+    }
+    (Some(category), reader.text(reason))
 }
 
 fn read_totals(
@@ -229,6 +279,7 @@ fn read_totals(
             reader.number("charges", element_at(charge, "ChargeAmount")),
         ));
     }
+    check_sums(totals, fields, reader);
     for (path, doubt) in [
         ("Subsidies", "subsidies_in_amount_due"),
         ("TotalReimbursableExpenses", "expenses_in_amount_due"),
@@ -243,6 +294,58 @@ fn read_totals(
             reader.note(doubt);
         }
     }
+}
+
+/// Notes totals that are not the sums of their parts; payments on account without one are added up.
+fn check_sums(
+    totals: Option<Node<'_, '_>>,
+    fields: &mut InvoiceXmlFields,
+    reader: &mut ValueReader,
+) {
+    for (path, parts, field) in [
+        ("TotalGeneralDiscounts", "GeneralDiscounts/Discount/DiscountAmount", "allowances"),
+        ("TotalGeneralSurcharges", "GeneralSurcharges/Charge/ChargeAmount", "charges"),
+        (
+            "TotalPaymentsOnAccount",
+            "PaymentsOnAccount/PaymentOnAccount/PaymentOnAccountAmount",
+            "paid_amount",
+        ),
+    ] {
+        let stated = decimal_of(&reader.number(field, first_element(totals, &[path])));
+        let parts = sum_below(totals, parts, field, reader);
+        if stated.zip(parts).is_some_and(|(stated, parts)| stated != parts) {
+            reader.note(format!("sum.{field}"));
+        }
+        if field == "paid_amount" && stated.is_none() {
+            fields.paid_amount = value_of(parts);
+        }
+    }
+    let [total, open, withheld] = ["InvoiceTotal", "TotalOutstandingAmount", "TotalTaxesWithheld"]
+        .map(|path| decimal_of(&reader.number("amount_due", first_element(totals, &[path]))));
+    let paid = decimal_of(&fields.paid_amount).unwrap_or_default();
+    let is_subsidised = first_element(totals, &["Subsidies"]).is_some();
+    let is_rest = total.zip(open).is_none_or(|(total, open)| {
+        let rest = total.saturating_sub(paid).saturating_sub(open);
+        // Some writers take the taxes withheld off here.
+        [Decimal::ZERO, withheld.unwrap_or_default()]
+            .into_iter()
+            .any(|off| rest.saturating_sub(off).abs() <= ONE_CENT)
+    });
+    if !is_rest && !is_subsidised {
+        reader.note("sum.amount_due");
+    }
+}
+
+/// The sum of the numbers at a path; `None` if there are none.
+fn sum_below(
+    node: Option<Node<'_, '_>>,
+    path: &str,
+    field: &'static str,
+    reader: &mut ValueReader,
+) -> Option<Decimal> {
+    let found = elements_below(node, path).into_iter();
+    let parts: Vec<Value> = found.map(|part| reader.number(field, Some(part))).collect();
+    sum_of(&parts)
 }
 
 /// Notes totals of the file that are not those of its only invoice.
@@ -292,6 +395,10 @@ fn read_payment(
         let day = reader.day("due_date", element_at(*part, "InstallmentDueDate"));
         let amount = reader.number("instalments", element_at(*part, "InstallmentAmount"));
         terms.push(PaymentTerm { day, amount, ..PaymentTerm::default() });
+    }
+    let sum = sum_of(terms.iter().map(|term| &term.amount));
+    if sum.zip(decimal_of(&fields.amount_due)).is_some_and(|(sum, due)| sum != due) {
+        reader.note("sum.instalments");
     }
     let reference = "PaymentDetails/Installment/PaymentReconciliationReference";
     fields.payment_reference = reader.text(first_element(invoice, &[reference]));

@@ -212,8 +212,45 @@ fn contradictions_within_a_spanish_invoice_are_doubts() {
         ("</SchemaVersion>", "</SchemaVersion><Batch><TotalInvoicesAmount><TotalAmount>246.0</TotalAmount></TotalInvoicesAmount><InvoiceCurrencyCode>EUR</InvoiceCurrencyCode></Batch>", ""),
         ("</SchemaVersion>", "</SchemaVersion><Batch><InvoiceCurrencyCode>USD</InvoiceCurrencyCode></Batch>", "several.currency"),
         ("<InvoiceClass>", "<InvoiceDocumentType>AF</InvoiceDocumentType><InvoiceClass>", "type_389"),
+        ("<InstallmentAmount>246", "<InstallmentAmount>999", "sum.instalments"),
+        ("<TotalExecutableAmount>", "<TotalOutstandingAmount>99.00</TotalOutstandingAmount><TotalExecutableAmount>", "sum.amount_due"),
+        ("<TotalExecutableAmount>", "<TotalOutstandingAmount>246</TotalOutstandingAmount><TotalExecutableAmount>", ""),
+        ("<GrossAmount>180", "<TotalCost>900.00</TotalCost><GrossAmount>180", "sum.line_items"),
+        ("<GrossAmount>180", "<TotalCost>190.005</TotalCost><DiscountsAndRebates><Discount><DiscountAmount>10</DiscountAmount></Discount></DiscountsAndRebates><GrossAmount>180", ""),
+        ("<TotalTaxOutputs>", "<GeneralDiscounts><Discount><DiscountAmount>0</DiscountAmount></Discount></GeneralDiscounts><TotalGeneralDiscounts>90</TotalGeneralDiscounts><TotalTaxOutputs>", "sum.allowances"),
+        ("<TotalExecutableAmount>", "<TotalPaymentsOnAccount>0</TotalPaymentsOnAccount><PaymentsOnAccount><PaymentOnAccount><PaymentOnAccountAmount>46</PaymentOnAccountAmount></PaymentOnAccount></PaymentsOnAccount><TotalExecutableAmount>", "sum.paid_amount"),
     ];
     assert_doubts(spanish, &table);
+}
+
+/// The end of a line without tax.
+fn untaxed_line_end(code: &str) -> String {
+    format!(
+        "<TaxRate>0</TaxRate></Tax></TaxesOutputs><SpecialTaxableEvent><SpecialTaxableEventCode>{code}</SpecialTaxableEventCode>\
+         <SpecialTaxableEventReason>art. 20</SpecialTaxableEventReason></SpecialTaxableEvent></InvoiceLine>"
+    )
+}
+
+#[test]
+fn a_spanish_invoice_says_why_it_has_no_tax_and_that_it_was_paid_on_account() {
+    let payment = "<PaymentsOnAccount><PaymentOnAccount><PaymentOnAccountAmount>46</PaymentOnAccountAmount></PaymentOnAccount></PaymentsOnAccount><InvoiceTotal>";
+    let paid = read(&changed(spanish(), &[("<InvoiceTotal>", payment)]));
+    assert_eq!(paid.field("paid_amount"), json!(46));
+    let of_line = "<TaxRate>23.00</TaxRate></Tax></TaxesOutputs></InvoiceLine>";
+    let rate = ("<TaxRate>23.00", "<TaxRate>0.00");
+    let amount = ("<TaxAmount><TotalAmount>46.00", "<TaxAmount><TotalAmount>0.00");
+    for (first, second, category) in [("01", "01", "E"), ("02", "02", "O"), ("01", "02", "Z")] {
+        let (one, other) = (untaxed_line_end(first), untaxed_line_end(second));
+        let text = changed(spanish(), &[rate, amount, (of_line, &one), (of_line, &other)]);
+        let found = read(&text);
+        assert_eq!(found.field("taxes")[0]["category"], json!(category), "{first} {second}");
+        let is_doubtful = found.doubts().iter().any(|it| it == "tax_category");
+        assert_eq!(is_doubtful, first != second, "{first} {second}");
+    }
+    let bare = "<TaxRate>0</TaxRate></Tax></TaxesOutputs></InvoiceLine>";
+    let one = untaxed_line_end("01");
+    let text = changed(spanish(), &[rate, amount, (of_line, &one), (of_line, bare)]);
+    assert!(read(&text).doubts().iter().any(|it| it == "tax_category"), "one without a reason");
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use roxmltree::Node;
 use serde_json::Value;
 
+use super::amounts::sum_of;
 use super::consistency::{StatedSums, note_indicator, note_repeated};
 use super::element::{
-    ValueReader, amount_in_currency, attribute_value, code_value, element_at, elements_at,
-    elements_below, first_element, flag_value, plain_text,
+    ValueReader, amount_in_currency, attribute_value, code_value, decimal_of, element_at,
+    elements_at, elements_below, first_element, flag_value, plain_text,
 };
 use super::fields::{
     InvoiceXmlFields, InvoiceXmlLine, PaymentAccounts, PaymentTerm, TaxRow, adjustment_value,
@@ -206,6 +207,13 @@ fn read_totals(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut V
         ("amount_due", "PayableAmount", &mut fields.amount_due),
     ] {
         *value = reader.amount(field, &elements_below(sums, path), &currency);
+    }
+    let payments = elements_at(root, "PrepaidPayment/PaidAmount").into_iter();
+    let payments: Vec<Value> =
+        payments.map(|it| reader.amount("paid_amount", &[it], &currency)).collect();
+    let paid = decimal_of(&fields.paid_amount).unwrap_or_default();
+    if sum_of(&payments).is_some_and(|payments| payments != paid) {
+        reader.note("sum.paid_amount");
     }
     fields.vat_amount =
         reader.amount("vat_amount", &elements_at(root, "TaxTotal/TaxAmount"), &currency);
