@@ -138,6 +138,13 @@ impl VendorQueue {
         self.world.llm.as_ref().map_or(0, |server| server.calls().len())
     }
 
+    /// The vendor answers whole again.
+    fn restore_vendor(&self, vendor: Vendor) {
+        if let Some(server) = &self.world.llm {
+            server.set(Script::default().from(vendor));
+        }
+    }
+
     async fn count(&self, condition: &str) -> usize {
         let sql = format!("SELECT count(*)::text FROM docmill.ingestion WHERE {condition}");
         self.world.scalar(&sql).await.parse().unwrap_or_default()
@@ -215,7 +222,7 @@ async fn fifty_queued_documents_wait_for_the_next_day_of_a_quota() {
         until(END_TIMEOUT, || async { queue.count(waits).await == DOCUMENTS }).await;
         let asked = queue.received();
         assert!(asked <= 20, "{vendor:?}: {asked} calls of ten slots before the pause");
-        queue.world.llm.as_ref().unwrap().set(Script::default().from(vendor));
+        queue.restore_vendor(vendor);
         let worker = worker_of_the_next_day(&queue, worker).await;
         queue.until_all_complete(&format!("{vendor:?}")).await;
         worker.stop().await;
@@ -237,7 +244,7 @@ async fn outwait_shortened_prompts(vendor: Vendor, server: LlmServer, window: us
         0,
         "{case}: a reply about a part is used"
     );
-    queue.world.llm.as_ref().unwrap().set(Script::default().from(vendor));
+    queue.restore_vendor(vendor);
     queue.until_all_complete(&case).await;
     worker.stop().await;
     let numbers = "SELECT count(DISTINCT structured_data->>'invoice_number')::text
