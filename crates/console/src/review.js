@@ -10,7 +10,7 @@
   let sending = false;
   let held = Boolean(form.dataset.renew);
 
-  // How long and how many keys a decision takes; which keys is not kept.
+  // Seconds and number of keys of a decision; no keys are kept.
   const effort = form.elements;
   const begun = performance.now() - effort.seconds.value * 1000;
   let keys = Number(effort.keys.value);
@@ -33,7 +33,7 @@
       held = told.held;
       if (!held) says.textContent = told.says + " What you decide here would be refused.";
     } catch {
-      // The next one may come through: the lease lasts for three of them.
+      // The lease lasts for three of them.
     }
   }
 
@@ -236,7 +236,7 @@
   const touches = (word, area) =>
     word[1] < area.right && word[1] + word[3] > area.left && word[2] < area.bottom && word[2] + word[4] > area.top;
 
-  // Words that stand side by side, whichever lines they were read in.
+  // Words side by side, in any lines.
   function rowsOn(words) {
     const rows = [];
     for (const word of words.flat().sort((a, b) => a[2] - b[2])) {
@@ -315,7 +315,7 @@
     const { sheet, from, box, into } = drag;
     drag = null;
     box.remove();
-    // Before the words come: the page may be enlarged and another field have the focus by then.
+    // Page and focus may change while the words load.
     const area = areaOf(from, pointOf(sheet, event));
     const page = await wordsOf(sheet);
     if (!page) return;
