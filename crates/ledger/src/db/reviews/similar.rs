@@ -28,7 +28,7 @@ pub struct SimilarityKeys {
 }
 
 /// The newest completed result of another document of the tenant that shares one of these keys, among
-/// [`MAX_COMPARED`] of each; an exact one before a near one.
+/// `MAX_COMPARED` of each; an exact one before a near one.
 ///
 /// # Errors
 /// No answer from Postgres.
