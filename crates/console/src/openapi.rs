@@ -171,7 +171,10 @@ pub(super) fn change_schema(most: usize) -> RefOr<Schema> {
     let ids = ArrayBuilder::new().items(id.clone());
     let by_id = choice_object("ids", ids.min_items(Some(1)).max_items(Some(most)));
     let matching = choice_object("filter", Ref::from_schema_name("MatchingRequest"));
-    let matching = matching.property("cursor", Schema::Object(id));
+    // The `next_cursor` of an answer, which is null before the first and after the last one.
+    let cursor =
+        ObjectBuilder::from(id).schema_type(SchemaType::from_iter([Type::String, Type::Null]));
+    let matching = matching.property("cursor", cursor);
     let [by_id, matching] = [by_id, matching]
         .map(|object| object.property("change", Schema::Object(change.clone())).required("change"));
     OneOfBuilder::new().item(by_id).item(matching).into()
