@@ -101,7 +101,7 @@ async fn near_duplicates_of_another_tenant_are_not_seen() {
     assert_eq!(world.column(other, "review_reasons").await.unwrap(), "{}");
 }
 
-/// What the standard invoice of this number shares with a near duplicate.
+/// The keys that the standard invoice of this number shares with a near duplicate.
 fn keys_of(number: &str) -> SimilarityKeys {
     let facts = PaymentFacts {
         supplier: Some("Northwind Paper"),

@@ -35,7 +35,7 @@ const CORRECTED: f32 = 0.8;
 /// as surely as that: of those that are read at .3 to .8 nineteen in twenty are right.
 const DOUBT_OF_KNOWN: f32 = 0.2;
 const HALFWAY_READ: f32 = 0.3;
-/// The small network's reading of a line is kept if each of its words has this confidence, ...
+/// The small network's reading of a piece is kept if each of its words has this confidence, ...
 const MIN_QUICK_CONFIDENCE: f32 = 0.85;
 /// ... or this, if it has a digit: no dictionary and no neighbour shows that a digit is wrong.
 const MIN_QUICK_DIGITS: f32 = 0.98;
@@ -148,7 +148,7 @@ impl LineNetwork {
     }
 }
 
-/// Whether the small network's reading of a line is kept.
+/// Whether the small network's reading of a piece is kept.
 fn is_surely_read(words: &[StripWord]) -> bool {
     !words.is_empty() && words.iter().all(|word| word.confidence >= needed_confidence(&word.text))
 }

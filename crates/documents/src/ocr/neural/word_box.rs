@@ -59,8 +59,8 @@ impl StripInk {
     }
 
     /// Ranges of columns of at most `max` that cover the strip, all but the last of them multiples of
-    /// `stride`. They part in the middle of the widest gap within their second half; without a gap,
-    /// at their end.
+    /// `stride`. They part in the middle of the widest gap within their second half, rounded down to
+    /// `stride`; without a gap, at their end.
     pub(super) fn pieces(&self, max: usize, stride: usize) -> Vec<Range<usize>> {
         let mut pieces = Vec::new();
         let mut start = 0;
@@ -272,12 +272,12 @@ mod tests {
     fn piece_ends(gaps: &[Range<usize>], width: usize) -> Vec<usize> {
         let ink = (0..width).map(|at| u8::from(!gaps.iter().any(|gap| gap.contains(&at))));
         let strip = StripInk { ink: ink.collect(), width, height: 1 };
-        let mut start = 0;
+        let mut ends = Vec::new();
         for piece in strip.pieces(800, 8) {
-            assert_eq!(piece.start, start, "pieces cover the strip");
-            start = piece.end;
+            assert_eq!(piece.start, ends.last().copied().unwrap_or(0), "pieces cover the strip");
+            ends.push(piece.end);
         }
-        strip.pieces(800, 8).iter().map(|piece| piece.end).collect()
+        ends
     }
 
     #[test]
