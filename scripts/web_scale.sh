@@ -30,8 +30,14 @@ INSERT INTO document (id, file_path, original_name, tenant, sha256, created_at, 
 SELECT md5('d' || n)::uuid, 'documents/' || n || '.pdf', 'march-' || n || '.pdf', 'tenant-' || n % 50,
     encode(sha256(n::text::bytea), 'hex'), now() - n * interval '8 s', now() - n * interval '8 s',
     n % 50 = 0, CASE WHEN n % 50 = 0 THEN ARRAY['total_adds_up'] ELSE '{}' END,
-    jsonb_build_object('invoice_number', 'R-' || n, 'total', n)
-FROM generate_series(1, 10000 + $ended) n;
+    jsonb_build_object('invoice_number', 'R-' || n, 'supplier_name', 'Supplier ' || n % 500, 'total', n % 9000)
+        || CASE WHEN n % 50 = 0 THEN rest.data ELSE '{}' END
+FROM generate_series(1, 10000 + $ended) n
+-- Documents under review have the size of an invoice of eight lines.
+CROSS JOIN (SELECT jsonb_object_agg('field_' || f, 'a value of some length') || jsonb_build_object('line_items',
+    (SELECT jsonb_agg(jsonb_build_object('description', 'Reading table, oak, 180 cm', 'quantity', 4,
+        'unit_price', 412.5, 'tax_rate', 20, 'amount', 1650)) FROM generate_series(1, 8))) AS data
+    FROM generate_series(1, 25) f) AS rest;
 INSERT INTO ingestion (id, document_id, tenant, kind, status, reason, valid_structured_data,
     needs_human_review, review_reasons, created_at, updated_at, enqueued_at, started_at, completed_at,
     claims, attempt_count)
@@ -67,6 +73,12 @@ SELECT 'worker-' || n, now(), now() + interval '1 hour', 64, 60,
         'models', (SELECT jsonb_agg(jsonb_build_object('model', 'm' || m, 'needs_mib', 6000,
             'state', 'loaded', 'running', 2, 'waiting', 1, 'oldest_s', 5)) FROM generate_series(1, 8) m))
 FROM generate_series(1, 500) n;
+INSERT INTO audit_link (source, row_id, digest, before, hash)
+SELECT 'operator_action', a.id, d, sha256(a.id::text::bytea), sha256(sha256(a.id::text::bytea) || d)
+FROM operator_action a, LATERAL digest_audit_row('operator_action', a.id) d;
+INSERT INTO ended_hour (hour, completed, flagged, failed, cancelled, p50_s, p95_s, cost_nanos)
+SELECT date_trunc('hour', now(), 'UTC') - n * interval '1 hour', 400, 9, 9, 0, 9, 40, 0
+FROM generate_series(1, 9000) n;
 SET session_replication_role = DEFAULT"
 ask "VACUUM ANALYZE"
 [ "$(ask 'SELECT count(*) FROM attempt')" = "$ended" ] || { echo "the rows were not made" >&2; exit 1; }
@@ -88,12 +100,17 @@ name = lambda letter, n: uuid.UUID(hashlib.md5(f"{letter}{n}".encode()).hexdiges
 old, reviewed = name("i", ended // 2), name("d", 10000 + ended // 100 * 50)
 digest = hashlib.sha256(str(ended // 2).encode()).hexdigest()[:12]
 told = f"/documents?q=nowhere-to-be-found&cursor={name('d', 10000 + ended // 2)}"
-pages = ["/overview", "/ingestions", f"/ingestions?cursor={old}", "/ingestions?status=failed",
-         "/ingestions?tenant=tenant-3", "/ingestions?tenant=nobody", f"/ingestions/{old}",
-         f"/documents?q={digest}", f"/documents?q={old}", "/documents?q=march", "/documents?q=R-4711",
-         "/documents?q=nowhere-to-be-found", "/reviews", "/reviews?order=amount", f"/reviews?cursor={reviewed}",
-         "/reviews?tenant=tenant-0", f"/reviews/{reviewed}", "/pauses", "/webhooks", "/companies", "/kinds/invoice",
-         "/webhooks?target=erp", "/api/v1/ingestions?limit=200", told]
+rejected = f"/reviews/reject?of=documents&id={reviewed}"
+pages = ["/overview", "/overview?period=month", "/ingestions", f"/ingestions?cursor={old}",
+         "/ingestions?status=failed", "/ingestions?status=failed&reason=gate_refused", "/ingestions?tenant=tenant-3",
+         "/ingestions?tenant=nobody", "/ingestions/change?of=matching&status=failed&reason=gate_refused",
+         "/ingestions/export?of=waiting", f"/ingestions/{old}", f"/documents?q={digest}", f"/documents?q={old}",
+         "/documents?q=march", "/documents?q=R-4711", "/documents?q=nowhere-to-be-found", "/documents?by=key&q=r-4711",
+         "/documents?by=key&q=Supplier", "/documents?by=key&q=8123", "/reviews", "/reviews?order=amount",
+         f"/reviews?cursor={reviewed}", "/reviews?tenant=tenant-0", f"/reviews/{reviewed}", "/reviews/reject?of=waiting",
+         rejected, "/upload", "/pauses", "/quality", "/webhooks", "/webhooks?target=erp", "/companies", "/kinds",
+         "/kinds/invoice", "/kinds/invoice/draft", "/people", "/audit", "/audit?who=web:nobody", "/api-reference",
+         "/api/v1/ingestions?limit=200", told]
 slow = []
 print(f"{'page':60} {'median':>9} {'longest':>9}")
 for page in pages:

@@ -350,3 +350,16 @@ async fn a_statement_is_one_round_trip_and_an_idle_connection_returns_to_the_poo
     let last = trips.so_far();
     until(SOON, || async { trips.so_far() > last }).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_session_lets_postgres_compile_its_statements() {
+    let database = TestDatabase::create().await;
+    let now = "CREATE OR REPLACE FUNCTION docmill.docmill_now() RETURNS timestamptz LANGUAGE sql AS $$
+        SELECT CASE current_setting('jit') WHEN 'off' THEN timestamptz 'epoch' ELSE clock_timestamp() END $$";
+    database.pool().execute(now).await.unwrap();
+    let config = database.config();
+    for db in [Db::connect(&config).await, Db::connect_for_questions(&config).await] {
+        let time = PostgresLedger::new(db.unwrap()).current_time().await.unwrap();
+        assert_eq!(time, time::OffsetDateTime::UNIX_EPOCH);
+    }
+}

@@ -312,9 +312,9 @@ SELECT w.document_id AS "document_id!", w.file_path AS "file_path!",
     CASE WHEN jsonb_typeof(w.data) = 'object' THEN w.data ->> 'currency' END AS "currency?"
 FROM waiting w
 CROSS JOIN LATERAL (
-    SELECT max(value::numeric)::float8 AS amount
-    FROM jsonb_each_text(CASE WHEN jsonb_typeof(w.data) = 'object' THEN w.data ELSE '{}' END)
-    WHERE jsonb_typeof(w.data -> key) = 'number'
+    SELECT max(n::numeric)::float8 AS amount
+    FROM jsonb_path_query(CASE WHEN jsonb_typeof(w.data) = 'object' THEN w.data ELSE '{}' END,
+        'strict $.* ? (@.type() == "number")') AS n
 ) AS stake
 ORDER BY CASE WHEN $6 AND jsonb_typeof(w.data) = 'object' THEN w.data ->> 'currency' END NULLS LAST,
     CASE WHEN $6 THEN stake.amount END DESC NULLS LAST, w.since, w.document_id LIMIT $7

@@ -195,9 +195,9 @@ LIMIT $8
 SELECT f.id AS "id!"
 FROM free f
 CROSS JOIN LATERAL (
-    SELECT max(value::numeric) AS amount
-    FROM jsonb_each_text(CASE WHEN $9 AND jsonb_typeof(f.data) = 'object' THEN f.data ELSE '{}' END)
-    WHERE jsonb_typeof(f.data -> key) = 'number'
+    SELECT max(n::numeric) AS amount
+    FROM jsonb_path_query(CASE WHEN $9 AND jsonb_typeof(f.data) = 'object' THEN f.data ELSE '{}' END,
+        'strict $.* ? (@.type() == "number")') AS n
 ) AS stake
 ORDER BY CASE WHEN $9 AND jsonb_typeof(f.data) = 'object' THEN f.data ->> 'currency' END NULLS LAST,
     stake.amount DESC NULLS LAST, f.updated_at, f.id
