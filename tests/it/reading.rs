@@ -236,6 +236,18 @@ async fn a_page_image_is_read_by_tesseract_and_judged() {
 }
 
 #[tokio::test]
+async fn a_photo_of_an_invoice_is_read_like_its_picture() {
+    let drawn = include_bytes!("../photos/invoice.png");
+    let drawn = read_with_tesseract(drawn.to_vec()).await.unwrap().full_text();
+    assert!(drawn.contains("Invoice number: NP-4711") && drawn.contains("GBP 120.00"), "{drawn}");
+    let photos = [("HEIC", &include_bytes!("../photos/invoice.heic")[..])];
+    for (format, photo) in photos {
+        let read = read_with_tesseract(photo.to_vec()).await.unwrap().full_text();
+        assert_eq!(read, drawn, "{format}");
+    }
+}
+
+#[tokio::test]
 async fn what_a_scan_shows_wins_over_its_hidden_layer() {
     let page = picture(pdf(&[&content(&INVOICE)], ""));
     let file = scan(&page, "Total 9999.00 EUR", "595 0 0 842 0 0");

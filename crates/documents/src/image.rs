@@ -3,9 +3,12 @@
 pub(crate) mod encode;
 mod fax;
 pub(crate) mod format;
+mod heif;
+mod hevc_parameters;
 pub(crate) mod image_pdf;
 pub(crate) mod luminance;
 pub(crate) mod opencv_mat;
 pub(crate) mod picture;
+mod refusal;
 pub(crate) mod srgb_profile;
 pub(crate) mod tiff;

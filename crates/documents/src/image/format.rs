@@ -2,8 +2,8 @@
 //! has no signature, and a failed download is a web page under the name of a PDF.
 //!
 //! Signatures: PDF 32000-1 §7.5.2 and implementation note 13, PNG §5.2, JPEG SOI + marker, TIFF 6.0
-//! §2 and its 64-bit form, RIFF with WEBP, GIF in both versions, BMP. The PDF header may be
-//! anywhere in the first 1024 bytes; further in, behind the preamble of a gateway or a printer, if
+//! §2 and its 64-bit form, RIFF with WEBP, GIF in both versions, BMP, boxes with a brand of HEIF
+//! (ISO/IEC 14496-12 §4.3). The PDF header may be anywhere in the first 1024 bytes; further in, behind the preamble of a gateway or a printer, if
 //! the file also ends as a PDF and is not an archive. XML is recognised by its declaration, or by
 //! the root of an e-invoice.
 //! EDIFACT begins with the segment UNA or UNB (ISO 9735-1 §7 and annex B). An envelope around one of
@@ -52,6 +52,8 @@ pub enum DocumentFormat {
     Gif,
     /// Windows bitmap (BMP).
     Bmp,
+    /// HEIC and other HEIF; its primary picture.
+    Heic,
     /// XML; of use only if it is an e-invoice.
     Xml,
     /// UN/EDIFACT; of use only if it is an invoice.
@@ -89,6 +91,7 @@ impl DocumentFormat {
             }
             [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(Self::WebP),
             [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(Self::Gif),
+            [_, _, _, _, b'f', b't', b'y', b'p', ..] => sniff_heif(bytes),
             _ => None,
         };
         // A bitmap's two letters are too weak a sign to win over a PDF header.
@@ -127,6 +130,7 @@ impl DocumentFormat {
             Self::WebP => "webp",
             Self::Gif => "gif",
             Self::Bmp => "bmp",
+            Self::Heic => "heic",
             Self::Xml => "xml",
             Self::Edifact => "edifact",
             Self::Office(format) => format.code(),
@@ -212,11 +216,21 @@ fn is_xml(bytes: &[u8]) -> bool {
         || text.starts_with(b"<") && XmlRootName::sniff(bytes).is_some_and(|root| root.is_read())
 }
 
-/// A file of boxes (ISO/IEC 14496-12) whose first one names a brand of still pictures.
-fn is_heif(bytes: &[u8]) -> bool {
-    const BRANDS: [&[u8]; 10] =
-        [b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1", b"avif", b"avis"];
-    bytes.get(4..8) == Some(b"ftyp") && bytes.get(8..12).is_some_and(|it| BRANDS.contains(&it))
+/// A file of boxes whose first one names a brand of still pictures. AV1 is a compatible brand also
+/// where a general one comes first.
+fn sniff_heif(bytes: &[u8]) -> Option<DocumentFormat> {
+    const BRANDS: [&[u8]; 8] =
+        [b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"];
+    (BRANDS.contains(&bytes.get(8..12)?) && !is_avif(bytes)).then_some(DocumentFormat::Heic)
+}
+
+/// Whether AV1 is a brand of this file of boxes.
+fn is_avif(bytes: &[u8]) -> bool {
+    const BRANDS: [&[u8]; 2] = [b"avif", b"avis"];
+    const MAX_BOX_BYTES: usize = 256;
+    let size = read_u32(bytes, 0, false).unwrap_or_default().min(MAX_BOX_BYTES);
+    let brands = bytes.get(8..size.min(bytes.len())).unwrap_or_default();
+    bytes.get(4..8) == Some(b"ftyp") && brands.chunks(4).any(|brand| BRANDS.contains(&brand))
 }
 
 /// Whether a TIFF is the raw format of a camera (CR2, NEF, ARW, PEF, DNG): its first page is a small
@@ -288,9 +302,8 @@ pub(crate) fn describe_unsupported(bytes: &[u8]) -> String {
         }
     } else if text.starts_with(b"PK\x03\x04") {
         "a ZIP archive that is no Office document: send each file by itself"
-    } else if is_heif(bytes) {
-        "a HEIC, HEIF or AVIF photo, which is not read: send it as JPEG (on an iPhone: Settings, \
-         Camera, Formats, Most Compatible) or as a PDF"
+    } else if is_avif(bytes) {
+        "an AVIF photo, which is not read: send it as JPEG or as a PDF"
     } else if is_jpeg_xl(bytes) {
         "a JPEG XL photo, which is not read: send it as JPEG"
     } else if is_camera_raw(bytes) {
@@ -329,7 +342,7 @@ mod tests {
         let junk = |count: usize, rest: &[u8]| [vec![b'x'; count], rest.to_vec()].concat();
         let bitmap = |size: u8| [&b"BM"[..], &[0; 12], &[size, 0, 0, 0]].concat();
         #[rustfmt::skip]
-        let table: [(&str, Vec<u8>, Option<DocumentFormat>); 29] = [
+        let table: [(&str, Vec<u8>, Option<DocumentFormat>); 32] = [
             ("a PDF",                              b"%PDF-1.7\n".to_vec(),          Some(DocumentFormat::Pdf)),
             ("a PDF after junk",                   junk(1019, b"%PDF-1.4"),         Some(DocumentFormat::Pdf)),
             ("a PDF after too much junk",          junk(1020, b"%PDF-1.4"),         None),
@@ -346,6 +359,9 @@ mod tests {
             ("a RIFF that is sound",               b"RIFF....WAVEfmt ".to_vec(),    None),
             ("a GIF",                              b"GIF89a".to_vec(),              Some(DocumentFormat::Gif)),
             ("a bitmap",                           bitmap(40),                      Some(DocumentFormat::Bmp)),
+            ("a photo of a phone",                 b"\0\0\0\x14ftypheic\0\0\0\0mif1".to_vec(), Some(DocumentFormat::Heic)),
+            ("a photo of a general brand",         b"\0\0\0\x14ftypmif1\0\0\0\0heic".to_vec(), Some(DocumentFormat::Heic)),
+            ("a film",                             b"\0\0\0\x14ftypisom\0\0\0\0avc1".to_vec(), None),
             ("a text that begins with BM",         b"BMW invoice, 2026".to_vec(),   None),
             ("a bitmap header of unknown size",    bitmap(41),                      None),
             ("XML",                                b"<?xml version='1.0'?>".to_vec(), Some(DocumentFormat::Xml)),
@@ -368,13 +384,10 @@ mod tests {
     #[test]
     fn a_photo_in_a_format_that_is_not_read_is_refused_with_what_to_do() {
         let photo = |brand: &str| [b"\0\0\0\x18ftyp", brand.as_bytes(), b"\0\0\0\0"].concat();
-        for brand in ["heic", "mif1", "avif"] {
-            assert_eq!(DocumentFormat::sniff(&photo(brand)), None);
-            assert!(describe_unsupported(&photo(brand)).contains("send it as JPEG"), "{brand}");
-        }
-        assert!(!describe_unsupported(&photo("isom")).contains("JPEG ("), "a film");
         for (raw, words) in [
-            (&b"FUJIFILMCCD-RAW 0201\0"[..], "raw format of a camera"),
+            (&photo("avif")[..], "send it as JPEG"),
+            (&photo("isom"), "neither PDF, image"),
+            (b"FUJIFILMCCD-RAW 0201\0", "raw format of a camera"),
             (&photo("crx "), "raw format of a camera"),
             (b"II*\0\x10\0\0\0CR\x02\0", "raw format of a camera"),
             (

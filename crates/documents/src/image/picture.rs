@@ -13,7 +13,9 @@ use image::{
 
 use crate::image::fax::{FaxCoding, FaxPage};
 use crate::image::format::DocumentFormat;
+use crate::image::heif::decode_heif;
 use crate::image::luminance::{blend_pixel, grey_of_rgb};
+use crate::image::refusal::{check_size, undecodable, unread_encoding};
 use crate::image::tiff::{TiffDirectory, TiffWindow};
 use crate::page::{ColourPlanes, PageContent, PageRaster};
 use crate::refusal::PageRefusal;
@@ -107,10 +109,8 @@ pub(crate) fn decode_picture(
     format: DocumentFormat,
     limits: &LimitsConfig,
 ) -> Result<DecodedPicture, PageRefusal> {
-    let format = image_format(format)?;
-    let mut decoded =
-        load_image(&|| Cursor::new(bytes.as_ref()), format, limits, None)?.into_grey();
-    if format == ImageFormat::Jpeg && is_cut_off(bytes) {
+    let mut decoded = load_picture(bytes, format, limits)?.into_grey();
+    if format == DocumentFormat::Jpeg && is_cut_off(bytes) {
         decoded.is_cut = true;
         blank_filling(&mut decoded.raster);
     }
@@ -123,18 +123,24 @@ pub(crate) fn decode_colours(
     format: DocumentFormat,
     limits: &LimitsConfig,
 ) -> Result<Option<ColourPlanes>, PageRefusal> {
-    let format = image_format(format)?;
-    let loaded = load_image(&|| Cursor::new(bytes.as_ref()), format, limits, None)?;
-    let mut colours = loaded.into_colours();
-    if format == ImageFormat::Jpeg && is_cut_off(bytes) {
+    let mut colours = load_picture(bytes, format, limits)?.into_colours();
+    if format == DocumentFormat::Jpeg && is_cut_off(bytes) {
         let planes = colours.iter_mut().flat_map(|colours| &mut colours.0);
         planes.for_each(blank_filling);
     }
     Ok(colours)
 }
 
-fn image_format(format: DocumentFormat) -> Result<ImageFormat, PageRefusal> {
-    Ok(match format {
+fn load_picture(
+    bytes: &Bytes,
+    format: DocumentFormat,
+    limits: &LimitsConfig,
+) -> Result<LoadedPicture, PageRefusal> {
+    let format = match format {
+        DocumentFormat::Heic => {
+            let picture = decode_heif(bytes, limits)?;
+            return Ok(LoadedPicture::new(picture, Orientation::NoTransforms, None, false));
+        }
         DocumentFormat::Png => ImageFormat::Png,
         DocumentFormat::Jpeg => ImageFormat::Jpeg,
         DocumentFormat::WebP => ImageFormat::WebP,
@@ -148,7 +154,8 @@ fn image_format(format: DocumentFormat) -> Result<ImageFormat, PageRefusal> {
         | DocumentFormat::Envelope => {
             return Err(PageRefusal::new(OutcomeReason::Corrupt, "not a picture of one page"));
         }
-    })
+    };
+    load_image(&|| Cursor::new(bytes.as_ref()), format, limits, None)
 }
 
 /// Decodes one page of a TIFF.
@@ -273,19 +280,6 @@ fn is_cut_off(bytes: &[u8]) -> bool {
     scan.is_some() && end < scan
 }
 
-fn check_size(width: u32, height: u32, limits: &LimitsConfig) -> Result<(), PageRefusal> {
-    let pixels = u64::from(width) * u64::from(height);
-    if pixels == 0 {
-        return Err(PageRefusal::new(OutcomeReason::Corrupt, "a picture without pixels"));
-    }
-    if pixels > limits.page_pixels {
-        let limit = limits.page_pixels;
-        let detail = format!("{width} x {height} pixels, the limit is {limit}");
-        return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
-    }
-    Ok(())
-}
-
 /// A TIFF in a compression that is not read is another matter than one whose fields make no sense.
 fn tiff_refusal(directory: &TiffDirectory, refused: PageRefusal) -> PageRefusal {
     if refused.reason == OutcomeReason::UnsupportedType && !directory.is_unread_compression() {
@@ -300,13 +294,11 @@ fn tiff_refusal(directory: &TiffDirectory, refused: PageRefusal) -> PageRefusal 
 /// Messages of decoders may quote the file, so only the sort of failure is passed on.
 fn refusal_from_error(error: ImageError) -> PageRefusal {
     match error {
-        ImageError::Unsupported(_) => {
-            PageRefusal::new(OutcomeReason::UnsupportedType, "a picture in an unsupported encoding")
-        }
+        ImageError::Unsupported(_) => unread_encoding(),
         ImageError::Limits(_) => {
             PageRefusal::new(OutcomeReason::TooLarge, "a picture over the memory limit")
         }
-        _ => PageRefusal::new(OutcomeReason::Corrupt, "a picture that cannot be decoded"),
+        _ => undecodable(),
     }
 }
 

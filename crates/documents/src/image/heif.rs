@@ -1,0 +1,366 @@
+//! Photos in a HEIF container (ISO/IEC 23008-12): HEIC, as phones take them, and AVIF.
+//!
+//! The page is the primary picture. Its thumbnail, its depth and gain maps, and further pictures of
+//! the file are no pages. Sizes are checked before anything is decoded: the stated one, and those
+//! of all coded tiles together. A picture is turned as the container states it; what Exif states
+//! about that has been done already (§A.2.1), and is not done again.
+
+use heic_rs::boxes::BoxIter;
+use heic_rs::grid::{self, Grid};
+use heic_rs::hevc::{self, ChromaFormat, Frame};
+use heic_rs::image::PixelLayout;
+use heic_rs::meta::iref::{RefKind, targets};
+use heic_rs::meta::{self, Meta};
+use heic_rs::props::colr::{MatrixCoefficients, Nclx};
+use heic_rs::props::hvcc::NAL_SPS;
+use heic_rs::props::simple::{AuxKind, Mirror};
+use heic_rs::props::{self, ItemProps, Transform};
+use heic_rs::{color, transform};
+use image::{DynamicImage, GrayImage, RgbImage, RgbaImage};
+
+use crate::image::hevc_parameters::HevcParameters;
+use crate::image::refusal::{check_size, undecodable, unread_encoding};
+use crate::refusal::PageRefusal;
+use docmill_core::config::LimitsConfig;
+use docmill_core::model::OutcomeReason;
+
+/// Bytes of the list of the file's pictures. The crate's reader takes time by its square.
+const MAX_LIST_BYTES: usize = 256 << 10;
+/// Coded pixels of the tiles and of the transparency, in `limits.page_pixels`.
+const MAX_CODED_PAGES: u64 = 2;
+
+/// `general_profile_idc` of the range extensions (ITU-T H.265 §A.3.5), which the crate decodes in
+/// part.
+const RANGE_EXTENSIONS: u8 = 4;
+
+/// Decodes the primary picture, upright.
+///
+/// # Errors
+/// `too_large`, `corrupt`, or `unsupported_type` for an encoding that is not read.
+pub(crate) fn decode_heif(
+    bytes: &[u8],
+    limits: &LimitsConfig,
+) -> Result<DynamicImage, PageRefusal> {
+    let list = BoxIter::new(bytes).require(b"meta", "meta").map_err(refusal_from_error)?;
+    if list.payload.len() > MAX_LIST_BYTES {
+        let detail = format!("a list of pictures of {} bytes", list.payload.len());
+        return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
+    }
+    let meta = meta::parse(bytes).map_err(refusal_from_error)?;
+    let most = limits.page_pixels.saturating_mul(MAX_CODED_PAGES);
+    let mut file = HeifFile { bytes, meta, coded: 0, most };
+    let primary = file.meta.primary;
+    let picture = file.find_picture(primary)?;
+    let transparency = file.find_transparency(primary)?;
+    if let Some(size) = picture.stated_size() {
+        check_size(size.0, size.1, limits)?;
+    }
+    let decoded = file.decode_picture(&picture)?;
+    let transparency = transparency.map(|alpha| file.decode_picture(&alpha)).transpose()?;
+    check_size(decoded.frame.width, decoded.frame.height, limits)?;
+    let colour = picture.colour(decoded.colour);
+    paint(decoded.frame, transparency.map(|alpha| alpha.frame), colour, &picture.props)
+}
+
+/// The file and its list of pictures.
+struct HeifFile<'a> {
+    bytes: &'a [u8],
+    meta: Meta<'a>,
+    /// Pixels that were decoded.
+    coded: u64,
+    /// ... and that may be.
+    most: u64,
+}
+
+/// A picture and the tiles it is made of.
+struct HeifPicture<'a> {
+    props: ItemProps<'a>,
+    grid: Option<Grid>,
+    /// Those of the grid, or the picture itself.
+    tiles: Vec<HeifTile<'a>>,
+}
+
+/// A coded picture.
+struct HeifTile<'a> {
+    id: u32,
+    props: ItemProps<'a>,
+}
+
+/// A decoded picture, and the colours that its coding states.
+struct DecodedFrame {
+    frame: Frame,
+    colour: Nclx,
+}
+
+impl HeifPicture<'_> {
+    fn stated_size(&self) -> Option<(u32, u32)> {
+        let of_grid = self.grid.map(|grid| (grid.output_width, grid.output_height));
+        of_grid.or_else(|| self.props.ispe.map(|size| (size.width, size.height)))
+    }
+
+    /// The container's statement comes before the coding's.
+    fn colour(&self, of_coding: Nclx) -> Nclx {
+        let of_tile = self.tiles.first().and_then(|tile| tile.props.nclx);
+        let colour = self.props.nclx.or(of_tile).unwrap_or(of_coding);
+        match colour.matrix {
+            // That of most photos (ISO/IEC 23000-22 §7.3.6.4).
+            MatrixCoefficients::Unspecified => Nclx { matrix: MatrixCoefficients::Bt601, ..colour },
+            _ => colour,
+        }
+    }
+}
+
+impl<'a> HeifFile<'a> {
+    fn properties(&self, item: u32) -> Result<ItemProps<'a>, PageRefusal> {
+        props::gather(&self.meta.props, item).map_err(refusal_from_error)
+    }
+
+    fn find_picture(&self, item: u32) -> Result<HeifPicture<'a>, PageRefusal> {
+        let info = self.meta.item(item).ok_or_else(undecodable)?;
+        let props = self.properties(item)?;
+        if !info.is_grid() {
+            let tiles = vec![HeifTile { id: item, props: props.clone() }];
+            return Ok(HeifPicture { props, grid: None, tiles });
+        }
+        let data = self.meta.item_data(self.bytes, item).map_err(refusal_from_error)?;
+        let grid = grid::parse(&data).map_err(refusal_from_error)?;
+        let parts = targets(&self.meta.refs, item, RefKind::Dimg);
+        grid::check_tiles(&grid, parts).map_err(refusal_from_error)?;
+        let mut tiles = Vec::with_capacity(parts.len());
+        for id in parts {
+            tiles.push(HeifTile { id: *id, props: self.properties(*id)? });
+        }
+        Ok(HeifPicture { props, grid: Some(grid), tiles })
+    }
+
+    /// The picture that states how transparent `item` is.
+    fn find_transparency(&self, item: u32) -> Result<Option<HeifPicture<'a>>, PageRefusal> {
+        for link in &self.meta.refs {
+            if link.kind == RefKind::Auxl && link.to.contains(&item) {
+                let aux = self.properties(link.from)?.auxc;
+                if aux.is_some_and(|aux| aux.kind == AuxKind::Alpha) {
+                    return self.find_picture(link.from).map(Some);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn decode_picture(&mut self, picture: &HeifPicture<'a>) -> Result<DecodedFrame, PageRefusal> {
+        let mut frames = Vec::with_capacity(picture.tiles.len());
+        let mut colours = Vec::new();
+        for tile in &picture.tiles {
+            let DecodedFrame { frame, colour } = self.decode_tile(tile)?;
+            frames.push(frame);
+            colours.push(colour);
+        }
+        let frame = match picture.grid {
+            Some(grid) => grid::compose(&grid, &frames, self.most).map_err(refusal_from_error)?,
+            None => frames.pop().ok_or_else(undecodable)?,
+        };
+        Ok(DecodedFrame { frame, colour: *colours.first().ok_or_else(undecodable)? })
+    }
+
+    fn decode_tile(&mut self, tile: &HeifTile<'a>) -> Result<DecodedFrame, PageRefusal> {
+        let data = self.meta.item_data(self.bytes, tile.id).map_err(refusal_from_error)?;
+        let Some(coding) = &tile.props.hvcc else { return Err(unread_encoding()) };
+        let units = coding.arrays.iter().filter(|array| array.nal_type == NAL_SPS);
+        let mut colour = None;
+        let mut pixels = 0;
+        for unit in units.flat_map(|array| &array.nals) {
+            let stated = HevcParameters::from_unit(unit).ok_or_else(undecodable)?;
+            pixels = pixels.max(u64::from(stated.width) * u64::from(stated.height));
+            colour.get_or_insert(stated.colour);
+        }
+        self.count_pixels(pixels)?;
+        let units = coding.split_nals(&data).map_err(refusal_from_error)?;
+        let frame = hevc::decode_still(&coding.parameter_sets(), &units);
+        let frame = frame.map_err(|error| match coding.general_profile_idc {
+            RANGE_EXTENSIONS => unread_encoding(),
+            _ => refusal_from_error(error),
+        })?;
+        Ok(DecodedFrame { frame, colour: colour.ok_or_else(undecodable)? })
+    }
+
+    fn count_pixels(&mut self, pixels: u64) -> Result<(), PageRefusal> {
+        self.coded = self.coded.saturating_add(pixels);
+        if self.coded > self.most {
+            let detail = format!("more than {} pixels in its parts", self.most);
+            return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
+        }
+        Ok(())
+    }
+}
+
+/// Colours of the decoded picture, cropped and turned.
+fn paint(
+    frame: Frame,
+    alpha: Option<Frame>,
+    colour: Nclx,
+    props: &ItemProps<'_>,
+) -> Result<DynamicImage, PageRefusal> {
+    if alpha.as_ref().is_some_and(|it| (it.width, it.height) != (frame.width, frame.height)) {
+        return Err(undecodable());
+    }
+    let layout = match (&alpha, frame.chroma) {
+        (Some(_), _) => PixelLayout::Rgba8,
+        (None, ChromaFormat::Monochrome) => PixelLayout::Gray8,
+        (None, _) => PixelLayout::Rgb8,
+    };
+    let painted = color::convert(&frame, alpha.as_ref(), colour, layout, u64::MAX, None);
+    drop((frame, alpha));
+    let turns: Vec<Transform> = props.transforms.iter().map(|turn| as_now(*turn)).collect();
+    let upright = painted.and_then(|image| transform::apply_all(image, &turns));
+    let heic_rs::Image { data, width, height, .. } = upright.map_err(refusal_from_error)?;
+    let picture = match layout {
+        PixelLayout::Gray8 => {
+            GrayImage::from_raw(width, height, data).map(DynamicImage::ImageLuma8)
+        }
+        PixelLayout::Rgba8 => {
+            RgbaImage::from_raw(width, height, data).map(DynamicImage::ImageRgba8)
+        }
+        _ => RgbImage::from_raw(width, height, data).map(DynamicImage::ImageRgb8),
+    };
+    picture.ok_or_else(undecodable)
+}
+
+/// A transform by the edition of 2022, in which the mirrors have changed places (§6.5.12). The
+/// crate reads that of 2017; encoders write this one.
+fn as_now(transform: Transform) -> Transform {
+    match transform {
+        Transform::Mirror(Mirror::LeftRight) => Transform::Mirror(Mirror::TopBottom),
+        Transform::Mirror(Mirror::TopBottom) => Transform::Mirror(Mirror::LeftRight),
+        other => other,
+    }
+}
+
+fn refusal_from_error(error: heic_rs::Error) -> PageRefusal {
+    match error {
+        heic_rs::Error::Unsupported(_) => unread_encoding(),
+        heic_rs::Error::PixelLimit { .. } | heic_rs::Error::BoxTooLarge { .. } => {
+            PageRefusal::new(OutcomeReason::TooLarge, "a picture over the memory limit")
+        }
+        _ => undecodable(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use image::GrayImage;
+    use image::imageops::{
+        crop_imm, flip_horizontal, flip_vertical, rotate90, rotate180, rotate270,
+    };
+
+    use super::*;
+    use crate::image::format::DocumentFormat;
+    use crate::image::picture::{DecodedPicture, decode_picture};
+
+    const SCENE: &[u8] = include_bytes!("../../../../tests/photos/scene.png");
+
+    fn limits(page_pixels: u64) -> LimitsConfig {
+        LimitsConfig { page_pixels, ..LimitsConfig::default() }
+    }
+
+    fn decode(photo: &[u8], most: u64) -> Result<DecodedPicture, PageRefusal> {
+        let bytes = Bytes::copy_from_slice(photo);
+        let format = DocumentFormat::sniff(photo).unwrap();
+        decode_picture(&bytes, format, &limits(most))
+    }
+
+    fn as_grey(photo: &[u8]) -> GrayImage {
+        let page = decode(photo, 1_000_000).unwrap().raster;
+        GrayImage::from_raw(page.width, page.height, page.pixels).unwrap()
+    }
+
+    /// Likeness of two pictures of one size in decibels.
+    fn likeness(one: &GrayImage, other: &GrayImage) -> f64 {
+        assert_eq!(one.dimensions(), other.dimensions());
+        let pairs = one.as_raw().iter().zip(other.as_raw());
+        let sum: f64 = pairs.map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum();
+        let mean = sum / f64::from(one.width() * one.height());
+        20.0 * 255_f64.log10() - 10.0 * mean.max(1e-9).log10()
+    }
+
+    macro_rules! photo {
+        ($name:literal) => {
+            ($name, &include_bytes!(concat!("../../../../tests/photos/", $name))[..])
+        };
+    }
+
+    #[test]
+    fn a_photo_is_the_picture_that_was_drawn_upright_and_in_its_colours() {
+        let scene = as_grey(SCENE);
+        let cut = |picture: &GrayImage, x: u32, y: u32, width: u32, height: u32| {
+            crop_imm(picture, x, y, width, height).to_image()
+        };
+        let part = cut(&scene, 0, 0, 150, 100);
+        let mut masked = scene.clone();
+        masked.enumerate_pixels_mut().filter(|(_, y, _)| *y >= 84).for_each(|it| it.2.0 = [255]);
+        let table = [
+            (photo!("scene.heic"), scene.clone()),
+            (photo!("grey.heic"), scene.clone()),
+            (photo!("ten_bits.heic"), scene.clone()),
+            (photo!("stated_by_coding.heic"), scene.clone()),
+            (photo!("limited_by_coding.heic"), scene.clone()),
+            (photo!("second_is_primary.heic"), scene.clone()),
+            (photo!("turned.heic"), rotate270(&scene)),
+            (photo!("upside_down.heic"), rotate180(&scene)),
+            (photo!("turned_back.heic"), rotate90(&scene)),
+            (photo!("mirrored.heic"), flip_vertical(&scene)),
+            (photo!("flipped.heic"), flip_horizontal(&scene)),
+            (photo!("turned_and_mirrored.heic"), flip_vertical(&rotate270(&scene))),
+            (photo!("phone.heic"), rotate90(&scene)),
+            (photo!("grid.heic"), rotate90(&part)),
+            (photo!("cropped.heic"), cut(&scene, 0, 0, 96, 64)),
+            (photo!("transparent.heic"), masked),
+        ];
+        for ((name, photo), expected) in table {
+            let found = likeness(&as_grey(photo), &expected);
+            assert!(found > 34.0, "{name}: {found:.1} dB");
+        }
+    }
+
+    #[test]
+    fn a_photo_that_ends_early_or_has_no_primary_picture_is_corrupt() {
+        for (name, photo) in [photo!("scene.heic"), photo!("grid.heic"), photo!("ten_bits.heic")] {
+            for end in (64..photo.len()).step_by(64) {
+                let Err(refusal) = decode(&photo[..end], 1_000_000) else {
+                    panic!("{name} up to {end}")
+                };
+                assert_eq!(refusal.reason, OutcomeReason::Corrupt, "{name} up to {end}");
+            }
+        }
+        let (_, photo) = photo!("no_primary.heic");
+        assert_eq!(decode(photo, 1_000_000).unwrap_err().reason, OutcomeReason::Corrupt);
+    }
+
+    #[test]
+    fn a_photo_with_more_pixels_than_are_allowed_is_refused_before_they_are_decoded() {
+        for ((name, photo), most, words) in [
+            (photo!("scene.heic"), 192 * 128 - 1, "192 x 128 pixels"),
+            (photo!("grid.heic"), 150 * 100 - 1, "150 x 100 pixels"),
+            (photo!("lying_size.heic"), 192 * 128 / 2 - 1, "pixels in its parts"),
+            (photo!("repeated_tile.heic"), 100_000, "pixels in its parts"),
+        ] {
+            let refusal = decode(photo, most).unwrap_err();
+            assert_eq!(refusal.reason, OutcomeReason::TooLarge, "{name}");
+            assert!(refusal.detail.contains(words), "{name}: {}", refusal.detail);
+        }
+    }
+
+    #[test]
+    fn a_photo_with_a_list_of_pictures_without_end_is_refused() {
+        let head = b"\0\0\0\x14ftypheic\0\0\0\0mif1";
+        let list = |size: usize| {
+            let size = u32::try_from(size).unwrap();
+            [&head[..], &(size + 8).to_be_bytes(), b"meta", &vec![0; size as usize]].concat()
+        };
+        for (size, reason) in [
+            (MAX_LIST_BYTES, OutcomeReason::UnsupportedType),
+            (MAX_LIST_BYTES + 1, OutcomeReason::TooLarge),
+        ] {
+            assert_eq!(decode(&list(size), 1_000_000).unwrap_err().reason, reason, "{size}");
+        }
+    }
+}
