@@ -3,10 +3,11 @@
 //!
 //! Both syntaxes of EN 16931: UN/CEFACT CII (`ZUGFeRD` 1.0 and 2.x, Factur-X in every profile,
 //! `XRechnung`) and UBL 2.1 (invoice and credit note, `XRechnung`, Peppol), also within a
-//! `StandardBusinessDocument`; the national formats `KSeF`, `FatturaPA`, Facturae, ebInterface and
-//! OIOUBL; and INVOIC of EDIFACT. Elements are identified by namespace and local name; prefixes mean
-//! nothing. BT numbers are those of EN 16931-1. Schemas are not compiled in: the module of a national
-//! format names the elements and codes of its schema that are checked; a doubt names what is missing.
+//! `StandardBusinessDocument`; the national formats `KSeF`, `FatturaPA` (and its simplified
+//! invoice), Facturae, ebInterface and OIOUBL; and INVOIC of EDIFACT. Elements are identified by
+//! namespace and local name; prefixes mean nothing. BT numbers are those of EN 16931-1. Schemas are not
+//! compiled in: the module of a national format names the elements and codes of its schema that are
+//! checked; a doubt names what is missing.
 //!
 //! Values are carried over unchanged, but for the price of one unit, which is divided by its base,
 //! and for the error of binary numbers. A value that cannot be carried over is null, and a doubt
@@ -23,6 +24,7 @@ mod edifact;
 mod element;
 mod facturae;
 mod fatturapa;
+mod fatturapa_simplified;
 mod fields;
 mod invoic;
 mod ksef;
@@ -174,6 +176,7 @@ fn parse_national(
     match syntax {
         EinvoiceSyntax::Ksef => Ok(ksef::parse_ksef(root, reader)),
         EinvoiceSyntax::FatturaPa => fatturapa::parse_fatturapa(root, reader),
+        EinvoiceSyntax::FatturaSemplificata => fatturapa_simplified::parse_simplified(root, reader),
         EinvoiceSyntax::Facturae => facturae::parse_facturae(root, reader),
         EinvoiceSyntax::EbInterface => Ok(ebinterface::parse_ebinterface(root, reader)),
         _ => Err(EinvoiceDefect::NotAnInvoice),
@@ -475,6 +478,8 @@ fn is_null_or(value: &Value, is_right: impl Fn(&Value) -> bool) -> bool {
     value.is_null() || is_right(value)
 }
 
+#[cfg(test)]
+mod legal_tests;
 #[cfg(test)]
 mod national_tests;
 

@@ -219,6 +219,7 @@ fn of_each_pattern_the_first_rule_that_matches_a_node_is_applied_and_no_other() 
 }
 
 #[test]
+#[rustfmt::skip]
 fn variables_functions_abstract_patterns_and_messages_are_those_of_schematron() {
     let body = r#"
 <let name="late" value="$early + 1"/><let name="early" value="1"/>
@@ -245,12 +246,7 @@ fn variables_functions_abstract_patterns_and_messages_are_those_of_schematron() 
     let report = check(&library_of(body, "true()").unwrap(), DOCUMENT);
     let found: Vec<(&str, Option<&str>)> =
         report.findings.iter().map(|it| (it.rule.as_str(), it.error.as_deref())).collect();
-    let expected = [
-        ("$id-is-no-parameter", None),
-        ("untyped", Some("FORG0001")),
-        ("too deep", Some("XTDE0640")),
-        ("reported", None),
-    ];
+    let expected = [("$id-is-no-parameter", None), ("untyped", Some("FORG0001")), ("too deep", Some("XTDE0640")), ("reported", None)];
     assert_eq!(found, expected);
     let severities: Vec<RuleSeverity> = report.findings.iter().map(|it| it.severity).collect();
     assert_eq!(severities[..2], [RuleSeverity::Warning, RuleSeverity::Information]);

@@ -85,19 +85,14 @@ fn open(bytes: Vec<u8>) -> Result<Bytes, PageRefusal> {
 const SIGNATURES: &[u8] = b"<Signature xmlns='http://www.w3.org/2000/09/xmldsig#'/>";
 
 #[test]
+#[rustfmt::skip]
 fn a_document_is_the_same_in_every_envelope() {
     let signed = cms(der, 2, &der(0x04, DOCUMENT));
     let pkcs7 = "MIME-Version: 1.0\r\nContent-Type: application/x-pkcs7-mime;\r\n smime-type=signed-data\r\nContent-Transfer-Encoding: base64";
     let large = [DOCUMENT, &[b' '; 20_000]].concat();
     let clear = "Content-Type: Multipart/Signed; protocol=\"x\"; boundary=\"--=b\"";
     let part = |head: &str, body: &[u8]| {
-        [
-            b"text\r\n----=b\r\n",
-            head.as_bytes(),
-            b"\r\n\r\n",
-            body,
-            b"\r\n----=b\r\nContent-Type: x\r\n\r\nMII\r\n----=b--\r\n",
-        ]
+        [b"text\r\n----=b\r\n", head.as_bytes(), b"\r\n\r\n", body, b"\r\n----=b\r\nContent-Type: x\r\n\r\nMII\r\n----=b--\r\n"]
         .concat()
     };
     let quoted: Vec<u8> =
@@ -114,10 +109,7 @@ fn a_document_is_the_same_in_every_envelope() {
         ("two signatures", cms(ber, 2, &chunks(&signed))),
         ("PEM", pem("PKCS7", &signed)),
         ("base64", base64(&signed)),
-        (
-            "base64 of what is longer than its first bytes",
-            base64(&base64(&cms(der, 2, &der(0x04, &large)))),
-        ),
+        ("base64 of what is longer than its first bytes", base64(&base64(&cms(der, 2, &der(0x04, &large))))),
         ("base64 without an end", STANDARD.encode(&signed).trim_end_matches('=').into()),
         ("base64 twice", base64(&base64(&signed))),
         ("base64 of XML", [b"\xef\xbb\xbf", &base64(DOCUMENT)[..]].concat()),
@@ -125,14 +117,8 @@ fn a_document_is_the_same_in_every_envelope() {
         ("a signature in gzip", gzip(&signed)),
         ("S/MIME", mail(pkcs7, &base64(&signed))),
         ("S/MIME in clear", mail(clear, &part("Content-Type: application/xml", DOCUMENT))),
-        (
-            "in clear and base64",
-            mail(clear, &part("Content-Transfer-Encoding: Base64", &base64(DOCUMENT))),
-        ),
-        (
-            "in clear and quoted",
-            mail(clear, &part("Content-Transfer-Encoding: quoted-printable", &quoted)),
-        ),
+        ("in clear and base64", mail(clear, &part("Content-Transfer-Encoding: Base64", &base64(DOCUMENT)))),
+        ("in clear and quoted", mail(clear, &part("Content-Transfer-Encoding: quoted-printable", &quoted))),
         ("a ZIP", romania.clone()),
         ("as many as are opened", base64(&base64(&base64(&gzip(&base64(&romania)))))),
     ] {

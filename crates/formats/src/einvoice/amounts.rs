@@ -96,6 +96,24 @@ impl InvoiceXmlFields {
         self.charges.push(adjustment_value(reason, 0.into(), amount));
     }
 
+    /// Adds a tax to the row of the breakdown that is alike but for its amounts, else as a row.
+    pub(super) fn add_tax(&mut self, row: Value) {
+        let alike = self.taxes.iter_mut().find(|own| {
+            let mut cells = ["rate", "category", "exemption_reason"].iter();
+            cells.all(|cell| own.get(*cell) == row.get(*cell))
+        });
+        let Some(own) = alike else {
+            self.taxes.push(row);
+            return;
+        };
+        for cell in ["base", "amount"] {
+            let sum = sum_of([own.get(cell), row.get(cell)].into_iter().flatten());
+            if let Some(value) = own.get_mut(cell) {
+                *value = value_of(sum);
+            }
+        }
+    }
+
     /// Subtotal and VAT as the sums of the breakdown.
     pub(super) fn sum_taxes(&mut self) {
         self.subtotal = value_of(column_sum(&self.taxes, "base"));

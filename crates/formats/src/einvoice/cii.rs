@@ -129,7 +129,7 @@ impl<'a, 'i: 'a> CiiHeader<'a, 'i> {
         (fields.buyer_name, _) = names_of(buyer, reader);
         let address = first_element(seller, &["PostalTradeAddress"]);
         fields.supplier_address = reader.address(
-            &["LineOne", "LineTwo", "LineThree"].map(|name| first_element(address, &[name])),
+            &["LineOne", "LineTwo", "LineThree"].map(|name| [first_element(address, &[name])]),
             ["PostcodeCode", "CityName", "CountryID"].map(|name| first_element(address, &[name])),
         );
         fields.supplier_vat_id = vat_id("supplier_vat_id", seller, reader);

@@ -5,16 +5,17 @@
 //! of the root and the values of `DocumentType`.
 
 use roxmltree::Node;
-use rust_decimal::Decimal;
+use rust_decimal::{Decimal, RoundingStrategy};
 use serde_json::Value;
 
 use super::amounts::{note_missing, value_of};
 use super::element::{
     ValueReader, decimal_of, element_at, elements_at, elements_below, first_element, flag_text,
-    parse_decimal, plain_text,
+    parse_decimal, plain_text, shared_element,
 };
-use super::fields::{InvoiceXmlFields, InvoiceXmlLine, TaxRow, adjustment_value, cash_discount};
-use crate::notation::date;
+use super::fields::{
+    InvoiceXmlFields, InvoiceXmlLine, TaxRow, adjustment_value, cash_discount, days_until,
+};
 
 /// Namespaces of the versions that are read.
 pub(super) const NAMESPACES: [&str; 4] = [
@@ -46,7 +47,12 @@ pub(super) fn parse_ebinterface(root: Node<'_, '_>, reader: &mut ValueReader) ->
         date: reader.day("invoice_date", first_element(whole, &["InvoiceDate"])),
         order_number: reader
             .text(first_element(whole, &["InvoiceRecipient/OrderReference/OrderID"])),
-        delivery_date: reader.day("delivery_date", first_element(whole, &["Delivery/Date"])),
+        delivery_date: reader.day(
+            "delivery_date",
+            element_at(root, "Delivery/Date").or_else(|| {
+                shared_element(whole, "Details/ItemList/ListLineItem", "Delivery/Date")
+            }),
+        ),
         period: [
             reader.day("period_start", first_element(whole, &["Delivery/Period/FromDate"])),
             reader.day("period_end", first_element(whole, &["Delivery/Period/ToDate"])),
@@ -115,7 +121,7 @@ fn read_parties(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut 
     let address = first_element(seller, &["Address"]);
     let country = first_element(address, &["Country"]);
     let place = reader.address(
-        &[first_element(address, &["Street"]), first_element(address, &["POBox"])],
+        &["Street", "POBox"].map(|name| [first_element(address, &[name])]),
         [first_element(address, &["ZIP"]), first_element(address, &["Town"]), None],
     );
     let code = country.and_then(|country| local_attribute(country, "CountryCode"));
@@ -189,7 +195,8 @@ fn read_adjustments(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &
 fn share_of(base: &Value, percent: &Value) -> Value {
     let share = decimal_of(base).zip(decimal_of(percent));
     value_of(share.and_then(|(base, percent)| {
-        Some((base.checked_mul(percent)? / Decimal::ONE_HUNDRED).round_dp(2))
+        let exact = base.checked_mul(percent)? / Decimal::ONE_HUNDRED;
+        Some(exact.round_dp_with_strategy(2, RoundingStrategy::MidpointAwayFromZero))
     }))
 }
 
@@ -231,13 +238,10 @@ fn read_payment(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut 
     let comments = ["PaymentConditions/Comment", "PaymentMethod/Comment"];
     let comments = comments.into_iter().filter_map(|path| element_at(root, path)).collect();
     fields.payment_terms = reader.joined_text(comments);
-    let issued = fields.date.as_str().and_then(date::parse_iso);
     for discount in elements_below(conditions, "Discount") {
         let percent = reader.number("cash_discounts", element_at(discount, "Percentage"));
         let until = reader.day("cash_discounts", element_at(discount, "PaymentDate"));
-        let until = until.as_str().and_then(date::parse_iso);
-        let days = until.zip(issued).map(|(until, issued)| (until - issued).whole_days());
-        let found = cash_discount(percent, days.filter(|days| *days >= 0).into());
+        let found = cash_discount(percent, days_until(&fields.date, &until));
         if found.is_none() {
             reader.note("unread.cash_discounts");
         }

@@ -119,6 +119,19 @@ pub(super) fn first_element<'a, 'i: 'a>(
     paths.iter().find_map(|path| element_at(node, path))
 }
 
+/// The element at a path that every line has alike; `None`: one of them lacks it or has another.
+pub(super) fn shared_element<'a, 'i: 'a>(
+    node: Option<Node<'a, 'i>>,
+    lines: &'a str,
+    path: &'a str,
+) -> Option<Node<'a, 'i>> {
+    let own = elements_below(node, lines).into_iter().map(|line| element_at(line, path));
+    let own: Option<Vec<Node<'a, 'i>>> = own.collect();
+    let own = own?;
+    let first = own.first().copied()?;
+    own.iter().all(|other| whole_text(*other) == whole_text(first)).then_some(first)
+}
+
 /// The element's text, white space collapsed; `None` if there is none.
 pub(super) fn plain_text(node: Option<Node<'_, '_>>) -> Option<String> {
     let node = node?;
@@ -312,14 +325,20 @@ impl ValueReader {
         value.unwrap_or_default()
     }
 
-    /// An address on one line: what is there of `lines`, then `postcode city`, then the country.
+    /// An address on one line: what is there of `lines` and their parts, then `postcode city`, then
+    /// the country.
     /// Null if it is the country alone.
-    pub(super) fn address(
+    pub(super) fn address<'a, 'i: 'a>(
         &mut self,
-        lines: &[Option<Node<'_, '_>>],
-        [postcode, city, country]: [Option<Node<'_, '_>>; 3],
+        lines: &[impl AsRef<[Option<Node<'a, 'i>>]>],
+        [postcode, city, country]: [Option<Node<'a, 'i>>; 3],
     ) -> Value {
-        let mut parts: Vec<String> = lines.iter().filter_map(|line| plain_text(*line)).collect();
+        let lines = lines.iter().map(|parts| {
+            let parts = parts.as_ref().iter();
+            let parts: Vec<String> = parts.filter_map(|part| plain_text(*part)).collect();
+            parts.join(" ")
+        });
+        let mut parts: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
         let town: Vec<String> = [postcode, city].into_iter().filter_map(plain_text).collect();
         parts.extend(Some(town.join(" ")).filter(|town| !town.is_empty()));
         if parts.is_empty() {

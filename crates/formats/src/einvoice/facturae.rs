@@ -16,9 +16,11 @@ use super::amounts::{note_missing, sum_of, value_of};
 use super::defect::EinvoiceDefect;
 use super::element::{
     ValueReader, decimal_of, element_at, elements_at, elements_below, first_element, plain_text,
+    shared_element,
 };
 use super::fields::{
-    InvoiceXmlFields, InvoiceXmlLine, PaymentTerm, TaxRow, adjustment_value, settle_terms,
+    InvoiceXmlFields, InvoiceXmlLine, PaymentTerm, TaxRow, adjustment_value, self_billed,
+    settle_terms,
 };
 
 /// Namespaces of the root: 3.2, 3.2.1 and 3.2.2.
@@ -57,7 +59,11 @@ pub(super) fn parse_facturae(
     let mut fields = InvoiceXmlFields {
         number: invoice_number(first_element(invoice, &["InvoiceHeader"])),
         date: reader.day("invoice_date", first_element(issued, &["IssueDate"])),
-        delivery_date: reader.day("delivery_date", first_element(issued, &["OperationDate"])),
+        delivery_date: reader.day(
+            "delivery_date",
+            first_element(issued, &["OperationDate"])
+                .or_else(|| shared_element(invoice, "Items/InvoiceLine", "TransactionDate")),
+        ),
         period: [
             reader.day("period_start", first_element(issued, &["InvoicingPeriod/StartDate"])),
             reader.day("period_end", first_element(issued, &["InvoicingPeriod/EndDate"])),
@@ -112,7 +118,7 @@ fn read_parties(
     let address = first_element(seller, &addresses);
     let town = first_element(address, &["Town", "PostCodeAndTown"]);
     fields.supplier_address = reader.address(
-        &[first_element(address, &["Address"])],
+        &[[first_element(address, &["Address"])]],
         [first_element(address, &["PostCode"]), town, first_element(address, &["CountryCode"])],
     );
 }
@@ -419,9 +425,9 @@ fn settle_class(
         reader.note("copy");
     }
     let kind = plain_text(first_element(header, &["InvoiceDocumentType"]));
+    let is_self_billed = kind.as_deref() == Some("AF");
     let code = match class.as_str() {
-        // The buyer wrote it.
-        "OO" | "OC" | "CO" | "CC" if kind.as_deref() == Some("AF") => "389",
+        "OO" | "OC" | "CO" | "CC" if is_self_billed => self_billed("380"),
         "OO" | "OC" | "CO" | "CC" => "380",
         "OR" | "CR" if is_negative => "381",
         "OR" | "CR" => {
@@ -434,8 +440,10 @@ fn settle_class(
             return;
         }
     };
-    fields.document_type = code.into();
-    if code == "381" {
+    let is_credit_note = code == "381";
+    fields.document_type =
+        if is_credit_note && is_self_billed { self_billed(code) } else { code }.into();
+    if is_credit_note {
         fields.is_credit_note = true;
         fields.negate_amounts();
     }

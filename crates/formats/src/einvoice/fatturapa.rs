@@ -4,8 +4,9 @@
 //! The schema gives no totals but the optional `ImportoTotaleDocumento`: subtotal and VAT are the sums
 //! of `DatiRiepilogo`. Stamp duty (`DatiBollo`) that is in the total but in no row of the summary
 //! becomes a charge outside of VAT. The withholding (`DatiRitenuta`) and VAT that the buyer pays
-//! himself (`EsigibilitaIVA` S) lower the amount due and are named in the terms of payment. A file
-//! with several bodies is several invoices. Checked against the schema: the elements in
+//! himself (`EsigibilitaIVA` S) lower the amount due and are named in the terms of payment. One that
+//! the buyer issues (`SoggettoEmittente` CC) is self-billed. A file with several bodies is several
+//! invoices. Checked against the schema: the elements in
 //! [`MANDATORY`] and the values of `TipoDocumento`.
 
 use roxmltree::Node;
@@ -16,9 +17,11 @@ use super::amounts::{column_sum, note_missing, sum_of, value_of};
 use super::defect::EinvoiceDefect;
 use super::element::{
     ValueReader, decimal_of, element_at, elements_at, elements_below, first_element, plain_text,
+    shared_element,
 };
 use super::fields::{
-    InvoiceXmlFields, InvoiceXmlLine, PaymentTerm, TaxRow, adjustment_value, settle_terms,
+    InvoiceXmlFields, InvoiceXmlLine, PaymentTerm, TaxRow, adjustment_value, day_after,
+    self_billed, settle_terms,
 };
 
 /// Namespaces of the root: schema 1.2, and 1.1 and 1.0 before it, which differ in lists of codes.
@@ -46,23 +49,19 @@ pub(super) fn parse_fatturapa(
     reader: &mut ValueReader,
 ) -> Result<InvoiceXmlFields, EinvoiceDefect> {
     note_missing(root, &MANDATORY, reader);
-    let bodies = elements_at(root, "FatturaElettronicaBody");
-    if bodies.len() > 1 {
-        return Err(EinvoiceDefect::Batch);
-    }
-    let body = bodies.first().copied();
+    let body = only_body(root)?;
     let general = first_element(body, &[GENERAL]);
+    let delivered = first_element(body, &["DatiGenerali/DatiTrasporto/DataOraConsegna"]);
+    let [start, end] = ["DataInizioPeriodo", "DataFinePeriodo"]
+        .map(|path| shared_element(body, "DatiBeniServizi/DettaglioLinee", path));
     let mut fields = InvoiceXmlFields {
-        document_type: document_type(general, reader),
-        currency: reader.text(first_element(general, &["Divisa"])),
-        number: reader.text(first_element(general, &["Numero"])),
-        date: reader.day("invoice_date", first_element(general, &["Data"])),
         total: reader.number("total", first_element(general, &["ImportoTotaleDocumento"])),
         order_number: reader
             .text(first_element(body, &["DatiGenerali/DatiOrdineAcquisto/IdDocumento"])),
-        ..InvoiceXmlFields::default()
+        delivery_date: reader.day("delivery_date", delivered),
+        period: [reader.day("period_start", start), reader.day("period_end", end)],
+        ..read_head(root, body, reader)
     };
-    read_parties(first_element(Some(root), &["FatturaElettronicaHeader"]), &mut fields, reader);
     for line in elements_below(body, "DatiBeniServizi/DettaglioLinee") {
         fields.lines.push(invoice_line(line, reader));
     }
@@ -76,6 +75,41 @@ pub(super) fn parse_fatturapa(
     let due = whole.map(|whole| whole - withheld);
     fields.amount_due = settle_due(due, &amounts, reader);
     Ok(fields)
+}
+
+/// The body of a file.
+///
+/// # Errors
+/// [`EinvoiceDefect::Batch`]: there are several.
+pub(super) fn only_body<'a, 'i: 'a>(
+    root: Node<'a, 'i>,
+) -> Result<Option<Node<'a, 'i>>, EinvoiceDefect> {
+    let bodies = elements_at(root, "FatturaElettronicaBody");
+    if bodies.len() > 1 { Err(EinvoiceDefect::Batch) } else { Ok(bodies.first().copied()) }
+}
+
+/// The parts that the ordinary and the simplified invoice have alike.
+pub(super) fn read_head(
+    root: Node<'_, '_>,
+    body: Option<Node<'_, '_>>,
+    reader: &mut ValueReader,
+) -> InvoiceXmlFields {
+    let general = first_element(body, &[GENERAL]);
+    let header = element_at(root, "FatturaElettronicaHeader");
+    let issuer = plain_text(first_element(header, &["SoggettoEmittente"]));
+    let mut document_type = document_type(general, reader);
+    if let Some(code) = document_type.as_str().filter(|_| issuer.as_deref() == Some("CC")) {
+        document_type = self_billed(code).into();
+    }
+    let mut fields = InvoiceXmlFields {
+        document_type,
+        currency: reader.text(first_element(general, &["Divisa"])),
+        number: reader.text(first_element(general, &["Numero"])),
+        date: reader.day("invoice_date", first_element(general, &["Data"])),
+        ..InvoiceXmlFields::default()
+    };
+    read_parties(header, &mut fields, reader);
+    fields
 }
 
 /// The code of UNTDID 1001 for `TipoDocumento`. Documents that the buyer writes for his own VAT are
@@ -105,15 +139,13 @@ fn read_parties(
 ) {
     let seller = first_element(header, &["CedentePrestatore"]);
     let buyer = first_element(header, &["CessionarioCommittente"]);
-    fields.supplier_name = party_name(first_element(seller, &["DatiAnagrafici/Anagrafica"]));
-    fields.buyer_name = party_name(first_element(
-        buyer,
-        &["DatiAnagrafici/Anagrafica", "IdentificativiFiscali/Anagrafica"],
-    ));
+    let names = ["DatiAnagrafici/Anagrafica", "AltriDatiIdentificativi"];
+    fields.supplier_name = party_name(first_element(seller, &names).or(seller));
+    fields.buyer_name = party_name(first_element(buyer, &names));
     fields.supplier_vat_id = vat_id(seller);
     fields.buyer_vat_id = vat_id(buyer);
     let seat = first_element(seller, &["Sede"]);
-    let street = ["Indirizzo", "NumeroCivico"].map(|name| first_element(seat, &[name]));
+    let street = ["Indirizzo", "NumeroCivico"].map(|name| [first_element(seat, &[name])]);
     fields.supplier_address = reader
         .address(&street, ["CAP", "Comune", "Nazione"].map(|name| first_element(seat, &[name])));
 }
@@ -127,7 +159,8 @@ fn party_name(names: Option<Node<'_, '_>>) -> Value {
 }
 
 fn vat_id(party: Option<Node<'_, '_>>) -> Value {
-    let id = first_element(party, &["DatiAnagrafici/IdFiscaleIVA"]);
+    let ids = ["DatiAnagrafici/IdFiscaleIVA", "IdFiscaleIVA", "IdentificativiFiscali/IdFiscaleIVA"];
+    let id = first_element(party, &ids);
     let country = plain_text(first_element(id, &["IdPaese"])).unwrap_or_default();
     match plain_text(first_element(id, &["IdCodice"])) {
         Some(number) if number.starts_with(&country) => number.into(),
@@ -183,7 +216,7 @@ fn read_taxes(body: Option<Node<'_, '_>>, fields: &mut InvoiceXmlFields, reader:
 }
 
 /// The category (UNTDID 5305) of a `Natura`; without one the rate is a positive one.
-fn category_of(nature: Option<&str>) -> &'static str {
+pub(super) fn category_of(nature: Option<&str>) -> &'static str {
     match nature {
         None => "S",
         Some("N3.1") => "G",
@@ -268,16 +301,24 @@ fn settle_total(
     }
     let withheld = sum_of(&withheld).unwrap_or_default();
     let rounding = decimal_of(&fields.rounding_amount).unwrap_or_default();
-    let beyond = stated - sum;
     // Since schema 1.2.1 the amount may be left out: it is 2.00 by law.
-    if stamp.is_some() && beyond == decimal_of(&duty).unwrap_or(Decimal::TWO) {
-        fields.add_untaxed_charge("Bollo".into(), value_of(Some(beyond)));
-    } else if !beyond.is_zero() && [rounding, after_tax, after_tax + rounding].contains(&beyond) {
-        fields.total = value_of(Some(sum));
-    } else if !beyond.is_zero() && beyond == after_tax - withheld {
-        reader.note("total_after_withholding");
-        fields.total = value_of(Some(sum));
-        return Some(stated + withheld);
+    let duty = stamp.map(|_| decimal_of(&duty).unwrap_or(Decimal::TWO)).unwrap_or_default();
+    for duty in [Decimal::ZERO, duty] {
+        let beyond = stated - sum - duty;
+        let usual = [Decimal::ZERO, rounding, after_tax, after_tax + rounding];
+        let is_net = !usual.contains(&beyond) && beyond == after_tax - withheld;
+        if !is_net && !usual.contains(&beyond) {
+            continue;
+        }
+        if !duty.is_zero() {
+            fields.add_untaxed_charge("Bollo".into(), value_of(Some(duty)));
+        }
+        fields.total = value_of(Some(sum + duty));
+        if is_net {
+            reader.note("total_after_withholding");
+            return Some(stated + withheld);
+        }
+        break;
     }
     Some(stated)
 }
@@ -334,7 +375,14 @@ fn read_payments(
     let (mut terms, mut amounts) = (Vec::new(), Vec::new());
     for part in elements_below(body, "DatiPagamento/DettaglioPagamento") {
         let amount = reader.number("amount_due", element_at(part, "ImportoPagamento"));
-        let day = reader.day("due_date", element_at(part, "DataScadenzaPagamento"));
+        let mut day = reader.day("due_date", element_at(part, "DataScadenzaPagamento"));
+        if day.is_null() {
+            let from = reader.day("due_date", element_at(part, "DataRiferimentoTerminiPagamento"));
+            day = day_after(
+                &from,
+                &reader.number("due_date", element_at(part, "GiorniTerminiPagamento")),
+            );
+        }
         terms.push(PaymentTerm { day, amount: amount.clone(), ..PaymentTerm::default() });
         amounts.push(amount);
         let account = plain_text(element_at(part, "IBAN"));

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use unicode_normalization::char::is_combining_mark;
 
 use super::element::{ValueReader, decimal_of, decimal_value, parse_decimal};
+use crate::notation::date;
 
 /// The header fields and lines that both syntaxes fill.
 #[derive(Debug, Default)]
@@ -184,6 +185,8 @@ pub(super) fn party_names(registered: Value, trading: Value) -> (Value, Value) {
     (registered, trading)
 }
 
+const SECONDS_OF_DAY: i64 = 86_400;
+
 /// An amount that differs from its product by more than this share, and by one at least, is another.
 const MAX_PRODUCT_SHARE: Decimal = Decimal::from_parts(5, 0, 0, false, 1);
 
@@ -308,6 +311,27 @@ impl TaxRow {
     }
 }
 
+/// The days from the day of issue until another one; null if one of them is missing or it is before.
+pub(super) fn days_until(issued: &Value, until: &Value) -> Value {
+    let [issued, until] = [issued, until].map(|day| day.as_str().and_then(date::parse_iso));
+    let days = until.zip(issued).map(|(until, issued)| (until - issued).whole_days());
+    days.filter(|days| *days >= 0).into()
+}
+
+/// The day that comes some days after another one; null if one of them is missing.
+pub(super) fn day_after(day: &Value, days: &Value) -> Value {
+    let start = day.as_str().and_then(date::parse_iso);
+    let later = start.zip(days.as_i64()).and_then(|(start, days)| {
+        start.checked_add(time::Duration::seconds(days.checked_mul(SECONDS_OF_DAY)?))
+    });
+    later.map_or(Value::Null, |day| date::to_iso(day).into())
+}
+
+/// The code of a document that the buyer wrote in the seller's name, for its own code.
+pub(super) fn self_billed(code: &str) -> &'static str {
+    if CREDIT_NOTES.contains(&code) { "261" } else { "389" }
+}
+
 /// A discount for early payment as the data has it; `None` without a percentage.
 pub(super) fn cash_discount(percent: Value, days: Value) -> Option<Value> {
     (!percent.is_null()).then(|| json!({ "percent": percent, "days": days }))
@@ -412,6 +436,14 @@ impl PaymentAccounts {
             self.further.push(account);
         }
     }
+
+    /// Adds all accounts of another list behind the own ones.
+    pub(super) fn append(&mut self, other: Self) {
+        self.add(other.iban, other.bic);
+        for account in other.further {
+            self.add(account, Value::Null);
+        }
+    }
 }
 
 /// A list as the data has it: null where there is nothing.
@@ -436,14 +468,18 @@ fn iban_value(account: &Value) -> Value {
     if begins && is_long { Value::String(compact.to_uppercase()) } else { Value::Null }
 }
 
+/// VAT in OIOUBL's list of tax schemes, `urn:oioubl:id:taxschemeid-1.1`.
+pub(super) const DANISH_VAT: &str = "63";
+
 /// Electronic Address Schemes and ISO 6523 codes of VAT identifiers: 9910 and 9914 (Hungary,
 /// Austria), 9920 and 9922 to 9953 (one for each country from Spain to the Vatican, but for 9921),
-/// 9955 (Sweden), 9957 (France), 0211 and 9906 (Italy), 0198 (Denmark).
-fn is_vat_scheme(scheme: &str) -> bool {
+/// 9955 (Sweden), 9957 (France), 0211 and 9906 (Italy), 0198 (Denmark). The tax of Australia, New
+/// Zealand and Singapore is `GST` (PINT).
+pub(super) fn is_vat_scheme(scheme: &str) -> bool {
     let scheme = scheme.trim().to_ascii_uppercase();
     let number: Option<u32> = scheme.parse().ok().filter(|_| scheme.len() == 4);
     matches!(number, Some(9906 | 9910 | 9914 | 9920 | 9922..=9953 | 9955 | 9957 | 211 | 198))
-        || matches!(scheme.as_str(), "VA" | "VAT")
+        || matches!(scheme.as_str(), "VA" | "VAT" | "GST")
         || scheme.ends_with(":VAT")
 }
 

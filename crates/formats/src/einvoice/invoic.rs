@@ -2,9 +2,9 @@
 //! (UNTDID 1001, 1153, 2005, 3035, 5025, 5125, 6063). Other directories are read alike and noted.
 //!
 //! A total is the amount 77, 39 or 128, or 86 where it is the sum of net and tax, what is due the
-//! amount 9. A partner that is given by its
-//! number alone is named by that, and noted. Checked: one message of this kind, its version, and the
-//! number of its segments.
+//! amount 9. A rate of VAT in the header is that of lines without one; other taxes than VAT are charges.
+//! A partner that is given by its number alone is named by that, and noted. Checked: one message of
+//! this kind, its version, and the number of its segments.
 
 use rust_decimal::Decimal;
 use serde_json::Value;
@@ -14,7 +14,10 @@ use super::consistency::StatedSums;
 use super::defect::EinvoiceDefect;
 use super::edifact::{EdifactFile, EdifactSegment};
 use super::element::{ValueReader, decimal_of, parse_decimal};
-use super::fields::{InvoiceXmlFields, InvoiceXmlLine, TaxRow, adjustment_value, cash_discount};
+use super::fields::{
+    InvoiceXmlFields, InvoiceXmlLine, PaymentAccounts, TaxRow, adjustment_value, cash_discount,
+    day_after, days_until,
+};
 use super::repeated::note_repeated_segments;
 use crate::notation::date;
 
@@ -23,6 +26,12 @@ const ADJUSTMENTS: [&str; 3] = ["8", "204", "23"];
 
 /// The element of the interchange's head that calls it a test.
 const TEST_ELEMENT: usize = 10;
+
+/// The codes of VAT (UNTDID 5153).
+const VAT: [&str; 2] = ["VAT", "GST"];
+
+/// The code of a currency that invoices are stated in (UNTDID 6343).
+const INVOICING: &str = "4";
 
 /// A description is put together from segments up to this length.
 const MAX_DESCRIPTION_BYTES: usize = 5_000;
@@ -51,6 +60,12 @@ pub(super) fn parse_invoic(
         tax: None,
         discount_days: None,
         is_adjusted: false,
+        term_days: Vec::new(),
+        header_rates: Vec::new(),
+        line_day: Value::Null,
+        line_days: Vec::new(),
+        other_tax: None,
+        payee_accounts: PaymentAccounts::default(),
         totals: Vec::new(),
         words: Vec::new(),
     };
@@ -125,6 +140,17 @@ struct InvoicReader<'r> {
     discount_days: Option<Value>,
     /// Whether the line has an allowance or charge of its own.
     is_adjusted: bool,
+    /// The days from the day of issue on that terms of payment give.
+    term_days: Vec<Value>,
+    /// Rates of VAT that the header states.
+    header_rates: Vec<Value>,
+    /// The day of delivery of the line, and those of the lines before it.
+    line_day: Value,
+    line_days: Vec<Value>,
+    /// The code of the tax that is read, where it is not VAT.
+    other_tax: Option<String>,
+    /// The accounts of another payee, to whom the debt is owed.
+    payee_accounts: PaymentAccounts,
     /// Amounts of the summary by their code.
     totals: Vec<(String, Value)>,
     /// The terms of payment.
@@ -140,10 +166,14 @@ impl InvoicReader<'_> {
             "NAD" => self.read_partner(segment),
             "FII" if matches!(segment.get(0, 0), "RB" | "BF" | "BE") => {
                 let (account, bic) = (text_value(segment.get(1, 0)), text_value(segment.get(2, 0)));
-                self.fields.accounts.add(account, bic);
+                let is_payee = matches!(self.party.as_str(), "PE" | "RE");
+                let own =
+                    if is_payee { &mut self.payee_accounts } else { &mut self.fields.accounts };
+                own.add(account, bic);
             }
             "CUX" if self.fields.currency.is_null() => {
-                self.fields.currency = text_value(segment.get(0, 1));
+                let own = (0..=1).find(|element| segment.get(*element, 2) == INVOICING);
+                self.fields.currency = text_value(segment.get(own.unwrap_or(0), 1));
             }
             "PAT" | "PYT" => self.read_terms(segment),
             "PCD" => self.read_percentage(segment),
@@ -216,6 +246,13 @@ impl InvoicReader<'_> {
             "35" if is_opening => {
                 self.fields.delivery_date = self.day("delivery_date", text, format)
             }
+            "35" if self.line.is_some() => {
+                self.line_day = self.day("delivery_date", text, format);
+            }
+            "12" if self.discount_days.as_ref().is_some_and(Value::is_null) => {
+                let until = self.day("cash_discounts", text, format);
+                self.discount_days = Some(days_until(&self.fields.date, &until));
+            }
             "263" if is_opening => {
                 // 718 is CCYYMMDD-CCYYMMDD, 711 the same without the stroke.
                 let (start, end) =
@@ -243,7 +280,9 @@ impl InvoicReader<'_> {
         match (segment.get(0, 0), self.party.as_str()) {
             ("ON", _) if self.fields.order_number.is_null() => self.fields.order_number = value,
             ("PQ", _) => self.fields.payment_reference = value,
-            ("VA", "SU" | "SE") => self.fields.supplier_vat_id = value,
+            ("VA", "SU" | "SE") if self.fields.supplier_vat_id.is_null() => {
+                self.fields.supplier_vat_id = value;
+            }
             ("VA", "IV") => self.fields.buyer_vat_id = value,
             ("VA", "BY") if self.fields.buyer_vat_id.is_null() => self.fields.buyer_vat_id = value,
             _ => {}
@@ -252,6 +291,10 @@ impl InvoicReader<'_> {
 
     fn read_partner(&mut self, segment: &EdifactSegment) {
         segment.get(0, 0).clone_into(&mut self.party);
+        // Partners of a line are none of the invoice.
+        if !matches!(self.part, InvoicSection::Opening | InvoicSection::Header) {
+            return;
+        }
         let names: Vec<&str> = segment.components(3).chain(segment.components(2)).collect();
         let number = segment.get(1, 0);
         let mut name = text_value(&names.join(" "));
@@ -259,16 +302,16 @@ impl InvoicReader<'_> {
         if !is_named && !number.is_empty() {
             name = format!("GLN {number}").into();
         }
-        let is_header = matches!(self.part, InvoicSection::Opening | InvoicSection::Header);
-        let repeated = match (self.party.as_str(), is_header) {
-            ("SU", true) => Some(("supplier_name", &mut self.supplier)),
-            ("IV", true) => Some(("buyer_name", &mut self.invoicee)),
+        let repeated = match self.party.as_str() {
+            "SU" | "SE" => Some(("supplier_name", &mut self.supplier)),
+            "IV" => Some(("buyer_name", &mut self.invoicee)),
             _ => None,
         };
-        if let Some((field, before)) = repeated
-            && before.replace(name.clone()).is_some_and(|before| before != name)
+        if let Some((field, first)) = repeated
+            && *first.get_or_insert_with(|| name.clone()) != name
         {
             self.reader.note(format!("several.{field}"));
+            return;
         }
         match self.party.as_str() {
             "SU" | "SE" => {
@@ -277,7 +320,7 @@ impl InvoicReader<'_> {
             }
             "IV" => self.fields.buyer_name = name,
             "BY" if self.fields.buyer_name.is_null() => self.fields.buyer_name = name,
-            "PE" => self.fields.payee_name = name,
+            "PE" | "RE" => self.fields.payee_name = name,
             _ => return,
         }
         if !is_named {
@@ -294,6 +337,10 @@ impl InvoicReader<'_> {
         self.discount_days = Some(if is_discount { days.clone() } else { Value::Null });
         if !is_discount && !days.is_null() {
             self.words.push(format!("{text} D"));
+            // After the date of the invoice (UNTDID 2475 and 2009).
+            if (segment.get(2, 0), segment.get(2, 1)) == ("5", "3") {
+                self.term_days.push(days);
+            }
         }
         self.words.extend(segment.components(1).skip(3).map(str::to_owned));
     }
@@ -338,6 +385,15 @@ impl InvoicReader<'_> {
     fn read_tax(&mut self, segment: &EdifactSegment) {
         let rate = self.number("taxes", segment.get(4, 3));
         let category = text_value(segment.get(5, 0));
+        let code = segment.get(1, 0);
+        if !code.is_empty() && !VAT.contains(&code) {
+            if self.part == InvoicSection::Summary {
+                self.close_tax();
+                self.other_tax = Some(code.to_owned());
+                self.tax = Some(TaxRow::default());
+            }
+            return;
+        }
         if let Some(open) = &mut self.adjustment {
             open.rate = rate;
         } else if let Some(line) = &mut self.line {
@@ -345,14 +401,22 @@ impl InvoicReader<'_> {
         } else if self.part == InvoicSection::Summary {
             self.close_tax();
             self.tax = Some(TaxRow { rate, category, ..TaxRow::default() });
+        } else if !self.header_rates.contains(&rate) {
+            self.header_rates.push(rate);
         }
     }
 
     fn close_tax(&mut self) {
-        if let Some(row) =
-            self.tax.take().filter(|row| !row.base.is_null() || !row.amount.is_null())
-        {
-            self.fields.taxes.push(row.into_value());
+        let other_tax = self.other_tax.take();
+        let Some(row) = self.tax.take().filter(|row| !row.base.is_null() || !row.amount.is_null())
+        else {
+            return;
+        };
+        match other_tax {
+            Some(code) => {
+                self.fields.charges.push(adjustment_value(code.into(), Value::Null, row.amount));
+            }
+            None => self.fields.taxes.push(row.into_value()),
         }
     }
 
@@ -412,7 +476,7 @@ impl InvoicReader<'_> {
                 line.quantity = value;
                 line.unit = text_value(segment.get(0, 2));
             }
-            ("QTY", "46" | "12") if line.quantity.is_null() => {
+            ("QTY", "46" | "12" | "61") if line.quantity.is_null() => {
                 line.quantity = value;
                 line.unit = text_value(segment.get(0, 2));
             }
@@ -441,6 +505,12 @@ impl InvoicReader<'_> {
     fn close_line(&mut self) {
         self.close_adjustment();
         let Some(mut line) = self.line.take() else { return };
+        self.line_days.push(std::mem::take(&mut self.line_day));
+        if let [rate] = self.header_rates.as_slice()
+            && line.tax_rate.is_null()
+        {
+            line.tax_rate = rate.clone();
+        }
         // The price before a line's allowances is not the one of its amount.
         if std::mem::take(&mut self.is_adjusted) && !line.amount.is_null() {
             line.take_price_from_amount();
@@ -463,9 +533,25 @@ impl InvoicReader<'_> {
         first
     }
 
+    /// The day of delivery that all lines state alike, and the due date by the only days of the terms.
+    fn settle_days(&mut self) {
+        let first = self.line_days.first().cloned().unwrap_or_default();
+        if self.fields.delivery_date.is_null() && self.line_days.iter().all(|day| *day == first) {
+            self.fields.delivery_date = first;
+        }
+        if let [days] = self.term_days.as_slice()
+            && self.fields.due_date.is_null()
+        {
+            self.fields.due_date = day_after(&self.fields.date, days);
+        }
+    }
+
     fn finish(mut self) -> InvoiceXmlFields {
         self.close_adjustment();
         self.close_tax();
+        self.settle_days();
+        self.payee_accounts.append(std::mem::take(&mut self.fields.accounts));
+        self.fields.accounts = std::mem::take(&mut self.payee_accounts);
         let mut total = self.total(&["77", "39", "128"]);
         let of_message = self.total(&["86"]);
         let (paid, due) = (self.total(&["113"]), self.total(&["9"]));

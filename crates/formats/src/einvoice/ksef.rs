@@ -13,11 +13,11 @@ use serde_json::Value;
 
 use super::amounts::{negated, note_missing, sum_of, value_of};
 use super::element::{
-    ValueReader, decimal_of, element_at, elements_below, first_element, plain_text,
+    ValueReader, decimal_of, element_at, elements_below, first_element, plain_text, shared_element,
 };
 use super::fields::{
     InvoiceXmlFields, InvoiceXmlLine, PaymentAccounts, PaymentTerm, TaxRow, cash_discount,
-    settle_terms,
+    self_billed, settle_terms,
 };
 
 /// Namespaces of FA(2) and FA(3).
@@ -68,7 +68,10 @@ pub(super) fn parse_ksef(root: Node<'_, '_>, reader: &mut ValueReader) -> Invoic
         currency: reader.text(first_element(body, &["KodWaluty"])),
         number: reader.text(first_element(body, &["P_2"])),
         date: reader.day("invoice_date", first_element(body, &["P_1"])),
-        delivery_date: reader.day("delivery_date", first_element(body, &["P_6"])),
+        delivery_date: reader.day(
+            "delivery_date",
+            first_element(body, &["P_6"]).or_else(|| shared_element(body, "FaWiersz", "P_6A")),
+        ),
         period: [
             reader.day("period_start", first_element(body, &["OkresFa/P_6_Od"])),
             reader.day("period_end", first_element(body, &["OkresFa/P_6_Do"])),
@@ -96,7 +99,7 @@ fn read_parties(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut 
     fields.buyer_name = reader.text(first_element(buyer, &["DaneIdentyfikacyjne/Nazwa"]));
     let address = first_element(seller, &["Adres"]);
     fields.supplier_address = reader.address(
-        &["AdresL1", "AdresL2"].map(|name| first_element(address, &[name])),
+        &["AdresL1", "AdresL2"].map(|name| [first_element(address, &[name])]),
         [None, None, first_element(address, &["KodKraju"])],
     );
     let prefix = plain_text(first_element(seller, &["PrefiksPodatnika"]));
@@ -323,6 +326,7 @@ fn settle_type(
 ) {
     let kind = plain_text(first_element(body, &["RodzajFaktury"])).unwrap_or_default();
     let total = decimal_of(&fields.total).unwrap_or_default();
+    let is_self_billed = is_set(body, "Adnotacje/P_17");
     let code = match kind.as_str() {
         "KOR" | "KOR_ZAL" | "KOR_ROZ" if total.is_sign_negative() && !total.is_zero() => "381",
         "KOR" | "KOR_ZAL" | "KOR_ROZ" => {
@@ -332,7 +336,7 @@ fn settle_type(
             "384"
         }
         "ZAL" => "386",
-        "VAT" | "UPR" | "ROZ" if is_set(body, "Adnotacje/P_17") => "389",
+        "VAT" | "UPR" | "ROZ" if is_self_billed => self_billed("380"),
         "VAT" | "UPR" | "ROZ" => "380",
         _ => {
             reader.note("unread.document_type");
@@ -342,7 +346,11 @@ fn settle_type(
     if first_element(body, &["FakturaZaliczkowa"]).is_some() {
         reader.note("rest_after_advances");
     }
-    fields.document_type = if code.is_empty() { Value::Null } else { code.into() };
+    fields.document_type = match code {
+        "" => Value::Null,
+        "381" if is_self_billed => self_billed(code).into(),
+        code => code.into(),
+    };
     if code == "381" {
         fields.is_credit_note = true;
         fields.negate_amounts();

@@ -1,17 +1,17 @@
 //! Denmark's OIOUBL 2.01 to 2.1 (`CustomizationID` OIOUBL-2.x, guidelines of the Danish Business
 //! Authority): UBL 2.0 with two meanings of its own. `TaxExclusiveAmount` is the sum of the taxes,
 //! and duties stand among them beside VAT, whose scheme is `63` (Moms). Here duties become charges,
-//! and the total without VAT is the total less the VAT.
+//! and the total without VAT is the total less the VAT. A payment by card (`PaymentMeansCode` 50 and
+//! 93) has the kind of the card as its identifier: what it is for is the instruction. An account of a
+//! Danish bank is its registration number and its own.
 
 use roxmltree::Node;
 use serde_json::Value;
 
 use super::amounts::{column_sum, value_of};
 use super::element::{ValueReader, decimal_of, element_at, elements_at, first_element, plain_text};
-use super::fields::{InvoiceXmlFields, TaxRow, adjustment_value};
-
-/// VAT in the list of tax schemes, `urn:oioubl:id:taxschemeid-1.1`.
-const VAT_SCHEME: &str = "63";
+use super::fields::{DANISH_VAT, InvoiceXmlFields, PaymentAccounts, TaxRow, adjustment_value};
+use super::ubl::bank_of;
 
 /// Whether a UBL document is one of OIOUBL.
 pub(super) fn is_oioubl(root: Node<'_, '_>) -> bool {
@@ -24,12 +24,13 @@ pub(super) fn settle_oioubl(
     fields: &mut InvoiceXmlFields,
     reader: &mut ValueReader,
 ) {
+    settle_payment(root, fields, reader);
     fields.taxes.clear();
     for row in elements_at(root, "TaxTotal/TaxSubtotal") {
         let one = Some(row);
         let scheme = first_element(one, &["TaxCategory/TaxScheme"]);
         let amount = reader.number("taxes", first_element(one, &["TaxAmount"]));
-        if plain_text(first_element(scheme, &["ID"])).as_deref() != Some(VAT_SCHEME) {
+        if plain_text(first_element(scheme, &["ID"])).as_deref() != Some(DANISH_VAT) {
             let name = reader.text(first_element(scheme, &["Name"]));
             fields.charges.push(adjustment_value(name, Value::Null, amount));
             continue;
@@ -59,10 +60,35 @@ pub(super) fn settle_oioubl(
     ] {
         for scheme in elements_at(root, &format!("{party}/PartyTaxScheme")) {
             let is_vat =
-                plain_text(element_at(scheme, "TaxScheme/ID")).as_deref() == Some(VAT_SCHEME);
+                plain_text(element_at(scheme, "TaxScheme/ID")).as_deref() == Some(DANISH_VAT);
             if is_vat && id.is_null() {
                 *id = reader.text(element_at(scheme, "CompanyID"));
             }
         }
     }
+}
+
+/// Accounts and reference of the payment.
+fn settle_payment(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut ValueReader) {
+    let mut accounts = PaymentAccounts::default();
+    fields.payment_reference = Value::Null;
+    for means in elements_at(root, "PaymentMeans") {
+        let code = plain_text(element_at(means, "PaymentMeansCode")).unwrap_or_default();
+        let is_card = matches!(code.as_str(), "50" | "93");
+        let reference = if is_card { "InstructionID" } else { "PaymentID" };
+        let references = [reference, "PayeeFinancialAccount/PaymentNote"];
+        if fields.payment_reference.is_null() {
+            fields.payment_reference =
+                reader.first_text(references.map(|path| element_at(means, path)));
+        }
+        accounts.add(reader.text(element_at(means, "CreditAccount/AccountID")), Value::Null);
+        for account in elements_at(means, "PayeeFinancialAccount") {
+            let number = reader.text(element_at(account, "ID"));
+            let bank = bank_of(account, reader);
+            let parts = bank.as_str().zip(number.as_str()).filter(|_| code == "42");
+            let whole = parts.map(|(bank, number)| format!("{bank} {number}").into());
+            accounts.add(whole.unwrap_or(number), bank);
+        }
+    }
+    fields.accounts = accounts;
 }

@@ -77,6 +77,9 @@ const FATTURA_PA: [&str; 19] = [
     "ScontoMaggiorazione",
 ];
 
+/// Elements that Italy's simplified invoice lets stand several times.
+const FATTURA_SEMPLIFICATA: [&str; 2] = ["Allegati", "DatiBeniServizi"];
+
 /// Elements that Facturae lets stand several times.
 const FACTURAE: [&str; 14] = [
     "AdministrativeCentre",
@@ -170,6 +173,7 @@ pub(super) fn note_repeated_elements(
     let repeatable: &[&str] = match syntax {
         EinvoiceSyntax::Ksef => &KSEF,
         EinvoiceSyntax::FatturaPa => &FATTURA_PA,
+        EinvoiceSyntax::FatturaSemplificata => &FATTURA_SEMPLIFICATA,
         EinvoiceSyntax::Facturae => &FACTURAE,
         EinvoiceSyntax::EbInterface => &EB_INTERFACE,
         _ => return,

@@ -3,7 +3,7 @@
 
 use roxmltree::Document;
 
-use super::{cii, ebinterface, facturae, fatturapa, ksef, ubl};
+use super::{cii, ebinterface, facturae, fatturapa, fatturapa_simplified, ksef, ubl};
 
 /// How far into a file the root element is searched for.
 const WINDOW_BYTES: usize = 64 << 10;
@@ -23,6 +23,8 @@ pub(super) enum EinvoiceSyntax {
     Ubl,
     Ksef,
     FatturaPa,
+    /// Italy's simplified invoice.
+    FatturaSemplificata,
     Facturae,
     EbInterface,
     /// A document of another syntax within an envelope.
@@ -39,6 +41,9 @@ impl EinvoiceSyntax {
             (space, "Faktura") if ksef::NAMESPACES.contains(&space) => Some(Self::Ksef),
             (space, "FatturaElettronica") if fatturapa::NAMESPACES.contains(&space) => {
                 Some(Self::FatturaPa)
+            }
+            (fatturapa_simplified::NAMESPACE, "FatturaElettronicaSemplificata") => {
+                Some(Self::FatturaSemplificata)
             }
             (space, "Facturae") if facturae::NAMESPACES.contains(&space) => Some(Self::Facturae),
             (space, "Invoice") if ebinterface::NAMESPACES.contains(&space) => {

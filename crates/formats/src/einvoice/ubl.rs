@@ -3,16 +3,16 @@
 use roxmltree::Node;
 use serde_json::Value;
 
-use super::amounts::sum_of;
+use super::amounts::{sum_of, value_of};
 use super::consistency::{StatedSums, note_indicator, note_repeated};
 use super::element::{
     ValueReader, amount_in_currency, attribute_value, code_value, decimal_of, element_at,
     elements_at, elements_below, first_element, flag_value, plain_text,
 };
 use super::fields::{
-    InvoiceXmlFields, InvoiceXmlLine, PaymentAccounts, PaymentTerm, TaxRow, adjustment_value,
-    cash_discount, parse_marked_discounts, party_names, settle_terms, vat_id_of_form,
-    vat_id_of_scheme,
+    DANISH_VAT, InvoiceXmlFields, InvoiceXmlLine, PaymentAccounts, PaymentTerm, TaxRow,
+    adjustment_value, cash_discount, days_until, is_vat_scheme, parse_marked_discounts,
+    party_names, settle_terms, vat_id_of_form, vat_id_of_scheme,
 };
 
 /// Namespace of a UBL invoice.
@@ -107,9 +107,13 @@ fn read_parties(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut 
     (fields.supplier_name, fields.trading_name) = names_of(seller, reader);
     (fields.buyer_name, _) = names_of(buyer, reader);
     let address = first_element(seller, &["PostalAddress"]);
-    let lines = ["StreetName", "AdditionalStreetName", "AddressLine/Line"];
+    let lines = [
+        ["StreetName", "BuildingNumber"],
+        ["AdditionalStreetName", "Floor"],
+        ["AddressLine/Line", "Postbox"],
+    ];
     fields.supplier_address = reader.address(
-        &lines.map(|name| first_element(address, &[name])),
+        &lines.map(|parts| parts.map(|name| first_element(address, &[name]))),
         ["PostalZone", "CityName", "Country/IdentificationCode"]
             .map(|name| first_element(address, &[name])),
     );
@@ -172,7 +176,11 @@ fn read_payment(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut 
         let percent = reader.number("cash_discounts", percent);
         let period = element_at(term, "SettlementPeriod/DurationMeasure");
         let in_days = attribute_value(period, "unitCode").as_str() == Some("DAY");
-        let days = reader.number("cash_discounts", period.filter(|_| in_days));
+        let mut days = reader.number("cash_discounts", period.filter(|_| in_days));
+        if days.is_null() {
+            let until = reader.day("cash_discounts", element_at(term, "SettlementPeriod/EndDate"));
+            days = days_until(&fields.date, &until);
+        }
         let day = first_element(Some(term), &["PaymentDueDate", "InstallmentDueDate"]);
         terms.push(PaymentTerm {
             day: reader.day("due_date", day),
@@ -190,10 +198,17 @@ fn read_payment(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut 
     fields.payment_reference = reader.text(reference);
     let mut accounts = PaymentAccounts::default();
     for account in elements_at(root, "PaymentMeans/PayeeFinancialAccount") {
-        let bank = element_at(account, "FinancialInstitutionBranch/ID");
-        accounts.add(reader.text(element_at(account, "ID")), reader.text(bank));
+        accounts.add(reader.text(element_at(account, "ID")), bank_of(account, reader));
     }
     fields.accounts = accounts;
+}
+
+/// The bank of an account: its branch (BT-86), else the institution, which UBL has for others than
+/// EN 16931.
+pub(super) fn bank_of(account: Node<'_, '_>, reader: &mut ValueReader) -> Value {
+    let paths =
+        ["FinancialInstitutionBranch/ID", "FinancialInstitutionBranch/FinancialInstitution/ID"];
+    reader.first_text(paths.map(|path| element_at(account, path)))
 }
 
 fn read_totals(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut ValueReader) {
@@ -282,21 +297,44 @@ fn invoice_lines(
         let articles = ["Item/SellersItemIdentification/ID", "Item/StandardItemIdentification/ID"];
         let quantity = element_at(item, quantity);
         let base = element_at(item, "Price/BaseQuantity");
-        let rate = element_at(item, "Item/ClassifiedTaxCategory/Percent");
         let amounts = elements_at(item, "LineExtensionAmount");
         let line = InvoiceXmlLine {
             description: reader.first_text(names.map(|path| element_at(item, path))),
             article_number: reader.first_text(articles.map(|path| element_at(item, path))),
             quantity: reader.number("line_items.quantity", quantity),
             unit: attribute_value(quantity, "unitCode"),
-            price: reader.number("line_items.unit_price", element_at(item, "Price/PriceAmount")),
+            price: line_price(item, reader),
             price_base: reader.number("line_items.price_base_quantity", base),
             price_base_unit: attribute_value(base, "unitCode"),
-            tax_rate: reader.number("line_items.tax_rate", rate),
+            tax_rate: reader.number("line_items.tax_rate", line_rate(item)),
             amount: reader.amount("line_items.amount", &amounts, &fields.currency),
             is_adjusted: element_at(item, "AllowanceCharge").is_some(),
         };
         lines.push(line.into_value(reader));
     }
     lines
+}
+
+/// The price of one unit of the quantity: UBL states it for others than EN 16931 by a unit of its own
+/// and a factor.
+fn line_price(item: Node<'_, '_>, reader: &mut ValueReader) -> Value {
+    let field = "line_items.unit_price";
+    let price = reader.number(field, element_at(item, "Price/PriceAmount"));
+    let factor = reader.number(field, element_at(item, "Price/OrderableUnitFactorRate"));
+    match decimal_of(&price).zip(decimal_of(&factor).filter(|factor| !factor.is_zero())) {
+        Some((price, factor)) => value_of(price.checked_mul(factor)),
+        None => price,
+    }
+}
+
+/// The rate of a line: its item's, else that of its VAT, which UBL has for others than EN 16931.
+fn line_rate<'a, 'i: 'a>(item: Node<'a, 'i>) -> Option<Node<'a, 'i>> {
+    element_at(item, "Item/ClassifiedTaxCategory/Percent").or_else(|| {
+        let categories = elements_at(item, "TaxTotal/TaxSubtotal/TaxCategory").into_iter();
+        let of_vat = categories.filter(|category| {
+            let scheme = plain_text(element_at(*category, "TaxScheme/ID")).unwrap_or_default();
+            scheme == DANISH_VAT || is_vat_scheme(&scheme)
+        });
+        of_vat.into_iter().find_map(|category| element_at(category, "Percent"))
+    })
 }

@@ -346,21 +346,14 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn an_invoice_and_a_credit_note_are_read_back_to_the_values_they_were_written_from() {
         let credit = with(&[("document_type", json!("381"))]);
         let exempt = with(&[
-            (
-                "line_items",
-                json!([{"description": "Kurs", "quantity": 3, "unit_price": null,
-                "unit": "HUR", "tax_rate": 0, "amount": 100}]),
-            ),
+            ("line_items", json!([{"description": "Kurs", "quantity": 3, "unit_price": null, "unit": "HUR", "tax_rate": 0, "amount": 100}])),
             ("allowances", Value::Null),
             ("charges", Value::Null),
-            (
-                "taxes",
-                json!([{"rate": 0, "base": 100, "amount": 0, "category": "E",
-                "exemption_reason": "§ 4 Nr. 21 UStG"}]),
-            ),
+            ("taxes", json!([{"rate": 0, "base": 100, "amount": 0, "category": "E", "exemption_reason": "§ 4 Nr. 21 UStG"}])),
             ("subtotal", json!(100)),
             ("vat_amount", json!(0)),
             ("total", json!(100)),

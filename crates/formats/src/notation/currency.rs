@@ -283,6 +283,7 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn signs_and_codes_stand_for_their_currency() {
         for (word, expected) in [
             ("€", Some("EUR")),
@@ -302,11 +303,7 @@ mod tests {
         assert_eq!(strip_currency("(12,50)€"), Some((Sign("€"), "(12,50)")));
         assert_eq!((strip_currency("EURO"), strip_currency("12x€")), (None, None));
         assert_eq!(strip_currency("RM12.50"), Some((Sign("RM"), "12.50")));
-        assert_eq!(
-            (strip_currency("TOP10"), strip_currency("12PEN"), strip_currency("RON1.234")),
-            (None, None, None),
-            "a word, a number"
-        );
+        assert_eq!((strip_currency("TOP10"), strip_currency("12PEN"), strip_currency("RON1.234")), (None, None, None), "a word, a number");
         assert_eq!((iso_code("EUR"), iso_code("XYZ"), iso_code("eur")), (Some("EUR"), None, None));
     }
 }
