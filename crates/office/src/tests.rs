@@ -416,6 +416,7 @@ fn a_shape_over_cells_hides_them_and_a_picture_makes_them_doubtful() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_shape_of_a_slide_is_read_where_it_is_seen() {
     let shape = |at: &str, fill: &str, look: &str, text: &str| {
         format!(
@@ -456,11 +457,7 @@ fn a_shape_of_a_slide_is_read_where_it_is_seen() {
                     <p:sldId id='256' r:id='a'/></p:presentation>";
         let file = open_xml(
             "ppt/presentation.xml",
-            &[
-                ("ppt/presentation.xml", main.to_owned()),
-                ("ppt/_rels/presentation.xml.rels", relations(&[("a", "slide", "s.xml")])),
-                ("ppt/s.xml", slide),
-            ],
+            &[("ppt/presentation.xml", main.to_owned()), ("ppt/_rels/presentation.xml.rels", relations(&[("a", "slide", "s.xml")])), ("ppt/s.xml", slide)],
         );
         assert_eq!(read(&file).unwrap().concat(), text, "{name}");
         assert_eq!(notes_of(&file).is_empty(), !text.is_empty(), "{name}");
@@ -671,23 +668,16 @@ fn text_keeps_its_columns_and_fields_become_cells() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn hostile_files_end_at_a_limit_that_is_named() {
-    let deep = format!(
-        "{}{}{}",
-        "<w:sdt><w:sdtContent>".repeat(99),
-        para("x"),
-        "</w:sdtContent></w:sdt>".repeat(99)
-    );
+    let deep = format!("{}{}{}", "<w:sdt><w:sdtContent>".repeat(99), para("x"), "</w:sdtContent></w:sdt>".repeat(99));
     let entity = "<!DOCTYPE d [<!ENTITY a SYSTEM 'file:///etc/passwd'>]><w:document xmlns:w='w'/>";
     let cells = "<sheetData>".to_owned()
         + &(1..=1500)
             .map(|at| {
                 let name = [at / 676 % 26, at / 26 % 26, at % 26]
                     .map(|it| char::from(b'A' + u8::try_from(it).unwrap()));
-                format!(
-                    "<row r='{at}'><c r='{}{at}'><v>1</v></c></row>",
-                    name.iter().collect::<String>()
-                )
+                format!("<row r='{at}'><c r='{}{at}'><v>1</v></c></row>", name.iter().collect::<String>())
             })
             .collect::<String>()
         + "</sheetData>";
@@ -741,13 +731,11 @@ fn a_package_expands_to_no_more_than_all_its_parts_may() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn the_same_bytes_give_the_same_positions_and_no_word_leaves_its_page() {
     let row =
         |text: &str| format!("<w:tr>{}</w:tr>", format!("<w:tc>{}</w:tc>", para(text)).repeat(9));
-    let body = format!(
-        "<w:tbl>{}</w:tbl>",
-        row("a very long word: Donaudampfschifffahrtsgesellschaft").repeat(60)
-    );
+    let body = format!("<w:tbl>{}</w:tbl>", row("a very long word: Donaudampfschifffahrtsgesellschaft").repeat(60));
     let file = docx(&body);
     let pages = lay_out_document(&file, OfficeFormat::Docx, &limits()).unwrap();
     assert_eq!(pages, lay_out_document(&file, OfficeFormat::Docx, &limits()).unwrap());
@@ -760,10 +748,7 @@ fn the_same_bytes_give_the_same_positions_and_no_word_leaves_its_page() {
         }
         for line in &page.lines {
             let mut words = line.words.windows(2);
-            assert!(
-                words.all(|pair| pair[0].bounding_box.right() <= pair[1].bounding_box.x),
-                "{line:?}"
-            );
+            assert!(words.all(|pair| pair[0].bounding_box.right() <= pair[1].bounding_box.x), "{line:?}");
         }
     }
 }

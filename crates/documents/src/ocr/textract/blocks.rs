@@ -184,24 +184,14 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn a_line_finds_its_words_in_a_later_part_and_a_word_without_a_line_is_one() {
         let mut blocks = TextractBlocks::default();
-        let first = vec![
-            block(BlockType::Page, 1, "p1").build(),
-            line_block(1, "l1", &["w1", "w2"]),
-            word_block(1, "w1", "Total"),
-        ];
+        let first = vec![block(BlockType::Page, 1, "p1").build(), line_block(1, "l1", &["w1", "w2"]), word_block(1, "w1", "Total")];
         assert_eq!(blocks.add_part(part(first, Some("next"))).as_deref(), Some("next"));
-        let second = vec![
-            word_block(1, "w2", "12.00"),
-            block(BlockType::Page, 2, "p2").build(),
-            word_block(2, "w3", "alone"),
-        ];
+        let second = vec![word_block(1, "w2", "12.00"), block(BlockType::Page, 2, "p2").build(), word_block(2, "w3", "alone")];
         assert_eq!(blocks.add_part(part(second, None)), None);
-        assert_eq!(
-            (blocks.pages, blocks.has_page(1), blocks.has_page(2), blocks.has_page(3)),
-            (3, true, true, false)
-        );
+        assert_eq!((blocks.pages, blocks.has_page(1), blocks.has_page(2), blocks.has_page(3)), (3, true, true, false));
         let reading = blocks.take_reading(1, (1000, 2000), Some("1.0"));
         assert_eq!(reading.lines.iter().map(TextLine::text).collect::<Vec<_>>(), ["Total 12.00"]);
         let word = &reading.lines[0].words[0];
