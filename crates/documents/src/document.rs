@@ -2,6 +2,7 @@
 //!
 //! Not promised: that a page can be read because the document could be opened.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -301,6 +302,23 @@ impl ParsedDocument {
         let deadline = Instant::now() + self.limits.page_time;
         let bounds = RenderBounds { limits: &self.limits, dpi: self.dpi.min(dpi), deadline };
         catch_decoder(|| file.draw_page(index, &bounds)).map(Some)
+    }
+
+    /// The rows of page `index`, which starts at 0, between two heights in points from its top, no finer
+    /// than `dpi`; and how many pixels of the page are above them. `None`: the file is no PDF.
+    ///
+    /// # Errors
+    /// As [`ParsedDocument::page_content`].
+    pub(crate) fn draw_rows_at(
+        &self,
+        index: u32,
+        rows: Range<f64>,
+        dpi: u32,
+    ) -> Result<Option<(PageRaster, u32)>, PageRefusal> {
+        let DocumentContent::Pdf(file) = &self.content else { return Ok(None) };
+        let deadline = Instant::now() + self.limits.page_time;
+        let bounds = RenderBounds { limits: &self.limits, dpi: self.dpi.min(dpi), deadline };
+        catch_decoder(|| file.draw_rows(index, rows, &bounds)).map(Some)
     }
 
     /// Page `index`, which starts at 0, in the colours of its file, no finer than `dpi`. `None`: the

@@ -3,8 +3,10 @@
 
 mod attached_files;
 pub mod attachments;
+mod contested_digits;
 mod contrast;
 mod crossed_out;
+mod cut_letters;
 mod drawn_figures;
 pub(crate) mod drawn_marks;
 mod expansion;

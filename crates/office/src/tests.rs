@@ -63,6 +63,11 @@ fn para(text: &str) -> String {
 
 /// A workbook with these sheets: name, attributes, content of the worksheet.
 fn xlsx(sheets: &[(&str, &str, &str)], styles: &str) -> Vec<u8> {
+    xlsx_with(sheets, styles, "")
+}
+
+/// The same with these entries of the workbook.
+fn xlsx_with(sheets: &[(&str, &str, &str)], styles: &str, entries: &str) -> Vec<u8> {
     let mut list = String::new();
     let mut links = vec![("s", "styles", "styles.xml"), ("t", "sharedStrings", "strings.xml")];
     let names: Vec<(String, String)> =
@@ -71,7 +76,7 @@ fn xlsx(sheets: &[(&str, &str, &str)], styles: &str) -> Vec<u8> {
         list.push_str(&format!("<sheet name='{name}' {attributes} r:id='{id}'/>"));
         links.push((id, "worksheet", file));
     }
-    let workbook = format!("<workbook xmlns:r='r'><sheets>{list}</sheets></workbook>");
+    let workbook = format!("<workbook xmlns:r='r'><sheets>{list}</sheets>{entries}</workbook>");
     let strings = "<sst><si><t>Shared</t></si><si><r><t>two </t></r><r><t>runs</t></r>\
                    <rPh><t>phonetic</t></rPh></si></sst>";
     let mut parts = vec![
@@ -331,6 +336,24 @@ fn cell_styles(formats: &str, changes: &str) -> String {
          </fills><cellXfs><xf/>{formats}</cellXfs><dxfs>\
          <dxf><font><color rgb='FFFFFFFF'/></font></dxf>{changes}</dxfs>"
     )
+}
+
+#[test]
+fn a_value_that_is_calculated_anew_when_the_file_is_opened_is_doubtful() {
+    let anew = "<calcPr fullCalcOnLoad='1'/>";
+    #[rustfmt::skip]
+    let table = [
+        ("a stored value",       "<calcPr calcId='191029'/>", "<f>A1*2</f><v>9900</v>",        vec![]),
+        ("all are calculated",   anew,                        "<f>A1*2</f><v>9900</v>",        vec![PageNote::DoubtfulText]),
+        ("this one always is",   "",                          "<f ca='1'>A1*2</f><v>9900</v>", vec![PageNote::DoubtfulText]),
+        ("it is no formula",     anew,                        "<v>9900</v>",                   vec![]),
+    ];
+    for (name, entries, cell, notes) in table {
+        let sheet = format!("<sheetData><row r='1'><c r='A1'>{cell}</c></row></sheetData>");
+        let file = xlsx_with(&[("S", "", &sheet)], &cell_styles("<xf/>", ""), entries);
+        assert_eq!(read(&file).unwrap(), ["9900"], "{name}");
+        assert_eq!(notes_of(&file), notes, "{name}");
+    }
 }
 
 #[test]

@@ -35,8 +35,8 @@ pub(crate) fn read_workbook(
 ) -> Result<DocumentFlow, OfficeError> {
     let relations = package.relations(&main.name)?;
     let tree = main.xml.parse_tree()?;
-    let is_1904 = all(tree.root(), "workbookPr")
-        .any(|it| matches!(attribute(it, "date1904"), Some("1" | "true")));
+    let is_1904 = all(tree.root(), "workbookPr").any(|it| is_set(it, "date1904"));
+    let recalculates = all(tree.root(), "calcPr").any(|it| is_set(it, "fullCalcOnLoad"));
     let [strings, styles, theme] =
         ["sharedStrings", "styles", "theme"].map(|kind| part_of_kind(&relations, kind));
     let theme = match package.read_optional(theme)? {
@@ -51,7 +51,8 @@ pub(crate) fn read_workbook(
         Some(xml) => all(xml.parse_tree()?.root(), "si").map(|it| formats.runs(it)).collect(),
         None => Vec::new(),
     };
-    let mut reader = SheetReader { strings, formats, theme, flow: FlowWriter::new(limits) };
+    let mut reader =
+        SheetReader { strings, formats, theme, recalculates, flow: FlowWriter::new(limits) };
     let (mut shown, mut has_hidden) = (Vec::new(), false);
     for sheet in all(tree.root(), "sheet") {
         if matches!(attribute(sheet, "state"), Some("hidden" | "veryHidden")) {
@@ -82,9 +83,13 @@ pub(crate) fn read_workbook(
     Ok(reader.flow.finish(PaperKind::Sheet))
 }
 
+fn is_set(node: XmlNode<'_, '_>, name: &str) -> bool {
+    matches!(attribute(node, name), Some("1" | "true"))
+}
+
 /// Whether a row or column is hidden, or so small that nothing of it is seen.
 fn is_hidden_line(node: XmlNode<'_, '_>, size: &str, least: f32) -> bool {
-    matches!(attribute(node, "hidden"), Some("1" | "true"))
+    is_set(node, "hidden")
         || attribute(node, size).and_then(|it| it.parse().ok()).is_some_and(|it: f32| it < least)
 }
 
@@ -150,6 +155,8 @@ struct SheetReader<'a> {
     strings: Vec<Vec<CellRun>>,
     formats: CellFormats,
     theme: ThemeColours,
+    /// Whether programs calculate all formulas anew as they open the file, whatever values it has.
+    recalculates: bool,
     flow: FlowWriter<'a>,
 }
 
@@ -243,7 +250,8 @@ impl SheetReader<'_> {
         place: (u32, u32),
         pass: &mut SheetPass<'_>,
     ) -> Option<String> {
-        let formula = child(cell, "f").map(own_text);
+        let written = child(cell, "f");
+        let formula = written.map(own_text);
         if let Some(formula) = formula.as_ref().filter(|_| pass.shape.shows_formulas) {
             return Some(format!("={formula}")).filter(|text| text.len() > 1);
         }
@@ -260,6 +268,10 @@ impl SheetReader<'_> {
         let is_1904 = self.formats.is_1904;
         let ShownCell { text, note } = pass.rules.show(place, look, &content, is_1904);
         pass.notes.extend(note);
+        let is_recalculated = written.is_some_and(|it| self.recalculates || is_set(it, "ca"));
+        if is_recalculated && text.contains(char::is_numeric) {
+            pass.notes.insert(PageNote::DoubtfulText);
+        }
         (!text.trim().is_empty()).then_some(text)
     }
 

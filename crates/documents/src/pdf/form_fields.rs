@@ -82,11 +82,12 @@ fn takes_place_of_drawing(text: &str, area: Rect, glyphs: &mut [PageGlyph]) -> b
     true
 }
 
-/// Adds the value of a text field that is shown and drawn otherwise or not at all.
+/// Adds the value of a text or choice field that is shown and drawn otherwise or not at all.
 fn add_value(field: &Dict<'_>, upright: Affine, glyphs: &mut Vec<PageGlyph>) {
     let kind = holder_of(field, b"FT").and_then(|holder| holder.get::<Name<'_>>(b"FT"));
+    let is_choice = kind.as_ref().is_some_and(|kind| kind.as_ref() == b"Ch");
     let is_text = kind.is_some_and(|kind| kind.as_ref() == b"Tx");
-    if is_hidden(field) || !is_text {
+    if is_hidden(field) || !is_text && !is_choice {
         return;
     }
     let Some(area) = field.get::<PdfRect>(b"Rect") else { return };
@@ -118,7 +119,8 @@ fn add_value(field: &Dict<'_>, upright: Affine, glyphs: &mut Vec<PageGlyph>) {
         }
         y -= size * 1.2;
     }
-    let added = glyphs.iter_mut().skip(before).filter(|_| is_drawn);
+    // A choice may show another word than its value.
+    let added = glyphs.iter_mut().skip(before).filter(|_| is_drawn || is_choice);
     added.for_each(|glyph| glyph.unproven = true);
 }
 
@@ -137,6 +139,7 @@ pub(crate) fn glyph_at(c: char, at: Point, advance: Vec2, upright: Affine) -> Pa
         ink: 0,
         doubtful: false,
         unproven: false,
+        contested: false,
     }
 }
 
@@ -230,6 +233,7 @@ pub(crate) mod tests {
             ("a value of the parent", "/Parent 6 0 R", asked, "9"),
             ("a hidden one", "/FT /Tx /V (4) /F 2", asked, ""),
             ("one that is drawn otherwise", "/FT /Tx /V (4) /AP << >>", asked, "4"),
+            ("a choice", "/FT /Ch /V (4)", asked, "4"),
             ("a button", "/FT /Btn /V (4)", asked, ""),
             ("nobody asked", "/FT /Tx /V (4)", "<< /Fields [4 0 R] >>", ""),
         ] {

@@ -21,10 +21,11 @@ use hayro::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape, Vec2};
 
 use crate::image::luminance::is_seen_on_white;
 use crate::pdf::crossed_out::PageLines;
+use crate::pdf::cut_letters::{PaintedPath, is_within};
 use crate::pdf::drawn_figures::DrawnFigures;
 use crate::pdf::drawn_marks::DrawnMarks;
 use crate::pdf::expansion::stream_bytes;
-use crate::pdf::glyph_proof::GlyphProofs;
+use crate::pdf::glyph_proof::{GlyphProofs, closed_path};
 use crate::pdf::layers::HiddenLayers;
 use crate::pdf::overprint::SmallDrawings;
 use crate::pdf::page_glyph::PageGlyph;
@@ -105,11 +106,11 @@ pub(crate) struct GlyphCollector {
     hidden_content: Vec<bool>,
     clips: Vec<Rect>,
     groups: Vec<OpacityGroup>,
-    painted: Vec<Rect>,
+    painted: Vec<GroundPiece>,
     page: Rect,
     paint: PaintRecord,
-    /// Clips that are no rectangles and hold now.
-    shaped_clips: Vec<bool>,
+    /// The clips that hold now, but for rectangles.
+    shaped_clips: Vec<Option<ClipPath>>,
     /// Whether glyphs show their text, by what is known of the file.
     pub proofs: GlyphProofs,
     substituted: bool,
@@ -125,6 +126,8 @@ pub(crate) struct GlyphCollector {
 struct OpacityGroup {
     opacity: f32,
     opaque: bool,
+    /// Whether letters in it keep their shapes.
+    is_even: bool,
 }
 
 impl GlyphCollector {
@@ -204,10 +207,25 @@ impl GlyphCollector {
         self.clips.last().copied().unwrap_or(Rect::ZERO)
     }
 
-    fn push_clip(&mut self, bounds: Rect, is_shaped: bool) {
-        self.count_operations(0);
+    fn push_clip(&mut self, bounds: Rect, shape: Option<&ClipPath>) {
+        self.count_operations(shape.map_or(0, |clip| clip.path.elements().len() / 64));
         self.clips.push(self.current_clip().intersect(bounds));
-        self.shaped_clips.push(is_shaped);
+        let closed = |clip: &ClipPath| ClipPath { path: closed_path(&clip.path), fill: clip.fill };
+        self.shaped_clips.push(shape.map(closed));
+    }
+
+    fn is_clip_shaped(&self) -> bool {
+        self.shaped_clips.iter().any(Option::is_some)
+    }
+
+    /// Whether all clips leave a letter whole. One of very many pieces is not looked at.
+    fn is_left_whole(&mut self, ink: Rect) -> bool {
+        let shapes = || self.shaped_clips.iter().flatten();
+        let pieces = shapes().map(|clip| clip.path.elements().len()).sum::<usize>();
+        let is_whole = pieces <= MAX_COVER_ELEMENTS
+            && shapes().all(|clip| is_within(ink, &clip.path, clip.fill));
+        self.count_operations(pieces.min(MAX_COVER_ELEMENTS) / 64);
+        is_whole
     }
 
     /// Whether only the rendered page can show if this glyph is visible.
@@ -223,12 +241,23 @@ impl GlyphCollector {
         }
     }
 
-    /// Whether anything dark was painted here before.
-    fn is_painted_at(&mut self, place: Point) -> bool {
-        let found = self.painted.iter().rposition(|area| area.contains(place));
-        let looked_at = self.painted.len() - found.unwrap_or(0);
+    /// What was painted under a white letter before.
+    fn ground_of(&mut self, glyph: &PageGlyph) -> LetterGround {
+        let (centre, ink) = (glyph.centre(), glyph.ink_box());
+        let is_dark = |piece: &GroundPiece| piece.is_dark && piece.area.contains(centre);
+        let found = self.painted.iter().rposition(is_dark);
+        let later = self.painted.get(found.unwrap_or(0)..).unwrap_or_default();
+        let looked_at = later.len();
+        let ground = match later.split_first().filter(|_| found.is_some()) {
+            None => LetterGround::White,
+            Some((dark, light)) => {
+                let is_whole = dark.area.contains_rect(ink)
+                    && !light.iter().any(|it| !it.is_dark && is_cut_by(ink, it.area, glyph.size));
+                if is_whole { LetterGround::Dark } else { LetterGround::Uneven }
+            }
+        };
         self.count_operations(looked_at / 64);
-        found.is_some()
+        ground
     }
 
     /// Everything drawn so far within a filled shape is under paint.
@@ -239,7 +268,7 @@ impl GlyphCollector {
             return;
         }
         self.count_operations(within * path.elements().len() / 64);
-        let back = shape.transform.inverse();
+        let (path, back) = (closed_path(path), shape.transform.inverse());
         for glyph in self.glyphs.iter_mut().filter(|glyph| glyph.visible) {
             let centre = glyph.centre();
             let is_within = match (shape.rule, path.winding(back * centre)) {
@@ -257,6 +286,13 @@ impl GlyphCollector {
 
     fn current_opacity(&self) -> f32 {
         self.groups.iter().map(|group| group.opacity).product()
+    }
+
+    /// Whether letters that are painted now show in their own shapes.
+    fn is_even_here(&self, props: &DrawProps<'_>) -> bool {
+        props.soft_mask.is_none()
+            && keeps_shapes(props.blend_mode)
+            && self.groups.iter().all(|group| group.is_even)
     }
 
     fn is_opaque_here(&self) -> bool {
@@ -293,12 +329,20 @@ impl GlyphCollector {
         }
     }
 
-    /// Letters that paint goes over in part may look like others now.
-    fn pare_glyphs(&mut self, area: Rect) {
-        for glyph in self.glyphs.iter_mut().filter(|glyph| glyph.visible) {
+    /// Letters that paint goes over may look like others now, unless it hides them. `None`: it fills
+    /// its area.
+    fn pare_glyphs(&mut self, area: Rect, painted: Option<&PaintedPath>) {
+        let elements = painted.map_or(0, PaintedPath::element_count);
+        let painted = painted.filter(|_| elements <= MAX_COVER_ELEMENTS);
+        let mut looked_at = 0;
+        for glyph in self.glyphs.iter_mut().filter(|glyph| glyph.visible && !glyph.unproven) {
             let ink = glyph.ink_box();
-            glyph.unproven |= is_cut_by(ink, area, glyph.size) && !area.contains_rect(ink);
+            if is_cut_by(ink, area, glyph.size) {
+                looked_at += elements;
+                glyph.unproven = painted.is_none_or(|painted| painted.touches(ink));
+            }
         }
+        self.count_operations(looked_at / 64);
     }
 
     /// Keeps the lines that may cross out letters, and the parts of a large drawing that may belong to
@@ -349,14 +393,14 @@ impl GlyphCollector {
         bounds: Rect,
         props: &DrawProps<'_>,
         mode: &DrawMode,
-        is_box: bool,
+        path: Option<&BezPath>,
     ) -> Option<Rect> {
         self.shapes += 1;
         let area = props.transform.transform_rect_bbox(bounds).intersect(self.current_clip());
         let filled = matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..));
         let ink = paint_appearance(&props.paint);
-        if area.area() > 0.0 && filled && ink.alpha > 0.05 && ink.luma < MIN_WHITE {
-            self.painted.push(area);
+        if area.area() > 0.0 && filled && ink.alpha > 0.05 {
+            self.painted.push(GroundPiece { area, is_dark: ink.luma < MIN_WHITE });
         }
         let stroke = stroke_width(mode, props.transform);
         if ink.alpha > 0.05 && ink.luma < MIN_WHITE {
@@ -376,18 +420,43 @@ impl GlyphCollector {
         // A thin dark line hides no text, and nearly every table has some.
         if ink.luma >= 128 || width >= MAX_RULE_POINTS {
             let covers = opaque
-                && is_box
+                && path.is_none_or(is_box)
                 && matches!(mode, DrawMode::Fill(_))
                 && is_upright(props.transform)
-                && !self.shaped_clips.contains(&true);
+                && !self.is_clip_shaped();
             let area = area.inflate(stroke.unwrap_or(0.0), stroke.unwrap_or(0.0));
             self.mark_paint(PaintPiece { area, grey: plain.then_some(ink.on_white), covers });
             if ink.alpha > 0.05 {
-                self.pare_glyphs(area);
+                let path = path.cloned().unwrap_or_else(|| bounds.to_path(CORNER_TOLERANCE));
+                self.pare_glyphs(
+                    area,
+                    Some(&PaintedPath::new(props.transform * path, mode, stroke)),
+                );
             }
         }
         opaque.then_some(area)
     }
+}
+
+/// Paint that white letters may be on.
+#[derive(Debug, Clone, Copy)]
+struct GroundPiece {
+    area: Rect,
+    is_dark: bool,
+}
+
+/// What is under a white letter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LetterGround {
+    White,
+    Dark,
+    /// Dark under a part of it, which alone shows.
+    Uneven,
+}
+
+/// Whether letters on an even ground look the same in this mode.
+fn keeps_shapes(mode: BlendMode) -> bool {
+    matches!(mode, BlendMode::Normal | BlendMode::Multiply | BlendMode::Darken)
 }
 
 /// A shape that was filled opaquely.
@@ -504,6 +573,7 @@ fn place_glyph(glyph: &PositionedGlyph<'_>, transform: Affine) -> Option<PageGly
         ink: 0,
         doubtful: false,
         unproven: upright > -MIN_UPRIGHT,
+        contested: false,
     })
 }
 
@@ -546,7 +616,7 @@ impl<'a> Device<'a> for GlyphCollector {
         }
         self.note_mark(path.control_box(), &props, mode, Some(path));
         self.note_strokes(path, &props, mode);
-        let area = self.paint_shape(path.control_box(), &props, mode, is_box(path));
+        let area = self.paint_shape(path.control_box(), &props, mode, Some(path));
         if let (Some(area), DrawMode::Fill(rule) | DrawMode::FillAndStroke(rule, _)) = (area, mode)
         {
             let shape = DrawnShape { area, transform: props.transform, rule: *rule };
@@ -560,17 +630,17 @@ impl<'a> Device<'a> for GlyphCollector {
             return;
         }
         self.note_mark(*rect, &props, mode, None);
-        if let Some(area) = self.paint_shape(*rect, &props, mode, true) {
+        if let Some(area) = self.paint_shape(*rect, &props, mode, None) {
             self.cover_area(area);
         }
     }
 
     fn push_clip_path(&mut self, clip: &ClipPath) {
-        self.push_clip(clip.path.bounding_box(), !is_box(&clip.path));
+        self.push_clip(clip.path.bounding_box(), Some(clip).filter(|clip| !is_box(&clip.path)));
     }
 
     fn push_clip_rect(&mut self, rect: &Rect) {
-        self.push_clip(*rect, false);
+        self.push_clip(*rect, None);
     }
 
     fn pop_clip(&mut self) {
@@ -588,7 +658,8 @@ impl<'a> Device<'a> for GlyphCollector {
     ) {
         self.count_operations(0);
         let opaque = opacity >= 1.0 && mask.is_none() && blend_mode == BlendMode::Normal;
-        self.groups.push(OpacityGroup { opacity, opaque });
+        let is_even = mask.is_none() && keeps_shapes(blend_mode);
+        self.groups.push(OpacityGroup { opacity, opaque, is_even });
     }
 
     fn pop_transparency_group(&mut self) {
@@ -616,21 +687,26 @@ impl<'a> Device<'a> for GlyphCollector {
             && props.soft_mask.is_none()
             && props.blend_mode == BlendMode::Normal
             && self.is_opaque_here();
-        let is_shaped = self.shaped_clips.contains(&true);
+        let is_shaped = self.is_clip_shaped();
+        let is_even = ink.solid && self.is_even_here(&props);
         let tiny = self.page.width().max(self.page.height()) * MIN_SIZE_SHARE;
         let tiny = tiny.clamp(*MIN_SIZE_POINTS.start(), *MIN_SIZE_POINTS.end());
         for mut glyph in glyphs {
-            let centre = glyph.centre();
-            glyph.drawn = shown && self.current_clip().contains(centre);
+            glyph.drawn = shown && self.current_clip().contains(glyph.centre());
+            let is_white = glyph.drawn && glyph.visible && !is_seen_on_white(ink.on_white);
+            let ground = if is_white { self.ground_of(&glyph) } else { LetterGround::Dark };
             glyph.visible &= glyph.drawn
                 && glyph.size >= tiny
                 && glyph.em.length() >= glyph.size * MIN_STRETCH
-                && (is_seen_on_white(ink.on_white) || self.is_painted_at(centre));
+                && ground != LetterGround::White;
             let drawn = glyph.ink_box();
             let clip = self.current_clip();
             let beyond = clip.x0.max(drawn.x0) - drawn.x0 + drawn.x1 - clip.x1.min(drawn.x1);
             let above = clip.y0.max(drawn.y0) - drawn.y0 + drawn.y1 - clip.y1.min(drawn.y1);
-            glyph.unproven |= glyph.drawn && beyond.max(above) > MIN_CUT_EMS * glyph.size;
+            let is_cut = beyond.max(above) > MIN_CUT_EMS * glyph.size
+                || ground == LetterGround::Uneven
+                || is_shaped && glyph.visible && !self.is_left_whole(drawn);
+            glyph.unproven |= glyph.drawn && (is_cut || !is_even);
             glyph.ink = ink.on_white;
             glyph.doubtful |=
                 is_shaped || !is_plain || glyph.visible && self.paint.is_doubtful_ground(&glyph);
@@ -660,14 +736,14 @@ impl<'a> Device<'a> for GlyphCollector {
         self.images.push(PlacedImage { area });
         self.marks.note_image(area);
         self.figures.note_image(area);
-        self.painted.push(area);
+        self.painted.push(GroundPiece { area, is_dark: true });
         self.mark_paint(PaintPiece { area, grey: None, covers: false });
+        self.pare_glyphs(area, None);
         if let Image::Raster(raster) = &image {
             let masks = [keys::SMASK, keys::MASK, keys::SMASK_IN_DATA];
             let dict = raster.stream();
             let masked = masks.iter().any(|key| dict.dict().contains_key(key));
             if !masked && self.is_opaque_here() {
-                self.pare_glyphs(area);
                 self.cover_area(area);
             }
         }
@@ -727,10 +803,12 @@ mod tests {
     #[test]
     fn white_letters_compared_with_very_many_shapes_are_too_large_instead_of_slow() {
         let mut surface = blank_surface(Instant::now() + Duration::from_secs(600));
-        surface.painted = vec![Rect::new(0.0, 0.0, 1.0, 1.0); 1_000_000];
+        let area = Rect::new(0.0, 0.0, 1.0, 1.0);
+        surface.painted = vec![GroundPiece { area, is_dark: true }; 1_000_000];
+        let glyph = PageGlyph::sample("7", 50.0, 50.0);
         let stopped = catch_decoder(|| {
             (0..1_000).for_each(|_| {
-                surface.is_painted_at(Point::new(50.0, 50.0));
+                surface.ground_of(&glyph);
             });
             Ok(())
         });

@@ -22,6 +22,7 @@ use hayro::hayro_interpret::{
 use hayro::kurbo::{Affine, BezPath, PathEl, Rect};
 use unicode_normalization::UnicodeNormalization as _;
 
+use crate::pdf::contested_digits::is_contested;
 use crate::pdf::glyph_shapes::{DrawnOutline, EM_UNITS, GlyphDrawing, GlyphShape};
 use crate::pdf::lookalike_letters::latin_twin;
 use crate::pdf::page_glyph::PageGlyph;
@@ -85,6 +86,8 @@ enum GlyphProof {
     Doubtful,
     /// Its font is not in the file, and there is none to draw it with.
     Undrawn,
+    /// Other programs may draw another one.
+    Contested,
 }
 
 /// Results for the glyphs of a file.
@@ -112,6 +115,7 @@ impl GlyphProofs {
             // Whether any ink is there shows on the rendered page.
             doubtful: placed.doubtful || proof == GlyphProof::Doubtful,
             unproven: true,
+            contested: proof == GlyphProof::Contested,
             ..placed
         }
     }
@@ -129,7 +133,10 @@ impl GlyphProofs {
             return GlyphProof::Doubtful;
         }
         let proof = match glyph {
-            Glyph::Outline(outline) => prove_outline(outline, text),
+            Glyph::Outline(outline) => match prove_outline(outline, text) {
+                GlyphProof::Proven if is_contested(outline, text) => GlyphProof::Contested,
+                proof => proof,
+            },
             Glyph::Type3(drawn) => {
                 let mut drawing = Type3Drawing::new(paint);
                 drawn.interpret(&mut drawing, Affine::IDENTITY, Affine::IDENTITY, paint);
@@ -201,7 +208,7 @@ fn is_in_place(bounds: Rect, advance: f64) -> bool {
 /// Whether a shape shows the text; `None`: it is too involved, or somewhere else.
 fn prove_shape(shape: Option<&GlyphShape>, text: &str) -> GlyphProof {
     let is_shown = match ClaimedText::from_text(text) {
-        ClaimedText::Blank => shape.is_none_or(|shape| resembled(shape, MAX_RESEMBLANCE).is_none()),
+        ClaimedText::Blank => false,
         ClaimedText::Exact(character) => shape.is_some_and(|shape| is_nearest_to(shape, character)),
         ClaimedText::Letter(base) => shape.is_some_and(|shape| {
             resembled(shape, MAX_RESEMBLANCE).is_none_or(|seen| may_be_drawn_as(base, seen))
@@ -449,7 +456,7 @@ impl<'a> Device<'a> for Type3Drawing {
 }
 
 /// A path as it is filled: a part that does not end where it began is closed.
-fn closed_path(path: &BezPath) -> BezPath {
+pub(crate) fn closed_path(path: &BezPath) -> BezPath {
     let mut closed = BezPath::new();
     for element in path.elements() {
         if matches!(element, PathEl::MoveTo(_)) && !closed.is_empty() {
@@ -476,6 +483,8 @@ impl DrawingKey {
             Glyph::Outline(outline) => {
                 let mut parts = KeyParts::default();
                 outline.identifier().hash(&mut parts);
+                // Which maps led to it depends on its code.
+                parts.0.glyph |= u128::from(outline.char_code()) << 64;
                 parts.0
             }
             // A procedure may choose its own colours: what it shows depends on those around.

@@ -17,6 +17,9 @@ use row::WordRow;
 use crate::pdf::words::{WordPiece, join_pieces};
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
+/// Confidence of a word that its drawing contradicts, or that other programs draw otherwise.
+pub(crate) const CONTRADICTED: f32 = 0.3;
+
 /// Orders the words of a page.
 pub(crate) fn order_lines(pieces: Vec<WordPiece>) -> Vec<TextLine> {
     let mut directions: BTreeMap<i32, Vec<WordPiece>> = BTreeMap::new();
@@ -94,6 +97,7 @@ fn row_of_words(line: TextLine) -> WordRow {
         size,
         after_space: true,
         unproven: false,
+        contested: false,
         word: Some(word),
     });
     WordRow { baseline, size, pieces: pieces.collect() }
@@ -154,7 +158,7 @@ fn word_from_piece(angle: i32, piece: WordPiece) -> TextWord {
             w: round_to_tenth(right - left),
             h: round_to_tenth(low - high),
         },
-        confidence: 1.0,
+        confidence: if piece.contested { CONTRADICTED } else { 1.0 },
         unwitnessed: piece.unproven,
     }
 }
@@ -181,6 +185,7 @@ mod tests {
             size: 10.0,
             after_space: true,
             unproven: false,
+            contested: false,
             word: None,
         }
     }

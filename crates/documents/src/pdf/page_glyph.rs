@@ -28,6 +28,8 @@ pub(crate) struct PageGlyph {
     pub doubtful: bool,
     /// Whether its drawing does not show its text.
     pub unproven: bool,
+    /// Whether programs draw different glyphs for it.
+    pub contested: bool,
 }
 
 /// A wider gap than this share of the letters' size parts two words.
@@ -59,6 +61,7 @@ impl PageGlyph {
             ink: 0,
             doubtful: false,
             unproven: false,
+            contested: false,
         }
     }
 

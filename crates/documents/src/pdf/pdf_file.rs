@@ -4,6 +4,8 @@
 //! stamp on a scan. A page that is one image is extracted at the image's own resolution; any other
 //! page without a sound text layer is rendered. A page without drawing is an empty text.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use hayro::hayro_interpret::hayro_syntax::object::dict::keys;
 use hayro::hayro_interpret::hayro_syntax::object::{Array, Dict, Stream};
@@ -265,6 +267,17 @@ impl PdfFile {
         bounds: &RenderBounds<'_>,
     ) -> Result<PageRaster, PageRefusal> {
         render::render_page(self.page_at(index)?, bounds)
+    }
+
+    /// Draws the rows of page `index`, starting at 0, between two heights in points from its top, and
+    /// says how many pixels are above them.
+    pub(crate) fn draw_rows(
+        &self,
+        index: u32,
+        rows: Range<f64>,
+        bounds: &RenderBounds<'_>,
+    ) -> Result<(PageRaster, u32), PageRefusal> {
+        render::render_rows(self.page_at(index)?, rows, bounds)
     }
 
     /// Draws a part of page `index`, starting at 0, in points from its top left corner.
@@ -621,6 +634,7 @@ mod tests {
                 ink: 0,
                 doubtful: false,
                 unproven: false,
+                contested: false,
             })
             .collect();
         surface.images = images.iter().map(|area| PlacedImage { area: *area }).collect();

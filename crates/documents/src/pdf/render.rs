@@ -1,6 +1,7 @@
 //! A PDF page as grey or coloured pixels: rendered, or its one image taken out.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::time::Instant;
 
 use hayro::hayro_interpret::font::GlyphRun;
@@ -43,7 +44,20 @@ pub(crate) fn render_page(
     page: &PdfPage<'_>,
     bounds: &RenderBounds<'_>,
 ) -> Result<PageRaster, PageRefusal> {
-    paint_whole(page, bounds).map(|(pixmap, dpi)| grey_raster(&pixmap, dpi))
+    Ok(paint_rows(page, 0.0..f64::INFINITY, bounds)?.to_grey().0)
+}
+
+/// Renders the rows of a page between two heights, in points from its top, as [`render_page`] does;
+/// and how many pixels of it are above them.
+///
+/// # Errors
+/// As there.
+pub(crate) fn render_rows(
+    page: &PdfPage<'_>,
+    rows: Range<f64>,
+    bounds: &RenderBounds<'_>,
+) -> Result<(PageRaster, u32), PageRefusal> {
+    Ok(paint_rows(page, rows, bounds)?.to_grey())
 }
 
 /// The same in colour.
@@ -54,17 +68,33 @@ pub(crate) fn render_colours(
     page: &PdfPage<'_>,
     bounds: &RenderBounds<'_>,
 ) -> Result<ColourPlanes, PageRefusal> {
-    let (pixmap, dpi) = paint_whole(page, bounds)?;
+    let PaintedRows { pixmap, dpi, .. } = paint_rows(page, 0.0..f64::INFINITY, bounds)?;
     let [width, height] = [pixmap.width(), pixmap.height()].map(u32::from);
     let pixels = pixmap.data().iter().map(|pixel| [pixel.r, pixel.g, pixel.b]);
     Ok(ColourPlanes::split(pixels, PageRaster { width, height, dpi, pixels: Vec::new() }))
 }
 
-/// A page at `bounds.dpi`, or as fine as the limits allow, and its dots per inch.
-fn paint_whole(
+/// Rows of a page in colour.
+struct PaintedRows {
+    pixmap: Pixmap,
+    dpi: u32,
+    /// Pixels of the page above them.
+    above: u16,
+}
+
+impl PaintedRows {
+    fn to_grey(&self) -> (PageRaster, u32) {
+        (grey_raster(&self.pixmap, self.dpi), u32::from(self.above))
+    }
+}
+
+/// The rows of a page between two heights, in points from its top, at `bounds.dpi`, or as fine as the
+/// limits allow for a whole page.
+fn paint_rows(
     page: &PdfPage<'_>,
+    rows: Range<f64>,
     bounds: &RenderBounds<'_>,
-) -> Result<(Pixmap, u32), PageRefusal> {
+) -> Result<PaintedRows, PageRefusal> {
     let (width, height) = page.render_dimensions();
     let scale = render_scale(f64::from(width), f64::from(height), bounds);
     if f64::from(width.min(height)) * scale < 1.0 {
@@ -72,9 +102,17 @@ fn paint_whole(
         return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
     }
     let factor = round_to_f32(scale * 1000.0) / 1000.0;
-    let size = [width, height].map(|points| to_u16(f64::from((points * factor).floor())));
-    let transform = Affine::scale(f64::from(factor)) * page.initial_transform(true).to_kurbo();
-    Ok((paint_page(page, size, transform), to_u32(f64::from(factor) * 72.0)))
+    let [width, height] = [width, height].map(|points| f64::from((points * factor).floor()));
+    let top = (rows.start * f64::from(factor)).floor().clamp(0.0, height - 1.0);
+    let bottom = (rows.end * f64::from(factor)).ceil().clamp(top + 1.0, height);
+    let transform = Affine::translate((0.0, -top))
+        * Affine::scale(f64::from(factor))
+        * page.initial_transform(true).to_kurbo();
+    Ok(PaintedRows {
+        pixmap: paint_page(page, [to_u16(width), to_u16(bottom - top)], transform),
+        dpi: to_u32(f64::from(factor) * 72.0),
+        above: to_u16(top),
+    })
 }
 
 /// Renders a part of a page, in points from its top left corner, at `dpi`; no more pixels than the

@@ -6,7 +6,7 @@
 
 use hayro::hayro_interpret::TransformExt as _;
 use hayro::hayro_interpret::hayro_syntax::object::{
-    Array, Dict, Name, Rect as PdfRect, String as PdfString,
+    Array, Dict, Name, Rect as PdfRect, Stream, String as PdfString,
 };
 use hayro::hayro_interpret::hayro_syntax::page::Page as PdfPage;
 use hayro::kurbo::{Affine, BezPath, Point, Rect, Vec2};
@@ -22,6 +22,8 @@ const MAX_ANNOTATIONS: usize = 10_000;
 const MAX_LINE_NUMBERS: usize = 10_000;
 /// Characters of a text that are shown.
 const MAX_TEXT_CHARS: usize = 2_000;
+/// Wider borders and lines cover what they lie on, in points.
+const MAX_BORDER_POINTS: f64 = 4.0;
 /// Points, where a text does not state its size.
 const USUAL_SIZE: f64 = 10.0;
 /// Points between the border of a box and its text.
@@ -32,9 +34,14 @@ pub(crate) fn draw_annotations(page: &PdfPage<'_>, surface: &mut GlyphCollector)
     let Some(annotations) = page.raw().get::<Array<'_>>(b"Annots") else { return };
     let upright = page.initial_transform(true).to_kurbo();
     for annotation in annotations.iter::<Dict<'_>>().take(MAX_ANNOTATIONS) {
-        let is_drawn = annotation.contains_key(b"AP");
-        if is_drawn || is_hidden(&annotation) || !is_on_shown_layer(&annotation, &surface.layers) {
+        if has_appearance(&annotation)
+            || is_hidden(&annotation)
+            || !is_on_shown_layer(&annotation, &surface.layers)
+        {
             continue;
+        }
+        if border_width(&annotation) > MAX_BORDER_POINTS {
+            cover_area(&annotation, b"C", upright, surface);
         }
         let kind = annotation.get::<Name<'_>>(b"Subtype");
         match kind.as_ref().map(|kind| kind.as_ref()) {
@@ -66,8 +73,24 @@ pub(crate) fn hidden_areas(page: &PdfPage<'_>, layers: &HiddenLayers) -> Vec<Rec
     let Some(annotations) = page.raw().get::<Array<'_>>(b"Annots") else { return Vec::new() };
     let upright = page.initial_transform(true).to_kurbo();
     let all = annotations.iter::<Dict<'_>>().take(MAX_ANNOTATIONS);
-    let unshown = all.filter(|it| it.contains_key(b"AP") && !is_on_shown_layer(it, layers));
+    let unshown = all.filter(|it| has_appearance(it) && !is_on_shown_layer(it, layers));
     unshown.filter_map(|it| area_of(&it, upright)).collect()
+}
+
+/// Whether an annotation has a drawing of its own: one for each of its states, or one.
+fn has_appearance(annotation: &Dict<'_>) -> bool {
+    let drawings = annotation.get::<Dict<'_>>(b"AP");
+    drawings.is_some_and(|drawings| {
+        drawings.get::<Stream<'_>>(b"N").is_some() || drawings.get::<Dict<'_>>(b"N").is_some()
+    })
+}
+
+/// The width that an annotation states for its lines, in points.
+fn border_width(annotation: &Dict<'_>) -> f64 {
+    let style = annotation.get::<Dict<'_>>(b"BS").and_then(|style| style.get::<f64>(b"W"));
+    let border = annotation.get::<Array<'_>>(b"Border");
+    let third = border.and_then(|border| border.iter::<f64>().nth(2));
+    style.or(third).unwrap_or(1.0)
 }
 
 /// Whether the layer that an annotation belongs to, if any, is shown.
@@ -203,7 +226,10 @@ mod tests {
             ("a frame",             "/Subtype /Square",                                          "1320"),
             ("a text over it",      "/Subtype /FreeText /Contents (99)",                         "99"),
             ("a hidden line",       "/Subtype /Line /L [49 53 71 53] /F 2",                      "1320"),
-            ("one that is drawn",   "/Subtype /Line /L [49 53 71 53] /AP << >>",                 "1320"),
+            ("one that is drawn",   "/Subtype /Line /L [49 53 71 53] /AP << /N << >> >>",        "1320"),
+            ("drawn by nothing",    "/Subtype /Line /L [49 53 71 53] /AP << >>",                 ""),
+            ("a wide border",       "/Subtype /Square /C [1 1 1] /BS << /W 14 >>",               ""),
+            ("a wide frame",        "/Subtype /Link /C [1 1 1] /Border [0 0 14]",                ""),
             ("a note",              "/Subtype /Text /Contents (99)",                             "1320"),
         ];
         for (name, entries, expected) in table {

@@ -52,6 +52,8 @@ pub(crate) struct WordPiece {
     pub after_space: bool,
     /// Whether one of its glyphs does not show its text.
     pub unproven: bool,
+    /// Whether programs draw different glyphs for one of them.
+    pub contested: bool,
     /// The word itself, if it was read by OCR and not made from glyphs.
     pub word: Option<TextWord>,
 }
@@ -67,6 +69,7 @@ struct AlignedGlyph<'a> {
     size: f64,
     blank: bool,
     unproven: bool,
+    contested: bool,
 }
 
 /// Groups the visible glyphs into words, in drawing order.
@@ -219,6 +222,7 @@ fn align_glyph(glyph: &PageGlyph) -> AlignedGlyph<'_> {
         size: glyph.size,
         blank,
         unproven: glyph.unproven,
+        contested: glyph.contested,
     }
 }
 
@@ -280,6 +284,7 @@ fn words_of_strip(
                 word.end = word.end.max(glyph.end);
                 word.size = word.size.max(glyph.size);
                 word.unproven |= glyph.unproven;
+                word.contested |= glyph.contested;
             }
             None => word = Some(first_letter(glyph, after_space)),
         }
@@ -300,6 +305,7 @@ fn first_letter(glyph: &AlignedGlyph<'_>, after_space: bool) -> WordPiece {
         size: glyph.size,
         after_space,
         unproven: glyph.unproven,
+        contested: glyph.contested,
         word: None,
     }
 }
@@ -360,6 +366,7 @@ pub(crate) fn join_pieces(mut line: Vec<WordPiece>) -> Vec<WordPiece> {
                 last.text.push_str(&piece.text);
                 last.end = piece.end;
                 last.unproven |= piece.unproven;
+                last.contested |= piece.contested;
             }
             _ => settled.push(piece),
         }

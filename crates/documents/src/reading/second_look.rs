@@ -5,6 +5,8 @@
 //! drawn; where nothing is read, it stays as the file has it. Both remain marked, so that no value
 //! rests on them alone. Not promised: that a reader reads every odd font.
 
+use std::ops::Range;
+
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::document::ParsedDocument;
@@ -12,6 +14,7 @@ use crate::marks::is_checkbox;
 use crate::page::PageRaster;
 use crate::page_error::PageError;
 use crate::pdf::glyph_proof::is_unreadable;
+use crate::pdf::lines::CONTRADICTED;
 use crate::pdf::text_layer_check::{scale_to_pixels, shows_words};
 use crate::reading::merge_ocr::{SharedRegion, shared_regions};
 use crate::reading::read_picture::PictureReader;
@@ -19,8 +22,6 @@ use docmill_core::model::{SecondLookResult, TextLine, TextWord};
 
 /// Dots per inch that are enough to read drawn text, which has no noise.
 const DPI: u32 = 200;
-/// Confidence of a word of which the file and the drawing differ, or that cannot be read there.
-const CONTRADICTED: f32 = 0.3;
 /// A letter that the file does not name is taken from a reading that is at least this sure.
 const MIN_SURE: f32 = 0.5;
 /// A word whose letters look like its text is drawn otherwise if a reading is at least this sure.
@@ -46,15 +47,28 @@ pub(crate) fn look_again(
     lines: Vec<TextLine>,
     reader: &mut PictureReader<'_>,
 ) -> Result<Vec<TextLine>, PageError> {
-    if !lines.iter().any(is_marked) {
-        return Ok(lines);
+    let Some(rows) = marked_rows(&lines) else { return Ok(lines) };
+    let Some((page, above)) = document.draw_rows_at(index, rows, DPI)? else { return Ok(lines) };
+    let above = to_pixels(usize::try_from(above).unwrap_or(usize::MAX));
+    let mut in_pixels = scale_to_pixels(&lines, page.dpi);
+    for word in in_pixels.iter_mut().flat_map(|line| &mut line.words) {
+        word.bounding_box.y -= above;
     }
-    let Some(page) = document.draw_page_at(index, DPI)? else { return Ok(lines) };
-    let in_pixels = scale_to_pixels(&lines, page.dpi);
     let strips = LineStrips::cut_out(&page, &in_pixels);
     let read = strips.place_on_page(reader.read_once(&strips.picture)?);
     let compared = compare_words(in_pixels, &read);
     Ok(take_words(lines, &compared))
+}
+
+/// From the top of the first line with a marked word to the end of the last one, in points; `None`:
+/// there is none.
+fn marked_rows(lines: &[TextLine]) -> Option<Range<f64>> {
+    let marked = lines.iter().filter(|line| is_marked(line)).map(|line| {
+        let area = line.bounding_box();
+        let margin = area.h * MARGIN_SHARE;
+        f64::from(area.y - margin)..f64::from(area.bottom() + margin)
+    });
+    marked.reduce(|all, one| all.start.min(one.start)..all.end.max(one.end))
 }
 
 /// Compares all words of page `index` with its drawing, though their letters look like their text.
@@ -158,21 +172,25 @@ pub(crate) fn compare_words(mut layer: Vec<TextLine>, read: &[TextLine]) -> Vec<
     let is_other_font = !shows_words(read, &marked, MIN_LOST_WORDS);
     let own: Vec<&TextWord> = layer.iter().flat_map(|line| &line.words).collect();
     let seen: Vec<&TextWord> = read.iter().flat_map(|line| &line.words).collect();
-    let mut results: Vec<TextWord> = own.iter().map(|word| unread_word(word)).collect();
+    let mut results: Vec<TextWord> = own.iter().map(|word| TextWord::clone(word)).collect();
     for region in shared_regions(&own, &seen) {
         let words: Vec<&TextWord> =
             region.other.iter().filter_map(|at| seen.get(*at).copied()).collect();
         compare_region(&mut results, &region, &words, is_other_font);
     }
     let words = layer.iter_mut().flat_map(|line| &mut line.words);
-    words.zip(results).for_each(|(word, result)| *word = result);
+    for (word, result) in words.zip(results) {
+        *word = result;
+        if word.unwitnessed {
+            word.confidence = CONTRADICTED;
+        }
+    }
     layer
 }
 
-/// A marked word that nothing was read for.
-fn unread_word(word: &TextWord) -> TextWord {
-    let confidence = if word.unwitnessed { CONTRADICTED } else { word.confidence };
-    TextWord { confidence, ..word.clone() }
+/// Whether other programs show another word than the one that is drawn here.
+fn is_contradicted(word: &TextWord) -> bool {
+    word.confidence <= CONTRADICTED
 }
 
 /// Compares the words of a region with those that were read there.
@@ -193,7 +211,9 @@ fn compare_region(
     let is_same =
         matches_pattern(&word_key(&printed), &word_key(&seen)) && !adds_sign(&printed, &seen);
     for (position, at) in own.iter().enumerate() {
-        let Some(word) = results.get_mut(*at).filter(|word| word.unwitnessed) else { continue };
+        // One that was contradicted before stays so, whatever is drawn here.
+        let word = results.get_mut(*at);
+        let Some(word) = word.filter(|it| it.unwitnessed && !is_contradicted(it)) else { continue };
         // The reader's words for it, where they are known apart.
         let drawn = match (own.len(), read.get(position)) {
             (1, _) => Some(seen.as_str()),
@@ -388,6 +408,16 @@ mod tests {
             ..word(text, *x, *w)
         };
         vec![TextLine { words: words.iter().map(marked).collect() }]
+    }
+
+    #[test]
+    fn a_word_that_programs_draw_differently_stays_marked_whatever_is_drawn_here() {
+        for (confidence, is_marked) in [(1.0, false), (CONTRADICTED, true)] {
+            let mut own = layer(&[("1,100.00", 0.0, 60.0)]);
+            own[0].words[0].confidence = confidence;
+            let read = [TextLine { words: vec![word("1,100.00", 1.0, 58.0)] }];
+            assert_eq!(compare_words(own, &read)[0].words[0].unwitnessed, is_marked);
+        }
     }
 
     #[test]

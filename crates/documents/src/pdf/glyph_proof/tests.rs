@@ -15,7 +15,9 @@ use hayro::kurbo::flatten;
 
 use super::*;
 use crate::page::PageContent;
+use crate::pdf::contested_digits::tests::maps_of;
 use crate::pdf::glyphless_font::{glyphless_font, lay_out};
+use crate::pdf::lines::CONTRADICTED;
 use crate::{DocumentFormat, open_document};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{TextLine, TextWord};
@@ -159,17 +161,30 @@ fn embedded(encoding: &str, lies: &[(&str, &str)]) -> Vec<Vec<u8>> {
     vec![font.into_bytes(), to_unicode(&said(lies)), stream("", program)]
 }
 
+/// The operators that make the path of a letter.
+fn operators_of(contours: &[Vec<(i16, i16)>]) -> String {
+    let mut path = String::new();
+    for contour in contours {
+        for (at, (x, y)) in contour.iter().enumerate() {
+            path.push_str(&format!("{x} {y} {} ", if at == 0 { "m" } else { "l" }));
+        }
+    }
+    path
+}
+
+/// A Type 3 font that draws `letter` with very many pieces of no size besides.
+fn many_pieces(letter: char, lies: &[(&str, &str)]) -> Vec<Vec<u8>> {
+    let drawn = operators_of(&outlines()[&letter]);
+    let pieces = "0 0 m 1 0 l 0 0 l ".repeat(200);
+    type_3(lies, |path| filled(&format!("{path} {}", if path == drawn { &pieces } else { "" })))
+}
+
 /// A Type 3 font whose procedures are made from the operators that draw each letter.
 fn type_3(lies: &[(&str, &str)], procedure: impl Fn(&str) -> String) -> Vec<Vec<u8>> {
     let mut drawings = Vec::new();
     let (mut names, mut differences) = (String::new(), String::new());
     for (letter, contours) in outlines() {
-        let mut path = String::new();
-        for contour in contours {
-            for (at, (x, y)) in contour.iter().enumerate() {
-                path.push_str(&format!("{x} {y} {} ", if at == 0 { "m" } else { "l" }));
-            }
-        }
+        let path = operators_of(&contours);
         names.push_str(&format!("/c{} {} 0 R", u32::from(letter), 5 + drawings.len()));
         differences.push_str(&format!("{0}/c{0} ", u32::from(letter)));
         drawings.push(stream("", procedure(&path).as_bytes()));
@@ -206,6 +221,21 @@ fn composite(program: &[u8], order: &str, lies: &[(&str, &str)]) -> Vec<Vec<u8>>
 
 /// A TrueType program without map or names, whose glyphs from 1 are these letters.
 fn true_type(order: &str) -> Vec<u8> {
+    lay_out(&tables_of(order))
+}
+
+/// A simple font of two letters, whose codes its maps lead to these glyphs.
+fn mapped(order: &str, maps: &[(u16, u16, u16)], glyphs: &[u16]) -> Vec<Vec<u8>> {
+    let code = u16::from(order.as_bytes()[0]);
+    let mut tables = tables_of(order);
+    tables.insert(0, (b"cmap", maps_of(maps, code, glyphs)));
+    let font = "<</Type/Font/Subtype/TrueType/BaseFont/ABCDEF+Own/FirstChar 32/LastChar 57/ToUnicode 4 0 R\
+                /FontDescriptor<</Type/FontDescriptor/FontName/ABCDEF+Own/Flags 4/FontFile2 5 0 R>>>>";
+    vec![font.as_bytes().to_vec(), to_unicode(&said(&[])), stream("", &lay_out(&tables))]
+}
+
+/// The tables of such a program.
+fn tables_of(order: &str) -> Vec<(&'static [u8; 4], Vec<u8>)> {
     fn words(values: &[i16]) -> Vec<u8> {
         values.iter().flat_map(|value| value.to_be_bytes()).collect()
     }
@@ -247,7 +277,7 @@ fn true_type(order: &str) -> Vec<u8> {
     let mut post = words(&[3, 0, 0, 0, 0, 0, 0, 0]);
     post.extend([0; 16]);
     let hmtx = words(&[556, 0]).repeat(count as usize);
-    lay_out(&[
+    vec![
         (b"glyf", glyf),
         (b"head", head),
         (b"hhea", hhea),
@@ -255,7 +285,7 @@ fn true_type(order: &str) -> Vec<u8> {
         (b"loca", loca),
         (b"maxp", maxp),
         (b"post", post),
-    ])
+    ]
 }
 
 fn shown(text: &str) -> String {
@@ -314,6 +344,7 @@ fn a_text_is_proven_only_where_its_letters_are_drawn_in_any_kind_of_font() {
         ("Type 1 named another digit",   shown(text), embedded(differences, &[]),           "RTU harbour 1,100.02* vx"),
         ("Type 3",                       shown(text), type_3(&[], filled),                  text),
         ("Type 3 that lies",             shown(text), type_3(&nine, filled),                "RTU harbour 9,900.02* vx"),
+        ("Type 3 called a blank",        shown(text), many_pieces('2', &[("2", " ")]),      "RTU harbour 1,100.0\u{fffd}* vx"),
         ("Type 3 of strokes",            shown("11"), type_3(&[], |path| format!("556 0 d0 40 w {path} S")), "11*"),
         ("Type 3 that draws nothing",    shown(text), type_3(&[], |_| "556 0 d0".to_owned()), ""),
         ("Type 3 of specks",             shown(text), type_3(&[], |_| filled("0 0 m 9 0 l 9 9 l")), ""),
@@ -377,6 +408,55 @@ fn a_number_that_viewers_do_not_show_is_not_read() {
     ];
     for (name, content, resources, layers, expected) in table {
         assert_eq!(read_number(content, resources, layers), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_digit_that_the_maps_of_its_font_name_differently_is_marked_for_good() {
+    let (symbols, western, old) = ((3, 0, 4), (3, 1, 12), (1, 0, 6));
+    #[rustfmt::skip]
+    let table = [
+        ("one map",               vec![symbols],               vec![1],       (false, 1.0)),
+        ("maps that agree",       vec![symbols, western, old], vec![1, 1, 1], (false, 1.0)),
+        ("another glyph, drawn",  vec![symbols, old],          vec![2, 1],    (true, 1.0)),
+        ("another glyph, not drawn", vec![symbols, old],       vec![1, 2],    (true, CONTRADICTED)),
+        ("another by its code",   vec![western, old],          vec![1, 2],    (true, CONTRADICTED)),
+    ];
+    for (name, maps, glyphs, expected) in table {
+        let bytes = page_with(&shown("9"), &mapped("91", &maps, &glyphs));
+        let document = open_document(bytes.into(), &LimitsConfig::default(), 150).unwrap();
+        let PageContent::Text { lines, .. } = document.page_content(0).unwrap() else {
+            panic!("{name}: no text")
+        };
+        let word = &lines[0].words[0];
+        assert_eq!((word.unwitnessed, word.confidence), expected, "{name}: {}", word.text);
+    }
+}
+
+#[test]
+fn a_number_of_which_a_part_may_not_show_is_marked() {
+    let (sound, marked) = ("RTU 9,900", "RTU 9,900*");
+    let shading = "<</ShadingType 2/ColorSpace/DeviceGray/Coords[0 0 1 0]/Extend[true true]\
+                   /Function<</FunctionType 2/Domain[0 1]/C0[1]/C1[0]/N 1>>>>";
+    let pattern = format!("/Pattern<</P<</PatternType 2/Shading {shading}>>>>");
+    let mode = |name: &str| format!("/ExtGState<</G<</BM/{name}>>>>");
+    #[rustfmt::skip]
+    let table = [
+        ("in a pattern",               "/Pattern cs /P scn {}",                        pattern.clone(),   marked),
+        ("a pattern over a part",      "{} /Pattern cs /P scn 60 648 4 3 re f",        pattern,           marked),
+        ("lightened in part",          "{} q /G gs 1 g 60 648 3 12 re f Q",            mode("Lighten"),   marked),
+        ("in a mode of its own",       "/G gs {}",                                     mode("HardLight"), marked),
+        ("multiplied",                 "/G gs {}",                                     mode("Multiply"),  sound),
+        ("a wide stroke over a part",  "{} 1 G 12 w 60 654 m 63 654 l S",              String::new(),     marked),
+        ("a pale frame around it",     "{} .8 G 1 w 50 640 80 30 re S",                String::new(),     sound),
+        ("a notch in its clip",        "q 50 640 m 200 640 l 200 680 l 50 680 l 64 660 l h W n {} Q", String::new(), marked),
+        ("a wide clip of any shape",   "q 40 630 m 200 630 l 210 690 l 40 690 l h W n {} Q", String::new(), sound),
+        ("white on dark",              "50 640 90 30 re f 1 g {}",                     String::new(),     sound),
+        ("white, dark under a part",   "63 640 90 30 re f 1 g {}",                     String::new(),     marked),
+        ("white, a hole in the dark",  "50 640 90 30 re f 1 g 60 650 2 8 re f {}",     String::new(),     marked),
+    ];
+    for (name, content, resources, expected) in table {
+        assert_eq!(read_number(content, &resources, ""), expected, "{name}");
     }
 }
 

@@ -1,0 +1,151 @@
+//! Digits for which the character maps of a TrueType program name different glyphs.
+//!
+//! Which map counts is open for many fonts (ISO 32000-1, 9.6.6.4), and programs that show PDFs differ:
+//! no drawing proves such a digit. Not covered: fonts that are not in the file, which each program
+//! replaces by its own.
+
+use hayro::hayro_interpret::font::OutlineGlyph;
+
+/// Maps of one program that are looked at.
+const MAX_MAPS: u32 = 32;
+/// Where maps of Windows for symbols begin, beside zero.
+const SYMBOL_PAGES: [u32; 3] = [0xf000, 0xf100, 0xf200];
+
+/// Whether another map than the one that led to this glyph of a digit leads to another glyph.
+pub(crate) fn is_contested(glyph: &OutlineGlyph, text: &str) -> bool {
+    let is_digit = matches!(text.as_bytes(), [digit] if digit.is_ascii_digit());
+    let code = glyph.char_code();
+    if !is_digit || code > u32::from(u8::MAX) {
+        return false;
+    }
+    let Some(font) = glyph.font_data() else { return false };
+    let (drawn, named) = (glyph.glyph_id().to_u32(), glyphs_of((*font.data).as_ref(), code));
+    // The glyphs of a composite font are not chosen by these maps.
+    named.contains(&drawn) && named.iter().any(|other| *other != drawn)
+}
+
+/// The glyphs that the maps of a program have for a code.
+fn glyphs_of(program: &[u8], code: u32) -> Vec<u32> {
+    let Some(maps) = table_of(program, b"cmap") else { return Vec::new() };
+    let count = word_at(maps, 2).unwrap_or(0).min(MAX_MAPS);
+    let records = (0..count).filter_map(|at| maps.get(4 + 8 * to_index(at)..));
+    let found = records.filter_map(|record| {
+        let map = maps.get(to_index(long_at(record, 4)?)..)?;
+        let is_windows = word_at(record, 0)? == 3;
+        let pages = SYMBOL_PAGES.iter().filter(|_| is_windows).map(|page| page + code);
+        std::iter::once(code).chain(pages).find_map(|code| glyph_in(map, code))
+    });
+    found.collect()
+}
+
+fn table_of<'p>(program: &'p [u8], name: &[u8; 4]) -> Option<&'p [u8]> {
+    let count = word_at(program, 4)?;
+    let mut records = (0..count).filter_map(|at| program.get(12 + 16 * to_index(at)..));
+    let record = records.find(|record| record.starts_with(name))?;
+    program.get(to_index(long_at(record, 8)?)..)
+}
+
+/// The glyph of a code in one map; `None`: it has none.
+fn glyph_in(map: &[u8], code: u32) -> Option<u32> {
+    let glyph = match word_at(map, 0)? {
+        0 => map.get(6..262)?.get(to_index(code)).copied().map(u32::from)?,
+        4 => glyph_in_segments(map, code)?,
+        6 => {
+            let at = code.checked_sub(word_at(map, 6)?)?;
+            (at < word_at(map, 8)?).then(|| word_at(map, 10 + 2 * to_index(at)))??
+        }
+        12 => {
+            let groups = (0..long_at(map, 12)?).map_while(|at| map.get(16 + 12 * to_index(at)..));
+            let mut found = groups.filter_map(|group| {
+                let (first, last) = (long_at(group, 0)?, long_at(group, 4)?);
+                (first..=last).contains(&code).then(|| long_at(group, 8).map(|it| (first, it)))?
+            });
+            let (first, glyph) = found.next()?;
+            glyph.checked_add(code - first)?
+        }
+        _ => return None,
+    };
+    (glyph != 0).then_some(glyph)
+}
+
+/// The same in a map of segments: their last codes, first codes, steps, and places of lists.
+fn glyph_in_segments(map: &[u8], code: u32) -> Option<u32> {
+    let length = to_index(word_at(map, 6)?);
+    let ends = (0..length).step_by(2).map_while(|at| Some((at, word_at(map, 14 + at)?)));
+    let (at, _) = ends.into_iter().find(|(_, end)| *end >= code)?;
+    let first = word_at(map, 16 + length + at)?;
+    let step = word_at(map, 16 + 2 * length + at)?;
+    let place = 16 + 3 * length + at;
+    let from_first = code.checked_sub(first)?;
+    let glyph = match word_at(map, place)? {
+        0 => code,
+        list => {
+            word_at(map, place + to_index(list) + 2 * to_index(from_first)).filter(|it| *it != 0)?
+        }
+    };
+    Some((glyph + step) & 0xffff)
+}
+
+fn word_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let word = bytes.get(at..)?.first_chunk()?;
+    Some(u32::from(u16::from_be_bytes(*word)))
+}
+
+fn long_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|long| u32::from_be_bytes(*long))
+}
+
+fn to_index(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::pdf::glyphless_font::lay_out;
+
+    /// A table of character maps: platform, encoding, and a map of the format that gives one glyph to
+    /// one code.
+    pub(crate) fn maps_of(maps: &[(u16, u16, u16)], code: u16, glyphs: &[u16]) -> Vec<u8> {
+        let words =
+            |values: &[u16]| values.iter().flat_map(|it| it.to_be_bytes()).collect::<Vec<u8>>();
+        let mut table = words(&[0, u16::try_from(maps.len()).unwrap()]);
+        let mut bodies = Vec::new();
+        for ((platform, encoding, format), glyph) in maps.iter().zip(glyphs) {
+            let place = u16::try_from(4 + 8 * maps.len() + bodies.len()).unwrap();
+            table.extend(words(&[*platform, *encoding, 0, place]));
+            let page = if (*platform, *encoding) == (3, 0) { 0xf000 } else { 0 };
+            let (code, step) = (code + page, glyph.wrapping_sub(code + page));
+            bodies.extend(match format {
+                0 => {
+                    let mut list = vec![0; 256];
+                    list[usize::from(code)] = u8::try_from(*glyph).unwrap();
+                    [words(&[0, 262, 0]), list].concat()
+                }
+                4 => words(&[4, 32, 0, 4, 4, 1, 0, code, 0xffff, 0, code, 0xffff, step, 1, 0, 0]),
+                6 => words(&[6, 12, 0, code, 1, *glyph]),
+                _ => words(&[12, 0, 0, 28, 0, 0, 0, 1, 0, code, 0, code, 0, *glyph]),
+            });
+        }
+        [table, bodies].concat()
+    }
+
+    #[test]
+    fn each_kind_of_map_is_read_and_a_damaged_one_names_nothing() {
+        for format in [0, 4, 6, 12] {
+            for (platform, encoding) in [(1, 0), (3, 1), (3, 0)] {
+                if format == 0 && encoding == 0 && platform == 3 {
+                    continue;
+                }
+                let table = maps_of(&[(platform, encoding, format)], 57, &[7]);
+                for (length, expected) in [(table.len(), vec![7]), (table.len() - 24, vec![])] {
+                    let program = lay_out(&[(b"cmap", table[..length].to_vec())]);
+                    let program = program[..28 + length].to_vec();
+                    let found = glyphs_of(&program, 57);
+                    assert_eq!(found, expected, "format {format} of {platform}, {encoding}");
+                    assert_eq!(glyphs_of(&program, 56), Vec::<u32>::new(), "another code");
+                }
+            }
+        }
+    }
+}
