@@ -251,7 +251,8 @@ impl GlyphCollector {
         let ground = match later.split_first().filter(|_| found.is_some()) {
             None => LetterGround::White,
             Some((dark, light)) => {
-                let is_whole = dark.area.contains_rect(ink)
+                let edge = MIN_CUT_EMS * glyph.size;
+                let is_whole = dark.area.inflate(edge, edge).contains_rect(ink)
                     && !light.iter().any(|it| !it.is_dark && is_cut_by(ink, it.area, glyph.size));
                 if is_whole { LetterGround::Dark } else { LetterGround::Uneven }
             }
@@ -343,6 +344,13 @@ impl GlyphCollector {
             }
         }
         self.count_operations(looked_at / 64);
+    }
+
+    /// Ink of a glyph out of its place goes over others as paint does.
+    fn paint_stray(&mut self, area: Rect) {
+        let area = area.intersect(self.current_clip());
+        self.small.note(area);
+        self.pare_glyphs(area, None);
     }
 
     /// Keeps the lines that may cross out letters, and the parts of a large drawing that may belong to
@@ -675,10 +683,16 @@ impl<'a> Device<'a> for GlyphCollector {
         let mut glyphs: Vec<PageGlyph> = Vec::with_capacity(run.glyphs().len());
         for glyph in run.glyphs() {
             let Some(placed) = place_glyph(glyph, props.transform) else { continue };
-            glyphs.push(match shown {
-                true => self.proofs.prove_glyph(glyph, placed, &props.paint),
-                false => placed,
-            });
+            if !shown {
+                glyphs.push(placed);
+                continue;
+            }
+            let (proven, stray) = self.proofs.prove_glyph(glyph, placed, &props.paint);
+            glyphs.push(proven);
+            if let Some(stray) = stray {
+                let to_page = props.transform * glyph.transform();
+                self.paint_stray(to_page.transform_rect_bbox(stray));
+            }
         }
         self.count_words(&glyphs);
         self.undo_stretching(&mut glyphs);

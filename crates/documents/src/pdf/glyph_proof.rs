@@ -90,26 +90,34 @@ enum GlyphProof {
     Contested,
 }
 
+/// The texts that one drawing was given.
+#[derive(Debug, Default)]
+struct JudgedDrawing {
+    texts: Vec<(CompactString, GlyphProof)>,
+    /// The box around its ink, in [`EM_UNITS`], if that leaves the glyph's place.
+    stray: Option<Rect>,
+}
+
 /// Results for the glyphs of a file.
 #[derive(Debug, Default)]
 pub(crate) struct GlyphProofs {
-    /// By drawing, each text it was given.
-    judged: HashMap<DrawingKey, Vec<(CompactString, GlyphProof)>, BuildHasherDefault<KeyHasher>>,
+    judged: HashMap<DrawingKey, JudgedDrawing, BuildHasherDefault<KeyHasher>>,
 }
 
 impl GlyphProofs {
-    /// A glyph with its text as its drawing shows it. One without ink is not visible.
+    /// A glyph with its text as its drawing shows it, and the box around its ink, in [`EM_UNITS`], if
+    /// that goes over the places of others. One without ink is not visible.
     pub(crate) fn prove_glyph<'a>(
         &mut self,
         glyph: &Glyph<'a>,
         placed: PageGlyph,
         paint: &Paint<'a>,
-    ) -> PageGlyph {
-        let proof = self.examine(glyph, &placed.text, paint);
+    ) -> (PageGlyph, Option<Rect>) {
+        let (proof, stray) = self.examine(glyph, &placed.text, paint);
         if proof == GlyphProof::Proven {
-            return placed;
+            return (placed, stray);
         }
-        PageGlyph {
+        let glyph = PageGlyph {
             text: readable_text(placed.text, proof),
             visible: placed.visible && proof != GlyphProof::Unseen,
             // Whether any ink is there shows on the rendered page.
@@ -117,37 +125,48 @@ impl GlyphProofs {
             unproven: true,
             contested: proof == GlyphProof::Contested,
             ..placed
-        }
+        };
+        (glyph, stray)
     }
 
     /// Examines a glyph that is read as `text` and painted with `paint`.
-    fn examine<'a>(&mut self, glyph: &Glyph<'a>, text: &str, paint: &Paint<'a>) -> GlyphProof {
+    fn examine<'a>(
+        &mut self,
+        glyph: &Glyph<'a>,
+        text: &str,
+        paint: &Paint<'a>,
+    ) -> (GlyphProof, Option<Rect>) {
         let key = DrawingKey::from_glyph(glyph, paint);
         let count = self.judged.len();
         let known = self.judged.entry(key).or_default();
-        if let Some((_, proof)) = known.iter().find(|(known, _)| known == text) {
-            return *proof;
+        if let Some((_, proof)) = known.texts.iter().find(|(known, _)| known == text) {
+            return (*proof, known.stray);
         }
         let is_procedure = matches!(glyph, Glyph::Type3(_));
-        if count > MAX_GLYPHS || is_procedure && known.len() >= MAX_TEXTS {
-            return GlyphProof::Doubtful;
+        if count > MAX_GLYPHS || is_procedure && known.texts.len() >= MAX_TEXTS {
+            return (GlyphProof::Doubtful, known.stray);
         }
-        let proof = match glyph {
+        let (proof, stray) = match glyph {
             Glyph::Outline(outline) => match prove_outline(outline, text) {
-                GlyphProof::Proven if is_contested(outline, text) => GlyphProof::Contested,
+                (GlyphProof::Proven, stray) if is_contested(outline, text) => {
+                    (GlyphProof::Contested, stray)
+                }
                 proof => proof,
             },
             Glyph::Type3(drawn) => {
                 let mut drawing = Type3Drawing::new(paint);
                 drawn.interpret(&mut drawing, Affine::IDENTITY, Affine::IDENTITY, paint);
-                drawing.prove(text, advance_units(drawn.advance_width()))
+                let advance = advance_units(drawn.advance_width());
+                let stray = drawing.reach.filter(|reach| !has_room_for(*reach, advance));
+                (drawing.prove(text, advance), stray)
             }
         };
         // A character that is missing in a font stands for many.
-        if known.len() < MAX_TEXTS {
-            known.push((text.into(), proof));
+        known.stray = stray;
+        if known.texts.len() < MAX_TEXTS {
+            known.texts.push((text.into(), proof));
         }
-        proof
+        (proof, stray)
     }
 }
 
@@ -158,7 +177,7 @@ fn advance_units(advance: Option<f32>) -> f64 {
 /// The text of a glyph as it is read: a font that names one glyph a sentence, or a blank that it
 /// draws a character for, leaves the character open.
 fn readable_text(text: CompactString, proof: GlyphProof) -> CompactString {
-    let is_blank = text.chars().all(char::is_whitespace);
+    let is_blank = matches!(ClaimedText::from_text(&text), ClaimedText::Blank);
     let is_long = text.chars().count() > MAX_GLYPH_CHARS;
     match proof {
         GlyphProof::Doubtful if is_blank || is_long => "\u{fffd}".into(),
@@ -166,14 +185,16 @@ fn readable_text(text: CompactString, proof: GlyphProof) -> CompactString {
     }
 }
 
-fn prove_outline(glyph: &OutlineGlyph, text: &str) -> GlyphProof {
+fn prove_outline(glyph: &OutlineGlyph, text: &str) -> (GlyphProof, Option<Rect>) {
     let outline = DrawnOutline { path: glyph.outline(), is_even_odd: false };
     let drawing = GlyphDrawing::from_outlines(&[outline]);
     let Some(bounds) = drawing.bounds().filter(|bounds| !is_speck(*bounds)) else {
-        return prove_absence(text, is_undrawn(glyph, text));
+        return (prove_absence(text, is_undrawn(glyph, text)), None);
     };
-    let is_here = is_in_place(bounds, advance_units(glyph.advance_width()));
-    prove_shape(drawing.shape().filter(|_| is_here).as_ref(), text)
+    let advance = advance_units(glyph.advance_width());
+    let is_here = is_in_place(bounds, advance);
+    let proof = prove_shape(drawing.shape().filter(|_| is_here).as_ref(), text);
+    (proof, Some(bounds).filter(|bounds| !has_room_for(*bounds, advance)))
 }
 
 /// A glyph without ink.
@@ -200,9 +221,17 @@ fn is_speck(bounds: Rect) -> bool {
 
 /// Whether the ink is where its glyph stands.
 fn is_in_place(bounds: Rect, advance: f64) -> bool {
+    place_of(advance).contains(bounds.center())
+}
+
+/// Whether no ink leaves the place of its glyph.
+fn has_room_for(bounds: Rect, advance: f64) -> bool {
+    place_of(advance).contains_rect(bounds)
+}
+
+fn place_of(advance: f64) -> Rect {
     let around = MAX_OVERHANG_EMS * EM_UNITS;
-    let place = Rect::new(-around, -around, advance.max(0.0) + around, EM_UNITS + around);
-    place.contains(bounds.center())
+    Rect::new(-around, -around, advance.max(0.0) + around, EM_UNITS + around)
 }
 
 /// Whether a shape shows the text; `None`: it is too involved, or somewhere else.
@@ -381,6 +410,8 @@ struct Type3Drawing {
     /// Its ink, if it draws in the colour of the text.
     on_white: u8,
     filled: Vec<DrawnOutline>,
+    /// The box around all that it draws.
+    reach: Option<Rect>,
     /// Whether it draws in another way than filling shapes in the colour of the text.
     is_involved: bool,
 }
@@ -388,7 +419,11 @@ struct Type3Drawing {
 impl Type3Drawing {
     fn new(paint: &Paint<'_>) -> Self {
         let on_white = paint_appearance(paint).on_white;
-        Self { operations: 0, on_white, filled: Vec::new(), is_involved: false }
+        Self { operations: 0, on_white, filled: Vec::new(), reach: None, is_involved: false }
+    }
+
+    fn note_reach(&mut self, area: Rect) {
+        self.reach = Some(self.reach.map_or(area, |all| all.union(area)));
     }
 
     /// Stops at a procedure that draws without end.
@@ -415,6 +450,7 @@ impl Type3Drawing {
 impl<'a> Device<'a> for Type3Drawing {
     fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
         self.count_operation();
+        self.note_reach(props.transform.transform_rect_bbox(path.control_box()));
         let ink = paint_appearance(&props.paint);
         let is_plain = ink.solid && ink.alpha >= 1.0 && ink.on_white == self.on_white;
         let DrawMode::Fill(rule) = mode else {
@@ -441,13 +477,21 @@ impl<'a> Device<'a> for Type3Drawing {
         self.is_involved = true;
     }
 
-    fn draw_glyph_run(&mut self, _: &GlyphRun<'_, 'a>, _: DrawProps<'a>, _: &DrawMode) {
+    fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, _: &DrawMode) {
         self.count_operation();
+        for glyph in run.glyphs() {
+            // Whatever a letter draws: it reaches no further than some ems.
+            let around = Rect::new(-EM_UNITS, -EM_UNITS, 2.0 * EM_UNITS, 2.0 * EM_UNITS);
+            let to_procedure = props.transform * glyph.transform();
+            self.note_reach(to_procedure.transform_rect_bbox(around));
+        }
         self.is_involved = true;
     }
 
-    fn draw_image(&mut self, _: Image<'a, '_>, _: ImageDrawProps<'a>) {
+    fn draw_image(&mut self, image: Image<'a, '_>, props: ImageDrawProps<'a>) {
         self.count_operation();
+        let whole = Rect::new(0.0, 0.0, f64::from(image.width()), f64::from(image.height()));
+        self.note_reach(props.transform.transform_rect_bbox(whole));
         self.is_involved = true;
     }
 

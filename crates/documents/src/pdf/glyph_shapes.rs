@@ -15,7 +15,7 @@ const DOWN: usize = 18;
 const WORD_ROWS: usize = 5;
 pub(crate) const WORDS: usize = 4;
 /// A cell is ink if this share of it is.
-const MIN_INK_SHARE: f64 = 0.4;
+const MIN_INK_SHARE: f64 = 0.25;
 /// An outline of more elements than this is no character of a text font.
 const MAX_ELEMENTS: usize = 400;
 /// Distance of straight pieces from the curve they approximate, in cells.

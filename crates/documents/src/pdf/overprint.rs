@@ -189,7 +189,7 @@ fn print_over(earlier: &mut PageGlyph, later: &PageGlyph) -> bool {
     let is_both = is_one_size && later.visible && are_letters && earlier.text != later.text;
     // The rest that lighter letters leave of it may be another one.
     let is_pared = later.ink > earlier.ink.saturating_add(SAME_INK);
-    earlier.unproven |= is_both || is_pared;
+    earlier.unproven |= is_both || is_pared || later.unproven;
     is_both
 }
 

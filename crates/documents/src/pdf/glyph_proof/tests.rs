@@ -412,6 +412,27 @@ fn a_number_that_viewers_do_not_show_is_not_read() {
 }
 
 #[test]
+fn a_glyph_that_draws_over_others_leaves_them_unproven() {
+    #[rustfmt::skip]
+    let table = [
+        ("where it stands",        "1 g 0 0 500 700 re f",      false),
+        ("far away from it",       "1 g 5000 0 500 700 re f",   false),
+        ("back over the number",   "1 g -8000 0 4000 700 re f", true),
+        ("a picture over it",      "4000 0 0 700 -8000 0 cm BI /W 1 /H 1 /BPC 8 /CS /G ID \u{7f} EI", true),
+    ];
+    let letter = operators_of(&outlines()[&'i']);
+    for (name, procedure, is_marked) in table {
+        let drawn = |path: &str| match path == letter {
+            true => format!("556 0 d0 {procedure}"),
+            false => filled(path),
+        };
+        let content = "BT /F1 12 Tf 60 700 Td (RTU 9,900) Tj 1 0 0 1 190 700 Tm (i) Tj ET";
+        let read = read(content, &type_3(&[("i", " ")], drawn));
+        assert_eq!(read.contains("9,900*"), is_marked, "{name}: {read}");
+    }
+}
+
+#[test]
 fn a_digit_that_the_maps_of_its_font_name_differently_is_marked_for_good() {
     let (symbols, western, old) = ((3, 0, 4), (3, 1, 12), (1, 0, 6));
     #[rustfmt::skip]
