@@ -172,7 +172,7 @@ pub(crate) fn compare_words(mut layer: Vec<TextLine>, read: &[TextLine]) -> Vec<
     let is_other_font = !shows_words(read, &marked, MIN_LOST_WORDS);
     let own: Vec<&TextWord> = layer.iter().flat_map(|line| &line.words).collect();
     let seen: Vec<&TextWord> = read.iter().flat_map(|line| &line.words).collect();
-    let mut results: Vec<TextWord> = own.iter().map(|word| TextWord::clone(word)).collect();
+    let mut results: Vec<TextWord> = own.iter().copied().cloned().collect();
     for region in shared_regions(&own, &seen) {
         let words: Vec<&TextWord> =
             region.other.iter().filter_map(|at| seen.get(*at).copied()).collect();
