@@ -6,13 +6,15 @@
     target/tools/photos/bin/python scripts/draw_photos.py tests/photos
 
 Containers are written here, so that each property is known. Not needed to build, test or run
-anything: what it draws is committed. Font: DejaVu Sans of Debian's fonts-dejavu-core.
+anything: what it draws is committed. Of Debian: fonts-dejavu-core, and cjxl of libjxl-tools.
 """
 
 import io
 import pathlib
 import struct
+import subprocess
 import sys
+import tempfile
 
 import numpy
 import pillow_heif
@@ -193,7 +195,14 @@ class Coder:
         return [grid, *tiles]
 
 
-def photos(coder, ending):
+def mask():
+    """Its lower part is clear."""
+    drawn = Image.new("L", (192, 128), 255)
+    drawn.paste(0, (0, 84, 192, 128))
+    return drawn
+
+
+def photos(coder):
     """One container for each property that readers get wrong."""
     picture, grey = scene(), scene().convert("L")
     full, limited = colours(6, True), colours(6, False)
@@ -212,9 +221,7 @@ def photos(coder, ending):
     gain = coder.item(grey.resize((96, 64)), GAIN, links=[(b"auxl", [1])])
     yield "phone", container(coder.brand, [main, note, small, gain])
     yield "grid", container(coder.brand, coder.grid(picture.crop((0, 0, 150, 100)), full, turned(3)))
-    mask = Image.new("L", picture.size, 255)
-    mask.paste(0, (0, 84, 192, 128))
-    alpha = coder.item(mask, ALPHA, links=[(b"auxl", [1])])
+    alpha = coder.item(mask(), ALPHA, links=[(b"auxl", [1])])
     yield "transparent", container(coder.brand, [coder.item(picture, full), alpha])
     other = coder.item(picture.transpose(Image.Transpose.FLIP_TOP_BOTTOM), full)
     yield "second_is_primary", container(coder.brand, [other, coder.item(picture, full)], 2)
@@ -236,21 +243,48 @@ def wide(picture, form, **options):
     return file.getvalue()
 
 
-def write_all(folder):
-    def keep(name, content):
-        (folder / name).write_bytes(content)
+def jpeg_xl(picture, *options, ending="png"):
+    """The picture as cjxl writes it; a JPEG's turn becomes the photo's."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = pathlib.Path(folder, f"drawn.{ending}"), pathlib.Path(folder, "photo.jxl")
+        notes = Image.Exif()
+        notes[274] = 6
+        picture.save(source, **({"exif": notes, "quality": 95} if ending == "jpg" else {}))
+        subprocess.run(["cjxl", *options, source, target], check=True, capture_output=True)
+        return target.read_bytes()
 
+
+def draw_heic():
+    coder = Coder("HEIF", b"hvc1", b"heic", quality=70)
+    yield from photos(coder)
+    bare = dict(matrix_coefficients=6, color_primaries=1, transfer_characteristics=13)
+    yield "stated_by_coding", coder.one(scene(), full_range_flag=1, **bare)
+    yield "limited_by_coding", coder.one(scene(), full_range_flag=0, **bare)
+    yield "invoice", coder.one(invoice(), colours(6, True), quality=45)
+    pillow_heif.options.SAVE_HDR_TO_12_BIT = False
+    yield "ten_bits", wide(scene(), "HEIF", quality=70)
+
+
+def draw_jpeg_xl():
+    yield "scene", jpeg_xl(scene(), "-q", "85")
+    yield "boxes", jpeg_xl(scene(), "-q", "85", "--container=1")
+    yield "lossless", jpeg_xl(scene(), "-d", "0")
+    yield "grey", jpeg_xl(scene().convert("L"), "-q", "85")
+    clear = scene()
+    clear.putalpha(mask())
+    yield "transparent", jpeg_xl(clear, "-q", "85")
+    deep = Image.fromarray(numpy.asarray(scene().convert("L")).astype(numpy.uint16) * 257)
+    yield "16_bits", jpeg_xl(deep, "-d", "1")
+    yield "turned", jpeg_xl(scene(), ending="jpg")
+    yield "invoice", jpeg_xl(invoice(), "-q", "50")
+
+
+def write_all(folder):
     scene().save(folder / "scene.png", optimize=True)
     invoice().convert("L").save(folder / "invoice.png", optimize=True)
-    heic = Coder("HEIF", b"hvc1", b"heic", quality=70)
-    for name, content in photos(heic, "heic"):
-        keep(f"{name}.heic", content)
-    bare = dict(matrix_coefficients=6, color_primaries=1, transfer_characteristics=13)
-    keep("stated_by_coding.heic", heic.one(scene(), full_range_flag=1, **bare))
-    keep("limited_by_coding.heic", heic.one(scene(), full_range_flag=0, **bare))
-    keep("invoice.heic", heic.one(invoice(), colours(6, True), quality=45))
-    pillow_heif.options.SAVE_HDR_TO_12_BIT = False
-    keep("ten_bits.heic", wide(scene(), "HEIF", quality=70))
+    for ending, drawn in [("heic", draw_heic()), ("jxl", draw_jpeg_xl())]:
+        for name, content in drawn:
+            (folder / f"{name}.{ending}").write_bytes(content)
 
 
 if __name__ == "__main__":

@@ -240,7 +240,10 @@ async fn a_photo_of_an_invoice_is_read_like_its_picture() {
     let drawn = include_bytes!("../photos/invoice.png");
     let drawn = read_with_tesseract(drawn.to_vec()).await.unwrap().full_text();
     assert!(drawn.contains("Invoice number: NP-4711") && drawn.contains("GBP 120.00"), "{drawn}");
-    let photos = [("HEIC", &include_bytes!("../photos/invoice.heic")[..])];
+    let photos = [
+        ("HEIC", &include_bytes!("../photos/invoice.heic")[..]),
+        ("JPEG XL", include_bytes!("../photos/invoice.jxl")),
+    ];
     for (format, photo) in photos {
         let read = read_with_tesseract(photo.to_vec()).await.unwrap().full_text();
         assert_eq!(read, drawn, "{format}");

@@ -219,9 +219,12 @@ fn raw_text(mail: &[u8], part: &MessagePart<'_>, text: &str) -> Vec<u8> {
 
 /// Whether bytes are those of a picture that is too small for a document.
 pub(super) fn is_small_picture(bytes: &[u8]) -> bool {
-    use DocumentFormat::{Bmp, Gif, Heic, Jpeg, Png, WebP};
+    use DocumentFormat::{Bmp, Gif, Heic, Jpeg, JpegXl, Png, WebP};
     bytes.len() < MAX_DECORATION_BYTES
-        && matches!(DocumentFormat::sniff_bare(bytes), Some(Bmp | Gif | Heic | Jpeg | Png | WebP))
+        && matches!(
+            DocumentFormat::sniff_bare(bytes),
+            Some(Bmp | Gif | Heic | Jpeg | JpegXl | Png | WebP)
+        )
 }
 
 /// Whether it is a small picture within the text.
@@ -242,6 +245,7 @@ fn usual_name(part: &MessagePart<'_>) -> Option<&'static str> {
         "jpeg" | "jpg" => "attachment.jpg",
         "tiff" => "attachment.tif",
         "heic" | "heif" => "attachment.heic",
+        "jxl" => "attachment.jxl",
         "xml" => "attachment.xml",
         "zip" | "x-zip-compressed" => "attachment.zip",
         "pkcs7-mime" | "x-pkcs7-mime" => "smime.p7m",

@@ -3,7 +3,7 @@
 //!
 //! Signatures: PDF 32000-1 §7.5.2 and implementation note 13, PNG §5.2, JPEG SOI + marker, TIFF 6.0
 //! §2 and its 64-bit form, RIFF with WEBP, GIF in both versions, BMP, boxes with a brand of HEIF
-//! (ISO/IEC 14496-12 §4.3). The PDF header may be anywhere in the first 1024 bytes; further in, behind the preamble of a gateway or a printer, if
+//! (ISO/IEC 14496-12 §4.3), JPEG XL bare or in boxes (ISO/IEC 18181-2 §4). The PDF header may be anywhere in the first 1024 bytes; further in, behind the preamble of a gateway or a printer, if
 //! the file also ends as a PDF and is not an archive. XML is recognised by its declaration, or by
 //! the root of an e-invoice.
 //! EDIFACT begins with the segment UNA or UNB (ISO 9735-1 §7 and annex B). An envelope around one of
@@ -30,9 +30,9 @@ const CONTAINERS: [&[u8]; 5] =
     [b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!"];
 
 /// Endings of names whose files begin with a signature.
-const SIGNED_ENDINGS: [&str; 17] = [
-    "pdf", "png", "jpg", "jpeg", "tif", "tiff", "webp", "gif", "bmp", "heic", "heif", "docx",
-    "xlsx", "pptx", "odt", "ods", "odp",
+const SIGNED_ENDINGS: [&str; 18] = [
+    "pdf", "png", "jpg", "jpeg", "tif", "tiff", "webp", "gif", "bmp", "heic", "heif", "jxl",
+    "docx", "xlsx", "pptx", "odt", "ods", "odp",
 ];
 
 /// A format we read.
@@ -54,6 +54,8 @@ pub enum DocumentFormat {
     Bmp,
     /// HEIC and other HEIF; its primary picture.
     Heic,
+    /// JPEG XL; its first frame.
+    JpegXl,
     /// XML; of use only if it is an e-invoice.
     Xml,
     /// UN/EDIFACT; of use only if it is an invoice.
@@ -92,6 +94,10 @@ impl DocumentFormat {
             [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(Self::WebP),
             [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(Self::Gif),
             [_, _, _, _, b'f', b't', b'y', b'p', ..] => sniff_heif(bytes),
+            [0xff, 0x0a, ..]
+            | [0, 0, 0, 12, b'J', b'X', b'L', b' ', b'\r', b'\n', 0x87, b'\n', ..] => {
+                Some(Self::JpegXl)
+            }
             _ => None,
         };
         // A bitmap's two letters are too weak a sign to win over a PDF header.
@@ -131,6 +137,7 @@ impl DocumentFormat {
             Self::Gif => "gif",
             Self::Bmp => "bmp",
             Self::Heic => "heic",
+            Self::JpegXl => "jxl",
             Self::Xml => "xml",
             Self::Edifact => "edifact",
             Self::Office(format) => format.code(),
@@ -285,11 +292,6 @@ fn is_camera_raw(bytes: &[u8]) -> bool {
         || RAW_STARTS.iter().any(|start| bytes.starts_with(start))
 }
 
-/// JPEG XL, bare or in boxes (ISO/IEC 18181-2 §4).
-fn is_jpeg_xl(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"\xff\x0a") || bytes.starts_with(b"\0\0\0\x0cJXL \r\n\x87\n")
-}
-
 /// Likely format of an unreadable file, for a person: XML by its root.
 pub(crate) fn describe_unsupported(bytes: &[u8]) -> String {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
@@ -304,8 +306,6 @@ pub(crate) fn describe_unsupported(bytes: &[u8]) -> String {
         "a ZIP archive that is no Office document: send each file by itself"
     } else if is_avif(bytes) {
         "an AVIF photo, which is not read: send it as JPEG or as a PDF"
-    } else if is_jpeg_xl(bytes) {
-        "a JPEG XL photo, which is not read: send it as JPEG"
     } else if is_camera_raw(bytes) {
         "a photo in the raw format of a camera, which is not read: send it as JPEG"
     } else {
@@ -342,7 +342,7 @@ mod tests {
         let junk = |count: usize, rest: &[u8]| [vec![b'x'; count], rest.to_vec()].concat();
         let bitmap = |size: u8| [&b"BM"[..], &[0; 12], &[size, 0, 0, 0]].concat();
         #[rustfmt::skip]
-        let table: [(&str, Vec<u8>, Option<DocumentFormat>); 32] = [
+        let table: [(&str, Vec<u8>, Option<DocumentFormat>); 34] = [
             ("a PDF",                              b"%PDF-1.7\n".to_vec(),          Some(DocumentFormat::Pdf)),
             ("a PDF after junk",                   junk(1019, b"%PDF-1.4"),         Some(DocumentFormat::Pdf)),
             ("a PDF after too much junk",          junk(1020, b"%PDF-1.4"),         None),
@@ -361,6 +361,8 @@ mod tests {
             ("a bitmap",                           bitmap(40),                      Some(DocumentFormat::Bmp)),
             ("a photo of a phone",                 b"\0\0\0\x14ftypheic\0\0\0\0mif1".to_vec(), Some(DocumentFormat::Heic)),
             ("a photo of a general brand",         b"\0\0\0\x14ftypmif1\0\0\0\0heic".to_vec(), Some(DocumentFormat::Heic)),
+            ("a bare JPEG XL",                     b"\xff\x0a\0".to_vec(),          Some(DocumentFormat::JpegXl)),
+            ("a JPEG XL in boxes",                 b"\0\0\0\x0cJXL \r\n\x87\n".to_vec(), Some(DocumentFormat::JpegXl)),
             ("a film",                             b"\0\0\0\x14ftypisom\0\0\0\0avc1".to_vec(), None),
             ("a text that begins with BM",         b"BMW invoice, 2026".to_vec(),   None),
             ("a bitmap header of unknown size",    bitmap(41),                      None),
@@ -394,7 +396,6 @@ mod tests {
                 b"II*\0\x08\0\0\0\x01\0\x12\xc6\x01\0\x04\0\0\0\x01\x04\0\0",
                 "raw format of a camera",
             ),
-            (b"\xff\x0a\0", "JPEG XL"),
         ] {
             assert_eq!(DocumentFormat::sniff(raw), None);
             assert!(describe_unsupported(raw).contains(words), "{words}");

@@ -14,6 +14,7 @@ use image::{
 use crate::image::fax::{FaxCoding, FaxPage};
 use crate::image::format::DocumentFormat;
 use crate::image::heif::decode_heif;
+use crate::image::jpeg_xl::decode_jpeg_xl;
 use crate::image::luminance::{blend_pixel, grey_of_rgb};
 use crate::image::refusal::{check_size, undecodable, unread_encoding};
 use crate::image::tiff::{TiffDirectory, TiffWindow};
@@ -137,8 +138,11 @@ fn load_picture(
     limits: &LimitsConfig,
 ) -> Result<LoadedPicture, PageRefusal> {
     let format = match format {
-        DocumentFormat::Heic => {
-            let picture = decode_heif(bytes, limits)?;
+        DocumentFormat::Heic | DocumentFormat::JpegXl => {
+            let picture = match format {
+                DocumentFormat::JpegXl => decode_jpeg_xl(bytes, limits)?,
+                _ => decode_heif(bytes, limits)?,
+            };
             return Ok(LoadedPicture::new(picture, Orientation::NoTransforms, None, false));
         }
         DocumentFormat::Png => ImageFormat::Png,
