@@ -1,5 +1,5 @@
 //! Containers: files that are no document themselves but hold some. Mails (RFC 5322, Outlook's `.msg`
-//! and `winmail.dat`), ZIP archives, PDF portfolios and files attached to a PDF.
+//! and `winmail.dat`), ZIP archives, PDF portfolios, and files attached to a PDF or an e-invoice.
 //!
 //! A container is taken apart one level at a time: what is found may be a container itself and then
 //! becomes one document more (`limits.container_depth`). Bounds: `limits.container_members` and
@@ -10,6 +10,7 @@
 //! that turn the direction of text. Signatures are not verified and not members.
 //! Not read: encrypted parts, RTF as the only text of a mail, archives other than ZIP.
 
+mod einvoice_files;
 mod mail;
 mod mail_text;
 mod member_name;
@@ -25,6 +26,7 @@ use crate::refusal::{PageRefusal, catch_decoder};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
 
+pub(crate) use einvoice_files::add_supporting_files;
 pub(crate) use member_name::{clean_name, is_clean_name};
 
 /// Compressed members expand to so many times the bytes of their container at most, beyond
@@ -181,6 +183,14 @@ impl<'a> MemberCollector<'a> {
 
 fn is_document_or_container(bytes: &[u8]) -> bool {
     DocumentFormat::is_bare_document(bytes) || ContainerForm::sniff(bytes).is_some()
+}
+
+/// Whether a file attached to a document is a document of its own. An e-invoice is none: it belongs to
+/// the pages or is another form of what it is attached to.
+pub(crate) fn is_attached_document(content: &[u8]) -> bool {
+    let format = DocumentFormat::sniff_signed(content);
+    let is_invoice = matches!(format, Some(DocumentFormat::Xml | DocumentFormat::Edifact));
+    !is_invoice && (format.is_some() || ContainerForm::sniff(content).is_some())
 }
 
 /// The members of a container, also of one within envelopes; `None`: it is none, or an envelope of one

@@ -138,7 +138,7 @@ pub fn open_locked_document(
 }
 
 /// The same, and finds the documents in it: those of a container, which has no pages, and those attached
-/// to a PDF.
+/// to a PDF or within an e-invoice.
 ///
 /// # Errors
 /// As [`open_locked_document`]; those of containers.
@@ -160,6 +160,9 @@ pub fn open_with_members(
         });
     }
     let mut document = open_locked_document(bytes, limits, dpi, passwords)?;
+    if document.format == DocumentFormat::Xml {
+        document.found = find_supporting_files(&document.bytes, limits);
+    }
     let DocumentContent::Pdf(file) = &document.content else { return Ok(document) };
     let is_portfolio = catch_decoder(|| Ok(file.is_portfolio()))?;
     let mut found = MemberCollector::new(limits, document.bytes.len());
@@ -173,6 +176,18 @@ pub fn open_with_members(
         document.content = DocumentContent::Container;
     }
     Ok(document)
+}
+
+/// The documents within an e-invoice, which is one whatever they are.
+fn find_supporting_files(bytes: &Bytes, limits: &LimitsConfig) -> FoundMembers {
+    let mut members = MemberCollector::new(limits, bytes.len());
+    let added = catch_decoder(|| container::add_supporting_files(bytes, &mut members));
+    let mut found = match added {
+        Ok(_) => members.finish(Bytes::new()),
+        Err(_) => FoundMembers::default(),
+    };
+    found.are_left_out = !matches!(added, Ok(true));
+    found
 }
 
 impl ParsedDocument {

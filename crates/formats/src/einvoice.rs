@@ -55,6 +55,7 @@ use edifact::EdifactFile;
 pub use edifact::{EdifactError, is_edifact};
 use element::ValueReader;
 use fields::{InvoiceXmlFields, list_value};
+pub use reference::SupportingFile;
 use root::EinvoiceSyntax;
 pub use root::XmlRootName;
 pub use ubl_output::{UblDefects, write_ubl};
@@ -194,6 +195,16 @@ pub fn find_root<'a, 'i>(tree: &'a Document<'i>) -> Option<Node<'a, 'i>> {
     match syntax_of(root)? {
         EinvoiceSyntax::BusinessDocument => only_document(root).ok(),
         _ => Some(root),
+    }
+}
+
+/// The files that support an e-invoice in UBL or CII and lie within it (BG-24), in their order.
+pub fn list_supporting_files(tree: &Document<'_>) -> Vec<SupportingFile> {
+    let Some(root) = find_root(tree) else { return Vec::new() };
+    match syntax_of(root) {
+        Some(EinvoiceSyntax::Ubl) => reference::list_supporting(root, true),
+        Some(EinvoiceSyntax::Cii) => reference::list_supporting(root, false),
+        _ => Vec::new(),
     }
 }
 

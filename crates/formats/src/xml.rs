@@ -92,6 +92,11 @@ impl XmlText {
         self.is_misdeclared
     }
 
+    /// Whether these characters are anywhere in it.
+    pub fn contains(&self, part: &str) -> bool {
+        self.text.contains(part)
+    }
+
     /// The elements.
     ///
     /// # Errors

@@ -239,22 +239,15 @@ fn an_archive_is_known_by_its_own_names_and_loses_no_file_of_two_with_one_name()
 }
 
 #[test]
+#[rustfmt::skip]
 fn files_of_an_archive_are_members_and_litter_and_office_documents_are_not() {
-    let zip = archive(&[
-        ("a/b/1.pdf", PDF),
-        ("__MACOSX/._1.pdf", b"x"),
-        ("../../2.pdf", PDF),
-        ("Thumbs.db", b"x"),
-    ]);
+    let zip = archive(&[("a/b/1.pdf", PDF), ("__MACOSX/._1.pdf", b"x"), ("../../2.pdf", PDF), ("Thumbs.db", b"x")]);
     assert_eq!(names(&zip), ["1.pdf", "2.pdf"]);
     for office in ["[Content_Types].xml", "META-INF/manifest.xml"] {
         let office = archive(&[(office, b"<x/>"), ("word/document.xml", b"<x/>")]);
         assert!(find_members(&office.into(), &limits()).unwrap().is_none());
     }
-    let invoices = archive(&[
-        ("1.xml", b"<?xml version=\"1.0\"?><a/>"),
-        ("2.xml", b"<?xml version=\"1.0\"?><b/>"),
-    ]);
+    let invoices = archive(&[("1.xml", b"<?xml version=\"1.0\"?><a/>"), ("2.xml", b"<?xml version=\"1.0\"?><b/>")]);
     assert_eq!(names(&invoices), ["1.xml", "2.xml"], "several invoices are no envelope");
 }
 
@@ -414,6 +407,51 @@ fn documents_attached_to_a_pdf_are_members_beside_its_pages_and_a_portfolio_has_
     }
     let plain = open_with_members(pdf_with(&[], false).into(), &limits(), 72, &[]).unwrap();
     assert_eq!((plain.page_count(), plain.list_members().len()), (1, 0));
+}
+
+#[test]
+fn documents_within_an_e_invoice_are_members_beside_its_values() {
+    let file = |id: &str, name: &str, content: &str| {
+        format!(
+            "<c:AdditionalDocumentReference><b:ID>{id}</b:ID><c:Attachment><b:EmbeddedDocumentBinaryObject filename='{name}'>\
+             {content}</b:EmbeddedDocumentBinaryObject></c:Attachment></c:AdditionalDocumentReference>"
+        )
+    };
+    let encoded = |content: &[u8]| BASE64_STANDARD.encode(content);
+    let sound = [
+        file("TS", "timesheet.pdf", &encoded(PDF)),
+        file("R-1", "invoice.pdf", &encoded(PDF)),
+        file("CSV", "rows.csv", &encoded(b"a;b")),
+        file("XML", "same.xml", &encoded(b"<?xml version='1.0'?><a/>")),
+        file("PIC", "../photo.png", &encoded(PNG)),
+    ];
+    let many: Vec<String> = (0..=limits().container_members)
+        .map(|number| file("N", "n.pdf", &encoded(format!("%PDF-1.4 {number}").as_bytes())))
+        .collect();
+    for (files, expected, are_left_out) in [
+        (String::new(), vec![], false),
+        (sound.concat(), vec!["timesheet.pdf", "photo.png"], false),
+        (
+            format!("{}{}", sound.concat(), file("X", "cut.pdf", "JVBERi0x!")),
+            vec!["timesheet.pdf", "photo.png"],
+            true,
+        ),
+        (many.concat(), vec![], true),
+    ] {
+        let text = format!(
+            "<?xml version='1.0'?><Invoice xmlns='urn:oasis:names:specification:ubl:schema:xsd:Invoice-2' \
+             xmlns:c='urn:oasis:names:specification:ubl:schema:xsd:CommonAggregateComponents-2' \
+             xmlns:b='urn:oasis:names:specification:ubl:schema:xsd:CommonBasicComponents-2'><b:ID>R-1</b:ID>{files}</Invoice>"
+        );
+        let document = open_with_members(text.into_bytes().into(), &limits(), 72, &[]).unwrap();
+        let members = document.list_members();
+        let found: Vec<&str> = members.iter().filter_map(|it| it.name.as_deref()).collect();
+        assert_eq!((document.page_count(), found), (1, expected.clone()));
+        assert_eq!(document.leaves_members_out(), are_left_out, "{expected:?}");
+        if !expected.is_empty() {
+            assert_eq!(document.member_content(0).unwrap(), PDF);
+        }
+    }
 }
 
 #[test]

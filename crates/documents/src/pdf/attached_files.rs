@@ -10,8 +10,7 @@ use hayro::hayro_interpret::hayro_syntax::object::{
 };
 
 use super::attachments::{file_specifications, full_name, may_carry};
-use crate::container::{ContainerForm, MemberCollector};
-use crate::image::format::DocumentFormat;
+use crate::container::{MemberCollector, is_attached_document};
 use crate::refusal::PageRefusal;
 use docmill_core::model::OutcomeReason;
 use docmill_core::model::digest::sha256_hex;
@@ -80,9 +79,7 @@ fn is_document(file: &Dict<'_>, content: &[u8]) -> bool {
     let relation = file.get::<Name<'_>>(b"AFRelationship");
     let is_same =
         relation.is_some_and(|name| [&b"Source"[..], b"Alternative"].contains(&name.as_ref()));
-    let format = DocumentFormat::sniff_signed(content);
-    let is_invoice = matches!(format, Some(DocumentFormat::Xml | DocumentFormat::Edifact));
-    !is_same && !is_invoice && (format.is_some() || ContainerForm::sniff(content).is_some())
+    !is_same && is_attached_document(content)
 }
 
 fn content_of(file: &Dict<'_>) -> Option<Vec<u8>> {

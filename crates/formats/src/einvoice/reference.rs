@@ -12,8 +12,11 @@ struct PartyPaths {
     parties: [&'static str; 2],
     endpoint: &'static str,
     legal_id: &'static str,
-    /// References to supporting documents, and within each content and description.
+    /// The invoice's number.
+    number: &'static str,
+    /// References to supporting documents, and within each identifier, content and description.
     documents: &'static str,
+    identifier: &'static str,
     content: &'static str,
     description: &'static str,
 }
@@ -22,7 +25,9 @@ const UBL: PartyPaths = PartyPaths {
     parties: ["AccountingSupplierParty/Party", "AccountingCustomerParty/Party"],
     endpoint: "EndpointID",
     legal_id: "PartyLegalEntity/CompanyID",
+    number: "ID",
     documents: "AdditionalDocumentReference",
+    identifier: "ID",
     content: "Attachment/EmbeddedDocumentBinaryObject",
     description: "DocumentDescription",
 };
@@ -33,10 +38,45 @@ const CII: PartyPaths = PartyPaths {
     ],
     endpoint: "URIUniversalCommunication/URIID",
     legal_id: "SpecifiedLegalOrganization/ID",
+    number: "ExchangedDocument/ID",
     documents: "SupplyChainTradeTransaction/ApplicableHeaderTradeAgreement/AdditionalReferencedDocument",
+    identifier: "IssuerAssignedID",
     content: "AttachmentBinaryObject",
     description: "Name",
 };
+
+/// Descriptions by which writers name a picture of the invoice itself.
+const COPY_DESCRIPTIONS: [&str; 2] = ["commercialinvoice", "primaryimage"];
+
+/// A file within an invoice that supports it (BG-24).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SupportingFile {
+    /// Its name, as the invoice has it.
+    pub name: Option<String>,
+    /// Its content in base64.
+    pub base64: String,
+}
+
+/// The files within an invoice in UBL or CII that support it. Pictures of the invoice itself, which
+/// have its number or a description of that kind, are none.
+pub(super) fn list_supporting(root: Node<'_, '_>, is_ubl: bool) -> Vec<SupportingFile> {
+    let paths = if is_ubl { &UBL } else { &CII };
+    let number = plain_text(element_at(root, paths.number));
+    let others = elements_at(root, paths.documents).into_iter().filter(|document| {
+        let [id, described] = [paths.identifier, paths.description]
+            .map(|path| plain_text(element_at(*document, path)));
+        let described = described.unwrap_or_default().to_lowercase();
+        (id.is_none() || id != number) && !COPY_DESCRIPTIONS.contains(&described.as_str())
+    });
+    let files = others.filter_map(|document| {
+        let content = element_at(document, paths.content)?;
+        Some(SupportingFile {
+            name: content.attribute("filename").and_then(display_text),
+            base64: content.text()?.to_owned(),
+        })
+    });
+    files.collect()
+}
 
 /// The reference of an invoice whose fields were read; `None`: it has no number or no date, or a
 /// value is too long to be one.
@@ -160,5 +200,30 @@ mod tests {
         }
         let unnamed = UBL.replace("<b:ID>R 1</b:ID>", "");
         assert_eq!(parse_einvoice(unnamed.as_bytes()).unwrap().reference(), None);
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn files_within_an_invoice_support_it_unless_they_show_the_invoice_itself() {
+        let with_id = |text: &str, id: &str| {
+            text.replace("<c:AdditionalDocumentReference>", &format!("<c:AdditionalDocumentReference><b:ID>{id}</b:ID>"))
+            .replace("<a:AdditionalReferencedDocument>", &format!("<a:AdditionalReferencedDocument><a:IssuerAssignedID>{id}</a:IssuerAssignedID>"))
+        };
+        for text in [UBL, CII] {
+            for (changed, expected) in [
+                (text.to_owned(), 1),
+                (with_id(text, "TS-1"), 1),
+                (with_id(text, "R 1"), 0),
+                (text.replace("Time sheet", "CommercialInvoice"), 0),
+                (text.replace("Time sheet", "PrimaryImage"), 0),
+            ] {
+                let tree = roxmltree::Document::parse(&changed).unwrap();
+                let files = crate::einvoice::list_supporting_files(&tree);
+                assert_eq!(files.len(), expected, "{changed}");
+                for file in files {
+                    assert_eq!((file.name.as_deref(), file.base64.as_str()), (Some("a.csv"), "QUI="));
+                }
+            }
+        }
     }
 }
