@@ -279,8 +279,11 @@ fn the_tests_of_formats_and_gate_wait_for_nothing_heavy() {
 #[test]
 fn builds_for_measuring_optimise_every_crate_of_ours() {
     let optimised = fs::read_to_string("scripts/optimised.toml").unwrap();
+    let as_released = fs::read_to_string("scripts/as_released.toml").unwrap();
     for library in libraries() {
         assert!(optimised.contains(&format!("docmill-{library}.opt-level = 2")), "{library}");
+        let released = "{ opt-level = 3, debug-assertions = false, overflow-checks = false }";
+        assert!(as_released.contains(&format!("docmill-{library} = {released}")), "{library}");
     }
 }
 
