@@ -10,7 +10,6 @@
 //! that turn the direction of text. Signatures are not verified and not members.
 //! Not read: encrypted parts, RTF as the only text of a mail, archives other than ZIP.
 
-mod einvoice_files;
 mod mail;
 mod mail_text;
 mod member_name;
@@ -26,7 +25,6 @@ use crate::refusal::{PageRefusal, catch_decoder};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
 
-pub(crate) use einvoice_files::add_supporting_files;
 pub(crate) use member_name::{clean_name, is_clean_name};
 
 /// Compressed members expand to so many times the bytes of their container at most, beyond

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use hayro::kurbo::Rect;
 
 use crate::container::{self, FoundMembers, MemberCollector};
+use crate::einvoice_files;
 use crate::einvoice_rules::EinvoiceRules;
 use crate::envelope::open_envelopes;
 use crate::image::format::{self, DocumentFormat};
@@ -181,7 +182,7 @@ pub fn open_with_members(
 /// The documents within an e-invoice, which is one whatever they are.
 fn find_supporting_files(bytes: &Bytes, limits: &LimitsConfig) -> FoundMembers {
     let mut members = MemberCollector::new(limits, bytes.len());
-    let added = catch_decoder(|| container::add_supporting_files(bytes, &mut members));
+    let added = catch_decoder(|| einvoice_files::add_supporting_files(bytes, &mut members));
     let mut found = match added {
         Ok(_) => members.finish(Bytes::new()),
         Err(_) => FoundMembers::default(),

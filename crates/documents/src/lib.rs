@@ -19,6 +19,7 @@
 
 mod container;
 mod document;
+mod einvoice_files;
 mod einvoice_rules;
 mod envelope;
 mod image;

@@ -2,7 +2,7 @@
 //! delivery. Pictures of the invoice itself are none. Plain text and CSV have no signature and are
 //! listed by name alone, as in a PDF.
 
-use super::{MemberCollector, is_attached_document};
+use crate::container::{MemberCollector, is_attached_document};
 use crate::envelope::decode_base64;
 use crate::refusal::PageRefusal;
 use docmill_formats::einvoice::list_supporting_files;
