@@ -3,8 +3,9 @@
 //!
 //! Signatures: PDF 32000-1 §7.5.2 and implementation note 13, PNG §5.2, JPEG SOI + marker, TIFF 6.0
 //! §2 and its 64-bit form, RIFF with WEBP, GIF in both versions, BMP, boxes with a brand of HEIF
-//! (ISO/IEC 14496-12 §4.3), JPEG XL bare or in boxes (ISO/IEC 18181-2 §4). The PDF header may be anywhere in the first 1024 bytes; further in, behind the preamble of a gateway or a printer, if
-//! the file also ends as a PDF and is not an archive. XML is recognised by its declaration, or by
+//! (ISO/IEC 14496-12 §4.3), JPEG XL bare or in boxes (ISO/IEC 18181-2 §4). The PDF header may be
+//! anywhere in the first 1024 bytes; further in, behind the preamble of a gateway or a printer, if the
+//! file also ends as a PDF and is not an archive. XML is recognised by its declaration, or by
 //! the root of an e-invoice.
 //! EDIFACT begins with the segment UNA or UNB (ISO 9735-1 §7 and annex B). An envelope around one of
 //! these is recognised by [`crate::envelope`]; Office documents, web pages and text by

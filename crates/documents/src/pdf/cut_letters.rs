@@ -14,7 +14,7 @@ pub(crate) struct PaintedPath {
     path: BezPath,
     /// How it is filled, if it is.
     filled: Option<FillRule>,
-    /// What a stroke reaches to each side, in points.
+    /// Half the width of its stroke, in points.
     reach: f64,
 }
 

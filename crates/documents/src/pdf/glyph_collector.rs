@@ -241,7 +241,7 @@ impl GlyphCollector {
         }
     }
 
-    /// What was painted under a white letter before.
+    /// The ground that was painted under a white letter before it.
     fn ground_of(&mut self, glyph: &PageGlyph) -> LetterGround {
         let (centre, ink) = (glyph.centre(), glyph.ink_box());
         let is_dark = |piece: &GroundPiece| piece.is_dark && piece.area.contains(centre);
@@ -453,7 +453,7 @@ struct GroundPiece {
     is_dark: bool,
 }
 
-/// What is under a white letter.
+/// The ground under a white letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LetterGround {
     White,
