@@ -4,7 +4,7 @@
 //! `orchestration [VARIANT=JOBS]...` runs the named variants in turn; `--json` prints each as one
 //! JSON line. For growth: `--rows=N` fills the tables with N ended ingestions first, `--behind=N`
 //! leaves N more jobs in the queue behind the measured ones (of `empty`), `--slots=N` sets the
-//! worker's slots.
+//! worker's slots, `--looks=0` switches second looks at drawn pages off (`ocr.second_looks`).
 //!
 //! * `empty`: work that does nothing, with every statement, heartbeat and metric of the worker.
 //! * `smallest`: a few bytes of no known format, which are claimed, fetched, refused and recorded.
@@ -107,6 +107,8 @@ struct Surroundings {
     behind: usize,
     /// Slots of the worker; `None`: as the variant has it.
     slots: Option<usize>,
+    /// Percentage of pages with a second look at their drawing; `None`: the default.
+    looks: Option<usize>,
 }
 
 impl Surroundings {
@@ -119,7 +121,8 @@ impl Surroundings {
                 "--rows" => around.rows = number,
                 "--behind" => around.behind = number,
                 "--slots" => around.slots = Some(number),
-                _ => panic!("{option}: --json, --rows=N, --behind=N, --slots=N"),
+                "--looks" => around.looks = Some(number),
+                _ => panic!("{option}: --json, --rows=N, --behind=N, --slots=N, --looks=N"),
             }
         }
         around
@@ -328,9 +331,11 @@ async fn submit(world: &World, variant: Variant, jobs: usize, delay: Duration) {
     for number in 0..jobs {
         let id = match variant {
             Variant::Empty => break,
-            // Numbers of another length are other documents: none is taken for a duplicate.
+            // Numbers of another length are other documents, and few have a day in common: none is
+            // taken for a duplicate.
             Variant::Whole | Variant::Waiting => {
-                let document = documents::invoice(&format!("N-{jobs}-{number:06}"));
+                let (name, day) = (format!("N-{jobs}-{number:06}"), day_of(number));
+                let document = documents::invoice_of_day(&name, &day);
                 world.insert("document", document).await
             }
             Variant::Smallest => {
@@ -347,6 +352,12 @@ async fn submit(world: &World, variant: Variant, jobs: usize, delay: Duration) {
     for answer in world.queue.send(&messages).await {
         answer.unwrap();
     }
+}
+
+/// One of 2,016 days, in turn.
+fn day_of(number: usize) -> String {
+    let (year, month, day) = (2020 + number / 336 % 6, 1 + number / 28 % 12, 1 + number % 28);
+    format!("{year}-{month:02}-{day:02}")
 }
 
 /// Rows without documents; the ids of the ingestions.
@@ -442,12 +453,13 @@ struct Process {
 
 impl Process {
     fn start(world: &World, variant: Variant, jobs: usize, around: Surroundings) -> Self {
-        let slots = around.slots.or(variant.slots(jobs)).map(|slots| slots.to_string());
+        let [slots, looks] = [around.slots.or(variant.slots(jobs)), around.looks]
+            .map(|number| number.map(|number| number.to_string()).unwrap_or_default());
         let mut child = Command::new(std::env::current_exe().unwrap())
             .arg("worker")
             .args([&world.database.url(), &world.queue_url, &world.sqs.endpoint()])
             .arg(&world.config.store.path)
-            .args([variant.name(), &jobs.to_string(), &slots.unwrap_or_default()])
+            .args([variant.name(), &jobs.to_string(), &slots, &looks])
             .env(ARENAS, arenas_of_the_image())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -128,12 +128,17 @@ impl Llm for HeldModel {
 /// Works from the first line on standard input to its end; at a second line a model that was held
 /// answers.
 pub(crate) async fn run(arguments: Vec<String>) {
-    let [database, queue, endpoint, folder, variant, jobs, slots] =
-        <[String; 7]>::try_from(arguments).unwrap();
+    let [database, queue, endpoint, folder, variant, jobs, slots, looks] =
+        <[String; 8]>::try_from(arguments).unwrap();
     let (variant, jobs) = (Variant::from_name(&variant).unwrap(), jobs.parse().unwrap());
-    // Empty: as many as by default.
-    let slots = (!slots.is_empty()).then(|| slots.parse().unwrap());
-    let config = configure(&database, &queue, endpoint, folder, slots);
+    let mut config = configure(&database, &queue, endpoint, folder);
+    // Empty: as by default.
+    if !slots.is_empty() {
+        config.worker.slots = slots.parse().unwrap();
+    }
+    if !looks.is_empty() {
+        config.ocr.second_looks = looks.parse::<f32>().unwrap() / 100.0;
+    }
     let recorder = metrics::install_metrics().unwrap();
     tokio::spawn(async move {
         loop {
@@ -170,13 +175,7 @@ pub(crate) async fn run(arguments: Vec<String>) {
     work.await.unwrap().unwrap();
 }
 
-fn configure(
-    database: &str,
-    queue: &str,
-    endpoint: String,
-    folder: String,
-    slots: Option<u32>,
-) -> Config {
+fn configure(database: &str, queue: &str, endpoint: String, folder: String) -> Config {
     let mut config = Config::default();
     config.database.url = database.to_owned().into();
     config.queue.backend = QueueBackend::Sqs;
@@ -186,7 +185,6 @@ fn configure(
     config.store.backend = StoreBackend::Folder;
     config.store.path = folder.into();
     config.llm.provider = LlmProvider::None;
-    config.worker.slots = slots.unwrap_or(config.worker.slots);
     // The bench itself would be started as a page process, and it cannot be one.
     config.cpu.program = support::page_processes::docmill();
     config

@@ -13,14 +13,21 @@ use docmill_llm::{FinishReason, Llm, ModelReply, Prompt};
 use docmill_testkit::openai::read_document;
 use serde_json::json;
 
-/// The text before the number on the invoices of `tests/it/support/documents.rs`.
-const LABEL: &str = "Invoice number: ";
+/// The texts before the number and the days on the invoices of `tests/it/support/documents.rs`.
+const NUMBER_LABEL: &str = "Invoice number: ";
+const DAY_LABEL: &str = "Invoice date: ";
 
-/// Answers for invoices that differ in their number alone.
+/// Answers for invoices that differ in their number and day alone.
 pub(crate) struct Answering {
     length: fn(&str) -> Duration,
-    /// The number and the reply of the invoice that came first; the others are made from it.
-    first: OnceLock<(String, String)>,
+    /// The invoice that came first; the replies for the others are made from its own.
+    first: OnceLock<AnsweredInvoice>,
+}
+
+struct AnsweredInvoice {
+    number: String,
+    day: String,
+    reply: String,
 }
 
 impl Answering {
@@ -41,14 +48,20 @@ impl Llm for Answering {
     }
 
     async fn complete(&self, prompt: &Prompt) -> Result<ModelReply> {
-        let number = number_in(&prompt.user)
-            .ok_or_else(|| Error::internal("the prompt shows no invoice number"))?;
+        let [number, day] = [NUMBER_LABEL, DAY_LABEL].map(|label| find_value(&prompt.user, label));
+        let (Some(number), Some(day)) = (number, day) else {
+            return Err(Error::internal("the prompt shows no invoice number or no day"));
+        };
         let length = (self.length)(number);
         if !length.is_zero() {
             sleep_exactly(length).await?;
         }
-        let (first, reply) = self.first.get_or_init(|| (number.to_owned(), read(prompt)));
-        let text = reply.replace(first, number);
+        let first = self.first.get_or_init(|| AnsweredInvoice {
+            number: number.to_owned(),
+            day: day.to_owned(),
+            reply: read(prompt),
+        });
+        let text = first.reply.replace(&first.number, number).replace(&first.day, day);
         let usage = ModelUsage { input: 1000, output: 300, ..ModelUsage::default() };
         Ok(ModelReply {
             text,
@@ -70,8 +83,8 @@ async fn sleep_exactly(length: Duration) -> Result<()> {
     sleep.await.map_err(|_died| Error::internal("the sleep ended early"))
 }
 
-fn number_in(prompt: &str) -> Option<&str> {
-    let (_, rest) = prompt.split_once(LABEL)?;
+fn find_value<'a>(prompt: &'a str, label: &str) -> Option<&'a str> {
+    let (_, rest) = prompt.split_once(label)?;
     rest.split_whitespace().next()
 }
 

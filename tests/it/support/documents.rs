@@ -130,6 +130,18 @@ pub(crate) fn drawn_invoice_carrying(operations: &str, files: &[(&str, &str)]) -
     drawn_carrying(&format!("{lines}{operations}\n"), files)
 }
 
+/// An invoice of a day (`YYYY-MM-DD`) that is due on the same day.
+pub(crate) fn invoice_of_day(number: &str, day: &str) -> Vec<u8> {
+    let [number, invoiced, due] =
+        [("Invoice number", number), ("Invoice date", day), ("Due date", day)]
+            .map(|(label, value)| format!("{label}: {value}"));
+    let mut lines = invoice_lines(&number);
+    for (line, text) in lines.iter_mut().skip(5).zip([&invoiced, &due]) {
+        line.2 = text;
+    }
+    carrying(&lines, &[])
+}
+
 fn invoice_lines(number: &str) -> [(f32, f32, &str); 21] {
     [
         (60.0, 60.0, "Northwind Paper Ltd"),
