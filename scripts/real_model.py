@@ -38,6 +38,8 @@ READY_SECONDS = 180
 # One call on a busy core.
 CALL_SECONDS = 1800
 WINDOW_TOKENS = 16384
+# Three typical replies: the small model repeats itself up to any bound.
+MAX_OUTPUT_TOKENS = 1536
 
 
 def join_weights(packages, home):
@@ -229,7 +231,7 @@ def print_report(reader, report):
 
 def model_settings(port, model):
     return {"LLM__PROVIDER": "openai", "LLM__SERVER": "llama_cpp", "LLM__BASE_URL": f"http://127.0.0.1:{port}/v1",
-            "LLM__MODEL": model, "LLM__TIMEOUT": f"{CALL_SECONDS}s", "LLM__MAX_OUTPUT_TOKENS": "4096"}
+            "LLM__MODEL": model, "LLM__TIMEOUT": f"{CALL_SECONDS}s", "LLM__MAX_OUTPUT_TOKENS": str(MAX_OUTPUT_TOKENS)}
 
 
 def read_by_models(docmill, home, folder, models, threads):
@@ -241,7 +243,7 @@ def read_by_models(docmill, home, folder, models, threads):
         if len(models) > 1:
             entry = model_settings(proxies[1].server_port, models[1])
             chain = "\n".join(f"{key.removeprefix('LLM__').lower()} = {json.dumps(value)}" for key, value in entry.items())
-            chain = chain.replace('"4096"', "4096")
+            chain = chain.replace(f'"{MAX_OUTPUT_TOKENS}"', f"{MAX_OUTPUT_TOKENS}")
             config = folder.parent / f"{folder.name}.toml"
             config.write_text(f"[[llm.chain]]\n{chain}\n")
             stack.callback(config.unlink)
