@@ -19,12 +19,10 @@ demo:           ## read the documents in samples/ on this machine alone, and com
 
 test:           ## nine tests of ten, with a private Postgres and stand-ins for S3, SQS and models
 	@scripts/setup.sh test
-	@scripts/fuzz.sh check
 	@PROFILE=quick SCHEDULES=$${SCHEDULES:-100} IN_MEMORY=yes scripts/with_postgres.sh scripts/run_tests.sh
 
 test-all:       ## every test, as CI runs them: twice the time
 	@scripts/setup.sh test
-	@scripts/fuzz.sh check
 	@IN_MEMORY=yes scripts/with_postgres.sh scripts/run_tests.sh
 
 lint:           ## format, clippy, documentation, .sqlx, dependencies: no warning passes

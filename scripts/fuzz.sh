@@ -6,7 +6,7 @@
 # seconds or 2 GB is put into fuzz/found/TARGET; the others go on, and the exit code is 1.
 #
 #   scripts/fuzz.sh list                 the targets
-#   scripts/fuzz.sh check                whether its lock file still fits: nothing else compiles it
+#   scripts/fuzz.sh check                whether its manifests still fit: nothing else compiles it
 #   scripts/fuzz.sh try TARGET FILE…     these inputs alone
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,8 +14,16 @@ cd "$(dirname "$0")/.."
 folder=$PWD/fuzz
 export RUSTC_WRAPPER="$folder/rustc.sh" CARGO_TARGET_DIR="$folder/target" CARGO_INCREMENTAL=0
 
+# The lock file is the project's, so that what ships is what is fuzzed; Cargo adds the fuzzer itself.
+lock() {
+    local ask=(cargo metadata --format-version 1 --manifest-path fuzz/Cargo.toml)
+    cp Cargo.lock fuzz/Cargo.lock
+    "${ask[@]}" --offline >/dev/null 2>&1 || "${ask[@]}" >/dev/null
+}
+
 # Both programs at once: one alone would be built with other features of what they share.
 build() {
+    lock
     (cd "$folder" && cargo build --locked --quiet --workspace)
 }
 
@@ -53,7 +61,7 @@ list)
     exit
     ;;
 check)
-    cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
+    lock
     exit
     ;;
 try)
