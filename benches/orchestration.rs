@@ -335,7 +335,7 @@ async fn submit(world: &World, variant: Variant, jobs: usize, delay: Duration) {
             // taken for a duplicate.
             Variant::Whole | Variant::Waiting => {
                 let (name, day) = (format!("N-{jobs}-{number:06}"), day_of(number));
-                let document = documents::invoice_of_day(&name, &day);
+                let document = documents::invoice_of_days(&name, [&day, &day], &[]);
                 world.insert("document", document).await
             }
             Variant::Smallest => {

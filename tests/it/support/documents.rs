@@ -120,37 +120,37 @@ pub(crate) fn invoice(number: &str) -> Vec<u8> {
 
 /// The same with files attached.
 pub(crate) fn invoice_carrying(number: &str, files: &[(&str, &str)]) -> Vec<u8> {
-    let number = format!("Invoice number: {number}");
-    carrying(&invoice_lines(&number), files)
+    invoice_of_days(number, ["2026-03-14", "2026-04-13"], files)
+}
+
+/// The same of a day, and due on another.
+pub(crate) fn invoice_of_days(
+    number: &str,
+    [day, due]: [&str; 2],
+    files: &[(&str, &str)],
+) -> Vec<u8> {
+    let texts = [("Invoice number", number), ("Invoice date", day), ("Due date", due)]
+        .map(|(label, value)| format!("{label}: {value}"));
+    carrying(&invoice_lines(texts.each_ref().map(String::as_str)), files)
 }
 
 /// The invoice N-1 with drawing operations behind its text, and files attached.
 pub(crate) fn drawn_invoice_carrying(operations: &str, files: &[(&str, &str)]) -> Vec<u8> {
-    let lines = text(&invoice_lines("Invoice number: N-1"));
+    let lines =
+        invoice_lines(["Invoice number: N-1", "Invoice date: 2026-03-14", "Due date: 2026-04-13"]);
+    let lines = text(&lines);
     drawn_carrying(&format!("{lines}{operations}\n"), files)
 }
 
-/// An invoice of a day (`YYYY-MM-DD`) that is due on the same day.
-pub(crate) fn invoice_of_day(number: &str, day: &str) -> Vec<u8> {
-    let [number, invoiced, due] =
-        [("Invoice number", number), ("Invoice date", day), ("Due date", day)]
-            .map(|(label, value)| format!("{label}: {value}"));
-    let mut lines = invoice_lines(&number);
-    for (line, text) in lines.iter_mut().skip(5).zip([&invoiced, &due]) {
-        line.2 = text;
-    }
-    carrying(&lines, &[])
-}
-
-fn invoice_lines(number: &str) -> [(f32, f32, &str); 21] {
+fn invoice_lines([number, day, due]: [&str; 3]) -> [(f32, f32, &str); 21] {
     [
         (60.0, 60.0, "Northwind Paper Ltd"),
         (60.0, 76.0, "12 Mill Lane, Leeds LS1 4AB"),
         (60.0, 92.0, "Tax ID: GB123456789"),
         (60.0, 140.0, "INVOICE"),
         (60.0, 164.0, number),
-        (60.0, 180.0, "Invoice date: 2026-03-14"),
-        (60.0, 196.0, "Due date: 2026-04-13"),
+        (60.0, 180.0, day),
+        (60.0, 196.0, due),
         (60.0, 240.0, "Description"),
         (300.0, 240.0, "Quantity"),
         (380.0, 240.0, "Unit price"),
