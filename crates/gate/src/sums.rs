@@ -143,6 +143,14 @@ impl GateSubject<'_> {
         {
             return true;
         }
+        // All that is printed beside one of the words, as a tax by its rates.
+        let mut sums = rule.charges.iter().map(|word| {
+            let numbers = self.ground.numbers_beside(std::slice::from_ref(word));
+            checked_sum(&numbers.collect::<Vec<_>>())
+        });
+        if sums.any(|sum| sum == Some(rest.abs())) {
+            return true;
+        }
         // A printed charge, with rounding after it.
         let mut charges = self.ground.numbers_beside(rule.charges);
         charges.any(|charge| {

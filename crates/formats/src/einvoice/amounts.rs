@@ -1,7 +1,7 @@
 //! Exact arithmetic with the amounts of national formats, which leave totals to the reader that
 //! EN 16931 states.
 
-use rust_decimal::Decimal;
+use rust_decimal::{Decimal, RoundingStrategy};
 use serde_json::Value;
 
 use roxmltree::Node;
@@ -27,6 +27,15 @@ pub(super) fn negated(value: &Value) -> Value {
 /// The sum of one cell of all entries of a list.
 pub(super) fn column_sum(entries: &[Value], cell: &str) -> Option<Decimal> {
     sum_of(entries.iter().filter_map(|entry| entry.get(cell)))
+}
+
+/// A percentage of an amount, to the cent.
+pub(super) fn share_of(base: &Value, percent: &Value) -> Value {
+    let share = decimal_of(base).zip(decimal_of(percent));
+    value_of(share.and_then(|(base, percent)| {
+        let exact = base.checked_mul(percent)? / Decimal::ONE_HUNDRED;
+        Some(exact.round_dp_with_strategy(2, RoundingStrategy::MidpointAwayFromZero))
+    }))
 }
 
 /// Notes the mandatory elements of a schema that are missing, by their names.

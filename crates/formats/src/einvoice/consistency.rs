@@ -197,52 +197,35 @@ mod tests {
 
     const UBL: &str = r#"<Invoice xmlns="urn:oasis:names:specification:ubl:schema:xsd:Invoice-2"
         xmlns:a="urn:oasis:names:specification:ubl:schema:xsd:CommonAggregateComponents-2"
-        xmlns:b="urn:oasis:names:specification:ubl:schema:xsd:CommonBasicComponents-2">
-        <b:ID>R-1</b:ID><b:IssueDate>2026-03-05</b:IssueDate>
-        <b:InvoiceTypeCode>380</b:InvoiceTypeCode>
-        <b:DocumentCurrencyCode>EUR</b:DocumentCurrencyCode>
-        <a:AccountingSupplierParty><a:Party><a:PartyTaxScheme><b:CompanyID>DE123456788</b:CompanyID>
-          <a:TaxScheme><b:ID>VAT</b:ID></a:TaxScheme></a:PartyTaxScheme><a:PartyLegalEntity>
-          <b:RegistrationName>Mühle GmbH</b:RegistrationName></a:PartyLegalEntity></a:Party>
-        </a:AccountingSupplierParty>
-        <a:PaymentMeans><a:PayeeFinancialAccount><b:ID>DE89370400440532013000</b:ID>
-        </a:PayeeFinancialAccount></a:PaymentMeans>
+        xmlns:b="urn:oasis:names:specification:ubl:schema:xsd:CommonBasicComponents-2"><b:ID>R-1</b:ID><b:IssueDate>2026-03-05</b:IssueDate><b:InvoiceTypeCode>380</b:InvoiceTypeCode>
+        <b:DocumentCurrencyCode>EUR</b:DocumentCurrencyCode><a:AccountingSupplierParty><a:Party><a:PartyTaxScheme><b:CompanyID>DE123456788</b:CompanyID>
+          <a:TaxScheme><b:ID>VAT</b:ID></a:TaxScheme></a:PartyTaxScheme><a:PartyLegalEntity><b:RegistrationName>Mühle GmbH</b:RegistrationName></a:PartyLegalEntity></a:Party>
+        </a:AccountingSupplierParty><a:PaymentMeans><a:PayeeFinancialAccount><b:ID>DE89370400440532013000</b:ID></a:PayeeFinancialAccount></a:PaymentMeans>
         <a:TaxTotal><b:TaxAmount currencyID="EUR">19.00</b:TaxAmount><a:TaxSubtotal>
           <b:TaxableAmount currencyID="EUR">100.00</b:TaxableAmount><b:TaxAmount currencyID="EUR">19.00</b:TaxAmount>
           <a:TaxCategory><b:ID>S</b:ID><b:Percent>19</b:Percent></a:TaxCategory></a:TaxSubtotal></a:TaxTotal>
         <a:LegalMonetaryTotal><b:LineExtensionAmount currencyID="EUR">100.00</b:LineExtensionAmount>
-          <b:TaxExclusiveAmount currencyID="EUR">100.00</b:TaxExclusiveAmount>
-          <b:TaxInclusiveAmount currencyID="EUR">119.00</b:TaxInclusiveAmount>
-          <b:PayableAmount currencyID="EUR">119.00</b:PayableAmount></a:LegalMonetaryTotal>
-        <a:InvoiceLine><b:InvoicedQuantity unitCode="C62">12</b:InvoicedQuantity>
+          <b:TaxExclusiveAmount currencyID="EUR">100.00</b:TaxExclusiveAmount><b:TaxInclusiveAmount currencyID="EUR">119.00</b:TaxInclusiveAmount>
+          <b:PayableAmount currencyID="EUR">119.00</b:PayableAmount></a:LegalMonetaryTotal><a:InvoiceLine><b:InvoicedQuantity unitCode="C62">12</b:InvoicedQuantity>
           <b:LineExtensionAmount currencyID="EUR">100.00</b:LineExtensionAmount>
           <a:Item><a:ClassifiedTaxCategory><b:Percent>19</b:Percent></a:ClassifiedTaxCategory></a:Item>
-          <a:Price><b:PriceAmount currencyID="EUR">8.33</b:PriceAmount></a:Price></a:InvoiceLine>
-        </Invoice>"#;
+          <a:Price><b:PriceAmount currencyID="EUR">8.33</b:PriceAmount></a:Price></a:InvoiceLine></Invoice>"#;
 
     const CII: &str = r#"<r:CrossIndustryInvoice
         xmlns:r="urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100"
-        xmlns:a="urn:un:unece:uncefact:data:standard:ReusableAggregateBusinessInformationEntity:100">
-        <r:ExchangedDocumentContext/><r:ExchangedDocument><a:ID>R-1</a:ID>
-        <a:TypeCode>380</a:TypeCode><a:IssueDateTime>20260305</a:IssueDateTime></r:ExchangedDocument>
-        <r:SupplyChainTradeTransaction><a:IncludedSupplyChainTradeLineItem>
-        <a:SpecifiedTradeProduct><a:Name>Mehl</a:Name></a:SpecifiedTradeProduct>
-        <a:SpecifiedLineTradeAgreement><a:NetPriceProductTradePrice><a:ChargeAmount>8.33</a:ChargeAmount>
-        </a:NetPriceProductTradePrice></a:SpecifiedLineTradeAgreement><a:SpecifiedLineTradeDelivery>
-        <a:BilledQuantity unitCode="C62">12</a:BilledQuantity></a:SpecifiedLineTradeDelivery>
-        <a:SpecifiedLineTradeSettlement><a:SpecifiedTradeSettlementLineMonetarySummation>
-        <a:LineTotalAmount>100.00</a:LineTotalAmount></a:SpecifiedTradeSettlementLineMonetarySummation>
-        </a:SpecifiedLineTradeSettlement></a:IncludedSupplyChainTradeLineItem>
-        <a:ApplicableHeaderTradeAgreement><a:SellerTradeParty><a:Name>Mühle GmbH</a:Name>
-        </a:SellerTradeParty></a:ApplicableHeaderTradeAgreement><a:ApplicableHeaderTradeSettlement>
-        <a:InvoiceCurrencyCode>EUR</a:InvoiceCurrencyCode><a:ApplicableTradeTax>
+        xmlns:a="urn:un:unece:uncefact:data:standard:ReusableAggregateBusinessInformationEntity:100"><r:ExchangedDocumentContext/><r:ExchangedDocument><a:ID>R-1</a:ID>
+        <a:TypeCode>380</a:TypeCode><a:IssueDateTime>20260305</a:IssueDateTime></r:ExchangedDocument><r:SupplyChainTradeTransaction><a:IncludedSupplyChainTradeLineItem>
+        <a:SpecifiedTradeProduct><a:Name>Mehl</a:Name></a:SpecifiedTradeProduct><a:SpecifiedLineTradeAgreement><a:NetPriceProductTradePrice><a:ChargeAmount>8.33</a:ChargeAmount>
+        </a:NetPriceProductTradePrice></a:SpecifiedLineTradeAgreement><a:SpecifiedLineTradeDelivery><a:BilledQuantity unitCode="C62">12</a:BilledQuantity></a:SpecifiedLineTradeDelivery>
+        <a:SpecifiedLineTradeSettlement><a:SpecifiedTradeSettlementLineMonetarySummation><a:LineTotalAmount>100.00</a:LineTotalAmount></a:SpecifiedTradeSettlementLineMonetarySummation>
+        </a:SpecifiedLineTradeSettlement></a:IncludedSupplyChainTradeLineItem><a:ApplicableHeaderTradeAgreement><a:SellerTradeParty><a:Name>Mühle GmbH</a:Name>
+        </a:SellerTradeParty></a:ApplicableHeaderTradeAgreement><a:ApplicableHeaderTradeSettlement><a:InvoiceCurrencyCode>EUR</a:InvoiceCurrencyCode><a:ApplicableTradeTax>
         <a:CalculatedAmount>19.00</a:CalculatedAmount><a:BasisAmount>100.00</a:BasisAmount>
         <a:CategoryCode>S</a:CategoryCode><a:RateApplicablePercent>19</a:RateApplicablePercent></a:ApplicableTradeTax>
         <a:SpecifiedTradeSettlementHeaderMonetarySummation><a:LineTotalAmount>100.00</a:LineTotalAmount>
         <a:TaxBasisTotalAmount>100.00</a:TaxBasisTotalAmount><a:TaxTotalAmount>19.00</a:TaxTotalAmount>
         <a:GrandTotalAmount>119.00</a:GrandTotalAmount><a:DuePayableAmount>119.00</a:DuePayableAmount>
-        </a:SpecifiedTradeSettlementHeaderMonetarySummation></a:ApplicableHeaderTradeSettlement>
-        </r:SupplyChainTradeTransaction></r:CrossIndustryInvoice>"#;
+        </a:SpecifiedTradeSettlementHeaderMonetarySummation></a:ApplicableHeaderTradeSettlement></r:SupplyChainTradeTransaction></r:CrossIndustryInvoice>"#;
 
     /// The doubts about an XML with one part exchanged.
     fn doubts(xml: &str, part: &str, other: &str) -> String {

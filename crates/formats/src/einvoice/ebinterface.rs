@@ -1,14 +1,13 @@
-//! Austria's ebInterface 4.3, 5.0, 6.0 and 6.1 (`Invoice.xsd` of each version, `AustriaPro`).
+//! Austria's ebInterface 4.1 to 4.3, 5.0, 6.0 and 6.1 (`Invoice.xsd` of each version, `AustriaPro`).
 //!
 //! Subtotal and VAT are the sums of the tax items; other taxes (`OtherTax`) become charges outside
 //! of VAT. Checked against the schema: the elements in [`MANDATORY`], the three mandatory attributes
 //! of the root and the values of `DocumentType`.
 
 use roxmltree::Node;
-use rust_decimal::{Decimal, RoundingStrategy};
 use serde_json::Value;
 
-use super::amounts::{note_missing, value_of};
+use super::amounts::{note_missing, share_of, value_of};
 use super::element::{
     ValueReader, decimal_of, element_at, elements_at, elements_below, first_element, flag_text,
     parse_decimal, plain_text, shared_element,
@@ -18,7 +17,9 @@ use super::fields::{
 };
 
 /// Namespaces of the versions that are read.
-pub(super) const NAMESPACES: [&str; 4] = [
+pub(super) const NAMESPACES: [&str; 6] = [
+    "http://www.ebinterface.at/schema/4p1/",
+    "http://www.ebinterface.at/schema/4p2/",
     "http://www.ebinterface.at/schema/4p3/",
     "http://www.ebinterface.at/schema/5p0/",
     "http://www.ebinterface.at/schema/6p0/",
@@ -189,15 +190,6 @@ fn read_adjustments(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &
             if is_charge { &mut fields.charges } else { &mut fields.allowances }.push(value);
         }
     }
-}
-
-/// A percentage of an amount, to the cent.
-fn share_of(base: &Value, percent: &Value) -> Value {
-    let share = decimal_of(base).zip(decimal_of(percent));
-    value_of(share.and_then(|(base, percent)| {
-        let exact = base.checked_mul(percent)? / Decimal::ONE_HUNDRED;
-        Some(exact.round_dp_with_strategy(2, RoundingStrategy::MidpointAwayFromZero))
-    }))
 }
 
 fn read_taxes(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut ValueReader) {

@@ -154,6 +154,7 @@ fn invoice_line(line: Node<'_, '_>, reader: &mut ValueReader) -> Value {
         description: reader.text(first_element(one, &["ItemDescription"])),
         article_number: reader.text(first_element(one, &["ArticleCode"])),
         quantity: reader.number("line_items.quantity", first_element(one, &["Quantity"])),
+        unit: line_unit(one),
         price: reader.number("line_items.unit_price", first_element(one, &["UnitPriceWithoutTax"])),
         tax_rate: line_rate(one, reader),
         amount: reader.number("line_items.amount", first_element(one, &["GrossAmount"])),
@@ -172,6 +173,17 @@ fn invoice_line(line: Node<'_, '_>, reader: &mut ValueReader) -> Value {
         reader.note("sum.line_items");
     }
     found.into_value(reader)
+}
+
+/// The units of `UnitOfMeasure`, `01` first, by the codes of UN/ECE Recommendations 20 and 21 that the
+/// schema gives them, else by their names. `05` is another unit.
+const UNITS: &str = "C62 HUR KGM LTR - BX DS BA JY BG CO BO CI Tetra-Brik CLT CMT BI DZN \
+                     CS DJ GRM KMT CA BH MTR MMT 6-Pack PK Portion RO EN TB MTQ SEC WTT KWH";
+
+fn line_unit(line: Option<Node<'_, '_>>) -> Value {
+    let code = plain_text(first_element(line, &["UnitOfMeasure"]));
+    let index = code.and_then(|code| code.parse::<usize>().ok()?.checked_sub(1));
+    index.and_then(|index| UNITS.split(' ').nth(index)).filter(|unit| *unit != "-").into()
 }
 
 /// The rate of a line with its surcharge, as in the breakdown.

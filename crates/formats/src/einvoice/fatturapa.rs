@@ -13,7 +13,7 @@ use roxmltree::Node;
 use rust_decimal::Decimal;
 use serde_json::Value;
 
-use super::amounts::{column_sum, note_missing, sum_of, value_of};
+use super::amounts::{column_sum, note_missing, share_of, sum_of, value_of};
 use super::defect::EinvoiceDefect;
 use super::element::{
     ValueReader, decimal_of, element_at, elements_at, elements_below, first_element, plain_text,
@@ -244,17 +244,22 @@ fn read_funds(
 }
 
 /// Discounts and surcharges of the whole document: allowances and charges where the tax basis has
-/// them. Elsewhere they apply to the total; their sum is given back.
+/// them. Elsewhere they apply to the total; their sum is given back. One that is stated as a percentage
+/// alone is one of the lines, where the tax basis has that.
 fn read_discounts(
     general: Option<Node<'_, '_>>,
     fields: &mut InvoiceXmlFields,
     reader: &mut ValueReader,
 ) -> Decimal {
     let (mut allowances, mut charges) = (Vec::new(), Vec::new());
+    let lines = value_of(column_sum(&fields.lines, "amount"));
+    let mut is_computed = false;
     for part in elements_below(general, "ScontoMaggiorazione") {
-        let amount = reader.number("allowances", element_at(part, "Importo"));
+        let mut amount = reader.number("allowances", element_at(part, "Importo"));
         if amount.is_null() {
-            reader.note("unread.allowances");
+            is_computed = true;
+            let percent = reader.number("allowances", element_at(part, "Percentuale"));
+            amount = share_of(&lines, &percent);
         }
         match plain_text(element_at(part, "Tipo")).as_deref() {
             Some("SC") => allowances.push(adjustment_value("Sconto".into(), Value::Null, amount)),
@@ -268,6 +273,10 @@ fn read_discounts(
     if decimal_of(&fields.subtotal) == Some(net) {
         fields.allowances.extend(allowances);
         fields.charges.extend(charges);
+        return Decimal::ZERO;
+    }
+    if is_computed {
+        reader.note("unread.allowances");
         return Decimal::ZERO;
     }
     if !added.is_zero() {

@@ -22,7 +22,7 @@ use super::repeated::note_repeated_segments;
 use crate::notation::date;
 
 /// Amounts of an allowance or charge (UNTDID 5025).
-const ADJUSTMENTS: [&str; 3] = ["8", "204", "23"];
+const ADJUSTMENTS: [&str; 4] = ["8", "204", "23", "131"];
 
 /// The element of the interchange's head that calls it a test.
 const TEST_ELEMENT: usize = 10;
@@ -190,7 +190,7 @@ impl InvoicReader<'_> {
             _ => {}
         }
         if self.part == InvoicSection::Opening
-            && !matches!(segment.tag.as_str(), "UNB" | "UNH" | "BGM" | "DTM")
+            && !matches!(segment.tag.as_str(), "UNB" | "UNG" | "UNH" | "BGM" | "DTM")
         {
             self.part = InvoicSection::Header;
         }
@@ -200,7 +200,8 @@ impl InvoicReader<'_> {
         if text.is_empty() {
             return Value::Null;
         }
-        let number = parse_decimal(&text.replace(self.decimal, "."));
+        // A comma is a decimal mark whatever UNA says (ISO 9735): thousands have no marks.
+        let number = parse_decimal(&text.replace([self.decimal, ','], "."));
         if number.is_none() {
             self.reader.note(format!("unread.{field}"));
         }
@@ -259,6 +260,13 @@ impl InvoicReader<'_> {
                     text.split_once('-').or(text.split_at_checked(8)).unwrap_or((text, ""));
                 self.fields.period =
                     [self.day("period_start", start, "102"), self.day("period_end", end, "102")];
+            }
+            // Of the charges, or of what is invoiced.
+            "167" | "194" if is_opening => {
+                self.fields.period[0] = self.day("period_start", text, format)
+            }
+            "168" | "206" if is_opening => {
+                self.fields.period[1] = self.day("period_end", text, format)
             }
             "13" | "265" => {
                 let day = self.day("due_date", text, format);
@@ -424,6 +432,9 @@ impl InvoicReader<'_> {
         let code = segment.get(0, 0);
         let amount = self.number("total", segment.get(0, 1));
         let currency = segment.get(0, 2);
+        if self.fields.currency.is_null() && matches!(segment.get(0, 3), "" | INVOICING) {
+            self.fields.currency = text_value(currency);
+        }
         if !currency.is_empty() && self.fields.currency.as_str().is_some_and(|own| own != currency)
         {
             self.reader.note("currency_of.amounts");

@@ -189,6 +189,10 @@ fn read_taxes(body: Option<Node<'_, '_>>, fields: &mut InvoiceXmlFields, reader:
         .map(|name| format!("Adnotacje/Zwolnienie/{name}"))
         .iter()
         .find_map(|path| plain_text(first_element(body, &[path.as_str()])));
+    let mut special = Vec::new();
+    for rate in elements_below(body, "FaWiersz/P_12_XII") {
+        special.push(reader.number("taxes", Some(rate)));
+    }
     for group in &GROUPS {
         let (net, tax) = (format!("P_13_{}", group.ending), format!("P_14_{}", group.ending));
         let base = reader.number("taxes", first_element(body, &[net.as_str()]));
@@ -201,7 +205,7 @@ fn read_taxes(body: Option<Node<'_, '_>>, fields: &mut InvoiceXmlFields, reader:
         }
         let is_exempt = group.category == "E";
         let row = TaxRow {
-            rate: group_rate(group, &base, &amount, &fields.lines),
+            rate: group_rate(group, &base, &amount, &special),
             base,
             amount: if amount.is_null() { 0.into() } else { amount },
             category: group.category.into(),
@@ -213,8 +217,8 @@ fn read_taxes(body: Option<Node<'_, '_>>, fields: &mut InvoiceXmlFields, reader:
 }
 
 /// The rate of a group: of its two the one that its amounts are nearer to. The group of the special
-/// procedure has the rate of its lines, if that is one.
-fn group_rate(group: &TaxGroup, base: &Value, amount: &Value, lines: &[Value]) -> Value {
+/// procedure has the rate of its lines (`special`), if that is one.
+fn group_rate(group: &TaxGroup, base: &Value, amount: &Value, special: &[Value]) -> Value {
     let amounts = decimal_of(base).zip(decimal_of(amount));
     let nearest = group.rates.iter().min_by_key(|rate| {
         let expected = amounts.map(|(base, amount)| {
@@ -225,9 +229,8 @@ fn group_rate(group: &TaxGroup, base: &Value, amount: &Value, lines: &[Value]) -
     match nearest {
         Some(rate) => (*rate).into(),
         None => {
-            let mut rates = lines.iter().filter_map(|line| line.get("tax_rate"));
-            let first = rates.next().cloned().unwrap_or_default();
-            if rates.all(|rate| *rate == first) { first } else { Value::Null }
+            let first = special.first().cloned().unwrap_or_default();
+            if special.iter().all(|rate| *rate == first) { first } else { Value::Null }
         }
     }
 }

@@ -39,7 +39,10 @@ fn polish_invoices_have_days_of_supply_on_lines_and_corrections_by_the_buyer() {
         ("<P_8B>4</P_8B><P_9A>5.00</P_9A><P_11>20", "<P_8B>-4</P_8B><P_9A>5.00</P_9A><P_11>-20"),
         ("<P_17>2", "<P_17>1"), ("<RodzajFaktury>VAT", "<RodzajFaktury>KOR"),
     ]);
+    let special = ksef().replace("<P_12>23</P_12></FaWiersz>\n          <Pl", "<P_12_XII>19</P_12_XII></FaWiersz><Pl").replace("<P_13_1>200.00</P_13_1><P_14_1>46.00</P_14_1><P_15>246.00", "<P_13_1>180</P_13_1><P_14_1>41.40</P_14_1><P_13_5>20</P_13_5><P_14_5>3.80</P_14_5><P_15>225.20");
+    let row = |rate: i64, base: i64, amount: f64| json!({"rate": rate, "base": base, "amount": amount, "category": "S", "exemption_reason": null});
     assert_cases(vec![
+        ("the rate of another member state", special, json!({"taxes": [row(23, 180, 41.4), row(19, 20, 3.8)]}), ""),
         ("one day on all lines", days("2026-02-27", "2026-02-27"), json!({"delivery_date": "2026-02-27"}), ""),
         ("two days", days("2026-02-27", "2026-02-28"), json!({"delivery_date": null}), ""),
         ("a correction that the buyer wrote", by_buyer, json!({"document_type": "261", "total": 246, "line_items.amount": 180, "line_items.quantity": 20}), "type_261"),
@@ -54,12 +57,16 @@ fn italian_invoices_have_days_by_reference_transport_and_lines_issuers_and_duty_
     let period = italian().replace("</DettaglioLinee>", "<DataInizioPeriodo>2026-02-01</DataInizioPeriodo><DataFinePeriodo>2026-02-28</DataFinePeriodo></DettaglioLinee>");
     let transport = "<DatiTrasporto><DataOraConsegna>2026-03-02T10:30:00</DataOraConsegna></DatiTrasporto></DatiGenerali>";
     let stamped = |total: &str, more: &str| changed(italian(), &[("<ImportoTotaleDocumento>246.00", &format!("{more}<DatiBollo/><ImportoTotaleDocumento>{total}")), ("<ImportoPagamento>246.00", &format!("<ImportoPagamento>{total}"))]);
+    let off = |kind: &str, percent: &str| changed(italian().replace("246.00", "221.40"), &[("<ImportoTotale", &format!("<ScontoMaggiorazione><Tipo>{kind}</Tipo><Percentuale>{percent}</Percentuale></ScontoMaggiorazione><ImportoTotale")), ("<ImponibileImporto>200.00", "<ImponibileImporto>180.00"), ("<Imposta>46.00", "<Imposta>41.40")]);
     let withheld = "<DatiRitenuta><ImportoRitenuta>40.00</ImportoRitenuta></DatiRitenuta>";
     assert_cases(vec![
         ("issued by the buyer", changed(italian(), &[("</CessionarioCommittente>", issuer)]), json!({"document_type": "389"}), "type_389"),
         ("a credit note issued by the buyer", changed(italian(), &[("</CessionarioCommittente>", issuer), ("TD01", "TD04")]), json!({"document_type": "261", "total": 246}), "type_261"),
         ("days from a day of reference on", changed(italian(), &[("<DataScadenzaPagamento>2026-04-04</DataScadenzaPagamento>", days)]), json!({"due_date": "2026-04-30", "payment_terms": "30 giorni"}), ""),
         ("delivery by the transport, period by the lines", changed(period, &[("</DatiGenerali>", transport)]), json!({"delivery_date": "2026-03-02", "period_start": "2026-02-01", "period_end": "2026-02-28"}), ""),
+        ("a discount by percentage", off("SC", "10"), json!({"allowances.amount": 20, "subtotal": 180, "amount_due": 221.4}), ""),
+        ("a percentage that the tax basis does not have", off("SC", "40"), json!({"allowances": null}), "sum.subtotal unread.allowances"),
+        ("a surcharge by percentage beside it", off("MG", "10").replace("180.00</Imp", "220.00</Imp").replace("41.40</Imposta", "50.60</Imposta").replace("221.40", "270.60"), json!({"charges.amount": 20}), ""),
         ("duty and rounding", stamped("248.01", "<Arrotondamento>0.01</Arrotondamento>"), json!({"subtotal": 202, "total": 248, "rounding_amount": 0.01, "amount_due": 248.01}), ""),
         ("duty in a total after withholding", stamped("208.00", withheld), json!({"subtotal": 202, "total": 248, "amount_due": 208}), "total_after_withholding"),
     ]);
@@ -120,6 +127,8 @@ fn spanish_and_austrian_invoices_have_days_on_lines_and_tax_to_the_cent() {
     let done = spanish().replace("</InvoiceLine>", "<TransactionDate>2026-02-27</TransactionDate></InvoiceLine>");
     assert_cases(vec![
         ("Spain, a credit note that the buyer wrote", credit, json!({"document_type": "261", "total": 246, "vat_amount": 46, "line_items.quantity": 20}), "type_261"),
+        ("Spain, a unit with a code", spanish().replace("<UnitPrice", "<UnitOfMeasure>36</UnitOfMeasure><UnitPrice"), json!({"line_items.unit": "KWH"}), ""),
+        ("Spain, a unit of no list", spanish().replace("<UnitPrice", "<UnitOfMeasure>05</UnitOfMeasure><UnitPrice"), json!({"line_items.unit": null}), ""),
         ("Spain, days of transactions", done, json!({"delivery_date": "2026-02-27"}), ""),
         ("Austria, half a cent of tax that is not stated", halves, json!({"vat_amount": 20.03, "total": 220.28}), ""),
         ("Austria, days of lines", delivered, json!({"delivery_date": "2026-02-27"}), ""),
@@ -153,6 +162,9 @@ fn edifact_partners_currencies_taxes_and_days_are_told_by_their_codes() {
         ("another tax of the invoice, in no sum of it", counted(&[("UNT+33", "TAX+7+ENV+++:::5'MOA+124:5'UNT+33")]), json!({"vat_amount": 46, "charges": [{"reason": "ENV", "tax_rate": null, "amount": 5}]}), "sum.subtotal"),
         ("days from the invoice on", counted(&[("PAT+3'\nDTM+13:20260404:102'", "PAT+3++5:3:D:30'")]), json!({"due_date": "2026-04-04", "payment_terms": "30 D"}), ""),
         ("the last day of a discount", discount, json!({"due_date": "2026-04-04", "cash_discounts": [{"percent": 2, "days": 14}]}), ""),
+        ("the period of the charges", counted(&[("RFF+ON", "DTM+167:20260201:102'DTM+168:20260228:102'RFF+ON")]), json!({"period_start": "2026-02-01", "period_end": "2026-02-28"}), ""),
+        ("a currency of the amounts alone", counted(&[("CUX+2:EUR:4'\n", ""), ("MOA+77:246.00'", "MOA+77:246.00:EUR:4'")]), json!({"currency": "EUR"}), ""),
+        ("a charge of the summary", counted(&[("MOA+77:246.00", "MOA+77:258.30"), ("MOA+9:246.00", "MOA+9:258.30"), ("MOA+124:46.00", "MOA+124:48.30"), ("MOA+125:200.00", "MOA+125:210"), ("MOA+124:46'\nMOA+125:200'", "MOA+124:48.30'\nMOA+125:210'\nALC+C++++FC:::Fracht'TAX+7+VAT+++:::23+S'MOA+131:10'")]), json!({"charges": [{"reason": "Fracht", "tax_rate": 23, "amount": 10}]}), ""),
         ("one day of delivery on all lines", delivered, json!({"delivery_date": "2026-03-01"}), ""),
     ]);
 }

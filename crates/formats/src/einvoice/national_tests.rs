@@ -7,7 +7,7 @@ use super::*;
 const FA_3: &str = ksef::NAMESPACES[1];
 const ITALY: &str = fatturapa::NAMESPACES[0];
 const SPAIN: &str = facturae::NAMESPACES[2];
-const AUSTRIA: &str = ebinterface::NAMESPACES[3];
+const AUSTRIA: &str = ebinterface::NAMESPACES[5];
 
 pub(super) fn ksef() -> String {
     format!(
@@ -280,6 +280,17 @@ fn contradictions_within_an_edifact_invoice_are_doubts() {
     assert_doubts(edifact, &table);
 }
 
+/// The Austrian invoice in a version before 5.0, whose attributes have a namespace.
+fn old_austrian(namespace: &str) -> String {
+    let tax = "<Tax><TaxItem><TaxableAmount>200.00</TaxableAmount><TaxPercent TaxCategoryCode='S'>23</TaxPercent></TaxItem></Tax>";
+    let old_tax = "<Tax><VAT><VATItem><TaxedAmount>200.00</TaxedAmount><VATRate>23</VATRate><Amount>46</Amount></VATItem></VAT></Tax>";
+    let attribute = format!(" xmlns:e='{namespace}' e:DocumentType=");
+    changed(
+        austrian().replace(AUSTRIA, namespace),
+        &[(" DocumentType=", &attribute), (tax, old_tax)],
+    )
+}
+
 #[test]
 #[rustfmt::skip]
 fn one_invoice_reads_the_same_in_every_national_format() {
@@ -289,21 +300,13 @@ fn one_invoice_reads_the_same_in_every_national_format() {
         ("FatturaPA", italian()),
         ("Facturae", spanish()),
         ("ebInterface 6.1", austrian()),
-        (
-            "ebInterface 4.3",
-            changed(
-                austrian().replace(AUSTRIA, ebinterface::NAMESPACES[0]),
-                &[
-                    (" DocumentType=", " xmlns:e='http://www.ebinterface.at/schema/4p3/' e:DocumentType="),
-                    (
-                        "<Tax><TaxItem><TaxableAmount>200.00</TaxableAmount><TaxPercent TaxCategoryCode='S'>23</TaxPercent></TaxItem></Tax>",
-                        "<Tax><VAT><VATItem><TaxedAmount>200.00</TaxedAmount><VATRate>23</VATRate><Amount>46</Amount></VATItem></VAT></Tax>",
-                    ),
-                ],
-            ),
-        ),
+        ("ebInterface 4.1", old_austrian(ebinterface::NAMESPACES[0])),
+        ("ebInterface 4.2", old_austrian(ebinterface::NAMESPACES[1])),
+        ("ebInterface 4.3", old_austrian(ebinterface::NAMESPACES[2])),
         ("INVOIC D.96A", edifact()),
         ("INVOIC with commas", changed(edifact().replace("6.00'", "6,00'").replace("0.00'", "0,00'").replace("9.00'", "9,00'"), &[("UNA:+.", "UNA:+,")])),
+        ("INVOIC with commas and without UNA", changed(edifact().replace("6.00'", "6,00'").replace("0.00'", "0,00'"), &[("UNA:+.? '\n", "")])),
+        ("INVOIC in a group", changed(edifact(), &[("UNH", "UNG+INVOIC+1+2+260305:1000+1+UN+D:96A'\nUNH"), ("UNZ", "UNE+1+1'\nUNZ")])),
         ("in an SBDH", format!("<S:StandardBusinessDocument xmlns:S='{}'>{}</S:StandardBusinessDocument>", root::STANDARD_BUSINESS_DOCUMENT, ksef())),
     ] {
         let read = read(&text);

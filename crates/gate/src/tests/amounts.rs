@@ -35,6 +35,31 @@ fn what_stands_between_net_with_tax_and_total_has_to_be_named_or_usual() {
 }
 
 #[test]
+fn what_the_buyer_of_an_e_invoice_withholds_or_pays_himself_is_no_part_of_the_amount_due() {
+    #[rustfmt::skip]
+    let table: [(&str, &str, f64, bool); 6] = [
+        ("a tax withheld", "ImportoRitenuta 40.00", 401.87, true),
+        ("two taxes withheld", "AliquotaRitenuta 20.00\nImportoRitenuta 40.00\nImportoRitenuta 8.50", 393.37, true),
+        ("VAT of two rates that the buyer pays", "Imposta 40.00\nImposta 8.87", 393.0, true),
+        ("a Spanish tax withheld", "TotalTaxesWithheld 60.00", 381.87, true),
+        ("another amount", "ImportoRitenuta 40.00", 401.0, false),
+        ("an amount with another name", "ImportoBollo 40.00", 401.87, false),
+    ];
+    for (name, printed, due, holds) in table {
+        let data =
+            json!({"subtotal": 393, "vat_amount": 48.87, "total": 441.87, "amount_due": due});
+        let text = PAGE.replace("Net 393,00 VAT 48,87 Total 441,87 EUR", printed);
+        for reader in [ExtractionMethod::Einvoice, ExtractionMethod::Rules] {
+            let extraction = Extraction { reader, ..with(data.clone()) };
+            let found = judged(&extraction, &transcript(&text), &lookups()).review_reasons();
+            let is_flagged = found.iter().any(|it| it == "amount_due_is_not_rest:amount_due");
+            let expected = !holds || reader == ExtractionMethod::Rules;
+            assert_eq!(is_flagged, expected, "{name}, {reader:?}: {found:?}");
+        }
+    }
+}
+
+#[test]
 fn a_total_is_rounded_in_the_direction_that_the_rule_names() {
     #[rustfmt::skip]
     let table = [
