@@ -7,6 +7,7 @@ mod contested_digits;
 mod contrast;
 mod crossed_out;
 mod cut_letters;
+mod disputed_resources;
 mod drawn_figures;
 pub(crate) mod drawn_marks;
 mod expansion;

@@ -16,6 +16,7 @@ use hayro::hayro_interpret::hayro_syntax::object::Stream;
 use hayro::hayro_interpret::hayro_syntax::object::dict::{Dict, keys};
 use hayro::hayro_interpret::{
     BlendMode, ClipPath, Device, DrawMode, DrawProps, FillRule, Image, ImageDrawProps, SoftMask,
+    StrokeProps,
 };
 use hayro::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape, Vec2};
 
@@ -26,7 +27,7 @@ use crate::pdf::drawn_figures::DrawnFigures;
 use crate::pdf::drawn_marks::DrawnMarks;
 use crate::pdf::expansion::stream_bytes;
 use crate::pdf::glyph_proof::{GlyphProofs, closed_path};
-use crate::pdf::layers::HiddenLayers;
+use crate::pdf::layers::{HiddenLayers, LayerState};
 use crate::pdf::overprint::SmallDrawings;
 use crate::pdf::page_glyph::PageGlyph;
 use crate::pdf::paint_appearance::paint_appearance;
@@ -62,6 +63,10 @@ const MIN_LINE_ALPHA: f32 = 0.3;
 const MAX_LINE_GREY: u8 = 200;
 /// Wider strokes mark or cover text, in points.
 const MAX_LINE_WIDTH: f64 = 4.0;
+/// Wider strokes along a letter's outline change its shape, in ems.
+const MAX_LETTER_STROKE: f64 = 0.12;
+/// Lighter ink than this grey is no mark.
+const MAX_FAINT_GREY: u8 = 250;
 /// Parts of one drawing that are looked at by themselves.
 const MAX_PATH_PARTS: usize = 4_096;
 
@@ -102,8 +107,8 @@ pub(crate) struct GlyphCollector {
     pub lines: PageLines,
     /// Layers that are not shown.
     pub layers: HiddenLayers,
-    /// Whether each marked content that is open is hidden.
-    hidden_content: Vec<bool>,
+    /// Whether each marked content that is open is shown.
+    open_content: Vec<LayerState>,
     clips: Vec<Rect>,
     groups: Vec<OpacityGroup>,
     painted: Vec<GroundPiece>,
@@ -145,7 +150,7 @@ impl GlyphCollector {
             small: SmallDrawings::default(),
             lines: PageLines::default(),
             layers: HiddenLayers::default(),
-            hidden_content: Vec::new(),
+            open_content: Vec::new(),
             clips: vec![page],
             groups: Vec::new(),
             painted: Vec::new(),
@@ -282,7 +287,27 @@ impl GlyphCollector {
 
     /// Whether what is drawn now belongs to a layer that is not shown.
     fn is_hidden_content(&self) -> bool {
-        self.hidden_content.contains(&true)
+        self.open_content.iter().any(|state| *state != LayerState::Shown)
+    }
+
+    /// Something is drawn in `area` on a layer that is not shown. Where other programs show it, it
+    /// changes digits beside it, and hides letters if it `covers` them.
+    fn note_hidden(&mut self, area: Rect, covers: bool) {
+        if self.open_content.contains(&LayerState::Hidden) {
+            return;
+        }
+        self.small.note_disputed(area);
+        if covers {
+            self.dispute_area(area);
+        }
+    }
+
+    /// Marks the letters in `area` as such that programs show differently.
+    pub(crate) fn dispute_area(&mut self, area: Rect) {
+        self.count_operations(self.glyphs.len() / 64);
+        for glyph in self.glyphs.iter_mut().filter(|glyph| area.contains(glyph.centre())) {
+            (glyph.unproven, glyph.contested) = (true, true);
+        }
     }
 
     fn current_opacity(&self) -> f32 {
@@ -479,8 +504,25 @@ struct DrawnShape {
 /// The width of a stroke on the page, in points; `None` for a shape that is filled.
 fn stroke_width(mode: &DrawMode, transform: Affine) -> Option<f64> {
     let DrawMode::Stroke(stroke) = mode else { return None };
+    Some(width_on_page(stroke, transform))
+}
+
+fn width_on_page(stroke: &StrokeProps, transform: Affine) -> f64 {
     let [a, b, c, d, ..] = transform.as_coeffs();
-    Some(f64::from(stroke.line_width) * (a * d - b * c).abs().sqrt())
+    f64::from(stroke.line_width) * (a * d - b * c).abs().sqrt()
+}
+
+/// Whether letters of this size that are drawn with a stroke keep their shapes.
+fn strokes_whole(mode: &DrawMode, transform: Affine, size: f64) -> bool {
+    let (DrawMode::Stroke(stroke) | DrawMode::FillAndStroke(_, stroke)) = mode else { return true };
+    let width = width_on_page(stroke, transform);
+    width <= MAX_LETTER_STROKE * size && stroke.dash_array.is_empty()
+}
+
+/// Whether a drawing is a filled shape of one opaque colour.
+fn is_plain_cover(props: &DrawProps<'_>, mode: &DrawMode) -> bool {
+    let ink = paint_appearance(&props.paint);
+    !matches!(mode, DrawMode::Stroke(_)) && ink.solid && ink.alpha >= 1.0
 }
 
 /// Whether paint goes over a part of a letter that shows.
@@ -604,16 +646,18 @@ impl<'a> Device<'a> for GlyphCollector {
     fn begin_marked_content(&mut self, tag: &[u8], properties: Option<&Dict<'_>>) {
         self.count_operations(0);
         let condition = properties.filter(|_| tag == b"OC");
-        self.hidden_content.push(condition.is_some_and(|it| !self.layers.shows(it)));
+        self.open_content.push(condition.map_or(LayerState::Shown, |it| self.layers.state_of(it)));
     }
 
     fn end_marked_content(&mut self) {
-        self.hidden_content.pop();
+        self.open_content.pop();
     }
 
     fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
         self.count_operations(path.elements().len() / 64);
         if self.is_hidden_content() {
+            let area = props.transform.transform_rect_bbox(path.control_box());
+            self.note_hidden(area, is_plain_cover(&props, mode));
             return;
         }
         if matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..)) {
@@ -635,6 +679,8 @@ impl<'a> Device<'a> for GlyphCollector {
     fn draw_rect(&mut self, rect: &Rect, props: DrawProps<'a>, mode: &DrawMode) {
         self.count_operations(0);
         if self.is_hidden_content() {
+            let area = props.transform.transform_rect_bbox(*rect);
+            self.note_hidden(area, is_plain_cover(&props, mode));
             return;
         }
         self.note_mark(*rect, &props, mode, None);
@@ -684,6 +730,10 @@ impl<'a> Device<'a> for GlyphCollector {
         for glyph in run.glyphs() {
             let Some(placed) = place_glyph(glyph, props.transform) else { continue };
             if !shown {
+                let is_drawn = !matches!(mode, DrawMode::Invisible) && !placed.is_blank();
+                if is_drawn && self.is_hidden_content() {
+                    self.note_hidden(placed.letter_box(), false);
+                }
                 glyphs.push(placed);
                 continue;
             }
@@ -707,18 +757,24 @@ impl<'a> Device<'a> for GlyphCollector {
         let tiny = tiny.clamp(*MIN_SIZE_POINTS.start(), *MIN_SIZE_POINTS.end());
         for mut glyph in glyphs {
             glyph.drawn = shown && self.current_clip().contains(glyph.centre());
+            let was_visible = glyph.visible;
             let is_white = glyph.drawn && glyph.visible && !is_seen_on_white(ink.on_white);
             let ground = if is_white { self.ground_of(&glyph) } else { LetterGround::Dark };
             glyph.visible &= glyph.drawn
                 && glyph.size >= tiny
                 && glyph.em.length() >= glyph.size * MIN_STRETCH
                 && ground != LetterGround::White;
+            // It is no text and still a mark, which may belong to a number.
+            if glyph.drawn && was_visible && !glyph.visible && ink.on_white <= MAX_FAINT_GREY {
+                self.small.note(glyph.letter_box());
+            }
             let drawn = glyph.ink_box();
             let clip = self.current_clip();
             let beyond = clip.x0.max(drawn.x0) - drawn.x0 + drawn.x1 - clip.x1.min(drawn.x1);
             let above = clip.y0.max(drawn.y0) - drawn.y0 + drawn.y1 - clip.y1.min(drawn.y1);
             let is_cut = beyond.max(above) > MIN_CUT_EMS * glyph.size
                 || ground == LetterGround::Uneven
+                || !strokes_whole(mode, props.transform, glyph.size)
                 || is_shaped && glyph.visible && !self.is_left_whole(drawn);
             glyph.unproven |= glyph.drawn && (is_cut || !is_even);
             glyph.ink = ink.on_white;
@@ -743,7 +799,11 @@ impl<'a> Device<'a> for GlyphCollector {
         }
         let whole = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
         let area = props.transform.transform_rect_bbox(whole).intersect(self.current_clip());
-        if area.area() <= 0.0 || self.is_hidden_content() {
+        if area.area() <= 0.0 {
+            return;
+        }
+        if self.is_hidden_content() {
+            self.note_hidden(area, true);
             return;
         }
         self.small.note(area);

@@ -48,6 +48,10 @@ const MAX_RESEMBLANCE: f32 = 0.12;
 const MIN_INK_EMS: f64 = 0.03;
 /// Ink may stand out of its glyph's place by this, in ems.
 const MAX_OVERHANG_EMS: f64 = 0.5;
+/// Ink of a digit beyond its stated width, in ems.
+const MAX_KERN_EMS: f64 = 0.15;
+/// Room behind the ink of a digit that is its own, in ems.
+const MAX_BEARING_EMS: f64 = 0.4;
 /// Operations in the procedure of one glyph, and filled shapes among them that are compared.
 const MAX_TYPE3_OPERATIONS: u32 = 100_000;
 const MAX_FILLED: usize = 32;
@@ -57,6 +61,8 @@ const MAX_TEXTS: usize = 32;
 const MAX_GLYPHS: usize = 8_192;
 /// The first letter behind those of Latin scripts.
 const FIRST_OTHER_SCRIPT: char = '\u{370}';
+/// Signs that no other sign may be drawn as.
+const AMOUNT_SIGNS: [char; 3] = ['-', '.', ','];
 /// Letters that fonts join in one glyph.
 const LIGATURES: [&str; 22] = [
     "ff", "fi", "fl", "ffi", "ffl", "ft", "fft", "fb", "fh", "fj", "fk", "tt", "ti", "tti", "tf",
@@ -94,8 +100,16 @@ enum GlyphProof {
 #[derive(Debug, Default)]
 struct JudgedDrawing {
     texts: Vec<(CompactString, GlyphProof)>,
-    /// The box around its ink, in [`EM_UNITS`], if that leaves the glyph's place.
+    ink: InkReach,
+}
+
+/// How far the ink of a glyph reaches, in [`EM_UNITS`].
+#[derive(Debug, Clone, Copy, Default)]
+struct InkReach {
+    /// The box around it, if that leaves the glyph's place.
     stray: Option<Rect>,
+    /// Its right edge, if it is known.
+    right: Option<f64>,
 }
 
 /// Results for the glyphs of a file.
@@ -113,7 +127,8 @@ impl GlyphProofs {
         placed: PageGlyph,
         paint: &Paint<'a>,
     ) -> (PageGlyph, Option<Rect>) {
-        let (proof, stray) = self.examine(glyph, &placed.text, paint);
+        let (proof, InkReach { stray, right }) = self.examine(glyph, &placed.text, paint);
+        let placed = fit_advance(placed, right);
         if proof == GlyphProof::Proven {
             return (placed, stray);
         }
@@ -135,21 +150,21 @@ impl GlyphProofs {
         glyph: &Glyph<'a>,
         text: &str,
         paint: &Paint<'a>,
-    ) -> (GlyphProof, Option<Rect>) {
+    ) -> (GlyphProof, InkReach) {
         let key = DrawingKey::from_glyph(glyph, paint);
         let count = self.judged.len();
         let known = self.judged.entry(key).or_default();
         if let Some((_, proof)) = known.texts.iter().find(|(known, _)| known == text) {
-            return (*proof, known.stray);
+            return (*proof, known.ink);
         }
         let is_procedure = matches!(glyph, Glyph::Type3(_));
         if count > MAX_GLYPHS || is_procedure && known.texts.len() >= MAX_TEXTS {
-            return (GlyphProof::Doubtful, known.stray);
+            return (GlyphProof::Doubtful, known.ink);
         }
-        let (proof, stray) = match glyph {
+        let (proof, ink) = match glyph {
             Glyph::Outline(outline) => match prove_outline(outline, text) {
-                (GlyphProof::Proven, stray) if is_contested(outline, text) => {
-                    (GlyphProof::Contested, stray)
+                (GlyphProof::Proven, ink) if is_contested(outline, text) => {
+                    (GlyphProof::Contested, ink)
                 }
                 proof => proof,
             },
@@ -158,15 +173,15 @@ impl GlyphProofs {
                 drawn.interpret(&mut drawing, Affine::IDENTITY, Affine::IDENTITY, paint);
                 let advance = advance_units(drawn.advance_width());
                 let stray = drawing.reach.filter(|reach| !has_room_for(*reach, advance));
-                (drawing.prove(text, advance), stray)
+                (drawing.prove(text, advance), InkReach { stray, right: None })
             }
         };
         // A character that is missing in a font stands for many.
-        known.stray = stray;
+        known.ink = ink;
         if known.texts.len() < MAX_TEXTS {
             known.texts.push((text.into(), proof));
         }
-        (proof, stray)
+        (proof, ink)
     }
 }
 
@@ -185,16 +200,32 @@ fn readable_text(text: CompactString, proof: GlyphProof) -> CompactString {
     }
 }
 
-fn prove_outline(glyph: &OutlineGlyph, text: &str) -> (GlyphProof, Option<Rect>) {
+/// A digit whose width as the font states it is not that of its ink, with the ink's: what follows
+/// elsewhere does not go on with it, and what is painted over it is over its ink.
+fn fit_advance(glyph: PageGlyph, right: Option<f64>) -> PageGlyph {
+    let is_digit = glyph.text.contains(|c: char| c.is_ascii_digit());
+    let Some(right) = right.map(|right| right / EM_UNITS).filter(|_| is_digit) else {
+        return glyph;
+    };
+    let stated = glyph.advance.dot(glyph.em) / glyph.em.hypot2();
+    let possible = right - MAX_KERN_EMS..=right + MAX_BEARING_EMS;
+    if possible.contains(&stated) {
+        return glyph;
+    }
+    PageGlyph { advance: glyph.em * stated.max(*possible.start()).min(*possible.end()), ..glyph }
+}
+
+fn prove_outline(glyph: &OutlineGlyph, text: &str) -> (GlyphProof, InkReach) {
     let outline = DrawnOutline { path: glyph.outline(), is_even_odd: false };
     let drawing = GlyphDrawing::from_outlines(&[outline]);
     let Some(bounds) = drawing.bounds().filter(|bounds| !is_speck(*bounds)) else {
-        return (prove_absence(text, is_undrawn(glyph, text)), None);
+        return (prove_absence(text, is_undrawn(glyph, text)), InkReach::default());
     };
     let advance = advance_units(glyph.advance_width());
     let is_here = is_in_place(bounds, advance);
     let proof = prove_shape(drawing.shape().filter(|_| is_here).as_ref(), text);
-    (proof, Some(bounds).filter(|bounds| !has_room_for(*bounds, advance)))
+    let stray = Some(bounds).filter(|bounds| !has_room_for(*bounds, advance));
+    (proof, InkReach { stray, right: Some(bounds.x1) })
 }
 
 /// A glyph without ink.
@@ -245,7 +276,11 @@ fn prove_shape(shape: Option<&GlyphShape>, text: &str) -> GlyphProof {
         ClaimedText::Symbol(sign) => shape.is_none_or(|shape| {
             let own = least_difference(shape, sign);
             let seen = resembled(shape, MAX_RESEMBLANCE / 2.0);
-            seen.is_none_or(|seen| own <= least_difference(shape, seen) + OTHER_MARGIN)
+            let passes_for = |other: char| own > least_difference(shape, other) + OTHER_MARGIN;
+            !seen.is_some_and(passes_for)
+                && !AMOUNT_SIGNS.into_iter().any(|other| {
+                    least_difference(shape, other) < MAX_RESEMBLANCE && passes_for(other)
+                })
         }),
         // As long as it can be no character, an unknown sign is one.
         ClaimedText::Unknown => {

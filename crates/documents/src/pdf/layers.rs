@@ -1,8 +1,8 @@
 //! Optional content (PDF 32000-1 §8.11) as viewers show it: layers that are off, also by their usage,
 //! and content that depends on several layers by a policy or an expression.
 //!
-//! The interpreter knows layers that are named one by one; this is for the rest. Not covered: forms
-//! and annotations that name such a condition themselves.
+//! The interpreter knows layers that are named one by one; this is for the rest. Programs differ in
+//! whether a layer's usage and intent count: where that decides, the state is disputed.
 
 use std::collections::HashSet;
 
@@ -16,9 +16,26 @@ const MAX_DEPTH: usize = 32;
 /// Layers of a file that are looked at.
 const MAX_LAYERS: usize = 10_000;
 
-/// The layers of a file that a viewer does not show.
+/// The layers of a file that viewers do not show.
 #[derive(Debug, Default)]
-pub(crate) struct HiddenLayers(HashSet<ObjectIdentifier>);
+pub(crate) struct HiddenLayers {
+    /// By the configuration that a file opens with.
+    configured: LayerSet,
+    /// The same, where the usage and the intent of each layer count as well.
+    by_usage: LayerSet,
+}
+
+/// Whether content is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LayerState {
+    Shown,
+    Hidden,
+    /// By some programs.
+    Disputed,
+}
+
+#[derive(Debug, Clone, Default)]
+struct LayerSet(HashSet<ObjectIdentifier>);
 
 impl HiddenLayers {
     /// Reads the configuration that a file opens with.
@@ -38,16 +55,30 @@ impl HiddenLayers {
             });
             hidden.extend(layers_of(config, b"OFF"));
         }
+        let configured = LayerSet(hidden);
+        let mut by_usage = configured.clone();
         for layer in layers_of(&properties, b"OCGs") {
-            if xref.get::<Dict<'_>>(layer).is_some_and(|layer| is_off_on_screen(&layer)) {
-                hidden.insert(layer);
-            }
+            match xref.get::<Dict<'_>>(layer).and_then(|layer| is_on_by_usage(&layer)) {
+                Some(true) => by_usage.0.remove(&layer),
+                Some(false) => by_usage.0.insert(layer),
+                None => false,
+            };
         }
-        Self(hidden)
+        Self { configured, by_usage }
     }
 
     /// Whether content under this condition, a layer or a dictionary of layers, is shown.
-    pub(crate) fn shows(&self, condition: &Dict<'_>) -> bool {
+    pub(crate) fn state_of(&self, condition: &Dict<'_>) -> LayerState {
+        match [&self.configured, &self.by_usage].map(|layers| layers.shows(condition)) {
+            [true, true] => LayerState::Shown,
+            [false, false] => LayerState::Hidden,
+            _ => LayerState::Disputed,
+        }
+    }
+}
+
+impl LayerSet {
+    fn shows(&self, condition: &Dict<'_>) -> bool {
         if let Some(expression) = condition.get::<Array<'_>>(b"VE") {
             return self.holds(&expression, MAX_DEPTH);
         }
@@ -55,8 +86,7 @@ impl HiddenLayers {
             condition.get::<Name<'_>>(b"Type").is_some_and(|name| name.as_ref() == b"OCMD");
         if !is_membership {
             let layer = condition.obj_id();
-            return layer.is_none_or(|layer| !self.0.contains(&layer))
-                && !is_off_on_screen(condition);
+            return layer.is_none_or(|layer| !self.0.contains(&layer));
         }
         let single = condition.get_ref(b"OCGs").map(ObjectIdentifier::from);
         let mut layers: Vec<ObjectIdentifier> = layers_of(condition, b"OCGs").collect();
@@ -94,12 +124,16 @@ impl HiddenLayers {
     }
 }
 
-/// Whether a layer's usage keeps it from the screen (§8.11.4.4).
-fn is_off_on_screen(layer: &Dict<'_>) -> bool {
-    let usage = layer.get::<Dict<'_>>(b"Usage");
-    let view = usage.and_then(|usage| usage.get::<Dict<'_>>(b"View"));
-    let state = view.and_then(|view| view.get::<Name<'_>>(b"ViewState"));
-    state.is_some_and(|state| state.as_ref() == b"OFF")
+/// Whether a layer's usage or intent shows it on a screen, whatever the configuration says (§8.11.4.4);
+/// `None`: they say nothing.
+fn is_on_by_usage(layer: &Dict<'_>) -> Option<bool> {
+    let intent = layer.get::<Name<'_>>(b"Intent");
+    if intent.is_some_and(|intent| !matches!(intent.as_ref(), b"View" | b"All")) {
+        return Some(true);
+    }
+    let view = layer.get::<Dict<'_>>(b"Usage").and_then(|usage| usage.get::<Dict<'_>>(b"View"));
+    let state = view.and_then(|view| view.get::<Name<'_>>(b"ViewState"))?;
+    Some(state.as_ref() != b"OFF")
 }
 
 /// The layers that an array of references names.

@@ -21,6 +21,8 @@ const MIN_COVERED_SHARE: f64 = 0.4;
 const ONE_SIZE: std::ops::RangeInclusive<f64> = 0.6..=1.67;
 /// Greys that are the same ink.
 const SAME_INK: u8 = 16;
+/// A digit's copy, as bold print and shadows have it, is nearer along the line, in ems.
+const MAX_COPY_EMS: f64 = 0.1;
 /// Small drawings that are kept; with more, all digits of the page are doubtful.
 const MAX_SIGNS: usize = 50_000;
 /// The longest side of a drawing that may be a sign, in points.
@@ -36,21 +38,34 @@ const MAX_SIGN_GAP: f64 = 0.35;
 #[derive(Debug, Default)]
 pub(crate) struct SmallDrawings {
     boxes: Vec<Rect>,
+    /// Those that some programs do not draw.
+    disputed: Vec<Rect>,
     is_full: bool,
 }
 
 impl SmallDrawings {
     /// Keeps a drawing that may be a digit or a sign.
     pub(crate) fn note(&mut self, area: Rect) {
-        let longest = area.width().max(area.height());
-        if !(longest > 0.0 && longest <= MAX_SIGN_POINTS) {
-            return;
-        }
-        self.is_full |= self.boxes.len() >= MAX_SIGNS;
-        if !self.is_full {
-            self.boxes.push(area);
-        }
+        self.is_full |= !keep_sign(&mut self.boxes, area);
     }
+
+    /// The same for one that some programs do not draw.
+    pub(crate) fn note_disputed(&mut self, area: Rect) {
+        self.is_full |= !keep_sign(&mut self.disputed, area);
+    }
+}
+
+/// Whether there is room for a sign, if it is one.
+fn keep_sign(signs: &mut Vec<Rect>, area: Rect) -> bool {
+    let longest = area.width().max(area.height());
+    if !(longest > 0.0 && longest <= MAX_SIGN_POINTS) {
+        return true;
+    }
+    let has_room = signs.len() < MAX_SIGNS;
+    if has_room {
+        signs.push(area);
+    }
+    has_room
 }
 
 /// The glyphs of a page by their place.
@@ -135,7 +150,8 @@ pub(crate) fn mark_overprinted(glyphs: &mut Vec<PageGlyph>, drawings: &SmallDraw
         return;
     }
     let mut minus_signs: Vec<(usize, PageGlyph)> = Vec::new();
-    for drawing in &drawings.boxes {
+    let disputed = drawings.disputed.iter().map(|drawing| (drawing, true));
+    for (drawing, is_disputed) in drawings.boxes.iter().map(|it| (it, false)).chain(disputed) {
         let around = drawing.inflate(MAX_SIGN_POINTS / 4.0, 0.0);
         for cell in cells.cells_of(around) {
             for at in cells.latest(cell) {
@@ -144,10 +160,11 @@ pub(crate) fn mark_overprinted(glyphs: &mut Vec<PageGlyph>, drawings: &SmallDraw
                 };
                 match sign_of(*drawing, glyph) {
                     None => continue,
-                    Some(NumberSign::Minus(minus)) => minus_signs.push((at, minus)),
-                    Some(NumberSign::Other) => {}
+                    Some(NumberSign::Minus(minus)) if !is_disputed => minus_signs.push((at, minus)),
+                    Some(_) => {}
                 }
                 glyph.unproven = true;
+                glyph.contested |= is_disputed;
             }
         }
     }
@@ -181,7 +198,11 @@ fn print_over(earlier: &mut PageGlyph, later: &PageGlyph) -> bool {
     }
     let is_same_ink = earlier.ink.abs_diff(later.ink) <= SAME_INK;
     if earlier.text == later.text && is_same_ink && is_one_size {
-        return false;
+        // Two equal digits so far from each other may be two, of which one passes for a copy.
+        let apart = (later.origin - earlier.origin).dot(earlier.em.normalize()).abs();
+        let is_two = is_digit(earlier) && apart > MAX_COPY_EMS * earlier.size;
+        earlier.unproven |= is_two;
+        return is_two;
     }
     earlier.doubtful = true;
     let are_letters = [&*earlier, later].iter().all(|glyph| is_alphanumeric(glyph))

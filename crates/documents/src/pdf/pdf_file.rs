@@ -18,6 +18,7 @@ use hayro::kurbo::Rect;
 
 use crate::container::MemberCollector;
 use crate::page::{ColourPlanes, PageContent, PageRaster};
+use crate::pdf::disputed_resources::are_disputed;
 use crate::pdf::drawn_figures::find_figures;
 use crate::pdf::expansion::ExpansionScan;
 use crate::pdf::glyph_collector::{GlyphCollector, PIECES_PER_WORD};
@@ -224,6 +225,9 @@ impl PdfFile {
         form_fields::add_unpainted_values(&self.pdf, page, &mut surface.glyphs);
         undrawn_annotations::draw_annotations(page, &mut surface);
         let area = surface.page_area();
+        if are_disputed(page.resources(), &surface.layers) {
+            surface.dispute_area(area);
+        }
         overprint::mark_overprinted(&mut surface.glyphs, &surface.small, area);
         std::mem::take(&mut surface.lines).hide_crossed_out(&mut surface.glyphs);
         mark_turned(&mut surface.glyphs);

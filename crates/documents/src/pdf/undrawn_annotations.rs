@@ -14,7 +14,7 @@ use hayro::kurbo::{Affine, BezPath, Point, Rect, Vec2};
 use crate::pdf::attachments::full_name;
 use crate::pdf::form_fields::{glyph_at, is_hidden, stated_size};
 use crate::pdf::glyph_collector::GlyphCollector;
-use crate::pdf::layers::HiddenLayers;
+use crate::pdf::layers::{HiddenLayers, LayerState};
 
 /// Annotations of a page that are looked at.
 const MAX_ANNOTATIONS: usize = 10_000;
@@ -24,6 +24,8 @@ const MAX_LINE_NUMBERS: usize = 10_000;
 const MAX_TEXT_CHARS: usize = 2_000;
 /// Wider borders and lines cover what they lie on, in points.
 const MAX_BORDER_POINTS: f64 = 4.0;
+/// Text under a darker highlight is not read, as a share of black.
+const MIN_DARKNESS: f64 = 0.6;
 /// Points, where a text does not state its size.
 const USUAL_SIZE: f64 = 10.0;
 /// Points between the border of a box and its text.
@@ -34,10 +36,13 @@ pub(crate) fn draw_annotations(page: &PdfPage<'_>, surface: &mut GlyphCollector)
     let Some(annotations) = page.raw().get::<Array<'_>>(b"Annots") else { return };
     let upright = page.initial_transform(true).to_kurbo();
     for annotation in annotations.iter::<Dict<'_>>().take(MAX_ANNOTATIONS) {
-        if has_appearance(&annotation)
-            || is_hidden(&annotation)
-            || !is_on_shown_layer(&annotation, &surface.layers)
-        {
+        if is_hidden(&annotation) || !is_on_shown_layer(&annotation, &surface.layers) {
+            continue;
+        }
+        if has_appearance(&annotation) {
+            if is_state_open(&annotation) {
+                dispute_area(&annotation, upright, surface);
+            }
             continue;
         }
         if border_width(&annotation) > MAX_BORDER_POINTS {
@@ -59,6 +64,11 @@ pub(crate) fn draw_annotations(page: &PdfPage<'_>, surface: &mut GlyphCollector)
             Some(b"Square" | b"Circle" | b"Redact") => {
                 cover_area(&annotation, b"IC", upright, surface);
             }
+            Some(b"Highlight") if is_dark(&annotation) => {
+                cover_area(&annotation, b"C", upright, surface);
+            }
+            // Some viewers draw one of their own.
+            Some(b"Stamp") => dispute_area(&annotation, upright, surface),
             Some(b"FreeText") => {
                 cover_area(&annotation, b"C", upright, surface);
                 write_text(&annotation, upright, surface);
@@ -85,6 +95,32 @@ fn has_appearance(annotation: &Dict<'_>) -> bool {
     })
 }
 
+/// Whether an annotation has drawings for states and names none of them.
+fn is_state_open(annotation: &Dict<'_>) -> bool {
+    let drawings = annotation.get::<Dict<'_>>(b"AP");
+    let has_states = drawings.is_some_and(|it| it.get::<Stream<'_>>(b"N").is_none());
+    has_states && !annotation.contains_key(b"AS")
+}
+
+/// Whether an annotation's colour hides dark text that it is multiplied with.
+fn is_dark(annotation: &Dict<'_>) -> bool {
+    let colour = annotation.get::<Array<'_>>(b"C").map(|it| numbers_of(&it)).unwrap_or_default();
+    match colour.as_slice() {
+        [] => false,
+        [cyan, magenta, yellow, black] => {
+            cyan.min(*magenta).min(*yellow).max(*black) > MIN_DARKNESS
+        }
+        plain => plain.iter().all(|part| 1.0 - part > MIN_DARKNESS),
+    }
+}
+
+/// Marks the letters in the area of an annotation that some viewers draw and others do not.
+fn dispute_area(annotation: &Dict<'_>, upright: Affine, surface: &mut GlyphCollector) {
+    if let Some(area) = area_of(annotation, upright) {
+        surface.dispute_area(area);
+    }
+}
+
 /// The width that an annotation states for its lines, in points.
 fn border_width(annotation: &Dict<'_>) -> f64 {
     let style = annotation.get::<Dict<'_>>(b"BS").and_then(|style| style.get::<f64>(b"W"));
@@ -95,7 +131,9 @@ fn border_width(annotation: &Dict<'_>) -> f64 {
 
 /// Whether the layer that an annotation belongs to, if any, is shown.
 fn is_on_shown_layer(annotation: &Dict<'_>, layers: &HiddenLayers) -> bool {
-    annotation.get::<Dict<'_>>(b"OC").is_none_or(|layer| layers.shows(&layer))
+    annotation
+        .get::<Dict<'_>>(b"OC")
+        .is_none_or(|layer| layers.state_of(&layer) == LayerState::Shown)
 }
 
 fn numbers_of(list: &Array<'_>) -> Vec<f64> {
@@ -212,7 +250,8 @@ mod tests {
         draw_annotations(&file.pages()[0], &mut surface);
         std::mem::take(&mut surface.lines).hide_crossed_out(&mut surface.glyphs);
         let seen = surface.glyphs.iter().filter(|glyph| glyph.visible);
-        seen.map(|glyph| glyph.text.as_str()).collect()
+        let seen: String = seen.map(|glyph| glyph.text.as_str()).collect();
+        if surface.glyphs.iter().any(|it| it.contested) { format!("{seen}*") } else { seen }
     }
 
     #[test]
@@ -226,7 +265,11 @@ mod tests {
             ("a frame",             "/Subtype /Square",                                          "1320"),
             ("a text over it",      "/Subtype /FreeText /Contents (99)",                         "99"),
             ("a hidden line",       "/Subtype /Line /L [49 53 71 53] /F 2",                      "1320"),
-            ("one that is drawn",   "/Subtype /Line /L [49 53 71 53] /AP << /N << >> >>",        "1320"),
+            ("one that is drawn",   "/Subtype /Line /L [49 53 71 53] /AS /A /AP << /N << >> >>", "1320"),
+            ("drawn in some state", "/Subtype /Line /L [49 53 71 53] /AP << /N << >> >>",        "1320*"),
+            ("a stamp",             "/Subtype /Stamp",                                           "1320*"),
+            ("a dark highlight",    "/Subtype /Highlight /C [0 0 .2]",                           ""),
+            ("a bright highlight",  "/Subtype /Highlight /C [1 1 0]",                            "1320"),
             ("drawn by nothing",    "/Subtype /Line /L [49 53 71 53] /AP << >>",                 ""),
             ("a wide border",       "/Subtype /Square /C [1 1 1] /BS << /W 14 >>",               ""),
             ("a wide frame",        "/Subtype /Link /C [1 1 1] /Border [0 0 14]",                ""),

@@ -209,7 +209,7 @@ fn compare_region(
     let seen: String = read.iter().map(|word| word.text.as_str()).collect();
     let confidence = read.iter().map(|word| word.confidence).fold(1.0, f32::min);
     let is_same =
-        matches_pattern(&word_key(&printed), &word_key(&seen)) && !adds_sign(&printed, &seen);
+        matches_pattern(&word_key(&printed), &word_key(&seen)) && !adds_mark(&printed, &seen);
     for (position, at) in own.iter().enumerate() {
         // One that was contradicted before stays so, whatever is drawn here.
         let word = results.get_mut(*at);
@@ -269,11 +269,21 @@ fn is_minus_sign(c: char) -> bool {
     matches!(c, '-' | '\u{2212}' | '\u{2013}' | '(')
 }
 
-/// Whether a number is drawn with a sign that its text lacks.
-fn adds_sign(printed: &str, seen: &str) -> bool {
+/// Whether a number is drawn with a sign, or with decimals, that its text lacks.
+fn adds_mark(printed: &str, seen: &str) -> bool {
     let number = seen.strip_prefix(is_minus_sign);
     let is_number = number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()));
-    is_number && !printed.starts_with(is_minus_sign) && !printed.ends_with(is_minus_sign)
+    let adds_sign =
+        is_number && !printed.starts_with(is_minus_sign) && !printed.ends_with(is_minus_sign);
+    adds_sign || decimals_of(seen).is_some_and(|decimals| decimals_of(printed) != Some(decimals))
+}
+
+/// The number of decimals, where a number certainly has some.
+fn decimals_of(number: &str) -> Option<usize> {
+    let (whole, decimals) = number.rsplit_once(['.', ','])?;
+    let is_number = whole.ends_with(|c: char| c.is_ascii_digit())
+        && decimals.bytes().all(|digit| digit.is_ascii_digit());
+    Some(decimals.len()).filter(|count| is_number && (1..=2).contains(count))
 }
 
 fn left_of(words: &[TextWord], at: usize) -> f32 {
@@ -423,7 +433,9 @@ mod tests {
     #[test]
     fn a_word_that_is_drawn_as_another_is_read_as_it_is_drawn_and_stays_marked() {
         #[rustfmt::skip]
-        let table: [(&str, &[_], &[_], &str); 14] = [
+        let table: [(&str, &[_], &[_], &str); 16] = [
+            ("with decimals drawn in it",   &[("1100", 10.0, 60.0)], &[("11.00", 10.0, 60.0)], "11.00*"),
+            ("with its own decimals",       &[("11.00", 10.0, 60.0)], &[("11.00", 10.0, 60.0)], "11.00"),
             ("with a minus drawn before",   &[("1,100.00", 10.0, 60.0)], &[("-1,100.00", 4.0, 66.0)], "-1,100.00*"),
             ("and read apart from it",      &[("1,100.00", 10.0, 60.0)], &[("-", 4.0, 4.0), ("1,100.00", 10.0, 60.0)], "-1,100.00*"),
             ("with a digit drawn before",   &[("1,100.00", 10.0, 60.0)], &[("9", 3.0, 5.0), ("1,100.00", 10.0, 60.0)], "91,100.00*"),

@@ -369,13 +369,18 @@ fn a_text_is_proven_only_where_its_letters_are_drawn_in_any_kind_of_font() {
 fn read_number(content: &str, resources: &str, layers: &str) -> String {
     let number = "BT /F1 12 Tf 60 650 Td (9,900) Tj ET";
     let content = format!("{} {}", shown("RTU"), content.replace("{}", number));
-    // 4 is a layer, 5 another one, which its usage hides.
+    // 4 is a layer, 5 another one, which its usage hides. 6 is a form on neither.
     let layer = b"<</Type/OCG/Name(a)>>".to_vec();
     let hidden = b"<</Type/OCG/Name(b)/Usage<</View<</ViewState/OFF>>>>>>".to_vec();
     let font = standard(&[]).swap_remove(0);
     let font = String::from_utf8(font).unwrap().replace("/ToUnicode 4 0 R", "");
+    let form = stream(
+        "/Subtype/Form/BBox[0 0 595 842]/OC<</Type/OCMD/VE[/Not 4 0 R]>>",
+        b"1 g 0 600 400 80 re f",
+    );
     let layers = format!("/OCProperties<</OCGs[4 0 R 5 0 R]{layers}>>");
-    read_file(page_of(&content, &[font.into_bytes(), layer, hidden], [resources, &layers]))
+    let objects = [font.into_bytes(), layer, hidden, form];
+    read_file(page_of(&content, &objects, [resources, &layers]))
 }
 
 #[test]
@@ -395,12 +400,27 @@ fn a_number_that_viewers_do_not_show_is_not_read() {
         ("a layer that is off",     marked, "/Properties<</M 4 0 R>>", "/D<</OFF[4 0 R]>>", unseen),
         ("a layer off on screen",   marked, "/Properties<</M 5 0 R>>", "", unseen),
         ("all layers off",          marked, "/Properties<</M<</Type/OCMD/OCGs[4 0 R]/P/AllOff>>>>", "", unseen),
-        ("any layer off",           marked, "/Properties<</M<</Type/OCMD/OCGs[4 0 R 5 0 R]/P/AnyOff>>>>", "", seen),
+        ("any layer off",           marked, "/Properties<</M<</Type/OCMD/OCGs[4 0 R 5 0 R]/P/AnyOff>>>>", "", unseen),
+        ("a digit on it by a layer", "{} /OC/M BDC BT /F1 12 Tf 53 650 Td (1) Tj ET EMC", "/Properties<</M 4 0 R>>", "/D<</OFF[4 0 R]>>", seen),
+        ("by a layer off on screen", "{} /OC/M BDC BT /F1 12 Tf 53 650 Td (1) Tj ET EMC", "/Properties<</M 5 0 R>>", "", "RTU 9,900*"),
+        ("drawn by such a layer",   "{} /OC/M BDC 53 650 5 8 re f EMC", "/Properties<</M 5 0 R>>", "", "RTU 9,900*"),
+        ("beside a form of layers", "{} q 1 0 0 1 0 -500 cm /X Do Q", "/XObject<</X 6 0 R>>", "", "RTU* 9,900*"),
+        ("in colours of its own",   "{}", "/ColorSpace<</DefaultGray[/Separation/A/DeviceGray<</FunctionType 2/Domain[0 1]/C0[1]/C1[1]/N 1>>]>>", "", "RTU* 9,900*"),
+        ("in colours of a device",  "{}", "/ColorSpace<</DefaultGray[/CalGray<</WhitePoint[.95 1 1.09]/Gamma 2.2>>]>>", "", seen),
         ("one layer of a group",    marked, "/Properties<</M<</Type/OCMD/OCGs 4 0 R>>>>", "", seen),
         ("not a layer",             marked, "/Properties<</M<</Type/OCMD/VE[/Not 4 0 R]>>>>", "", unseen),
         ("a layer or another",      marked, "/Properties<</M<</Type/OCMD/VE[/Or 5 0 R[/Not 5 0 R]]>>>>", "", seen),
         ("a layer and another",     marked, "/Properties<</M<</Type/OCMD/VE[/And 4 0 R 5 0 R]>>>>", "", unseen),
-        ("a cover of a layer off",  "{} /OC/M BDC 1 g 0 600 400 80 re f EMC", "/Properties<</M 5 0 R>>", "", seen),
+        ("a cover of a layer off",  "{} /OC/M BDC 1 g 0 600 400 80 re f EMC", "/Properties<</M 4 0 R>>", "/D<</OFF[4 0 R]>>", seen),
+        ("of one off on screen",    "{} /OC/M BDC 1 g 0 600 400 80 re f EMC", "/Properties<</M 5 0 R>>", "", "RTU 9,900*"),
+        ("a mark of a tiny font",   "{} BT /F1 1.9 Tf 92 650 Td (b) Tj ET", "", "", "RTU 9,900*"),
+        ("a mark in a pale hue",    "{} .93 g BT /F1 12 Tf 53 650 Td (1) Tj ET", "", "", "RTU 9,900*"),
+        ("a white mark",            "{} 1 g BT /F1 12 Tf 53 650 Td (1) Tj ET", "", "", seen),
+        ("a digit nearly on it",    "{} BT /F1 12 Tf 62 650 Td (9) Tj ET", "", "", "RTU 9,900*"),
+        ("a bold digit",            "{} BT /F1 12 Tf 60.4 650 Td (9) Tj ET", "", "", seen),
+        ("in thin outlines",        "1 Tr .4 w {}", "", "", seen),
+        ("in thick outlines",       "1 Tr 3 w {}", "", "", "RTU 9,900*"),
+        ("in dashes",               "1 Tr .4 w [3 9] 0 d {}", "", "", "RTU 9,900*"),
         ("another number on it",    "{} BT /F1 12 Tf 60 650 Td (1,100) Tj ET", "", "", "RTU 9,900* 1* 1*"),
         ("a digit drawn before it", "{} 53 650 5 8 re f", "", "", "RTU 9,900*"),
         ("a minus drawn before it", "{} 2 w 54 654 m 59 654 l S", "", "", "RTU -9,900*"),
@@ -506,6 +526,14 @@ fn letters_of_other_scripts_and_joined_ones_are_no_lie() {
         let lies = [(drawn, claimed), ("v", "\u{43b}"), ("u", "\u{3bb}")];
         let found = read(&shown(&format!("{drawn} v u 00")), &standard(&lies));
         assert_eq!(found.split(' ').next().unwrap().ends_with('*'), is_marked, "{name}: {found}");
+    }
+    for (name, drawn, claimed, is_marked) in [
+        ("a point as a colon", ".", ":", true),
+        ("a comma as a quote", ",", "'", true),
+        ("a comma", ",", ",", false),
+    ] {
+        let found = read(&shown(&format!("0{drawn}0")), &standard(&[(drawn, claimed)]));
+        assert_eq!(found.ends_with('*'), is_marked, "{name}: {found}");
     }
     let joined = "/Encoding<</BaseEncoding/WinAnsiEncoding/Differences[49/fi]>>";
     assert_eq!(read(&shown("1b"), &embedded(joined, &[("1", "fi")])), "fib");
