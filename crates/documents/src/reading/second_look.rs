@@ -18,7 +18,7 @@ use crate::pdf::lines::CONTRADICTED;
 use crate::pdf::text_layer_check::{scale_to_pixels, shows_words};
 use crate::reading::merge_ocr::{SharedRegion, shared_regions};
 use crate::reading::read_picture::PictureReader;
-use docmill_core::model::{SecondLookResult, TextLine, TextWord};
+use docmill_core::model::{BoundingBox, SecondLookResult, TextLine, TextWord};
 
 /// Dots per inch that are enough to read drawn text, which has no noise.
 const DPI: u32 = 200;
@@ -30,7 +30,7 @@ const MIN_SURE_OTHERWISE: f32 = 0.9;
 const MAX_UNNAMED_CHARS: usize = 4;
 /// The gap between a sign and its number, by the number's height.
 const MAX_SIGN_GAP: f32 = 0.4;
-/// White rows between the lines that are read together, and around each, by the line's height.
+/// White rows above and below each line that is read, and rows of the page around it, by its height.
 const GAP_SHARE: f32 = 0.5;
 const MARGIN_SHARE: f32 = 0.3;
 /// Longer words of which a picture shows less than half: it is drawn in another font than the
@@ -348,10 +348,8 @@ impl LineStrips {
     fn cut_out(page: &PageRaster, lines: &[TextLine]) -> Self {
         let mut bands: Vec<(usize, usize)> = Vec::new();
         for line in lines.iter().filter(|line| is_marked(line)) {
-            let area = line.bounding_box();
-            let margin = area.h * MARGIN_SHARE;
-            let top = to_row(area.y - margin, page.height);
-            bands.push((top, to_row(area.bottom() + margin, page.height)));
+            let band = band_of(line.bounding_box(), lines);
+            bands.push((to_row(band.start, page.height), to_row(band.end, page.height)));
         }
         bands.sort_unstable();
         let mut joined: Vec<(usize, usize)> = Vec::new();
@@ -365,11 +363,11 @@ impl LineStrips {
         let mut pixels = Vec::new();
         let mut strips = Vec::new();
         for (top, bottom) in joined {
-            let height = bottom - top;
+            let gap = to_row(to_pixels(bottom - top) * GAP_SHARE, page.height).max(1);
+            pixels.resize(pixels.len() + gap * width, u8::MAX);
             let in_picture = pixels.len() / width.max(1);
             strips.push(LineStrip { in_picture, on_page: top });
             pixels.extend(page.pixels.get(top * width..bottom * width).unwrap_or_default());
-            let gap = to_row(to_pixels(height) * GAP_SHARE, page.height).max(1);
             pixels.resize(pixels.len() + gap * width, u8::MAX);
         }
         let height = u32::try_from(pixels.len() / width.max(1)).unwrap_or(0);
@@ -390,6 +388,21 @@ impl LineStrips {
     }
 }
 
+/// The rows of a line and a margin, as far as none of its unmarked neighbours stands there: halves of
+/// letters would be read as letters.
+fn band_of(area: BoundingBox, lines: &[TextLine]) -> Range<f32> {
+    let margin = area.h * MARGIN_SHARE;
+    let mut band = area.y - margin..area.bottom() + margin;
+    for other in lines.iter().filter(|line| !is_marked(line)).map(TextLine::bounding_box) {
+        if other.bottom() < area.y + area.h / 2.0 {
+            band.start = band.start.max(other.bottom().min(area.y));
+        } else if other.y > area.y + area.h / 2.0 {
+            band.end = band.end.min(other.y.max(area.bottom()));
+        }
+    }
+    band
+}
+
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the page")]
 fn to_row(pixels: f32, height: u32) -> usize {
     let most = to_pixels(usize::try_from(height).unwrap_or(usize::MAX));
@@ -404,7 +417,6 @@ fn to_pixels(rows: usize) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use docmill_core::model::BoundingBox;
 
     fn word(text: &str, x: f32, w: f32) -> TextWord {
         let bounding_box = BoundingBox { x, y: 10.0, w, h: 12.0 };
@@ -499,6 +511,28 @@ mod tests {
     }
 
     #[test]
+    fn a_strip_of_a_marked_line_has_no_half_of_the_line_beside_it() {
+        let at = |y: f32, unwitnessed: bool| {
+            let bounding_box = BoundingBox { x: 0.0, y, w: 20.0, h: 12.0 };
+            TextLine { words: vec![TextWord { bounding_box, unwitnessed, ..word("7", 0.0, 20.0) }] }
+        };
+        // The others' rows, and those of the band around the line from 100 to 112.
+        let table = [
+            (vec![], 96.0, 116.0),
+            (vec![60.0, 140.0], 96.0, 116.0),
+            (vec![87.0, 113.0], 99.0, 113.0),
+            (vec![89.0, 111.0], 100.0, 112.0),
+            (vec![101.0], 96.0, 116.0),
+        ];
+        for (others, start, end) in table {
+            let lines: Vec<TextLine> = others.iter().map(|y| at(*y, false)).collect();
+            let band = band_of(at(100.0, true).bounding_box(), &lines);
+            let near = (band.start - start).abs() < 0.5 && (band.end - end).abs() < 0.5;
+            assert!(near, "{others:?}: {band:?}");
+        }
+    }
+
+    #[test]
     fn words_of_stacked_lines_return_to_their_place_on_the_page() {
         let page = PageRaster { width: 40, height: 400, dpi: 72, pixels: vec![255; 40 * 400] };
         let mut lines = layer(&[("one", 0.0, 20.0)]);
@@ -506,7 +540,7 @@ mod tests {
         second[0].words[0].bounding_box.y = 300.0;
         lines.append(&mut second);
         let strips = LineStrips::cut_out(&page, &lines);
-        assert!(strips.picture.height < 60, "{}", strips.picture.height);
+        assert!(strips.picture.height < 90, "{}", strips.picture.height);
         let starts: Vec<f32> = strips.strips.iter().map(|it| to_pixels(it.in_picture)).collect();
         let read = starts.iter().map(|y| TextLine {
             words: vec![TextWord {
