@@ -548,3 +548,17 @@ fn a_procedure_that_draws_without_end_is_too_large() {
     let refused = document.page_content(0).unwrap_err();
     assert_eq!(refused.reason, OutcomeReason::TooLarge);
 }
+
+#[test]
+fn digits_that_stand_apart_are_no_number_whatever_widths_the_font_states() {
+    for (width, expected) in [("556 ", "1900"), ("700 ", "1900"), ("3000 ", "1 900")] {
+        let mut objects = embedded(WINDOWS, &[]);
+        let font = String::from_utf8(objects[0].clone()).unwrap();
+        // Behind the widths of the blank and 16 signs is that of 1.
+        let known = "556 ".repeat(17);
+        let lying = font.replacen(&format!("[{known}556 "), &format!("[{known}{width}"), 1);
+        objects[0] = lying.into_bytes();
+        let found = read(&shown("1900"), &objects);
+        assert_eq!(found.replace('*', ""), expected, "{width}");
+    }
+}
