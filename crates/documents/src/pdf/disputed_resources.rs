@@ -13,7 +13,8 @@ use hayro::hayro_interpret::hayro_syntax::page::Resources;
 
 use crate::pdf::layers::{HiddenLayers, LayerState};
 
-/// Drawings of a page that are looked at, those within others included.
+/// Drawings of a page that are looked at, those within others included; with more, or deeper ones, it is
+/// disputed.
 const MAX_DRAWINGS: usize = 2_000;
 /// Drawings within a drawing.
 const MAX_DEPTH: usize = 16;
@@ -37,8 +38,11 @@ impl ResourceSearch<'_> {
         if DEFAULT_COLOURS.iter().any(|key| !is_usual_colour(colours, key)) {
             return true;
         }
-        let Some(depth) = depth.checked_sub(1) else { return false };
-        let names: Vec<Name<'_>> = drawings.keys().take(MAX_DRAWINGS).collect();
+        let names: Vec<Name<'_>> = drawings.keys().take(MAX_DRAWINGS + 1).collect();
+        let Some(depth) = depth.checked_sub(1) else { return !names.is_empty() };
+        if names.len() > MAX_DRAWINGS {
+            return true;
+        }
         names.iter().any(|name| {
             let drawing = drawings.get::<Stream<'_>>(name);
             drawing.is_some_and(|drawing| self.is_drawing_disputed(drawing.dict(), depth))
@@ -47,8 +51,11 @@ impl ResourceSearch<'_> {
 
     fn is_drawing_disputed(&mut self, drawing: &Dict<'_>, depth: usize) -> bool {
         let is_new = drawing.obj_id().is_none_or(|id| self.seen.insert(id));
-        if !is_new || self.seen.len() > MAX_DRAWINGS {
+        if !is_new {
             return false;
+        }
+        if self.seen.len() > MAX_DRAWINGS {
+            return true;
         }
         let layer = drawing.get::<Dict<'_>>(b"OC");
         if layer.is_some_and(|layer| !self.is_drawn_as_stated(&layer)) {

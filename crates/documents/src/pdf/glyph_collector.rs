@@ -64,7 +64,7 @@ const MAX_LINE_GREY: u8 = 200;
 /// Wider strokes mark or cover text, in points.
 const MAX_LINE_WIDTH: f64 = 4.0;
 /// Wider strokes along a letter's outline change its shape, in ems.
-const MAX_LETTER_STROKE: f64 = 0.12;
+const MAX_LETTER_STROKE_EMS: f64 = 0.12;
 /// Lighter ink than this grey is no mark.
 const MAX_FAINT_GREY: u8 = 250;
 /// Parts of one drawing that are looked at by themselves.
@@ -516,7 +516,7 @@ fn width_on_page(stroke: &StrokeProps, transform: Affine) -> f64 {
 fn strokes_whole(mode: &DrawMode, transform: Affine, size: f64) -> bool {
     let (DrawMode::Stroke(stroke) | DrawMode::FillAndStroke(_, stroke)) = mode else { return true };
     let width = width_on_page(stroke, transform);
-    width <= MAX_LETTER_STROKE * size && stroke.dash_array.is_empty()
+    width <= MAX_LETTER_STROKE_EMS * size && stroke.dash_array.is_empty()
 }
 
 /// Whether a drawing is a filled shape of one opaque colour.

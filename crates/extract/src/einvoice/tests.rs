@@ -62,38 +62,55 @@ fn cii_line(
     [price, quantity, amount]: [&str; 3],
 ) -> String {
     format!(
-        "<r:IncludedSupplyChainTradeLineItem><r:AssociatedDocumentLineDocument>{note}</r:AssociatedDocumentLineDocument>\
+        "<r:IncludedSupplyChainTradeLineItem>\
+         <r:AssociatedDocumentLineDocument>{note}</r:AssociatedDocumentLineDocument>\
          <r:SpecifiedTradeProduct><r:GlobalID>0012</r:GlobalID><r:SellerAssignedID>{article}\
-         </r:SellerAssignedID><r:Name>{name}</r:Name></r:SpecifiedTradeProduct><r:SpecifiedLineTradeAgreement><r:NetPriceProductTradePrice><r:ChargeAmount>{price}\
-         </r:ChargeAmount></r:NetPriceProductTradePrice></r:SpecifiedLineTradeAgreement><r:SpecifiedLineTradeDelivery><r:BilledQuantity unitCode='C62'>{quantity}\
-         </r:BilledQuantity></r:SpecifiedLineTradeDelivery><r:SpecifiedLineTradeSettlement><r:ApplicableTradeTax><r:RateApplicablePercent>19.00</r:RateApplicablePercent>\
-         </r:ApplicableTradeTax><r:SpecifiedTradeSettlementLineMonetarySummation><r:LineTotalAmount>{amount}\
-         </r:LineTotalAmount></r:SpecifiedTradeSettlementLineMonetarySummation></r:SpecifiedLineTradeSettlement></r:IncludedSupplyChainTradeLineItem>"
+         </r:SellerAssignedID><r:Name>{name}</r:Name></r:SpecifiedTradeProduct>\
+         <r:SpecifiedLineTradeAgreement><r:NetPriceProductTradePrice><r:ChargeAmount>{price}\
+         </r:ChargeAmount></r:NetPriceProductTradePrice></r:SpecifiedLineTradeAgreement>\
+         <r:SpecifiedLineTradeDelivery><r:BilledQuantity unitCode='C62'>{quantity}\
+         </r:BilledQuantity></r:SpecifiedLineTradeDelivery><r:SpecifiedLineTradeSettlement>\
+         <r:ApplicableTradeTax><r:RateApplicablePercent>19.00</r:RateApplicablePercent>\
+         </r:ApplicableTradeTax>\
+         <r:SpecifiedTradeSettlementLineMonetarySummation><r:LineTotalAmount>{amount}\
+         </r:LineTotalAmount></r:SpecifiedTradeSettlementLineMonetarySummation>\
+         </r:SpecifiedLineTradeSettlement></r:IncludedSupplyChainTradeLineItem>"
     )
 }
 
 fn cii_adjustment(charge: bool, reason: &str) -> String {
     format!(
-        "<r:SpecifiedTradeAllowanceCharge><r:ChargeIndicator><u:Indicator>{charge}</u:Indicator></r:ChargeIndicator><r:ActualAmount>10.00</r:ActualAmount><r:Reason>{reason}</r:Reason>\
-         <r:CategoryTradeTax><r:RateApplicablePercent>19</r:RateApplicablePercent></r:CategoryTradeTax></r:SpecifiedTradeAllowanceCharge>"
+        "<r:SpecifiedTradeAllowanceCharge><r:ChargeIndicator><u:Indicator>{charge}</u:Indicator>\
+         </r:ChargeIndicator><r:ActualAmount>10.00</r:ActualAmount><r:Reason>{reason}</r:Reason>\
+         <r:CategoryTradeTax><r:RateApplicablePercent>19</r:RateApplicablePercent>\
+         </r:CategoryTradeTax></r:SpecifiedTradeAllowanceCharge>"
     )
 }
 
 /// The means of payment of [`cii`]: accounts of the payee, and one of the payer.
-const CII_MEANS: &str = "<r:SpecifiedTradeSettlementPaymentMeans><r:PayeePartyCreditorFinancialAccount><r:ProprietaryID>12-3456</r:ProprietaryID></r:PayeePartyCreditorFinancialAccount>
-          </r:SpecifiedTradeSettlementPaymentMeans><r:SpecifiedTradeSettlementPaymentMeans><r:TypeCode>59</r:TypeCode><r:PayerPartyDebtorFinancialAccount>
-            <r:IBANID>NO9386011117947</r:IBANID></r:PayerPartyDebtorFinancialAccount></r:SpecifiedTradeSettlementPaymentMeans>
-          <r:SpecifiedTradeSettlementPaymentMeans><r:PayeePartyCreditorFinancialAccount><r:IBANID>DE89 3704 0044 0532 0130 00</r:IBANID></r:PayeePartyCreditorFinancialAccount>
-            <r:PayeeSpecifiedCreditorFinancialInstitution><r:BICID>COBADEFFXXX</r:BICID></r:PayeeSpecifiedCreditorFinancialInstitution></r:SpecifiedTradeSettlementPaymentMeans>
-          <r:SpecifiedTradeSettlementPaymentMeans><r:PayeePartyCreditorFinancialAccount><r:ProprietaryID>98-7654</r:ProprietaryID></r:PayeePartyCreditorFinancialAccount>
+const CII_MEANS: &str = "<r:SpecifiedTradeSettlementPaymentMeans><r:PayeePartyCreditorFinancialAccount>
+            <r:ProprietaryID>12-3456</r:ProprietaryID></r:PayeePartyCreditorFinancialAccount>
+          </r:SpecifiedTradeSettlementPaymentMeans>
+          <r:SpecifiedTradeSettlementPaymentMeans><r:TypeCode>59</r:TypeCode><r:PayerPartyDebtorFinancialAccount>
+            <r:IBANID>NO9386011117947</r:IBANID></r:PayerPartyDebtorFinancialAccount>
+          </r:SpecifiedTradeSettlementPaymentMeans>
+          <r:SpecifiedTradeSettlementPaymentMeans><r:PayeePartyCreditorFinancialAccount>
+            <r:IBANID>DE89 3704 0044 0532 0130 00</r:IBANID></r:PayeePartyCreditorFinancialAccount>
+            <r:PayeeSpecifiedCreditorFinancialInstitution><r:BICID>COBADEFFXXX</r:BICID>
+            </r:PayeeSpecifiedCreditorFinancialInstitution></r:SpecifiedTradeSettlementPaymentMeans>
+          <r:SpecifiedTradeSettlementPaymentMeans><r:PayeePartyCreditorFinancialAccount>
+            <r:ProprietaryID>98-7654</r:ProprietaryID></r:PayeePartyCreditorFinancialAccount>
           </r:SpecifiedTradeSettlementPaymentMeans>";
 
 /// The same of [`ubl`], with the payee and the delivery.
 const UBL_MEANS: &str = "<c:PayeeParty><c:PartyName><b:Name>Factor AG</b:Name></c:PartyName></c:PayeeParty>
         <c:Delivery><b:ActualDeliveryDate>2026-03-01</b:ActualDeliveryDate></c:Delivery>
-        <c:PaymentMeans><c:PayeeFinancialAccount><b:ID>12-3456</b:ID></c:PayeeFinancialAccount></c:PaymentMeans><c:PaymentMeans><b:PaymentID>RF18 5390</b:PaymentID>
-          <c:PayeeFinancialAccount><b:ID>DE89370400440532013000</b:ID><c:FinancialInstitutionBranch><b:ID>COBADEFFXXX</b:ID></c:FinancialInstitutionBranch>
-        </c:PayeeFinancialAccount></c:PaymentMeans><c:PaymentMeans><c:PayeeFinancialAccount><b:ID>98-7654</b:ID></c:PayeeFinancialAccount></c:PaymentMeans>";
+        <c:PaymentMeans><c:PayeeFinancialAccount><b:ID>12-3456</b:ID></c:PayeeFinancialAccount></c:PaymentMeans>
+        <c:PaymentMeans><b:PaymentID>RF18 5390</b:PaymentID>
+          <c:PayeeFinancialAccount><b:ID>DE89370400440532013000</b:ID>
+          <c:FinancialInstitutionBranch><b:ID>COBADEFFXXX</b:ID></c:FinancialInstitutionBranch>
+        </c:PayeeFinancialAccount></c:PaymentMeans>
+        <c:PaymentMeans><c:PayeeFinancialAccount><b:ID>98-7654</b:ID></c:PayeeFinancialAccount></c:PaymentMeans>";
 
 /// CII as of Factur-X.
 fn cii() -> String {
@@ -109,32 +126,47 @@ fn cii() -> String {
     .concat();
     let adjustments = [cii_adjustment(false, "Rebate"), cii_adjustment(true, "Freight")].concat();
     format!(
-        "<?xml version='1.0' encoding='UTF-8'?><i:CrossIndustryInvoice xmlns:i='urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100'
+        "<?xml version='1.0' encoding='UTF-8'?>
+        <i:CrossIndustryInvoice xmlns:i='urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100'
           xmlns:r='urn:un:unece:uncefact:data:standard:ReusableAggregateBusinessInformationEntity:100'
-          xmlns:u='urn:un:unece:uncefact:data:standard:UnqualifiedDataType:100'><i:ExchangedDocument><r:ID> RE-17 </r:ID><r:TypeCode>380</r:TypeCode>
-          <r:IssueDateTime><u:DateTimeString format='102'>20260305</u:DateTimeString></r:IssueDateTime></i:ExchangedDocument><i:SupplyChainTradeTransaction>{lines}
+          xmlns:u='urn:un:unece:uncefact:data:standard:UnqualifiedDataType:100'>
+        <i:ExchangedDocument><r:ID> RE-17 </r:ID><r:TypeCode>380</r:TypeCode>
+          <r:IssueDateTime><u:DateTimeString format='102'>20260305</u:DateTimeString></r:IssueDateTime>
+        </i:ExchangedDocument>
+        <i:SupplyChainTradeTransaction>{lines}
         <r:ApplicableHeaderTradeAgreement><r:SellerTradeParty><r:Name>Papier &amp; Söhne
-          <!-- a comment -->GmbH</r:Name><r:PostalTradeAddress><r:PostcodeCode>10115</r:PostcodeCode><r:LineOne>Am Markt 1</r:LineOne>
-          <r:LineTwo>Hof 2</r:LineTwo><r:CityName>Berlin</r:CityName><r:CountryID>DE</r:CountryID></r:PostalTradeAddress>
+          <!-- a comment -->GmbH</r:Name>
+          <r:PostalTradeAddress><r:PostcodeCode>10115</r:PostcodeCode><r:LineOne>Am Markt 1</r:LineOne>
+          <r:LineTwo>Hof 2</r:LineTwo><r:CityName>Berlin</r:CityName><r:CountryID>DE</r:CountryID>
+          </r:PostalTradeAddress>
           <r:SpecifiedTaxRegistration><r:ID schemeID='FC'>11/222</r:ID></r:SpecifiedTaxRegistration>
           <r:SpecifiedTaxRegistration><r:ID schemeID='VA'>DE123456789</r:ID></r:SpecifiedTaxRegistration>
           <r:SpecifiedLegalOrganization><r:TradingBusinessName>P &amp; S</r:TradingBusinessName>
           </r:SpecifiedLegalOrganization></r:SellerTradeParty><r:BuyerTradeParty><r:Name>Buyer</r:Name>
           <r:SpecifiedTaxRegistration><r:ID schemeID='VA'>ATU12345675</r:ID></r:SpecifiedTaxRegistration>
-          </r:BuyerTradeParty><r:BuyerOrderReferencedDocument><r:IssuerAssignedID>PO 4711</r:IssuerAssignedID></r:BuyerOrderReferencedDocument></r:ApplicableHeaderTradeAgreement>
-        <r:ApplicableHeaderTradeDelivery><r:ActualDeliverySupplyChainEvent><r:OccurrenceDateTime><u:DateTimeString format='102'>20260301</u:DateTimeString></r:OccurrenceDateTime>
-          </r:ActualDeliverySupplyChainEvent></r:ApplicableHeaderTradeDelivery><r:ApplicableHeaderTradeSettlement><r:PaymentReference>RF18 5390</r:PaymentReference>
-          <r:InvoiceCurrencyCode>EUR</r:InvoiceCurrencyCode><r:PayeeTradeParty><r:Name>Factor AG</r:Name></r:PayeeTradeParty>
+          </r:BuyerTradeParty><r:BuyerOrderReferencedDocument><r:IssuerAssignedID>PO 4711</r:IssuerAssignedID>
+          </r:BuyerOrderReferencedDocument></r:ApplicableHeaderTradeAgreement>
+        <r:ApplicableHeaderTradeDelivery><r:ActualDeliverySupplyChainEvent><r:OccurrenceDateTime>
+          <u:DateTimeString format='102'>20260301</u:DateTimeString></r:OccurrenceDateTime>
+          </r:ActualDeliverySupplyChainEvent></r:ApplicableHeaderTradeDelivery>
+        <r:ApplicableHeaderTradeSettlement><r:PaymentReference>RF18 5390</r:PaymentReference>
+          <r:InvoiceCurrencyCode>EUR</r:InvoiceCurrencyCode>
+          <r:PayeeTradeParty><r:Name>Factor AG</r:Name></r:PayeeTradeParty>
           {CII_MEANS}
-          <r:ApplicableTradeTax><r:CalculatedAmount>36.58</r:CalculatedAmount><r:BasisAmount>192.50</r:BasisAmount><r:CategoryCode>S</r:CategoryCode>
-            <r:RateApplicablePercent>19</r:RateApplicablePercent></r:ApplicableTradeTax><r:BillingSpecifiedPeriod><r:StartDateTime><u:DateTimeString format='102'>20260201
+          <r:ApplicableTradeTax><r:CalculatedAmount>36.58</r:CalculatedAmount><r:BasisAmount>192.50</r:BasisAmount>
+            <r:CategoryCode>S</r:CategoryCode>
+            <r:RateApplicablePercent>19</r:RateApplicablePercent></r:ApplicableTradeTax>
+          <r:BillingSpecifiedPeriod><r:StartDateTime><u:DateTimeString format='102'>20260201
             </u:DateTimeString></r:StartDateTime><r:EndDateTime><u:DateTimeString format='102'>20260228
             </u:DateTimeString></r:EndDateTime></r:BillingSpecifiedPeriod>
           {adjustments}
           <r:SpecifiedTradePaymentTerms><r:Description>30 days #SKONTO#TAGE=10#PROZENT=2.00#</r:Description>
-          <r:DueDateDateTime><u:DateTimeString format='102'>20260404</u:DateTimeString></r:DueDateDateTime></r:SpecifiedTradePaymentTerms>
-          <r:SpecifiedTradeSettlementHeaderMonetarySummation><r:LineTotalAmount>192.50</r:LineTotalAmount><r:TaxBasisTotalAmount>192.50</r:TaxBasisTotalAmount>
-          <r:TaxTotalAmount currencyID='SEK'>401.00</r:TaxTotalAmount><r:TaxTotalAmount currencyID='EUR'>36.58</r:TaxTotalAmount>
+          <r:DueDateDateTime><u:DateTimeString format='102'>20260404</u:DateTimeString></r:DueDateDateTime>
+          </r:SpecifiedTradePaymentTerms>
+          <r:SpecifiedTradeSettlementHeaderMonetarySummation><r:LineTotalAmount>192.50</r:LineTotalAmount>
+          <r:TaxBasisTotalAmount>192.50</r:TaxBasisTotalAmount>
+          <r:TaxTotalAmount currencyID='SEK'>401.00</r:TaxTotalAmount>
+          <r:TaxTotalAmount currencyID='EUR'>36.58</r:TaxTotalAmount>
           <r:GrandTotalAmount>229.08</r:GrandTotalAmount><r:TotalPrepaidAmount>100.00</r:TotalPrepaidAmount>
           <r:RoundingAmount>0.02</r:RoundingAmount><r:DuePayableAmount>129.10</r:DuePayableAmount></r:SpecifiedTradeSettlementHeaderMonetarySummation>
         </r:ApplicableHeaderTradeSettlement></i:SupplyChainTradeTransaction></i:CrossIndustryInvoice>"
@@ -168,8 +200,11 @@ fn ubl() -> String {
         format!(
             "<c:InvoiceLine><b:ID>1</b:ID><b:InvoicedQuantity unitCode='C62'>{quantity}\
              </b:InvoicedQuantity><b:LineExtensionAmount currencyID='EUR'>{amount}\
-             </b:LineExtensionAmount><c:Item><b:Name>{name}</b:Name><c:SellersItemIdentification><b:ID>{article}</b:ID></c:SellersItemIdentification>\
-             <c:ClassifiedTaxCategory><b:Percent>19</b:Percent></c:ClassifiedTaxCategory></c:Item><c:Price><b:PriceAmount>{price}</b:PriceAmount></c:Price></c:InvoiceLine>"
+             </b:LineExtensionAmount><c:Item><b:Name>{name}</b:Name>\
+             <c:SellersItemIdentification><b:ID>{article}</b:ID></c:SellersItemIdentification>\
+             <c:ClassifiedTaxCategory><b:Percent>19</b:Percent></c:ClassifiedTaxCategory>\
+             </c:Item><c:Price>\
+             <b:PriceAmount>{price}</b:PriceAmount></c:Price></c:InvoiceLine>"
         )
     };
     let lines = [
@@ -179,7 +214,8 @@ fn ubl() -> String {
     .concat();
     let adjustment = |charge: bool, reason: &str| {
         format!(
-            "<c:AllowanceCharge><b:ChargeIndicator>{charge}</b:ChargeIndicator><b:AllowanceChargeReason>{reason}</b:AllowanceChargeReason><b:Amount>10.00</b:Amount>\
+            "<c:AllowanceCharge><b:ChargeIndicator>{charge}</b:ChargeIndicator>\
+             <b:AllowanceChargeReason>{reason}</b:AllowanceChargeReason><b:Amount>10.00</b:Amount>\
              <c:TaxCategory><b:Percent>19</b:Percent></c:TaxCategory></c:AllowanceCharge>"
         )
     };
@@ -187,24 +223,35 @@ fn ubl() -> String {
     format!(
         "<Invoice xmlns='urn:oasis:names:specification:ubl:schema:xsd:Invoice-2'
           xmlns:c='urn:oasis:names:specification:ubl:schema:xsd:CommonAggregateComponents-2'
-          xmlns:b='urn:oasis:names:specification:ubl:schema:xsd:CommonBasicComponents-2'><b:ID>RE-17</b:ID><b:IssueDate>2026-03-05</b:IssueDate><b:DueDate>2026-04-04</b:DueDate>
+          xmlns:b='urn:oasis:names:specification:ubl:schema:xsd:CommonBasicComponents-2'>
+        <b:ID>RE-17</b:ID><b:IssueDate>2026-03-05</b:IssueDate><b:DueDate>2026-04-04</b:DueDate>
         <b:InvoiceTypeCode>380</b:InvoiceTypeCode><b:DocumentCurrencyCode>EUR</b:DocumentCurrencyCode>
-        <c:InvoicePeriod><b:StartDate>2026-02-01</b:StartDate><b:EndDate>2026-02-28</b:EndDate></c:InvoicePeriod><c:OrderReference><b:ID>PO 4711</b:ID></c:OrderReference>
-        <c:AccountingSupplierParty><c:Party><c:PartyName><b:Name>P &amp; S</b:Name></c:PartyName><c:PostalAddress><b:StreetName>Am Markt 1</b:StreetName><b:AdditionalStreetName>Hof 2\
+        <c:InvoicePeriod><b:StartDate>2026-02-01</b:StartDate><b:EndDate>2026-02-28</b:EndDate></c:InvoicePeriod>
+        <c:OrderReference><b:ID>PO 4711</b:ID></c:OrderReference>
+        <c:AccountingSupplierParty><c:Party><c:PartyName><b:Name>P &amp; S</b:Name></c:PartyName>
+          <c:PostalAddress><b:StreetName>Am Markt 1</b:StreetName><b:AdditionalStreetName>Hof 2\
           </b:AdditionalStreetName><b:CityName>Berlin</b:CityName><b:PostalZone>10115</b:PostalZone>
           <c:Country><b:IdentificationCode>DE</b:IdentificationCode></c:Country></c:PostalAddress>
-          <c:PartyTaxScheme><b:CompanyID>11/222</b:CompanyID><c:TaxScheme><b:ID>FC</b:ID></c:TaxScheme></c:PartyTaxScheme><c:PartyTaxScheme><b:CompanyID>DE123456789</b:CompanyID>
-          <c:TaxScheme><b:ID>VAT</b:ID></c:TaxScheme></c:PartyTaxScheme><c:PartyLegalEntity><b:RegistrationName>Papier &amp; Söhne GmbH</b:RegistrationName></c:PartyLegalEntity>
-        </c:Party></c:AccountingSupplierParty><c:AccountingCustomerParty><c:Party><c:PartyTaxScheme><b:CompanyID>ATU12345675</b:CompanyID><c:TaxScheme><b:ID>VAT</b:ID></c:TaxScheme>
-          </c:PartyTaxScheme><c:PartyLegalEntity><b:RegistrationName>Buyer</b:RegistrationName></c:PartyLegalEntity></c:Party></c:AccountingCustomerParty>
+          <c:PartyTaxScheme><b:CompanyID>11/222</b:CompanyID><c:TaxScheme><b:ID>FC</b:ID></c:TaxScheme>
+          </c:PartyTaxScheme><c:PartyTaxScheme><b:CompanyID>DE123456789</b:CompanyID>
+          <c:TaxScheme><b:ID>VAT</b:ID></c:TaxScheme></c:PartyTaxScheme>
+          <c:PartyLegalEntity><b:RegistrationName>Papier &amp; Söhne GmbH</b:RegistrationName></c:PartyLegalEntity>
+        </c:Party></c:AccountingSupplierParty><c:AccountingCustomerParty><c:Party>
+          <c:PartyTaxScheme><b:CompanyID>ATU12345675</b:CompanyID><c:TaxScheme><b:ID>VAT</b:ID></c:TaxScheme>
+          </c:PartyTaxScheme><c:PartyLegalEntity><b:RegistrationName>Buyer</b:RegistrationName></c:PartyLegalEntity>
+        </c:Party></c:AccountingCustomerParty>
         {UBL_MEANS}
         <c:PaymentTerms><b:Note>30 days #SKONTO#TAGE=10#PROZENT=2.00#</b:Note></c:PaymentTerms>
         {adjustments}
-        <c:TaxTotal><b:TaxAmount currencyID='SEK'>401.00</b:TaxAmount><c:TaxSubtotal><b:TaxAmount currencyID='SEK'>401.00</b:TaxAmount></c:TaxSubtotal></c:TaxTotal>
-        <c:TaxTotal><b:TaxAmount currencyID='EUR'>36.58</b:TaxAmount><c:TaxSubtotal><b:TaxableAmount>192.50</b:TaxableAmount><b:TaxAmount currencyID='EUR'>36.58</b:TaxAmount>
-          <c:TaxCategory><b:ID>S</b:ID><b:Percent>19</b:Percent></c:TaxCategory></c:TaxSubtotal></c:TaxTotal><c:LegalMonetaryTotal><b:TaxExclusiveAmount>192.50</b:TaxExclusiveAmount>
+        <c:TaxTotal><b:TaxAmount currencyID='SEK'>401.00</b:TaxAmount><c:TaxSubtotal>
+          <b:TaxAmount currencyID='SEK'>401.00</b:TaxAmount></c:TaxSubtotal></c:TaxTotal>
+        <c:TaxTotal><b:TaxAmount currencyID='EUR'>36.58</b:TaxAmount><c:TaxSubtotal>
+          <b:TaxableAmount>192.50</b:TaxableAmount><b:TaxAmount currencyID='EUR'>36.58</b:TaxAmount>
+          <c:TaxCategory><b:ID>S</b:ID><b:Percent>19</b:Percent></c:TaxCategory></c:TaxSubtotal></c:TaxTotal>
+        <c:LegalMonetaryTotal><b:TaxExclusiveAmount>192.50</b:TaxExclusiveAmount>
           <b:TaxInclusiveAmount>229.08</b:TaxInclusiveAmount><b:PrepaidAmount>100</b:PrepaidAmount>
-          <b:PayableRoundingAmount>0.02</b:PayableRoundingAmount><b:PayableAmount>129.10</b:PayableAmount></c:LegalMonetaryTotal>{lines}</Invoice>"
+          <b:PayableRoundingAmount>0.02</b:PayableRoundingAmount><b:PayableAmount>129.10</b:PayableAmount>
+        </c:LegalMonetaryTotal>{lines}</Invoice>"
     )
 }
 

@@ -405,6 +405,7 @@ fn a_number_that_viewers_do_not_show_is_not_read() {
         ("by a layer off on screen", "{} /OC/M BDC BT /F1 12 Tf 53 650 Td (1) Tj ET EMC", "/Properties<</M 5 0 R>>", "", "RTU 9,900*"),
         ("drawn by such a layer",   "{} /OC/M BDC 53 650 5 8 re f EMC", "/Properties<</M 5 0 R>>", "", "RTU 9,900*"),
         ("beside a form of layers", "{} q 1 0 0 1 0 -500 cm /X Do Q", "/XObject<</X 6 0 R>>", "", "RTU* 9,900*"),
+        ("beside endless drawings", "{}", &format!("/XObject<<{}>>", (0..2001).map(|n| format!("/X{n} 4 0 R")).collect::<String>()), "", "RTU* 9,900*"),
         ("in colours of its own",   "{}", "/ColorSpace<</DefaultGray[/Separation/A/DeviceGray<</FunctionType 2/Domain[0 1]/C0[1]/C1[1]/N 1>>]>>", "", "RTU* 9,900*"),
         ("in colours of a device",  "{}", "/ColorSpace<</DefaultGray[/CalGray<</WhitePoint[.95 1 1.09]/Gamma 2.2>>]>>", "", seen),
         ("one layer of a group",    marked, "/Properties<</M<</Type/OCMD/OCGs 4 0 R>>>>", "", seen),
