@@ -49,12 +49,13 @@ use time::OffsetDateTime;
 use claim::ClaimStatement;
 use coalesce::StatementBatcher;
 use finish::{EndStatement, ResultRow};
-use lookups::{BlockedLookup, DuplicateLookup, DuplicateRow};
+use lookups::{BlockedLookup, DuplicateLookup, DuplicateRow, MemoryLookup};
 use references::{ReferenceRow, ReferenceStatement};
 use spending::{SpendingRow, SpendingStatement};
 
 use crate::db::operators::{companies, master_data};
-use crate::db::{Db, saturating_int, suppliers};
+use crate::db::suppliers::MemoryQuery;
+use crate::db::{Db, saturating_int};
 use crate::duplicate_key::DuplicateKeys;
 use crate::supplier::RememberedDocument;
 use crate::{
@@ -79,6 +80,7 @@ pub struct PostgresLedger {
     spending: StatementBatcher<SpendingStatement>,
     blocked: StatementBatcher<BlockedLookup>,
     duplicates: StatementBatcher<DuplicateLookup>,
+    memory: StatementBatcher<MemoryLookup>,
     silent_errors: Arc<SilentErrorsConfig>,
 }
 
@@ -98,6 +100,7 @@ impl PostgresLedger {
             spending: StatementBatcher::new(db.clone(), slots),
             blocked: StatementBatcher::new(db.clone(), slots),
             duplicates: StatementBatcher::new(db.clone(), slots),
+            memory: StatementBatcher::new(db.clone(), slots),
             silent_errors: Arc::default(),
             db,
         }
@@ -144,7 +147,7 @@ impl AttemptLedger for PostgresLedger {
         tenant: Option<&str>,
         keys: &[String],
     ) -> Result<Vec<RememberedDocument>> {
-        suppliers::find_remembered(&self.db, tenant, keys).await
+        self.memory.run(MemoryQuery::new(tenant, keys)).await
     }
 
     async fn own_companies(&self, tenant: Option<&str>) -> Result<Vec<OwnCompany>> {

@@ -93,6 +93,19 @@ pub(super) async fn learn_decision(
     Ok(())
 }
 
+/// A document's keys, by which the memory of its tenant is searched.
+#[derive(Debug, Serialize)]
+pub(super) struct MemoryQuery {
+    tenant: String,
+    keys: Vec<String>,
+}
+
+impl MemoryQuery {
+    pub(super) fn new(tenant: Option<&str>, keys: &[String]) -> Self {
+        Self { tenant: tenant.unwrap_or_default().to_owned(), keys: keys.to_vec() }
+    }
+}
+
 /// The newest remembered documents of every supplier of the tenant that has one of these keys.
 ///
 /// # Errors
@@ -102,34 +115,49 @@ pub async fn find_remembered(
     tenant: Option<&str>,
     keys: &[String],
 ) -> Result<Vec<RememberedDocument>> {
+    let found = find_remembered_of_all(db, &[MemoryQuery::new(tenant, keys)]).await?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// The same for many queries at once: an answer for each, in their order.
+pub(super) async fn find_remembered_of_all(
+    db: &Db,
+    queries: &[MemoryQuery],
+) -> Result<Vec<Vec<RememberedDocument>>> {
     let rows = sqlx::query!(
         r#"
 WITH asked AS MATERIALIZED (
-    SELECT DISTINCT m.supplier FROM supplier_memory m
-    WHERE m.tenant = $1 AND m.keys && $2 LIMIT $3
+    SELECT q.place AS query, q.tenant, s.supplier
+    FROM ROWS FROM (
+        jsonb_to_recordset($1::jsonb) AS (tenant text, keys text[])
+    ) WITH ORDINALITY AS q (tenant, keys, place)
+    CROSS JOIN LATERAL (
+        SELECT DISTINCT m.supplier FROM supplier_memory m
+        WHERE m.tenant = q.tenant AND m.keys && q.keys LIMIT $2) AS s
+    -- All there are: read as one row by the planner (see `claims.rs`).
+    WHERE q.place BETWEEN 1 AND 1000000
 ), numbered AS (
-    SELECT m.*, d.structured_data AS data, row_number() OVER (
-        PARTITION BY m.supplier ORDER BY m.learned_at DESC, m.document_id) AS place
+    SELECT a.query, m.*, d.structured_data AS data, row_number() OVER (
+        PARTITION BY a.query, m.supplier ORDER BY m.learned_at DESC, m.document_id) AS place
     FROM asked a
-    JOIN supplier_memory m ON m.tenant = $1 AND m.supplier = a.supplier
+    JOIN supplier_memory m ON m.tenant = a.tenant AND m.supplier = a.supplier
     JOIN document d ON d.id = m.document_id
     WHERE jsonb_typeof(d.structured_data) = 'object' AND CASE m.source
         WHEN 'exact' THEN d.corrected_at IS NULL AND d.completed_ingestion_id = m.ingestion_id
             AND d.needs_human_review IS NOT TRUE
         ELSE d.corrected_at = m.decided_at END
 )
-SELECT n.document_id AS "document_id!", n.keys AS "keys!", n.kind AS "kind!",
+SELECT n.query AS "query!", n.document_id AS "document_id!", n.keys AS "keys!", n.kind AS "kind!",
     n.source AS "source!", n.learned_at AS "learned_at!",
-    CASE WHEN octet_length(n.data::text) <= $5 THEN n.data ELSE (
+    CASE WHEN octet_length(n.data::text) <= $4 THEN n.data ELSE (
         SELECT COALESCE(jsonb_object_agg(key, value), '{}') FROM jsonb_each(n.data)
         WHERE jsonb_typeof(value) NOT IN ('array', 'object')) END AS "data!",
     i.transcription_file_path AS "transcript?"
 FROM numbered n LEFT JOIN ingestion i ON i.id = n.ingestion_id
-WHERE n.place <= $4
-ORDER BY n.learned_at DESC, n.document_id
+WHERE n.place <= $3
+ORDER BY n.query, n.learned_at DESC, n.document_id
 "#,
-        tenant.unwrap_or_default(),
-        keys,
+        sqlx::types::Json(queries) as _,
         MAX_SUPPLIERS,
         MAX_DOCUMENTS,
         MAX_DATA_BYTES,
@@ -137,16 +165,22 @@ ORDER BY n.learned_at DESC, n.document_id
     .fetch_all(db.pool())
     .await
     .context("looking for a known supplier")?;
-    let found = rows.into_iter().map(|row| RememberedDocument {
-        document_id: row.document_id,
-        keys: row.keys,
-        kind: row.kind,
-        source: LessonSource::from_code(&row.source),
-        learned_at: row.learned_at,
-        data: into_object(row.data),
-        transcript: row.transcript,
-    });
-    Ok(found.collect())
+    let mut found: Vec<Vec<RememberedDocument>> = queries.iter().map(|_| Vec::new()).collect();
+    for row in rows {
+        // Queries are counted from one.
+        let place = usize::try_from(row.query - 1).unwrap_or(usize::MAX);
+        let Some(of_query) = found.get_mut(place) else { continue };
+        of_query.push(RememberedDocument {
+            document_id: row.document_id,
+            keys: row.keys,
+            kind: row.kind,
+            source: LessonSource::from_code(&row.source),
+            learned_at: row.learned_at,
+            data: into_object(row.data),
+            transcript: row.transcript,
+        });
+    }
+    Ok(found)
 }
 
 fn into_object(value: Value) -> Map<String, Value> {

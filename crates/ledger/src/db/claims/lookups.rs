@@ -1,12 +1,14 @@
-//! Reads of running attempts: blocked content, duplicates, the time.
+//! Reads of running attempts: blocked content, duplicates, known suppliers, the time.
 
 use serde::Serialize;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::coalesce::{BatchedStatement, RowAnswer};
+use crate::db::suppliers::{MemoryQuery, find_remembered_of_all};
 use crate::db::{Db, SqlErrorContext};
 use crate::duplicate_key::{DuplicateKeys, MAX_COMPARED};
+use crate::supplier::RememberedDocument;
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{DocumentId, IngestionId};
 
@@ -15,6 +17,9 @@ pub(super) struct BlockedLookup;
 
 /// See [`crate::AttemptLedger::find_duplicate`].
 pub(super) struct DuplicateLookup;
+
+/// See [`crate::AttemptLedger::find_remembered`].
+pub(super) struct MemoryLookup;
 
 /// The keys of a search for a duplicate.
 #[derive(Debug, Serialize)]
@@ -97,6 +102,24 @@ ORDER BY a.place
 
     async fn run_alone(db: &Db, row: &DuplicateRow) -> Result<Option<IngestionId>> {
         only_answer(Self::run_together(db, std::slice::from_ref(row)).await?)
+    }
+}
+
+impl BatchedStatement for MemoryLookup {
+    type Row = MemoryQuery;
+    type Answer = Vec<RememberedDocument>;
+
+    async fn run_together(
+        db: &Db,
+        queries: &[MemoryQuery],
+    ) -> Result<Vec<RowAnswer<Vec<RememberedDocument>>>> {
+        let found = find_remembered_of_all(db, queries).await?;
+        Ok(found.into_iter().map(RowAnswer::Given).collect())
+    }
+
+    async fn run_alone(db: &Db, query: &MemoryQuery) -> Result<Vec<RememberedDocument>> {
+        let found = find_remembered_of_all(db, std::slice::from_ref(query)).await?;
+        Ok(found.into_iter().flatten().collect())
     }
 }
 
