@@ -229,8 +229,12 @@ def print_report(reader, report):
     return len(wrong)
 
 
+def own_address(port):
+    return f"http://127.0.0.1:{port}/v1"
+
+
 def model_settings(port, model):
-    return {"LLM__PROVIDER": "openai", "LLM__SERVER": "llama_cpp", "LLM__BASE_URL": f"http://127.0.0.1:{port}/v1",
+    return {"LLM__PROVIDER": "openai", "LLM__SERVER": "llama_cpp", "LLM__BASE_URL": own_address(port),
             "LLM__MODEL": model, "LLM__TIMEOUT": f"{CALL_SECONDS}s", "LLM__MAX_OUTPUT_TOKENS": str(MAX_OUTPUT_TOKENS)}
 
 
@@ -241,11 +245,10 @@ def read_by_models(docmill, home, folder, models, threads):
         settings = model_settings(proxies[0].server_port, models[0])
         config = None
         if len(models) > 1:
-            entry = model_settings(proxies[1].server_port, models[1])
-            chain = "\n".join(f"{key.removeprefix('LLM__').lower()} = {json.dumps(value)}" for key, value in entry.items())
-            chain = chain.replace(f'"{MAX_OUTPUT_TOKENS}"', f"{MAX_OUTPUT_TOKENS}")
+            # Bounds of time and tokens are those of the first model.
+            own = {"server": "llama_cpp", "base_url": own_address(proxies[1].server_port), "model": models[1]}
             config = folder.parent / f"{folder.name}.toml"
-            config.write_text(f"[[llm.chain]]\n{chain}\n")
+            config.write_text("[[llm.chain]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in own.items()))
             stack.callback(config.unlink)
         report = evaluate(docmill, folder, settings, config=config)
         silent = print_report(" + ".join(models), report)
