@@ -92,6 +92,19 @@ async fn invariant_8_a_worker_that_dies_at_the_second_model_does_not_pay_the_fir
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_goes_in_circles_is_left_for_the_next_one_after_one_call() {
+    let content = r#"{"fields":{"line_items":["#.to_owned() + &r#"{"amount":1.00},"#.repeat(500);
+    let world = World::with_model(Script::always(Answer::Cut { content })).await;
+    let stronger = Server::start(Script::default()).await.unwrap();
+    let chain = vec![rung(Vendor::Openai, &stronger)];
+    let worker = world.worker_with(|config| config.llm.chain = chain).await;
+    let id = world.submit("a.pdf", documents::invoice("C-9")).await;
+    world.until(id, "status", "completed").await;
+    worker.stop().await;
+    assert_eq!((world.llm.as_ref().unwrap().calls().len(), stronger.calls().len()), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn wrong_credentials_of_any_vendor_fail_no_document_and_it_goes_on_when_they_are_mended() {
     for vendor in [Vendor::Anthropic, Vendor::Bedrock] {
         let world = World::new().await;

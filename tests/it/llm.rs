@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use docmill_core::config::{KindsConfig, LlmConfig, LlmProvider};
+use docmill_core::config::{KindsConfig, LlmConfig, LlmProvider, LlmServer, ReplyNumbers};
 use docmill_core::fault::{self, Fault};
 use docmill_core::model::{
     BoundingBox, Extraction, OutcomeReason, PageSource, PageText, StatedConfidence, TextLine,
@@ -288,6 +288,51 @@ async fn single_lines_that_are_cut_end_as_truncated_with_the_rest_kept() {
     let (ending, partial) = ending(extract(&server, &long_invoice(), &mut Memory::default()).await);
     assert_eq!(ending.outcome_reason(), OutcomeReason::Cut);
     assert_eq!(partial.unwrap().data["line_items"].as_array().unwrap().len(), 15);
+}
+
+#[tokio::test]
+async fn a_reply_without_end_ends_its_models_reading_at_the_first_call() {
+    let circles = r#"{"description":"Part 1","amount":1.00},"#.repeat(200);
+    let rambling: String = (0..3_000).map(|at| format!("{:x} ", at * 7_919)).collect();
+    for entries in [circles, rambling] {
+        let content = format!("{{\"fields\":{{\"line_items\":[{entries}");
+        let server = Server::start(Script::always(Answer::Cut { content })).await.unwrap();
+        let mut journal = Memory::default();
+        for _ in ["asked", "asked again"] {
+            let (ending, _) = ending(extract(&server, &long_invoice(), &mut journal).await);
+            assert_eq!(ending, IncompleteReason::Endless);
+            assert_eq!(ending.outcome_reason(), OutcomeReason::GateRefused);
+            assert_eq!(server.calls().len(), 1, "the same from the stored reply");
+        }
+    }
+}
+
+#[tokio::test]
+async fn numbers_that_a_servers_grammar_may_spoil_are_asked_for_and_read_as_printed() {
+    use ReplyNumbers::{Auto, Json, Printed};
+    let rows =
+        ["ACME GmbH", "Rechnungsnummer A-17", "Brett 1.000 12,50 12.500,00", "Total 15.387,08"];
+    let text = json!(["string", "null"]);
+    for (own, numbers, is_text) in [
+        (LlmServer::LlamaCpp, Auto, true),
+        (LlmServer::Vllm, Auto, true),
+        (LlmServer::Ollama, Auto, true),
+        (LlmServer::LlamaCpp, Json, false),
+        (LlmServer::Other, Auto, false),
+        (LlmServer::Other, Printed, true),
+    ] {
+        let script = Script { record: true, ..Script::default() };
+        let server = Server::start(script).await.unwrap();
+        let config = LlmConfig { server: own, numbers, ..config(&server) };
+        let (client, kind, terms) = (OpenAiClient::new(&config).unwrap(), kind(), terms());
+        let (pages, mut journal) = (transcript(&[&rows]), Memory::default());
+        let read = extract_by_model(&client, &kind, &pages, &terms, &mut journal).await.unwrap();
+        assert_eq!(read.data["total"], 15_387.08, "{own:?} {numbers:?}");
+        assert_eq!(read.data["line_items"][0]["quantity"], 1_000.0, "{own:?} {numbers:?}");
+        let asked = &server.exchanges()[0].request;
+        let total = "/response_format/json_schema/schema/properties/fields/properties/total/type";
+        assert_eq!(asked.pointer(total) == Some(&text), is_text, "{own:?} {numbers:?}");
+    }
 }
 
 /// As llama.cpp answers where it cannot read for itself what its model wrote.

@@ -65,7 +65,7 @@ pub use kinds::KindsConfig;
 pub use limits::LimitsConfig;
 pub use llm::{
     BedrockFamily, EscalationModelConfig, LlmAuth, LlmConfig, LlmProvider, LlmServer, PromptCache,
-    StructuredOutput,
+    ReplyNumbers, StructuredOutput,
 };
 pub use llm_batch::{BatchConfig, BatchWindow, BedrockBatchConfig};
 pub use llm_request::{AutoOr, ExtraBody, ExtraHeaders, ModelEffort};

@@ -17,9 +17,11 @@ use docmill_gate::kinds::{FieldType, Kind};
 use docmill_llm::{BodyTooLarge, FinishReason, Llm, Prompt, PromptThinking, estimate_tokens};
 
 use super::calls::{JournaledCalls, MAX_BYTES, MAX_CALLS};
+use super::endless::is_endless;
 use super::journal::{ReplyJournal, StoredCall};
 use super::merge::{PartReply, merge_parts};
 use super::parts::{PartTokenBudget, ReplyTokenBudget, RowRange};
+use super::printed::PrintedNumbers;
 use super::prompt::{self, ReadingFaults};
 use super::reply::{self, ReplyDefect, ReplyEnvelope};
 use super::schema::{self, ReplySchema};
@@ -61,6 +63,9 @@ pub enum IncompleteReason {
     /// A reply about a few lines was cut, or they did not fit.
     #[error("the reply was cut at the token limit and its lines cannot be split further")]
     Cut,
+    /// A cut reply was not short of room: its model did not come to an end.
+    #[error("the reply was cut, but repeats itself or is longer than its lines can need")]
+    Endless,
     /// The model's thoughts filled its replies, though it was asked to think little and given room.
     #[error(
         "the model's thinking filled its reply: raise llm.thinking_tokens, or take a model that \
@@ -82,7 +87,7 @@ impl IncompleteReason {
     /// The code that goes into the row.
     pub fn outcome_reason(&self) -> OutcomeReason {
         match self {
-            Self::Unreadable(_) => OutcomeReason::GateRefused,
+            Self::Unreadable(_) | Self::Endless => OutcomeReason::GateRefused,
             Self::Cut | Self::ThoughtTooLong | Self::TooCostly => OutcomeReason::Cut,
             Self::Refused => OutcomeReason::ModelRefused,
         }
@@ -130,6 +135,7 @@ pub async fn read_by_model(
     let shown_pages = shown.pages.iter().map(|page| page.number).collect();
     let schema_text = Arc::clone(&form.schema_text);
     let session = ExtractionSession {
+        numbers: PrintedNumbers::of_document(&shown.text),
         shown,
         form,
         kind,
@@ -243,6 +249,8 @@ struct ExtractionSession<'a> {
     shown: ShownDocument,
     terms: &'a CallLimits,
     schema_name: String,
+    /// Reads numbers that a reply has as texts.
+    numbers: PrintedNumbers,
     calls: JournaledCalls<'a>,
 }
 
@@ -379,7 +387,7 @@ impl ExtractionSession<'_> {
             };
             first = second;
         }
-        match self.check_reply(&first) {
+        match self.check_reply(part, &first) {
             Ok(read) => Ok(read),
             // Rare, so it is boxed: the future of the first reply stays small.
             Err(problem) => Box::pin(self.repair_reply(part, first, problem)).await,
@@ -430,7 +438,7 @@ impl ExtractionSession<'_> {
         let Some(second) = self.calls.call(format!("repair {name}"), &prompt).await? else {
             return Ok(PartOutcome::Ended(IncompleteReason::TooCostly, None));
         };
-        match self.check_reply(&second) {
+        match self.check_reply(part, &second) {
             Ok(read) => Ok(read),
             // Asked whole twice: fewer lines may help.
             Err(ReplyDefect::Stopped) => Ok(PartOutcome::TooMuch),
@@ -449,22 +457,33 @@ impl ExtractionSession<'_> {
     /// The sound fields of a reply that is not whole.
     fn salvage_text(&self, text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
         let mut reply = reply::parse_json_object(text).ok()?;
-        self.form.restore_nulls(&mut reply);
+        self.form.restore_reply(&mut reply, &self.numbers);
         self.form.salvage_fields(&reply)
     }
 
     /// The stop reason decides before the text is parsed.
-    fn check_reply(&self, call: &StoredCall) -> Result<PartOutcome, ReplyDefect> {
+    fn check_reply(&self, part: &RowRange, call: &StoredCall) -> Result<PartOutcome, ReplyDefect> {
         match call.stop {
+            FinishReason::Cut if self.is_endless(part, &call.text) => {
+                Ok(PartOutcome::Ended(IncompleteReason::Endless, None))
+            }
             FinishReason::Cut => Ok(PartOutcome::TooMuch),
             FinishReason::TooLong => Ok(PartOutcome::TooLong),
             FinishReason::Refused => Ok(PartOutcome::Ended(IncompleteReason::Refused, None)),
             FinishReason::Garbled => Err(ReplyDefect::Garbled),
             FinishReason::Stopped => Err(ReplyDefect::Stopped),
             FinishReason::Complete => {
-                reply::read_reply(&call.text, &self.form).map(PartOutcome::Whole)
+                let read = reply::read_reply(&call.text, &self.form, &self.numbers);
+                read.map(PartOutcome::Whole)
             }
         }
+    }
+
+    /// Whether a cut reply would not have ended with more room either: its halves would fill theirs as well. Of
+    /// pages that are shown it is not known how much they hold.
+    fn is_endless(&self, part: &RowRange, reply: &str) -> bool {
+        let need = self.shown.text.reply_need(part, &self.kind.asked_schema());
+        self.shown.pages_of(part).is_empty() && is_endless(reply, need)
     }
 
     fn part_prompt(&self, mut user: String, part: &RowRange) -> Prompt {

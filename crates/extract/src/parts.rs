@@ -7,7 +7,12 @@
 
 use std::ops::Range;
 
+use serde_json::{Value, json};
+
+use super::endless::ReplyNeed;
 use super::prompt::{BYTES_PER_TOKEN, TranscriptView};
+use super::schema::{entry_tokens, example_reply};
+use docmill_llm::estimate_tokens;
 
 /// Rows shown before a part: limits of rows, bytes, and of the share of its own rows (a quarter).
 const MAX_CONTEXT_ROWS: usize = 8;
@@ -123,6 +128,16 @@ impl TranscriptView {
         let between_pages = starts.min_by_key(|start| start.abs_diff(middle));
         let at = between_pages.or((part.len() >= 2 * MIN_ROWS).then_some(middle))?;
         Some((part.start..at, at..part.end))
+    }
+
+    /// The most that a whole reply about a part can need: an entry of a list for each row, and each row's text in
+    /// an entry and in a field.
+    pub(super) fn reply_need(&self, part: &RowRange, kind: &Value) -> ReplyNeed {
+        let rows = self.context_rows(part).start..part.end;
+        let text: u64 = rows.clone().map(|at| estimate_tokens(self.row_text(at))).sum();
+        let entries = (rows.len() * (entry_tokens(kind) + EVIDENCE_TOKENS)) as u64;
+        let empty = estimate_tokens(&example_reply(kind, &json!({}), false).to_string());
+        ReplyNeed { tokens: empty + entries + 2 * text, rows: rows.len() }
     }
 
     /// The rows that are shown before a part.

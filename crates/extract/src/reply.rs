@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+use super::printed::PrintedNumbers;
 use super::schema::{ReplySchema, SchemaViolation};
 use super::shown_pages::PictureEntry;
 use docmill_core::model::StatedConfidence;
@@ -130,13 +131,17 @@ pub struct EvidenceEntry {
     pub lines: Vec<String>,
 }
 
-/// Reads a reply. A field that the kind does not require may be left out: it is null.
+/// Reads a reply. A field that the kind does not require may be left out: it is null. A number may be a text.
 ///
 /// # Errors
 /// The first problem; of a wrong form up to twenty violations.
-pub fn read_reply(text: &str, form: &ReplySchema) -> Result<ReplyEnvelope, ReplyDefect> {
+pub fn read_reply(
+    text: &str,
+    form: &ReplySchema,
+    numbers: &PrintedNumbers,
+) -> Result<ReplyEnvelope, ReplyDefect> {
     let mut value = parse_json_object(text)?;
-    form.restore_nulls(&mut value);
+    form.restore_reply(&mut value, numbers);
     form.fill_absent_fields(&mut value);
     let violations = form.find_violations(&value);
     if !violations.is_empty() {
@@ -320,7 +325,7 @@ mod tests {
             r#"{"secret": 1}"#,
             wrong.as_str(),
         ] {
-            let problem = read_reply(text, &form).unwrap_err();
+            let problem = read_reply(text, &form, &PrintedNumbers::default()).unwrap_err();
             assert!(!problem.to_string().contains("secret"), "{problem}");
         }
     }
@@ -330,7 +335,7 @@ mod tests {
         let form = ReplySchema::for_kind(&invoice()).unwrap();
         let mut reply = whole(json!({"invoice_number": "7", "total": 10}));
         reply["evidence"] = json!([{"field": "total", "lines": ["p1.l2"]}]);
-        let envelope = read_reply(&reply.to_string(), &form).unwrap();
+        let envelope = read_reply(&reply.to_string(), &form, &PrintedNumbers::default()).unwrap();
         assert_eq!(envelope.fields["invoice_number"], "7");
         assert_eq!(envelope.evidence[0].lines, ["p1.l2"]);
         assert!(envelope.extraction_successful);
@@ -361,6 +366,7 @@ mod tests {
                      \"extraction_successful\":true}}"
                 ),
                 &form,
+                &PrintedNumbers::default(),
             )
         };
         let whole =
@@ -381,14 +387,15 @@ mod tests {
         let is_of_form = |change: &dyn Fn(&mut Value)| {
             let mut reply = whole(json!({"total": 10}));
             change(&mut reply);
-            read_reply(&reply.to_string(), &form).unwrap_err().is_of_form_alone()
+            let read = read_reply(&reply.to_string(), &form, &PrintedNumbers::default());
+            read.unwrap_err().is_of_form_alone()
         };
-        assert!(is_of_form(&|reply| reply["fields"]["total"] = json!("10,00")));
+        assert!(is_of_form(&|reply| reply["fields"]["total"] = json!("ten")));
         assert!(is_of_form(&|reply| reply["note"] = json!("x")));
         assert!(!is_of_form(&|reply| {
             reply["fields"].as_object_mut().unwrap().remove("total");
         }));
-        assert!(!is_of_form(&|reply| reply["fields"] = json!({"total": "10,00"})));
+        assert!(!is_of_form(&|reply| reply["fields"] = json!({"total": "ten"})));
         assert!(!ReplyDefect::Fenced.is_of_form_alone());
     }
 }

@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 
 use docmill_core::fault::{Error, Result};
 use docmill_gate::kinds::{Kind, KindExample};
-use docmill_llm::schema::{close_schema, restore_nulls};
+use docmill_llm::schema::{close_schema, restore_reply};
 
+use super::printed::PrintedNumbers;
 use super::prompt::write_system_prompt;
 
 /// Forms of the kinds of this process by name: compiling one costs more than the gate's checks of a
@@ -125,9 +126,10 @@ impl ReplySchema {
         errors.map(|error| SchemaViolation::from_error(&error)).collect()
     }
 
-    /// Reads a reply of a dialect without null as one with it ([`restore_nulls`]).
-    pub fn restore_nulls(&self, reply: &mut Value) {
-        restore_nulls(&self.schema, reply);
+    /// Reads a reply of a dialect without null, or with numbers as texts, as one of this schema
+    /// ([`restore_reply`]).
+    pub fn restore_reply(&self, reply: &mut Value, numbers: &PrintedNumbers) {
+        restore_reply(&self.schema, reply, &|text| numbers.read(text));
     }
 
     /// Sets optional fields that the reply leaves out to null, at every depth, and the places in

@@ -13,17 +13,11 @@ use serde_json::Value;
 
 use super::Prompt;
 use super::schema::dialect::SchemaDialect;
-use super::schema::nulls;
 use docmill_core::config::{LlmConfig, LlmProvider, LlmServer, StructuredOutput};
 use docmill_core::metrics;
 
 /// Before the schema, where the text holds it.
 const SCHEMA_HEADING: &str = "\nJSON Schema of the reply:\n";
-
-/// How a reply is written in a dialect without unions. The kind's rules and examples speak of null.
-const WITHOUT_NULL: &str = "\nIn this reply nothing is null. Where the text above has null, write an empty text: \
-    \"\". A list that is not on the document is [], an object that is not has all its fields empty. A number, or true \
-    or false, in a field of type string is written as text: \"1234.50\", \"true\".\n";
 
 /// The schemas that were refused in this process.
 static REFUSED: LazyLock<RwLock<HashSet<RefusedSchema>>> = LazyLock::new(RwLock::default);
@@ -83,21 +77,17 @@ impl ReplyForm {
     }
 
     /// The stable text of a prompt, with what this form needs besides: the schema, unless the model is shown it
-    /// elsewhere, and how a reply without null is written.
+    /// elsewhere, and how a reply of its dialect is written.
     pub(crate) fn write_system_text(self, prompt: &Prompt) -> Cow<'_, str> {
         let has_text = prompt.schema_in_text && !(self.has_schema() && self.is_shown);
-        let lacks_null = self.has_schema() && self.dialect.lacks_unions();
-        let lacks_null = lacks_null && nulls::allows_null(&prompt.schema);
-        if !has_text && !lacks_null {
+        let note = self.dialect.reply_note(&prompt.schema).filter(|_| self.has_schema());
+        if !has_text && note.is_none() {
             return Cow::Borrowed(&prompt.system);
         }
-        let mut text = prompt.system.to_string();
-        if lacks_null {
-            text.push_str(WITHOUT_NULL);
-        }
+        let mut text = format!("{}{}", prompt.system, note.unwrap_or_default());
         if has_text {
             text.push_str(SCHEMA_HEADING);
-            let schema = if lacks_null {
+            let schema = if note.is_some() {
                 Cow::Owned(self.compile(prompt))
             } else {
                 Cow::Borrowed(&*prompt.schema)
@@ -234,6 +224,9 @@ mod tests {
             assert!(text.starts_with("Rules."), "{at}");
             assert_eq!(text.contains("JSON Schema of the reply:\n{"), has_schema, "{at}");
             assert_eq!(text.contains("nothing is null"), without_null, "{at}");
+            let own = [LlmServer::Vllm, LlmServer::LlamaCpp, LlmServer::Ollama].contains(&server);
+            assert_eq!(text.contains("copied from the document"), own, "{at}");
+            assert_eq!(text.contains("as printed)"), own, "{at}");
         }
     }
 

@@ -10,4 +10,4 @@ pub mod limits;
 pub(super) mod nulls;
 
 pub use closed::close_schema;
-pub use nulls::restore_nulls;
+pub use nulls::{NumberReader, restore_reply};

@@ -20,6 +20,7 @@ use docmill_core::model::{
     BoundingBox, Extraction, ExtractionMethod, ModelUsage, PageSource, PageText, StatedConfidence,
     TextLine, TextWord, Transcript,
 };
+use docmill_extract::printed::PrintedNumbers;
 use docmill_extract::reply::{parse_json_object, read_reply};
 use docmill_extract::rules::extract_by_rules;
 use docmill_extract::schema::ReplySchema;
@@ -156,7 +157,7 @@ fn read_model_reply(data: &[u8]) {
         let salvaged = form.salvage_fields(&object);
         assert!(!serde_json::to_string(&salvaged).expect("JSON").contains("\\u0000"));
     }
-    match read_reply(text, &form) {
+    match read_reply(text, &form, &PrintedNumbers::default()) {
         Ok(reply) => {
             for name in kind.required_fields() {
                 assert!(reply.fields.contains_key(name), "every required field is there");

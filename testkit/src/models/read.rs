@@ -202,17 +202,19 @@ fn value(name: &str, schema: &Value, rest: &str) -> Option<Value> {
         return Some(json!(date(last)));
     }
     if matches!(name, "subtotal" | "vat_amount" | "total") {
-        return Some(amount(schema, number(last)?));
+        return amount(schema, last);
     }
     Some(json!(last))
 }
 
-fn amount(schema: &Value, number: f64) -> Value {
-    if schema.to_string().contains("\"number\"") {
-        json!(number)
-    } else {
-        json!(format!("{number:.2}"))
-    }
+/// A printed amount as its schema asks for it: a number, or a text, which may be a copy.
+fn amount(schema: &Value, printed: &str) -> Option<Value> {
+    let (number, schema) = (number(printed)?, schema.to_string());
+    Some(match () {
+        () if schema.contains("\"number\"") => json!(number),
+        () if schema.contains("as printed)") => json!(printed),
+        () => json!(format!("{number:.2}")),
+    })
 }
 
 /// `1,234.50`, `1.234,50`, `12`, with any currency sign.
@@ -257,7 +259,7 @@ fn items(schema: &Value, lines: &[(String, String)]) -> (Value, Ids) {
             continue;
         }
         let description = Some(description.join(" ")).filter(|text| !text.is_empty());
-        let cell = |word| number(word).map_or(Value::Null, |number| amount(price, number));
+        let cell = |word| amount(price, word);
         ids.push((format!("[{}]", items.len()), id.clone()));
         items.push(json!({
             "description": description,

@@ -104,6 +104,8 @@ pub struct LlmConfig {
     pub stream_above: u32,
     /// How the form of the reply is demanded.
     pub structured: StructuredOutput,
+    /// How the numbers of a reply are written.
+    pub numbers: ReplyNumbers,
     /// How long the vendor keeps the stable part of the prompt.
     pub prompt_cache: PromptCache,
     /// Whether the model takes pictures: pages are shown to it where a kind asks for that.
@@ -154,6 +156,7 @@ impl Default for LlmConfig {
             scheduler: SchedulerConfig::default(),
             stream_above: 21_333,
             structured: StructuredOutput::Schema,
+            numbers: ReplyNumbers::Auto,
             prompt_cache: PromptCache::Short,
             takes_pictures: false,
             batch: BatchConfig::default(),
@@ -166,9 +169,8 @@ impl LlmConfig {
     /// Whether its calls may cost money: it runs neither on this machine nor on a server of a
     /// self-hosted kind.
     pub fn may_be_charged(&self) -> bool {
-        let own = matches!(self.server, LlmServer::Vllm | LlmServer::Ollama | LlmServer::LlamaCpp);
         self.provider != LlmProvider::None
-            && !own
+            && !self.server.is_self_hosted()
             && !self.scheduler.is_local(&self.model)
             && !address::is_on_this_machine(&self.base_url)
     }
@@ -199,9 +201,20 @@ impl LlmConfig {
     /// The temperature that is sent, if one is. Servers of a self-hosted kind have defaults made for
     /// chats (Ollama 1.0, llama.cpp 0.8); several models of hosted vendors refuse the field.
     pub fn sent_temperature(&self) -> Option<f64> {
-        let own = matches!(self.server, LlmServer::Vllm | LlmServer::Ollama | LlmServer::LlamaCpp);
-        let own = own && self.provider == LlmProvider::Openai;
+        let own = self.server.is_self_hosted() && self.provider == LlmProvider::Openai;
         self.temperature.value().or(own.then_some(0.0))
+    }
+
+    /// Whether numbers of a reply are asked for as printed text. The grammar that a self-hosted server makes of a
+    /// JSON number has no way back for a model that has begun to copy `15.387,08`.
+    pub fn asks_for_printed_numbers(&self) -> bool {
+        match self.numbers {
+            ReplyNumbers::Auto => {
+                self.server.is_self_hosted() && self.provider == LlmProvider::Openai
+            }
+            ReplyNumbers::Json => false,
+            ReplyNumbers::Printed => true,
+        }
     }
 
     /// Whether its model takes the form of Anthropic's models, at whichever host.
@@ -407,6 +420,13 @@ pub enum LlmServer {
     Other,
 }
 
+impl LlmServer {
+    /// Whether it is of a kind that operators run themselves.
+    fn is_self_hosted(self) -> bool {
+        matches!(self, Self::Vllm | Self::Ollama | Self::LlamaCpp)
+    }
+}
+
 /// Whose model Bedrock runs: each has fields of its own for effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BedrockFamily {
@@ -430,6 +450,18 @@ pub enum StructuredOutput {
     Tool,
     /// The prompt alone asks for the form.
     Prompt,
+}
+
+/// How the numbers of a reply are written, where a schema demands its form. Claude's are texts in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReplyNumbers {
+    /// As printed at vLLM, Ollama and llama.cpp, else in JSON.
+    Auto,
+    /// As numbers of JSON.
+    Json,
+    /// As texts that copy the document.
+    Printed,
 }
 
 /// How long a vendor is asked to keep the stable part of the prompt.
@@ -502,6 +534,8 @@ pub struct EscalationModelConfig {
     pub header_files: Option<BTreeMap<String, PathBuf>>,
     /// How the form of the reply is demanded.
     pub structured: Option<StructuredOutput>,
+    /// How the numbers of a reply are written.
+    pub numbers: Option<ReplyNumbers>,
     /// How long the vendor keeps the stable part of the prompt.
     pub prompt_cache: Option<PromptCache>,
     /// Whether this model takes pictures.
@@ -542,6 +576,7 @@ impl EscalationModelConfig {
             headers: self.headers.clone().unwrap_or(near.headers),
             header_files: self.header_files.clone().unwrap_or(near.header_files),
             structured: self.structured.unwrap_or(first.structured),
+            numbers: self.numbers.unwrap_or(first.numbers),
             prompt_cache: self.prompt_cache.unwrap_or(first.prompt_cache),
             takes_pictures: self.takes_pictures.unwrap_or(first.takes_pictures),
             batch: BatchConfig {

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::llm::{LlmAuth, LlmConfig, LlmProvider, LlmServer, PromptCache, StructuredOutput};
+use super::llm::{
+    LlmAuth, LlmConfig, LlmProvider, LlmServer, PromptCache, ReplyNumbers, StructuredOutput,
+};
 use super::llm_request::{AutoOr, ExtraBody, ModelEffort};
 use super::units::SecretString;
 use crate::model::{PictureFit, PictureRule};
@@ -128,6 +130,8 @@ impl VisionConfig {
             headers: self.headers.clone(),
             header_files: self.header_files.clone(),
             structured: if own_form { StructuredOutput::Prompt } else { self.structured },
+            // Places in pixels, which no page prints.
+            numbers: ReplyNumbers::Json,
             // A page is asked for once, and what comes before its picture is short.
             prompt_cache: PromptCache::Off,
             ..LlmConfig::default()

@@ -10,6 +10,16 @@ use super::closed::close_schema;
 use super::nulls::{self, append_description};
 use docmill_core::config::LlmConfig;
 
+/// How a reply is written in a dialect without unions. The kind's rules and examples speak of null.
+const WITHOUT_NULL: &str = "\nIn this reply nothing is null. Where the text above has null, write an empty text: \
+    \"\". A list that is not on the document is [], an object that is not has all its fields empty. A number, or true \
+    or false, in a field of type string is written as text: \"1234.50\", \"true\".\n";
+
+/// How numbers are written as texts. The kind's rules and examples have them in JSON.
+const PRINTED_NUMBERS: &str = "\nIn this reply every number in `fields` is a text, copied from the document as it is \
+    printed, with its own separators and every decimal, without unit or currency: where the text above has 15387.08 and \
+    the document 15.387,08, write \"15.387,08\". A number that is not printed is null.\n";
+
 /// Which JSON schema features a vendor accepts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SchemaDialect {
@@ -20,12 +30,18 @@ pub(crate) struct SchemaDialect {
     type_lists: bool,
     /// The highest `minItems` that may be sent.
     min_items: Option<u64>,
+    /// Whether numbers that may be null are texts that copy the document.
+    printed_numbers: bool,
 }
 
 impl SchemaDialect {
     /// OpenAI's strict mode (`openai/lib/_pydantic.py` of openai 3.52), cut down to what
     /// compatible servers take as well: one that does not know a keyword answers 400.
-    pub(crate) const STRICT: Self = Self { formats: &[], type_lists: true, min_items: None };
+    pub(crate) const STRICT: Self =
+        Self { formats: &[], type_lists: true, min_items: None, printed_numbers: false };
+
+    /// The same for servers that make a grammar of the schema.
+    pub(crate) const PRINTED: Self = Self { printed_numbers: true, ..Self::STRICT };
 
     /// Anthropic's (`anthropic/lib/_parse/_transform.py` of anthropic 2.11), and Bedrock's subset
     /// of Draft 2020-12, which refuses any other keyword at once.
@@ -44,11 +60,16 @@ impl SchemaDialect {
         ],
         type_lists: false,
         min_items: Some(1),
+        printed_numbers: false,
     };
 
     /// The dialect of a model's vendor.
     pub(crate) fn from_config(config: &LlmConfig) -> Self {
-        if config.asks_claude() { Self::SUBSET } else { Self::STRICT }
+        match config.asks_for_printed_numbers() {
+            _ if config.asks_claude() => Self::SUBSET,
+            true => Self::PRINTED,
+            false => Self::STRICT,
+        }
     }
 
     /// Whether its schemas have no unions with null.
@@ -56,11 +77,25 @@ impl SchemaDialect {
         !self.type_lists
     }
 
+    /// How a reply to a schema differs from what the kind's rules and examples show.
+    pub(crate) fn reply_note(self, schema: &Value) -> Option<&'static str> {
+        match self {
+            _ if self.lacks_unions() => nulls::allows_null(schema).then_some(WITHOUT_NULL),
+            Self { printed_numbers: true, .. } => {
+                nulls::has_numbers(schema).then_some(PRINTED_NUMBERS)
+            }
+            _ => None,
+        }
+    }
+
     /// Compiles a schema: first into the form of all dialects ([`close_schema`]), then into this one.
     pub(crate) fn compile(self, schema: &Value) -> Value {
         let closed = close_schema(schema);
         if self.lacks_unions() {
             return self.compile_schema(&nulls::without_nulls(&closed));
+        }
+        if self.printed_numbers {
+            return self.compile_schema(&nulls::with_printed_numbers(&closed));
         }
         self.compile_schema(&closed)
     }

@@ -1,10 +1,13 @@
-//! Schemas without unions with null, and replies to them.
+//! Schemas without unions with null, those with numbers as printed text, and replies to both.
 //!
 //! Anthropic and Bedrock take at most 16 unions in a schema, and any field may be missing on a document. In their
 //! dialect a value that may be null is a text, empty for null: numbers and booleans too. A list is empty for null,
-//! an object has only empty fields. Printed decimals stay as they are printed.
+//! an object has only empty fields. Printed decimals stay as they are printed. Self-hosted servers take unions; only
+//! numbers that may be null are texts there.
 
 use serde_json::{Map, Number, Value, json};
+
+use super::closed::close_schema;
 
 /// Most significant digits of a decimal that a double holds exactly.
 const MAX_EXACT_DIGITS: usize = 15;
@@ -54,6 +57,10 @@ impl<'a> NullableSchema<'a> {
         Some(Self { schema, kind })
     }
 
+    fn is_number(&self) -> bool {
+        matches!(self.kind, Some("number" | "integer")) && self.listed_values().is_none()
+    }
+
     /// The values that are allowed, if they are listed; without null.
     fn listed_values(&self) -> Option<Vec<&'a Value>> {
         if let Some(value) = self.schema.get("const") {
@@ -79,18 +86,44 @@ fn is_null(schema: &Value) -> bool {
 
 /// Whether null is allowed anywhere in a schema.
 pub(crate) fn allows_null(schema: &Value) -> bool {
+    has_nullable(schema, |_| true)
+}
+
+/// Whether a schema has numbers that may be null.
+pub(crate) fn has_numbers(schema: &Value) -> bool {
+    has_nullable(&close_schema(schema), |nullable| nullable.is_number())
+}
+
+fn has_nullable(schema: &Value, is_meant: fn(&NullableSchema<'_>) -> bool) -> bool {
     match schema {
         Value::Object(object) => {
-            NullableSchema::of(schema).is_some() || object.values().any(allows_null)
+            NullableSchema::of(schema).is_some_and(|nullable| is_meant(&nullable))
+                || object.values().any(|inner| has_nullable(inner, is_meant))
         }
-        Value::Array(list) => list.iter().any(allows_null),
+        Value::Array(list) => list.iter().any(|inner| has_nullable(inner, is_meant)),
         _ => false,
     }
 }
 
+/// The schema with texts in place of numbers that may be null.
+pub(super) fn with_printed_numbers(schema: &Value) -> Value {
+    let Some(nullable) = NullableSchema::of(schema).filter(NullableSchema::is_number) else {
+        return change_inner(schema, with_printed_numbers);
+    };
+    let mut out = nullable.schema.clone();
+    if let Some(text) = schema.get("description") {
+        out.insert("description".to_owned(), text.clone());
+    }
+    out.insert("type".to_owned(), json!(["string", "null"]));
+    append_description(&mut out, "number, as printed");
+    Value::Object(out)
+}
+
 /// The schema with empty texts, lists and objects in place of null. Unions that are not with null stay.
 pub(super) fn without_nulls(schema: &Value) -> Value {
-    let Some(nullable) = NullableSchema::of(schema) else { return without_inner_nulls(schema) };
+    let Some(nullable) = NullableSchema::of(schema) else {
+        return change_inner(schema, without_nulls);
+    };
     let mut out = nullable.schema.clone();
     if let Some(text) = schema.get("description") {
         out.insert("description".to_owned(), text.clone());
@@ -108,13 +141,13 @@ pub(super) fn without_nulls(schema: &Value) -> Value {
         Some("array") => {
             out.insert("type".to_owned(), json!("array"));
             move_into_words(&mut out, &["minItems"]);
-            without_inner_nulls(&Value::Object(out))
+            change_inner(&Value::Object(out), without_nulls)
         }
         Some("object") if nullable.can_be_empty() => {
             out.insert("type".to_owned(), json!("object"));
-            without_inner_nulls(&Value::Object(out))
+            change_inner(&Value::Object(out), without_nulls)
         }
-        _ => without_inner_nulls(schema),
+        _ => change_inner(schema, without_nulls),
     }
 }
 
@@ -150,35 +183,37 @@ fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn without_inner_nulls(schema: &Value) -> Value {
+/// A schema with the schemas in it changed.
+fn change_inner(schema: &Value, change: fn(&Value) -> Value) -> Value {
     let Some(object) = schema.as_object() else { return schema.clone() };
     let mut out = object.clone();
     for (key, value) in &mut out {
         match (key.as_str(), &mut *value) {
             ("properties" | "$defs" | "definitions", Value::Object(map)) => {
-                map.values_mut().for_each(|inner| *inner = without_nulls(inner));
+                map.values_mut().for_each(|inner| *inner = change(inner));
             }
             ("anyOf", Value::Array(list)) => {
-                list.iter_mut().for_each(|inner| *inner = without_nulls(inner));
+                list.iter_mut().for_each(|inner| *inner = change(inner));
             }
-            ("items", items) => *items = without_nulls(items),
+            ("items", items) => *items = change(items),
             _ => {}
         }
     }
     Value::Object(out)
 }
 
-/// Brings a reply without null into the form of its own schema: empty texts, lists and objects become null where
-/// null is allowed, texts become numbers and booleans.
+/// Reads the text of a number as a decimal of JSON; `None`: it is no number, or may be more than one.
+pub type NumberReader<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Brings a reply into the form of its own schema: texts become numbers where these may be null, and in a reply
+/// without null empty texts, lists and objects become null where it is allowed, and texts true and false.
 ///
-/// A reply that has null somewhere, or no text in place of another value, is in that form already and stays as it
-/// is. A number of more digits than a JSON number keeps stays a text, which the schema then refuses.
-pub fn restore_nulls(schema: &Value, reply: &mut Value) {
-    if holds_null(reply) {
-        return;
-    }
+/// A reply that has null somewhere is not one without, nor is one that has no text in place of another value. A number
+/// that cannot be read, or has more digits than a JSON number keeps, stays a text, which the schema then refuses.
+pub fn restore_reply(schema: &Value, reply: &mut Value, read_number: NumberReader<'_>) {
+    let restorer = ReplyRestorer { root: schema, has_null: holds_null(reply), read_number };
     let mut restored = reply.clone();
-    if restore(schema, &mut restored) {
+    if restorer.restore(schema, &mut restored) {
         *reply = restored;
     }
 }
@@ -192,65 +227,94 @@ fn holds_null(value: &Value) -> bool {
     }
 }
 
-/// Whether a text was replaced.
-fn restore(schema: &Value, value: &mut Value) -> bool {
-    let Some(nullable) = NullableSchema::of(schema) else {
-        return schema.as_object().is_some_and(|schema| restore_inner(schema, value));
-    };
-    if let Value::String(text) = value {
-        let Some(restored) = restore_text(&nullable, text) else { return false };
-        *value = restored;
-        return true;
-    }
-    let replaced = restore_inner(nullable.schema, value);
-    let is_empty = match value {
-        Value::Array(list) => list.is_empty(),
-        Value::Object(object) => !object.is_empty() && object.values().all(Value::is_null),
-        _ => false,
-    };
-    if is_empty {
-        *value = Value::Null;
-    }
-    replaced
+struct ReplyRestorer<'a> {
+    /// The schema of the whole reply.
+    root: &'a Value,
+    /// Whether the reply's dialect has null, so that an empty text is one.
+    has_null: bool,
+    read_number: NumberReader<'a>,
 }
 
-fn restore_inner(schema: &Map<String, Value>, value: &mut Value) -> bool {
-    let mut replaced = false;
-    match value {
-        Value::Object(object) => {
-            let properties = schema.get("properties").and_then(Value::as_object);
-            for (name, inner) in properties.into_iter().flatten() {
-                if let Some(value) = object.get_mut(name) {
-                    replaced |= restore(inner, value);
+impl ReplyRestorer<'_> {
+    /// Whether a text was replaced.
+    fn restore(&self, schema: &Value, value: &mut Value) -> bool {
+        let schema = self.find_definition(schema).unwrap_or(schema);
+        let Some(nullable) = NullableSchema::of(schema) else {
+            return schema.as_object().is_some_and(|schema| self.restore_inner(schema, value));
+        };
+        if let Value::String(text) = value {
+            let Some(restored) = self.restore_text(&nullable, text) else { return false };
+            *value = restored;
+            return true;
+        }
+        let replaced = self.restore_inner(nullable.schema, value);
+        let is_empty = match value {
+            Value::Array(list) => list.is_empty(),
+            Value::Object(object) => !object.is_empty() && object.values().all(Value::is_null),
+            _ => false,
+        };
+        if is_empty && !self.has_null {
+            *value = Value::Null;
+        }
+        replaced
+    }
+
+    /// The schema that another names by `$ref`, also beside null. One that only names a third is not followed.
+    fn find_definition(&self, schema: &Value) -> Option<&Value> {
+        let beside = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
+        let name = std::iter::once(schema).chain(beside).find_map(|it| it.get("$ref")?.as_str())?;
+        self.root.pointer(name.strip_prefix('#')?).filter(|found| found.get("type").is_some())
+    }
+
+    fn restore_inner(&self, schema: &Map<String, Value>, value: &mut Value) -> bool {
+        let mut replaced = false;
+        match value {
+            Value::Object(object) => {
+                let properties = schema.get("properties").and_then(Value::as_object);
+                for (name, inner) in properties.into_iter().flatten() {
+                    if let Some(value) = object.get_mut(name) {
+                        replaced |= self.restore(inner, value);
+                    }
                 }
             }
-        }
-        Value::Array(entries) => {
-            let Some(items) = schema.get("items") else { return false };
-            for entry in entries {
-                replaced |= restore(items, entry);
+            Value::Array(entries) => {
+                let Some(items) = schema.get("items") else { return false };
+                for entry in entries {
+                    replaced |= self.restore(items, entry);
+                }
             }
+            _ => {}
         }
-        _ => {}
+        replaced
     }
-    replaced
-}
 
-/// The value that a text stands for; `None`: itself.
-fn restore_text(nullable: &NullableSchema<'_>, text: &str) -> Option<Value> {
-    if let Some(values) = nullable.listed_values() {
-        if values.iter().any(|value| value.as_str() == Some(text)) {
+    /// The value that a text stands for; `None`: itself.
+    fn restore_text(&self, nullable: &NullableSchema<'_>, text: &str) -> Option<Value> {
+        if nullable.is_number() {
+            let text = text.trim();
+            if text.is_empty() || text == "null" {
+                return Some(Value::Null);
+            }
+            return (self.read_number)(text)
+                .and_then(|number| parse_exact(&number))
+                .map(Value::Number);
+        }
+        if self.has_null {
             return None;
         }
-        let listed = values.into_iter().find(|value| text_of(value) == text);
-        return listed.cloned().or_else(|| text.is_empty().then_some(Value::Null));
-    }
-    match (text.trim(), nullable.kind?) {
-        ("", _) => Some(Value::Null),
-        (text, "number" | "integer") => parse_exact(text).map(Value::Number),
-        ("true", "boolean") => Some(json!(true)),
-        ("false", "boolean") => Some(json!(false)),
-        _ => None,
+        if let Some(values) = nullable.listed_values() {
+            if values.iter().any(|value| value.as_str() == Some(text)) {
+                return None;
+            }
+            let listed = values.into_iter().find(|value| text_of(value) == text);
+            return listed.cloned().or_else(|| text.is_empty().then_some(Value::Null));
+        }
+        match (text.trim(), nullable.kind?) {
+            ("", _) => Some(Value::Null),
+            ("true", "boolean") => Some(json!(true)),
+            ("false", "boolean") => Some(json!(false)),
+            _ => None,
+        }
     }
 }
 
@@ -301,6 +365,37 @@ mod tests {
         }))
     }
 
+    const AS_JSON: NumberReader<'static> = &|text| Some(text.to_owned());
+
+    #[test]
+    fn printed_numbers_are_texts_beside_null_and_are_read_where_definitions_are_named_too() {
+        let schema = close_schema(&json!({
+            "type": "object", "properties": {
+                "total": {"type": ["number", "null"], "description": "T."},
+                "days": {"type": "integer"}, "name": {"type": "string"},
+                "level": {"enum": [1, 2, null]}, "due": {"$ref": "#/$defs/due"}
+            },
+            "required": ["level"],
+            "$defs": {"due": {"type": "object", "properties": {"amount": {"type": "number"}}}}
+        }));
+        let compiled = SchemaDialect::PRINTED.compile(&schema);
+        let text = |words: &str| json!({"type": ["string", "null"], "description": words});
+        let fields = &compiled["properties"];
+        assert_eq!(fields["total"], text("T. (number, as printed)"));
+        assert_eq!(fields["days"], text("(number, as printed)"));
+        assert_eq!(fields["level"], json!({"enum": [1, 2, null]}));
+        assert_eq!(compiled["$defs"]["due"]["properties"]["amount"], text("(number, as printed)"));
+        for (written, name) in [(json!(null), json!("")), (json!("1"), json!(null))] {
+            let mut reply = json!({"total": "12.50", "days": "null", "name": name, "level": 1,
+                "due": {"amount": written}});
+            restore_reply(&schema, &mut reply, AS_JSON);
+            let amount = written.as_str().map_or(json!(null), |_| json!(1));
+            let expected = json!({"total": 12.5, "days": null, "name": name, "level": 1,
+                "due": {"amount": amount}});
+            assert_eq!(reply, expected);
+        }
+    }
+
     #[test]
     fn a_schema_without_unions_has_texts_lists_and_objects_in_place_of_null() {
         let compiled = SchemaDialect::SUBSET.compile(&schema());
@@ -349,7 +444,7 @@ mod tests {
             "payment": {"iban": "", "bank": {"bic": ""}},
             "lines": [{"text": "a", "amount": "-0.10"}, {"text": " ", "amount": ""}]
         });
-        restore_nulls(&schema(), &mut reply);
+        restore_reply(&schema(), &mut reply, AS_JSON);
         let expected = json!({
             "sure": "2026-11-28", "name": null, "day": "2026-11-28", "total": 1234.50, "count": 12,
             "paid": false, "unit": null, "level": 2, "tags": null, "payment": null,
@@ -373,7 +468,7 @@ mod tests {
         ];
         for (text, expected) in table {
             let mut value = json!(text);
-            restore_nulls(&nullable, &mut value);
+            restore_reply(&nullable, &mut value, AS_JSON);
             assert_eq!(value, expected, "{text}");
         }
     }
@@ -381,13 +476,13 @@ mod tests {
     #[test]
     fn a_reply_in_the_form_of_the_real_schema_stays_as_it_is() {
         for reply in [
-            json!({"name": null, "total": "12.50", "tags": []}),
+            json!({"name": null, "total": "twelve", "paid": "true", "unit": "", "tags": []}),
             json!({"name": "x", "total": 12.5, "tags": []}),
             json!({"sure": "", "unknown": ""}),
             json!("no object"),
         ] {
             let mut read = reply.clone();
-            restore_nulls(&schema(), &mut read);
+            restore_reply(&schema(), &mut read, AS_JSON);
             assert_eq!(read, reply);
         }
     }
