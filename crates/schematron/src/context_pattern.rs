@@ -99,8 +99,12 @@ fn with_predicates(
 
 impl ContextPattern {
     fn followed_by(mut self, step: &AxisStep) -> Result<Self, SyntaxError> {
-        let is_descent = self.ends_in_descent;
+        let mut is_descent = self.ends_in_descent;
         self.ends_in_descent = false;
+        if is_descent && self.is_anchored && self.steps.is_empty() {
+            // Every node is somewhere below the root.
+            (self.is_anchored, is_descent) = (false, false);
+        }
         match step.axis {
             XPathAxis::Child | XPathAxis::Attribute => {
                 self.steps.push(PatternStep { step: step.clone(), is_descent });
@@ -129,6 +133,15 @@ impl ContextPattern {
             (true, NodeTest::Name(name)) => PatternSubject::Attribute(*name),
             (false, _) => PatternSubject::AnyElement,
             (true, _) => PatternSubject::AnyAttribute,
+        }
+    }
+
+    /// The name of the parents of the nodes that it may match, if there is one.
+    pub(crate) fn parent_name(&self) -> Option<NameId> {
+        let [.., parent, last] = self.steps.as_slice() else { return None };
+        match parent.step.test {
+            NodeTest::Name(name) if !last.is_descent => Some(name),
+            _ => None,
         }
     }
 

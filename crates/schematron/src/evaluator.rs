@@ -10,7 +10,7 @@ use std::rc::Rc;
 use crate::expression::{CoreFunction, UserFunction, VariableSlot, XPathExpr};
 use crate::functions::ArgumentValues;
 use crate::pattern_cache::PatternCache;
-use crate::tree::{NodeNumber, NodeSort, NodeTree};
+use crate::tree::{NodeList, NodeNumber, NodeSort, NodeTree};
 use crate::value::{
     AtomicValue, EvaluationError, ItemSequence, XPathItem, in_document_order, node_items,
 };
@@ -86,7 +86,7 @@ pub(crate) struct XPathEvaluator<'a> {
 }
 
 type Evaluated<'a> = Result<ItemSequence<'a>, EvaluationError>;
-type EvaluatedNodes = Result<Vec<NodeNumber>, EvaluationError>;
+type EvaluatedNodes = Result<NodeList, EvaluationError>;
 
 /// Items that a variable has, or of an expression alone.
 enum HeldItems<'a> {
@@ -434,6 +434,10 @@ impl<'a> XPathEvaluator<'a> {
             },
             XPathExpr::Call(function, arguments) if function.is_of_texts() => {
                 self.call_on_texts(*function, arguments, focus)
+            }
+            XPathExpr::Call(CoreFunction::Name, arguments) if arguments.is_empty() => {
+                let name = self.tree.written_name(focus.node()?);
+                Ok(Some(AtomicValue::Text(Cow::Borrowed(name))))
             }
             path if path.has_nodes_alone() => match self.evaluate_nodes(path, focus)?.as_slice() {
                 [] => Ok(None),

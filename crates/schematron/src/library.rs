@@ -192,7 +192,9 @@ impl<'a> RuleRun<'a, '_> {
         contexts: &'a [RuleContext],
         node: NodeNumber,
     ) -> Result<Option<&'a CompiledRule>, EvaluationError> {
-        for context in contexts {
+        let parent = self.tree.parent(node).map(|parent| self.tree.name(parent));
+        let fits = |context: &&RuleContext| context.parent.is_none() || context.parent == parent;
+        for context in contexts.iter().filter(fits) {
             if context.pattern.is_match(node, self.tree, &mut self.evaluator)? {
                 return Ok(pattern.rules.get(context.rule));
             }
@@ -242,7 +244,7 @@ impl<'a> RuleRun<'a, '_> {
         for part in &check.message {
             match part {
                 RuleTextPart::Text(part) => text.push_str(part),
-                RuleTextPart::Name => text.push_str(&self.tree.qualified_name(node)),
+                RuleTextPart::Name => text.push_str(self.tree.written_name(node)),
                 RuleTextPart::Value(value) => match self.evaluator.evaluate_values(value, focus) {
                     Ok(values) => {
                         let texts: Vec<_> =

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 /// Number of an expanded name that occurs in the rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NameId(u32);
 
 impl NameId {

@@ -1,7 +1,7 @@
 //! A Schematron schema from its source: namespaces, variables, functions, patterns and rules, every
 //! expression compiled. Phases and diagnostics are passed over: all patterns are active.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use docmill_formats::xml::{XmlNode, XmlText};
 
@@ -33,7 +33,7 @@ pub(crate) struct CompiledSchema {
 pub(crate) struct RulePattern {
     pub rules: Vec<CompiledRule>,
     /// By the name of the elements: rule and alternative of its context, in order.
-    named: HashMap<NameId, Vec<RuleContext>>,
+    named: BTreeMap<NameId, Vec<RuleContext>>,
     /// Those that match elements of other names.
     unnamed: Vec<RuleContext>,
     attributes: Vec<RuleContext>,
@@ -46,6 +46,8 @@ pub(crate) struct RuleContext {
     /// Place of the rule in its pattern.
     pub rule: usize,
     pub pattern: ContextPattern,
+    /// The name of the parent, where that is fixed: most contexts are refused by it.
+    pub parent: Option<NameId>,
 }
 
 /// A rule: what is to be checked of the nodes of its context.
@@ -287,7 +289,8 @@ impl SchemaReader {
             let context = replace_parameters(attribute(rule, "context")?, &parameters);
             let context = parse_context(&context, &mut self.context)?;
             for pattern in context_patterns(&context)? {
-                compiled.add_context(RuleContext { rule: place, pattern });
+                let parent = pattern.parent_name();
+                compiled.add_context(RuleContext { rule: place, pattern, parent });
             }
             let mut read = CompiledRule::default();
             self.read_rule(rule, body, &parameters, &mut read)?;

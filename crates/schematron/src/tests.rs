@@ -348,3 +348,21 @@ fn arguments_are_of_the_declared_type_of_node_or_value() {
         assert_eq!(found, expected, "{argument} as {declared}");
     }
 }
+
+#[test]
+fn a_child_is_found_by_its_name_among_few_and_among_many_and_named_as_it_is_written() {
+    let body = r#"<pattern><rule context="//i:l"><assert id="n" test="count(i:b) = xs:integer(@n) and not(i:zz)">-</assert>
+        <assert id="t" test="every $b in i:b satisfies ends-with(name($b), 'b') and i:*[last()]/name() = 'j:c'"><value-of select="i:b/name()"/></assert></rule></pattern>"#;
+    let library = library_of(body, "true()").unwrap();
+    for count in [1_usize, 31, 32, 90] {
+        let (all, other) = ("<i:b/>".repeat(count), "<i:b n='0'><i:b/></i:b>");
+        let line = |children: &str| format!("<i:l n='{count}'>{children}<j:c/></i:l>");
+        let lines = [line(&all), line(&all), format!("<i:l n='1'>{other}<j:c/></i:l>")].concat();
+        let document = format!("<i:a xmlns:i='urn:i' xmlns:j='urn:i'>{lines}</i:a>");
+        assert_eq!(findings(&check(&library, &document)), [""; 0], "{count}");
+        let document = document.replace("<j:c/>", "<j:c/><i:b/>");
+        let wrong = check(&library, &document).findings;
+        assert_eq!(wrong.len(), 6, "{count}");
+        assert_eq!(wrong[0].location, "/i:a/i:l[1]", "{count}");
+    }
+}

@@ -5,12 +5,16 @@ use std::borrow::Cow;
 use docmill_formats::xml::{XmlNode as Node, XmlNodeType as NodeType};
 
 use crate::names::{NameId, NameTable};
+use smallvec::SmallVec;
 
 /// Number of a node: its place in document order. The root is 0; attributes follow their element.
 pub(crate) type NodeNumber = usize;
 
-/// Children of a node whose children of a name are looked up rather than passed one by one.
-const MIN_LARGE_CHILDREN: usize = 6;
+/// Nodes of a step: few, as a rule.
+pub(crate) type NodeList = SmallVec<[NodeNumber; 4]>;
+
+/// Elements in a node whose children of a name are looked up rather than passed one by one.
+const MIN_LARGE_CHILDREN: usize = 32;
 
 /// The kinds of nodes in XPath's data model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,11 +38,14 @@ struct NodeRecord<'a> {
     end: NodeNumber,
     /// Children, of every sort.
     child_count: usize,
+    /// Its elements among the tree's.
+    elements: (usize, usize),
     /// Value of an attribute, text or comment.
     text: &'a str,
     local_name: &'a str,
     namespace: Option<&'a str>,
-    prefix: Option<&'a str>,
+    /// Its name as it is written, with its prefix.
+    written_name: &'a str,
 }
 
 /// A document whose names are numbers of a [`NameTable`].
@@ -47,7 +54,9 @@ pub(crate) struct NodeTree<'a> {
     nodes: Vec<NodeRecord<'a>>,
     /// The elements of each name, in document order.
     by_name: Vec<Vec<NodeNumber>>,
-    /// The same behind the numbers of their parents, by these.
+    /// The elements of each node side by side, with their names.
+    elements: Vec<(NameId, NodeNumber)>,
+    /// The elements of each name behind the numbers of their parents, by these.
     by_parent: Vec<Vec<(NodeNumber, NodeNumber)>>,
     /// The attributes of each name, in document order.
     attributes_by_name: Vec<Vec<NodeNumber>>,
@@ -60,6 +69,7 @@ impl<'a> NodeTree<'a> {
         let by_name = vec![Vec::new(); names.len()];
         let mut tree = Self {
             nodes: Vec::new(),
+            elements: Vec::new(),
             by_parent: vec![Vec::new(); names.len()],
             attributes_by_name: by_name.clone(),
             by_name,
@@ -100,16 +110,14 @@ impl<'a> NodeTree<'a> {
             first_child: 1,
             end: 1,
             child_count: 1,
+            elements: (0, 0),
             text: "",
             local_name: "",
             namespace: None,
-            prefix: None,
+            written_name: "",
         });
         self.add_node(element, Some(0), names);
-        let end = self.nodes.len();
-        if let Some(root) = self.nodes.first_mut() {
-            root.end = end;
-        }
+        self.close_node(0, 1, 1);
     }
 
     fn add_node(&mut self, node: Node<'a, '_>, parent: Option<NodeNumber>, names: &NameTable) {
@@ -131,10 +139,15 @@ impl<'a> NodeTree<'a> {
             first_child: number,
             end: number,
             child_count: 0,
+            elements: (0, 0),
             text: if is_element { "" } else { node.text().unwrap_or_default() },
             local_name,
             namespace,
-            prefix: namespace.and_then(|it| node.lookup_prefix(it)),
+            written_name: if is_element {
+                written_name(node, node.range().start.saturating_add(1))
+            } else {
+                ""
+            },
         });
         for attribute in node.attributes() {
             let (namespace, local_name) = (attribute.namespace(), attribute.name());
@@ -146,10 +159,11 @@ impl<'a> NodeTree<'a> {
                 first_child: end,
                 end,
                 child_count: 0,
+                elements: (0, 0),
                 text: attribute.value(),
                 local_name,
                 namespace,
-                prefix: namespace.and_then(|it| node.lookup_prefix(it)),
+                written_name: written_name(node, attribute.range().start),
             });
         }
         let first_child = self.nodes.len();
@@ -158,9 +172,23 @@ impl<'a> NodeTree<'a> {
             self.add_node(child, Some(number), names);
             child_count += 1;
         }
-        let end = self.nodes.len();
+        self.close_node(number, first_child, child_count);
+    }
+
+    /// Completes a node behind its last descendant.
+    fn close_node(&mut self, number: NodeNumber, first_child: NodeNumber, child_count: usize) {
+        let (end, first_element) = (self.nodes.len(), self.elements.len());
+        let mut at = first_child;
+        while let Some(child) = self.nodes.get(at) {
+            if child.sort == NodeSort::Element {
+                self.elements.push((child.name, at));
+            }
+            at = child.end.max(at.saturating_add(1));
+        }
+        let elements = (first_element, self.elements.len());
         if let Some(record) = self.nodes.get_mut(number) {
             (record.first_child, record.end, record.child_count) = (first_child, end, child_count);
+            record.elements = elements;
         }
     }
 
@@ -187,14 +215,9 @@ impl<'a> NodeTree<'a> {
         self.nodes.get(node).and_then(|it| it.namespace).unwrap_or_default()
     }
 
-    /// Its name with a prefix that stands for its namespace there.
-    pub(crate) fn qualified_name(&self, node: NodeNumber) -> Cow<'a, str> {
-        match self.nodes.get(node).and_then(|it| it.prefix) {
-            Some(prefix) if !prefix.is_empty() => {
-                Cow::Owned(format!("{prefix}:{}", self.local_name(node)))
-            }
-            _ => Cow::Borrowed(self.local_name(node)),
-        }
+    /// Its name as it is written, with its prefix.
+    pub(crate) fn written_name(&self, node: NodeNumber) -> &'a str {
+        self.nodes.get(node).map_or("", |it| it.written_name)
     }
 
     pub(crate) fn parent(&self, node: NodeNumber) -> Option<NodeNumber> {
@@ -228,20 +251,29 @@ impl<'a> NodeTree<'a> {
         self.inside(self.named(name, false), node)
     }
 
-    /// The elements of a name among the children of a node, each behind that node's number, in
-    /// document order; `None`: the node has few, and their walk is quicker.
-    pub(crate) fn named_children(
+    /// Adds the elements of a name among the children of a node, in document order. Returns how many
+    /// elements were passed.
+    pub(crate) fn add_named_children(
         &self,
         node: NodeNumber,
         name: NameId,
-    ) -> Option<&[(NodeNumber, NodeNumber)]> {
-        if self.child_count(node) < MIN_LARGE_CHILDREN {
-            return None;
+        nodes: &mut NodeList,
+    ) -> usize {
+        let (first, end) = self.nodes.get(node).map_or((0, 0), |it| it.elements);
+        let elements = self.elements.get(first..end).unwrap_or_default();
+        if elements.len() < MIN_LARGE_CHILDREN {
+            for (own, child) in elements {
+                if *own == name {
+                    nodes.push(*child);
+                }
+            }
+            return elements.len();
         }
         let named = self.by_parent.get(name.index()).map(Vec::as_slice).unwrap_or_default();
         let first = named.partition_point(|(parent, _)| *parent < node);
-        let end = named.partition_point(|(parent, _)| *parent <= node);
-        named.get(first..end)
+        let own = named.iter().skip(first).take_while(|(parent, _)| *parent == node);
+        nodes.extend(own.map(|(_, child)| *child));
+        0
     }
 
     /// The attributes of a name that a node and its descendants have, in document order.
@@ -291,7 +323,7 @@ impl<'a> NodeTree<'a> {
         let mut steps = Vec::new();
         let mut at = node;
         while let Some(parent) = self.parent(at) {
-            let name = self.qualified_name(at);
+            let name = self.written_name(at);
             steps.push(match self.sort(at) {
                 NodeSort::Attribute => format!("/@{name}"),
                 _ => match self.number_among_siblings(at, parent) {
@@ -319,4 +351,12 @@ impl<'a> NodeTree<'a> {
         }
         (number, count)
     }
+}
+
+/// The name that begins at a place of the text of a node's document.
+fn written_name<'a>(node: Node<'a, '_>, start: usize) -> &'a str {
+    let rest = node.document().input_text().get(start..).unwrap_or_default();
+    let is_end = |byte: u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>' | b'=');
+    let end = rest.bytes().position(is_end).unwrap_or(rest.len());
+    rest.get(..end).unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use crate::decimal::DecimalNumber;
 use crate::expression::{ArithmeticOperator, AtomicType, Comparison};
-use crate::tree::NodeNumber;
+use crate::tree::{NodeList, NodeNumber};
 
 /// Why an expression has no value. The codes are those of the standard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,12 +88,12 @@ impl<'a> From<Cow<'a, str>> for XPathItem<'a> {
 }
 
 /// Nodes as items.
-pub(crate) fn node_items<'a>(nodes: Vec<NodeNumber>) -> ItemSequence<'a> {
+pub(crate) fn node_items<'a>(nodes: NodeList) -> ItemSequence<'a> {
     nodes.into_iter().map(XPathItem::Node).collect()
 }
 
 /// The nodes among which there are no values.
-pub(crate) fn nodes_of(items: &[XPathItem<'_>]) -> Result<Vec<NodeNumber>, EvaluationError> {
+pub(crate) fn nodes_of(items: &[XPathItem<'_>]) -> Result<NodeList, EvaluationError> {
     let nodes = items.iter().map(|item| match item {
         XPathItem::Node(node) => Ok(*node),
         XPathItem::Atomic(_) => Err(EvaluationError::Type),

@@ -144,7 +144,7 @@ impl<'a> XPathEvaluator<'a> {
                 [] => Ok(one(AtomicValue::Text(Cow::Borrowed("")))),
                 [XPathItem::Node(node)] => Ok(vec![
                     match function {
-                        F::Name => self.tree.qualified_name(*node),
+                        F::Name => Cow::Borrowed(self.tree.written_name(*node)),
                         F::LocalName => Cow::Borrowed(self.tree.local_name(*node)),
                         _ => Cow::Borrowed(self.tree.namespace(*node)),
                     }

@@ -3,7 +3,7 @@
 use super::{Evaluated, EvaluatedNodes, XPathEvaluator, XPathFocus, truth_of};
 use crate::expression::{AxisStep, NodeTest, XPathAxis, XPathExpr, XPathPredicate};
 use crate::names::NameId;
-use crate::tree::{NodeNumber, NodeSort, NodeTree};
+use crate::tree::{NodeList, NodeNumber, NodeSort, NodeTree};
 use crate::value::{
     AtomicValue, EvaluationError, ItemSequence, XPathItem, in_document_order, node_items, nodes_of,
 };
@@ -64,9 +64,9 @@ impl<'a> XPathEvaluator<'a> {
     ) -> EvaluatedNodes {
         // Most rules are on elements that the document does not have.
         if is_absent(self.tree, step) && is_plain(left) {
-            return focus.node().map(|_| Vec::new());
+            return focus.node().map(|_| NodeList::new());
         }
-        let mut nodes = Vec::new();
+        let mut nodes = NodeList::new();
         let several;
         if let Some((above, name)) = attributes_below(left, step) {
             let from = self.evaluate_nodes(above, focus)?;
@@ -97,7 +97,7 @@ impl<'a> XPathEvaluator<'a> {
     /// # Errors
     /// A predicate has no value; the budget is spent.
     pub(crate) fn step_nodes(&mut self, node: NodeNumber, step: &'a AxisStep) -> EvaluatedNodes {
-        let mut nodes = Vec::new();
+        let mut nodes = NodeList::new();
         self.add_step_nodes(node, step, &mut nodes)?;
         Ok(nodes)
     }
@@ -106,7 +106,7 @@ impl<'a> XPathEvaluator<'a> {
         &mut self,
         node: NodeNumber,
         step: &'a AxisStep,
-        nodes: &mut Vec<NodeNumber>,
+        nodes: &mut NodeList,
     ) -> Result<(), EvaluationError> {
         if is_absent(self.tree, step) {
             return Ok(());
@@ -114,7 +114,7 @@ impl<'a> XPathEvaluator<'a> {
         if step.predicates.is_empty() && self.add_indexed_nodes(node, step, nodes)? {
             return Ok(());
         }
-        let mut own = Vec::new();
+        let mut own = NodeList::new();
         if !self.add_indexed_nodes(node, step, &mut own)? {
             own = self.axis_nodes(node, step)?;
         }
@@ -133,10 +133,10 @@ impl<'a> XPathEvaluator<'a> {
         let tree = self.tree;
         let (own_end, parent) = (tree.end(node), tree.parent(node));
         let inside = node.saturating_add(1)..own_end;
-        let mut nodes: Vec<NodeNumber> = match step.axis {
+        let mut nodes: NodeList = match step.axis {
             // Added above.
             XPathAxis::Attribute | XPathAxis::Child | XPathAxis::ItSelf | XPathAxis::Parent => {
-                Vec::new()
+                NodeList::new()
             }
             XPathAxis::Descendant => inside.collect(),
             XPathAxis::DescendantOrSelf => (node..own_end.max(inside.start)).collect(),
@@ -146,10 +146,10 @@ impl<'a> XPathEvaluator<'a> {
                 Some(parent) if tree.sort(node) != NodeSort::Attribute => {
                     let is_following = step.axis == XPathAxis::FollowingSibling;
                     let others = tree.children(parent).filter(|it| *it != node);
-                    let (before, behind): (Vec<_>, Vec<_>) = others.partition(|it| *it < node);
+                    let (before, behind): (NodeList, NodeList) = others.partition(|it| *it < node);
                     if is_following { behind } else { before.into_iter().rev().collect() }
                 }
-                _ => Vec::new(),
+                _ => NodeList::new(),
             },
             XPathAxis::Following => (own_end..tree.len()).collect(),
             XPathAxis::Preceding => {
@@ -174,7 +174,7 @@ impl<'a> XPathEvaluator<'a> {
         &mut self,
         node: NodeNumber,
         step: &AxisStep,
-        nodes: &mut Vec<NodeNumber>,
+        nodes: &mut NodeList,
     ) -> Result<bool, EvaluationError> {
         let tree = self.tree;
         let before = nodes.len();
@@ -184,12 +184,7 @@ impl<'a> XPathEvaluator<'a> {
                 nodes.extend_from_slice(tree.named_inside(node, *name));
             }
             (XPathAxis::Child, NodeTest::Name(name)) => {
-                if let Some(children) = tree.named_children(node, *name) {
-                    nodes.extend(children.iter().map(|(_, child)| *child));
-                } else {
-                    passed += tree.child_count(node);
-                    nodes.extend(tree.children(node).filter(|it| is_element(tree, *it, *name)));
-                }
+                passed += tree.add_named_children(node, *name, nodes);
             }
             (XPathAxis::Child, test) => {
                 passed += tree.child_count(node);
@@ -216,13 +211,9 @@ impl<'a> XPathEvaluator<'a> {
         is_accepted(self.tree, node, &step.test, step.axis == XPathAxis::Attribute)
     }
 
-    fn filter_nodes(
-        &mut self,
-        nodes: Vec<NodeNumber>,
-        predicate: &'a XPathPredicate,
-    ) -> EvaluatedNodes {
+    fn filter_nodes(&mut self, nodes: NodeList, predicate: &'a XPathPredicate) -> EvaluatedNodes {
         let size = nodes.len();
-        let mut kept = Vec::new();
+        let mut kept = NodeList::new();
         for (place, node) in nodes.into_iter().enumerate() {
             let item = XPathItem::Node(node);
             let focus = XPathFocus { item, position: place.saturating_add(1), size };
@@ -295,7 +286,7 @@ impl<'a> XPathEvaluator<'a> {
 }
 
 /// A node and those it is inside of, nearest first.
-fn ancestors(tree: &NodeTree<'_>, from: Option<NodeNumber>) -> Vec<NodeNumber> {
+fn ancestors(tree: &NodeTree<'_>, from: Option<NodeNumber>) -> NodeList {
     std::iter::successors(from, |node| tree.parent(*node)).collect()
 }
 
@@ -328,10 +319,6 @@ fn attributes_below<'e>(left: &'e XPathExpr, step: &AxisStep) -> Option<(&'e XPa
         && every.predicates.is_empty();
     let is_plain = step.predicates.iter().all(|it| !it.is_positional);
     (is_every && is_plain && step.axis == XPathAxis::Attribute).then_some((above, *name))
-}
-
-fn is_element(tree: &NodeTree<'_>, node: NodeNumber, name: NameId) -> bool {
-    tree.name(node) == name && tree.sort(node) == NodeSort::Element
 }
 
 fn is_accepted(
