@@ -94,6 +94,11 @@ pub(crate) struct FoundMembers {
 }
 
 impl FoundMembers {
+    /// There are some, and none is taken.
+    pub(crate) fn left_out() -> Self {
+        Self { are_left_out: true, ..Self::default() }
+    }
+
     /// The bytes of the member at this place.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hayro::kurbo::Rect;
 
 use crate::container::{self, FoundMembers, MemberCollector};
-use crate::einvoice_files;
+use crate::einvoice_files::find_supporting_files;
 use crate::einvoice_rules::EinvoiceRules;
 use crate::envelope::open_envelopes;
 use crate::image::format::{self, DocumentFormat};
@@ -77,65 +77,7 @@ pub fn open_locked_document(
     dpi: u32,
     passwords: &[String],
 ) -> Result<ParsedDocument, PageRefusal> {
-    if bytes.is_empty() {
-        return Err(PageRefusal::new(OutcomeReason::Empty, "0 bytes"));
-    }
-    let bytes = catch_decoder(|| {
-        open_envelopes(bytes, limits.document_bytes.0, DocumentFormat::is_bare_document)
-    })?;
-    let found = DocumentFormat::sniff_bare(&bytes)
-        .or_else(|| sniff_text(&bytes).map(DocumentFormat::Office));
-    let Some(format) = found else {
-        let what = format::describe_unsupported(&bytes);
-        return Err(PageRefusal::new(OutcomeReason::UnsupportedType, what));
-    };
-    let bytes = match format {
-        DocumentFormat::Pdf => format::strip_leading_junk(bytes),
-        _ => bytes,
-    };
-    let all = bytes.clone();
-    let most_words = usize::try_from(limits.page_words).unwrap_or(usize::MAX);
-    let content = catch_decoder(|| match format {
-        DocumentFormat::Pdf => {
-            pdf_file::PdfFile::open(bytes, limits, passwords).map(DocumentContent::Pdf)
-        }
-        DocumentFormat::Tiff => {
-            let directories = tiff::list_directories(&bytes, limits.pages)?;
-            Ok(DocumentContent::Tiff(bytes, directories))
-        }
-        DocumentFormat::Xml => {
-            let xml = xml::XmlText::decode(&bytes)?;
-            let tree = xml.parse_tree()?;
-            if !einvoice::has_known_root(&tree) {
-                let what = XmlRootName::from_tree(&tree).describe_refusal();
-                return Err(PageRefusal::new(OutcomeReason::UnsupportedType, what));
-            }
-            Ok(DocumentContent::Values(xml::tree_lines(&tree, most_words)))
-        }
-        DocumentFormat::Edifact => einvoice::edifact_lines(&bytes, most_words)
-            .map(DocumentContent::Values)
-            .map_err(|defect| PageRefusal::new(defect.outcome_reason(), defect.to_string())),
-        DocumentFormat::Office(format) => {
-            Ok(DocumentContent::Laid(lay_out_document(&bytes, format, limits)?))
-        }
-        _ => Ok(DocumentContent::Picture(bytes)),
-    })?;
-    let detected_language = OnceLock::new();
-    let document = ParsedDocument {
-        format,
-        bytes: all,
-        limits: limits.clone(),
-        dpi,
-        content,
-        found: FoundMembers::default(),
-        detected_language,
-    };
-    let (pages, limit) = (document.page_count(), limits.pages);
-    if pages > limit {
-        let detail = format!("{pages} pages, limits.pages is {limit}");
-        return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
-    }
-    Ok(document)
+    DocumentOpening { limits, dpi, passwords, finds_members: false }.open(bytes)
 }
 
 /// The same, and finds the documents in it: those of a container, which has no pages, and those attached
@@ -160,35 +102,119 @@ pub fn open_with_members(
             detected_language: OnceLock::new(),
         });
     }
-    let mut document = open_locked_document(bytes, limits, dpi, passwords)?;
-    if document.format == DocumentFormat::Xml {
-        document.found = find_supporting_files(&document.bytes, limits);
-    }
-    let DocumentContent::Pdf(file) = &document.content else { return Ok(document) };
-    let is_portfolio = catch_decoder(|| Ok(file.is_portfolio()))?;
-    let mut found = MemberCollector::new(limits, document.bytes.len());
-    match catch_decoder(|| file.add_attached_files(is_portfolio, &mut found)) {
-        Ok(()) => document.found = found.finish(Bytes::new()),
-        Err(refusal) if is_portfolio => return Err(refusal),
-        // Its pages are a document whatever is attached to it.
-        Err(_) => document.found.are_left_out = true,
-    }
-    if is_portfolio && !document.found.members.is_empty() {
-        document.content = DocumentContent::Container;
-    }
-    Ok(document)
+    DocumentOpening { limits, dpi, passwords, finds_members: true }.open(bytes)
 }
 
-/// The documents within an e-invoice, which is one whatever they are.
-fn find_supporting_files(bytes: &Bytes, limits: &LimitsConfig) -> FoundMembers {
-    let mut members = MemberCollector::new(limits, bytes.len());
-    let added = catch_decoder(|| einvoice_files::add_supporting_files(bytes, &mut members));
-    let mut found = match added {
-        Ok(_) => members.finish(Bytes::new()),
-        Err(_) => FoundMembers::default(),
-    };
-    found.are_left_out = !matches!(added, Ok(true));
-    found
+/// How the content of a document is opened.
+struct DocumentOpening<'a> {
+    limits: &'a LimitsConfig,
+    dpi: u32,
+    passwords: &'a [String],
+    /// Whether the documents in it are found.
+    finds_members: bool,
+}
+
+type OpenedContent = Result<(DocumentContent, FoundMembers), PageRefusal>;
+
+impl DocumentOpening<'_> {
+    /// Opens the envelopes around a document, and the document.
+    fn open(&self, bytes: Bytes) -> Result<ParsedDocument, PageRefusal> {
+        let limits = self.limits;
+        if bytes.is_empty() {
+            return Err(PageRefusal::new(OutcomeReason::Empty, "0 bytes"));
+        }
+        let bytes = catch_decoder(|| {
+            open_envelopes(bytes, limits.document_bytes.0, DocumentFormat::is_bare_document)
+        })?;
+        let found = DocumentFormat::sniff_bare(&bytes)
+            .or_else(|| sniff_text(&bytes).map(DocumentFormat::Office));
+        let Some(format) = found else {
+            let what = format::describe_unsupported(&bytes);
+            return Err(PageRefusal::new(OutcomeReason::UnsupportedType, what));
+        };
+        let bytes = match format {
+            DocumentFormat::Pdf => format::strip_leading_junk(bytes),
+            _ => bytes,
+        };
+        let (content, found) = catch_decoder(|| self.open_content(format, bytes.clone()))?;
+        let detected_language = OnceLock::new();
+        let document = ParsedDocument {
+            format,
+            bytes,
+            limits: limits.clone(),
+            dpi: self.dpi,
+            content,
+            found,
+            detected_language,
+        };
+        let (pages, limit) = (document.page_count(), limits.pages);
+        if pages > limit {
+            let detail = format!("{pages} pages, limits.pages is {limit}");
+            return Err(PageRefusal::new(OutcomeReason::TooLarge, detail));
+        }
+        Ok(document)
+    }
+
+    /// The content, and the documents in it.
+    fn open_content(&self, format: DocumentFormat, bytes: Bytes) -> OpenedContent {
+        let limits = self.limits;
+        let content = match format {
+            DocumentFormat::Pdf => return self.open_pdf(bytes),
+            DocumentFormat::Xml => return self.open_einvoice(&bytes),
+            DocumentFormat::Tiff => {
+                let directories = tiff::list_directories(&bytes, limits.pages)?;
+                DocumentContent::Tiff(bytes, directories)
+            }
+            DocumentFormat::Edifact => einvoice::edifact_lines(&bytes, self.most_words())
+                .map(DocumentContent::Values)
+                .map_err(|defect| PageRefusal::new(defect.outcome_reason(), defect.to_string()))?,
+            DocumentFormat::Office(format) => {
+                DocumentContent::Laid(lay_out_document(&bytes, format, limits)?)
+            }
+            _ => DocumentContent::Picture(bytes),
+        };
+        Ok((content, FoundMembers::default()))
+    }
+
+    fn most_words(&self) -> usize {
+        usize::try_from(self.limits.page_words).unwrap_or(usize::MAX)
+    }
+
+    /// A PDF with the files attached to it, or a portfolio, which has no pages of its own.
+    fn open_pdf(&self, bytes: Bytes) -> OpenedContent {
+        let size = bytes.len();
+        let file = pdf_file::PdfFile::open(bytes, self.limits, self.passwords)?;
+        if !self.finds_members {
+            return Ok((DocumentContent::Pdf(file), FoundMembers::default()));
+        }
+        let is_portfolio = file.is_portfolio();
+        let mut members = MemberCollector::new(self.limits, size);
+        let found = match catch_decoder(|| file.add_attached_files(is_portfolio, &mut members)) {
+            Ok(()) => members.finish(Bytes::new()),
+            Err(refusal) if is_portfolio => return Err(refusal),
+            // Its pages are a document whatever is attached to it.
+            Err(_) => FoundMembers::left_out(),
+        };
+        let is_container = is_portfolio && !found.members.is_empty();
+        let content =
+            if is_container { DocumentContent::Container } else { DocumentContent::Pdf(file) };
+        Ok((content, found))
+    }
+
+    /// An e-invoice with the files that support it.
+    fn open_einvoice(&self, bytes: &Bytes) -> OpenedContent {
+        let xml = xml::XmlText::decode(bytes)?;
+        let tree = xml.parse_tree()?;
+        if !einvoice::has_known_root(&tree) {
+            let what = XmlRootName::from_tree(&tree).describe_refusal();
+            return Err(PageRefusal::new(OutcomeReason::UnsupportedType, what));
+        }
+        let found = match self.finds_members {
+            true => find_supporting_files(&tree, MemberCollector::new(self.limits, bytes.len())),
+            false => FoundMembers::default(),
+        };
+        Ok((DocumentContent::Values(xml::tree_lines(&tree, self.most_words())), found))
+    }
 }
 
 impl ParsedDocument {

@@ -2,36 +2,32 @@
 //! delivery. Pictures of the invoice itself are none. Plain text and CSV have no signature and are
 //! listed by name alone, as in a PDF.
 
-use crate::container::{MemberCollector, is_attached_document};
+use bytes::Bytes;
+
+use crate::container::{FoundMembers, MemberCollector, is_attached_document};
 use crate::envelope::decode_base64;
-use crate::refusal::PageRefusal;
 use docmill_formats::einvoice::list_supporting_files;
-use docmill_formats::xml::XmlText;
+use docmill_formats::xml::XmlTree;
 
-/// The ending of the elements that hold files.
-const FILE_ELEMENT: &str = "BinaryObject";
-
-/// Adds the documents; the result: whether all files could be decoded.
-///
-/// # Errors
-/// `too_large`; those of XML.
-pub(crate) fn add_supporting_files(
-    bytes: &[u8],
-    found: &mut MemberCollector<'_>,
-) -> Result<bool, PageRefusal> {
-    let xml = XmlText::decode(bytes)?;
-    if !xml.contains(FILE_ELEMENT) {
-        return Ok(true);
-    }
-    let mut are_whole = true;
-    for file in list_supporting_files(&xml.parse_tree()?) {
+/// The documents within an e-invoice, which is one whatever they are: none where they are too many or too
+/// large.
+pub(crate) fn find_supporting_files(
+    tree: &XmlTree<'_>,
+    mut members: MemberCollector<'_>,
+) -> FoundMembers {
+    let mut are_left_out = false;
+    for file in list_supporting_files(tree) {
         match decode_base64(file.base64.as_bytes()) {
             Ok(content) if is_attached_document(&content) => {
-                found.add(file.name.as_deref(), content)?;
+                if members.add(file.name.as_deref(), content).is_err() {
+                    return FoundMembers::left_out();
+                }
             }
             Ok(_) => {}
-            Err(_damaged) => are_whole = false,
+            Err(_damaged) => are_left_out = true,
         }
     }
-    Ok(are_whole)
+    let mut found = members.finish(Bytes::new());
+    found.are_left_out = are_left_out;
+    found
 }

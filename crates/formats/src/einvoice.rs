@@ -56,6 +56,7 @@ pub use edifact::{EdifactError, is_edifact};
 use element::ValueReader;
 use fields::{InvoiceXmlFields, list_value};
 pub use reference::SupportingFile;
+use repeated::has_word;
 use root::EinvoiceSyntax;
 pub use root::XmlRootName;
 pub use ubl_output::{UblDefects, write_ubl};
@@ -184,9 +185,15 @@ fn parse_national(
     }
 }
 
-/// Whether the root of an XML is that of an e-invoice that is read.
+/// Whether the root of an XML is that of an e-invoice that is read, or of an envelope of some.
 pub fn has_known_root(tree: &Document<'_>) -> bool {
-    syntax_of(tree.root_element()).is_some()
+    let root = tree.root_element();
+    match syntax_of(root) {
+        Some(EinvoiceSyntax::BusinessDocument) => {
+            !matches!(only_document(root), Err(EinvoiceDefect::NotAnInvoice))
+        }
+        syntax => syntax.is_some(),
+    }
 }
 
 /// The root of the e-invoice in an XML, which may be within an envelope; `None`: there is not one.
@@ -276,23 +283,10 @@ impl ParsedInvoiceXml {
 }
 
 /// Fields whose value is a text or null.
-const TEXTS: [&str; 15] = [
-    "document_type",
-    "supplier_name",
-    "supplier_trading_name",
-    "payment_reference",
-    "payee_name",
-    "supplier_address",
-    "supplier_vat_id",
-    "buyer_name",
-    "buyer_vat_id",
-    "invoice_number",
-    "order_number",
-    "payment_terms",
-    "iban",
-    "bic",
-    "currency",
-];
+const TEXTS: &str = "\
+    document_type supplier_name supplier_trading_name payment_reference payee_name \
+    supplier_address supplier_vat_id buyer_name buyer_vat_id invoice_number order_number \
+    payment_terms iban bic currency";
 const NUMBERS: [&str; 6] =
     ["subtotal", "vat_amount", "total", "paid_amount", "rounding_amount", "amount_due"];
 const DATES: [&str; 5] =
@@ -332,7 +326,7 @@ impl ParsedInvoiceXml {
             name if DATES.contains(&name) => is_null_or(value, |day| {
                 day.as_str().is_some_and(|day| date::parse_iso(day).is_some())
             }),
-            name if TEXTS.contains(&name) => is_null_or(value, Value::is_string),
+            name if has_word(TEXTS, name) => is_null_or(value, Value::is_string),
             name if NUMBERS.contains(&name) => is_null_or(value, Value::is_number),
             name if TEXT_LISTS.contains(&name) => is_null_or(value, |list| {
                 list.as_array().is_some_and(|list| list.iter().all(Value::is_string))

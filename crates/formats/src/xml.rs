@@ -5,9 +5,9 @@
 //! memory grow with: nesting, marks, attributes of an element, namespaces in scope. Whether the XML
 //! means anything is for others to say.
 //!
-//! Encodings: UTF-16 with its mark, and those of the WHATWG Encoding Standard that the XML
-//! declaration names; without one UTF-8. Bytes that are not the declared UTF-8 or US-ASCII are read as
-//! Windows-1252, which [`XmlText::is_misdeclared`] reports. Any other encoding is refused.
+//! Encodings: UTF-16, and those of the WHATWG Encoding Standard that the XML declaration names; without
+//! one UTF-8. Bytes that are not the declared UTF-8 or US-ASCII are read as Windows-1252, UTF-8 under
+//! another name as UTF-8: [`XmlText::is_misdeclared`] reports both. Any other encoding is refused.
 
 pub use roxmltree::{Document as XmlTree, Node as XmlNode, NodeType as XmlNodeType};
 use roxmltree::{Document, ParsingOptions};
@@ -90,11 +90,6 @@ impl XmlText {
     /// Whether it is written in another encoding than it declares.
     pub fn is_misdeclared(&self) -> bool {
         self.is_misdeclared
-    }
-
-    /// Whether these characters are anywhere in it.
-    pub fn contains(&self, part: &str) -> bool {
-        self.text.contains(part)
     }
 
     /// The elements.
@@ -190,6 +185,9 @@ fn decode_bytes(bytes: &[u8]) -> Result<(String, bool), XmlError> {
     match bytes {
         [0xff, 0xfe, rest @ ..] => return Ok((decode_utf16(rest, u16::from_le_bytes)?, false)),
         [0xfe, 0xff, rest @ ..] => return Ok((decode_utf16(rest, u16::from_be_bytes)?, false)),
+        // Without a mark (XML 1.0, appendix F).
+        [b'<', 0, ..] => return Ok((decode_utf16(bytes, u16::from_le_bytes)?, false)),
+        [0, b'<', ..] => return Ok((decode_utf16(bytes, u16::from_be_bytes)?, false)),
         _ => {}
     }
     let declared = declared_encoding(bytes);
@@ -200,14 +198,20 @@ fn decode_bytes(bytes: &[u8]) -> Result<(String, bool), XmlError> {
             encoding_rs::Encoding::for_label(label.as_bytes()).ok_or(XmlError::Encoding)?
         }
     };
-    if encoding != encoding_rs::UTF_8 {
-        let text = encoding.decode_without_bom_handling_and_without_replacement(bytes);
-        return text.map(|text| (text.into_owned(), false)).ok_or(XmlError::Encoding);
+    let is_utf_8 = encoding == encoding_rs::UTF_8;
+    let is_wide = [encoding_rs::UTF_16LE, encoding_rs::UTF_16BE].contains(&encoding);
+    match std::str::from_utf8(bytes) {
+        // Letters of a single byte that make UTF-8 throughout are UTF-8.
+        Ok(text) if is_utf_8 || is_wide || encoding.is_single_byte() => {
+            let is_other = !is_utf_8 || is_ascii;
+            Ok((text.to_owned(), is_other && !text.trim_matches(is_padding).is_ascii()))
+        }
+        Err(_) if is_utf_8 => Ok((decode_mixed(bytes), true)),
+        _ => {
+            let text = encoding.decode_without_bom_handling_and_without_replacement(bytes);
+            text.map(|text| (text.into_owned(), false)).ok_or(XmlError::Encoding)
+        }
     }
-    Ok(match std::str::from_utf8(bytes) {
-        Ok(text) => (text.to_owned(), is_ascii && !text.trim_matches(is_padding).is_ascii()),
-        Err(_) => (decode_mixed(bytes), true),
-    })
 }
 
 /// UTF-8, and as Windows-1252 the bytes that are none.
@@ -346,7 +350,7 @@ mod tests {
         };
         let umlaut = "<a>Büro</a>";
         #[rustfmt::skip]
-        let table: [(&str, Vec<u8>, Result<&str, XmlError>); 19] = [
+        let table: [(&str, Vec<u8>, Result<&str, XmlError>); 25] = [
             ("UTF-8 without a declaration", umlaut.into(),                                   Ok("Büro")),
             ("UTF-8 with its mark",    [b"\xef\xbb\xbf", umlaut.as_bytes()].concat(),      Ok("Büro")),
             ("UTF-8 as declared",      declared("UTF-8", "Büro".as_bytes()),               Ok("Büro")),
@@ -354,6 +358,12 @@ mod tests {
             ("UTF-16, big end",        [vec![0xfe, 0xff], wide(umlaut, u16::to_be_bytes)].concat(), Ok("Büro")),
             ("UTF-16 cut in a unit",   [vec![0xff, 0xfe], wide(umlaut, u16::to_le_bytes), vec![0]].concat(), Err(XmlError::Encoding)),
             ("half a surrogate",       vec![0xff, 0xfe, 0x3c, 0, 0, 0xd8],                 Err(XmlError::Encoding)),
+            ("small end, no mark",     wide(umlaut, u16::to_le_bytes),                     Ok("Büro")),
+            ("big end, no mark",       wide(umlaut, u16::to_be_bytes),                     Ok("Büro")),
+            ("not the Latin 1 it says", declared("ISO-8859-1", "Büro".as_bytes()),         Ok("Büro")),
+            ("not the one of its mark", [b"\xef\xbb\xbf".to_vec(), declared("ISO-8859-1", "Büro".as_bytes())].concat(), Ok("Büro")),
+            ("not the UTF-16 it says", declared("utf-16", "Büro".as_bytes()),              Ok("Büro")),
+            ("ASCII in other letters", declared("utf-16", b"Buro"),                        Ok("Buro")),
             ("ISO 8859-1",             declared("ISO-8859-1", b"B\xfcro"),                 Ok("Büro")),
             ("Windows-1252",           declared("windows-1252", b"5 \x80"),                Ok("5 €")),
             ("ISO 8859-15",            declared("ISO-8859-15", b"5 \xa4"),                 Ok("5 €")),

@@ -108,6 +108,7 @@ fn a_document_is_the_same_in_every_envelope() {
         ("bytes behind a signature", [signed.clone(), vec![0; 9]].concat()),
         ("two signatures", cms(ber, 2, &chunks(&signed))),
         ("PEM", pem("PKCS7", &signed)),
+        ("PEM behind an explanation", [b"Subject: CN=A\r\n", &pem("CMS", &signed)[..]].concat()),
         ("base64", base64(&signed)),
         ("base64 of what is longer than its first bytes", base64(&base64(&cms(der, 2, &der(0x04, &large))))),
         ("base64 without an end", STANDARD.encode(&signed).trim_end_matches('=').into()),
@@ -192,6 +193,7 @@ fn files_that_only_resemble_an_envelope_are_left_as_they_are() {
         ("a word", b"Invoice".to_vec()),
         ("a text in the letters of base64", vec![b'A'; 400]),
         ("a certificate as PEM", pem("CERTIFICATE", DOCUMENT)),
+        ("PEM far behind its first lines", [vec![b'\n'; 1024], pem("CMS", DOCUMENT)].concat()),
         ("a mail", mixed.to_vec()),
         ("another sequence", der(0x30, &der(0x06, &[0x55, 0x1d, 0x0e]))),
     ] {

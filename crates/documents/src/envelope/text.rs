@@ -10,6 +10,10 @@ use docmill_core::model::OutcomeReason;
 /// The labels under which CMS is written as PEM.
 const LABELS: [&str; 4] = ["PKCS7", "CMS", "PKCS #7 SIGNED DATA", "SIGNED MESSAGE"];
 
+const PEM_BEGIN: &[u8] = b"-----BEGIN ";
+/// The longest text before a PEM.
+const MAX_EXPLANATION_BYTES: usize = 1024;
+
 /// The media types of CMS in a mail, the older one last.
 const CMS_TYPES: [&str; 2] = ["application/pkcs7-mime", "application/x-pkcs7-mime"];
 
@@ -62,9 +66,14 @@ fn damaged(what: &str) -> PageRefusal {
     PageRefusal::new(OutcomeReason::Corrupt, format!("{what} that is damaged or cut off"))
 }
 
-/// The text behind the first line, if that begins a CMS structure as PEM.
+/// The text behind the first line of a CMS structure as PEM. Text may explain it before (RFC 7468 §5.2).
 fn pem_body(bytes: &[u8]) -> Option<&[u8]> {
-    let text = without_mark(bytes).trim_ascii_start().strip_prefix(b"-----BEGIN ")?;
+    let text = without_mark(bytes);
+    let window = text.get(..MAX_EXPLANATION_BYTES).unwrap_or(text);
+    let start = memchr::memmem::find(window, PEM_BEGIN)?;
+    let (before, text) = text.split_at_checked(start)?;
+    let is_line = before.is_ascii() && before.last().is_none_or(u8::is_ascii_whitespace);
+    let text = text.strip_prefix(PEM_BEGIN).filter(|_| is_line)?;
     LABELS.iter().find_map(|label| {
         text.strip_prefix(label.as_bytes()).and_then(|text| text.strip_prefix(b"-----"))
     })

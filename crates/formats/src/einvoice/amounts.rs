@@ -1,6 +1,8 @@
 //! Exact arithmetic with the amounts of national formats, which leave totals to the reader that
 //! EN 16931 states.
 
+use std::collections::BTreeMap;
+
 use rust_decimal::{Decimal, RoundingStrategy};
 use serde_json::Value;
 
@@ -27,6 +29,23 @@ pub(super) fn negated(value: &Value) -> Value {
 /// The sum of one cell of all entries of a list.
 pub(super) fn column_sum(entries: &[Value], cell: &str) -> Option<Decimal> {
     sum_of(entries.iter().filter_map(|entry| entry.get(cell)))
+}
+
+/// The sums of the entries of each rate: lists with the cell of the amount and their sign. `None`: an
+/// entry has no rate or no amount.
+pub(super) fn sums_by_rate<'a>(
+    lists: impl IntoIterator<Item = (&'a Vec<Value>, &'a str, Decimal)>,
+) -> Option<BTreeMap<Decimal, Decimal>> {
+    let mut sums: BTreeMap<Decimal, Decimal> = BTreeMap::new();
+    for (list, amount, sign) in lists {
+        let rate = if amount == "base" { "rate" } else { "tax_rate" };
+        for entry in list {
+            let (rate, amount) = (decimal_of(&entry[rate])?, decimal_of(&entry[amount])?);
+            let sum = sums.entry(rate.normalize()).or_default();
+            *sum = sum.saturating_add(amount.saturating_mul(sign));
+        }
+    }
+    Some(sums)
 }
 
 /// A percentage of an amount, to the cent.

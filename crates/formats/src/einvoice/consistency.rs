@@ -6,13 +6,11 @@
 //! what rounding does to them. Not covered: quantities and prices, which make the amount of a line in
 //! most invoices and not in all; the official rules say so (`crate::einvoice` is read without them).
 
-use std::collections::BTreeMap;
-
 use roxmltree::Node;
 use rust_decimal::Decimal;
 use serde_json::Value;
 
-use super::amounts::column_sum;
+use super::amounts::{column_sum, sums_by_rate};
 use super::element::{
     ValueReader, decimal_of, elements_below, first_element, flag_value, whole_text,
 };
@@ -153,21 +151,14 @@ impl InvoiceXmlFields {
     /// Notes a breakdown whose bases are not what lines, allowances and charges of their rates make
     /// (BR-S-08). Where one of them has no rate, nothing is known.
     fn check_rates(&self, slack: Decimal, reader: &mut ValueReader) {
-        let mut rest: BTreeMap<Decimal, Decimal> = BTreeMap::new();
-        for (list, amount, sign) in [
+        let Some(rest) = sums_by_rate([
             (&self.taxes, "base", Decimal::NEGATIVE_ONE),
             (&self.lines, "amount", Decimal::ONE),
             (&self.charges, "amount", Decimal::ONE),
             (&self.allowances, "amount", Decimal::NEGATIVE_ONE),
-        ] {
-            let rate = if amount == "base" { "rate" } else { "tax_rate" };
-            for entry in list {
-                let known = decimal_of(&entry[rate]).zip(decimal_of(&entry[amount]));
-                let Some((rate, amount)) = known else { return };
-                let sum = rest.entry(rate.normalize()).or_default();
-                *sum = sum.saturating_add(amount.saturating_mul(sign));
-            }
-        }
+        ]) else {
+            return;
+        };
         let are_known = !self.lines.is_empty() && !self.taxes.is_empty();
         if are_known && rest.values().any(|rest| rest.abs() > slack) {
             reader.note("sum.taxes");

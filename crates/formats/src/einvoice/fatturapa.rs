@@ -68,9 +68,10 @@ pub(super) fn parse_fatturapa(
     read_taxes(body, &mut fields, reader);
     read_funds(general, &mut fields, reader);
     let after_tax = read_discounts(general, &mut fields, reader);
-    let whole = settle_total(general, after_tax, &mut fields, reader);
     let amounts = read_payments(body, &mut fields, reader);
     let (withheld, words) = read_withholding(body, reader);
+    let paid = sum_of(&amounts).map(|paid| paid + withheld);
+    let whole = settle_total(general, after_tax, paid, &mut fields, reader);
     fields.payment_terms = join_terms(words, body, reader);
     let due = whole.map(|whole| whole - withheld);
     fields.amount_due = settle_due(due, &amounts, reader);
@@ -286,10 +287,12 @@ fn read_discounts(
 }
 
 /// The total with VAT, and the amount due before payments: the document's total has stamp duty,
-/// rounding and discounts after tax, and with some writers the withholding taken off.
+/// rounding and discounts after tax, and with some writers the withholding taken off. One that is not
+/// stated is that of its parts; payments (`paid`) say whether stamp duty is one of them.
 fn settle_total(
     general: Option<Node<'_, '_>>,
     after_tax: Decimal,
+    paid: Option<Decimal>,
     fields: &mut InvoiceXmlFields,
     reader: &mut ValueReader,
 ) -> Option<Decimal> {
@@ -298,12 +301,6 @@ fn settle_total(
     let stamp = first_element(general, &["DatiBollo"]);
     let duty = reader.number("charges", first_element(stamp, &["ImportoBollo"]));
     let sum = sum_of([&fields.subtotal, &fields.vat_amount])?;
-    let Some(stated) = decimal_of(&fields.total) else {
-        reader.note("total_from_sums");
-        fields.total = value_of(Some(sum));
-        let rounding = decimal_of(&fields.rounding_amount).unwrap_or_default();
-        return Some(sum + after_tax + rounding);
-    };
     let mut withheld = Vec::new();
     for part in elements_below(general, "DatiRitenuta/ImportoRitenuta") {
         withheld.push(reader.number("amount_due", Some(part)));
@@ -312,6 +309,16 @@ fn settle_total(
     let rounding = decimal_of(&fields.rounding_amount).unwrap_or_default();
     // Since schema 1.2.1 the amount may be left out: it is 2.00 by law.
     let duty = stamp.map(|_| decimal_of(&duty).unwrap_or(Decimal::TWO)).unwrap_or_default();
+    let stated = decimal_of(&fields.total).unwrap_or_else(|| {
+        let parts = sum + after_tax + rounding;
+        if paid == Some(parts + duty) {
+            return parts + duty;
+        }
+        if !duty.is_zero() && paid != Some(parts) {
+            reader.note("total_from_sums");
+        }
+        parts
+    });
     for duty in [Decimal::ZERO, duty] {
         let beyond = stated - sum - duty;
         let usual = [Decimal::ZERO, rounding, after_tax, after_tax + rounding];

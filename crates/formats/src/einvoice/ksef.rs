@@ -4,20 +4,21 @@
 //! The schema gives no total without VAT: subtotal and VAT are the sums of `P_13_*` and `P_14_*`. A
 //! correction (`KOR`) states differences: where they take money back, it is a credit note and the
 //! signs are turned around. Lines of the state before a correction (`StanPrzed`) count against the
-//! lines after it. Checked against the schema: the elements in [`MANDATORY`] and the values of
+//! lines after it. A settlement (`ROZ`) has the lines of the whole and the sums of the rest (article
+//! 106f, section 3): the advances between them are allowances. Checked against the schema: the elements in [`MANDATORY`] and the values of
 //! `RodzajFaktury`.
 
 use roxmltree::Node;
 use rust_decimal::Decimal;
 use serde_json::Value;
 
-use super::amounts::{negated, note_missing, sum_of, value_of};
+use super::amounts::{negated, note_missing, sum_of, sums_by_rate, value_of};
 use super::element::{
     ValueReader, decimal_of, element_at, elements_below, first_element, plain_text, shared_element,
 };
 use super::fields::{
-    InvoiceXmlFields, InvoiceXmlLine, PaymentAccounts, PaymentTerm, TaxRow, cash_discount,
-    self_billed, settle_terms,
+    InvoiceXmlFields, InvoiceXmlLine, PaymentAccounts, PaymentTerm, TaxRow, adjustment_value,
+    cash_discount, self_billed, settle_terms,
 };
 
 /// Namespaces of FA(2) and FA(3).
@@ -346,7 +347,9 @@ fn settle_type(
             ""
         }
     };
-    if first_element(body, &["FakturaZaliczkowa"]).is_some() {
+    if first_element(body, &["FakturaZaliczkowa"]).is_some()
+        && (kind != "ROZ" || !settle_advances(body, fields, reader))
+    {
         reader.note("rest_after_advances");
     }
     fields.document_type = match code {
@@ -358,4 +361,29 @@ fn settle_type(
         fields.is_credit_note = true;
         fields.negate_amounts();
     }
+}
+
+/// Adds the advances that a settlement takes off its lines, by rate, as allowances. `false`: the lines
+/// do not exceed the sums, or a rate is unknown.
+fn settle_advances(
+    body: Option<Node<'_, '_>>,
+    fields: &mut InvoiceXmlFields,
+    reader: &mut ValueReader,
+) -> bool {
+    let lines = [(&fields.lines, "amount", Decimal::ONE)];
+    let sums = [(&fields.taxes, "base", Decimal::NEGATIVE_ONE)];
+    let Some(rest) = sums_by_rate(lines.into_iter().chain(sums)) else { return false };
+    let are_advances = rest.values().all(|rest| !rest.is_sign_negative() || rest.is_zero());
+    let advances: Vec<_> = rest.into_iter().filter(|(_, rest)| !rest.is_zero()).collect();
+    if !are_advances || advances.is_empty() {
+        return false;
+    }
+    let paths = ["FakturaZaliczkowa/NrKSeFFaZaliczkowej", "FakturaZaliczkowa/NrFaZaliczkowej"];
+    let numbers = reader.joined_text(paths.map(|path| elements_below(body, path)).concat());
+    let reason = format!("Zaliczki {}", numbers.as_str().unwrap_or_default());
+    for (rate, advance) in advances {
+        let (rate, advance) = (value_of(Some(rate)), value_of(Some(advance)));
+        fields.allowances.push(adjustment_value(reason.trim_end().into(), rate, advance));
+    }
+    true
 }

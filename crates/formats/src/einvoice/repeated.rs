@@ -13,155 +13,48 @@ use super::element::{ValueReader, is_of_family, whole_text};
 use super::root::EinvoiceSyntax;
 
 /// Elements that `KSeF` lets stand several times.
-const KSEF: [&str; 38] = [
-    "Akapit",
-    "BlokDanych",
-    "DaneFaKorygowanej",
-    "DaneKontaktowe",
-    "DodatkowyOpis",
-    "FaWiersz",
-    "FakturaZaliczkowa",
-    "Informacje",
-    "Kol",
-    "MetaDane",
-    "NowySrodekTransportu",
-    "NrPartiiTowaru",
-    "NrRB",
-    "Obciazenia",
-    "Odliczenia",
-    "Podmiot2K",
-    "Podmiot3",
-    "RachunekBankowy",
-    "RachunekBankowyFaktora",
-    "RachunekWlasnyBanku",
-    "Rejestry",
-    "Suma",
-    "SKom",
-    "TMetaDane",
-    "Tabela",
-    "TabelaMetaDane",
-    "Tekst",
-    "TerminPlatnosci",
-    "Transport",
-    "Umowy",
-    "WKom",
-    "WZ",
-    "Wiersz",
-    "WysylkaPrzez",
-    "ZaliczkaCzesciowa",
-    "Zamowienia",
-    "ZamowienieWiersz",
-    "ZaplataCzesciowa",
-];
+const KSEF: &str = "\
+    Akapit BlokDanych DaneFaKorygowanej DaneKontaktowe DodatkowyOpis FaWiersz FakturaZaliczkowa \
+    Informacje Kol MetaDane NowySrodekTransportu NrPartiiTowaru NrRB Obciazenia Odliczenia \
+    Podmiot2K Podmiot3 RachunekBankowy RachunekBankowyFaktora RachunekWlasnyBanku Rejestry Suma \
+    SKom TMetaDane Tabela TabelaMetaDane Tekst TerminPlatnosci Transport Umowy WKom WZ Wiersz \
+    WysylkaPrzez ZaliczkaCzesciowa Zamowienia ZamowienieWiersz ZaplataCzesciowa";
 
 /// Elements that `FatturaPA` lets stand several times.
-const FATTURA_PA: [&str; 19] = [
-    "Allegati",
-    "AltriDatiGestionali",
-    "Causale",
-    "CodiceArticolo",
-    "DatiCassaPrevidenziale",
-    "DatiContratto",
-    "DatiConvenzione",
-    "DatiDDT",
-    "DatiFattureCollegate",
-    "DatiOrdineAcquisto",
-    "DatiPagamento",
-    "DatiRicezione",
-    "DatiRiepilogo",
-    "DatiRitenuta",
-    "DatiSAL",
-    "DettaglioLinee",
-    "DettaglioPagamento",
-    "RiferimentoNumeroLinea",
-    "ScontoMaggiorazione",
-];
+const FATTURA_PA: &str = "\
+    Allegati AltriDatiGestionali Causale CodiceArticolo DatiCassaPrevidenziale DatiContratto \
+    DatiConvenzione DatiDDT DatiFattureCollegate DatiOrdineAcquisto DatiPagamento DatiRicezione \
+    DatiRiepilogo DatiRitenuta DatiSAL DettaglioLinee DettaglioPagamento RiferimentoNumeroLinea \
+    ScontoMaggiorazione";
 
 /// Elements that Italy's simplified invoice lets stand several times.
-const FATTURA_SEMPLIFICATA: [&str; 2] = ["Allegati", "DatiBeniServizi"];
+const FATTURA_SEMPLIFICATA: &str = "Allegati DatiBeniServizi";
 
 /// Elements that Facturae lets stand several times.
-const FACTURAE: [&str; 14] = [
-    "AdministrativeCentre",
-    "Attachment",
-    "Charge",
-    "DeliveryNote",
-    "Discount",
-    "Extensions",
-    "Installment",
-    "InvoiceLine",
-    "LegalReference",
-    "PaymentOnAccount",
-    "ReimbursableExpenses",
-    "Subsidy",
-    "Tax",
-    "WithheldTax",
-];
+const FACTURAE: &str = "\
+    AdministrativeCentre Attachment Charge DeliveryNote Discount Extensions Installment \
+    InvoiceLine LegalReference PaymentOnAccount ReimbursableExpenses Subsidy Tax WithheldTax";
 
 /// Elements that ebInterface lets stand several times.
-const EB_INTERFACE: [&str; 31] = [
-    "AdditionalInformation",
-    "AddressExtension",
-    "AddressIdentifier",
-    "ArticleNumber",
-    "BelowTheLineItem",
-    "BeneficiaryAccount",
-    "Classification",
-    "ContactPerson",
-    "Description",
-    "Discount",
-    "Email",
-    "FurtherIdentification",
-    "ItemList",
-    "ListLineItem",
-    "OtherTax",
-    "OtherVATableTax",
-    "OtherVATableTaxListLineItem",
-    "Phone",
-    "PrepaidAmount",
-    "Reduction",
-    "ReductionListLineItem",
-    "RelatedDocument",
-    "SerialNumber",
-    "ChargeNumber",
-    "Size",
-    "Color",
-    "Surcharge",
-    "SurchargeListLineItem",
-    "TaxItem",
-    "VATItem",
-    "Weight",
-];
+const EB_INTERFACE: &str = "\
+    AdditionalInformation AddressExtension AddressIdentifier ArticleNumber BelowTheLineItem \
+    BeneficiaryAccount Classification ContactPerson Description Discount Email \
+    FurtherIdentification ItemList ListLineItem OtherTax OtherVATableTax \
+    OtherVATableTaxListLineItem Phone PrepaidAmount Reduction ReductionListLineItem \
+    RelatedDocument SerialNumber ChargeNumber Size Color Surcharge SurchargeListLineItem TaxItem \
+    VATItem Weight";
 
-/// The fields that elements stand for, by their names; others are doubted by their own.
-const FIELDS: [(&str, &str); 27] = [
-    ("P_1", "invoice_date"),
-    ("P_2", "invoice_number"),
-    ("P_15", "total"),
-    ("KodWaluty", "currency"),
-    ("Podmiot1", "supplier_name"),
-    ("Podmiot2", "buyer_name"),
-    ("Numero", "invoice_number"),
-    ("Data", "invoice_date"),
-    ("ImportoTotaleDocumento", "total"),
-    ("Divisa", "currency"),
-    ("CedentePrestatore", "supplier_name"),
-    ("CessionarioCommittente", "buyer_name"),
-    ("Denominazione", "name"),
-    ("InvoiceNumber", "invoice_number"),
-    ("IssueDate", "invoice_date"),
-    ("InvoiceDate", "invoice_date"),
-    ("InvoiceTotal", "total"),
-    ("InvoiceTotals", "total"),
-    ("TotalGrossAmount", "total"),
-    ("TotalExecutableAmount", "amount_due"),
-    ("PayableAmount", "amount_due"),
-    ("InvoiceCurrencyCode", "currency"),
-    ("SellerParty", "supplier_name"),
-    ("BuyerParty", "buyer_name"),
-    ("Biller", "supplier_name"),
-    ("InvoiceRecipient", "buyer_name"),
-    ("PaymentConditions", "due_date"),
+/// Fields with the elements that stand for them; others are doubted by their own names.
+const FIELDS: [(&str, &str); 9] = [
+    ("invoice_date", "P_1 Data IssueDate InvoiceDate"),
+    ("invoice_number", "P_2 Numero InvoiceNumber"),
+    ("total", "P_15 ImportoTotaleDocumento InvoiceTotal InvoiceTotals TotalGrossAmount"),
+    ("amount_due", "TotalExecutableAmount PayableAmount"),
+    ("currency", "KodWaluty Divisa InvoiceCurrencyCode"),
+    ("supplier_name", "Podmiot1 CedentePrestatore SellerParty Biller"),
+    ("buyer_name", "Podmiot2 CessionarioCommittente BuyerParty InvoiceRecipient"),
+    ("name", "Denominazione"),
+    ("due_date", "PaymentConditions"),
 ];
 
 /// Notes the elements of a national format that have a sibling of their name and of another text.
@@ -170,19 +63,19 @@ pub(super) fn note_repeated_elements(
     syntax: EinvoiceSyntax,
     reader: &mut ValueReader,
 ) {
-    let repeatable: &[&str] = match syntax {
-        EinvoiceSyntax::Ksef => &KSEF,
-        EinvoiceSyntax::FatturaPa => &FATTURA_PA,
-        EinvoiceSyntax::FatturaSemplificata => &FATTURA_SEMPLIFICATA,
-        EinvoiceSyntax::Facturae => &FACTURAE,
-        EinvoiceSyntax::EbInterface => &EB_INTERFACE,
+    let repeatable = match syntax {
+        EinvoiceSyntax::Ksef => KSEF,
+        EinvoiceSyntax::FatturaPa => FATTURA_PA,
+        EinvoiceSyntax::FatturaSemplificata => FATTURA_SEMPLIFICATA,
+        EinvoiceSyntax::Facturae => FACTURAE,
+        EinvoiceSyntax::EbInterface => EB_INTERFACE,
         _ => return,
     };
     let mut seen: HashMap<(usize, &str), Node<'_, '_>> = HashMap::new();
     let own = root.descendants().filter(|it| it.is_element() && is_of_family(*it, true));
     for node in own {
         let name = node.tag_name().name();
-        let Some(parent) = node.parent_element().filter(|_| !repeatable.contains(&name)) else {
+        let Some(parent) = node.parent_element().filter(|_| !has_word(repeatable, name)) else {
             continue;
         };
         match seen.get(&(parent.id().get_usize(), name)) {
@@ -197,9 +90,14 @@ pub(super) fn note_repeated_elements(
     }
 }
 
+/// Whether a word is one of a list, between blanks.
+pub(super) fn has_word(list: &str, word: &str) -> bool {
+    list.split(' ').any(|own| own == word)
+}
+
 fn field_of(name: &str) -> String {
-    let known = FIELDS.iter().find(|(element, _)| *element == name);
-    known.map_or_else(|| name.to_ascii_lowercase(), |(_, field)| (*field).to_owned())
+    let known = FIELDS.iter().find(|(_, elements)| has_word(elements, name));
+    known.map_or_else(|| name.to_ascii_lowercase(), |(field, _)| (*field).to_owned())
 }
 
 /// Segments that a group of INVOIC has once, with their code and the field of each.

@@ -86,9 +86,13 @@ pub struct XmlRootName {
 }
 
 impl XmlRootName {
-    /// The root of a parsed XML.
+    /// The root of a parsed XML; in an envelope, of the document behind its header.
     pub fn from_tree(tree: &Document<'_>) -> Self {
-        let tag = tree.root_element().tag_name();
+        let root = tree.root_element();
+        let envelope = (STANDARD_BUSINESS_DOCUMENT, "StandardBusinessDocument");
+        let is_envelope = root.has_tag_name(envelope);
+        let inner = root.last_element_child().filter(|_| is_envelope);
+        let tag = inner.unwrap_or(root).tag_name();
         let namespace = tag.namespace().unwrap_or_default();
         Self { namespace: namespace.to_owned(), name: tag.name().to_owned() }
     }
@@ -232,6 +236,13 @@ mod tests {
         let [(response, name, _), (cdar, message, _), _] = MESSAGES;
         assert!(describe(response, name).contains("not an invoice"));
         assert!(describe(cdar, message).contains("CDAR"));
+        let head =
+            format!("<s:StandardBusinessDocument xmlns:s='{STANDARD_BUSINESS_DOCUMENT}'><s:h/>");
+        let text =
+            format!("{head}<ApplicationResponse xmlns='{response}'/></s:StandardBusinessDocument>");
+        let tree = Document::parse(&text).unwrap();
+        assert!(!super::super::has_known_root(&tree), "a reply in an envelope");
+        assert!(XmlRootName::from_tree(&tree).describe_refusal().contains("not an invoice"));
         let long = describe(&"u\u{7}".repeat(1000), &"n\n".repeat(1000));
         assert!(long.len() < 400 && !long.contains(char::is_control), "{long}");
     }
