@@ -87,6 +87,10 @@ const MAX_TEXT: usize = 1 << 20;
 pub const REQUIRED: [&str; 5] =
     ["supplier_name", "invoice_number", "invoice_date", "currency", "total"];
 
+/// Two of one invoice that both state these state them alike.
+const SHARED: [&str; 7] =
+    ["iban", "supplier_vat_id", "due_date", "subtotal", "vat_amount", "paid_amount", "amount_due"];
+
 /// Reads an XML.
 ///
 /// # Errors
@@ -371,13 +375,23 @@ impl ParsedInvoiceXml {
     }
 
     /// Whether both say the same as far as neither can lack it, and do not name two accounts, VAT
-    /// identifiers or amounts to pay.
+    /// identifiers, due dates or amounts, nor different lines.
     pub fn agrees_with(&self, other: &Self) -> bool {
         REQUIRED.iter().all(|field| self.fields.get(*field) == other.fields.get(*field))
-            && ["iban", "supplier_vat_id", "amount_due"].iter().all(|field| {
+            && SHARED.iter().all(|field| {
                 let (own, theirs) = (self.field(field), other.field(field));
                 own.is_null() || theirs.is_null() || own == theirs
             })
+            && {
+                let [own, theirs] = [self, other].map(Self::line_amounts);
+                own.is_empty() || theirs.is_empty() || own == theirs
+            }
+    }
+
+    /// Quantity and amount of each line.
+    fn line_amounts(&self) -> Vec<[Option<&Value>; 2]> {
+        let lines = self.fields.get("line_items").and_then(Value::as_array).into_iter().flatten();
+        lines.map(|line| ["quantity", "amount"].map(|cell| line.get(cell))).collect()
     }
 
     /// The value of a field as `invoice_number`; null for one that it lacks, and for what no
@@ -500,9 +514,21 @@ mod tests {
     }
 
     #[test]
-    fn two_e_invoices_agree_unless_both_name_another_account_identifier_or_amount() {
+    fn two_e_invoices_agree_unless_both_name_another_account_identifier_day_amount_or_line() {
         let head = json!({ "supplier_name": "A", "invoice_number": "1", "total": 5 });
-        for field in ["iban", "supplier_vat_id", "amount_due"] {
+        let line = |cell: &str, value: i64| json!([{ "description": value, cell: value }]);
+        for (own, theirs, agrees) in [
+            (Value::Null, line("amount", 5), true),
+            (line("amount", 5), line("amount", 5), true),
+            (line("unit_price", 5), line("unit_price", 6), true),
+            (line("amount", 5), line("amount", 6), false),
+            (line("quantity", 5), line("quantity", 6), false),
+        ] {
+            let [mut first, mut second] = [head.clone(), head.clone()];
+            (first["line_items"], second["line_items"]) = (own.clone(), theirs);
+            assert_eq!(told(&first).agrees_with(&told(&second)), agrees, "{own}");
+        }
+        for field in SHARED {
             for (other, agrees) in [(json!(7), true), (json!(8), false), (Value::Null, true)] {
                 let [mut first, mut second] = [head.clone(), head.clone()];
                 (first[field], second[field]) = (json!(7), other.clone());

@@ -43,38 +43,11 @@ const UNSHOWN: [&str; 13] = [
 /// Elements whose text is crossed out.
 const CROSSED_OUT: [&str; 3] = ["s", "strike", "del"];
 /// Elements that begin and end a block.
+#[rustfmt::skip]
 const BLOCKS: [&str; 31] = [
-    "p",
-    "div",
-    "ul",
-    "ol",
-    "li",
-    "dl",
-    "dt",
-    "dd",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "pre",
-    "blockquote",
-    "address",
-    "section",
-    "article",
-    "header",
-    "footer",
-    "main",
-    "aside",
-    "nav",
-    "form",
-    "fieldset",
-    "center",
-    "body",
-    "figure",
-    "details",
-    "caption",
+    "p", "div", "ul", "ol", "li", "dl", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "pre",
+    "blockquote", "address", "section", "article", "header", "footer", "main", "aside", "nav",
+    "form", "fieldset", "center", "body", "figure", "details", "caption",
 ];
 /// The sign that turns the order of letters round.
 const RIGHT_TO_LEFT: &str = "\u{202e}";

@@ -163,43 +163,21 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn private_addresses_are_refused_in_every_notation() {
         let policy = DestinationPolicy::default();
         for url in [
-            "https://127.0.0.1/",
-            "https://127.1/",
-            "https://2130706433/",
-            "https://0x7f.1/",
-            "https://0177.0.0.1/",
-            "https://0.0.0.0/",
-            "https://10.1.2.3/",
-            "https://100.64.0.1/",
-            "https://169.254.169.254/latest/meta-data",
-            "https://172.31.0.1/",
-            "https://192.168.0.1/",
-            "https://192.0.0.192/",
-            "https://198.18.0.1/",
-            "https://224.0.0.1/",
-            "https://255.255.255.255/",
-            "https://[::]/",
-            "https://[::1]/",
-            "https://[::ffff:7f00:1]/",
-            "https://[::ffff:10.0.0.1]/",
-            "https://[fc00::1]/",
-            "https://[fe80::1]/",
-            "https://[fd00:ec2::254]/",
-            "https://[64:ff9b::a9fe:a9fe]/",
-            "https://[2002:7f00:1::]/",
-            "https://[2001:db8::1]/",
-            "https://[ff02::1]/",
-            "https://[5f00::1]/",
-            "https://[100::1]/",
-            "https://100.100.100.200/",
-            "http://example.com/",
-            "ftp://example.com/",
-            "https://user@example.com/",
-            "https://user:secret@example.com/",
-            "file:///etc/passwd",
+            "https://127.0.0.1/", "https://127.1/", "https://2130706433/", "https://0x7f.1/",
+            "https://0177.0.0.1/", "https://0.0.0.0/", "https://10.1.2.3/", "https://100.64.0.1/",
+            "https://169.254.169.254/latest/meta-data", "https://172.31.0.1/",
+            "https://192.168.0.1/", "https://192.0.0.192/", "https://198.18.0.1/",
+            "https://224.0.0.1/", "https://255.255.255.255/", "https://[::]/", "https://[::1]/",
+            "https://[::ffff:7f00:1]/", "https://[::ffff:10.0.0.1]/", "https://[fc00::1]/",
+            "https://[fe80::1]/", "https://[fd00:ec2::254]/", "https://[64:ff9b::a9fe:a9fe]/",
+            "https://[2002:7f00:1::]/", "https://[2001:db8::1]/", "https://[ff02::1]/",
+            "https://[5f00::1]/", "https://[100::1]/", "https://100.100.100.200/",
+            "http://example.com/", "ftp://example.com/", "https://user@example.com/",
+            "https://user:secret@example.com/", "file:///etc/passwd",
         ] {
             assert!(!allows(&policy, url), "{url} is allowed");
         }

@@ -17,25 +17,19 @@ use super::fields::{
 };
 
 /// Namespaces of the versions that are read.
+#[rustfmt::skip]
 pub(super) const NAMESPACES: [&str; 6] = [
-    "http://www.ebinterface.at/schema/4p1/",
-    "http://www.ebinterface.at/schema/4p2/",
-    "http://www.ebinterface.at/schema/4p3/",
-    "http://www.ebinterface.at/schema/5p0/",
-    "http://www.ebinterface.at/schema/6p0/",
-    "http://www.ebinterface.at/schema/6p1/",
+    "http://www.ebinterface.at/schema/4p1/", "http://www.ebinterface.at/schema/4p2/",
+    "http://www.ebinterface.at/schema/4p3/", "http://www.ebinterface.at/schema/5p0/",
+    "http://www.ebinterface.at/schema/6p0/", "http://www.ebinterface.at/schema/6p1/",
 ];
 
 /// Elements without which no version of the schema takes an invoice.
+#[rustfmt::skip]
 const MANDATORY: [&str; 8] = [
-    "InvoiceNumber",
-    "InvoiceDate",
-    "Biller/VATIdentificationNumber",
-    "InvoiceRecipient/VATIdentificationNumber",
-    "Details/ItemList/ListLineItem",
-    "Tax",
-    "TotalGrossAmount",
-    "PayableAmount",
+    "InvoiceNumber", "InvoiceDate", "Biller/VATIdentificationNumber",
+    "InvoiceRecipient/VATIdentificationNumber", "Details/ItemList/ListLineItem", "Tax",
+    "TotalGrossAmount", "PayableAmount",
 ];
 
 pub(super) fn parse_ebinterface(root: Node<'_, '_>, reader: &mut ValueReader) -> InvoiceXmlFields {

@@ -15,15 +15,13 @@ use time::Date;
 use crate::notation::date;
 
 /// How the namespaces begin whose elements count.
+#[rustfmt::skip]
 const FAMILIES: [&str; 8] = [
-    "urn:un:unece:uncefact:data:standard:",
-    "urn:ferd:CrossIndustryDocument:",
-    "urn:oasis:names:specification:ubl:schema:xsd:",
-    "http://crd.gov.pl/wzor/",
+    "urn:un:unece:uncefact:data:standard:", "urn:ferd:CrossIndustryDocument:",
+    "urn:oasis:names:specification:ubl:schema:xsd:", "http://crd.gov.pl/wzor/",
     "http://www.ebinterface.at/schema/",
     "http://ivaservizi.agenziaentrate.gov.it/docs/xsd/fatture/",
-    "http://www.fatturapa.gov.it/sdi/fatturapa/",
-    "http://www.facturae.",
+    "http://www.fatturapa.gov.it/sdi/fatturapa/", "http://www.facturae.",
 ];
 
 /// How the namespaces of roots begin whose schema leaves all other elements without a namespace:

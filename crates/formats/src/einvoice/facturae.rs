@@ -31,15 +31,12 @@ pub(super) const NAMESPACES: [&str; 3] = [
 ];
 
 /// Elements without which the schema takes no invoice.
+#[rustfmt::skip]
 const MANDATORY: [&str; 8] = [
-    "FileHeader/SchemaVersion",
-    "Parties/SellerParty/TaxIdentification",
-    "Parties/BuyerParty/TaxIdentification",
-    "Invoices/Invoice/InvoiceHeader/InvoiceNumber",
-    "Invoices/Invoice/InvoiceHeader/InvoiceClass",
-    "Invoices/Invoice/InvoiceIssueData/IssueDate",
-    "Invoices/Invoice/TaxesOutputs",
-    "Invoices/Invoice/InvoiceTotals/InvoiceTotal",
+    "FileHeader/SchemaVersion", "Parties/SellerParty/TaxIdentification",
+    "Parties/BuyerParty/TaxIdentification", "Invoices/Invoice/InvoiceHeader/InvoiceNumber",
+    "Invoices/Invoice/InvoiceHeader/InvoiceClass", "Invoices/Invoice/InvoiceIssueData/IssueDate",
+    "Invoices/Invoice/TaxesOutputs", "Invoices/Invoice/InvoiceTotals/InvoiceTotal",
 ];
 
 /// Stated amounts and those computed of their parts differ by rounding alone.

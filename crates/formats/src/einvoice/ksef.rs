@@ -26,16 +26,10 @@ pub(super) const NAMESPACES: [&str; 2] =
     ["http://crd.gov.pl/wzor/2023/06/29/12648/", "http://crd.gov.pl/wzor/2025/06/25/13775/"];
 
 /// Elements without which the schema takes no invoice.
+#[rustfmt::skip]
 const MANDATORY: [&str; 9] = [
-    "Naglowek/KodFormularza",
-    "Podmiot1/DaneIdentyfikacyjne/NIP",
-    "Podmiot2/DaneIdentyfikacyjne",
-    "Fa/KodWaluty",
-    "Fa/P_1",
-    "Fa/P_2",
-    "Fa/P_15",
-    "Fa/Adnotacje",
-    "Fa/RodzajFaktury",
+    "Naglowek/KodFormularza", "Podmiot1/DaneIdentyfikacyjne/NIP", "Podmiot2/DaneIdentyfikacyjne",
+    "Fa/KodWaluty", "Fa/P_1", "Fa/P_2", "Fa/P_15", "Fa/Adnotacje", "Fa/RodzajFaktury",
 ];
 
 /// A row of the summary: the ending of `P_13_*` and `P_14_*`, its rates, and its category (UNTDID

@@ -7,16 +7,10 @@ use serde_json::Value;
 use super::element::{ValueReader, currency_of, is_of_family};
 
 /// Amounts that have the invoice's currency, those of its totals apart: their reader looks itself.
+#[rustfmt::skip]
 const SINGLE_AMOUNTS: [&str; 9] = [
-    "PriceAmount",
-    "Amount",
-    "TaxableAmount",
-    "ChargeAmount",
-    "ActualAmount",
-    "BasisAmount",
-    "CalculatedAmount",
-    "LineTotalAmount",
-    "AppliedAmount",
+    "PriceAmount", "Amount", "TaxableAmount", "ChargeAmount", "ActualAmount", "BasisAmount",
+    "CalculatedAmount", "LineTotalAmount", "AppliedAmount",
 ];
 
 /// Elements that hold what other programs add.
