@@ -5,6 +5,7 @@ use docmill_core::model::{PageNote, TextAmount};
 
 use crate::error::OfficeError;
 use crate::package::OfficePackage;
+use crate::run_seams::close_seams;
 
 /// Cells of all tables of one document.
 const MAX_CELLS: u64 = 1_000_000;
@@ -88,7 +89,10 @@ impl<'a> FlowWriter<'a> {
     ///
     /// # Errors
     /// `too_large`: more text or cells than a document may have.
-    pub(crate) fn push(&mut self, block: FlowBlock) -> Result<(), OfficeError> {
+    pub(crate) fn push(&mut self, mut block: FlowBlock) -> Result<(), OfficeError> {
+        if close_seams(&mut block) {
+            self.blocks.push(FlowBlock::Note(PageNote::DoubtfulText));
+        }
         match &block {
             FlowBlock::Heading { text, .. }
             | FlowBlock::Paragraph(text)

@@ -14,6 +14,7 @@ use crate::colours::{RgbColour, WHITE, is_lost, is_pictographic};
 use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft};
 use crate::decode::{declared_charset, decode_text};
 use crate::error::OfficeError;
+use crate::run_seams::LastLook;
 use crate::style_sheet::{CssRuleSet, ElementNames};
 
 /// Name of the element by which a page says that a text sent beside it states other amounts.
@@ -36,9 +37,9 @@ const VOID: [&str; 14] = [
     "track", "wbr",
 ];
 /// Elements whose content is not shown.
-const UNSHOWN: [&str; 13] = [
+const UNSHOWN: [&str; 17] = [
     "script", "style", "template", "title", "noframes", "noscript", "object", "audio", "video",
-    "svg", "datalist", "iframe", "canvas",
+    "svg", "datalist", "iframe", "canvas", "progress", "meter", "rp", "mphantom",
 ];
 /// Elements whose text is crossed out.
 const CROSSED_OUT: [&str; 3] = ["s", "strike", "del"];
@@ -48,6 +49,24 @@ const BLOCKS: [&str; 31] = [
     "p", "div", "ul", "ol", "li", "dl", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "pre",
     "blockquote", "address", "section", "article", "header", "footer", "main", "aside", "nav",
     "form", "fieldset", "center", "body", "figure", "details", "caption",
+];
+/// Elements whose letters look like those around them, or only heavier or slanted.
+const EVEN: [&str; 9] = ["b", "strong", "i", "em", "u", "tt", "code", "wbr", "bdi"];
+/// Styles that may hide, move or change letters.
+const OPEN_STYLES: [&str; 13] = [
+    "filter",
+    "mask",
+    "mask-image",
+    "-webkit-mask",
+    "-webkit-mask-image",
+    "mix-blend-mode",
+    "translate",
+    "scale",
+    "rotate",
+    "zoom",
+    "animation",
+    "-webkit-text-security",
+    "-webkit-text-stroke",
 ];
 /// The sign that turns the order of letters round.
 const RIGHT_TO_LEFT: &str = "\u{202e}";
@@ -71,6 +90,8 @@ pub(crate) fn read_web_page(
         regions: vec![Vec::new()],
         text: String::new(),
         lists: Vec::new(),
+        looks: 0,
+        last_look: LastLook::default(),
     };
     for token in Tokenizer::new_with_emitter(text.as_str(), emitter) {
         let Ok(token) = token;
@@ -125,6 +146,10 @@ struct OpenElement {
     unread: bool,
     /// `None`: a picture, or a colour that is not known.
     ground: Option<RgbColour>,
+    /// Numbers the looks of letters, see [`LastLook`].
+    look: usize,
+    /// A style of unknown effect applies: numbers in it may be unseen.
+    is_open: bool,
 }
 
 #[derive(Debug, Default)]
@@ -153,6 +178,9 @@ struct PageReader<'a> {
     regions: Vec<Vec<FlowBlock>>,
     text: String,
     lists: Vec<OpenList>,
+    /// Looks so far, and the last letters' one.
+    looks: usize,
+    last_look: LastLook<usize>,
 }
 
 impl PageReader<'_> {
@@ -191,7 +219,9 @@ impl PageReader<'_> {
     }
 
     /// The element, and whether its letters stand from right to left.
-    fn describe_element(&self, name: &str, tag: &StartTag<()>) -> (OpenElement, bool) {
+    fn describe_element(&mut self, name: &str, tag: &StartTag<()>) -> (OpenElement, bool) {
+        let is_plain = EVEN.contains(&name) && tag.attributes.is_empty();
+        self.looks += usize::from(!is_plain);
         let outer = self.open.last();
         let names = names_of(name, tag);
         let mut look = ElementLook::default();
@@ -209,6 +239,7 @@ impl PageReader<'_> {
             hidden: outer.is_some_and(|it| it.hidden || it.folded && name != "summary")
                 || look.is_hidden()
                 || has_attribute(tag, "hidden")
+                || has_attribute(tag, "popover")
                 || is_closed && name == "dialog"
                 || CROSSED_OUT.contains(&name)
                 || UNSHOWN.contains(&name),
@@ -217,6 +248,8 @@ impl PageReader<'_> {
             unread: look.unread.unwrap_or_else(|| outer.is_some_and(|it| it.unread)),
             ground: look.ground.or(picture).or(ground).unwrap_or(outer_ground),
             folded: is_closed,
+            look: outer.filter(|_| is_plain).map_or(self.looks, |it| it.look),
+            is_open: look.is_open || outer.is_some_and(|it| it.is_open),
             name: name.to_owned(),
             names,
         };
@@ -391,16 +424,27 @@ impl PageReader<'_> {
             || element.unread
             || is_lost(element.ink, element.ground);
         if !is_unseen {
+            let (look, is_open) = (element.look, element.is_open);
+            if !text.starts_with(char::is_whitespace) {
+                self.last_look.begin(look, &mut self.text);
+            }
+            if is_open && text.contains(char::is_numeric) {
+                self.add_note(PageNote::DoubtfulText);
+            }
             return self.push_text(text);
         }
         let is_source = self.open.iter().any(|it| UNSHOWN.contains(&it.name.as_str()));
         if !is_source && !text.trim().is_empty() {
-            let note = FlowBlock::Note(PageNote::HiddenText);
-            if let Some(region) = self.regions.last_mut()
-                && region.last() != Some(&note)
-            {
-                region.push(note);
-            }
+            self.add_note(PageNote::HiddenText);
+        }
+    }
+
+    fn add_note(&mut self, note: PageNote) {
+        let note = FlowBlock::Note(note);
+        if let Some(region) = self.regions.last_mut()
+            && region.last() != Some(&note)
+        {
+            region.push(note);
         }
     }
 
@@ -496,6 +540,8 @@ struct ElementLook {
     unread: Option<bool>,
     ground: Option<Option<RgbColour>>,
     is_reversed: bool,
+    /// Whether it has a style of unknown effect.
+    is_open: bool,
 }
 
 impl ElementLook {
@@ -527,6 +573,7 @@ impl ElementLook {
                 "color" if value != "inherit" => {
                     look.ink = Some(css_colour(value));
                     look.clear = Some(is_clear_value(value));
+                    look.is_open |= look.ink == Some(None) && value.contains(['(', '#']);
                 }
                 "-webkit-text-fill-color" => {
                     look.fill = Some(css_colour(value));
@@ -538,7 +585,13 @@ impl ElementLook {
                 }
                 "left" | "right" | "top" | "bottom" | "text-indent" | "margin-left"
                 | "margin-top" => look.hidden |= is_off_page(value),
-                "transform" => look.hidden |= is_scaled_away(value),
+                "transform" => {
+                    look.hidden |= is_scaled_away(value);
+                    look.is_open |= value != "none";
+                }
+                name if OPEN_STYLES.contains(&name) => {
+                    look.is_open |= !matches!(value, "none" | "normal" | "1" | "100%");
+                }
                 "clip-path" => look.hidden |= value.starts_with("inset(100%"),
                 "clip" => look.hidden |= is_empty_clip(value),
                 "background" | "background-color" | "background-image" => {

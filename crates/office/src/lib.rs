@@ -25,6 +25,7 @@ mod number_code;
 mod opendocument;
 mod package;
 mod rich_text;
+mod run_seams;
 mod shapes;
 mod slides;
 mod style_sheet;

@@ -5,6 +5,7 @@
 //! columns, notes of slides. A cell whose text is not its stored number is noted as doubtful.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
@@ -16,6 +17,7 @@ use crate::content::{
 };
 use crate::error::OfficeError;
 use crate::package::OfficePackage;
+use crate::run_seams::LastLook;
 use crate::styling::number_label;
 use crate::tags::{all, attribute, child, elements, number, own_text};
 
@@ -27,6 +29,23 @@ const MAX_REPEATS: u32 = 1_000;
 const MIN_LINE_CENTIMETRES: f32 = 0.07;
 /// Decimals of a cell's text that are compared with its number.
 const MAX_PLACES: usize = 12;
+/// What moves, shrinks or pales letters, or runs a line through them.
+const UNEVEN: [&str; 14] = [
+    "color",
+    "opacity",
+    "background-color",
+    "font-size",
+    "text-position",
+    "text-scale",
+    "letter-spacing",
+    "text-rotation-angle",
+    "text-line-through-text",
+    "text-combine",
+    "font-relief",
+    "text-outline",
+    "use-window-font-color",
+    "text-blinking",
+];
 /// Styles based on styles that are followed.
 const MAX_BASES: usize = 16;
 /// Centimetres each way from which on a picture is a page.
@@ -112,6 +131,8 @@ struct OdfStyle {
     hidden_page: bool,
     starts_page: bool,
     list_forms: Vec<Option<String>>,
+    /// What else it states of letters, as one number.
+    letters: Option<u64>,
 }
 
 /// Keys are the family and the name.
@@ -190,6 +211,15 @@ fn read_text_style(properties: XmlNode<'_, '_>, style: &mut OdfStyle) {
     let lines = ["text-line-through-style", "text-line-through-type"];
     let mut lines = lines.iter().filter_map(|name| attribute(properties, name)).peekable();
     style.struck = lines.peek().is_some().then(|| lines.all(|line| line != "none"));
+    let uneven = properties.attributes().filter(|it| UNEVEN.contains(&it.name()));
+    let stated: Vec<(&str, &str)> = uneven.map(|it| (it.name(), it.value())).collect();
+    style.letters = (!stated.is_empty()).then(|| hash_of(&stated));
+}
+
+fn hash_of(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The depth of lists and the look of text around a block.
@@ -213,6 +243,7 @@ impl OdfReader {
             found.struck = found.struck.or(style.struck);
             found.ink = found.ink.or(style.ink);
             found.ground = found.ground.or(style.ground);
+            found.letters = found.letters.or(style.letters);
         }
         found
     }
@@ -318,8 +349,9 @@ impl OdfReader {
         if style.starts_page {
             out.push(FlowBlock::PageBreak);
         }
-        let (mut text, mut others) = (String::new(), Vec::new());
-        self.read_inline(node, outer.within(&style), &mut text, &mut others);
+        let (mut inline, mut others) = (InlineText::default(), Vec::new());
+        self.read_inline(node, outer.within(&style), &mut inline, &mut others);
+        let text = inline.text;
         if !text.trim().is_empty() {
             let level = number(node, "outline-level").and_then(|it| u8::try_from(it).ok());
             out.push(match level.filter(|_| node.tag_name().name() == "h") {
@@ -334,14 +366,17 @@ impl OdfReader {
         &self,
         node: XmlNode<'_, '_>,
         look: InlineLook,
-        text: &mut String,
+        inline: &mut InlineText,
         others: &mut Vec<FlowBlock>,
     ) {
         for item in node.children() {
             if item.is_text() {
                 let found = item.text().unwrap_or_default();
                 match look.note() {
-                    None => push_collapsed(text, found),
+                    None => {
+                        inline.last_look.begin(look.letters, &mut inline.text);
+                        push_collapsed(&mut inline.text, found);
+                    }
                     Some(_) if found.trim().is_empty() => {}
                     Some(note) => others.push(FlowBlock::Note(note)),
                 }
@@ -350,17 +385,17 @@ impl OdfReader {
             match item.tag_name().name() {
                 "s" => {
                     let count = number(item, "c").unwrap_or(1).min(80);
-                    text.extend((0..count).map(|_| ' '));
+                    inline.text.extend((0..count).map(|_| ' '));
                 }
-                "tab" => text.push('\t'),
-                "line-break" => text.push('\n'),
+                "tab" => inline.text.push('\t'),
+                "line-break" => inline.text.push('\n'),
                 "annotation" => others.push(FlowBlock::Note(PageNote::Comments)),
                 "hidden-text" | "hidden-paragraph" => {
                     others.push(FlowBlock::Note(PageNote::HiddenText));
                 }
                 "note" => {
                     let mark = child(item, "note-citation").map(own_text).unwrap_or_default();
-                    text.push_str(&format!("[{mark}]"));
+                    inline.text.push_str(&format!("[{mark}]"));
                     if let Some(body) = child(item, "note-body") {
                         self.read_blocks(body, BlockFrame { depth: 0, look }, others);
                     }
@@ -369,9 +404,13 @@ impl OdfReader {
                 "span" | "a" => {
                     let style = self.style_of(item);
                     let look = look.within(&style);
-                    self.read_inline(item, look, text, others);
+                    self.read_inline(item, look, inline, others);
                 }
-                _ => self.read_inline(item, look, text, others),
+                // Values of fields, which programs calculate anew.
+                name => {
+                    let letters = hash_of(&(look.letters, name));
+                    self.read_inline(item, InlineLook { letters, ..look }, inline, others);
+                }
             }
         }
     }
@@ -571,6 +610,13 @@ fn is_figure(c: char) -> bool {
     c.is_ascii_digit() || ".,' -+()\u{a0}\u{202f}".contains(c)
 }
 
+/// Text of a paragraph while its spans are read.
+#[derive(Default)]
+struct InlineText {
+    text: String,
+    last_look: LastLook<u64>,
+}
+
 /// The look of text within its spans.
 #[derive(Debug, Clone, Copy, Default)]
 struct InlineLook {
@@ -578,6 +624,8 @@ struct InlineLook {
     struck: bool,
     ink: Option<RgbColour>,
     ground: Option<RgbColour>,
+    /// What is stated of its letters, as one number.
+    letters: u64,
 }
 
 impl InlineLook {
@@ -587,6 +635,7 @@ impl InlineLook {
             struck: style.struck.unwrap_or(self.struck),
             ink: style.ink.or(self.ink),
             ground: style.ground.unwrap_or(self.ground),
+            letters: style.letters.unwrap_or(self.letters),
         }
     }
 

@@ -13,6 +13,7 @@ use encoding_rs::{Encoding, WINDOWS_1252};
 use crate::colours::{RgbColour, WHITE, is_lost, is_pictographic};
 use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft};
 use crate::error::OfficeError;
+use crate::run_seams::LastLook;
 
 /// Groups within groups.
 const MAX_DEPTH: usize = 1_000;
@@ -79,6 +80,7 @@ pub(crate) fn read_rich_text(
         cell: Vec::new(),
         table: TableDraft::default(),
         skip: 0,
+        last_look: LastLook::default(),
     };
     let mut scanner = RtfScanner { rest: bytes };
     while let Some(token) = scanner.next_token() {
@@ -173,6 +175,12 @@ struct GroupState {
     flat: bool,
     pictured: bool,
     in_fonts: bool,
+    /// In half points, as stated.
+    size: i32,
+    raise: i32,
+    spread: i32,
+    /// Shown differently by some programs.
+    is_special: bool,
     /// Index of its colour; 0 for that of the program.
     ink: usize,
     /// Index of its ground and of its paragraph's, if they have one.
@@ -224,6 +232,7 @@ struct RichTextReader<'a> {
     table: TableDraft,
     /// Characters to leave out behind one in Unicode.
     skip: usize,
+    last_look: LastLook<(i32, i32, i32, bool, usize, Option<usize>)>,
 }
 
 impl RichTextReader<'_> {
@@ -335,7 +344,15 @@ impl RichTextReader<'_> {
             "cbpat" => state.paragraph_ground = index.filter(|at| *at > 0),
             "f" if state.in_fonts => self.font = (number.unwrap_or(0), String::new()),
             "f" => state.pictured = self.pictures.contains(&number.unwrap_or(0)),
-            "fs" => state.tiny = number.is_some_and(|size| (0..=2).contains(&size)),
+            "fs" => {
+                state.tiny = number.is_some_and(|size| (0..=2).contains(&size));
+                state.size = number.unwrap_or(0);
+            }
+            "up" | "super" => state.raise = number.unwrap_or(6),
+            "dn" | "sub" => state.raise = -number.unwrap_or(6),
+            "nosupersub" => state.raise = 0,
+            "expnd" | "expndtw" => state.spread = number.unwrap_or(0),
+            "revised" | "webhidden" | "rtlch" | "outl" => state.is_special = is_on,
             // Letters that are narrower than a tenth of their width are lines.
             "charscalex" => state.squeezed = number.is_some_and(|percent| percent < 10),
             // Negative: exactly so many twentieths of a point.
@@ -344,6 +361,7 @@ impl RichTextReader<'_> {
                 (state.hidden, state.deleted, state.struck) = (false, false, false);
                 (state.tiny, state.squeezed, state.pictured) = (false, false, false);
                 (state.ink, state.ground) = (0, None);
+                (state.size, state.raise, state.spread, state.is_special) = (0, 0, 0, false);
             }
             _ => return false,
         }
@@ -527,7 +545,13 @@ impl RichTextReader<'_> {
     }
 
     fn push_decoded(&mut self, text: &str) {
-        if self.state.in_marker { self.marker.push_str(text) } else { self.text.push_str(text) }
+        if self.state.in_marker {
+            return self.marker.push_str(text);
+        }
+        let GroupState { size, raise, spread, is_special, ink, ground, .. } = self.state;
+        let look = (size, raise, spread, is_special, ink, ground);
+        self.last_look.begin(look, &mut self.text);
+        self.text.push_str(text);
     }
 
     fn flush_bytes(&mut self) {

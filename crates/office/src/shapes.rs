@@ -13,12 +13,29 @@ use crate::colours::{
     shape_ground,
 };
 use crate::content::{FlowBlock, SheetCellDraft, TableDraft};
+use crate::run_seams::{LastLook, look_of};
 use crate::styling::number_label;
 use crate::tags::{all, attribute, child, chosen_branch, drawing_size, elements, number, own_text};
 
 /// Size of a picture, in units of 1/914400 inch, from which on it is a page: half a slide of the
 /// usual size each way.
 const PAGE_PICTURE: (u64, u64) = (4_500_000, 3_400_000);
+/// Properties of a run that leave its letters where and as dark as they are.
+const EVEN_PROPERTIES: [&str; 13] = [
+    "lang",
+    "altLang",
+    "b",
+    "i",
+    "u",
+    "dirty",
+    "err",
+    "noProof",
+    "kern",
+    "ea",
+    "cs",
+    "latin",
+    "hlinkClick",
+];
 /// Shapes of one page that are compared with those under them.
 const MAX_COMPARED: usize = 500;
 /// Units of DrawingML into a cell from which on a cover leaves its text to be seen.
@@ -278,7 +295,7 @@ impl ShapeReader<'_> {
         ground: Option<RgbColour>,
         out: &mut Vec<FlowBlock>,
     ) -> String {
-        let mut text = String::new();
+        let (mut text, mut last_look) = (String::new(), LastLook::default());
         for run in elements(paragraph) {
             match run.tag_name().name() {
                 "r" | "fld" => {
@@ -286,6 +303,8 @@ impl ShapeReader<'_> {
                     if is_struck_run(run) {
                         out.push(FlowBlock::Note(PageNote::DeletedText));
                     } else if !is_unseen_run(run, ground, self.theme) {
+                        let look = child(run, "rPr").map(|it| look_of(it, &EVEN_PROPERTIES));
+                        last_look.begin(look.unwrap_or_default(), &mut text);
                         text.push_str(&found);
                     } else if !found.trim().is_empty() {
                         out.push(FlowBlock::Note(PageNote::HiddenText));

@@ -93,14 +93,15 @@ impl CssRuleSet {
         }
     }
 
-    /// Whether a rule writes digits before or behind an element.
+    /// Whether a rule writes digits or signs before or behind an element, or changes its first letters.
     pub(crate) fn adds_text(&self) -> bool {
         self.adds_text
     }
 
     fn add_rule(&mut self, selectors: &str, declarations: &str) {
         let is_beside = ["before", "after"].iter().any(|name| selectors.contains(name));
-        self.adds_text |= is_beside && declarations.split(';').any(is_digit_content);
+        self.adds_text |= is_beside && declarations.split(';').any(is_digit_content)
+            || ["first-letter", "first-line"].iter().any(|name| selectors.contains(name));
         for selector in selectors.split(',') {
             if let Some(steps) = parse_selector(selector.trim())
                 && self.rules.len() < MAX_RULES
@@ -129,7 +130,10 @@ fn is_digit_content(declaration: &str) -> bool {
     }
     let mut parts = value.split('\\');
     let plain = parts.next().unwrap_or_default();
-    has_digit(plain) || value.contains("attr(") || parts.any(is_digit_escape)
+    let is_sign =
+        matches!(value.trim().trim_matches(['"', '\'']), "-" | "\u{2212}" | "(" | "\\2212");
+    let is_open = ["attr(", "var(", "counter("].iter().any(|function| value.contains(function));
+    has_digit(plain) || is_open || is_sign || parts.any(is_digit_escape)
 }
 
 /// Whether an escape, or the text behind it, is a digit. Other escapes are the numbers of letters,

@@ -635,10 +635,32 @@ fn a_web_page_is_read_as_it_is_seen() {
     assert_eq!(notes_of(b"<p>x<p hidden>trap"), [PageNote::HiddenText]);
     for page in [
         "<style>b::before{content:'9'}</style><p><b>900</b>",
+        "<style>b::before{content:'-'}</style><p><b>900</b>",
+        "<style>b::before{content:var(--a)}</style><p><b>900</b>",
+        "<style>p::first-letter{font-size:0}</style><p>9900",
+        "<p>a<p style='color:lab(100% 0 0)'>9900",
+        "<p>a<p style='filter:opacity(0)'>9900",
         "<p><bdo dir=rtl>0011</bdo>",
         &format!("{OTHER_TEXT_MARK}<p>9"),
     ] {
         assert_eq!(notes_of(page.as_bytes()), [PageNote::DoubtfulText], "{page}");
+    }
+}
+
+#[test]
+fn a_number_of_several_looks_makes_its_page_doubtful() {
+    #[rustfmt::skip]
+    let table = [
+        ("of one look",         "<p>EUR <span class=a>1,100.00</span>", r"{\rtf1 EUR{\fs18  1,100.00}\par}", false),
+        ("heavier in part",     "<p>1,<b>100</b>.00",                   r"{\rtf1 1,{\b 100}.00\par}",       false),
+        ("a class of its own",  "<p><span class=a>9</span>1,100.00",    r"{\rtf1{\fs8 9}1,100.00\par}",    true),
+        ("raised",              "<p>1,100<sup>00</sup>",                r"{\rtf1 1,100{\super 00}\par}",   true),
+        ("a sign of its own",   "<p><i class=a>-</i>1,100.00",          r"{\rtf1{\up12 -}1,100.00\par}",   true),
+    ];
+    for (name, page, file, expected) in table {
+        for bytes in [page.as_bytes(), file.as_bytes()] {
+            assert_eq!(notes_of(bytes).contains(&PageNote::DoubtfulText), expected, "{name}");
+        }
     }
 }
 

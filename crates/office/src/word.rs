@@ -14,6 +14,7 @@ use crate::colours::{RgbColour, ThemeColours, WHITE, is_pictographic, shape_grou
 use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft};
 use crate::error::OfficeError;
 use crate::package::{MainPart, OfficePackage, PartRelation, part_of_kind};
+use crate::run_seams::{LastLook, look_of};
 use crate::tags::{all, attribute, child, chosen_branch, drawing_size, elements, number, own_text};
 use crate::word_styles::{
     ListCounter, ListPlace, RunLook, StyleSheet, is_flat_row, is_off_page, outline_level,
@@ -23,6 +24,12 @@ use crate::word_styles::{
 /// Size of a picture, in units of 1/914400 inch, from which on it is a page of its own: more than
 /// half of A4 each way.
 const PAGE_PICTURE: (u64, u64) = (3_800_000, 5_000_000);
+
+/// Properties of a run that leave its letters where and as dark as they are.
+const EVEN_PROPERTIES: [&str; 12] =
+    ["rFonts", "lang", "noProof", "b", "bCs", "i", "iCs", "u", "kern", "szCs", "snapToGrid", "rtl"];
+/// Elements around runs that leave them as they are.
+const PLAIN_WRAPPERS: [&str; 4] = ["p", "hyperlink", "smartTag", "proofErr"];
 
 /// Distances of an anchored shape, in units of 1/914400 inch, beyond which it lies beside the page:
 /// its end before the margin, and its start behind the largest page.
@@ -96,6 +103,7 @@ struct ParagraphDraft {
     ground: Option<RgbColour>,
     is_off_page: bool,
     ends_page: bool,
+    last_look: LastLook<String>,
 }
 
 impl WordReader<'_> {
@@ -341,7 +349,10 @@ impl WordReader<'_> {
                 }
                 // The letters of a formula in their order.
                 "oMath" | "oMathPara" => {
-                    draft.text.extend(all(item, "t").map(own_text));
+                    for (part, text) in all(item, "t").map(own_text).enumerate() {
+                        draft.last_look.begin(format!("formula {part}"), &mut draft.text);
+                        draft.text.push_str(&text);
+                    }
                 }
                 "bdo" if attribute(item, "val") == Some("rtl") => {
                     draft.text.push('\u{202e}');
@@ -370,6 +381,10 @@ impl WordReader<'_> {
         } else if look.is_struck() {
             PageNote::DeletedText
         } else {
+            let wrapper = node.parent().map_or("", |it| it.tag_name().name());
+            let wrapper = if PLAIN_WRAPPERS.contains(&wrapper) { "" } else { wrapper };
+            let look = properties.map(|it| look_of(it, &EVEN_PROPERTIES)).unwrap_or_default();
+            draft.last_look.begin(format!("{wrapper} {look}"), &mut draft.text);
             return self.read_run_content(node, draft, out);
         };
         if all(node, "t").any(|it| !own_text(it).trim().is_empty()) {

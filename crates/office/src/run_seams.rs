@@ -1,0 +1,115 @@
+//! Numbers whose digits are not of one look: a style may hide, raise, shrink or move a part of a number
+//! in more ways than are known here.
+//!
+//! Readers put a seam between letters of different looks. A seam within a number makes the page
+//! doubtful: documents print numbers evenly, and cut them only where the look stays the same.
+
+use docmill_formats::xml::XmlNode;
+
+use crate::content::FlowBlock;
+
+/// Stands between letters of different looks until their block is added to the flow. Unicode has no
+/// such character.
+const SEAM_MARK: char = '\u{fdd0}';
+/// Signs within a number.
+const NUMBER_SIGNS: &str = ".,-'\u{2212}\u{2013}()";
+
+/// The look of the letters that were added last.
+#[derive(Debug)]
+pub(crate) struct LastLook<T>(Option<T>);
+
+impl<T> Default for LastLook<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T: PartialEq> LastLook<T> {
+    /// Marks where `text` goes on with letters of another look.
+    pub(crate) fn begin(&mut self, look: T, text: &mut String) {
+        let is_same = self.0.as_ref() == Some(&look);
+        if !is_same && !text.is_empty() && !text.ends_with(char::is_whitespace) {
+            text.push(SEAM_MARK);
+        }
+        self.0 = Some(look);
+    }
+}
+
+/// What the properties of a run state, but for those named in `even`.
+pub(crate) fn look_of(properties: XmlNode<'_, '_>, even: &[&str]) -> String {
+    let mut look = String::new();
+    let parts = properties.children().filter(|it| !even.contains(&it.tag_name().name()));
+    let nodes = std::iter::once(properties).chain(parts.flat_map(|part| part.descendants()));
+    for node in nodes.filter(|it| it.is_element()) {
+        let attributes = node.attributes().filter(|it| !even.contains(&it.name()));
+        look.push_str(if node == properties { "" } else { node.tag_name().name() });
+        attributes.for_each(|it| look.extend([" ", it.name(), "=", it.value(), ";"]));
+    }
+    look
+}
+
+/// Takes the seams out of a block. Whether one was within a number.
+pub(crate) fn close_seams(block: &mut FlowBlock) -> bool {
+    match block {
+        FlowBlock::Heading { text, .. }
+        | FlowBlock::Paragraph(text)
+        | FlowBlock::Item { text, .. }
+        | FlowBlock::Verbatim(text) => close_in(text),
+        FlowBlock::Table(rows) => {
+            let mut is_uneven = false;
+            for cell in rows.iter_mut().flatten() {
+                is_uneven |= close_in(&mut cell.text);
+            }
+            is_uneven
+        }
+        _ => false,
+    }
+}
+
+fn close_in(text: &mut String) -> bool {
+    if !text.contains(SEAM_MARK) {
+        return false;
+    }
+    let is_part = |c: char| c.is_numeric() || NUMBER_SIGNS.contains(c);
+    let is_uneven = text.match_indices(SEAM_MARK).any(|(at, _)| {
+        let (before, behind) = text.split_at(at);
+        let before = before.trim_end_matches(SEAM_MARK).chars().next_back();
+        let behind = behind.trim_start_matches(SEAM_MARK).chars().next();
+        before.zip(behind).is_some_and(|(one, other)| {
+            is_part(one) && is_part(other) && (one.is_numeric() || other.is_numeric())
+        })
+    });
+    text.retain(|c| c != SEAM_MARK);
+    is_uneven
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_several_looks_is_uneven() {
+        #[rustfmt::skip]
+        let table = [
+            ("a digit before it",    &[("9", 1), ("1,100.00", 2)][..],              true),
+            ("a sign before it",     &[("-", 1), ("1,100.00", 2)],                  true),
+            ("decimals of its own",  &[("1,100", 1), (".00", 2)],                   true),
+            ("of one look",          &[("1,1", 1), ("00.00", 1)],                   false),
+            ("behind a currency",    &[("EUR", 1), ("1,100.00", 2)],                false),
+            ("behind a space",       &[("9 ", 1), ("1,100.00", 2)],                 false),
+            ("before a letter",      &[("1,100.00", 1), ("a", 2)],                  false),
+            ("a word",               &[("To", 1), ("tal", 2)],                      false),
+        ];
+        for (name, parts, expected) in table {
+            let (mut text, mut last) = (String::new(), LastLook::default());
+            for (part, look) in parts {
+                last.begin(look, &mut text);
+                text.push_str(part);
+            }
+            let mut block = FlowBlock::Paragraph(text);
+            assert_eq!(close_seams(&mut block), expected, "{name}");
+            let plain: String = parts.iter().map(|(part, _)| *part).collect();
+            assert_eq!(block, FlowBlock::Paragraph(plain), "{name}");
+        }
+    }
+}
