@@ -20,6 +20,8 @@ const CROSSED_EMS: std::ops::RangeInclusive<f64> = 0.12..=0.55;
 const MAX_RISE: f64 = 1.0;
 /// A letter is crossed out if lines go through this share of its width.
 const MIN_CROSSED_SHARE: f64 = 0.5;
+/// A line through this share of it may change it.
+const MIN_TOUCHED_SHARE: f64 = 0.2;
 /// Comparisons of lines with letters on a page.
 const MAX_COMPARISONS: usize = 4_000_000;
 
@@ -151,7 +153,8 @@ fn crossed_share(glyph: &PageGlyph, line: [Point; 2]) -> f64 {
     if CROSSED_EMS.contains(&middle) { (end - start) / advance } else { 0.0 }
 }
 
-/// Hides each word of which most letters are crossed out.
+/// Hides each word of which most letters are crossed out. A line through fewer of them may make others
+/// of them: a zero with one passes for an 8.
 fn hide_words(glyphs: &mut [PageGlyph], crossed: &[f64]) {
     let mut start = 0;
     while start < glyphs.len() {
@@ -164,10 +167,13 @@ fn hide_words(glyphs: &mut [PageGlyph], crossed: &[f64]) {
         let (all, struck) = letters.fold((0, 0), |(all, struck), (_, share)| {
             (all + 1, struck + usize::from(*share >= MIN_CROSSED_SHARE))
         });
-        if struck * 2 > all
-            && let Some(word) = glyphs.get_mut(start..end)
-        {
+        if struck * 2 > all {
+            let word = glyphs.get_mut(start..end).unwrap_or_default();
             word.iter_mut().for_each(|glyph| glyph.visible = false);
+        } else {
+            let touched = glyphs.iter_mut().zip(crossed).take(end).skip(start);
+            let touched = touched.filter(|(_, share)| **share >= MIN_TOUCHED_SHARE);
+            touched.for_each(|(glyph, _)| glyph.unproven = true);
         }
         start = end;
     }

@@ -1,6 +1,7 @@
 //! Resources of a page that programs which show PDFs understand differently, so that no drawing of it
-//! is the one that a person sees: colours that stand in for the plain ones (PDF 32000-1 §8.6.5.6), and
-//! drawings on layers whose state is disputed (`crate::pdf::layers`).
+//! is the one that a person sees: colours that stand in for the plain ones (PDF 32000-1 §8.6.5.6) or
+//! paint nothing, inks turned around by a transfer function, layers whose state is disputed
+//! (`crate::pdf::layers`), and digits of a font of symbols that is not in the file.
 //!
 //! Not covered: such resources of patterns and of the glyphs of Type 3 fonts.
 
@@ -19,13 +20,33 @@ const MAX_DRAWINGS: usize = 2_000;
 /// Drawings within a drawing.
 const MAX_DEPTH: usize = 16;
 const DEFAULT_COLOURS: [&[u8]; 3] = [b"DefaultGray", b"DefaultRGB", b"DefaultCMYK"];
+/// Where a font's program is.
+const PROGRAMS: [&[u8]; 3] = [b"FontFile", b"FontFile2", b"FontFile3"];
+/// Parts of the names of fonts that have symbols in the place of digits, in lower case.
+const SYMBOL_FONTS: [&[u8]; 12] = [
+    b"symbol",
+    b"dingbat",
+    b"wingding",
+    b"webding",
+    b"marlett",
+    b"mtextra",
+    b"code39",
+    b"barcode",
+    b"hc39",
+    b"pistd",
+    b"sorts",
+    b"mathematicalpi",
+];
+/// A descriptor's flag for fonts of other letters than Latin ones.
+const SYMBOLIC: u32 = 4;
+const DIGIT_CODES: std::ops::RangeInclusive<u32> = 0x30..=0x39;
 /// Bend of the colours of usual devices.
 const USUAL_GAMMA: std::ops::RangeInclusive<f64> = 0.9..=3.0;
 
 /// Whether what a page draws with these resources is disputed.
 pub(crate) fn are_disputed(resources: &Resources<'_>, layers: &HiddenLayers) -> bool {
     let mut search = ResourceSearch { layers, seen: HashSet::new() };
-    search.is_disputed(&resources.color_spaces, &resources.x_objects, MAX_DEPTH)
+    search.is_disputed(resources, MAX_DEPTH)
 }
 
 struct ResourceSearch<'l> {
@@ -34,8 +55,20 @@ struct ResourceSearch<'l> {
 }
 
 impl ResourceSearch<'_> {
-    fn is_disputed(&mut self, colours: &Dict<'_>, drawings: &Dict<'_>, depth: usize) -> bool {
-        if DEFAULT_COLOURS.iter().any(|key| !is_usual_colour(colours, key)) {
+    fn is_disputed(&mut self, resources: &Resources<'_>, depth: usize) -> bool {
+        let drawings = &resources.x_objects;
+        if DEFAULT_COLOURS.iter().any(|key| !is_usual_colour(&resources.color_spaces, key))
+            || has_any(
+                &resources.color_spaces,
+                |it| matches!(it, Object::Array(it) if is_odd_space(it)),
+            )
+            || has_any(
+                &resources.ext_g_states,
+                |it| matches!(it, Object::Dict(it) if turns_inks(it)),
+            )
+            || has_any(&resources.properties, |it| self.is_layer_left_out(it))
+            || has_any(&resources.fonts, |it| matches!(it, Object::Dict(it) if has_symbols(it)))
+        {
             return true;
         }
         let names: Vec<Name<'_>> = drawings.keys().take(MAX_DRAWINGS + 1).collect();
@@ -47,6 +80,13 @@ impl ResourceSearch<'_> {
             let drawing = drawings.get::<Stream<'_>>(name);
             drawing.is_some_and(|drawing| self.is_drawing_disputed(drawing.dict(), depth))
         })
+    }
+
+    fn is_layer_left_out(&self, layer: &Object<'_>) -> bool {
+        let Object::Dict(layer) = layer else { return false };
+        let kind = layer.get::<Name<'_>>(b"Type");
+        let is_layer = kind.is_some_and(|kind| matches!(kind.as_ref(), b"OCG" | b"OCMD"));
+        is_layer && self.layers.leaves_out(layer)
     }
 
     fn is_drawing_disputed(&mut self, drawing: &Dict<'_>, depth: usize) -> bool {
@@ -62,17 +102,14 @@ impl ResourceSearch<'_> {
             return true;
         }
         let own = drawing.get::<Dict<'_>>(b"Resources");
-        own.is_some_and(|own| {
-            let part = |key: &[u8]| own.get::<Dict<'_>>(key).unwrap_or_default();
-            self.is_disputed(&part(b"ColorSpace"), &part(b"XObject"), depth)
-        })
+        own.is_some_and(|own| self.is_disputed(&Resources::new(own), depth))
     }
 
     /// Whether the interpreter, which reads no expressions, shows a drawing as viewers do.
     fn is_drawn_as_stated(&self, layer: &Dict<'_>) -> bool {
         match self.layers.state_of(layer) {
-            LayerState::Shown => true,
-            LayerState::Hidden => !layer.contains_key(b"VE"),
+            LayerState::Shown => !self.layers.change_on_opening(),
+            LayerState::Hidden => !layer.contains_key(b"VE") && !self.layers.leaves_out(layer),
             LayerState::Disputed => false,
         }
     }
@@ -101,4 +138,60 @@ fn is_usual_space(space: &Array<'_>) -> bool {
         },
         _ => false,
     }
+}
+
+/// Whether an entry passes. Entries beyond [`MAX_DRAWINGS`] are not looked at.
+fn has_any(entries: &Dict<'_>, passes: impl Fn(&Object<'_>) -> bool) -> bool {
+    let mut keys = entries.keys().take(MAX_DRAWINGS);
+    keys.any(|key| entries.get::<Object<'_>>(&key).is_some_and(|entry| passes(&entry)))
+}
+
+/// Whether programs differ in what colours of a space look like: without an ink, or far from those of
+/// usual devices.
+fn is_odd_space(space: &Array<'_>) -> bool {
+    let mut parts = space.iter::<Object<'_>>();
+    match (parts.next(), parts.next()) {
+        (Some(Object::Name(family)), Some(Object::Name(ink))) => {
+            family.as_ref() == b"Separation" && ink.as_ref() == b"None"
+        }
+        (Some(Object::Name(family)), Some(Object::Array(inks))) => {
+            family.as_ref() == b"DeviceN"
+                && inks.iter::<Name<'_>>().all(|ink| ink.as_ref() == b"None")
+        }
+        (Some(Object::Name(family)), Some(Object::Dict(_))) => {
+            matches!(family.as_ref(), b"CalGray" | b"CalRGB") && !is_usual_space(space)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a graphics state has a transfer function, which some programs apply.
+fn turns_inks(state: &Dict<'_>) -> bool {
+    let turns = |key: &[u8]| match state.get::<Object<'_>>(key) {
+        None => false,
+        Some(Object::Name(name)) => !matches!(name.as_ref(), b"Identity" | b"Default"),
+        Some(_) => true,
+    };
+    // The second one counts before the first.
+    if state.contains_key(b"TR2") { turns(b"TR2") } else { turns(b"TR") }
+}
+
+/// Whether a simple font of symbols that is not in the file has digits: what is drawn for them depends
+/// on the fonts of the machine.
+fn has_symbols(font: &Dict<'_>) -> bool {
+    let kind = font.get::<Name<'_>>(b"Subtype");
+    let is_simple = kind.is_some_and(|kind| matches!(kind.as_ref(), b"Type1" | b"TrueType"));
+    let descriptor = font.get::<Dict<'_>>(b"FontDescriptor").unwrap_or_default();
+    let is_in_file = PROGRAMS.iter().any(|key| descriptor.contains_key(key));
+    if !is_simple || is_in_file {
+        return false;
+    }
+    let name = font.get::<Name<'_>>(b"BaseFont");
+    let name = name.map(|name| name.as_ref().to_ascii_lowercase()).unwrap_or_default();
+    let is_named = SYMBOL_FONTS.iter().any(|part| name.windows(part.len()).any(|it| it == *part));
+    let is_symbolic = descriptor.get::<u32>(b"Flags").is_some_and(|flags| flags & SYMBOLIC != 0)
+        && !font.contains_key(b"Encoding");
+    let code = |key: &[u8], missing: u32| font.get::<u32>(key).unwrap_or(missing);
+    let codes = code(b"FirstChar", 0)..=code(b"LastChar", 255);
+    (is_named || is_symbolic) && DIGIT_CODES.into_iter().any(|digit| codes.contains(&digit))
 }

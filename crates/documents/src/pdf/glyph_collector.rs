@@ -12,7 +12,6 @@ use std::time::Instant;
 use compact_str::{CompactString, ToCompactString as _};
 use hayro::hayro_interpret::font::{Glyph as FontGlyph, GlyphRun, PositionedGlyph};
 use hayro::hayro_interpret::hayro_cmap::BfString;
-use hayro::hayro_interpret::hayro_syntax::object::Stream;
 use hayro::hayro_interpret::hayro_syntax::object::dict::{Dict, keys};
 use hayro::hayro_interpret::{
     BlendMode, ClipPath, Device, DrawMode, DrawProps, FillRule, Image, ImageDrawProps, SoftMask,
@@ -25,8 +24,8 @@ use crate::pdf::crossed_out::PageLines;
 use crate::pdf::cut_letters::{PaintedPath, is_within};
 use crate::pdf::drawn_figures::DrawnFigures;
 use crate::pdf::drawn_marks::DrawnMarks;
-use crate::pdf::expansion::stream_bytes;
 use crate::pdf::glyph_proof::{GlyphProofs, closed_path};
+use crate::pdf::inline_images::{check_image_data, is_cut_short};
 use crate::pdf::layers::{HiddenLayers, LayerState};
 use crate::pdf::overprint::SmallDrawings;
 use crate::pdf::page_glyph::PageGlyph;
@@ -107,6 +106,8 @@ pub(crate) struct GlyphCollector {
     pub lines: PageLines,
     /// Layers that are not shown.
     pub layers: HiddenLayers,
+    /// Whether programs find other content on the page.
+    pub is_disputed: bool,
     /// Whether each marked content that is open is shown.
     open_content: Vec<LayerState>,
     clips: Vec<Rect>,
@@ -150,6 +151,7 @@ impl GlyphCollector {
             small: SmallDrawings::default(),
             lines: PageLines::default(),
             layers: HiddenLayers::default(),
+            is_disputed: false,
             open_content: Vec::new(),
             clips: vec![page],
             groups: Vec::new(),
@@ -357,7 +359,7 @@ impl GlyphCollector {
 
     /// Letters that paint goes over may look like others now, unless it hides them. `None`: it fills
     /// its area.
-    fn pare_glyphs(&mut self, area: Rect, painted: Option<&PaintedPath>) {
+    fn pare_glyphs(&mut self, area: Rect, painted: Option<&PaintedPath>, mode: BlendMode) {
         let elements = painted.map_or(0, PaintedPath::element_count);
         let painted = painted.filter(|_| elements <= MAX_COVER_ELEMENTS);
         let mut looked_at = 0;
@@ -366,6 +368,7 @@ impl GlyphCollector {
             if is_cut_by(ink, area, glyph.size) {
                 looked_at += elements;
                 glyph.unproven = painted.is_none_or(|painted| painted.touches(ink));
+                glyph.contested |= glyph.unproven && !is_agreed_mode(mode);
             }
         }
         self.count_operations(looked_at / 64);
@@ -375,7 +378,7 @@ impl GlyphCollector {
     fn paint_stray(&mut self, area: Rect) {
         let area = area.intersect(self.current_clip());
         self.small.note(area);
-        self.pare_glyphs(area, None);
+        self.pare_glyphs(area, None, BlendMode::Normal);
     }
 
     /// Keeps the lines that may cross out letters, and the parts of a large drawing that may belong to
@@ -464,6 +467,7 @@ impl GlyphCollector {
                 self.pare_glyphs(
                     area,
                     Some(&PaintedPath::new(props.transform * path, mode, stroke)),
+                    props.blend_mode,
                 );
             }
         }
@@ -490,6 +494,11 @@ enum LetterGround {
 /// Whether letters on an even ground look the same in this mode.
 fn keeps_shapes(mode: BlendMode) -> bool {
     matches!(mode, BlendMode::Normal | BlendMode::Multiply | BlendMode::Darken)
+}
+
+/// Whether programs agree on what paint in this mode leaves of letters under it.
+fn is_agreed_mode(mode: BlendMode) -> bool {
+    keeps_shapes(mode) || matches!(mode, BlendMode::Screen | BlendMode::Lighten)
 }
 
 /// A shape that was filled opaquely.
@@ -625,21 +634,6 @@ fn place_glyph(glyph: &PositionedGlyph<'_>, transform: Affine) -> Option<PageGly
         unproven: upright > -MIN_UPRIGHT,
         contested: false,
     })
-}
-
-/// Most bytes of a pixel: four components of 16 bits.
-const PIXEL_BYTES: u64 = 8;
-/// Bytes that may follow the pixels of an image without being used.
-const SPARE_BYTES: u64 = 1 << 20;
-
-/// Stops at an image in the program of a page whose data expands to far more than its pixels take.
-/// Images that are objects of the file were counted when it was opened.
-fn check_image_data(stream: &Stream<'_>, pixels: u64) {
-    let most = pixels.saturating_mul(PIXEL_BYTES).saturating_add(SPARE_BYTES);
-    if stream_bytes(stream, most) >= most {
-        let detail = format!("the data of an image of {pixels} pixels has more than {most} bytes");
-        stop_decoder(PageRefusal::new(OutcomeReason::TooLarge, detail));
-    }
 }
 
 impl<'a> Device<'a> for GlyphCollector {
@@ -792,10 +786,13 @@ impl<'a> Device<'a> for GlyphCollector {
             let detail = format!("an image of {width} x {height} pixels, the limit is {limit}");
             stop_decoder(PageRefusal::new(OutcomeReason::TooLarge, detail));
         }
-        if let Image::Raster(raster) = &image
-            && raster.stream().dict().obj_id().is_none()
-        {
-            check_image_data(raster.stream(), pixels);
+        let stream = match &image {
+            Image::Raster(raster) => raster.stream(),
+            Image::Stencil(stencil) => stencil.stream(),
+        };
+        if stream.dict().obj_id().is_none() {
+            check_image_data(stream, pixels);
+            self.is_disputed |= is_cut_short(stream, (width, height));
         }
         let whole = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
         let area = props.transform.transform_rect_bbox(whole).intersect(self.current_clip());
@@ -812,7 +809,7 @@ impl<'a> Device<'a> for GlyphCollector {
         self.figures.note_image(area);
         self.painted.push(GroundPiece { area, is_dark: true });
         self.mark_paint(PaintPiece { area, grey: None, covers: false });
-        self.pare_glyphs(area, None);
+        self.pare_glyphs(area, None, props.blend_mode);
         if let Image::Raster(raster) = &image {
             let masks = [keys::SMASK, keys::MASK, keys::SMASK_IN_DATA];
             let dict = raster.stream();

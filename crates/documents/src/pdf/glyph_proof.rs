@@ -25,6 +25,7 @@ use unicode_normalization::UnicodeNormalization as _;
 use crate::pdf::contested_digits::is_contested;
 use crate::pdf::glyph_shapes::{DrawnOutline, EM_UNITS, GlyphDrawing, GlyphShape};
 use crate::pdf::lookalike_letters::latin_twin;
+use crate::pdf::number_glyphs::fits_number;
 use crate::pdf::page_glyph::PageGlyph;
 use crate::pdf::paint_appearance::paint_appearance;
 use crate::pdf::standard_shapes::{is_missing_in_substitute, plain_characters, shapes_of};
@@ -36,7 +37,7 @@ const MAX_GLYPH_CHARS: usize = 4;
 /// A glyph looks like a character if it differs by at most this from one of its shapes, ...
 const MAX_DIFFERENCE: f32 = 0.33;
 /// ... and does not differ by so much more from it than from another digit, where both are digits,
-const DIGIT_MARGIN: f32 = 0.0;
+const DIGIT_MARGIN: f32 = 0.01;
 /// from a letter that is drawn nearly like it,
 const CLOSE_MARGIN: f32 = 0.04;
 const CLOSE_LETTERS: [[char; 2]; 4] = [['E', 'F'], ['E', 'L'], ['C', 'G'], ['C', 'O']];
@@ -222,7 +223,7 @@ fn prove_outline(glyph: &OutlineGlyph, text: &str) -> (GlyphProof, InkReach) {
         return (prove_absence(text, is_undrawn(glyph, text)), InkReach::default());
     };
     let advance = advance_units(glyph.advance_width());
-    let is_here = is_in_place(bounds, advance);
+    let is_here = is_in_place(bounds, advance) && fits_number(text, bounds, advance);
     let proof = prove_shape(drawing.shape().filter(|_| is_here).as_ref(), text);
     let stray = Some(bounds).filter(|bounds| !has_room_for(*bounds, advance));
     (proof, InkReach { stray, right: Some(bounds.x1) })
@@ -478,7 +479,8 @@ impl Type3Drawing {
         let Some(bounds) = drawing.bounds().filter(|bounds| !is_speck(*bounds)) else {
             return prove_absence(text, false);
         };
-        prove_shape(drawing.shape().filter(|_| is_in_place(bounds, advance)).as_ref(), text)
+        let is_here = is_in_place(bounds, advance) && fits_number(text, bounds, advance);
+        prove_shape(drawing.shape().filter(|_| is_here).as_ref(), text)
     }
 }
 

@@ -15,6 +15,8 @@ use hayro::hayro_interpret::hayro_syntax::xref::XRef;
 const MAX_DEPTH: usize = 32;
 /// Layers of a file that are looked at.
 const MAX_LAYERS: usize = 10_000;
+/// Actions that change nothing of a page.
+const HARMLESS: [&[u8]; 3] = [b"GoTo", b"Named", b"URI"];
 
 /// The layers of a file that viewers do not show.
 #[derive(Debug, Default)]
@@ -23,6 +25,10 @@ pub(crate) struct HiddenLayers {
     configured: LayerSet,
     /// The same, where the usage and the intent of each layer count as well.
     by_usage: LayerSet,
+    /// Layers that are off, and shown in print.
+    printed: LayerSet,
+    /// Whether the file runs a script or changes what is shown when it is opened.
+    change_on_opening: bool,
 }
 
 /// Whether content is shown.
@@ -41,8 +47,11 @@ impl HiddenLayers {
     /// Reads the configuration that a file opens with.
     pub(crate) fn read(xref: &XRef) -> Self {
         let catalog = xref.get::<Dict<'_>>(xref.root_id());
+        let change_on_opening = catalog.as_ref().is_some_and(acts_on_opening);
         let properties = catalog.and_then(|catalog| catalog.get::<Dict<'_>>(b"OCProperties"));
-        let Some(properties) = properties else { return Self::default() };
+        let Some(properties) = properties else {
+            return Self { change_on_opening, ..Self::default() };
+        };
         let config = properties.get::<Dict<'_>>(b"D");
         let base = config.as_ref().and_then(|config| config.get::<Name<'_>>(b"BaseState"));
         let mut hidden = HashSet::new();
@@ -57,14 +66,33 @@ impl HiddenLayers {
         }
         let configured = LayerSet(hidden);
         let mut by_usage = configured.clone();
+        let mut printed = LayerSet::default();
         for layer in layers_of(&properties, b"OCGs") {
-            match xref.get::<Dict<'_>>(layer).and_then(|layer| is_on_by_usage(&layer)) {
+            let entries = xref.get::<Dict<'_>>(layer);
+            if entries.as_ref().is_some_and(is_printed) {
+                printed.0.insert(layer);
+            }
+            match entries.and_then(|layer| is_on_by_usage(&layer)) {
                 Some(true) => by_usage.0.remove(&layer),
                 Some(false) => by_usage.0.insert(layer),
                 None => false,
             };
         }
-        Self { configured, by_usage }
+        Self { configured, by_usage, printed, change_on_opening }
+    }
+
+    /// Whether the file runs a script or changes what is shown when it is opened: programs differ in
+    /// which actions they run.
+    pub(crate) fn change_on_opening(&self) -> bool {
+        self.change_on_opening
+    }
+
+    /// Whether some programs show content under this condition that the interpreter leaves out.
+    pub(crate) fn leaves_out(&self, condition: &Dict<'_>) -> bool {
+        let is_printed = condition.obj_id().is_some_and(|layer| self.printed.0.contains(&layer));
+        self.change_on_opening
+            || !self.configured.shows(condition)
+                && (is_printed || self.state_of(condition) == LayerState::Disputed)
     }
 
     /// Whether content under this condition, a layer or a dictionary of layers, is shown.
@@ -122,6 +150,23 @@ impl LayerSet {
             _ => false,
         }
     }
+}
+
+fn is_printed(layer: &Dict<'_>) -> bool {
+    let print = layer.get::<Dict<'_>>(b"Usage").and_then(|usage| usage.get::<Dict<'_>>(b"Print"));
+    let state = print.and_then(|print| print.get::<Name<'_>>(b"PrintState"));
+    state.is_some_and(|state| state.as_ref() == b"ON")
+}
+
+/// Whether a catalogue has actions on opening that are more than going to a page.
+fn acts_on_opening(catalog: &Dict<'_>) -> bool {
+    let names = catalog.get::<Dict<'_>>(b"Names");
+    let action = catalog.get::<Dict<'_>>(b"OpenAction");
+    let does_more = action.is_some_and(|action| {
+        let kind = action.get::<Name<'_>>(b"S");
+        action.contains_key(b"Next") || kind.is_some_and(|kind| !HARMLESS.contains(&kind.as_ref()))
+    });
+    does_more || names.is_some_and(|names| names.contains_key(b"JavaScript"))
 }
 
 /// Whether a layer's usage or intent shows it on a screen, whatever the configuration says (§8.11.4.4);

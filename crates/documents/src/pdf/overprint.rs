@@ -8,6 +8,7 @@
 use hayro::kurbo::{Point, Rect, Vec2};
 
 use crate::pdf::page_glyph::PageGlyph;
+use crate::pdf::uneven_numbers::mark_uneven;
 
 /// Cells across and down, in which glyphs are found.
 const CELLS: usize = 128;
@@ -33,6 +34,8 @@ const MAX_MINUS_OVERLAP: f64 = 0.1;
 const MAX_STROKE_EMS: f64 = 1.1;
 /// The gap between a digit and a sign that belongs to it, in ems.
 const MAX_SIGN_GAP: f64 = 0.35;
+/// The same for a minus, which stands farther away.
+const MAX_MINUS_GAP: f64 = 0.9;
 
 /// Small dark drawings of a page, as boxes on it.
 #[derive(Debug, Default)]
@@ -69,7 +72,7 @@ fn keep_sign(signs: &mut Vec<Rect>, area: Rect) -> bool {
 }
 
 /// The glyphs of a page by their place.
-struct GlyphCells {
+pub(super) struct GlyphCells {
     page: Rect,
     /// The latest entry of each cell.
     latest: Vec<Option<usize>>,
@@ -82,8 +85,12 @@ impl GlyphCells {
         Self { page, latest: vec![None; CELLS * CELLS], entries: Vec::new() }
     }
 
+    pub(super) fn longer_side(&self) -> f64 {
+        self.page.width().max(self.page.height())
+    }
+
     /// The cells of an area of the page.
-    fn cells_of(&self, area: Rect) -> impl Iterator<Item = usize> + use<> {
+    pub(super) fn cells_of(&self, area: Rect) -> impl Iterator<Item = usize> + use<> {
         let [left, right] =
             [area.x0, area.x1].map(|x| cell_at(x - self.page.x0, self.page.width()));
         let [top, bottom] =
@@ -91,6 +98,15 @@ impl GlyphCells {
         let rows = top..=bottom;
         let cells = rows.flat_map(move |row| (left..=right).map(move |x| row * CELLS + x));
         cells.take(MAX_GLYPH_CELLS)
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_glyphs(glyphs: &[PageGlyph], page: Rect) -> Self {
+        let mut cells = Self::new(page);
+        for (at, glyph) in glyphs.iter().enumerate() {
+            cells.cells_of(glyph.letter_box()).for_each(|cell| cells.add(cell, at));
+        }
+        cells
     }
 
     fn add(&mut self, cell: usize, glyph: usize) {
@@ -101,7 +117,7 @@ impl GlyphCells {
     }
 
     /// The latest glyphs of a cell.
-    fn latest(&self, cell: usize) -> impl Iterator<Item = usize> {
+    pub(super) fn latest(&self, cell: usize) -> impl Iterator<Item = usize> {
         let latest = self.latest.get(cell).copied().flatten();
         let first = latest.and_then(|at| self.entries.get(at));
         let all = std::iter::successors(first, |(_, before)| self.entries.get((*before)?));
@@ -145,6 +161,7 @@ pub(crate) fn mark_overprinted(glyphs: &mut Vec<PageGlyph>, drawings: &SmallDraw
             cells.add(cell, at);
         }
     }
+    mark_uneven(glyphs, &cells);
     if drawings.is_full {
         glyphs.iter_mut().filter(|glyph| is_digit(glyph)).for_each(|glyph| glyph.unproven = true);
         return;
@@ -246,21 +263,22 @@ fn sign_of(drawing: Rect, glyph: &PageGlyph) -> Option<NumberSign> {
     let advance = glyph.advance.length() / glyph.size;
     let gap = (place.x0 - advance).max(-place.x1);
     let (width, height, middle) = (place.width(), place.height(), place.center().y);
-    let is_minus = height <= 0.2 && (0.2..=1.0).contains(&width) && (0.12..=0.55).contains(&middle);
-    let is_rule = height > 0.9 && width < 0.12;
+    let is_minus = height <= 0.2 && (0.2..=1.3).contains(&width) && (0.12..=0.55).contains(&middle);
+    let is_rule = width < 0.12 && (height > 1.4 || place.y1 > 0.95 && place.y0 < -0.1);
     let is_figure = (0.35..=1.4).contains(&height)
-        && (0.08..=1.1).contains(&width)
+        && (0.01..=1.1).contains(&width)
         && (0.1..=0.6).contains(&middle)
         && !is_rule;
     let is_point =
         height <= 0.3 && (0.05..=0.2).contains(&width) && (-0.2..=0.15).contains(&middle);
     let on_digit = place.intersect(Rect::new(0.04, 0.05, advance - 0.04, 0.74));
-    let is_stroke = on_digit.width() >= 0.02
-        && on_digit.height() >= 0.02
+    let is_stroke = on_digit.width() >= 0.01
+        && on_digit.height() >= 0.01
         && on_digit.width().max(on_digit.height()) >= 0.15
         && width.max(height) <= MAX_STROKE_EMS
         && !is_rule;
-    if gap > MAX_SIGN_GAP || !(is_minus || is_figure || is_point || is_stroke) {
+    let most = if is_minus { MAX_MINUS_GAP } else { MAX_SIGN_GAP };
+    if gap > most || !(is_minus || is_figure || is_point || is_stroke) {
         return None;
     }
     if !is_minus || place.x1 > MAX_MINUS_OVERLAP {

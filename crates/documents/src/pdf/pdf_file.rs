@@ -225,7 +225,7 @@ impl PdfFile {
         form_fields::add_unpainted_values(&self.pdf, page, &mut surface.glyphs);
         undrawn_annotations::draw_annotations(page, &mut surface);
         let area = surface.page_area();
-        if are_disputed(page.resources(), &surface.layers) {
+        if surface.is_disputed || are_disputed(page.resources(), &surface.layers) {
             surface.dispute_area(area);
         }
         overprint::mark_overprinted(&mut surface.glyphs, &surface.small, area);

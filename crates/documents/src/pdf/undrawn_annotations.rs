@@ -40,7 +40,7 @@ pub(crate) fn draw_annotations(page: &PdfPage<'_>, surface: &mut GlyphCollector)
             continue;
         }
         if has_appearance(&annotation) {
-            if is_state_open(&annotation) {
+            if is_state_open(&annotation) || surface.layers.change_on_opening() {
                 dispute_area(&annotation, upright, surface);
             }
             continue;
@@ -67,13 +67,13 @@ pub(crate) fn draw_annotations(page: &PdfPage<'_>, surface: &mut GlyphCollector)
             Some(b"Highlight") if is_dark(&annotation) => {
                 cover_area(&annotation, b"C", upright, surface);
             }
-            // Some viewers draw one of their own.
-            Some(b"Stamp") => dispute_area(&annotation, upright, surface),
             Some(b"FreeText") => {
                 cover_area(&annotation, b"C", upright, surface);
                 write_text(&annotation, upright, surface);
             }
-            _ => {}
+            // Some viewers draw one of their own.
+            Some(b"Link" | b"Widget" | b"Popup" | b"Highlight" | b"Underline" | b"Squiggly") => {}
+            _ => dispute_area(&annotation, upright, surface),
         }
     }
 }
@@ -114,10 +114,11 @@ fn is_dark(annotation: &Dict<'_>) -> bool {
     }
 }
 
-/// Marks the letters in the area of an annotation that some viewers draw and others do not.
+/// Marks the letters in and beside the area of an annotation that some viewers draw and others do not.
 fn dispute_area(annotation: &Dict<'_>, upright: Affine, surface: &mut GlyphCollector) {
     if let Some(area) = area_of(annotation, upright) {
         surface.dispute_area(area);
+        surface.small.note_disputed(area);
     }
 }
 
@@ -175,6 +176,8 @@ fn note_line(points: &[Point], upright: Affine, surface: &mut GlyphCollector) {
     }
     let page = surface.page_area();
     surface.lines.note_path(&path, upright, page);
+    // It may be a digit or a sign of a number.
+    surface.small.note_disputed((upright * path).control_box().inflate(0.5, 0.5));
 }
 
 /// The area of an annotation on the page.
@@ -216,7 +219,7 @@ fn write_text(annotation: &Dict<'_>, upright: Affine, surface: &mut GlyphCollect
             if !c.is_whitespace() {
                 let mut glyph = glyph_at(c, Point::new(x, y), advance, upright);
                 // Its place is a guess, and the page that is drawn here does not show it.
-                glyph.unproven = true;
+                (glyph.unproven, glyph.contested) = (true, true);
                 surface.glyphs.push(glyph);
             }
             x += advance.x;
@@ -263,7 +266,7 @@ mod tests {
             ("a pen",               "/Subtype /Ink /InkList [[49 53 71 53]]",                    ""),
             ("a covering box",      "/Subtype /Square /IC [1 1 1]",                              ""),
             ("a frame",             "/Subtype /Square",                                          "1320"),
-            ("a text over it",      "/Subtype /FreeText /Contents (99)",                         "99"),
+            ("a text over it",      "/Subtype /FreeText /Contents (99)",                         "99*"),
             ("a hidden line",       "/Subtype /Line /L [49 53 71 53] /F 2",                      "1320"),
             ("one that is drawn",   "/Subtype /Line /L [49 53 71 53] /AS /A /AP << /N << >> >>", "1320"),
             ("drawn in some state", "/Subtype /Line /L [49 53 71 53] /AP << /N << >> >>",        "1320*"),
@@ -273,7 +276,8 @@ mod tests {
             ("drawn by nothing",    "/Subtype /Line /L [49 53 71 53] /AP << >>",                 ""),
             ("a wide border",       "/Subtype /Square /C [1 1 1] /BS << /W 14 >>",               ""),
             ("a wide frame",        "/Subtype /Link /C [1 1 1] /Border [0 0 14]",                ""),
-            ("a note",              "/Subtype /Text /Contents (99)",                             "1320"),
+            ("a note",              "/Subtype /Text /Contents (99)",                             "1320*"),
+            ("a link",              "/Subtype /Link",                                            "1320"),
         ];
         for (name, entries, expected) in table {
             assert_eq!(seen_beside(entries), expected, "{name}");

@@ -30,6 +30,7 @@ const MIN_SURE_OTHERWISE: f32 = 0.9;
 const MAX_UNNAMED_CHARS: usize = 4;
 /// The gap between a sign and its number, by the number's height.
 const MAX_SIGN_GAP: f32 = 0.4;
+const MAX_MINUS_GAP: f32 = 0.9;
 /// White rows above and below each line that is read, and rows of the page around it, by its height.
 const GAP_SHARE: f32 = 0.5;
 const MARGIN_SHARE: f32 = 0.3;
@@ -209,7 +210,7 @@ fn compare_region(
     let seen: String = read.iter().map(|word| word.text.as_str()).collect();
     let confidence = read.iter().map(|word| word.confidence).fold(1.0, f32::min);
     let is_same =
-        matches_pattern(&word_key(&printed), &word_key(&seen)) && !adds_mark(&printed, &seen);
+        matches_pattern(&word_key(&printed), &word_key(&seen)) && has_marks_of(&printed, &seen);
     for (position, at) in own.iter().enumerate() {
         // One that was contradicted before stays so, whatever is drawn here.
         let word = results.get_mut(*at);
@@ -259,8 +260,9 @@ fn join_signs(read: &[TextLine]) -> Vec<TextLine> {
 /// Whether a word is the beginning of the number that the next one is.
 fn is_begun_number(word: &TextWord, next: &TextWord) -> bool {
     let gap = next.bounding_box.x - word.bounding_box.right();
+    let most = if word.text.chars().all(is_minus_sign) { MAX_MINUS_GAP } else { MAX_SIGN_GAP };
     next.text.starts_with(|c: char| c.is_ascii_digit())
-        && gap < next.bounding_box.h * MAX_SIGN_GAP
+        && gap < next.bounding_box.h * most
         && word.text.chars().all(|c| is_minus_sign(c) || c.is_ascii_digit())
 }
 
@@ -269,13 +271,15 @@ fn is_minus_sign(c: char) -> bool {
     matches!(c, '-' | '\u{2212}' | '\u{2013}' | '(')
 }
 
-/// Whether a number is drawn with a sign, or with decimals, that its text lacks.
-fn adds_mark(printed: &str, seen: &str) -> bool {
-    let number = seen.strip_prefix(is_minus_sign);
-    let is_number = number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()));
-    let adds_sign =
-        is_number && !printed.starts_with(is_minus_sign) && !printed.ends_with(is_minus_sign);
-    adds_sign || decimals_of(seen).is_some_and(|decimals| decimals_of(printed) != Some(decimals))
+/// Whether a number is drawn with the sign and the decimals of its text.
+fn has_marks_of(printed: &str, seen: &str) -> bool {
+    let is_number = [printed, seen].iter().all(|text| text.contains(|c: char| c.is_ascii_digit()));
+    let is_negative = |text: &str| {
+        let number = text.trim_start_matches(|c: char| !c.is_alphanumeric() && !is_minus_sign(c));
+        number.starts_with(is_minus_sign) || text.ends_with(is_minus_sign)
+    };
+    !is_number
+        || is_negative(printed) == is_negative(seen) && decimals_of(printed) == decimals_of(seen)
 }
 
 /// The number of decimals, where a number certainly has some.
@@ -445,7 +449,9 @@ mod tests {
     #[test]
     fn a_word_that_is_drawn_as_another_is_read_as_it_is_drawn_and_stays_marked() {
         #[rustfmt::skip]
-        let table: [(&str, &[_], &[_], &str); 16] = [
+        let table: [(&str, &[_], &[_], &str); 18] = [
+            ("without its decimals",        &[("11.00", 10.0, 60.0)], &[("1100", 10.0, 60.0)], "1100*"),
+            ("without its minus",           &[("-1,100.00", 4.0, 66.0)], &[("1,100.00", 10.0, 60.0)], "1,100.00*"),
             ("with decimals drawn in it",   &[("1100", 10.0, 60.0)], &[("11.00", 10.0, 60.0)], "11.00*"),
             ("with its own decimals",       &[("11.00", 10.0, 60.0)], &[("11.00", 10.0, 60.0)], "11.00"),
             ("with a minus drawn before",   &[("1,100.00", 10.0, 60.0)], &[("-1,100.00", 4.0, 66.0)], "-1,100.00*"),
