@@ -12,6 +12,7 @@ mod drawn_figures;
 pub(crate) mod drawn_marks;
 mod expansion;
 mod form_fields;
+mod glyph_cells;
 mod glyph_collector;
 pub(crate) mod glyph_proof;
 mod glyph_shapes;

@@ -90,7 +90,7 @@ impl<'a> FlowWriter<'a> {
     /// # Errors
     /// `too_large`: more text or cells than a document may have.
     pub(crate) fn push(&mut self, mut block: FlowBlock) -> Result<(), OfficeError> {
-        if close_seams(&mut block) {
+        if close_block(&mut block) {
             self.blocks.push(FlowBlock::Note(PageNote::DoubtfulText));
         }
         match &block {
@@ -274,5 +274,23 @@ impl TableDraft {
             blocks.push(FlowBlock::Table(rows));
         }
         blocks
+    }
+}
+
+/// Takes the seams out of a block. Whether one was within a number.
+fn close_block(block: &mut FlowBlock) -> bool {
+    match block {
+        FlowBlock::Heading { text, .. }
+        | FlowBlock::Paragraph(text)
+        | FlowBlock::Item { text, .. }
+        | FlowBlock::Verbatim(text) => close_seams(text),
+        FlowBlock::Table(rows) => {
+            let mut is_uneven = false;
+            for cell in rows.iter_mut().flatten() {
+                is_uneven |= close_seams(&mut cell.text);
+            }
+            is_uneven
+        }
+        _ => false,
     }
 }

@@ -8,7 +8,7 @@
 
 use hayro::kurbo::Vec2;
 
-use crate::pdf::overprint::GlyphCells;
+use crate::pdf::glyph_cells::GlyphCells;
 use crate::pdf::page_glyph::PageGlyph;
 
 /// The gap between neighbours in a number, in ems of the larger one; a space is wider.
