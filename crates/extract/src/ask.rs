@@ -135,7 +135,7 @@ pub async fn read_by_model(
     let shown_pages = shown.pages.iter().map(|page| page.number).collect();
     let schema_text = Arc::clone(&form.schema_text);
     let session = ExtractionSession {
-        numbers: PrintedNumbers::of_document(&shown.text),
+        numbers: PrintedNumbers::of_document(Arc::clone(&shown.text) as _),
         shown,
         form,
         kind,

@@ -4,29 +4,35 @@
 //! the notation of the document's other numbers where it stands on the document; else it stays unread.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use rust_decimal::Decimal;
 
-use super::prompt::TranscriptView;
 use docmill_formats::notation::number::{
     DecimalSeparator, find_numbers, grouped_quantity, parse_number,
 };
 
 const MARKS: [DecimalSeparator; 2] = [DecimalSeparator::Comma, DecimalSeparator::Point];
 
+/// The printed rows of a document.
+pub(super) trait PrintedRows: fmt::Debug + Send + Sync {
+    /// Their texts from top to bottom.
+    fn rows(&self) -> Box<dyn Iterator<Item = &str> + '_>;
+}
+
 /// Reads numbers that are written as texts, about one document; by default about none.
 #[derive(Debug, Default)]
 pub struct PrintedNumbers {
-    document: Option<Arc<TranscriptView>>,
+    document: Option<Arc<dyn PrintedRows>>,
     /// Made for the first text that may be more than one number.
     notation: OnceLock<DocumentNotation>,
 }
 
 impl PrintedNumbers {
     /// A reader for this document.
-    pub(super) fn of_document(text: &Arc<TranscriptView>) -> Self {
-        Self { document: Some(Arc::clone(text)), notation: OnceLock::new() }
+    pub(super) fn of_document(document: Arc<dyn PrintedRows>) -> Self {
+        Self { document: Some(document), notation: OnceLock::new() }
     }
 
     /// The decimal that a text of a reply stands for, as JSON has it; `None`: it is unread.
@@ -45,7 +51,7 @@ impl PrintedNumbers {
 
     fn notation(&self) -> &DocumentNotation {
         let document = self.document.as_deref();
-        self.notation.get_or_init(|| document.map(DocumentNotation::of_text).unwrap_or_default())
+        self.notation.get_or_init(|| document.map(DocumentNotation::of_rows).unwrap_or_default())
     }
 }
 
@@ -61,17 +67,16 @@ struct DocumentNotation {
 }
 
 impl DocumentNotation {
-    fn of_text(text: &TranscriptView) -> Self {
-        let words =
-            move || text.all_rows().flat_map(move |at| text.row_text(at).split_whitespace());
+    fn of_rows(document: &dyn PrintedRows) -> Self {
+        let words = || document.rows().flat_map(str::split_whitespace);
         let mark =
             DecimalSeparator::from_words(words()).or_else(|| words().find_map(mark_by_groups));
         let mut numbers = Self { mark, ..Self::default() };
         if mark.is_none() {
             return numbers;
         }
-        for at in text.all_rows() {
-            let words: Vec<&str> = text.row_text(at).split_whitespace().collect();
+        for row in document.rows() {
+            let words: Vec<&str> = row.split_whitespace().collect();
             numbers.values.extend(find_numbers(&words, mark).into_iter().map(|it| it.value));
             for word in words {
                 let [comma, point] = MARKS.map(|mark| parse_number(word, Some(mark)));
@@ -140,7 +145,12 @@ fn sole_number(text: &str, mark: DecimalSeparator) -> Option<Decimal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prompt::tests::transcript;
+
+    impl PrintedRows for Vec<String> {
+        fn rows(&self) -> Box<dyn Iterator<Item = &str> + '_> {
+            Box::new(self.iter().map(String::as_str))
+        }
+    }
 
     #[test]
     fn a_text_is_the_number_that_the_document_prints_and_else_unread() {
@@ -149,8 +159,8 @@ mod tests {
         let yen = ["¥12,000 and ¥1,234,000"];
         let none = ["Total 1.234 or 12,000"];
         let read = |rows: &[&str], text: &str| {
-            let document = TranscriptView::of_transcript(&transcript(&[rows]));
-            PrintedNumbers::of_document(&document.into()).read(text)
+            let rows: Vec<String> = rows.iter().map(|row| (*row).to_owned()).collect();
+            PrintedNumbers::of_document(Arc::new(rows)).read(text)
         };
         #[rustfmt::skip]
         let table: [(&[&str], &str, Option<&str>); 29] = [

@@ -12,6 +12,7 @@ use super::cells::list_lines;
 use super::hash_parts;
 use super::memory::RememberedPages;
 use super::parts::{RowRange, RowSums};
+use super::printed::PrintedRows;
 use super::schema::example_reply;
 use docmill_core::model::Transcript;
 use docmill_gate::kinds::Kind;
@@ -143,6 +144,12 @@ pub struct TranscriptView {
     pub(super) sums: Vec<RowSums>,
     pages: usize,
     fence: String,
+}
+
+impl PrintedRows for TranscriptView {
+    fn rows(&self) -> Box<dyn Iterator<Item = &str> + '_> {
+        Box::new(self.all_rows().map(|at| self.row_text(at)))
+    }
 }
 
 impl TranscriptView {
