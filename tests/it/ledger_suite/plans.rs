@@ -10,8 +10,8 @@ use crate::support::postgres::TestDatabase;
 /// Arguments that the planner takes for one row: ids, positions.
 const RANGES: [&str; 2] =
     ["BETWEEN '00000000-0000-0000-0000-000000000000'", "BETWEEN 1 AND 1000000"];
-/// Claim, renewal, reference, spending, end; block list and duplicates.
-const STATEMENTS: usize = 7;
+/// Claim, renewal, reference, spending, end; block list, duplicates and known suppliers.
+const STATEMENTS: usize = 8;
 /// Postgres plans so often with the values before it thinks of keeping a plan.
 const WITH_VALUES: i64 = 5;
 const ID: &str = "11111111-1111-4111-8111-111111111111";

@@ -133,7 +133,8 @@ WITH asked AS MATERIALIZED (
     ) WITH ORDINALITY AS q (tenant, keys, place)
     CROSS JOIN LATERAL (
         SELECT DISTINCT m.supplier FROM supplier_memory m
-        WHERE m.tenant = q.tenant AND m.keys && q.keys LIMIT $2) AS s
+        -- Found by the keys: by the index of tenants, all rows of a large one would be read.
+        WHERE m.keys && q.keys AND m.tenant || '' = q.tenant LIMIT $2) AS s
     -- All there are: read as one row by the planner (see `claims.rs`).
     WHERE q.place BETWEEN 1 AND 1000000
 ), numbered AS (
