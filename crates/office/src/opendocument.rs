@@ -131,7 +131,7 @@ struct OdfStyle {
     hidden_page: bool,
     starts_page: bool,
     list_forms: Vec<Option<String>>,
-    /// What else it states of letters, as one number.
+    /// Hash of its other properties of letters.
     letters: Option<u64>,
 }
 
@@ -624,7 +624,7 @@ struct InlineLook {
     struck: bool,
     ink: Option<RgbColour>,
     ground: Option<RgbColour>,
-    /// What is stated of its letters, as one number.
+    /// Hash of the properties of its letters.
     letters: u64,
 }
 

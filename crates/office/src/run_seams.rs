@@ -33,7 +33,7 @@ impl<T: PartialEq> LastLook<T> {
     }
 }
 
-/// What the properties of a run state, but for those named in `even`.
+/// The properties of a run as text, but for those named in `even`.
 pub(crate) fn look_of(properties: XmlNode<'_, '_>, even: &[&str]) -> String {
     let mut look = String::new();
     let parts = properties.children().filter(|it| !even.contains(&it.tag_name().name()));
