@@ -58,6 +58,8 @@ class Causes:
 
 def is_explained(attempt, causes):
     outcome, worker = attempt["outcome"], attempt["worker"]
+    if outcome == "gate_refused":
+        return chaos_places.is_killer(attempt["name"] or "")
     if outcome == "crashed":
         return causes.of_worker(worker, {"kill", "stop", "cut", "failpoint"}) or causes.in_outage(attempt)
     if outcome == "interrupted":
@@ -76,9 +78,9 @@ def count_queue(database, job_source, causes, calls):
             problems.append(f"queue: {found} {what}, not {wanted}")
     all_of_them = len(job_source.handed_in)
     expect("ingestions", "SELECT count(*) FROM docmill.ingestion", all_of_them)
-    # Killers alone may end so; one that nobody saw at work completes.
-    crashed = int(database.ask(f"SELECT count(*) {KILLED} AND reason = 'crashed'"))
-    completed = all_of_them - crashed
+    # Killers alone may fail: by their deaths, or, if nobody saw them at work, by the gate.
+    failed = int(database.ask(f"SELECT count(*) {KILLED} AND reason IN ('crashed', 'gate_refused')"))
+    completed = all_of_them - failed
     expect("completed", "SELECT count(*) FROM docmill.ingestion WHERE status = 'completed'", completed)
     expect("ends and ingestions that ended",
            "SELECT count(*) || ' ' || count(DISTINCT ingestion_id) FROM docmill.attempt WHERE final",
