@@ -22,7 +22,7 @@ use shrink::run_guarded;
 
 /// Schedules in the suite, in parts that run beside each other.
 const SCHEDULES: u64 = 400;
-const PARTS: u64 = 4;
+const PARTS: u64 = 8;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
@@ -55,18 +55,38 @@ fn each_document_ends_once_and_no_message_is_lost_under_all_faults() {
 }
 
 #[test]
-fn each_document_ends_once_and_no_message_is_lost_in_the_second_quarter() {
+fn each_document_ends_once_and_no_message_is_lost_in_the_second_part() {
     run_part(1);
 }
 
 #[test]
-fn each_document_ends_once_and_no_message_is_lost_in_the_third_quarter() {
+fn each_document_ends_once_and_no_message_is_lost_in_the_third_part() {
     run_part(2);
 }
 
 #[test]
-fn each_document_ends_once_and_no_message_is_lost_in_the_last_quarter() {
+fn each_document_ends_once_and_no_message_is_lost_in_the_fourth_part() {
     run_part(3);
+}
+
+#[test]
+fn each_document_ends_once_and_no_message_is_lost_in_the_fifth_part() {
+    run_part(4);
+}
+
+#[test]
+fn each_document_ends_once_and_no_message_is_lost_in_the_sixth_part() {
+    run_part(5);
+}
+
+#[test]
+fn each_document_ends_once_and_no_message_is_lost_in_the_seventh_part() {
+    run_part(6);
+}
+
+#[test]
+fn each_document_ends_once_and_no_message_is_lost_in_the_last_part() {
+    run_part(7);
 }
 
 /// Schedules in which each of three documents makes its worker panic, and no other one is left.
