@@ -1,6 +1,6 @@
 // Pictures of pages beside a form or a list of lines. Without this script marks are reached by their
-// links; with it the mark of what has the focus is shown, enlarged and in the middle, and a picture
-// that is not there says so.
+// links; with it the mark of what has the focus is shown, enlarged and in the middle. A picture that a
+// busy server did not draw is asked for again; one that cannot be drawn says so.
 "use strict";
 (() => {
   // Beside each other: else what is typed into would be scrolled away.
@@ -95,10 +95,26 @@
     sheet.classList.add("unseen");
     sheet.querySelector("p.unseen").hidden = false;
   }
+  const MAX_REQUESTS = 4;
+  const RETRY_DELAY_MS = 3000;
+  // The status of the answer is not known to the image: it is asked for by itself.
+  async function askAgain(sheet, picture) {
+    for (let request = 1; request < MAX_REQUESTS; request += 1) {
+      const answer = await fetch(picture.src).catch(() => null);
+      if (answer && answer.ok && !sheet.dataset.asked) {
+        sheet.dataset.asked = true;
+        picture.src = picture.src;
+        return;
+      }
+      if (!answer || answer.status !== 503) break;
+      await new Promise((go) => setTimeout(go, RETRY_DELAY_MS));
+    }
+    tellUnseen(sheet);
+  }
   for (const sheet of document.querySelectorAll(".sheet")) {
     const picture = sheet.querySelector("img");
-    picture.addEventListener("error", () => tellUnseen(sheet));
-    if (picture.complete && picture.naturalWidth === 0 && picture.currentSrc) tellUnseen(sheet);
+    picture.addEventListener("error", () => askAgain(sheet, picture));
+    if (picture.complete && picture.naturalWidth === 0 && picture.currentSrc) askAgain(sheet, picture);
   }
   for (const crop of document.querySelectorAll(".crop")) {
     crop.querySelector("image").addEventListener("error", () => crop.remove());

@@ -68,8 +68,8 @@ pub struct DrawnPage {
 /// Why there is no picture.
 #[derive(Debug, thiserror::Error)]
 pub enum PageDrawingError {
-    /// As many are drawn as may at once.
-    #[error("as many pages are drawn as may at once")]
+    /// As many are drawn as may at once, or drawing took too long for the first time.
+    #[error("too many pages are being drawn at once")]
     Busy,
     /// The document has no such page.
     #[error("the document has no such page")]
@@ -103,6 +103,8 @@ struct PictureMemory {
     bytes: usize,
     /// Why a page could not be drawn, and when.
     refused: LruCache<OriginalPage, (Instant, String)>,
+    /// Pages whose last drawing took longer than `DRAWING_TIMEOUT`.
+    late: LruCache<OriginalPage, ()>,
 }
 
 impl PictureMemory {
@@ -111,6 +113,7 @@ impl PictureMemory {
             pictures: LruCache::new(CACHE_ENTRIES),
             bytes: 0,
             refused: LruCache::new(CACHE_ENTRIES),
+            late: LruCache::new(CACHE_ENTRIES),
         }
     }
 
@@ -127,7 +130,17 @@ impl PictureMemory {
         self.refused.put(page, (Instant::now(), why));
     }
 
+    /// The answer for a page that was not drawn in time. The machine may be busy: the page itself is
+    /// refused from the second time in a row on.
+    fn note_late(&mut self, page: &OriginalPage) -> PageDrawingError {
+        if self.late.put(page.clone(), ()).is_none() {
+            return PageDrawingError::Busy;
+        }
+        PageDrawingError::NotShown("Drawing the page takes too long.".to_owned())
+    }
+
     fn keep(&mut self, page: OriginalPage, drawn: DrawnPage) {
+        self.late.pop(&page);
         self.bytes += drawn.bytes.len();
         let pushed_out = self.pictures.push(page, drawn);
         self.bytes -= pushed_out.map_or(0, |(_, old)| old.bytes.len());
@@ -179,10 +192,7 @@ impl PageDrawer {
         }
         let bytes = self.fetch_original(&page).await?;
         let drawn = timeout(DRAWING_TIMEOUT, self.draw_original(bytes, &page)).await;
-        let drawn = drawn.unwrap_or_else(|_| {
-            let text = "The page takes longer to be drawn than anybody waits.";
-            Err(PageDrawingError::NotShown(text.to_owned()))
-        });
+        let drawn = drawn.unwrap_or_else(|_| Err(self.remembered.lock().note_late(&page)));
         match &drawn {
             Ok(drawn) => self.remembered.lock().keep(page, drawn.clone()),
             Err(PageDrawingError::NotShown(why)) => {
@@ -298,5 +308,15 @@ mod tests {
         assert!(matches!(&known, Some(Err(PageDrawingError::NotShown(why))) if why == "no"));
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(memory.recall(&page(1)).is_none());
+    }
+
+    #[test]
+    fn one_slow_drawing_blames_the_machine_and_two_in_a_row_the_page() {
+        let mut memory = PictureMemory::new();
+        assert!(matches!(memory.note_late(&page(1)), PageDrawingError::Busy));
+        memory.keep(page(1), picture(1));
+        assert!(matches!(memory.note_late(&page(1)), PageDrawingError::Busy), "drawn meanwhile");
+        assert!(matches!(memory.note_late(&page(2)), PageDrawingError::Busy), "another page");
+        assert!(matches!(memory.note_late(&page(1)), PageDrawingError::NotShown(_)));
     }
 }

@@ -288,8 +288,12 @@ async fn boxes_of_what_was_read_lie_on_the_ink_of_the_picture_however_the_page_w
         );
         until(SOON, || async { desk.scalar(&ended).await == "1" }).await;
         let page = desk.get(&format!("/ingestions/{id}/pages/1"), "viewer").await.json();
-        let (status, _, bytes) =
-            get_bytes(&desk, &format!("/ingestions/{id}/pages/1/picture")).await;
+        let path = format!("/ingestions/{id}/pages/1/picture");
+        let (mut status, _, mut bytes) = get_bytes(&desk, &path).await;
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            // A busy machine did not draw it in time.
+            (status, _, bytes) = get_bytes(&desk, &path).await;
+        }
         assert_eq!(status, StatusCode::OK, "{name}");
         let picture = image::load_from_memory(&bytes).unwrap();
         assert_eq!(picture.color().has_color(), name.starts_with("yellow"), "{name}");
