@@ -23,7 +23,7 @@ pub(crate) mod lines;
 mod lookalike_letters;
 mod number_glyphs;
 mod overprint;
-mod page_glyph;
+pub(crate) mod page_glyph;
 mod paint_appearance;
 mod paint_record;
 pub(crate) mod pdf_file;

@@ -14,7 +14,7 @@ use crate::colours::{RgbColour, WHITE, is_lost, is_pictographic};
 use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft};
 use crate::decode::{declared_charset, decode_text};
 use crate::error::OfficeError;
-use crate::run_seams::LastLook;
+use crate::run_seams::{LastLook, ends_with_space, is_blank, mark_drawing};
 use crate::style_sheet::{CssRuleSet, ElementNames};
 
 /// Name of the element by which a page says that a text sent beside it states other amounts.
@@ -41,6 +41,8 @@ const UNSHOWN: [&str; 17] = [
     "script", "style", "template", "title", "noframes", "noscript", "object", "audio", "video",
     "svg", "datalist", "iframe", "canvas", "progress", "meter", "rp", "mphantom",
 ];
+/// Elements that are a drawing within a line.
+const DRAWINGS: [&str; 7] = ["img", "svg", "canvas", "object", "embed", "progress", "meter"];
 /// Elements whose text is crossed out.
 const CROSSED_OUT: [&str; 3] = ["s", "strike", "del"];
 /// Elements that begin and end a block.
@@ -71,6 +73,8 @@ const OPEN_STYLES: [&str; 13] = [
 /// The sign that turns the order of letters round.
 const RIGHT_TO_LEFT: &str = "\u{202e}";
 
+/// Elements of tables.
+const TABLE_PARTS: [&str; 7] = ["table", "tbody", "thead", "tfoot", "tr", "td", "th"];
 /// Elements of a table, which an end of another element does not close.
 const BOUNDARIES: [&str; 3] = ["table", "td", "th"];
 
@@ -148,8 +152,12 @@ struct OpenElement {
     ground: Option<RgbColour>,
     /// Numbers the looks of letters, see [`LastLook`].
     look: usize,
+    /// Length of the block's text where it began.
+    start: usize,
     /// A style of unknown effect applies: numbers in it may be unseen.
     is_open: bool,
+    /// It has lines or a ground of its own, which are a drawing if it is within a line.
+    is_painted: bool,
 }
 
 #[derive(Debug, Default)]
@@ -188,6 +196,9 @@ impl PageReader<'_> {
         let name = lower(&tag.name);
         let name = name.as_str();
         let is_hidden = self.open.last().is_some_and(|it| it.hidden);
+        if DRAWINGS.contains(&name) && !is_hidden {
+            mark_drawing(&mut self.text);
+        }
         match name {
             "br" => self.push_text("\n"),
             "hr" => self.end_block()?,
@@ -248,8 +259,10 @@ impl PageReader<'_> {
             unread: look.unread.unwrap_or_else(|| outer.is_some_and(|it| it.unread)),
             ground: look.ground.or(picture).or(ground).unwrap_or(outer_ground),
             folded: is_closed,
+            start: self.text.len(),
             look: outer.filter(|_| is_plain).map_or(self.looks, |it| it.look),
             is_open: look.is_open || outer.is_some_and(|it| it.is_open),
+            is_painted: look.is_lined || look.ground.is_some(),
             name: name.to_owned(),
             names,
         };
@@ -380,6 +393,10 @@ impl PageReader<'_> {
         let Some(element) = self.open.last().cloned() else { return Ok(()) };
         if !element.hidden {
             let name = element.name.as_str();
+            let is_inline = !BLOCKS.contains(&name) && !TABLE_PARTS.contains(&name);
+            if element.is_painted && is_inline && self.text.len() == element.start {
+                mark_drawing(&mut self.text);
+            }
             if BLOCKS.contains(&name) || matches!(name, "td" | "th" | "tr" | "table") {
                 self.end_block()?;
             }
@@ -460,7 +477,7 @@ impl PageReader<'_> {
         for c in text.chars() {
             if !c.is_whitespace() {
                 self.text.push(c);
-            } else if !self.text.ends_with(char::is_whitespace) {
+            } else if !ends_with_space(&self.text) {
                 self.text.push(' ');
             }
         }
@@ -484,7 +501,7 @@ impl PageReader<'_> {
         };
         self.flow.extend(notes)?;
         let text = std::mem::take(&mut self.text);
-        if text.trim().is_empty() {
+        if is_blank(&text) {
             return Ok(());
         }
         let names = self.open.iter().rev().map(|it| it.name.as_str());
@@ -542,6 +559,8 @@ struct ElementLook {
     is_reversed: bool,
     /// Whether it has a style of unknown effect.
     is_open: bool,
+    /// Whether it has lines at some sides.
+    is_lined: bool,
 }
 
 impl ElementLook {
@@ -556,7 +575,9 @@ impl ElementLook {
             let Some((name, value)) = declaration.split_once(':') else { continue };
             let value = value.trim().to_ascii_lowercase();
             let value = value.trim_end_matches("!important").trim();
-            match name.trim().to_ascii_lowercase().as_str() {
+            let name = name.trim().to_ascii_lowercase();
+            look.is_lined |= draws_lines(&name, value);
+            match name.as_str() {
                 "display" => look.taken_out = Some(value == "none"),
                 "text-decoration" | "text-decoration-line" => {
                     look.hidden |= value.contains("line-through");
@@ -591,6 +612,10 @@ impl ElementLook {
                 }
                 name if OPEN_STYLES.contains(&name) => {
                     look.is_open |= !matches!(value, "none" | "normal" | "1" | "100%");
+                }
+                // Marks and quotes of one's own are text.
+                "quotes" | "list-style" | "list-style-type" => {
+                    look.is_open |= value.contains(['"', '\'']);
                 }
                 "clip-path" => look.hidden |= value.starts_with("inset(100%"),
                 "clip" => look.hidden |= is_empty_clip(value),
@@ -648,6 +673,18 @@ fn is_clear_value(value: &str) -> bool {
     let has_alpha = compact.starts_with("rgba(") || compact.starts_with("hsla(");
     compact == "transparent"
         || has_alpha && alpha.is_some_and(|alpha| alpha.trim_end_matches('%').parse() == Ok(0.0))
+}
+
+/// Whether a declaration draws lines around an element or at some of its sides.
+fn draws_lines(name: &str, value: &str) -> bool {
+    const STYLES: [&str; 8] =
+        ["solid", "dashed", "dotted", "double", "groove", "ridge", "inset", "outset"];
+    let is_absent = |part: &str| {
+        part.trim_end_matches(|c: char| c.is_ascii_alphabetic()).parse() == Ok(0.0_f32)
+    };
+    (name == "outline" || name.starts_with("border"))
+        && value.split_whitespace().any(|part| STYLES.contains(&part))
+        && !value.split_whitespace().any(is_absent)
 }
 
 /// A size of one pixel or point or less.

@@ -472,7 +472,14 @@ impl CodeReader<'_> {
     fn take_bracket(&mut self) -> Option<CodeToken> {
         let inside = self.take_until(']');
         if let Some(currency) = inside.strip_prefix('$') {
-            return Some(CodeToken::Literal(currency.split('-').next().unwrap_or("").to_owned()));
+            // The sign of the currency may be one that has a dash.
+            let parts = currency.rsplit_once('-');
+            let is_locale = |it: &str| it.bytes().all(|digit| digit.is_ascii_hexdigit());
+            let sign = match parts.filter(|(_, locale)| is_locale(locale)) {
+                Some((sign, _)) => sign,
+                None => currency.split('-').next().unwrap_or_default(),
+            };
+            return Some(CodeToken::Literal(sign.to_owned()));
         }
         let lower = inside.to_ascii_lowercase();
         let mut letters = lower.chars();

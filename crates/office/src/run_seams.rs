@@ -2,13 +2,16 @@
 //! in more ways than are known here.
 //!
 //! Readers put a seam between letters of different looks. A seam within a number makes the page
-//! doubtful: documents print numbers evenly, and cut them only where the look stays the same.
+//! doubtful: documents print numbers evenly, and cut them only where the look stays the same. So does
+//! a drawing right at a number, which may be a sign or a digit of it.
 
 use docmill_formats::xml::XmlNode;
 
 /// Stands between letters of different looks until their block is added to the flow. Unicode has no
 /// such character.
 const SEAM_MARK: char = '\u{fdd0}';
+/// Stands where something is drawn within a line, as long.
+const DRAWING_MARK: char = '\u{fdd1}';
 /// Signs within a number.
 const NUMBER_SIGNS: &str = ".,-'\u{2212}\u{2013}()";
 
@@ -33,6 +36,25 @@ impl<T: PartialEq> LastLook<T> {
     }
 }
 
+/// Marks that something is drawn behind `text`, in the same line.
+pub(crate) fn mark_drawing(text: &mut String) {
+    text.push(DRAWING_MARK);
+}
+
+/// Whether a text with marks shows no letter.
+pub(crate) fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || is_mark(c))
+}
+
+/// Whether the last character of a text with marks is a space.
+pub(crate) fn ends_with_space(text: &str) -> bool {
+    text.trim_end_matches(is_mark).ends_with(char::is_whitespace)
+}
+
+fn is_mark(c: char) -> bool {
+    matches!(c, SEAM_MARK | DRAWING_MARK)
+}
+
 /// The properties of a run as text, but for those named in `even`.
 pub(crate) fn look_of(properties: XmlNode<'_, '_>, even: &[&str]) -> String {
     let mut look = String::new();
@@ -46,21 +68,22 @@ pub(crate) fn look_of(properties: XmlNode<'_, '_>, even: &[&str]) -> String {
     look
 }
 
-/// Takes the seams out of a text. Whether one was within a number.
+/// Takes the marks out of a text. Whether a seam was within a number or a drawing at one.
 pub(crate) fn close_seams(text: &mut String) -> bool {
-    if !text.contains(SEAM_MARK) {
+    if !text.contains(is_mark) {
         return false;
     }
     let is_part = |c: char| c.is_numeric() || NUMBER_SIGNS.contains(c);
-    let is_uneven = text.match_indices(SEAM_MARK).any(|(at, _)| {
+    let is_uneven = text.match_indices(is_mark).any(|(at, mark)| {
         let (before, behind) = text.split_at(at);
-        let before = before.trim_end_matches(SEAM_MARK).chars().next_back();
-        let behind = behind.trim_start_matches(SEAM_MARK).chars().next();
-        before.zip(behind).is_some_and(|(one, other)| {
-            is_part(one) && is_part(other) && (one.is_numeric() || other.is_numeric())
-        })
+        let before = before.trim_end_matches(is_mark).chars().next_back();
+        let behind = behind.trim_start_matches(is_mark).chars().next();
+        let is_at_number = [before, behind].into_iter().flatten().any(char::is_numeric);
+        let are_parts =
+            before.zip(behind).is_some_and(|(one, other)| is_part(one) && is_part(other));
+        is_at_number && (are_parts || mark.contains(DRAWING_MARK))
     });
-    text.retain(|c| c != SEAM_MARK);
+    text.retain(|c| !is_mark(c));
     is_uneven
 }
 
@@ -90,6 +113,24 @@ mod tests {
             assert_eq!(close_seams(&mut text), expected, "{name}");
             let plain: String = parts.iter().map(|(part, _)| *part).collect();
             assert_eq!(text, plain, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_drawing_at_a_number_makes_it_uneven() {
+        for (before, behind, expected) in [
+            ("GBP ", "1,100.00", true),
+            ("GBP 1,100.00", "", true),
+            ("GBP 1,", "100.00", true),
+            ("GBP ", " 1,100.00", false),
+            ("Total", " 1,100.00", false),
+        ] {
+            let mut text = before.to_owned();
+            mark_drawing(&mut text);
+            assert_eq!(ends_with_space(&text), before.ends_with(' '));
+            text.push_str(behind);
+            assert_eq!(close_seams(&mut text), expected, "{before}|{behind}");
+            assert_eq!(text, [before, behind].concat());
         }
     }
 }

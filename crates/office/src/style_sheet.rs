@@ -99,7 +99,7 @@ impl CssRuleSet {
     }
 
     fn add_rule(&mut self, selectors: &str, declarations: &str) {
-        let is_beside = ["before", "after"].iter().any(|name| selectors.contains(name));
+        let is_beside = ["before", "after", "marker"].iter().any(|name| selectors.contains(name));
         self.adds_text |= is_beside && declarations.split(';').any(is_digit_content)
             || ["first-letter", "first-line"].iter().any(|name| selectors.contains(name));
         for selector in selectors.split(',') {

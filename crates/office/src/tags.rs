@@ -55,8 +55,31 @@ pub(crate) fn switch(node: XmlNode<'_, '_>, name: &str) -> Option<bool> {
     Some(!matches!(attribute(found, "val"), Some("0" | "false" | "off")))
 }
 
-/// The element of the first branch of `mc:AlternateContent`; the fallback without one. Both show
-/// the same, so one of them is read.
+/// Namespaces of extensions that programs understand.
+const KNOWN_EXTENSIONS: [&str; 2] =
+    ["http://schemas.microsoft.com/office/", "http://schemas.openxmlformats.org/"];
+
+/// The first branch of `mc:AlternateContent` whose extensions are known; the fallback without one
+/// (ISO/IEC 29500-3 §9.3).
 pub(crate) fn chosen_branch<'a, 'b>(node: XmlNode<'a, 'b>) -> Option<XmlNode<'a, 'b>> {
-    child(node, "Choice").or_else(|| child(node, "Fallback"))
+    let is_known = |choice: &XmlNode<'_, '_>| {
+        attribute(*choice, "Requires").unwrap_or_default().split_whitespace().all(|prefix| {
+            let namespace = choice.lookup_namespace_uri(Some(prefix));
+            namespace.is_some_and(|it| KNOWN_EXTENSIONS.iter().any(|known| it.starts_with(known)))
+        })
+    };
+    let mut choices = elements(node).filter(|it| it.tag_name().name() == "Choice");
+    choices.find(is_known).or_else(|| child(node, "Fallback"))
+}
+
+/// Whether the branches of an `mc:AlternateContent` print different digits: programs differ in
+/// which of them they show.
+pub(crate) fn has_disputed_digits(node: XmlNode<'_, '_>) -> bool {
+    let digits = |branch: XmlNode<'_, '_>| -> String {
+        let texts = all(branch, "t").map(own_text);
+        texts.flat_map(|text| text.chars().filter(|c| c.is_numeric()).collect::<Vec<_>>()).collect()
+    };
+    let mut printed = elements(node).map(digits).filter(|digits| !digits.is_empty());
+    let first = printed.next();
+    printed.any(|other| Some(other) != first)
 }

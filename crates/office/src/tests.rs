@@ -242,6 +242,11 @@ fn hidden_deleted_and_white_text_of_a_document_is_not_read_but_noted() {
         ("inserted",            format!("<w:p><w:ins>{}</w:ins></w:p>", run("seen")),           "seen", vec![]),
         ("a comment",           format!("<w:p>{}<w:r><w:commentReference w:id='1'/></w:r></w:p>", run("seen")), "seen", vec![PageNote::Comments]),
         ("a field",             format!("<w:p><w:r><w:instrText>DDEAUTO cmd</w:instrText></w:r>{}</w:p>", run("seen")), "seen", vec![]),
+        ("text in a field's instruction", format!("<w:p><w:r><w:fldChar w:fldCharType='begin'/></w:r>{}<w:r><w:fldChar w:fldCharType='separate'/></w:r>{}<w:r><w:fldChar w:fldCharType='end'/></w:r>{}</w:p>", run("trap"), run("se"), run("en")), "seen", vec![PageNote::HiddenText]),
+        ("a branch that nobody knows", format!("<w:p><mc:AlternateContent xmlns:mc='mc'><mc:Choice Requires='nope'>{}</mc:Choice><mc:Fallback>{}</mc:Fallback></mc:AlternateContent></w:p>", run("trap"), run("seen")), "seen", vec![]),
+        ("branches of other digits", format!("<w:p><mc:AlternateContent xmlns:mc='mc' xmlns:wps='http://schemas.microsoft.com/office/word/2010/wordprocessingShape'><mc:Choice Requires='wps'>{}</mc:Choice><mc:Fallback>{}</mc:Fallback></mc:AlternateContent></w:p>", run("9"), run("1")), "9", vec![PageNote::DoubtfulText]),
+        ("a line at a number",  format!("<w:p>{}<w:r><w:pict><v:line xmlns:v='v'/></w:pict></w:r></w:p>", run("1,100.00")), "1,100.00", vec![PageNote::DoubtfulText]),
+        ("a line beside words", format!("<w:p>{}<w:r><w:pict><v:line xmlns:v='v'/></w:pict></w:r></w:p>", run("seen")), "seen", vec![]),
         ("nearly white",        with("<w:color w:val='FEFEFA'/>", "trap"),                      "",     vec![PageNote::HiddenText]),
         ("black on black",      with("<w:color w:val='000000'/><w:shd w:fill='000000'/>", "trap"), "", vec![PageNote::HiddenText]),
         ("white, highlighted in white", with("<w:color w:val='FFFFFF'/><w:highlight w:val='white'/>", "trap"), "", vec![PageNote::HiddenText]),
@@ -657,6 +662,21 @@ fn a_number_of_several_looks_makes_its_page_doubtful() {
         ("raised",              "<p>1,100<sup>00</sup>",                r"{\rtf1 1,100{\super 00}\par}",   true),
         ("a sign of its own",   "<p><i class=a>-</i>1,100.00",          r"{\rtf1{\up12 -}1,100.00\par}",   true),
     ];
+    for (page, expected) in [
+        ("<p>GBP <svg><path d='M0 6H6'/></svg>1,100.00", true),
+        ("<p>GBP <img src=9.png>1,100.00", true),
+        ("<p><img src=logo.png> 1,100.00", false),
+        ("<p>GBP <span style='border-top:1px solid;width:5px'></span>1,100.00", true),
+        ("<p>GBP <span style='border-top:0 solid'></span>1,100.00", false),
+        ("<p>GBP <span style='border:1px solid'>1,100.00</span>", false),
+        ("<table><tr><td style='border:1px solid'></td><td>1,100.00</td></table>", false),
+        ("<body><ul style=\"list-style:'9' inside\"><li>1,100.00</ul>", true),
+        ("<body><ul style='list-style:square'><li>1,100.00</ul>", false),
+        ("<style>q{quotes:'9' '0'}</style><p><q>1,100.00</q>", true),
+        ("<style>li::marker{content:'9'}</style><ul><li>1,100.00</ul>", true),
+    ] {
+        assert_eq!(notes_of(page.as_bytes()).contains(&PageNote::DoubtfulText), expected, "{page}");
+    }
     for (name, page, file, expected) in table {
         for bytes in [page.as_bytes(), file.as_bytes()] {
             assert_eq!(notes_of(bytes).contains(&PageNote::DoubtfulText), expected, "{name}");

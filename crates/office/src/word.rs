@@ -14,8 +14,11 @@ use crate::colours::{RgbColour, ThemeColours, WHITE, is_pictographic, shape_grou
 use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft};
 use crate::error::OfficeError;
 use crate::package::{MainPart, OfficePackage, PartRelation, part_of_kind};
-use crate::run_seams::{LastLook, look_of};
-use crate::tags::{all, attribute, child, chosen_branch, drawing_size, elements, number, own_text};
+use crate::run_seams::{LastLook, is_blank, look_of, mark_drawing};
+use crate::tags::{
+    all, attribute, child, chosen_branch, drawing_size, elements, has_disputed_digits, number,
+    own_text,
+};
 use crate::word_styles::{
     ListCounter, ListPlace, RunLook, StyleSheet, is_flat_row, is_off_page, outline_level,
     shading_ground,
@@ -31,6 +34,8 @@ const EVEN_PROPERTIES: [&str; 12] =
 /// Elements around runs that leave them as they are.
 const PLAIN_WRAPPERS: [&str; 4] = ["p", "hyperlink", "smartTag", "proofErr"];
 
+/// Longest side of a drawing that may be a sign or a digit, in units of 1/914400 inch: a centimetre.
+const MAX_SIGN: u64 = 360_000;
 /// Distances of an anchored shape, in units of 1/914400 inch, beyond which it lies beside the page:
 /// its end before the margin, and its start behind the largest page.
 const MIN_OFFSET: i64 = -1_828_800;
@@ -103,6 +108,10 @@ struct ParagraphDraft {
     ground: Option<RgbColour>,
     is_off_page: bool,
     ends_page: bool,
+    /// Whether a small drawing is anchored in it, which may lie at any of its letters.
+    has_drawing: bool,
+    /// Open fields: whether their results have begun.
+    fields: Vec<bool>,
     last_look: LastLook<String>,
 }
 
@@ -162,6 +171,9 @@ impl WordReader<'_> {
     ) -> Result<(), OfficeError> {
         let mut blocks = Vec::new();
         self.read_blocks(node, self.ground, &mut blocks);
+        if all(node, "AlternateContent").any(has_disputed_digits) {
+            blocks.push(FlowBlock::Note(PageNote::DoubtfulText));
+        }
         self.flow.extend_from(package, blocks)
     }
 
@@ -296,7 +308,10 @@ impl WordReader<'_> {
             out.push(FlowBlock::PageBreak);
         }
         let text = std::mem::take(&mut draft.text);
-        if !text.trim().is_empty() {
+        if draft.has_drawing && text.contains(char::is_numeric) {
+            out.push(FlowBlock::Note(PageNote::DoubtfulText));
+        }
+        if !is_blank(&text) {
             let block = self.paragraph_block(properties, style, text);
             out.push(block);
         }
@@ -400,6 +415,17 @@ impl WordReader<'_> {
     ) {
         for item in elements(node) {
             match item.tag_name().name() {
+                "fldChar" => match attribute(item, "fldCharType") {
+                    Some("begin") => draft.fields.push(false),
+                    Some("separate") => {
+                        draft.fields.last_mut().into_iter().for_each(|it| *it = true)
+                    }
+                    _ => drop(draft.fields.pop()),
+                },
+                // The instruction of a field is not shown, whatever stands in it.
+                "t" if draft.fields.contains(&false) => {
+                    out.push(FlowBlock::Note(PageNote::HiddenText));
+                }
                 "t" => draft.text.push_str(&own_text(item)),
                 "tab" | "ptab" => draft.text.push('\t'),
                 "br" if attribute(item, "type") == Some("page") => draft.ends_page = true,
@@ -432,10 +458,15 @@ impl WordReader<'_> {
             return;
         }
         let boxes = outermost_boxes(node);
+        let size = all(node, "extent").next();
+        if boxes.is_empty() {
+            mark_drawing(&mut draft.text);
+            draft.has_drawing |= all(node, "inline").next().is_none()
+                && drawing_size(size, "cx").max(drawing_size(size, "cy")) <= MAX_SIGN;
+        }
         for text in boxes {
             self.read_blocks(text, self.box_ground(text, draft.ground), &mut draft.shapes);
         }
-        let size = all(node, "extent").next();
         let is_page = drawing_size(size, "cx") >= PAGE_PICTURE.0
             && drawing_size(size, "cy") >= PAGE_PICTURE.1;
         for picture in all(node, "blip") {

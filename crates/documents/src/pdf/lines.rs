@@ -14,11 +14,9 @@ use std::collections::BTreeMap;
 use columns::order_rows;
 use row::WordRow;
 
+use crate::pdf::page_glyph::CONTRADICTED;
 use crate::pdf::words::{WordPiece, join_pieces};
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
-
-/// Confidence of a word that its drawing contradicts, or that other programs draw otherwise.
-pub(crate) const CONTRADICTED: f32 = 0.3;
 
 /// Orders the words of a page.
 pub(crate) fn order_lines(pieces: Vec<WordPiece>) -> Vec<TextLine> {

@@ -32,6 +32,8 @@ pub(crate) struct PageGlyph {
     pub contested: bool,
 }
 
+/// Confidence of a word that its drawing contradicts, or that other programs draw otherwise.
+pub(crate) const CONTRADICTED: f32 = 0.3;
 /// A wider gap than this share of the letters' size parts two words.
 const MAX_GAP_EMS: f64 = 0.3;
 

@@ -9,6 +9,7 @@ use hayro::kurbo::Rect;
 
 use crate::language::LanguageEvidence;
 use crate::page::PageRaster;
+use crate::pdf::page_glyph::CONTRADICTED;
 use crate::pdf::render::{self, RenderBounds};
 use crate::quality::text_cells::TextCells;
 use crate::refusal::PageRefusal;
@@ -50,8 +51,8 @@ pub(crate) fn leaves_text_out(glance: &PageRaster, layer: &[TextLine]) -> bool {
     TextCells::from_raster(glance).coverage(&lines) < MIN_COVERED_SHARE
 }
 
-/// Marks the numbers that images have ink beside, which may be a digit or a sign of theirs. Rules that
-/// go on above and below a line do not count.
+/// Marks the numbers that images have ink beside, which may be a digit or a sign of theirs; no second
+/// reading clears them. Rules that go on above and below a line do not count.
 pub(crate) fn mark_beside_ink(lines: &mut [TextLine], glance: &PageRaster, images: &[Rect]) {
     let in_pixels = scale_to_pixels(lines, glance.dpi);
     let scale = f64::from(glance.dpi) / 72.0;
@@ -61,8 +62,11 @@ pub(crate) fn mark_beside_ink(lines: &mut [TextLine], glance: &PageRaster, image
         for (word, own) in line.words.iter_mut().zip(&boxes) {
             let is_number = word.text.contains(|c: char| c.is_ascii_digit());
             let place = rect_of(own).inflate(f64::from(own.h), 0.0);
-            if is_number && images.iter().any(|image| image.overlaps(place)) {
-                word.unwitnessed |= has_ink_beside(own, &boxes, glance);
+            if is_number
+                && images.iter().any(|image| image.overlaps(place))
+                && has_ink_beside(own, &boxes, glance)
+            {
+                (word.confidence, word.unwitnessed) = (CONTRADICTED, true);
             }
         }
     }
@@ -227,7 +231,9 @@ mod tests {
             let mut marked = lines();
             let images: &[Rect] = if has_image { &image } else { &[] };
             mark_beside_ink(&mut marked, &glance, images);
-            assert_eq!(marked[0].words[1].unwitnessed, expected, "{name}");
+            let word = &marked[0].words[1];
+            assert_eq!(word.unwitnessed, expected, "{name}");
+            assert_eq!(word.confidence == CONTRADICTED, expected, "{name}");
         }
     }
 

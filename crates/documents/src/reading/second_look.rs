@@ -14,7 +14,7 @@ use crate::marks::is_checkbox;
 use crate::page::PageRaster;
 use crate::page_error::PageError;
 use crate::pdf::glyph_proof::is_unreadable;
-use crate::pdf::lines::CONTRADICTED;
+use crate::pdf::page_glyph::CONTRADICTED;
 use crate::pdf::text_layer_check::{scale_to_pixels, shows_words};
 use crate::reading::merge_ocr::{SharedRegion, shared_regions};
 use crate::reading::read_picture::PictureReader;

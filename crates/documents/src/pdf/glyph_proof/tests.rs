@@ -17,7 +17,7 @@ use super::*;
 use crate::page::PageContent;
 use crate::pdf::contested_digits::tests::maps_of;
 use crate::pdf::glyphless_font::{glyphless_font, lay_out};
-use crate::pdf::lines::CONTRADICTED;
+use crate::pdf::page_glyph::CONTRADICTED;
 use crate::{DocumentFormat, open_document};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{TextLine, TextWord};
