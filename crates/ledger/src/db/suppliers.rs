@@ -101,6 +101,11 @@ pub(super) struct MemoryQuery {
 }
 
 impl MemoryQuery {
+    /// Bytes of data that its answer may hold.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "eight million")]
+    pub(super) const MAX_ANSWER_BYTES: usize =
+        (MAX_DATA_BYTES as i64 * MAX_SUPPLIERS * MAX_DOCUMENTS) as usize;
+
     pub(super) fn new(tenant: Option<&str>, keys: &[String]) -> Self {
         Self { tenant: tenant.unwrap_or_default().to_owned(), keys: keys.to_vec() }
     }

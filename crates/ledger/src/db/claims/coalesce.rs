@@ -43,8 +43,6 @@ const BATCH_LINGER: Duration = Duration::from_millis(15);
 /// So many rows wait for no others, however many went together before: more of them in one statement
 /// cost hardly less each.
 const ENOUGH: usize = 16;
-/// Rows in one statement; also bounds what is sent to Postgres at a time.
-const TOGETHER: usize = 64;
 /// Rows that go by themselves at the same time: some that wait leave connections to others.
 const ALONE: usize = 4;
 
@@ -54,6 +52,8 @@ pub(super) trait BatchedStatement: Send + Sync + 'static {
     type Row: Send + Sync;
     /// The caller's answer.
     type Answer: Send;
+    /// Rows in one statement; also bounds what is sent to Postgres and answered at a time.
+    const MAX_ROWS: usize = 64;
 
     /// Runs the statement for all of these rows; one answer for each, in their order.
     fn run_together(
@@ -289,7 +289,7 @@ impl<S: BatchedStatement> StatementBatcher<S> {
             state.running -= 1;
             return None;
         }
-        let count = state.waiting.len().min(TOGETHER);
+        let count = state.waiting.len().min(S::MAX_ROWS);
         Some(state.waiting.drain(..count).collect())
     }
 

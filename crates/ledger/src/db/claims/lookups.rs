@@ -12,6 +12,9 @@ use crate::supplier::RememberedDocument;
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{DocumentId, IngestionId};
 
+/// Bytes of remembered data in the answer of one statement.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
+
 /// See [`crate::AttemptLedger::is_blocked`]; asked by SHA-256.
 pub(super) struct BlockedLookup;
 
@@ -108,6 +111,7 @@ ORDER BY a.place
 impl BatchedStatement for MemoryLookup {
     type Row = MemoryQuery;
     type Answer = Vec<RememberedDocument>;
+    const MAX_ROWS: usize = MAX_ANSWER_BYTES / MemoryQuery::MAX_ANSWER_BYTES;
 
     async fn run_together(
         db: &Db,
