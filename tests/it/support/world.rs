@@ -31,7 +31,7 @@ use tokio::task::JoinHandle;
 use super::postgres::TestDatabase;
 
 /// How long a test waits for something that should be quick; generous, the machine may be busy.
-pub(crate) const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(180);
 
 /// A database, a queue, a store and, on request, a model.
 pub(crate) struct World {
