@@ -35,6 +35,8 @@ const PLACE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long opening and drawing a page may take: its place is free before the connection ends and
 /// the answer would be lost.
 const DRAWING_TIMEOUT: Duration = Duration::from_secs(15);
+/// So many drawings in a row that took too long make the page one that cannot be shown.
+const MAX_LATE_DRAWINGS: u8 = 3;
 /// How long a page that could not be drawn is not tried again.
 const REFUSAL_LIFETIME: Duration = Duration::from_secs(60);
 /// Bytes of pictures that are remembered, and how many at most; of refusals as many.
@@ -68,7 +70,7 @@ pub struct DrawnPage {
 /// Why there is no picture.
 #[derive(Debug, thiserror::Error)]
 pub enum PageDrawingError {
-    /// As many are drawn as may at once, or drawing took too long for the first time.
+    /// As many are drawn as may at once, or drawing took too long.
     #[error("too many pages are being drawn at once")]
     Busy,
     /// The document has no such page.
@@ -103,8 +105,8 @@ struct PictureMemory {
     bytes: usize,
     /// Why a page could not be drawn, and when.
     refused: LruCache<OriginalPage, (Instant, String)>,
-    /// Pages whose last drawing took longer than `DRAWING_TIMEOUT`.
-    late: LruCache<OriginalPage, ()>,
+    /// Drawings in a row that took longer than `DRAWING_TIMEOUT`, by page.
+    late: LruCache<OriginalPage, u8>,
 }
 
 impl PictureMemory {
@@ -131,9 +133,11 @@ impl PictureMemory {
     }
 
     /// The answer for a page that was not drawn in time. The machine may be busy: the page itself is
-    /// refused from the second time in a row on.
+    /// refused only once that has happened several times in a row.
     fn note_late(&mut self, page: &OriginalPage) -> PageDrawingError {
-        if self.late.put(page.clone(), ()).is_none() {
+        let count = self.late.get_or_insert_mut(page.clone(), || 0);
+        *count = count.saturating_add(1);
+        if *count < MAX_LATE_DRAWINGS {
             return PageDrawingError::Busy;
         }
         PageDrawingError::NotShown("Drawing the page takes too long.".to_owned())
@@ -311,12 +315,15 @@ mod tests {
     }
 
     #[test]
-    fn one_slow_drawing_blames_the_machine_and_two_in_a_row_the_page() {
+    fn slow_drawings_blame_the_machine_and_several_in_a_row_the_page() {
         let mut memory = PictureMemory::new();
-        assert!(matches!(memory.note_late(&page(1)), PageDrawingError::Busy));
+        let is_busy = |memory: &mut PictureMemory, number: u32| {
+            matches!(memory.note_late(&page(number)), PageDrawingError::Busy)
+        };
+        assert!(is_busy(&mut memory, 1) && is_busy(&mut memory, 1));
         memory.keep(page(1), picture(1));
-        assert!(matches!(memory.note_late(&page(1)), PageDrawingError::Busy), "drawn meanwhile");
-        assert!(matches!(memory.note_late(&page(2)), PageDrawingError::Busy), "another page");
-        assert!(matches!(memory.note_late(&page(1)), PageDrawingError::NotShown(_)));
+        assert!(is_busy(&mut memory, 1) && is_busy(&mut memory, 1), "drawn meanwhile");
+        assert!(is_busy(&mut memory, 2), "another page");
+        assert!(!is_busy(&mut memory, 1));
     }
 }

@@ -305,6 +305,34 @@ async fn a_mixed_queue_is_worked_off_with_none_shown_twice_and_none_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_picture_that_a_busy_server_did_not_draw_is_asked_for_again() {
+    let desk = WebConsole::open().await;
+    let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
+    super::api::store_transcript(&desk, ingestion).await;
+    desk.store_original(document, &documents::invoice("A-1")).await;
+    let ann = sit_down(&desk, "ann").await;
+    ann.open(&desk.url(&format!("/reviews/{document}"))).await;
+    let is_drawn = "const it = document.querySelector('.sheet img');
+         return it.complete && it.naturalWidth > 500";
+    until(SOON, || async { ann.run(is_drawn).await == true }).await;
+    ann.run(
+        "const ask = fetch;
+         window.answers = [503, 200, 409];
+         window.fetch = async (path, more) => String(path).endsWith('/picture')
+             ? new Response('', { status: window.answers.shift() }) : ask(path, more);",
+    )
+    .await;
+    let fail = "document.querySelector('.sheet img').dispatchEvent(new Event('error'))";
+    let says_so = "return !document.querySelector('p.unseen').hidden";
+    ann.run(fail).await;
+    until(SOON, || async { ann.run("return window.answers.length").await == 1 }).await;
+    until(SOON, || async { ann.run(is_drawn).await == true }).await;
+    assert_eq!(ann.run(says_so).await, false, "it was drawn the second time");
+    ann.run(fail).await;
+    until(SOON, || async { ann.run(says_so).await == true }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_cannot_be_drawn_says_so_and_the_review_goes_on() {
     let desk = WebConsole::open().await;
     let (document, ingestion) = desk.refused("acme", &invoice(21.0)).await;
