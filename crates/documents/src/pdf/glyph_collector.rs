@@ -21,16 +21,19 @@ use hayro::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape, Vec2};
 
 use crate::image::luminance::is_seen_on_white;
 use crate::pdf::crossed_out::PageLines;
-use crate::pdf::cut_letters::{PaintedPath, is_within};
+use crate::pdf::cut_letters::PaintedPath;
 use crate::pdf::drawn_figures::DrawnFigures;
 use crate::pdf::drawn_marks::DrawnMarks;
 use crate::pdf::glyph_proof::{GlyphProofs, closed_path};
 use crate::pdf::inline_images::{check_image_data, is_cut_short};
 use crate::pdf::layers::{HiddenLayers, LayerState};
+use crate::pdf::letter_ground::{LetterGround, MIN_CUT_EMS, PaintedGrounds, is_cut_by};
 use crate::pdf::overprint::SmallDrawings;
+use crate::pdf::page_clips::PageClips;
 use crate::pdf::page_glyph::PageGlyph;
 use crate::pdf::paint_appearance::paint_appearance;
 use crate::pdf::paint_record::{PaintPiece, PaintRecord};
+use crate::pdf::path_boxes::{CORNER_TOLERANCE, is_box, is_upright, parts_of};
 use crate::refusal::{PageRefusal, stop_decoder};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
@@ -55,8 +58,6 @@ const MAX_RULE_POINTS: f64 = 3.0;
 /// Glyphs under an outline of more elements are doubtful instead of being tested one by one.
 const MAX_COVER_ELEMENTS: usize = 1_000;
 
-/// Paint that goes over less of a letter than this leaves it as it is, in ems.
-const MIN_CUT_EMS: f64 = 0.05;
 /// A fainter line crosses out nothing.
 const MIN_LINE_ALPHA: f32 = 0.3;
 const MAX_LINE_GREY: u8 = 200;
@@ -66,11 +67,7 @@ const MAX_LINE_WIDTH: f64 = 4.0;
 const MAX_LETTER_STROKE_EMS: f64 = 0.12;
 /// Lighter ink than this grey is no mark.
 const MAX_FAINT_GREY: u8 = 250;
-/// Parts of one drawing that are looked at by themselves.
-const MAX_PATH_PARTS: usize = 4_096;
 
-/// Corners of a box may be off by this, in points.
-const CORNER_TOLERANCE: f64 = 1e-3;
 /// A word may be drawn in pieces, in a number that is unknown before they are joined: never in more
 /// than this on average.
 pub(crate) const PIECES_PER_WORD: u64 = 4;
@@ -110,13 +107,11 @@ pub(crate) struct GlyphCollector {
     pub is_disputed: bool,
     /// Whether each marked content that is open is shown.
     open_content: Vec<LayerState>,
-    clips: Vec<Rect>,
+    clips: PageClips,
     groups: Vec<OpacityGroup>,
-    painted: Vec<GroundPiece>,
+    grounds: PaintedGrounds,
     page: Rect,
     paint: PaintRecord,
-    /// The clips that hold now, but for rectangles.
-    shaped_clips: Vec<Option<ClipPath>>,
     /// Whether glyphs show their text, by what is known of the file.
     pub proofs: GlyphProofs,
     substituted: bool,
@@ -153,12 +148,11 @@ impl GlyphCollector {
             layers: HiddenLayers::default(),
             is_disputed: false,
             open_content: Vec::new(),
-            clips: vec![page],
+            clips: PageClips::new(page),
             groups: Vec::new(),
-            painted: Vec::new(),
+            grounds: PaintedGrounds::default(),
             page,
             paint: PaintRecord::in_cells(page),
-            shaped_clips: Vec::new(),
             proofs: GlyphProofs::default(),
             substituted: false,
             operations: 0,
@@ -210,29 +204,9 @@ impl GlyphCollector {
         }
     }
 
-    fn current_clip(&self) -> Rect {
-        self.clips.last().copied().unwrap_or(Rect::ZERO)
-    }
-
     fn push_clip(&mut self, bounds: Rect, shape: Option<&ClipPath>) {
         self.count_operations(shape.map_or(0, |clip| clip.path.elements().len() / 64));
-        self.clips.push(self.current_clip().intersect(bounds));
-        let closed = |clip: &ClipPath| ClipPath { path: closed_path(&clip.path), fill: clip.fill };
-        self.shaped_clips.push(shape.map(closed));
-    }
-
-    fn is_clip_shaped(&self) -> bool {
-        self.shaped_clips.iter().any(Option::is_some)
-    }
-
-    /// Whether all clips leave a letter whole. One of very many pieces is not looked at.
-    fn is_left_whole(&mut self, ink: Rect) -> bool {
-        let shapes = || self.shaped_clips.iter().flatten();
-        let pieces = shapes().map(|clip| clip.path.elements().len()).sum::<usize>();
-        let is_whole = pieces <= MAX_COVER_ELEMENTS
-            && shapes().all(|clip| is_within(ink, &clip.path, clip.fill));
-        self.count_operations(pieces.min(MAX_COVER_ELEMENTS) / 64);
-        is_whole
+        self.clips.push(bounds, shape);
     }
 
     /// Whether only the rendered page can show if this glyph is visible.
@@ -248,24 +222,18 @@ impl GlyphCollector {
         }
     }
 
-    /// The ground that was painted under a white letter before it.
+    /// The ground under a white letter.
     fn ground_of(&mut self, glyph: &PageGlyph) -> LetterGround {
-        let (centre, ink) = (glyph.centre(), glyph.ink_box());
-        let is_dark = |piece: &GroundPiece| piece.is_dark && piece.area.contains(centre);
-        let found = self.painted.iter().rposition(is_dark);
-        let later = self.painted.get(found.unwrap_or(0)..).unwrap_or_default();
-        let looked_at = later.len();
-        let ground = match later.split_first().filter(|_| found.is_some()) {
-            None => LetterGround::White,
-            Some((dark, light)) => {
-                let edge = MIN_CUT_EMS * glyph.size;
-                let is_whole = dark.area.inflate(edge, edge).contains_rect(ink)
-                    && !light.iter().any(|it| !it.is_dark && is_cut_by(ink, it.area, glyph.size));
-                if is_whole { LetterGround::Dark } else { LetterGround::Uneven }
-            }
-        };
+        let (ground, looked_at) = self.grounds.under(glyph);
         self.count_operations(looked_at / 64);
         ground
+    }
+
+    /// Whether all clips leave a letter whole.
+    fn is_left_whole(&mut self, ink: Rect) -> bool {
+        let (is_whole, looked_at) = self.clips.leave_whole(ink);
+        self.count_operations(looked_at / 64);
+        is_whole
     }
 
     /// Everything drawn so far within a filled shape is under paint.
@@ -376,7 +344,7 @@ impl GlyphCollector {
 
     /// Ink of a glyph out of its place goes over others as paint does.
     fn paint_stray(&mut self, area: Rect) {
-        let area = area.intersect(self.current_clip());
+        let area = area.intersect(self.clips.area());
         self.small.note(area);
         self.pare_glyphs(area, None, BlendMode::Normal);
     }
@@ -388,7 +356,7 @@ impl GlyphCollector {
         if ink.alpha * self.current_opacity() < MIN_LINE_ALPHA || ink.on_white > MAX_LINE_GREY {
             return;
         }
-        let clip = self.current_clip();
+        let clip = self.clips.area();
         let width = stroke_width(mode, props.transform);
         if width.is_some_and(|width| width <= MAX_LINE_WIDTH) {
             self.lines.note_path(path, props.transform, clip);
@@ -413,7 +381,7 @@ impl GlyphCollector {
         mode: &DrawMode,
         path: Option<&BezPath>,
     ) {
-        let area = props.transform.transform_rect_bbox(bounds).intersect(self.current_clip());
+        let area = props.transform.transform_rect_bbox(bounds).intersect(self.clips.area());
         if area.is_finite() {
             self.marks.note_shape(area, path);
             let filled = matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..));
@@ -432,11 +400,11 @@ impl GlyphCollector {
         path: Option<&BezPath>,
     ) -> Option<Rect> {
         self.shapes += 1;
-        let area = props.transform.transform_rect_bbox(bounds).intersect(self.current_clip());
+        let area = props.transform.transform_rect_bbox(bounds).intersect(self.clips.area());
         let filled = matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..));
         let ink = paint_appearance(&props.paint);
         if area.area() > 0.0 && filled && ink.alpha > 0.05 {
-            self.painted.push(GroundPiece { area, is_dark: ink.luma < MIN_WHITE });
+            self.grounds.add(area, ink.luma < MIN_WHITE);
         }
         let stroke = stroke_width(mode, props.transform);
         if ink.alpha > 0.05 && ink.luma < MIN_WHITE {
@@ -451,7 +419,7 @@ impl GlyphCollector {
             && self.is_opaque_here();
         let opaque = filled && plain;
         if filled && ink.alpha >= MIN_LINE_ALPHA && ink.on_white <= MAX_LINE_GREY {
-            self.lines.note_box(area, self.current_clip());
+            self.lines.note_box(area, self.clips.area());
         }
         // A thin dark line hides no text, and nearly every table has some.
         if ink.luma >= 128 || width >= MAX_RULE_POINTS {
@@ -459,7 +427,7 @@ impl GlyphCollector {
                 && path.is_none_or(is_box)
                 && matches!(mode, DrawMode::Fill(_))
                 && is_upright(props.transform)
-                && !self.is_clip_shaped();
+                && !self.clips.is_shaped();
             let area = area.inflate(stroke.unwrap_or(0.0), stroke.unwrap_or(0.0));
             self.mark_paint(PaintPiece { area, grey: plain.then_some(ink.on_white), covers });
             if ink.alpha > 0.05 {
@@ -473,22 +441,6 @@ impl GlyphCollector {
         }
         opaque.then_some(area)
     }
-}
-
-/// Paint that white letters may be on.
-#[derive(Debug, Clone, Copy)]
-struct GroundPiece {
-    area: Rect,
-    is_dark: bool,
-}
-
-/// The ground under a white letter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LetterGround {
-    White,
-    Dark,
-    /// Dark under a part of it, which alone shows.
-    Uneven,
 }
 
 /// Whether letters on an even ground look the same in this mode.
@@ -534,32 +486,6 @@ fn is_plain_cover(props: &DrawProps<'_>, mode: &DrawMode) -> bool {
     !matches!(mode, DrawMode::Stroke(_)) && ink.solid && ink.alpha >= 1.0
 }
 
-/// Whether paint goes over a part of a letter that shows.
-fn is_cut_by(ink: Rect, paint: Rect, size: f64) -> bool {
-    let shared = ink.intersect(paint);
-    shared.width() > MIN_CUT_EMS * size && shared.height() > MIN_CUT_EMS * size
-}
-
-/// The boxes around the parts of a path, of one that has several.
-fn parts_of(path: &BezPath) -> Vec<Rect> {
-    let mut parts: Vec<BezPath> = Vec::new();
-    for element in path.elements() {
-        if matches!(element, PathEl::MoveTo(_)) {
-            if parts.len() >= MAX_PATH_PARTS {
-                break;
-            }
-            parts.push(BezPath::new());
-        }
-        if let Some(part) = parts.last_mut() {
-            part.push(*element);
-        }
-    }
-    if parts.len() < 2 {
-        return Vec::new();
-    }
-    parts.iter().map(|part| part.control_box()).collect()
-}
-
 fn glyph_text(glyph: &FontGlyph<'_>) -> CompactString {
     match glyph.as_unicode() {
         Some(BfString::Char(c)) => c.to_compact_string(),
@@ -576,38 +502,6 @@ fn advance_in_ems(glyph: &FontGlyph<'_>) -> f64 {
         FontGlyph::Type3(drawn) => drawn.advance_width(),
     };
     f64::from(width.filter(|width| width.is_finite()).unwrap_or(500.0)) / 1000.0
-}
-
-/// Whether the transform maps boxes to boxes.
-fn is_upright(transform: Affine) -> bool {
-    let [a, b, c, d, ..] = transform.as_coeffs();
-    b == 0.0 && c == 0.0 || a == 0.0 && d == 0.0
-}
-
-/// Whether a path, closed, is its own bounding box.
-fn is_box(path: &BezPath) -> bool {
-    if path.elements().len() > 6 {
-        return false;
-    }
-    let bounds = path.bounding_box();
-    let has_corners = path.elements().iter().enumerate().all(|(at, element)| match element {
-        PathEl::MoveTo(place) => at == 0 && is_corner(bounds, *place),
-        PathEl::LineTo(place) => is_corner(bounds, *place),
-        PathEl::ClosePath => true,
-        PathEl::QuadTo(..) | PathEl::CurveTo(..) => false,
-    });
-    let mut closed = path.clone();
-    closed.close_path();
-    has_corners
-        && (closed.area().abs() - bounds.area()).abs() <= CORNER_TOLERANCE * (1.0 + bounds.area())
-}
-
-fn is_corner(bounds: Rect, place: Point) -> bool {
-    is_either(place.x, bounds.x0, bounds.x1) && is_either(place.y, bounds.y0, bounds.y1)
-}
-
-fn is_either(at: f64, low: f64, high: f64) -> bool {
-    (at - low).abs() < CORNER_TOLERANCE || (at - high).abs() < CORNER_TOLERANCE
 }
 
 /// Position of a glyph on the page; `None` if its matrix is degenerate.
@@ -692,10 +586,7 @@ impl<'a> Device<'a> for GlyphCollector {
     }
 
     fn pop_clip(&mut self) {
-        if self.clips.len() > 1 {
-            self.clips.pop();
-            self.shaped_clips.pop();
-        }
+        self.clips.pop();
     }
 
     fn push_transparency_group(
@@ -745,12 +636,12 @@ impl<'a> Device<'a> for GlyphCollector {
             && props.soft_mask.is_none()
             && props.blend_mode == BlendMode::Normal
             && self.is_opaque_here();
-        let is_shaped = self.is_clip_shaped();
+        let is_shaped = self.clips.is_shaped();
         let is_even = ink.solid && self.is_even_here(&props);
         let tiny = self.page.width().max(self.page.height()) * MIN_SIZE_SHARE;
         let tiny = tiny.clamp(*MIN_SIZE_POINTS.start(), *MIN_SIZE_POINTS.end());
         for mut glyph in glyphs {
-            glyph.drawn = shown && self.current_clip().contains(glyph.centre());
+            glyph.drawn = shown && self.clips.area().contains(glyph.centre());
             let was_visible = glyph.visible;
             let is_white = glyph.drawn && glyph.visible && !is_seen_on_white(ink.on_white);
             let ground = if is_white { self.ground_of(&glyph) } else { LetterGround::Dark };
@@ -763,7 +654,7 @@ impl<'a> Device<'a> for GlyphCollector {
                 self.small.note(glyph.letter_box());
             }
             let drawn = glyph.ink_box();
-            let clip = self.current_clip();
+            let clip = self.clips.area();
             let beyond = clip.x0.max(drawn.x0) - drawn.x0 + drawn.x1 - clip.x1.min(drawn.x1);
             let above = clip.y0.max(drawn.y0) - drawn.y0 + drawn.y1 - clip.y1.min(drawn.y1);
             let is_cut = beyond.max(above) > MIN_CUT_EMS * glyph.size
@@ -792,10 +683,10 @@ impl<'a> Device<'a> for GlyphCollector {
         };
         if stream.dict().obj_id().is_none() {
             check_image_data(stream, pixels);
-            self.is_disputed |= is_cut_short(stream, (width, height));
+            self.is_disputed |= is_cut_short(stream, width, height);
         }
         let whole = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
-        let area = props.transform.transform_rect_bbox(whole).intersect(self.current_clip());
+        let area = props.transform.transform_rect_bbox(whole).intersect(self.clips.area());
         if area.area() <= 0.0 {
             return;
         }
@@ -807,7 +698,7 @@ impl<'a> Device<'a> for GlyphCollector {
         self.images.push(PlacedImage { area });
         self.marks.note_image(area);
         self.figures.note_image(area);
-        self.painted.push(GroundPiece { area, is_dark: true });
+        self.grounds.add(area, true);
         self.mark_paint(PaintPiece { area, grey: None, covers: false });
         self.pare_glyphs(area, None, props.blend_mode);
         if let Image::Raster(raster) = &image {
@@ -827,31 +718,6 @@ mod tests {
 
     use super::*;
     use crate::refusal::catch_decoder;
-
-    #[test]
-    fn a_path_is_a_box_only_if_it_fills_its_bounds() {
-        let path = |places: &[(f64, f64)]| {
-            let mut path = BezPath::new();
-            path.move_to(places[0]);
-            places[1..].iter().for_each(|place| path.line_to(*place));
-            path.close_path();
-            path
-        };
-        let mut round = path(&[(0.0, 0.0), (9.0, 0.0), (9.0, 5.0)]);
-        round.quad_to((0.0, 5.0), (0.0, 0.0));
-        #[rustfmt::skip]
-        let table = [
-            ("four corners",         path(&[(0.0, 0.0), (9.0, 0.0), (9.0, 5.0), (0.0, 5.0)]), true),
-            ("back at the first",    path(&[(0.0, 5.0), (9.0, 5.0), (9.0, 0.0), (0.0, 0.0), (0.0, 5.0)]), true),
-            ("a triangle",           path(&[(0.0, 0.0), (9.0, 0.0), (9.0, 5.0)]), false),
-            ("two triangles",        path(&[(0.0, 0.0), (9.0, 5.0), (9.0, 0.0), (0.0, 5.0)]), false),
-            ("a corner cut off",     path(&[(0.0, 0.0), (9.0, 0.0), (9.0, 4.0), (8.0, 5.0), (0.0, 5.0)]), false),
-            ("a round side",         round, false),
-        ];
-        for (name, path, expected) in table {
-            assert_eq!(is_box(&path), expected, "{name}");
-        }
-    }
 
     fn blank_surface(deadline: Instant) -> GlyphCollector {
         let page = Rect::new(0.0, 0.0, 100.0, 100.0);
@@ -875,7 +741,7 @@ mod tests {
     fn white_letters_compared_with_very_many_shapes_are_too_large_instead_of_slow() {
         let mut surface = blank_surface(Instant::now() + Duration::from_secs(600));
         let area = Rect::new(0.0, 0.0, 1.0, 1.0);
-        surface.painted = vec![GroundPiece { area, is_dark: true }; 1_000_000];
+        (0..1_000_000).for_each(|_| surface.grounds.add(area, true));
         let glyph = PageGlyph::sample("7", 50.0, 50.0);
         let stopped = catch_decoder(|| {
             (0..1_000).for_each(|_| {

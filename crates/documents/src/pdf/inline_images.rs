@@ -23,7 +23,7 @@ pub(super) fn check_image_data(stream: &Stream<'_>, pixels: u64) {
 
 /// Whether an image without a filter has less data than its pixels take. Where it ends is found by
 /// searching for its end: programs that count its bytes find another one, and draw what is between.
-pub(super) fn is_cut_short(stream: &Stream<'_>, (width, height): (u32, u32)) -> bool {
+pub(super) fn is_cut_short(stream: &Stream<'_>, width: u32, height: u32) -> bool {
     if !stream.filters().is_empty() {
         return false;
     }
