@@ -700,17 +700,17 @@ async fn see_all_pages(name: &str, scheme: &str, size: ScreenSize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_page_keeps_people_out_by_light() {
-    see_all_pages("light", "light", ScreenSize::DESK).await;
+    Box::pin(see_all_pages("light", "light", ScreenSize::DESK)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_page_keeps_people_out_in_the_dark() {
-    see_all_pages("dark", "dark", ScreenSize::DESK).await;
+    Box::pin(see_all_pages("dark", "dark", ScreenSize::DESK)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_page_keeps_people_out_on_a_phone() {
-    see_all_pages("phone", "light", ScreenSize::PHONE).await;
+    Box::pin(see_all_pages("phone", "light", ScreenSize::PHONE)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
