@@ -1,4 +1,4 @@
-// A part of the page is loaded again while it is seen and not read closely; files are dropped on it.
+// A part of the page is loaded again while it is seen; files are dropped on it.
 "use strict";
 (() => {
   const part = () => document.querySelector("[data-follow]");

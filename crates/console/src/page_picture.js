@@ -1,13 +1,12 @@
-// Pictures of pages beside a form or a list of lines. Without this script marks are reached by their
-// links; with it the mark of what has the focus is shown, enlarged and in the middle. A picture that a
-// busy server did not draw is asked for again; one that cannot be drawn says so.
+// Pictures of pages beside a form or a list of lines. Without this script marks are reached by links;
+// with it that of the focus is shown, enlarged and in the middle. Missing pictures say so.
 "use strict";
 (() => {
-  // Beside each other: else what is typed into would be scrolled away.
+  // Beside each other: else the input would be scrolled away.
   const beside = matchMedia("(min-width: 64rem)");
   const whole = document.querySelector("[data-whole]");
   const MAX_SCALE = 2;
-  // So much of what is seen is to be the mark's width, if that does not enlarge too much.
+  // The mark's share of the width seen, if that does not enlarge too much.
   const SHARE = 0.45;
   let shown = null;
 
@@ -18,14 +17,14 @@
     shown = null;
   }
 
-  // A share of the frame's width, remembered for the buttons.
+  // A share of the frame's width.
   function resize(sheet, scale) {
     sheet.dataset.scale = scale;
     sheet.style.width = scale === 1 ? "" : scale * 100 + "%";
     turn(sheet, Number(sheet.dataset.turn || 0));
   }
 
-  // A quarter turn lies on its side: the room that it takes is the other way round.
+  // A quarter turn lies on its side.
   function turn(sheet, degrees) {
     sheet.dataset.turn = degrees;
     sheet.style.transform = degrees ? "rotate(" + degrees + "deg)" : "";
@@ -54,7 +53,7 @@
       place.y + place.height / 2 - around.y - around.height / 2);
   }
 
-  // A field's own mark, or that of the cell that the focus is in.
+  // Of a field or a cell.
   const markOf = (element) => {
     const holder = element.closest("[data-mark]");
     return holder && document.getElementById(holder.dataset.mark);
@@ -95,26 +94,19 @@
     sheet.classList.add("unseen");
     sheet.querySelector("p.unseen").hidden = false;
   }
-  const MAX_REQUESTS = 4;
-  const RETRY_DELAY_MS = 3000;
-  // The status of the answer is not known to the image: it is asked for by itself.
-  async function askAgain(sheet, picture) {
-    for (let request = 1; request < MAX_REQUESTS; request += 1) {
-      const answer = await fetch(picture.src).catch(() => null);
-      if (answer && answer.ok && !sheet.dataset.asked) {
-        sheet.dataset.asked = true;
-        picture.src = picture.src;
-        return;
-      }
-      if (!answer || answer.status !== 503) break;
-      await new Promise((go) => setTimeout(go, RETRY_DELAY_MS));
-    }
-    tellUnseen(sheet);
+  // 503: the server is busy.
+  async function ask(sheet, picture, left = 3) {
+    const { ok, status } = await fetch(picture.src).catch(() => sheet);
+    if (status === 503 && left) setTimeout(ask, 3000, sheet, picture, left - 1);
+    else if (ok && left && !sheet.asked) {
+      sheet.asked = true;
+      picture.src += "";
+    } else tellUnseen(sheet);
   }
   for (const sheet of document.querySelectorAll(".sheet")) {
     const picture = sheet.querySelector("img");
-    picture.addEventListener("error", () => askAgain(sheet, picture));
-    if (picture.complete && picture.naturalWidth === 0 && picture.currentSrc) askAgain(sheet, picture);
+    picture.addEventListener("error", () => ask(sheet, picture));
+    if (picture.complete && picture.naturalWidth === 0 && picture.currentSrc) ask(sheet, picture);
   }
   for (const crop of document.querySelectorAll(".crop")) {
     crop.querySelector("image").addEventListener("error", () => crop.remove());

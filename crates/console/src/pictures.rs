@@ -90,7 +90,7 @@ pub(super) async fn get_picture(
     let repaired = is_repaired(&state, &visitor, &row, number).await?;
     let IngestionRow { file_path, tenant, .. } = row;
     let page = OriginalPage { file_path, sha256, tenant, number, repaired };
-    let drawn = drawer.draw_page(&place, page).await?;
+    let drawn = drawer.draw_page(place, page).await?;
     let kind = match drawn.encoding {
         ImageEncoding::Png => "image/png",
         ImageEncoding::Jpeg => "image/jpeg",

@@ -37,7 +37,7 @@
     }
   }
 
-  // The rules about what is typed, a moment after the last key; the draft is kept with it.
+  // The rules about what is typed, a moment after the last key.
   const WAIT = 500;
   let asked = 0;
   let pause = null;
@@ -87,12 +87,12 @@
     });
   }
   if (held) {
-    // The page claims its document, not the request that loaded it: that may be another site's link.
+    // The page claims its document, not a request: that may be of another site.
     renew(true);
     setInterval(renew, Number(form.dataset.every) * 1000);
     addEventListener("pageshow", (event) => { if (event.persisted) { sending = false; renew(true); } });
     addEventListener("pagehide", () => {
-      // A decision ends the lease by itself. A beacon takes 64 KiB: a larger form was kept before.
+      // A decision ends the lease by itself. A beacon takes 64 KiB.
       if (!held || sending) return;
       if (pause === null || !navigator.sendBeacon(form.dataset.release, whole())) {
         navigator.sendBeacon(form.dataset.release, body());
@@ -208,7 +208,7 @@
   }
   sumUp();
 
-  // A click on a word of the page fills the field that had the focus; a drag takes several words.
+  // A click on a word fills the field with the focus; a drag takes several.
   let target = null;
   const pages = new Map();
   function pickFor(input) {
@@ -246,7 +246,7 @@
     return rows.map((row) => row.sort((a, b) => a[1] - b[1]).map((word) => word[0]));
   }
 
-  // Rows of a table: words first, then numbers from the left, the last one in the summed column.
+  // Rows of a table: words first, then numbers from the left.
   function fillRows(rows) {
     const table = target.closest("table");
     const sum = form.querySelector("[data-sum-of='" + table.dataset.list + "']");

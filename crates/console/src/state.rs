@@ -367,8 +367,8 @@ impl ConsoleState {
     }
 
     /// Draws pages; `None` if pictures are off.
-    pub(super) fn drawer(&self) -> Option<&PageDrawer> {
-        self.shared.parts.drawer.as_deref()
+    pub(super) fn drawer(&self) -> Option<&Arc<PageDrawer>> {
+        self.shared.parts.drawer.as_ref()
     }
 
     /// Whether Postgres answered, at most two seconds ago.

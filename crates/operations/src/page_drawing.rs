@@ -16,7 +16,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use lru::LruCache;
 use parking_lot::Mutex;
-use tokio::time::{Instant, timeout};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::tenant_shares::{TakenShare, TenantShares};
 use docmill_core::config::StoreConfig;
@@ -32,11 +34,11 @@ const FIT: PictureFit = PictureFit { longest_side: 2000, pixels: 4_000_000, quar
 const DRAWING_PLACES: usize = 2;
 /// How long a request waits for a place: a browser asks for several pages at once.
 const PLACE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long opening and drawing a page may take: its place is free before the connection ends and
-/// the answer would be lost.
-const DRAWING_TIMEOUT: Duration = Duration::from_secs(15);
-/// So many drawings in a row that took too long make the page one that cannot be shown.
-const MAX_LATE_DRAWINGS: u8 = 3;
+/// How long a request waits for a drawing, so that its answer comes before the connection ends.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long opening and drawing a page may take, on a busy machine too. It goes on for the next
+/// request if the first one got no picture in time.
+const DRAWING_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a page that could not be drawn is not tried again.
 const REFUSAL_LIFETIME: Duration = Duration::from_secs(60);
 /// Bytes of pictures that are remembered, and how many at most; of refusals as many.
@@ -98,6 +100,8 @@ pub struct PageDrawer {
     processes: Arc<ProcessPool>,
     places: TenantShares,
     remembered: Mutex<PictureMemory>,
+    /// Told whenever a drawing ends.
+    ended: Notify,
 }
 
 struct PictureMemory {
@@ -105,8 +109,8 @@ struct PictureMemory {
     bytes: usize,
     /// Why a page could not be drawn, and when.
     refused: LruCache<OriginalPage, (Instant, String)>,
-    /// Drawings in a row that took longer than `DRAWING_TIMEOUT`, by page.
-    late: LruCache<OriginalPage, u8>,
+    /// Pages that are drawn although their request has its answer, and until when.
+    going: LruCache<OriginalPage, Instant>,
 }
 
 impl PictureMemory {
@@ -115,7 +119,7 @@ impl PictureMemory {
             pictures: LruCache::new(CACHE_ENTRIES),
             bytes: 0,
             refused: LruCache::new(CACHE_ENTRIES),
-            late: LruCache::new(CACHE_ENTRIES),
+            going: LruCache::new(CACHE_ENTRIES),
         }
     }
 
@@ -132,19 +136,21 @@ impl PictureMemory {
         self.refused.put(page, (Instant::now(), why));
     }
 
-    /// The answer for a page that was not drawn in time. The machine may be busy: the page itself is
-    /// refused only once that has happened several times in a row.
-    fn note_late(&mut self, page: &OriginalPage) -> PageDrawingError {
-        let count = self.late.get_or_insert_mut(page.clone(), || 0);
-        *count = count.saturating_add(1);
-        if *count < MAX_LATE_DRAWINGS {
-            return PageDrawingError::Busy;
+    /// Keeps what became of a page.
+    fn remember(&mut self, page: OriginalPage, drawn: &Result<DrawnPage, PageDrawingError>) {
+        self.going.pop(&page);
+        match drawn {
+            Ok(drawn) => self.keep(page, drawn.clone()),
+            Err(PageDrawingError::NotShown(why)) => self.refuse(page, why.clone()),
+            Err(_) => {}
         }
-        PageDrawingError::NotShown("Drawing the page takes too long.".to_owned())
+    }
+
+    fn is_going(&mut self, page: &OriginalPage) -> bool {
+        self.going.get(page).is_some_and(|until| Instant::now() < *until)
     }
 
     fn keep(&mut self, page: OriginalPage, drawn: DrawnPage) {
-        self.late.pop(&page);
         self.bytes += drawn.bytes.len();
         let pushed_out = self.pictures.push(page, drawn);
         self.bytes -= pushed_out.map_or(0, |(_, old)| old.bytes.len());
@@ -166,7 +172,7 @@ impl PageDrawer {
     ) -> Self {
         let (places, remembered) =
             (TenantShares::new(DRAWING_PLACES), Mutex::new(PictureMemory::new()));
-        Self { store, config, largest, processes, places, remembered }
+        Self { store, config, largest, processes, places, remembered, ended: Notify::new() }
     }
 
     /// Waits for a drawing place; `tenant` is the visitor's tenant, if it is limited to one.
@@ -181,29 +187,69 @@ impl PageDrawer {
         share.map(|share| DrawingPlace { _share: share }).ok_or(PageDrawingError::Busy)
     }
 
-    /// The picture of a page.
+    /// The picture of a page. The drawing ends with its request, unless it takes too long for that.
     ///
     /// # Errors
-    /// There is no such page or no picture of it; the original is gone or has changed; the store or
-    /// a page process fails.
+    /// There is no such page or no picture of it, now or at all; the original is gone or has changed;
+    /// the store or a page process fails.
     pub async fn draw_page(
-        &self,
-        _place: &DrawingPlace,
+        self: &Arc<Self>,
+        place: DrawingPlace,
         page: OriginalPage,
     ) -> Result<DrawnPage, PageDrawingError> {
-        if let Some(known) = self.remembered.lock().recall(&page) {
+        if let Some(known) = self.await_other_drawing(&page).await {
             return known;
         }
         let bytes = self.fetch_original(&page).await?;
-        let drawn = timeout(DRAWING_TIMEOUT, self.draw_original(bytes, &page)).await;
-        let drawn = drawn.unwrap_or_else(|_| Err(self.remembered.lock().note_late(&page)));
-        match &drawn {
-            Ok(drawn) => self.remembered.lock().keep(page, drawn.clone()),
-            Err(PageDrawingError::NotShown(why)) => {
-                self.remembered.lock().refuse(page, why.clone());
+        let until = Instant::now() + DRAWING_TIMEOUT;
+        let drawing = Arc::clone(self).draw_and_remember(place, bytes, page.clone());
+        let mut drawing = AbortOnDropHandle::new(tokio::spawn(drawing));
+        match timeout(ANSWER_TIMEOUT, &mut drawing).await {
+            Ok(drawn) => drawn.unwrap_or_else(|_panicked| {
+                Err(Error::internal("drawing a page ended without an answer").into())
+            }),
+            Err(_) => {
+                self.remembered.lock().going.put(page, until);
+                drop(drawing.detach());
+                Err(PageDrawingError::Busy)
             }
-            Err(_) => {}
         }
+    }
+
+    /// What is remembered of a page, or becomes of it while an earlier request's drawing goes on.
+    async fn await_other_drawing(
+        &self,
+        page: &OriginalPage,
+    ) -> Option<Result<DrawnPage, PageDrawingError>> {
+        let until = Instant::now() + ANSWER_TIMEOUT;
+        loop {
+            let ended = self.ended.notified();
+            {
+                let mut remembered = self.remembered.lock();
+                let known = remembered.recall(page);
+                if known.is_some() || !remembered.is_going(page) {
+                    return known;
+                }
+            }
+            if timeout_at(until, ended).await.is_err() {
+                return Some(Err(PageDrawingError::Busy));
+            }
+        }
+    }
+
+    async fn draw_and_remember(
+        self: Arc<Self>,
+        _place: DrawingPlace,
+        bytes: Bytes,
+        page: OriginalPage,
+    ) -> Result<DrawnPage, PageDrawingError> {
+        let drawn = timeout(DRAWING_TIMEOUT, self.draw_original(bytes, &page)).await;
+        let drawn = drawn.unwrap_or_else(|_| {
+            let text = "The page takes longer to be drawn than anybody waits.";
+            Err(PageDrawingError::NotShown(text.to_owned()))
+        });
+        self.remembered.lock().remember(page, &drawn);
+        self.ended.notify_waiters();
         drawn
     }
 
@@ -312,18 +358,5 @@ mod tests {
         assert!(matches!(&known, Some(Err(PageDrawingError::NotShown(why))) if why == "no"));
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(memory.recall(&page(1)).is_none());
-    }
-
-    #[test]
-    fn slow_drawings_blame_the_machine_and_several_in_a_row_the_page() {
-        let mut memory = PictureMemory::new();
-        let is_busy = |memory: &mut PictureMemory, number: u32| {
-            matches!(memory.note_late(&page(number)), PageDrawingError::Busy)
-        };
-        assert!(is_busy(&mut memory, 1) && is_busy(&mut memory, 1));
-        memory.keep(page(1), picture(1));
-        assert!(is_busy(&mut memory, 1) && is_busy(&mut memory, 1), "drawn meanwhile");
-        assert!(is_busy(&mut memory, 2), "another page");
-        assert!(!is_busy(&mut memory, 1));
     }
 }
