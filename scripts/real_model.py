@@ -200,16 +200,33 @@ def is_invoice(truth):
 
 
 def copy_documents(chosen, folder):
-    (folder / "truth").mkdir()
+    """Each document with its truth in a folder of its own."""
     for at, (file, truth) in enumerate(chosen):
         name = f"d{at:02}_{file.stem}"
-        shutil.copy(file, folder / f"{name}{file.suffix}")
+        own = folder / name
+        (own / "truth").mkdir(parents=True)
+        shutil.copy(file, own / f"{name}{file.suffix}")
         text = json.dumps(truth) if isinstance(truth, dict) else truth.read_text()
-        (folder / "truth" / f"{name}.json").write_text(text)
+        (own / "truth" / f"{name}.json").write_text(text)
+
+
+def evaluate_each(docmill, folder, settings, config=None):
+    """Reads the documents one by one and prints what became of each; their reports in one."""
+    fields, documents = collections.defaultdict(collections.Counter), []
+    for own in sorted(folder.iterdir()):
+        report = evaluate(docmill, own, settings, config=config)
+        for field, score in report["all"]["fields"].items():
+            fields[field].update({key: score[key] for key in ("correct", "wrong", "missed")})
+        for it in report["documents"]:
+            state = it["reason"] or ("to review" if it["needs_review"] else "completed")
+            reasons, faults = ", ".join(it.get("reasons") or []), ", ".join(it["faults"]) or "-"
+            print(f"    {it['name']}: {state}; {reasons}; wrong: {faults}", flush=True)
+            documents.append(it)
+    return {"all": {"fields": fields}, "documents": documents}
 
 
 def print_report(reader, report):
-    """One line of figures, and one for each document; the number of silent errors."""
+    """A line of figures; the number of silent errors."""
     counts = collections.Counter()
     for field, score in report["all"]["fields"].items():
         kind = "cells" if "." in field else "fields"
@@ -218,9 +235,6 @@ def print_report(reader, report):
     documents = report["documents"]
     unflagged = [it for it in documents if it["status"] == "completed" and not it["needs_review"]]
     wrong = [it for it in unflagged if not it["whole"]]
-    for it in documents:
-        state = it["reason"] or ("to review" if it["needs_review"] else "completed")
-        print(f"    {it['name']}: {state}; {', '.join(it.get('reasons') or [])}; wrong: {', '.join(it['faults']) or '-'}")
     known = {kind: sum(counts[kind, key] for key in ("correct", "missed")) for kind in ("fields", "cells")}
     print(f"{reader}: {counts['fields', 'correct']} of {known['fields']} fields right, {counts['fields', 'wrong']} wrong; "
           f"{counts['cells', 'correct']} of {known['cells']} cells of lists; "
@@ -250,7 +264,7 @@ def read_by_models(docmill, home, folder, models, threads):
             config = folder.parent / f"{folder.name}.toml"
             config.write_text("[[llm.chain]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in own.items()))
             stack.callback(config.unlink)
-        report = evaluate(docmill, folder, settings, config=config)
+        report = evaluate_each(docmill, folder, settings, config=config)
         silent = print_report(" + ".join(models), report)
         for model, proxy in zip(models, proxies):
             calls = proxy.calls
@@ -277,7 +291,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         copy_documents(choose_documents(given.docmill, given.home, given.folders, given.documents), folder)
-        print_report("rules reader", evaluate(given.docmill, folder, RULES))
+        print_report("rules reader", evaluate_each(given.docmill, folder, RULES))
         silent = read_by_models(given.docmill, given.home, folder, models, given.threads)
     return 1 if silent else 0
 
