@@ -35,7 +35,7 @@ const EVEN_PROPERTIES: [&str; 12] =
 const PLAIN_WRAPPERS: [&str; 4] = ["p", "hyperlink", "smartTag", "proofErr"];
 
 /// Longest side of a drawing that may be a sign or a digit, in units of 1/914400 inch: a centimetre.
-const MAX_SIGN: u64 = 360_000;
+const MAX_SIGN_EMU: u64 = 360_000;
 /// Distances of an anchored shape, in units of 1/914400 inch, beyond which it lies beside the page:
 /// its end before the margin, and its start behind the largest page.
 const MIN_OFFSET: i64 = -1_828_800;
@@ -423,7 +423,7 @@ impl WordReader<'_> {
                     _ => drop(draft.fields.pop()),
                 },
                 // The instruction of a field is not shown, whatever stands in it.
-                "t" if draft.fields.contains(&false) => {
+                "t" | "sym" if draft.fields.contains(&false) => {
                     out.push(FlowBlock::Note(PageNote::HiddenText));
                 }
                 "t" => draft.text.push_str(&own_text(item)),
@@ -462,7 +462,7 @@ impl WordReader<'_> {
         if boxes.is_empty() {
             mark_drawing(&mut draft.text);
             draft.has_drawing |= all(node, "inline").next().is_none()
-                && drawing_size(size, "cx").max(drawing_size(size, "cy")) <= MAX_SIGN;
+                && drawing_size(size, "cx").max(drawing_size(size, "cy")) <= MAX_SIGN_EMU;
         }
         for text in boxes {
             self.read_blocks(text, self.box_ground(text, draft.ground), &mut draft.shapes);

@@ -100,7 +100,7 @@ pub struct PageDrawer {
     processes: Arc<ProcessPool>,
     places: TenantShares,
     remembered: Mutex<PictureMemory>,
-    /// Told whenever a drawing ends.
+    /// Notified whenever a drawing ends.
     ended: Notify,
 }
 
