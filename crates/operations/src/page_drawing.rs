@@ -136,7 +136,7 @@ impl PictureMemory {
         self.refused.put(page, (Instant::now(), why));
     }
 
-    /// Keeps what became of a page.
+    /// Keeps the result of a drawing.
     fn remember(&mut self, page: OriginalPage, drawn: &Result<DrawnPage, PageDrawingError>) {
         self.going.pop(&page);
         match drawn {
@@ -146,8 +146,13 @@ impl PictureMemory {
         }
     }
 
-    fn is_going(&mut self, page: &OriginalPage) -> bool {
-        self.going.get(page).is_some_and(|until| Instant::now() < *until)
+    /// The facts about a page, and whether it is being drawn for an earlier request.
+    fn look_up(
+        &mut self,
+        page: &OriginalPage,
+    ) -> (Option<Result<DrawnPage, PageDrawingError>>, bool) {
+        let is_going = self.going.get(page).is_some_and(|until| Instant::now() < *until);
+        (self.recall(page), is_going)
     }
 
     fn keep(&mut self, page: OriginalPage, drawn: DrawnPage) {
@@ -197,8 +202,14 @@ impl PageDrawer {
         place: DrawingPlace,
         page: OriginalPage,
     ) -> Result<DrawnPage, PageDrawingError> {
-        if let Some(known) = self.await_other_drawing(&page).await {
+        let (known, is_going) = self.remembered.lock().look_up(&page);
+        if let Some(known) = known {
             return known;
+        }
+        if is_going {
+            // Its drawing has a place already.
+            drop(place);
+            return self.await_drawing(&page).await;
         }
         let bytes = self.fetch_original(&page).await?;
         let until = Instant::now() + DRAWING_TIMEOUT;
@@ -216,23 +227,17 @@ impl PageDrawer {
         }
     }
 
-    /// What is remembered of a page, or becomes of it while an earlier request's drawing goes on.
-    async fn await_other_drawing(
-        &self,
-        page: &OriginalPage,
-    ) -> Option<Result<DrawnPage, PageDrawingError>> {
+    /// The result of a drawing that an earlier request began.
+    async fn await_drawing(&self, page: &OriginalPage) -> Result<DrawnPage, PageDrawingError> {
         let until = Instant::now() + ANSWER_TIMEOUT;
         loop {
             let ended = self.ended.notified();
-            {
-                let mut remembered = self.remembered.lock();
-                let known = remembered.recall(page);
-                if known.is_some() || !remembered.is_going(page) {
-                    return known;
-                }
+            let (known, is_going) = self.remembered.lock().look_up(page);
+            if let Some(known) = known {
+                return known;
             }
-            if timeout_at(until, ended).await.is_err() {
-                return Some(Err(PageDrawingError::Busy));
+            if !is_going || timeout_at(until, ended).await.is_err() {
+                return Err(PageDrawingError::Busy);
             }
         }
     }
