@@ -2,7 +2,7 @@
 """Draws the photos that tests decode: a scene and an invoice, as PNG and in the formats of phones.
 
     python3 -m venv target/tools/photos
-    target/tools/photos/bin/pip install numpy==2.4.6 pillow==13.0.0 pillow-heif==1.8.1
+    target/tools/photos/bin/pip install numpy==2.4.6 pillow==13.0.0 pillow-heif==1.8.1 imagecodecs==2026.3.6
     target/tools/photos/bin/python scripts/draw_photos.py tests/photos
 
 Containers are written here, so that each property is known. Not needed to build, test or run
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 
+import imagecodecs
 import numpy
 import pillow_heif
 from PIL import Image, ImageDraw, ImageFont
@@ -265,6 +266,21 @@ def draw_heic():
     yield "ten_bits", wide(scene(), "HEIF", quality=70)
 
 
+def draw_avif():
+    """The containers are those of HEIC, but for a few; the codings are its own."""
+    coder = Coder("AVIF", b"av01", b"avif", quality=70, range="full")
+    kept = {"scene", "grey", "phone", "grid", "transparent", "lying_size", "repeated_tile"}
+    yield from (photo for photo in photos(coder) if photo[0] in kept)
+    yield "stated_by_coding", coder.one(scene())
+    yield "limited_by_coding", coder.one(scene(), range="limited")
+    yield "every_colour", coder.one(scene(), subsampling="4:4:4")
+    yield "half_the_colours", coder.one(scene(), subsampling="4:2:2")
+    deep = numpy.asarray(scene()).astype(numpy.uint16) * 257
+    yield "ten_bits", imagecodecs.avif_encode(deep >> 6, level=70, bitspersample=10)
+    yield "without_loss", imagecodecs.avif_encode(numpy.asarray(scene()), level=100)
+    yield "invoice", coder.one(invoice(), colours(6, True), quality=45)
+
+
 def draw_jpeg_xl():
     yield "scene", jpeg_xl(scene(), "-q", "85")
     yield "boxes", jpeg_xl(scene(), "-q", "85", "--container=1")
@@ -282,7 +298,7 @@ def draw_jpeg_xl():
 def write_all(folder):
     scene().save(folder / "scene.png", optimize=True)
     invoice().convert("L").save(folder / "invoice.png", optimize=True)
-    for ending, drawn in [("heic", draw_heic()), ("jxl", draw_jpeg_xl())]:
+    for ending, drawn in [("heic", draw_heic()), ("avif", draw_avif()), ("jxl", draw_jpeg_xl())]:
         for name, content in drawn:
             (folder / f"{name}.{ending}").write_bytes(content)
 

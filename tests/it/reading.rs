@@ -242,6 +242,7 @@ async fn a_photo_of_an_invoice_is_read_like_its_picture() {
     assert!(drawn.contains("Invoice number: NP-4711") && drawn.contains("GBP 120.00"), "{drawn}");
     let photos = [
         ("HEIC", &include_bytes!("../photos/invoice.heic")[..]),
+        ("AVIF", include_bytes!("../photos/invoice.avif")),
         ("JPEG XL", include_bytes!("../photos/invoice.jxl")),
     ];
     for (format, photo) in photos {

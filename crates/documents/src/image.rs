@@ -1,5 +1,6 @@
 //! Page pictures: image files decoded and encoded, grey pixels handed to `OpenCV` and back.
 
+mod av1;
 pub(crate) mod encode;
 mod fax;
 pub(crate) mod format;

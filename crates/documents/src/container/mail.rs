@@ -219,11 +219,11 @@ fn raw_text(mail: &[u8], part: &MessagePart<'_>, text: &str) -> Vec<u8> {
 
 /// Whether bytes are those of a picture that is too small for a document.
 pub(super) fn is_small_picture(bytes: &[u8]) -> bool {
-    use DocumentFormat::{Bmp, Gif, Heic, Jpeg, JpegXl, Png, WebP};
+    use DocumentFormat::{Avif, Bmp, Gif, Heic, Jpeg, JpegXl, Png, WebP};
     bytes.len() < MAX_DECORATION_BYTES
         && matches!(
             DocumentFormat::sniff_bare(bytes),
-            Some(Bmp | Gif | Heic | Jpeg | JpegXl | Png | WebP)
+            Some(Avif | Bmp | Gif | Heic | Jpeg | JpegXl | Png | WebP)
         )
 }
 

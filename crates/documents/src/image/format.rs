@@ -31,9 +31,9 @@ const CONTAINERS: [&[u8]; 5] =
     [b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!"];
 
 /// Endings of names whose files begin with a signature.
-const SIGNED_ENDINGS: [&str; 18] = [
-    "pdf", "png", "jpg", "jpeg", "tif", "tiff", "webp", "gif", "bmp", "heic", "heif", "jxl",
-    "docx", "xlsx", "pptx", "odt", "ods", "odp",
+const SIGNED_ENDINGS: [&str; 19] = [
+    "pdf", "png", "jpg", "jpeg", "tif", "tiff", "webp", "gif", "bmp", "heic", "heif", "avif",
+    "jxl", "docx", "xlsx", "pptx", "odt", "ods", "odp",
 ];
 
 /// A format we read.
@@ -55,6 +55,8 @@ pub enum DocumentFormat {
     Bmp,
     /// HEIC and other HEIF; its primary picture.
     Heic,
+    /// AVIF; its primary picture.
+    Avif,
     /// JPEG XL; its first frame.
     JpegXl,
     /// XML; of use only if it is an e-invoice.
@@ -138,6 +140,7 @@ impl DocumentFormat {
             Self::Gif => "gif",
             Self::Bmp => "bmp",
             Self::Heic => "heic",
+            Self::Avif => "avif",
             Self::JpegXl => "jxl",
             Self::Xml => "xml",
             Self::Edifact => "edifact",
@@ -229,7 +232,10 @@ fn is_xml(bytes: &[u8]) -> bool {
 fn sniff_heif(bytes: &[u8]) -> Option<DocumentFormat> {
     const BRANDS: [&[u8]; 8] =
         [b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"];
-    (BRANDS.contains(&bytes.get(8..12)?) && !is_avif(bytes)).then_some(DocumentFormat::Heic)
+    if is_avif(bytes) {
+        return Some(DocumentFormat::Avif);
+    }
+    BRANDS.contains(&bytes.get(8..12)?).then_some(DocumentFormat::Heic)
 }
 
 /// Whether AV1 is a brand of this file of boxes.
@@ -305,8 +311,6 @@ pub(crate) fn describe_unsupported(bytes: &[u8]) -> String {
         }
     } else if text.starts_with(b"PK\x03\x04") {
         "a ZIP archive that is no Office document: send each file by itself"
-    } else if is_avif(bytes) {
-        "an AVIF photo, which is not read: send it as JPEG or as a PDF"
     } else if is_camera_raw(bytes) {
         "a photo in the raw format of a camera, which is not read: send it as JPEG"
     } else {
@@ -343,7 +347,7 @@ mod tests {
         let junk = |count: usize, rest: &[u8]| [vec![b'x'; count], rest.to_vec()].concat();
         let bitmap = |size: u8| [&b"BM"[..], &[0; 12], &[size, 0, 0, 0]].concat();
         #[rustfmt::skip]
-        let table: [(&str, Vec<u8>, Option<DocumentFormat>); 34] = [
+        let table: [(&str, Vec<u8>, Option<DocumentFormat>); 36] = [
             ("a PDF",                              b"%PDF-1.7\n".to_vec(),          Some(DocumentFormat::Pdf)),
             ("a PDF after junk",                   junk(1019, b"%PDF-1.4"),         Some(DocumentFormat::Pdf)),
             ("a PDF after too much junk",          junk(1020, b"%PDF-1.4"),         None),
@@ -362,6 +366,8 @@ mod tests {
             ("a bitmap",                           bitmap(40),                      Some(DocumentFormat::Bmp)),
             ("a photo of a phone",                 b"\0\0\0\x14ftypheic\0\0\0\0mif1".to_vec(), Some(DocumentFormat::Heic)),
             ("a photo of a general brand",         b"\0\0\0\x14ftypmif1\0\0\0\0heic".to_vec(), Some(DocumentFormat::Heic)),
+            ("an AVIF photo",                      b"\0\0\0\x14ftypavif\0\0\0\0mif1".to_vec(), Some(DocumentFormat::Avif)),
+            ("an AVIF of a general brand",         b"\0\0\0\x14ftypmif1\0\0\0\0avif".to_vec(), Some(DocumentFormat::Avif)),
             ("a bare JPEG XL",                     b"\xff\x0a\0".to_vec(),          Some(DocumentFormat::JpegXl)),
             ("a JPEG XL in boxes",                 b"\0\0\0\x0cJXL \r\n\x87\n".to_vec(), Some(DocumentFormat::JpegXl)),
             ("a film",                             b"\0\0\0\x14ftypisom\0\0\0\0avc1".to_vec(), None),
@@ -388,8 +394,7 @@ mod tests {
     fn a_photo_in_a_format_that_is_not_read_is_refused_with_what_to_do() {
         let photo = |brand: &str| [b"\0\0\0\x18ftyp", brand.as_bytes(), b"\0\0\0\0"].concat();
         for (raw, words) in [
-            (&photo("avif")[..], "send it as JPEG"),
-            (&photo("isom"), "neither PDF, image"),
+            (&photo("isom")[..], "neither PDF, image"),
             (b"FUJIFILMCCD-RAW 0201\0", "raw format of a camera"),
             (&photo("crx "), "raw format of a camera"),
             (b"II*\0\x10\0\0\0CR\x02\0", "raw format of a camera"),

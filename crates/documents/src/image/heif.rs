@@ -18,6 +18,7 @@ use heic_rs::props::{self, ItemProps, Transform};
 use heic_rs::{color, transform};
 use image::{DynamicImage, GrayImage, RgbImage, RgbaImage};
 
+use crate::image::av1::decode_av1;
 use crate::image::hevc_parameters::HevcParameters;
 use crate::image::refusal::{check_size, undecodable, unread_encoding};
 use crate::refusal::PageRefusal;
@@ -28,6 +29,9 @@ use docmill_core::model::OutcomeReason;
 pub(super) const MAX_LIST_BYTES: usize = 256 << 10;
 /// Coded pixels of the tiles and of the transparency, in `limits.page_pixels`.
 const MAX_CODED_PAGES: u64 = 2;
+
+/// The type of a picture in AV1 (AV1 Image File Format §2.1).
+const AV1: [u8; 4] = *b"av01";
 
 /// `general_profile_idc` of the range extensions (ITU-T H.265 §A.3.5), which the crate decodes in
 /// part.
@@ -163,6 +167,11 @@ impl<'a> HeifFile<'a> {
 
     fn decode_tile(&mut self, tile: &HeifTile<'a>) -> Result<DecodedFrame, PageRefusal> {
         let data = self.meta.item_data(self.bytes, tile.id).map_err(refusal_from_error)?;
+        if self.meta.item(tile.id).is_some_and(|it| it.item_type == AV1) {
+            let (frame, colour) = decode_av1(&data, self.most - self.coded)?;
+            self.count_pixels(u64::from(frame.width) * u64::from(frame.height))?;
+            return Ok(DecodedFrame { frame, colour });
+        }
         let Some(coding) = &tile.props.hvcc else { return Err(unread_encoding()) };
         let units = coding.arrays.iter().filter(|array| array.nal_type == NAL_SPS);
         let mut colour = None;

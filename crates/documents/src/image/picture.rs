@@ -138,7 +138,7 @@ fn load_picture(
     limits: &LimitsConfig,
 ) -> Result<LoadedPicture, PageRefusal> {
     let format = match format {
-        DocumentFormat::Heic | DocumentFormat::JpegXl => {
+        DocumentFormat::Heic | DocumentFormat::Avif | DocumentFormat::JpegXl => {
             let picture = match format {
                 DocumentFormat::JpegXl => decode_jpeg_xl(bytes, limits)?,
                 _ => decode_heif(bytes, limits)?,

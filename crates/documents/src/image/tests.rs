@@ -1,4 +1,4 @@
-//! Photos in HEIC and JPEG XL against the picture that `scripts/draw_photos.py` drew.
+//! Photos in HEIC, AVIF and JPEG XL against the picture that `scripts/draw_photos.py` drew.
 
 use bytes::Bytes;
 use image::GrayImage;
@@ -69,6 +69,17 @@ fn a_photo_is_the_picture_that_was_drawn_upright_and_in_its_colours() {
         (photo!("grid.heic"), rotate90(&part)),
         (photo!("cropped.heic"), cut(&scene, 0, 0, 96, 64)),
         (photo!("transparent.heic"), masked.clone()),
+        (photo!("scene.avif"), scene.clone()),
+        (photo!("grey.avif"), scene.clone()),
+        (photo!("ten_bits.avif"), scene.clone()),
+        (photo!("every_colour.avif"), scene.clone()),
+        (photo!("half_the_colours.avif"), scene.clone()),
+        (photo!("without_loss.avif"), scene.clone()),
+        (photo!("stated_by_coding.avif"), scene.clone()),
+        (photo!("limited_by_coding.avif"), scene.clone()),
+        (photo!("phone.avif"), rotate90(&scene)),
+        (photo!("grid.avif"), rotate90(&part)),
+        (photo!("transparent.avif"), masked.clone()),
         (photo!("scene.jxl"), scene.clone()),
         (photo!("boxes.jxl"), scene.clone()),
         (photo!("lossless.jxl"), scene.clone()),
@@ -89,6 +100,9 @@ fn a_photo_that_ends_early_or_has_no_primary_picture_is_corrupt() {
         photo!("scene.heic"),
         photo!("grid.heic"),
         photo!("ten_bits.heic"),
+        photo!("scene.avif"),
+        photo!("grid.avif"),
+        photo!("without_loss.avif"),
         photo!("scene.jxl"),
         photo!("boxes.jxl"),
         photo!("lossless.jxl"),
@@ -112,6 +126,9 @@ fn a_photo_with_more_pixels_than_are_allowed_is_refused_before_they_are_decoded(
         (photo!("grid.heic"), 150 * 100 - 1, "150 x 100 pixels"),
         (photo!("lying_size.heic"), 192 * 128 / 2 - 1, "pixels in its parts"),
         (photo!("repeated_tile.heic"), 100_000, "pixels in its parts"),
+        (photo!("scene.avif"), 192 * 128 - 1, "192 x 128 pixels"),
+        (photo!("lying_size.avif"), 192 * 128 / 2 - 1, "in its parts"),
+        (photo!("repeated_tile.avif"), 100_000, "in its parts"),
         (photo!("scene.jxl"), 192 * 128 - 1, "192 x 128 pixels"),
     ] {
         let refusal = decode(photo, most).unwrap_err();

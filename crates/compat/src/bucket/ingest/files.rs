@@ -11,8 +11,9 @@ use docmill_documents::DocumentFormat;
 use docmill_operations::folder_walk::{FolderWalk, WalkStep};
 
 /// Names whose content in Git LFS is taken for a document unseen.
-const NAMED: [&str; 13] = [
-    "pdf", "png", "jpg", "jpeg", "tif", "tiff", "webp", "gif", "bmp", "heic", "heif", "jxl", "xml",
+const NAMED: [&str; 14] = [
+    "pdf", "png", "jpg", "jpeg", "tif", "tiff", "webp", "gif", "bmp", "heic", "heif", "avif",
+    "jxl", "xml",
 ];
 
 /// A file that may be handed in.
