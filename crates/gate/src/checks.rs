@@ -173,19 +173,23 @@ impl GateSubject<'_> {
         self.field_number(field).filter(|_| is_printed)
     }
 
-    /// A list has at least as many items as rows that are lines beyond doubt, and a share of those
-    /// that look like one. A list of an e-invoice that makes a total is complete: it is not read off
+    /// A list has at least as many items with an amount as rows that are lines beyond doubt, and a share
+    /// of those that look like one. A list of an e-invoice that makes a total is complete: it is not read off
     /// the rows, which may show charges as lines. An unknown list is another rule's to require.
     fn list_completeness(&self, list: &str, share: f64) -> FailedFields {
         let sums = self.kind.rules.iter().filter_map(|rule| ListSumRule::of_check(&rule.check));
-        let mut own = sums.filter(|rule| rule.list == list);
+        let own: Vec<ListSumRule<'_>> = sums.filter(|rule| rule.list == list).collect();
         let is_stated = self.lookups.einvoice.is_used();
-        let is_whole = is_stated && own.any(|rule| self.list_makes_total(&rule));
+        let is_whole = is_stated && own.iter().any(|rule| self.list_makes_total(rule));
         if self.field_value(list).is_null() || is_whole {
             return Vec::new();
         }
         let rows = self.number_rows();
-        let (items, alike) = (self.list_items(list).count(), rows.count_amount_rows());
+        let items = match own.first() {
+            Some(rule) => self.item_numbers(list, rule.item).len(),
+            None => self.list_items(list).count(),
+        };
+        let alike = rows.count_amount_rows();
         let few = alike >= MIN_ROWS && (items as f64) < share * alike as f64;
         let none = items == 0 && alike > 0;
         fail_field(none || few || items < rows.product_amounts().len(), list)

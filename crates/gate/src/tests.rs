@@ -276,6 +276,9 @@ fn a_list_that_was_cut_short_is_flagged() {
     // A forged invoice beside a real one may add up, too.
     let forged = judged(&sound(), &transcript(&text), &lookups()).review_reasons();
     assert_eq!(forged, ["lines_incomplete:line_items"]);
+    let bare = with(json!({"line_items": [{"description": "Paper"}, {"description": "Mustard"}]}));
+    let bare = judged(&bare, &transcript(PAGE), &lookups()).review_reasons();
+    assert_eq!(bare, ["lines_incomplete:line_items"], "lines without amounts are none");
     let stated = GateLookups { einvoice: EinvoiceState::Document, ..lookups() };
     let stated = judged(&sound(), &transcript(&text), &stated).review_reasons();
     assert_eq!(stated, Vec::<String>::new(), "the lines of XML make the net amount");
