@@ -1,7 +1,8 @@
-//! Digits for which the character maps of a TrueType program name different glyphs.
+//! Digits for which the character maps and glyph names of a TrueType program name different glyphs, and
+//! those of a damaged program.
 //!
-//! Which map counts is open for many fonts (ISO 32000-1, 9.6.6.4), and programs that show PDFs differ:
-//! no drawing proves such a digit. Not covered: fonts that are not in the file, which each program
+//! Which one counts is open for many fonts (ISO 32000-1, 9.6.6.4), and programs that show PDFs differ;
+//! they replace damaged fonts by their own. No drawing proves such a digit. Not covered: fonts that are not in the file, which each program
 //! replaces by its own.
 
 use hayro::hayro_interpret::font::OutlineGlyph;
@@ -11,17 +12,84 @@ const MAX_MAPS: u32 = 32;
 /// Where maps of Windows for symbols begin, beside zero.
 const SYMBOL_PAGES: [u32; 3] = [0xf000, 0xf100, 0xf200];
 
-/// Whether another map than the one that led to this glyph of a digit leads to another glyph.
+/// Codes of the digits in all usual encodings.
+pub(crate) const DIGIT_CODES: std::ops::RangeInclusive<u32> = 0x30..=0x39;
+/// Names of the digits, from zero.
+pub(crate) const DIGIT_NAMES: [&[u8]; 10] =
+    [b"zero", b"one", b"two", b"three", b"four", b"five", b"six", b"seven", b"eight", b"nine"];
+/// The place of zero among the glyphs of the Macintosh, which begin each list of names.
+const FIRST_DIGIT_NAME: u32 = 19;
+/// Names in that list.
+const MAC_NAMES: u32 = 258;
+/// Tables without which a program with outlines of TrueType is not drawn.
+const NEEDED_TABLES: [&[u8; 4]; 6] = [b"head", b"hhea", b"hmtx", b"maxp", b"loca", b"glyf"];
+
+/// Whether another map, or its name, leads from this glyph of a digit to another glyph, or some programs
+/// do not draw its font.
 pub(crate) fn is_contested(glyph: &OutlineGlyph, text: &str) -> bool {
-    let is_digit = matches!(text.as_bytes(), [digit] if digit.is_ascii_digit());
+    let &[digit @ b'0'..=b'9'] = text.as_bytes() else { return false };
+    let Some(font) = glyph.font_data() else { return false };
+    let program = (*font.data).as_ref();
     let code = glyph.char_code();
-    if !is_digit || code > u32::from(u8::MAX) {
+    if is_damaged(program) {
+        return true;
+    }
+    if code > u32::from(u8::MAX) {
         return false;
     }
-    let Some(font) = glyph.font_data() else { return false };
-    let (drawn, named) = (glyph.glyph_id().to_u32(), glyphs_of((*font.data).as_ref(), code));
-    // The glyphs of a composite font are not chosen by these maps.
-    named.contains(&drawn) && named.iter().any(|other| *other != drawn)
+    let (drawn, mut found) = (glyph.glyph_id().to_u32(), glyphs_of(program, code));
+    let named = glyphs_named(program, digit - b'0');
+    // The glyphs of a composite font are chosen by neither, and their codes are usually their numbers.
+    let may_be_simple = found.contains(&drawn)
+        || drawn != code
+            && (DIGIT_CODES.contains(&code)
+                || named.contains(&drawn)
+                || glyphs_of(program, u32::from(digit)).contains(&drawn));
+    found.extend(named);
+    may_be_simple && found.iter().any(|other| *other != drawn)
+}
+
+/// Whether a program lacks a table that drawing it takes, or states another kind of outlines.
+fn is_damaged(program: &[u8]) -> bool {
+    match program.first_chunk() {
+        Some([0, 1, 0, 0] | b"true") => {
+            let format = table_of(program, b"head").and_then(|head| word_at(head, 50));
+            !matches!(format, Some(0 | 1))
+                || NEEDED_TABLES.iter().any(|name| table_of(program, name).is_none())
+        }
+        Some(b"OTTO") => table_of(program, b"CFF ").is_none(),
+        // Programs without tables are those of Type 1 fonts.
+        Some([1, 0, ..] | b"ttcf") => false,
+        _ => true,
+    }
+}
+
+/// The glyphs with the name of a digit.
+fn glyphs_named(program: &[u8], digit: u8) -> Vec<u32> {
+    let names = table_of(program, b"post").filter(|post| long_at(post, 0) == Some(0x2_0000));
+    let Some((names, name)) = names.zip(DIGIT_NAMES.get(usize::from(digit))) else {
+        return Vec::new();
+    };
+    let count = word_at(names, 32).unwrap_or(0);
+    let own = own_name_at(names.get(34 + 2 * to_index(count)..).unwrap_or_default(), name);
+    let is_it = |index: u32| {
+        index == FIRST_DIGIT_NAME + u32::from(digit)
+            || own.is_some_and(|own| index == MAC_NAMES + own)
+    };
+    (0..count).filter(|at| word_at(names, 34 + 2 * to_index(*at)).is_some_and(is_it)).collect()
+}
+
+/// The place of a name among those that a program brings, each behind its length.
+fn own_name_at(mut names: &[u8], name: &[u8]) -> Option<u32> {
+    for place in 0.. {
+        let (length, rest) = names.split_first()?;
+        let (own, rest) = rest.split_at_checked(usize::from(*length))?;
+        if own == name {
+            return Some(place);
+        }
+        names = rest;
+    }
+    None
 }
 
 /// The glyphs that the maps of a program have for a code.

@@ -12,6 +12,8 @@ use hayro::hayro_interpret::hayro_syntax::object::{
 };
 use hayro::hayro_interpret::hayro_syntax::page::Resources;
 
+use crate::pdf::contested_digits::DIGIT_CODES;
+use crate::pdf::font_programs::{FontPrograms, SYMBOLIC, is_in_file};
 use crate::pdf::layers::{HiddenLayers, LayerState};
 
 /// Drawings of a page that are looked at, those within others included; with more, or deeper ones, it is
@@ -20,8 +22,6 @@ const MAX_DRAWINGS: usize = 2_000;
 /// Drawings within a drawing.
 const MAX_DEPTH: usize = 16;
 const DEFAULT_COLOURS: [&[u8]; 3] = [b"DefaultGray", b"DefaultRGB", b"DefaultCMYK"];
-/// Where a font's program is.
-const PROGRAMS: [&[u8]; 3] = [b"FontFile", b"FontFile2", b"FontFile3"];
 /// Parts of the names of fonts that have symbols in the place of digits, in lower case.
 const SYMBOL_FONTS: [&[u8]; 12] = [
     b"symbol",
@@ -37,20 +37,22 @@ const SYMBOL_FONTS: [&[u8]; 12] = [
     b"sorts",
     b"mathematicalpi",
 ];
-/// A descriptor's flag for fonts of other letters than Latin ones.
-const SYMBOLIC: u32 = 4;
-const DIGIT_CODES: std::ops::RangeInclusive<u32> = 0x30..=0x39;
 /// Bend of the colours of usual devices.
 const USUAL_GAMMA: std::ops::RangeInclusive<f64> = 0.9..=3.0;
 
 /// Whether what a page draws with these resources is disputed.
-pub(crate) fn are_disputed(resources: &Resources<'_>, layers: &HiddenLayers) -> bool {
-    let mut search = ResourceSearch { layers, seen: HashSet::new() };
+pub(crate) fn are_disputed(
+    resources: &Resources<'_>,
+    layers: &HiddenLayers,
+    fonts: &mut FontPrograms,
+) -> bool {
+    let mut search = ResourceSearch { layers, fonts, seen: HashSet::new() };
     search.is_disputed(resources, MAX_DEPTH)
 }
 
 struct ResourceSearch<'l> {
     layers: &'l HiddenLayers,
+    fonts: &'l mut FontPrograms,
     seen: HashSet<ObjectIdentifier>,
 }
 
@@ -67,7 +69,7 @@ impl ResourceSearch<'_> {
                 |it| matches!(it, Object::Dict(it) if turns_inks(it)),
             )
             || has_any(&resources.properties, |it| self.is_layer_left_out(it))
-            || has_any(&resources.fonts, |it| matches!(it, Object::Dict(it) if has_symbols(it)))
+            || has_any(&resources.fonts, |it| self.is_font_disputed(it))
         {
             return true;
         }
@@ -80,6 +82,11 @@ impl ResourceSearch<'_> {
             let drawing = drawings.get::<Stream<'_>>(name);
             drawing.is_some_and(|drawing| self.is_drawing_disputed(drawing.dict(), depth))
         })
+    }
+
+    fn is_font_disputed(&mut self, font: &Object<'_>) -> bool {
+        let Object::Dict(font) = font else { return false };
+        has_symbols(font) || self.fonts.is_disputed(font)
     }
 
     fn is_layer_left_out(&self, layer: &Object<'_>) -> bool {
@@ -95,6 +102,11 @@ impl ResourceSearch<'_> {
             return false;
         }
         if self.seen.len() > MAX_DRAWINGS {
+            return true;
+        }
+        let kind = drawing.get::<Name<'_>>(b"Subtype");
+        // Some programs draw a form without a box, and the interpreter does not.
+        if kind.is_some_and(|kind| kind.as_ref() == b"Form") && !drawing.contains_key(b"BBox") {
             return true;
         }
         let layer = drawing.get::<Dict<'_>>(b"OC");
@@ -141,7 +153,7 @@ fn is_usual_space(space: &Array<'_>) -> bool {
 }
 
 /// Whether an entry passes. Entries beyond [`MAX_DRAWINGS`] are not looked at.
-fn has_any(entries: &Dict<'_>, passes: impl Fn(&Object<'_>) -> bool) -> bool {
+fn has_any(entries: &Dict<'_>, mut passes: impl FnMut(&Object<'_>) -> bool) -> bool {
     let mut keys = entries.keys().take(MAX_DRAWINGS);
     keys.any(|key| entries.get::<Object<'_>>(&key).is_some_and(|entry| passes(&entry)))
 }
@@ -182,8 +194,7 @@ fn has_symbols(font: &Dict<'_>) -> bool {
     let kind = font.get::<Name<'_>>(b"Subtype");
     let is_simple = kind.is_some_and(|kind| matches!(kind.as_ref(), b"Type1" | b"TrueType"));
     let descriptor = font.get::<Dict<'_>>(b"FontDescriptor").unwrap_or_default();
-    let is_in_file = PROGRAMS.iter().any(|key| descriptor.contains_key(key));
-    if !is_simple || is_in_file {
+    if !is_simple || is_in_file(font) {
         return false;
     }
     let name = font.get::<Name<'_>>(b"BaseFont");

@@ -533,8 +533,17 @@ fn place_glyph(glyph: &PositionedGlyph<'_>, transform: Affine) -> Option<PageGly
 impl<'a> Device<'a> for GlyphCollector {
     fn begin_marked_content(&mut self, tag: &[u8], properties: Option<&Dict<'_>>) {
         self.count_operations(0);
-        let condition = properties.filter(|_| tag == b"OC");
-        self.open_content.push(condition.map_or(LayerState::Shown, |it| self.layers.state_of(it)));
+        let is_condition = tag == b"OC";
+        let state = match properties {
+            Some(properties) if is_condition => self.layers.state_of(properties),
+            // The interpreter leaves out a hidden layer behind any tag, other programs behind the one.
+            Some(properties) => {
+                self.is_disputed |= self.layers.state_of(properties) != LayerState::Shown;
+                LayerState::Shown
+            }
+            None => LayerState::Shown,
+        };
+        self.open_content.push(state);
     }
 
     fn end_marked_content(&mut self) {

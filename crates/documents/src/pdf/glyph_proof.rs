@@ -23,6 +23,7 @@ use hayro::kurbo::{Affine, BezPath, PathEl, Rect};
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::pdf::contested_digits::is_contested;
+use crate::pdf::font_programs::FontPrograms;
 use crate::pdf::glyph_shapes::{DrawnOutline, EM_UNITS, GlyphDrawing, GlyphShape};
 use crate::pdf::lookalike_letters::latin_twin;
 use crate::pdf::number_glyphs::fits_number;
@@ -116,6 +117,8 @@ struct InkReach {
 /// Results for the glyphs of a file.
 #[derive(Debug, Default)]
 pub(crate) struct GlyphProofs {
+    /// The fonts that the file's glyphs are drawn by.
+    pub(crate) fonts: FontPrograms,
     judged: HashMap<DrawingKey, JudgedDrawing, BuildHasherDefault<KeyHasher>>,
 }
 
@@ -161,6 +164,9 @@ impl GlyphProofs {
         let is_procedure = matches!(glyph, Glyph::Type3(_));
         if count > MAX_GLYPHS || is_procedure && known.texts.len() >= MAX_TEXTS {
             return (GlyphProof::Doubtful, known.ink);
+        }
+        if let Glyph::Outline(outline) = glyph {
+            self.fonts.note_glyph(outline, text);
         }
         let (proof, ink) = match glyph {
             Glyph::Outline(outline) => match prove_outline(outline, text) {

@@ -65,9 +65,12 @@ impl HiddenLayers {
             hidden.extend(layers_of(config, b"OFF"));
         }
         let configured = LayerSet(hidden);
+        let listed: HashSet<ObjectIdentifier> = layers_of(&properties, b"OCGs").collect();
         let mut by_usage = configured.clone();
+        // Some programs know no layer that is missing in the list of all.
+        by_usage.0.retain(|layer| listed.contains(layer));
         let mut printed = LayerSet::default();
-        for layer in layers_of(&properties, b"OCGs") {
+        for layer in listed {
             let entries = xref.get::<Dict<'_>>(layer);
             if entries.as_ref().is_some_and(is_printed) {
                 printed.0.insert(layer);
@@ -87,12 +90,14 @@ impl HiddenLayers {
         self.change_on_opening
     }
 
-    /// Whether some programs show content under this condition that the interpreter leaves out.
+    /// Whether some programs show content under this condition that the interpreter leaves out, which
+    /// reads no expressions.
     pub(crate) fn leaves_out(&self, condition: &Dict<'_>) -> bool {
         let is_printed = condition.obj_id().is_some_and(|layer| self.printed.0.contains(&layer));
+        let is_shown = self.configured.shows(condition);
         self.change_on_opening
-            || !self.configured.shows(condition)
-                && (is_printed || self.state_of(condition) == LayerState::Disputed)
+            || is_shown && !self.configured.shows_listed(condition)
+            || !is_shown && (is_printed || self.state_of(condition) == LayerState::Disputed)
     }
 
     /// Whether content under this condition, a layer or a dictionary of layers, is shown.
@@ -110,6 +115,11 @@ impl LayerSet {
         if let Some(expression) = condition.get::<Array<'_>>(b"VE") {
             return self.holds(&expression, MAX_DEPTH);
         }
+        self.shows_listed(condition)
+    }
+
+    /// The same by the list of layers and the policy alone.
+    fn shows_listed(&self, condition: &Dict<'_>) -> bool {
         let is_membership =
             condition.get::<Name<'_>>(b"Type").is_some_and(|name| name.as_ref() == b"OCMD");
         if !is_membership {

@@ -40,6 +40,8 @@ use parking_lot::Mutex;
 pub(crate) struct PdfFile {
     pdf: Pdf,
     is_cut: bool,
+    /// Whether viewers show fewer pages than it has.
+    hides_pages: bool,
     /// Invisible text of its pages: it is never read, but costs as much time as visible text.
     hidden: Mutex<TextMeter>,
     /// Glyphs of earlier pages that were compared with their text.
@@ -103,7 +105,8 @@ impl PdfFile {
     fn parse(bytes: Bytes, is_cut: bool, bounds: OpenBounds<'_>) -> Result<Self, PageRefusal> {
         let pdf = unlock(bytes, bounds.passwords).map_err(refusal_from_error)?;
         let hidden = Mutex::new(TextMeter::new(bounds.limits.text()));
-        let file = Self { pdf, is_cut, hidden, proofs: Mutex::default() };
+        let hides_pages = !is_cut && crate::pdf::page_tree::hides_pages(&pdf);
+        let file = Self { pdf, is_cut, hides_pages, hidden, proofs: Mutex::default() };
         if bounds.scan == ExpansionScan::NeedsObjects {
             expansion::check_objects(&file.pdf, bounds.limits)?;
         }
@@ -225,7 +228,11 @@ impl PdfFile {
         form_fields::add_unpainted_values(&self.pdf, page, &mut surface.glyphs);
         undrawn_annotations::draw_annotations(page, &mut surface);
         let area = surface.page_area();
-        if surface.is_disputed || are_disputed(page.resources(), &surface.layers) {
+        let fonts = &mut surface.proofs.fonts;
+        if self.hides_pages
+            || surface.is_disputed
+            || are_disputed(page.resources(), &surface.layers, fonts)
+        {
             surface.dispute_area(area);
         }
         overprint::mark_overprinted(&mut surface.glyphs, &surface.small, area);

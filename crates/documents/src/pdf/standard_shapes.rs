@@ -126,11 +126,18 @@ pub(crate) fn plain_characters() -> impl Iterator<Item = (char, &'static [GlyphS
 pub(crate) fn is_missing_in_substitute(glyph: &OutlineGlyph) -> bool {
     static MISSING: OnceLock<Vec<u128>> = OnceLock::new();
     let missing = MISSING.get_or_init(|| {
-        let mut missing = draw_specimen(&TEXT_FONTS, [1]).missing;
-        missing.extend(draw_specimen(&SIGN_FONTS, [1]).missing);
+        let mut missing = draw_specimen(&TEXT_FONTS, [1]).keys;
+        missing.extend(draw_specimen(&SIGN_FONTS, [1]).keys);
         missing
     });
     missing.contains(&glyph.identifier().cache_key())
+}
+
+/// Whether a glyph is a digit of a standard font.
+pub(crate) fn is_digit_of_substitute(glyph: &OutlineGlyph) -> bool {
+    static DIGITS: OnceLock<Vec<u128>> = OnceLock::new();
+    let digits = DIGITS.get_or_init(|| draw_specimen(&TEXT_FONTS, b'0'..=b'9').keys);
+    digits.contains(&glyph.identifier().cache_key())
 }
 
 /// The glyphs of standard fonts with these codes.
@@ -191,17 +198,17 @@ fn specimen(names: &[&str], codes: impl IntoIterator<Item = u8>) -> Vec<u8> {
 struct SpecimenGlyphs {
     /// Each character that is drawn.
     drawn: Vec<(char, BezPath)>,
-    /// Keys of what each font draws for a code without a character.
-    missing: Vec<u128>,
+    /// Keys of all glyphs.
+    keys: Vec<u128>,
 }
 
 impl<'a> Device<'a> for SpecimenGlyphs {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, _: DrawProps<'a>, _: &DrawMode) {
         for glyph in run.glyphs() {
             let Glyph::Outline(outline) = &**glyph else { continue };
-            match glyph.as_unicode() {
-                Some(BfString::Char(character)) => self.drawn.push((character, outline.outline())),
-                _ => self.missing.push(outline.identifier().cache_key()),
+            self.keys.push(outline.identifier().cache_key());
+            if let Some(BfString::Char(character)) = glyph.as_unicode() {
+                self.drawn.push((character, outline.outline()));
             }
         }
     }
@@ -262,7 +269,7 @@ mod tests {
     #[test]
     fn every_standard_font_is_known_and_no_digit_is_drawn_like_another() {
         for font in TEXT_FONTS.iter().chain(&SIGN_FONTS) {
-            assert!(!draw_specimen(&[font], [1]).missing.is_empty(), "{font}");
+            assert!(!draw_specimen(&[font], [1]).keys.is_empty(), "{font}");
         }
         let digits: Vec<(char, &GlyphShape)> = plain_characters()
             .filter(|(character, _)| character.is_ascii_digit())

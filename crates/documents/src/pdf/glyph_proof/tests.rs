@@ -158,8 +158,9 @@ fn embedded(encoding: &str, lies: &[(&str, &str)]) -> Vec<Vec<u8>> {
          /LastChar 255/Widths[{widths}]/FontDescriptor<</Type/FontDescriptor/FontName/ABCDEF+Own\
          /Flags 32/FontFile 5 0 R>>>>"
     );
-    let program = (*program).as_ref();
-    vec![font.into_bytes(), to_unicode(&said(lies)), stream("", program)]
+    // Not to the letter the one that stands in for fonts without a program.
+    let program = [(*program).as_ref(), b"\n"].concat();
+    vec![font.into_bytes(), to_unicode(&said(lies)), stream("", &program)]
 }
 
 /// The operators that make the path of a letter.
@@ -230,9 +231,14 @@ fn mapped(order: &str, maps: &[(u16, u16, u16)], glyphs: &[u16]) -> Vec<Vec<u8>>
     let code = u16::from(order.as_bytes()[0]);
     let mut tables = tables_of(order);
     tables.insert(0, (b"cmap", maps_of(maps, code, glyphs)));
+    simple_font(&tables)
+}
+
+/// A simple font of these tables.
+fn simple_font(tables: &[(&[u8; 4], Vec<u8>)]) -> Vec<Vec<u8>> {
     let font = "<</Type/Font/Subtype/TrueType/BaseFont/ABCDEF+Own/FirstChar 32/LastChar 57/ToUnicode 4 0 R\
                 /FontDescriptor<</Type/FontDescriptor/FontName/ABCDEF+Own/Flags 4/FontFile2 5 0 R>>>>";
-    vec![font.as_bytes().to_vec(), to_unicode(&said(&[])), stream("", &lay_out(&tables))]
+    vec![font.as_bytes().to_vec(), to_unicode(&said(&[])), stream("", &lay_out(tables))]
 }
 
 /// The tables of such a program.
@@ -370,7 +376,8 @@ fn a_text_is_proven_only_where_its_letters_are_drawn_in_any_kind_of_font() {
 fn read_number(content: &str, resources: &str, layers: &str) -> String {
     let number = "BT /F1 12 Tf 60 650 Td (9,900) Tj ET";
     let content = format!("{} {}", shown("RTU"), content.replace("{}", number));
-    // 4 is a layer, 5 another one, which its usage hides. 6 is a form on neither, 7 a layer for design.
+    // 4 is a layer, 5 another one, which its usage hides. 6 is a form on neither, 7 a layer for design,
+    // 8 one that is missing in the list of all, 9 a form without a box.
     let layer = b"<</Type/OCG/Name(a)>>".to_vec();
     let hidden = b"<</Type/OCG/Name(b)/Usage<</View<</ViewState/OFF>>>>>>".to_vec();
     let font = standard(&[]).swap_remove(0);
@@ -381,7 +388,8 @@ fn read_number(content: &str, resources: &str, layers: &str) -> String {
     );
     let layers = format!("/OCProperties<</OCGs[4 0 R 5 0 R 7 0 R]{layers}>>");
     let design = b"<</Type/OCG/Name(c)/Intent/Design>>".to_vec();
-    let objects = [font.into_bytes(), layer, hidden, form, design];
+    let boundless = stream("/Subtype/Form", b"1 g 0 600 400 80 re f");
+    let objects = [font.into_bytes(), layer.clone(), hidden, form, design, layer, boundless];
     read_file(page_of(&content, &objects, [resources, &layers]))
 }
 
@@ -419,6 +427,17 @@ fn a_number_that_viewers_do_not_show_is_not_read() {
         ("a layer changed on opening", "{}", "/Properties<</M 4 0 R>>", ">>/OpenAction<</S/SetOCGState/State[/OFF 4 0 R]>>/A<<", "RTU* 9,900*"),
         ("opened at a page",        "{}", "/Properties<</M 4 0 R>>", ">>/OpenAction<</S/GoTo>>/A<<", seen),
         ("in colours of a device",  "{}", "/ColorSpace<</DefaultGray[/CalGray<</WhitePoint[.95 1 1.09]/Gamma 2.2>>]>>", "", seen),
+        ("by such a layer, tagged otherwise", "{} /Span/M BDC 1 g 0 600 400 80 re f EMC", "/Properties<</M 4 0 R>>", "/D<</OFF[4 0 R]>>", "RTU* 9,900*"),
+        ("behind a tag of a layer that is on", "/Span/M BDC {} EMC", "/Properties<</M 4 0 R>>", "", seen),
+        ("by an expression, not by a list", "{}", "/Properties<</M<</Type/OCMD/OCGs 4 0 R/VE[/Not 4 0 R]>>>>", "/D<</OFF[4 0 R]>>", "RTU* 9,900*"),
+        ("a layer off that is not listed", "{}", "/Properties<</M 8 0 R>>", "/D<</OFF[8 0 R]>>", "RTU* 9,900*"),
+        ("beside a form without a box", "{}", "/XObject<</X 9 0 R>>", "", "RTU* 9,900*"),
+        ("a program of another kind", "{}", "/Font<</F1 3 0 R/F2<</Subtype/TrueType/FontDescriptor<</FontFile3 6 0 R>>>>>>", "", "RTU* 9,900*"),
+        ("two programs of one font", "{}", "/Font<</F1 3 0 R/F2<</Subtype/Type1/FontDescriptor<</FontFile 6 0 R/FontFile3 6 0 R>>>>>>", "", "RTU* 9,900*"),
+        ("a program that is none",  "{}", "/Font<</F1 3 0 R/F2<</Subtype/TrueType/FontDescriptor<</FontFile2 6 0 R>>>>>>", "", "RTU* 9,900*"),
+        ("a font of no known kind", "{}", "/Font<</F1 3 0 R/F2<</Subtype/Other>>>>", "", "RTU* 9,900*"),
+        ("a composite font drawn by its map", "{}", "/Font<</F1 3 0 R/F2<</Subtype/Type0/ToUnicode 6 0 R/DescendantFonts[<</Subtype/CIDFontType2>>]>>>>", "", "RTU* 9,900*"),
+        ("a composite font of the machine", "{}", "/Font<</F1 3 0 R/F2<</Subtype/Type0/DescendantFonts[<</Subtype/CIDFontType2>>]>>>>", "", seen),
         ("one layer of a group",    marked, "/Properties<</M<</Type/OCMD/OCGs 4 0 R>>>>", "", seen),
         ("not a layer",             marked, "/Properties<</M<</Type/OCMD/VE[/Not 4 0 R]>>>>", "", unseen),
         ("a layer or another",      marked, "/Properties<</M<</Type/OCMD/VE[/Or 5 0 R[/Not 5 0 R]]>>>>", "", seen),
@@ -476,13 +495,47 @@ fn a_digit_that_the_maps_of_its_font_name_differently_is_marked_for_good() {
         ("another by its code",   vec![western, old],          vec![1, 2],    (true, CONTRADICTED)),
     ];
     for (name, maps, glyphs, expected) in table {
-        let bytes = page_with(&shown("9"), &mapped("91", &maps, &glyphs));
-        let document = open_document(bytes.into(), &LimitsConfig::default(), 150).unwrap();
-        let PageContent::Text { lines, .. } = document.page_content(0).unwrap() else {
-            panic!("{name}: no text")
-        };
-        let word = &lines[0].words[0];
-        assert_eq!((word.unwitnessed, word.confidence), expected, "{name}: {}", word.text);
+        assert_eq!(marks_of_nine(&mapped("91", &maps, &glyphs)), expected, "{name}");
+    }
+}
+
+/// Whether a nine of a font is marked, and its confidence.
+fn marks_of_nine(font: &[Vec<u8>]) -> (bool, f32) {
+    let bytes = page_with(&shown("9"), font);
+    let document = open_document(bytes.into(), &LimitsConfig::default(), 150).unwrap();
+    let PageContent::Text { lines, .. } = document.page_content(0).unwrap() else {
+        panic!("no text")
+    };
+    (lines[0].words[0].unwitnessed, lines[0].words[0].confidence)
+}
+
+#[test]
+fn a_digit_of_another_name_or_a_damaged_program_is_marked_for_good() {
+    // Two of the names of the Macintosh, or one of its own.
+    let named = |names: [u16; 3], own: &[u8]| {
+        let words: Vec<u8> = names.iter().flat_map(|name| name.to_be_bytes()).collect();
+        [&[0, 2, 0, 0][..], &[0; 28], &[0, 3], &words, own].concat()
+    };
+    let version = |version: [u8; 4]| [&version[..], &[0; 28]].concat();
+    #[rustfmt::skip]
+    let table = [
+        ("named as drawn",       b"post", named([0, 28, 20], b""),            (false, 1.0)),
+        ("named as another",     b"post", named([0, 20, 28], b""),            (true, CONTRADICTED)),
+        ("named anew",           b"post", named([0, 20, 258], b"\x04nine"),   (true, CONTRADICTED)),
+        ("named otherwise anew", b"post", named([0, 258, 259], b"\x01a\x01b"), (false, 1.0)),
+        ("without names",        b"post", version([0, 3, 0, 0]),              (false, 1.0)),
+        ("without a needed one", b"hmtx", Vec::new(),                         (true, CONTRADICTED)),
+    ];
+    for (name, tag, content, expected) in table {
+        let mut tables = tables_of("91");
+        tables.insert(0, (b"cmap", maps_of(&[(3, 0, 4)], u16::from(b'9'), &[1])));
+        match content.is_empty() {
+            true => tables.retain(|table| table.0 != tag),
+            false => {
+                tables.iter_mut().filter(|it| it.0 == tag).for_each(|it| it.1 = content.clone())
+            }
+        }
+        assert_eq!(marks_of_nine(&simple_font(&tables)), expected, "{name}");
     }
 }
 

@@ -1,0 +1,161 @@
+//! Fonts whose program is not the one that every viewer draws.
+//!
+//! Programs that show PDFs choose by different rules among several programs, and take one that does not
+//! fit its font, or draw a font of their own in its place. What the interpreter draws then proves nothing.
+
+use std::collections::HashMap;
+
+use hayro::hayro_interpret::InterpreterSettings;
+use hayro::hayro_interpret::font::OutlineGlyph;
+use hayro::hayro_interpret::hayro_syntax::object::{Array, Dict, Name, ObjectIdentifier, Stream};
+use hayro_font::{FontCache, FontGlyph};
+
+use crate::pdf::contested_digits::{DIGIT_CODES, DIGIT_NAMES};
+use crate::pdf::standard_shapes::is_digit_of_substitute;
+
+/// Where a font's program is.
+const PROGRAMS: [&[u8]; 3] = [b"FontFile", b"FontFile2", b"FontFile3"];
+/// A descriptor's flag for fonts of other letters than Latin ones.
+pub(crate) const SYMBOLIC: u32 = 4;
+
+/// The fonts of a file.
+#[derive(Debug, Default)]
+pub(crate) struct FontPrograms {
+    /// Whether a substitute draws a digit.
+    has_substitute: bool,
+    /// Whether the interpreter draws each font without its program.
+    replaced: HashMap<ObjectIdentifier, bool>,
+}
+
+impl FontPrograms {
+    /// Notes a glyph that is drawn as `text`.
+    pub(crate) fn note_glyph(&mut self, glyph: &OutlineGlyph, text: &str) {
+        self.has_substitute = self.has_substitute
+            || text.contains(|c: char| c.is_ascii_digit())
+                && glyph.font_data().is_none()
+                && is_digit_of_substitute(glyph);
+    }
+
+    /// Whether programs differ in what they draw for a font's glyphs.
+    pub(crate) fn is_disputed(&mut self, font: &Dict<'_>) -> bool {
+        has_odd_program(font)
+            || encodes_digits_anew(font)
+            || self.has_substitute && self.is_replaced(font)
+    }
+
+    fn is_replaced(&mut self, font: &Dict<'_>) -> bool {
+        let known = font.obj_id().and_then(|id| self.replaced.get(&id).copied());
+        known.unwrap_or_else(|| {
+            let is_replaced = is_in_file(font) && loses_program(font);
+            if let Some(id) = font.obj_id() {
+                self.replaced.insert(id, is_replaced);
+            }
+            is_replaced
+        })
+    }
+}
+
+/// Whether a font has a program in the file.
+pub(crate) fn is_in_file(font: &Dict<'_>) -> bool {
+    !programs_of(&descriptor_of(font)).is_empty()
+}
+
+/// The descriptor of a font, of a composite one that of its descendant.
+fn descriptor_of<'a>(font: &Dict<'a>) -> Dict<'a> {
+    let descendants = font.get::<Array<'a>>(b"DescendantFonts");
+    let descendant = descendants.and_then(|all| all.iter::<Dict<'a>>().next());
+    let described = descendant.as_ref().unwrap_or(font);
+    described.get::<Dict<'a>>(b"FontDescriptor").unwrap_or_default()
+}
+
+fn programs_of(descriptor: &Dict<'_>) -> Vec<&'static [u8]> {
+    PROGRAMS.into_iter().filter(|key| descriptor.contains_key(key)).collect()
+}
+
+/// Whether a font has several programs, one of another kind of font, or is a composite one without any
+/// that its map to Unicode draws.
+fn has_odd_program(font: &Dict<'_>) -> bool {
+    let kind = font.get::<Name<'_>>(b"Subtype");
+    let fitting: &[&[u8]] = match kind.as_ref().map(|kind| kind.as_ref()) {
+        Some(b"Type3") => return false,
+        Some(b"Type1" | b"MMType1") => &[b"FontFile", b"FontFile3"],
+        Some(b"TrueType") => &[b"FontFile2"],
+        Some(b"Type0") => &[b"FontFile2", b"FontFile3"],
+        _ => &[],
+    };
+    match *programs_of(&descriptor_of(font)) {
+        [] => fitting.is_empty() || fitting.len() > 1 && is_drawn_by_map(font),
+        [only] => !fitting.contains(&only),
+        _ => true,
+    }
+}
+
+fn is_drawn_by_map(font: &Dict<'_>) -> bool {
+    font.contains_key(b"DescendantFonts") && font.contains_key(b"ToUnicode")
+}
+
+/// Whether the digits of a Type 1 font are others by its program than by the standard encoding, and the
+/// file leaves open which one counts (ISO 32000-1, 9.6.6.2).
+fn encodes_digits_anew(font: &Dict<'_>) -> bool {
+    let descriptor = descriptor_of(font);
+    let is_symbolic = descriptor.get::<u32>(b"Flags").is_some_and(|it| it & SYMBOLIC != 0);
+    let encoding = font.get::<Dict<'_>>(b"Encoding");
+    let is_stated = match &encoding {
+        Some(encoding) => encoding.contains_key(b"BaseEncoding"),
+        None => font.contains_key(b"Encoding"),
+    };
+    if is_symbolic || is_stated {
+        return false;
+    }
+    let program = descriptor.get::<Stream<'_>>(b"FontFile").and_then(|it| it.decoded().ok());
+    program.is_some_and(|program| names_other_digits(&program))
+}
+
+/// Whether the encoding in the readable part of a Type 1 program, `dup 49 /one put`, has another name at
+/// the code of a digit.
+fn names_other_digits(program: &[u8]) -> bool {
+    let end = memchr::memmem::find(program, b"eexec").unwrap_or(program.len());
+    let readable = String::from_utf8_lossy(program.get(..end).unwrap_or(program));
+    let words: Vec<&str> = readable.split_ascii_whitespace().collect();
+    words.windows(3).any(|entry| match entry {
+        ["dup", code, name] => {
+            let digit = code.parse().ok().and_then(|code: usize| code.checked_sub(0x30));
+            digit.and_then(|digit| DIGIT_NAMES.get(digit)).is_some_and(|own| {
+                name.strip_prefix('/').is_some_and(|name| name.as_bytes() != *own)
+            })
+        }
+        _ => false,
+    })
+}
+
+/// Whether the interpreter draws digits of a font by a substitute.
+fn loses_program(font: &Dict<'_>) -> bool {
+    let settings = InterpreterSettings::default();
+    let cache = FontCache::new();
+    let Some(font) = cache.font(font, &settings.font_resolver, &settings.cmap_resolver) else {
+        return true;
+    };
+    DIGIT_CODES.into_iter().any(|code| match font.glyph(font.map_code(code), code) {
+        FontGlyph::Outline(glyph) => is_digit_of_substitute(&glyph),
+        FontGlyph::Type3(_) => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_encoding_that_exchanges_digits_is_found_in_the_readable_part_of_a_program() {
+        for (program, expected) in [
+            ("/Encoding StandardEncoding def eexec", false),
+            ("dup 49 /one put dup 57 /nine put readonly def eexec", false),
+            ("dup 49 /nine put dup 57 /one put readonly def eexec", true),
+            ("dup 49 /one put dup 49\n/nine put readonly def eexec", true),
+            ("dup 65 /one put readonly def eexec", false),
+            ("readonly def eexec dup 49 /nine put", false),
+        ] {
+            assert_eq!(names_other_digits(program.as_bytes()), expected, "{program}");
+        }
+    }
+}
