@@ -7,6 +7,8 @@
 
 use std::collections::HashSet;
 
+use hayro::hayro_interpret::hayro_syntax::content::TypedIter;
+use hayro::hayro_interpret::hayro_syntax::content::ops::TypedInstruction;
 use hayro::hayro_interpret::hayro_syntax::object::{
     Array, Dict, Name, Object, ObjectIdentifier, Stream,
 };
@@ -80,7 +82,7 @@ impl ResourceSearch<'_> {
         }
         names.iter().any(|name| {
             let drawing = drawings.get::<Stream<'_>>(name);
-            drawing.is_some_and(|drawing| self.is_drawing_disputed(drawing.dict(), depth))
+            drawing.is_some_and(|drawing| self.is_drawing_disputed(&drawing, depth))
         })
     }
 
@@ -96,7 +98,8 @@ impl ResourceSearch<'_> {
         is_layer && self.layers.leaves_out(layer)
     }
 
-    fn is_drawing_disputed(&mut self, drawing: &Dict<'_>, depth: usize) -> bool {
+    fn is_drawing_disputed(&mut self, content: &Stream<'_>, depth: usize) -> bool {
+        let drawing = content.dict();
         let is_new = drawing.obj_id().is_none_or(|id| self.seen.insert(id));
         if !is_new {
             return false;
@@ -105,8 +108,12 @@ impl ResourceSearch<'_> {
             return true;
         }
         let kind = drawing.get::<Name<'_>>(b"Subtype");
-        // Some programs draw a form without a box, and the interpreter does not.
-        if kind.is_some_and(|kind| kind.as_ref() == b"Form") && !drawing.contains_key(b"BBox") {
+        let is_form = kind.is_some_and(|kind| kind.as_ref() == b"Form");
+        // Some programs draw a form without a box, and the interpreter does not; where a form ends, some
+        // end the layers that it opened.
+        if is_form
+            && (!drawing.contains_key(b"BBox") || self.layers.hide_any() && is_left_open(content))
+        {
             return true;
         }
         let layer = drawing.get::<Dict<'_>>(b"OC");
@@ -125,6 +132,22 @@ impl ResourceSearch<'_> {
             LayerState::Disputed => false,
         }
     }
+}
+
+/// Whether marked content begins in a form that does not end in it, or the other way round.
+fn is_left_open(form: &Stream<'_>) -> bool {
+    let Ok(content) = form.decoded() else { return true };
+    let (mut open, mut instructions) = (0_u32, TypedIter::new(&content));
+    while let Some(instruction) = instructions.next() {
+        match instruction {
+            TypedInstruction::BeginMarkedContent(_)
+            | TypedInstruction::BeginMarkedContentWithProperties(_) => open += 1,
+            TypedInstruction::EndMarkedContent(_) if open == 0 => return true,
+            TypedInstruction::EndMarkedContent(_) => open -= 1,
+            _ => {}
+        }
+    }
+    open > 0
 }
 
 /// Whether the colours in place of plain ones look like them.

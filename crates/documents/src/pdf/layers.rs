@@ -84,6 +84,11 @@ impl HiddenLayers {
         Self { configured, by_usage, printed, change_on_opening }
     }
 
+    /// Whether a layer is hidden, by some programs at least.
+    pub(crate) fn hide_any(&self) -> bool {
+        !self.configured.0.is_empty() || !self.by_usage.0.is_empty()
+    }
+
     /// Whether the file runs a script or changes what is shown when it is opened: programs differ in
     /// which actions they run.
     pub(crate) fn change_on_opening(&self) -> bool {

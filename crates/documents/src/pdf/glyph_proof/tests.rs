@@ -377,7 +377,7 @@ fn read_number(content: &str, resources: &str, layers: &str) -> String {
     let number = "BT /F1 12 Tf 60 650 Td (9,900) Tj ET";
     let content = format!("{} {}", shown("RTU"), content.replace("{}", number));
     // 4 is a layer, 5 another one, which its usage hides. 6 is a form on neither, 7 a layer for design,
-    // 8 one that is missing in the list of all, 9 a form without a box.
+    // 8 one that is missing in the list of all, 9 a form without a box, 10 one that leaves a layer open.
     let layer = b"<</Type/OCG/Name(a)>>".to_vec();
     let hidden = b"<</Type/OCG/Name(b)/Usage<</View<</ViewState/OFF>>>>>>".to_vec();
     let font = standard(&[]).swap_remove(0);
@@ -389,7 +389,8 @@ fn read_number(content: &str, resources: &str, layers: &str) -> String {
     let layers = format!("/OCProperties<</OCGs[4 0 R 5 0 R 7 0 R]{layers}>>");
     let design = b"<</Type/OCG/Name(c)/Intent/Design>>".to_vec();
     let boundless = stream("/Subtype/Form", b"1 g 0 600 400 80 re f");
-    let objects = [font.into_bytes(), layer.clone(), hidden, form, design, layer, boundless];
+    let open = stream("/Subtype/Form/BBox[0 0 9 9]/Resources<<>>", b"/OC/M BDC");
+    let objects = [font.into_bytes(), layer.clone(), hidden, form, design, layer, boundless, open];
     read_file(page_of(&content, &objects, [resources, &layers]))
 }
 
@@ -431,6 +432,7 @@ fn a_number_that_viewers_do_not_show_is_not_read() {
         ("behind a tag of a layer that is on", "/Span/M BDC {} EMC", "/Properties<</M 4 0 R>>", "", seen),
         ("by an expression, not by a list", "{}", "/Properties<</M<</Type/OCMD/OCGs 4 0 R/VE[/Not 4 0 R]>>>>", "/D<</OFF[4 0 R]>>", "RTU* 9,900*"),
         ("a layer off that is not listed", "{}", "/Properties<</M 8 0 R>>", "/D<</OFF[8 0 R]>>", "RTU* 9,900*"),
+        ("beside a form that opens a layer", "{}", "/Properties<</M 4 0 R>>/XObject<</X 10 0 R>>", "/D<</OFF[4 0 R]>>", "RTU* 9,900*"),
         ("beside a form without a box", "{}", "/XObject<</X 9 0 R>>", "", "RTU* 9,900*"),
         ("a program of another kind", "{}", "/Font<</F1 3 0 R/F2<</Subtype/TrueType/FontDescriptor<</FontFile3 6 0 R>>>>>>", "", "RTU* 9,900*"),
         ("two programs of one font", "{}", "/Font<</F1 3 0 R/F2<</Subtype/Type1/FontDescriptor<</FontFile 6 0 R/FontFile3 6 0 R>>>>>>", "", "RTU* 9,900*"),
@@ -460,6 +462,10 @@ fn a_number_that_viewers_do_not_show_is_not_read() {
     for (name, content, resources, layers, expected) in table {
         assert_eq!(read_number(content, resources, layers), expected, "{name}");
     }
+    let mut unshown = page_with(&shown("9,900"), &standard(&[]));
+    let count = unshown.windows(8).position(|it| it == b"/Count 1").unwrap();
+    unshown[count + 7] = b'0';
+    assert_eq!(read_file(unshown), "9,900*", "on a page beyond the number of pages");
 }
 
 #[test]
