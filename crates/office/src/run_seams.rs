@@ -55,6 +55,11 @@ fn is_mark(c: char) -> bool {
     matches!(c, SEAM_MARK | DRAWING_MARK)
 }
 
+/// Whether a character may be within a number.
+pub(crate) fn is_number_part(c: char) -> bool {
+    c.is_numeric() || NUMBER_SIGNS.contains(c)
+}
+
 /// The properties of a run as text, but for those named in `even`.
 pub(crate) fn look_of(properties: XmlNode<'_, '_>, even: &[&str]) -> String {
     let mut look = String::new();
@@ -73,14 +78,14 @@ pub(crate) fn close_seams(text: &mut String) -> bool {
     if !text.contains(is_mark) {
         return false;
     }
-    let is_part = |c: char| c.is_numeric() || NUMBER_SIGNS.contains(c);
     let is_uneven = text.match_indices(is_mark).any(|(at, mark)| {
         let (before, behind) = text.split_at(at);
         let before = before.trim_end_matches(is_mark).chars().next_back();
         let behind = behind.trim_start_matches(is_mark).chars().next();
         let is_at_number = [before, behind].into_iter().flatten().any(char::is_numeric);
-        let are_parts =
-            before.zip(behind).is_some_and(|(one, other)| is_part(one) && is_part(other));
+        let are_parts = before
+            .zip(behind)
+            .is_some_and(|(one, other)| is_number_part(one) && is_number_part(other));
         is_at_number && (are_parts || mark.contains(DRAWING_MARK))
     });
     text.retain(|c| !is_mark(c));

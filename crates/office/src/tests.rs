@@ -223,6 +223,60 @@ fn a_document_is_read_in_its_order_with_letterhead_notes_and_lists() {
 }
 
 #[test]
+fn a_label_is_read_as_it_is_seen_and_doubted_where_it_joins_a_number() {
+    let level = |form: &str, text: &str, more: &str| {
+        format!(
+            "<w:lvl><w:start w:val='9'/><w:numFmt w:val='{form}'/>{more}<w:lvlText w:val='{text}'/></w:lvl>"
+        )
+    };
+    let bare = "<w:suff w:val='nothing'/>";
+    #[rustfmt::skip]
+    let table = [
+        ("a digit",              level("bullet", "9", bare),              "1,100.00", "9 1,100.00",  true),
+        ("a digit and a tab",    level("bullet", "9", ""),                "1,100.00", "9 1,100.00",  true),
+        ("a sign",               level("bullet", "-", bare),              "1,100.00", "• 1,100.00",  true),
+        ("a sign and a tab",     level("bullet", "-", ""),                "1,100.00", "• 1,100.00",  false),
+        ("a count",              level("decimal", "%1", bare),            "1,100.00", "9 1,100.00",  true),
+        ("a count with a zero",  level("decimalZero", "%1", bare),        "1,100.00", "09 1,100.00", true),
+        ("a count and a tab",    level("decimal", "%1", ""),              "1,100.00", "9. 1,100.00", false),
+        ("a usual label",        level("decimal", "%1.", ""),             "1,100.00", "9. 1,100.00", false),
+        ("a usual label at words", level("decimal", "%1.", bare),         "Paper",    "9. Paper",    false),
+        ("a usual bullet",       level("bullet", "\u{f0b7}", bare),       "1,100.00", "• 1,100.00",  false),
+        ("a picture",            level("bullet", "", "<w:suff w:val='nothing'/><w:lvlPicBulletId w:val='0'/>"), "1,100.00", "• 1,100.00", true),
+        ("words",                level("none", "Total", ""),              "1,100.00", "Total 1,100.00", false),
+        ("nothing",              level("none", "", ""),                   "1,100.00", "1,100.00",    false),
+        ("hidden",               level("bullet", "9", "<w:suff w:val='nothing'/><w:rPr><w:vanish/></w:rPr>"), "1,100.00", "1,100.00", false),
+        ("a picture of a font",  level("bullet", "9", "<w:suff w:val='nothing'/><w:rPr><w:rFonts w:ascii='Wingdings'/></w:rPr>"), "1,100.00", "• 1,100.00", false),
+        ("a count alone",        level("decimal", "%1.", ""),             "",         "9.",          false),
+        ("an amount alone",      level("bullet", "9,900.00", ""),         "",         "9,900.00",    true),
+        ("a bullet alone",       level("bullet", "o", ""),                "",         "",            false),
+    ];
+    let paragraph = |text: &str| {
+        format!("<w:p><w:pPr><w:numPr><w:numId w:val='3'/></w:numPr></w:pPr>{}</w:p>", run(text))
+    };
+    let file = |body: &str, level: &str, list: &str| {
+        let numbering = format!(
+            "<w:numbering xmlns:w='w'><w:abstractNum w:abstractNumId='7'>{level}</w:abstractNum>\
+             <w:num w:numId='3'><w:abstractNumId w:val='7'/>{list}</w:num></w:numbering>"
+        );
+        let links = relations(&[("n", "numbering", "numbering.xml")]);
+        let parts = [("word/_rels/document.xml.rels", links), ("word/numbering.xml", numbering)];
+        docx_with(&[para("Start"), body.to_owned()].concat(), &parts)
+    };
+    for (name, level, text, read_as, is_doubtful) in table {
+        let file = file(&paragraph(text), &level, "");
+        let expected =
+            if read_as.is_empty() { "Start".to_owned() } else { format!("Start|{read_as}") };
+        assert_eq!(read(&file).unwrap(), [expected], "{name}");
+        assert_eq!(notes_of(&file).contains(&PageNote::DoubtfulText), is_doubtful, "{name}");
+    }
+    let restart = "<w:lvlOverride w:ilvl='0'><w:startOverride w:val='4'/></w:lvlOverride>";
+    let items = [paragraph("a"), paragraph(""), paragraph("b")].concat();
+    let file = file(&items, &level("decimal", "%1.", ""), restart);
+    assert_eq!(read(&file).unwrap(), ["Start|4. a|5.|6. b"]);
+}
+
+#[test]
 fn hidden_deleted_and_white_text_of_a_document_is_not_read_but_noted() {
     let with = |look: &str, text: &str| {
         format!("<w:p><w:r><w:rPr>{look}</w:rPr><w:t>{text}</w:t></w:r></w:p>")

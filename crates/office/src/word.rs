@@ -15,6 +15,7 @@ use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDr
 use crate::error::OfficeError;
 use crate::package::{MainPart, OfficePackage, PartRelation, part_of_kind};
 use crate::run_seams::{LastLook, is_blank, look_of, mark_drawing};
+use crate::styling::{LabelGap, ListLabel, plain_symbol};
 use crate::tags::{
     all, attribute, child, chosen_branch, drawing_size, elements, has_disputed_digits, number,
     own_text,
@@ -36,6 +37,8 @@ const PLAIN_WRAPPERS: [&str; 4] = ["p", "hyperlink", "smartTag", "proofErr"];
 
 /// Longest side of a drawing that may be a sign or a digit, in units of 1/914400 inch: a centimetre.
 const MAX_SIGN_EMU: u64 = 360_000;
+/// Digits of the label of an entry without text, up to which it is a count.
+const MAX_COUNT_DIGITS: usize = 2;
 /// Distances of an anchored shape, in units of 1/914400 inch, beyond which it lies beside the page:
 /// its end before the margin, and its start behind the largest page.
 const MIN_OFFSET: i64 = -1_828_800;
@@ -60,7 +63,7 @@ pub(crate) fn read_word(
         None => StyleSheet::default(),
     };
     let lists = match package.read_optional(numbering)? {
-        Some(xml) => ListCounter::read(xml.parse_tree()?.root()),
+        Some(xml) => ListCounter::read(xml.parse_tree()?.root(), &theme),
         None => ListCounter::default(),
     };
     let tree = main.xml.parse_tree()?;
@@ -311,10 +314,9 @@ impl WordReader<'_> {
         if draft.has_drawing && text.contains(char::is_numeric) {
             out.push(FlowBlock::Note(PageNote::DoubtfulText));
         }
-        if !is_blank(&text) {
-            let block = self.paragraph_block(properties, style, text);
-            out.push(block);
-        }
+        let label = self.next_label(properties, style, &draft);
+        let outline = properties.and_then(outline_level);
+        push_labelled(self.styles.heading_level(style).or(outline), label, text, out);
         out.append(&mut draft.shapes);
         out.extend(draft.pictures.into_iter().map(FlowBlock::PicturePart));
         if draft.ends_page {
@@ -322,29 +324,32 @@ impl WordReader<'_> {
         }
     }
 
-    fn paragraph_block(
+    /// The label of a paragraph in a list, and its level. None is seen of one that is deleted.
+    fn next_label(
         &mut self,
         properties: Option<XmlNode<'_, '_>>,
         style: &str,
-        text: String,
-    ) -> FlowBlock {
+        draft: &ParagraphDraft,
+    ) -> Option<(u8, ListLabel)> {
+        let mark = properties.and_then(|it| child(it, "rPr"));
+        if mark.is_some_and(|it| child(it, "del").is_some() || child(it, "moveFrom").is_some()) {
+            return None;
+        }
         let own = properties.map(ListPlace::read).unwrap_or_default();
         let styled = self.styles.place(style);
-        let list = own.list.or(styled.list).filter(|list| list != "0");
+        let list = own.list.or(styled.list).filter(|list| list != "0")?;
         let level = own.level.or(styled.level).unwrap_or(0);
-        let label = list.as_ref().and_then(|list| self.lists.next_label(list, level));
-        let outline = properties.and_then(outline_level);
-        if let Some(level) = self.styles.heading_level(style).or(outline) {
-            let text = label.map_or(text.clone(), |label| format!("{label} {text}"));
-            return FlowBlock::Heading { level, text };
-        }
-        match label {
-            Some(marker) => {
-                let depth = u8::try_from(level).unwrap_or(u8::MAX);
-                FlowBlock::Item { depth, marker, text }
-            }
-            None => FlowBlock::Paragraph(text),
-        }
+        let (label, look) = self.lists.next_label(&list, level)?;
+        let mark = mark.map(|it| RunLook::read(it, &self.theme)).unwrap_or_default();
+        let look = look.or(mark).or(draft.look);
+        let label = if look.pictured == Some(true) {
+            ListLabel::bullet("•", LabelGap::Wide)
+        } else if look.is_unseen(draft.ground) || draft.is_off_page {
+            return None;
+        } else {
+            label
+        };
+        Some((u8::try_from(level).unwrap_or(u8::MAX), label))
     }
 
     fn read_runs(
@@ -487,13 +492,43 @@ impl WordReader<'_> {
     }
 }
 
+/// Adds a paragraph as a heading or as an entry of a list, with its label. Of one without text the
+/// label alone is seen, which may be an amount.
+fn push_labelled(
+    heading: Option<u8>,
+    label: Option<(u8, ListLabel)>,
+    text: String,
+    out: &mut Vec<FlowBlock>,
+) {
+    if is_blank(&text) {
+        let alone = label.as_ref().and_then(|(_, label)| label.alone());
+        if alone.is_some_and(|it| it.chars().filter(|c| c.is_numeric()).count() > MAX_COUNT_DIGITS)
+        {
+            out.push(FlowBlock::Note(PageNote::DoubtfulText));
+        }
+        out.extend(alone.map(|it| FlowBlock::Paragraph(it.to_owned())));
+        return;
+    }
+    if label.as_ref().is_some_and(|(_, label)| label.joins(&text)) {
+        out.push(FlowBlock::Note(PageNote::DoubtfulText));
+    }
+    out.push(match (heading, label) {
+        (Some(level), Some((_, label))) => {
+            FlowBlock::Heading { level, text: format!("{} {text}", label.marker()) }
+        }
+        (Some(level), None) => FlowBlock::Heading { level, text },
+        (None, Some((depth, label))) => FlowBlock::Item { depth, marker: label.marker(), text },
+        (None, None) => FlowBlock::Paragraph(text),
+    });
+}
+
 /// A character by its number. Those of the private area are the letters and digits of a font of
 /// symbols; of a font of pictures there is none.
 fn symbol(node: XmlNode<'_, '_>) -> Option<char> {
     let font = attribute(node, "font").unwrap_or_default();
     let code = u32::from_str_radix(attribute(node, "char")?, 16).ok()?;
-    let code = if (0xf000..0xf100).contains(&code) { code - 0xf000 } else { code };
-    char::from_u32(code).filter(|c| !is_pictographic(font) && !c.is_control())
+    let letter = char::from_u32(code).map(plain_symbol);
+    letter.filter(|c| !is_pictographic(font) && !c.is_control())
 }
 
 /// Whether a cell continues one above or before it, which shows its own content alone.

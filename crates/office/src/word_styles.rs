@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use docmill_formats::xml::XmlNode;
 
 use crate::colours::{RgbColour, ThemeColours, WHITE, is_lost, is_pictographic};
-use crate::styling::number_label;
+use crate::styling::{LabelGap, ListLabel, number_label};
 use crate::tags::{all, attribute, child, child_value, elements, number, switch};
 
 /// Styles that a style is based on, one on the other: further ones are not followed, so that a circle
@@ -38,7 +38,7 @@ pub(crate) struct RunLook {
     ground: Option<Option<RgbColour>>,
     tiny: Option<bool>,
     /// In a font of pictures.
-    pictured: Option<bool>,
+    pub(crate) pictured: Option<bool>,
 }
 
 impl RunLook {
@@ -298,66 +298,122 @@ struct ListLevel {
     form: String,
     text: String,
     start: u32,
+    gap: LabelGap,
+    look: RunLook,
+}
+
+impl ListLevel {
+    fn read(node: XmlNode<'_, '_>, theme: &ThemeColours) -> Self {
+        let start = child_value(node, "start").and_then(|it| it.parse().ok());
+        // A picture may be a sign.
+        let picture = child(node, "lvlPicBulletId").map(|_| "-");
+        let text = picture.or_else(|| child_value(node, "lvlText")).unwrap_or_default();
+        Self {
+            form: child_value(node, "numFmt").unwrap_or("decimal").to_owned(),
+            text: text.to_owned(),
+            start: start.unwrap_or(1),
+            gap: match child_value(node, "suff") {
+                Some("nothing") => LabelGap::Nothing,
+                Some("space") => LabelGap::Space,
+                _ => LabelGap::Wide,
+            },
+            look: child(node, "rPr").map(|it| RunLook::read(it, theme)).unwrap_or_default(),
+        }
+    }
+
+    /// The label with the counts of the levels down to this one.
+    fn label(&self, counts: &[(&str, u32)]) -> ListLabel {
+        let mut text = self.text.clone();
+        for (at, (form, count)) in counts.iter().enumerate() {
+            text = text.replace(&format!("%{}", at + 1), &number_label(form, *count));
+        }
+        match self.form.as_str() {
+            "bullet" | "none" => ListLabel::bullet(&text, self.gap),
+            _ => ListLabel::new(text, self.gap),
+        }
+    }
+}
+
+/// A list: the definition that it counts with, and its levels.
+#[derive(Debug)]
+struct ListForm {
+    base: String,
+    levels: Vec<ListLevel>,
+    /// Levels that begin anew with its first entry.
+    restarts: Vec<usize>,
+}
+
+impl ListForm {
+    /// The list of a `w:num` by the definition that it names.
+    fn read(node: XmlNode<'_, '_>, base: XmlNode<'_, '_>, theme: &ThemeColours) -> Self {
+        let levels = elements(base).filter(|it| it.tag_name().name() == "lvl").take(MAX_LEVELS);
+        let mut found = Self {
+            base: attribute(base, "abstractNumId").unwrap_or_default().to_owned(),
+            levels: levels.map(|it| ListLevel::read(it, theme)).collect(),
+            restarts: Vec::new(),
+        };
+        for change in elements(node).filter(|it| it.tag_name().name() == "lvlOverride") {
+            let at = number(change, "ilvl").and_then(|it| usize::try_from(it).ok()).unwrap_or(0);
+            let Some(level) = found.levels.get_mut(at) else { continue };
+            if let Some(own) = child(change, "lvl") {
+                *level = ListLevel::read(own, theme);
+            }
+            if let Some(start) = child(change, "startOverride").and_then(|it| number(it, "val")) {
+                level.start = start;
+                found.restarts.push(at);
+            }
+        }
+        found
+    }
 }
 
 /// Lists and how far they have counted.
 #[derive(Debug, Default)]
 pub(crate) struct ListCounter {
-    /// By the id of the list: the id of its definition.
-    lists: HashMap<String, String>,
-    levels: HashMap<String, Vec<ListLevel>>,
-    counts: HashMap<String, Vec<u32>>,
+    lists: HashMap<String, ListForm>,
+    /// By the definition: the last number of each level, if it has begun.
+    counts: HashMap<String, [Option<u32>; MAX_LEVELS]>,
 }
 
 impl ListCounter {
     /// The lists below a node.
-    pub(crate) fn read(root: XmlNode<'_, '_>) -> Self {
+    pub(crate) fn read(root: XmlNode<'_, '_>, theme: &ThemeColours) -> Self {
         let mut found = Self::default();
-        for node in all(root, "abstractNum") {
-            let Some(id) = attribute(node, "abstractNumId") else { continue };
-            let levels = elements(node).filter(|it| it.tag_name().name() == "lvl");
-            let levels = levels.take(MAX_LEVELS).map(|level| {
-                let start = child_value(level, "start").and_then(|it| it.parse().ok());
-                ListLevel {
-                    form: child_value(level, "numFmt").unwrap_or("decimal").to_owned(),
-                    text: child_value(level, "lvlText").unwrap_or_default().to_owned(),
-                    start: start.unwrap_or(1),
-                }
-            });
-            found.levels.insert(id.to_owned(), levels.collect());
-        }
         for node in all(root, "num") {
-            let definition = child_value(node, "abstractNumId");
-            if let (Some(id), Some(definition)) = (attribute(node, "numId"), definition) {
-                found.lists.insert(id.to_owned(), definition.to_owned());
+            let (id, base) = (attribute(node, "numId"), child_value(node, "abstractNumId"));
+            let named = all(root, "abstractNum").find(|it| attribute(*it, "abstractNumId") == base);
+            // A definition may name a style, which another one defines.
+            let style = named.and_then(|it| child_value(it, "numStyleLink"));
+            let linked = style.and_then(|style| {
+                all(root, "abstractNum").find(|it| child_value(*it, "styleLink") == Some(style))
+            });
+            if let (Some(id), Some(base)) = (id, linked.or(named)) {
+                found.lists.insert(id.to_owned(), ListForm::read(node, base, theme));
             }
         }
         found
     }
 
-    /// The label of the next entry of a list; `None` if there is no such list.
-    pub(crate) fn next_label(&mut self, list: &str, level: usize) -> Option<String> {
-        let definition = self.lists.get(list)?;
-        let levels = self.levels.get(definition)?;
-        let level = level.min(levels.len().saturating_sub(1));
-        let this = levels.get(level)?;
-        let starts = levels.iter().map(|level| level.start.saturating_sub(1));
-        let counts = self.counts.entry(definition.clone()).or_insert_with(|| starts.collect());
-        if let Some(count) = counts.get_mut(level) {
-            *count = count.saturating_add(1);
+    /// The label of the next entry of a list and its look; `None` if there is no such list.
+    pub(crate) fn next_label(&mut self, list: &str, level: usize) -> Option<(ListLabel, RunLook)> {
+        let list = self.lists.get_mut(list)?;
+        let level = level.min(list.levels.len().saturating_sub(1));
+        let this = list.levels.get(level)?;
+        let counts = self.counts.entry(list.base.clone()).or_default();
+        for at in std::mem::take(&mut list.restarts) {
+            counts.iter_mut().skip(at).take(1).for_each(|count| *count = None);
         }
-        for (deeper, count) in levels.iter().zip(counts.iter_mut()).skip(level + 1) {
-            *count = deeper.start.saturating_sub(1);
+        let mut shown = Vec::new();
+        for (at, (form, count)) in list.levels.iter().zip(counts).enumerate() {
+            match *count {
+                Some(last) if at == level => *count = Some(last.saturating_add(1)),
+                None if at <= level => *count = Some(form.start),
+                Some(_) if at > level => *count = None,
+                _ => {}
+            }
+            shown.push((form.form.as_str(), count.unwrap_or(form.start)));
         }
-        match this.form.as_str() {
-            "bullet" => return Some("•".to_owned()),
-            "none" => return None,
-            _ => {}
-        }
-        let mut label = this.text.clone();
-        for (at, (level, count)) in levels.iter().zip(counts).enumerate() {
-            label = label.replace(&format!("%{}", at + 1), &number_label(&level.form, *count));
-        }
-        Some(label)
+        let label = this.label(&shown);
+        (!label.is_empty()).then_some((label, this.look))
     }
 }
