@@ -16,6 +16,7 @@ use crate::decode::{declared_charset, decode_text};
 use crate::error::OfficeError;
 use crate::run_seams::{LastLook, ends_with_space, is_blank, mark_drawing};
 use crate::style_sheet::{CssRuleSet, ElementNames};
+use crate::styling::{LabelGap, ListLabel};
 
 /// Name of the element by which a page says that a text sent beside it states other amounts.
 const OTHER_TEXT_NAME: &str = "docmill-other-text";
@@ -69,6 +70,19 @@ const OPEN_STYLES: [&str; 13] = [
     "animation",
     "-webkit-text-security",
     "-webkit-text-stroke",
+];
+/// Marks of lists that count, by the names of style sheets.
+const COUNTING_MARKS: [&str; 10] = [
+    "decimal",
+    "decimal-leading-zero",
+    "lower-alpha",
+    "upper-alpha",
+    "lower-latin",
+    "upper-latin",
+    "lower-roman",
+    "upper-roman",
+    "lower-greek",
+    "armenian",
 ];
 /// The sign that turns the order of letters round.
 const RIGHT_TO_LEFT: &str = "\u{202e}";
@@ -158,6 +172,12 @@ struct OpenElement {
     is_open: bool,
     /// It has lines or a ground of its own, which are a drawing if it is within a line.
     is_painted: bool,
+    /// A picture stands in its place, if programs can show that.
+    is_replaced: bool,
+    /// It is an entry of a list.
+    is_entry: bool,
+    mark_inside: bool,
+    mark_counts: bool,
 }
 
 #[derive(Debug, Default)]
@@ -222,6 +242,10 @@ impl PageReader<'_> {
             self.push_text(RIGHT_TO_LEFT);
         }
         if element.hidden {
+            if element.is_replaced && !is_hidden {
+                mark_drawing(&mut self.text);
+                self.add_note(PageNote::UnreadPicture);
+            }
             self.open.push(element);
             return Ok(());
         }
@@ -249,6 +273,7 @@ impl PageReader<'_> {
         let element = OpenElement {
             hidden: outer.is_some_and(|it| it.hidden || it.folded && name != "summary")
                 || look.is_hidden()
+                || look.is_replaced
                 || has_attribute(tag, "hidden")
                 || has_attribute(tag, "popover")
                 || is_closed && name == "dialog"
@@ -259,7 +284,14 @@ impl PageReader<'_> {
             unread: look.unread.unwrap_or_else(|| outer.is_some_and(|it| it.unread)),
             ground: look.ground.or(picture).or(ground).unwrap_or(outer_ground),
             folded: is_closed,
-            start: self.text.len(),
+            start: if BLOCKS.contains(&name) { 0 } else { self.text.len() },
+            is_replaced: look.is_replaced || outer.is_some_and(|it| it.is_replaced),
+            is_entry: look.is_entry || name == "li",
+            mark_inside: look.mark_inside.unwrap_or_else(|| outer.is_some_and(|it| it.mark_inside)),
+            mark_counts: look.mark_counts.unwrap_or_else(|| match name {
+                "ol" | "ul" => name == "ol",
+                _ => outer.is_some_and(|it| it.mark_counts),
+            }),
             look: outer.filter(|_| is_plain).map_or(self.looks, |it| it.look),
             is_open: look.is_open || outer.is_some_and(|it| it.is_open),
             is_painted: look.is_lined || look.ground.is_some(),
@@ -332,8 +364,9 @@ impl PageReader<'_> {
             }
             "li" => {
                 self.end_block()?;
+                let stated = attribute_of(tag, "value").and_then(|it| it.trim().parse().ok());
                 if let Some(list) = self.lists.last_mut() {
-                    list.count = list.count.saturating_add(1);
+                    list.count = stated.unwrap_or(list.count.saturating_add(1));
                     list.marker = match list.is_numbered {
                         true => format!("{}.", list.count),
                         false => "•".to_owned(),
@@ -445,10 +478,20 @@ impl PageReader<'_> {
             if !text.starts_with(char::is_whitespace) {
                 self.last_look.begin(look, &mut self.text);
             }
-            if is_open && text.contains(char::is_numeric) {
+            let entry = self.open.iter().rfind(|it| it.is_entry);
+            let is_counted = entry.is_some_and(|it| {
+                let before = self.text.get(it.start..).unwrap_or_default();
+                let is_inside = it.mark_inside && it.mark_counts && is_blank(before);
+                is_inside && ListLabel::new("1.", LabelGap::Space).joins(text)
+            });
+            if is_counted || is_open && text.contains(char::is_numeric) {
                 self.add_note(PageNote::DoubtfulText);
             }
             return self.push_text(text);
+        }
+        // Where the picture is missing, some programs show the text.
+        if element.is_replaced && text.contains(char::is_numeric) {
+            self.add_note(PageNote::DoubtfulText);
         }
         let is_source = self.open.iter().any(|it| UNSHOWN.contains(&it.name.as_str()));
         if !is_source && !text.trim().is_empty() {
@@ -561,9 +604,50 @@ struct ElementLook {
     is_open: bool,
     /// Whether it has lines at some sides.
     is_lined: bool,
+    /// Whether a picture stands in its place.
+    is_replaced: bool,
+    /// Whether it has a mark.
+    is_entry: bool,
+    /// Whether the marks of its lists stand within its lines, and whether they count.
+    mark_inside: Option<bool>,
+    mark_counts: Option<bool>,
 }
 
 impl ElementLook {
+    /// Adds the colour of letters or of their ground.
+    fn add_colour(&mut self, name: &str, value: &str) {
+        let is_none = matches!(value, "none" | "inherit" | "initial" | "unset");
+        match name {
+            "color" if value != "inherit" => {
+                self.ink = Some(css_colour(value));
+                self.clear = Some(is_clear_value(value));
+                self.is_open |= self.ink == Some(None) && value.contains(['(', '#']);
+            }
+            "color" => {}
+            "-webkit-text-fill-color" => {
+                self.fill = Some(css_colour(value));
+                self.hidden |= is_clear_value(value);
+            }
+            _ if is_none || is_clear_value(value) => {}
+            _ => self.ground = Some(css_ground(value)),
+        }
+    }
+
+    /// Adds a style of the marks of lists; those of one's own are text.
+    fn add_mark(&mut self, value: &str) {
+        for word in value.split_whitespace() {
+            match word {
+                "inside" | "outside" => self.mark_inside = Some(word == "inside"),
+                "none" | "disc" | "circle" | "square" | "disclosure-open" | "disclosure-closed" => {
+                    self.mark_counts = Some(false);
+                }
+                "inherit" | "initial" | "unset" | "revert" => {}
+                word if COUNTING_MARKS.contains(&word) => self.mark_counts = Some(true),
+                _ => self.is_open = true,
+            }
+        }
+    }
+
     fn is_hidden(&self) -> bool {
         self.hidden || self.taken_out == Some(true)
     }
@@ -578,7 +662,10 @@ impl ElementLook {
             let name = name.trim().to_ascii_lowercase();
             look.is_lined |= draws_lines(&name, value);
             match name.as_str() {
-                "display" => look.taken_out = Some(value == "none"),
+                "display" => {
+                    look.taken_out = Some(value == "none");
+                    look.is_entry |= value.contains("list-item");
+                }
                 "text-decoration" | "text-decoration-line" => {
                     look.hidden |= value.contains("line-through");
                 }
@@ -591,15 +678,11 @@ impl ElementLook {
                 }
                 "font-family" if is_pictographic(value) => look.unread = Some(true),
                 "unicode-bidi" => look.is_reversed |= value.contains("override"),
-                "color" if value != "inherit" => {
-                    look.ink = Some(css_colour(value));
-                    look.clear = Some(is_clear_value(value));
-                    look.is_open |= look.ink == Some(None) && value.contains(['(', '#']);
-                }
-                "-webkit-text-fill-color" => {
-                    look.fill = Some(css_colour(value));
-                    look.hidden |= is_clear_value(value);
-                }
+                "color"
+                | "-webkit-text-fill-color"
+                | "background"
+                | "background-color"
+                | "background-image" => look.add_colour(&name, value),
                 "height" | "max-height" | "width" | "max-width" => is_flat |= is_no_size(value),
                 "overflow" | "overflow-x" | "overflow-y" => {
                     is_cut |= matches!(value, "hidden" | "clip");
@@ -613,24 +696,26 @@ impl ElementLook {
                 name if OPEN_STYLES.contains(&name) => {
                     look.is_open |= !matches!(value, "none" | "normal" | "1" | "100%");
                 }
-                // Marks and quotes of one's own are text.
-                "quotes" | "list-style" | "list-style-type" => {
-                    look.is_open |= value.contains(['"', '\'']);
+                // Quotes of one's own are text.
+                "quotes" => look.is_open |= value.contains(['"', '\'']),
+                "list-style" | "list-style-type" | "list-style-position" | "list-style-image" => {
+                    look.add_mark(value);
                 }
+                "content" => look.is_replaced |= draws_content(value),
                 "clip-path" => look.hidden |= value.starts_with("inset(100%"),
                 "clip" => look.hidden |= is_empty_clip(value),
-                "background" | "background-color" | "background-image" => {
-                    let is_none = matches!(value, "none" | "inherit" | "initial" | "unset")
-                        || is_clear_value(value);
-                    if !is_none {
-                        look.ground = Some(css_ground(value));
-                    }
-                }
                 _ => {}
             }
         }
         look.hidden |= is_cut && is_flat;
     }
+}
+
+/// Whether a picture stands in place of an element's text. Strings and counts do not.
+fn draws_content(value: &str) -> bool {
+    const PICTURES: [&str; 7] =
+        ["url(", "image", "gradient(", "cross-fade(", "element(", "paint(", "var("];
+    PICTURES.iter().any(|picture| value.contains(picture))
 }
 
 /// A distance that moves an element off every page: thousands of pixels to the left or up.

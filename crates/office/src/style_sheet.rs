@@ -86,6 +86,8 @@ impl CssRuleSet {
             // Statements such as `@import` end before the next rule begins.
             let head = head.rsplit(';').next().unwrap_or_default().trim();
             match head.strip_prefix('@') {
+                // Marks of lists by it may be digits.
+                Some(rule) if is_named(rule, "counter-style") => self.adds_text = true,
                 Some(rule) if depth > 0 && holds_here(rule) => self.add_block(body, depth - 1),
                 Some(_) => {}
                 None => self.add_rule(head, body),
@@ -99,8 +101,12 @@ impl CssRuleSet {
     }
 
     fn add_rule(&mut self, selectors: &str, declarations: &str) {
-        let is_beside = ["before", "after", "marker"].iter().any(|name| selectors.contains(name));
-        self.adds_text |= is_beside && declarations.split(';').any(is_digit_content)
+        // Rules within a rule name the part of the element themselves, and escapes name any.
+        let is_beside = ["before", "after", "marker", "\\"]
+            .iter()
+            .any(|name| selectors.contains(name) || declarations.contains(name));
+        let mut parts = declarations.split([';', '{', '}']);
+        self.adds_text |= is_beside && parts.any(is_digit_content)
             || ["first-letter", "first-line"].iter().any(|name| selectors.contains(name));
         for selector in selectors.split(',') {
             if let Some(steps) = parse_selector(selector.trim())
@@ -125,14 +131,15 @@ impl CssRuleSet {
 /// Whether a declaration gives a text with digits, or one of the page's own values.
 fn is_digit_content(declaration: &str) -> bool {
     let Some((name, value)) = declaration.split_once(':') else { return false };
-    if !name.trim().eq_ignore_ascii_case("content") {
+    if !name.trim().eq_ignore_ascii_case("content") && !name.contains('\\') {
         return false;
     }
     let mut parts = value.split('\\');
     let plain = parts.next().unwrap_or_default();
     let is_sign =
         matches!(value.trim().trim_matches(['"', '\'']), "-" | "\u{2212}" | "(" | "\\2212");
-    let is_open = ["attr(", "var(", "counter("].iter().any(|function| value.contains(function));
+    // Functions write values of the page, counts and pictures.
+    let is_open = value.split(['"', '\'']).step_by(2).any(|outside| outside.contains('('));
     has_digit(plain) || is_open || is_sign || parts.any(is_digit_escape)
 }
 
@@ -146,7 +153,7 @@ fn is_digit_escape(text: &str) -> bool {
 }
 
 fn has_digit(text: &str) -> bool {
-    text.contains(|c: char| c.is_ascii_digit())
+    text.contains(char::is_numeric)
 }
 
 impl CssRule {
@@ -219,6 +226,11 @@ fn split_block(text: &str) -> (&str, &str) {
         }
     }
     (text, "")
+}
+
+/// Whether an at-rule has that name.
+fn is_named(rule: &str, name: &str) -> bool {
+    rule.split_whitespace().next().is_some_and(|own| own.eq_ignore_ascii_case(name))
 }
 
 /// Whether the rules within an at-rule hold on a usual screen.
@@ -358,6 +370,16 @@ mod tests {
             ("b::before{content:'\\f101'}", false),
             (".clearfix::after{content:'';clear:both}", false),
             ("b{content:'9'}", false),
+            ("b::before{content:counters(x, '.')}", true),
+            ("b::before{content:url(9.svg)}", true),
+            ("b::before{content:'(net)'}", false),
+            ("b::before{content:'\u{ff19}'}", true),
+            ("b::bef\\6fre{content:'9'}", true),
+            ("b::before{c\\6fntent:'9'}", true),
+            ("td{&::before{content:'9'}}", true),
+            ("td{page-break-before:always;width:9px}", false),
+            ("@counter-style q{symbols:'9';suffix:''}", true),
+            ("@media screen{@counter-style q{symbols:'9'}}", true),
         ] {
             let mut sheet = CssRuleSet::default();
             sheet.add_rules(rule);

@@ -330,6 +330,63 @@ fn hidden_deleted_and_white_text_of_a_document_is_not_read_but_noted() {
 }
 
 #[test]
+fn what_word_makes_anew_or_draws_at_a_number_is_doubted() {
+    let field = |instruction: &str, more: &str, result: &str| {
+        format!(
+            "<w:r><w:fldChar w:fldCharType='begin' {more}/></w:r><w:r><w:instrText>{instruction}\
+             </w:instrText></w:r><w:r><w:fldChar w:fldCharType='separate'/></w:r>{}\
+             <w:r><w:fldChar w:fldCharType='end'/></w:r>",
+            run(result)
+        )
+    };
+    #[rustfmt::skip]
+    let table = [
+        ("a field before a number", format!("<w:p>{}{}{}</w:p>", field("PAGE", "", "9"), run("1,100.00"), run("")), "91,100.00", vec![PageNote::DoubtfulText]),
+        ("a field of a number", format!("<w:p>{}</w:p>", field("MERGEFIELD x", "", "1,100.00")), "1,100.00", vec![]),
+        ("a field that is made anew", format!("<w:p>{}</w:p>", field("= 9900", "w:dirty='true'", "1,100.00")), "1,100.00", vec![PageNote::DoubtfulText]),
+        ("a simple one",        format!("<w:p><w:fldSimple w:instr='= 9900' w:dirty='1'>{}</w:fldSimple></w:p>", run("1,100.00")), "1,100.00", vec![PageNote::DoubtfulText]),
+        ("a page that is counted anew", format!("<w:p>{}</w:p>", field("PAGE", "w:dirty='true'", "1")), "1", vec![]),
+        ("a field of a symbol", format!("<w:p>{}{}</w:p>", field("SYMBOL 57 \\f Arial", "", ""), run("1,100.00")), "1,100.00", vec![PageNote::DoubtfulText]),
+        ("a field of its instruction", format!("<w:p>{}{}</w:p>", field("MACROBUTTON NoMacro 9,900.00", "", ""), run("seen")), "seen", vec![PageNote::DoubtfulText]),
+        ("a button",            format!("<w:p>{}{}</w:p>", field("MACROBUTTON NoMacro Print", "", ""), run("seen")), "seen", vec![]),
+        ("the year of today",   format!("<w:p><w:r><w:yearShort/></w:r>{}</w:p>", run("1,100.00")), "1,100.00", vec![PageNote::DoubtfulText]),
+        ("under small letters", format!("<w:p><w:r><w:ruby><w:rt>{}</w:rt><w:rubyBase>{}</w:rubyBase></w:ruby></w:r></w:p>", run("trap"), run("seen")), "seen", vec![]),
+        ("a master's part",     format!("<w:p><w:subDoc r:id='r9'/>{}</w:p>", run("seen")), "seen", vec![PageNote::DoubtfulText]),
+    ];
+    for (name, body, text, notes) in table {
+        let file = docx(&[&para("Start"), body.as_str()].concat());
+        assert_eq!(read(&file).unwrap(), [format!("Start|{text}")], "{name}");
+        assert_eq!(notes_of(&file), notes, "{name}");
+    }
+}
+
+#[test]
+fn a_file_within_a_document_is_read_and_doubted_or_ends_with_its_reason() {
+    #[rustfmt::skip]
+    let table: [(&str, &[u8], &str); 5] = [
+        ("a page",      b"<html><p>Total</p><p>9,900.00</p></html>",   "Start|Total|9,900.00|End"),
+        ("its middle",  b"<h1>Total</h1><p>9,900.00",                  "Start|Total|9,900.00|End"),
+        ("rich text",   br"{\rtf1 Total\par 9,900.00\par}",         "Start|Total|9,900.00|End"),
+        ("text",        b"Total\n9,900.00",                           "Start|Total|9,900.00|End"),
+        ("no part",     b"",                                           "Start|End"),
+    ];
+    let file = |name: &str, bytes: &[u8]| {
+        let links = relations(&[("c", "aFChunk", name)]);
+        let body = [para("Start"), "<w:altChunk r:id='c'/>".to_owned(), para("End")].concat();
+        let chunk = String::from_utf8_lossy(bytes).into_owned();
+        docx_with(&body, &[("word/_rels/document.xml.rels", links), ("word/c", chunk)])
+    };
+    for (name, bytes, expected) in table {
+        let file = file(if bytes.is_empty() { "nowhere" } else { "c" }, bytes);
+        assert_eq!(read(&file).unwrap(), [expected], "{name}");
+        assert_eq!(notes_of(&file), [PageNote::DoubtfulText], "{name}");
+    }
+    let error = read(&file("c", b"MIME-Version: 1.0\nReceived: now\n\nx")).unwrap_err();
+    assert_eq!(error.reason, OutcomeReason::UnsupportedType);
+    assert!(error.detail.contains("imports another file"), "{error}");
+}
+
+#[test]
 fn a_scan_in_a_document_is_a_page_and_a_logo_is_a_note() {
     let picture = |cx: u32, cy: u32| {
         format!(
@@ -670,6 +727,8 @@ fn a_web_page_is_read_as_it_is_seen() {
     let table = [
         ("blocks",         "<html><head><title>no</title></head><body><h1>A</h1><p>b<br>c<p>d</body></html>", "A|b|c|d"),
         ("entities",       "<p>5&nbsp;&euro; &lt;b&gt; &#x41;</p>",                          "5 € <b> A"),
+        ("stated counts",  "<body><ol><li value=7>x<li>y</ol></body>",                       "7. x|8. y"),
+        ("a picture in its place", "<style>.h{content:url(a.png)}</style><p>a<p class=h>trap", "a"),
         ("lists",          "<body><ol start=3><li>x<ul><li>y</ul><li>z</ol></body>",         "3. x|• y|4. z"),
         ("a table",        "<table><tr><th>a<th>b<tr><td>1<td>2</table>",                    "a b|1 2"),
         ("layout tables",  "<table><tr><td><table><tr><td>1<td>2</table><td>3</table>",      "1 2|3"),
@@ -726,6 +785,23 @@ fn a_number_of_several_looks_makes_its_page_doubtful() {
         ("<table><tr><td style='border:1px solid'></td><td>1,100.00</td></table>", false),
         ("<body><ul style=\"list-style:'9' inside\"><li>1,100.00</ul>", true),
         ("<body><ul style='list-style:square'><li>1,100.00</ul>", false),
+        ("<body><ul style='list-style:inside symbols(\"9\")'><li>1,100.00</ul>", true),
+        ("<body><ul style='list-style:q inside'><li>1,100.00</ul>", true),
+        ("<body><ul style='list-style-image:url(9.svg)'><li>1,100.00</ul>", true),
+        ("<style>@counter-style q{symbols:'9'}</style><p>1,100.00", true),
+        ("<body><ol start=9 style='list-style-position:inside'><li>1,100.00</ol>", true),
+        ("<body><ul style='list-style:decimal inside'><li><b>1,100.00</b></ul>", true),
+        (
+            "<body>GBP <span style='display:list-item;list-style:inside decimal'>1,100.00</span>",
+            true,
+        ),
+        ("<body><ol style='list-style:inside'><li>500 sheets of paper, 1,100.00</ol>", false),
+        ("<body><ol style='list-style:inside'><li>Paper <b>1,100.00</b></ol>", false),
+        ("<body><ol start=9><li>1,100.00</ol>", false),
+        ("<body><ol style='list-style:none inside'><li>1,100.00</ol>", false),
+        ("<style>.h{content:url(a.png)}</style><p>GBP <b class=h>9,900.00</b>", true),
+        ("<style>.h{content:attr(x)}</style><p>GBP <b class=h>9,900.00</b>", false),
+        ("<style>.h{content:url(a.png)}</style><h1 class=h>Example Ltd</h1><p>9,900.00", false),
         ("<style>q{quotes:'9' '0'}</style><p><q>1,100.00</q>", true),
         ("<style>li::marker{content:'9'}</style><ul><li>1,100.00</ul>", true),
     ] {

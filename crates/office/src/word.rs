@@ -12,8 +12,12 @@ use docmill_formats::xml::{XmlNode, XmlText};
 
 use crate::colours::{RgbColour, ThemeColours, WHITE, is_pictographic, shape_ground};
 use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft};
+use crate::delimited::read_plain_text;
 use crate::error::OfficeError;
+use crate::format::{OfficeFormat, sniff_office, sniff_text};
+use crate::html::read_web_page;
 use crate::package::{MainPart, OfficePackage, PartRelation, part_of_kind};
+use crate::rich_text::read_rich_text;
 use crate::run_seams::{LastLook, is_blank, look_of, mark_drawing};
 use crate::styling::{LabelGap, ListLabel, plain_symbol};
 use crate::tags::{
@@ -37,6 +41,17 @@ const PLAIN_WRAPPERS: [&str; 4] = ["p", "hyperlink", "smartTag", "proofErr"];
 
 /// Longest side of a drawing that may be a sign or a digit, in units of 1/914400 inch: a centimetre.
 const MAX_SIGN_EMU: u64 = 360_000;
+/// Fields that are pages, days and tables of contents.
+const COUNT_FIELDS: [&str; 8] =
+    ["PAGE", "NUMPAGES", "SECTION", "SECTIONPAGES", "PAGEREF", "TOC", "DATE", "TIME"];
+/// Fields that show a sign or a count without a result.
+const DRAWN_FIELDS: [&str; 6] =
+    ["SYMBOL", "LISTNUM", "AUTONUM", "AUTONUMLGL", "AUTONUMOUT", "ADVANCE"];
+/// Fields that show text of their instruction.
+const SHOWN_FIELDS: [&str; 3] = ["EQ", "MACROBUTTON", "GOTOBUTTON"];
+
+/// Bytes of a file within the file.
+const MAX_IMPORT_BYTES: u64 = 32 << 20;
 /// Digits of the label of an entry without text, up to which it is a count.
 const MAX_COUNT_DIGITS: usize = 2;
 /// Distances of an anchored shape, in units of 1/914400 inch, beyond which it lies beside the page:
@@ -71,6 +86,8 @@ pub(crate) fn read_word(
         styles,
         lists,
         relations,
+        imports: HashMap::new(),
+        limits,
         flow: FlowWriter::new(limits),
         ground: all(tree.root(), "background").next().map_or(Some(WHITE), |_| None),
         theme,
@@ -93,6 +110,9 @@ struct WordReader<'a> {
     styles: StyleSheet,
     lists: ListCounter,
     relations: HashMap<String, PartRelation>,
+    /// Files within the file that the part imports, by their relation.
+    imports: HashMap<String, Vec<FlowBlock>>,
+    limits: &'a LimitsConfig,
     flow: FlowWriter<'a>,
     theme: ThemeColours,
     /// The ground of the page; `None` if it is unknown.
@@ -113,9 +133,74 @@ struct ParagraphDraft {
     ends_page: bool,
     /// Whether a small drawing is anchored in it, which may lie at any of its letters.
     has_drawing: bool,
-    /// Open fields: whether their results have begun.
-    fields: Vec<bool>,
+    /// Open fields, the innermost one last.
+    fields: Vec<FieldDraft>,
     last_look: LastLook<String>,
+    /// Whether a digit is the result of a field that is made anew, or of its instruction.
+    is_doubtful: bool,
+}
+
+impl ParagraphDraft {
+    /// Begins a field, its result, or ends it.
+    fn step_field(&mut self, mark: XmlNode<'_, '_>) {
+        match attribute(mark, "fldCharType") {
+            Some("begin") => self.fields.push(FieldDraft::new(mark)),
+            Some("separate") => {
+                if let Some(field) = self.fields.last_mut() {
+                    field.has_result = true;
+                }
+            }
+            _ => {
+                if let Some(field) = self.fields.pop() {
+                    self.end_field(&field);
+                }
+            }
+        }
+    }
+
+    /// What a field shows of its instruction is a drawing in the line.
+    fn end_field(&mut self, field: &FieldDraft) {
+        let shows_text = SHOWN_FIELDS.contains(&field.name().as_str());
+        if shows_text || DRAWN_FIELDS.contains(&field.name().as_str()) {
+            mark_drawing(&mut self.text);
+        }
+        self.is_doubtful |= shows_text && field.instruction.contains(char::is_numeric);
+    }
+
+    fn add_text(&mut self, text: &str) {
+        let is_stale = self.fields.iter().any(|it| it.is_dirty && !it.is_count());
+        self.is_doubtful |= is_stale && text.contains(char::is_numeric);
+        self.text.push_str(text);
+    }
+}
+
+/// A field while it is open.
+#[derive(Default)]
+struct FieldDraft {
+    instruction: String,
+    has_result: bool,
+    /// Its result is made anew when the file is opened.
+    is_dirty: bool,
+}
+
+impl FieldDraft {
+    fn new(node: XmlNode<'_, '_>) -> Self {
+        Self {
+            instruction: attribute(node, "instr").unwrap_or_default().to_owned(),
+            has_result: node.tag_name().name() == "fldSimple",
+            is_dirty: matches!(attribute(node, "dirty"), Some("1" | "true" | "on")),
+        }
+    }
+
+    fn name(&self) -> String {
+        let name = self.instruction.split_whitespace().next();
+        name.unwrap_or_default().to_ascii_uppercase()
+    }
+
+    /// Whether every program counts or looks it up anew when it lays out a page.
+    fn is_count(&self) -> bool {
+        COUNT_FIELDS.contains(&self.name().as_str())
+    }
 }
 
 impl WordReader<'_> {
@@ -173,6 +258,15 @@ impl WordReader<'_> {
         node: XmlNode<'_, '_>,
     ) -> Result<(), OfficeError> {
         let mut blocks = Vec::new();
+        self.imports.clear();
+        for id in all(node, "altChunk").filter_map(|it| attribute(it, "id")) {
+            let part = self.relations.get(id).and_then(|it| it.part.as_deref());
+            if let Some(part) = part.filter(|_| !self.imports.contains_key(id))
+                && let Some(bytes) = package.read_part(part, MAX_IMPORT_BYTES)?
+            {
+                self.imports.insert(id.to_owned(), read_import(&bytes, self.limits)?);
+            }
+        }
         self.read_blocks(node, self.ground, &mut blocks);
         if all(node, "AlternateContent").any(has_disputed_digits) {
             blocks.push(FlowBlock::Note(PageNote::DoubtfulText));
@@ -200,6 +294,12 @@ impl WordReader<'_> {
                     if let Some(branch) = chosen_branch(item) {
                         self.read_blocks(branch, ground, out);
                     }
+                }
+                // Programs differ in what they show of a file within the file.
+                "altChunk" => {
+                    out.push(FlowBlock::Note(PageNote::DoubtfulText));
+                    let id = attribute(item, "id").unwrap_or_default();
+                    out.extend(self.imports.remove(id).unwrap_or_default());
                 }
                 "ins" | "moveTo" | "customXml" | "smartTag" => {
                     self.read_blocks(item, ground, out);
@@ -311,7 +411,7 @@ impl WordReader<'_> {
             out.push(FlowBlock::PageBreak);
         }
         let text = std::mem::take(&mut draft.text);
-        if draft.has_drawing && text.contains(char::is_numeric) {
+        if draft.is_doubtful || draft.has_drawing && text.contains(char::is_numeric) {
             out.push(FlowBlock::Note(PageNote::DoubtfulText));
         }
         let label = self.next_label(properties, style, &draft);
@@ -378,8 +478,14 @@ impl WordReader<'_> {
                     draft.text.push('\u{202e}');
                     self.read_runs(item, draft, out);
                 }
+                "fldSimple" => {
+                    draft.fields.push(FieldDraft::new(item));
+                    self.read_runs(item, draft, out);
+                    draft.fields.pop().into_iter().for_each(|field| draft.end_field(&field));
+                }
+                "subDoc" => draft.is_doubtful = true,
                 "hyperlink" | "ins" | "moveTo" | "smartTag" | "sdt" | "sdtContent"
-                | "fldSimple" | "customXml" | "bdo" | "dir" => self.read_runs(item, draft, out),
+                | "customXml" | "bdo" | "dir" => self.read_runs(item, draft, out),
                 _ => {}
             }
         }
@@ -403,6 +509,8 @@ impl WordReader<'_> {
         } else {
             let wrapper = node.parent().map_or("", |it| it.tag_name().name());
             let wrapper = if PLAIN_WRAPPERS.contains(&wrapper) { "" } else { wrapper };
+            let is_count = draft.fields.iter().any(FieldDraft::is_count);
+            let wrapper = if is_count { "field" } else { wrapper };
             let look = properties.map(|it| look_of(it, &EVEN_PROPERTIES)).unwrap_or_default();
             draft.last_look.begin(format!("{wrapper} {look}"), &mut draft.text);
             return self.read_run_content(node, draft, out);
@@ -420,18 +528,25 @@ impl WordReader<'_> {
     ) {
         for item in elements(node) {
             match item.tag_name().name() {
-                "fldChar" => match attribute(item, "fldCharType") {
-                    Some("begin") => draft.fields.push(false),
-                    Some("separate") => {
-                        draft.fields.last_mut().into_iter().for_each(|it| *it = true)
-                    }
-                    _ => drop(draft.fields.pop()),
-                },
+                "fldChar" => draft.step_field(item),
+                "instrText" => {
+                    let open = draft.fields.last_mut().filter(|it| !it.has_result);
+                    open.into_iter().for_each(|it| it.instruction.push_str(&own_text(item)));
+                }
                 // The instruction of a field is not shown, whatever stands in it.
-                "t" | "sym" if draft.fields.contains(&false) => {
+                "t" | "sym" if draft.fields.iter().any(|it| !it.has_result) => {
                     out.push(FlowBlock::Note(PageNote::HiddenText));
                 }
-                "t" => draft.text.push_str(&own_text(item)),
+                "t" => draft.add_text(&own_text(item)),
+                // Of today, or of the page.
+                "pgNum" | "dayShort" | "dayLong" | "monthShort" | "monthLong" | "yearShort"
+                | "yearLong" => mark_drawing(&mut draft.text),
+                "ruby" => {
+                    if let Some(base) = child(item, "rubyBase") {
+                        self.read_runs(base, draft, out);
+                    }
+                    mark_drawing(&mut draft.text);
+                }
                 "tab" | "ptab" => draft.text.push('\t'),
                 "br" if attribute(item, "type") == Some("page") => draft.ends_page = true,
                 "br" | "cr" => draft.text.push('\n'),
@@ -444,7 +559,7 @@ impl WordReader<'_> {
                         .text
                         .push_str(&format!("[{}]", attribute(item, "id").unwrap_or_default()));
                 }
-                "drawing" | "pict" | "object" => self.read_shape(item, draft),
+                "drawing" | "pict" | "object" | "contentPart" => self.read_shape(item, draft),
                 "AlternateContent" => {
                     if let Some(branch) = chosen_branch(item) {
                         self.read_run_content(branch, draft, out);
@@ -474,7 +589,8 @@ impl WordReader<'_> {
         }
         let is_page = drawing_size(size, "cx") >= PAGE_PICTURE.0
             && drawing_size(size, "cy") >= PAGE_PICTURE.1;
-        for picture in all(node, "blip") {
+        let pictures = node.descendants();
+        for picture in pictures.filter(|it| matches!(it.tag_name().name(), "blip" | "imagedata")) {
             let relation = attribute(picture, "embed").and_then(|id| self.relations.get(id));
             match relation.and_then(|it| it.part.clone()).filter(|_| is_page) {
                 Some(part) => draft.pictures.push(part),
@@ -490,6 +606,21 @@ impl WordReader<'_> {
         let outer = outer.filter(|_| child(shape, "style").is_none());
         shape_ground(child(shape, "spPr"), outer, &self.theme)
     }
+}
+
+/// The content of a file within the file. Packages could hold one another without end.
+fn read_import(bytes: &[u8], limits: &LimitsConfig) -> Result<Vec<FlowBlock>, OfficeError> {
+    let is_markup = bytes.trim_ascii_start().starts_with(b"<");
+    let flow = match sniff_office(bytes).or_else(|| sniff_text(bytes)) {
+        Some(OfficeFormat::Rtf) => read_rich_text(bytes, limits),
+        Some(OfficeFormat::Html) => read_web_page(bytes, limits),
+        Some(OfficeFormat::Text | OfficeFormat::Csv) if is_markup => read_web_page(bytes, limits),
+        Some(OfficeFormat::Text | OfficeFormat::Csv) => read_plain_text(bytes, limits),
+        _ => Err(OfficeError::unsupported(
+            "a document that imports another file, which is not read: save it in Word once",
+        )),
+    };
+    flow.map(|flow| flow.blocks)
 }
 
 /// Adds a paragraph as a heading or as an entry of a list, with its label. Of one without text the
