@@ -5,7 +5,8 @@ use docmill_core::model::{PageNote, TextAmount};
 
 use crate::error::OfficeError;
 use crate::package::OfficePackage;
-use crate::run_seams::close_seams;
+use crate::run_seams::{close_seams, is_blank};
+use crate::styling::ListLabel;
 
 /// Cells of all tables of one document.
 const MAX_CELLS: u64 = 1_000_000;
@@ -16,6 +17,9 @@ const MAX_PICTURES: usize = 200;
 /// How the names of pictures end that are read as pages.
 const PICTURE_ENDINGS: [&str; 8] =
     [".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".bmp", ".webp"];
+
+/// Digits of the label of an entry without text, up to which it is a count.
+const MAX_COUNT_DIGITS: usize = 2;
 
 /// A piece of a document.
 #[derive(Debug, Clone, PartialEq)]
@@ -275,6 +279,36 @@ impl TableDraft {
         }
         blocks
     }
+}
+
+/// Adds a paragraph as a heading or as an entry of a list, with its label. Of one without text the
+/// label alone is seen, which may be an amount.
+pub(crate) fn push_labelled(
+    heading: Option<u8>,
+    label: Option<(u8, ListLabel)>,
+    text: String,
+    out: &mut Vec<FlowBlock>,
+) {
+    if is_blank(&text) {
+        let alone = label.as_ref().and_then(|(_, label)| label.alone());
+        if alone.is_some_and(|it| it.chars().filter(|c| c.is_numeric()).count() > MAX_COUNT_DIGITS)
+        {
+            out.push(FlowBlock::Note(PageNote::DoubtfulText));
+        }
+        out.extend(alone.map(|it| FlowBlock::Paragraph(it.to_owned())));
+        return;
+    }
+    if label.as_ref().is_some_and(|(_, label)| label.joins(&text)) {
+        out.push(FlowBlock::Note(PageNote::DoubtfulText));
+    }
+    out.push(match (heading, label) {
+        (Some(level), Some((_, label))) => {
+            FlowBlock::Heading { level, text: format!("{} {text}", label.marker()) }
+        }
+        (Some(level), None) => FlowBlock::Heading { level, text },
+        (None, Some((depth, label))) => FlowBlock::Item { depth, marker: label.marker(), text },
+        (None, None) => FlowBlock::Paragraph(text),
+    });
 }
 
 /// Takes the seams out of a block. Whether one was within a number.

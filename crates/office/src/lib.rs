@@ -18,6 +18,7 @@ mod content;
 mod decode;
 mod delimited;
 mod error;
+mod fields;
 mod format;
 mod grid_layout;
 mod html;

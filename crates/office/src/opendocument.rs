@@ -14,11 +14,12 @@ use docmill_formats::xml::XmlNode;
 use crate::colours::{RgbColour, WHITE, is_lost, is_pictographic};
 use crate::content::{
     DocumentFlow, FlowBlock, FlowCell, FlowWriter, PaperKind, SheetCellDraft, TableDraft,
+    push_labelled,
 };
 use crate::error::OfficeError;
 use crate::package::OfficePackage;
-use crate::run_seams::LastLook;
-use crate::styling::number_label;
+use crate::run_seams::{LastLook, is_blank, mark_drawing};
+use crate::styling::{LabelGap, ListLabel, number_label};
 use crate::tags::{all, attribute, child, elements, number, own_text};
 
 /// Columns of a sheet that are read: those behind repeat emptiness.
@@ -51,6 +52,25 @@ const MAX_BASES: usize = 16;
 /// Centimetres each way from which on a picture is a page.
 const PAGE_PICTURE: (f32, f32) = (10.5, 14.0);
 
+/// Shapes that may have text.
+const FRAMES: [&str; 13] = [
+    "frame",
+    "custom-shape",
+    "rect",
+    "g",
+    "ellipse",
+    "circle",
+    "polygon",
+    "regular-polygon",
+    "path",
+    "line",
+    "polyline",
+    "connector",
+    "caption",
+];
+/// Longest side of a shape that may be a sign or a digit.
+const MAX_SIGN_CENTIMETRES: f32 = 1.0;
+
 /// Reads a document.
 pub(crate) fn read_open_document(
     bytes: &[u8],
@@ -75,7 +95,7 @@ pub(crate) fn read_open_document(
     let mut grounds = pages.filter_map(|it| attribute(it, "background-color"));
     let is_painted = grounds.any(|it| it != "transparent");
     let look = InlineLook { ground: (!is_painted).then_some(WHITE), ..InlineLook::default() };
-    let reader = OdfReader { styles };
+    let reader = OdfReader { styles, values: field_values(tree.root()) };
     let frame = BlockFrame { depth: 0, look };
     let mut flow = FlowWriter::new(limits);
     let body = all(tree.root(), "body").next().and_then(|it| elements(it).next());
@@ -130,9 +150,57 @@ struct OdfStyle {
     is_flat: bool,
     hidden_page: bool,
     starts_page: bool,
-    list_forms: Vec<Option<String>>,
+    list_levels: Vec<OdfListLevel>,
     /// Hash of its other properties of letters.
     letters: Option<u64>,
+}
+
+/// The labels of one level of a list.
+#[derive(Debug, Clone)]
+struct OdfListLevel {
+    /// The form of its numbers, if it has some.
+    form: Option<String>,
+    /// The text before the number, or in place of it, and behind it.
+    prefix: String,
+    suffix: String,
+    start: u32,
+    gap: LabelGap,
+}
+
+impl OdfListLevel {
+    fn read(node: XmlNode<'_, '_>) -> Self {
+        let text = |name| attribute(node, name).unwrap_or_default();
+        let (form, middle) = match node.tag_name().name() {
+            "list-level-style-number" => (Some(text("num-format").to_owned()), ""),
+            // A picture may be a sign.
+            "list-level-style-image" => (None, "-"),
+            _ => (None, text("bullet-char")),
+        };
+        let place = child(node, "list-level-properties");
+        let aligned = place.and_then(|it| child(it, "list-level-label-alignment"));
+        let widths = ["min-label-width", "min-label-distance"]
+            .map(|name| place.and_then(|it| centimetres(attribute(it, name)?)).unwrap_or_default());
+        let gap = match aligned.map(|it| attribute(it, "label-followed-by")) {
+            Some(Some("nothing")) => LabelGap::Nothing,
+            Some(Some("space")) => LabelGap::Space,
+            Some(_) => LabelGap::Wide,
+            None if widths.iter().any(|width| *width > 0.0) => LabelGap::Wide,
+            None => LabelGap::Nothing,
+        };
+        let prefix = [text("num-prefix"), middle].concat();
+        let suffix = text("num-suffix").to_owned();
+        Self { form, prefix, suffix, start: number(node, "start-value").unwrap_or(1), gap }
+    }
+
+    fn label(&self, count: u32) -> ListLabel {
+        let Self { form, prefix, suffix, gap, .. } = self;
+        match form {
+            Some(form) => {
+                ListLabel::new([prefix, number_label(form, count).as_str(), suffix].concat(), *gap)
+            }
+            None => ListLabel::bullet(&[prefix.as_str(), suffix].concat(), *gap),
+        }
+    }
 }
 
 /// Keys are the family and the name.
@@ -147,12 +215,8 @@ fn collect_styles(root: XmlNode<'_, '_>, styles: &mut OdfStyles) {
             }
             "list-style" => {
                 let Some(name) = attribute(node, "name") else { continue };
-                let forms = elements(node).map(|level| {
-                    let is_number = level.tag_name().name() == "list-level-style-number";
-                    is_number.then(|| attribute(level, "num-format").unwrap_or("1").to_owned())
-                });
-                let list_forms = forms.take(10).collect();
-                styles.insert(name.to_owned(), OdfStyle { list_forms, ..OdfStyle::default() });
+                let list_levels = elements(node).map(OdfListLevel::read).take(10).collect();
+                styles.insert(name.to_owned(), OdfStyle { list_levels, ..OdfStyle::default() });
             }
             _ => {}
         }
@@ -231,6 +295,8 @@ struct BlockFrame {
 
 struct OdfReader {
     styles: OdfStyles,
+    /// The values of fields by their names, of those that have one value.
+    values: HashMap<String, Option<String>>,
 }
 
 impl OdfReader {
@@ -257,6 +323,7 @@ impl OdfReader {
             match item.tag_name().name() {
                 "h" | "p" => self.read_paragraph(item, frame.look, out),
                 "list" => self.read_list(item, frame, None, out),
+                "numbered-paragraph" => self.read_numbered(item, frame, out),
                 "table" => {
                     let look = frame.look.within(&self.style_of(item));
                     out.extend(self.read_table(item, look).into_blocks());
@@ -266,9 +333,7 @@ impl OdfReader {
                 "section" if is_hidden_node(item) || self.style_of(item).hidden => {
                     out.push(FlowBlock::Note(PageNote::HiddenText));
                 }
-                "frame" | "custom-shape" | "rect" | "g" => {
-                    self.read_frame(item, frame.look, out);
-                }
+                name if FRAMES.contains(&name) => self.read_frame(item, frame.look, out),
                 "section" | "index-body" | "table-of-content" | "text-box" | "a" => {
                     self.read_blocks(item, frame, out);
                 }
@@ -282,7 +347,7 @@ impl OdfReader {
         let start = out.len();
         let style = self.style_of(node);
         // Shapes without a fill of their own have that of a style which is not read.
-        let is_shape = matches!(node.tag_name().name(), "custom-shape" | "rect");
+        let is_shape = !matches!(node.tag_name().name(), "frame" | "g");
         let outer = InlineLook { ground: look.ground.filter(|_| !is_shape), ..look };
         self.read_blocks(node, BlockFrame { depth: 0, look: outer.within(&style) }, out);
         if is_title {
@@ -313,35 +378,70 @@ impl OdfReader {
     ) {
         let BlockFrame { depth, look } = frame;
         let name = attribute(node, "style-name").or(outer);
-        let forms = name.map(|name| self.style(name).list_forms).unwrap_or_default();
-        let form = forms.get(usize::from(depth)).cloned().flatten();
-        let mut count = 0_u32;
+        let levels = name.map(|name| self.style(name).list_levels).unwrap_or_default();
+        let level = levels.get(usize::from(depth));
+        let mut next = level.map_or(1, |it| it.start);
         for item in elements(node) {
-            let is_item = item.tag_name().name() == "list-item";
-            count = number(item, "start-value").unwrap_or(count.saturating_add(1));
-            let mut marker = match &form {
-                Some(form) if is_item => format!("{}.", number_label(form, count)),
-                None if is_item => "•".to_owned(),
-                _ => String::new(),
-            };
+            let count = number(item, "start-value").unwrap_or(next);
+            let mut label = None;
+            if item.tag_name().name() == "list-item" {
+                next = count.saturating_add(1);
+                let usual = || ListLabel::bullet("•", LabelGap::Wide);
+                label = Some(level.map_or_else(usual, |it| it.label(count)));
+            }
             for part in elements(item) {
-                if part.tag_name().name() == "list" {
-                    let inner = BlockFrame { depth: depth.saturating_add(1), look };
-                    self.read_list(part, inner, name, out);
-                    continue;
-                }
-                let mut blocks = Vec::new();
-                if matches!(part.tag_name().name(), "p" | "h") {
-                    self.read_paragraph(part, look, &mut blocks);
-                }
-                out.extend(blocks.into_iter().map(|block| match block {
-                    FlowBlock::Paragraph(text) => {
-                        FlowBlock::Item { depth, marker: std::mem::take(&mut marker), text }
+                match part.tag_name().name() {
+                    "list" => {
+                        let inner = BlockFrame { depth: depth.saturating_add(1), look };
+                        self.read_list(part, inner, name, out);
                     }
-                    block => block,
-                }));
+                    "p" | "h" => {
+                        let label = label.take().unwrap_or_default();
+                        self.read_entry(part, frame, label, out);
+                    }
+                    _ => {}
+                }
             }
         }
+    }
+
+    /// A paragraph that is an entry of a list elsewhere: its label is the one that was stored.
+    fn read_numbered(&self, node: XmlNode<'_, '_>, frame: BlockFrame, out: &mut Vec<FlowBlock>) {
+        let level = number(node, "list-level").unwrap_or(1).saturating_sub(1);
+        let depth = u8::try_from(level).unwrap_or(u8::MAX);
+        let gap = self.style_of(node).list_levels.get(usize::from(depth)).map(|it| it.gap);
+        let stored = child(node, "number").map(own_text).unwrap_or_default();
+        let mut label = Some(ListLabel::new(stored, gap.unwrap_or_default()));
+        for part in elements(node).filter(|it| matches!(it.tag_name().name(), "p" | "h")) {
+            let label = label.take().unwrap_or_default();
+            self.read_entry(part, BlockFrame { depth, ..frame }, label, out);
+        }
+    }
+
+    /// A paragraph of an entry of a list. The label is that of the first text in it.
+    fn read_entry(
+        &self,
+        node: XmlNode<'_, '_>,
+        frame: BlockFrame,
+        label: ListLabel,
+        out: &mut Vec<FlowBlock>,
+    ) {
+        let (mut blocks, mut label) = (Vec::new(), Some(label));
+        self.read_paragraph(node, frame.look, &mut blocks);
+        for block in blocks {
+            let (heading, text) = match block {
+                FlowBlock::Paragraph(text) => (None, text),
+                FlowBlock::Heading { level, text } => (Some(level), text),
+                block => {
+                    out.push(block);
+                    continue;
+                }
+            };
+            let label = label.take().unwrap_or_default();
+            let is_plain_heading = heading.is_some() && label.is_empty();
+            push_labelled(heading, (!is_plain_heading).then_some((frame.depth, label)), text, out);
+        }
+        push_labelled(None, label.map(|label| (frame.depth, label)), String::new(), out);
     }
 
     fn read_paragraph(&self, node: XmlNode<'_, '_>, outer: InlineLook, out: &mut Vec<FlowBlock>) {
@@ -352,7 +452,7 @@ impl OdfReader {
         let (mut inline, mut others) = (InlineText::default(), Vec::new());
         self.read_inline(node, outer.within(&style), &mut inline, &mut others);
         let text = inline.text;
-        if !text.trim().is_empty() {
+        if !is_blank(&text) {
             let level = number(node, "outline-level").and_then(|it| u8::try_from(it).ok());
             out.push(match level.filter(|_| node.tag_name().name() == "h") {
                 Some(level) => FlowBlock::Heading { level, text },
@@ -390,8 +490,13 @@ impl OdfReader {
                 "tab" => inline.text.push('\t'),
                 "line-break" => inline.text.push('\n'),
                 "annotation" => others.push(FlowBlock::Note(PageNote::Comments)),
-                "hidden-text" | "hidden-paragraph" => {
-                    others.push(FlowBlock::Note(PageNote::HiddenText));
+                // Programs decide anew whether the condition holds.
+                "hidden-paragraph" => others.push(FlowBlock::Note(PageNote::DoubtfulText)),
+                "hidden-text" => {
+                    others.push(FlowBlock::Note(match attribute(item, "string-value") {
+                        Some(text) if text.contains(char::is_numeric) => PageNote::DoubtfulText,
+                        _ => PageNote::HiddenText,
+                    }))
                 }
                 "note" => {
                     let mark = child(item, "note-citation").map(own_text).unwrap_or_default();
@@ -400,7 +505,12 @@ impl OdfReader {
                         self.read_blocks(body, BlockFrame { depth: 0, look }, others);
                     }
                 }
-                "frame" | "custom-shape" | "rect" | "g" => self.read_frame(item, look, others),
+                name if FRAMES.contains(&name) => {
+                    if is_within_line(item) {
+                        mark_drawing(&mut inline.text);
+                    }
+                    self.read_frame(item, look, others);
+                }
                 "span" | "a" => {
                     let style = self.style_of(item);
                     let look = look.within(&style);
@@ -408,11 +518,32 @@ impl OdfReader {
                 }
                 // Values of fields, which programs calculate anew.
                 name => {
+                    if self.is_calculated_anew(item) {
+                        others.push(FlowBlock::Note(PageNote::DoubtfulText));
+                    }
                     let letters = hash_of(&(look.letters, name));
                     self.read_inline(item, InlineLook { letters, ..look }, inline, others);
                 }
             }
         }
+    }
+
+    /// Whether a field has another value than its text.
+    fn is_calculated_anew(&self, field: XmlNode<'_, '_>) -> bool {
+        let text: String =
+            field.descendants().filter(|it| it.is_text()).filter_map(|it| it.text()).collect();
+        let kind = field.tag_name().name();
+        let is_named = ["-get", "-input"].iter().any(|ending| kind.ends_with(ending));
+        let name = attribute(field, "name").filter(|_| is_named);
+        let named = name.and_then(|name| self.values.get(name)?.as_deref());
+        let formula = attribute(field, "formula").and_then(|it| it.split_once(':'));
+        let stated = [attribute(field, "value"), formula.map(|(_, it)| it), named];
+        let branches =
+            ["string-value-if-true", "string-value-if-false"].map(|it| attribute(field, it));
+        stated.into_iter().flatten().any(|value| match value.trim().parse() {
+            Ok(value) => contradicts(&text, value, text.contains('%')),
+            Err(_) => named == Some(value) && digits_of(value) != digits_of(&text),
+        }) || branches.into_iter().flatten().any(|it| digits_of(it) != digits_of(&text))
     }
 
     fn read_table(&self, node: XmlNode<'_, '_>, look: InlineLook) -> TableDraft {
@@ -573,6 +704,36 @@ impl OdfReader {
         }
         found
     }
+}
+
+/// The values that fields of a name have, if it is one.
+fn field_values(root: XmlNode<'_, '_>) -> HashMap<String, Option<String>> {
+    let mut values = HashMap::new();
+    let sources = root.descendants();
+    for node in
+        sources.filter(|it| matches!(it.tag_name().name(), "user-field-decl" | "variable-set"))
+    {
+        let value = attribute(node, "value").or_else(|| attribute(node, "string-value"));
+        if let (Some(name), Some(value)) = (attribute(node, "name"), value) {
+            let known = values.entry(name.to_owned()).or_insert_with(|| Some(value.to_owned()));
+            if known.as_deref() != Some(value) {
+                *known = None;
+            }
+        }
+    }
+    values
+}
+
+fn digits_of(text: &str) -> String {
+    text.chars().filter(|c| c.is_numeric()).collect()
+}
+
+/// Whether a shape without text stands in a line of text, or is as small as a sign.
+fn is_within_line(node: XmlNode<'_, '_>) -> bool {
+    let sizes = ["width", "height"].map(|name| attribute(node, name).and_then(centimetres));
+    let is_small = sizes.iter().all(|size| size.is_none_or(|size| size <= MAX_SIGN_CENTIMETRES));
+    let has_text = node.descendants().any(|it| it.tag_name().name() == "p");
+    !has_text && (is_small || attribute(node, "anchor-type") == Some("as-char"))
 }
 
 /// Columns of one look, from 0, the end not included.

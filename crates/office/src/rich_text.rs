@@ -11,22 +11,28 @@ use docmill_core::model::PageNote;
 use encoding_rs::{Encoding, WINDOWS_1252};
 
 use crate::colours::{RgbColour, WHITE, is_lost, is_pictographic};
-use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft};
+use crate::content::{
+    DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft, push_labelled,
+};
 use crate::error::OfficeError;
-use crate::run_seams::LastLook;
+use crate::fields::FieldKind;
+use crate::run_seams::{LastLook, is_blank, mark_drawing};
+use crate::styling::{LabelGap, ListLabel, plain_symbol};
 
 /// Groups within groups.
 const MAX_DEPTH: usize = 1_000;
 /// Letters of a control word, and digits of its number.
 const MAX_WORD_CHARS: usize = 32;
 const MAX_DIGITS: usize = 10;
+/// Letters of a field's instruction that are looked at.
+const MAX_INSTRUCTION_CHARS: usize = 200;
 /// Cells of a row.
 const MAX_ROW_CELLS: usize = 1_000;
 /// Colours of the table of colours.
 const MAX_COLOURS: usize = 4_096;
 
 /// Destinations whose text does not show on the page.
-const UNREAD: [&str; 26] = [
+const UNREAD: [&str; 25] = [
     "stylesheet",
     "info",
     "pict",
@@ -42,7 +48,6 @@ const UNREAD: [&str; 26] = [
     "generator",
     "xmlnstbl",
     "filetbl",
-    "fldinst",
     "bkmkstart",
     "bkmkend",
     "nonshppict",
@@ -75,6 +80,8 @@ pub(crate) fn read_rich_text(
         text: String::new(),
         bytes: Vec::new(),
         marker: String::new(),
+        has_close_labels: false,
+        instruction: String::new(),
         surrogate: None,
         row: Vec::new(),
         cell: Vec::new(),
@@ -166,6 +173,11 @@ struct GroupState {
     unread: bool,
     in_colours: bool,
     in_marker: bool,
+    /// The text of a label, and the instruction of a field.
+    in_label: bool,
+    in_instruction: bool,
+    /// The result of a field that programs count anew.
+    in_count: bool,
     hidden: bool,
     deleted: bool,
     struck: bool,
@@ -226,6 +238,10 @@ struct RichTextReader<'a> {
     /// Text in the file's encoding that is not decoded yet: characters may have two bytes.
     bytes: Vec<u8>,
     marker: String,
+    /// Some list has labels with digits of its own, or no tab behind them.
+    has_close_labels: bool,
+    /// The start of the last field's instruction.
+    instruction: String,
     surrogate: Option<u16>,
     row: Vec<SheetCellDraft>,
     cell: Vec<FlowBlock>,
@@ -254,7 +270,11 @@ impl RichTextReader<'_> {
                 if self.state.is_apart {
                     self.end_paragraph()?;
                 }
+                let was_instruction = self.state.in_instruction;
                 self.state = self.groups.pop().unwrap_or(self.state);
+                if was_instruction && !self.state.in_instruction {
+                    self.end_instruction()?;
+                }
             }
             RtfToken::Binary => {}
             RtfToken::Byte(byte) => self.add_byte(byte)?,
@@ -308,7 +328,19 @@ impl RichTextReader<'_> {
                 (state.optional, state.unread, state.is_apart) = (false, false, true);
                 state.on_shape |= word == "shptxt";
             }
-            "fldrslt" | "shp" | "shpinst" | "ud" | "upr" => self.state.optional = false,
+            "fldrslt" => {
+                let is_count = FieldKind::of(&self.instruction) == FieldKind::Count;
+                (self.state.optional, self.state.in_count) = (false, is_count);
+            }
+            "fldinst" => {
+                self.instruction.clear();
+                (self.state.unread, self.state.in_instruction) = (true, true);
+            }
+            "leveltext" | "pntxtb" | "pntxta" => {
+                (self.state.unread, self.state.in_label) = (true, true);
+            }
+            "shp" | "shpinst" | "ud" | "upr" => self.state.optional = false,
+            "levelfollow" => self.has_close_labels |= matches!(number, Some(1 | 2)),
             _ if self.take_look(word, number) || self.define_row(word, number) => {}
             _ => self.take_structure(word, number)?,
         }
@@ -461,6 +493,8 @@ impl RichTextReader<'_> {
             None => vec![unit],
         };
         let text = String::from_utf16_lossy(&units);
+        self.has_close_labels |=
+            self.state.in_label && text.chars().map(plain_symbol).any(char::is_numeric);
         let skip = std::mem::take(&mut self.skip);
         self.add_text(&text)?;
         self.skip = skip;
@@ -472,6 +506,10 @@ impl RichTextReader<'_> {
             self.skip -= 1;
             return Ok(());
         }
+        if self.state.in_instruction && self.instruction.len() < MAX_INSTRUCTION_CHARS {
+            self.instruction.push(char::from(byte));
+        }
+        self.has_close_labels |= self.state.in_label && byte.is_ascii_digit();
         if self.state.in_colours {
             if byte == b';' && self.colours.len() < MAX_COLOURS {
                 // The first one has no values; the next one is open.
@@ -548,8 +586,8 @@ impl RichTextReader<'_> {
         if self.state.in_marker {
             return self.marker.push_str(text);
         }
-        let GroupState { size, raise, spread, is_special, ink, ground, .. } = self.state;
-        let look = (size, raise, spread, is_special, ink, ground);
+        let GroupState { size, raise, spread, is_special, ink, ground, in_count, .. } = self.state;
+        let look = (size, raise, spread, is_special || in_count, ink, ground);
         self.last_look.begin(look, &mut self.text);
         self.text.push_str(text);
     }
@@ -567,25 +605,38 @@ impl RichTextReader<'_> {
         self.flush_bytes();
         let text = std::mem::take(&mut self.text);
         let marker = std::mem::take(&mut self.marker);
-        let marker = marker.trim();
         let state = self.state;
-        if state.unread || text.trim().is_empty() {
+        if state.unread || is_blank(&text) && marker.trim().is_empty() {
             return Ok(());
         }
-        let block = if state.outline > 0 {
-            FlowBlock::Heading { level: state.outline, text }
-        } else if !marker.is_empty() || state.in_list {
-            let marker = if marker.chars().any(char::is_alphanumeric) { marker } else { "•" };
-            FlowBlock::Item { depth: state.level, marker: marker.to_owned(), text }
-        } else {
-            FlowBlock::Paragraph(text)
-        };
+        let is_entry = !marker.trim().is_empty() || state.in_list;
+        let label = is_entry.then(|| (state.level, entry_label(&marker)));
+        let heading = (state.outline > 0).then_some(state.outline);
+        let mut blocks = Vec::new();
+        // Programs that know the list write its label anew.
+        if is_entry && self.has_close_labels && ListLabel::new("9.", LabelGap::Space).joins(&text) {
+            blocks.push(FlowBlock::Note(PageNote::DoubtfulText));
+        }
+        push_labelled(heading, label, text, &mut blocks);
         if state.in_table {
-            self.cell.push(block);
+            self.cell.append(&mut blocks);
             return Ok(());
         }
         self.end_table()?;
-        self.flow.push(block)
+        self.flow.extend(blocks)
+    }
+
+    /// What a field shows of its instruction is a drawing in the line.
+    fn end_instruction(&mut self) -> Result<(), OfficeError> {
+        let kind = FieldKind::of(&self.instruction);
+        if self.state.unread || !matches!(kind, FieldKind::Sign | FieldKind::Text) {
+            return Ok(());
+        }
+        mark_drawing(&mut self.text);
+        if kind == FieldKind::Text && self.instruction.contains(char::is_numeric) {
+            self.flow.push(FlowBlock::Note(PageNote::DoubtfulText))?;
+        }
+        Ok(())
     }
 
     fn end_cell(&mut self) -> Result<(), OfficeError> {
@@ -608,6 +659,18 @@ impl RichTextReader<'_> {
         let mut blocks = std::mem::take(&mut self.table).into_blocks();
         blocks.append(&mut self.cell);
         self.flow.extend(blocks)
+    }
+}
+
+/// The label of an entry by the text that is stored for it.
+fn entry_label(marker: &str) -> ListLabel {
+    let gap = if marker.ends_with('\t') { LabelGap::Wide } else { LabelGap::Nothing };
+    match marker.trim() {
+        "" => ListLabel::bullet("•", LabelGap::Wide),
+        text if text.contains(char::is_numeric) || text.chars().count() > 1 => {
+            ListLabel::new(marker.trim_end_matches('\t'), gap)
+        }
+        text => ListLabel::bullet(text, gap),
     }
 }
 

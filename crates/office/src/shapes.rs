@@ -9,12 +9,12 @@ use docmill_formats::xml::XmlNode;
 
 use crate::cell_area::CellArea;
 use crate::colours::{
-    DrawingOpacity, RgbColour, ThemeColours, drawing_colour, is_struck_run, is_unseen_run,
-    shape_ground,
+    DrawingOpacity, RgbColour, ThemeColours, drawing_colour, is_pictographic, is_struck_run,
+    is_unseen_run, shape_ground,
 };
-use crate::content::{FlowBlock, SheetCellDraft, TableDraft};
-use crate::run_seams::{LastLook, look_of};
-use crate::styling::number_label;
+use crate::content::{FlowBlock, SheetCellDraft, TableDraft, push_labelled};
+use crate::run_seams::{LastLook, is_blank, look_of};
+use crate::styling::{LabelGap, ListLabel, number_label};
 use crate::tags::{all, attribute, child, chosen_branch, drawing_size, elements, number, own_text};
 
 /// Size of a picture, in units of 1/914400 inch, from which on it is a page: half a slide of the
@@ -36,6 +36,8 @@ const EVEN_PROPERTIES: [&str; 13] = [
     "latin",
     "hlinkClick",
 ];
+/// Elements for the labels of paragraphs.
+const MARKS: [&str; 4] = ["buNone", "buChar", "buAutoNum", "buBlip"];
 /// Shapes of one page that are compared with those under them.
 const MAX_COMPARED: usize = 500;
 /// Units of DrawingML into a cell from which on a cover leaves its text to be seen.
@@ -274,17 +276,22 @@ impl ShapeReader<'_> {
         let is_styled = child(shape, "style").is_some();
         let outer = ground.filter(|_| !is_styled);
         let ground = shape_ground(child(shape, "spPr"), outer, self.theme);
-        let mut numbers = [0_u32; 9];
+        let mut numbers = [None; 9];
         for paragraph in all(body, "p") {
             let text = self.paragraph_text(paragraph, ground, out);
-            if text.trim().is_empty() {
+            // Programs show no label of a paragraph without text.
+            if is_blank(&text) {
                 continue;
             }
-            out.push(match kind {
-                Some("title" | "ctrTitle") => FlowBlock::Heading { level: 1, text },
-                Some("subTitle") => FlowBlock::Heading { level: 3, text },
-                kind => text_block(paragraph, kind == Some("body"), &mut numbers, text),
-            });
+            let level = match kind {
+                Some("title" | "ctrTitle") => Some(1),
+                Some("subTitle") => Some(3),
+                _ => None,
+            };
+            let is_body = kind == Some("body");
+            let label = entry_label(paragraph, child(body, "lstStyle"), is_body, &mut numbers);
+            let label = label.filter(|_| level.is_none());
+            push_labelled(level, label, text, out);
         }
     }
 
@@ -304,13 +311,26 @@ impl ShapeReader<'_> {
                         out.push(FlowBlock::Note(PageNote::DeletedText));
                     } else if !is_unseen_run(run, ground, self.theme) {
                         let look = child(run, "rPr").map(|it| look_of(it, &EVEN_PROPERTIES));
-                        last_look.begin(look.unwrap_or_default(), &mut text);
+                        // Numbers of slides and days are made anew.
+                        let kind = run.tag_name().name();
+                        let look = format!("{kind} {}", look.unwrap_or_default());
+                        last_look.begin(look, &mut text);
                         text.push_str(&found);
                     } else if !found.trim().is_empty() {
                         out.push(FlowBlock::Note(PageNote::HiddenText));
                     }
                 }
                 "br" => text.push('\n'),
+                // The letters of a formula in their order.
+                "m" | "AlternateContent" => {
+                    let branch =
+                        if run.tag_name().name() == "m" { Some(run) } else { chosen_branch(run) };
+                    for (part, found) in branch.into_iter().flat_map(|it| all(it, "t")).enumerate()
+                    {
+                        last_look.begin(format!("formula {part}"), &mut text);
+                        text.push_str(&own_text(found));
+                    }
+                }
                 _ => {}
             }
         }
@@ -330,11 +350,13 @@ impl ShapeReader<'_> {
                 }
                 let mut blocks = Vec::new();
                 let ground = shape_ground(child(cell, "tcPr"), outer, self.theme);
+                let mut numbers = [None; 9];
                 let is_under = matches!(attribute(cell, "vMerge"), Some("1" | "true"));
                 for paragraph in all(cell, "p").filter(|_| !is_under) {
                     let text = self.paragraph_text(paragraph, ground, &mut blocks);
-                    if !text.trim().is_empty() {
-                        blocks.push(FlowBlock::Paragraph(text));
+                    let label = entry_label(paragraph, None, false, &mut numbers);
+                    if !is_blank(&text) {
+                        push_labelled(None, label, text, &mut blocks);
                     }
                 }
                 let columns = number(cell, "gridSpan").unwrap_or(1).clamp(1, 1000);
@@ -420,47 +442,68 @@ fn read_picture(shape: XmlNode<'_, '_>, out: &mut Vec<FlowBlock>) {
     });
 }
 
-/// A paragraph of a shape; those of a body have bullets unless they say they have none.
-fn text_block(
+/// The label of a paragraph of a shape, and its level; those of a body have bullets unless they say
+/// they have none.
+fn entry_label(
     paragraph: XmlNode<'_, '_>,
+    styles: Option<XmlNode<'_, '_>>,
     is_body: bool,
-    numbers: &mut [u32; 9],
-    text: String,
-) -> FlowBlock {
-    let properties = child(paragraph, "pPr");
-    let level = properties.and_then(|it| number(it, "lvl")).unwrap_or(0).min(8);
-    let depth = u8::try_from(level).unwrap_or(0);
+    numbers: &mut [Option<u32>; 9],
+) -> Option<(u8, ListLabel)> {
+    let own = child(paragraph, "pPr");
+    let level = own.and_then(|it| number(it, "lvl")).unwrap_or(0).min(8);
     let at = usize::try_from(level).unwrap_or(0);
-    if has_child(properties, "buAutoNum") {
-        let form = properties.and_then(|it| attribute(child(it, "buAutoNum")?, "type"));
-        let form = form.unwrap_or("arabicPeriod");
-        for number in numbers.iter_mut().skip(at + 1) {
-            *number = 0;
+    let name = format!("lvl{}pPr", level + 1);
+    let style = styles.and_then(|it| elements(it).find(|it| it.tag_name().name() == name));
+    let sources: Vec<XmlNode<'_, '_>> = [own, style].into_iter().flatten().collect();
+    let mark = sources
+        .iter()
+        .find_map(|it| elements(*it).find(|it| MARKS.contains(&it.tag_name().name())));
+    let indent = sources.iter().find_map(|it| attribute(*it, "indent")?.parse::<i64>().ok());
+    let gap = match indent {
+        Some(indent) if indent >= 0 => LabelGap::Nothing,
+        None if !is_body => LabelGap::Nothing,
+        _ => LabelGap::Wide,
+    };
+    let font = sources.iter().find_map(|it| attribute(child(*it, "buFont")?, "typeface"));
+    let label = match mark.map(|it| (it.tag_name().name(), it)) {
+        Some(("buAutoNum", form)) => number_entry(form, at, numbers, gap),
+        Some(("buChar", _)) if font.is_some_and(is_pictographic) => ListLabel::bullet("•", gap),
+        Some(("buChar", mark)) => {
+            ListLabel::bullet(attribute(mark, "char").unwrap_or_default(), gap)
         }
-        let count = numbers.get_mut(at).map_or(1, |count| {
-            *count = count.saturating_add(1);
-            *count
-        });
-        let kind = if form.starts_with("alphaLc") {
-            "a"
-        } else if form.starts_with("alphaUc") {
-            "A"
-        } else if form.starts_with("romanLc") {
-            "i"
-        } else if form.starts_with("romanUc") {
-            "I"
-        } else {
-            "1"
-        };
-        let marker = format!("{}.", number_label(kind, count));
-        return FlowBlock::Item { depth, marker, text };
-    }
-    if has_child(properties, "buChar") || is_body && !has_child(properties, "buNone") {
-        return FlowBlock::Item { depth, marker: "•".to_owned(), text };
-    }
-    FlowBlock::Paragraph(text)
+        // A picture may be a sign.
+        Some(("buBlip", _)) => ListLabel::bullet("-", gap),
+        None if is_body => ListLabel::bullet("•", gap),
+        _ => return None,
+    };
+    Some((u8::try_from(level).unwrap_or(0), label))
 }
 
-fn has_child(node: Option<XmlNode<'_, '_>>, name: &str) -> bool {
-    node.is_some_and(|it| child(it, name).is_some())
+/// The label of the next entry of a level that counts.
+fn number_entry(
+    node: XmlNode<'_, '_>,
+    at: usize,
+    numbers: &mut [Option<u32>; 9],
+    gap: LabelGap,
+) -> ListLabel {
+    let form = attribute(node, "type").unwrap_or("arabicPeriod");
+    for deeper in numbers.iter_mut().skip(at + 1) {
+        *deeper = None;
+    }
+    let start = number(node, "startAt").unwrap_or(1);
+    let count = numbers.get(at).copied().flatten().map_or(start, |last| last.saturating_add(1));
+    if let Some(last) = numbers.get_mut(at) {
+        *last = Some(count);
+    }
+    let kinds = [("alphaLc", "a"), ("alphaUc", "A"), ("romanLc", "i"), ("romanUc", "I")];
+    let kind = kinds.iter().find(|(start, _)| form.starts_with(start)).map_or("1", |it| it.1);
+    let count = number_label(kind, count);
+    let text = match form {
+        form if form.ends_with("ParenBoth") => format!("({count})"),
+        form if form.ends_with("ParenR") => format!("{count})"),
+        form if form.ends_with("Plain") => count,
+        _ => format!("{count}."),
+    };
+    ListLabel::new(text, gap)
 }

@@ -6,16 +6,17 @@ use crate::run_seams::is_number_part;
 const MAX_CURRENCY_CHARS: usize = 4;
 
 /// What stands between a label and its text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum LabelGap {
     Nothing,
     Space,
     /// A tab, or as much as sets the text apart.
+    #[default]
     Wide,
 }
 
 /// The label of an entry of a list as it is seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ListLabel {
     text: String,
     gap: LabelGap,
@@ -55,6 +56,7 @@ impl ListLabel {
         }
     }
 
+    /// Whether it shows nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -68,7 +70,7 @@ impl ListLabel {
     /// The label as it is laid out, one space before its text. There a digit that a gap sets apart
     /// would run into a number.
     pub(crate) fn marker(&self) -> String {
-        if !self.text.contains(char::is_alphanumeric) {
+        if !self.is_empty() && !self.text.contains(char::is_alphanumeric) {
             return "•".to_owned();
         }
         let is_bare = self.gap == LabelGap::Wide && self.text.ends_with(char::is_numeric);

@@ -604,6 +604,45 @@ fn a_shape_of_a_slide_is_read_where_it_is_seen() {
 }
 
 #[test]
+fn a_label_on_a_slide_is_doubted_where_it_joins_a_number() {
+    let number = "<a:r><a:t>1,100.00</a:t></a:r>";
+    #[rustfmt::skip]
+    let table = [
+        ("a digit",         "", format!("<a:pPr indent='0'><a:buChar char='9'/></a:pPr>{number}"),             "9 1,100.00",  true),
+        ("a digit apart",   "", format!("<a:pPr indent='-342900'><a:buChar char='9'/></a:pPr>{number}"),       "9 1,100.00",  true),
+        ("of its list",     "<a:lstStyle><a:lvl1pPr><a:buChar char='9'/></a:lvl1pPr></a:lstStyle>", number.to_owned(), "9 1,100.00", true),
+        ("a sign",          "", format!("<a:pPr><a:buChar char='-'/></a:pPr>{number}"),                        "• 1,100.00",  true),
+        ("a sign apart",    "", format!("<a:pPr indent='-342900'><a:buChar char='-'/></a:pPr>{number}"),       "• 1,100.00",  false),
+        ("a picture",       "", format!("<a:pPr><a:buBlip/></a:pPr>{number}"),                                 "• 1,100.00",  true),
+        ("of a font of pictures", "", format!("<a:pPr><a:buFont typeface='Wingdings'/><a:buChar char='9'/></a:pPr>{number}"), "• 1,100.00", false),
+        ("a count",         "", format!("<a:pPr><a:buAutoNum type='arabicPlain' startAt='9'/></a:pPr>{number}"), "9 1,100.00", true),
+        ("a usual count",   "", format!("<a:pPr indent='-342900'><a:buAutoNum type='arabicParenR' startAt='9'/></a:pPr>{number}"), "9) 1,100.00", false),
+        ("none",            "", format!("<a:pPr><a:buNone/></a:pPr>{number}"),                                 "1,100.00",    false),
+        ("a slide's number", "", format!("<a:fld type='slidenum'><a:t>9</a:t></a:fld>{number}"),               "91,100.00",   true),
+        ("a formula",       "", "<m><r><t>1,100.00</t></r></m>".to_owned(),                                    "1,100.00",    false),
+    ];
+    for (name, style, paragraph, text, is_doubtful) in table {
+        let slide = format!(
+            "<p:sld xmlns:p='p' xmlns:a='a'><p:spTree><p:sp><p:txBody>{style}<a:p>{paragraph}</a:p>\
+             </p:txBody></p:sp></p:spTree></p:sld>"
+        );
+        let main =
+            "<p:presentation xmlns:p='p' xmlns:r='r'><p:sldId id='256' r:id='a'/></p:presentation>";
+        let links = relations(&[("a", "slide", "s.xml")]);
+        let file = open_xml(
+            "ppt/presentation.xml",
+            &[
+                ("ppt/presentation.xml", main.to_owned()),
+                ("ppt/_rels/presentation.xml.rels", links),
+                ("ppt/s.xml", slide),
+            ],
+        );
+        assert_eq!(read(&file).unwrap(), [text], "{name}");
+        assert_eq!(notes_of(&file).contains(&PageNote::DoubtfulText), is_doubtful, "{name}");
+    }
+}
+
+#[test]
 fn text_of_an_open_document_is_read_where_it_is_seen() {
     let styles = "<style:style style:name='w'><style:text-properties fo:color='#ffffff'/></style:style>\
         <style:style style:name='s'><style:text-properties style:text-line-through-style='solid'/></style:style>\
@@ -635,6 +674,56 @@ fn text_of_an_open_document_is_read_where_it_is_seen() {
         let file = odf("spreadsheet", &sheet(cell), styles);
         assert!(!read(&file).unwrap().concat().contains("trap"), "{cell}");
         assert_eq!(notes_of(&file).contains(&PageNote::DoubtfulText), is_doubtful, "{cell}");
+    }
+}
+
+#[test]
+fn labels_and_fields_of_an_open_document_are_doubted_where_they_join_or_differ() {
+    let level = |kind: &str, attributes: &str, followed: &str| {
+        format!(
+            "<text:list-style style:name='l'><text:list-level-style-{kind} {attributes}>\
+             <style:list-level-properties><style:list-level-label-alignment \
+             text:label-followed-by='{followed}'/></style:list-level-properties>\
+             </text:list-level-style-{kind}></text:list-style>"
+        )
+    };
+    let list = "<text:list text:style-name='l'><text:list-item><text:p>1,100.00</text:p></text:list-item></text:list>";
+    let alone =
+        "<text:list text:style-name='l'><text:list-item><text:p/></text:list-item></text:list>";
+    let field = |name: &str, attributes: &str| {
+        format!("<text:p><text:{name} {attributes}>1,100.00</text:{name}></text:p>")
+    };
+    let usual = "text:num-format='1' text:num-suffix='.' text:start-value='9'";
+    #[rustfmt::skip]
+    let table = [
+        ("a digit",         list.to_owned(),  level("bullet", "text:bullet-char='9'", "nothing"),   "9 1,100.00",  true),
+        ("a sign",          list.to_owned(),  level("bullet", "text:bullet-char='-'", "nothing"),   "• 1,100.00",  true),
+        ("a prefix",        list.to_owned(),  level("number", "text:num-prefix='9' text:num-format=''", "nothing"), "9 1,100.00", true),
+        ("a picture",       list.to_owned(),  level("image", "", "nothing"),                        "• 1,100.00",  true),
+        ("a count",         list.to_owned(),  level("number", usual, "nothing"),                    "9. 1,100.00", true),
+        ("a usual count",   list.to_owned(),  level("number", usual, "listtab"),                    "9. 1,100.00", false),
+        ("a usual bullet",  list.to_owned(),  level("bullet", "text:bullet-char='•'", "space"),     "• 1,100.00",  false),
+        ("a label alone",   alone.to_owned(), level("bullet", "text:bullet-char='9,900.00'", "listtab"), "9,900.00", true),
+        ("an entry apart",  "<text:numbered-paragraph text:list-level='1' text:style-name='l'><text:number>9</text:number><text:p>1,100.00</text:p></text:numbered-paragraph>".to_owned(), level("number", usual, "nothing"), "9 1,100.00", true),
+        ("another value",   field("user-field-get", "text:name='t'"),                    "9900".to_owned(), "1,100.00", true),
+        ("its value",       field("user-field-get", "text:name='t'"),                    "1100".to_owned(), "1,100.00", false),
+        ("another text",    field("user-field-get", "text:name='t'"),                    "A-9".to_owned(),  "1,100.00", true),
+        ("another result",  field("expression", "text:formula='ooow:9900'"),             String::new(),     "1,100.00", true),
+        ("its result",      field("expression", "text:formula='ooow:a+b' office:value='1100'"), String::new(), "1,100.00", false),
+        ("a percentage",    field("expression", "office:value='11'").replace(",100.00", "100 %"), String::new(), "1100 %", false),
+        ("a condition",     field("conditional-text", "text:string-value-if-true='9,900.00'"), String::new(), "1,100.00", true),
+        ("hidden by one",   "<text:p>1,100.00<text:hidden-paragraph/></text:p>".to_owned(), String::new(), "1,100.00", true),
+        ("a line at it",    "<text:p><draw:line/>1,100.00</text:p>".to_owned(),          String::new(),     "1,100.00", true),
+        ("a logo before it", "<text:p><draw:frame text:anchor-type='paragraph' svg:width='5cm' svg:height='2cm'/>1,100.00</text:p>".replace("svg:", ""), String::new(), "1,100.00", false),
+        ("in an ellipse",   "<draw:ellipse><text:p>seen</text:p></draw:ellipse>".to_owned(), String::new(), "seen",    false),
+    ];
+    for (name, body, style, text, is_doubtful) in table {
+        let value = format!("<text:user-field-decl text:name='t' office:value='{style}'/>");
+        let is_value = !style.is_empty() && !style.starts_with('<');
+        let (value, style) = if is_value { (value, "") } else { (String::new(), style.as_str()) };
+        let file = odf("text", &[value, body].concat(), style);
+        assert_eq!(read(&file).unwrap(), [text], "{name}");
+        assert_eq!(notes_of(&file).contains(&PageNote::DoubtfulText), is_doubtful, "{name}");
     }
 }
 
@@ -840,6 +929,31 @@ fn rich_text_is_read_as_it_is_seen() {
     ];
     for (name, file, expected) in table {
         assert_eq!(read(file).unwrap(), [expected], "{name}");
+    }
+}
+
+#[test]
+fn labels_and_fields_of_rich_text_are_doubted_where_they_join_a_number() {
+    #[rustfmt::skip]
+    let table: [(&str, &[u8], &str, bool); 14] = [
+        ("a usual label",     br"{\rtf1{\pard\ls1{\listtext 9.\tab}1,100.00\par}}",   "9. 1,100.00", false),
+        ("a bare one",        br"{\rtf1{\pard\ls1{\listtext 9\tab}1,100.00\par}}",    "9. 1,100.00", false),
+        ("without a tab",     br"{\rtf1{\pard\ls1{\listtext 9}1,100.00\par}}",        "9 1,100.00", true),
+        ("an older one",      br"{\rtf1{\pard{\pntext -}1,100.00\par}}",              "\u{2022} 1,100.00", true),
+        ("a usual bullet",    br"{\rtf1{\pard\ls1{\listtext\'b7}1,100.00\par}}",      "\u{2022} 1,100.00", false),
+        ("a list without tabs", br"{\rtf1{\listtable{\list{\listlevel\levelfollow2}}}{\pard\ls1{\listtext 1.\tab}1,100.00\par}}", "1. 1,100.00", true),
+        ("one of words",      br"{\rtf1{\listtable{\list{\listlevel\levelfollow2}}}{\pard\ls1{\listtext 1.\tab}500 sheets\par}}", "1. 500 sheets", false),
+        ("a list of digits",  br"{\rtf1{\listtable{\list{\listlevel{\leveltext\'01 9;}}}}{\pard\ls1{\listtext 1.\tab}1,100.00\par}}", "1. 1,100.00", true),
+        ("a usual list",      br"{\rtf1{\listtable{\list{\listlevel\levelfollow0{\leveltext\'02\'00.;}}}}{\pard\ls1{\listtext 1.\tab}1,100.00\par}}", "1. 1,100.00", false),
+        ("a label alone",     br"{\rtf1{\pard\ls1{\listtext 9,900.00\tab}\par}}",     "9,900.00",  true),
+        ("a page",            br"{\rtf1{\field{\*\fldinst PAGE}{\fldrslt 9}}1,100.00\par}", "91,100.00", true),
+        ("a merged number",   br"{\rtf1 2026-{\field{\*\fldinst MERGEFIELD n}{\fldrslt 12}}\par}", "2026-12", false),
+        ("a symbol",          br"{\rtf1{\field{\*\fldinst{SYMBOL 57}}}1,100.00\par}",  "1,100.00",  true),
+        ("a button",          br"{\rtf1{\field{\*\fldinst MACROBUTTON x 9,900.00}}seen\par}", "seen", true),
+    ];
+    for (name, file, expected, is_doubtful) in table {
+        assert_eq!(read(file).unwrap(), [expected], "{name}");
+        assert_eq!(notes_of(file).contains(&PageNote::DoubtfulText), is_doubtful, "{name}");
     }
 }
 

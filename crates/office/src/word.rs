@@ -11,14 +11,17 @@ use docmill_core::model::PageNote;
 use docmill_formats::xml::{XmlNode, XmlText};
 
 use crate::colours::{RgbColour, ThemeColours, WHITE, is_pictographic, shape_ground};
-use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft};
+use crate::content::{
+    DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft, push_labelled,
+};
 use crate::delimited::read_plain_text;
 use crate::error::OfficeError;
+use crate::fields::FieldKind;
 use crate::format::{OfficeFormat, sniff_office, sniff_text};
 use crate::html::read_web_page;
 use crate::package::{MainPart, OfficePackage, PartRelation, part_of_kind};
 use crate::rich_text::read_rich_text;
-use crate::run_seams::{LastLook, is_blank, look_of, mark_drawing};
+use crate::run_seams::{LastLook, look_of, mark_drawing};
 use crate::styling::{LabelGap, ListLabel, plain_symbol};
 use crate::tags::{
     all, attribute, child, chosen_branch, drawing_size, elements, has_disputed_digits, number,
@@ -41,19 +44,8 @@ const PLAIN_WRAPPERS: [&str; 4] = ["p", "hyperlink", "smartTag", "proofErr"];
 
 /// Longest side of a drawing that may be a sign or a digit, in units of 1/914400 inch: a centimetre.
 const MAX_SIGN_EMU: u64 = 360_000;
-/// Fields that are pages, days and tables of contents.
-const COUNT_FIELDS: [&str; 8] =
-    ["PAGE", "NUMPAGES", "SECTION", "SECTIONPAGES", "PAGEREF", "TOC", "DATE", "TIME"];
-/// Fields that show a sign or a count without a result.
-const DRAWN_FIELDS: [&str; 6] =
-    ["SYMBOL", "LISTNUM", "AUTONUM", "AUTONUMLGL", "AUTONUMOUT", "ADVANCE"];
-/// Fields that show text of their instruction.
-const SHOWN_FIELDS: [&str; 3] = ["EQ", "MACROBUTTON", "GOTOBUTTON"];
-
 /// Bytes of a file within the file.
 const MAX_IMPORT_BYTES: u64 = 32 << 20;
-/// Digits of the label of an entry without text, up to which it is a count.
-const MAX_COUNT_DIGITS: usize = 2;
 /// Distances of an anchored shape, in units of 1/914400 inch, beyond which it lies beside the page:
 /// its end before the margin, and its start behind the largest page.
 const MIN_OFFSET: i64 = -1_828_800;
@@ -160,15 +152,15 @@ impl ParagraphDraft {
 
     /// What a field shows of its instruction is a drawing in the line.
     fn end_field(&mut self, field: &FieldDraft) {
-        let shows_text = SHOWN_FIELDS.contains(&field.name().as_str());
-        if shows_text || DRAWN_FIELDS.contains(&field.name().as_str()) {
+        let kind = field.kind();
+        if matches!(kind, FieldKind::Sign | FieldKind::Text) {
             mark_drawing(&mut self.text);
         }
-        self.is_doubtful |= shows_text && field.instruction.contains(char::is_numeric);
+        self.is_doubtful |= kind == FieldKind::Text && field.instruction.contains(char::is_numeric);
     }
 
     fn add_text(&mut self, text: &str) {
-        let is_stale = self.fields.iter().any(|it| it.is_dirty && !it.is_count());
+        let is_stale = self.fields.iter().any(|it| it.is_dirty && it.kind() != FieldKind::Count);
         self.is_doubtful |= is_stale && text.contains(char::is_numeric);
         self.text.push_str(text);
     }
@@ -192,14 +184,8 @@ impl FieldDraft {
         }
     }
 
-    fn name(&self) -> String {
-        let name = self.instruction.split_whitespace().next();
-        name.unwrap_or_default().to_ascii_uppercase()
-    }
-
-    /// Whether every program counts or looks it up anew when it lays out a page.
-    fn is_count(&self) -> bool {
-        COUNT_FIELDS.contains(&self.name().as_str())
+    fn kind(&self) -> FieldKind {
+        FieldKind::of(&self.instruction)
     }
 }
 
@@ -509,7 +495,7 @@ impl WordReader<'_> {
         } else {
             let wrapper = node.parent().map_or("", |it| it.tag_name().name());
             let wrapper = if PLAIN_WRAPPERS.contains(&wrapper) { "" } else { wrapper };
-            let is_count = draft.fields.iter().any(FieldDraft::is_count);
+            let is_count = draft.fields.iter().any(|it| it.kind() == FieldKind::Count);
             let wrapper = if is_count { "field" } else { wrapper };
             let look = properties.map(|it| look_of(it, &EVEN_PROPERTIES)).unwrap_or_default();
             draft.last_look.begin(format!("{wrapper} {look}"), &mut draft.text);
@@ -621,36 +607,6 @@ fn read_import(bytes: &[u8], limits: &LimitsConfig) -> Result<Vec<FlowBlock>, Of
         )),
     };
     flow.map(|flow| flow.blocks)
-}
-
-/// Adds a paragraph as a heading or as an entry of a list, with its label. Of one without text the
-/// label alone is seen, which may be an amount.
-fn push_labelled(
-    heading: Option<u8>,
-    label: Option<(u8, ListLabel)>,
-    text: String,
-    out: &mut Vec<FlowBlock>,
-) {
-    if is_blank(&text) {
-        let alone = label.as_ref().and_then(|(_, label)| label.alone());
-        if alone.is_some_and(|it| it.chars().filter(|c| c.is_numeric()).count() > MAX_COUNT_DIGITS)
-        {
-            out.push(FlowBlock::Note(PageNote::DoubtfulText));
-        }
-        out.extend(alone.map(|it| FlowBlock::Paragraph(it.to_owned())));
-        return;
-    }
-    if label.as_ref().is_some_and(|(_, label)| label.joins(&text)) {
-        out.push(FlowBlock::Note(PageNote::DoubtfulText));
-    }
-    out.push(match (heading, label) {
-        (Some(level), Some((_, label))) => {
-            FlowBlock::Heading { level, text: format!("{} {text}", label.marker()) }
-        }
-        (Some(level), None) => FlowBlock::Heading { level, text },
-        (None, Some((depth, label))) => FlowBlock::Item { depth, marker: label.marker(), text },
-        (None, None) => FlowBlock::Paragraph(text),
-    });
 }
 
 /// A character by its number. Those of the private area are the letters and digits of a font of
