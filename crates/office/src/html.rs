@@ -308,6 +308,9 @@ impl PageReader<'_> {
             && let Some(value) = attribute_of(tag, "value")
         {
             self.push_text(&format!(" {value} "));
+        } else if !matches!(kind.as_str(), "hidden" | "checkbox" | "radio") {
+            // A button or a placeholder has text of its own.
+            mark_drawing(&mut self.text);
         }
     }
 

@@ -10,6 +10,7 @@
 //! nesting and text are bounded, and every bound is named in the error. Not promised: the look of
 //! the page in the program that wrote it.
 
+mod bindings;
 mod cell_area;
 mod cell_format;
 mod colours;

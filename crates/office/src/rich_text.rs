@@ -319,7 +319,13 @@ impl RichTextReader<'_> {
             "colortbl" => self.state.in_colours = true,
             "fonttbl" => self.state.in_fonts = true,
             "red" | "green" | "blue" if self.state.in_colours => self.add_colour(word, number),
-            "listtext" | "pntext" => self.state.in_marker = true,
+            "listtext" | "pntext" => {
+                // Within a line it is no label: programs differ in whether they show it.
+                if !is_blank(&self.text) {
+                    mark_drawing(&mut self.text);
+                }
+                self.state.in_marker = true;
+            }
             "shptxt" | "footnote" | "header" | "footer" | "headerf" | "footerf" | "headerl"
             | "footerl" | "headerr" | "footerr" => {
                 self.end_paragraph()?;

@@ -361,6 +361,39 @@ fn what_word_makes_anew_or_draws_at_a_number_is_doubted() {
 }
 
 #[test]
+fn content_that_is_bound_to_another_value_is_doubted() {
+    let data = "<d xmlns='d'><sum at='9'>9,900.00</sum><sum>1,100.00</sum><day>2026-03-24</day>\
+                <kind>2</kind></d>";
+    #[rustfmt::skip]
+    let table = [
+        ("another value",   "/d[1]/sum[1]",        "",                 "1,100.00",   true),
+        ("its value",       "/x:d[1]/x:sum[2]",    "",                 "1,100.00",   false),
+        ("an attribute",    "/d/sum/@at",          "",                 "1",          true),
+        ("a missing value", "/d/other",            "",                 "1,100.00",   false),
+        ("an open path",    "//sum",               "",                 "1,100.00",   true),
+        ("a placeholder",   "/d/sum",              "<w:showingPlcHdr/>", "Amount",   true),
+        ("its day",         "/d/day",              "<w:date/>",        "24.03.2026", false),
+        ("its day in words", "/d/day",             "<w:date/>",        "24 March 2026", false),
+        ("another day",     "/d/day",              "<w:date/>",        "25.03.2026", true),
+        ("a choice",        "/d/kind",             "<w:dropDownList><w:listItem w:value='2' w:displayText='Paper'/></w:dropDownList>", "Paper", false),
+        ("a box",           "/d/kind",             "<w:checkbox/>",    "x",          false),
+    ];
+    for (name, path, form, text, is_doubtful) in table {
+        let body = format!(
+            "<w:sdt><w:sdtPr><w:dataBinding w:xpath='{path}'/>{form}</w:sdtPr><w:sdtContent>{}\
+             </w:sdtContent></w:sdt>",
+            para(text)
+        );
+        let links = relations(&[("d", "customXml", "../customXml/item1.xml")]);
+        let parts =
+            [("word/_rels/document.xml.rels", links), ("customXml/item1.xml", data.to_owned())];
+        let file = docx_with(&body, &parts);
+        assert_eq!(read(&file).unwrap(), [text], "{name}");
+        assert_eq!(notes_of(&file).contains(&PageNote::DoubtfulText), is_doubtful, "{name}");
+    }
+}
+
+#[test]
 fn a_file_within_a_document_is_read_and_doubted_or_ends_with_its_reason() {
     #[rustfmt::skip]
     let table: [(&str, &[u8], &str); 5] = [
@@ -891,6 +924,9 @@ fn a_number_of_several_looks_makes_its_page_doubtful() {
         ("<style>.h{content:url(a.png)}</style><p>GBP <b class=h>9,900.00</b>", true),
         ("<style>.h{content:attr(x)}</style><p>GBP <b class=h>9,900.00</b>", false),
         ("<style>.h{content:url(a.png)}</style><h1 class=h>Example Ltd</h1><p>9,900.00", false),
+        ("<p>GBP <input placeholder=9>1,100.00", true),
+        ("<p>GBP <input type=button value=9>1,100.00", true),
+        ("<p>GBP <input value='1,100.00'><input type=hidden>", false),
         ("<style>q{quotes:'9' '0'}</style><p><q>1,100.00</q>", true),
         ("<style>li::marker{content:'9'}</style><ul><li>1,100.00</ul>", true),
     ] {
@@ -935,12 +971,13 @@ fn rich_text_is_read_as_it_is_seen() {
 #[test]
 fn labels_and_fields_of_rich_text_are_doubted_where_they_join_a_number() {
     #[rustfmt::skip]
-    let table: [(&str, &[u8], &str, bool); 14] = [
+    let table: [(&str, &[u8], &str, bool); 15] = [
         ("a usual label",     br"{\rtf1{\pard\ls1{\listtext 9.\tab}1,100.00\par}}",   "9. 1,100.00", false),
         ("a bare one",        br"{\rtf1{\pard\ls1{\listtext 9\tab}1,100.00\par}}",    "9. 1,100.00", false),
         ("without a tab",     br"{\rtf1{\pard\ls1{\listtext 9}1,100.00\par}}",        "9 1,100.00", true),
         ("an older one",      br"{\rtf1{\pard{\pntext -}1,100.00\par}}",              "\u{2022} 1,100.00", true),
         ("a usual bullet",    br"{\rtf1{\pard\ls1{\listtext\'b7}1,100.00\par}}",      "\u{2022} 1,100.00", false),
+        ("a label in a line",  br"{\rtf1 GBP {\listtext 9}1,100.00\par}",                "9 GBP 1,100.00", true),
         ("a list without tabs", br"{\rtf1{\listtable{\list{\listlevel\levelfollow2}}}{\pard\ls1{\listtext 1.\tab}1,100.00\par}}", "1. 1,100.00", true),
         ("one of words",      br"{\rtf1{\listtable{\list{\listlevel\levelfollow2}}}{\pard\ls1{\listtext 1.\tab}500 sheets\par}}", "1. 500 sheets", false),
         ("a list of digits",  br"{\rtf1{\listtable{\list{\listlevel{\leveltext\'01 9;}}}}{\pard\ls1{\listtext 1.\tab}1,100.00\par}}", "1. 1,100.00", true),

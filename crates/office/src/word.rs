@@ -10,6 +10,7 @@ use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
 use docmill_formats::xml::{XmlNode, XmlText};
 
+use crate::bindings::BoundData;
 use crate::colours::{RgbColour, ThemeColours, WHITE, is_pictographic, shape_ground};
 use crate::content::{
     DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft, push_labelled,
@@ -73,12 +74,15 @@ pub(crate) fn read_word(
         Some(xml) => ListCounter::read(xml.parse_tree()?.root(), &theme),
         None => ListCounter::default(),
     };
+    let data = relations.values().filter(|it| it.kind == "customXml");
+    let data = BoundData::read(&mut package, data.filter_map(|it| it.part.clone()))?;
     let tree = main.xml.parse_tree()?;
     let mut reader = WordReader {
         styles,
         lists,
         relations,
         imports: HashMap::new(),
+        data,
         limits,
         flow: FlowWriter::new(limits),
         ground: all(tree.root(), "background").next().map_or(Some(WHITE), |_| None),
@@ -102,6 +106,7 @@ struct WordReader<'a> {
     styles: StyleSheet,
     lists: ListCounter,
     relations: HashMap<String, PartRelation>,
+    data: BoundData,
     /// Files within the file that the part imports, by their relation.
     imports: HashMap<String, Vec<FlowBlock>>,
     limits: &'a LimitsConfig,
@@ -254,7 +259,9 @@ impl WordReader<'_> {
             }
         }
         self.read_blocks(node, self.ground, &mut blocks);
-        if all(node, "AlternateContent").any(has_disputed_digits) {
+        if all(node, "AlternateContent").any(has_disputed_digits)
+            || all(node, "sdt").any(|it| self.data.contradicts(it))
+        {
             blocks.push(FlowBlock::Note(PageNote::DoubtfulText));
         }
         self.flow.extend_from(package, blocks)
