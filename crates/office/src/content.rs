@@ -303,10 +303,12 @@ pub(crate) fn push_labelled(
     }
     out.push(match (heading, label) {
         (Some(level), Some((_, label))) => {
-            FlowBlock::Heading { level, text: format!("{} {text}", label.marker()) }
+            FlowBlock::Heading { level, text: format!("{} {text}", label.marker(&text)) }
         }
         (Some(level), None) => FlowBlock::Heading { level, text },
-        (None, Some((depth, label))) => FlowBlock::Item { depth, marker: label.marker(), text },
+        (None, Some((depth, label))) => {
+            FlowBlock::Item { depth, marker: label.marker(&text), text }
+        }
         (None, None) => FlowBlock::Paragraph(text),
     });
 }

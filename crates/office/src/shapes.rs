@@ -131,6 +131,8 @@ pub(crate) struct ShapeReader<'t> {
     pub(crate) bounds: Option<ShapeBounds>,
     /// Shapes that lie under all those that are read.
     pub(crate) under: &'t [PaintedArea],
+    /// Of bodies that name none.
+    pub(crate) bullet: &'t str,
 }
 
 impl ShapeReader<'_> {
@@ -288,8 +290,8 @@ impl ShapeReader<'_> {
                 Some("subTitle") => Some(3),
                 _ => None,
             };
-            let is_body = kind == Some("body");
-            let label = entry_label(paragraph, child(body, "lstStyle"), is_body, &mut numbers);
+            let bullet = (kind == Some("body")).then_some(self.bullet);
+            let label = entry_label(paragraph, child(body, "lstStyle"), bullet, &mut numbers);
             let label = label.filter(|_| level.is_none());
             push_labelled(level, label, text, out);
         }
@@ -354,7 +356,7 @@ impl ShapeReader<'_> {
                 let is_under = matches!(attribute(cell, "vMerge"), Some("1" | "true"));
                 for paragraph in all(cell, "p").filter(|_| !is_under) {
                     let text = self.paragraph_text(paragraph, ground, &mut blocks);
-                    let label = entry_label(paragraph, None, false, &mut numbers);
+                    let label = entry_label(paragraph, None, None, &mut numbers);
                     if !is_blank(&text) {
                         push_labelled(None, label, text, &mut blocks);
                     }
@@ -396,7 +398,7 @@ impl CellCover {
     /// The cells under the shape of an anchor, if it has a fill or a picture.
     pub(crate) fn read(anchor: XmlNode<'_, '_>, theme: &ThemeColours) -> Option<Self> {
         let shape = elements(anchor).find(|it| matches!(it.tag_name().name(), "sp" | "pic"))?;
-        let reader = ShapeReader { theme, bounds: None, under: &[] };
+        let reader = ShapeReader { theme, bounds: None, under: &[], bullet: "•" };
         let is_picture = shape.tag_name().name() == "pic";
         let is_opaque = !is_picture && reader.is_opaque(shape, child(shape, "spPr"));
         if is_hidden_shape(shape) || !is_opaque && !is_picture {
@@ -442,12 +444,12 @@ fn read_picture(shape: XmlNode<'_, '_>, out: &mut Vec<FlowBlock>) {
     });
 }
 
-/// The label of a paragraph of a shape, and its level; those of a body have bullets unless they say
-/// they have none.
+/// The label of a paragraph of a shape, and its level; those of a body have the usual bullet unless
+/// they say they have none.
 fn entry_label(
     paragraph: XmlNode<'_, '_>,
     styles: Option<XmlNode<'_, '_>>,
-    is_body: bool,
+    usual: Option<&str>,
     numbers: &mut [Option<u32>; 9],
 ) -> Option<(u8, ListLabel)> {
     let own = child(paragraph, "pPr");
@@ -462,7 +464,7 @@ fn entry_label(
     let indent = sources.iter().find_map(|it| attribute(*it, "indent")?.parse::<i64>().ok());
     let gap = match indent {
         Some(indent) if indent >= 0 => LabelGap::Nothing,
-        None if !is_body => LabelGap::Nothing,
+        None if usual.is_none() => LabelGap::Nothing,
         _ => LabelGap::Wide,
     };
     let font = sources.iter().find_map(|it| attribute(child(*it, "buFont")?, "typeface"));
@@ -474,8 +476,8 @@ fn entry_label(
         }
         // A picture may be a sign.
         Some(("buBlip", _)) => ListLabel::bullet("-", gap),
-        None if is_body => ListLabel::bullet("•", gap),
-        _ => return None,
+        Some(_) => return None,
+        None => ListLabel::bullet(usual?, gap),
     };
     Some((u8::try_from(level).unwrap_or(0), label))
 }

@@ -9,11 +9,14 @@ use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
 use docmill_formats::xml::XmlNode;
 
-use crate::colours::{RgbColour, ThemeColours, WHITE, drawing_colour, shape_ground};
+use crate::colours::{
+    RgbColour, ThemeColours, WHITE, drawing_colour, is_pictographic, shape_ground,
+};
 use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind};
 use crate::error::OfficeError;
 use crate::package::{MainPart, OfficePackage, part_of_kind};
 use crate::shapes::{PaintedArea, ShapeBounds, ShapeReader};
+use crate::styling::plain_symbol;
 use crate::tags::{all, attribute, child, drawing_size, elements};
 
 /// Reads slides by its main part.
@@ -52,7 +55,12 @@ pub(crate) fn read_slides(
             && let Some(design) = designs.get(&layout)
         {
             let ground = slide_ground(tree.root(), &design.theme).unwrap_or(design.ground);
-            let reader = ShapeReader { theme: &design.theme, bounds, under: &design.under };
+            let reader = ShapeReader {
+                theme: &design.theme,
+                bounds,
+                under: &design.under,
+                bullet: design.bullet,
+            };
             reader.read_shapes(shapes, ground, &mut blocks);
         }
         // Titles come first, wherever they lie.
@@ -82,6 +90,8 @@ struct SlideDesign {
     ground: Option<RgbColour>,
     /// Shapes of the master and the layout, which lie under those of a slide.
     under: Vec<PaintedArea>,
+    /// Of bodies that name none: a digit if any of the design is one.
+    bullet: &'static str,
 }
 
 impl SlideDesign {
@@ -93,19 +103,30 @@ impl SlideDesign {
             Some(xml) => ThemeColours::read(xml.parse_tree()?.root()),
             None => ThemeColours::default(),
         };
-        let mut found = Self { theme, ground: Some(WHITE), under: Vec::new() };
+        let mut found = Self { theme, ground: Some(WHITE), under: Vec::new(), bullet: "•" };
         for part in [master.as_str(), layout] {
             let Some(xml) = package.read_xml(part)? else { continue };
             let tree = xml.parse_tree()?;
             found.ground = slide_ground(tree.root(), &found.theme).unwrap_or(found.ground);
+            if all(tree.root(), "buChar").any(has_digit_char) {
+                found.bullet = "9";
+            }
             if let Some(shapes) = all(tree.root(), "spTree").next() {
-                let reader = ShapeReader { theme: &found.theme, bounds: None, under: &[] };
+                let reader =
+                    ShapeReader { theme: &found.theme, bounds: None, under: &[], bullet: "•" };
                 let painted = reader.painted_areas(shapes);
                 found.under.extend(painted);
             }
         }
         Ok(found)
     }
+}
+
+/// Whether a bullet is a digit, in a font of letters.
+fn has_digit_char(mark: XmlNode<'_, '_>) -> bool {
+    let font = mark.parent().and_then(|it| attribute(child(it, "buFont")?, "typeface"));
+    let text = attribute(mark, "char").unwrap_or_default();
+    !font.is_some_and(is_pictographic) && text.chars().map(plain_symbol).any(char::is_numeric)
 }
 
 /// The ground that a slide, layout or master gives itself: `None` within if it is unknown.

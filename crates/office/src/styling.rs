@@ -67,14 +67,16 @@ impl ListLabel {
         (letters > 1 || self.text.contains(char::is_numeric)).then_some(self.text.as_str())
     }
 
-    /// The label as it is laid out, one space before its text. There a digit that a gap sets apart
+    /// The label as it is laid out, one space before `text`. There a digit that a gap sets apart
     /// would run into a number.
-    pub(crate) fn marker(&self) -> String {
+    pub(crate) fn marker(&self, text: &str) -> String {
         if !self.is_empty() && !self.text.contains(char::is_alphanumeric) {
             return "•".to_owned();
         }
+        let first = text.chars().find(|c| c.is_alphanumeric());
         let is_bare = self.gap == LabelGap::Wide && self.text.ends_with(char::is_numeric);
-        if is_bare { format!("{}.", self.text) } else { self.text.clone() }
+        let is_between = is_bare && first.is_some_and(char::is_numeric);
+        if is_between { format!("{}.", self.text) } else { self.text.clone() }
     }
 }
 
@@ -172,9 +174,10 @@ mod tests {
         {
             assert_eq!(ListLabel::bullet(label, Wide).joins("1,100.00"), expected, "{label}");
         }
-        assert_eq!(ListLabel::bullet("o", Wide).marker(), "•");
+        assert_eq!(ListLabel::bullet("o", Wide).marker("1"), "•");
+        assert_eq!(ListLabel::new("9", Wide).marker("Terms of 2026"), "9");
         for (label, expected) in [("9", "9."), ("9)", "9)"), ("-", "•"), ("A", "A")] {
-            assert_eq!(ListLabel::new(label, Wide).marker(), expected);
+            assert_eq!(ListLabel::new(label, Wide).marker("1,100.00"), expected);
         }
     }
 }

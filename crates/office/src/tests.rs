@@ -358,6 +358,16 @@ fn what_word_makes_anew_or_draws_at_a_number_is_doubted() {
         assert_eq!(read(&file).unwrap(), [format!("Start|{text}")], "{name}");
         assert_eq!(notes_of(&file), notes, "{name}");
     }
+    for (instruction, is_doubtful) in [("= 9900", true), ("MERGEFIELD x", false)] {
+        let settings = "<w:settings xmlns:w='w'><w:updateFields w:val='true'/></w:settings>";
+        let parts = [
+            ("word/_rels/document.xml.rels", relations(&[("s", "settings", "s.xml")])),
+            ("word/s.xml", settings.to_owned()),
+        ];
+        let file = docx_with(&format!("<w:p>{}</w:p>", field(instruction, "", "1,100.00")), &parts);
+        let is_noted = notes_of(&file).contains(&PageNote::DoubtfulText);
+        assert_eq!(is_noted, is_doubtful, "{instruction}");
+    }
 }
 
 #[test]
@@ -651,14 +661,17 @@ fn a_label_on_a_slide_is_doubted_where_it_joins_a_number() {
         ("a count",         "", format!("<a:pPr><a:buAutoNum type='arabicPlain' startAt='9'/></a:pPr>{number}"), "9 1,100.00", true),
         ("a usual count",   "", format!("<a:pPr indent='-342900'><a:buAutoNum type='arabicParenR' startAt='9'/></a:pPr>{number}"), "9) 1,100.00", false),
         ("none",            "", format!("<a:pPr><a:buNone/></a:pPr>{number}"),                                 "1,100.00",    false),
+        ("of its design",   "<body/>", number.to_owned(),                                                      "9 1,100.00",  true),
         ("a slide's number", "", format!("<a:fld type='slidenum'><a:t>9</a:t></a:fld>{number}"),               "91,100.00",   true),
         ("a formula",       "", "<m><r><t>1,100.00</t></r></m>".to_owned(),                                    "1,100.00",    false),
     ];
     for (name, style, paragraph, text, is_doubtful) in table {
         let slide = format!(
-            "<p:sld xmlns:p='p' xmlns:a='a'><p:spTree><p:sp><p:txBody>{style}<a:p>{paragraph}</a:p>\
-             </p:txBody></p:sp></p:spTree></p:sld>"
+            "<p:sld xmlns:p='p' xmlns:a='a'><p:spTree><p:sp>{}<p:txBody>{style}<a:p>{paragraph}</a:p>\
+             </p:txBody></p:sp></p:spTree></p:sld>",
+            if style == "<body/>" { "<p:nvPr><p:ph/></p:nvPr>" } else { "" }
         );
+        let design = "<p:sldLayout xmlns:p='p' xmlns:a='a'><a:buChar char='9'/></p:sldLayout>";
         let main =
             "<p:presentation xmlns:p='p' xmlns:r='r'><p:sldId id='256' r:id='a'/></p:presentation>";
         let links = relations(&[("a", "slide", "s.xml")]);
@@ -668,6 +681,8 @@ fn a_label_on_a_slide_is_doubted_where_it_joins_a_number() {
                 ("ppt/presentation.xml", main.to_owned()),
                 ("ppt/_rels/presentation.xml.rels", links),
                 ("ppt/s.xml", slide),
+                ("ppt/_rels/s.xml.rels", relations(&[("l", "slideLayout", "l.xml")])),
+                ("ppt/l.xml", design.to_owned()),
             ],
         );
         assert_eq!(read(&file).unwrap(), [text], "{name}");

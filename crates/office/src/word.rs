@@ -26,7 +26,7 @@ use crate::run_seams::{LastLook, look_of, mark_drawing};
 use crate::styling::{LabelGap, ListLabel, plain_symbol};
 use crate::tags::{
     all, attribute, child, chosen_branch, drawing_size, elements, has_disputed_digits, number,
-    own_text,
+    own_text, switch,
 };
 use crate::word_styles::{
     ListCounter, ListPlace, RunLook, StyleSheet, is_flat_row, is_off_page, outline_level,
@@ -59,8 +59,8 @@ pub(crate) fn read_word(
     limits: &LimitsConfig,
 ) -> Result<DocumentFlow, OfficeError> {
     let relations = package.relations(&main.name)?;
-    let [styles, numbering, footnotes, endnotes, theme] =
-        ["styles", "numbering", "footnotes", "endnotes", "theme"]
+    let [styles, numbering, footnotes, endnotes, theme, settings] =
+        ["styles", "numbering", "footnotes", "endnotes", "theme", "settings"]
             .map(|kind| part_of_kind(&relations, kind));
     let theme = match package.read_optional(theme)? {
         Some(xml) => ThemeColours::read(xml.parse_tree()?.root()),
@@ -74,6 +74,10 @@ pub(crate) fn read_word(
         Some(xml) => ListCounter::read(xml.parse_tree()?.root(), &theme),
         None => ListCounter::default(),
     };
+    let updates_fields = match package.read_optional(settings)? {
+        Some(xml) => switch(xml.parse_tree()?.root_element(), "updateFields") == Some(true),
+        None => false,
+    };
     let data = relations.values().filter(|it| it.kind == "customXml");
     let data = BoundData::read(&mut package, data.filter_map(|it| it.part.clone()))?;
     let tree = main.xml.parse_tree()?;
@@ -83,6 +87,7 @@ pub(crate) fn read_word(
         relations,
         imports: HashMap::new(),
         data,
+        updates_fields,
         limits,
         flow: FlowWriter::new(limits),
         ground: all(tree.root(), "background").next().map_or(Some(WHITE), |_| None),
@@ -107,6 +112,8 @@ struct WordReader<'a> {
     lists: ListCounter,
     relations: HashMap<String, PartRelation>,
     data: BoundData,
+    /// Programs are to make all fields anew when they open the document.
+    updates_fields: bool,
     /// Files within the file that the part imports, by their relation.
     imports: HashMap<String, Vec<FlowBlock>>,
     limits: &'a LimitsConfig,
@@ -133,6 +140,7 @@ struct ParagraphDraft {
     /// Open fields, the innermost one last.
     fields: Vec<FieldDraft>,
     last_look: LastLook<String>,
+    updates_fields: bool,
     /// Whether a digit is the result of a field that is made anew, or of its instruction.
     is_doubtful: bool,
 }
@@ -165,7 +173,9 @@ impl ParagraphDraft {
     }
 
     fn add_text(&mut self, text: &str) {
-        let is_stale = self.fields.iter().any(|it| it.is_dirty && it.kind() != FieldKind::Count);
+        let is_stale = self.fields.iter().any(|it| {
+            it.is_dirty && it.kind() != FieldKind::Count || self.updates_fields && it.is_formula()
+        });
         self.is_doubtful |= is_stale && text.contains(char::is_numeric);
         self.text.push_str(text);
     }
@@ -187,6 +197,10 @@ impl FieldDraft {
             has_result: node.tag_name().name() == "fldSimple",
             is_dirty: matches!(attribute(node, "dirty"), Some("1" | "true" | "on")),
         }
+    }
+
+    fn is_formula(&self) -> bool {
+        self.instruction.trim_start().starts_with('=')
     }
 
     fn kind(&self) -> FieldKind {
@@ -396,6 +410,7 @@ impl WordReader<'_> {
             look: self.styles.paragraph_look(style),
             ground: own.or_else(|| self.styles.ground(style)).unwrap_or(ground),
             is_off_page: properties.is_some_and(is_off_page),
+            updates_fields: self.updates_fields,
             ..ParagraphDraft::default()
         };
         self.read_runs(node, &mut draft, out);

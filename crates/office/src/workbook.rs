@@ -348,7 +348,8 @@ impl SheetReader<'_> {
             let Some(xml) = package.read_xml(&part)? else { continue };
             let tree = xml.parse_tree()?;
             for anchor in elements(tree.root_element()).take(MAX_ANCHORS) {
-                let shape = ShapeReader { theme: &self.theme, bounds: None, under: &[] };
+                let shape =
+                    ShapeReader { theme: &self.theme, bounds: None, under: &[], bullet: "•" };
                 shape.read_shapes(anchor, Some(WHITE), &mut found.blocks);
                 found.covers.extend(CellCover::read(anchor, &self.theme));
             }
