@@ -24,10 +24,14 @@ const MAC_NAMES: u32 = 258;
 /// Tables without which a program with outlines of TrueType is not drawn.
 const NEEDED_TABLES: [&[u8; 4]; 6] = [b"head", b"hhea", b"hmtx", b"maxp", b"loca", b"glyf"];
 
-/// Whether another map, or its name, leads from this glyph of a digit to another glyph, or some programs
-/// do not draw its font.
+/// Whether another map, or its name, leads from this glyph of a digit, or of no known character, to
+/// another glyph, or some programs do not draw its font.
 pub(crate) fn is_contested(glyph: &OutlineGlyph, text: &str) -> bool {
-    let &[digit @ b'0'..=b'9'] = text.as_bytes() else { return false };
+    let digit = match text.as_bytes() {
+        [digit] if digit.is_ascii_digit() => Some(digit - b'0'),
+        _ if text == "\u{fffd}" => None,
+        _ => return false,
+    };
     let Some(font) = glyph.font_data() else { return false };
     let program = (*font.data).as_ref();
     let code = glyph.char_code();
@@ -38,13 +42,12 @@ pub(crate) fn is_contested(glyph: &OutlineGlyph, text: &str) -> bool {
         return false;
     }
     let (drawn, mut found) = (glyph.glyph_id().to_u32(), glyphs_of(program, code));
-    let named = glyphs_named(program, digit - b'0');
+    let named = digit.map(|digit| glyphs_named(program, digit)).unwrap_or_default();
+    let mapped = digit.map(|digit| glyphs_of(program, u32::from(b'0' + digit))).unwrap_or_default();
     // The glyphs of a composite font are chosen by neither, and their codes are usually their numbers.
     let may_be_simple = found.contains(&drawn)
         || drawn != code
-            && (DIGIT_CODES.contains(&code)
-                || named.contains(&drawn)
-                || glyphs_of(program, u32::from(digit)).contains(&drawn));
+            && (DIGIT_CODES.contains(&code) || named.contains(&drawn) || mapped.contains(&drawn));
     found.extend(named);
     may_be_simple && found.iter().any(|other| *other != drawn)
 }

@@ -173,6 +173,12 @@ impl GlyphProofs {
                 (GlyphProof::Proven, ink) if is_contested(outline, text) => {
                     (GlyphProof::Contested, ink)
                 }
+                // A character that no map names is read off the drawing.
+                (GlyphProof::Doubtful, ink)
+                    if text.starts_with('\u{fffd}') && is_contested(outline, text) =>
+                {
+                    (GlyphProof::Contested, ink)
+                }
                 proof => proof,
             },
             Glyph::Type3(drawn) => {

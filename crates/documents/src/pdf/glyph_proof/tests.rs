@@ -507,12 +507,17 @@ fn a_digit_that_the_maps_of_its_font_name_differently_is_marked_for_good() {
 
 /// Whether a nine of a font is marked, and its confidence.
 fn marks_of_nine(font: &[Vec<u8>]) -> (bool, f32) {
-    let bytes = page_with(&shown("9"), font);
-    let document = open_document(bytes.into(), &LimitsConfig::default(), 150).unwrap();
+    marks_of_last(page_with(&shown("9"), font))
+}
+
+/// Whether the last word of a page is marked, and its confidence.
+fn marks_of_last(page: Vec<u8>) -> (bool, f32) {
+    let document = open_document(page.into(), &LimitsConfig::default(), 150).unwrap();
     let PageContent::Text { lines, .. } = document.page_content(0).unwrap() else {
         panic!("no text")
     };
-    (lines[0].words[0].unwitnessed, lines[0].words[0].confidence)
+    let word = lines.iter().flat_map(|line| &line.words).last().unwrap();
+    (word.unwitnessed, word.confidence)
 }
 
 #[test]
@@ -543,6 +548,14 @@ fn a_digit_of_another_name_or_a_damaged_program_is_marked_for_good() {
         }
         assert_eq!(marks_of_nine(&simple_font(&tables)), expected, "{name}");
     }
+    let mut numbered = mapped("91", &[(3, 0, 4), (1, 0, 6)], &[1, 2]);
+    let font = String::from_utf8(numbered.swap_remove(0)).unwrap();
+    let font = font.replace("/ToUnicode 4 0 R", "");
+    numbered.insert(0, font.into_bytes());
+    numbered.push(b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>".to_vec());
+    let content = "BT /F2 12 Tf 60 700 Td (Our invoice) Tj /F1 12 Tf 90 0 Td (9) Tj ET";
+    let page = page_of(content, &numbered, ["/Font<</F1 3 0 R/F2 6 0 R>>", ""]);
+    assert_eq!(marks_of_last(page), (true, CONTRADICTED), "a digit by its drawing alone");
 }
 
 #[test]
