@@ -8,8 +8,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{GENERIC, Kind, KindSet, SignalArea, SignalPhrase};
+use crate::kinds::KindSignal;
 use docmill_core::model::{BoundingBox, PageText, TextLine, Transcript};
 use docmill_formats::notation::fold_text;
+use docmill_formats::notation::number::{self, FoundNumber};
 
 /// A kind needs this score.
 const MIN_SCORE: f64 = 2.0;
@@ -118,19 +120,34 @@ impl ClassifiedKind {
 impl KindSet {
     /// The kind of a document; none if no kind fits and there is no generic one.
     pub fn classify(&self, transcript: &Transcript) -> Option<ClassifiedKind> {
-        let seen = FirstPagesText::from_transcript(transcript);
-        let mut scores: Vec<(f64, &Arc<Kind>)> =
-            self.kinds.iter().map(|kind| (seen.score_kind(kind), kind)).collect();
-        scores.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        match scores.as_slice() {
-            [(best, kind), rest @ ..] if *best >= MIN_SCORE => {
-                let near = rest.iter().take_while(|(score, _)| best - score < MARGIN);
-                let rivals: Vec<Arc<Kind>> = near.map(|(_, kind)| Arc::clone(kind)).collect();
-                let doubt = (!rivals.is_empty()).then_some(KindAmbiguity::Tie);
-                Some(ClassifiedKind { kind: Arc::clone(kind), doubt, rivals })
+        let mut seen = FirstPagesText::from_pages(transcript.pages.iter().take(PAGES));
+        let first = seen.mark_texts_under_amounts(&self.kinds);
+        let near = self.best_kinds(&seen, LowTitles::None);
+        // A title under the amounts decides nothing, and may still be a reason to doubt.
+        let low = first.map_or(LowTitles::None, FirstTitle::rivals);
+        let near_with_low = self.best_kinds(&seen, low);
+        let (Some(kind), false) = (near.first(), near_with_low.is_empty()) else {
+            return self.generic_kind();
+        };
+        let mut rivals: Vec<Arc<Kind>> = Vec::new();
+        for other in near.iter().chain(&near_with_low).filter(|other| other.name != kind.name) {
+            if rivals.iter().all(|one| one.name != other.name) {
+                rivals.push(Arc::clone(other));
             }
-            _ => self.generic_kind(),
         }
+        let doubt = (!rivals.is_empty()).then_some(KindAmbiguity::Tie);
+        Some(ClassifiedKind { kind: Arc::clone(kind), doubt, rivals })
+    }
+
+    /// The kind with the best score, if it is enough, and those that are near it, best first.
+    fn best_kinds(&self, seen: &FirstPagesText, low: LowTitles) -> Vec<Arc<Kind>> {
+        let scores = self.kinds.iter().map(|kind| (seen.score_kind(kind, low), kind));
+        let mut scores: Vec<(f64, &Arc<Kind>)> = scores.collect();
+        scores.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let best = scores.first().map(|(best, _)| *best).filter(|best| *best >= MIN_SCORE);
+        let Some(best) = best else { return Vec::new() };
+        let near = scores.iter().take_while(|(score, _)| best - score < MARGIN);
+        near.map(|(_, kind)| Arc::clone(kind)).collect()
     }
 
     /// The generic kind, which leaves the document to a person; none if there is none.
@@ -152,13 +169,14 @@ pub struct PageTitles {
 impl KindSet {
     /// The titles in the upper half of a page, read as a document of its own.
     pub fn find_titles(&self, page: &PageText) -> PageTitles {
-        let seen = FirstPagesText::from_pages([page].into_iter());
+        let mut seen = FirstPagesText::from_pages([page].into_iter());
+        seen.mark_texts_under_amounts(&self.kinds);
+        let scope = TitleScope { lowest: TITLE_DEPTH, low: LowTitles::None };
         let mut titles = PageTitles::default();
         let mut heaviest = 0.0;
         for kind in &self.kinds {
             for signal in kind.signals.iter().filter(|it| it.place != SignalArea::Anywhere) {
-                let mut phrases = signal.phrases.iter();
-                if !phrases.any(|it| seen.contains_phrase(it, signal.place, TITLE_DEPTH)) {
+                if !seen.shows_signal(signal, scope) {
                     continue;
                 }
                 titles.excluded |= signal.weight < 0.0;
@@ -178,6 +196,55 @@ struct FirstPagesText {
     texts: Vec<FoldedText>,
     /// The places of each word, by text and position in it: kinds have a thousand phrases, a page few words.
     places: HashMap<String, Vec<(usize, usize)>>,
+    /// Upper and lower edges of the amounts on the first page.
+    amounts: Vec<(f32, f32)>,
+}
+
+/// Where a text stands to the amounts under the first title of its page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TextStanding {
+    /// Above them.
+    Above,
+    /// Under the first of them, in a row without an amount: a sentence at the foot.
+    Under,
+    /// Beside one of them: a row of the table.
+    Beside,
+}
+
+/// Which texts under the first amounts are titles although another title stands above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LowTitles {
+    /// None.
+    None,
+    /// Those that are nothing but a heading, in a row without an amount.
+    Headings,
+    /// Those in a row without an amount.
+    Texts,
+    /// All of them.
+    All,
+}
+
+/// Which texts are titles.
+#[derive(Debug, Clone, Copy)]
+struct TitleScope {
+    /// The lowest place of one, as a share of its page's height.
+    lowest: f32,
+    /// Those under the first amounts.
+    low: LowTitles,
+}
+
+/// The uppermost title of the first page.
+struct FirstTitle {
+    middle: f32,
+    /// It is a heading rather than the beginning of a text.
+    heading: bool,
+}
+
+impl FirstTitle {
+    /// The texts under the amounts that may be titles as well as this one: under a heading a sentence is none.
+    fn rivals(self) -> LowTitles {
+        if self.heading { LowTitles::Headings } else { LowTitles::Texts }
+    }
 }
 
 /// One text: words that no wide gap parts.
@@ -189,27 +256,39 @@ struct FoldedText {
     label: bool,
     /// Its place, as a share of its page's height.
     depth: f32,
+    /// The middle of its line.
+    middle: f32,
+    standing: TextStanding,
     /// Words before its title: those that open a subject line.
     subject: usize,
 }
 
 impl FirstPagesText {
-    fn from_transcript(transcript: &Transcript) -> Self {
-        Self::from_pages(transcript.pages.iter().take(PAGES))
-    }
-
     fn from_pages<'p>(pages: impl Iterator<Item = &'p PageText>) -> Self {
         let mut seen = Self::default();
         for (index, page) in pages.enumerate() {
             for (at, line) in page.lines.iter().enumerate() {
-                let depth = line.bounding_box().y / page.height.max(1.0);
+                let area = line.bounding_box();
+                let (depth, middle) = (area.y / page.height.max(1.0), area.y + area.h / 2.0);
+                if index == 0 {
+                    seen.amounts.extend(prints_amount(line).then(|| (area.y, area.bottom())));
+                }
                 let upper = index == 0 && depth <= UPPER;
                 let above = at.checked_sub(1).and_then(|at| page.lines.get(at));
                 for (text, label) in split_texts(line, above, page.lines.get(at + 1)) {
                     let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
                     let upper = upper && words.len() <= MAX_TITLE;
                     let subject = usize::from(words.len() > 1 && begins_subject(&text));
-                    seen.add_text(FoldedText { words, upper, label, depth, subject });
+                    let standing = TextStanding::Above;
+                    seen.add_text(FoldedText {
+                        words,
+                        upper,
+                        label,
+                        depth,
+                        middle,
+                        standing,
+                        subject,
+                    });
                 }
             }
         }
@@ -223,52 +302,116 @@ impl FirstPagesText {
         self.texts.push(text);
     }
 
-    fn score_kind(&self, kind: &Kind) -> f64 {
-        // A heading at the top of the page decides, whatever is printed below it.
-        let headed = kind.signals.iter().any(|signal| {
-            let heads = signal.weight > 0.0 && signal.place == SignalArea::Heading;
-            heads && signal.phrases.iter().any(|it| self.contains_phrase(it, signal.place, HEAD))
+    /// Marks the texts from the first amount under the first title on; that title, if there is one.
+    fn mark_texts_under_amounts(&mut self, kinds: &[Arc<Kind>]) -> Option<FirstTitle> {
+        let first = self.find_first_title(kinds)?;
+        let tops = self.amounts.iter().map(|(top, _)| *top).filter(|top| *top > first.middle);
+        let limit = tops.reduce(f32::min).unwrap_or(f32::MAX);
+        for text in self.texts.iter_mut().filter(|text| text.upper && text.middle >= limit) {
+            let beside = |(top, bottom): &(f32, f32)| (*top..=*bottom).contains(&text.middle);
+            let beside = self.amounts.iter().any(beside);
+            text.standing = if beside { TextStanding::Beside } else { TextStanding::Under };
+        }
+        Some(first)
+    }
+
+    /// The uppermost text that is a title of any kind or speaks against one.
+    fn find_first_title(&self, kinds: &[Arc<Kind>]) -> Option<FirstTitle> {
+        let scope = TitleScope { lowest: f32::MAX, low: LowTitles::All };
+        let signals = kinds.iter().flat_map(|kind| &kind.signals);
+        let titles = signals.filter(|signal| signal.place != SignalArea::Anywhere);
+        let found = titles.flat_map(|signal| {
+            let heading = signal.place == SignalArea::Heading;
+            let phrases = signal.phrases.iter();
+            let texts = phrases.flat_map(move |it| self.texts_with(it, signal.place, scope));
+            texts.map(move |text| FirstTitle { middle: text.middle, heading })
         });
+        found.min_by(|a, b| a.middle.total_cmp(&b.middle).then(b.heading.cmp(&a.heading)))
+    }
+
+    fn score_kind(&self, kind: &Kind, low: LowTitles) -> f64 {
+        let own_title = |area: SignalArea, scope: TitleScope| {
+            let mut signals = kind.signals.iter().filter(|it| it.weight > 0.0);
+            signals.any(|it| it.place == area && self.shows_signal(it, scope))
+        };
+        // A heading at the top of the page decides, whatever is printed below it.
+        let head = TitleScope { lowest: HEAD, low };
+        let headed = own_title(SignalArea::Heading, head);
+        let above = TitleScope { lowest: f32::MAX, low: LowTitles::None };
+        let titled = own_title(SignalArea::Heading, above) || own_title(SignalArea::Title, above);
         let found = kind.signals.iter().filter(|signal| {
-            let titled = signal.weight < 0.0 && signal.place != SignalArea::Anywhere;
-            let lowest = if headed && titled { UNDER } else { f32::MAX };
-            signal.phrases.iter().any(|phrase| self.contains_phrase(phrase, signal.place, lowest))
+            let against = signal.weight < 0.0;
+            let lowest = if headed && against && signal.place != SignalArea::Anywhere {
+                UNDER
+            } else {
+                f32::MAX
+            };
+            // Under the amounts nothing turns the title above them into another one.
+            let low = if titled == against { low } else { LowTitles::All };
+            self.shows_signal(signal, TitleScope { lowest, low })
         });
         found.map(|signal| signal.weight).sum()
     }
 
-    /// Whether an area of the pages contains a phrase, no lower than `lowest`.
-    fn contains_phrase(&self, phrase: &SignalPhrase, area: SignalArea, lowest: f32) -> bool {
-        let Some(first) = phrase.words.first() else { return false };
-        if !phrase.ending {
-            let mut places = self.places.get(first).into_iter().flatten();
-            return places.any(|place| self.contains_phrase_at(*place, phrase, area, lowest));
-        }
-        let endings = self.places.iter().filter(|(word, _)| word.ends_with(first));
-        let mut places = endings.flat_map(|(_, places)| places);
-        places.any(|place| self.contains_phrase_at(*place, phrase, area, lowest))
+    /// Whether one of a signal's phrases stands where it has to.
+    fn shows_signal(&self, signal: &KindSignal, scope: TitleScope) -> bool {
+        let mut phrases = signal.phrases.iter();
+        phrases.any(|it| self.texts_with(it, signal.place, scope).next().is_some())
     }
 
-    /// Whether the rest of a phrase follows its first word, and the text lies in the area.
-    fn contains_phrase_at(
+    /// The texts in an area of the pages that hold a phrase.
+    fn texts_with<'s>(
+        &'s self,
+        phrase: &'s SignalPhrase,
+        area: SignalArea,
+        scope: TitleScope,
+    ) -> impl Iterator<Item = &'s FoldedText> {
+        let first = phrase.words.first();
+        let whole = first.filter(|_| !phrase.ending).and_then(|first| self.places.get(first));
+        let endings = first
+            .filter(|_| phrase.ending)
+            .into_iter()
+            .flat_map(|first| self.places.iter().filter(move |(word, _)| word.ends_with(first)));
+        let places = whole.into_iter().chain(endings.map(|(_, places)| places)).flatten();
+        places.filter_map(move |(text, place)| {
+            let text = self.texts.get(*text)?;
+            text.holds_phrase(*place, phrase, area, scope).then_some(text)
+        })
+    }
+}
+
+impl FoldedText {
+    /// Whether a phrase stands from a place on, and the text lies in the area.
+    fn holds_phrase(
         &self,
-        (text, place): (usize, usize),
+        place: usize,
         phrase: &SignalPhrase,
         area: SignalArea,
-        lowest: f32,
+        scope: TitleScope,
     ) -> bool {
-        let Some(text) = self.texts.get(text).filter(|text| text.depth <= lowest) else {
-            return false;
+        let alone = !self.label && self.words.len() == phrase.words.len();
+        let counts = match (self.standing, scope.low) {
+            (TextStanding::Above, _) | (_, LowTitles::All) => true,
+            (TextStanding::Under, LowTitles::Texts) => true,
+            (TextStanding::Under, LowTitles::Headings) => alone,
+            (_, LowTitles::None) | (TextStanding::Beside, _) => false,
         };
-        let begins = text.upper && (place == 0 || place == text.subject);
+        let begins = self.upper && counts && (place == 0 || place == self.subject);
         let fits = match area {
             SignalArea::Anywhere => true,
             SignalArea::Title => begins,
-            SignalArea::Heading => begins && !text.label && text.words.len() == phrase.words.len(),
+            SignalArea::Heading => begins && alone,
         };
         let rest = phrase.words.get(1..).unwrap_or_default();
-        fits && text.words.get(place + 1..).is_some_and(|after| after.starts_with(rest))
+        fits && self.depth <= scope.lowest
+            && self.words.get(place + 1..).is_some_and(|after| after.starts_with(rest))
     }
+}
+
+/// Whether a line holds an amount of money.
+fn prints_amount(line: &TextLine) -> bool {
+    let words: Vec<&str> = line.words.iter().map(|word| word.text.as_str()).collect();
+    number::find_numbers(&words, None).iter().any(FoundNumber::is_money)
 }
 
 /// Whether a folded text begins like the subject line of a letter, `Oggetto: fattura n. 27`.
@@ -433,6 +576,35 @@ mod tests {
             let told = kinds.classify(&transcript(drawing)).unwrap();
             assert_eq!((told.kind.name.as_str(), told.doubt), (kind, doubt), "{drawing}");
         }
+    }
+
+    #[test]
+    fn under_the_amounts_no_row_and_no_sentence_is_a_title_beside_the_one_above() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let tie = Some(KindAmbiguity::Tie);
+        #[rustfmt::skip]
+        let table = [
+            ("Rechnung", "Gutschrift Pfand   1   -20,00", "invoice", None),
+            ("Rechnung", "Gutschrift", "invoice", tie),
+            ("Rechnung", "Gutschrift GS-2026-4 vom 1.10.2026 wurde verrechnet", "invoice", None),
+            ("Rechnung", "Lieferschein Nr. 4711 vom 1.2.2024", "invoice", None),
+            ("Rechnung Nr. 17", "Gutschrift Pfand   1   -20,00", "invoice", None),
+            ("Rechnung Nr. 17", "Gutschrift GS-2026-4 vom 1.10.2026 wurde verrechnet", "invoice", tie),
+            ("Stammkapital 25.000,00 EUR\nRechnung", "Avoir sur livraison   1   -20,00", "invoice", None),
+            ("Gutschrift", "Rechnung 17 vom 1.2.2024   12,00", "credit_note", None),
+            ("Kunde   1447", "Gutschrift", "credit_note", None),
+            ("Rechnungsnummer:   17", "Gutschrift", "invoice", tie),
+            ("Rechnungsnummer:   17", "Mahnung", "generic", Some(KindAmbiguity::Unknown)),
+            ("Mahnung", "Rechnung 17 vom 1.2.2024   12,00", "generic", Some(KindAmbiguity::Unknown)),
+        ];
+        for (title, under, kind, doubt) in table {
+            let drawing = format!("Alder GmbH\n\n{title}\n\nTee   12,00\n{under}\n\nSumme   12,00");
+            let told = kinds.classify(&transcript(&drawing)).unwrap();
+            assert_eq!((told.kind.name.as_str(), told.doubt), (kind, doubt), "{drawing}");
+        }
+        let page = transcript("Rechnung\nTee   12,00\nGutschrift Pfand   -2,00").pages.remove(0);
+        let titles = kinds.find_titles(&page);
+        assert_eq!(titles.kind.unwrap().name.as_str(), "invoice");
     }
 
     #[test]
