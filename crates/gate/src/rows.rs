@@ -10,7 +10,7 @@ use rust_decimal::Decimal;
 use super::ground::is_parted;
 use super::sums::{MAX_RATE, is_close, share_of};
 use super::work_budget::WorkBudget;
-use docmill_core::model::{PageText, Transcript};
+use docmill_core::model::{PageText, TextWord, Transcript};
 use docmill_formats::notation::number::{self, DecimalSeparator};
 
 /// A number and its position.
@@ -28,7 +28,28 @@ struct PrintedNumber {
 }
 
 /// Marks behind an amount that is taken back: credit in the books of English and of German.
-const CREDIT_MARKS: [&str; 4] = ["H", "Cr", "Cr.", "CR."];
+const CREDIT_MARKS: [&str; 2] = ["H", "(-)"];
+
+/// Gap in heights of a word within which a sign belongs to the amount behind it.
+const SIGN_GAP: f32 = 4.0;
+
+/// Whether a sign stands by itself or as a word before an amount whose own words have none.
+fn is_signed_apart(before: Option<&TextWord>, first: &TextWord) -> bool {
+    before.is_some_and(|sign| {
+        let gap = first.bounding_box.x - sign.bounding_box.right();
+        let minus = matches!(sign.text.as_str(), "-" | "−" | "–" | "—");
+        let parted = minus && is_parted(sign, first) && gap < SIGN_GAP * first.bounding_box.h;
+        parted || sign.text.eq_ignore_ascii_case("minus")
+    })
+}
+
+/// Whether a mark behind an amount says that it is taken back.
+fn is_marked_behind(next: Option<&TextWord>) -> bool {
+    next.is_some_and(|next| {
+        let text = next.text.as_str();
+        CREDIT_MARKS.contains(&text) || text.eq_ignore_ascii_case("haben")
+    })
+}
 
 impl PrintedNumber {
     /// Whether it is this number, signs aside.
@@ -256,8 +277,12 @@ fn is_sum_of_column(last: &PrintedNumber, amounts: &[&PrintedNumber]) -> bool {
 fn rows_on_page(page: &PageText, mark: Option<DecimalSeparator>) -> Vec<Vec<PrintedNumber>> {
     let mut numbers: Vec<PrintedNumber> = Vec::new();
     // `23      115,20`: a gap separates two columns, so this is not one number of two groups.
-    let parts = page.lines.iter().flat_map(|line| line.words.chunk_by(|a, b| !is_parted(a, b)));
-    for part in parts {
+    let parts = page.lines.iter().flat_map(|line| {
+        let befores = std::iter::once(None)
+            .chain(line.words.chunk_by(|a, b| !is_parted(a, b)).map(<[TextWord]>::last));
+        line.words.chunk_by(|a, b| !is_parted(a, b)).zip(befores)
+    });
+    for (part, before) in parts {
         let words: Vec<&str> = part.iter().map(|word| word.text.as_str()).collect();
         for amount in number::find_numbers(&words, mark) {
             // The word that ends the digits: a currency may follow them.
@@ -272,9 +297,11 @@ fn rows_on_page(page: &PageText, mark: Option<DecimalSeparator>) -> Vec<Vec<Prin
                 value: amount.value,
                 money: amount.is_money(),
                 percent: amount.percent,
-                marked: part
-                    .get(amount.words.end)
-                    .is_some_and(|next| CREDIT_MARKS.contains(&next.text.as_str())),
+                marked: is_marked_behind(part.get(amount.words.end))
+                    || own.first().is_some_and(|first| {
+                        let own_before = amount.words.start.checked_sub(1);
+                        is_signed_apart(own_before.map_or(before, |at| part.get(at)), first)
+                    }),
             });
         }
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::checks::FailedFields;
 use super::subject::{GateSubject, json_decimal};
-use crate::kinds::{CashRounding, PaymentWords, RoundingMode, RuleCheck};
+use crate::kinds::{CashRounding, FieldRole, PaymentWords, RoundingMode, RuleCheck};
 
 /// A list and the totals to which its amounts have to add up.
 pub(super) struct ListSumRule<'a> {
@@ -424,15 +424,29 @@ impl GateSubject<'_> {
         })
     }
 
-    /// Amounts that are printed only with the other sign. A credit note's have none in our data.
+    /// Amounts that are printed only with the other sign, and the total whose sign no line has. A credit
+    /// note's have none in our data.
     pub(super) fn amounts_of_other_sign(&self, fields: &[String]) -> FailedFields {
         if self.kind.name == CREDIT_NOTE {
             return FailedFields::new();
         }
+        let sign_of_lines = self.sign_of_lines();
+        let total = self.field_value(self.kind.field_of(FieldRole::Total));
         self.fields_where(fields, |value| {
             let amount = json_decimal(value).filter(|amount| !amount.is_zero());
-            amount.is_some_and(|amount| self.number_rows().contradict_sign(amount))
+            amount.is_some_and(|amount| {
+                let other = sign_of_lines.is_some_and(|it| it != amount.is_sign_negative());
+                self.number_rows().contradict_sign(amount) || value == total && other
+            })
         })
+    }
+
+    /// Whether all lines off the pages are below zero, or all above it; `None` if some are each.
+    fn sign_of_lines(&self) -> Option<bool> {
+        let lines = self.item_numbers(self.kind.field_of(FieldRole::Lines), "amount");
+        let mut signs = lines.iter().filter(|it| !it.is_zero()).map(Decimal::is_sign_negative);
+        let first = signs.next().filter(|_| !self.lookups.einvoice.is_used())?;
+        signs.all(|it| it == first).then_some(first)
     }
 
     /// Whether the amount is the product, or differs from it by a printed percentage: the tax of a

@@ -1,6 +1,6 @@
 //! Numbers as written: `1.234,56`, `1,234.56`, `1 234,56`, `1'234.56`, `1,23,456.00`, `-5`, `5-`,
 //! with a currency or percent sign attached or beside. Money is negative in brackets as well, before `CR`,
-//! and behind a sign that stands alone with it: `(5.00)`, `5.00 CR`, `- 5,00`.
+//! behind `./.`, and beside a sign that stands alone with it: `( 5.00 )`, `5.00 CR`, `- 5,00`, `5,00 -`.
 //!
 //! Whether a lone `1.234` is a thousand or a fraction cannot be known from it alone: the document's
 //! other numbers decide ([`DecimalSeparator::from_words`]), else three digits after a mark are
@@ -124,7 +124,7 @@ fn split_decoration(word: &str) -> (&str, NumberDecoration) {
         if let Some(inner) = rest.strip_suffix('%') {
             (rest, around.percent) = (inner, true);
         }
-        if let Some(inner) = rest.strip_suffix(CREDIT) {
+        if let Some(inner) = strip_credit(rest) {
             (rest, around.credit) = (inner, true);
         }
         if let Some(inner) = rest.strip_suffix(",-").or_else(|| rest.strip_suffix(",--")) {
@@ -281,9 +281,9 @@ fn read_number_at(
     mark: Option<DecimalSeparator>,
 ) -> Option<FoundNumber> {
     // A sign and a currency at most stand before the digits.
-    let near = words.iter().skip(start).take(3);
-    if !near.into_iter().any(|word| word.contains(|c: char| c.is_ascii_digit())) {
-        return None;
+    words.iter().skip(start).take(3).find(|word| word.contains(|c: char| c.is_ascii_digit()))?;
+    if words.get(start).is_some_and(|word| *word == "(") {
+        return read_bracketed(words, start, mark);
     }
     let (at, around) = read_prefix(words, start);
     let word = words.get(at)?;
@@ -324,14 +324,45 @@ fn read_number_at(
             (beside, end) = (Some(after), end + 1);
         }
     }
-    if words.get(end).is_some_and(|next| *next == CREDIT) {
-        (credit, end) = (true, end + 1);
+    let is_money = !percent && (decimals == 2 || beside.is_some());
+    let behind = read_sign_behind(words, end, is_money);
+    if let Some((next, after)) = behind {
+        (credit, end, beside) = (true, next, beside.or(after));
     }
     let found = FoundNumber { value, decimals, percent, mark: beside, words: start..end };
     let in_brackets = own.brackets || enclosed.is_some();
-    let negative =
-        around.minus || own.minus || last.minus || found.is_money() && (in_brackets || credit);
+    let for_money = in_brackets || credit || around.credit;
+    let negative = around.minus || own.minus || last.minus || found.is_money() && for_money;
     Some(if negative { FoundNumber { value: -value, ..found } } else { found })
+}
+
+/// `( 464,74 )`: money in brackets that stand apart, and the currency behind them.
+fn read_bracketed(
+    words: &[&str],
+    start: usize,
+    mark: Option<DecimalSeparator>,
+) -> Option<FoundNumber> {
+    let inner = read_number_at(words, start + 1, mark).filter(FoundNumber::is_money)?;
+    let end = inner.words.end + 1;
+    words.get(end - 1).filter(|next| **next == ")")?;
+    let after = words.get(end).and_then(|next| currency_beside(next));
+    let after = after.filter(|_| inner.mark.is_none());
+    let words = start..end + usize::from(after.is_some());
+    Some(FoundNumber { value: -inner.value.abs(), mark: inner.mark.or(after), words, ..inner })
+}
+
+/// A mark behind an amount that takes it back, with the currency behind the mark: `CR`, or behind money a
+/// sign that ends the words.
+fn read_sign_behind(
+    words: &[&str],
+    at: usize,
+    is_money: bool,
+) -> Option<(usize, Option<CurrencyMark>)> {
+    let sign = words.get(at)?;
+    let after = words.get(at + 1).and_then(|next| currency_beside(next));
+    let end = at + 1 + usize::from(after.is_some());
+    let ends = is_money && end == words.len() && matches!(*sign, "-" | "−" | "(-)" | DEDUCTED);
+    (ends || strip_credit(sign) == Some("")).then_some((end, after))
 }
 
 /// The sign and the currency that stand alone before digits, and where the digits are.
@@ -343,6 +374,10 @@ fn read_prefix(words: &[&str], start: usize) -> (usize, NumberDecoration) {
     while let Some(word) = words.get(at) {
         if is_minus(Some(word)) && (at > start || is_signed) {
             around.minus = true;
+        } else if *word == DEDUCTED {
+            around.credit = true;
+        } else if let Some(found) = word.strip_prefix(['-', '−']).and_then(currency_beside) {
+            (around.minus, around.mark) = (true, Some(found));
         } else if let Some(found) = currency_beside(word)
             && (!currency::is_also_word(word)
                 || words.get(at + 1).is_some_and(|next| is_money_word(next)))
@@ -358,6 +393,16 @@ fn read_prefix(words: &[&str], start: usize) -> (usize, NumberDecoration) {
 
 /// The mark behind an amount in the customer's favour.
 const CREDIT: &str = "CR";
+
+/// The mark before an amount that is taken off, as German offices type it (DIN 5008).
+const DEDUCTED: &str = "./.";
+
+/// Takes the mark of an amount in the customer's favour off its end.
+pub fn strip_credit(text: &str) -> Option<&str> {
+    let plain = text.strip_suffix('.').unwrap_or(text);
+    let (amount, mark) = plain.split_at_checked(plain.len().checked_sub(CREDIT.len())?)?;
+    mark.eq_ignore_ascii_case(CREDIT).then_some(amount)
+}
 
 /// Words of an amount whose sign stands alone before it: the sign, a currency, groups, the mark behind.
 const MAX_SIGNED_WORDS: usize = 4;
@@ -474,6 +519,23 @@ mod tests {
             ("7,46 CR", None, Some("-7.46")),
             ("7,46CR", None, Some("-7.46")),
             ("7 CR", None, Some("7")),
+            ("7,46 cr", None, Some("-7.46")),
+            ("7,46 Cr. EUR", None, Some("-7.46")),
+            ("£7.46CR", None, Some("-7.46")),
+            ("7,46 -", None, Some("-7.46")),
+            ("7,46 - EUR", None, Some("-7.46")),
+            ("7,46 EUR -", None, Some("-7.46")),
+            ("7,46 (-)", None, Some("-7.46")),
+            ("7 -", None, None),
+            ("( 7,46 )", None, Some("-7.46")),
+            ("( £7.46 )", None, Some("-7.46")),
+            ("( 7,46 ) EUR", None, Some("-7.46")),
+            ("( 7,46", None, None),
+            ("( 7 )", None, None),
+            ("-GBP 7.46", None, Some("-7.46")),
+            ("-GBP7.46", None, Some("-7.46")),
+            ("./. 7,46 EUR", None, Some("-7.46")),
+            ("./. 3 %", None, Some("3")),
             ("-1 234,56", None, Some("-1234.56")),
             ("1 234,56-", None, Some("-1234.56")),
             ("1234 567,89", None, None),
@@ -560,6 +622,11 @@ mod tests {
             ("12 34 Ft", vec!["12", "34"]),
             ("2 500 kg", vec!["2", "500"]),
             ("1,5 234,00", vec!["1.5", "234.00"]),
+            ("12,00 - 15,00", vec!["12.00", "15.00"]),
+            ("12,00 - a day", vec!["12.00"]),
+            ("less ./. 12,00", vec!["-12.00"]),
+            ("due ( 12,00 ) now", vec!["-12.00"]),
+            ("due -EUR 12,00", vec!["-12.00"]),
         ] {
             let words: Vec<&str> = text.split(' ').collect();
             let found = find_numbers(&words, None).into_iter();

@@ -115,6 +115,12 @@ fn a_sign_is_contradicted_where_every_print_of_the_amount_has_the_other() {
         ("Total 4,64 CR",              true,  false),
         ("Total 4,64 H",               true,  false),
         ("Total 4,64 h",               false, true),
+        ("Total 4,64 cr",              true,  false),
+        ("Total 4,64 Haben EUR",       true,  false),
+        ("Total minus 4,64",           true,  false),
+        ("Total ( 4,64 ) EUR",         true,  false),
+        ("Total 4,64 - on account",    false, true),
+        ("Total - 4,64",               false, true),
         ("Total -4,64\nPaid 4,64",    false, false),
         ("Total 4,65-",                false, false),
     ];

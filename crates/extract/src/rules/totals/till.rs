@@ -15,7 +15,7 @@ use crate::rules::characters::is_digits;
 use crate::rules::label_matches::LabelMatches;
 use crate::rules::layout::{CellLayout, TextCell};
 use crate::rules::{FoundValue, abs_close};
-use docmill_formats::notation::number::FoundNumber;
+use docmill_formats::notation::number::{FoundNumber, strip_credit};
 
 /// Whether a label is beside a tax that is not zero: a zero rate beside it is another amount's.
 pub(super) fn has_labelled_tax(candidates: &[AmountCandidate<'_>]) -> bool {
@@ -70,13 +70,15 @@ pub(super) fn till_numbers(cell: &TextCell, layout: &CellLayout) -> Vec<FoundNum
     layout.numbers_in(&words)
 }
 
-/// `100.00C`, `1.80SR`: tills print a code of the tax behind an amount.
+/// `100.00C`, `1.80SR`: tills print a code of the tax behind an amount. `CR` is a sign and no code.
 pub(in super::super) fn without_tax_code(word: &str) -> &str {
-    let word = if word.contains('(') { word } else { word.trim_end_matches(')') };
+    let closes = word.len() > 1 && !word.contains('(');
+    let word = if closes { word.trim_end_matches(')') } else { word };
     let amount = word.trim_end_matches(|c: char| c.is_ascii_uppercase());
     let cents =
         amount.rsplit_once('.').is_some_and(|(_, cents)| cents.len() == 2 && is_digits(cents));
-    if cents && word.len() <= amount.len() + 2 { amount } else { word }
+    let code = cents && word.len() <= amount.len() + 2 && strip_credit(word).is_none();
+    if code { amount } else { word }
 }
 
 /// Chooses again where another total is larger or made by the rates, and takes the taxes by rate.
