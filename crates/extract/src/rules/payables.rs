@@ -40,11 +40,16 @@ struct TaxAtRate {
 impl RulesExtractor<'_> {
     /// Reads them. After the totals, which taxes are held against.
     pub(super) fn read_payables(&mut self, matches: &LabelMatches<'_>) {
-        let iban = find_account(matches);
+        let mut accounts = find_accounts(matches).into_iter();
+        let iban = accounts.next();
         if let Some(iban) = &iban {
             self.put_text(FieldRole::Bic, find_bank(matches, iban));
         }
         self.put_text(FieldRole::Iban, iban);
+        let further: Vec<FoundValue<String>> = accounts.collect();
+        let all: Value = further.iter().map(|it| it.value.clone()).collect();
+        let place = further.into_iter().next();
+        self.put_role(FieldRole::FurtherAccounts, place.map(|it| it.map_value(|_| all)));
         self.put_text(FieldRole::PaymentTerms, find_terms(matches));
         self.put_role(FieldRole::CashDiscounts, self.find_discounts(matches));
         if self.value_of(FieldRole::OrderNumber).is_some_and(Value::is_null) {
@@ -218,24 +223,27 @@ fn combine_to_tax(
     })
 }
 
-/// The first account that is printed, unless it is the one that is debited.
-fn find_account(matches: &LabelMatches<'_>) -> Option<FoundValue<String>> {
+/// The accounts that are printed, each once, without one that is debited. One may be broken at the end of
+/// its row.
+fn find_accounts(matches: &LabelMatches<'_>) -> Vec<FoundValue<String>> {
     let debited: Vec<usize> = matches
         .of_field("debit")
         .filter_map(|label_match| matches.cell_of(label_match).map(|cell| cell.row))
         .collect();
-    for cell in &matches.layout.cells {
-        if debited.iter().any(|row| row.abs_diff(cell.row) <= 1) {
-            continue;
-        }
+    let cells = &matches.layout.cells;
+    let mut found: Vec<FoundValue<String>> = Vec::new();
+    for cell in cells.iter().filter(|cell| debited.iter().all(|row| row.abs_diff(cell.row) > 1)) {
+        let next = cells.get(cell.index + 1);
+        let next = next.filter(|next| next.page == cell.page && next.row == cell.row + 1);
+        let mut words = cell.all_words();
+        words.extend(next.iter().flat_map(|next| next.all_words()));
         for start in 0..cell.words.len() {
-            let words = cell.words_in(start..cell.words.len());
-            if let Some((iban, _)) = account::find_iban_at(&words) {
-                return Some(FoundValue::new(iban, true, cell));
-            }
+            let account = account::find_iban_at(words.get(start..).unwrap_or_default());
+            let new = account.filter(|(iban, _)| found.iter().all(|it| it.value != *iban));
+            found.extend(new.map(|(iban, _)| FoundValue::new(iban, true, cell)));
         }
     }
-    None
+    found
 }
 
 /// The bank of the account: named near it, and of its country.

@@ -105,7 +105,14 @@ fn a_line_named_credit_makes_no_credit_note() {
 
 #[test]
 fn amounts_in_brackets_behind_a_minus_or_before_a_mark_of_credit_are_negative() {
-    let notations: [fn(&str) -> String; 5] = [
+    let notations: [fn(&str) -> String; 11] = [
+        |text| format!("( {text} )"),
+        |text| format!("{text} -"),
+        |text| format!("{text} cr"),
+        |text| format!("-EUR {text}"),
+        |text| format!("./. {text}"),
+        // A tax's code is in capitals behind points as well.
+        |text| format!("{}CR", text.replace(',', ".")),
         |text| format!("({text})"),
         |text| format!("- {text}"),
         |text| format!("{text} CR"),
@@ -193,6 +200,30 @@ fn what_accounts_payable_needs_is_read_where_it_is_printed() {
 }
 
 #[test]
+fn every_account_that_is_printed_is_read_once_and_over_the_end_of_a_row() {
+    let (own, other) = ("DE89370400440532013000", "NL91ABNA0417164300");
+    let none = Value::Null;
+    for (printed, further) in [
+        ("IBAN: de89 3704 0044 0532 0130 00", none.clone()),
+        ("IBANDE89370400440532013000,BIC:COBADEFFXXX", none.clone()),
+        ("IBAN DE89 3704 0044\n0532 0130 00", none.clone()),
+        ("IBAN DE89 3704 0044 0532 0130 00\n\nDE89370400440532013000", none),
+        (
+            "IBAN DE89 3704 0044 0532 0130 00 oder NL91 ABNA 0417 1643 00",
+            serde_json::json!([other]),
+        ),
+    ] {
+        let (before, _) = PAYABLE.split_once("IBAN:").unwrap();
+        let data = read(&format!("{before}{printed}")).data;
+        assert_eq!(
+            (&data["iban"], &data["further_accounts"]),
+            (&own.into(), &further),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
 fn what_leaves_a_doubt_is_not_read() {
     let field = |drawing: &str, field: &str| read(drawing).data[field].clone();
     let wrong = PAYABLE.replace("0130 00 ", "0130 01 ");
@@ -201,6 +232,7 @@ fn what_leaves_a_doubt_is_not_read() {
     let foreign = PAYABLE.replace("COBADEFFXXX", "BNPAFRPPXXX");
     assert_eq!(field(&foreign, "bic"), Value::Null, "a bank of another country");
     let debited = PAYABLE.replace("IBAN:", "Mandatsreferenz: M-1 IBAN:");
+    assert_eq!(field(&debited, "further_accounts"), Value::Null, "nor is it another one");
     assert_eq!(field(&debited, "iban"), Value::Null, "the account that is debited");
     let other = PAYABLE.replace("33,82", "33,28");
     assert_eq!(field(&other, "taxes"), Value::Null, "taxes that are not the tax");

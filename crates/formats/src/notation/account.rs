@@ -98,26 +98,78 @@ pub fn begins_with_iban_country(text: &str) -> bool {
 const MAX_GROUPS: usize = 9;
 
 /// The account that the words begin with, printed in groups, without its spaces and the marks around it:
-/// `IBAN:DE89 … 00.`, `(DE89 … 00)`, `DE89-… 00/BIC`; and how many words it takes.
+/// `IBAN:DE89 … 00,BIC:…`, `IBANDE89…`, `(de89 … 00)`, `DE89-… 00/BIC`; and how many words it takes.
 pub fn find_iban_at(words: &[&str]) -> Option<(String, usize)> {
-    let first = words.first()?;
-    let first = first.rsplit_once(':').map_or(*first, |(_, glued)| glued);
-    let first = first.trim_start_matches(|c: char| !c.is_alphanumeric());
-    let begins = first.len() >= 4 && first.chars().take(2).all(|c| c.is_ascii_uppercase());
-    let known = begins_with_iban_country(first);
+    account_starts(words.first()?).find_map(|first| read_iban(first, words.get(1..)?))
+}
+
+/// The account whose first word is this one.
+fn read_iban(first: &str, rest: &[&str]) -> Option<(String, usize)> {
+    let known = begins_with_iban_country(&first.to_ascii_uppercase());
     let mut text = String::new();
-    let groups = words.iter().skip(1).take(MAX_GROUPS - 1);
-    for (at, word) in [&first].into_iter().chain(groups).enumerate().filter(|_| begins) {
+    let groups = rest.iter().take(MAX_GROUPS - 1);
+    for (at, word) in [&first].into_iter().chain(groups).enumerate() {
         for group in word.split(|c: char| !c.is_alphanumeric()) {
-            text.push_str(group);
             // Of another country no length is known: a mark within is no separator of groups then.
             let whole = known || group.len() == word.len();
+            text.push_str(group);
+            if known {
+                text.make_ascii_uppercase();
+            }
             if whole && is_iban(&text) {
                 return Some((text, at + 1));
             }
         }
     }
     None
+}
+
+/// The ends of a word that begin as an account does, with two letters and two digits: at its start, behind a
+/// mark, or behind the name glued to it.
+fn account_starts(word: &str) -> impl Iterator<Item = &str> {
+    let marks = word.char_indices().filter(|(_, c)| !c.is_alphanumeric());
+    let starts = std::iter::once(0).chain(marks.map(|(at, mark)| at + mark.len_utf8()));
+    let ends = starts.filter_map(|at| word.get(at..)).map(|end| {
+        let name = end.get(..4).filter(|name| name.eq_ignore_ascii_case("IBAN"));
+        name.and_then(|_| end.get(4..)).unwrap_or(end)
+    });
+    ends.filter(|end| begins_as_account(end))
+}
+
+fn begins_as_account(text: &str) -> bool {
+    text.as_bytes().split_at_checked(4).is_some_and(|(head, _)| {
+        head.iter().take(2).all(u8::is_ascii_alphabetic)
+            && head.iter().skip(2).all(u8::is_ascii_digit)
+    })
+}
+
+/// What begins as an account where the words name one, `IBAN DE89 3704`, in upper case: whole, broken at the
+/// end of the line, or with wrong check digits.
+pub fn find_account_start(words: &[&str]) -> Option<String> {
+    let named = |word: &str| word.to_ascii_uppercase().contains("IBAN");
+    let (before, first) = words.split_first().map(|(it, rest)| (*it, rest.first()))?;
+    let glued = account_starts(before).next().filter(|_| named(before));
+    let behind = first.and_then(|it| account_starts(it).next()).filter(|_| named(before));
+    let (start, rest) = match glued {
+        Some(start) => (start, words.get(1..)?),
+        None => (behind?, words.get(2..)?),
+    };
+    let mut text = String::new();
+    let length = LENGTHS
+        .iter()
+        .find(|(country, _)| start.get(..2).is_some_and(|it| it.eq_ignore_ascii_case(country)));
+    let (_, length) = length?;
+    let groups = [&start]
+        .into_iter()
+        .chain(rest)
+        .flat_map(|word| word.split(|c: char| !c.is_alphanumeric()));
+    for group in groups.filter(|group| !group.is_empty()) {
+        if text.len() >= *length || !group.contains(|c: char| c.is_ascii_digit()) {
+            break;
+        }
+        text.push_str(&group.to_ascii_uppercase());
+    }
+    Some(text)
 }
 
 /// Whether the digits in the third and fourth place are the check digits of the others (ISO 7064, modulo
@@ -191,6 +243,10 @@ mod tests {
             "DE89370400440532013000/COBADEFFXXX",
             "DE89-3704-0044-0532-0130-00",
             "DE89.3704.0044.0532.0130.00.",
+            "IBAN:DE89370400440532013000,BIC:COBADEFFXXX",
+            "IBANDE89370400440532013000",
+            "de89 3704 0044 0532 0130 00",
+            "IBAN-Nr.DE89 3704 0044 0532 0130 00",
         ] {
             let words: Vec<&str> = text.split(' ').collect();
             let found = find_iban_at(&words).map(|(iban, _)| iban);
@@ -198,6 +254,23 @@ mod tests {
         }
         assert_eq!(find_iban_at(&["DE89", "3704", "0044", "0532", "0130", "01."]), None);
         assert_eq!(find_iban_at(&["ZZ61-12345", "67890", "12345"]), None, "of no known length");
+    }
+
+    #[test]
+    fn what_begins_as_an_account_is_found_where_one_is_named() {
+        for (text, expected) in [
+            ("IBAN DE89 3704 0044", Some("DE8937040044")),
+            ("IBAN: DE89 3704 0044 0532 0130 01 BIC", Some("DE89370400440532013001")),
+            ("iban:de89370400440532013001,BIC:X", Some("DE89370400440532013001")),
+            ("IBAN DE89 Bank 1234", Some("DE89")),
+            ("IBANDE89 3704", Some("DE893704")),
+            ("Order DE89 3704", None),
+            ("IBAN XX89 3704", None),
+            ("IBAN", None),
+        ] {
+            let words: Vec<&str> = text.split(' ').collect();
+            assert_eq!(find_account_start(&words).as_deref(), expected, "{text}");
+        }
     }
 
     #[test]
