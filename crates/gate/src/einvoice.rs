@@ -1,12 +1,14 @@
 //! Rules about e-invoices: whether the one that a document carries was of use, and whether it says
 //! what the pages say.
 
+use rust_decimal::Decimal;
 use serde_json::Value;
 
 use super::checks::FailedFields;
 use super::ground::PrintedValues;
-use super::subject::GateSubject;
-use docmill_core::model::RuleSeverity;
+use super::subject::{GateSubject, json_decimal};
+use crate::kinds::FieldRole;
+use docmill_core::model::{PageSource, RuleSeverity};
 use docmill_formats::notation::{account, date, printed_vat_id, vat_digits, vat_id};
 
 /// The state of the XML in a document.
@@ -80,7 +82,12 @@ impl GateSubject<'_> {
                 && !self.is_printed_sum(value, sums)
                 && !self.is_rest_of(value, rest_of)
         });
-        contradicted.map(|(field, _)| Some(field)).collect()
+        let mut found: FailedFields = contradicted.map(|(field, _)| Some(field)).collect();
+        let number = self.kind.field_of(FieldRole::DocumentNumber);
+        let first = self.transcript.pages.first().filter(|_| fields.iter().any(|it| it == number));
+        let denied = first.is_some_and(|page| self.kind.is_denied_by_title(page));
+        found.extend(denied.then(|| Some("kind".to_owned())));
+        found
     }
 
     fn is_contradicted(&self, field: &str, value: &Value) -> bool {
@@ -88,7 +95,7 @@ impl GateSubject<'_> {
             return self.prints_other_account();
         }
         if value.as_str().is_some_and(|id| vat_id::has_valid_form(id) == Some(true)) {
-            return !self.ground.contains_value(value) && self.prints_foreign_vat_id();
+            return !self.ground.contains_value(value) && self.prints_foreign_vat_id(value);
         }
         if value.as_str().is_some_and(is_name) {
             return self.ground.prints_numbers() && !self.prints_party(field, value);
@@ -96,7 +103,37 @@ impl GateSubject<'_> {
         let places = self.ground.value_places(value);
         // A place that the drawn page does not confirm confirms nothing.
         let is_seen = places.is_empty() || places.iter().any(|place| !place.unwitnessed);
-        prints_same_type(&self.ground, value) && !(is_seen && self.ground.contains_value(value))
+        let is_number = field == self.kind.field_of(FieldRole::DocumentNumber);
+        let is_printed = match value.as_str().filter(|_| is_number) {
+            Some(number) => self.ground.prints_identifier(number),
+            None => self.ground.contains_value(value),
+        };
+        let is_total = field == self.kind.field_of(FieldRole::Total);
+        prints_same_type(&self.ground, value) && !(is_seen && is_printed)
+            || is_total && self.prints_other_total(value)
+    }
+
+    /// Whether no line with a label of the total prints it, and one that begins with such prints an amount
+    /// that is none of the data.
+    fn prints_other_total(&self, value: &Value) -> bool {
+        let Some(total) = json_decimal(value).filter(|total| !total.is_zero()) else {
+            return false;
+        };
+        let fields = [FieldRole::Total, FieldRole::AmountDue].map(|role| self.kind.field_of(role));
+        let labels: Vec<String> = fields
+            .iter()
+            .flat_map(|field| self.kind.labels.labels_of(field))
+            .map(str::to_owned)
+            .collect();
+        let total = total.abs().normalize();
+        if self.ground.numbers_named(&labels).any(|it| it == total) {
+            return false;
+        }
+        let is_other = |amount: &Decimal| {
+            amount.scale() > 0
+                && !self.extraction.data.values().any(|value| holds_amount(value, *amount))
+        };
+        self.ground.numbers_labelled(&labels).any(|numbers| numbers.iter().all(is_other))
     }
 
     /// Days that the pages do not print, where lines with one of these folded words print others.
@@ -129,8 +166,10 @@ impl GateSubject<'_> {
             || own.any(|(_, value)| is_vat_id(value) && self.ground.contains_value(value))
     }
 
-    /// Whether a VAT identifier with sound check digits is printed that is none of the data.
-    fn prints_foreign_vat_id(&self) -> bool {
+    /// Whether a VAT identifier with sound check digits, or of the same country as the given one, is printed
+    /// that is none of the data.
+    fn prints_foreign_vat_id(&self, given: &Value) -> bool {
+        let country = given.as_str().and_then(|id| id.get(..2));
         let own: Vec<String> = self
             .extraction
             .data
@@ -144,7 +183,7 @@ impl GateSubject<'_> {
             let mut printed = (0..words.len())
                 .filter_map(|at| printed_vat_id::find_at(words.get(at..).unwrap_or_default()));
             printed.any(|(id, _)| {
-                vat_digits::check_digits_hold(&id) == Some(true)
+                (vat_digits::check_digits_hold(&id) == Some(true) || id.get(..2) == country)
                     && !own.contains(&vat_id::normalise_vat_id(&id))
             })
         })
@@ -157,13 +196,31 @@ impl GateSubject<'_> {
         for value in self.extraction.data.values() {
             add_accounts(value, &mut own);
         }
-        let mut lines = self.transcript.pages.iter().flat_map(|page| &page.lines);
-        lines.any(|line| {
+        let is_own =
+            |start: &str| own.iter().any(|it| it.starts_with(start) || start.starts_with(it));
+        let pages = self.transcript.pages.iter();
+        let mut lines = pages.flat_map(|page| page.lines.iter().map(move |line| (page, line)));
+        lines.any(|(page, line)| {
             let words: Vec<&str> = line.words.iter().map(|word| word.text.as_str()).collect();
-            let starts = (0..words.len()).filter_map(|at| words.get(at..));
-            let mut printed = starts.filter_map(account::find_iban_at);
-            printed.any(|(iban, _)| !own.contains(&iban))
+            let mut starts = (0..words.len()).filter_map(|at| words.get(at..));
+            starts.any(|words| {
+                // A misread digit makes another account of a picture's.
+                let begun = account::find_account_start(words);
+                let begun = begun.filter(|_| page.source != PageSource::Ocr);
+                account::find_iban_at(words).is_some_and(|(iban, _)| !own.contains(&iban))
+                    || begun.is_some_and(|start| !is_own(&start))
+            })
         })
+    }
+}
+
+/// Whether an amount is within a value, signs aside.
+fn holds_amount(value: &Value, amount: Decimal) -> bool {
+    match value {
+        Value::Number(_) => json_decimal(value).is_some_and(|it| it.abs() == amount),
+        Value::Array(list) => list.iter().any(|entry| holds_amount(entry, amount)),
+        Value::Object(fields) => fields.values().any(|inner| holds_amount(inner, amount)),
+        _ => false,
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) struct PrintedValues {
     text: String,
     /// Where in `text` each word, or piece of one between marks, begins, ascending.
     starts: Vec<(usize, PageRegion)>,
+    /// Where in `text` a piece begins that a mark joins to the one before it: `118` of `WK-118`.
+    joined: HashSet<usize>,
     currencies: HashSet<CurrencyMark>,
     lines: Vec<PrintedLine>,
     /// Bytes of `text` that values may still be searched in.
@@ -52,6 +54,7 @@ impl Default for PrintedValues {
             words: HashMap::new(),
             text: String::new(),
             starts: Vec::new(),
+            joined: HashSet::new(),
             currencies: HashSet::new(),
             lines: Vec::new(),
             searches: WorkBudget::new(MAX_SEARCHED_BYTES),
@@ -140,7 +143,11 @@ impl PrintedValues {
                 continue;
             }
             let place = words_place(page.number, line, at..at + 1);
-            for part in own.split(' ') {
+            let joined = joined_pieces(word);
+            for (index, part) in own.split(' ').enumerate() {
+                if joined.get(index) == Some(&true) {
+                    self.joined.insert(self.text.len());
+                }
                 self.starts.push((self.text.len(), place));
                 self.text.push_str(part);
                 let known = self.words.entry(part.to_owned()).or_insert(place);
@@ -268,6 +275,19 @@ impl PrintedValues {
         places?.into_iter().reduce(join_places)
     }
 
+    /// Whether an identifier is printed, and not only as a piece of a longer one: `118` of `WK-118`.
+    pub(super) fn prints_identifier(&self, text: &str) -> bool {
+        let compact = fold_text(text).replace(' ', "");
+        let parts = |range: &std::ops::Range<usize>| {
+            [range.start, range.end].iter().any(|border| self.joined.contains(border))
+        };
+        let mut ranges =
+            self.text.match_indices(&compact).map(|(start, it)| start..start + it.len());
+        !compact.is_empty()
+            && self.searches.spend(self.text.len())
+            && ranges.any(|range| self.is_whole(&range) && !parts(&range))
+    }
+
     /// Whether the range of `text` begins and ends at borders of words.
     fn is_whole(&self, range: &std::ops::Range<usize>) -> bool {
         [range.start, range.end].iter().all(|border| {
@@ -325,6 +345,18 @@ impl PrintedValues {
         labelled.flat_map(|line| line.numbers.iter().copied())
     }
 
+    /// The numbers of each line that begins with one of these folded labels and has some.
+    pub(super) fn numbers_labelled(
+        &self,
+        labels: &[String],
+    ) -> impl Iterator<Item = &HashSet<Decimal>> {
+        let lines = self.lines.iter().filter(|line| !line.numbers.is_empty());
+        let labelled = lines.filter(move |line| {
+            labels.iter().any(|label| line.folded.starts_with(&format!(" {label} ")))
+        });
+        labelled.map(|line| &line.numbers)
+    }
+
     /// Numbers on the lines that contain one of these folded words as a whole.
     pub(super) fn numbers_named(&self, words: &[String]) -> impl Iterator<Item = Decimal> {
         let lines = self.lines.iter().filter(|line| !line.numbers.is_empty());
@@ -350,6 +382,27 @@ impl PrintedValues {
         let mut lines = self.lines.iter().filter(|line| line.numbers.contains(&value));
         lines.any(|line| line.contains_one_of(words))
     }
+}
+
+/// Of each piece of a word between marks, whether marks join it to the one before: a label ends in a point
+/// or a colon, `Nr.118`.
+fn joined_pieces(word: &str) -> Vec<bool> {
+    let mut pieces = Vec::new();
+    let (mut marks, mut before) = (String::new(), None);
+    for c in word.chars() {
+        if !c.is_alphanumeric() {
+            marks.push(c);
+            continue;
+        }
+        if before.is_none() || !marks.is_empty() {
+            let point = marks == "." && before.is_some_and(char::is_alphabetic);
+            let joins = marks.chars().all(|mark| matches!(mark, '-' | '–' | '/' | '_' | '.'));
+            pieces.push(before.is_some() && joins && !point);
+            marks.clear();
+        }
+        before = Some(c);
+    }
+    pieces
 }
 
 fn has_digit(text: &str) -> bool {

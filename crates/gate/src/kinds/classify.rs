@@ -121,7 +121,7 @@ impl KindSet {
     /// The kind of a document; none if no kind fits and there is no generic one.
     pub fn classify(&self, transcript: &Transcript) -> Option<ClassifiedKind> {
         let mut seen = FirstPagesText::from_pages(transcript.pages.iter().take(PAGES));
-        let first = seen.mark_texts_under_amounts(&self.kinds);
+        let first = seen.mark_texts_under_amounts(self.kinds.iter().map(Arc::as_ref));
         let near = self.best_kinds(&seen, LowTitles::None);
         // A title under the amounts decides nothing, and may still be a reason to doubt.
         let low = first.map_or(LowTitles::None, FirstTitle::rivals);
@@ -170,7 +170,7 @@ impl KindSet {
     /// The titles in the upper half of a page, read as a document of its own.
     pub fn find_titles(&self, page: &PageText) -> PageTitles {
         let mut seen = FirstPagesText::from_pages([page].into_iter());
-        seen.mark_texts_under_amounts(&self.kinds);
+        seen.mark_texts_under_amounts(self.kinds.iter().map(Arc::as_ref));
         let scope = TitleScope { lowest: TITLE_DEPTH, low: LowTitles::None };
         let mut titles = PageTitles::default();
         let mut heaviest = 0.0;
@@ -187,6 +187,17 @@ impl KindSet {
             }
         }
         titles
+    }
+}
+
+impl Kind {
+    /// Whether a title of the page speaks against the kind, and no other one for it: a reminder, an offer.
+    pub fn is_denied_by_title(&self, page: &PageText) -> bool {
+        let mut seen = FirstPagesText::from_pages([page].into_iter());
+        seen.mark_texts_under_amounts(std::iter::once(self));
+        let against: Vec<&FoldedText> = seen.titles_of(self, true).collect();
+        let mut own = seen.titles_of(self, false).filter(|text| !text.label);
+        !against.is_empty() && own.all(|text| against.iter().any(|it| std::ptr::eq(*it, text)))
     }
 }
 
@@ -303,7 +314,10 @@ impl FirstPagesText {
     }
 
     /// Marks the texts from the first amount under the first title on; that title, if there is one.
-    fn mark_texts_under_amounts(&mut self, kinds: &[Arc<Kind>]) -> Option<FirstTitle> {
+    fn mark_texts_under_amounts<'k>(
+        &mut self,
+        kinds: impl Iterator<Item = &'k Kind>,
+    ) -> Option<FirstTitle> {
         let first = self.find_first_title(kinds)?;
         let tops = self.amounts.iter().map(|(top, _)| *top).filter(|top| *top > first.middle);
         let limit = tops.reduce(f32::min).unwrap_or(f32::MAX);
@@ -316,9 +330,9 @@ impl FirstPagesText {
     }
 
     /// The uppermost text that is a title of any kind or speaks against one.
-    fn find_first_title(&self, kinds: &[Arc<Kind>]) -> Option<FirstTitle> {
+    fn find_first_title<'k>(&self, kinds: impl Iterator<Item = &'k Kind>) -> Option<FirstTitle> {
         let scope = TitleScope { lowest: f32::MAX, low: LowTitles::All };
-        let signals = kinds.iter().flat_map(|kind| &kind.signals);
+        let signals = kinds.flat_map(|kind| &kind.signals);
         let titles = signals.filter(|signal| signal.place != SignalArea::Anywhere);
         let found = titles.flat_map(|signal| {
             let heading = signal.place == SignalArea::Heading;
@@ -351,6 +365,22 @@ impl FirstPagesText {
             self.shows_signal(signal, TitleScope { lowest, low })
         });
         found.map(|signal| signal.weight).sum()
+    }
+
+    /// The texts in the upper half that are titles for or against a kind.
+    fn titles_of<'s>(
+        &'s self,
+        kind: &'s Kind,
+        against: bool,
+    ) -> impl Iterator<Item = &'s FoldedText> {
+        let scope = TitleScope { lowest: TITLE_DEPTH, low: LowTitles::None };
+        let signals = kind.signals.iter().filter(move |signal| {
+            signal.place != SignalArea::Anywhere && (signal.weight < 0.0) == against
+        });
+        signals.flat_map(move |signal| {
+            let phrases = signal.phrases.iter();
+            phrases.flat_map(move |it| self.texts_with(it, signal.place, scope))
+        })
     }
 
     /// Whether one of a signal's phrases stands where it has to.
@@ -630,6 +660,24 @@ mod tests {
         for (drawing, kind) in table {
             let told = kinds.classify(&transcript(drawing)).unwrap();
             assert_eq!(told.kind.name.as_str(), kind, "{drawing}");
+        }
+    }
+
+    #[test]
+    fn a_kind_is_denied_by_a_title_against_it_where_no_other_one_is_its_own() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let invoice = kinds.get("invoice").unwrap();
+        for (drawing, denied) in [
+            ("Proformarechnung\nRechnungsnummer:   17\nSumme   12,00", true),
+            ("Mahnung\nRechnungsnummer:   17\nSumme   12,00", true),
+            ("Angebot\nRechnungsnummer:   17\nSumme   12,00", true),
+            ("Rechnung\nAngebot:   17\nSumme   12,00", false),
+            ("Rechnung\nLieferschein\nSumme   12,00", false),
+            ("Rechnung\nTee   12,00\nMahnung\nSumme   12,00", false),
+            ("Alder GmbH\nSumme   12,00", false),
+        ] {
+            let page = transcript(drawing).pages.remove(0);
+            assert_eq!(invoice.is_denied_by_title(&page), denied, "{drawing}");
         }
     }
 

@@ -166,6 +166,28 @@ fn an_einvoice_beside_pages_that_show_more_than_text_or_no_number_at_all_is_unse
     }
 }
 
+#[test]
+fn a_total_has_the_sign_of_its_lines_where_all_have_one() {
+    let attached =
+        GateLookups { einvoice: EinvoiceState::Attached { show_more: false }, ..lookups() };
+    for (lines, total, contradicted) in [
+        ([-1.5, -2.0], 9.0, true),
+        ([1.5, 2.0], -9.0, true),
+        ([-1.5, 2.0], 9.0, false),
+        ([-1.5, 0.0], -9.0, false),
+        ([0.0, 0.0], 9.0, false),
+    ] {
+        let items = lines.map(|amount| json!({ "amount": amount }));
+        let data = json!({ "line_items": items, "total": total, "subtotal": 9 });
+        let check = || RuleCheck::PrintedSign(named(&["total"]));
+        let found = failing(check(), data.clone(), &transcript(""), &lookups());
+        assert_eq!(!found.is_empty(), contradicted, "{data}");
+        assert!(failing(check(), data, &transcript(""), &attached).is_empty(), "an e-invoice");
+    }
+}
+
+const OWN: &str = "DE89370400440532013000";
+
 fn contradiction_of(field: &str) -> RuleCheck {
     let (sums, rest_of) = (named(&["taxes.amount"]), named(&["total", "vat_amount"]));
     RuleCheck::NotContradicted { fields: named(&[field]), sums, rest_of }
@@ -239,6 +261,22 @@ fn pages_contradict_an_einvoice_only_by_something_of_the_same_sort() {
         ("Total 4 VAT FR40 303265045", "supplier_vat_id", json!("DE123456788"), true),
         ("Total 4 VAT FR41 303265045", "supplier_vat_id", json!("DE123456788"), false),
         ("Total 441,87 EUR",       "supplier_vat_id", json!("DE123456788"), false),
+        ("Total 4 VAT DE123456780", "supplier_vat_id", json!("DE123456788"), true),
+        ("Tea 464,74\nTotal 564,74", "total",        json!(464.74),      true),
+        ("Total 564,74\nTotal due 464,74", "total",  json!(464.74),      false),
+        ("Total weight\nDue 464,74", "total",        json!(464.74),      false),
+        ("Total 4 No. WK-2026-118", "invoice_number", json!("WK-2026-118"), false),
+        ("Total 4 No.:WK-2026-118", "invoice_number", json!("WK 2026 118"), false),
+        ("Total 4 No. WK-2026-118", "invoice_number", json!("2026-118"),  true),
+        ("Total 4 No. WK-2026-118", "invoice_number", json!("118"),       true),
+        ("Total 4 No. WK/2026.118", "invoice_number", json!("2026"),      true),
+        ("Total 4 No.118, of May",  "invoice_number", json!("118"),       false),
+        ("IBAN:DE89370400440532013000,BIC:X 4", "iban", json!(OWN), false),
+        ("IBAN DE89 3704 0044",     "iban", json!(OWN), false),
+        ("IBAN DE89 3704 0045",     "iban", json!(OWN), true),
+        ("IBAN DE89370400440532013001", "iban", json!(OWN), true),
+        ("iban:no9386011117947,BIC:X", "iban", json!(OWN), true),
+        ("Order DE89 3704 0045",    "iban", json!(OWN), false),
         ("Total 441,87 EUR",       "invoice_date",  json!("2021-03-05"), false),
         ("Paid on 04.03.2021",     "invoice_date",  json!("2021-03-05"), true),
         ("Paid on 05.03.2021",     "invoice_date",  json!("2021-03-05"), false),
