@@ -129,11 +129,11 @@ impl GateSubject<'_> {
         if self.ground.numbers_named(&labels).any(|it| it == total) {
             return false;
         }
-        let is_other = |amount: &Decimal| {
-            amount.scale() > 0
-                && !self.extraction.data.values().any(|value| holds_amount(value, *amount))
-        };
-        self.ground.numbers_labelled(&labels).any(|numbers| numbers.iter().all(is_other))
+        self.ground.numbers_labelled(&labels).any(|numbers| {
+            let mut data = self.extraction.data.values();
+            let known = data.any(|value| numbers.iter().any(|it| holds_amount(value, *it)));
+            !known && numbers.iter().all(|it| it.scale() > 0)
+        })
     }
 
     /// Days that the pages do not print, where lines with one of these folded words print others.
@@ -196,8 +196,6 @@ impl GateSubject<'_> {
         for value in self.extraction.data.values() {
             add_accounts(value, &mut own);
         }
-        let is_own =
-            |start: &str| own.iter().any(|it| it.starts_with(start) || start.starts_with(it));
         let pages = self.transcript.pages.iter();
         let mut lines = pages.flat_map(|page| page.lines.iter().map(move |line| (page, line)));
         lines.any(|(page, line)| {
@@ -208,7 +206,10 @@ impl GateSubject<'_> {
                 let begun = account::find_account_start(words);
                 let begun = begun.filter(|_| page.source != PageSource::Ocr);
                 account::find_iban_at(words).is_some_and(|(iban, _)| !own.contains(&iban))
-                    || begun.is_some_and(|start| !is_own(&start))
+                    || begun.is_some_and(|begun| {
+                        own.iter()
+                            .all(|it| !it.starts_with(&begun) && !begun.starts_with(it.as_str()))
+                    })
             })
         })
     }

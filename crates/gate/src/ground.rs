@@ -278,14 +278,14 @@ impl PrintedValues {
     /// Whether an identifier is printed, and not only as a piece of a longer one: `118` of `WK-118`.
     pub(super) fn prints_identifier(&self, text: &str) -> bool {
         let compact = fold_text(text).replace(' ', "");
-        let parts = |range: &std::ops::Range<usize>| {
-            [range.start, range.end].iter().any(|border| self.joined.contains(border))
-        };
         let mut ranges =
             self.text.match_indices(&compact).map(|(start, it)| start..start + it.len());
         !compact.is_empty()
             && self.searches.spend(self.text.len())
-            && ranges.any(|range| self.is_whole(&range) && !parts(&range))
+            && ranges.any(|range| {
+                let mut borders = [range.start, range.end].into_iter();
+                self.is_whole(&range) && !borders.any(|border| self.joined.contains(&border))
+            })
     }
 
     /// Whether the range of `text` begins and ends at borders of words.

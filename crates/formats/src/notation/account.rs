@@ -146,13 +146,14 @@ fn begins_as_account(text: &str) -> bool {
 /// What begins as an account where the words name one, `IBAN DE89 3704`, in upper case: whole, broken at the
 /// end of the line, or with wrong check digits.
 pub fn find_account_start(words: &[&str]) -> Option<String> {
-    let named = |word: &str| word.to_ascii_uppercase().contains("IBAN");
-    let (before, first) = words.split_first().map(|(it, rest)| (*it, rest.first()))?;
-    let glued = account_starts(before).next().filter(|_| named(before));
-    let behind = first.and_then(|it| account_starts(it).next()).filter(|_| named(before));
-    let (start, rest) = match glued {
-        Some(start) => (start, words.get(1..)?),
-        None => (behind?, words.get(2..)?),
+    let (before, rest) = words.split_first()?;
+    if !before.to_ascii_uppercase().contains("IBAN") {
+        return None;
+    }
+    let behind = rest.iter().position(|word| word.contains(char::is_alphanumeric));
+    let (start, rest) = match account_starts(before).next() {
+        Some(start) => (start, rest),
+        None => (account_starts(rest.get(behind?)?).next()?, rest.get(behind? + 1..)?),
     };
     let mut text = String::new();
     let length = LENGTHS
@@ -264,6 +265,7 @@ mod tests {
             ("iban:de89370400440532013001,BIC:X", Some("DE89370400440532013001")),
             ("IBAN DE89 Bank 1234", Some("DE89")),
             ("IBANDE89 3704", Some("DE893704")),
+            ("IBAN : DE89 3704", Some("DE893704")),
             ("Order DE89 3704", None),
             ("IBAN XX89 3704", None),
             ("IBAN", None),

@@ -322,8 +322,8 @@ impl FirstPagesText {
         let tops = self.amounts.iter().map(|(top, _)| *top).filter(|top| *top > first.middle);
         let limit = tops.reduce(f32::min).unwrap_or(f32::MAX);
         for text in self.texts.iter_mut().filter(|text| text.upper && text.middle >= limit) {
-            let beside = |(top, bottom): &(f32, f32)| (*top..=*bottom).contains(&text.middle);
-            let beside = self.amounts.iter().any(beside);
+            let mut amounts = self.amounts.iter();
+            let beside = amounts.any(|(top, bottom)| (*top..=*bottom).contains(&text.middle));
             text.standing = if beside { TextStanding::Beside } else { TextStanding::Under };
         }
         Some(first)
@@ -344,15 +344,12 @@ impl FirstPagesText {
     }
 
     fn score_kind(&self, kind: &Kind, low: LowTitles) -> f64 {
-        let own_title = |area: SignalArea, scope: TitleScope| {
-            let mut signals = kind.signals.iter().filter(|it| it.weight > 0.0);
-            signals.any(|it| it.place == area && self.shows_signal(it, scope))
-        };
         // A heading at the top of the page decides, whatever is printed below it.
         let head = TitleScope { lowest: HEAD, low };
-        let headed = own_title(SignalArea::Heading, head);
+        let headed = self.shows_own_title(kind, SignalArea::Heading, head);
         let above = TitleScope { lowest: f32::MAX, low: LowTitles::None };
-        let titled = own_title(SignalArea::Heading, above) || own_title(SignalArea::Title, above);
+        let areas = [SignalArea::Heading, SignalArea::Title];
+        let titled = areas.into_iter().any(|area| self.shows_own_title(kind, area, above));
         let found = kind.signals.iter().filter(|signal| {
             let against = signal.weight < 0.0;
             let lowest = if headed && against && signal.place != SignalArea::Anywhere {
@@ -365,6 +362,11 @@ impl FirstPagesText {
             self.shows_signal(signal, TitleScope { lowest, low })
         });
         found.map(|signal| signal.weight).sum()
+    }
+
+    fn shows_own_title(&self, kind: &Kind, area: SignalArea, scope: TitleScope) -> bool {
+        let mut signals = kind.signals.iter().filter(|it| it.weight > 0.0 && it.place == area);
+        signals.any(|it| self.shows_signal(it, scope))
     }
 
     /// The texts in the upper half that are titles for or against a kind.
