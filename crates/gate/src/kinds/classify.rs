@@ -474,12 +474,15 @@ fn split_texts(
         }
         right = area.right();
     }
+    let pairs = texts.windows(2).filter(|pair| pair.first().is_some_and(|it| it.0.ends_with(':')));
+    // `Invoice   Number:   17`: one text beside labels with their values may be the title.
+    let one_beside_pairs = texts.len() == 2 * pairs.count() + 1;
     let strip = texts.len() >= STRIP;
     let folded = texts.iter().enumerate().map(|(at, (text, area))| {
         let next = texts.get(at + 1).is_some_and(|(next, _)| next.trim_start().starts_with(':'));
         let label = next
             || text.ends_with(':')
-            || strip
+            || strip && !(one_beside_pairs && at == 0)
             || has_number_below(*area, below)
             || texts.get(at + 1).is_some_and(|value| goes_on_list(*area, value, above));
         (join_spaced_letters(&fold_text(text)), label)
@@ -618,6 +621,7 @@ mod tests {
         let table = [
             ("Rechnung", "Gutschrift Pfand   1   -20,00", "invoice", None),
             ("Rechnung", "Gutschrift", "invoice", tie),
+            ("Rechnung   Nummer:   17", "Gutschrift 4 wurde verrechnet", "invoice", None),
             ("Rechnung", "Gutschrift GS-2026-4 vom 1.10.2026 wurde verrechnet", "invoice", None),
             ("Rechnung", "Lieferschein Nr. 4711 vom 1.2.2024", "invoice", None),
             ("Rechnung Nr. 17", "Gutschrift Pfand   1   -20,00", "invoice", None),
@@ -673,6 +677,8 @@ mod tests {
             ("Proformarechnung\nRechnungsnummer:   17\nSumme   12,00", true),
             ("Mahnung\nRechnungsnummer:   17\nSumme   12,00", true),
             ("Angebot\nRechnungsnummer:   17\nSumme   12,00", true),
+            ("Angebot   Rechnungsnummer:   17\nSumme   12,00", true),
+            ("Angebot   Kunde   Rechnungsnummer:\nSumme   12,00", false),
             ("Rechnung\nAngebot:   17\nSumme   12,00", false),
             ("Rechnung\nLieferschein\nSumme   12,00", false),
             ("Rechnung\nTee   12,00\nMahnung\nSumme   12,00", false),
