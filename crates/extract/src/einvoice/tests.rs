@@ -512,7 +512,7 @@ fn several_due_dates_are_instalments_unless_one_is_that_of_a_discount() {
             vec![first.clone(), first.clone()],
             "2026-04-04",
             json!([{"due_date": "2026-04-04", "amount": 100}, {"due_date": "2026-04-04", "amount": 100}]),
-            vec!["several_due_dates".to_owned()],
+            none.clone(),
         ),
         (vec![first, second], "2026-04-04", two, vec!["several_due_dates".to_owned()]),
     ] {

@@ -262,12 +262,15 @@ fn scheme_of<'a>(id: Node<'a, '_>) -> Option<&'a str> {
 fn payment_term(term: Node<'_, '_>, reader: &mut ValueReader) -> PaymentTerm {
     note_repeated(Some(term), &SINGLE_OF_TERM, reader);
     let day = ["DueDateDateTime/DateTimeString", "DueDateDateTime/DateTime", "DueDateDateTime"];
-    let discount = element_at(term, "ApplicableTradePaymentDiscountTerms");
-    let description = plain_text(element_at(term, "Description"));
+    let description = plain_text(element_at(term, "Description")).unwrap_or_default();
+    let is_discount = element_at(term, "ApplicableTradePaymentDiscountTerms").is_some()
+        || PaymentTerm::describes_discount(&description);
+    let amount = reader.number("instalments.amount", element_at(term, "PartialPaymentAmount"));
     PaymentTerm {
         day: reader.day("due_date", first_element(Some(term), &day)),
-        amount: reader.number("instalments.amount", element_at(term, "PartialPaymentAmount")),
-        has_discount: discount.is_some() || PaymentTerm::describes_discount(&description.into()),
+        // A part of the invoice is due on its day, whatever discount it bears.
+        has_discount: is_discount && amount.is_null(),
+        amount,
     }
 }
 

@@ -299,4 +299,38 @@ mod tests {
             assert_eq!(doubts(CII, part, other), *expected, "{other}");
         }
     }
+
+    #[test]
+    fn parts_of_a_cii_invoice_are_told_from_its_discounts_and_doubted() {
+        let term = |day: &str, amount: &str, text: &str| {
+            format!(
+                "<a:SpecifiedTradePaymentTerms><a:Description>{text}</a:Description><a:DueDateDateTime>202604{day}\
+                 </a:DueDateDateTime><a:PartialPaymentAmount>{amount}</a:PartialPaymentAmount></a:SpecifiedTradePaymentTerms>"
+            )
+        };
+        let stated = "<a:ApplicableTradePaymentDiscountTerms/><a:DueDateDateTime>";
+        #[rustfmt::skip]
+        let table = [
+            ("discount", [term("04", "", "2 % Skonto"), term("14", "", "netto")], "2026-04-14", 0),
+            ("marked discount", [term("04", "", "#SKONTO#TAGE=9#PROZENT=2.00#"), term("14", "", "")], "2026-04-14", 0),
+            ("stated discount", [term("04", "", "2").replace("<a:DueDateDateTime>", stated), term("14", "", "")], "2026-04-14", 0),
+            ("interest on the last day", [term("14", "", "9 % Zinsen"), term("04", "", "2,5% Skonto")], "2026-04-14", 0),
+            ("discount on the last day", [term("04", "", ""), term("14", "", "2 % Skonto")], "2026-04-04", 2),
+            ("shares", [term("04", "", "30 % deposit"), term("14", "", "70 % balance")], "2026-04-04", 2),
+            ("small share", [term("04", "", "5 % deposit"), term("14", "", "Rest")], "2026-04-04", 2),
+            ("share and no discount", [term("04", "", "30 % ohne Skonto"), term("14", "", "Rest")], "2026-04-04", 2),
+            ("amount", [term("04", "9", "1. Rate, 2 % Skonto"), term("14", "110", "2. Rate")], "2026-04-04", 2),
+            ("amount, stated", [term("04", "9", "").replace("<a:DueDateDateTime>", stated), term("14", "110", "")], "2026-04-04", 2),
+            ("interest alone", [term("04", "", "Skonto 2 v.H."), term("14", "", "9 % Zinsen")], "2026-04-04", 2),
+        ];
+        for (name, terms, due, parts) in table {
+            let end = "</a:ApplicableHeaderTradeSettlement>";
+            let xml = CII.replacen(end, &(terms.concat() + end), 1);
+            let invoice = parse_einvoice(xml.as_bytes()).unwrap();
+            let found = invoice.field("instalments").as_array().map_or(0, Vec::len);
+            assert_eq!((invoice.field("due_date").as_str(), found), (Some(due), parts), "{name}");
+            let doubts = if parts > 0 { "several_due_dates" } else { "" };
+            assert_eq!(invoice.doubts().join(" "), doubts, "{name}");
+        }
+    }
 }

@@ -124,7 +124,9 @@ impl InvoiceXmlFields {
         if same_name(&self.payee_name, &self.supplier_name) {
             self.payee_name = Value::Null;
         }
-        if self.instalments.len() > 1 {
+        let mut days = self.instalments.iter().map(|part| part.get("due_date"));
+        let first_day = days.next();
+        if days.any(|day| Some(day) != first_day) {
             reader.note("several_due_dates");
         }
         for (field, value) in [
@@ -373,20 +375,39 @@ pub(super) struct PaymentTerm {
     pub(super) has_discount: bool,
 }
 
+/// Words for a discount for early payment, in small letters. With a percentage up to this one they
+/// describe its term; a higher one is that of a part of the invoice.
+const DISCOUNT_WORDS: [&str; 6] =
+    ["skonto", "discount", "escompte", "sconto", "korting", "descuento"];
+const MAX_DISCOUNT_PERCENT: Decimal = Decimal::from_parts(5, 0, 0, false, 0);
+
 impl PaymentTerm {
-    /// A term with this description is one of a discount where it names a percentage.
-    pub(super) fn describes_discount(description: &Value) -> bool {
-        description.as_str().is_some_and(|text| text.contains('%') || text.contains("#SKONTO#"))
+    /// Whether a term is described as that of a discount, where its elements do not say it.
+    pub(super) fn describes_discount(description: &str) -> bool {
+        let text = description.to_lowercase();
+        let is_named = DISCOUNT_WORDS.iter().any(|word| text.contains(word));
+        let mut numbers: Vec<&str> = text.split('%').collect();
+        numbers.pop();
+        let are_small = numbers.iter().all(|before| {
+            let before = before.trim_end();
+            let start = before.rfind(|c: char| !matches!(c, '0'..='9' | '.' | ','));
+            let number =
+                before.get(start.map_or(0, |start| before.ceil_char_boundary(start + 1))..);
+            let number = number.map(|number| number.replace(',', "."));
+            number.and_then(|it| parse_decimal(&it)).is_some_and(|it| it <= MAX_DISCOUNT_PERCENT)
+        });
+        text.contains("#skonto#") || (is_named && !numbers.is_empty() && are_small)
     }
 }
 
-/// The due date without a discount, and the instalments if there are several: then the first. Where
-/// all terms have a discount, the last day.
+/// The due date without a discount, and the instalments if there are several: then the first. The
+/// last day is no discount's.
 pub(super) fn settle_terms(terms: Vec<PaymentTerm>) -> (Value, Vec<Value>) {
     let days = terms.iter().filter_map(|term| term.day.as_str());
     let last = days.max().map_or(Value::Null, Value::from);
     let mut plain: Vec<PaymentTerm> = Vec::new();
-    for term in terms.into_iter().filter(|term| !term.day.is_null() && !term.has_discount) {
+    let due = terms.into_iter().filter(|term| !term.has_discount || term.day == last);
+    for term in due.filter(|term| !term.day.is_null()) {
         // A day that is stated in two places is one instalment.
         match plain.iter_mut().find(|known| known.day == term.day) {
             Some(known) if known.amount.is_null() => known.amount = term.amount,
@@ -395,13 +416,11 @@ pub(super) fn settle_terms(terms: Vec<PaymentTerm>) -> (Value, Vec<Value>) {
         }
     }
     let first = plain.iter().filter_map(|term| term.day.as_str()).min().map(Value::from);
-    if plain.len() < 2 {
-        return (first.unwrap_or(last), Vec::new());
-    }
+    plain.truncate(if plain.len() < 2 { 0 } else { plain.len() });
     let instalments = plain.into_iter();
     let instalments =
         instalments.map(|term| json!({ "due_date": term.day, "amount": term.amount })).collect();
-    (first.unwrap_or(last), instalments)
+    (first.unwrap_or_default(), instalments)
 }
 
 /// Most accounts beside the first that are kept: each is compared with all before it.

@@ -58,6 +58,10 @@ fn italian_invoices_have_days_by_reference_transport_and_lines_issuers_and_duty_
     let transport = "<DatiTrasporto><DataOraConsegna>2026-03-02T10:30:00</DataOraConsegna></DatiTrasporto></DatiGenerali>";
     let stamped = |total: &str, more: &str| changed(italian(), &[("<ImportoTotaleDocumento>246.00", &format!("{more}<DatiBollo/><ImportoTotaleDocumento>{total}")), ("<ImportoPagamento>246.00", &format!("<ImportoPagamento>{total}"))]);
     let off = |kind: &str, percent: &str| changed(italian().replace("246.00", "221.40"), &[("<ImportoTotale", &format!("<ScontoMaggiorazione><Tipo>{kind}</Tipo><Percentuale>{percent}</Percentuale></ScontoMaggiorazione><ImportoTotale")), ("<ImponibileImporto>200.00", "<ImponibileImporto>180.00"), ("<Imposta>46.00", "<Imposta>41.40")]);
+    let half = italian().replace("<ImportoPagamento>246.00", "<ImportoPagamento>123.00");
+    let (start, rest) = half.split_once("<DettaglioPagamento>").unwrap();
+    let (part, end) = rest.split_once("</DettaglioPagamento>").unwrap();
+    let twice = format!("{start}{0}{0}{end}", format!("<DettaglioPagamento>{part}</DettaglioPagamento>"));
     let withheld = "<DatiRitenuta><ImportoRitenuta>40.00</ImportoRitenuta></DatiRitenuta>";
     assert_cases(vec![
         ("issued by the buyer", changed(italian(), &[("</CessionarioCommittente>", issuer)]), json!({"document_type": "389"}), "type_389"),
@@ -67,6 +71,7 @@ fn italian_invoices_have_days_by_reference_transport_and_lines_issuers_and_duty_
         ("a discount by percentage", off("SC", "10"), json!({"allowances.amount": 20, "subtotal": 180, "amount_due": 221.4}), ""),
         ("a percentage that the tax basis does not have", off("SC", "40"), json!({"allowances": null}), "sum.subtotal unread.allowances"),
         ("a surcharge by percentage beside it", off("MG", "10").replace("180.00</Imp", "220.00</Imp").replace("41.40</Imposta", "50.60</Imposta").replace("221.40", "270.60"), json!({"charges.amount": 20}), ""),
+        ("two payments on one day", twice, json!({"due_date": "2026-04-04"}), ""),
         ("duty and rounding", stamped("248.01", "<Arrotondamento>0.01</Arrotondamento>"), json!({"subtotal": 202, "total": 248, "rounding_amount": 0.01, "amount_due": 248.01}), ""),
         ("duty in a total after withholding", stamped("208.00", withheld), json!({"subtotal": 202, "total": 248, "amount_due": 208}), "total_after_withholding"),
     ]);
