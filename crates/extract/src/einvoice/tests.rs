@@ -469,6 +469,8 @@ fn a_vat_identifier_is_found_under_every_scheme_that_has_one() {
         ("of another tax", of_ubl(&scheme("<b:ID>EXC</b:ID>")), false),
         ("GST", of_ubl(&scheme("<b:ID>GST</b:ID>")), true),
         ("9930", of_ubl(&id("PartyIdentification", "9930")), true),
+        ("0213", of_ubl(&id("PartyIdentification", "0213")), true),
+        ("9909", of_ubl(&id("PartyIdentification", "9909")), true),
         ("an address", of_ubl("<b:EndpointID schemeID='9930'>DE123456789</b:EndpointID>"), true),
         ("a mail address", of_ubl("<b:EndpointID schemeID='EM'>DE123456789</b:EndpointID>"), false),
         ("a company number", of_ubl(&id("PartyIdentification", "0208")), false),

@@ -225,7 +225,7 @@ impl InvoiceXmlLine {
         let same_unit = self.price_base_unit.is_null()
             || self.unit.is_null()
             || self.price_base_unit == self.unit;
-        if same_unit && !self.is_adjusted && self.is_far_from_product() {
+        if self.contradicts_product(same_unit && !self.is_adjusted) {
             reader.note("product.line_items");
         }
         if base.is_some_and(|base| base <= Decimal::ZERO) {
@@ -256,19 +256,22 @@ impl InvoiceXmlLine {
 }
 
 impl InvoiceXmlLine {
-    /// Whether quantity and price make an amount that no usual discount, rounding or tax explains.
-    fn is_far_from_product(&self) -> bool {
-        let [quantity, price, amount] = [&self.quantity, &self.price, &self.amount]
-            .map(|value| decimal_of(value).map(|it| it.abs()));
+    /// Whether quantity and price make an amount of another sign or, where they make all of it, one that
+    /// no usual discount, rounding or tax explains.
+    fn contradicts_product(&self, is_whole: bool) -> bool {
+        let [quantity, price, amount] = [&self.quantity, &self.price, &self.amount].map(decimal_of);
         let base = decimal_of(&self.price_base).filter(|base| *base > Decimal::ZERO);
         let product = quantity.zip(price).and_then(|(quantity, price)| {
             quantity.checked_mul(price)?.checked_div(base.unwrap_or(Decimal::ONE))
         });
         product.zip(amount).is_some_and(|(product, amount)| {
-            let larger = product.max(amount);
-            !price.is_some_and(|price| price.is_zero())
-                && (product - amount).abs()
-                    > larger.saturating_mul(MAX_PRODUCT_SHARE).max(Decimal::ONE)
+            let larger = product.abs().max(amount.abs());
+            let is_far = product.saturating_sub(amount).abs()
+                > larger.saturating_mul(MAX_PRODUCT_SHARE).max(Decimal::ONE);
+            let is_priced = !price.is_some_and(|price| price.is_zero());
+            let is_opposite = product.is_sign_negative() != amount.is_sign_negative();
+            (is_opposite && !product.is_zero() && !amount.is_zero())
+                || (is_whole && is_priced && is_far)
         })
     }
 }
@@ -492,14 +495,16 @@ pub(super) const DANISH_VAT: &str = "63";
 
 /// Electronic Address Schemes and ISO 6523 codes of VAT identifiers: 9910 and 9914 (Hungary,
 /// Austria), 9920 and 9922 to 9953 (one for each country from Spain to the Vatican, but for 9921),
-/// 9955 (Sweden), 9957 (France), 0211 and 9906 (Italy), 0198 (Denmark). The tax of Australia, New
-/// Zealand and Singapore is `GST` (PINT).
+/// 9955 (Sweden), 9957 (France), 0211 and 9906 (Italy), 0198 and 9904 (Denmark), 0213 (Finland), 9909
+/// (Norway), 9912 (the European Union). The tax of Australia, New Zealand and Singapore is `GST` (PINT).
 pub(super) fn is_vat_scheme(scheme: &str) -> bool {
     let scheme = scheme.trim().to_ascii_uppercase();
     let number: Option<u32> = scheme.parse().ok().filter(|_| scheme.len() == 4);
-    matches!(number, Some(9906 | 9910 | 9914 | 9920 | 9922..=9953 | 9955 | 9957 | 211 | 198))
-        || matches!(scheme.as_str(), "VA" | "VAT" | "GST")
-        || scheme.ends_with(":VAT")
+    let is_listed = number.is_some_and(|number| {
+        matches!(number, 198 | 211 | 213 | 9904 | 9906 | 9909 | 9910 | 9912 | 9914 | 9920)
+            || matches!(number, 9922..=9953 | 9955 | 9957)
+    });
+    is_listed || matches!(scheme.as_str(), "VA" | "VAT" | "GST") || scheme.ends_with(":VAT")
 }
 
 /// An identifier under its scheme, if that is one of VAT identifiers.
