@@ -88,7 +88,9 @@ fn invoice_number(header: Option<Node<'_, '_>>) -> Value {
     let series = plain_text(first_element(header, &["InvoiceSeriesCode"]));
     match (series, number) {
         (Some(series), Some(number)) if !number.starts_with(&series) => {
-            format!("{series}-{number}").into()
+            let is_divided = !series.ends_with(char::is_alphanumeric)
+                || !number.starts_with(char::is_alphanumeric);
+            format!("{series}{}{number}", if is_divided { "" } else { "-" }).into()
         }
         (_, number) => number.into(),
     }
@@ -403,8 +405,9 @@ fn read_payment(
             Some(part),
             &["AccountToBeCredited/IBAN", "AccountToBeCredited/AccountNumber"],
         );
-        let bic = reader.text(element_at(part, "AccountToBeCredited/BIC"));
-        fields.accounts.add(plain_text(account).into(), bic);
+        let [bic, reference] = ["AccountToBeCredited/BIC", "PaymentReconciliationReference"]
+            .map(|path| reader.text(element_at(part, path)));
+        fields.accounts.add_way(plain_text(account).into(), bic, reference);
     }
     for part in &own {
         let day = reader.day("due_date", element_at(*part, "InstallmentDueDate"));
@@ -415,8 +418,6 @@ fn read_payment(
     if sum.zip(decimal_of(&fields.amount_due)).is_some_and(|(sum, due)| sum != due) {
         reader.note("sum.instalments");
     }
-    let reference = "PaymentDetails/Installment/PaymentReconciliationReference";
-    fields.payment_reference = reader.text(first_element(invoice, &[reference]));
     (fields.due_date, fields.instalments) = settle_terms(terms);
 }
 

@@ -402,11 +402,12 @@ fn read_payments(
         terms.push(PaymentTerm { day, amount: amount.clone(), ..PaymentTerm::default() });
         amounts.push(amount);
         let account = plain_text(element_at(part, "IBAN"));
-        fields.accounts.add(account.into(), reader.text(element_at(part, "BIC")));
+        let [bic, code] =
+            ["BIC", "CodicePagamento"].map(|name| reader.text(element_at(part, name)));
+        fields.accounts.add_way(account.into(), bic, code);
     }
     let details = first_element(body, &["DatiPagamento/DettaglioPagamento"]);
     fields.payee_name = reader.text(first_element(details, &["Beneficiario"]));
-    fields.payment_reference = reader.text(first_element(details, &["CodicePagamento"]));
     (fields.due_date, fields.instalments) = settle_terms(terms);
     amounts
 }

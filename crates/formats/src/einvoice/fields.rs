@@ -124,11 +124,7 @@ impl InvoiceXmlFields {
         if same_name(&self.payee_name, &self.supplier_name) {
             self.payee_name = Value::Null;
         }
-        let mut days = self.instalments.iter().map(|part| part.get("due_date"));
-        let first_day = days.next();
-        if days.any(|day| Some(day) != first_day) {
-            reader.note("several_due_dates");
-        }
+        self.complete_payment(reader);
         for (field, value) in [
             ("supplier_name", &self.supplier_name),
             ("supplier_vat_id", &self.supplier_vat_id),
@@ -143,6 +139,22 @@ impl InvoiceXmlFields {
         let accounts = self.accounts.further.iter().filter_map(Value::as_str);
         if accounts.into_iter().any(|account| account.chars().any(is_foreign_letter)) {
             reader.note("unread.iban");
+        }
+    }
+
+    /// The reference of the account that is taken; several days and references are noted.
+    fn complete_payment(&mut self, reader: &mut ValueReader) {
+        let mut days = self.instalments.iter().map(|part| part.get("due_date"));
+        let first_day = days.next();
+        if days.any(|day| Some(day) != first_day) {
+            reader.note("several_due_dates");
+        }
+        let (reference, has_others) = self.accounts.settle_reference();
+        if has_others {
+            reader.note("several.payment_reference");
+        }
+        if let Some(reference) = reference {
+            self.payment_reference = reference.clone();
         }
     }
 
@@ -429,6 +441,9 @@ pub(super) fn settle_terms(terms: Vec<PaymentTerm>) -> (Value, Vec<Value>) {
 /// Most accounts beside the first that are kept: each is compared with all before it.
 const MAX_FURTHER_ACCOUNTS: usize = 100;
 
+/// Most references of payments that are kept.
+const MAX_REFERENCES: usize = 100;
+
 /// The accounts to pay to.
 #[derive(Debug, Default)]
 pub(super) struct PaymentAccounts {
@@ -438,9 +453,33 @@ pub(super) struct PaymentAccounts {
     pub(super) bic: Value,
     /// The identifiers of all others.
     pub(super) further: Vec<Value>,
+    /// What payments to an account, or to none, are to name.
+    references: Vec<[Value; 2]>,
 }
 
 impl PaymentAccounts {
+    /// Adds a way to pay: an account, its bank, and what a payment to it is to name.
+    pub(super) fn add_way(&mut self, account: Value, bic: Value, reference: Value) {
+        let iban = iban_value(&account);
+        if !reference.is_null() && self.references.len() < MAX_REFERENCES {
+            let account = if iban.is_null() { account.clone() } else { iban };
+            self.references.push([account, reference]);
+        }
+        self.add(account, bic);
+    }
+
+    /// The reference of the account that is taken, else one without an account; and whether there is
+    /// another one.
+    fn settle_reference(&self) -> (Option<&Value>, bool) {
+        let first = self.further.first().unwrap_or(&Value::Null);
+        let taken = if self.iban.is_null() { first } else { &self.iban };
+        let own = [taken, &Value::Null].into_iter().find_map(|account| {
+            let mut references = self.references.iter();
+            references.find_map(|[of, reference]| (of == account).then_some(reference))
+        });
+        (own, self.references.iter().any(|[_, reference]| Some(reference) != own))
+    }
+
     /// Adds an account and its bank.
     pub(super) fn add(&mut self, account: Value, bic: Value) {
         let iban = iban_value(&account);

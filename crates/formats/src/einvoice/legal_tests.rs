@@ -62,6 +62,7 @@ fn italian_invoices_have_days_by_reference_transport_and_lines_issuers_and_duty_
     let (start, rest) = half.split_once("<DettaglioPagamento>").unwrap();
     let (part, end) = rest.split_once("</DettaglioPagamento>").unwrap();
     let twice = format!("{start}{0}{0}{end}", format!("<DettaglioPagamento>{part}</DettaglioPagamento>"));
+    let codes = changed(twice.clone(), &[("<IBAN>IT60X0542811101000000123456</IBAN>", "<CodicePagamento>A</CodicePagamento>"), ("<IBAN>", "<CodicePagamento>B</CodicePagamento><IBAN>")]);
     let withheld = "<DatiRitenuta><ImportoRitenuta>40.00</ImportoRitenuta></DatiRitenuta>";
     assert_cases(vec![
         ("issued by the buyer", changed(italian(), &[("</CessionarioCommittente>", issuer)]), json!({"document_type": "389"}), "type_389"),
@@ -71,6 +72,7 @@ fn italian_invoices_have_days_by_reference_transport_and_lines_issuers_and_duty_
         ("a discount by percentage", off("SC", "10"), json!({"allowances.amount": 20, "subtotal": 180, "amount_due": 221.4}), ""),
         ("a percentage that the tax basis does not have", off("SC", "40"), json!({"allowances": null}), "sum.subtotal unread.allowances"),
         ("a surcharge by percentage beside it", off("MG", "10").replace("180.00</Imp", "220.00</Imp").replace("41.40</Imposta", "50.60</Imposta").replace("221.40", "270.60"), json!({"charges.amount": 20}), ""),
+        ("the code of the payment to the IBAN", codes, json!({"iban": "IT60X0542811101000000123456", "payment_reference": "B"}), "several.payment_reference"),
         ("two payments on one day", twice, json!({"due_date": "2026-04-04"}), ""),
         ("duty and rounding", stamped("248.01", "<Arrotondamento>0.01</Arrotondamento>"), json!({"subtotal": 202, "total": 248, "rounding_amount": 0.01, "amount_due": 248.01}), ""),
         ("duty in a total after withholding", stamped("208.00", withheld), json!({"subtotal": 202, "total": 248, "amount_due": 208}), "total_after_withholding"),
@@ -132,6 +134,7 @@ fn spanish_and_austrian_invoices_have_days_on_lines_and_tax_to_the_cent() {
     let done = spanish().replace("</InvoiceLine>", "<TransactionDate>2026-02-27</TransactionDate></InvoiceLine>");
     assert_cases(vec![
         ("Spain, a credit note that the buyer wrote", credit, json!({"document_type": "261", "total": 246, "vat_amount": 46, "line_items.quantity": 20}), "type_261"),
+        ("Spain, a series that ends in a stroke", spanish().replace(">RE<", ">2026/<"), json!({"invoice_number": "2026/17"}), ""),
         ("Spain, a unit with a code", spanish().replace("<UnitPrice", "<UnitOfMeasure>36</UnitOfMeasure><UnitPrice"), json!({"line_items.unit": "KWH"}), ""),
         ("Spain, a unit of no list", spanish().replace("<UnitPrice", "<UnitOfMeasure>05</UnitOfMeasure><UnitPrice"), json!({"line_items.unit": null}), ""),
         ("Spain, days of transactions", done, json!({"delivery_date": "2026-02-27"}), ""),
@@ -209,12 +212,21 @@ fn ubl_beyond_en_16931_has_other_ways_to_pay_taxes_units_of_prices_and_ends_of_d
     let giro = "<b:InstructionID>0000000000123456</b:InstructionID><b:PaymentID>04</b:PaymentID><c:PayeeFinancialAccount><b:ID>3456789</b:ID></c:PayeeFinancialAccount>";
     let terms = "<c:PaymentTerms><b:SettlementDiscountPercent>2</b:SettlementDiscountPercent><c:SettlementPeriod><b:EndDate>2026-03-19</b:EndDate></c:SettlementPeriod></c:PaymentTerms>";
     let carton = "<b:PriceAmount>10</b:PriceAmount><b:BaseQuantity>2</b:BaseQuantity><b:OrderableUnitFactorRate>10</b:OrderableUnitFactorRate>";
+    let way = |id: &str, account: &str| format!("<c:PaymentMeans><b:PaymentID>{id}</b:PaymentID><c:PayeeFinancialAccount><b:ID>{account}</b:ID></c:PayeeFinancialAccount></c:PaymentMeans>");
+    let [own, other] = ["DE89370400440532013000", "NL91ABNA0417164300"];
+    let ways = |first: &str, second: &str| foreign_ubl("urn:cen.eu:en16931:2017", "VAT", &(first.to_owned() + second), price);
+    let cards = format!("<c:PaymentMeans><b:PaymentMeansCode>93</b:PaymentMeansCode>{card}</c:PaymentMeans><c:PaymentMeans><b:PaymentMeansCode>42</b:PaymentMeansCode>{branch}</c:PaymentMeans>");
     let second = "<c:TaxTotal><b:TaxAmount currencyID='AUD'>5</b:TaxAmount><c:TaxSubtotal><b:TaxAmount currencyID='AUD'>5</b:TaxAmount><c:TaxCategory><b:ID>S</b:ID></c:TaxCategory></c:TaxSubtotal></c:TaxTotal>";
     let row = json!({"rate": 25, "base": 100, "amount": 25, "category": "S", "exemption_reason": null});
     assert_cases(vec![
         ("Denmark, a joint card", danish("93", card), json!({"payment_reference": "000000000012345", "further_accounts": ["12345678"], "supplier_vat_id": "16356706", "supplier_address": "Torvet 12, 5000 Odense", "subtotal": 100, "line_items.tax_rate": 25}), ""),
         ("Denmark, a giro card", danish("50", giro), json!({"payment_reference": "0000000000123456", "further_accounts": ["3456789"]}), ""),
         ("Denmark, an account of a bank", danish("42", &branch), json!({"payment_reference": "R-7", "further_accounts": ["9541 0001234567"]}), ""),
+        ("Denmark, a joint card and an account", foreign_ubl("OIOUBL-2.1", "63", &cards, price), json!({"payment_reference": "000000000012345", "further_accounts": ["12345678", "9541 0001234567"]}), "several.payment_reference"),
+        ("one reference of two accounts", ways(&way("RF18", own), &way("RF18", other)), json!({"iban": own, "payment_reference": "RF18"}), ""),
+        ("a reference without an account", ways(&way("", own), "<c:PaymentMeans><b:PaymentID>RF18</b:PaymentID></c:PaymentMeans>"), json!({"iban": own, "payment_reference": "RF18"}), ""),
+        ("the reference of the second account", ways(&way("", own), &way("RF7", other)), json!({"iban": own, "payment_reference": null}), "several.payment_reference"),
+        ("the reference of the IBAN behind a bankgiro", ways(&way("12", "5342-1234"), &way("RF7", other)), json!({"iban": other, "payment_reference": "RF7"}), "several.payment_reference"),
         ("Denmark, an IBAN and its bank", danish("31", &iban), json!({"iban": "DK5000400440116243", "bic": "DABADKKK"}), ""),
         ("Denmark, the price of a pair and a carton of ten pairs", foreign_ubl("OIOUBL-2.1", "63", terms, carton), json!({"line_items.unit_price": 50, "cash_discounts": [{"percent": 2, "days": 14}]}), ""),
         ("Australia, tax in two currencies", foreign_ubl("urn:peppol:pint:billing-1@aunz-1", "GST", second, price), json!({"supplier_vat_id": "16356706", "vat_amount": 25, "taxes": [row], "subtotal": 100, "line_items.tax_rate": 25}), ""),

@@ -71,23 +71,20 @@ pub(super) fn settle_oioubl(
 /// Accounts and reference of the payment.
 fn settle_payment(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut ValueReader) {
     let mut accounts = PaymentAccounts::default();
-    fields.payment_reference = Value::Null;
     for means in elements_at(root, "PaymentMeans") {
         let code = plain_text(element_at(means, "PaymentMeansCode")).unwrap_or_default();
         let is_card = matches!(code.as_str(), "50" | "93");
         let reference = if is_card { "InstructionID" } else { "PaymentID" };
         let references = [reference, "PayeeFinancialAccount/PaymentNote"];
-        if fields.payment_reference.is_null() {
-            fields.payment_reference =
-                reader.first_text(references.map(|path| element_at(means, path)));
-        }
-        accounts.add(reader.text(element_at(means, "CreditAccount/AccountID")), Value::Null);
+        let reference = reader.first_text(references.map(|path| element_at(means, path)));
+        let card = reader.text(element_at(means, "CreditAccount/AccountID"));
+        accounts.add_way(card, Value::Null, reference.clone());
         for account in elements_at(means, "PayeeFinancialAccount") {
             let number = reader.text(element_at(account, "ID"));
             let bank = bank_of(account, reader);
             let parts = bank.as_str().zip(number.as_str()).filter(|_| code == "42");
             let whole = parts.map(|(bank, number)| format!("{bank} {number}").into());
-            accounts.add(whole.unwrap_or(number), bank);
+            accounts.add_way(whole.unwrap_or(number), bank, reference.clone());
         }
     }
     fields.accounts = accounts;

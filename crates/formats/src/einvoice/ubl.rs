@@ -10,9 +10,9 @@ use super::element::{
     elements_at, elements_below, first_element, flag_value, plain_text,
 };
 use super::fields::{
-    DANISH_VAT, InvoiceXmlFields, InvoiceXmlLine, PaymentAccounts, PaymentTerm, TaxRow,
-    adjustment_value, cash_discount, days_until, is_vat_scheme, parse_marked_discounts,
-    party_names, settle_terms, vat_id_of_form, vat_id_of_scheme,
+    DANISH_VAT, InvoiceXmlFields, InvoiceXmlLine, PaymentTerm, TaxRow, adjustment_value,
+    cash_discount, days_until, is_vat_scheme, parse_marked_discounts, party_names, settle_terms,
+    vat_id_of_form, vat_id_of_scheme,
 };
 
 /// Namespace of a UBL invoice.
@@ -192,15 +192,17 @@ fn read_payment(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut 
     (fields.due_date, fields.instalments) = settle_terms(terms);
     for means in elements_at(root, "PaymentMeans") {
         note_repeated(Some(means), &SINGLE_OF_PAYMENT, reader);
+        let mut references = elements_at(means, "PaymentID").into_iter();
+        let reference = reader.text(references.find(|node| plain_text(Some(*node)).is_some()));
+        let accounts = elements_at(means, "PayeeFinancialAccount");
+        if accounts.is_empty() {
+            fields.accounts.add_way(Value::Null, Value::Null, reference.clone());
+        }
+        for account in accounts {
+            let (number, bank) = (reader.text(element_at(account, "ID")), bank_of(account, reader));
+            fields.accounts.add_way(number, bank, reference.clone());
+        }
     }
-    let mut references = elements_at(root, "PaymentMeans/PaymentID").into_iter();
-    let reference = references.find(|node| plain_text(Some(*node)).is_some());
-    fields.payment_reference = reader.text(reference);
-    let mut accounts = PaymentAccounts::default();
-    for account in elements_at(root, "PaymentMeans/PayeeFinancialAccount") {
-        accounts.add(reader.text(element_at(account, "ID")), bank_of(account, reader));
-    }
-    fields.accounts = accounts;
 }
 
 /// The bank of an account: its branch (BT-86), else the institution, which UBL has for others than
