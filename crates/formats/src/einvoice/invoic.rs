@@ -9,7 +9,7 @@
 use rust_decimal::Decimal;
 use serde_json::Value;
 
-use super::amounts::{column_sum, sum_of, value_of};
+use super::amounts::{column_sum, share_of, sum_of, value_of};
 use super::consistency::StatedSums;
 use super::defect::EinvoiceDefect;
 use super::edifact::{EdifactFile, EdifactSegment};
@@ -24,8 +24,28 @@ use crate::notation::date;
 /// Amounts of an allowance or charge (UNTDID 5025).
 const ADJUSTMENTS: [&str; 4] = ["8", "204", "23", "131"];
 
+/// The amount that an allowance or charge is a share of.
+const SHARED: &str = "25";
+
 /// The element of the interchange's head that calls it a test.
 const TEST_ELEMENT: usize = 10;
+
+/// Forms of days (UNTDID 2379): code, digits that they begin with, and the century where they have
+/// none. Without a code a day is one of 102.
+const DAY_FORMS: [(&str, usize, &str); 12] = [
+    ("101", 6, "20"),
+    ("201", 10, "20"),
+    ("202", 12, "20"),
+    ("301", 10, "20"),
+    ("302", 12, "20"),
+    ("", 8, ""),
+    ("102", 8, ""),
+    ("203", 12, ""),
+    ("204", 14, ""),
+    ("205", 12, ""),
+    ("303", 12, ""),
+    ("304", 14, ""),
+];
 
 /// The codes of VAT (UNTDID 5153).
 const VAT: [&str; 2] = ["VAT", "GST"];
@@ -59,6 +79,8 @@ pub(super) fn parse_invoic(
         adjustment: None,
         tax: None,
         discount_days: None,
+        is_discount: false,
+        has_lost_share: false,
         is_adjusted: false,
         term_days: Vec::new(),
         header_rates: Vec::new(),
@@ -120,6 +142,9 @@ struct OpenAdjustment {
     reason: Value,
     rate: Value,
     amount: Value,
+    /// What the amount is a share of (`MOA+25`), and the share in percent (`PCD`).
+    base: Value,
+    percent: Value,
 }
 
 /// Reads segment by segment.
@@ -138,8 +163,12 @@ struct InvoicReader<'r> {
     tax: Option<TaxRow>,
     /// The days of a discount whose percentage follows the terms (`PCD+12`).
     discount_days: Option<Value>,
+    /// Whether the terms that are read are those of a discount.
+    is_discount: bool,
     /// Whether the line has an allowance or charge of its own.
     is_adjusted: bool,
+    /// Whether an allowance or charge of the header is a percentage of nothing that is stated.
+    has_lost_share: bool,
     /// The days from the day of issue on that terms of payment give.
     term_days: Vec<Value>,
     /// Rates of VAT that the header states.
@@ -208,9 +237,11 @@ impl InvoicReader<'_> {
         value_of(number)
     }
 
-    /// A day of UN/EDIFACT 2379: 101, 102, and longer ones that begin like 102.
+    /// A day in one of [`DAY_FORMS`].
     fn day(&mut self, field: &str, text: &str, format: &str) -> Value {
-        let whole = if format == "101" { format!("20{text}") } else { text.to_owned() };
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let known = DAY_FORMS.iter().find(|(code, length, _)| *code == format && *length == digits);
+        let whole = known.map_or_else(String::new, |(_, _, century)| format!("{century}{text}"));
         let parts = (whole.get(..4), whole.get(4..6), whole.get(6..8));
         let day = match parts {
             (Some(year), Some(month), Some(day)) => {
@@ -227,11 +258,14 @@ impl InvoicReader<'_> {
     fn read_document(&mut self, segment: &EdifactSegment) {
         self.fields.document_type = text_value(segment.get(0, 0));
         self.fields.number = text_value(segment.get(1, 0));
+        // UNTDID 1225. Originals: also confirmations by other means, and definitive ones.
         let doubt = match segment.get(2, 0) {
-            "1" => "cancels_another",
+            "" | "9" | "42" | "47" => return,
+            "1" | "3" => "cancels_another",
             "5" => "correction_replaces",
-            "7" | "31" => "copy",
-            _ => return,
+            "7" | "31" | "35" | "43" => "copy",
+            "53" => "test",
+            _ => "message_function",
         };
         self.reader.note(doubt);
     }
@@ -250,9 +284,12 @@ impl InvoicReader<'_> {
             "35" if self.line.is_some() => {
                 self.line_day = self.day("delivery_date", text, format);
             }
-            "12" if self.discount_days.as_ref().is_some_and(Value::is_null) => {
-                let until = self.day("cash_discounts", text, format);
-                self.discount_days = Some(days_until(&self.fields.date, &until));
+            // Until when a discount is given, where its days are not stated.
+            "12" | "13" | "265" if self.is_discount || code == "12" => {
+                if self.discount_days == Some(Value::Null) {
+                    let until = self.day("cash_discounts", text, format);
+                    self.discount_days = Some(days_until(&self.fields.date, &until));
+                }
             }
             "263" if is_opening => {
                 // 718 is CCYYMMDD-CCYYMMDD, 711 the same without the stroke.
@@ -341,9 +378,9 @@ impl InvoicReader<'_> {
         let text = segment.get(2, 3);
         let in_days = segment.get(2, 2) == "D";
         let days = if in_days { self.number("cash_discounts", text) } else { Value::Null };
-        let is_discount = segment.get(0, 0) == "22";
-        self.discount_days = Some(if is_discount { days.clone() } else { Value::Null });
-        if !is_discount && !days.is_null() {
+        self.is_discount = segment.get(0, 0) == "22";
+        self.discount_days = Some(if self.is_discount { days.clone() } else { Value::Null });
+        if !self.is_discount && !days.is_null() {
             self.words.push(format!("{text} D"));
             // After the date of the invoice (UNTDID 2475 and 2009).
             if (segment.get(2, 0), segment.get(2, 1)) == ("5", "3") {
@@ -354,6 +391,13 @@ impl InvoicReader<'_> {
     }
 
     fn read_percentage(&mut self, segment: &EdifactSegment) {
+        if self.adjustment.is_some() {
+            let percent = self.number("allowances", segment.get(0, 1));
+            if let Some(open) = &mut self.adjustment {
+                open.percent = percent;
+            }
+            return;
+        }
         if let Some(days) = self.discount_days.take().filter(|_| segment.get(0, 0) == "12") {
             let percent = self.number("cash_discounts", segment.get(0, 1));
             self.fields.cash_discounts.extend(cash_discount(percent, days));
@@ -378,12 +422,21 @@ impl InvoicReader<'_> {
 
     /// An allowance of a line is in its amount; one of the summary repeats the header's.
     fn close_adjustment(&mut self) {
-        let Some(open) = self.adjustment.take() else { return };
+        let Some(mut open) = self.adjustment.take() else { return };
         let is_repeated = self.part == InvoicSection::Summary
             && !(self.fields.allowances.is_empty() && self.fields.charges.is_empty());
-        if open.amount.is_null() || self.line.is_some() || is_repeated {
+        if self.line.is_some() || is_repeated {
             return;
         }
+        if open.amount.is_null() {
+            open.amount = share_of(&open.base, &open.percent);
+        }
+        if open.amount.is_null() {
+            self.has_lost_share |= decimal_of(&open.percent).is_some_and(|it| !it.is_zero());
+            return;
+        }
+        // The amounts of the summary stand for the shares of the header.
+        self.has_lost_share &= self.part != InvoicSection::Summary;
         let value = adjustment_value(open.reason, open.rate, open.amount);
         let list =
             if open.is_charge { &mut self.fields.charges } else { &mut self.fields.allowances };
@@ -438,6 +491,12 @@ impl InvoicReader<'_> {
         if !currency.is_empty() && self.fields.currency.as_str().is_some_and(|own| own != currency)
         {
             self.reader.note("currency_of.amounts");
+        }
+        if let Some(open) = &mut self.adjustment
+            && code == SHARED
+        {
+            open.base = amount;
+            return;
         }
         if let Some(open) = &mut self.adjustment
             && ADJUSTMENTS.contains(&code)
@@ -560,6 +619,9 @@ impl InvoicReader<'_> {
     fn finish(mut self) -> InvoiceXmlFields {
         self.close_adjustment();
         self.close_tax();
+        if self.has_lost_share {
+            self.reader.note("unread.allowances");
+        }
         self.settle_days();
         self.payee_accounts.append(std::mem::take(&mut self.fields.accounts));
         self.fields.accounts = std::mem::take(&mut self.payee_accounts);

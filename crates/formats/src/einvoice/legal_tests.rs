@@ -159,6 +159,9 @@ fn edifact_partners_currencies_taxes_and_days_are_told_by_their_codes() {
     let factor = counted(&[("CUX+2:EUR:4'", "CUX+2:EUR:4'NAD+PE+7::9++Factor'FII+RB+DE02120300000000202051+BYLADEM1001'")]);
     let header = counted(&[(of_line, "LIN+2'"), ("TAX+7+VAT+++:::23+S'\nUNS", "UNS"), ("CUX", "TAX+7+VAT+++:::23+S'CUX")]);
     let discount = counted(&[("DTM+13:20260404:102'", "DTM+13:20260404:102'PAT+22'DTM+12:20260319:102'PCD+12:2'")]);
+    let net_days = counted(&[("PAT+3'\nDTM+13:20260404:102'", "PAT+22'DTM+13:20260315:102'PCD+12:2'PAT+1++5:3:D:30'")]);
+    let share = |before: &str, percent: &str| counted(&[("CUX", &format!("ALC+A++++DI:::Rabatt'{before}{percent}CUX")), ("MOA+77:246.00", "MOA+77:233.7"), ("MOA+9:246.00", "MOA+9:233.7"), ("MOA+124:46.00", "MOA+124:43.7"), ("MOA+125:200.00", "MOA+125:190"), ("MOA+124:46'", "MOA+124:43.7'"), ("MOA+125:200'", "MOA+125:190'")]);
+    let day = |text: &str| counted(&[("DTM+137:20260305:102", &format!("DTM+137:{text}"))]);
     let delivered = counted(&[("QTY+47:20:C62'", "QTY+47:20:C62'DTM+35:20260301:102'"), ("QTY+47:4:C62'", "QTY+47:4:C62'DTM+35:20260301:102'")]);
     assert_cases(vec![
         ("partners of a line", lines, json!({"supplier_name": "Papier Sp.", "supplier_address": "Markt 1, 10115 Berlin, DE", "buyer_name": "Buyer"}), ""),
@@ -169,12 +172,43 @@ fn edifact_partners_currencies_taxes_and_days_are_told_by_their_codes() {
         ("another tax of a line", counted(&[(of_line, "TAX+7+VAT+++:::23+S'TAX+7+ENV+++:::5'LIN+2'")]), json!({"line_items.tax_rate": 23}), ""),
         ("another tax of the invoice, in no sum of it", counted(&[("UNT+33", "TAX+7+ENV+++:::5'MOA+124:5'UNT+33")]), json!({"vat_amount": 46, "charges": [{"reason": "ENV", "tax_rate": null, "amount": 5}]}), "sum.subtotal"),
         ("days from the invoice on", counted(&[("PAT+3'\nDTM+13:20260404:102'", "PAT+3++5:3:D:30'")]), json!({"due_date": "2026-04-04", "payment_terms": "30 D"}), ""),
+        ("days of terms behind a discount with a last day", net_days, json!({"due_date": "2026-04-04", "cash_discounts": [{"percent": 2, "days": 10}]}), ""),
+        ("a share of an amount", share("", "PCD+1:5'MOA+25:200'"), json!({"allowances.amount": 10, "subtotal": 190}), ""),
+        ("a share of nothing that is stated", share("", "PCD+1:5'"), json!({"allowances": null, "subtotal": 190}), "sum.subtotal unread.allowances"),
+        ("a share of nothing", counted(&[("CUX", "ALC+A++++DI:::Rabatt'PCD+1:0'CUX")]), json!({"allowances": null}), ""),
+        ("a day of two digits and minutes", day("2603051200:201"), json!({"invoice_date": "2026-03-05"}), ""),
+        ("a day and minutes", day("202603051200:203"), json!({"invoice_date": "2026-03-05"}), ""),
+        ("a day without a form", day("20260305"), json!({"invoice_date": "2026-03-05"}), ""),
         ("the last day of a discount", discount, json!({"due_date": "2026-04-04", "cash_discounts": [{"percent": 2, "days": 14}]}), ""),
         ("the period of the charges", counted(&[("RFF+ON", "DTM+167:20260201:102'DTM+168:20260228:102'RFF+ON")]), json!({"period_start": "2026-02-01", "period_end": "2026-02-28"}), ""),
         ("a currency of the amounts alone", counted(&[("CUX+2:EUR:4'\n", ""), ("MOA+77:246.00'", "MOA+77:246.00:EUR:4'")]), json!({"currency": "EUR"}), ""),
         ("a charge of the summary", counted(&[("MOA+77:246.00", "MOA+77:258.30"), ("MOA+9:246.00", "MOA+9:258.30"), ("MOA+124:46.00", "MOA+124:48.30"), ("MOA+125:200.00", "MOA+125:210"), ("MOA+124:46'\nMOA+125:200'", "MOA+124:48.30'\nMOA+125:210'\nALC+C++++FC:::Fracht'TAX+7+VAT+++:::23+S'MOA+131:10'")]), json!({"charges": [{"reason": "Fracht", "tax_rate": 23, "amount": 10}]}), ""),
         ("one day of delivery on all lines", delivered, json!({"delivery_date": "2026-03-01"}), ""),
     ]);
+}
+
+#[test]
+fn edifact_days_of_other_forms_and_messages_that_are_no_originals_are_doubts() {
+    for (part, other, expected) in [
+        ("+9'", "+9'", ""),
+        ("+9'", "'", ""),
+        ("+9'", "+42'", ""),
+        ("+9'", "+1'", "cancels_another"),
+        ("+9'", "+3'", "cancels_another"),
+        ("+9'", "+5'", "correction_replaces"),
+        ("+9'", "+31'", "copy"),
+        ("+9'", "+43'", "copy"),
+        ("+9'", "+53'", "test"),
+        ("+9'", "+16'", "message_function"),
+        ("+9'", "+ZZ'", "message_function"),
+        ("20260404:102", "2012030512:203", "unread.due_date"),
+        ("20260404:102", "2012030512:102", "unread.due_date"),
+        ("20260404:102", "04042026:4", "unread.due_date"),
+        ("20260404:102", "20260404:999", "unread.due_date"),
+    ] {
+        let doubts = read(&changed(edifact(), &[(part, other)])).doubts().join(" ");
+        assert_eq!(doubts, expected, "{other}");
+    }
 }
 
 /// UBL of a country outside of EN 16931, with a way to pay and the price of its line.
