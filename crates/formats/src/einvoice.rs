@@ -87,9 +87,11 @@ const MAX_TEXT: usize = 1 << 20;
 pub const REQUIRED: [&str; 5] =
     ["supplier_name", "invoice_number", "invoice_date", "currency", "total"];
 
-/// Two of one invoice that both state these state them alike.
-const SHARED: [&str; 7] =
-    ["iban", "supplier_vat_id", "due_date", "subtotal", "vat_amount", "paid_amount", "amount_due"];
+/// Fields that two syntaxes word each in its way.
+const WORDED: [&str; 4] = ["supplier_address", "supplier_trading_name", "payment_terms", "bic"];
+
+/// Cells of entries by which two lists are told apart.
+const TELLING_CELLS: [&str; 6] = ["quantity", "amount", "base", "due_date", "percent", "days"];
 
 /// Reads an XML.
 ///
@@ -152,6 +154,9 @@ fn parse_document(
         EinvoiceSyntax::Cii => {
             let mut fields = cii::parse_cii(root, reader);
             whole_tree::note_foreign_amounts(root, &fields.currency, reader);
+            if root.tag_name().namespace() != Some(cii::ZUGFERD_1) {
+                fields.note_missing_due(reader);
+            }
             fields.reference = reference::reference_of(root, false, &fields);
             Ok(fields)
         }
@@ -162,6 +167,7 @@ fn parse_document(
             if oioubl::is_oioubl(root) {
                 oioubl::settle_oioubl(root, &mut fields, reader);
             }
+            fields.note_missing_due(reader);
             ubl::check_sums(root, &fields, reader);
             Ok(fields)
         }
@@ -374,24 +380,16 @@ impl ParsedInvoiceXml {
         REQUIRED.iter().all(|field| self.fields.get(*field).is_some_and(|value| !value.is_null()))
     }
 
-    /// Whether both say the same as far as neither can lack it, and do not name two accounts, VAT
-    /// identifiers, due dates or amounts, nor different lines.
+    /// Whether both are of one kind, say the same as far as neither can lack it, and contradict each
+    /// other in no field that both state.
     pub fn agrees_with(&self, other: &Self) -> bool {
-        REQUIRED.iter().all(|field| self.fields.get(*field) == other.fields.get(*field))
-            && SHARED.iter().all(|field| {
-                let (own, theirs) = (self.field(field), other.field(field));
-                own.is_null() || theirs.is_null() || own == theirs
+        self.is_credit_note == other.is_credit_note
+            && REQUIRED.iter().all(|field| self.fields.get(*field) == other.fields.get(*field))
+            && self.fields.iter().all(|(field, own)| {
+                let theirs = other.fields.get(field).unwrap_or(&Value::Null);
+                let is_stated = !own.is_null() && !theirs.is_null();
+                !is_stated || WORDED.contains(&field.as_str()) || are_alike(field, own, theirs)
             })
-            && {
-                let [own, theirs] = [self, other].map(Self::line_amounts);
-                own.is_empty() || theirs.is_empty() || own == theirs
-            }
-    }
-
-    /// Quantity and amount of each line.
-    fn line_amounts(&self) -> Vec<[Option<&Value>; 2]> {
-        let lines = self.fields.get("line_items").and_then(Value::as_array).into_iter().flatten();
-        lines.map(|line| ["quantity", "amount"].map(|cell| line.get(cell))).collect()
     }
 
     /// The value of a field as `invoice_number`; null for one that it lacks, and for what no
@@ -493,6 +491,26 @@ impl EinvoiceFinding {
     }
 }
 
+/// Whether two values of a field contradict each other in nothing. Of two lists of texts one may have
+/// more.
+fn are_alike(field: &str, own: &Value, theirs: &Value) -> bool {
+    let [own, theirs] = [own, theirs].map(telling_values);
+    let (fewer, more) = if own.len() <= theirs.len() { (&own, &theirs) } else { (&theirs, &own) };
+    own == theirs || (TEXT_LISTS.contains(&field) && fewer.iter().all(|it| more.contains(it)))
+}
+
+/// What tells a value from another one: of a list its entries in any order.
+fn telling_values(value: &Value) -> Vec<String> {
+    let Some(entries) = value.as_array() else { return vec![value.to_string()] };
+    let mut told: Vec<String> = Vec::new();
+    for entry in entries {
+        let cells = TELLING_CELLS.map(|cell| entry.get(cell).unwrap_or(&Value::Null).to_string());
+        told.push(if entry.is_object() { cells.join(" ") } else { entry.to_string() });
+    }
+    told.sort_unstable();
+    told
+}
+
 fn is_null_or(value: &Value, is_right: impl Fn(&Value) -> bool) -> bool {
     value.is_null() || is_right(value)
 }
@@ -517,19 +535,36 @@ mod tests {
     fn two_e_invoices_agree_unless_both_name_another_account_identifier_day_amount_or_line() {
         let head = json!({ "supplier_name": "A", "invoice_number": "1", "total": 5 });
         let line = |cell: &str, value: i64| json!([{ "description": value, cell: value }]);
+        let lines = |amounts: [i64; 2]| json!(amounts.map(|it| json!({ "amount": it })));
         for (own, theirs, agrees) in [
             (Value::Null, line("amount", 5), true),
             (line("amount", 5), line("amount", 5), true),
             (line("unit_price", 5), line("unit_price", 6), true),
             (line("amount", 5), line("amount", 6), false),
             (line("quantity", 5), line("quantity", 6), false),
+            (lines([5, 6]), lines([6, 5]), true),
+            (lines([5, 6]), line("amount", 5), false),
         ] {
             let [mut first, mut second] = [head.clone(), head.clone()];
             (first["line_items"], second["line_items"]) = (own.clone(), theirs);
             assert_eq!(told(&first).agrees_with(&told(&second)), agrees, "{own}");
         }
-        for field in SHARED {
-            for (other, agrees) in [(json!(7), true), (json!(8), false), (Value::Null, true)] {
+        let kind = |is_credit_note| ParsedInvoiceXml { is_credit_note, ..told(&head) };
+        assert!(!kind(true).agrees_with(&kind(false)), "a credit note");
+        for (theirs, agrees) in [(json!(["1", "2"]), true), (json!(["2"]), false)] {
+            let [own, theirs] = [json!(["1"]), theirs].map(|it| json!({ "further_accounts": it }));
+            assert_eq!(told(&own).agrees_with(&told(&theirs)), agrees, "{theirs}");
+        }
+        for (field, is_worded) in [
+            ("payee_name", false),
+            ("document_type", false),
+            ("buyer_name", false),
+            ("due_date", false),
+            ("amount_due", false),
+            ("iban", false),
+            ("payment_terms", true),
+        ] {
+            for (other, agrees) in [(json!(7), true), (json!(8), is_worded), (Value::Null, true)] {
                 let [mut first, mut second] = [head.clone(), head.clone()];
                 (first[field], second[field]) = (json!(7), other.clone());
                 assert_eq!(told(&first).agrees_with(&told(&second)), agrees, "{field} {other}");

@@ -106,6 +106,9 @@ impl InvoiceXmlFields {
             let doubt = if self.total.is_null() { "missing.total" } else { "total_from_due" };
             reader.note(doubt);
         }
+        if !self.paid_amount.is_null() {
+            self.note_missing_due(reader);
+        }
         if self.vat_amount.is_null() && !self.lines.is_empty() && self.subtotal != self.total {
             reader.note("missing.vat_amount");
         }
@@ -155,6 +158,13 @@ impl InvoiceXmlFields {
         }
         if let Some(reference) = reference {
             self.payment_reference = reference.clone();
+        }
+    }
+
+    /// Notes that the amount due (BT-115) is missing, which no invoice of EN 16931 lacks.
+    pub(super) fn note_missing_due(&self, reader: &mut ValueReader) {
+        if self.amount_due.is_null() {
+            reader.note("missing.amount_due");
         }
     }
 

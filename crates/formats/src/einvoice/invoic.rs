@@ -25,7 +25,7 @@ use crate::notation::date;
 const ADJUSTMENTS: [&str; 4] = ["8", "204", "23", "131"];
 
 /// The amount that an allowance or charge is a share of.
-const SHARED: &str = "25";
+const SHARE_BASE: &str = "25";
 
 /// The element of the interchange's head that calls it a test.
 const TEST_ELEMENT: usize = 10;
@@ -493,7 +493,7 @@ impl InvoicReader<'_> {
             self.reader.note("currency_of.amounts");
         }
         if let Some(open) = &mut self.adjustment
-            && code == SHARED
+            && code == SHARE_BASE
         {
             open.base = amount;
             return;

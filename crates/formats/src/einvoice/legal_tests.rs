@@ -257,6 +257,8 @@ fn ubl_beyond_en_16931_has_other_ways_to_pay_taxes_units_of_prices_and_ends_of_d
         ("Denmark, a giro card", danish("50", giro), json!({"payment_reference": "0000000000123456", "further_accounts": ["3456789"]}), ""),
         ("Denmark, an account of a bank", danish("42", &branch), json!({"payment_reference": "R-7", "further_accounts": ["9541 0001234567"]}), ""),
         ("Denmark, a joint card and an account", foreign_ubl("OIOUBL-2.1", "63", &cards, price), json!({"payment_reference": "000000000012345", "further_accounts": ["12345678", "9541 0001234567"]}), "several.payment_reference"),
+        ("a supplier that is a person", ways("", "").replace("<c:PartyName><b:Name>Papir</b:Name></c:PartyName>", "<c:Person><b:FirstName>Ada</b:FirstName><b:FamilyName>Papir</b:FamilyName></c:Person>"), json!({"supplier_name": "Ada Papir"}), ""),
+        ("a supplier with a person", ways("", "").replace("</c:PartyName>", "</c:PartyName><c:Person><b:FirstName>Ada</b:FirstName></c:Person>"), json!({"supplier_name": "Papir"}), ""),
         ("one reference of two accounts", ways(&way("RF18", own), &way("RF18", other)), json!({"iban": own, "payment_reference": "RF18"}), ""),
         ("a reference without an account", ways(&way("", own), "<c:PaymentMeans><b:PaymentID>RF18</b:PaymentID></c:PaymentMeans>"), json!({"iban": own, "payment_reference": "RF18"}), ""),
         ("the reference of the second account", ways(&way("", own), &way("RF7", other)), json!({"iban": own, "payment_reference": null}), "several.payment_reference"),

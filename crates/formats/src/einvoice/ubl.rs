@@ -127,7 +127,20 @@ fn read_parties(root: Node<'_, '_>, fields: &mut InvoiceXmlFields, reader: &mut 
 
 fn names_of(party: Option<Node<'_, '_>>, reader: &mut ValueReader) -> (Value, Value) {
     let registered = reader.text(first_element(party, &["PartyLegalEntity/RegistrationName"]));
-    party_names(registered, reader.text(first_element(party, &["PartyName/Name"])))
+    let (name, trading) =
+        party_names(registered, reader.text(first_element(party, &["PartyName/Name"])));
+    match elements_below(party, "Person").as_slice() {
+        [person] if name.is_null() => (person_name(*person), trading),
+        _ => (name, trading),
+    }
+}
+
+/// A party that is a person, and has no other name.
+fn person_name(person: Node<'_, '_>) -> Value {
+    let parts = ["FirstName", "MiddleName", "FamilyName"].into_iter();
+    let parts: Vec<String> =
+        parts.filter_map(|part| plain_text(element_at(person, part))).collect();
+    Some(parts.join(" ")).filter(|name| !name.is_empty()).into()
 }
 
 /// The tax registration for VAT, then one whose tax is not stated and that has the form of a VAT
