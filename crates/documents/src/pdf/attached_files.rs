@@ -9,7 +9,7 @@ use hayro::hayro_interpret::hayro_syntax::object::{
     Dict, Name, Object, Stream, String as PdfString,
 };
 
-use super::attachments::{file_specifications, full_name, may_carry};
+use super::attachments::{file_specifications, full_name, is_wrapped_einvoice, may_carry};
 use crate::container::{MemberCollector, is_attached_document};
 use crate::refusal::PageRefusal;
 use docmill_core::model::OutcomeReason;
@@ -79,7 +79,7 @@ fn is_document(file: &Dict<'_>, content: &[u8]) -> bool {
     let relation = file.get::<Name<'_>>(b"AFRelationship");
     let is_same =
         relation.is_some_and(|name| [&b"Source"[..], b"Alternative"].contains(&name.as_ref()));
-    !is_same && is_attached_document(content)
+    !is_same && is_attached_document(content) && !is_wrapped_einvoice(content)
 }
 
 fn content_of(file: &Dict<'_>) -> Option<Vec<u8>> {

@@ -5,7 +5,8 @@
 //! An e-invoice is recognised by the root of its XML, under any name. A file with a name of the
 //! standards (`ZUGFeRD` 1 and 2, Factur-X, `XRechnung`, in any case) counts whatever it holds, and so
 //! does a file named `.xml` in which no root is found: an invoice may have been lost. Other
-//! attachments are ignored, `order-x.xml` among them: an order is not an invoice.
+//! attachments are ignored, `order-x.xml` among them: an order is not an invoice. Envelopes around an
+//! e-invoice are opened as those around a document.
 //!
 //! Promised: bytes within the limits, not that they are an invoice.
 
@@ -14,6 +15,7 @@ use hayro::hayro_interpret::hayro_syntax::object::{
     Dict, MaybeRef, Object, Stream, String as PdfString,
 };
 
+use crate::envelope::{is_envelope, open_envelopes};
 use crate::refusal::PageRefusal;
 use docmill_core::model::OutcomeReason;
 use docmill_formats::einvoice::XmlRootName;
@@ -63,11 +65,13 @@ pub(crate) fn list_einvoices(pdf: &Pdf, is_cut: bool) -> Result<Vec<Vec<u8>>, Pa
         {
             break;
         }
-        let content = match file_content(file) {
+        let content = match open_file(file) {
             Ok(content) => content,
             Err(refusal) if matches!(sign, NameSign::Standard(_)) => return Err(refusal),
             Err(refusal) => {
                 lost = lost.or(Some(refusal).filter(|_| *sign == NameSign::Xml));
+                // As much may have been expanded in vain.
+                examined = examined.saturating_add(MAX_BYTES / MAX_FILES);
                 continue;
             }
         };
@@ -102,7 +106,7 @@ fn counts_as_einvoice(sign: NameSign, content: &[u8]) -> bool {
     match sign {
         NameSign::Standard(_) => true,
         NameSign::Xml => XmlRootName::sniff(content).is_none_or(|root| root.is_read()),
-        NameSign::Other => XmlRootName::sniff(content).is_some_and(|root| root.is_read()),
+        NameSign::Other => begins_einvoice(content),
     }
 }
 
@@ -198,13 +202,41 @@ fn file_content(file: &Dict<'_>) -> Result<Vec<u8>, PageRefusal> {
     Ok(content.into_owned())
 }
 
+/// The content of an attached file, without the envelopes around it.
+fn open_file(file: &Dict<'_>) -> Result<Vec<u8>, PageRefusal> {
+    open_einvoice(file_content(file)?)
+}
+
+/// What is within the envelopes around an e-invoice; other content as it is.
+fn open_einvoice(content: Vec<u8>) -> Result<Vec<u8>, PageRefusal> {
+    if !is_envelope(&content, begins_einvoice) {
+        return Ok(content);
+    }
+    let most = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX);
+    open_envelopes(content.into(), most, begins_einvoice).map(Vec::from)
+}
+
+/// Whether an attached file is an e-invoice within envelopes.
+pub(super) fn is_wrapped_einvoice(content: &[u8]) -> bool {
+    is_envelope(content, begins_einvoice)
+        && open_einvoice(content.to_vec()).is_ok_and(|content| begins_einvoice(&content))
+}
+
+fn begins_einvoice(bytes: &[u8]) -> bool {
+    XmlRootName::sniff(bytes).is_some_and(|root| root.is_read())
+}
+
 fn unreadable_attachment() -> PageRefusal {
     PageRefusal::new(OutcomeReason::Corrupt, "an attached e-invoice cannot be extracted")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use bytes::Bytes;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
     use lopdf::{
         Document, EncryptionState, EncryptionVersion, Object, Permissions, Stream, StringFormat,
         dictionary,
@@ -321,6 +353,33 @@ mod tests {
         }
         let both = [(&b"x.xml"[..], UBL), (b"factur-x.xml", b"<f/>")];
         assert_eq!(found(&both).first().map(String::as_str), Some("<f/>"), "the standard's first");
+    }
+
+    #[test]
+    fn an_e_invoice_is_found_within_its_envelopes() {
+        const UBL: &[u8] =
+            b"<Invoice xmlns='urn:oasis:names:specification:ubl:schema:xsd:Invoice-2'/>";
+        let packed = |content: &[u8]| {
+            let mut output = GzEncoder::new(Vec::new(), Compression::default());
+            output.write_all(content).unwrap();
+            output.finish().unwrap()
+        };
+        let whole = packed(UBL);
+        let cut = whole.get(..whole.len() - 9).unwrap();
+        for (name, content, expected) in [
+            (&b"factur-x.xml.gz"[..], whole.as_slice(), Ok(1)),
+            (b"factur-x.xml", &whole, Ok(1)),
+            (b"data.bin", &packed(&whole), Ok(1)),
+            (b"notes.gz", &packed(b"<order/>"), Ok(0)),
+            (b"data.bin", cut, Ok(0)),
+            (b"data.xml", cut, Err(OutcomeReason::Corrupt)),
+        ] {
+            let found = pdf(&carrying(&[(name, content)]));
+            let opened = found.as_ref().is_ok_and(|files| files.iter().all(|file| file == UBL));
+            let found = found.map(|files| files.len()).map_err(|refusal| refusal.reason);
+            assert_eq!((found, opened), (expected, expected.is_ok()), "{}", name.escape_ascii());
+        }
+        assert!(is_wrapped_einvoice(&whole) && !is_wrapped_einvoice(&packed(b"<order/>")));
     }
 
     #[test]
