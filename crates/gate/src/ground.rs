@@ -128,14 +128,7 @@ impl PrintedValues {
                 );
             }
         }
-        for (at, word) in words.iter().enumerate() {
-            // Only here: a reader of dates would take numbers of invoices for some.
-            let last = word.rsplit(':').next().unwrap_or_default();
-            let digits = last.trim_matches(|c: char| !c.is_alphanumeric());
-            if let Some(date) = date::parse_compact(digits) {
-                add_place(&mut self.dates, date, words_place(page.number, line, at..at + 1));
-            }
-        }
+        self.add_compact_dates(&words, page.number, line);
         let mut folded = String::new();
         for (at, word) in words.iter().enumerate() {
             let own = fold_text(word);
@@ -161,6 +154,17 @@ impl PrintedValues {
         self.currencies.extend(words.iter().filter_map(|word| lone_currency(word)));
         folded.push(' ');
         self.lines.push(PrintedLine { folded, numbers, percentages, has_dates });
+    }
+
+    /// Dates such as `20260815`. Only here: a reader of dates would take numbers of invoices for some.
+    fn add_compact_dates(&mut self, words: &[&str], page: u32, line: &TextLine) {
+        for (at, word) in words.iter().enumerate() {
+            let last = word.rsplit(':').next().unwrap_or_default();
+            let digits = last.trim_matches(|c: char| !c.is_alphanumeric());
+            if let Some(date) = date::parse_compact(digits) {
+                add_place(&mut self.dates, date, words_place(page, line, at..at + 1));
+            }
+        }
     }
 
     fn add_numbers(

@@ -70,8 +70,8 @@ fn copy_plane(picture: &Picture, plane: PlanarImageComponent, width: u32, height
     let rows = samples.chunks_exact(picture.stride(plane) as usize).take(height as usize);
     let width = width as usize;
     if picture.bit_depth() > 8 {
-        let deep = rows.flat_map(|row| row.chunks_exact(2).take(width));
-        deep.map(|sample| u16::from_ne_bytes([sample[0], sample[1]])).collect()
+        let deep = rows.flat_map(|row| row.as_chunks().0.iter().take(width));
+        deep.map(|sample| u16::from_ne_bytes(*sample)).collect()
     } else {
         rows.flat_map(|row| row.iter().take(width)).map(|sample| u16::from(*sample)).collect()
     }

@@ -237,6 +237,14 @@ impl InvoicReader<'_> {
         value_of(number)
     }
 
+    /// Until when a discount is given, where its days are not stated.
+    fn note_discount_day(&mut self, text: &str, format: &str) {
+        if self.discount_days == Some(Value::Null) {
+            let until = self.day("cash_discounts", text, format);
+            self.discount_days = Some(days_until(&self.fields.date, &until));
+        }
+    }
+
     /// A day in one of [`DAY_FORMS`].
     fn day(&mut self, field: &str, text: &str, format: &str) -> Value {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -284,12 +292,8 @@ impl InvoicReader<'_> {
             "35" if self.line.is_some() => {
                 self.line_day = self.day("delivery_date", text, format);
             }
-            // Until when a discount is given, where its days are not stated.
             "12" | "13" | "265" if self.is_discount || code == "12" => {
-                if self.discount_days == Some(Value::Null) {
-                    let until = self.day("cash_discounts", text, format);
-                    self.discount_days = Some(days_until(&self.fields.date, &until));
-                }
+                self.note_discount_day(text, format);
             }
             "263" if is_opening => {
                 // 718 is CCYYMMDD-CCYYMMDD, 711 the same without the stroke.
