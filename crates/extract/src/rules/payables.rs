@@ -42,14 +42,12 @@ impl RulesExtractor<'_> {
     pub(super) fn read_payables(&mut self, matches: &LabelMatches<'_>) {
         let mut accounts = find_accounts(matches).into_iter();
         let iban = accounts.next();
-        if let Some(iban) = &iban {
-            self.put_text(FieldRole::Bic, find_bank(matches, iban));
-        }
+        let bank = iban.as_ref().and_then(|iban| find_bank(matches, iban));
+        self.put_text(FieldRole::Bic, bank);
         self.put_text(FieldRole::Iban, iban);
-        let further: Vec<FoundValue<String>> = accounts.collect();
-        let all: Value = further.iter().map(|it| it.value.clone()).collect();
-        let place = further.into_iter().next();
-        self.put_role(FieldRole::FurtherAccounts, place.map(|it| it.map_value(|_| all)));
+        let all: Value = accounts.as_slice().iter().map(|it| it.value.clone()).collect();
+        let further = accounts.next().map(|it| it.map_value(|_| all));
+        self.put_role(FieldRole::FurtherAccounts, further);
         self.put_text(FieldRole::PaymentTerms, find_terms(matches));
         self.put_role(FieldRole::CashDiscounts, self.find_discounts(matches));
         if self.value_of(FieldRole::OrderNumber).is_some_and(Value::is_null) {
@@ -226,21 +224,19 @@ fn combine_to_tax(
 /// The accounts that are printed, each once, without one that is debited. One may be broken at the end of
 /// its row.
 fn find_accounts(matches: &LabelMatches<'_>) -> Vec<FoundValue<String>> {
-    let debited: Vec<usize> = matches
-        .of_field("debit")
-        .filter_map(|label_match| matches.cell_of(label_match).map(|cell| cell.row))
-        .collect();
+    let debits = matches.of_field("debit").filter_map(|it| matches.cell_of(it));
+    let debited: Vec<usize> = debits.map(|cell| cell.row).collect();
     let cells = &matches.layout.cells;
     let mut found: Vec<FoundValue<String>> = Vec::new();
     for cell in cells.iter().filter(|cell| debited.iter().all(|row| row.abs_diff(cell.row) > 1)) {
-        let next = cells.get(cell.index + 1);
-        let next = next.filter(|next| next.page == cell.page && next.row == cell.row + 1);
-        let mut words = cell.all_words();
-        words.extend(next.iter().flat_map(|next| next.all_words()));
+        let next =
+            cells.get(cell.index + 1).filter(|it| cell.page == it.page && it.row == cell.row + 1);
+        let words: Vec<_> =
+            [Some(cell), next].iter().flatten().flat_map(|it| it.all_words()).collect();
         for start in 0..cell.words.len() {
             let account = account::find_iban_at(words.get(start..).unwrap_or_default());
             let new = account.filter(|(iban, _)| found.iter().all(|it| it.value != *iban));
-            found.extend(new.map(|(iban, _)| FoundValue::new(iban, true, cell)));
+            found.extend(new.map(|it| FoundValue::new(it.0, true, cell)));
         }
     }
     found

@@ -75,10 +75,9 @@ pub(in super::super) fn without_tax_code(word: &str) -> &str {
     let closes = word.len() > 1 && !word.contains('(');
     let word = if closes { word.trim_end_matches(')') } else { word };
     let amount = word.trim_end_matches(|c: char| c.is_ascii_uppercase());
-    let cents =
-        amount.rsplit_once('.').is_some_and(|(_, cents)| cents.len() == 2 && is_digits(cents));
-    let code = cents && word.len() <= amount.len() + 2 && strip_credit(word).is_none();
-    if code { amount } else { word }
+    let (_, cents) = amount.rsplit_once('.').unwrap_or_default();
+    let is_code = cents.len() == 2 && is_digits(cents) && word.len() <= amount.len() + 2;
+    if is_code && strip_credit(word).is_none() { amount } else { word }
 }
 
 /// Chooses again where another total is larger or made by the rates, and takes the taxes by rate.
