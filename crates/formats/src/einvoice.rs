@@ -499,7 +499,7 @@ fn are_alike(field: &str, own: &Value, theirs: &Value) -> bool {
     own == theirs || (TEXT_LISTS.contains(&field) && fewer.iter().all(|it| more.contains(it)))
 }
 
-/// What tells a value from another one: of a list its entries in any order.
+/// The parts that tell a value from another one: of a list its entries in any order.
 fn telling_values(value: &Value) -> Vec<String> {
     let Some(entries) = value.as_array() else { return vec![value.to_string()] };
     let mut told: Vec<String> = Vec::new();

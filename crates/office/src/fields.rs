@@ -9,10 +9,10 @@ const SIGNS: [&str; 6] = ["SYMBOL", "LISTNUM", "AUTONUM", "AUTONUMLGL", "AUTONUM
 /// Fields that show text of their instruction.
 const TEXTS: [&str; 3] = ["EQ", "MACROBUTTON", "GOTOBUTTON"];
 
-/// What a field shows.
+/// The text that a field shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldKind {
-    /// What every program counts or looks up anew when it lays out a page.
+    /// A value that every program counts or looks up anew when it lays out a page.
     Count,
     /// A sign or a count, whatever its result.
     Sign,

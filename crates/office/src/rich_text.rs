@@ -632,7 +632,7 @@ impl RichTextReader<'_> {
         self.flow.extend(blocks)
     }
 
-    /// What a field shows of its instruction is a drawing in the line.
+    /// Text of a field's instruction that is shown counts as a drawing in the line.
     fn end_instruction(&mut self) -> Result<(), OfficeError> {
         let kind = FieldKind::of(&self.instruction);
         if self.state.unread || !matches!(kind, FieldKind::Sign | FieldKind::Text) {

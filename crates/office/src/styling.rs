@@ -5,7 +5,7 @@ use crate::run_seams::is_number_part;
 /// Letters and signs of a currency between a sign and its number.
 const MAX_CURRENCY_CHARS: usize = 4;
 
-/// What stands between a label and its text.
+/// The gap between a label and its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum LabelGap {
     Nothing,

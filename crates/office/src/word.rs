@@ -163,7 +163,7 @@ impl ParagraphDraft {
         }
     }
 
-    /// What a field shows of its instruction is a drawing in the line.
+    /// Text of a field's instruction that is shown counts as a drawing in the line.
     fn end_field(&mut self, field: &FieldDraft) {
         let kind = field.kind();
         if matches!(kind, FieldKind::Sign | FieldKind::Text) {

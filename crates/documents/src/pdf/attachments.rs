@@ -207,7 +207,7 @@ fn open_file(file: &Dict<'_>) -> Result<Vec<u8>, PageRefusal> {
     open_einvoice(file_content(file)?)
 }
 
-/// What is within the envelopes around an e-invoice; other content as it is.
+/// The content within the envelopes around an e-invoice; other content as it is.
 fn open_einvoice(content: Vec<u8>) -> Result<Vec<u8>, PageRefusal> {
     if !is_envelope(&content, begins_einvoice) {
         return Ok(content);

@@ -463,7 +463,7 @@ pub(super) struct PaymentAccounts {
     pub(super) bic: Value,
     /// The identifiers of all others.
     pub(super) further: Vec<Value>,
-    /// What payments to an account, or to none, are to name.
+    /// References that payments to an account, or to none, have to name.
     references: Vec<[Value; 2]>,
 }
 

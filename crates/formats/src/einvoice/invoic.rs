@@ -142,7 +142,7 @@ struct OpenAdjustment {
     reason: Value,
     rate: Value,
     amount: Value,
-    /// What the amount is a share of (`MOA+25`), and the share in percent (`PCD`).
+    /// The basis of the amount (`MOA+25`), and the share in percent (`PCD`).
     base: Value,
     percent: Value,
 }

@@ -143,7 +143,7 @@ fn begins_as_account(text: &str) -> bool {
     })
 }
 
-/// What begins as an account where the words name one, `IBAN DE89 3704`, in upper case: whole, broken at the
+/// The beginning of an account where the words name one, `IBAN DE89 3704`, in upper case: whole, broken at the
 /// end of the line, or with wrong check digits.
 pub fn find_account_start(words: &[&str]) -> Option<String> {
     let (before, rest) = words.split_first()?;
