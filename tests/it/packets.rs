@@ -2,6 +2,9 @@
 //! refused; and cut by a reviewer.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use docmill_core::config::{Config, KindsConfig, PacketMode, ReviewConfig};
 use docmill_core::model::{IngestionId, PageRange, Transcript};
 use docmill_gate::kinds::KindSet;
@@ -10,6 +13,8 @@ use docmill_operations::review::{
     self, DecidingReviewer, DecisionRefusal, PacketCut, ReviewDecision,
 };
 use docmill_storage::{GetOptions, GetResult, keys};
+use docmill_testkit::models::{Answer, Request, Script, read_document};
+use serde_json::json;
 
 use crate::maintenance::maintenance_of;
 use crate::support::documents;
@@ -112,6 +117,53 @@ async fn a_file_of_several_documents_is_flagged_by_default_and_refused_where_it_
     assert_eq!(world.column(refused, end).await.unwrap(), "failed gate_refused true");
     assert!(world.column(refused, "detail").await.unwrap().contains("which begin on page 3"));
     assert_eq!(world.all_ids().await.len(), 2, "nothing was cut");
+}
+
+fn is_about_boundary(request: &Request) -> bool {
+    request.message("system").contains("begins another document")
+}
+
+/// Gives this answer about boundaries and counts them, has the first reading fail, and reads after that.
+fn judging(answer: &'static str, asked: Arc<AtomicUsize>) -> Script {
+    Script::function(move |request: &Request| match (is_about_boundary(request), request.number) {
+        (true, _) => {
+            asked.fetch_add(1, Ordering::SeqCst);
+            Answer::Ok { content: json!({"second_page": answer}) }
+        }
+        (false, 1) => Answer::status(400),
+        (false, _) => Answer::Ok { content: read_document(&request.body) },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_agrees_with_the_proposed_cut_cuts_and_one_that_does_not_leaves_it_to_a_person()
+ {
+    for (ask, answer, end, ingestions, questions) in [
+        (true, "begins", "completed container", 3, 1),
+        (true, "continues", "failed llm", 1, 1),
+        (true, "a new one", "failed llm", 1, 1),
+        (false, "begins", "failed llm", 1, 0),
+    ] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let world = World::with_model(judging(answer, Arc::clone(&asked))).await;
+        let parent = world.submit("doubtful.pdf", packet(false)).await;
+        let asking = move |config: &mut Config| {
+            by_content(config);
+            config.packets.ask_on_ties = ask;
+            config.llm.ask_again = false;
+        };
+        let worker = world.worker_with(asking).await;
+        let open = "SELECT count(*)::text FROM docmill.ingestion WHERE status = 'in-progress'";
+        world.pass_until(|| async { world.scalar(open).await == "0" }).await;
+        worker.stop().await;
+        let found = world.column(parent, "status || ' ' || reader").await.unwrap();
+        assert_eq!((found.as_str(), world.all_ids().await.len()), (end, ingestions), "{answer}");
+        assert_eq!(asked.load(Ordering::SeqCst), questions, "{answer}: once over all attempts");
+        let kept = keys::packet_question_key(parent);
+        let wanted = GetOptions { at_most: 1 << 20, if_match: None };
+        let kept = matches!(world.store.get(&kept, wanted).await.unwrap(), GetResult::Found(_));
+        assert_eq!(kept, ask, "{answer}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -29,8 +29,8 @@ const NONE: &str = "none_of_these";
 const MAX_PAGES: u32 = 2;
 const MAX_SHOWN_BYTES: usize = 6_000;
 
-/// Most tokens of the reply. The name takes ten; the rest is for models that reason first.
-const REPLY_TOKENS: u32 = 1_000;
+/// Most tokens of the reply to a short question. The name takes ten; the rest is for models that reason first.
+pub(super) const SHORT_REPLY_TOKENS: u32 = 1_000;
 
 /// The kind that a model chose among candidates.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub async fn choose_kind(
         schema: choice_schema(kinds).into(),
         schema_in_text: false,
         thinking: PromptThinking::AsConfigured,
-        max_output_tokens: REPLY_TOKENS,
+        max_output_tokens: SHORT_REPLY_TOKENS,
         pictures: Vec::new(),
     };
     let schema_text = prompt.schema.to_string().into();

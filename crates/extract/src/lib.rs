@@ -6,6 +6,7 @@
 //! the gate decides whether that is acceptable, and the pipeline about retries across attempts.
 
 pub mod ask;
+mod boundaries;
 mod calls;
 mod cells;
 mod choose;
@@ -26,6 +27,7 @@ pub mod schema;
 mod shown_pages;
 
 pub use ask::{CallLimits, ExtractError, IncompleteReason, ModelReading, read_by_model};
+pub use boundaries::{ask_boundaries, boundary_identity};
 pub use choose::{KindChoice, choice_identity, choose_kind};
 pub use combine::{combine_extractions, is_blank};
 pub use journal::{CallRoute, RecordedReplies, ReplyJournal, StoredCall};

@@ -26,6 +26,25 @@ impl PacketJudgement {
         self.boundaries.iter().any(|it| it.verdict == BoundaryVerdict::Cut)
     }
 
+    /// The pages behind the boundaries that are neither.
+    pub fn open_boundaries(&self) -> Vec<u32> {
+        let open = self.boundaries.iter().filter(|it| it.verdict != BoundaryVerdict::Cut);
+        open.map(|it| it.page).collect()
+    }
+
+    /// Makes the verdict on the boundary before `page` certain where another witness agrees with it: the page
+    /// `begins` a document, or goes on with one.
+    pub fn confirm(&mut self, page: u32, begins: bool) {
+        for boundary in self.boundaries.iter_mut().filter(|it| it.page == page) {
+            boundary.verdict = match (boundary.verdict, begins) {
+                (BoundaryVerdict::MaybeCut, true) => BoundaryVerdict::Cut,
+                (BoundaryVerdict::MaybeJoin, false) => BoundaryVerdict::Join,
+                (verdict, _) => verdict,
+            };
+        }
+        self.boundaries.retain(|it| it.verdict != BoundaryVerdict::Join);
+    }
+
     /// The documents, as far as they are certain or likely.
     pub fn parts(&self) -> Vec<PageRange> {
         let cuts = self.boundaries.iter().filter(|it| it.verdict != BoundaryVerdict::MaybeJoin);
@@ -56,4 +75,29 @@ pub fn judge_packet(pages: &[PageSigns]) -> PacketJudgement {
         }
     }
     judgement
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_witness_who_contradicts_the_evidence_decides_nothing() {
+        use BoundaryVerdict::{Cut, MaybeCut, MaybeJoin};
+        for (verdict, begins, then) in [
+            (MaybeCut, true, Some(Cut)),
+            (MaybeCut, false, Some(MaybeCut)),
+            (MaybeJoin, false, None),
+            (MaybeJoin, true, Some(MaybeJoin)),
+            (Cut, false, Some(Cut)),
+        ] {
+            let boundary = |page| Boundary { page, verdict, signs: Vec::new() };
+            let mut judged =
+                PacketJudgement { boundaries: vec![boundary(2), boundary(3)], pages: 3 };
+            judged.confirm(2, begins);
+            let now =
+                |page| judged.boundaries.iter().find(|it| it.page == page).map(|it| it.verdict);
+            assert_eq!((now(2), now(3)), (then, Some(verdict)), "{verdict:?} {begins}");
+        }
+    }
 }

@@ -1,25 +1,19 @@
 //! Resolves a tie between kinds: a model chooses among them in one short call, which is paid for,
 //! stored and counted like every other.
 //!
-//! The reply is an artefact found by its identity; no row refers to it. Without a model, or after
-//! an invalid answer, the tie remains and a person decides.
+//! Without a model, or after an invalid answer, the tie remains and a person decides.
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-
-use crate::artefact::ArtefactSlot;
 use crate::context::AttemptContext;
-use crate::cost::LlmCallBilling;
 use crate::extract::lay_out;
+use crate::question_journal::QuestionJournal;
 use crate::step_error::StepError;
 use crate::transcribe::TranscribedDocument;
-use docmill_core::fault;
 use docmill_core::metrics;
 use docmill_core::model::ModelUsage;
-use docmill_extract::{self, KindChoice, RecordedReplies, ReplyJournal};
+use docmill_extract::{self, KindChoice};
 use docmill_gate::kinds::{ClassifiedKind, Kind, KindAmbiguity, KindSet};
-use docmill_llm::Prompt;
 use docmill_llm::chain::{ChainModel, ModelChain};
 use docmill_storage::keys;
 
@@ -68,48 +62,11 @@ pub(super) async fn resolve_tie(
     let llm = model.llm.as_ref();
     let identity = docmill_extract::choice_identity(&transcribed.identity, llm, &kinds);
     let key = keys::kind_choice_key(attempt.claim.id);
-    let slot =
-        ArtefactSlot::load(attempt.artefacts(), &services.pool, key, identity.clone()).await?;
-    let book = LlmCallBilling::new(attempt.spending_book(), llm);
-    let mut journal = KindChoiceStore { attempt, slot, book };
+    let mut journal = QuestionJournal::load(attempt, llm, key, &identity).await?;
     let shown = lay_out(services, &transcribed.transcript).await?;
     let (choice, usage) =
         docmill_extract::choose_kind(llm, &kinds, &shown, &identity, &mut journal).await?;
     Ok((apply_choice(&services.kinds, classified, &kinds, &choice), usage))
-}
-
-/// The journal of the one call.
-struct KindChoiceStore<'a> {
-    attempt: AttemptContext<'a>,
-    slot: ArtefactSlot<RecordedReplies>,
-    book: LlmCallBilling<'a>,
-}
-
-#[async_trait]
-impl ReplyJournal for KindChoiceStore<'_> {
-    async fn load_replies(&mut self) -> fault::Result<Option<RecordedReplies>> {
-        let kept = self.slot.content.clone();
-        self.book.skip_paid(kept.as_ref());
-        Ok(kept)
-    }
-
-    async fn may_call(&mut self, prompt: &Prompt) -> fault::Result<bool> {
-        let may = self.book.may_call(prompt).await?;
-        self.attempt.claim.ensure_live().await?;
-        Ok(may)
-    }
-
-    async fn book_unkept(&mut self, usage: ModelUsage) -> fault::Result<()> {
-        self.book.book_unkept(usage).await
-    }
-
-    async fn save_replies(&mut self, replies: &RecordedReplies) -> fault::Result<()> {
-        // Paid, whether or not it can be stored; stored, whether or not that can be booked.
-        let booked = self.book.book(replies).await;
-        let AttemptContext { claim, .. } = self.attempt;
-        self.slot.write(self.attempt.artefacts(), claim, replies.clone()).await?;
-        booked
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //!    Documents found in it are stored; a container ends with them. An
 //!    embedded e-invoice is its data, and of the pages only the text layers are read. Otherwise its
 //!    pages are read, by text layer or OCR. The transcript is stored before it is used.
-//!    A file of several documents ends here, with these as its children (`packets`).
+//!    A file of several documents ends here, with these as its children (`packets`, `packet_question`).
 //! 3. **Extract** (`kind`, `kind_choice`, `extract`, `escalate`): the kind is classified, then the
 //!    models of the chain read the transcript while the gate asks for more, or the rules reader
 //!    does. Every model reply is stored before it is used.
@@ -49,10 +49,12 @@ mod kind_choice;
 mod local_pages;
 mod master_data;
 mod own_companies;
+mod packet_question;
 mod packets;
 mod page_pictures;
 mod page_sink;
 mod preprocessed;
+mod question_journal;
 pub mod reading;
 pub mod remote_ocr;
 mod reopened;
@@ -350,6 +352,7 @@ impl<'a> PipelineRun<'a> {
         transcript: Arc<Transcript>,
     ) -> Result<PipelineOutput, StepError> {
         let mut record = verdict::container_result(sha256, children);
+        record.usage += self.spent;
         std::mem::take(&mut self.hooks).note(&mut record);
         self.finish_record(record, transcript)
     }
@@ -564,7 +567,18 @@ impl<'a> PipelineRun<'a> {
         document: OpenDocument,
     ) -> Result<PagesRead, StepError> {
         let (transcribed, stored) = self.read_pages(named, fetched, document).await?;
-        match packets::judge_pages(self.attempt, &transcribed.transcript).await? {
+        let judged = packets::judge_pages(self.attempt, &transcribed.transcript).await?;
+        let judged = match judged {
+            PacketVerdict::Open(open) => {
+                self.attempt.save_transcription(&stored).await?;
+                let (settled, spent) =
+                    packet_question::resolve_boundaries(self.attempt, &transcribed, open).await?;
+                self.spent += spent;
+                settled
+            }
+            certain => certain,
+        };
+        match judged {
             PacketVerdict::One(doubt) => self.several = doubt,
             PacketVerdict::Several(parts) => {
                 self.attempt.save_transcription(&stored).await?;
@@ -573,6 +587,7 @@ impl<'a> PipelineRun<'a> {
                     packets::store_parts(self.attempt, &transcribed, positions.zip(parts)).await?;
                 return Ok(PagesRead::Several(parts, transcribed.transcript));
             }
+            PacketVerdict::Open(_) => {}
         }
         // Free work runs while the reference is written; paid work does not.
         let saving = self.attempt.save_transcription(&stored);

@@ -26,6 +26,8 @@ pub(super) enum PacketVerdict {
     One(Option<PacketDoubt>),
     /// Several documents, with certainty.
     Several(Vec<PageRange>),
+    /// To be cut, but with boundaries that are neither a certain cut nor a certain join.
+    Open(PacketJudgement),
 }
 
 /// A file that may be several documents.
@@ -74,7 +76,11 @@ pub(super) async fn judge_pages(
             return Ok(PacketVerdict::Several(parts));
         }
     }
-    Ok(verdict_of(mode, &weigh_pages(attempt, transcript).await?))
+    let judged = weigh_pages(attempt, transcript).await?;
+    Ok(match mode {
+        PacketMode::Content if judged.is_doubtful() => PacketVerdict::Open(judged),
+        _ => verdict_of(mode, &judged),
+    })
 }
 
 /// Reads the signs of each page, as a piece of work of its own.
@@ -93,7 +99,8 @@ async fn weigh_pages(
     run_on_text(attempt.services(), move || judge_packet(&signs)).await
 }
 
-fn verdict_of(mode: PacketMode, judged: &PacketJudgement) -> PacketVerdict {
+/// The verdict of a mode on judged pages; open boundaries are left to a person.
+pub(super) fn verdict_of(mode: PacketMode, judged: &PacketJudgement) -> PacketVerdict {
     let parts = judged.parts();
     let cuts = parts.iter().skip(1).map(|part| part.first).collect();
     let doubt = |consequence| PacketVerdict::One(Some(PacketDoubt { consequence, cuts }));
@@ -159,6 +166,7 @@ mod tests {
                     parts.iter().map(|part| format!("{}-{}", part.first, part.last)).collect();
                 parts.join(" ")
             }
+            PacketVerdict::Open(_) => "open".to_owned(),
         }
     }
 

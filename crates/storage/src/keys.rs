@@ -44,12 +44,13 @@ pub fn attempt_record_key(id: IngestionId) -> String {
 }
 
 /// Every artefact that an ingestion may have, finished pages aside.
-pub fn artefact_keys(id: IngestionId) -> [String; 10] {
+pub fn artefact_keys(id: IngestionId) -> [String; 11] {
     let [pdf, png, jpg] = ["pdf", "png", "jpg"].map(|extension| preprocessed_key(id, extension));
     let (edn, copy) = (edn_transcription_key(id), searchable_key(id));
     let (choice, expense) = (kind_choice_key(id), expense_key(id));
-    let hooks = hook_answers_key(id);
-    [transcription_key(id), edn, extraction_key(id), choice, expense, hooks, pdf, png, jpg, copy]
+    let (hooks, cuts, read) =
+        (hook_answers_key(id), packet_question_key(id), transcription_key(id));
+    [read, edn, extraction_key(id), choice, cuts, expense, hooks, pdf, png, jpg, copy]
 }
 
 /// Where there is no database, what was spent lies below, by days.
@@ -83,6 +84,11 @@ pub fn extraction_key(id: IngestionId) -> String {
 /// A model's choice of kind for a document that might be of several.
 pub fn kind_choice_key(id: IngestionId) -> String {
     format!("ingestions/{id}/kind-output.json")
+}
+
+/// A model's answers about the boundaries between the documents of a file.
+pub fn packet_question_key(id: IngestionId) -> String {
+    format!("ingestions/{id}/packet-output.json")
 }
 
 /// The second reading of a document's fields, page by page.
@@ -205,7 +211,8 @@ mod tests {
         let id = IngestionId::random();
         let removed = artefact_keys(id);
         let edn = edn_transcription_key(id);
-        for key in [transcription_key(id), edn, extraction_key(id), kind_choice_key(id)] {
+        let answers = [kind_choice_key(id), packet_question_key(id)];
+        for key in [transcription_key(id), edn, extraction_key(id)].into_iter().chain(answers) {
             assert!(removed.contains(&key), "{key}");
         }
         for encoding in [ImageEncoding::Png, ImageEncoding::Jpeg] {

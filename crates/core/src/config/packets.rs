@@ -28,6 +28,8 @@ pub struct PacketsConfig {
     /// Texts of the codes (QR, code 128, code 39) that separate documents; `*` at the end stands for
     /// anything. Patch codes T and 2 always do.
     pub separators: Vec<String>,
+    /// Whether a model is asked about boundaries that the pages leave open, in `content` mode.
+    pub ask_on_ties: bool,
 }
 
 impl PacketsConfig {
