@@ -105,10 +105,27 @@ async fn a_page_that_hangs_is_killed_at_its_limit_and_is_the_only_one_that_fails
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_had_no_core_is_not_to_blame_for_the_time_that_it_took() {
+    let limits = LimitsConfig {
+        page_time: Duration::from_millis(500),
+        document_time: Duration::from_secs(4),
+        ..Default::default()
+    };
+    let (cells, _folder) = Driven { limits, ..Default::default() }.start();
+    let document = cells.open_document(of(&["wait"; 6]), false).await.unwrap();
+    let (stopped, other) =
+        tokio::join!(read(&cells, "stand still", false), document.read_page(0));
+    assert_eq!((told(stopped), told(other)), (Err(Err(Fault::Transient)), Ok(())));
+    for page in 1..6 {
+        assert_eq!(told(document.read_page(page).await), Ok(()), "nor of its document's time");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn all_pages_together_have_a_limit_too() {
     let limits = LimitsConfig { document_time: Duration::from_millis(1500), ..Default::default() };
     let (cells, _folder) = Driven { limits, ..Default::default() }.start();
-    let document = cells.open_document(of(&["wait"; 4]), false).await.unwrap();
+    let document = cells.open_document(of(&["work"; 4]), false).await.unwrap();
     assert_eq!(told(document.read_page(0).await), Ok(()));
     assert_eq!(told(document.read_page(1).await), Ok(()));
     assert_eq!(told(document.read_page(2).await), Err(Ok(OutcomeReason::Timeout)));

@@ -125,7 +125,7 @@ fn start_counters() {
     for reason in ["malformed", "unknown_ingestion", "unknown_object"] {
         counter!(QUARANTINED, "reason" => reason).increment(0);
     }
-    for reason in ["over_time", "nonsense", "memory", "crash", "killed", "exit"] {
+    for reason in ["over_time", "starved", "nonsense", "memory", "crash", "killed", "exit"] {
         counter!(PROCESSES_DIED, "reason" => reason).increment(0);
     }
     counter!(OUTCOMES, "outcome" => "gate_refused").increment(0);

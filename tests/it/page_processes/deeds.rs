@@ -95,9 +95,9 @@ fn done(deed: &str) -> Vec<String> {
         "threads" => vec![rayon::current_num_threads().to_string()],
         "limit" => vec![getrlimit(Resource::As).current.unwrap_or_default().to_string()],
         "say five megabytes" => vec!["x".repeat(5 << 20)],
-        "hang" => loop {
-            pause(Duration::from_secs(600));
-        },
+        "work" => spin(Duration::from_secs(1)),
+        "hang" => spin(Duration::from_secs(600)),
+        "stand still" => pause(Duration::from_secs(600)),
         "ask for everything" => vec![Vec::<u8>::with_capacity(1 << 46).len().to_string()],
         "eat" => eat(),
         "recurse" => vec![recurse(&mut 0).to_string()],
@@ -119,6 +119,15 @@ fn done(deed: &str) -> Vec<String> {
 #[expect(clippy::disallowed_methods, reason = "a thread of a cell, where nothing else runs")]
 fn pause(time: Duration) -> Vec<String> {
     std::thread::sleep(time);
+    Vec::new()
+}
+
+/// Keeps a core busy.
+fn spin(time: Duration) -> Vec<String> {
+    let began = std::time::Instant::now();
+    while began.elapsed() < time {
+        std::hint::spin_loop();
+    }
     Vec::new()
 }
 

@@ -27,6 +27,12 @@ use docmill_formats::einvoice::EinvoiceFinding;
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// How long an abandoned page may run on in a process that serves no other document.
 const ABANDONED_GRACE: Duration = Duration::from_secs(1);
+/// Less than this part of the time on a core: the machine stood still or has too few cores.
+const MIN_CORE_SHARE: f64 = 0.25;
+/// The system counts time on a core in hundredths of a second: shorter times say nothing.
+const MIN_JUDGED_TIME: Duration = Duration::from_secs(1);
+/// The failure of a page that had no core.
+const STARVED: &str = "a page took longer than limits.page_time because it had no core";
 
 /// Why a document could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -619,7 +625,7 @@ impl RunningRequest {
         mut answer: oneshot::Receiver<ProcessAnswer>,
         mut tell: oneshot::Sender<ProcessAnswer>,
     ) {
-        let start = Instant::now();
+        let (start, before) = (Instant::now(), self.process.cpu_time());
         let over_time = tokio::time::sleep(self.limit);
         tokio::pin!(over_time);
         let mut is_wanted = true;
@@ -629,8 +635,13 @@ impl RunningRequest {
             tokio::select! {
                 answered = &mut answer => break answered.unwrap_or(Err(ProcessExit::Unwanted)),
                 () = &mut over_time, if self.process.exit_reason().is_none() => {
-                    self.process.kill(ProcessExit::OverTime { document: self.document });
-                    self.core.note_over_time();
+                    let document = self.document;
+                    if self.time_had_core(start, before) < self.limit {
+                        self.process.kill(ProcessExit::Starved { document });
+                    } else {
+                        self.process.kill(ProcessExit::OverTime { document });
+                        self.core.note_over_time();
+                    }
                 }
                 () = tell.closed(), if is_wanted => is_wanted = false,
                 () = farewell, if !is_wanted && self.process.exit_reason().is_none() => {
@@ -640,9 +651,26 @@ impl RunningRequest {
                 }
             }
         };
-        let spent = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let (elapsed, worked) = (start.elapsed(), self.time_had_core(start, before));
+        let spent = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
         self.spent.fetch_add(spent, Ordering::Relaxed);
+        let answered = answered.map(|(answer, body)| match answer {
+            DocumentAnswer::Refused { reason: OutcomeReason::Timeout, .. } if worked < elapsed => {
+                (DocumentAnswer::Failed { passing: true, context: STARVED.to_owned() }, body)
+            }
+            answer => (answer, body),
+        });
         // No receiver is left if the document was dropped.
         drop(tell.send(answered));
+    }
+
+    /// The time since `start`; if the process had a core for little of it, the time that it had one.
+    fn time_had_core(&self, start: Instant, before: Option<Duration>) -> Duration {
+        let elapsed = start.elapsed();
+        let used = self.process.cpu_time().zip(before);
+        let used = used.map(|(now, before)| now.saturating_sub(before));
+        let is_starved =
+            |used: &Duration| elapsed >= MIN_JUDGED_TIME && *used < elapsed.mul_f64(MIN_CORE_SHARE);
+        used.filter(is_starved).unwrap_or(elapsed)
     }
 }

@@ -191,6 +191,19 @@ impl PageProcess {
         self.shared.lock_state().exit_reason()
     }
 
+    /// The time that the process and the programs it has run were on a core, where the system reports
+    /// it (Linux).
+    pub(super) fn cpu_time(&self) -> Option<Duration> {
+        let pid = self.shared.pid?;
+        let line = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+        // The second column is a name in brackets. Columns 14 to 17 are the times.
+        let (_name, columns) = line.rsplit_once(") ")?;
+        let times = columns.split(' ').skip(11).take(4);
+        let ticks: u64 = times.map(|time| time.parse::<u64>().unwrap_or_default()).sum();
+        let tick = Duration::from_secs(1).div_f64(rustix::param::clock_ticks_per_second() as f64);
+        Some(tick.mul_f64(ticks as f64))
+    }
+
     /// Resident memory in bytes, where the system reports it (Linux). Read after every document, so
     /// from the short `statm`: `status` has sixty lines.
     pub(super) fn resident_bytes(&self) -> Option<u64> {

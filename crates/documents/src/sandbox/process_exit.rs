@@ -16,6 +16,11 @@ pub(super) enum ProcessExit {
         /// The document's number, as the supervisor assigns it.
         document: u64,
     },
+    /// The same, but the page had little of a core in that time: the machine was stopped or overloaded.
+    Starved {
+        /// The document's number, as the supervisor assigns it.
+        document: u64,
+    },
     /// It sent a frame that makes no sense.
     Nonsense,
     /// It asked for more memory than it may have.
@@ -54,6 +59,7 @@ impl ProcessExit {
             Self::Retired => "retired",
             Self::Unwanted => "unwanted",
             Self::OverTime { .. } => "over_time",
+            Self::Starved { .. } => "starved",
             Self::Nonsense => "nonsense",
             Self::Memory => "memory",
             Self::Crash(_) => "crash",
@@ -71,7 +77,12 @@ impl ProcessExit {
     pub(super) fn verdict_for(self, document: u64, alone: bool) -> ExitVerdict {
         match self {
             Self::OverTime { document: slow } if slow == document => ExitVerdict::OverTime,
-            Self::OverTime { .. } | Self::Retired | Self::Unwanted => ExitVerdict::Again,
+            Self::Starved { document: slow } if slow == document => {
+                ExitVerdict::Failed { passing: true }
+            }
+            Self::OverTime { .. } | Self::Starved { .. } | Self::Retired | Self::Unwanted => {
+                ExitVerdict::Again
+            }
             _ if !alone => ExitVerdict::Suspect,
             Self::Memory => ExitVerdict::Refused(
                 OutcomeReason::TooLarge,
@@ -122,6 +133,8 @@ mod tests {
             // name                                  end                             shared            alone
             ("its own page took too long",           ProcessExit::OverTime { document: 1 },  Err("timeout"),   Err("timeout")),
             ("another's page took too long",         ProcessExit::OverTime { document: 2 },  Err("again"),     Err("again")),
+            ("its own page had no core",             ProcessExit::Starved { document: 1 },   Err("passing"),   Err("passing")),
+            ("another's page had no core",           ProcessExit::Starved { document: 2 },   Err("again"),     Err("again")),
             ("the cell was replaced",                ProcessExit::Retired,                   Err("again"),     Err("again")),
             ("an allocation failed",                 ProcessExit::Memory,                    Err("suspect"),   Ok(too_large)),
             ("a stack overflowed",                   ProcessExit::Crash(6),                  Err("suspect"),   Ok(corrupt)),
