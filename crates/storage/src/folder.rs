@@ -94,6 +94,9 @@ fn error_from_io(error: io::Error) -> Error {
         Kind::PermissionDenied | Kind::ReadOnlyFilesystem => {
             (Fault::Denied, "the folder store may not be read or written")
         }
+        Kind::NotFound => {
+            (Fault::Unavailable, "the folder store is not there: is its volume mounted?")
+        }
         Kind::StorageFull | Kind::QuotaExceeded => {
             (Fault::Unavailable, "the folder store has no space left")
         }

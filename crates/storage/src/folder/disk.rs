@@ -109,12 +109,18 @@ impl StoreDirectory {
             let kind = if names.peek().is_some() { OFlags::DIRECTORY } else { OFlags::NONBLOCK };
             match open_entry(&entry, name, kind)? {
                 Some(found) => entry = found,
-                None => return Ok(None),
+                None => return self.ensure_mounted().map(|()| None),
             }
         }
         let file = File::from(entry);
         let is_file = file.metadata()?.is_file();
         Ok(is_file.then_some(file))
+    }
+
+    /// Without our own folder this is no store, but the empty place of a volume that is not mounted: no
+    /// object is missing then.
+    fn ensure_mounted(&self) -> io::Result<()> {
+        fs::metadata(self.root.join(OURS)).map(drop)
     }
 
     /// Makes the folders of a path that are missing; a link in the place of one is refused.
@@ -325,6 +331,8 @@ fn ignore_missing(done: io::Result<()>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use docmill_core::fault::Fault;
+
     use super::*;
 
     fn write(
@@ -353,6 +361,16 @@ mod tests {
         StoreDirectory::open(folder.path()).unwrap();
         assert!(young.exists(), "another process may still be writing it");
         assert!(!old.exists());
+    }
+
+    #[test]
+    fn no_object_is_missing_where_the_volume_of_the_folder_is_not_mounted() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = StoreDirectory::open(folder.path()).unwrap();
+        assert!(disk.head(&disk.root.join("k")).unwrap().is_none());
+        fs::remove_dir_all(folder.path().join(OURS)).unwrap();
+        let error = disk.head(&disk.root.join("k")).unwrap_err();
+        assert_eq!(super::super::error_from_io(error).fault, Fault::Unavailable);
     }
 
     #[test]
