@@ -383,6 +383,14 @@ async fn each_job_ends_by_the_failure_table_and_takes_no_other_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_passing_failure_of_every_document_is_an_outage_and_not_counted() {
+    let fails = Does::Fails(Fault::Transient);
+    let (script, stats) = Script::of([fails; 6]).run().await;
+    assert_eq!(script.ended(), vec![(fails, "again unavailable false".to_owned()); 6]);
+    assert_eq!(stats.given_back, 6);
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_more_jobs_run_than_there_are_slots_and_a_disposal_holds_none() {
     let script = Script { disposal: Semaphore::new(0), ..Script::of([Does::Takes(S(5)); 12]) };
     let script = Arc::new(script);

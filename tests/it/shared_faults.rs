@@ -125,6 +125,24 @@ async fn a_result_that_this_worker_may_not_write_is_left_to_one_that_may() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn results_that_the_database_refuses_of_all_documents_end_none_of_them() {
+    let world = World::new().await;
+    let trigger = "CREATE FUNCTION docmill.break() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF NEW.status = 'completed' THEN
+            RAISE EXCEPTION 'index corrupted' USING ERRCODE = 'XX002';
+        END IF; RETURN NEW; END $$;
+        CREATE TRIGGER break BEFORE UPDATE ON docmill.ingestion FOR EACH ROW EXECUTE FUNCTION docmill.break()";
+    run(&world.database, trigger).await;
+    let worker = world.worker().await;
+    submit_many(&world, "B", 8).await;
+    until(SOON, || async { worker.monitor.open_failure().is_some() }).await;
+    assert_eq!(count(&world, "status <> 'in-progress'").await, 0);
+    run(&world.database, "DROP TRIGGER break ON docmill.ingestion").await;
+    until_completed(&world, 8).await;
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_result_that_may_not_be_written_beside_others_that_may_is_tried_ever_more_seldom() {
     let world = World::new().await;
     let refused = submit_many(&world, "R", 1).await.remove(0);

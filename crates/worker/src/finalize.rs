@@ -2,9 +2,10 @@
 //!
 //! Writes are retried while the claim lives. After a possibly lost reply the row is read back by
 //! token first, so that an outcome is recorded exactly once (invariant 7). If Postgres rejects an
-//! outcome permanently (a value that no column takes), the ingestion ends as `internal` with the
-//! reason. If it rejects that too, the claim is released. If this worker may not write it (a right or a
-//! table is missing), the claim is released for others, uncounted.
+//! outcome permanently (a value that no column takes, an index that is damaged), that is a failed
+//! attempt. The last one ends the ingestion as `internal` with the reason. If Postgres rejects that
+//! too, the claim is released. If this worker may not write it (a right or a table is missing), or if it
+//! rejects the outcomes of all, the claim is released for others, uncounted.
 
 use std::time::Duration;
 
@@ -31,22 +32,28 @@ const UNWRITTEN_DELAY: Duration = Duration::from_secs(2);
 /// Delay before the next attempt when no form of the outcome could be written.
 const REFUSED_DELAY: Duration = Duration::from_secs(5 * 60);
 
+/// What becomes of an outcome that Postgres rejects.
+#[derive(Debug, Clone, Copy)]
+pub struct RefusedWrite {
+    /// This worker's documents fail one after the other: it is for another worker, soon.
+    pub fails_alike: bool,
+    /// No attempt is left: the ingestion ends.
+    pub is_last: bool,
+}
+
 /// Writes the outcome and returns the message's disposition; `None`: the claim is lost, and its new
-/// holder disposes of the message. `fails_alike`: this worker's documents fail one after the other, so
-/// that an end which it may not write is for another worker, soon.
+/// holder disposes of the message. `refused` is what becomes of an outcome that Postgres rejects.
 pub async fn finalize_attempt(
     ledger: &dyn Ledger,
     claim: &ClaimHandle,
     conclusion: JobConclusion<Box<IngestionResult>>,
-    fails_alike: bool,
+    refused: RefusedWrite,
 ) -> FinishedJob<Option<MessageDisposition>> {
     match conclusion {
-        JobConclusion::Completed(written) => {
-            write_result(ledger, claim, &written, fails_alike).await
-        }
+        JobConclusion::Completed(written) => write_result(ledger, claim, &written, refused).await,
         JobConclusion::Ended { reason, stage, detail } => {
             let record = verdict::early_result(reason, stage, detail);
-            write_result(ledger, claim, &record, fails_alike).await
+            write_result(ledger, claim, &record, refused).await
         }
         JobConclusion::Again { fault, counted, is_shared, after, stage, detail } => {
             let how = ClaimRelease { fault, counted, is_shared, after, stage, detail };
@@ -61,33 +68,33 @@ async fn write_result(
     ledger: &dyn Ledger,
     claim: &ClaimHandle,
     record: &IngestionResult,
-    fails_alike: bool,
+    refused: RefusedWrite,
 ) -> FinishedJob<Option<MessageDisposition>> {
     match record_until_refused(ledger, claim, record).await {
         Ok(finished) => finished,
-        Err(refusal) => write_refused(ledger, claim, record, &refusal, fails_alike).await,
+        Err(refusal) => write_refused(ledger, claim, record, &refusal, refused).await,
     }
 }
 
-/// Postgres rejects the result: the ingestion ends as `internal`, for review.
+/// Postgres rejects the result: after the last attempt the ingestion ends as `internal`, for review.
 async fn write_refused(
     ledger: &dyn Ledger,
     claim: &ClaimHandle,
     record: &IngestionResult,
     refusal: &fault::Error,
-    fails_alike: bool,
+    refused: RefusedWrite,
 ) -> FinishedJob<Option<MessageDisposition>> {
     let id = claim.id;
     let detail = format!("the result could not be written: {refusal}");
     tracing::error!(ingestion.id = %id, error = %refusal, "{id}: {detail}");
-    if refusal.fault == Fault::Misconfigured {
-        let (fault, stage) = (refusal.fault, IngestionStage::Record);
+    let is_denied = refusal.fault == Fault::Misconfigured;
+    if is_denied || refused.fails_alike || !refused.is_last {
         let how = ClaimRelease {
-            fault,
-            counted: false,
-            is_shared: fails_alike,
+            fault: if is_denied { Fault::Misconfigured } else { Fault::Internal },
+            counted: !is_denied && !refused.fails_alike,
+            is_shared: refused.fails_alike,
             after: UNWRITTEN_DELAY,
-            stage,
+            stage: IngestionStage::Record,
             detail,
         };
         return write_release(ledger, claim, &how).await;

@@ -372,9 +372,12 @@ impl JobSource for QueueJobSource {
             }
             _ => Vec::new(),
         };
-        let fails_alike = self.intake_gate.is_unlifted(SAME_FAILURE);
+        let refused = finalize::RefusedWrite {
+            fails_alike: self.intake_gate.is_unlifted(SAME_FAILURE),
+            is_last: self.retry_attempt(job).number >= self.retry_config().internal_attempts,
+        };
         let finishing =
-            finalize::finalize_attempt(self.ledger.as_ref(), claim, conclusion, fails_alike);
+            finalize::finalize_attempt(self.ledger.as_ref(), claim, conclusion, refused);
         let finished = finishing.await;
         if matches!(finished.end, JobEnd::Done | JobEnd::Dead) {
             self.send_children(job, &children).await;

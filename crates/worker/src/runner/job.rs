@@ -17,7 +17,7 @@ use super::{
 };
 use docmill_client::telemetry::spans;
 use docmill_core::config::RetryConfig;
-use docmill_core::fault::Fault;
+use docmill_core::fault::{self, Fault};
 use docmill_core::metrics;
 use docmill_core::model::IngestionStage;
 use docmill_core::regression::{self, FixToggle};
@@ -142,9 +142,7 @@ async fn execute_job<S: JobSource>(
     let failure = SharedFailure::of(claim, &ending);
     let conclusion = match failure {
         Some(failure) if is_shared(shared, claim, failure.context).await => {
-            let SharedFailure { fault, detail, .. } = failure;
-            let (stage, after) = (claim.stage(), outcome_breaker::release_delay());
-            JobConclusion::Again { fault, counted: false, is_shared: true, after, stage, detail }
+            conclude_shared(shared, job, claim, failure)
         }
         _ => {
             let attempt = source.retry_attempt(job);
@@ -296,14 +294,40 @@ async fn is_shared<S: JobSource>(
     hold_if_shared(shared, claim, context) || shared.outcomes.wait_for_evidence(context).await
 }
 
-/// Notes the failure; closes intake and returns `true` if it is not the document's own.
+/// The consequence of a failure that is everybody's: released for others, or deferred as in an outage.
+fn conclude_shared<S: JobSource>(
+    shared: &RunnerState<S>,
+    job: &S::Job,
+    claim: &ClaimHandle,
+    failure: SharedFailure,
+) -> JobConclusion<S::Output> {
+    let SharedFailure { context, fault, detail } = failure;
+    let (source, stage) = (&shared.source, claim.stage());
+    if context.closes_intake() {
+        let after = outcome_breaker::release_delay();
+        return JobConclusion::Again {
+            fault,
+            counted: false,
+            is_shared: true,
+            after,
+            stage,
+            detail,
+        };
+    }
+    let outage = WorkOutcome::Failed(fault::Error::new(Fault::Unavailable, detail).into());
+    conclude_job(outage, stage, source.retry_attempt(job), &source.retry_config())
+}
+
+/// Notes the failure; returns `true` if it is not the document's own. Intake is closed then if a person
+/// must mend what they share.
 fn hold_if_shared<S: JobSource>(
     shared: &RunnerState<S>,
     claim: &ClaimHandle,
     context: FailureContext,
 ) -> bool {
     let is_shared = shared.outcomes.note_failure(claim.id, context);
-    if is_shared && shared.intake_gate.close_for_trial(SAME_FAILURE) {
+    let is_closing = is_shared && context.closes_intake();
+    if is_closing && shared.intake_gate.close_for_trial(SAME_FAILURE) {
         tracing::error!(
             stage = context.stage.code(),
             fault = context.fault,
@@ -321,9 +345,9 @@ fn note_end<S: JobSource>(
     end: JobEnd,
     outcome: &'static str,
 ) {
-    let is_refused = end == JobEnd::GivenBack && outcome == Fault::Misconfigured.code();
-    if is_refused && claim.stage() == IngestionStage::Record {
-        let context = FailureContext { stage: IngestionStage::Record, fault: outcome };
+    let context = FailureContext { stage: claim.stage(), fault: outcome };
+    let is_again = matches!(end, JobEnd::GivenBack | JobEnd::Failed);
+    if is_again && context.stage == IngestionStage::Record && context.closes_intake() {
         hold_if_shared(shared, claim, context);
     }
     if shared.outcomes.note_passed(claim, end == JobEnd::Done) {

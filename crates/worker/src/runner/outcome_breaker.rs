@@ -7,6 +7,9 @@
 //! tries. A job that passes the context's stage closes the breaker again. The first failures wait a
 //! moment for those after them: where all fail at once, none is counted.
 //!
+//! `transient` failures are noted as well. Where they are everybody's they are an outage of what no probe
+//! sees, such as a machine that kills page processes. Nothing is counted then, but intake stays open.
+//!
 //! Providers are not this breaker's: the limiter of each (`docmill_client::throttle`) holds the calls
 //! that it declines, and other documents go on.
 //!
@@ -44,8 +47,13 @@ pub struct FailureContext {
 impl FailureContext {
     /// The context of a failure that may be everybody's; `None` for a fault with its own reaction.
     pub(super) fn new(stage: IngestionStage, fault: Fault) -> Option<Self> {
-        let is_shared = matches!(fault, Fault::Internal | Fault::Misconfigured);
-        is_shared.then(|| Self { stage, fault: fault.code() })
+        let noted = [Fault::Internal, Fault::Misconfigured, Fault::Transient];
+        noted.contains(&fault).then(|| Self { stage, fault: fault.code() })
+    }
+
+    /// Whether a person must mend what these failures share. If not, they are an outage.
+    pub(super) fn closes_intake(self) -> bool {
+        [Fault::Internal.code(), Fault::Misconfigured.code()].contains(&self.fault)
     }
 }
 
@@ -68,8 +76,17 @@ impl OutcomeBreaker {
     /// Notes a failure. Returns whether it is everybody's: it is not counted against its document.
     pub(super) fn note_failure(&self, document: IngestionId, context: FailureContext) -> bool {
         let mut streaks = self.streaks.lock();
-        let is_shared = streaks.entry(context).or_default().add_failure(document, Instant::now());
+        let streak = streaks.entry(context).or_default();
+        let was_shared = streak.is_evidence();
+        let is_shared = streak.add_failure(document, Instant::now());
         drop(streaks);
+        if is_shared && !was_shared && !context.closes_intake() {
+            tracing::error!(
+                stage = context.stage.code(),
+                fault = context.fault,
+                "{context}: taken for an outage, nothing is counted"
+            );
+        }
         self.changed.notify_waiters();
         is_shared
     }
@@ -111,16 +128,15 @@ impl OutcomeBreaker {
                 has_closed |= streak.end_by_success(now);
             }
         }
-        let is_open = streaks.values().any(FailureStreak::is_evidence);
+        let is_open = first_open(&streaks).is_some();
         drop(streaks);
         self.changed.notify_waiters();
         has_closed && !is_open
     }
 
-    /// The context in which documents fail one after the other.
+    /// The context in which documents fail one after the other, so that intake is closed.
     pub(super) fn open_context(&self) -> Option<FailureContext> {
-        let streaks = self.streaks.lock();
-        streaks.iter().find(|(_, streak)| streak.is_evidence()).map(|(context, _)| *context)
+        first_open(&self.streaks.lock())
     }
 
     /// Forgets contexts without news for long. Returns whether the breaker is closed.
@@ -128,8 +144,13 @@ impl OutcomeBreaker {
         let now = Instant::now();
         let mut streaks = self.streaks.lock();
         streaks.retain(|_, streak| !streak.is_forgotten(now));
-        !streaks.values().any(FailureStreak::is_evidence)
+        first_open(&streaks).is_none()
     }
+}
+
+fn first_open(streaks: &BTreeMap<FailureContext, FailureStreak>) -> Option<FailureContext> {
+    let open = streaks.iter().filter(|(_, streak)| streak.is_evidence());
+    open.map(|(context, _)| *context).find(|context| context.closes_intake())
 }
 
 /// When a document that is released by the breaker may be tried again: not all at the same moment.
@@ -227,19 +248,20 @@ mod tests {
     }
 
     #[test]
-    fn only_failures_that_a_person_must_look_into_have_a_context() {
+    fn failures_without_a_reaction_of_their_own_have_a_context_and_few_of_them_close_intake() {
         let stage = IngestionStage::Fetch;
-        for (fault, has) in [
-            (Fault::Internal, true),
-            (Fault::Misconfigured, true),
-            (Fault::Denied, false),
-            (Fault::Transient, false),
-            (Fault::Unavailable, false),
-            (Fault::Missing, false),
-            (Fault::Rejected, false),
-            (Fault::Interrupted, false),
+        for (fault, closes) in [
+            (Fault::Internal, Some(true)),
+            (Fault::Misconfigured, Some(true)),
+            (Fault::Denied, None),
+            (Fault::Transient, Some(false)),
+            (Fault::Unavailable, None),
+            (Fault::Missing, None),
+            (Fault::Rejected, None),
+            (Fault::Interrupted, None),
         ] {
-            assert_eq!(FailureContext::new(stage, fault).is_some(), has, "{fault:?}");
+            let context = FailureContext::new(stage, fault);
+            assert_eq!(context.map(FailureContext::closes_intake), closes, "{fault:?}");
         }
     }
 }
