@@ -105,6 +105,19 @@ async fn a_model_that_goes_in_circles_is_left_for_the_next_one_after_one_call() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_short_document_whose_reply_is_cut_is_left_for_the_next_model_after_one_call() {
+    let content = r#"{"fields":{"supplier_name":"Harbour"#.to_owned();
+    let world = World::with_model(Script::always(Answer::Cut { content })).await;
+    let stronger = Server::start(Script::default()).await.unwrap();
+    let chain = vec![rung(Vendor::Openai, &stronger)];
+    let worker = world.worker_with(|config| config.llm.chain = chain).await;
+    let id = world.submit("a.pdf", documents::invoice("C-10")).await;
+    world.until(id, "status", "completed").await;
+    worker.stop().await;
+    assert_eq!((world.llm.as_ref().unwrap().calls().len(), stronger.calls().len()), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn wrong_credentials_of_any_vendor_fail_no_document_and_it_goes_on_when_they_are_mended() {
     for vendor in [Vendor::Anthropic, Vendor::Bedrock] {
         let world = World::new().await;

@@ -117,6 +117,7 @@ async fn asked(
         prompt_tokens: 100_000,
         max_output_tokens: 8_192,
         parts_at_once: 1,
+        has_next: false,
         faults: Default::default(),
         examples: "".into(),
         companies: "".into(),

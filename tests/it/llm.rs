@@ -131,6 +131,7 @@ fn terms() -> CallLimits {
         prompt_tokens: 100_000,
         max_output_tokens: 8_192,
         parts_at_once: 2,
+        has_next: false,
         faults: Default::default(),
         examples: "".into(),
         companies: "".into(),

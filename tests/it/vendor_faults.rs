@@ -65,6 +65,7 @@ fn limits_of(vendor: Vendor) -> Vec<VendorFault> {
             fault(Answer::told(400, "Invalid schema for response_format 'invoice'."), 1),
             fault(Answer::error(429, "insufficient_quota"), 3),
             fault(Answer::throttled("0.2"), 6),
+            fault(Answer::Ends { reason: "error".to_owned() }, 6),
         ],
         Vendor::Anthropic => vec![
             fault(Answer::told(400, unions), 1),

@@ -46,6 +46,8 @@ pub struct CallLimits {
     pub max_output_tokens: u32,
     /// How many parts are read at the same time, from `llm.parts_at_once`.
     pub parts_at_once: usize,
+    /// Whether another model is asked if this one gives no acceptable reply.
+    pub has_next: bool,
     /// Faults of an earlier reading, which the prompt names; mostly none.
     pub faults: ReadingFaults,
     /// Confirmed documents of the supplier, shown before the document; mostly none.
@@ -263,6 +265,8 @@ impl ExtractionSession<'_> {
             // Known before the first call, so that no call is paid for in vain.
             return Ok((PartsRead::default(), Some(IncompleteReason::TooCostly)));
         }
+        // The plan says that the reply has room: one that is cut nevertheless is for the next model.
+        let is_passed_on = self.terms.has_next && todo.len() == 1;
         let mut under_way = FuturesUnordered::new();
         let mut whole: Vec<(RowRange, ReplyEnvelope)> = Vec::new();
         let (mut stopped, mut rescued) = (None, None);
@@ -278,7 +282,8 @@ impl ExtractionSession<'_> {
             }
             let Some((part, read)) = under_way.next().await else { break };
             let is_too_much = match &read {
-                Ok(outcome) => matches!(outcome, PartOutcome::TooMuch | PartOutcome::TooLong),
+                Ok(PartOutcome::TooMuch) => !is_passed_on,
+                Ok(outcome) => matches!(outcome, PartOutcome::TooLong),
                 Err(error) => BodyTooLarge::is_cause_of(error),
             };
             let halves = is_too_much.then(|| self.shown.text.split_in_half(&part)).flatten();

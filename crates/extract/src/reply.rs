@@ -161,7 +161,7 @@ pub fn parse_json_object(text: &str) -> Result<Value, ReplyDefect> {
     if text.len() > MAX_BYTES {
         return Err(ReplyDefect::TooLarge(text.len()));
     }
-    let text = strip_fence(text.trim());
+    let text = strip_fence(strip_thoughts(text.trim()));
     match text.as_bytes().first() {
         None => return Err(ReplyDefect::Empty),
         Some(b'{') => {}
@@ -175,6 +175,13 @@ pub fn parse_json_object(text: &str) -> Result<Value, ReplyDefect> {
         .end()
         .map_err(|error| ReplyDefect::Trailing { line: error.line(), column: error.column() })?;
     Ok(value)
+}
+
+/// The text behind a byte order mark and the thoughts that some servers leave before a reply.
+fn strip_thoughts(text: &str) -> &str {
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let thoughts = text.strip_prefix("<think>").and_then(|rest| rest.split_once("</think>"));
+    thoughts.map_or(text, |(_, reply)| reply.trim_start())
 }
 
 /// The text within a Markdown fence that begins and ends it; any other text as it is.
@@ -308,6 +315,9 @@ mod tests {
         }
         for fenced in ["```json\n{\"a\": 1}\n```", "```{\"a\": 1}```", " ```\n{\"a\": 1}\n``` \n"] {
             assert_eq!(parse_json_object(fenced).unwrap(), json!({"a": 1}), "{fenced}");
+        }
+        for text in ["\u{feff}{\"a\": 1}", "<think>{\"a\": 2}</think>\n\n```json\n{\"a\": 1}\n```"] {
+            assert_eq!(parse_json_object(text).unwrap(), json!({"a": 1}), "{text}");
         }
         let object = parse_json_object(" {\"a\": [1, -2, 2.5, true, null, \"\u{e9}\"]}\n").unwrap();
         assert_eq!(object, json!({"a": [1, -2, 2.5, true, null, "\u{e9}"]}));

@@ -10,7 +10,7 @@ use super::subject::{GateSubject, json_decimal};
 use super::sums::{ListSumRule, SumRule};
 use super::tax::{TaxBreakdownRule, TaxByRateRule};
 use crate::kinds::RuleCheck;
-use docmill_core::model::StatedConfidence;
+use docmill_core::model::{ExtractionMethod, StatedConfidence};
 use docmill_formats::notation::date;
 
 /// Fields at fault; `None` is the data as a whole.
@@ -175,13 +175,17 @@ impl GateSubject<'_> {
 
     /// A list has at least as many items with an amount as rows that are lines beyond doubt, and a share
     /// of those that look like one. A list of an e-invoice that makes a total is complete: it is not read off
-    /// the rows, which may show charges as lines. An unknown list is another rule's to require.
+    /// the rows, which may show charges as lines. An unknown list is another rule's to require, but for the rows beyond
+    /// doubt that a model passed over.
     fn list_completeness(&self, list: &str, share: f64) -> FailedFields {
         let sums = self.kind.rules.iter().filter_map(|rule| ListSumRule::of_check(&rule.check));
         let own: Vec<ListSumRule<'_>> = sums.filter(|rule| rule.list == list).collect();
         let is_stated = self.lookups.einvoice.is_used();
         let is_whole = is_stated && own.iter().any(|rule| self.list_makes_total(rule));
-        if self.field_value(list).is_null() || is_whole {
+        // Where nothing is null in a reply, that is how a model says that it found none.
+        let is_null = self.field_value(list).is_null();
+        let is_unknown = is_null && self.extraction.reader != ExtractionMethod::Llm;
+        if is_unknown || is_whole {
             return Vec::new();
         }
         let rows = self.number_rows();
@@ -191,7 +195,7 @@ impl GateSubject<'_> {
         };
         let alike = rows.count_amount_rows();
         let few = alike >= MIN_ROWS && (items as f64) < share * alike as f64;
-        let none = items == 0 && alike > 0;
+        let none = items == 0 && alike > 0 && !is_null;
         fail_field(none || few || items < rows.product_amounts().len(), list)
     }
 

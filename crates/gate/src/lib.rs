@@ -69,6 +69,8 @@ pub struct GateLookups {
     pub own: Arc<OwnCompanies>,
     /// A service's own reading of the fields, if one was asked for.
     pub second_reading: Option<SecondReading>,
+    /// The rules reader's own reading, where a model read the data.
+    pub rules_reading: Option<Arc<Extraction>>,
 }
 
 /// Fields that a service read of the same pages by itself.
@@ -93,6 +95,7 @@ impl GateLookups {
             history: SupplierHistory::default(),
             own: Arc::default(),
             second_reading: None,
+            rules_reading: None,
         }
     }
 }
@@ -187,7 +190,8 @@ pub fn judge_extraction(
     let payments = PagePayments::from_transcript(transcript);
     let subject =
         GateSubject { extraction, transcript, kind, lookups, ground, instructions, rows, payments };
-    let otherwise = subject.fields_read_otherwise(kind);
+    let mut otherwise = subject.fields_read_otherwise(kind);
+    otherwise.extend(subject.fields_ruled_otherwise(kind));
     let mut corroborated = subject.corroborated_fields(kind);
     corroborated.extend(subject.fields_read_twice(kind));
     let rules: Vec<&GateRule> =

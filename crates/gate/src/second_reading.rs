@@ -1,6 +1,9 @@
 //! Fields that a service read of the same pages by itself: what it reads alike confirms a value, and
 //! what it reads otherwise is flagged.
 //!
+//! Beside a model the rules reader is such a second reader. It confirms nothing, because it reads the same
+//! words; a value that it is certain of is flagged where the model has another or none.
+//!
 //! Names are confirmed and never flagged: one company has several. A sort that the service read with
 //! several values contradicts nothing either.
 
@@ -9,7 +12,7 @@ use serde_json::Value;
 
 use super::subject::{GateSubject, json_decimal};
 use super::{GateFinding, SecondReading};
-use crate::kinds::{FieldRole, Kind, RuleConsequence};
+use crate::kinds::{FieldRole, Kind, RuleCheck, RuleConsequence};
 use docmill_core::expense::ExpenseField;
 use docmill_core::model::{ExtractionMethod, PageRegion};
 use docmill_formats::notation::date::{find_dates, parse_iso};
@@ -95,19 +98,84 @@ impl GateSubject<'_> {
             let is_one =
                 others.iter().all(|other| fold_text(&other.text) == fold_text(&first.text));
             let differs = is_one && is_other(own, &first.text, mark);
-            differs.then(|| GateFinding {
-                rule: RULE.to_owned(),
-                field: Some(field.to_owned()),
-                consequence: RuleConsequence::Flag,
-            })
+            differs.then(|| read_otherwise(field))
         });
         differing.collect()
+    }
+
+    /// Fields of which the rules reader is as certain as the kind demands of it, and which a model read
+    /// otherwise or left out.
+    pub(super) fn fields_ruled_otherwise(&self, kind: &Kind) -> Vec<GateFinding> {
+        let Some(rules) = self.lookups.rules_reading.as_deref() else { return Vec::new() };
+        let checks = kind.rules.iter().filter_map(|rule| match &rule.check {
+            RuleCheck::Certain { fields, least } => Some((fields, *least)),
+            _ => None,
+        });
+        let certain = checks.flat_map(|(fields, least)| {
+            fields.iter().filter(move |field| {
+                let mut known = rules.certainties.iter();
+                known.any(|one| one.field == **field && one.certainty >= least)
+            })
+        });
+        let differing = certain.filter(|field| {
+            let read = rules.data.get(*field).unwrap_or(&Value::Null);
+            !read.is_null() && !self.is_ruled_alike(field, kind, read)
+        });
+        differing.map(|field| read_otherwise(field)).collect()
+    }
+
+    /// Whether a field is what the rules reader read, in another form perhaps.
+    fn is_ruled_alike(&self, field: &str, kind: &Kind, read: &Value) -> bool {
+        let own = self.field_value(field);
+        match (own, read) {
+            (Value::Null, _) => !self.is_printed_itself(read),
+            (_, Value::Number(_)) => {
+                json_decimal(own).map(|it| it.abs()) == json_decimal(read).map(|it| it.abs())
+            }
+            (Value::String(own), Value::String(read)) => match kind.role_of(field) {
+                Some(FieldRole::SupplierName | FieldRole::SupplierAddress) => {
+                    shares_a_word(own, read)
+                }
+                // Its country may stand elsewhere.
+                Some(FieldRole::SupplierVatId) => {
+                    let (own, read) = (plain(own), plain(read));
+                    own.ends_with(&read) || !own.is_empty() && read.ends_with(&own)
+                }
+                _ => plain(own) == plain(read),
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether a value stands on the pages: nought, and what the rules reader made of other values, is none that a
+    /// model has to have.
+    fn is_printed_itself(&self, value: &Value) -> bool {
+        let is_nought = json_decimal(value).is_some_and(|amount| amount.is_zero());
+        let is_plain = value.as_str().is_some_and(|text| parse_iso(text).is_none());
+        !is_nought && (is_plain || self.ground.contains_value(value))
     }
 
     fn decimal_mark(&self) -> Option<DecimalSeparator> {
         let lines = self.transcript.pages.iter().flat_map(|page| &page.lines);
         DecimalSeparator::from_words(lines.flat_map(|line| &line.words).map(|it| it.text.as_str()))
     }
+}
+
+fn read_otherwise(field: &str) -> GateFinding {
+    let (rule, field) = (RULE.to_owned(), Some(field.to_owned()));
+    GateFinding { rule, field, consequence: RuleConsequence::Flag }
+}
+
+/// Whether two names or addresses have a word in common; one with a digit, if both have such.
+fn shares_a_word(own: &str, read: &str) -> bool {
+    let [own, read] = [own, read].map(|text| FoldedName::new(text).words);
+    let numbered = |words: &[String]| -> Vec<String> {
+        words.iter().filter(|word| word.contains(|c: char| c.is_ascii_digit())).cloned().collect()
+    };
+    let (some, others) = (numbered(&own), numbered(&read));
+    let (own, read) =
+        if some.is_empty() || others.is_empty() { (own, read) } else { (some, others) };
+    own.iter().any(|word| read.contains(word)) || own.concat() == read.concat()
 }
 
 fn certain_fields<'f>(

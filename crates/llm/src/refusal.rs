@@ -111,6 +111,8 @@ pub(super) struct ApiErrorBody {
     delay: Option<Duration>,
     /// Whether a quota of the day is spent (Google).
     is_day_spent: bool,
+    /// Whether moderation flagged the prompt (`OpenRouter`).
+    is_flagged: bool,
 }
 
 impl ApiErrorBody {
@@ -135,6 +137,7 @@ impl ApiErrorBody {
             message: message.unwrap_or_default().to_lowercase(),
             delay: google::find_retry_delay(error),
             is_day_spent: google::has_spent_day(error),
+            is_flagged: error.pointer("/metadata/flagged_input").is_some(),
         }
     }
 
@@ -160,7 +163,11 @@ impl ApiErrorBody {
 
     /// Whether a filter declined this prompt.
     pub(super) fn is_filtered(&self, status: StatusCode) -> bool {
-        status == StatusCode::BAD_REQUEST && self.has_code_of(&FILTERED)
+        match status {
+            StatusCode::BAD_REQUEST => self.has_code_of(&FILTERED),
+            StatusCode::FORBIDDEN => self.is_flagged,
+            _ => false,
+        }
     }
 
     /// The status that this would have had, had it not come within a stream that began well.
@@ -379,6 +386,10 @@ mod tests {
         let body = br#"{"error":{"code":"content_filter","message":"x"}}"#;
         assert!(ApiErrorBody::parse(body).is_filtered(StatusCode::BAD_REQUEST));
         assert!(!ApiErrorBody::parse(b"{}").is_filtered(StatusCode::BAD_REQUEST));
+        let body = br#"{"error":{"code":403,"metadata":{"reasons":["x"],"flagged_input":"y"}}}"#;
+        assert!(ApiErrorBody::parse(body).is_filtered(StatusCode::FORBIDDEN));
+        let key = br#"{"error":{"code":403,"message":"x"}}"#;
+        assert!(!ApiErrorBody::parse(key).is_filtered(StatusCode::FORBIDDEN));
     }
 
     #[test]

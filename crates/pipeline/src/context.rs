@@ -131,6 +131,7 @@ impl PipelineServices {
             prompt_tokens,
             max_output_tokens,
             parts_at_once,
+            has_next: false,
             faults: ReadingFaults::default(),
             examples: Arc::from(""),
             companies: Arc::from(""),

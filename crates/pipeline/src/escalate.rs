@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use super::extract::{ExtractionOutcome, UnfinishedExtraction};
 use crate::step_error::StepError;
 use docmill_core::metrics;
-use docmill_core::model::{Extraction, OutcomeReason};
+use docmill_core::model::Extraction;
 use docmill_extract::{ReadingFaults, combine_extractions, is_blank};
 use docmill_gate::Verdict;
 use docmill_gate::kinds::RuleConsequence;
@@ -69,7 +69,7 @@ pub(super) async fn escalate(
         let has_joined = at > 0 && matches!(read, ExtractionOutcome::Whole(_));
         let before = so_far.map(|so_far| *so_far);
         let now = Box::new(Box::pin(merge_attempt(before, read, step)).await?);
-        if !may_help(&now, models.get(at + 1), model) {
+        if at + 1 == models.len() || !may_help(&now) {
             return Box::pin(ask_once_more(*now, at, model, has_joined, step)).await;
         }
         metrics::count_escalation(model.llm.provider());
@@ -81,15 +81,10 @@ pub(super) async fn escalate(
     })
 }
 
-/// Whether the next model may find what this one did not.
-fn may_help(now: &EscalationOutcome, next: Option<&ChainModel>, this: &ChainModel) -> bool {
-    let Some(next) = next else { return false };
+/// Whether a next model may find what this one did not. A reply may also be cut because its model goes in circles.
+fn may_help(now: &EscalationOutcome) -> bool {
     match now {
         EscalationOutcome::Judged(_, verdict) => verdict.needs_escalation(),
-        // Longer replies may hold what was cut; as many pages as before are cut as before.
-        EscalationOutcome::Unfinished(unfinished) if unfinished.reason == OutcomeReason::Cut => {
-            next.max_output_tokens > this.max_output_tokens
-        }
         EscalationOutcome::Unfinished(_) => true,
     }
 }

@@ -211,7 +211,8 @@ impl<'a> ModelReadings<'a> {
         let faults = std::mem::take(&mut self.faults);
         let terms = services.call_terms(identity.clone(), model.max_output_tokens);
         let (examples, companies) = (Arc::clone(&self.examples), Arc::clone(self.own.prompt()));
-        let terms = CallLimits { faults, examples, companies, ..terms };
+        let has_next = at + 1 < services.models.for_kind(&kind.name).len();
+        let terms = CallLimits { has_next, faults, examples, companies, ..terms };
         // State before and after the call is on the heap: jobs wait in the call.
         let pages = Box::pin(self.pictures.draw_pages(at, model, &kind)).await?;
         let shown = ShownDocument { text: shown, pages };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::context::AttemptContext;
-use crate::extract::UnfinishedExtraction;
+use crate::extract::{UnfinishedExtraction, extract_by_rules};
 use crate::kind;
 use crate::step_error::StepError;
 use crate::supplier_memory::{find_history, lesson_of};
@@ -17,8 +17,11 @@ use docmill_core::model::{
     RuleReport, Transcript,
 };
 use docmill_core::work_clock::wait_off_clock;
-use docmill_gate::kinds::{ClassifiedKind, FieldRole, Kind, KindSet};
-use docmill_gate::{self, EinvoiceState, GateLookups, SecondReading, SupplierHistory, Verdict};
+use docmill_extract::memory::SupplierRecall;
+use docmill_gate::kinds::{ClassifiedKind, FieldRole, Kind, KindSet, RuleCheck};
+use docmill_gate::{
+    self, EinvoiceState, GateLookups, OwnCompanies, SecondReading, SupplierHistory, Verdict,
+};
 use docmill_ledger::duplicate_key::{DuplicateKeys, NearKeys, PaymentFacts};
 use docmill_ledger::supplier::SupplierLesson;
 use docmill_ledger::{IngestionResult, NewChild, VerdictDetails};
@@ -73,6 +76,8 @@ pub(super) async fn judge_extraction(
         true => find_history(attempt, &input.classified.kind, &extraction.data).await?,
         false => SupplierHistory::default(),
     };
+    let own = attempt.own_companies().await?;
+    let rules_reading = Box::pin(read_by_rules(attempt, input, extraction, &own)).await;
     let lookups = GateLookups {
         history,
         duplicate_of,
@@ -81,8 +86,9 @@ pub(super) async fn judge_extraction(
         einvoice: input.note,
         einvoice_rules,
         pictures_shown: input.pictures_shown,
-        own: attempt.own_companies().await?,
+        own,
         second_reading,
+        rules_reading,
     };
     let (extraction, transcript) = (extraction.clone(), Arc::clone(input.transcript));
     let kind = Arc::clone(&input.classified.kind);
@@ -92,6 +98,24 @@ pub(super) async fn judge_extraction(
     .await?;
     kind::note_ambiguity(input.classified.doubt, &mut verdict);
     Ok(verdict)
+}
+
+/// The rules reader's own reading of pages that a model has read, where the kind says how certain it has to
+/// be. It is only a second source: a text that takes it too long goes on without.
+async fn read_by_rules(
+    attempt: AttemptContext<'_>,
+    input: GateInput<'_>,
+    extraction: &Extraction,
+    own: &Arc<OwnCompanies>,
+) -> Option<Arc<Extraction>> {
+    let kind = &input.classified.kind;
+    let is_weighed = kind.rules.iter().any(|it| matches!(it.check, RuleCheck::Certain { .. }));
+    if extraction.reader != ExtractionMethod::Llm || !is_weighed {
+        return None;
+    }
+    let (services, recall) = (attempt.services(), SupplierRecall::default());
+    let reading = extract_by_rules(services, kind, input.transcript, recall, Arc::clone(own));
+    reading.await.ok().map(Arc::new)
 }
 
 /// The keys of a document, if its supplier and its number were read.

@@ -336,11 +336,7 @@ async fn every_way_of_not_replying_ends_the_same_at_every_vendor() {
                 table.push((ends("OTHER"), cut, 2));
                 table.push((ends("A_NEW_REASON"), cut, 2));
             }
-            Vendor::Openai => {
-                table.push((ends("model_length"), cut, 1));
-                table.push((ends("error"), cut, 2));
-                table.push((ends("abort"), cut, 2));
-            }
+            Vendor::Openai => table.push((ends("model_length"), cut, 1)),
         }
         for (answer, reason, calls) in table {
             let at = format!("{vendor:?} {answer:?}");

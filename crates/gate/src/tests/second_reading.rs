@@ -75,3 +75,59 @@ fn doubts(page: &str, lookups: &GateLookups) -> (bool, bool) {
         verdict.grounded.iter().any(|it| it.field == "line_items[0].amount"),
     )
 }
+
+/// The reasons where the rules reader read something else of these fields, each so certain.
+fn ruled(changes: &[(&str, Value, f32)]) -> Vec<String> {
+    let mut rules = Extraction { reader: ExtractionMethod::Rules, ..sound() };
+    for (name, value, certainty) in changes {
+        rules.data.insert((*name).to_owned(), value.clone());
+        let field = (*name).to_owned();
+        rules.certainties.push(FieldCertainty { field, certainty: *certainty });
+    }
+    let lookups = GateLookups { rules_reading: Some(Arc::new(rules)), ..lookups() };
+    judged(&sound(), &transcript(PAGE), &lookups).review_reasons()
+}
+
+#[test]
+fn what_the_rules_reader_is_certain_of_is_flagged_where_a_model_has_another_value_or_none() {
+    let text = |name, value: &str, certainty| (name, json!(value), certainty);
+    for (change, flagged) in [
+        (("total", json!(393), 0.9), true),
+        (("total", json!(393), 0.8), false),
+        (("total", json!(-441.87), 0.9), false),
+        (text("due_date", "2021-03-05", 0.9), true),
+        (text("invoice_number", "WK-RE-17", 0.9), true),
+        (text("invoice_number", "RE 17", 0.9), false),
+        (text("supplier_vat_id", "DE987654321", 0.9), true),
+        (text("supplier_vat_id", "123456789", 0.9), false),
+        (text("supplier_name", "Papierladen GmbH", 0.9), true),
+        (text("supplier_name", "Korkstein", 0.9), false),
+        // The model has no address at all.
+        (text("supplier_address", "Kai 4, 20457 Hamburg", 0.9), true),
+        // No value is no contradiction.
+        (("due_date", Value::Null, 0.9), false),
+    ] {
+        let expected =
+            if flagged { vec![format!("read_otherwise:{}", change.0)] } else { vec![] };
+        assert_eq!(ruled(std::slice::from_ref(&change)), expected, "{change:?}");
+    }
+}
+
+#[test]
+fn what_the_rules_reader_made_of_other_values_is_none_that_a_model_has_to_have() {
+    let mut left_out = sound();
+    left_out.data.insert("vat_amount".to_owned(), Value::Null);
+    left_out.data.insert("due_date".to_owned(), Value::Null);
+    let reasons = |vat: f64, due: &str| {
+        let mut rules = Extraction { reader: ExtractionMethod::Rules, ..sound() };
+        for (name, value) in [("vat_amount", json!(vat)), ("due_date", json!(due))] {
+            rules.data.insert(name.to_owned(), value);
+            rules.certainties.push(FieldCertainty { field: name.to_owned(), certainty: 0.9 });
+        }
+        let lookups = GateLookups { rules_reading: Some(Arc::new(rules)), ..lookups() };
+        judged(&left_out, &transcript(PAGE), &lookups).review_reasons()
+    };
+    assert_eq!(reasons(48.87, "2021-04-04"), ["read_otherwise:vat_amount", "read_otherwise:due_date"]);
+    assert!(reasons(0.0, "2021-04-03").is_empty());
+    assert!(reasons(77.5, "2021-04-03").is_empty());
+}

@@ -194,8 +194,11 @@ pub(super) struct AnthropicParseError {
 pub(super) fn parse_reply(body: &[u8], asked: &str) -> Result<ModelReply, AnthropicParseError> {
     let message: AnthropicMessage = serde_json::from_slice(body)
         .map_err(|e| AnthropicParseError { line: e.line(), column: e.column() })?;
+    // What a model says before it calls the tool is no part of the reply.
+    let has_call = message.content.iter().any(|block| block.input.is_some());
+    let blocks = message.content.into_iter().filter(|it| !has_call || it.input.is_some());
     Ok(ModelReply {
-        text: message.content.into_iter().map(block_text).collect(),
+        text: blocks.map(block_text).collect(),
         stop: parse_finish_reason(message.stop_reason.as_deref()),
         usage: message.usage.unwrap_or_default().into(),
         model: message.model.filter(|name| !name.is_empty()).unwrap_or_else(|| asked.to_owned()),
@@ -308,10 +311,12 @@ mod tests {
         };
         let text = r#"[{"type":"thinking","thinking":"x"},{"type":"text","text":"{}"}]"#;
         let tool = r#"[{"type":"tool_use","id":"1","name":"invoice","input":{"a":1}}]"#;
+        let said = tool.replacen('[', r#"[{"type":"text","text":"I call it:"},"#, 1);
         #[rustfmt::skip]
         let table = [
             ("done",       body(r#""end_turn""#, text),                      FinishReason::Complete, "{}"),
             ("by a tool",  body(r#""tool_use""#, tool),                      FinishReason::Complete, r#"{"a":1}"#),
+            ("said first", body(r#""tool_use""#, &said),                     FinishReason::Complete, r#"{"a":1}"#),
             ("cut",        body(r#""max_tokens""#, text),                    FinishReason::Cut,      "{}"),
             ("window",     body(r#""model_context_window_exceeded""#, text), FinishReason::Cut,      "{}"),
             ("declined",   body(r#""refusal""#, "[]"),                       FinishReason::Refused,  ""),

@@ -234,8 +234,11 @@ pub(super) fn parse_reply(answer: Answer, asked: &str) -> ModelReply {
         Some(ConverseOutput::Message(message)) => message.content,
         _ => Vec::new(),
     };
+    // What a model says before it calls the tool is no part of the reply.
+    let has_call = blocks.iter().any(ContentBlock::is_tool_use);
+    let blocks = blocks.into_iter().filter(|block| !has_call || block.is_tool_use());
     ModelReply {
-        text: blocks.into_iter().map(block_text).collect(),
+        text: blocks.map(block_text).collect(),
         stop: map_stop_reason(&answer.stop_reason),
         usage: answer.usage.as_ref().map(map_usage).unwrap_or_default(),
         model: asked.to_owned(),

@@ -86,7 +86,8 @@ pub(super) async fn read_stream(
             return Ok(sofar.into_reply(reply, FinishReason::Garbled));
         }
     }
-    let stop = parse_finish_reason(sofar.reason.as_deref(), sofar.declined);
+    let stop = parse_finish_reason(sofar.reason.as_deref(), sofar.declined)
+        .ok_or_else(|| exchange.early_end_failure())?;
     Ok(sofar.into_reply(reply, stop))
 }
 

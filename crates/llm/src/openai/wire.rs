@@ -231,6 +231,9 @@ pub(super) enum CompletionParseError {
     /// There is nothing in it.
     #[error("no choices in it")]
     Empty,
+    /// The server gave up.
+    #[error("the server gave up on the reply")]
+    GivenUp,
 }
 
 /// Reads a successful body. `asked` names the model if the server does not.
@@ -239,10 +242,16 @@ pub(super) fn parse_reply(body: &[u8], asked: &str) -> Result<ModelReply, Comple
         .map_err(|e| CompletionParseError::Shape { line: e.line(), column: e.column() })?;
     let choice = completion.choices.into_iter().next().ok_or(CompletionParseError::Empty)?;
     let declined = choice.message.refusal.is_some_and(|text| !text.is_empty());
-    let stop = parse_finish_reason(choice.finish_reason.as_deref(), declined);
+    let stop = parse_finish_reason(choice.finish_reason.as_deref(), declined)
+        .ok_or(CompletionParseError::GivenUp)?;
     let usage = completion.usage.map(ModelUsage::from).unwrap_or_default();
+    let text = choice.message.content.unwrap_or_default();
+    // `OpenRouter` while a provider starts: no token, and no reason for that.
+    if stop == FinishReason::Complete && text.is_empty() && usage.output == 0 {
+        return Err(CompletionParseError::GivenUp);
+    }
     Ok(ModelReply {
-        text: choice.message.content.unwrap_or_default(),
+        text,
         stop,
         usage,
         model: completion.model.filter(|name| !name.is_empty()).unwrap_or_else(|| asked.to_owned()),
@@ -250,17 +259,18 @@ pub(super) fn parse_reply(body: &[u8], asked: &str) -> Result<ModelReply, Comple
     })
 }
 
-/// Maps the vendor's finish reason to ours. Many servers give none; one that is unknown here is no normal end
-/// (`error` of `OpenRouter`, `abort` of vLLM, `insufficient_system_resource` of `DeepSeek`).
-pub(super) fn parse_finish_reason(reason: Option<&str>, declined: bool) -> FinishReason {
-    match reason {
+/// Maps the vendor's finish reason to ours; `None`: the server failed (`OpenRouter`, vLLM, `DeepSeek`). Many servers
+/// give none; one that is unknown here is no normal end.
+pub(super) fn parse_finish_reason(reason: Option<&str>, declined: bool) -> Option<FinishReason> {
+    Some(match reason {
         _ if declined => FinishReason::Refused,
         Some("content_filter") => FinishReason::Refused,
         // The second is Mistral's, for a full window.
         Some("length" | "model_length") => FinishReason::Cut,
+        Some("error" | "abort" | "insufficient_system_resource") => return None,
         None | Some("" | "stop" | "tool_calls" | "function_call" | "eos") => FinishReason::Complete,
         Some(_) => FinishReason::Stopped,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -289,7 +299,7 @@ mod tests {
             ("declining nothing",  body(r#""stop""#, r#"{"content":"{}","refusal":""}"#),       FinishReason::Complete, "{}"),
             ("end of sequence",    body(r#""eos""#, r#"{"content":"{}"}"#),                     FinishReason::Complete, "{}"),
             ("full window",        body(r#""model_length""#, r#"{"content":"{"}"#),             FinishReason::Cut,      "{"),
-            ("given up",           body(r#""abort""#, r#"{"content":"{}"}"#),                   FinishReason::Stopped,  "{}"),
+            ("of its own",         body(r#""pause""#, r#"{"content":"{}"}"#),                   FinishReason::Stopped,  "{}"),
             ("no reason",          body("null", r#"{"content":"{}"}"#),                         FinishReason::Complete, "{}"),
         ];
         for (name, body, stop, text) in table {
@@ -302,6 +312,17 @@ mod tests {
             );
             assert_eq!(reply.model, "m-1", "{name}");
         }
+    }
+
+    #[test]
+    fn a_reply_that_its_server_gave_up_is_a_failure_of_the_server() {
+        for reason in ["error", "abort", "insufficient_system_resource"] {
+            let body = json!({"choices": [{"message": {"content": "{}"}, "finish_reason": reason}]});
+            let failed = parse_reply(body.to_string().as_bytes(), "m");
+            assert!(matches!(failed, Err(CompletionParseError::GivenUp)), "{reason}");
+        }
+        let nothing = br#"{"choices":[{"message":{"content":null},"finish_reason":"stop"}]}"#;
+        assert!(matches!(parse_reply(nothing, "m"), Err(CompletionParseError::GivenUp)));
     }
 
     #[test]
