@@ -445,8 +445,6 @@ impl ExtractionSession<'_> {
         };
         match self.check_reply(part, &second) {
             Ok(read) => Ok(read),
-            // Asked whole twice: fewer lines may help.
-            Err(ReplyDefect::Stopped) => Ok(PartOutcome::TooMuch),
             // llama.cpp reports a cut reply as one that it cannot parse: fewer pages may help.
             Err(ReplyDefect::Garbled) if first.text.is_empty() && second.text.is_empty() => {
                 Ok(PartOutcome::TooMuch)

@@ -316,7 +316,8 @@ mod tests {
         for fenced in ["```json\n{\"a\": 1}\n```", "```{\"a\": 1}```", " ```\n{\"a\": 1}\n``` \n"] {
             assert_eq!(parse_json_object(fenced).unwrap(), json!({"a": 1}), "{fenced}");
         }
-        for text in ["\u{feff}{\"a\": 1}", "<think>{\"a\": 2}</think>\n\n```json\n{\"a\": 1}\n```"] {
+        for text in ["\u{feff}{\"a\": 1}", "<think>{\"a\": 2}</think>\n\n```json\n{\"a\": 1}\n```"]
+        {
             assert_eq!(parse_json_object(text).unwrap(), json!({"a": 1}), "{text}");
         }
         let object = parse_json_object(" {\"a\": [1, -2, 2.5, true, null, \"\u{e9}\"]}\n").unwrap();

@@ -14,7 +14,7 @@ use super::subject::{GateSubject, json_decimal};
 use super::{GateFinding, SecondReading};
 use crate::kinds::{FieldRole, Kind, RuleCheck, RuleConsequence};
 use docmill_core::expense::ExpenseField;
-use docmill_core::model::{ExtractionMethod, PageRegion};
+use docmill_core::model::{ExtractionMethod, PageRegion, StatedConfidence};
 use docmill_formats::notation::date::{find_dates, parse_iso};
 use docmill_formats::notation::fold_text;
 use docmill_formats::notation::number::{DecimalSeparator, parse_number};
@@ -106,7 +106,10 @@ impl GateSubject<'_> {
     /// Fields of which the rules reader is as certain as the kind demands of it, and which a model read
     /// otherwise or left out.
     pub(super) fn fields_ruled_otherwise(&self, kind: &Kind) -> Vec<GateFinding> {
-        let Some(rules) = self.lookups.rules_reading.as_deref() else { return Vec::new() };
+        let rules = self.lookups.rules_reading.as_deref();
+        // One that has doubts of its own contradicts nothing.
+        let sure = rules.filter(|rules| rules.confidence == StatedConfidence::High);
+        let Some(rules) = sure else { return Vec::new() };
         let checks = kind.rules.iter().filter_map(|rule| match &rule.check {
             RuleCheck::Certain { fields, least } => Some((fields, *least)),
             _ => None,

@@ -43,9 +43,15 @@ const TOO_LONG: [&str; 4] = [
 
 /// Words for money that come without a code, in lower case. Anthropic's limits of spending are a 400:
 /// "You have reached your specified API usage limits. You will regain access on …"
-/// (platform.claude.com/docs/en/api/errors).
-const MONEY_OUT_WORDS: [&str; 3] =
-    ["credit balance is too low", "api usage limits", "regain access on"];
+/// (platform.claude.com/docs/en/api/errors). Gemini's are a 429 like that of a quota: "Your prepayment credits are
+/// depleted", "Your project has exceeded its monthly spending cap".
+const MONEY_OUT_WORDS: [&str; 5] = [
+    "credit balance is too low",
+    "api usage limits",
+    "regain access on",
+    "credits are depleted",
+    "spending cap",
+];
 
 /// Codes of filters before the model (Azure): this document is declined, no other.
 const FILTERED: [&str; 2] = ["content_filter", "content_policy_violation"];
@@ -326,13 +332,15 @@ mod tests {
         let workspace = r#"{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified workspace API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."}}"#;
         let minute = r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"x","details":[{"violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel"}]},{"retryDelay":"7s"}]}}"#;
         let day = r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"x","details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel"}]},{"retryDelay":"35640s"}]}}"#;
+        let depleted = r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"Your prepayment credits are depleted. Please go to AI Studio at https://ai.studio/projects to manage your project and billing."}}"#;
+        let capped = r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"Your project has exceeded its monthly spending cap."}}"#;
         let soon = r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"x","details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel"}]},{"retryDelay":"7s"}]}}"#;
         let gemini = r#"{"error":{"code":400,"message":"The input token count (2000000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}"#;
         let badkey = r#"{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#;
         let vllm =
             r#"{"object":"error","message":"This model's maximum context length is 4096 tokens"}"#;
         #[rustfmt::skip]
-        let table: [Case<'_>; 29] = [
+        let table: [Case<'_>; 31] = [
             ("throttled",                   429, "{}",     &[],                          Fault::Throttled(None),       Some(1),  false),
             ("throttled for a time",        429, "{}",     &[("retry-after", "3")],      Fault::Throttled(Some(s(3))), Some(3),  false),
             ("money out",                   429, &quota,   &[],                          Fault::Denied,                None,     false),
@@ -345,6 +353,8 @@ mod tests {
             ("a wait in Google's body",     429, minute,   &[],                      Fault::Throttled(Some(s(7))), Some(7),  false),
             ("a day's quota of Google",     429, day,      &[],                      Fault::OverBudget(s(35_640)), Some(35_640), false),
             ("a day's quota, oddly soon",   429, soon,     &[],                      Fault::OverBudget(s(900)),    Some(7),  false),
+            ("money of Google",             429, depleted, &[],                      Fault::Denied,                None,     false),
+            ("its cap on spending",         429, capped,   &[],                      Fault::Denied,                None,     false),
             ("key without permission",      403, "{}",     &[],                          Fault::Denied,                None,     false),
             ("a gateway's timeout",         504, "{}",     &[],                          Fault::Unavailable,           Some(1),  false),
             ("too long, Anthropic's words", 400, long,     &[],                          Fault::Internal,              None,     true),

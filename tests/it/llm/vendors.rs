@@ -322,19 +322,19 @@ async fn every_way_of_not_replying_ends_the_same_at_every_vendor() {
         match vendor {
             Vendor::Anthropic | Vendor::VertexClaude => {
                 table.push((ends("model_context_window_exceeded"), cut, 1));
-                table.push((ends("a_new_reason"), cut, 2));
+                table.push((ends("a_new_reason"), gate, 2));
             }
             Vendor::Bedrock => {
                 table.push((ends("model_context_window_exceeded"), cut, 1));
                 table.push((ends("malformed_model_output"), gate, 2));
                 table.push((ends("malformed_tool_use"), gate, 2));
-                table.push((ends("a_new_reason"), cut, 2));
+                table.push((ends("a_new_reason"), gate, 2));
             }
             Vendor::Gemini | Vendor::VertexGemini => {
                 table.push((ends("RECITATION"), refused, 1));
                 table.push((ends("MALFORMED_RESPONSE"), gate, 2));
-                table.push((ends("OTHER"), cut, 2));
-                table.push((ends("A_NEW_REASON"), cut, 2));
+                table.push((ends("OTHER"), gate, 2));
+                table.push((ends("A_NEW_REASON"), gate, 2));
             }
             Vendor::Openai => table.push((ends("model_length"), cut, 1)),
         }

@@ -77,8 +77,8 @@ fn doubts(page: &str, lookups: &GateLookups) -> (bool, bool) {
 }
 
 /// The reasons where the rules reader read something else of these fields, each so certain.
-fn ruled(changes: &[(&str, Value, f32)]) -> Vec<String> {
-    let mut rules = Extraction { reader: ExtractionMethod::Rules, ..sound() };
+fn ruled(changes: &[(&str, Value, f32)], confidence: StatedConfidence) -> Vec<String> {
+    let mut rules = Extraction { reader: ExtractionMethod::Rules, confidence, ..sound() };
     for (name, value, certainty) in changes {
         rules.data.insert((*name).to_owned(), value.clone());
         let field = (*name).to_owned();
@@ -107,9 +107,10 @@ fn what_the_rules_reader_is_certain_of_is_flagged_where_a_model_has_another_valu
         // No value is no contradiction.
         (("due_date", Value::Null, 0.9), false),
     ] {
-        let expected =
-            if flagged { vec![format!("read_otherwise:{}", change.0)] } else { vec![] };
-        assert_eq!(ruled(std::slice::from_ref(&change)), expected, "{change:?}");
+        let expected = if flagged { vec![format!("read_otherwise:{}", change.0)] } else { vec![] };
+        let change = std::slice::from_ref(&change);
+        assert_eq!(ruled(change, StatedConfidence::High), expected, "{change:?}");
+        assert!(ruled(change, StatedConfidence::Medium).is_empty(), "it has doubts of its own");
     }
 }
 
@@ -127,7 +128,10 @@ fn what_the_rules_reader_made_of_other_values_is_none_that_a_model_has_to_have()
         let lookups = GateLookups { rules_reading: Some(Arc::new(rules)), ..lookups() };
         judged(&left_out, &transcript(PAGE), &lookups).review_reasons()
     };
-    assert_eq!(reasons(48.87, "2021-04-04"), ["read_otherwise:vat_amount", "read_otherwise:due_date"]);
+    assert_eq!(
+        reasons(48.87, "2021-04-04"),
+        ["read_otherwise:due_date", "read_otherwise:vat_amount"]
+    );
     assert!(reasons(0.0, "2021-04-03").is_empty());
     assert!(reasons(77.5, "2021-04-03").is_empty());
 }

@@ -317,7 +317,8 @@ mod tests {
     #[test]
     fn a_reply_that_its_server_gave_up_is_a_failure_of_the_server() {
         for reason in ["error", "abort", "insufficient_system_resource"] {
-            let body = json!({"choices": [{"message": {"content": "{}"}, "finish_reason": reason}]});
+            let body =
+                json!({"choices": [{"message": {"content": "{}"}, "finish_reason": reason}]});
             let failed = parse_reply(body.to_string().as_bytes(), "m");
             assert!(matches!(failed, Err(CompletionParseError::GivenUp)), "{reason}");
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use docmill_core::fault::{Error, Fault, Result as FaultResult};
-use docmill_core::model::{ExtractionMethod, ModelUsage, StatedConfidence};
+use docmill_core::model::{ExtractionMethod, ModelUsage, OutcomeReason, StatedConfidence};
 use docmill_gate::GateFinding;
 use docmill_llm::{Llm, ModelReply, Prompt};
 
