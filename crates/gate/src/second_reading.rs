@@ -14,7 +14,7 @@ use super::subject::{GateSubject, json_decimal};
 use super::{GateFinding, SecondReading};
 use crate::kinds::{FieldRole, Kind, RuleCheck, RuleConsequence};
 use docmill_core::expense::ExpenseField;
-use docmill_core::model::{ExtractionMethod, PageRegion, StatedConfidence};
+use docmill_core::model::{Extraction, ExtractionMethod, PageRegion, StatedConfidence};
 use docmill_formats::notation::date::{find_dates, parse_iso};
 use docmill_formats::notation::fold_text;
 use docmill_formats::notation::number::{DecimalSeparator, parse_number};
@@ -42,6 +42,8 @@ const ROLES: [(&str, FieldRole, bool); 14] = [
     ("AMOUNT_PAID", FieldRole::PaidAmount, false),
     ("AMOUNT_DUE", FieldRole::AmountDue, false),
 ];
+/// Fields of the supplier.
+const PARTY: [FieldRole; 2] = [FieldRole::SupplierAddress, FieldRole::SupplierVatId];
 /// The service's words for the fields of a line.
 const COLUMNS: [(&str, &str); 3] =
     [("QUANTITY", "quantity"), ("UNIT_PRICE", "unit_price"), ("PRICE", "amount")];
@@ -116,8 +118,10 @@ impl GateSubject<'_> {
         });
         let certain = checks.flat_map(|(fields, least)| {
             fields.iter().filter(move |field| {
-                let mut known = rules.certainties.iter();
-                known.any(|one| one.field == **field && one.certainty >= least)
+                // Who takes another for the supplier has all of it wrong.
+                let of_party = matches!(kind.role_of(field), Some(role) if PARTY.contains(&role));
+                let name = kind.field_of(FieldRole::SupplierName);
+                is_certain(rules, field, least) && (!of_party || is_certain(rules, name, least))
             })
         });
         let differing = certain.filter(|field| {
@@ -162,6 +166,10 @@ impl GateSubject<'_> {
         let lines = self.transcript.pages.iter().flat_map(|page| &page.lines);
         DecimalSeparator::from_words(lines.flat_map(|line| &line.words).map(|it| it.text.as_str()))
     }
+}
+
+fn is_certain(rules: &Extraction, field: &str, least: f32) -> bool {
+    rules.certainties.iter().any(|one| one.field == field && one.certainty >= least)
 }
 
 fn read_otherwise(field: &str) -> GateFinding {

@@ -79,7 +79,8 @@ fn doubts(page: &str, lookups: &GateLookups) -> (bool, bool) {
 /// The reasons where the rules reader read something else of these fields, each so certain.
 fn ruled(changes: &[(&str, Value, f32)], confidence: StatedConfidence) -> Vec<String> {
     let mut rules = Extraction { reader: ExtractionMethod::Rules, confidence, ..sound() };
-    for (name, value, certainty) in changes {
+    let name = ("supplier_name", json!("Korkstein GmbH"), 0.9);
+    for (name, value, certainty) in [&name].into_iter().chain(changes) {
         rules.data.insert((*name).to_owned(), value.clone());
         let field = (*name).to_owned();
         rules.certainties.push(FieldCertainty { field, certainty: *certainty });
@@ -112,6 +113,16 @@ fn what_the_rules_reader_is_certain_of_is_flagged_where_a_model_has_another_valu
         assert_eq!(ruled(change, StatedConfidence::High), expected, "{change:?}");
         assert!(ruled(change, StatedConfidence::Medium).is_empty(), "it has doubts of its own");
     }
+    let of_another = |certainty| {
+        let mut rules = Extraction { reader: ExtractionMethod::Rules, ..sound() };
+        rules.data.insert("supplier_vat_id".to_owned(), json!("DE987654321"));
+        for (field, certainty) in [("supplier_vat_id", 0.9), ("supplier_name", certainty)] {
+            rules.certainties.push(FieldCertainty { field: field.to_owned(), certainty });
+        }
+        let lookups = GateLookups { rules_reading: Some(Arc::new(rules)), ..lookups() };
+        judged(&sound(), &transcript(PAGE), &lookups).findings.len()
+    };
+    assert_eq!([of_another(0.9), of_another(0.8)], [1, 0], "it may take another for the supplier");
 }
 
 #[test]
