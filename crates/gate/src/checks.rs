@@ -195,8 +195,9 @@ impl GateSubject<'_> {
         };
         let alike = rows.count_amount_rows();
         let few = alike >= MIN_ROWS && (items as f64) < share * alike as f64;
-        let none = items == 0 && alike > 0 && !is_null;
-        fail_field(none || few || items < rows.product_amounts().len(), list)
+        let none = items == 0 && alike > 0;
+        let is_short = (none || few) && !is_null;
+        fail_field(is_short || items < rows.product_amounts().len(), list)
     }
 
     fn date_order(&self, fields: &[String]) -> FailedFields {
