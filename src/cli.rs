@@ -287,15 +287,18 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Prints an error, with its causes unless the text contains them.
+/// Prints an error, with its causes unless the text contains them. Without `verbose` only a refusal
+/// of the system is one: it holds nothing of a document.
 fn report_error(error: &anyhow::Error, verbose: bool) -> ExitCode {
     if print::is_closed(error) {
         return ExitCode::SUCCESS;
     }
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {
+        let said = cause.downcast_ref::<std::io::Error>();
+        let is_told = verbose || said.is_some_and(|error| error.raw_os_error().is_some());
         let cause = cause.to_string();
-        if verbose && !text.contains(&cause) {
+        if is_told && !text.contains(&cause) {
             text = format!("{text}\n  because: {cause}");
         }
     }

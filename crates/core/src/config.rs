@@ -211,6 +211,10 @@ impl Config {
             layers::load_layers(file, environment_pairs());
         let broken: Vec<String> = problems.iter().map(|(section, _)| section.clone()).collect();
         let mut all = problem_messages(problems);
+        // Without the file nothing is known of what stands in it.
+        if broken.iter().any(String::is_empty) {
+            return Err(InvalidConfig(all));
+        }
         if let Err(InvalidConfig(more)) = config.check(needs) {
             // A section that could not be read has its defaults: what they lack says nothing.
             all.extend(more.into_iter().filter(|problem| {

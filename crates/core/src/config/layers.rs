@@ -201,7 +201,13 @@ fn without_value(message: &str) -> String {
         Some((_, expected)) if begins(&QUOTE) && expected.starts_with("struct ") => {
             "this is a section, its keys have values of their own".to_owned()
         }
+        Some((_, "a duration")) if begins(&QUOTE) => {
+            "expected a duration such as 20s, 5m or 8h".to_owned()
+        }
         Some((_, expected)) if begins(&QUOTE) => format!("expected {expected}"),
+        _ if message.contains("socket address") => {
+            "expected an IP address and a port, such as 127.0.0.1:8090".to_owned()
+        }
         _ => "this value cannot be used, see docs/reference/configuration.md".to_owned(),
     }
 }
@@ -241,15 +247,26 @@ mod tests {
     }
 
     #[test]
+    fn of_a_file_that_cannot_be_read_only_that_is_told_and_nothing_is_called_missing() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "[database\n").unwrap();
+        for path in [file.path(), Path::new("/nowhere/docmill.toml")] {
+            let told = Config::load_for(Some(path), crate::config::ConfigNeeds::WORKER);
+            let told = told.unwrap_err().to_string();
+            assert!(!told.contains("missing") && told.contains("1 problem"), "{told}");
+        }
+    }
+
+    #[test]
     fn a_value_of_the_wrong_sort_is_named_by_its_key_and_never_repeated() {
         for (text, key, right) in [
             ("database = 'SECRETMARK'", "database", "a section"),
-            ("[queue]\nvisibility = 'SECRETMARK'", "queue.visibility", "a duration"),
+            ("[queue]\nvisibility = 'SECRETMARK'", "queue.visibility", "such as 20s"),
             ("[limits]\ndocument_bytes = 'SECRETMARK'", "limits.document_bytes", "64KiB"),
             ("[llm]\nprovider = 'SECRETMARK expected it'", "llm.provider", "cannot be used"),
             ("[ocr]\ndpi = 'SECRETMARK'", "ocr.dpi", "integer"),
             ("[cost]\ndaily_budget = 'SECRETMARK'", "cost.daily_budget", "expected"),
-            ("[worker]\naddress = 'SECRETMARK'", "worker.address", "cannot be used"),
+            ("[worker]\naddress = 'SECRETMARK'", "worker.address", "127.0.0.1:8090"),
             ("[[llm.chain]]\nmodel = ['SECRETMARK']", "llm.chain[0].model", "string"),
         ] {
             let said = said(&load_text(text));

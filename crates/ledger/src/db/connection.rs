@@ -81,6 +81,9 @@ pub(super) async fn open_first(
     );
     let is_shared = opened.await.map_err(|said| {
         let waited = begun.elapsed().as_secs();
+        // With the error's own words comes a line number in the source of Postgres.
+        let words = said.as_database_error().map(|error| error.message().to_owned());
+        let words = words.unwrap_or_else(|| said.to_string());
         let advice = if faults::is_permanent(&said) {
             "check user, password and database in database.url"
         } else {
@@ -88,7 +91,7 @@ pub(super) async fn open_first(
         };
         Error::new(
             Fault::Unavailable,
-            format!("{place} cannot be used (tried for {waited} s): {said}; {advice}"),
+            format!("{place} cannot be used (tried for {waited} s): {words}; {advice}"),
         )
     })?;
     if is_shared { Err(pooler::refusal(place)) } else { Ok(()) }
