@@ -133,6 +133,9 @@ async fn serve_dev(
     };
     parts.db.close().await;
     context.result_output().show(&ends, || document_summary::format_summaries(&ends))?;
+    if !dev.goes_on() {
+        print::note("to look at them in a browser: docmill dev --open");
+    }
     let well = ends.iter().all(DocumentSummary::is_success);
     Ok(CommandExit::from_success(well && !found.skipped.iter().any(|skip| skip.named)))
 }
