@@ -18,7 +18,7 @@ use super::layout::{fact, foreign_name, form_secret, frame_work, moment, version
 use super::page_sheets::{FieldPlaces, PicturedPages};
 use super::queue_choice::{QueueChoice, counted};
 use super::review_desk::{ReviewLock, lock_notice};
-use super::review_form::{REJECT_REASONS, label_of};
+use super::review_form::{REJECT_REASONS, label_of, shown_text};
 use super::review_inputs::FormSource;
 use super::review_lines::amount_text;
 use super::similar_documents::{DUPLICATE_RULES, similarity_keys};
@@ -192,21 +192,15 @@ fn similar_table(state: &ConsoleState, shown: &ShownCase<'_>, other: &SimilarDoc
                     (foreign_name(other.name.as_deref().unwrap_or("open it"))) } }
             div.wide { table {
                 thead { tr { th { "field" } th { "here" } th { "there" } th { "" } } }
-                tbody { @for field in fields.into_iter().filter(|field| kind.has_field(field)) {
-                    @let (here, there) = (shown_value(own.get(field)), shown_value(other.data.get(field)));
-                    tr { td { (label_of(field)) } td { (foreign_name(&here)) } td { (foreign_name(&there)) }
-                        td { (if here == there { "agrees" } else { "differs" }) } }
+                tbody { @for field in fields {
+                    @let (here, there) = (shown_text(own.get(field)), shown_text(other.data.get(field)));
+                    @if !(here.is_empty() && there.is_empty()) {
+                        tr { td { (label_of(field)) } td { (foreign_name(&here)) } td { (foreign_name(&there)) }
+                            td { (if here == there { "agrees" } else { "differs" }) } }
+                    }
                 } }
             } }
         }
-    }
-}
-
-fn shown_value(value: Option<&Value>) -> String {
-    match value {
-        None | Some(Value::Null) => "–".to_owned(),
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
     }
 }
 
@@ -237,7 +231,7 @@ fn decision_form(
         _ => None,
     };
     html! {
-        form id="review" .review method="post" action=(turn.choice.path(&path, &[])) autocomplete="off"
+        form id="review" .review.changed[turn.typed.is_some()] method="post" action=(turn.choice.path(&path, &[])) autocomplete="off"
             data-check=[may.then(|| format!("{path}/check"))] data-renew=[own.map(|_| format!("{path}/renew"))]
             data-ahead=[own.map(|_| turn.choice.path(&state.link("/reviews/ahead"), &[("left", &case.document_id.to_string())]))]
             data-release=[own.map(|_| format!("{path}/release"))]
@@ -507,9 +501,7 @@ fn thumbnail(pages: &PicturedPages, findings: &[ReviewFinding], number: u32) -> 
     let doubtful = pages.has_mark_on(number, |field| is_doubtful(findings, field));
     html! {
         a href={ "#page-" (number) } class=[doubtful.then_some("doubtful")] {
-            @if let Some(path) = pages.page_path(number) {
-                img src={ (path) "/picture" } alt="" loading="lazy" width="34" height="44";
-            }
+            (pages.small_picture(number))
             span { (number) @if doubtful { span.unseen-label { ", to be checked" } } }
         }
     }

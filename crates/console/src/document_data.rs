@@ -213,7 +213,7 @@ fn is_table(value: &Value) -> bool {
 }
 
 /// A number with a fraction has two decimals at least.
-fn decimal_text(number: &str) -> String {
+pub(super) fn decimal_text(number: &str) -> String {
     match number.split_once('.') {
         Some((whole, "0")) => whole.to_owned(),
         Some((_, fraction)) if fraction.len() == 1 => format!("{number}0"),

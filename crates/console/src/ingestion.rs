@@ -157,8 +157,8 @@ fn family(state: &ConsoleState, story: &IngestionHistory) -> Markup {
             h2 { "Documents found in it" }
             div.wide tabindex="0" { table {
                 thead { tr { th.number { "no." } th { "name" } th { "status" } th { "kind" } th { "pages" } } }
-                tbody { @for child in &story.children { tr {
-                    td.number { (child.position.unwrap_or_default() + 1) }
+                tbody { @for (at, child) in story.children.iter().enumerate() { tr {
+                    td.number { (at + 1) }
                     td { (member_link(state, child)) }
                     td { (state_mark(&child.status)) " " (child.reason.as_deref().unwrap_or_default())
                         @if child.needs_human_review { " "

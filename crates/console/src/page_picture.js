@@ -90,9 +90,26 @@
     if (sheet) turn(sheet, (Number(sheet.dataset.turn || 0) + 90) % 360);
   });
 
+  // Small pictures come one after another, behind that of the page that is looked at.
+  const strip = document.querySelector(".thumbs");
+  if (strip) {
+    let loaded = (seen() ? seen().querySelector("img").decode() : Promise.resolve()).catch(() => {});
+    const observer = new IntersectionObserver((entries) => {
+      for (const { isIntersecting, target } of entries) {
+        const small = target.querySelector("img");
+        if (!isIntersecting || !small) continue;
+        observer.unobserve(target);
+        loaded = loaded.then(() => { small.src = small.dataset.src; return small.decode(); }).catch(() => {});
+      }
+    }, { root: strip });
+    for (const link of strip.children) observer.observe(link);
+  }
+
   function tellUnseen(sheet) {
     sheet.classList.add("unseen");
     sheet.querySelector("p.unseen").hidden = false;
+    const text = sheet.parentElement.querySelector("details");
+    if (text) text.open = true;
   }
   // 503: the server is busy.
   async function ask(sheet, picture, left = 3) {

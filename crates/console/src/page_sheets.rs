@@ -125,9 +125,11 @@ impl PicturedPages {
         boxes.map(|(at, place, area)| (place.field.as_str(), mark_id(at), area))
     }
 
-    /// The path of a page, for its picture and its words; `None` without pictures.
-    pub(super) fn page_path(&self, number: u32) -> Option<String> {
-        Some(format!("{}/{number}", self.base.as_ref()?))
+    /// The same page small. The script asks for it behind the page that is looked at: else sixty
+    /// pages are drawn before that one.
+    pub(super) fn small_picture(&self, number: u32) -> Markup {
+        let path = self.base.as_ref().map(|base| format!("{base}/{number}/picture"));
+        html! { @if let Some(path) = path { img data-src=(path) alt=""; } }
     }
 
     /// The pages.
@@ -297,6 +299,13 @@ mod tests {
             assert!(holds, "{crop:?} of {x} {y} {w} {h}");
             assert!(crop.w >= 270.0, "too narrow to be read: {crop:?}");
         }
+    }
+
+    #[test]
+    fn a_small_picture_is_asked_for_by_the_script_alone() {
+        let small = pages(Some("/pages")).small_picture(2).into_string();
+        assert_eq!(small, "<img data-src=\"/pages/2/picture\" alt=\"\">");
+        assert_eq!(pages(None).small_picture(2).into_string(), "");
     }
 
     #[test]

@@ -69,7 +69,12 @@
     pause = null;
     const number = ++asked;
     try {
-      const answer = await fetch(form.dataset.check, { method: "POST", body: whole() });
+      const answer = await fetch(form.dataset.check, { method: "POST", body: whole() }).catch(() => null);
+      if (!answer) {
+        typedSays.textContent = "The server does not answer: what you type is not kept yet, and tried again.";
+        if (number === asked && pause === null) pause = setTimeout(check, 6 * WAIT);
+        return;
+      }
       // Of an answer that is overtaken nothing is shown.
       if (answer.ok && number === asked) advise(await answer.json());
       if (answer.status === 401) says.textContent = "Your session has ended. Decide or press Later: you sign in, and what you typed is kept.";
@@ -361,6 +366,9 @@
     }
     field.append(list);
   }
+
+  const list = form.querySelector(".keys");
+  if (list) list.addEventListener("toggle", () => list.scrollIntoView({ block: "nearest" }));
 
   // The first doubtful field had the focus before this script ran.
   pickFor(document.activeElement);

@@ -257,6 +257,7 @@ pub(super) async fn done_notice(
         Some("accepted") => "The last document is accepted.",
         Some("corrected") => "The last document is corrected.",
         Some("rejected") => "The last document is rejected.",
+        Some("cut") => "The last document is cut into others.",
         Some("first") => "The last document needs the same decision of a second person.",
         Some("undone") => "Your decision is undone: the document is as it was.",
         _ => "",

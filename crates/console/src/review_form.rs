@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use super::document_data::decimal_text;
 use super::failure::ConsoleFailure;
 use super::fields::FieldValues;
 use docmill_gate::kinds::{FieldType, Kind};
@@ -41,6 +42,7 @@ pub(super) fn shown_text(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.replace("\r\n", "\n"),
+        Some(Value::Number(number)) => decimal_text(&number.to_string()),
         Some(other) => other.to_string(),
     }
 }
@@ -238,8 +240,8 @@ mod tests {
             "supplier_name": " A \r\nB", "total": 12.50, "due_date": null,
             "line_items": [{ "description": "x", "quantity": 1.0, "unit_price": null, "amount": 2 }],
         });
-        let same = "field.supplier_name=+A+%0D%0AB&field.total=12.5&field.due_date=\
-                    &item.line_items.0.description=x&item.line_items.0.quantity=1.0\
+        let same = "field.supplier_name=+A+%0D%0AB&field.total=12.50&field.due_date=\
+                    &item.line_items.0.description=x&item.line_items.0.quantity=1\
                     &item.line_items.0.unit_price=&item.line_items.0.amount=2\
                     &item.line_items.1.description=&item.line_items.1.amount=&field.unknown=1";
         assert_eq!(changes(&data, same).unwrap(), BTreeMap::new());

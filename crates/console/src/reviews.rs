@@ -223,7 +223,11 @@ async fn decide(
     };
     match done {
         Ok(done) => {
-            let code = if done.awaits_second { "first" } else { done.decision.code() };
+            let code = match form.get("decision") {
+                _ if done.awaits_second => "first",
+                Some("cut") => "cut",
+                _ => done.decision.code(),
+            };
             let next = next_path(state, visitor, choice, None).await?;
             let undo = case.document_id.to_string();
             let path = choice.path(&next, &[("done", code), ("undo", &undo)]);
