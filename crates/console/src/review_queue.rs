@@ -199,7 +199,7 @@ fn queue_row(
             td { a href=(state.link(&path)) { (foreign_name(name)) } }
             td { (row.kind.as_deref().unwrap_or("–")) }
             td { (foreign_name(row.tenant.as_deref().unwrap_or("–"))) }
-            td { (reasons_in_words(kind, &row.review_reasons)) @if row.decided_before { " (decided before)" } }
+            td.reasons { (reasons_in_words(kind, &row.review_reasons)) @if row.decided_before { " (decided before)" } }
             td { @match row.status.as_deref() {
                 // Green would say that nothing is left to do.
                 Some("completed") | None => "–",
