@@ -6,8 +6,8 @@ use docmill_office::OTHER_TEXT_MARK;
 const MAX_SEARCHED_BYTES: usize = 256 << 10;
 /// Both forms of a text are compared up to here; longer ones count as contradicting each other.
 const MAX_COMPARED_BYTES: usize = 4 << 20;
-/// Characters between an amount and its currency.
-const MAX_GAP_CHARS: usize = 2;
+/// Characters between an amount and its currency, as of columns that are filled up with spaces.
+const MAX_GAP_CHARS: usize = 60;
 const SYMBOLS: [char; 6] = ['€', '$', '£', '¥', '₹', '₺'];
 /// Currencies by their codes (ISO 4217) and by usual short forms.
 const CURRENCIES: [&str; 26] = [
@@ -125,7 +125,7 @@ fn number_end(letters: &[char], from: usize) -> usize {
 
 fn has_currency_before(letters: &[char], number: usize) -> bool {
     let before = letters.get(..number).unwrap_or_default();
-    let gap = before.iter().rev().take_while(|letter| letter.is_whitespace()).count();
+    let gap = before.iter().rev().take_while(|letter| is_gap(**letter)).count();
     let before = before.get(..before.len() - gap.min(MAX_GAP_CHARS)).unwrap_or_default();
     let word: Vec<char> =
         before.iter().rev().take_while(|letter| letter.is_alphabetic()).copied().collect();
@@ -135,10 +135,15 @@ fn has_currency_before(letters: &[char], number: usize) -> bool {
 
 fn has_currency_after(letters: &[char], end: usize) -> bool {
     let after = letters.get(end..).unwrap_or_default();
-    let gap = after.iter().take_while(|letter| letter.is_whitespace()).count();
+    let gap = after.iter().take_while(|letter| is_gap(**letter)).count();
     let after = after.get(gap.min(MAX_GAP_CHARS)..).unwrap_or_default();
     after.first().is_some_and(|letter| SYMBOLS.contains(letter))
         || is_currency(after.iter().take_while(|letter| letter.is_alphabetic()).copied())
+}
+
+/// Whether a letter may stand between an amount and its currency: `Total (EUR):    5.00`.
+fn is_gap(letter: char) -> bool {
+    letter.is_whitespace() || matches!(letter, '(' | ')' | ':')
 }
 
 fn is_currency(word: impl Iterator<Item = char>) -> bool {
@@ -158,6 +163,9 @@ mod tests {
             ("<td>Total</td><td>$&nbsp;9.99</td>", true),
             ("CHF 1'250.00", true),
             ("you paid €5", true),
+            ("Total GBP                 1,200.00", true),
+            ("Total (EUR):  1,200.00", true),
+            ("<td>EUR</td>\n  <td>5.00</td>", true),
             ("Call +49 30 123456 at 10.30", false),
             ("<p style=\"width:9px\">Hello</p>", false),
             ("in 2026 Europe", false),
