@@ -11,6 +11,11 @@ const SEPARATORS: [u8; 4] = [b';', b'\t', b',', b'|'];
 /// Lines by which the sign is recognised.
 const SAMPLE_LINES: usize = 20;
 
+/// So many lines in a row that have as many fields as each other, and so many fields, are a table within
+/// lines of one field.
+const MIN_EVEN_LINES: usize = 3;
+const MIN_EVEN_FIELDS: usize = 4;
+
 /// So many lines that all have the sign are a table, though not all have as many fields.
 const MIN_UNEVEN_LINES: usize = 4;
 
@@ -25,7 +30,7 @@ fn stated_separator(text: &str) -> Option<(u8, &str)> {
 }
 
 /// The sign between fields: the stated one, or one of which nearly every line has as many as the
-/// others, or which each line has. Prose has commas.
+/// others, or which each line has, or a table within the lines. Prose has commas.
 pub(crate) fn find_separator(text: &str) -> Option<u8> {
     if let Some((stated, _)) = stated_separator(text) {
         return Some(stated);
@@ -38,7 +43,12 @@ pub(crate) fn find_separator(text: &str) -> Option<u8> {
         let is_uneven = *separator != b','
             && widths.len() >= MIN_UNEVEN_LINES
             && widths.iter().all(|width| *width > 1);
-        width > 1 && widths.len() > 1 && (full * 10 >= widths.len() * 9 || is_uneven)
+        let is_even =
+            |run: &[usize]| run.len() >= MIN_EVEN_LINES && run.first() >= Some(&MIN_EVEN_FIELDS);
+        let has_table = widths.chunk_by(|one, other| one == other).any(is_even);
+        let is_full = widths.len() > 1 && full * 10 >= widths.len() * 9;
+        let is_bar = *separator == b'|';
+        width > 1 && (is_full || is_uneven || has_table && !is_bar)
     })
 }
 
@@ -105,6 +115,9 @@ mod tests {
             ("tabs",              "a\tb\n1\t2\n",                               Some(b'\t')),
             ("a stated sign",     "sep=;\na,b\n1,2\n",                          Some(b';')),
             ("head and table",    "No;7\nDay;1.2.26\na;b;c\n1;2,5;3\n;;5,00\n", Some(b';')),
+            ("lines and a table", "Firm\nNo;7\na;b;c;d\n1;2;3;4\n5;6;7;8\nIBAN;1\n", Some(b';')),
+            ("a table of commas", "Firm\nNo,7\na,b,c,d\n1,2,3,4\n,,5,6\n",     Some(b',')),
+            ("two such lines",    "Firm\na,b,c,d\n1,2,3,4\nend\n",           None),
             ("semicolons in prose", "Dear all;\nplease pay;\nBest\nregards; me\n", None),
             ("a comma in prose",  "Dear all,\nplease pay.\nBest, regards, me\n", None),
             ("one line",          "a;b;c\n",                                    None),
