@@ -90,7 +90,11 @@ impl CellLook {
                 match self.code.write_number(value, is_1904) {
                     Some(coded) => {
                         let ink = coded.colour.or(self.font.ink);
-                        self.show_text(&coded.text, CellFont { ink, ..self.font })
+                        let shown = self.show_text(&coded.text, CellFont { ink, ..self.font });
+                        let is_doubtful =
+                            shown.note.is_none() && self.loses_sign(value, &coded.text, is_1904);
+                        let note = is_doubtful.then_some(PageNote::DoubtfulText).or(shown.note);
+                        ShownCell { note, ..shown }
                     }
                     None => ShownCell { text: String::new(), note: Some(PageNote::HiddenText) },
                 }
@@ -98,6 +102,13 @@ impl CellLook {
             CellContent::Fixed(text) => self.show_text(text, self.font),
             CellContent::Text(runs) => self.show_runs(runs),
         }
+    }
+
+    /// Whether a negative number is written as the positive one is, as where its colour is the sign.
+    fn loses_sign(&self, value: f64, text: &str, is_1904: bool) -> bool {
+        let has_amount = text.contains(|c| matches!(c, '1'..='9'));
+        let opposite = (value < 0.0 && has_amount).then(|| self.code.write_number(-value, is_1904));
+        opposite.flatten().is_some_and(|it| it.text == text)
     }
 
     fn show_runs(&self, runs: &[CellRun]) -> ShownCell {
@@ -314,6 +325,25 @@ mod tests {
             let found = shown(code, CellContent::Number(raw.to_owned()));
             assert_eq!(found.text, expected, "{code}");
             assert_eq!(found.note.is_some(), expected.is_empty(), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_number_below_zero_that_is_written_without_a_sign_is_doubtful() {
+        for (code, raw, expected) in [
+            ("0.00;[Red]0.00", "-5", Some(PageNote::DoubtfulText)),
+            ("0.00;0.00", "-5", Some(PageNote::DoubtfulText)),
+            ("0.00;[Red]0.00", "5", None),
+            ("0.00;[Red]0.00", "-0.001", None),
+            ("0.00;[Red]-0.00", "-5", None),
+            ("0.00_);(0.00)", "-5", None),
+            ("0.00;0.00\" CR\"", "-5", None),
+        ] {
+            assert_eq!(
+                shown(code, CellContent::Number(raw.to_owned())).note,
+                expected,
+                "{code} {raw}"
+            );
         }
     }
 
