@@ -25,8 +25,9 @@ const MAC_NAMES: u32 = 258;
 const NEEDED_TABLES: [&[u8; 4]; 6] = [b"head", b"hhea", b"hmtx", b"maxp", b"loca", b"glyf"];
 
 /// Whether another map, or its name, leads from this glyph of a digit, or of no known character, to
-/// another glyph, or some programs do not draw its font.
-pub(crate) fn is_contested(glyph: &OutlineGlyph, text: &str) -> bool {
+/// another glyph, or some programs do not draw its font. `is_composite`: no simple font, which is what
+/// maps and names are for, has a program on the page.
+pub(crate) fn is_contested(glyph: &OutlineGlyph, text: &str, is_composite: bool) -> bool {
     let digit = match text.as_bytes() {
         [digit] if digit.is_ascii_digit() => Some(digit - b'0'),
         _ if text == "\u{fffd}" => None,
@@ -38,7 +39,7 @@ pub(crate) fn is_contested(glyph: &OutlineGlyph, text: &str) -> bool {
     if is_damaged(program) {
         return true;
     }
-    if code > u32::from(u8::MAX) {
+    if is_composite || code > u32::from(u8::MAX) {
         return false;
     }
     let (drawn, mut found) = (glyph.glyph_id().to_u32(), glyphs_of(program, code));

@@ -12,10 +12,10 @@ use hayro::hayro_interpret::hayro_syntax::content::ops::TypedInstruction;
 use hayro::hayro_interpret::hayro_syntax::object::{
     Array, Dict, Name, Object, ObjectIdentifier, Stream,
 };
-use hayro::hayro_interpret::hayro_syntax::page::Resources;
+use hayro::hayro_interpret::hayro_syntax::page::{Page as PdfPage, Resources};
 
 use crate::pdf::contested_digits::DIGIT_CODES;
-use crate::pdf::font_programs::{FontPrograms, SYMBOLIC, is_in_file};
+use crate::pdf::font_programs::{FontPrograms, ObjectVerdicts, SYMBOLIC, is_in_file};
 use crate::pdf::layers::{HiddenLayers, LayerState};
 
 /// Drawings of a page that are looked at, those within others included; with more, or deeper ones, it is
@@ -47,14 +47,53 @@ pub(crate) fn are_disputed(
     resources: &Resources<'_>,
     layers: &HiddenLayers,
     fonts: &mut FontPrograms,
+    open_forms: &mut ObjectVerdicts,
 ) -> bool {
-    let mut search = ResourceSearch { layers, fonts, seen: HashSet::new() };
+    let mut search = ResourceSearch { layers, fonts, open_forms, seen: HashSet::new() };
     search.is_disputed(resources, MAX_DEPTH)
+}
+
+/// Whether the page draws by no simple font that has a program in the file. Of forms, patterns and
+/// annotations, which have resources of their own, that is not known.
+pub(crate) fn has_composite_fonts_only(page: &PdfPage<'_>) -> bool {
+    let resources = page.resources();
+    let has_content = !resources.patterns.is_empty()
+        || page.raw().contains_key(b"Annots")
+        || has_any(&resources.x_objects, is_form)
+        || has_any(
+            &resources.ext_g_states,
+            |it| matches!(it, Object::Dict(it) if it.contains_key(b"Font")),
+        );
+    let is_bounded = [&resources.fonts, &resources.x_objects, &resources.ext_g_states]
+        .into_iter()
+        .all(|entries| entries.len() <= MAX_DRAWINGS);
+    let has_simple = has_any(
+        &resources.fonts,
+        |it| !matches!(it, Object::Dict(it) if is_composite(it) || !is_in_file(it) && !is_drawn(it)),
+    );
+    is_bounded && !has_content && !has_simple
+}
+
+fn is_form(drawing: &Object<'_>) -> bool {
+    let Object::Stream(drawing) = drawing else { return false };
+    let kind = drawing.dict().get::<Name<'_>>(b"Subtype");
+    kind.is_none_or(|kind| kind.as_ref() != b"Image")
+}
+
+fn is_composite(font: &Dict<'_>) -> bool {
+    font.get::<Name<'_>>(b"Subtype").is_some_and(|kind| kind.as_ref() == b"Type0")
+}
+
+/// Whether the glyphs of a font are procedures, which may draw by other fonts.
+fn is_drawn(font: &Dict<'_>) -> bool {
+    font.contains_key(b"CharProcs")
 }
 
 struct ResourceSearch<'l> {
     layers: &'l HiddenLayers,
     fonts: &'l mut FontPrograms,
+    /// Whether a form ends within marked content.
+    open_forms: &'l mut ObjectVerdicts,
     seen: HashSet<ObjectIdentifier>,
 }
 
@@ -111,9 +150,11 @@ impl ResourceSearch<'_> {
         let is_form = kind.is_some_and(|kind| kind.as_ref() == b"Form");
         // Some programs draw a form without a box, and the interpreter does not; where a form ends, some
         // end the layers that it opened.
-        if is_form
-            && (!drawing.contains_key(b"BBox") || self.layers.hide_any() && is_left_open(content))
-        {
+        let is_open = is_form
+            && (!drawing.contains_key(b"BBox")
+                || self.layers.hide_any()
+                    && self.open_forms.holds(drawing, || is_left_open(content)));
+        if is_open {
             return true;
         }
         let layer = drawing.get::<Dict<'_>>(b"OC");

@@ -18,13 +18,26 @@ const PROGRAMS: [&[u8]; 3] = [b"FontFile", b"FontFile2", b"FontFile3"];
 /// A descriptor's flag for fonts of other letters than Latin ones.
 pub(crate) const SYMBOLIC: u32 = 4;
 
+/// Whether something holds for objects of a file, found out once for each.
+#[derive(Debug, Default)]
+pub(crate) struct ObjectVerdicts(HashMap<ObjectIdentifier, bool>);
+
+impl ObjectVerdicts {
+    pub(crate) fn holds(&mut self, object: &Dict<'_>, check: impl FnOnce() -> bool) -> bool {
+        let Some(id) = object.obj_id() else { return check() };
+        *self.0.entry(id).or_insert_with(check)
+    }
+}
+
 /// The fonts of a file.
 #[derive(Debug, Default)]
 pub(crate) struct FontPrograms {
     /// Whether a substitute draws a digit.
     has_substitute: bool,
-    /// Whether the interpreter draws each font without its program.
-    replaced: HashMap<ObjectIdentifier, bool>,
+    /// Whether the interpreter draws a font without its program.
+    replaced: ObjectVerdicts,
+    /// Whether the entries of a font leave open how it is drawn.
+    open: ObjectVerdicts,
 }
 
 impl FontPrograms {
@@ -38,20 +51,9 @@ impl FontPrograms {
 
     /// Whether programs differ in what they draw for a font's glyphs.
     pub(crate) fn is_disputed(&mut self, font: &Dict<'_>) -> bool {
-        has_odd_program(font)
-            || encodes_digits_anew(font)
-            || self.has_substitute && self.is_replaced(font)
-    }
-
-    fn is_replaced(&mut self, font: &Dict<'_>) -> bool {
-        let known = font.obj_id().and_then(|id| self.replaced.get(&id).copied());
-        known.unwrap_or_else(|| {
-            let is_replaced = is_in_file(font) && loses_program(font);
-            if let Some(id) = font.obj_id() {
-                self.replaced.insert(id, is_replaced);
-            }
-            is_replaced
-        })
+        self.open.holds(font, || has_odd_program(font) || encodes_digits_anew(font))
+            || self.has_substitute
+                && self.replaced.holds(font, || is_in_file(font) && loses_program(font))
     }
 }
 

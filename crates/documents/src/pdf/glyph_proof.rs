@@ -23,7 +23,7 @@ use hayro::kurbo::{Affine, BezPath, PathEl, Rect};
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::pdf::contested_digits::is_contested;
-use crate::pdf::font_programs::FontPrograms;
+use crate::pdf::font_programs::{FontPrograms, ObjectVerdicts};
 use crate::pdf::glyph_shapes::{DrawnOutline, EM_UNITS, GlyphDrawing, GlyphShape};
 use crate::pdf::lookalike_letters::latin_twin;
 use crate::pdf::number_glyphs::fits_number;
@@ -119,10 +119,21 @@ struct InkReach {
 pub(crate) struct GlyphProofs {
     /// The fonts that the file's glyphs are drawn by.
     pub(crate) fonts: FontPrograms,
+    /// Whether each form of the file leaves marked content open.
+    pub(crate) open_forms: ObjectVerdicts,
+    /// Whether all fonts of the page that have a program are composite ones.
+    is_composite: bool,
     judged: HashMap<DrawingKey, JudgedDrawing, BuildHasherDefault<KeyHasher>>,
 }
 
 impl GlyphProofs {
+    /// Begins a page. Results of pages with other kinds of fonts do not count for it.
+    pub(crate) fn begin_page(&mut self, is_composite: bool) {
+        if std::mem::replace(&mut self.is_composite, is_composite) != is_composite {
+            self.judged.clear();
+        }
+    }
+
     /// A glyph with its text as its drawing shows it, and the box around its ink, in [`EM_UNITS`], if
     /// that goes over the places of others. One without ink is not visible.
     pub(crate) fn prove_glyph<'a>(
@@ -168,14 +179,15 @@ impl GlyphProofs {
         if let Glyph::Outline(outline) = glyph {
             self.fonts.note_glyph(outline, text);
         }
+        let all = self.is_composite;
         let (proof, ink) = match glyph {
             Glyph::Outline(outline) => match prove_outline(outline, text) {
-                (GlyphProof::Proven, ink) if is_contested(outline, text) => {
+                (GlyphProof::Proven, ink) if is_contested(outline, text, all) => {
                     (GlyphProof::Contested, ink)
                 }
                 // A character that no map names is read off the drawing.
                 (GlyphProof::Doubtful, ink)
-                    if text.starts_with('\u{fffd}') && is_contested(outline, text) =>
+                    if text.starts_with('\u{fffd}') && is_contested(outline, text, all) =>
                 {
                     (GlyphProof::Contested, ink)
                 }

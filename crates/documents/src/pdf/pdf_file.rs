@@ -18,7 +18,7 @@ use hayro::kurbo::Rect;
 
 use crate::container::MemberCollector;
 use crate::page::{ColourPlanes, PageContent, PageRaster};
-use crate::pdf::disputed_resources::are_disputed;
+use crate::pdf::disputed_resources::{are_disputed, has_composite_fonts_only};
 use crate::pdf::drawn_figures::find_figures;
 use crate::pdf::expansion::ExpansionScan;
 use crate::pdf::glyph_collector::{GlyphCollector, PIECES_PER_WORD};
@@ -213,6 +213,7 @@ impl PdfFile {
     /// Draws the page on a surface of its size.
     fn draw_glyphs(&self, page: &PdfPage<'_>, mut surface: GlyphCollector) -> GlyphCollector {
         surface.proofs = std::mem::take(&mut *self.proofs.lock());
+        surface.proofs.begin_page(has_composite_fonts_only(page));
         surface.layers = HiddenLayers::read(page.xref());
         let unshown = undrawn_annotations::hidden_areas(page, &surface.layers);
         if unshown.is_empty() {
@@ -228,10 +229,10 @@ impl PdfFile {
         form_fields::add_unpainted_values(&self.pdf, page, &mut surface.glyphs);
         undrawn_annotations::draw_annotations(page, &mut surface);
         let area = surface.page_area();
-        let fonts = &mut surface.proofs.fonts;
+        let GlyphProofs { fonts, open_forms, .. } = &mut surface.proofs;
         if self.hides_pages
             || surface.is_disputed
-            || are_disputed(page.resources(), &surface.layers, fonts)
+            || are_disputed(page.resources(), &surface.layers, fonts, open_forms)
         {
             surface.dispute_area(area);
         }

@@ -521,6 +521,22 @@ fn a_digit_that_the_maps_of_its_font_name_differently_is_marked_for_good() {
     }
 }
 
+#[test]
+fn a_digit_of_a_composite_font_is_chosen_by_no_map_where_no_simple_font_may_draw_it() {
+    let mut tables = tables_of("91");
+    tables.insert(0, (b"cmap", maps_of(&[(3, 1, 4)], u16::from(b'1'), &[2])));
+    let program = lay_out(&tables);
+    let mut objects = composite(&program, "1", &[("1", "9")]);
+    let page = |objects: &[Vec<u8>], resources| page_of(&shown_wide("1"), objects, [resources, ""]);
+    assert_eq!(marks_of_last(page(&objects, "")), (false, 1.0));
+    objects.push(simple_font(&tables).swap_remove(0));
+    let beside = "/Font<</F1 3 0 R/F2 7 0 R>>";
+    assert_eq!(marks_of_last(page(&objects, beside)), (true, CONTRADICTED));
+    objects.push(stream("/Type/XObject/Subtype/Form/BBox[0 0 1 1]", b""));
+    let form = "/Font<</F1 3 0 R>>/XObject<</X 8 0 R>>";
+    assert_eq!(marks_of_last(page(&objects, form)), (true, CONTRADICTED));
+}
+
 /// Whether a nine of a font is marked, and its confidence.
 fn marks_of_nine(font: &[Vec<u8>]) -> (bool, f32) {
     marks_of_last(page_with(&shown("9"), font))
