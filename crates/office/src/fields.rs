@@ -1,9 +1,10 @@
 //! Fields of word processors by their instructions (ISO/IEC 29500-1 §17.16.5): where the stored result
 //! is not what programs show.
 
-/// Fields that are pages, days and tables of contents.
-const COUNTS: [&str; 8] =
-    ["PAGE", "NUMPAGES", "SECTION", "SECTIONPAGES", "PAGEREF", "TOC", "DATE", "TIME"];
+/// Fields that are pages and tables of contents.
+const COUNTS: [&str; 6] = ["PAGE", "NUMPAGES", "SECTION", "SECTIONPAGES", "PAGEREF", "TOC"];
+/// Fields that show the time at which a document is opened.
+const CLOCKS: [&str; 2] = ["DATE", "TIME"];
 /// Fields that show a sign or a count without a result.
 const SIGNS: [&str; 6] = ["SYMBOL", "LISTNUM", "AUTONUM", "AUTONUMLGL", "AUTONUMOUT", "ADVANCE"];
 /// Fields that show text of their instruction.
@@ -14,6 +15,8 @@ const TEXTS: [&str; 3] = ["EQ", "MACROBUTTON", "GOTOBUTTON"];
 pub(crate) enum FieldKind {
     /// A value that every program counts or looks up anew when it lays out a page.
     Count,
+    /// The day of today.
+    Clock,
     /// A sign or a count, whatever its result.
     Sign,
     /// Text of its instruction, whatever its result.
@@ -26,8 +29,12 @@ impl FieldKind {
     /// The kind by the first word of the instruction.
     pub(crate) fn of(instruction: &str) -> Self {
         let name = instruction.split_whitespace().next().unwrap_or_default().to_ascii_uppercase();
-        let lists =
-            [(&COUNTS[..], Self::Count), (&SIGNS[..], Self::Sign), (&TEXTS[..], Self::Text)];
+        let lists = [
+            (&COUNTS[..], Self::Count),
+            (&CLOCKS[..], Self::Clock),
+            (&SIGNS[..], Self::Sign),
+            (&TEXTS[..], Self::Text),
+        ];
         let found = lists.into_iter().find(|(names, _)| names.contains(&name.as_str()));
         found.map_or(Self::Result, |(_, kind)| kind)
     }

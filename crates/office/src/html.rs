@@ -10,11 +10,14 @@ use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
 use html5gum::{DefaultEmitter, HtmlString, StartTag, Token, Tokenizer};
 
-use crate::colours::{RgbColour, WHITE, is_lost, is_pictographic};
+use crate::colours::{RgbColour, WHITE, is_lost};
 use crate::content::{DocumentFlow, FlowBlock, FlowWriter, PaperKind, SheetCellDraft, TableDraft};
 use crate::decode::{declared_charset, decode_text};
+use crate::element_look::{ElementFlow, ElementLook, ItemLayout};
 use crate::error::OfficeError;
-use crate::run_seams::{LastLook, ends_with_space, is_blank, mark_drawing};
+use crate::run_seams::{
+    LastLook, ends_with_space, is_blank, is_number_part, last_letter, mark_drawing,
+};
 use crate::style_sheet::{CssRuleSet, ElementNames};
 use crate::styling::{LabelGap, ListLabel};
 
@@ -27,8 +30,6 @@ pub const OTHER_TEXT_MARK: &str = "<meta name=\"docmill-other-text\">";
 const MAX_DEPTH: usize = 512;
 /// Tables within tables.
 const MAX_TABLES: usize = 64;
-/// Letters of this opacity are not seen.
-const MAX_CLEAR_OPACITY: f32 = 0.05;
 /// Columns that a cell may cover.
 const MAX_SPAN: u32 = 1_000;
 
@@ -53,37 +54,9 @@ const BLOCKS: [&str; 31] = [
     "blockquote", "address", "section", "article", "header", "footer", "main", "aside", "nav",
     "form", "fieldset", "center", "body", "figure", "details", "caption",
 ];
-/// Elements whose letters look like those around them, or only heavier or slanted.
-const EVEN: [&str; 9] = ["b", "strong", "i", "em", "u", "tt", "code", "wbr", "bdi"];
-/// Styles that may hide, move or change letters.
-const OPEN_STYLES: [&str; 13] = [
-    "filter",
-    "mask",
-    "mask-image",
-    "-webkit-mask",
-    "-webkit-mask-image",
-    "mix-blend-mode",
-    "translate",
-    "scale",
-    "rotate",
-    "zoom",
-    "animation",
-    "-webkit-text-security",
-    "-webkit-text-stroke",
-];
-/// Marks of lists that count, by the names of style sheets.
-const COUNTING_MARKS: [&str; 10] = [
-    "decimal",
-    "decimal-leading-zero",
-    "lower-alpha",
-    "upper-alpha",
-    "lower-latin",
-    "upper-latin",
-    "lower-roman",
-    "upper-roman",
-    "lower-greek",
-    "armenian",
-];
+/// Elements whose letters look like those around them, or only heavier, slanted or a little smaller.
+const EVEN: [&str; 11] =
+    ["b", "strong", "i", "em", "u", "tt", "code", "wbr", "bdi", "span", "small"];
 /// The sign that turns the order of letters round.
 const RIGHT_TO_LEFT: &str = "\u{202e}";
 
@@ -107,6 +80,7 @@ pub(crate) fn read_web_page(
         tables: Vec::new(),
         regions: vec![Vec::new()],
         text: String::new(),
+        gap: None,
         lists: Vec::new(),
         looks: 0,
         last_look: LastLook::default(),
@@ -174,6 +148,13 @@ struct OpenElement {
     is_painted: bool,
     /// A picture stands in its place, if programs can show that.
     is_replaced: bool,
+    flow: ElementFlow,
+    layout: ItemLayout,
+    /// Items so far.
+    items: usize,
+    /// It keeps its neighbours or its items apart, and its text is flush right.
+    has_room: bool,
+    is_right: bool,
     /// It is an entry of a list.
     is_entry: bool,
     mark_inside: bool,
@@ -196,6 +177,14 @@ struct OpenList {
     marker: String,
 }
 
+/// A distance between letters that the page's text does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum TextGap {
+    /// Perhaps none: it parts words, but no number.
+    Narrow,
+    Wide,
+}
+
 struct PageReader<'a> {
     /// The page's own sheet.
     sheet: CssRuleSet,
@@ -205,6 +194,8 @@ struct PageReader<'a> {
     /// Blocks of the page and of each open cell.
     regions: Vec<Vec<FlowBlock>>,
     text: String,
+    /// What stands between the text and further letters of its block.
+    gap: Option<TextGap>,
     lists: Vec<OpenList>,
     /// Looks so far, and the last letters' one.
     looks: usize,
@@ -238,6 +229,9 @@ impl PageReader<'_> {
             return Err(OfficeError::too_large(detail));
         }
         let (element, is_reversed) = self.describe_element(name, tag);
+        if !element.hidden {
+            self.begin_item(&element)?;
+        }
         if is_reversed && !element.hidden {
             self.push_text(RIGHT_TO_LEFT);
         }
@@ -249,26 +243,33 @@ impl PageReader<'_> {
             self.open.push(element);
             return Ok(());
         }
+        let flow = element.flow;
         self.open.push(element);
-        self.begin_structure(name, tag)
+        self.begin_structure(name, flow, tag)
     }
 
     /// The element, and whether its letters stand from right to left.
     fn describe_element(&mut self, name: &str, tag: &StartTag<()>) -> (OpenElement, bool) {
-        let is_plain = EVEN.contains(&name) && tag.attributes.is_empty();
-        self.looks += usize::from(!is_plain);
+        let mut is_plain = EVEN.contains(&name) && tag.attributes.is_empty();
+        // Small letters within small ones may be specks.
+        is_plain &= name != "small" || self.open.iter().all(|it| it.name != name);
         let outer = self.open.last();
         let names = names_of(name, tag);
         let mut look = ElementLook::default();
         let around: Vec<&ElementNames> = self.open.iter().map(|it| &it.names).collect();
         for declarations in self.sheet.declarations_for(&around, &names) {
             look.add(declarations);
+            is_plain = false;
         }
+        self.looks += usize::from(!is_plain);
         look.add(&attribute_of(tag, "style").unwrap_or_default());
         let ground = attribute_of(tag, "bgcolor").map(|it| RgbColour::parse(&it));
         let picture = attribute_of(tag, "background").map(|_| None);
         let outer_ground = outer.map_or(Some(WHITE), |it| it.ground);
         let ink = attribute_of(tag, "color").map(|it| RgbColour::parse(&it));
+        let is_item = outer.is_some_and(|it| it.layout.is_across);
+        let flow = flow_of(name, &look, outer);
+        let flow = if is_item && is_free(name) { ElementFlow::Apart } else { flow };
         let is_closed = matches!(name, "details" | "dialog") && !has_attribute(tag, "open");
         let element = OpenElement {
             hidden: outer.is_some_and(|it| it.hidden || it.folded && name != "summary")
@@ -284,7 +285,12 @@ impl PageReader<'_> {
             unread: look.unread.unwrap_or_else(|| outer.is_some_and(|it| it.unread)),
             ground: look.ground.or(picture).or(ground).unwrap_or(outer_ground),
             folded: is_closed,
-            start: if BLOCKS.contains(&name) { 0 } else { self.text.len() },
+            start: if flow == ElementFlow::Block { 0 } else { self.text.len() },
+            flow,
+            layout: look.items,
+            items: 0,
+            has_room: look.has_room || is_item && outer.is_some_and(|it| it.has_room),
+            is_right: look.is_right.unwrap_or_else(|| outer.is_some_and(|it| it.is_right)),
             is_replaced: look.is_replaced || outer.is_some_and(|it| it.is_replaced),
             is_entry: look.is_entry || name == "li",
             mark_inside: look.mark_inside.unwrap_or_else(|| outer.is_some_and(|it| it.mark_inside)),
@@ -299,6 +305,33 @@ impl PageReader<'_> {
             names,
         };
         (element, look.is_reversed)
+    }
+
+    /// Parts an element that stands apart from the text before it: by a distance, or in the next row.
+    fn begin_item(&mut self, element: &OpenElement) -> Result<(), OfficeError> {
+        if element.flow != ElementFlow::Apart {
+            return Ok(());
+        }
+        self.add_gap(element.has_room && element.is_right);
+        let Some(outer) = self.open.last_mut() else { return Ok(()) };
+        outer.items += 1;
+        let is_first = outer.layout.columns.is_some_and(|columns| outer.items % columns == 1);
+        if is_first || outer.layout.columns == Some(1) { self.end_block() } else { Ok(()) }
+    }
+
+    fn add_gap(&mut self, is_wide: bool) {
+        let gap = if is_wide { TextGap::Wide } else { TextGap::Narrow };
+        self.gap = self.gap.max(Some(gap));
+    }
+
+    /// Puts a space where a distance stands before `text`.
+    fn close_gap(&mut self, text: &str) {
+        let Some(first) = text.chars().next() else { return };
+        let Some(gap) = self.gap.take() else { return };
+        let Some(last) = last_letter(&self.text).filter(|it| !it.is_whitespace()) else { return };
+        if gap == TextGap::Wide || !(is_number_part(last) && is_number_part(first)) {
+            self.text.push(' ');
+        }
     }
 
     /// The value of a field of a form.
@@ -334,12 +367,17 @@ impl PageReader<'_> {
         }
     }
 
-    fn begin_structure(&mut self, name: &str, tag: &StartTag<()>) -> Result<(), OfficeError> {
+    fn begin_structure(
+        &mut self,
+        name: &str,
+        flow: ElementFlow,
+        tag: &StartTag<()>,
+    ) -> Result<(), OfficeError> {
         match name {
             "bdo" if attribute_of(tag, "dir").is_some_and(|it| it.eq_ignore_ascii_case("rtl")) => {
                 self.push_text(RIGHT_TO_LEFT);
             }
-            "table" => {
+            _ if flow == ElementFlow::Table => {
                 self.end_block()?;
                 if self.tables.len() >= MAX_TABLES {
                     let detail = format!("tables nested more than {MAX_TABLES} levels deep");
@@ -348,13 +386,13 @@ impl PageReader<'_> {
                 let lists = self.lists.len();
                 self.tables.push(OpenTable { lists, ..OpenTable::default() });
             }
-            "tr" => {
+            _ if flow == ElementFlow::Row => {
                 self.end_block()?;
                 if let Some(table) = self.tables.last_mut() {
                     table.draft.rows.push(Vec::new());
                 }
             }
-            "td" | "th" => {
+            _ if flow == ElementFlow::Cell => {
                 let span = attribute_of(tag, "colspan").and_then(|it| it.trim().parse().ok());
                 self.begin_cell(span.unwrap_or(1).clamp(1, MAX_SPAN))?;
             }
@@ -376,7 +414,7 @@ impl PageReader<'_> {
                     };
                 }
             }
-            name if BLOCKS.contains(&name) => self.end_block()?,
+            _ if flow == ElementFlow::Block => self.end_block()?,
             _ => {}
         }
         Ok(())
@@ -429,16 +467,20 @@ impl PageReader<'_> {
         let Some(element) = self.open.last().cloned() else { return Ok(()) };
         if !element.hidden {
             let name = element.name.as_str();
-            let is_inline = !BLOCKS.contains(&name) && !TABLE_PARTS.contains(&name);
+            let flow = element.flow;
+            let is_inline = matches!(flow, ElementFlow::Inline | ElementFlow::Apart);
             if element.is_painted && is_inline && self.text.len() == element.start {
                 mark_drawing(&mut self.text);
             }
-            if BLOCKS.contains(&name) || matches!(name, "td" | "th" | "tr" | "table") {
+            if !is_inline {
                 self.end_block()?;
             }
+            if flow == ElementFlow::Apart {
+                self.add_gap(element.has_room && !element.is_right);
+            }
             match name {
-                "td" | "th" => self.end_cell(),
-                "table" => self.end_table()?,
+                _ if flow == ElementFlow::Cell => self.end_cell(),
+                _ if flow == ElementFlow::Table => self.end_table()?,
                 "ul" | "ol" => drop(self.lists.pop()),
                 _ => {}
             }
@@ -478,6 +520,7 @@ impl PageReader<'_> {
             || is_lost(element.ink, element.ground);
         if !is_unseen {
             let (look, is_open) = (element.look, element.is_open);
+            self.close_gap(text);
             if !text.starts_with(char::is_whitespace) {
                 self.last_look.begin(look, &mut self.text);
             }
@@ -547,6 +590,7 @@ impl PageReader<'_> {
         };
         self.flow.extend(notes)?;
         let text = std::mem::take(&mut self.text);
+        self.gap = None;
         if is_blank(&text) {
             return Ok(());
         }
@@ -583,302 +627,38 @@ impl PageReader<'_> {
     }
 }
 
+/// How an element stands: by its style, but for parts of tables and lists, or by its name.
+fn flow_of(name: &str, look: &ElementLook, outer: Option<&OpenElement>) -> ElementFlow {
+    let by_name = match name {
+        "table" => ElementFlow::Table,
+        "tr" => ElementFlow::Row,
+        "td" | "th" => ElementFlow::Cell,
+        _ if BLOCKS.contains(&name) => ElementFlow::Block,
+        _ => ElementFlow::Inline,
+    };
+    if !is_free(name) {
+        return by_name;
+    }
+    let around = outer.map(|it| it.flow);
+    match look.flow.unwrap_or(by_name) {
+        ElementFlow::Row if around != Some(ElementFlow::Table) => ElementFlow::Block,
+        ElementFlow::Cell if !matches!(around, Some(ElementFlow::Row | ElementFlow::Table)) => {
+            ElementFlow::Block
+        }
+        ElementFlow::Inline if look.is_floating => ElementFlow::Apart,
+        flow => flow,
+    }
+}
+
+/// Whether a style may give an element another place than its name does.
+fn is_free(name: &str) -> bool {
+    const FIXED: [&str; 6] = ["ul", "ol", "li", "pre", "body", "html"];
+    !TABLE_PARTS.contains(&name) && !FIXED.contains(&name)
+}
+
 fn heading_level(name: &str) -> Option<u8> {
     match name.as_bytes() {
         [b'h', digit @ b'1'..=b'6'] => Some(digit - b'0'),
         _ => None,
-    }
-}
-
-/// The look that declarations give, the later ones over the earlier.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct ElementLook {
-    /// Whether it takes no place, as the last word on it states.
-    taken_out: Option<bool>,
-    hidden: bool,
-    ink: Option<Option<RgbColour>>,
-    /// The colour of letters that goes before the other one.
-    fill: Option<Option<RgbColour>>,
-    clear: Option<bool>,
-    unread: Option<bool>,
-    ground: Option<Option<RgbColour>>,
-    is_reversed: bool,
-    /// Whether it has a style of unknown effect.
-    is_open: bool,
-    /// Whether it has lines at some sides.
-    is_lined: bool,
-    /// Whether a picture stands in its place.
-    is_replaced: bool,
-    /// Whether it has a mark.
-    is_entry: bool,
-    /// Whether the marks of its lists stand within its lines, and whether they count.
-    mark_inside: Option<bool>,
-    mark_counts: Option<bool>,
-}
-
-impl ElementLook {
-    /// Adds the colour of letters or of their ground.
-    fn add_colour(&mut self, name: &str, value: &str) {
-        let is_none = matches!(value, "none" | "inherit" | "initial" | "unset");
-        match name {
-            "color" if value != "inherit" => {
-                self.ink = Some(css_colour(value));
-                self.clear = Some(is_clear_value(value));
-                self.is_open |= self.ink == Some(None) && value.contains(['(', '#']);
-            }
-            "color" => {}
-            "-webkit-text-fill-color" => {
-                self.fill = Some(css_colour(value));
-                self.hidden |= is_clear_value(value);
-            }
-            _ if is_none || is_clear_value(value) => {}
-            _ => self.ground = Some(css_ground(value)),
-        }
-    }
-
-    /// Adds a style of the marks of lists; those of one's own are text.
-    fn add_mark(&mut self, value: &str) {
-        for word in value.split_whitespace() {
-            match word {
-                "inside" | "outside" => self.mark_inside = Some(word == "inside"),
-                "none" | "disc" | "circle" | "square" | "disclosure-open" | "disclosure-closed" => {
-                    self.mark_counts = Some(false);
-                }
-                "inherit" | "initial" | "unset" | "revert" => {}
-                word if COUNTING_MARKS.contains(&word) => self.mark_counts = Some(true),
-                _ => self.is_open = true,
-            }
-        }
-    }
-
-    fn is_hidden(&self) -> bool {
-        self.hidden || self.taken_out == Some(true)
-    }
-
-    fn add(&mut self, style: &str) {
-        let look = self;
-        let (mut is_cut, mut is_flat) = (false, false);
-        for declaration in style.split(';') {
-            let Some((name, value)) = declaration.split_once(':') else { continue };
-            let value = value.trim().to_ascii_lowercase();
-            let value = value.trim_end_matches("!important").trim();
-            let name = name.trim().to_ascii_lowercase();
-            look.is_lined |= draws_lines(&name, value);
-            match name.as_str() {
-                "display" => {
-                    look.taken_out = Some(value == "none");
-                    look.is_entry |= value.contains("list-item");
-                }
-                "text-decoration" | "text-decoration-line" => {
-                    look.hidden |= value.contains("line-through");
-                }
-                "content-visibility" => look.hidden |= value == "hidden",
-                "visibility" => look.hidden |= matches!(value, "hidden" | "collapse"),
-                "mso-hide" => look.hidden |= value == "all",
-                "opacity" => look.hidden |= is_clear(value),
-                "font-size" if !value.ends_with(['%', 'm']) || is_no_size(value) => {
-                    look.unread = Some(is_no_size(value));
-                }
-                "font-family" if is_pictographic(value) => look.unread = Some(true),
-                "unicode-bidi" => look.is_reversed |= value.contains("override"),
-                "color"
-                | "-webkit-text-fill-color"
-                | "background"
-                | "background-color"
-                | "background-image" => look.add_colour(&name, value),
-                "height" | "max-height" | "width" | "max-width" => is_flat |= is_no_size(value),
-                "overflow" | "overflow-x" | "overflow-y" => {
-                    is_cut |= matches!(value, "hidden" | "clip");
-                }
-                "left" | "right" | "top" | "bottom" | "text-indent" | "margin-left"
-                | "margin-top" => look.hidden |= is_off_page(value),
-                "transform" => {
-                    look.hidden |= is_scaled_away(value);
-                    look.is_open |= value != "none";
-                }
-                name if OPEN_STYLES.contains(&name) => {
-                    look.is_open |= !matches!(value, "none" | "normal" | "1" | "100%");
-                }
-                // Quotes of one's own are text.
-                "quotes" => look.is_open |= value.contains(['"', '\'']),
-                "list-style" | "list-style-type" | "list-style-position" | "list-style-image" => {
-                    look.add_mark(value);
-                }
-                "content" => look.is_replaced |= draws_content(value),
-                "clip-path" => look.hidden |= value.starts_with("inset(100%"),
-                "clip" => look.hidden |= is_empty_clip(value),
-                _ => {}
-            }
-        }
-        look.hidden |= is_cut && is_flat;
-    }
-}
-
-/// Whether a picture stands in place of an element's text. Strings and counts do not.
-fn draws_content(value: &str) -> bool {
-    const PICTURES: [&str; 7] =
-        ["url(", "image", "gradient(", "cross-fade(", "element(", "paint(", "var("];
-    PICTURES.iter().any(|picture| value.contains(picture))
-}
-
-/// A distance that moves an element off every page: thousands of pixels to the left or up.
-fn is_off_page(value: &str) -> bool {
-    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '%');
-    let unit = value.get(digits.len()..).unwrap_or_default();
-    let least = if matches!(unit, "em" | "rem") { -50.0 } else { -500.0 };
-    digits.parse::<f32>().is_ok_and(|distance| distance <= least)
-}
-
-/// A scaling by nothing.
-fn is_scaled_away(value: &str) -> bool {
-    let factor = value.strip_prefix("scale").and_then(|rest| rest.split_once('('));
-    let first = factor.and_then(|(_, factors)| factors.split([',', ')']).next());
-    first.is_some_and(|factor| factor.trim().parse() == Ok(0.0))
-}
-
-/// `rect(0,0,0,0)`, and with one pixel, as for readers of screens.
-fn is_empty_clip(value: &str) -> bool {
-    let inner = value.strip_prefix("rect(").and_then(|rest| rest.strip_suffix(')'));
-    inner.is_some_and(|inner| {
-        let sides = inner.split([',', ' ']).filter(|side| !side.is_empty());
-        sides.into_iter().all(is_no_size)
-    })
-}
-
-/// An opacity at which nothing is seen.
-fn is_clear(value: &str) -> bool {
-    let (digits, share) = match value.strip_suffix('%') {
-        Some(digits) => (digits, 0.01),
-        None => (value, 1.0),
-    };
-    digits.trim().parse::<f32>().is_ok_and(|opacity| opacity * share <= MAX_CLEAR_OPACITY)
-}
-
-/// A colour without any.
-fn is_clear_value(value: &str) -> bool {
-    let compact: String = value.chars().filter(|c| !c.is_whitespace()).collect();
-    let alpha = compact.strip_suffix(')').and_then(|inner| inner.rsplit([',', '/']).next());
-    let has_alpha = compact.starts_with("rgba(") || compact.starts_with("hsla(");
-    compact == "transparent"
-        || has_alpha && alpha.is_some_and(|alpha| alpha.trim_end_matches('%').parse() == Ok(0.0))
-}
-
-/// Whether a declaration draws lines around an element or at some of its sides.
-fn draws_lines(name: &str, value: &str) -> bool {
-    const STYLES: [&str; 8] =
-        ["solid", "dashed", "dotted", "double", "groove", "ridge", "inset", "outset"];
-    let is_absent = |part: &str| {
-        part.trim_end_matches(|c: char| c.is_ascii_alphabetic()).parse() == Ok(0.0_f32)
-    };
-    (name == "outline" || name.starts_with("border"))
-        && value.split_whitespace().any(|part| STYLES.contains(&part))
-        && !value.split_whitespace().any(is_absent)
-}
-
-/// A size of one pixel or point or less.
-fn is_no_size(value: &str) -> bool {
-    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = value.get(digits.len()..).unwrap_or_default();
-    digits
-        .parse::<f32>()
-        .is_ok_and(|size| size <= 0.0 || size <= 1.0 && matches!(unit, "px" | "pt"))
-}
-
-/// A colour in the notations of style sheets; `None` if it is not known.
-fn css_colour(value: &str) -> Option<RgbColour> {
-    let compact: String = value.chars().filter(|c| !c.is_whitespace() || *c == ' ').collect();
-    let Some((kind, inner)) = compact.split_once('(') else { return RgbColour::parse(&compact) };
-    let mut parts = inner.trim_end_matches(')').split([',', ' ', '/']).filter(|it| !it.is_empty());
-    let parts = [parts.next()?, parts.next()?, parts.next()?];
-    if kind.starts_with("rgb") {
-        let [red, green, blue] = parts.map(colour_part);
-        return Some(RgbColour([red?, green?, blue?]));
-    }
-    // Of hues the lightest and the darkest are known.
-    let lightness = parts.get(2)?.strip_suffix('%')?.parse::<f32>().ok()?;
-    match lightness {
-        light if kind.starts_with("hsl") && light >= 97.0 => Some(WHITE),
-        light if kind.starts_with("hsl") && light <= 3.0 => Some(RgbColour([0; 3])),
-        _ => None,
-    }
-}
-
-fn colour_part(text: &str) -> Option<u8> {
-    let part = match text.strip_suffix('%') {
-        Some(percent) => percent.parse::<f32>().ok()? * 2.55,
-        None => text.parse::<f32>().ok()?,
-    };
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 255")]
-    let part = part.clamp(0.0, 255.0).round() as u8;
-    Some(part)
-}
-
-/// The colour of a ground; `None` of pictures, blends and colours that let others through.
-fn css_ground(value: &str) -> Option<RgbColour> {
-    if value.contains("url(") || value.contains("gradient(") || value.contains("rgba(") {
-        return None;
-    }
-    css_colour(value).or_else(|| value.split_whitespace().find_map(css_colour))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_style_hides_by_display_size_and_sight() {
-        for (style, expected) in [
-            ("display: none", true),
-            ("DISPLAY:NONE !important", true),
-            ("visibility:hidden", true),
-            ("opacity:0.0", true),
-            ("height:0;overflow:hidden", true),
-            ("max-height: 0px; overflow: hidden", true),
-            ("height:0", false),
-            ("overflow:hidden", false),
-            ("position:absolute;left:-9999px", true),
-            ("position:absolute;left:-10px", false),
-            ("text-indent:-999em", true),
-            ("transform:scale(0)", true),
-            ("transform:scale(1, 0.5)", false),
-            ("clip-path:inset(100%)", true),
-            ("position:absolute;clip:rect(0, 0, 0, 0)", true),
-            ("clip:rect(0,80px,20px,0)", false),
-            ("mso-hide:all", true),
-            ("display:block; font-size:12px", false),
-            ("display:none; display:block", false),
-            ("text-decoration: line-through red", true),
-            ("opacity: 1%", true),
-            ("opacity: 40%", false),
-        ] {
-            let mut look = ElementLook::default();
-            look.add(style);
-            assert_eq!(look.is_hidden(), expected, "{style}");
-        }
-    }
-
-    #[test]
-    fn letters_without_colour_and_those_in_the_colour_of_their_ground_are_unseen() {
-        for (style, expected) in [
-            ("color:#fff", true),
-            ("color:rgb(254, 254, 254)", true),
-            ("color:#fff;background:#333 none", false),
-            ("color:#fff;background-image:url(x.png)", false),
-            ("color:#333;background:#333", true),
-            ("color:black;-webkit-text-fill-color:white", true),
-            ("color:inherit", false),
-            ("color:rgba(0,0,0,0)", true),
-            ("color:transparent", true),
-            ("color:hsl(0, 0%, 100%)", true),
-            ("color:rgba(0,0,0,0.87)", false),
-            ("color:hsl(0, 0%, 10%)", false),
-        ] {
-            let mut look = ElementLook::default();
-            look.add(style);
-            let ink = look.fill.or(look.ink).flatten();
-            let is_unseen =
-                look.clear == Some(true) || is_lost(ink, look.ground.unwrap_or(Some(WHITE)));
-            assert_eq!(is_unseen, expected, "{style}");
-        }
     }
 }

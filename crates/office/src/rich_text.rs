@@ -335,7 +335,11 @@ impl RichTextReader<'_> {
                 state.on_shape |= word == "shptxt";
             }
             "fldrslt" => {
-                let is_count = FieldKind::of(&self.instruction) == FieldKind::Count;
+                let kind = FieldKind::of(&self.instruction);
+                if kind == FieldKind::Clock {
+                    self.flow.push(FlowBlock::Note(PageNote::DoubtfulText))?;
+                }
+                let is_count = matches!(kind, FieldKind::Count | FieldKind::Clock);
                 (self.state.optional, self.state.in_count) = (false, is_count);
             }
             "fldinst" => {

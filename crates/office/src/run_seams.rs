@@ -46,6 +46,11 @@ pub(crate) fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || is_mark(c))
 }
 
+/// The last letter or space of a text with marks.
+pub(crate) fn last_letter(text: &str) -> Option<char> {
+    text.trim_end_matches(is_mark).chars().next_back()
+}
+
 /// Whether the last character of a text with marks is a space.
 pub(crate) fn ends_with_space(text: &str) -> bool {
     text.trim_end_matches(is_mark).ends_with(char::is_whitespace)

@@ -345,6 +345,7 @@ fn what_word_makes_anew_or_draws_at_a_number_is_doubted() {
         ("a field of a number", format!("<w:p>{}</w:p>", field("MERGEFIELD x", "", "1,100.00")), "1,100.00", vec![]),
         ("a field that is made anew", format!("<w:p>{}</w:p>", field("= 9900", "w:dirty='true'", "1,100.00")), "1,100.00", vec![PageNote::DoubtfulText]),
         ("a simple one",        format!("<w:p><w:fldSimple w:instr='= 9900' w:dirty='1'>{}</w:fldSimple></w:p>", run("1,100.00")), "1,100.00", vec![PageNote::DoubtfulText]),
+        ("the day of opening",  format!("<w:p>{}</w:p>", field("DATE \\@ yyyy", "", "24.03.2026")), "24.03.2026", vec![PageNote::DoubtfulText]),
         ("a page that is counted anew", format!("<w:p>{}</w:p>", field("PAGE", "w:dirty='true'", "1")), "1", vec![]),
         ("a field of a symbol", format!("<w:p>{}{}</w:p>", field("SYMBOL 57 \\f Arial", "", ""), run("1,100.00")), "1,100.00", vec![PageNote::DoubtfulText]),
         ("a field of its instruction", format!("<w:p>{}{}</w:p>", field("MACROBUTTON NoMacro 9,900.00", "", ""), run("seen")), "seen", vec![PageNote::DoubtfulText]),
@@ -505,6 +506,7 @@ fn a_value_that_is_calculated_anew_when_the_file_is_opened_is_doubtful() {
         ("a stored value",       "<calcPr calcId='191029'/>", "<f>A1*2</f><v>9900</v>",        vec![]),
         ("all are calculated",   anew,                        "<f>A1*2</f><v>9900</v>",        vec![PageNote::DoubtfulText]),
         ("this one always is",   "",                          "<f ca='1'>A1*2</f><v>9900</v>", vec![PageNote::DoubtfulText]),
+        ("it is the day of today", "",                        "<f>TODAY()+30</f><v>9900</v>",  vec![PageNote::DoubtfulText]),
         ("it is no formula",     anew,                        "<v>9900</v>",                   vec![]),
     ];
     for (name, entries, cell, notes) in table {
@@ -903,6 +905,33 @@ fn a_web_page_is_read_as_it_is_seen() {
 }
 
 #[test]
+fn elements_side_by_side_are_apart_and_those_of_one_number_are_not() {
+    #[rustfmt::skip]
+    let table = [
+        ("a flexible box",    "<div style='display:flex'><span>No</span><span>A7</span></div>", "No A7", false),
+        ("of blocks",         "<div style='display:flex'><div>No</div><div>A7</div></div>",    "No A7", false),
+        ("from above",        "<div style='display:flex;flex-direction:column'><b>a</b><b>b</b></div>", "ab", false),
+        ("floats",            "<p><span style='float:left'>No</span>A7",                       "No A7", false),
+        ("boxes in a line",   "<p><b style='display:inline-block;width:9em'>No</b>A7",          "No A7", false),
+        ("rows of a grid",    "<div style='display:grid;grid-template-columns:1fr 1fr'><b>a</b><b>b</b><b>c</b><b>d</b></div>", "a b|c d", false),
+        ("a table of boxes",  "<div style='display:table'><div style='display:table-row'><p style='display:table-cell'>1</p><p style='display:table-cell'>2</p></div></div>", "1 2", false),
+        ("a cell by itself",  "<table><tr><td>a<div style='display:table-cell'>b</div><td>c</table>", "a c|b", false),
+        ("lines of spans",    "<p><span style='display:block'>a</span><span style='display:block'>b</span>", "a|b", false),
+        ("blocks in a line",  "<body><div style='display:inline'>9</div><div style='display:inline'>900</div>", "9900", true),
+        ("parts of a number", "<div style='display:flex'><b class=x>9</b><b>900</b></div>",     "9900", true),
+        ("numbers apart",     "<div style='display:flex'><b style='width:40px'>9</b><b>900</b></div>", "9 900", false),
+        ("numbers that meet", "<div style='display:flex'><b style='width:40px;text-align:right'>9</b><b class=x>900</b></div>", "9900", true),
+        ("another order",     "<div style='display:flex;flex-direction:row-reverse'><b>9</b></div>", "9", true),
+        ("another place",     "<div style='display:grid'><b style='grid-row:2'>9</b></div>",    "9", true),
+    ];
+    for (name, page, text, is_doubtful) in table {
+        assert_eq!(read(page.as_bytes()).unwrap(), [text], "{name}");
+        let is_noted = notes_of(page.as_bytes()).contains(&PageNote::DoubtfulText);
+        assert_eq!(is_noted, is_doubtful, "{name}");
+    }
+}
+
+#[test]
 fn a_number_of_several_looks_makes_its_page_doubtful() {
     #[rustfmt::skip]
     let table = [
@@ -913,6 +942,10 @@ fn a_number_of_several_looks_makes_its_page_doubtful() {
         ("a sign of its own",   "<p><i class=a>-</i>1,100.00",          r"{\rtf1{\up12 -}1,100.00\par}",   true),
     ];
     for (page, expected) in [
+        ("<p>1,100<small>.00</small>", false),
+        ("<p>1<span>,</span>100", false),
+        ("<p><small><small>9</small></small>1,100.00", true),
+        ("<style>span{letter-spacing:-1em}</style><p>1<span>9</span>00", true),
         ("<p>GBP <svg><path d='M0 6H6'/></svg>1,100.00", true),
         ("<p>GBP <img src=9.png>1,100.00", true),
         ("<p><img src=logo.png> 1,100.00", false),

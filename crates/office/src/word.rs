@@ -88,6 +88,7 @@ pub(crate) fn read_word(
         imports: HashMap::new(),
         data,
         updates_fields,
+        is_edge: false,
         limits,
         flow: FlowWriter::new(limits),
         ground: all(tree.root(), "background").next().map_or(Some(WHITE), |_| None),
@@ -114,6 +115,8 @@ struct WordReader<'a> {
     data: BoundData,
     /// Programs are to make all fields anew when they open the document.
     updates_fields: bool,
+    /// Letterheads or feet are read.
+    is_edge: bool,
     /// Files within the file that the part imports, by their relation.
     imports: HashMap<String, Vec<FlowBlock>>,
     limits: &'a LimitsConfig,
@@ -141,6 +144,8 @@ struct ParagraphDraft {
     fields: Vec<FieldDraft>,
     last_look: LastLook<String>,
     updates_fields: bool,
+    /// Of a letterhead or foot, where the day of printing is no day of the document.
+    is_edge: bool,
     /// Whether a digit is the result of a field that is made anew, or of its instruction.
     is_doubtful: bool,
 }
@@ -174,7 +179,10 @@ impl ParagraphDraft {
 
     fn add_text(&mut self, text: &str) {
         let is_stale = self.fields.iter().any(|it| {
-            it.is_dirty && it.kind() != FieldKind::Count || self.updates_fields && it.is_formula()
+            let kind = it.kind();
+            kind == FieldKind::Clock && !self.is_edge
+                || it.is_dirty && kind != FieldKind::Count
+                || self.updates_fields && it.is_formula()
         });
         self.is_doubtful |= is_stale && text.contains(char::is_numeric);
         self.text.push_str(text);
@@ -236,8 +244,9 @@ impl WordReader<'_> {
             let text: String = all(tree.root(), "t").map(own_text).collect();
             if seen.insert(text) {
                 let outer = std::mem::replace(&mut self.relations, package.relations(part)?);
+                self.is_edge = true;
                 self.read_part(package, tree.root_element())?;
-                self.relations = outer;
+                (self.relations, self.is_edge) = (outer, false);
             }
         }
         Ok(())
@@ -411,6 +420,7 @@ impl WordReader<'_> {
             ground: own.or_else(|| self.styles.ground(style)).unwrap_or(ground),
             is_off_page: properties.is_some_and(is_off_page),
             updates_fields: self.updates_fields,
+            is_edge: self.is_edge,
             ..ParagraphDraft::default()
         };
         self.read_runs(node, &mut draft, out);
@@ -517,7 +527,10 @@ impl WordReader<'_> {
         } else {
             let wrapper = node.parent().map_or("", |it| it.tag_name().name());
             let wrapper = if PLAIN_WRAPPERS.contains(&wrapper) { "" } else { wrapper };
-            let is_count = draft.fields.iter().any(|it| it.kind() == FieldKind::Count);
+            let is_count = draft
+                .fields
+                .iter()
+                .any(|it| matches!(it.kind(), FieldKind::Count | FieldKind::Clock));
             let wrapper = if is_count { "field" } else { wrapper };
             let look = properties.map(|it| look_of(it, &EVEN_PROPERTIES)).unwrap_or_default();
             draft.last_look.begin(format!("{wrapper} {look}"), &mut draft.text);

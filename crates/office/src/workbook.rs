@@ -83,6 +83,12 @@ pub(crate) fn read_workbook(
     Ok(reader.flow.finish(PaperKind::Sheet))
 }
 
+/// Whether a formula shows the day or the time of opening.
+fn asks_clock(formula: &str) -> bool {
+    let formula = formula.to_ascii_uppercase();
+    ["TODAY(", "NOW("].iter().any(|name| formula.contains(name))
+}
+
 fn is_set(node: XmlNode<'_, '_>, name: &str) -> bool {
     matches!(attribute(node, name), Some("1" | "true"))
 }
@@ -268,7 +274,9 @@ impl SheetReader<'_> {
         let is_1904 = self.formats.is_1904;
         let ShownCell { text, note } = pass.rules.show(place, look, &content, is_1904);
         pass.notes.extend(note);
-        let is_recalculated = written.is_some_and(|it| self.recalculates || is_set(it, "ca"));
+        let has_clock = formula.as_deref().is_some_and(asks_clock);
+        let is_recalculated =
+            has_clock || written.is_some_and(|it| self.recalculates || is_set(it, "ca"));
         if is_recalculated && text.contains(char::is_numeric) {
             pass.notes.insert(PageNote::DoubtfulText);
         }
