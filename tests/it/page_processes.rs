@@ -113,8 +113,7 @@ async fn a_page_that_had_no_core_is_not_to_blame_for_the_time_that_it_took() {
     };
     let (cells, _folder) = Driven { limits, ..Default::default() }.start();
     let document = cells.open_document(of(&["wait"; 6]), false).await.unwrap();
-    let (stopped, other) =
-        tokio::join!(read(&cells, "stand still", false), document.read_page(0));
+    let (stopped, other) = tokio::join!(read(&cells, "stand still", false), document.read_page(0));
     assert_eq!((told(stopped), told(other)), (Err(Err(Fault::Transient)), Ok(())));
     for page in 1..6 {
         assert_eq!(told(document.read_page(page).await), Ok(()), "nor of its document's time");
