@@ -281,11 +281,7 @@ impl ExtractionSession<'_> {
                 }));
             }
             let Some((part, read)) = under_way.next().await else { break };
-            let is_too_much = match &read {
-                Ok(PartOutcome::TooMuch) => !is_passed_on,
-                Ok(outcome) => matches!(outcome, PartOutcome::TooLong),
-                Err(error) => BodyTooLarge::is_cause_of(error),
-            };
+            let is_too_much = asks_for_halves(&read, is_passed_on);
             let halves = is_too_much.then(|| self.shown.text.split_in_half(&part)).flatten();
             if let Some((first, second)) = halves {
                 todo.push_front(second);
@@ -503,6 +499,15 @@ impl ExtractionSession<'_> {
             max_output_tokens: self.terms.max_output_tokens,
             pictures: pages.into_iter().map(|page| page.picture.clone()).collect(),
         }
+    }
+}
+
+/// Whether fewer lines may be read where these were not.
+fn asks_for_halves(read: &Result<PartOutcome, Error>, is_passed_on: bool) -> bool {
+    match read {
+        Ok(PartOutcome::TooMuch) => !is_passed_on,
+        Ok(outcome) => matches!(outcome, PartOutcome::TooLong),
+        Err(error) => BodyTooLarge::is_cause_of(error),
     }
 }
 
