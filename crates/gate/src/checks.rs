@@ -9,7 +9,7 @@ use super::forms;
 use super::subject::{GateSubject, json_decimal};
 use super::sums::{ListSumRule, SumRule};
 use super::tax::{TaxBreakdownRule, TaxByRateRule};
-use crate::kinds::RuleCheck;
+use crate::kinds::{FieldRole, RuleCheck};
 use docmill_core::model::{ExtractionMethod, StatedConfidence};
 use docmill_formats::notation::date;
 
@@ -54,7 +54,11 @@ impl GateSubject<'_> {
                 value.as_str().is_some_and(|text| !self.ground.holds_words(text, *share))
             }),
             RuleCheck::CurrencyPrinted(fields) => self.fields_where(fields, |value| {
-                value.as_str().is_some_and(|code| !self.ground.shows_currency(code))
+                let total = self.field_number(self.kind.field_of(FieldRole::Total));
+                value.as_str().is_some_and(|code| {
+                    !self.ground.shows_currency(code)
+                        || total.is_some_and(|total| self.ground.prices_otherwise(total, code))
+                })
             }),
             RuleCheck::Legible { fields, least } => self.fields_where(fields, |value| {
                 let places = self.ground.value_places(value).into_iter();

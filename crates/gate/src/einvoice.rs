@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::checks::FailedFields;
 use super::ground::PrintedValues;
 use super::subject::{GateSubject, json_decimal};
-use crate::kinds::FieldRole;
+use crate::kinds::{FieldRole, RuleCheck};
 use docmill_core::model::{PageSource, RuleSeverity};
-use docmill_formats::notation::{account, date, printed_vat_id, vat_digits, vat_id};
+use docmill_formats::notation::{account, date, fold_text, printed_vat_id, vat_digits, vat_id};
 
 /// The state of the XML in a document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -83,11 +83,32 @@ impl GateSubject<'_> {
                 && !self.is_rest_of(value, rest_of)
         });
         let mut found: FailedFields = contradicted.map(|(field, _)| Some(field)).collect();
-        let number = self.kind.field_of(FieldRole::DocumentNumber);
-        let first = self.transcript.pages.first().filter(|_| fields.iter().any(|it| it == number));
+        let concerns = |role| fields.iter().any(|it| it == self.kind.field_of(role));
+        let number = concerns(FieldRole::DocumentNumber);
+        let first = self.transcript.pages.first().filter(|_| number);
         let denied = first.is_some_and(|page| self.kind.is_denied_by_title(page));
         found.extend(denied.then(|| Some("kind".to_owned())));
+        if concerns(FieldRole::Total) {
+            found.extend(self.denied_parts().map(|role| Some(self.kind.field_of(role).to_owned())));
+        }
         found
+    }
+
+    /// Values that pages need not print, where they print another one.
+    fn denied_parts(&self) -> impl Iterator<Item = FieldRole> {
+        let [net, buyer] = [FieldRole::NetAmount, FieldRole::BuyerVatId].map(|role| {
+            let field = self.kind.field_of(role);
+            (field, self.field_value(field))
+        });
+        let buyer_denied = is_vat_id(buyer.1)
+            && !self.ground.contains_value(buyer.1)
+            && self.prints_foreign_vat_id(buyer.1);
+        let parts = [
+            (FieldRole::NetAmount, self.prints_other_amount(net.0, net.1)),
+            (FieldRole::BuyerVatId, buyer_denied),
+            (FieldRole::Taxes, self.prints_other_rate()),
+        ];
+        parts.into_iter().filter(|(_, denied)| *denied).map(|(role, _)| role)
     }
 
     fn is_contradicted(&self, field: &str, value: &Value) -> bool {
@@ -98,7 +119,8 @@ impl GateSubject<'_> {
             return !self.ground.contains_value(value) && self.prints_foreign_vat_id(value);
         }
         if value.as_str().is_some_and(is_name) {
-            return self.ground.prints_numbers() && !self.prints_party(field, value);
+            return self.ground.prints_numbers() && !self.prints_party(field, value)
+                || self.prints_other_form(value);
         }
         let places = self.ground.value_places(value);
         // A place that the drawn page does not confirm confirms nothing.
@@ -108,32 +130,119 @@ impl GateSubject<'_> {
             Some(number) => self.ground.prints_identifier(number),
             None => self.ground.contains_value(value),
         };
-        let is_total = field == self.kind.field_of(FieldRole::Total);
         prints_same_type(&self.ground, value) && !(is_seen && is_printed)
-            || is_total && self.prints_other_total(value)
+            || is_number && self.prints_other_number(value)
+            || self.prints_other_amount(field, value)
     }
 
-    /// Whether no line with a label of the total prints it, and one that begins with such prints an amount
-    /// that is none of the data.
-    fn prints_other_total(&self, value: &Value) -> bool {
-        let Some(total) = json_decimal(value).filter(|total| !total.is_zero()) else {
+    /// Whether no line with a label of such an amount prints it, and one that begins with such prints an
+    /// amount that is none of the data. Of the total, an amount that is due is one.
+    fn prints_other_amount(&self, field: &str, value: &Value) -> bool {
+        let Some(amount) = json_decimal(value).filter(|amount| !amount.is_zero()) else {
             return false;
         };
-        let fields = [FieldRole::Total, FieldRole::AmountDue].map(|role| self.kind.field_of(role));
-        let labels: Vec<String> = fields
+        let sections: &[&str] = match field {
+            _ if field == self.kind.field_of(FieldRole::Total) => &[field, PAYABLE],
+            _ if field == self.kind.field_of(FieldRole::AmountDue) => &[PAYABLE],
+            _ if field == self.kind.field_of(FieldRole::NetAmount) => &[field],
+            _ => return false,
+        };
+        let labels: Vec<String> = sections
             .iter()
-            .flat_map(|field| self.kind.labels.labels_of(field))
+            .flat_map(|section| self.kind.labels.labels_of(section))
             .map(str::to_owned)
             .collect();
-        let total = total.abs().normalize();
-        if self.ground.numbers_named(&labels).any(|it| it == total) {
+        let amount = amount.abs().normalize();
+        if self.ground.numbers_named(&labels).any(|it| it == amount) {
             return false;
         }
-        self.ground.numbers_labelled(&labels).any(|numbers| {
+        let is_net = sections == [self.kind.field_of(FieldRole::NetAmount)];
+        self.ground.amounts_labelled(&labels, is_net).any(|amounts| {
             let mut data = self.extraction.data.values();
-            let known = data.any(|value| numbers.iter().any(|it| holds_amount(value, *it)));
-            !known && numbers.iter().all(|it| it.scale() > 0)
+            !data.any(|value| amounts.iter().any(|it| holds_amount(value, *it)))
         })
+    }
+
+    /// Whether a number that is short enough to be anything is never behind a label of its own, and
+    /// another one is.
+    fn prints_other_number(&self, value: &Value) -> bool {
+        let number = fold_text(value.as_str().unwrap_or_default());
+        if number.is_empty() || number.len() > MAX_SHORT_NUMBER_CHARS {
+            return false;
+        }
+        let field = self.kind.field_of(FieldRole::DocumentNumber);
+        let mut others = false;
+        for line in self.ground.folded_lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            for at in 0..words.len() {
+                let rest = words.get(at..).unwrap_or_default();
+                let mut hits = self.kind.labels.labels_at(rest).into_iter();
+                let hit = hits.find(|hit| hit.strong && hit.field == field);
+                let behind = hit.and_then(|hit| rest.get(hit.length));
+                let behind = behind.filter(|word| word.contains(|c: char| c.is_ascii_digit()));
+                if behind == Some(&number.as_str()) {
+                    return false;
+                }
+                others |= behind.is_some();
+            }
+        }
+        others
+    }
+
+    /// Whether a rate of the data is printed nowhere, and beside a word for the tax another one is.
+    fn prints_other_rate(&self) -> bool {
+        let words = self.kind.rules.iter().find_map(|rule| match &rule.check {
+            RuleCheck::TaxByRate { words, .. } => Some(words),
+            _ => None,
+        });
+        let rates = self.item_numbers(self.kind.field_of(FieldRole::Taxes), "rate");
+        let printed = words.map(|words| self.ground.percentages_beside(words)).unwrap_or_default();
+        let missing = |rate: &Decimal| self.ground.number_places(*rate).is_empty();
+        rates.iter().any(|rate| !rate.is_zero() && missing(rate))
+            && printed.iter().any(|it| !it.is_zero() && !rates.contains(it))
+    }
+
+    /// Whether a name is printed with another legal form, and nowhere with its own.
+    fn prints_other_form(&self, name: &Value) -> bool {
+        let folded = fold_text(name.as_str().unwrap_or_default());
+        let words: Vec<&str> = folded.split(' ').collect();
+        let ends = (1..words.len())
+            .find(|at| self.kind.labels.is_label(LEGAL_FORM, words.get(*at..).unwrap_or_default()));
+        let Some((core, form)) = ends.and_then(|at| words.split_at_checked(at)) else {
+            return false;
+        };
+        let (core, form) = (format!(" {} ", core.join(" ")), form.join(" "));
+        let spelled = |form: &str| form.split(' ').any(|word| word.len() >= MIN_SPELLED_CHARS);
+        let mut others = false;
+        for line in self.ground.folded_lines() {
+            for (at, _) in line.match_indices(&core) {
+                let rest = line.get(at + core.len()..).unwrap_or_default();
+                let rest: Vec<&str> = rest.split_whitespace().take(MAX_FORM_WORDS).collect();
+                let printed = self.legal_form_at(&rest);
+                if printed.replace(' ', "") == form.replace(' ', "") {
+                    return false;
+                }
+                others |= !printed.is_empty() && !spelled(&printed) && !spelled(&form);
+            }
+        }
+        others
+    }
+
+    /// The legal form that folded words begin with, `gmbh co kg`; empty: none.
+    fn legal_form_at(&self, words: &[&str]) -> String {
+        let mut taken = 0;
+        loop {
+            let rest = words.get(taken..).unwrap_or_default();
+            let hits = self.kind.labels.labels_at(rest).into_iter();
+            let hit = hits.filter(|hit| hit.field == LEGAL_FORM).map(|hit| hit.length).max();
+            // Only `co` goes on: behind another form, `AG` may be a court.
+            let goes_on =
+                taken == 0 || rest.first() == Some(&"co") || words.get(taken - 1) == Some(&"co");
+            match hit.filter(|_| goes_on) {
+                Some(length) => taken += length,
+                None => return words.get(..taken).unwrap_or_default().join(" "),
+            }
+        }
     }
 
     /// Days that the pages do not print, where lines with one of these folded words print others.
@@ -151,6 +260,17 @@ impl GateSubject<'_> {
 fn is_name(text: &str) -> bool {
     !text.contains(|c: char| c.is_ascii_digit())
 }
+
+/// Section of labels of an amount that is left to pay.
+const PAYABLE: &str = "payable";
+/// Section of legal forms.
+const LEGAL_FORM: &str = "legal_form";
+/// A number of so many characters may as well be a quantity or a position.
+const MAX_SHORT_NUMBER_CHARS: usize = 3;
+/// Words behind a name that may be its legal form.
+const MAX_FORM_WORDS: usize = 8;
+/// Words of so many letters spell a legal form out, `Limited`, or are of a brand, `Group`.
+const MIN_SPELLED_CHARS: usize = 5;
 
 /// Half of a name, its legal form counted.
 const NAME_SHARE: f64 = 0.5;

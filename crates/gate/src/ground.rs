@@ -40,6 +40,8 @@ pub(super) struct PrintedValues {
     /// Where in `text` a piece begins that a mark joins to the one before it: `118` of `WK-118`.
     joined: HashSet<usize>,
     currencies: HashSet<CurrencyMark>,
+    /// Amounts with the currency printed with them.
+    priced: HashSet<(Decimal, CurrencyMark)>,
     lines: Vec<PrintedLine>,
     /// Bytes of `text` that values may still be searched in.
     pub(super) searches: WorkBudget,
@@ -56,6 +58,7 @@ impl Default for PrintedValues {
             starts: Vec::new(),
             joined: HashSet::new(),
             currencies: HashSet::new(),
+            priced: HashSet::new(),
             lines: Vec::new(),
             searches: WorkBudget::new(MAX_SEARCHED_BYTES),
         }
@@ -68,6 +71,8 @@ struct PrintedLine {
     folded: String,
     numbers: HashSet<Decimal>,
     percentages: HashSet<Decimal>,
+    /// Of the numbers, those that are amounts of money.
+    amounts: HashSet<Decimal>,
     has_dates: bool,
 }
 
@@ -98,7 +103,7 @@ impl PrintedValues {
     fn add_line(&mut self, page: &PageText, line: &TextLine) {
         let words: Vec<&str> = line.words.iter().map(|word| word.text.as_str()).collect();
         let text = words.join(" ");
-        let (numbers, percentages) = self.add_numbers(&words, page.number, line);
+        let [numbers, percentages, amounts] = self.add_numbers(&words, page.number, line);
         // Bytes of the joined text, back to words: where each word ends, ascending.
         let ends: Vec<usize> = words
             .iter()
@@ -153,7 +158,7 @@ impl PrintedValues {
         }
         self.currencies.extend(words.iter().filter_map(|word| lone_currency(word)));
         folded.push(' ');
-        self.lines.push(PrintedLine { folded, numbers, percentages, has_dates });
+        self.lines.push(PrintedLine { folded, numbers, percentages, amounts, has_dates });
     }
 
     /// Dates such as `20260815`. Only here: a reader of dates would take numbers of invoices for some.
@@ -167,13 +172,10 @@ impl PrintedValues {
         }
     }
 
-    fn add_numbers(
-        &mut self,
-        words: &[&str],
-        page: u32,
-        line: &TextLine,
-    ) -> (HashSet<Decimal>, HashSet<Decimal>) {
-        let (mut own, mut percentages) = (HashMap::new(), HashSet::new());
+    /// The numbers, the percentages and the amounts of money of a line.
+    fn add_numbers(&mut self, words: &[&str], page: u32, line: &TextLine) -> [HashSet<Decimal>; 3] {
+        let (mut own, mut percentages, mut amounts) =
+            (HashMap::new(), HashSet::new(), HashSet::new());
         if !words.iter().any(|word| has_digit(word)) {
             return Default::default();
         }
@@ -196,7 +198,9 @@ impl PrintedValues {
                 if amount.percent {
                     percentages.insert(value);
                 }
+                amounts.extend(Some(value).filter(|_| amount.is_money()));
                 self.currencies.extend(amount.mark);
+                self.priced.extend(amount.mark.map(|mark| (value, mark)));
                 own.entry(value).or_insert(first + amount.words.start..first + amount.words.end);
             }
         }
@@ -211,7 +215,7 @@ impl PrintedValues {
             add_place(&mut self.numbers, *value, words_place(page, line, range.clone()));
         }
         self.percentages.extend(&percentages);
-        (own.into_keys().collect(), percentages)
+        [own.into_keys().collect(), percentages, amounts]
     }
 
     /// Whether any number is printed.
@@ -334,6 +338,13 @@ impl PrintedValues {
             })
     }
 
+    /// Whether an amount is printed with a currency, and never with one that this code may mean.
+    pub(super) fn prices_otherwise(&self, amount: Decimal, code: &str) -> bool {
+        let amount = amount.abs().normalize();
+        let mut marks = self.priced.iter().filter(|(own, _)| *own == amount).peekable();
+        marks.peek().is_some() && !marks.any(|(_, mark)| mark.may_mean(code))
+    }
+
     /// Whether the code of another currency that the sign may mean is printed.
     fn means_other_currency(&self, sign: &CurrencyMark, code: &str) -> bool {
         self.currencies.iter().any(|other| match other {
@@ -349,16 +360,26 @@ impl PrintedValues {
         labelled.flat_map(|line| line.numbers.iter().copied())
     }
 
-    /// The numbers of each line that begins with one of these folded labels and has some.
-    pub(super) fn numbers_labelled(
+    /// The amounts of each line that begins with one of these folded labels and has some; right behind
+    /// the label, if that is asked for: `net weight 12.50` has none of a net amount.
+    pub(super) fn amounts_labelled(
         &self,
         labels: &[String],
+        right_behind: bool,
     ) -> impl Iterator<Item = &HashSet<Decimal>> {
-        let lines = self.lines.iter().filter(|line| !line.numbers.is_empty());
+        let lines = self.lines.iter().filter(|line| !line.amounts.is_empty());
         let labelled = lines.filter(move |line| {
-            labels.iter().any(|label| line.folded.starts_with(&format!(" {label} ")))
+            labels.iter().any(|label| {
+                let rest = line.folded.strip_prefix(&format!(" {label} "));
+                rest.is_some_and(|rest| !right_behind || begins_with_amount(rest))
+            })
         });
-        labelled.map(|line| &line.numbers)
+        labelled.map(|line| &line.amounts)
+    }
+
+    /// The folded text of each line, a space around each word.
+    pub(super) fn folded_lines(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().map(|line| line.folded.as_str())
     }
 
     /// Numbers on the lines that contain one of these folded words as a whole.
@@ -411,6 +432,14 @@ fn joined_pieces(word: &str) -> Vec<bool> {
 
 fn has_digit(text: &str) -> bool {
     text.contains(|c: char| c.is_ascii_digit())
+}
+
+/// Whether a folded text begins with digits, with or without the code of a currency before them.
+fn begins_with_amount(folded: &str) -> bool {
+    let mut words = folded.split(' ');
+    let first = words.next().unwrap_or_default();
+    let is_code = CurrencyMark::from_word(&first.to_uppercase()).is_some();
+    has_digit(first) || is_code && words.next().is_some_and(has_digit)
 }
 
 fn has_separator(word: &str) -> bool {

@@ -22,7 +22,7 @@ fn find_tie(
     models: &ModelChain,
     classified: &ClassifiedKind,
 ) -> Option<(Vec<Arc<Kind>>, ChainModel)> {
-    if classified.doubt != Some(KindAmbiguity::Tie) {
+    if classified.doubt != Some(KindAmbiguity::Tie) || classified.rivals.is_empty() {
         return None;
     }
     let model = models.for_kind(&classified.kind.name).into_iter().next()?;

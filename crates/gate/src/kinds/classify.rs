@@ -135,7 +135,9 @@ impl KindSet {
                 rivals.push(Arc::clone(other));
             }
         }
-        let doubt = (!rivals.is_empty()).then_some(KindAmbiguity::Tie);
+        // Labels may outweigh a title, and an offer may have all of them.
+        let denied = transcript.pages.first().is_some_and(|page| kind.is_denied_by_title(page));
+        let doubt = (denied || !rivals.is_empty()).then_some(KindAmbiguity::Tie);
         Some(ClassifiedKind { kind: Arc::clone(kind), doubt, rivals })
     }
 
@@ -478,14 +480,16 @@ fn split_texts(
     // `Invoice   Number:   17`: one text beside labels with their values may be the title.
     let one_beside_pairs = texts.len() == 2 * pairs.count() + 1;
     let strip = texts.len() >= STRIP;
-    let folded = texts.iter().enumerate().map(|(at, (text, area))| {
+    let folded = texts.iter().enumerate().flat_map(|(at, (text, area))| {
         let next = texts.get(at + 1).is_some_and(|(next, _)| next.trim_start().starts_with(':'));
         let label = next
             || text.ends_with(':')
             || strip && !(one_beside_pairs && at == 0)
             || has_number_below(*area, below)
             || texts.get(at + 1).is_some_and(|value| goes_on_list(*area, value, above));
-        (join_spaced_letters(&fold_text(text)), label)
+        let own = fold_text(text);
+        let compound = Some(fold_text(&join_hyphens(text))).filter(|joined| *joined != own);
+        [Some(join_spaced_letters(&own)), compound].into_iter().flatten().map(move |it| (it, label))
     });
     folded.filter(|(text, _)| !text.is_empty()).collect()
 }
@@ -528,6 +532,21 @@ fn goes_on_list(
 
 fn has_digit(text: &str) -> bool {
     text.contains(|c: char| c.is_ascii_digit())
+}
+
+/// `Storno-Rechnung` without its hyphen.
+fn join_hyphens(text: &str) -> String {
+    let parts: Vec<&str> = text.split('-').collect();
+    let joins = |pair: &[&str]| {
+        let ends = pair.first().is_some_and(|it| it.ends_with(char::is_alphabetic));
+        ends && pair.last().is_some_and(|it| it.starts_with(char::is_alphabetic))
+    };
+    let mut joined = parts.first().copied().unwrap_or_default().to_owned();
+    for pair in parts.windows(2) {
+        joined.push_str(if joins(pair) { "" } else { "-" });
+        joined.push_str(pair.last().copied().unwrap_or_default());
+    }
+    joined
 }
 
 /// `r e c h n u n g` is one word.
@@ -676,6 +695,10 @@ mod tests {
         for (drawing, denied) in [
             ("Proformarechnung\nRechnungsnummer:   17\nSumme   12,00", true),
             ("Mahnung\nRechnungsnummer:   17\nSumme   12,00", true),
+            ("Pro-forma-Rechnung\nSumme   12,00", true),
+            ("Proforma Rechnung\nSumme   12,00", true),
+            ("Abschlags-Rechnung\nSumme   12,00", false),
+            ("Rechnung - Angebot\nSumme   12,00", false),
             ("Angebot\nRechnungsnummer:   17\nSumme   12,00", true),
             ("Angebot   Rechnungsnummer:   17\nSumme   12,00", true),
             ("Angebot   Kunde   Rechnungsnummer:\nSumme   12,00", false),
@@ -686,6 +709,21 @@ mod tests {
         ] {
             let page = transcript(drawing).pages.remove(0);
             assert_eq!(invoice.is_denied_by_title(&page), denied, "{drawing}");
+        }
+    }
+
+    #[test]
+    fn a_title_against_a_kind_leaves_it_in_doubt_whatever_its_labels_are() {
+        let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+        let labels = "Invoice number:   17\nInvoice date:   1 May 2024\nDue date:   2 May 2024\nAmount due   12.00";
+        for (title, doubt) in [
+            ("Proforma Invoice", Some(KindAmbiguity::Tie)),
+            ("Quotation", Some(KindAmbiguity::Tie)),
+            ("Invoice", None),
+            ("Alder Ltd", None),
+        ] {
+            let told = kinds.classify(&transcript(&format!("{title}\n{labels}"))).unwrap();
+            assert_eq!((told.kind.name.as_str(), told.doubt), ("invoice", doubt), "{title}");
         }
     }
 

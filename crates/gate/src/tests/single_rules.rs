@@ -292,6 +292,83 @@ fn pages_contradict_an_einvoice_only_by_something_of_the_same_sort() {
 }
 
 #[test]
+fn pages_deny_the_form_number_net_amount_and_buyer_of_an_einvoice_by_another_one() {
+    let attached =
+        GateLookups { einvoice: EinvoiceState::Attached { show_more: false }, ..lookups() };
+    #[rustfmt::skip]
+    let table = [
+        // Printed, checked field, data, what is denied.
+        ("Wind Mill UG\n4",                 "supplier_name", json!({ "supplier_name": "Wind Mill GmbH" }), "supplier_name"),
+        ("Wind Mill GmbH & Co. KG\n4",      "supplier_name", json!({ "supplier_name": "Wind Mill GmbH" }), "supplier_name"),
+        ("Wind Mill UG\nWind Mill GmbH, AG Kiel\n4", "supplier_name", json!({ "supplier_name": "Wind Mill GmbH" }), ""),
+        ("Wind Mill S.A.\n4",               "supplier_name", json!({ "supplier_name": "Wind Mill SA" }), ""),
+        ("Wind Mill Limited\n4",            "supplier_name", json!({ "supplier_name": "Wind Mill Ltd" }), ""),
+        ("Wind Mill\n4",                    "supplier_name", json!({ "supplier_name": "Wind Mill Ltd" }), ""),
+        ("Invoice number: 13\n12 pieces",   "invoice_number", json!({ "invoice_number": "12" }), "invoice_number"),
+        ("Invoice number: 13\nInvoice no. 12", "invoice_number", json!({ "invoice_number": "12" }), ""),
+        ("Invoice number below\n12 pieces", "invoice_number", json!({ "invoice_number": "12" }), ""),
+        ("Invoice number: 13\nRE-1712",     "invoice_number", json!({ "invoice_number": "RE-1712" }), ""),
+        ("Net amount EUR 90,00\n100,00",    "total", json!({ "subtotal": 100 }), "subtotal"),
+        ("Net amount EUR 100,00\nnet 90,00", "total", json!({ "subtotal": 100 }), ""),
+        ("Net weight 90,00\n4",             "total", json!({ "subtotal": 100 }), ""),
+        ("Balance due 90,00\nTotal 100,00", "amount_due", json!({ "amount_due": 100 }), "amount_due"),
+        ("Balance due 100,00\n90,00",       "amount_due", json!({ "amount_due": 100 }), ""),
+        ("VAT FR40 303265045\n4",           "total", json!({ "buyer_vat_id": "DE123456788" }), "buyer_vat_id"),
+        ("Members only\n4",                 "total", json!({ "buyer_vat_id": "DE123456788" }), ""),
+    ];
+    let others = [
+        "total",
+        "subtotal",
+        "vat_amount",
+        "line_items",
+        "taxes",
+        "buyer_vat_id",
+        "supplier_vat_id",
+    ];
+    for (printed, field, own, denied) in table {
+        let mut data = serde_json::Map::from_iter(others.map(|it| (it.to_owned(), Value::Null)));
+        data.extend(own.as_object().cloned().unwrap());
+        let found = failing(contradiction_of(field), data.into(), &transcript(printed), &attached);
+        let denied = Some(denied.to_owned()).filter(|it| !it.is_empty());
+        assert_eq!(found, Vec::from_iter(denied), "{printed}: {own}");
+    }
+}
+
+#[test]
+fn pages_deny_a_rate_that_they_print_nowhere_by_another_one_beside_the_tax() {
+    let attached =
+        GateLookups { einvoice: EinvoiceState::Attached { show_more: false }, ..lookups() };
+    for (printed, denied) in [
+        ("VAT 21 % 4,00", true),
+        ("VAT 21 % and 19 %", false),
+        ("VAT 19 % 4,00", false),
+        ("Discount 21 % 4,00", false),
+    ] {
+        let taxes = json!([{ "rate": 19 }, { "rate": 0 }]);
+        let read =
+            Extraction { reader: ExtractionMethod::Einvoice, ..with(json!({ "taxes": taxes })) };
+        let reasons = judged(&read, &transcript(printed), &attached).review_reasons();
+        let found = reasons.contains(&"einvoice_contradicts_page:taxes".to_owned());
+        assert_eq!(found, denied, "{printed}: {reasons:?}");
+    }
+}
+
+#[test]
+fn a_total_printed_with_another_currency_alone_is_in_none_of_the_data() {
+    let check = || RuleCheck::CurrencyPrinted(named(&["currency"]));
+    for (printed, fails) in [
+        ("Total 464,74 CHF\nRate 1 EUR", true),
+        ("Total 464,74 CHF\nTotal EUR 464,74", false),
+        ("Total 464,74\nFee 9,00 CHF\nRate 1 EUR", false),
+        ("Total 464,74 €\nFee 9,00 CHF", false),
+    ] {
+        let data = json!({ "currency": "EUR", "total": 464.74 });
+        let found = failing(check(), data, &transcript(printed), &lookups());
+        assert_eq!(!found.is_empty(), fails, "{printed}");
+    }
+}
+
+#[test]
 fn forms_hold_up_to_their_last_letter_and_digit() {
     #[rustfmt::skip]
     let table = [
