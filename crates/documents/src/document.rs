@@ -43,7 +43,7 @@ pub struct ParsedDocument {
 
 #[derive(Debug)]
 enum DocumentContent {
-    Pdf(pdf_file::PdfFile),
+    Pdf(Box<pdf_file::PdfFile>),
     Picture(Bytes),
     Tiff(Bytes, Vec<tiff::TiffDirectory>),
     /// An e-invoice that is the document: its values as lines.
@@ -183,7 +183,7 @@ impl DocumentOpening<'_> {
     /// A PDF with the files attached to it, or a portfolio, which has no pages of its own.
     fn open_pdf(&self, bytes: Bytes) -> OpenedContent {
         let size = bytes.len();
-        let file = pdf_file::PdfFile::open(bytes, self.limits, self.passwords)?;
+        let file = Box::new(pdf_file::PdfFile::open(bytes, self.limits, self.passwords)?);
         if !self.finds_members {
             return Ok((DocumentContent::Pdf(file), FoundMembers::default()));
         }
@@ -332,7 +332,7 @@ impl ParsedDocument {
     ) -> Result<Option<PageRaster>, PageRefusal> {
         let drawn;
         let (file, index) = match &self.content {
-            DocumentContent::Pdf(file) => (file, index),
+            DocumentContent::Pdf(file) => (file.as_ref(), index),
             DocumentContent::Laid(pages) => {
                 let LaidPage::Text(page) = laid_page(pages, index)? else { return Ok(None) };
                 let Some(bytes) = draw_grid(page) else { return Ok(None) };

@@ -54,11 +54,7 @@ impl GateSubject<'_> {
                 value.as_str().is_some_and(|text| !self.ground.holds_words(text, *share))
             }),
             RuleCheck::CurrencyPrinted(fields) => self.fields_where(fields, |value| {
-                let total = self.field_number(self.kind.field_of(FieldRole::Total));
-                value.as_str().is_some_and(|code| {
-                    !self.ground.shows_currency(code)
-                        || total.is_some_and(|total| self.ground.prices_otherwise(total, code))
-                })
+                value.as_str().is_some_and(|it| self.denies_currency(it))
             }),
             RuleCheck::Legible { fields, least } => self.fields_where(fields, |value| {
                 let places = self.ground.value_places(value).into_iter();
@@ -91,6 +87,13 @@ impl GateSubject<'_> {
             history if history.asks_for_history() => self.failed_history(history),
             amounts => self.failed_amounts(amounts),
         }
+    }
+
+    /// Whether the pages print no such currency, or the total in another one alone.
+    fn denies_currency(&self, code: &str) -> bool {
+        let total = self.field_number(self.kind.field_of(FieldRole::Total));
+        !self.ground.shows_currency(code)
+            || total.is_some_and(|total| self.ground.prices_otherwise(total, code))
     }
 
     fn failed_amounts(&self, check: &RuleCheck) -> FailedFields {
