@@ -8,9 +8,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::sync::mpsc;
 
 use super::{CommandContext, CommandExit, print, standard_input};
-use docmill_core::config::{Config, ConfigNeeds};
+use docmill_core::config::ConfigNeeds;
 use docmill_core::model::{IngestionStatus, Priority};
-use docmill_gate::kinds::KindSet;
 use docmill_operations::submit::{
     self, SkippedPath, Submission, SubmitContext, SubmitLine, SubmitOptions, SubmitSearch,
     SubmitStatus,
@@ -55,7 +54,10 @@ pub(super) async fn run(
     standard_input::check_null(arguments.null, &arguments.paths)?;
     let app = context.build_app(ConfigNeeds::WORKER)?;
     let traces = context.quiet_logs_and_traces(app.config())?;
-    note_unknown_kind(app.config(), arguments.kind.as_deref());
+    let kind = arguments.kind.as_deref();
+    if let Some(note) = kind.and_then(|it| submit::describe_unknown_kind(&app.config().kinds, it)) {
+        print::note(&note);
+    }
     let destination = app.config().queue_destination();
     let parts = Box::pin(app.open_backends()).await?;
     let desk = SubmitContext {
@@ -93,20 +95,6 @@ pub(super) async fn run(
     let ended = report.finish();
     handed_in?;
     ended
-}
-
-/// Says that a kind is unknown here. The workers may know it.
-fn note_unknown_kind(config: &Config, kind: Option<&str>) {
-    let kinds = KindSet::load(&config.kinds);
-    if let (Some(kind), Ok(kinds)) = (kind, kinds)
-        && kinds.get(kind).is_none()
-    {
-        let names: Vec<&str> = kinds.iter().map(|known| known.name.as_str()).collect();
-        print::note(&format!(
-            "`{kind}` is no kind known here ({}): a worker that does not know it fails the documents",
-            names.join(", ")
-        ));
-    }
 }
 
 /// A label and its value.

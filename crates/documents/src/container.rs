@@ -178,6 +178,15 @@ impl<'a> MemberCollector<'a> {
         self.members.is_empty()
     }
 
+    /// Whether there is none but pictures that are small enough for a logo: the text of a mail may be its
+    /// document then.
+    fn has_pictures_alone(&self) -> bool {
+        self.members.iter().all(|member| match &member.content {
+            MemberContent::Bytes(bytes) => mail::is_small_picture(bytes),
+            MemberContent::ZipEntry(_) => false,
+        })
+    }
+
     /// All of them; `container`: where those lie that are extracted later.
     pub(crate) fn finish(self, container: Bytes) -> FoundMembers {
         FoundMembers { members: self.members, are_left_out: false, container }

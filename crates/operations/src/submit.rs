@@ -22,9 +22,10 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 
 use batch::{CandidateContent, SubmitCandidate};
-use docmill_core::config::QueueDestination;
+use docmill_core::config::{KindsConfig, QueueDestination};
 use docmill_core::fault::Result;
 use docmill_core::model::{DocumentId, IngestionId, IngestionStatus, Priority};
+use docmill_gate::kinds::KindSet;
 use docmill_ledger::db::Db;
 use docmill_queue::MessageQueue;
 use docmill_storage::{ObjectStore, keys};
@@ -52,6 +53,16 @@ pub struct SubmitContext<'a> {
     pub largest: u64,
     /// The queue as traces name it.
     pub destination: &'a QueueDestination,
+}
+
+/// A warning about a kind that is unknown here; the workers may know it.
+pub fn describe_unknown_kind(config: &KindsConfig, kind: &str) -> Option<String> {
+    let kinds = KindSet::load(config).ok().filter(|kinds| kinds.get(kind).is_none())?;
+    let names: Vec<&str> = kinds.iter().map(|known| known.name.as_str()).collect();
+    let names = names.join(", ");
+    Some(format!(
+        "`{kind}` is no kind known here ({names}): a worker that does not know it fails the documents"
+    ))
 }
 
 /// Properties of the documents besides their content.

@@ -126,7 +126,7 @@ pub(super) fn add_members(
             found.add(part.attachment_name(), content)?;
         }
     }
-    if found.is_empty() { add_text(&mail, found) } else { Ok(()) }
+    if found.has_pictures_alone() { add_text(&mail, found) } else { Ok(()) }
 }
 
 /// The bytes of a part that names itself text and is a document of another form.
@@ -268,9 +268,10 @@ fn add_text(mail: &Message<'_>, found: &mut MemberCollector<'_>) -> Result<(), P
         }
         let is_doubtful = extension == "html"
             && plain_forms(mail).any(|plain| mail_text::contradicts(plain, text));
-        let content = match is_doubtful {
-            true => mail_text::as_doubtful_file(text),
-            false => mail_text::as_file(text),
+        let content = match extension {
+            "html" if is_doubtful => mail_text::as_doubtful_file(text),
+            "html" => mail_text::as_file(text),
+            _ => mail_text::as_plain_file(text),
         };
         return found.add(Some(&format!("{name}.{extension}")), content);
     }

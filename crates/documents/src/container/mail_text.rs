@@ -23,6 +23,15 @@ pub(super) fn as_file(text: &str) -> Vec<u8> {
     format!("{MARK}{text}").into_bytes()
 }
 
+/// A plain text as a file of its own, without the marks of quotation before its lines.
+pub(super) fn as_plain_file(text: &str) -> Vec<u8> {
+    let lines = text.lines().map(|line| {
+        let quoted = line.starts_with('>');
+        if quoted { line.trim_start_matches(['>', ' ']) } else { line }
+    });
+    as_file(&lines.collect::<Vec<&str>>().join("\n"))
+}
+
 /// An HTML as a file of its own whose plain form states other amounts.
 pub(super) fn as_doubtful_file(text: &str) -> Vec<u8> {
     as_file(&[OTHER_TEXT_MARK, text].concat())

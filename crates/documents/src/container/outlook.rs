@@ -125,7 +125,7 @@ pub(super) fn add_members(
             }
         }
     }
-    if found.is_empty() { add_text(&mut file, found) } else { Ok(()) }
+    if found.has_pictures_alone() { add_text(&mut file, found) } else { Ok(()) }
 }
 
 /// The storages of a message's attachments, in their order.
@@ -175,7 +175,11 @@ fn add_text(file: &mut Compound<'_>, found: &mut MemberCollector<'_>) -> Result<
     for (form, extension) in [(HTML, "html"), (TEXT, "txt")] {
         let Some(text) = read_text(file, &format!("/{form}"), MAX_TEXT_BYTES) else { continue };
         if mail_text::states_amount(&text) {
-            return found.add(Some(&format!("{subject}.{extension}")), mail_text::as_file(&text));
+            let content = match extension {
+                "html" => mail_text::as_file(&text),
+                _ => mail_text::as_plain_file(&text),
+            };
+            return found.add(Some(&format!("{subject}.{extension}")), content);
         }
         break;
     }

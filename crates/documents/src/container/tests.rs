@@ -107,7 +107,8 @@ fn attachments_are_members_and_text_logos_signatures_and_appointments_are_none()
 const MAX_PHOTO: usize = 100 << 10;
 
 #[test]
-fn the_text_of_a_mail_is_a_document_only_if_there_is_no_other_and_it_states_an_amount() {
+fn the_text_of_a_mail_is_a_document_only_beside_none_but_small_pictures_and_if_it_states_an_amount()
+{
     let html = "Content-Type: text/html\r\n\r\n<p>Total: <b>9.90 EUR</b></p>\r\n".to_owned();
     let receipt = mail("alternative", &[text("Total: 9.90 EUR"), html]);
     let members = opened(&receipt).unwrap();
@@ -116,6 +117,12 @@ fn the_text_of_a_mail_is_a_document_only_if_there_is_no_other_and_it_states_an_a
     assert!(members[0].1.starts_with("\u{feff}<p>".as_bytes()));
     let plain = b"From: a@example.com\nSubject: Beleg\n\nSumme 5,00 \xe2\x82\xac\n";
     assert_eq!(names(plain), ["Beleg.txt"]);
+    let logo = attached("logo.png", PNG);
+    let html = "Content-Type: text/html\r\n\r\n<p>Total: <b>9.90 EUR</b></p>\r\n".to_owned();
+    assert_eq!(names(&mail("mixed", &[html, logo])), ["logo.png", "Ihre Rechnung.html"]);
+    let quoted = b"From: a@example.com\nSubject: Beleg\n\nFwd:\n> Adler KG\n> > Summe   5,00 EUR\n";
+    let members = opened(quoted).unwrap();
+    assert_eq!(members[0].1, "\u{feff}Fwd:\nAdler KG\nSumme   5,00 EUR".as_bytes());
     let chat = b"From: a@example.com\nSubject: Hallo\n\nBis morgen um 10.30\n";
     assert_eq!(refused(chat), OutcomeReason::Empty);
 }

@@ -66,8 +66,8 @@ pub(super) fn add_members(
         }
     }
     attachment.add_to(found)?;
-    if found.is_empty() && mail_text::states_amount(&text) {
-        found.add(Some("mail.txt"), mail_text::as_file(&text))?;
+    if found.has_pictures_alone() && mail_text::states_amount(&text) {
+        found.add(Some("mail.txt"), mail_text::as_plain_file(&text))?;
     }
     Ok(())
 }
