@@ -179,7 +179,7 @@ async fn every_reply_that_is_no_whole_object_is_sent_back_once_and_then_given_up
         (text("```json\n{}"),                             "fenced"),
         (text(r#"{"fields": {"total": NaN}}"#),           "invalid_json"),
         (text(r#"{"fields": {"total": 1, "total": 2}}"#), "duplicate_key"),
-        (text(""),                                        "empty"),
+        (text(" "),                                       "empty"),
         (Answer::Ok { content: json!({"total": 1}) },     "schema"),
     ];
     for (answer, code) in table {

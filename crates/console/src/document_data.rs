@@ -10,7 +10,7 @@ use time::macros::format_description;
 
 use super::layout::foreign_name;
 use super::page_sheets::{FieldPlaces, mark_id};
-use super::review_form::label_of;
+use super::review_form::{decimal_text, label_of};
 use docmill_core::model::value_at;
 use docmill_gate::kinds::{FieldRole, FieldType, Kind, RuleCheck};
 
@@ -210,15 +210,6 @@ const AMOUNTS: [FieldRole; 6] = [
 /// Whether it is a list of lines, each with fields.
 fn is_table(value: &Value) -> bool {
     value.as_array().is_some_and(|lines| !lines.is_empty() && lines.iter().all(Value::is_object))
-}
-
-/// A number with a fraction has two decimals at least.
-pub(super) fn decimal_text(number: &str) -> String {
-    match number.split_once('.') {
-        Some((whole, "0")) => whole.to_owned(),
-        Some((_, fraction)) if fraction.len() == 1 => format!("{number}0"),
-        _ => number.to_owned(),
-    }
 }
 
 /// An amount has two decimals at least.

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::document_data::decimal_text;
 use super::failure::ConsoleFailure;
 use super::fields::FieldValues;
 use docmill_gate::kinds::{FieldType, Kind};
@@ -44,6 +43,15 @@ pub(super) fn shown_text(value: Option<&Value>) -> String {
         Some(Value::String(text)) => text.replace("\r\n", "\n"),
         Some(Value::Number(number)) => decimal_text(&number.to_string()),
         Some(other) => other.to_string(),
+    }
+}
+
+/// A number with a fraction has two decimals at least.
+pub(super) fn decimal_text(number: &str) -> String {
+    match number.split_once('.') {
+        Some((whole, "0")) => whole.to_owned(),
+        Some((_, fraction)) if fraction.len() == 1 => format!("{number}0"),
+        _ => number.to_owned(),
     }
 }
 

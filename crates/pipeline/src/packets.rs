@@ -77,9 +77,9 @@ pub(super) async fn judge_pages(
         }
     }
     let judged = weigh_pages(attempt, transcript).await?;
-    Ok(match mode {
-        PacketMode::Content if judged.is_doubtful() => PacketVerdict::Open(judged),
-        _ => verdict_of(mode, &judged),
+    Ok(match judged.is_doubtful() && mode == PacketMode::Content {
+        true => PacketVerdict::Open(judged),
+        false => verdict_of(mode, &judged),
     })
 }
 

@@ -5,7 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-const LABELS: [(&str, &[&str]); 6] = [
+const LABELS: [(&str, &[&str]); 7] = [
+    ("supplier_vat_id", &["tax id"]),
     ("invoice_number", &["invoice number", "invoice no", "rechnungsnummer", "facture no"]),
     ("invoice_date", &["invoice date", "rechnungsdatum", "date"]),
     ("due_date", &["due date", "payment due", "fällig"]),
@@ -168,6 +169,10 @@ fn field(name: &str, schema: &Value, lines: &[(String, String)]) -> (Value, Ids)
         "line_items" => items(schema, lines),
         "supplier_name" => lines
             .first()
+            .map_or((Value::Null, Vec::new()), |(id, text)| with_evidence(json!(text), id)),
+        "supplier_address" => lines
+            .get(1)
+            .filter(|(_, text)| text.contains(','))
             .map_or((Value::Null, Vec::new()), |(id, text)| with_evidence(json!(text), id)),
         "currency" => ["EUR", "USD", "GBP", "CHF"]
             .iter()

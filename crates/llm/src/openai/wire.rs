@@ -244,16 +244,17 @@ pub(super) fn parse_reply(body: &[u8], asked: &str) -> Result<ModelReply, Comple
     let declined = choice.message.refusal.is_some_and(|text| !text.is_empty());
     let stop = parse_finish_reason(choice.finish_reason.as_deref(), declined)
         .ok_or(CompletionParseError::GivenUp)?;
-    let usage = completion.usage.map(ModelUsage::from).unwrap_or_default();
+    let usage = completion.usage.map(ModelUsage::from);
     let text = choice.message.content.unwrap_or_default();
     // `OpenRouter` while a provider starts: no token, and no reason for that.
-    if stop == FinishReason::Complete && text.is_empty() && usage.output == 0 {
+    let has_no_token = usage.is_some_and(|usage| usage.output == 0);
+    if stop == FinishReason::Complete && text.is_empty() && has_no_token {
         return Err(CompletionParseError::GivenUp);
     }
     Ok(ModelReply {
         text,
         stop,
-        usage,
+        usage: usage.unwrap_or_default(),
         model: completion.model.filter(|name| !name.is_empty()).unwrap_or_else(|| asked.to_owned()),
         limits: RateLimitHeaders::default(),
     })
@@ -322,7 +323,7 @@ mod tests {
             let failed = parse_reply(body.to_string().as_bytes(), "m");
             assert!(matches!(failed, Err(CompletionParseError::GivenUp)), "{reason}");
         }
-        let nothing = br#"{"choices":[{"message":{"content":null},"finish_reason":"stop"}]}"#;
+        let nothing = br#"{"choices":[{"message":{"content":null},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":0}}"#;
         assert!(matches!(parse_reply(nothing, "m"), Err(CompletionParseError::GivenUp)));
     }
 

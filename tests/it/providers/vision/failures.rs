@@ -45,7 +45,7 @@ async fn a_reading_that_is_of_no_use_is_refused_with_its_reason_and_the_next_one
         ("filtered",               Answer::ContentFilter,                        Declined),
         ("does not fit",           Answer::error(400, "context_length_exceeded"), TooLong),
         ("prose",                  text("I am sorry, I cannot see any picture."), BrokenForm),
-        ("nothing",                text(""),                                     BrokenForm),
+        ("nothing",                text(" "),                                    BrokenForm),
         ("broken JSON",            text("{\"turn\":\"0\",\"lines\":[\"Invoice"), BrokenForm),
         ("more than was asked",    text(injected),                               BrokenForm),
         ("another page",           list(&["Meeting of the board in March", "Present were nine members and two guests", "The minutes of February were approved", "Any other business closed at noon"]), AnotherPage),
