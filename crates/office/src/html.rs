@@ -194,7 +194,7 @@ struct PageReader<'a> {
     /// Blocks of the page and of each open cell.
     regions: Vec<Vec<FlowBlock>>,
     text: String,
-    /// What stands between the text and further letters of its block.
+    /// The gap between the text and further letters of its block.
     gap: Option<TextGap>,
     lists: Vec<OpenList>,
     /// Looks so far, and the last letters' one.

@@ -32,7 +32,7 @@ impl PacketJudgement {
         open.map(|it| it.page).collect()
     }
 
-    /// Makes the verdict on the boundary before `page` certain where another witness agrees with it: the page
+    /// Makes the verdict on the boundary before `page` certain where a second source agrees with it: the page
     /// `begins` a document, or goes on with one.
     pub fn confirm(&mut self, page: u32, begins: bool) {
         for boundary in self.boundaries.iter_mut().filter(|it| it.page == page) {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_witness_who_contradicts_the_evidence_decides_nothing() {
+    fn a_second_source_that_contradicts_the_evidence_decides_nothing() {
         use BoundaryVerdict::{Cut, MaybeCut, MaybeJoin};
         for (verdict, begins, then) in [
             (MaybeCut, true, Some(Cut)),

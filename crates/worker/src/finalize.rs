@@ -32,7 +32,7 @@ const UNWRITTEN_DELAY: Duration = Duration::from_secs(2);
 /// Delay before the next attempt when no form of the outcome could be written.
 const REFUSED_DELAY: Duration = Duration::from_secs(5 * 60);
 
-/// What becomes of an outcome that Postgres rejects.
+/// Circumstances that decide how an outcome which Postgres rejects is written.
 #[derive(Debug, Clone, Copy)]
 pub struct RefusedWrite {
     /// This worker's documents fail one after the other: it is for another worker, soon.

@@ -194,7 +194,7 @@ pub(super) struct AnthropicParseError {
 pub(super) fn parse_reply(body: &[u8], asked: &str) -> Result<ModelReply, AnthropicParseError> {
     let message: AnthropicMessage = serde_json::from_slice(body)
         .map_err(|e| AnthropicParseError { line: e.line(), column: e.column() })?;
-    // What a model says before it calls the tool is no part of the reply.
+    // Text before the call of the tool is no part of the reply.
     let has_call = message.content.iter().any(|block| block.input.is_some());
     let blocks = message.content.into_iter().filter(|it| !has_call || it.input.is_some());
     Ok(ModelReply {

@@ -234,7 +234,7 @@ pub(super) fn parse_reply(answer: Answer, asked: &str) -> ModelReply {
         Some(ConverseOutput::Message(message)) => message.content,
         _ => Vec::new(),
     };
-    // What a model says before it calls the tool is no part of the reply.
+    // Text before the call of the tool is no part of the reply.
     let has_call = blocks.iter().any(ContentBlock::is_tool_use);
     let blocks = blocks.into_iter().filter(|block| !has_call || block.is_tool_use());
     ModelReply {
