@@ -1,4 +1,4 @@
-"""Reads scans with a "vision model" that really looks, and the machine's own readers as its witness. Run by
+"""Reads scans with a "vision model" that really looks, and the machine's own readers as the local reading. Run by
 vision_scans.sh.
 
     vision_scans.py DOCMILL DIR [NAME…]
@@ -168,9 +168,9 @@ def main(program, folder, *names):
         print(f"{kind:<10}{path.stem:<32}{figures}  {new} new, {unmarked} unmarked digits, {','.join(reasons)}", flush=True)
     means = [mean(row[at] for row in rows) for at in range(6)]
     print(f"\n{len(rows)} scans; recall (precision): docmill alone {means[0]:.3f} ({means[1]:.3f}), {name} alone "
-          f"{means[2]:.3f} ({means[3]:.3f}), {name} with docmill as witness {means[4]:.3f} ({means[5]:.3f})")
+          f"{means[2]:.3f} ({means[3]:.3f}), {name} with docmill as local reader {means[4]:.3f} ({means[5]:.3f})")
     print(f"readings refused: {sum(refused.values())} {dict(refused)}; words that the model brought: {added}, "
-          f"marked: {marked}; words of neither and digits without witness or mark: {wrong}")
+          f"marked: {marked}; words of neither and digits without local reading or mark: {wrong}")
     lower = means[4] < means[0]
     print("the recall is lower than alone" if lower else "the recall is no lower than alone")
     return 1 if wrong or lower else 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Reads scans with a vision model that really looks (RapidOCR behind an OpenAI-compatible server of this
-# machine) and the machine's own readers as its witness: recall beside docmill alone, words of neither, digits
-# without a witness (vision_scans.py says what has to hold).
+# machine) and the machine's own readers as the local reading: recall beside docmill alone, words of neither, digits
+# without a local reading (vision_scans.py says what has to hold).
 #   scripts/vision_scans.sh DIR [NAME…]
 # DIR holds scans and truth/NAME.txt; NAMEs choose some of them. 150 MB from PyPI; half a minute a scan.
 # READER=tesseract lets bare Tesseract be the model. DOCMILL names another binary of ours.

@@ -32,7 +32,7 @@ pub fn serve_page_process() -> io::Result<()> {
 
 fn prepare_process(setup: &ProcessSetup) -> io::Result<(ConfinementStatus, PageReaderFactory)> {
     confine::limit_resources(setup.address_space)?;
-    // The worker has looked for the weights already; others than it found must not be read here.
+    // The worker has checked the weights already; others than it found must not be read here.
     let is_told = !setup.ocr.models.as_os_str().is_empty();
     let engine = if is_told { setup.ocr.engine } else { OcrEngineChoice::Tesseract };
     let ocr = OcrConfig { engine, ..setup.ocr.clone() };

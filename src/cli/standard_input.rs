@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::UsageError;
 
-/// Read and not yet looked at.
+/// Read and not yet parsed.
 const AHEAD: usize = 1024;
 
 /// Whether standard input is meant.

@@ -17,7 +17,7 @@ use docmill_operations::submit::{
 
 /// Maximum lines of the table; of more, only documents that need review, and counts.
 const SHOWN: usize = 200;
-/// Found and not yet looked at.
+/// Found and not yet examined.
 const AHEAD: usize = 1024;
 
 /// Arguments of `submit`.

@@ -51,7 +51,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// Reads the text of a body, all of it.
+/// Reads the whole body as text.
 fn parse_text<T: DeserializeOwned>(text: &[u8]) -> Result<T, ConsoleFailure> {
     let mut body = serde_json::Deserializer::from_slice(text);
     let value = parse_body(&mut body)?;
@@ -118,7 +118,7 @@ pub(super) struct WholeNumber<T = i64>(pub(super) T);
 /// Up to here floats hold every whole number.
 const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 
-/// A float that stands for one whole number alone.
+/// A float that represents exactly one whole number.
 fn exact_float(number: &serde_json::Number) -> Option<i64> {
     let float = number.as_f64()?;
     let is_exact = float.fract() == 0.0 && float.abs() <= MAX_EXACT_FLOAT;

@@ -20,7 +20,7 @@ use super::queue_choice::{QueueChoice, counted};
 use super::review_desk::{ReviewLock, lock_notice};
 use super::review_form::{REJECT_REASONS, label_of, shown_text};
 use super::review_inputs::FormSource;
-use super::review_lines::amount_text;
+use super::review_lines::total_text;
 use super::similar_documents::{DUPLICATE_RULES, similarity_keys};
 use super::state::ConsoleState;
 use super::transcripts::{load_page_sheets, work_on_transcript};
@@ -288,7 +288,7 @@ fn bar_facts(shown: &ShownCase<'_>, turn: &ReviewTurn<'_>, title: &str) -> Marku
     let supplier = shown.kind.zip(data);
     let supplier =
         supplier.and_then(|(kind, data)| data.get(kind.field_of(FieldRole::SupplierName)));
-    let amount = shown.kind.zip(data).and_then(|(kind, data)| amount_text(kind, data));
+    let amount = shown.kind.zip(data).and_then(|(kind, data)| total_text(kind, data));
     html! {
         div.what {
             h1 title=(title) { (foreign_name(title)) }

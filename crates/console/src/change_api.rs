@@ -65,8 +65,7 @@ pub(super) struct MatchingRequest {
 impl MatchingRequest {
     /// The same as the query of a list has it.
     ///
-    /// # Errors
-    /// A value is empty: without it more would match than was meant.
+    /// # Errors A value is empty: the filter would match more than was meant.
     fn to_fields(&self) -> Result<FieldValues, ConsoleFailure> {
         let mut query = form_urlencoded::Serializer::new(String::new());
         let named = [

@@ -99,7 +99,7 @@ impl<'a> DataView<'a> {
                         span.hint { (label_of(part)) ": " } (self.value(&format!("{name}.{part}"), value)) "; "
                     }
                 }
-                Value::Number(number) if self.is_amount(name) => (amount_text(&number.to_string())),
+                Value::Number(number) if self.is_amount(name) => (two_decimals(&number.to_string())),
                 Value::Number(number) => (decimal_text(&number.to_string())),
                 Value::Bool(true) => "yes",
                 Value::Bool(false) => "no",
@@ -212,8 +212,8 @@ fn is_table(value: &Value) -> bool {
     value.as_array().is_some_and(|lines| !lines.is_empty() && lines.iter().all(Value::is_object))
 }
 
-/// An amount has two decimals at least.
-fn amount_text(number: &str) -> String {
+/// An amount with at least two decimals.
+fn two_decimals(number: &str) -> String {
     let text = decimal_text(number);
     if text.chars().all(|c| c.is_ascii_digit() || c == '-') { format!("{text}.00") } else { text }
 }
@@ -236,7 +236,7 @@ mod tests {
             ("0.125", "0.125", "0.125"),
             ("1e20", "1e20", "1e20"),
         ] {
-            assert_eq!((decimal_text(number), amount_text(number)), (shown.into(), amount.into()));
+            assert_eq!((decimal_text(number), two_decimals(number)), (shown.into(), amount.into()));
         }
     }
 

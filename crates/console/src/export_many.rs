@@ -184,7 +184,7 @@ pub(super) async fn get_exported(
     headers: HeaderMap,
 ) -> Result<Response, ConsoleFailure> {
     let form = read_form(&wanted)?;
-    // JSON has none of these options, and takes no wrong ones.
+    // These options do not apply to JSON, and are validated all the same.
     csv_options(&wanted)?;
     let kind = wanted.get("kind").filter(|kind| state.kinds().get(kind).is_some());
     let kind = kind

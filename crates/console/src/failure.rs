@@ -41,7 +41,7 @@ pub(super) struct Problem {
     status: u16,
     code: &'static str,
     detail: String,
-    /// The places that are wrong; none if the request as a whole is.
+    /// The invalid members; empty if the request as a whole is invalid.
     errors: Vec<ProblemPlace>,
 }
 

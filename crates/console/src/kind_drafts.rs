@@ -192,14 +192,15 @@ pub(super) async fn get_replay(
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ShadowRequest {
-    /// Share of the documents, up to 1; 0 ends it.
+    /// Share of the documents, 0 to 1; 0 ends the shadow run.
     #[schema(minimum = 0, maximum = 1)]
     share: f64,
     why: String,
 }
 
-/// Has a draft that passed its gate read a share of the documents that people decide from now on, instead
-/// of another draft of its kind, and compares. 409 if it did not pass.
+/// Starts a shadow run: the draft reads a share of the documents that people decide from now on,
+/// and the results are compared. It replaces another shadow run of the kind. 409 if the draft did
+/// not pass its gate.
 #[utoipa::path(
     put,
     path = "/replays/{id}/shadow",

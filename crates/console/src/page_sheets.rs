@@ -125,8 +125,8 @@ impl PicturedPages {
         boxes.map(|(at, place, area)| (place.field.as_str(), mark_id(at), area))
     }
 
-    /// The same page small. The script asks for it behind the page that is looked at: else sixty
-    /// pages are drawn before that one.
+    /// A thumbnail of the page. The script requests it after the page in view; otherwise sixty
+    /// pages would be rendered before that one.
     pub(super) fn small_picture(&self, number: u32) -> Markup {
         let path = self.base.as_ref().map(|base| format!("{base}/{number}/picture"));
         html! { @if let Some(path) = path { img data-src=(path) alt=""; } }

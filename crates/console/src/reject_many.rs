@@ -179,13 +179,13 @@ pub(super) async fn post_rejection(
     Ok(frame_page(&state, Some(&visitor), "Rejected documents", &body))
 }
 
-/// A document and what became of it, in words.
+/// A document and its result, in words.
 struct EndedDocument {
     id: Uuid,
     end: &'static str,
 }
 
-/// How many documents ended in which way, and those that did not end in the first.
+/// Counts of documents by result, and a list of those without the intended one.
 fn ends_table(state: &ConsoleState, all: &[&'static str], done: &[EndedDocument]) -> Markup {
     let others: Vec<_> = done.iter().filter(|one| all.first() != Some(&one.end)).collect();
     html! {

@@ -231,7 +231,8 @@ pub(super) async fn post_renew(
     Ok(Json(json!({ "held": says.is_empty(), "says": says })).into_response())
 }
 
-/// `POST /reviews/{document}/release`: the page was left. The last input comes with it.
+/// `POST /reviews/{document}/release`: the reviewer left the page. The request carries the last
+/// input.
 pub(super) async fn post_release(
     State(state): State<ConsoleState>,
     Extension(visitor): Extension<ConsoleVisitor>,
@@ -292,7 +293,7 @@ fn undo_form(
     }
 }
 
-/// The button that takes back what was decided, and until when.
+/// The undo button for the last decision, with its deadline.
 pub(super) fn undo_button(words: &str, until: OffsetDateTime) -> Markup {
     html! {
         button accesskey="u" { (words) }

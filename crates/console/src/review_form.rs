@@ -46,7 +46,7 @@ pub(super) fn shown_text(value: Option<&Value>) -> String {
     }
 }
 
-/// A number with a fraction has two decimals at least.
+/// A number as people write it: a fraction has at least two decimals, a whole number none.
 pub(super) fn decimal_text(number: &str) -> String {
     match number.split_once('.') {
         Some((whole, "0")) => whole.to_owned(),

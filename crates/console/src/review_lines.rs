@@ -206,8 +206,8 @@ fn column_class(field_type: FieldType) -> &'static str {
     }
 }
 
-/// The amount and its currency for the bar, by the roles of the kind.
-pub(super) fn amount_text(kind: &Kind, data: &Map<String, Value>) -> Option<String> {
+/// The total and its currency, by the roles of the kind; `None`: no total.
+pub(super) fn total_text(kind: &Kind, data: &Map<String, Value>) -> Option<String> {
     let total = amount_of(data.get(kind.field_of(FieldRole::Total)))?;
     let currency = data.get(kind.field_of(FieldRole::Currency)).and_then(Value::as_str);
     Some(format!("{total:.2} {}", currency.unwrap_or_default()).trim_end().to_owned())

@@ -211,7 +211,7 @@ impl Config {
             layers::load_layers(file, environment_pairs());
         let broken: Vec<String> = problems.iter().map(|(section, _)| section.clone()).collect();
         let mut all = problem_messages(problems);
-        // Without the file nothing is known of what stands in it.
+        // The file was not read, so its settings are unknown.
         if broken.iter().any(String::is_empty) {
             return Err(InvalidConfig(all));
         }

@@ -25,8 +25,8 @@ use crate::regression::{self, FixToggle};
 pub const MIN_STREAK_DOCUMENTS: usize = 3;
 /// No streak needs more documents, however often a success followed one.
 const MAX_STREAK_DOCUMENTS: usize = 24;
-/// For how long a streak that no further document joins is evidence. With [`MAX_STREAK_DOCUMENTS`] it
-/// always is.
+/// How long a streak without further documents is evidence. At [`MAX_STREAK_DOCUMENTS`] it always
+/// is.
 const MAX_LONE_TIME: Duration = Duration::from_secs(3_600);
 /// A streak without a further failure for this long is forgotten.
 const STREAK_LIFETIME: Duration = Duration::from_secs(600);
@@ -37,7 +37,7 @@ pub struct FailureStreak {
     documents: BTreeSet<IngestionId>,
     /// When the last one of them joined.
     joined: Option<Instant>,
-    /// None joined for so long that these documents are at fault themselves.
+    /// No document joined in that time: these documents are at fault themselves.
     is_lone: bool,
     /// How many different documents are evidence.
     needed: usize,

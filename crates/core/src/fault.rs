@@ -14,8 +14,8 @@ pub enum Fault {
     Transient,
     /// The other side asked us to slow down, and perhaps said for how long.
     Throttled(Option<Duration>),
-    /// The other side serves other jobs at its pace, and this one's turn comes later, or a hook is down: the
-    /// time after which to come again. Never ends a job by its age.
+    /// The other side serves other jobs first, or a hook is down: retry after this time. Never ends
+    /// a job by its age.
     InLine(Duration),
     /// The other side is down: every job would fail until it is back.
     Unavailable,

@@ -404,7 +404,7 @@ pub fn count_second_look(result: &'static str) {
     counter!(SECOND_LOOKS, "result" => result).increment(1);
 }
 
-/// Counts a document whose fields a service read as well, or why it did not.
+/// Counts a document by the end of its second reading: done, or the reason it was not.
 pub fn count_second_reading(result: &'static str) {
     counter!(SECOND_READINGS, "result" => result).increment(1);
 }

@@ -94,7 +94,7 @@ pub(crate) struct FoundMembers {
 }
 
 impl FoundMembers {
-    /// There are some, and none is taken.
+    /// Documents were found and none is taken.
     pub(crate) fn left_out() -> Self {
         Self { are_left_out: true, ..Self::default() }
     }
@@ -178,8 +178,8 @@ impl<'a> MemberCollector<'a> {
         self.members.is_empty()
     }
 
-    /// Whether there is none but pictures that are small enough for a logo: the text of a mail may be its
-    /// document then.
+    /// Whether there are only pictures as small as a logo: the text of a mail may be its document
+    /// then.
     fn has_pictures_alone(&self) -> bool {
         self.members.iter().all(|member| match &member.content {
             MemberContent::Bytes(bytes) => mail::is_small_picture(bytes),
@@ -197,8 +197,8 @@ fn is_document_or_container(bytes: &[u8]) -> bool {
     DocumentFormat::is_bare_document(bytes) || ContainerForm::sniff(bytes).is_some()
 }
 
-/// Whether a file attached to a document is a document of its own. An e-invoice is none: it belongs to
-/// the pages or is another form of what it is attached to.
+/// Whether an attached file is a separate document. An e-invoice is not: it belongs to the pages,
+/// or is another form of the document that it is attached to.
 pub(crate) fn is_attached_document(content: &[u8]) -> bool {
     let format = DocumentFormat::sniff_signed(content);
     let is_invoice = matches!(format, Some(DocumentFormat::Xml | DocumentFormat::Edifact));

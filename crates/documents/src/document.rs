@@ -192,7 +192,7 @@ impl DocumentOpening<'_> {
         let found = match catch_decoder(|| file.add_attached_files(is_portfolio, &mut members)) {
             Ok(()) => members.finish(Bytes::new()),
             Err(refusal) if is_portfolio => return Err(refusal),
-            // Its pages are a document whatever is attached to it.
+            // Its pages are a document, with or without attachments.
             Err(_) => FoundMembers::left_out(),
         };
         let is_container = is_portfolio && !found.members.is_empty();

@@ -9,8 +9,8 @@ use crate::envelope::decode_base64;
 use docmill_formats::einvoice::list_supporting_files;
 use docmill_formats::xml::XmlTree;
 
-/// The documents within an e-invoice, which is one whatever they are: none where they are too many or too
-/// large.
+/// The documents within an e-invoice; empty where they are too many or too large. The e-invoice is
+/// read in any case.
 pub(crate) fn find_supporting_files(
     tree: &XmlTree<'_>,
     mut members: MemberCollector<'_>,

@@ -11,7 +11,7 @@
 //! | `document_ai` | up to 15 pages (30 without images in the reply), 40 MB | no |
 //! | `document_intelligence` | up to 15 pages, 48 MB | no |
 //! | `textract` | one page, 10 MB | PDFs in S3, as a job |
-//! | `vision` | one page beside its witness | no |
+//! | `vision` | one page with its local reading | no |
 
 pub mod document_ai;
 pub mod document_intelligence;

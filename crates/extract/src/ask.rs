@@ -65,7 +65,7 @@ pub enum IncompleteReason {
     /// A reply about a few lines was cut, or they did not fit.
     #[error("the reply was cut at the token limit and its lines cannot be split further")]
     Cut,
-    /// A cut reply was not short of room: its model did not come to an end.
+    /// The reply was cut, but not for lack of room: the model would not have ended.
     #[error("the reply was cut, but repeats itself or is longer than its lines can need")]
     Endless,
     /// The model's thoughts filled its replies, though it was asked to think little and given room.
@@ -265,7 +265,7 @@ impl ExtractionSession<'_> {
             // Known before the first call, so that no call is paid for in vain.
             return Ok((PartsRead::default(), Some(IncompleteReason::TooCostly)));
         }
-        // The plan says that the reply has room: one that is cut nevertheless is for the next model.
+        // The plan left room for the reply: if it is cut nevertheless, the next model is asked.
         let is_passed_on = self.terms.has_next && todo.len() == 1;
         let mut under_way = FuturesUnordered::new();
         let mut whole: Vec<(RowRange, ReplyEnvelope)> = Vec::new();
@@ -346,13 +346,13 @@ impl ExtractionSession<'_> {
         Ok(self.shown.text.split_into_parts(PartTokenBudget { prompt: limit - fixed, reply }))
     }
 
-    /// Whether a part is no longer than a window has to have room for.
+    /// Whether a part is at most as long as every supported window has room for.
     fn is_of_few_tokens(&self, part: &RowRange) -> bool {
         let tokens = prompt::estimated_tokens(&self.shown.text.user_prompt(part));
         tokens <= FRAME_TOKENS + MIN_LINE_TOKENS
     }
 
-    /// The least that a document can be divided into does not fit: that is no document's own fault.
+    /// The smallest possible part does not fit: not the document's fault.
     fn narrow_window_error(&self) -> Error {
         let least = fixed_tokens(&self.form, self.terms) + MIN_LINE_TOKENS;
         Error::new(
@@ -478,8 +478,8 @@ impl ExtractionSession<'_> {
         }
     }
 
-    /// Whether a cut reply would not have ended with more room either: its halves would fill theirs as well. Of
-    /// pages that are shown it is not known how much they hold.
+    /// Whether a cut reply would not end with more room either, so that its halves would be cut as
+    /// well. Unknown for pages shown as images.
     fn is_endless(&self, part: &RowRange, reply: &str) -> bool {
         let need = self.shown.text.reply_need(part, &self.kind.asked_schema());
         self.shown.pages_of(part).is_empty() && is_endless(reply, need)

@@ -1,4 +1,4 @@
-//! A model's answers about boundaries between pages that the evidence leaves open: a short call for each.
+//! Asks a model about undecided boundaries between pages, one short call for each.
 //!
 //! The model is shown the page before the boundary and the one behind it, fenced as everywhere. A reply of
 //! any other form than the asked one is no answer, and is not repaired.
@@ -19,7 +19,7 @@ use docmill_llm::{FinishReason, Llm, Prompt, PromptThinking};
 /// Raised when the text of the prompt changes: part of the identity of stored replies.
 const VERSION: u32 = 1;
 
-/// Bytes of two pages that are shown; about longer ones nothing is asked.
+/// Bytes of both pages in one prompt; no call for longer ones.
 const MAX_SHOWN_BYTES: usize = 12_000;
 
 const SYSTEM: &str = "You are shown two pages that follow each other in one file of scans, and say whether the \
@@ -34,8 +34,8 @@ pub fn boundary_identity(transcript_identity: &str, llm: &dyn Llm, pages: &[u32]
     hash_parts(&["docmill boundary", &version, transcript_identity, provider, model, &pages])
 }
 
-/// Asks a model about the boundary before each of `pages`. Returns whether a document begins there, `None` if
-/// the model does not say, and the tokens of the calls.
+/// Asks a model about the boundary before each of `pages`. Returns whether a document begins there
+/// (`None`: no valid answer), and the tokens of the calls.
 ///
 /// # Errors
 /// The model or the journal could not be reached; the fault says how to react.
@@ -97,7 +97,7 @@ fn rows_around(shown: &TranscriptView, page: u32) -> Option<RowRange> {
     (behind > 0 && bytes <= MAX_SHOWN_BYTES).then_some(rows)
 }
 
-/// One object with the asked key and one of the two answers.
+/// A JSON object with the requested key and one of the two answers.
 fn parse_answer(text: &str) -> Option<bool> {
     let reply = reply::parse_json_object(text).ok()?;
     let only = reply.as_object().filter(|reply| reply.len() == 1)?;

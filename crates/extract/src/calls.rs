@@ -146,7 +146,7 @@ impl<'a> JournaledCalls<'a> {
         Some(call)
     }
 
-    /// A prompt that did not fit: it fits once the model has a larger window. So a later run asks again.
+    /// The prompt did not fit. A later run asks again: the model may have a larger window by then.
     fn use_unkept(&self, purpose: String, key: String, reply: ModelReply) -> StoredCall {
         let call = StoredCall::from_reply(purpose, key, reply);
         let mut state = self.state.lock();

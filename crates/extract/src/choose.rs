@@ -29,7 +29,8 @@ const NONE: &str = "none_of_these";
 const MAX_PAGES: u32 = 2;
 const MAX_SHOWN_BYTES: usize = 6_000;
 
-/// Most tokens of the reply to a short question. The name takes ten; the rest is for models that reason first.
+/// Token limit of a reply to a short question. The name takes ten; the rest is for models that
+/// reason first.
 pub(super) const SHORT_REPLY_TOKENS: u32 = 1_000;
 
 /// The kind that a model chose among candidates.

@@ -1,8 +1,9 @@
-//! Cut replies that would never have ended: they repeat themselves, or are longer than their lines can need.
+//! Detects cut replies that would never end: they repeat themselves, or exceed the length that
+//! their lines can need.
 
 use docmill_llm::estimate_tokens;
 
-/// The most that a whole reply about some lines can need.
+/// Maximum size of a complete reply about some lines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReplyNeed {
     pub(super) tokens: u64,
@@ -17,8 +18,8 @@ pub(super) fn is_endless(reply: &str, need: ReplyNeed) -> bool {
     estimate_tokens(&words.join(" ")) > need.tokens || count_repeats(reply) > need.rows
 }
 
-/// How often the end of a reply repeats one piece, if that fills more than half of it. Digits are alike: a model in
-/// circles goes on counting.
+/// Repetitions of one piece at the end of a reply, if they fill more than half of it. All digits
+/// count as equal: a looping model may count on.
 fn count_repeats(reply: &str) -> usize {
     let mut backwards = Vec::with_capacity(reply.len());
     for byte in reply.bytes().rev() {
@@ -28,13 +29,13 @@ fn count_repeats(reply: &str) -> usize {
         }
     }
     let matches = match_lengths(&backwards);
-    // The text up to a period's second piece and what goes on like it have that period.
+    // The prefix up to the second piece, and its continuation, have that period.
     let runs = (1..).zip(matches.iter().skip(1)).map(|(period, more)| (period, period + more));
     let long = runs.filter(|(_, run)| 2 * run > backwards.len());
     long.map(|(period, run)| run / period).max().unwrap_or(0)
 }
 
-/// How far each suffix goes on as the whole does (the Z function), in linear time.
+/// Length of the common prefix of the whole and each suffix (the Z function), in linear time.
 fn match_lengths(text: &[u8]) -> Vec<usize> {
     let mut lengths: Vec<usize> = vec![0; text.len()];
     let (mut start, mut end) = (0, 0);

@@ -32,7 +32,7 @@ pub struct StoredCall {
 }
 
 impl StoredCall {
-    /// A call that was made by itself; `prompt` is the hash of its prompt.
+    /// A single call outside of a chain; `prompt` is the hash of its prompt.
     pub(super) fn from_reply(purpose: String, prompt: String, reply: ModelReply) -> Self {
         let ModelReply { text, stop, usage, model, limits: _ } = reply;
         Self { purpose, prompt, text, stop, usage, model, batched: false }
@@ -116,8 +116,8 @@ pub trait ReplyJournal: Send {
         Ok(CallRoute::Direct)
     }
 
-    /// Books a call whose reply is not stored: its prompt did not arrive whole, but is paid for where the
-    /// server counted a part of it.
+    /// Books a call whose reply is not stored: its prompt arrived truncated, and the counted tokens
+    /// are paid for.
     async fn book_unkept(&mut self, _usage: ModelUsage) -> fault::Result<()> {
         Ok(())
     }

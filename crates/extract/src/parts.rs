@@ -130,8 +130,8 @@ impl TranscriptView {
         Some((part.start..at, at..part.end))
     }
 
-    /// The most that a whole reply about a part can need: an entry of a list for each row, and each row's text in
-    /// an entry and in a field.
+    /// Maximum size of a complete reply about a part: a list entry for each row, and each row's
+    /// text both in an entry and in a field.
     pub(super) fn reply_need(&self, part: &RowRange, kind: &Value) -> ReplyNeed {
         let rows = self.context_rows(part).start..part.end;
         let text: u64 = rows.clone().map(|at| estimate_tokens(self.row_text(at))).sum();

@@ -1,7 +1,7 @@
 //! Numbers that a model wrote as texts: copied from the document, or as JSON would have them.
 //!
-//! A text that is one number in every notation is read as it is. `1.234` is a thousand or a fraction: it is read in
-//! the notation of the document's other numbers where it stands on the document; else it stays unread.
+//! A text with the same value in every notation is read directly. `1.234` is ambiguous: it is read
+//! in the notation of the document's other numbers if it is printed there, else not at all.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,11 +21,11 @@ pub(super) trait PrintedRows: fmt::Debug + Send + Sync {
     fn rows(&self) -> Box<dyn Iterator<Item = &str> + '_>;
 }
 
-/// Reads numbers that are written as texts, about one document; by default about none.
+/// Reads numbers written as texts, for one document; by default for none.
 #[derive(Debug, Default)]
 pub struct PrintedNumbers {
     document: Option<Arc<dyn PrintedRows>>,
-    /// Made for the first text that may be more than one number.
+    /// Built for the first ambiguous text.
     notation: OnceLock<DocumentNotation>,
 }
 
@@ -35,7 +35,7 @@ impl PrintedNumbers {
         Self { document: Some(document), notation: OnceLock::new() }
     }
 
-    /// The decimal that a text of a reply stands for, as JSON has it; `None`: it is unread.
+    /// The decimal of a reply's text, in JSON notation; `None`: unreadable or ambiguous.
     pub(super) fn read(&self, text: &str) -> Option<String> {
         let as_json = serde_json::from_str::<serde_json::Number>(text).ok();
         let as_json: Option<Decimal> = as_json.and_then(|_| text.parse().ok());
@@ -55,14 +55,14 @@ impl PrintedNumbers {
     }
 }
 
-/// How a document prints its numbers.
+/// The number notation of a document.
 #[derive(Debug, Default)]
 struct DocumentNotation {
-    /// The mark of its decimals, where its own numbers show it.
+    /// Its decimal mark, where unambiguous numbers show it.
     mark: Option<DecimalSeparator>,
     /// All numbers, read with that mark.
     values: BTreeSet<Decimal>,
-    /// Those that another mark makes other numbers, as they are printed.
+    /// Printed numbers whose value depends on the decimal mark.
     ambiguous: BTreeSet<String>,
 }
 
@@ -89,7 +89,7 @@ impl DocumentNotation {
         numbers
     }
 
-    /// Reads a text that is another number with another mark; `as_json` if it is one of JSON.
+    /// Reads a text whose value depends on the decimal mark; `as_json`: its value as a JSON number.
     fn read_ambiguous(&self, text: &str, as_json: Option<Decimal>) -> Option<Decimal> {
         let own = sole_number(text, self.mark?);
         let digits = bare_digits(text);
@@ -108,7 +108,7 @@ impl DocumentNotation {
     }
 }
 
-/// The mark of decimals in a document that groups thousands more than once in a number: `1.234.567`.
+/// The decimal mark of a document with several group separators in one number: `1.234.567`.
 fn mark_by_groups(word: &str) -> Option<DecimalSeparator> {
     let digits = bare_digits(word);
     let group = digits.find([',', '.']).and_then(|at| digits.get(at..=at))?;
@@ -130,7 +130,7 @@ fn swap_marks(digits: &str) -> String {
     swapped.collect()
 }
 
-/// The one number of a text, beside words without digits at most: units, a currency.
+/// The only number of a text; other words have no digits: units, a currency.
 fn sole_number(text: &str, mark: DecimalSeparator) -> Option<Decimal> {
     let words: Vec<&str> = text.split_whitespace().collect();
     if let Some(grouped) = grouped_quantity(&words) {
@@ -184,7 +184,7 @@ mod tests {
             (&yen,     "12,000",         Some("12000")),
             (&german,  "1.234",          Some("1234")),
             (&german,  "2,500",          Some("2.500")),
-            // As JSON has `2,500`, and both that are printed.
+            // `2.500` in JSON, and both readings are printed.
             (&german,  "2.500",          Some("2.500")),
             (&german,  "1.000",          None),
             // Without its decimals, and on no line.

@@ -177,7 +177,7 @@ pub fn parse_json_object(text: &str) -> Result<Value, ReplyDefect> {
     Ok(value)
 }
 
-/// The text behind a byte order mark and the thoughts that some servers leave before a reply.
+/// The text after a byte order mark and the reasoning that some servers leave in a reply.
 fn strip_thoughts(text: &str) -> &str {
     let text = text.trim_start_matches('\u{feff}').trim_start();
     let thoughts = text.strip_prefix("<think>").and_then(|rest| rest.split_once("</think>"));

@@ -87,10 +87,10 @@ const MAX_TEXT: usize = 1 << 20;
 pub const REQUIRED: [&str; 5] =
     ["supplier_name", "invoice_number", "invoice_date", "currency", "total"];
 
-/// Fields that two syntaxes word each in its way.
+/// Fields whose texts differ between syntaxes.
 const WORDED: [&str; 4] = ["supplier_address", "supplier_trading_name", "payment_terms", "bic"];
 
-/// Cells of entries by which two lists are told apart.
+/// Cells by which entries of two lists are compared.
 const TELLING_CELLS: [&str; 6] = ["quantity", "amount", "base", "due_date", "percent", "days"];
 
 /// Reads an XML.
@@ -215,7 +215,7 @@ pub fn find_root<'a, 'i>(tree: &'a Document<'i>) -> Option<Node<'a, 'i>> {
     }
 }
 
-/// The files that support an e-invoice in UBL or CII and lie within it (BG-24), in their order.
+/// The supporting documents embedded in an e-invoice in UBL or CII (BG-24), in order.
 pub fn list_supporting_files(tree: &Document<'_>) -> Vec<SupportingFile> {
     let Some(root) = find_root(tree) else { return Vec::new() };
     match syntax_of(root) {
@@ -380,8 +380,8 @@ impl ParsedInvoiceXml {
         REQUIRED.iter().all(|field| self.fields.get(*field).is_some_and(|value| !value.is_null()))
     }
 
-    /// Whether both are of one kind, say the same as far as neither can lack it, and contradict each
-    /// other in no field that both state.
+    /// Whether both are of one kind, agree in the mandatory fields, and contradict each other in no
+    /// field that both state.
     pub fn agrees_with(&self, other: &Self) -> bool {
         self.is_credit_note == other.is_credit_note
             && REQUIRED.iter().all(|field| self.fields.get(*field) == other.fields.get(*field))
@@ -491,15 +491,14 @@ impl EinvoiceFinding {
     }
 }
 
-/// Whether two values of a field contradict each other in nothing. Of two lists of texts one may have
-/// more.
+/// Whether two values of a field agree. Of two lists of texts, one may have more entries.
 fn are_alike(field: &str, own: &Value, theirs: &Value) -> bool {
     let [own, theirs] = [own, theirs].map(telling_values);
     let (fewer, more) = if own.len() <= theirs.len() { (&own, &theirs) } else { (&theirs, &own) };
     own == theirs || (TEXT_LISTS.contains(&field) && fewer.iter().all(|it| more.contains(it)))
 }
 
-/// The parts that tell a value from another one: of a list its entries in any order.
+/// The parts of a value that are compared: the entries of a list in any order.
 fn telling_values(value: &Value) -> Vec<String> {
     let Some(entries) = value.as_array() else { return vec![value.to_string()] };
     let mut told: Vec<String> = Vec::new();

@@ -201,7 +201,7 @@ fn decode_bytes(bytes: &[u8]) -> Result<(String, bool), XmlError> {
     let is_utf_8 = encoding == encoding_rs::UTF_8;
     let is_wide = [encoding_rs::UTF_16LE, encoding_rs::UTF_16BE].contains(&encoding);
     match std::str::from_utf8(bytes) {
-        // Letters of a single byte that make UTF-8 throughout are UTF-8.
+        // Single-byte text that is valid UTF-8 throughout is UTF-8.
         Ok(text) if is_utf_8 || is_wide || encoding.is_single_byte() => {
             let is_other = !is_utf_8 || is_ascii;
             Ok((text.to_owned(), is_other && !text.trim_matches(is_padding).is_ascii()))

@@ -89,7 +89,7 @@ impl GateSubject<'_> {
         }
     }
 
-    /// Whether the pages print no such currency, or the total in another one alone.
+    /// Whether the pages do not print this currency, or print the total only in another one.
     fn denies_currency(&self, code: &str) -> bool {
         let total = self.field_number(self.kind.field_of(FieldRole::Total));
         !self.ground.shows_currency(code)
@@ -189,7 +189,7 @@ impl GateSubject<'_> {
         let own: Vec<ListSumRule<'_>> = sums.filter(|rule| rule.list == list).collect();
         let is_stated = self.lookups.einvoice.is_used();
         let is_whole = is_stated && own.iter().any(|rule| self.list_makes_total(rule));
-        // Where nothing is null in a reply, that is how a model says that it found none.
+        // In dialects without null, an empty list means that the model found none.
         let is_null = self.field_value(list).is_null();
         let is_unknown = is_null && self.extraction.reader != ExtractionMethod::Llm;
         if is_unknown || is_whole {

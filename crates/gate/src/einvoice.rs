@@ -94,7 +94,7 @@ impl GateSubject<'_> {
         found
     }
 
-    /// Values that pages need not print, where they print another one.
+    /// Checks values that pages need not print, where they print a different one.
     fn denied_parts(&self) -> impl Iterator<Item = FieldRole> {
         let [net, buyer] = [FieldRole::NetAmount, FieldRole::BuyerVatId].map(|role| {
             let field = self.kind.field_of(role);
@@ -135,8 +135,9 @@ impl GateSubject<'_> {
             || self.prints_other_amount(field, value)
     }
 
-    /// Whether no line with a label of such an amount prints it, and one that begins with such prints an
-    /// amount that is none of the data. Of the total, an amount that is due is one.
+    /// Whether no line with a label of this amount prints it, and a line that begins with such a
+    /// label prints an amount that the data do not contain. For the total, the amount due counts as
+    /// well.
     fn prints_other_amount(&self, field: &str, value: &Value) -> bool {
         let Some(amount) = json_decimal(value).filter(|amount| !amount.is_zero()) else {
             return false;
@@ -163,8 +164,8 @@ impl GateSubject<'_> {
         })
     }
 
-    /// Whether a number that is short enough to be anything is never behind a label of its own, and
-    /// another one is.
+    /// Whether a short, ambiguous number is printed behind none of its labels, and another number
+    /// is.
     fn prints_other_number(&self, value: &Value) -> bool {
         let number = fold_text(value.as_str().unwrap_or_default());
         if number.is_empty() || number.len() > MAX_SHORT_NUMBER_CHARS {
@@ -189,7 +190,8 @@ impl GateSubject<'_> {
         others
     }
 
-    /// Whether a rate of the data is printed nowhere, and beside a word for the tax another one is.
+    /// Whether a tax rate of the data is not printed, and another one is printed beside a word for
+    /// the tax.
     fn prints_other_rate(&self) -> bool {
         let words = self.kind.rules.iter().find_map(|rule| match &rule.check {
             RuleCheck::TaxByRate { words, .. } => Some(words),
@@ -202,7 +204,7 @@ impl GateSubject<'_> {
             && printed.iter().any(|it| !it.is_zero() && !rates.contains(it))
     }
 
-    /// Whether a name is printed with another legal form, and nowhere with its own.
+    /// Whether a name is printed only with another legal form.
     fn prints_other_form(&self, name: &Value) -> bool {
         let folded = fold_text(name.as_str().unwrap_or_default());
         let words: Vec<&str> = folded.split(' ').collect();
@@ -235,7 +237,7 @@ impl GateSubject<'_> {
             let rest = words.get(taken..).unwrap_or_default();
             let hits = self.kind.labels.labels_at(rest).into_iter();
             let hit = hits.filter(|hit| hit.field == LEGAL_FORM).map(|hit| hit.length).max();
-            // Only `co` goes on: behind another form, `AG` may be a court.
+            // Only `co` may follow: after another form, `AG` may be a court (Amtsgericht).
             let goes_on =
                 taken == 0 || rest.first() == Some(&"co") || words.get(taken - 1) == Some(&"co");
             match hit.filter(|_| goes_on) {
@@ -265,11 +267,11 @@ fn is_name(text: &str) -> bool {
 const PAYABLE: &str = "payable";
 /// Section of legal forms.
 const LEGAL_FORM: &str = "legal_form";
-/// A number of so many characters may as well be a quantity or a position.
+/// Maximum characters of a number that may also be a quantity or a position.
 const MAX_SHORT_NUMBER_CHARS: usize = 3;
-/// Words behind a name that may be its legal form.
+/// Maximum words after a name that may be its legal form.
 const MAX_FORM_WORDS: usize = 8;
-/// Words of so many letters spell a legal form out, `Limited`, or are of a brand, `Group`.
+/// Minimum letters of a word that is no abbreviated legal form: `Limited`, `Group`.
 const MIN_SPELLED_CHARS: usize = 5;
 
 /// Half of a name, its legal form counted.
@@ -286,8 +288,8 @@ impl GateSubject<'_> {
             || own.any(|(_, value)| is_vat_id(value) && self.ground.contains_value(value))
     }
 
-    /// Whether a VAT identifier with sound check digits, or of the same country as the given one, is printed
-    /// that is none of the data.
+    /// Whether the pages print a VAT identifier that the data do not contain, with valid check
+    /// digits or of the same country as the given one.
     fn prints_foreign_vat_id(&self, given: &Value) -> bool {
         let country = given.as_str().and_then(|id| id.get(..2));
         let own: Vec<String> = self
@@ -322,7 +324,7 @@ impl GateSubject<'_> {
             let words: Vec<&str> = line.words.iter().map(|word| word.text.as_str()).collect();
             let mut starts = (0..words.len()).filter_map(|at| words.get(at..));
             starts.any(|words| {
-                // A misread digit makes another account of a picture's.
+                // A misread digit would change an account on a page image.
                 let begun = account::find_account_start(words);
                 let begun = begun.filter(|_| page.source != PageSource::Ocr);
                 account::find_iban_at(words).is_some_and(|(iban, _)| !own.contains(&iban))

@@ -37,7 +37,7 @@ pub(super) struct PrintedValues {
     text: String,
     /// Where in `text` each word, or piece of one between marks, begins, ascending.
     starts: Vec<(usize, PageRegion)>,
-    /// Where in `text` a piece begins that a mark joins to the one before it: `118` of `WK-118`.
+    /// Starts of pieces in `text` that punctuation joins to the preceding piece: `118` of `WK-118`.
     joined: HashSet<usize>,
     currencies: HashSet<CurrencyMark>,
     /// Amounts with the currency printed with them.
@@ -161,7 +161,7 @@ impl PrintedValues {
         self.lines.push(PrintedLine { folded, numbers, percentages, amounts, has_dates });
     }
 
-    /// Dates such as `20260815`. Only here: a reader of dates would take numbers of invoices for some.
+    /// Dates such as `20260815`. Only here: the date parser would accept invoice numbers too.
     fn add_compact_dates(&mut self, words: &[&str], page: u32, line: &TextLine) {
         for (at, word) in words.iter().enumerate() {
             let last = word.rsplit(':').next().unwrap_or_default();
@@ -283,7 +283,7 @@ impl PrintedValues {
         places?.into_iter().reduce(join_places)
     }
 
-    /// Whether an identifier is printed, and not only as a piece of a longer one: `118` of `WK-118`.
+    /// Whether an identifier is printed other than as a piece of a longer one: `118` of `WK-118`.
     pub(super) fn prints_identifier(&self, text: &str) -> bool {
         let compact = fold_text(text).replace(' ', "");
         let mut ranges =
@@ -338,7 +338,7 @@ impl PrintedValues {
             })
     }
 
-    /// Whether an amount is printed with a currency, and never with one that this code may mean.
+    /// Whether an amount is printed with a currency, and never with one that matches this code.
     pub(super) fn prices_otherwise(&self, amount: Decimal, code: &str) -> bool {
         let amount = amount.abs().normalize();
         let mut marks = self.priced.iter().filter(|(own, _)| *own == amount).peekable();
@@ -360,8 +360,8 @@ impl PrintedValues {
         labelled.flat_map(|line| line.numbers.iter().copied())
     }
 
-    /// The amounts of each line that begins with one of these folded labels and has some; right behind
-    /// the label, if that is asked for: `net weight 12.50` has none of a net amount.
+    /// The amounts of each line that begins with one of these folded labels. On request only
+    /// directly after the label: `net weight 12.50` has no net amount.
     pub(super) fn amounts_labelled(
         &self,
         labels: &[String],
@@ -409,8 +409,8 @@ impl PrintedValues {
     }
 }
 
-/// Of each piece of a word between marks, whether marks join it to the one before: a label ends in a point
-/// or a colon, `Nr.118`.
+/// For each piece of a word between punctuation, whether it is joined to the preceding one: a label
+/// ends in a point or a colon, `Nr.118`.
 fn joined_pieces(word: &str) -> Vec<bool> {
     let mut pieces = Vec::new();
     let (mut marks, mut before) = (String::new(), None);

@@ -30,10 +30,10 @@ struct PrintedNumber {
 /// Marks behind an amount that is taken back: credit in the books of English and of German.
 const CREDIT_MARKS: [&str; 2] = ["H", "(-)"];
 
-/// Gap in heights of a word within which a sign belongs to the amount behind it.
+/// Maximum gap between a sign and its amount, in heights of a word.
 const SIGN_GAP: f32 = 4.0;
 
-/// Whether a sign stands by itself or as a word before an amount whose own words have none.
+/// Whether a separate sign precedes an unsigned amount.
 fn is_signed_apart(before: Option<&TextWord>, first: &TextWord) -> bool {
     before.is_some_and(|sign| {
         let gap = first.bounding_box.x - sign.bounding_box.right();
@@ -43,7 +43,7 @@ fn is_signed_apart(before: Option<&TextWord>, first: &TextWord) -> bool {
     })
 }
 
-/// Whether a mark behind an amount says that it is taken back.
+/// Whether a mark after an amount negates it.
 fn is_marked_behind(next: Option<&TextWord>) -> bool {
     next.is_some_and(|next| {
         let text = next.text.as_str();

@@ -1,8 +1,8 @@
 //! Fields that a service read of the same pages by itself: what it reads alike confirms a value, and
 //! what it reads otherwise is flagged.
 //!
-//! Beside a model the rules reader is such a second reader. It confirms nothing, because it reads the same
-//! words; a value that it is certain of is flagged where the model has another or none.
+//! For a model the rules reader is such a second reader. It confirms nothing, because it reads the
+//! same words. A value that it is certain of is flagged where the model has another or none.
 //!
 //! Names are confirmed and never flagged: one company has several. A sort that the service read with
 //! several values contradicts nothing either.
@@ -105,11 +105,11 @@ impl GateSubject<'_> {
         differing.collect()
     }
 
-    /// Fields of which the rules reader is as certain as the kind demands of it, and which a model read
-    /// otherwise or left out.
+    /// Fields that the rules reader read with the certainty that the kind requires, and that the
+    /// model read differently or omitted.
     pub(super) fn fields_ruled_otherwise(&self, kind: &Kind) -> Vec<GateFinding> {
         let rules = self.lookups.rules_reading.as_deref();
-        // One that has doubts of its own contradicts nothing.
+        // A doubtful reading contradicts nothing.
         let sure = rules.filter(|rules| rules.confidence == StatedConfidence::High);
         let Some(rules) = sure else { return Vec::new() };
         let checks = kind.rules.iter().filter_map(|rule| match &rule.check {
@@ -118,7 +118,7 @@ impl GateSubject<'_> {
         });
         let certain = checks.flat_map(|(fields, least)| {
             fields.iter().filter(move |field| {
-                // Who takes another for the supplier has all of it wrong.
+                // With the wrong supplier, all its fields are wrong.
                 let of_party = matches!(kind.role_of(field), Some(role) if PARTY.contains(&role));
                 let name = kind.field_of(FieldRole::SupplierName);
                 is_certain(rules, field, least) && (!of_party || is_certain(rules, name, least))
@@ -131,7 +131,7 @@ impl GateSubject<'_> {
         differing.map(|field| read_otherwise(field)).collect()
     }
 
-    /// Whether a field is what the rules reader read, in another form perhaps.
+    /// Whether a field equals the rules reader's value up to notation.
     fn is_ruled_alike(&self, field: &str, kind: &Kind, read: &Value) -> bool {
         let own = self.field_value(field);
         match (own, read) {
@@ -143,7 +143,7 @@ impl GateSubject<'_> {
                 Some(FieldRole::SupplierName | FieldRole::SupplierAddress) => {
                     shares_a_word(own, read)
                 }
-                // Its country may stand elsewhere.
+                // Its country may be printed elsewhere.
                 Some(FieldRole::SupplierVatId) => {
                     let (own, read) = (plain(own), plain(read));
                     own.ends_with(&read) || !own.is_empty() && read.ends_with(&own)
@@ -154,8 +154,8 @@ impl GateSubject<'_> {
         }
     }
 
-    /// Whether a value stands on the pages: nought, and what the rules reader made of other values, is none that a
-    /// model has to have.
+    /// Whether a value is printed. A model need not have zero, or values that the rules reader
+    /// derived.
     fn is_printed_itself(&self, value: &Value) -> bool {
         let is_nought = json_decimal(value).is_some_and(|amount| amount.is_zero());
         let is_plain = value.as_str().is_some_and(|text| parse_iso(text).is_none());

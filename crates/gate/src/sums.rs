@@ -143,7 +143,7 @@ impl GateSubject<'_> {
         {
             return true;
         }
-        // All that is printed beside one of the words, as a tax by its rates.
+        // All amounts printed beside one of the words, such as a tax by rate.
         let mut sums = rule.charges.iter().map(|word| {
             let numbers = self.ground.numbers_beside(std::slice::from_ref(word));
             checked_sum(&numbers.collect::<Vec<_>>())
@@ -424,8 +424,8 @@ impl GateSubject<'_> {
         })
     }
 
-    /// Amounts that are printed only with the other sign, and the total whose sign no line has. A credit
-    /// note's have none in our data.
+    /// Amounts printed only with the opposite sign, and a total whose sign no line has. Amounts of
+    /// credit notes are unsigned in our data.
     pub(super) fn amounts_of_other_sign(&self, fields: &[String]) -> FailedFields {
         if self.kind.name == CREDIT_NOTE {
             return FailedFields::new();
@@ -441,7 +441,7 @@ impl GateSubject<'_> {
         })
     }
 
-    /// Whether all lines off the pages are below zero, or all above it; `None` if some are each.
+    /// Whether all printed line amounts are negative, or all positive; `None`: mixed.
     fn sign_of_lines(&self) -> Option<bool> {
         let lines = self.item_numbers(self.kind.field_of(FieldRole::Lines), "amount");
         let mut signs = lines.iter().filter(|it| !it.is_zero()).map(Decimal::is_sign_negative);

@@ -60,7 +60,7 @@ pub struct LoneEnds {
 }
 
 impl LoneEnds {
-    /// So many documents are looked at.
+    /// Number of documents examined.
     pub const MAX_ENDS: usize = 8;
     /// So many attempts are searched for them.
     pub const MAX_ATTEMPTS: usize = 256;

@@ -352,7 +352,7 @@ pub struct ObjectRegistration {
     /// Orders events of one object; hex, compared after left-padding with zeros. `None`: unknown,
     /// so it ends no waiting ingestion.
     pub sequencer: Option<String>,
-    /// The tenant whose place it lies in.
+    /// The tenant of its location in the store.
     pub tenant: Option<String>,
 }
 
@@ -769,6 +769,6 @@ pub trait Ledger: AttemptLedger {
     /// `Unavailable` if it does not answer or takes no writes.
     async fn require_writer(&self) -> Result<()>;
 
-    /// Writes the row that says that this worker lives, and how it is.
+    /// Writes this worker's heartbeat and state.
     async fn save_worker_status(&self, worker: &str, vitals: &WorkerStatus) -> Result<()>;
 }

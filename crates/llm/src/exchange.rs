@@ -103,8 +103,8 @@ async fn try_in_form(
     }
 }
 
-/// Tries as often as a vendor's own SDK would. A reply whose count shows that the prompt did not arrive
-/// whole is one to a prompt that was too long, at every vendor.
+/// Retries as often as the vendor's own SDK. A token count that shows a truncated prompt is handled
+/// as a prompt that is too long, for every vendor.
 pub(super) async fn call_with_retries(
     what: &impl RetryableCall,
     prompt: &Prompt,

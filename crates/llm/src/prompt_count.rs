@@ -1,23 +1,23 @@
-//! Whether a whole prompt reached the model, by the count of tokens that its reply reports.
+//! Detects truncated prompts by the token count in the reply.
 //!
-//! A server may shorten a prompt that is over its window and answer about the rest, without a word:
-//! Ollama does, llama.cpp and LM Studio shift or cut, vLLM can be told to, gateways drop the middle.
-//! Tokenizers split a text into words and numbers before they join characters to tokens, so no count of
-//! a whole prompt is below its words. Measured over invoices and manuals, six tokenizers count 1.4 times
-//! the words and more (docs/lab/2026-11-28-models.md).
+//! A server may silently truncate a prompt over its context window: Ollama does, llama.cpp and LM
+//! Studio shift or cut, vLLM can be configured to, gateways drop the middle. Tokenizers split a
+//! text into words and numbers before they join characters to tokens, so a complete prompt has at
+//! least one token per word. Measured over invoices and manuals, six tokenizers count 1.4 times the
+//! words and more (docs/lab/2026-11-28-models.md).
 //!
-//! Not promised: that a prompt was whole because its count is not below its words. A count of 0 is none.
+//! Not promised: that a prompt with enough tokens was complete. A count of 0 means unknown.
 
 use crate::{FinishReason, ModelReply, Prompt, estimate_tokens};
 
-/// A count of the whole prompt is above this share of its words, in percent: there are vocabularies with
-/// tokens of several words, which save a third of the tokens.
+/// Minimum tokens per word of a complete prompt, in percent: some vocabularies have tokens of
+/// several words, which save a third of the tokens.
 const MIN_COUNTED_PERCENT: u64 = 90;
-/// Ideograms and syllables, written without blanks, that a token has at most on average.
+/// Maximum average of ideograms or syllables per token, in scripts without spaces.
 const MAX_IDEOGRAMS_PER_TOKEN: u64 = 4;
-/// A server that shortens to its window keeps it, or half of it, but for a few tokens.
+/// Tokens by which a truncated prompt may fall short of the window, or of half of it.
 const WINDOW_SLACK: u64 = 2;
-/// The smallest window that a server is run with.
+/// Smallest context window in use.
 const MIN_WINDOW: u64 = 1_024;
 
 /// How characters are joined to words.
@@ -38,7 +38,7 @@ fn classify_char(c: char) -> WordPart {
     }
 }
 
-/// Words and numbers of a text; of one without blanks every fourth ideogram. Signs are none.
+/// Number of words and numbers in a text; four ideograms count as one. Punctuation does not count.
 pub fn count_words(text: &str) -> u64 {
     let (mut words, mut before, mut run) = (0, WordPart::Sign, 0);
     for part in text.chars().map(classify_char) {
@@ -50,16 +50,15 @@ pub fn count_words(text: &str) -> u64 {
     words
 }
 
-/// Whether a count is that of a window, or of half of one: windows are powers of two.
+/// Whether a count is near a window or half of one: windows are powers of two.
 fn is_window(tokens: u64) -> bool {
     let window = tokens.saturating_sub(WINDOW_SLACK).next_power_of_two();
     window >= MIN_WINDOW && tokens.abs_diff(window) <= WINDOW_SLACK
 }
 
 impl ModelReply {
-    /// A reply whose count is below that of any whole prompt is one to a prompt that did not fit. Cached
-    /// tokens are part of the count; those of pictures, of the schema and of a server's own words only
-    /// make it larger.
+    /// A count below that of any complete prompt means that the prompt did not fit. Cached tokens
+    /// are part of the count; pictures, the schema and the server's own template only increase it.
     #[must_use]
     pub fn check_count(mut self, prompt: &Prompt) -> Self {
         let counted = self.usage.prompt_tokens();
@@ -70,7 +69,8 @@ impl ModelReply {
         self
     }
 
-    /// The same for servers that shorten to a window: a count of exactly one, while the text is longer.
+    /// The same for servers that truncate to the window: the count is that of a window, and the
+    /// text is longer.
     pub(super) fn check_window(mut self, prompt: &Prompt) -> Self {
         let counted = self.usage.prompt_tokens();
         let mut whole =

@@ -1,5 +1,5 @@
-//! Content that Word takes from a part of data when it opens a document (ISO/IEC 29500-1 §17.5.2.6):
-//! the stored text may be another one.
+//! Content controls bound to custom XML (ISO/IEC 29500-1 §17.5.2.6): Word replaces their stored
+//! text by the bound value when it opens a document.
 
 use docmill_formats::xml::{XmlNode, XmlText};
 
@@ -7,17 +7,17 @@ use crate::error::OfficeError;
 use crate::package::OfficePackage;
 use crate::tags::{all, attribute, child, elements, own_text};
 
-/// Forms of content that do not show their value as it is.
+/// Content controls that display a value in another form.
 const OTHER_FORMS: [&str; 3] = ["picture", "checkbox", "repeatingSection"];
-/// Parts of data that are looked at.
+/// Custom XML parts read.
 const MAX_PARTS: usize = 20;
 
-/// The parts of data of a document.
+/// The custom XML parts of a document.
 #[derive(Default)]
 pub(crate) struct BoundData(Vec<XmlText>);
 
 impl BoundData {
-    /// The parts of those names, and the properties of the document.
+    /// Reads the parts with those names, and the document properties.
     pub(crate) fn read(
         package: &mut OfficePackage<'_>,
         parts: impl Iterator<Item = String>,
@@ -30,7 +30,7 @@ impl BoundData {
         Ok(Self(found))
     }
 
-    /// Whether the text of a `w:sdt` has other digits than the value that it is bound to.
+    /// Whether the text of a `w:sdt` differs in digits from its bound value.
     pub(crate) fn contradicts(&self, node: XmlNode<'_, '_>) -> bool {
         let Some(form) = child(node, "sdtPr") else { return false };
         let Some(path) = child(form, "dataBinding").and_then(|it| attribute(it, "xpath")) else {
@@ -49,7 +49,7 @@ impl BoundData {
     }
 }
 
-/// Whether a path is none of names and counts alone.
+/// Whether an XPath has more than element names and positions.
 fn is_open_path(path: &str) -> bool {
     let mut counts = path.split('[').skip(1).map(|it| it.split(']').next().unwrap_or_default());
     path.contains("//")

@@ -1,6 +1,6 @@
-//! Places of cells: references such as `B7` and `A1:B7` (ISO/IEC 29500-1 §18.18.7 and §18.18.62).
+//! Cell references such as `B7` and `A1:B7` (ISO/IEC 29500-1 §18.18.7 and §18.18.62).
 
-/// Columns of a sheet in the program that has the format: XFD is the last.
+/// Columns of a sheet in Excel: XFD is the last.
 pub(crate) const MAX_COLUMNS: u32 = 16_384;
 
 /// Column and row of a reference such as `B7`, from 1.

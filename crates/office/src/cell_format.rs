@@ -1,5 +1,5 @@
-//! The looks of cells, and the text that a cell shows by them (ISO/IEC 29500-1 §18.8): number
-//! formats, fonts, grounds, and the changes that conditional formats make to them.
+//! Cell styles and the displayed text (ISO/IEC 29500-1 §18.8): number formats, fonts, fills, and
+//! differential styles of conditional formats.
 
 use std::collections::HashMap;
 
@@ -10,32 +10,32 @@ use crate::colours::{RgbColour, ThemeColours, WHITE, is_lost, is_pictographic, p
 use crate::number_code::NumberCode;
 use crate::tags::{all, attribute, child, elements, number, own_text};
 
-/// Letters of this size are specks.
+/// Maximum size of illegible letters, in points.
 const MAX_TINY_POINTS: f32 = 1.0;
 
-/// The look of letters as far as it decides whether they are seen.
+/// Font properties that decide whether letters are visible.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct CellFont {
-    /// `None`: the program's own, which is seen.
+    /// `None`: the automatic colour, which is visible.
     ink: Option<RgbColour>,
     is_struck: bool,
-    /// Of no size, or of a font of pictures.
+    /// Illegibly small, or in a symbol font.
     is_unread: bool,
 }
 
-/// A piece of a cell's text, with a font of its own if it names one.
+/// A run of a cell's text, with its font if it has one.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CellRun {
     pub(crate) text: String,
     pub(crate) font: Option<CellFont>,
 }
 
-/// The look of a cell.
+/// The style of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CellLook {
     code: NumberCode,
     font: CellFont,
-    /// `None`: a pattern or a blend of colours.
+    /// `None`: a pattern or gradient.
     ground: Option<RgbColour>,
 }
 
@@ -45,7 +45,7 @@ impl Default for CellLook {
     }
 }
 
-/// Parts of a look that a conditional format replaces.
+/// The differential style of a conditional format.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct LookChange {
     code: Option<NumberCode>,
@@ -64,7 +64,7 @@ pub(crate) enum CellContent {
     Fixed(String),
 }
 
-/// The text that a cell shows, and a remark on text of it that is not seen.
+/// The displayed text of a cell, and a note on invisible text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ShownCell {
     pub(crate) text: String,
@@ -104,7 +104,7 @@ impl CellLook {
         }
     }
 
-    /// Whether a negative number is written as the positive one is, as where its colour is the sign.
+    /// Whether a negative number is displayed without sign, for example in red.
     fn loses_sign(&self, value: f64, text: &str, is_1904: bool) -> bool {
         let has_amount = text.contains(|c| matches!(c, '1'..='9'));
         let opposite = (value < 0.0 && has_amount).then(|| self.code.write_number(-value, is_1904));
@@ -144,7 +144,7 @@ impl CellLook {
     }
 }
 
-/// The looks of cells, by the index that a cell names, and the changes of conditional formats.
+/// Cell styles by index, and differential styles.
 #[derive(Debug, Default)]
 pub(crate) struct CellFormats {
     looks: Vec<CellLook>,
@@ -180,12 +180,12 @@ impl CellFormats {
         Self { looks, changes, colours, usual: CellLook::default(), is_1904 }
     }
 
-    /// The look of an index.
+    /// The style of an index.
     pub(crate) fn look(&self, style: usize) -> &CellLook {
         self.looks.get(style).unwrap_or(&self.usual)
     }
 
-    /// The change that a rule names by an index, or holds.
+    /// The differential style of a rule, by index or inline.
     pub(crate) fn change_of(&self, rule: XmlNode<'_, '_>) -> Option<LookChange> {
         let index = number(rule, "dxfId").and_then(|it| usize::try_from(it).ok());
         let named = index.and_then(|at| self.changes.get(at)).cloned();
@@ -252,7 +252,7 @@ impl WorkbookColours {
         }
     }
 
-    /// The ground that a fill gives; `None` of one that leaves the sheet's own.
+    /// The background of a fill; `None`: no fill.
     fn ground(&self, fill: XmlNode<'_, '_>) -> Option<Option<RgbColour>> {
         let Some(pattern) = child(fill, "patternFill") else {
             return child(fill, "gradientFill").map(|_| None);
@@ -271,7 +271,7 @@ impl WorkbookColours {
         let font = child(format, "font");
         let code = child(format, "numFmt").and_then(|it| attribute(it, "formatCode"));
         let fill = child(format, "fill");
-        // A solid fill of a conditional format has the colour behind its pattern.
+        // A solid fill of a differential style has its colour in `bgColor`.
         let pattern = fill.and_then(|it| child(child(it, "patternFill")?, "bgColor"));
         LookChange {
             code: code.map(NumberCode::parse),
@@ -289,7 +289,7 @@ fn is_struck(font: XmlNode<'_, '_>) -> Option<bool> {
     Some(!matches!(attribute(strike, "val"), Some("0" | "false")))
 }
 
-/// The formats that every workbook has (§18.8.30).
+/// The built-in number formats (§18.8.30).
 fn usual_code(id: u32) -> &'static str {
     match id {
         1 | 3 | 37 | 38 | 41 | 42 => "0",

@@ -1,7 +1,7 @@
-//! Colours of text and of its ground, and whether the one is seen on the other.
+//! Colours of text and background, and whether text is visible on its background.
 //!
-//! Not promised: that text which is seen is easy to read. A colour that is not named here, or a
-//! ground of pictures and patterns, is unknown, and text in it or on it counts as seen.
+//! Not promised: that visible text is legible. Unknown colours, pictures and patterns count as
+//! visible.
 
 use std::collections::HashMap;
 
@@ -9,23 +9,23 @@ use docmill_formats::xml::XmlNode;
 
 use crate::tags::{all, attribute, child, elements};
 
-/// Contrast (WCAG 2, 1 to 21) from which on ink is seen on its ground, whatever their colours.
+/// Minimum contrast (WCAG 2, 1 to 21) at which text is visible, for all colours.
 const MIN_CONTRAST: f32 = 1.35;
-/// Distance of two colours in one of their parts from which on they are seen as two.
+/// Minimum difference in one channel at which two colours are distinct.
 const MIN_PART_DISTANCE: u8 = 65;
-/// Opacity, in thousandths of a percent, below which ink is not seen.
+/// Minimum opacity of visible text, in thousandths of a percent.
 const MIN_OPACITY: f32 = 5_000.0;
 
-/// A colour of a screen.
+/// An sRGB colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RgbColour(pub(crate) [u8; 3]);
 
-/// The ground of pages that name none.
+/// The default page background.
 pub(crate) const WHITE: RgbColour = RgbColour([255; 3]);
 
 impl RgbColour {
-    /// A colour in hex, with or without a sign and transparency before it, or one of the names that
-    /// HTML, DrawingML and highlights share.
+    /// Parses a colour in hex, with or without `#` and alpha, or one of the names common to HTML,
+    /// DrawingML and highlights.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim().trim_start_matches('#');
         let digits = match text.len() {
@@ -63,7 +63,7 @@ impl RgbColour {
         Some(Self(parts))
     }
 
-    /// Whether ink of this colour is not seen on a ground.
+    /// Whether text of this colour is invisible on a background.
     pub(crate) fn is_lost_on(self, ground: Self) -> bool {
         let mut parts = self.0.into_iter().zip(ground.0);
         let (one, other) = (self.luminance(), ground.luminance());
@@ -80,7 +80,7 @@ impl RgbColour {
         0.2126 * red + 0.7152 * green + 0.0722 * blue
     }
 
-    /// This colour with a share, 0 to 1, of another.
+    /// This colour mixed with a share, 0 to 1, of another.
     pub(crate) fn mixed(self, other: Self, share: f32) -> Self {
         let share = share.clamp(0.0, 1.0);
         let [a, b, c] = self.0;
@@ -100,7 +100,7 @@ impl RgbColour {
     }
 }
 
-/// The colours of an index that a workbook has unless it names its own (§18.8.27).
+/// The default indexed palette of a workbook (§18.8.27).
 const PALETTE: [u32; 64] = [
     0x00_0000, 0xff_ffff, 0xff_0000, 0x00_ff00, 0x00_00ff, 0xff_ff00, 0xff_00ff, 0x00_ffff,
     0x00_0000, 0xff_ffff, 0xff_0000, 0x00_ff00, 0x00_00ff, 0xff_ff00, 0xff_00ff, 0x00_ffff,
@@ -112,7 +112,7 @@ const PALETTE: [u32; 64] = [
     0x00_3366, 0x33_9966, 0x00_3300, 0x33_3300, 0x99_3300, 0x99_3366, 0x33_3399, 0x33_3333,
 ];
 
-/// The usual colour of an index; behind the palette come those of windows.
+/// The default colour of an index; system colours follow the palette.
 pub(crate) fn palette_colour(index: usize) -> Option<RgbColour> {
     match index {
         64 => Some(RgbColour([0; 3])),
@@ -124,13 +124,12 @@ pub(crate) fn palette_colour(index: usize) -> Option<RgbColour> {
     }
 }
 
-/// Whether ink is not seen on its ground. Ink without a colour is chosen by the program so that it
-/// is seen.
+/// Whether text is invisible on its background. An automatic colour is always visible.
 pub(crate) fn is_lost(ink: Option<RgbColour>, ground: Option<RgbColour>) -> bool {
     ink.zip(ground).is_some_and(|(ink, ground)| ink.is_lost_on(ground))
 }
 
-/// Whether the letters of a font are pictures, so that its text is not what is seen.
+/// Whether a font has symbols in place of letters, so that its text is not the visible one.
 pub(crate) fn is_pictographic(font: &str) -> bool {
     let name = font.trim().trim_matches(['"', '\'']).to_ascii_lowercase();
     let known = ["wingdings", "webdings", "zapf dingbats", "zapfdingbats", "marlett"];
@@ -151,7 +150,7 @@ impl Default for ThemeColours {
 }
 
 impl ThemeColours {
-    /// The colours that the part of a theme names.
+    /// Reads the colours of a theme part.
     pub(crate) fn read(root: XmlNode<'_, '_>) -> Self {
         let mut found = Self::default();
         let usual = found.clone();
@@ -163,7 +162,7 @@ impl ThemeColours {
         found
     }
 
-    /// The colour of a name; the other names of the two grounds and of their texts are known.
+    /// The colour of a name, with the aliases of text and background colours.
     pub(crate) fn named(&self, name: &str) -> Option<RgbColour> {
         let name = match name {
             "bg1" | "background1" | "light1" => "lt1",
@@ -177,7 +176,7 @@ impl ThemeColours {
         self.by_name.get(name).copied()
     }
 
-    /// The colour of an index in SpreadsheetML, where the light ones come first.
+    /// The colour of a SpreadsheetML index, in which light colours precede dark ones.
     pub(crate) fn indexed(&self, index: usize) -> Option<RgbColour> {
         const NAMES: [&str; 12] = [
             "lt1", "dk1", "lt2", "dk2", "accent1", "accent2", "accent3", "accent4", "accent5",
@@ -188,7 +187,7 @@ impl ThemeColours {
 }
 
 /// The colour within an element of DrawingML such as `a:solidFill`, and whether it is opaque.
-/// Changes of its luminance come near to those of the standard, which are made in another system.
+/// Luminance changes approximate the standard's, which uses HSL.
 pub(crate) fn drawing_colour(
     node: XmlNode<'_, '_>,
     theme: &ThemeColours,
@@ -230,7 +229,7 @@ pub(crate) fn drawing_colour(
     (colour, opacity)
 }
 
-/// How much of its ground a paint leaves to be seen.
+/// Share of the background that shows through paint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DrawingOpacity {
     Full,
@@ -242,7 +241,7 @@ fn linear_colour(node: XmlNode<'_, '_>) -> Option<RgbColour> {
     Some(RgbColour([linear_part(node, "r")?, linear_part(node, "g")?, linear_part(node, "b")?]))
 }
 
-/// A part of a colour in linear light: as much of it as a screen has.
+/// An sRGB channel in linear light.
 fn linear_part(node: XmlNode<'_, '_>, name: &str) -> Option<u8> {
     let value = attribute(node, name)?;
     let share = match value.strip_suffix('%') {
@@ -254,8 +253,7 @@ fn linear_part(node: XmlNode<'_, '_>, name: &str) -> Option<u8> {
     Some(part)
 }
 
-/// The ground that the properties of a shape give: `None` within if it is unknown, and `outer` if
-/// they give none.
+/// The background by the properties of a shape: `None` within if unknown, `outer` without a fill.
 pub(crate) fn shape_ground(
     properties: Option<XmlNode<'_, '_>>,
     outer: Option<RgbColour>,
@@ -275,8 +273,8 @@ pub(crate) fn shape_ground(
     }
 }
 
-/// Whether the properties of a run of DrawingML leave its letters unseen on a ground: by their
-/// colour, their size, or an outline and fill of nothing.
+/// Whether a DrawingML run is invisible on a background: by colour, by size, or without outline and
+/// fill.
 pub(crate) fn is_unseen_run(
     run: XmlNode<'_, '_>,
     ground: Option<RgbColour>,

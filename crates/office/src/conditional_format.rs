@@ -1,8 +1,8 @@
-//! Conditional formats of a sheet (ISO/IEC 29500-1 §18.3.1.18) as far as they change the text that a
-//! cell shows: its number format, the colours of its letters and ground, values that icons replace.
+//! Conditional formats of a sheet (ISO/IEC 29500-1 §18.3.1.18) that change the displayed text:
+//! number format, colours, values replaced by icons.
 //!
-//! Comparisons with numbers, constants and non-blank cells are decided. Whether another condition
-//! holds is not: where it would change the text of a cell, the cell is noted as doubtful.
+//! Comparisons with numbers, constants and non-blank cells are evaluated. Under any other condition
+//! that would change its text, a cell is doubtful.
 
 use docmill_core::model::PageNote;
 use docmill_formats::xml::XmlNode;
@@ -12,7 +12,7 @@ use crate::cell_format::{CellContent, CellFormats, CellLook, LookChange, ShownCe
 use crate::number_code::NumberCondition;
 use crate::tags::{all, attribute, child, number, own_text};
 
-/// Areas of all rules of a sheet; cells of one with more are doubtful.
+/// Maximum areas of all rules of a sheet; with more, its cells are doubtful.
 const MAX_AREAS: usize = 1_000;
 
 /// When a rule applies.
@@ -29,7 +29,7 @@ enum RuleCondition {
 #[derive(Debug, Clone, PartialEq)]
 enum RuleEffect {
     Change(LookChange),
-    /// A bar or an icon stands in place of the value.
+    /// A bar or an icon replaces the value.
     HideValue,
 }
 
@@ -41,7 +41,7 @@ struct ConditionalRule {
     effect: RuleEffect,
 }
 
-/// The rules of a sheet, the first ones over the later.
+/// The rules of a sheet; earlier ones take precedence.
 #[derive(Debug, Default)]
 pub(crate) struct ConditionalRules {
     rules: Vec<ConditionalRule>,
@@ -118,7 +118,7 @@ impl ConditionalRules {
 }
 
 impl ConditionalRule {
-    /// Whether the rule holds for a cell; `None` if that is not decided here.
+    /// Whether the rule applies to a cell; `None`: not evaluated here.
     fn holds_for(&self, content: &CellContent) -> Option<bool> {
         let value = match content {
             CellContent::Number(raw) => raw.trim().parse::<f64>().ok(),

@@ -18,7 +18,7 @@ const MAX_PICTURES: usize = 200;
 const PICTURE_ENDINGS: [&str; 8] =
     [".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".bmp", ".webp"];
 
-/// Digits of the label of an entry without text, up to which it is a count.
+/// Maximum digits of an empty entry's label that is a number of the list.
 const MAX_COUNT_DIGITS: usize = 2;
 
 /// A piece of a document.
@@ -180,7 +180,7 @@ impl<'a> FlowWriter<'a> {
     }
 
     fn count_text(&mut self, text: &str) -> Result<(), OfficeError> {
-        // Letters behind such a sign stand in another order on the page than in the file.
+        // Bidirectional controls show letters in another order than the file's.
         if text.contains(['\u{202d}', '\u{202e}']) && text.contains(|c: char| c.is_numeric()) {
             self.blocks.push(FlowBlock::Note(PageNote::DoubtfulText));
         }
@@ -281,8 +281,8 @@ impl TableDraft {
     }
 }
 
-/// Adds a paragraph as a heading or as an entry of a list, with its label. Of one without text the
-/// label alone is seen, which may be an amount.
+/// Adds a paragraph as a heading or list item, with its label. The label of an empty item is
+/// visible, and may be an amount.
 pub(crate) fn push_labelled(
     heading: Option<u8>,
     label: Option<(u8, ListLabel)>,
@@ -313,7 +313,7 @@ pub(crate) fn push_labelled(
     });
 }
 
-/// Takes the seams out of a block. Whether one was within a number.
+/// Removes the seams of a block. Returns whether one was within a number.
 fn close_block(block: &mut FlowBlock) -> bool {
     match block {
         FlowBlock::Heading { text, .. }

@@ -11,8 +11,8 @@ const SEPARATORS: [u8; 4] = [b';', b'\t', b',', b'|'];
 /// Lines by which the sign is recognised.
 const SAMPLE_LINES: usize = 20;
 
-/// So many lines in a row that have as many fields as each other, and so many fields, are a table within
-/// lines of one field.
+/// Minimum consecutive lines with an equal number of fields, and minimum of these, for a table
+/// among lines of one field.
 const MIN_EVEN_LINES: usize = 3;
 const MIN_EVEN_FIELDS: usize = 4;
 

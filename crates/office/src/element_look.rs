@@ -1,11 +1,10 @@
-//! The look of an element of a web page by its style declarations, as far as it decides whether and
-//! where its letters are seen.
+//! The computed style of an HTML element, as far as it decides visibility and position of its text.
 
 use crate::colours::{RgbColour, WHITE, is_pictographic};
 
-/// Letters of this opacity are not seen.
+/// Maximum opacity of invisible text.
 const MAX_CLEAR_OPACITY: f32 = 0.05;
-/// Styles that may hide, move or change letters.
+/// Properties that may hide, move or change text.
 const OPEN_STYLES: [&str; 13] = [
     "filter",
     "mask",
@@ -21,7 +20,7 @@ const OPEN_STYLES: [&str; 13] = [
     "-webkit-text-security",
     "-webkit-text-stroke",
 ];
-/// Marks of lists that count, by the names of style sheets.
+/// Values of `list-style-type` that are numbers.
 const COUNTING_MARKS: [&str; 10] = [
     "decimal",
     "decimal-leading-zero",
@@ -35,12 +34,12 @@ const COUNTING_MARKS: [&str; 10] = [
     "armenian",
 ];
 
-/// How an element stands among its neighbours.
+/// The outer display of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ElementFlow {
-    /// Within a line.
+    /// Inline.
     Inline,
-    /// Within a line, at a distance of its neighbours: floats, and items of a flexible box or a grid.
+    /// Inline with a gap: floats, and items of a flex or grid container.
     Apart,
     Block,
     Table,
@@ -62,49 +61,49 @@ impl ElementFlow {
     }
 }
 
-/// How an element places the elements in it.
+/// The inner display of an element.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ItemLayout {
-    /// Whether they stand side by side.
+    /// Whether items are side by side.
     pub(crate) is_across: bool,
-    /// How many stand in a row of a grid.
+    /// Items in a row of a grid.
     pub(crate) columns: Option<usize>,
 }
 
-/// The look that declarations give, the later ones over the earlier.
+/// The style by all declarations; later ones take precedence.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ElementLook {
-    /// Whether it takes no place, as the last word on it states.
+    /// Whether the last `display` is `none`.
     pub(crate) taken_out: Option<bool>,
     pub(crate) hidden: bool,
     pub(crate) ink: Option<Option<RgbColour>>,
-    /// The colour of letters that goes before the other one.
+    /// The text fill colour, which overrides the other one.
     pub(crate) fill: Option<Option<RgbColour>>,
     pub(crate) clear: Option<bool>,
     pub(crate) unread: Option<bool>,
     pub(crate) ground: Option<Option<RgbColour>>,
     pub(crate) is_reversed: bool,
-    /// Whether it has a style of unknown effect.
+    /// Whether a declaration has an unknown effect.
     pub(crate) is_open: bool,
-    /// Whether it has lines at some sides.
+    /// Whether it has a border at some side.
     pub(crate) is_lined: bool,
-    /// Whether a picture stands in its place.
+    /// Whether a picture replaces it.
     pub(crate) is_replaced: bool,
     pub(crate) flow: Option<ElementFlow>,
     pub(crate) is_floating: bool,
     pub(crate) items: ItemLayout,
-    /// Whether it keeps a distance of its neighbours or its items from each other.
+    /// Whether a gap separates it from its neighbours, or its items.
     pub(crate) has_room: bool,
     pub(crate) is_right: Option<bool>,
-    /// Whether it has a mark.
+    /// Whether it has a list marker.
     pub(crate) is_entry: bool,
-    /// Whether the marks of its lists stand within its lines, and whether they count.
+    /// Whether list markers are inside of the lines, and whether they are numbers.
     pub(crate) mark_inside: Option<bool>,
     pub(crate) mark_counts: Option<bool>,
 }
 
 impl ElementLook {
-    /// Adds the colour of letters or of their ground.
+    /// Adds a text or background colour.
     fn add_colour(&mut self, name: &str, value: &str) {
         let is_none = matches!(value, "none" | "inherit" | "initial" | "unset");
         match name {
@@ -123,7 +122,7 @@ impl ElementLook {
         }
     }
 
-    /// Adds a style of the marks of lists; those of one's own are text.
+    /// Adds a style of list markers; custom markers are text.
     fn add_mark(&mut self, value: &str) {
         for word in value.split_whitespace() {
             match word {
@@ -138,8 +137,8 @@ impl ElementLook {
         }
     }
 
-    /// Adds where it and its items stand; whether a style is about that. Another order than that of
-    /// the page may tear labels and values apart.
+    /// Adds a layout property; returns whether it is one. A visual order other than the source's
+    /// may separate labels from values.
     fn add_placement(&mut self, name: &str, value: &str) -> bool {
         match name {
             "float" => self.is_floating = matches!(value, "left" | "right"),
@@ -158,7 +157,7 @@ impl ElementLook {
         true
     }
 
-    /// Whether it is not shown.
+    /// Whether it is hidden.
     pub(crate) fn is_hidden(&self) -> bool {
         self.hidden || self.taken_out == Some(true)
     }
@@ -212,7 +211,7 @@ impl ElementLook {
                 name if OPEN_STYLES.contains(&name) => {
                     look.is_open |= !matches!(value, "none" | "normal" | "1" | "100%");
                 }
-                // Quotes of one's own are text.
+                // Custom quotes are text.
                 "quotes" => look.is_open |= value.contains(['"', '\'']),
                 "list-style" | "list-style-type" | "list-style-position" | "list-style-image" => {
                     look.add_mark(value);
@@ -227,7 +226,7 @@ impl ElementLook {
     }
 }
 
-/// Whether a declaration keeps neighbours or items apart.
+/// Whether a declaration adds a gap between neighbours or items.
 fn gives_room(name: &str, value: &str) -> bool {
     const NAMES: [&str; 8] = [
         "width",
@@ -246,7 +245,7 @@ fn gives_room(name: &str, value: &str) -> bool {
         && !matches!(value, "auto" | "none" | "normal" | "flex-start" | "start")
 }
 
-/// The columns of a grid; `None` if their number depends on the room.
+/// The columns of a grid; `None` if their number depends on the width.
 fn count_tracks(value: &str) -> Option<usize> {
     let (mut depth, mut flat) = (0_u32, String::new());
     for c in value.chars() {
@@ -262,14 +261,14 @@ fn count_tracks(value: &str) -> Option<usize> {
     counts.sum::<Option<usize>>().filter(|count| *count > 0)
 }
 
-/// Whether a picture stands in place of an element's text. Strings and counts do not.
+/// Whether `content` replaces an element's text by a picture; strings and counters do not.
 fn draws_content(value: &str) -> bool {
     const PICTURES: [&str; 7] =
         ["url(", "image", "gradient(", "cross-fade(", "element(", "paint(", "var("];
     PICTURES.iter().any(|picture| value.contains(picture))
 }
 
-/// A distance that moves an element off every page: thousands of pixels to the left or up.
+/// An offset that moves an element off the page: thousands of pixels to the left or up.
 fn is_off_page(value: &str) -> bool {
     let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '%');
     let unit = value.get(digits.len()..).unwrap_or_default();
@@ -277,7 +276,7 @@ fn is_off_page(value: &str) -> bool {
     digits.parse::<f32>().is_ok_and(|distance| distance <= least)
 }
 
-/// A scaling by nothing.
+/// A scaling by zero.
 fn is_scaled_away(value: &str) -> bool {
     let factor = value.strip_prefix("scale").and_then(|rest| rest.split_once('('));
     let first = factor.and_then(|(_, factors)| factors.split([',', ')']).next());
@@ -293,7 +292,7 @@ fn is_empty_clip(value: &str) -> bool {
     })
 }
 
-/// An opacity at which nothing is seen.
+/// An opacity at which text is invisible.
 fn is_clear(value: &str) -> bool {
     let (digits, share) = match value.strip_suffix('%') {
         Some(digits) => (digits, 0.01),
@@ -302,7 +301,7 @@ fn is_clear(value: &str) -> bool {
     digits.trim().parse::<f32>().is_ok_and(|opacity| opacity * share <= MAX_CLEAR_OPACITY)
 }
 
-/// A colour without any.
+/// A fully transparent colour.
 fn is_clear_value(value: &str) -> bool {
     let compact: String = value.chars().filter(|c| !c.is_whitespace()).collect();
     let alpha = compact.strip_suffix(')').and_then(|inner| inner.rsplit([',', '/']).next());
@@ -342,7 +341,7 @@ fn css_colour(value: &str) -> Option<RgbColour> {
         let [red, green, blue] = parts.map(colour_part);
         return Some(RgbColour([red?, green?, blue?]));
     }
-    // Of hues the lightest and the darkest are known.
+    // Of HSL colours, white and black are known.
     let lightness = parts.get(2)?.strip_suffix('%')?.parse::<f32>().ok()?;
     match lightness {
         light if kind.starts_with("hsl") && light >= 97.0 => Some(WHITE),
@@ -361,7 +360,7 @@ fn colour_part(text: &str) -> Option<u8> {
     Some(part)
 }
 
-/// The colour of a ground; `None` of pictures, blends and colours that let others through.
+/// A background colour; `None` of pictures, gradients and translucent colours.
 fn css_ground(value: &str) -> Option<RgbColour> {
     if value.contains("url(") || value.contains("gradient(") || value.contains("rgba(") {
         return None;

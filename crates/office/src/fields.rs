@@ -1,27 +1,27 @@
-//! Fields of word processors by their instructions (ISO/IEC 29500-1 §17.16.5): where the stored result
-//! is not what programs show.
+//! Fields of word processors (ISO/IEC 29500-1 §17.16.5) whose displayed text differs from the
+//! stored result.
 
 /// Fields that are pages and tables of contents.
 const COUNTS: [&str; 6] = ["PAGE", "NUMPAGES", "SECTION", "SECTIONPAGES", "PAGEREF", "TOC"];
 /// Fields that show the time at which a document is opened.
 const CLOCKS: [&str; 2] = ["DATE", "TIME"];
-/// Fields that show a sign or a count without a result.
+/// Fields that show a symbol or a number without a stored result.
 const SIGNS: [&str; 6] = ["SYMBOL", "LISTNUM", "AUTONUM", "AUTONUMLGL", "AUTONUMOUT", "ADVANCE"];
-/// Fields that show text of their instruction.
+/// Fields that show text of their field code.
 const TEXTS: [&str; 3] = ["EQ", "MACROBUTTON", "GOTOBUTTON"];
 
 /// The text that a field shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldKind {
-    /// A value that every program counts or looks up anew when it lays out a page.
+    /// A value that every program recomputes at layout.
     Count,
-    /// The day of today.
+    /// The current date.
     Clock,
-    /// A sign or a count, whatever its result.
+    /// A symbol or a number, independent of the stored result.
     Sign,
-    /// Text of its instruction, whatever its result.
+    /// Text of its field code, independent of the stored result.
     Text,
-    /// Its result.
+    /// The stored result.
     Result,
 }
 

@@ -1,10 +1,10 @@
 //! Web pages and mails in HTML, as their tokens come: no tree is built, so that nesting costs no
 //! more than its depth.
 //!
-//! Not read: scripts, styles, templates, titles of windows, what is crossed out, what opens on a click,
-//! and what a style hides (`display:none`, `visibility:hidden`, no size, no opacity, letters in the
-//! colour of their ground), also by the page's own sheet. Text that a sheet adds is noted, not read.
-//! Nothing is fetched.
+//! Not read: scripts, styles, templates, titles of windows, what is crossed out, what opens on a
+//! click, and text hidden by style (`display:none`, `visibility:hidden`, zero size or opacity, text
+//! in the background colour), inline or by the page's style sheet. Text that a sheet adds is noted,
+//! not read. Nothing is fetched.
 
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
@@ -21,7 +21,7 @@ use crate::run_seams::{
 use crate::style_sheet::{CssRuleSet, ElementNames};
 use crate::styling::{LabelGap, ListLabel};
 
-/// Name of the element by which a page says that a text sent beside it states other amounts.
+/// Name of the element that marks a mail's HTML whose plain text states other amounts.
 const OTHER_TEXT_NAME: &str = "docmill-other-text";
 /// That element: the text of a mail begins with it where its other form contradicts it.
 pub const OTHER_TEXT_MARK: &str = "<meta name=\"docmill-other-text\">";
@@ -54,7 +54,7 @@ const BLOCKS: [&str; 31] = [
     "blockquote", "address", "section", "article", "header", "footer", "main", "aside", "nav",
     "form", "fieldset", "center", "body", "figure", "details", "caption",
 ];
-/// Elements whose letters look like those around them, or only heavier, slanted or a little smaller.
+/// Elements whose text differs at most in weight, slant or slightly in size.
 const EVEN: [&str; 11] =
     ["b", "strong", "i", "em", "u", "tt", "code", "wbr", "bdi", "span", "small"];
 /// The sign that turns the order of letters round.
@@ -132,27 +132,27 @@ struct OpenElement {
     hidden: bool,
     /// `None`: a colour that is not known.
     ink: Option<RgbColour>,
-    /// Its letters are of no colour.
+    /// Its text colour is transparent.
     clear: bool,
-    /// Its letters are of no size, or of a font of pictures.
+    /// Its font size is zero, or its font has symbols.
     unread: bool,
     /// `None`: a picture, or a colour that is not known.
     ground: Option<RgbColour>,
-    /// Numbers the looks of letters, see [`LastLook`].
+    /// Numbers the text styles, see [`LastLook`].
     look: usize,
     /// Length of the block's text where it began.
     start: usize,
-    /// A style of unknown effect applies: numbers in it may be unseen.
+    /// A style of unknown effect applies: numbers in it may be invisible.
     is_open: bool,
     /// It has lines or a ground of its own, which are a drawing if it is within a line.
     is_painted: bool,
-    /// A picture stands in its place, if programs can show that.
+    /// A picture replaces it in programs that can display it.
     is_replaced: bool,
     flow: ElementFlow,
     layout: ItemLayout,
     /// Items so far.
     items: usize,
-    /// It keeps its neighbours or its items apart, and its text is flush right.
+    /// It has gaps to its neighbours or between its items, and right-aligned text.
     has_room: bool,
     is_right: bool,
     /// It is an entry of a list.
@@ -177,10 +177,10 @@ struct OpenList {
     marker: String,
 }
 
-/// A distance between letters that the page's text does not have.
+/// A visual gap without a space in the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum TextGap {
-    /// Perhaps none: it parts words, but no number.
+    /// A possible gap: it separates words, but does not split a number.
     Narrow,
     Wide,
 }
@@ -251,7 +251,7 @@ impl PageReader<'_> {
     /// The element, and whether its letters stand from right to left.
     fn describe_element(&mut self, name: &str, tag: &StartTag<()>) -> (OpenElement, bool) {
         let mut is_plain = EVEN.contains(&name) && tag.attributes.is_empty();
-        // Small letters within small ones may be specks.
+        // Nested small text may be illegible.
         is_plain &= name != "small" || self.open.iter().all(|it| it.name != name);
         let outer = self.open.last();
         let names = names_of(name, tag);
@@ -307,7 +307,7 @@ impl PageReader<'_> {
         (element, look.is_reversed)
     }
 
-    /// Parts an element that stands apart from the text before it: by a distance, or in the next row.
+    /// Separates an element from the text before it: by a gap, or by a new row.
     fn begin_item(&mut self, element: &OpenElement) -> Result<(), OfficeError> {
         if element.flow != ElementFlow::Apart {
             return Ok(());
@@ -324,7 +324,7 @@ impl PageReader<'_> {
         self.gap = self.gap.max(Some(gap));
     }
 
-    /// Puts a space where a distance stands before `text`.
+    /// Adds a space for a gap before `text`.
     fn close_gap(&mut self, text: &str) {
         let Some(first) = text.chars().next() else { return };
         let Some(gap) = self.gap.take() else { return };
@@ -627,7 +627,7 @@ impl PageReader<'_> {
     }
 }
 
-/// How an element stands: by its style, but for parts of tables and lists, or by its name.
+/// The display of an element by its style (except parts of tables and lists) or by its name.
 fn flow_of(name: &str, look: &ElementLook, outer: Option<&OpenElement>) -> ElementFlow {
     let by_name = match name {
         "table" => ElementFlow::Table,
@@ -650,7 +650,7 @@ fn flow_of(name: &str, look: &ElementLook, outer: Option<&OpenElement>) -> Eleme
     }
 }
 
-/// Whether a style may give an element another place than its name does.
+/// Whether a style may override an element's default display.
 fn is_free(name: &str) -> bool {
     const FIXED: [&str; 6] = ["ul", "ol", "li", "pre", "body", "html"];
     !TABLE_PARTS.contains(&name) && !FIXED.contains(&name)

@@ -11,14 +11,14 @@ use crate::colours::{RgbColour, palette_colour};
 
 /// Significant digits that a number of a sheet has.
 const DIGITS: usize = 15;
-/// Decimals that a format may ask for.
+/// Decimals that a format may have.
 const MAX_DECIMALS: usize = 15;
 /// Sections of a format code: positive, negative, zero, text.
 const MAX_SECTIONS: usize = 4;
 /// The day before the first of either system, as a Julian day: 30 December 1899 and 1 January 1904.
 const EPOCH_1900: i32 = 2_415_019;
 const EPOCH_1904: i32 = 2_416_481;
-/// Serial number of 29 February 1900, which never was.
+/// Serial number of the non-existent 29 February 1900.
 const FALSE_LEAP_DAY: f64 = 60.0;
 
 /// A piece of a section.
@@ -68,7 +68,7 @@ impl NumberCondition {
         }
     }
 
-    /// Whether it holds for negative numbers alone, which are then written without their sign.
+    /// Whether it applies to negative numbers only, which are then written without sign.
     fn is_negative(&self) -> bool {
         self.sign == "<" && self.bound <= 0.0 || self.sign == "<=" && self.bound < 0.0
     }
@@ -438,12 +438,12 @@ impl CodeReader<'_> {
                 None => return,
             },
             '\\' => CodeToken::Literal(self.next_char().map(String::from).unwrap_or_default()),
-            // A space as wide as the next sign.
+            // A space as wide as the next character.
             '_' => {
                 self.next_char();
                 CodeToken::Literal(" ".to_owned())
             }
-            // A sign that fills the column.
+            // A character that fills the column.
             '*' => match self.next_char().filter(|sign| sign.is_alphanumeric()) {
                 Some(sign) => CodeToken::Literal(sign.to_string()),
                 None => return,

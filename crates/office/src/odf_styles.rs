@@ -1,4 +1,4 @@
-//! Styles of OpenDocument: what is seen, the labels of lists and the look of text within its spans.
+//! Styles of OpenDocument: visibility, list labels and text spans.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
@@ -10,9 +10,9 @@ use crate::colours::{RgbColour, is_lost, is_pictographic};
 use crate::styling::{LabelGap, ListLabel, number_label};
 use crate::tags::{attribute, child, elements, number};
 
-/// Rows and columns that are smaller show nothing of their text.
+/// Minimum size of rows and columns that show text.
 const MIN_LINE_CENTIMETRES: f32 = 0.07;
-/// What moves, shrinks or pales letters, or runs a line through them.
+/// Properties that move, shrink, fade or strike through text.
 const UNEVEN: [&str; 14] = [
     "color",
     "opacity",
@@ -30,7 +30,7 @@ const UNEVEN: [&str; 14] = [
     "text-blinking",
 ];
 
-/// A style as far as it decides what is seen.
+/// Properties of a style that decide visibility.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OdfStyle {
     pub(crate) base: Option<String>,
@@ -44,7 +44,7 @@ pub(crate) struct OdfStyle {
     pub(crate) hidden_page: bool,
     pub(crate) starts_page: bool,
     pub(crate) list_levels: Vec<OdfListLevel>,
-    /// Hash of its other properties of letters.
+    /// Hash of its other text properties.
     pub(crate) letters: Option<u64>,
 }
 
@@ -201,7 +201,7 @@ impl InlineLook {
         }
     }
 
-    /// The remark on text that is not seen; `None` of text that is.
+    /// The note on invisible text; `None`: visible.
     pub(crate) fn note(self) -> Option<PageNote> {
         if self.hidden || is_lost(self.ink, self.ground) {
             return Some(PageNote::HiddenText);

@@ -118,7 +118,7 @@ pub(crate) fn read_open_document(
     }
 }
 
-/// The depth of lists and the look of text around a block.
+/// List depth and text style around a block.
 #[derive(Debug, Clone, Copy)]
 struct BlockFrame {
     depth: u8,
@@ -322,7 +322,7 @@ impl OdfReader {
                 "tab" => inline.text.push('\t'),
                 "line-break" => inline.text.push('\n'),
                 "annotation" => others.push(FlowBlock::Note(PageNote::Comments)),
-                // Programs decide anew whether the condition holds.
+                // Programs re-evaluate the condition.
                 "hidden-paragraph" => others.push(FlowBlock::Note(PageNote::DoubtfulText)),
                 "hidden-text" => {
                     others.push(FlowBlock::Note(match attribute(item, "string-value") {
@@ -348,7 +348,7 @@ impl OdfReader {
                     let look = look.within(&style);
                     self.read_inline(item, look, inline, others);
                 }
-                // Values of fields, which programs calculate anew.
+                // Values of fields, which programs recompute.
                 name => {
                     if self.is_calculated_anew(item) {
                         others.push(FlowBlock::Note(PageNote::DoubtfulText));
@@ -560,7 +560,7 @@ fn digits_of(text: &str) -> String {
     text.chars().filter(|c| c.is_numeric()).collect()
 }
 
-/// Whether a shape without text stands in a line of text, or is as small as a sign.
+/// Whether a shape without text is inline, or as small as a character.
 fn is_within_line(node: XmlNode<'_, '_>) -> bool {
     let sizes = ["width", "height"].map(|name| attribute(node, name).and_then(centimetres));
     let is_small = sizes.iter().all(|size| size.is_none_or(|size| size <= MAX_SIGN_CENTIMETRES));
@@ -568,7 +568,7 @@ fn is_within_line(node: XmlNode<'_, '_>) -> bool {
     !has_text && (is_small || attribute(node, "anchor-type") == Some("as-char"))
 }
 
-/// Columns of one look, from 0, the end not included.
+/// Columns of one style, from 0, end exclusive.
 struct OdfColumns<'a> {
     first: usize,
     end: usize,

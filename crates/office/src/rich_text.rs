@@ -24,7 +24,7 @@ const MAX_DEPTH: usize = 1_000;
 /// Letters of a control word, and digits of its number.
 const MAX_WORD_CHARS: usize = 32;
 const MAX_DIGITS: usize = 10;
-/// Letters of a field's instruction that are looked at.
+/// Characters of a field code that are read.
 const MAX_INSTRUCTION_CHARS: usize = 200;
 /// Cells of a row.
 const MAX_ROW_CELLS: usize = 1_000;
@@ -176,12 +176,12 @@ struct GroupState {
     /// The text of a label, and the instruction of a field.
     in_label: bool,
     in_instruction: bool,
-    /// The result of a field that programs count anew.
+    /// The result of a field that programs recompute.
     in_count: bool,
     hidden: bool,
     deleted: bool,
     struck: bool,
-    /// Of no size or width, in a font of pictures, or in lines of no height.
+    /// Zero size or width, a symbol font, or lines of zero height.
     tiny: bool,
     squeezed: bool,
     flat: bool,
@@ -228,7 +228,7 @@ struct RichTextReader<'a> {
     groups: Vec<GroupState>,
     encoding: &'static Encoding,
     colours: Vec<Option<RgbColour>>,
-    /// Numbers of the fonts of pictures, and the one that is being named.
+    /// Numbers of symbol fonts, and the font being defined.
     pictures: HashSet<i32>,
     font: (i32, String),
     /// The cells of the row as it was defined, and the one that is being defined.
@@ -357,7 +357,7 @@ impl RichTextReader<'_> {
         Ok(())
     }
 
-    /// A part of one of the three of a colour.
+    /// A channel of a colour.
     fn add_colour(&mut self, word: &str, number: Option<i32>) {
         if self.colours.is_empty() {
             self.colours.push(None);
@@ -372,7 +372,7 @@ impl RichTextReader<'_> {
         }
     }
 
-    /// Words for the look of text. `false`: the word is none.
+    /// Applies a control word for text style. `false`: another word.
     fn take_look(&mut self, word: &str, number: Option<i32>) -> bool {
         let is_on = number != Some(0);
         let index = number.and_then(|it| usize::try_from(it).ok());
@@ -410,7 +410,7 @@ impl RichTextReader<'_> {
         true
     }
 
-    /// Words that define the cells of a row. `false`: the word is none.
+    /// Applies a control word that defines a row's cells. `false`: another word.
     fn define_row(&mut self, word: &str, number: Option<i32>) -> bool {
         match word {
             "trowd" => {

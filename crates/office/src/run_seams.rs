@@ -1,21 +1,20 @@
-//! Numbers whose digits are not of one look: a style may hide, raise, shrink or move a part of a number
-//! in more ways than are known here.
+//! Detects numbers with digits in different styles: a style may hide, raise, shrink or move part of
+//! a number in ways that are not checked here.
 //!
-//! Readers put a seam between letters of different looks. A seam within a number makes the page
-//! doubtful: documents print numbers evenly, and cut them only where the look stays the same. So does
-//! a drawing right at a number, which may be a sign or a digit of it.
+//! Readers insert a seam between runs of different style. A seam within a number makes the page
+//! doubtful, since documents print numbers in one style. So does a drawing adjacent to a number,
+//! which may be a sign or a digit of it.
 
 use docmill_formats::xml::XmlNode;
 
-/// Stands between letters of different looks until their block is added to the flow. Unicode has no
-/// such character.
+/// Seam between runs of different style, removed when the block is added. Not a Unicode character.
 const SEAM_MARK: char = '\u{fdd0}';
-/// Stands where something is drawn within a line, as long.
+/// Marks an inline drawing, removed likewise.
 const DRAWING_MARK: char = '\u{fdd1}';
-/// Signs within a number.
+/// Characters within a number, besides digits.
 const NUMBER_SIGNS: &str = ".,-'\u{2212}\u{2013}()";
 
-/// The look of the letters that were added last.
+/// The style of the last run.
 #[derive(Debug)]
 pub(crate) struct LastLook<T>(Option<T>);
 
@@ -26,7 +25,7 @@ impl<T> Default for LastLook<T> {
 }
 
 impl<T: PartialEq> LastLook<T> {
-    /// Marks where `text` goes on with letters of another look.
+    /// Adds a seam if the style changes.
     pub(crate) fn begin(&mut self, look: T, text: &mut String) {
         let is_same = self.0.as_ref() == Some(&look);
         if !is_same && !text.is_empty() && !text.ends_with(char::is_whitespace) {
@@ -36,7 +35,7 @@ impl<T: PartialEq> LastLook<T> {
     }
 }
 
-/// Marks that something is drawn behind `text`, in the same line.
+/// Adds the mark of an inline drawing after `text`.
 pub(crate) fn mark_drawing(text: &mut String) {
     text.push(DRAWING_MARK);
 }
@@ -78,7 +77,8 @@ pub(crate) fn look_of(properties: XmlNode<'_, '_>, even: &[&str]) -> String {
     look
 }
 
-/// Takes the marks out of a text. Whether a seam was within a number or a drawing at one.
+/// Removes the marks of a text. Returns whether a seam was within a number or a drawing adjacent to
+/// one.
 pub(crate) fn close_seams(text: &mut String) -> bool {
     if !text.contains(is_mark) {
         return false;

@@ -1,8 +1,8 @@
-//! Shapes of DrawingML (ISO/IEC 29500-1 §19.3 and §20.5): the text of those that are seen.
+//! Text of visible shapes of DrawingML (ISO/IEC 29500-1 §19.3 and §20.5).
 //!
-//! Not read: hidden shapes, shapes off the page, those under a filled one, text in the colour of its
-//! ground, crossed-out text, charts and diagrams. Shapes that take their place from a layout are
-//! taken to be seen.
+//! Not read: hidden shapes, shapes off the page, those under a filled one, text in the colour of
+//! its ground, crossed-out text, charts and diagrams. Shapes positioned by a layout count as
+//! visible.
 
 use docmill_core::model::PageNote;
 use docmill_formats::xml::XmlNode;
@@ -20,7 +20,7 @@ use crate::tags::{all, attribute, child, chosen_branch, drawing_size, elements, 
 /// Size of a picture, in units of 1/914400 inch, from which on it is a page: half a slide of the
 /// usual size each way.
 const PAGE_PICTURE: (u64, u64) = (4_500_000, 3_400_000);
-/// Properties of a run that leave its letters where and as dark as they are.
+/// Run properties without effect on position or colour.
 const EVEN_PROPERTIES: [&str; 13] = [
     "lang",
     "altLang",
@@ -40,9 +40,9 @@ const EVEN_PROPERTIES: [&str; 13] = [
 const MARKS: [&str; 4] = ["buNone", "buChar", "buAutoNum", "buBlip"];
 /// Shapes of one page that are compared with those under them.
 const MAX_COMPARED: usize = 500;
-/// Units of DrawingML into a cell from which on a cover leaves its text to be seen.
+/// Minimum visible part of a cell, in EMU, that shows its text.
 const MAX_COVER_INSET: u64 = 100_000;
-/// Units over the edge of a cell from which on a cover hides its text.
+/// Minimum overlap with a cell, in EMU, that hides its text.
 const MIN_COVER_REACH: u64 = 400_000;
 /// Groups within groups.
 const MAX_GROUPS: usize = 32;
@@ -297,7 +297,7 @@ impl ShapeReader<'_> {
         }
     }
 
-    /// The seen text of a paragraph.
+    /// The visible text of a paragraph.
     fn paragraph_text(
         &self,
         paragraph: XmlNode<'_, '_>,
@@ -313,7 +313,7 @@ impl ShapeReader<'_> {
                         out.push(FlowBlock::Note(PageNote::DeletedText));
                     } else if !is_unseen_run(run, ground, self.theme) {
                         let look = child(run, "rPr").map(|it| look_of(it, &EVEN_PROPERTIES));
-                        // Numbers of slides and days are made anew.
+                        // Slide numbers and dates are recomputed.
                         let kind = run.tag_name().name();
                         let look = format!("{kind} {}", look.unwrap_or_default());
                         last_look.begin(look, &mut text);
@@ -370,7 +370,7 @@ impl ShapeReader<'_> {
     }
 }
 
-/// The ground of a shape among those that were painted before it, the last one first.
+/// The background of a shape: the last of those painted under it.
 fn ground_under(
     own: Option<ShapeBounds>,
     painted: impl Iterator<Item = PaintedArea>,

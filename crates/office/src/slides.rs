@@ -88,7 +88,7 @@ fn relation_id<'a>(node: XmlNode<'a, '_>) -> Option<&'a str> {
 struct SlideDesign {
     theme: ThemeColours,
     ground: Option<RgbColour>,
-    /// Shapes of the master and the layout, which lie under those of a slide.
+    /// Shapes of master and layout, painted under those of a slide.
     under: Vec<PaintedArea>,
     /// Of bodies that name none: a digit if any of the design is one.
     bullet: &'static str,
@@ -135,7 +135,7 @@ fn slide_ground(root: XmlNode<'_, '_>, theme: &ThemeColours) -> Option<Option<Rg
     if let Some(properties) = child(ground, "bgPr") {
         return Some(shape_ground(Some(properties), Some(WHITE), theme));
     }
-    // A number of a list of fills, with the colour that a plain one has.
+    // Index into the theme's fills, with the colour of a solid one.
     let named = child(ground, "bgRef").filter(|it| attribute(*it, "idx") == Some("1001"))?;
     Some(elements(named).next().and_then(|_| drawing_colour(named, theme).0))
 }

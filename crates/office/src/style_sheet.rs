@@ -86,7 +86,7 @@ impl CssRuleSet {
             // Statements such as `@import` end before the next rule begins.
             let head = head.rsplit(';').next().unwrap_or_default().trim();
             match head.strip_prefix('@') {
-                // Marks of lists by it may be digits.
+                // Such list markers may be digits.
                 Some(rule) if is_named(rule, "counter-style") => self.adds_text = true,
                 Some(rule) if depth > 0 && holds_here(rule) => self.add_block(body, depth - 1),
                 Some(_) => {}
@@ -95,7 +95,8 @@ impl CssRuleSet {
         }
     }
 
-    /// Whether a rule writes digits or signs before or behind an element, or changes its first letters.
+    /// Whether a rule adds digits or signs before or after an element, or changes its first
+    /// letters.
     pub(crate) fn adds_text(&self) -> bool {
         self.adds_text
     }

@@ -1,4 +1,4 @@
-//! Labels of lists, and where one may be taken for a part of the number that it stands before.
+//! List labels, and labels that read as part of a following number.
 
 use crate::run_seams::is_number_part;
 
@@ -10,7 +10,7 @@ const MAX_CURRENCY_CHARS: usize = 4;
 pub(crate) enum LabelGap {
     Nothing,
     Space,
-    /// A tab, or as much as sets the text apart.
+    /// A tab or a gap of that width.
     #[default]
     Wide,
 }
@@ -23,7 +23,7 @@ pub(crate) struct ListLabel {
 }
 
 impl ListLabel {
-    /// A label by its text, whose own last space is a gap.
+    /// A label by its text; a trailing space is a gap.
     pub(crate) fn new(text: impl Into<String>, gap: LabelGap) -> Self {
         let text: String = text.into();
         let ends_wide = gap == LabelGap::Nothing && text.ends_with(char::is_whitespace);
@@ -31,8 +31,8 @@ impl ListLabel {
         Self { text: text.trim().to_owned(), gap }
     }
 
-    /// A sign or picture in place of a number. Digits in it are no count, so that nothing sets them
-    /// apart from a number.
+    /// A bullet or picture. Digits in it are not a list number, so that nothing separates them from
+    /// a number.
     pub(crate) fn bullet(text: &str, gap: LabelGap) -> Self {
         let text: String = text.trim().chars().map(plain_symbol).collect();
         let is_letter = text.chars().count() == 1 && text.contains(char::is_alphabetic);
@@ -56,7 +56,7 @@ impl ListLabel {
         }
     }
 
-    /// Whether it shows nothing.
+    /// Whether it is invisible.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -80,7 +80,7 @@ impl ListLabel {
     }
 }
 
-/// The letter, digit or sign that a font of symbols has in the private area.
+/// The character of a symbol font in the private use area.
 pub(crate) fn plain_symbol(c: char) -> char {
     let code = u32::from(c);
     let plain = (0xf020..0xf100).contains(&code).then(|| char::from_u32(code - 0xf000));

@@ -55,7 +55,7 @@ pub(crate) fn switch(node: XmlNode<'_, '_>, name: &str) -> Option<bool> {
     Some(!matches!(attribute(found, "val"), Some("0" | "false" | "off")))
 }
 
-/// Namespaces of extensions that programs understand.
+/// Extension namespaces that programs support.
 const KNOWN_EXTENSIONS: [&str; 2] =
     ["http://schemas.microsoft.com/office/", "http://schemas.openxmlformats.org/"];
 

@@ -37,15 +37,15 @@ use crate::word_styles::{
 /// half of A4 each way.
 const PAGE_PICTURE: (u64, u64) = (3_800_000, 5_000_000);
 
-/// Properties of a run that leave its letters where and as dark as they are.
+/// Run properties without effect on position or colour.
 const EVEN_PROPERTIES: [&str; 12] =
     ["rFonts", "lang", "noProof", "b", "bCs", "i", "iCs", "u", "kern", "szCs", "snapToGrid", "rtl"];
-/// Elements around runs that leave them as they are.
+/// Elements around runs without visual effect.
 const PLAIN_WRAPPERS: [&str; 4] = ["p", "hyperlink", "smartTag", "proofErr"];
 
 /// Longest side of a drawing that may be a sign or a digit, in units of 1/914400 inch: a centimetre.
 const MAX_SIGN_EMU: u64 = 360_000;
-/// Bytes of a file within the file.
+/// Maximum bytes of an embedded file.
 const MAX_IMPORT_BYTES: u64 = 32 << 20;
 /// Distances of an anchored shape, in units of 1/914400 inch, beyond which it lies beside the page:
 /// its end before the margin, and its start behind the largest page.
@@ -113,11 +113,11 @@ struct WordReader<'a> {
     lists: ListCounter,
     relations: HashMap<String, PartRelation>,
     data: BoundData,
-    /// Programs are to make all fields anew when they open the document.
+    /// Programs update all fields when they open the document.
     updates_fields: bool,
     /// Letterheads or feet are read.
     is_edge: bool,
-    /// Files within the file that the part imports, by their relation.
+    /// Embedded files imported by the part, by relationship id.
     imports: HashMap<String, Vec<FlowBlock>>,
     limits: &'a LimitsConfig,
     flow: FlowWriter<'a>,
@@ -144,9 +144,9 @@ struct ParagraphDraft {
     fields: Vec<FieldDraft>,
     last_look: LastLook<String>,
     updates_fields: bool,
-    /// Of a letterhead or foot, where the day of printing is no day of the document.
+    /// Whether it is in a header or footer, where a print date is not the document's.
     is_edge: bool,
-    /// Whether a digit is the result of a field that is made anew, or of its instruction.
+    /// Whether a digit is in the result of a recomputed field, or in its field code.
     is_doubtful: bool,
 }
 
@@ -194,7 +194,7 @@ impl ParagraphDraft {
 struct FieldDraft {
     instruction: String,
     has_result: bool,
-    /// Its result is made anew when the file is opened.
+    /// Its result is recomputed when the file is opened.
     is_dirty: bool,
 }
 
@@ -311,7 +311,7 @@ impl WordReader<'_> {
                         self.read_blocks(branch, ground, out);
                     }
                 }
-                // Programs differ in what they show of a file within the file.
+                // Programs differ in how they show embedded files.
                 "altChunk" => {
                     out.push(FlowBlock::Note(PageNote::DoubtfulText));
                     let id = attribute(item, "id").unwrap_or_default();
@@ -554,7 +554,7 @@ impl WordReader<'_> {
                     let open = draft.fields.last_mut().filter(|it| !it.has_result);
                     open.into_iter().for_each(|it| it.instruction.push_str(&own_text(item)));
                 }
-                // The instruction of a field is not shown, whatever stands in it.
+                // Field codes are not displayed.
                 "t" | "sym" if draft.fields.iter().any(|it| !it.has_result) => {
                     out.push(FlowBlock::Note(PageNote::HiddenText));
                 }
@@ -629,7 +629,7 @@ impl WordReader<'_> {
     }
 }
 
-/// The content of a file within the file. Packages could hold one another without end.
+/// The content of an embedded file. Depth is limited: packages could nest without end.
 fn read_import(bytes: &[u8], limits: &LimitsConfig) -> Result<Vec<FlowBlock>, OfficeError> {
     let is_markup = bytes.trim_ascii_start().starts_with(b"<");
     let flow = match sniff_office(bytes).or_else(|| sniff_text(bytes)) {
@@ -653,7 +653,7 @@ fn symbol(node: XmlNode<'_, '_>) -> Option<char> {
     letter.filter(|c| !is_pictographic(font) && !c.is_control())
 }
 
-/// Whether a cell continues one above or before it, which shows its own content alone.
+/// Whether a cell continues a merged one, of which only the first cell's content is displayed.
 fn is_under_merged(properties: Option<XmlNode<'_, '_>>) -> bool {
     let merges = properties.into_iter().flat_map(elements);
     let mut merges = merges.filter(|it| matches!(it.tag_name().name(), "vMerge" | "hMerge"));

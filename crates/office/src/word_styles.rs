@@ -18,7 +18,7 @@ const MAX_TINY_HALF_POINTS: u32 = 2;
 /// Letters that are narrower than this, in percent of their width, are lines.
 const MIN_SCALE_PERCENT: u32 = 10;
 
-/// Lines that are lower show nothing of their letters.
+/// Minimum line height that shows text.
 const MIN_LINE_TWIPS: i64 = 40;
 /// Indents of this length begin beside the page, to either side.
 const MAX_INDENT_TWIPS: i64 = 8_640;
@@ -76,7 +76,7 @@ impl RunLook {
         }
     }
 
-    /// Whether nobody sees it on a ground, which is `None` if it is unknown.
+    /// Whether it is invisible on a background; `None`: unknown background.
     pub(crate) fn is_unseen(self, ground: Option<RgbColour>) -> bool {
         self.hidden == Some(true)
             || self.tiny == Some(true)
@@ -107,7 +107,7 @@ const FILL: ColourNames = ColourNames {
 };
 const PATTERN: ColourNames = ColourNames { value: "color", ..INK };
 
-/// A colour by the theme, else by its value; `None` of one that the program chooses.
+/// A colour by the theme, else by its value; `None`: automatic.
 fn word_colour(
     node: XmlNode<'_, '_>,
     names: &ColourNames,
@@ -125,7 +125,7 @@ fn word_colour(
     Some(darker.mixed(WHITE, tint.unwrap_or(0.0)))
 }
 
-/// The ground that a `w:shd` gives; `None` if it gives none, `None` within if it is a pattern.
+/// The background of a `w:shd`; `None`: no background; `None` within: a pattern.
 pub(crate) fn shading_ground(
     node: XmlNode<'_, '_>,
     theme: &ThemeColours,
@@ -157,7 +157,7 @@ pub(crate) fn is_off_page(properties: XmlNode<'_, '_>) -> bool {
             .any(|at| !(-MAX_INDENT_TWIPS..2 * MAX_INDENT_TWIPS).contains(at))
 }
 
-/// Whether a row of a table is of no height.
+/// Whether a table row has zero height.
 pub(crate) fn is_flat_row(properties: XmlNode<'_, '_>) -> bool {
     child(properties, "trHeight").is_some_and(|it| {
         attribute(it, "hRule") == Some("exact")
@@ -207,7 +207,7 @@ pub(crate) struct StyleSheet {
     styles: HashMap<String, StyleEntry>,
     /// The style of paragraphs that name none.
     usual: Option<String>,
-    /// The look of runs under all styles.
+    /// The default run style.
     base: RunLook,
 }
 
@@ -339,7 +339,7 @@ impl ListLevel {
 struct ListForm {
     base: String,
     levels: Vec<ListLevel>,
-    /// Levels that begin anew with its first entry.
+    /// Levels that restart with its first entry.
     restarts: Vec<usize>,
 }
 

@@ -20,9 +20,9 @@ use crate::package::{MainPart, OfficePackage, part_of_kind};
 use crate::shapes::{CellCover, ShapeReader};
 use crate::tags::{all, attribute, child, elements, number, own_text};
 
-/// Columns narrower than this, in characters, show none of them.
+/// Minimum width of a column that shows text, in characters.
 const MIN_COLUMN_CHARS: f32 = 0.75;
-/// Rows lower than this show nothing of their text.
+/// Minimum height of a row that shows text, in points.
 const MIN_ROW_POINTS: f32 = 2.0;
 /// Shapes of one sheet that are read.
 const MAX_ANCHORS: usize = 2_000;
@@ -93,7 +93,7 @@ fn is_set(node: XmlNode<'_, '_>, name: &str) -> bool {
     matches!(attribute(node, name), Some("1" | "true"))
 }
 
-/// Whether a row or column is hidden, or so small that nothing of it is seen.
+/// Whether a row or column is hidden or too small to show text.
 fn is_hidden_line(node: XmlNode<'_, '_>, size: &str, least: f32) -> bool {
     is_set(node, "hidden")
         || attribute(node, size).and_then(|it| it.parse().ok()).is_some_and(|it: f32| it < least)
@@ -102,7 +102,7 @@ fn is_hidden_line(node: XmlNode<'_, '_>, size: &str, least: f32) -> bool {
 /// Hidden columns of a sheet, and its merged cells.
 #[derive(Default)]
 struct SheetShape {
-    /// By the first column: the last one, and whether they are hidden.
+    /// First column to last column, and whether they are hidden.
     columns: BTreeMap<u32, (u32, bool)>,
     hides_others: bool,
     /// Merged areas by their first rows.
@@ -161,7 +161,7 @@ struct SheetReader<'a> {
     strings: Vec<Vec<CellRun>>,
     formats: CellFormats,
     theme: ThemeColours,
-    /// Whether programs calculate all formulas anew as they open the file, whatever values it has.
+    /// Whether programs recalculate all formulas when they open the file.
     recalculates: bool,
     flow: FlowWriter<'a>,
 }

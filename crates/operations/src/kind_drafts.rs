@@ -1,10 +1,10 @@
 //! Kinds of documents as people see and change them: what came of their rules, drafts of their files,
 //! and replays of those over decided documents.
 //!
-//! A draft goes nowhere by itself: it is downloaded and deployed. Its replay is run by a worker, one at
-//! a time in all, with one document in hand. It ends once the budget of the day is spent, its own part included.
-//! A draft that passed its gate may go on in the shadow: workers compare its readings with what people
-//! decide from then on.
+//! A draft goes nowhere by itself: it is downloaded and deployed. Its replay is run by a worker,
+//! one at a time in all, with one document in hand. It ends once the budget of the day is spent,
+//! its own part included. A draft that passed its gate may continue as a shadow run: workers
+//! compare its readings with later decisions of people.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -49,11 +49,11 @@ const LEASE: Duration = Duration::from_secs(120);
 const RENEW_INTERVAL: Duration = Duration::from_secs(20);
 /// For how long one replay runs.
 const RUN_TIMEOUT: Duration = Duration::from_secs(3_600);
-/// How often a draft in the shadow is given later decisions.
+/// Interval between batches of a shadow run.
 const SHADOW_INTERVAL: Duration = Duration::from_secs(600);
-/// For how long one such turn runs, so that no two of them overlap.
+/// Timeout of one batch, so that no two overlap.
 const SHADOW_TIMEOUT: Duration = Duration::from_secs(300);
-/// Later decisions of one turn.
+/// Decisions in one batch.
 const MAX_TURN_DECISIONS: u32 = 200;
 
 /// A draft of a kind, and the documents and gate of its replay.
@@ -125,8 +125,8 @@ fn parse_report(stored: Option<Value>) -> Result<Option<DecidedReplay>> {
     report.map_err(|error| Error::internal(format!("a stored replay: {error}")))
 }
 
-/// Has a draft read this share of the documents that people decide from now on, above 0 up to 1;
-/// `None` ends that. `false`: the replay is gone or did not pass its gate.
+/// Starts a shadow run over this share of the documents that people decide from now on, above 0 up
+/// to 1; `None` ends it. `false`: the replay is gone or did not pass its gate.
 ///
 /// # Errors
 /// No answer from Postgres, or a share that it refuses.
@@ -221,16 +221,15 @@ impl KindReplayRunner {
         }
     }
 
-    /// Has the draft in the shadow that was not looked at for `interval` read its share of what people
-    /// decided since; `false`: none is due. Decisions of a turn that is cut off are left out.
+    /// Runs one batch of the shadow run that is due after `interval`; `false`: none is due.
+    /// Decisions of an interrupted batch are skipped.
     ///
-    /// # Errors
-    /// No answer from Postgres, the store or a model; a turn that took too long.
+    /// # Errors No answer from Postgres, the store or a model; the batch timed out.
     pub async fn run_shadow(&self, stop: &Shutdown, interval: Duration) -> Result<bool> {
         let turn = kind_replays::claim_shadow(&self.db, interval, MAX_TURN_DECISIONS).await?;
         let Some(turn) = turn else { return Ok(false) };
         if turn.up_to > turn.after {
-            // A draft that makes the program fail must not end the worker.
+            // A panic in a draft must not end the worker.
             let reading = AssertUnwindSafe(self.read_shadow(turn)).catch_unwind();
             let reading = tokio::time::timeout(SHADOW_TIMEOUT, reading);
             tokio::select! {
@@ -245,8 +244,8 @@ impl KindReplayRunner {
         Ok(true)
     }
 
-    /// Adds the readings of a turn to those before. The shadow ends once its amount is spent, or if the
-    /// draft can no longer be built.
+    /// Adds the readings of a batch to the earlier ones. The shadow run ends once its budget is
+    /// spent, or if the draft can no longer be built.
     async fn read_shadow(&self, turn: ShadowTurn) -> Result<()> {
         let wanted = KindReplayFilter { id: Some(turn.id), ..KindReplayFilter::default() };
         let Some(found) = list_replays(&self.db, &wanted, 1).await?.pop() else { return Ok(()) };
@@ -279,7 +278,7 @@ impl KindReplayRunner {
             return Ok(false);
         };
         let lease = ReplayLease { id, worker: &self.worker, length: LEASE };
-        // A draft that makes the program fail must not end the worker.
+        // A panic in a draft must not end the worker.
         let replaying = AssertUnwindSafe(self.replay_draft(id)).catch_unwind();
         let mut replaying = Box::pin(replaying);
         let until = Instant::now() + RUN_TIMEOUT;

@@ -6,8 +6,8 @@ use docmill_ledger::db::Db;
 pub use docmill_ledger::db::migrating::adopting::{EarlierWorkers, MigrationOptions};
 use docmill_pipeline::shutdown::Shutdown;
 
-/// Applies the missing migrations and the optional extras. Asked to stop, Postgres gives up the migration
-/// under way once it notices that nobody waits for it.
+/// Applies the missing migrations and the optional extras. After a stop, Postgres cancels the
+/// running migration once it notices that the client has gone.
 ///
 /// # Errors
 /// The failing migration, or all obstacles to an adoption; nothing of it has changed then. It was stopped.

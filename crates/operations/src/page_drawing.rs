@@ -34,10 +34,10 @@ const FIT: PictureFit = PictureFit { longest_side: 2000, pixels: 4_000_000, quar
 const DRAWING_PLACES: usize = 2;
 /// How long a request waits for a place: a browser asks for several pages at once.
 const PLACE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a request waits for a drawing, so that its answer comes before the connection ends.
+/// Timeout of a request, below that of its connection.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long opening and drawing a page may take, on a busy machine too. It goes on for the next
-/// request if the first one got no picture in time.
+/// Timeout of opening and drawing a page, on a busy machine too. A drawing continues for the next
+/// request if its first one timed out.
 const DRAWING_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a page that could not be drawn is not tried again.
 const REFUSAL_LIFETIME: Duration = Duration::from_secs(60);
@@ -72,7 +72,7 @@ pub struct DrawnPage {
 /// Why there is no picture.
 #[derive(Debug, thiserror::Error)]
 pub enum PageDrawingError {
-    /// As many are drawn as may at once, or drawing took too long.
+    /// All drawing slots are busy, or drawing timed out.
     #[error("too many pages are being drawn at once")]
     Busy,
     /// The document has no such page.
@@ -109,7 +109,7 @@ struct PictureMemory {
     bytes: usize,
     /// Why a page could not be drawn, and when.
     refused: LruCache<OriginalPage, (Instant, String)>,
-    /// Pages that are drawn although their request has its answer, and until when.
+    /// Drawings whose request has timed out, with their deadlines.
     going: LruCache<OriginalPage, Instant>,
 }
 
@@ -207,7 +207,7 @@ impl PageDrawer {
             return known;
         }
         if is_going {
-            // Its drawing has a place already.
+            // Its drawing holds a slot already.
             drop(place);
             return self.await_drawing(&page).await;
         }
@@ -227,7 +227,7 @@ impl PageDrawer {
         }
     }
 
-    /// The result of a drawing that an earlier request began.
+    /// The result of a drawing started by an earlier request.
     async fn await_drawing(&self, page: &OriginalPage) -> Result<DrawnPage, PageDrawingError> {
         let until = Instant::now() + ANSWER_TIMEOUT;
         loop {

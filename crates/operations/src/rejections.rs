@@ -90,11 +90,11 @@ impl DocumentRejection {
 pub enum BulkUndoEnd {
     /// It is as it was before the decision.
     Undone,
-    /// There is no decision to undo.
+    /// No decision to undo.
     Nothing,
     /// The newest decision is another reviewer's.
     Others,
-    /// The time for it is over.
+    /// The undo period is over.
     TooLate,
     /// The document has changed since the decision.
     Changed,

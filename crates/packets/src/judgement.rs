@@ -26,14 +26,14 @@ impl PacketJudgement {
         self.boundaries.iter().any(|it| it.verdict == BoundaryVerdict::Cut)
     }
 
-    /// The pages behind the boundaries that are neither.
+    /// The pages after undecided boundaries.
     pub fn open_boundaries(&self) -> Vec<u32> {
         let open = self.boundaries.iter().filter(|it| it.verdict != BoundaryVerdict::Cut);
         open.map(|it| it.page).collect()
     }
 
-    /// Makes the verdict on the boundary before `page` certain where a second source agrees with it: the page
-    /// `begins` a document, or goes on with one.
+    /// Makes the verdict on the boundary before `page` certain if a second source agrees: the page
+    /// `begins` a document or continues one.
     pub fn confirm(&mut self, page: u32, begins: bool) {
         for boundary in self.boundaries.iter_mut().filter(|it| it.page == page) {
             boundary.verdict = match (boundary.verdict, begins) {

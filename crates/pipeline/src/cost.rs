@@ -426,7 +426,7 @@ impl<'a> LlmCallBilling<'a> {
         self.spending.book(spent).await
     }
 
-    /// Writes down a call whose reply is not stored; one without a count cost nothing.
+    /// Records a call whose reply is not stored; without a token count its cost is zero.
     pub(super) async fn book_unkept(&self, usage: ModelUsage) -> Result<()> {
         if usage == ModelUsage::default() {
             return Ok(());

@@ -38,7 +38,7 @@ pub(super) struct EinvoiceScan {
 }
 
 impl EinvoiceScan {
-    /// No e-invoice was looked for.
+    /// No search for an e-invoice.
     pub(super) const NONE: Self = Self { parsed: None, note: EinvoiceState::Absent, rules: None };
 }
 

@@ -53,7 +53,7 @@ pub(super) enum EscalationOutcome {
     Unfinished(UnfinishedExtraction),
 }
 
-/// Goes on to stronger models until the gate is content or no further one may help.
+/// Asks stronger models until the gate passes or no further one may help.
 ///
 /// # Errors
 /// What a reading or a judgement ended in.
@@ -81,7 +81,8 @@ pub(super) async fn escalate(
     })
 }
 
-/// Whether a next model may find what this one did not. A reply may also be cut because its model goes in circles.
+/// Whether the next model may succeed where this one failed. A reply may also be cut because its
+/// model loops.
 fn may_help(now: &EscalationOutcome) -> bool {
     match now {
         EscalationOutcome::Judged(_, verdict) => verdict.needs_escalation(),

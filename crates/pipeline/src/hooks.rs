@@ -109,9 +109,9 @@ pub(super) async fn ask_hooks(
     Ok(effects)
 }
 
-/// The failure of a hook as one that never ends its document: it is not the document's fault. An outage
-/// passes by itself: each try comes `outage_wait` after the one before, or up to a quarter later, so that
-/// documents go on soon after the hook is back.
+/// Maps the failure of a hook to a fault that never ends the document. In an outage each retry
+/// follows after `outage_wait` plus up to a quarter, so that documents continue soon after
+/// recovery.
 fn as_deferral(error: Error, hook: &str, outage_wait: Duration) -> Error {
     let fault = match error.fault {
         Fault::Throttled(Some(wait)) | Fault::InLine(wait) => Fault::InLine(wait),

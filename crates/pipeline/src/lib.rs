@@ -668,7 +668,7 @@ impl<'a> PipelineRun<'a> {
         Ok(self.second_reading.insert(read).second.clone())
     }
 
-    /// Goes on to the next stage, if the claim is live.
+    /// Begins the next stage if the claim is live.
     fn enter(&mut self, stage: IngestionStage) -> Result<(), StepError> {
         self.clock.enter(stage);
         // The outcome is written by the worker, which has a span for it.

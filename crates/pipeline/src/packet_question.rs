@@ -1,5 +1,5 @@
-//! Resolves boundaries of a packet that are neither certain cuts nor certain joins: a model is asked about
-//! each, and its answer counts only where it agrees with what the pages say.
+//! Resolves undecided boundaries of a packet: a model is asked about each, and its answer counts
+//! only where it agrees with the evidence of the pages.
 
 use crate::context::AttemptContext;
 use crate::extract::lay_out;
@@ -13,7 +13,7 @@ use docmill_llm::chain::ChainModel;
 use docmill_packets::PacketJudgement;
 use docmill_storage::keys;
 
-/// Most boundaries that a model is asked about; a file with more of them is a person's.
+/// Maximum boundaries that a model is asked about; a file with more goes to review.
 const MAX_QUESTIONS: usize = 16;
 
 /// The model to ask about the open boundaries of a file, if the settings allow it and there is one.

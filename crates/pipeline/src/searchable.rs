@@ -156,7 +156,7 @@ fn count_bytes(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
-/// Pictures of page processes are looked at before they are handed on.
+/// Pictures from page processes are validated before use.
 fn wrong_picture(wrong: InvalidImageError) -> StepError {
     Error::internal("cannot store a page's picture").with_source(wrong).into()
 }

@@ -24,7 +24,7 @@ use docmill_storage::keys;
 /// The largest picture that is sent: Textract takes 10,000 pixels a side and 10 MB.
 const FIT: PictureFit = PictureFit { longest_side: 4_000, pixels: 8_000_000, quarter_turns: 0 };
 const MAX_BYTES: usize = 10_485_760;
-/// Why a document is not read a second time when its budget has no room: the code of a spent budget.
+/// Reason code where the budget has no room for a second reading.
 const SPENT: &str = "over_budget";
 
 /// The stored form: fields by page. A page that cannot be analysed has none.
@@ -43,12 +43,12 @@ fn is_read_by_textract(page: &PageText) -> bool {
     page.provider.as_ref().is_some_and(|notes| notes.name == TextractOcr::NAME)
 }
 
-/// The end of asking for a second reading; by default none was asked for.
+/// Result of a second reading; by default none was requested.
 #[derive(Clone, Default)]
 pub(super) struct FieldReading {
     /// The fields of all pages.
     pub(super) second: Option<SecondReading>,
-    /// Why there are none although they were asked for: a code of [`Fault`].
+    /// The reason for a missing reading: a code of [`Fault`].
     skipped: Option<&'static str>,
 }
 
@@ -101,7 +101,7 @@ pub(super) async fn read_fields_again(
     Ok(FieldReading { second, skipped: None })
 }
 
-/// Analyses the pages that are open; answers why some of them could not be: the document's budget is
+/// Analyses the remaining pages; returns the reason if some could not be: the document's budget is
 /// spent, or the service fails.
 async fn analyze_pages(
     attempt: AttemptContext<'_>,

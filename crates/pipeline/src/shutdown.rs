@@ -55,7 +55,7 @@ impl Shutdown {
         }
     }
 
-    /// One that asks at the first SIGTERM or SIGINT and hurries at the second.
+    /// A shutdown that drains at the first SIGTERM or SIGINT and aborts at the second.
     ///
     /// # Errors
     /// The signal handlers cannot be installed.

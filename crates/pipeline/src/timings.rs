@@ -51,7 +51,7 @@ impl StageClock {
         timings
     }
 
-    /// Goes on to the next stage.
+    /// Begins the next stage.
     pub(super) fn enter(&mut self, stage: IngestionStage) {
         self.stop();
         (self.stage, self.since) = (stage, Instant::now());

@@ -100,8 +100,8 @@ pub(super) async fn judge_extraction(
     Ok(verdict)
 }
 
-/// The rules reader's own reading of pages that a model has read, where the kind says how certain it has to
-/// be. It is only a second source: a text that takes it too long goes on without.
+/// The rules reader's own reading of pages that a model has read, for kinds that state its required
+/// certainty. It is only a second source: a timeout leaves the document without it.
 async fn read_by_rules(
     attempt: AttemptContext<'_>,
     input: GateInput<'_>,

@@ -36,9 +36,9 @@ pub struct Delivery {
     pub receipt: ReceiptHandle,
     /// How often it was received, this time included. Approximate.
     pub receive_count: u32,
-    /// When it was sent, by the service's clock, if it says so.
+    /// Time of sending by the service's clock; `None`: not reported.
     pub sent_at: Option<SystemTime>,
-    /// When it was first received, by the service's clock, if it says so.
+    /// Time of the first receive by the service's clock; `None`: not reported.
     pub first_received_at: Option<SystemTime>,
     /// Monotonic time just before the receive call was sent: from here its hiding is counted.
     pub received: Instant,

@@ -44,7 +44,7 @@ use docmill_core::config::{ForeignItems, QueueConfig};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::Priority;
 
-/// How often the queue is looked at while it holds only what others are to work on.
+/// Poll interval while the queue holds only messages for others.
 const BESIDE_OTHERS: Duration = Duration::from_millis(250);
 /// No limit of its own; longer than anybody asks for.
 const MAX_HIDE: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -73,9 +73,8 @@ pub struct RedisQueue {
 impl RedisQueue {
     /// Connects; waits up to ten seconds for a server that does not answer.
     ///
-    /// # Errors
-    /// The server does not answer, refuses us, is older than 6.2, or would evict messages. The
-    /// text says which server and what to check.
+    /// # Errors The server does not answer, refuses us, is older than 6.2, or would evict messages.
+    ///   The text names the server and what to check.
     pub async fn connect(config: &QueueConfig) -> Result<Self> {
         let client = connect::build_client(config)?;
         let connection = connect::connect(&client).await?;

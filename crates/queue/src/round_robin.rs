@@ -23,7 +23,7 @@ impl WeightedRoundRobin {
         let mut best: Option<(usize, i64)> = None;
         for (at, (credit, weight)) in self.credit.iter_mut().zip(&self.weights).enumerate() {
             if !ready(at) {
-                // Nobody saves up turns while there is nothing to do for them.
+                // An idle tenant accumulates no turns.
                 *credit = 0;
                 continue;
             }

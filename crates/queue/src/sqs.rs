@@ -57,9 +57,9 @@ pub struct SqsQueue {
 impl SqsQueue {
     /// Connects with credentials from AWS's usual chain.
     ///
-    /// # Errors
-    /// The queue does not exist, is a FIFO queue, refuses us or does not answer for 20 s; its
-    /// dead-letter queue cannot be found. The text says which queue, where, and what to check.
+    /// # Errors The queue does not exist, is a FIFO queue, refuses us or does not answer for 20 s;
+    ///   its dead-letter queue cannot be found. The text names the queue, its address and what to
+    ///   check.
     pub async fn connect(config: &QueueConfig) -> Result<Self> {
         Self::with_client(connect::build_client(config).await, config).await
     }

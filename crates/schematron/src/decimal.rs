@@ -75,8 +75,8 @@ impl DecimalNumber {
         self.to_string().parse().unwrap_or(f64::NAN)
     }
 
-    /// The nearest double where coefficient and power of ten are doubles themselves: their quotient
-    /// is rounded once.
+    /// The nearest double, where coefficient and power of ten are exact doubles: their quotient is
+    /// rounded once.
     fn to_exact_quotient(&self) -> Option<f64> {
         let coefficient = i32::try_from(&self.coefficient).ok()?;
         Some(f64::from(coefficient) / f64::from(10_u32.checked_pow(self.scale)?))

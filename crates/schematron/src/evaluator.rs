@@ -218,7 +218,7 @@ impl<'a> XPathEvaluator<'a> {
         Ok(())
     }
 
-    /// The same, without a copy of what a variable has.
+    /// The same without copying a variable's items.
     fn hold(
         &mut self,
         expression: &'a XPathExpr,
@@ -330,7 +330,7 @@ impl<'a> XPathEvaluator<'a> {
         }
     }
 
-    /// Whether a value is kept: paths of a large document could take much memory.
+    /// Whether a value is cached: paths of a large document could take much memory.
     fn is_kept_value(
         &mut self,
         slot: VariableSlot,

@@ -349,7 +349,7 @@ impl<'c> ExpressionParser<'c> {
         let is_read_once = read.filter(|it| **it == own).count() == 1;
         let source = Box::new(source);
         Ok(match condition? {
-            // `some $code in $codes satisfies @code = $code`: the left side is the same for all.
+            // `some $code in $codes satisfies @code = $code`: the left side is invariant.
             XPathExpr::GeneralComparison(comparison, fixed, right)
                 if !is_every
                     && is_read_once

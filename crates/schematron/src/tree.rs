@@ -10,10 +10,10 @@ use smallvec::SmallVec;
 /// Number of a node: its place in document order. The root is 0; attributes follow their element.
 pub(crate) type NodeNumber = usize;
 
-/// Nodes of a step: few, as a rule.
+/// Nodes of a step, usually few.
 pub(crate) type NodeList = SmallVec<[NodeNumber; 4]>;
 
-/// Elements in a node whose children of a name are looked up rather than passed one by one.
+/// Minimum children of a node for an index lookup by name instead of a scan.
 const MIN_LARGE_CHILDREN: usize = 32;
 
 /// The kinds of nodes in XPath's data model.

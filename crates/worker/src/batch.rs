@@ -52,8 +52,8 @@ const LEDGER_FAILURE_DELAY: Duration = Duration::from_secs(10);
 const CLAIM_WAITS: RetryBackoff = RetryBackoff::doubling(Duration::from_millis(200))
     .up_to(Duration::from_secs(5))
     .with_jitter(Jitter::Quarter);
-/// How long a message is hidden while another claim is at work on its row, by how often it was received:
-/// most jobs take seconds. Never beyond that claim's lease.
+/// Hide time of a message whose row another worker has claimed, by receive count: most jobs take
+/// seconds. Never beyond that claim's lease.
 const BUSY_WAITS: RetryBackoff = RetryBackoff::doubling(Duration::from_secs(15));
 /// How long a message is hidden while another session has locked its row.
 const LOCKED: Duration = Duration::from_secs(5);

@@ -32,10 +32,10 @@ const UNWRITTEN_DELAY: Duration = Duration::from_secs(2);
 /// Delay before the next attempt when no form of the outcome could be written.
 const REFUSED_DELAY: Duration = Duration::from_secs(5 * 60);
 
-/// Circumstances that decide how an outcome which Postgres rejects is written.
+/// Facts that decide the handling of an outcome that Postgres rejects.
 #[derive(Debug, Clone, Copy)]
 pub struct RefusedWrite {
-    /// This worker's documents fail one after the other: it is for another worker, soon.
+    /// This worker's documents all fail: release to another worker, soon.
     pub fails_alike: bool,
     /// No attempt is left: the ingestion ends.
     pub is_last: bool,

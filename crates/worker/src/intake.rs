@@ -31,7 +31,7 @@ struct PollResult {
 }
 
 /// Receives until asked to stop; returns when the last poll has returned and every batch of it is
-/// answered. Jobs go on.
+/// answered. Running jobs continue.
 pub async fn run_intake(source: Arc<QueueJobSource>, runner: RunnerHandle<QueueJobSource>) {
     let mut polls: JoinSet<PollResult> = JoinSet::new();
     let mut batches: JoinSet<()> = JoinSet::new();

@@ -85,7 +85,7 @@ const CLAIMS: PauseReason = PauseReason::from_label("claims");
 const QUEUE: PauseReason = PauseReason::from_label("queue");
 /// Intake pause after a first failure, and its limit after many in a row.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Short enough that work goes on within half a minute after an outage.
+/// Short enough that work resumes within half a minute after an outage.
 const MAX_PAUSE: Duration = Duration::from_secs(15);
 /// Pause after a failed poll; an unanswered poll takes its own timeout in addition.
 const QUEUE_PAUSE: RetryBackoff =

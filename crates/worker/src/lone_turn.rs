@@ -140,8 +140,8 @@ impl WorkInHand {
 }
 
 impl LoneTurn {
-    /// Returns once the worker works on nothing, or is to stop. A finished document whose end is not yet
-    /// written, because of a locked row perhaps, kills nobody.
+    /// Returns once the worker is idle or stopping. A finished document whose outcome is still
+    /// unwritten, for example behind a locked row, is harmless.
     pub async fn wait_until_empty(&self, runner: &RunnerHandle<QueueJobSource>) {
         loop {
             let answered = self.hand.answered.notified();

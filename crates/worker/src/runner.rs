@@ -83,7 +83,7 @@ pub trait JobSource: Send + Sync + Sized + 'static {
     /// Waits through outages.
     async fn supply_jobs(self: Arc<Self>, runner: RunnerHandle<Self>);
 
-    /// Does the work. Dropped at any await when the job must not go on.
+    /// Does the work. Dropped at any await when the job must stop.
     ///
     /// # Errors
     /// Why the work could not be done.
@@ -261,7 +261,7 @@ pub struct ClaimedJob<J> {
 pub struct RunnerOptions {
     /// How many jobs run at the same time.
     pub slots: usize,
-    /// How long jobs may go on after the stop.
+    /// How long jobs may run after the stop.
     pub drain: Duration,
     /// How long after the stop [`JobSource::supply_jobs`] may need to end, even if the drain is cut
     /// short: a poll that is out is never dropped.

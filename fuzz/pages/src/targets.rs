@@ -122,7 +122,7 @@ fn read_page_answer(data: &[u8]) {
         DocumentAnswer::Printed { page } => Some(Box::new(page.text.clone())),
         DocumentAnswer::Read { page, .. }
         | DocumentAnswer::Known { page }
-        | DocumentAnswer::Witnessed { page, .. } => Some(page.clone()),
+        | DocumentAnswer::LocalRead { page, .. } => Some(page.clone()),
         _ => None,
     };
     if believes_answer(reply.answer, body, &limits)

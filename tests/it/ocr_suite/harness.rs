@@ -155,7 +155,7 @@ impl ProviderHarness for DocumentIntelligenceStandIn {
     }
 }
 
-/// A vision model behind OpenAI's protocol, beside a witness that reads the same rows.
+/// A vision model behind OpenAI's protocol, beside a local reading that reads the same rows.
 pub(super) struct VisionStandIn {
     server: models::Server,
     read: Arc<AtomicUsize>,
@@ -221,7 +221,7 @@ impl ProviderHarness for VisionStandIn {
     }
 }
 
-/// Mistral OCR, beside a witness that reads the same rows.
+/// Mistral OCR, beside a local reading that reads the same rows.
 pub(super) struct MistralOcrStandIn(mistral::Server);
 
 impl MistralOcrStandIn {

@@ -43,7 +43,7 @@ fn liar(words: usize) -> ProcessProgram {
                 DocumentRequest::Read { .. } | DocumentRequest::LookAgain { .. } => {
                     DocumentAnswer::Read { page, image: None }
                 }
-                DocumentRequest::Show { .. } | DocumentRequest::Witness { .. } => {
+                DocumentRequest::Show { .. } | DocumentRequest::ReadLocally { .. } => {
                     DocumentAnswer::Known { page }
                 }
                 DocumentRequest::Print { .. } => {

@@ -91,7 +91,7 @@ pub(crate) fn sent(page: u32) -> PagePicture {
         cut: false,
         codes: Vec::new(),
     };
-    PagePicture { facts, image: picture(page, 230), witness: None }
+    PagePicture { facts, image: picture(page, 230), local_reading: None }
 }
 
 /// The line that the stand-ins read from each page.

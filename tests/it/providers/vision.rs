@@ -1,5 +1,5 @@
 //! A vision model as reader of pages, against a server that says what a model may say: never alone,
-//! no digit that the witness did not see, and everything that models do wrong ends with the next one.
+//! no digit that the local reader did not see, and everything that models do wrong ends with the next one.
 
 mod beside;
 mod failures;
@@ -53,19 +53,19 @@ pub(crate) fn rows(page: u32) -> Vec<String> {
 
 /// Reads what stands on the rows of marks, as surely as it is told to.
 #[derive(Clone)]
-struct Witness {
+struct LocalReader {
     confidence: f32,
     /// Whether it reads at all.
     reads: bool,
 }
 
-impl OcrEngine for Witness {
+impl OcrEngine for LocalReader {
     fn name(&self) -> String {
-        "witness".to_owned()
+        "local".to_owned()
     }
 
     fn identity(&self) -> String {
-        "witness".to_owned()
+        "local".to_owned()
     }
 
     fn make_recogniser(&self) -> fault::Result<Box<dyn PageRecogniser>> {
@@ -73,7 +73,7 @@ impl OcrEngine for Witness {
     }
 }
 
-impl PageRecogniser for Witness {
+impl PageRecogniser for LocalReader {
     fn languages(&self) -> &[String] {
         &[]
     }
@@ -101,7 +101,7 @@ impl PageRecogniser for Witness {
     }
 }
 
-const SURE: Witness = Witness { confidence: 0.93, reads: true };
+const SURE: LocalReader = LocalReader { confidence: 0.93, reads: true };
 
 fn settings(server: &Server, vendor: Vendor, recipe: VisionRecipe) -> VisionConfig {
     VisionConfig {
@@ -172,7 +172,7 @@ pub(crate) fn mistral_ocr(server: &mistral::Server) -> VisionOcr {
     VisionOcr::new(llm, &config, Arc::new(CpuPool::new(1).unwrap()))
 }
 
-/// A page as it is sent to the model, beside what the witness reads of it.
+/// A page as it is sent to the model, beside what the local reader reads of it.
 pub(crate) fn sent(page: u32) -> PagePicture {
     let mut sent = pictures::sent(page);
     let (width, height) = (pictures::width(page), pictures::HEIGHT);
@@ -180,11 +180,11 @@ pub(crate) fn sent(page: u32) -> PagePicture {
     let raster = PageRaster { width, height, dpi: 100, pixels };
     let lines = SURE.clone().recognise(&raster, &[]).unwrap();
     let page = PageText::from_native(page, (width as f32, height as f32), 1.0, lines);
-    sent.witness = Some(Box::new(PageReadResult { page, repaired: None }));
+    sent.local_reading = Some(Box::new(PageReadResult { page, repaired: None }));
     sent
 }
 
-async fn vision_reader(config: &VisionConfig, witness: Witness) -> DocumentReader {
+async fn vision_reader(config: &VisionConfig, local: LocalReader) -> DocumentReader {
     let provider: Arc<dyn RemoteOcrProvider> = Arc::new(vision_ocr(config).await);
     let remote_ocr = RemoteOcr::new(
         vec![Vision, Tesseract],
@@ -193,7 +193,7 @@ async fn vision_reader(config: &VisionConfig, witness: Witness) -> DocumentReade
     );
     // Not repaired here either: the picture that is sent is as large as the page.
     let recipe = ReadRecipe { repairs: RepairSwitches::NONE, ..recipe() };
-    let here = reader_of(Arc::new(witness), LimitsConfig::default(), recipe);
+    let here = reader_of(Arc::new(local), LimitsConfig::default(), recipe);
     DocumentReader { remote_ocr, ..here }
 }
 
@@ -257,10 +257,14 @@ async fn read_pages(
 }
 
 /// A server that answers so, and what comes of `pages` pages.
-async fn read_by(script: Script, witness: Witness, pages: u32) -> (Transcript, KeptPages, Server) {
+async fn read_by(
+    script: Script,
+    local: LocalReader,
+    pages: u32,
+) -> (Transcript, KeptPages, Server) {
     let server = Server::start(Script { record: true, ..script }).await.unwrap();
     let config = settings(&server, Vendor::Openai, VisionRecipe::General);
-    let reader = vision_reader(&config, witness).await;
+    let reader = vision_reader(&config, local).await;
     let (read, kept) = read_pages(&reader, pictures::scans(pages), Vec::new()).await;
     (read, kept, server)
 }

@@ -1,4 +1,4 @@
-//! A vision model that really looks, with Tesseract as its witness: behind the server the neural
+//! A vision model that really looks, with Tesseract as the local reading: behind the server the neural
 //! reader reads the picture that was sent.
 
 use std::collections::BTreeMap;
@@ -73,8 +73,8 @@ async fn read_beside(picture: &GrayImage, says: Obedience) -> (Vec<String>, Page
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn beside_a_model_that_really_looks_no_word_is_lost_none_is_new_and_every_digit_is_witnessed()
-{
+async fn beside_a_model_that_really_looks_no_word_is_lost_none_is_new_and_every_digit_is_read_locally()
+ {
     let clean = picture(pdf(&[&content(&LINES)], ""));
     // So much that Tesseract loses more than half of the words, and the neural reader few.
     let blurred = image::imageops::blur(&clean, 3.8);
@@ -89,10 +89,14 @@ async fn beside_a_model_that_really_looks_no_word_is_lost_none_is_new_and_every_
         };
         let (seen, said) = (words(&alone), said.join(" "));
         for word in words(&both) {
-            let witnessed = seen.iter().any(|own| own.text == word.text);
-            assert!(witnessed || said.contains(word.text.as_str()), "{name}: {} is new", word.text);
+            let is_read_locally = seen.iter().any(|own| own.text == word.text);
+            assert!(
+                is_read_locally || said.contains(word.text.as_str()),
+                "{name}: {} is new",
+                word.text
+            );
             let has_digit = word.text.contains(|c: char| c.is_ascii_digit());
-            assert!(!has_digit || witnessed || word.unwitnessed, "{name}: {}", word.text);
+            assert!(!has_digit || is_read_locally || word.unwitnessed, "{name}: {}", word.text);
         }
     }
 }

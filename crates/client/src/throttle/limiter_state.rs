@@ -63,9 +63,9 @@ pub(super) struct LimiterState {
     hold: Option<Instant>,
     /// When a call was answered last.
     answered: Option<Instant>,
-    /// How long that call took.
+    /// Latency of that call.
     latency: Option<Duration>,
-    /// When the first call failed of those since.
+    /// First failed call after the last answered one.
     failing: Option<Instant>,
     in_flight: u32,
     pub(super) used: Instant,
@@ -97,9 +97,9 @@ pub(super) struct LimiterSnapshot {
     pub(super) denied: bool,
     /// Time since the last answer.
     pub(super) answered: Option<Duration>,
-    /// How long that call took.
+    /// Latency of the last answered call.
     pub(super) latency: Option<Duration>,
-    /// Time since the first of the calls that failed since.
+    /// Time since the first failed call after it.
     pub(super) failing: Option<Duration>,
 }
 

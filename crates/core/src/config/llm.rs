@@ -421,7 +421,7 @@ pub enum LlmServer {
 }
 
 impl LlmServer {
-    /// Whether it is of a kind that operators run themselves.
+    /// Whether operators run this kind of server themselves.
     fn is_self_hosted(self) -> bool {
         matches!(self, Self::Vllm | Self::Ollama | Self::LlamaCpp)
     }

@@ -17,7 +17,7 @@ pub enum OcrProvider {
     Textract,
     /// Azure AI Document Intelligence, its models for text.
     DocumentIntelligence,
-    /// A vision model, with this machine's own reading as its witness.
+    /// A vision model, with this machine's own reading as the local reading.
     Vision,
     /// Tesseract, in the page processes.
     Tesseract,

@@ -130,7 +130,7 @@ impl VisionConfig {
             headers: self.headers.clone(),
             header_files: self.header_files.clone(),
             structured: if own_form { StructuredOutput::Prompt } else { self.structured },
-            // Places in pixels, which no page prints.
+            // Coordinates in pixels, which no page prints.
             numbers: ReplyNumbers::Json,
             // A page is asked for once, and what comes before its picture is short.
             prompt_cache: PromptCache::Off,

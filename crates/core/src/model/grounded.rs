@@ -16,7 +16,8 @@ pub struct PageRegion {
     pub bounding_box: BoundingBox,
     /// 0..1: the least of its words' confidences, as the transcript gives them.
     pub confidence: f32,
-    /// One of its words is [`TextWord::unwitnessed`](super::TextWord): one model's word for it.
+    /// Whether one of its words is [`TextWord::unwitnessed`](super::TextWord): a single model read
+    /// it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unwitnessed: bool,
 }

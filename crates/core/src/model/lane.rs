@@ -14,7 +14,7 @@ pub enum LaneBreaker {
     Open,
 }
 
-/// The provider of hooks, each of which is a model of it.
+/// The provider name of all hooks; each hook is one of its models.
 pub const HOOK_PROVIDER: &str = "hook";
 
 /// How calls to one provider and model go.
@@ -34,13 +34,13 @@ pub struct ProviderLane {
     pub breaker: LaneBreaker,
     /// It takes no call until a person has acted: credentials, or money.
     pub denied: bool,
-    /// Seconds since a call was answered last.
+    /// Seconds since the last answered call.
     #[serde(default)]
     pub answered_s: Option<f64>,
-    /// Milliseconds that it took.
+    /// Latency of that call, in milliseconds.
     #[serde(default)]
     pub answer_ms: Option<u64>,
-    /// Seconds since the first of the calls that failed with no answer since; `None`: the last was
+    /// Seconds since the first failed call after the last answered one; `None`: the last call was
     /// answered.
     #[serde(default)]
     pub failing_s: Option<f64>,

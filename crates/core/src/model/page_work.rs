@@ -188,7 +188,7 @@ pub struct PagePicture {
     pub image: EncodedImage,
     /// This machine's reading of the same picture, for a provider that never reads alone. The
     /// picture was then sized for that provider, and `facts` belong to the one that was read here.
-    pub witness: Option<Box<PageReadResult>>,
+    pub local_reading: Option<Box<PageReadResult>>,
 }
 
 /// How large a picture a vision model takes without shrinking it by itself, and how it is turned.

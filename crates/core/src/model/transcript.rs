@@ -207,6 +207,11 @@ pub struct TextWord {
     pub unwitnessed: bool,
 }
 
+impl TextWord {
+    /// Confidence, 0 to 1, of a word that another reading or its drawing contradicts.
+    pub const CONTRADICTED: f32 = 0.3;
+}
+
 /// A rectangle with its origin at the page's top left, y downwards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoundingBox {

@@ -1,7 +1,7 @@
-//! Mails: attachments and attached mails are members; the text is one only if nothing else is a document
-//! and it states an amount. A part is known by its bytes, whatever type it names. Of alternatives the
-//! one counts that programs show: HTML before plain text; its page is doubtful where the plain text
-//! states other amounts.
+//! Mails: attachments and attached mails are members; the text is one only if nothing else is a
+//! document and it states an amount. A part is known by its bytes, whatever type it names. Of
+//! alternatives, HTML counts before plain text, as mail programs show it; its page is doubtful
+//! where the plain text states other amounts.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ const OF_MAIL: usize = 5;
 /// Header fields of a part of a mail, which has no others.
 const OF_PART: [&[u8]; 2] = [b"content-transfer-encoding", b"content-disposition"];
 
-/// Header fields that say what a part is.
+/// Header fields that describe a part's content.
 const OF_CONTENT: [HeaderName<'static>; 3] =
     [HeaderName::ContentType, HeaderName::ContentTransferEncoding, HeaderName::ContentDisposition];
 
@@ -129,13 +129,13 @@ pub(super) fn add_members(
     if found.has_pictures_alone() { add_text(&mail, found) } else { Ok(()) }
 }
 
-/// The bytes of a part that names itself text and is a document of another form.
+/// The bytes of a part declared as text that contains another format.
 fn signed_text(mail: &[u8], part: &MessagePart<'_>) -> Option<Vec<u8>> {
     let (PartType::Text(text) | PartType::Html(text)) = &part.body else { return None };
     Some(raw_text(mail, part, text)).filter(|content| is_signed_document(content))
 }
 
-/// Whether bytes are those of a document by a sign of its form, which text and web pages have not.
+/// Whether the bytes have the signature of a document format; text and web pages have none.
 fn is_signed_document(bytes: &[u8]) -> bool {
     let form = DocumentFormat::sniff_bare(bytes);
     form.is_some_and(|form| {
@@ -278,7 +278,7 @@ fn add_text(mail: &Message<'_>, found: &mut MemberCollector<'_>) -> Result<(), P
     Ok(())
 }
 
-/// The plain texts that programs show which do not show HTML.
+/// The plain texts, for programs that do not show HTML.
 fn plain_forms<'m>(mail: &'m Message<'_>) -> impl Iterator<Item = &'m str> {
     let alone = mail.text_body.iter().filter(|id| !mail.html_body.contains(id));
     alone.filter_map(|id| match &mail.part(*id)?.body {
@@ -287,8 +287,8 @@ fn plain_forms<'m>(mail: &'m Message<'_>) -> impl Iterator<Item = &'m str> {
     })
 }
 
-/// Programs differ in which of two declarations of a part they follow, and so in the document they
-/// show.
+/// Mail programs differ in which of two declarations of a part they follow, and so in the document
+/// that they show.
 fn refuse_two_declarations(bytes: &[u8], mail: &Message<'_>) -> Result<(), PageRefusal> {
     for part in &mail.parts {
         let mut declared: Vec<(&HeaderName<'_>, &[u8])> = Vec::new();

@@ -23,7 +23,7 @@ pub(super) fn as_file(text: &str) -> Vec<u8> {
     format!("{MARK}{text}").into_bytes()
 }
 
-/// A plain text as a file of its own, without the marks of quotation before its lines.
+/// The file of a plain text, without the quotation marks before its lines.
 pub(super) fn as_plain_file(text: &str) -> Vec<u8> {
     let lines = text.lines().map(|line| {
         let quoted = line.starts_with('>');
@@ -32,7 +32,7 @@ pub(super) fn as_plain_file(text: &str) -> Vec<u8> {
     as_file(&lines.collect::<Vec<&str>>().join("\n"))
 }
 
-/// An HTML as a file of its own whose plain form states other amounts.
+/// The file of an HTML text whose plain form states other amounts.
 pub(super) fn as_doubtful_file(text: &str) -> Vec<u8> {
     as_file(&[OTHER_TEXT_MARK, text].concat())
 }
@@ -47,9 +47,9 @@ pub(super) fn states_amount(text: &str) -> bool {
     numbers.iter().any(|number| number.is_amount)
 }
 
-/// Whether the two forms of a text state different amounts: one of the plain form is no number of
-/// the HTML, or the largest of the HTML no number of the plain form. A plain form without amounts
-/// contradicts nothing: many only ask for another program.
+/// Whether the two forms of a text state different amounts: an amount of the plain form is missing
+/// in the HTML, or the largest of the HTML is missing in the plain form. A plain form without
+/// amounts contradicts nothing: many only ask for another program.
 pub(super) fn contradicts(plain: &str, html: &str) -> bool {
     if plain.len().max(html.len()) > MAX_COMPARED_BYTES {
         return true;
@@ -93,7 +93,7 @@ fn numbers_of(text: &str) -> Vec<StatedNumber> {
     numbers
 }
 
-/// The value of digits with separators: one with two digits behind it is that of the fraction.
+/// The value of digits with separators. A separator with two digits after it is the decimal mark.
 fn hundredths_of(number: &[char]) -> u64 {
     let digits = number.iter().filter_map(|letter| letter.to_digit(10));
     let whole =

@@ -169,7 +169,7 @@ fn add_text(file: &mut Compound<'_>, found: &mut MemberCollector<'_>) -> Result<
         if mail_text::states_amount(&decode_text(&content, PropertyKind::Narrow)) {
             return found.add(Some(&format!("{subject}.html")), content);
         }
-        // Outlook shows the HTML: plain text beside it is seen by nobody.
+        // Outlook shows the HTML only; plain text beside it is never displayed.
         return Ok(());
     }
     for (form, extension) in [(HTML, "html"), (TEXT, "txt")] {

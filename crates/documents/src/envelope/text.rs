@@ -11,7 +11,7 @@ use docmill_core::model::OutcomeReason;
 const LABELS: [&str; 4] = ["PKCS7", "CMS", "PKCS #7 SIGNED DATA", "SIGNED MESSAGE"];
 
 const PEM_BEGIN: &[u8] = b"-----BEGIN ";
-/// The longest text before a PEM.
+/// Bytes of explanatory text before a PEM block.
 const MAX_EXPLANATION_BYTES: usize = 1024;
 
 /// The media types of CMS in a mail, the older one last.

@@ -9,8 +9,8 @@ use crate::image::refusal::{undecodable, unread_encoding};
 use crate::refusal::PageRefusal;
 use docmill_core::model::OutcomeReason;
 
-/// Decodes the first frame that is shown, of a layered picture the last layer, with the colours
-/// that its coding states. Runs on the calling thread alone. `max_pixels`: of a frame.
+/// Decodes the first displayed frame with its coded colour description; of a layered picture, the
+/// last layer. Runs on the calling thread only. `max_pixels` limits one frame.
 ///
 /// # Errors
 /// `too_large`, `corrupt`, or `unsupported_type` for an encoding that is not read.
@@ -20,7 +20,7 @@ pub(super) fn decode_av1(data: &[u8], max_pixels: u64) -> Result<(Frame, Nclx), 
     settings.set_max_frame_delay(1);
     settings.set_all_layers(false);
     settings.set_apply_grain(false);
-    // Zero is no limit.
+    // Zero would mean unlimited.
     settings.set_frame_size_limit(u32::try_from(max_pixels).unwrap_or(u32::MAX).max(1));
     let mut decoder = Decoder::with_settings(&settings).map_err(refusal_from_error)?;
     let mut sent = decoder.send_data(data.to_vec(), None, None, None);
@@ -61,7 +61,7 @@ fn copy_frame(picture: &Picture) -> Result<Frame, PageRefusal> {
     })
 }
 
-/// The samples of a plane without those between its rows. Deep ones take two bytes each.
+/// The samples of a plane without row padding. Samples of more than 8 bits take two bytes each.
 fn copy_plane(picture: &Picture, plane: PlanarImageComponent, width: u32, height: u32) -> Vec<u16> {
     if width == 0 {
         return Vec::new();
@@ -92,7 +92,7 @@ fn stated_colour(picture: &Picture) -> Nclx {
 fn refusal_from_error(error: Error) -> PageRefusal {
     match error {
         Error::UnsupportedBitstream => unread_encoding(),
-        // The decoder's only other error that a file causes: a frame beyond the limit.
+        // The only other decoder error that a file can cause is a frame over the limit.
         Error::NotEnoughMemory | Error::UnknownError(_) => {
             PageRefusal::new(OutcomeReason::TooLarge, "more pixels than allowed in its parts")
         }

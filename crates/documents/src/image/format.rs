@@ -227,8 +227,8 @@ fn is_xml(bytes: &[u8]) -> bool {
         || text.starts_with(b"<") && XmlRootName::sniff(bytes).is_some_and(|root| root.is_read())
 }
 
-/// A file of boxes whose first one names a brand of still pictures. AV1 is a compatible brand also
-/// where a general one comes first.
+/// The format of an ISO base media file, by its brands. AV1 may be a compatible brand after a
+/// general major brand.
 fn sniff_heif(bytes: &[u8]) -> Option<DocumentFormat> {
     const BRANDS: [&[u8]; 8] =
         [b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"];
@@ -238,7 +238,7 @@ fn sniff_heif(bytes: &[u8]) -> Option<DocumentFormat> {
     BRANDS.contains(&bytes.get(8..12)?).then_some(DocumentFormat::Heic)
 }
 
-/// Whether AV1 is a brand of this file of boxes.
+/// Whether AV1 is among the brands of this file.
 fn is_avif(bytes: &[u8]) -> bool {
     const BRANDS: [&[u8]; 2] = [b"avif", b"avis"];
     const MAX_BOX_BYTES: usize = 256;

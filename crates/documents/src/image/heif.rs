@@ -2,8 +2,8 @@
 //!
 //! The page is the primary picture. Its thumbnail, its depth and gain maps, and further pictures of
 //! the file are no pages. Sizes are checked before anything is decoded: the stated one, and those
-//! of all coded tiles together. A picture is turned as the container states it; what Exif states
-//! about that has been done already (§A.2.1), and is not done again.
+//! of all coded tiles together. The container's orientation is applied; Exif's is not, because it
+//! is already applied (§A.2.1).
 
 use heic_rs::boxes::BoxIter;
 use heic_rs::grid::{self, Grid};
@@ -25,12 +25,12 @@ use crate::refusal::PageRefusal;
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::OutcomeReason;
 
-/// Bytes of the list of the file's pictures. The crate's reader takes time by its square.
+/// Bytes of the `meta` box. The crate's parser takes quadratic time in its size.
 pub(super) const MAX_LIST_BYTES: usize = 256 << 10;
-/// Coded pixels of the tiles and of the transparency, in `limits.page_pixels`.
+/// Coded pixels of tiles and alpha plane together, as a multiple of `limits.page_pixels`.
 const MAX_CODED_PAGES: u64 = 2;
 
-/// The type of a picture in AV1 (AV1 Image File Format §2.1).
+/// The item type of an AV1 picture (AV1 Image File Format §2.1).
 const AV1: [u8; 4] = *b"av01";
 
 /// `general_profile_idc` of the range extensions (ITU-T H.265 §A.3.5), which the crate decodes in
@@ -66,13 +66,13 @@ pub(crate) fn decode_heif(
     paint(decoded.frame, transparency.map(|alpha| alpha.frame), colour, &picture.props)
 }
 
-/// The file and its list of pictures.
+/// The file and its parsed `meta` box.
 struct HeifFile<'a> {
     bytes: &'a [u8],
     meta: Meta<'a>,
-    /// Pixels that were decoded.
+    /// Pixels decoded so far, ...
     coded: u64,
-    /// ... and that may be.
+    /// ... and their limit.
     most: u64,
 }
 
@@ -80,7 +80,7 @@ struct HeifFile<'a> {
 struct HeifPicture<'a> {
     props: ItemProps<'a>,
     grid: Option<Grid>,
-    /// Those of the grid, or the picture itself.
+    /// The tiles of the grid, or the picture itself.
     tiles: Vec<HeifTile<'a>>,
 }
 
@@ -90,7 +90,7 @@ struct HeifTile<'a> {
     props: ItemProps<'a>,
 }
 
-/// A decoded picture, and the colours that its coding states.
+/// A decoded picture and its coded colour description.
 struct DecodedFrame {
     frame: Frame,
     colour: Nclx,
@@ -102,12 +102,12 @@ impl HeifPicture<'_> {
         of_grid.or_else(|| self.props.ispe.map(|size| (size.width, size.height)))
     }
 
-    /// The container's statement comes before the coding's.
+    /// The colour description: the container's before the coded one.
     fn colour(&self, of_coding: Nclx) -> Nclx {
         let of_tile = self.tiles.first().and_then(|tile| tile.props.nclx);
         let colour = self.props.nclx.or(of_tile).unwrap_or(of_coding);
         match colour.matrix {
-            // That of most photos (ISO/IEC 23000-22 §7.3.6.4).
+            // The matrix of most photos (ISO/IEC 23000-22 §7.3.6.4).
             MatrixCoefficients::Unspecified => Nclx { matrix: MatrixCoefficients::Bt601, ..colour },
             _ => colour,
         }
@@ -137,7 +137,7 @@ impl<'a> HeifFile<'a> {
         Ok(HeifPicture { props, grid: Some(grid), tiles })
     }
 
-    /// The picture that states how transparent `item` is.
+    /// The alpha plane of `item`.
     fn find_transparency(&self, item: u32) -> Result<Option<HeifPicture<'a>>, PageRefusal> {
         for link in &self.meta.refs {
             if link.kind == RefKind::Auxl && link.to.contains(&item) {
@@ -233,8 +233,8 @@ fn paint(
     picture.ok_or_else(undecodable)
 }
 
-/// A transform by the edition of 2022, in which the mirrors have changed places (§6.5.12). The
-/// crate reads that of 2017; encoders write this one.
+/// A transform by the 2022 edition, which swaps the two mirror axes (§6.5.12). The crate follows
+/// the 2017 edition; encoders follow 2022.
 fn as_now(transform: Transform) -> Transform {
     match transform {
         Transform::Mirror(Mirror::LeftRight) => Transform::Mirror(Mirror::TopBottom),

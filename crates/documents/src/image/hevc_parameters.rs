@@ -1,15 +1,15 @@
 //! Coded size and colour description of an HEVC picture, from its sequence parameter set (ITU-T
 //! H.265 §7.3.2.2 and annex E).
 //!
-//! The decoder's crate states the size behind the crop, and reads no colour: what is allocated is
-//! the size before it, and phones state here that they use the whole range of values.
+//! The decoder's crate reports the cropped size and no colour description. The uncropped size is
+//! allocated, and phones state the full value range here.
 
 use heic_rs::props::colr::{MatrixCoefficients, Nclx, Range};
 
 /// Values that the standard allows for `num_short_term_ref_pic_sets`.
 const MAX_REFERENCE_SETS: u32 = 64;
 
-/// The colours of a picture whose coding states none (§E.3.1).
+/// The default colour description (§E.3.1).
 const UNSTATED_COLOUR: Nclx = Nclx {
     primaries: 2,
     transfer: 2,
@@ -21,17 +21,16 @@ const UNSTATED_COLOUR: Nclx = Nclx {
 /// Size and colour of the coded picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HevcParameters {
-    /// Luma samples in a row, those cropped away included.
+    /// Luma samples in a row, before the crop.
     pub width: u32,
-    /// Rows, those cropped away included.
+    /// Rows of luma samples, before the crop.
     pub height: u32,
     /// Matrix and range.
     pub colour: Nclx,
 }
 
 impl HevcParameters {
-    /// Reads the NAL unit of a sequence parameter set. `None`: it ends early or contradicts the
-    /// standard.
+    /// Reads the NAL unit of a sequence parameter set. `None`: truncated or invalid.
     pub(crate) fn from_unit(unit: &[u8]) -> Option<Self> {
         let payload = without_emulation(unit.get(2..)?);
         let mut bits = BitCursor { bytes: &payload, at: 0 };
@@ -73,7 +72,7 @@ impl HevcParameters {
     }
 }
 
-/// The payload of a NAL unit: a three behind two zeros is no data (§7.4.2).
+/// The payload of a NAL unit without emulation prevention bytes: a 3 after two zeros (§7.4.2).
 fn without_emulation(unit: &[u8]) -> Vec<u8> {
     let mut zeros = 0;
     let mut payload = Vec::with_capacity(unit.len());

@@ -64,7 +64,8 @@ pub(super) fn decode_jpeg_xl(
     picture.ok_or_else(undecodable)
 }
 
-/// Lets the decoder read on to an event. The file is whole: one that asks for more is cut.
+/// Runs the decoder to its next event. All input was given, so a request for more means a truncated
+/// file.
 fn read_until(
     decoder: &mut JxlDecoder,
     bytes: &mut &[u8],

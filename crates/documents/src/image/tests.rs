@@ -28,7 +28,7 @@ fn as_grey(photo: &[u8]) -> GrayImage {
     GrayImage::from_raw(page.width, page.height, page.pixels).unwrap()
 }
 
-/// Likeness of two pictures of one size in decibels.
+/// Peak signal-to-noise ratio of two pictures of one size, in decibels.
 fn likeness(one: &GrayImage, other: &GrayImage) -> f64 {
     assert_eq!(one.dimensions(), other.dimensions());
     let pairs = one.as_raw().iter().zip(other.as_raw());

@@ -1,5 +1,5 @@
-//! Reading pages with three small neural networks: one finds the lines, one reads them, and a larger
-//! one reads again those that were read unsurely.
+//! Reads pages with three small neural networks: a detector of lines, a recogniser, and a larger
+//! recogniser for lines of low confidence.
 //!
 //! The networks are PP-OCRv6's (of `PaddleOCR`, Apache-2.0): the smallest detector, the smallest
 //! and the middle recogniser, both cut down to Latin script by `scripts/models.sh`. ONNX Runtime

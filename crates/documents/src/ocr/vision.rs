@@ -1,14 +1,14 @@
 //! A vision model as reader of pages: any model behind the port `llm`, shown one page at a time.
 //!
 //! It never reads alone. Each picture comes with this machine's reading of the same pixels, the
-//! witness, and the model's words are aligned to it. Positions and confidences are the witness's,
-//! digits count only where both agree, and words of the model alone are marked. A reading that is
-//! cut, loops, breaks its form, invents, omits, or is of another page is refused as a whole with
-//! its reason. The next provider then reads the page, and the call is booked as paid. Instructions
-//! printed on a page can change only the model's own words, which are checked against the witness
-//! like any others.
+//! local reading, and the model's words are aligned to it. Positions and confidences are the local
+//! reader's, digits count only where both agree, and words of the model alone are marked. A reading
+//! that is cut, loops, breaks its form, invents, omits, or is of another page is refused as a whole
+//! with its reason. The next provider then reads the page, and the call is booked as paid.
+//! Instructions printed on a page can change only the model's own words, which are compared with
+//! the local reading like any others.
 //!
-//! Not promised: that words which only the model has are on the page. That is why they are marked.
+//! Not promised: that words of the model alone are on the page. Therefore they are marked.
 
 mod align;
 mod judge;
@@ -37,7 +37,7 @@ const MAX_BYTES: usize = 3_750_000;
 /// Raise it with every change of prompts, alignment or refusals that can change what is read.
 const VERSION: u32 = 1;
 
-/// Reads pages by a vision model, each beside its witness.
+/// Reads pages by a vision model, each beside the local reading.
 pub struct VisionOcr {
     llm: Arc<dyn Llm>,
     recipe: PageRecipe,
@@ -47,7 +47,7 @@ pub struct VisionOcr {
     /// Minimum prompt tokens that prove the picture was counted, as a share of the vendor's rule; 0
     /// where the server's counting is unknown.
     counted_share: f64,
-    /// Where a reading is laid on its witness: a reply from an enemy keeps a core busy for a while.
+    /// Pool for alignment: a hostile reply takes much CPU time.
     pool: Arc<CpuPool>,
 }
 
@@ -68,7 +68,7 @@ impl VisionOcr {
         }
     }
 
-    /// The lines of words of a whole reply, before they are checked against a witness; `None` if
+    /// The lines of words of a whole reply, before they are checked against a local reading; `None` if
     /// its form is not that of `recipe`.
     pub fn parse_reply(recipe: VisionRecipe, text: &str) -> Option<Vec<Vec<String>>> {
         PageRecipe::from_config(recipe).parse_reply(text).map(|page| page.lines)
@@ -107,8 +107,8 @@ impl RemoteOcrProvider for VisionOcr {
         &self,
         pictures: &[PagePicture],
     ) -> Result<(Vec<ProviderReading>, PageUsage)> {
-        let [PagePicture { facts, image, witness: Some(witness) }] = pictures else {
-            return Err(Error::internal("a vision model reads one page beside its witness"));
+        let [PagePicture { facts, image, local_reading: Some(local) }] = pictures else {
+            return Err(Error::internal("a vision model reads one page beside the local reading"));
         };
         let asked = Prompt {
             max_output_tokens: self.max_output_tokens,
@@ -123,7 +123,7 @@ impl RemoteOcrProvider for VisionOcr {
             recipe: self.recipe,
             counted_share: self.counted_share,
             map: facts.text.clone(),
-            witness: witness.page.clone(),
+            local: local.page.clone(),
         };
         let reading = self.pool.run(move || judge.judge_reply(&asked, &reply)).await?;
         Ok((vec![reading], usage))

@@ -1,12 +1,12 @@
 //! E-invoices inside a PDF: the XML that PDF/A-3 carries as an attached file.
 //!
 //! Attachments are searched in every object of the file, not only in the name tree and under `AF`,
-//! which some writers leave out: any file specification with an embedded file (PDF 32000-1 §7.11.3).
-//! An e-invoice is recognised by the root of its XML, under any name. A file with a name of the
-//! standards (`ZUGFeRD` 1 and 2, Factur-X, `XRechnung`, in any case) counts whatever it holds, and so
-//! does a file named `.xml` in which no root is found: an invoice may have been lost. Other
-//! attachments are ignored, `order-x.xml` among them: an order is not an invoice. Envelopes around an
-//! e-invoice are opened as those around a document.
+//! which some writers leave out: any file specification with an embedded file (PDF 32000-1
+//! §7.11.3). An e-invoice is recognised by the root of its XML, under any name. A file with a name
+//! of the standards (`ZUGFeRD` 1 and 2, Factur-X, `XRechnung`, in any case) counts whatever it
+//! holds, and so does a file named `.xml` in which no root is found: an invoice may have been lost.
+//! Other attachments are ignored, `order-x.xml` among them: an order is not an invoice. Envelopes
+//! around an e-invoice are opened like those around a document.
 //!
 //! Promised: bytes within the limits, not that they are an invoice.
 
@@ -70,7 +70,7 @@ pub(crate) fn list_einvoices(pdf: &Pdf, is_cut: bool) -> Result<Vec<Vec<u8>>, Pa
             Err(refusal) if matches!(sign, NameSign::Standard(_)) => return Err(refusal),
             Err(refusal) => {
                 lost = lost.or(Some(refusal).filter(|_| *sign == NameSign::Xml));
-                // As much may have been expanded in vain.
+                // Unsuccessful expansion counts towards the limit too.
                 examined = examined.saturating_add(MAX_BYTES / MAX_FILES);
                 continue;
             }

@@ -1,15 +1,15 @@
-//! Digits for which the character maps and glyph names of a TrueType program name different glyphs, and
-//! those of a damaged program.
+//! Digits whose `cmap` subtables and glyph names select different glyphs of a TrueType font, and
+//! digits of a damaged font.
 //!
-//! Which one counts is open for many fonts (ISO 32000-1, 9.6.6.4), and programs that show PDFs differ;
-//! they replace damaged fonts by their own. No drawing proves such a digit. Not covered: fonts that are not in the file, which each program
-//! replaces by its own.
+//! The standard leaves the choice open for many fonts (ISO 32000-1, 9.6.6.4), and viewers differ;
+//! damaged fonts they replace by their own. So no rendering proves such a digit. Not covered: fonts
+//! that are not embedded, which every viewer substitutes.
 
 use hayro::hayro_interpret::font::OutlineGlyph;
 
-/// Maps of one program that are looked at.
+/// `cmap` subtables read of one font.
 const MAX_MAPS: u32 = 32;
-/// Where maps of Windows for symbols begin, beside zero.
+/// Code bases of Windows symbol maps, besides zero.
 const SYMBOL_PAGES: [u32; 3] = [0xf000, 0xf100, 0xf200];
 
 /// Codes of the digits in all usual encodings.
@@ -17,16 +17,16 @@ pub(crate) const DIGIT_CODES: std::ops::RangeInclusive<u32> = 0x30..=0x39;
 /// Names of the digits, from zero.
 pub(crate) const DIGIT_NAMES: [&[u8]; 10] =
     [b"zero", b"one", b"two", b"three", b"four", b"five", b"six", b"seven", b"eight", b"nine"];
-/// The place of zero among the glyphs of the Macintosh, which begin each list of names.
+/// Index of `zero` in the Macintosh glyph order, which begins every `post` table.
 const FIRST_DIGIT_NAME: u32 = 19;
-/// Names in that list.
+/// Glyphs in the Macintosh order.
 const MAC_NAMES: u32 = 258;
-/// Tables without which a program with outlines of TrueType is not drawn.
+/// Tables that rendering TrueType outlines requires.
 const NEEDED_TABLES: [&[u8; 4]; 6] = [b"head", b"hhea", b"hmtx", b"maxp", b"loca", b"glyf"];
 
-/// Whether another map, or its name, leads from this glyph of a digit, or of no known character, to
-/// another glyph, or some programs do not draw its font. `is_composite`: no simple font, which is what
-/// maps and names are for, has a program on the page.
+/// Whether some viewers draw another glyph here: another map or the glyph name selects one, or the
+/// font is damaged. Digits and glyphs of unknown character only. `is_composite`: the page has no
+/// embedded simple font; only simple fonts use maps and names.
 pub(crate) fn is_contested(glyph: &OutlineGlyph, text: &str, is_composite: bool) -> bool {
     let digit = match text.as_bytes() {
         [digit] if digit.is_ascii_digit() => Some(digit - b'0'),
@@ -45,7 +45,7 @@ pub(crate) fn is_contested(glyph: &OutlineGlyph, text: &str, is_composite: bool)
     let (drawn, mut found) = (glyph.glyph_id().to_u32(), glyphs_of(program, code));
     let named = digit.map(|digit| glyphs_named(program, digit)).unwrap_or_default();
     let mapped = digit.map(|digit| glyphs_of(program, u32::from(b'0' + digit))).unwrap_or_default();
-    // The glyphs of a composite font are chosen by neither, and their codes are usually their numbers.
+    // Composite fonts use neither, and their codes are usually glyph ids.
     let may_be_simple = found.contains(&drawn)
         || drawn != code
             && (DIGIT_CODES.contains(&code) || named.contains(&drawn) || mapped.contains(&drawn));
@@ -53,7 +53,7 @@ pub(crate) fn is_contested(glyph: &OutlineGlyph, text: &str, is_composite: bool)
     may_be_simple && found.iter().any(|other| *other != drawn)
 }
 
-/// Whether a program lacks a table that drawing it takes, or states another kind of outlines.
+/// Whether a font lacks a required table, or has outlines of another kind than its header states.
 fn is_damaged(program: &[u8]) -> bool {
     match program.first_chunk() {
         Some([0, 1, 0, 0] | b"true") => {
@@ -62,13 +62,13 @@ fn is_damaged(program: &[u8]) -> bool {
                 || NEEDED_TABLES.iter().any(|name| table_of(program, name).is_none())
         }
         Some(b"OTTO") => table_of(program, b"CFF ").is_none(),
-        // Programs without tables are those of Type 1 fonts.
+        // Fonts without tables are Type 1.
         Some([1, 0, ..] | b"ttcf") => false,
         _ => true,
     }
 }
 
-/// The glyphs with the name of a digit.
+/// The glyphs named as this digit in `post`.
 fn glyphs_named(program: &[u8], digit: u8) -> Vec<u32> {
     let names = table_of(program, b"post").filter(|post| long_at(post, 0) == Some(0x2_0000));
     let Some((names, name)) = names.zip(DIGIT_NAMES.get(usize::from(digit))) else {
@@ -83,7 +83,7 @@ fn glyphs_named(program: &[u8], digit: u8) -> Vec<u32> {
     (0..count).filter(|at| word_at(names, 34 + 2 * to_index(*at)).is_some_and(is_it)).collect()
 }
 
-/// The place of a name among those that a program brings, each behind its length.
+/// The index of a name among the font's own Pascal strings.
 fn own_name_at(mut names: &[u8], name: &[u8]) -> Option<u32> {
     for place in 0.. {
         let (length, rest) = names.split_first()?;
@@ -96,7 +96,7 @@ fn own_name_at(mut names: &[u8], name: &[u8]) -> Option<u32> {
     None
 }
 
-/// The glyphs that the maps of a program have for a code.
+/// The glyphs that the `cmap` subtables give for a code.
 fn glyphs_of(program: &[u8], code: u32) -> Vec<u32> {
     let Some(maps) = table_of(program, b"cmap") else { return Vec::new() };
     let count = word_at(maps, 2).unwrap_or(0).min(MAX_MAPS);
@@ -117,7 +117,7 @@ fn table_of<'p>(program: &'p [u8], name: &[u8; 4]) -> Option<&'p [u8]> {
     program.get(to_index(long_at(record, 8)?)..)
 }
 
-/// The glyph of a code in one map; `None`: it has none.
+/// The glyph of a code in one subtable; `None`: unmapped.
 fn glyph_in(map: &[u8], code: u32) -> Option<u32> {
     let glyph = match word_at(map, 0)? {
         0 => map.get(6..262)?.get(to_index(code)).copied().map(u32::from)?,
@@ -140,7 +140,7 @@ fn glyph_in(map: &[u8], code: u32) -> Option<u32> {
     (glyph != 0).then_some(glyph)
 }
 
-/// The same in a map of segments: their last codes, first codes, steps, and places of lists.
+/// The same in format 4: end codes, start codes, deltas and range offsets of segments.
 fn glyph_in_segments(map: &[u8], code: u32) -> Option<u32> {
     let length = to_index(word_at(map, 6)?);
     let ends = (0..length).step_by(2).map_while(|at| Some((at, word_at(map, 14 + at)?)));

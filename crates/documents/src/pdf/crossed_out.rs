@@ -20,7 +20,7 @@ const CROSSED_EMS: std::ops::RangeInclusive<f64> = 0.12..=0.55;
 const MAX_RISE: f64 = 1.0;
 /// A letter is crossed out if lines go through this share of its width.
 const MIN_CROSSED_SHARE: f64 = 0.5;
-/// A line through this share of it may change it.
+/// A line through this share of a letter's height may change it.
 const MIN_TOUCHED_SHARE: f64 = 0.2;
 /// Comparisons of lines with letters on a page.
 const MAX_COMPARISONS: usize = 4_000_000;
@@ -153,8 +153,8 @@ fn crossed_share(glyph: &PageGlyph, line: [Point; 2]) -> f64 {
     if CROSSED_EMS.contains(&middle) { (end - start) / advance } else { 0.0 }
 }
 
-/// Hides each word of which most letters are crossed out. A line through fewer of them may make others
-/// of them: a zero with one passes for an 8.
+/// Hides each word with most letters crossed out. A line through fewer letters may turn them into
+/// others: a crossed zero looks like an 8.
 fn hide_words(glyphs: &mut [PageGlyph], crossed: &[f64]) {
     let mut start = 0;
     while start < glyphs.len() {

@@ -1,8 +1,8 @@
-//! Whether the edges of a path go through the ink of a letter. A letter of which a part is missing may
-//! look like another one: an 8 without its left side is a 3.
+//! Whether the edges of a path cross the ink of a letter. A clipped letter may look like another
+//! one: an 8 without its left side is a 3.
 //!
-//! A letter's ink is taken as a box. Curves count by the boxes around them: a letter near one may
-//! pass for cut, never the other way round.
+//! Letters and curves are compared by their bounding boxes: a letter near a curve may count as cut,
+//! never the other way round.
 
 use hayro::hayro_interpret::{DrawMode, FillRule};
 use hayro::kurbo::{BezPath, PathEl, Point, Rect, Shape as _};
@@ -12,14 +12,14 @@ use crate::pdf::glyph_proof::closed_path;
 /// A path that was painted, in points of the page.
 pub(crate) struct PaintedPath {
     path: BezPath,
-    /// How it is filled, if it is.
+    /// The fill rule; `None`: not filled.
     filled: Option<FillRule>,
     /// Half the width of its stroke, in points.
     reach: f64,
 }
 
 impl PaintedPath {
-    /// `stroke` is the width of its stroke in points, if it is not filled.
+    /// `stroke`: the stroke width in points; `None`: filled.
     pub(crate) fn new(path: BezPath, mode: &DrawMode, stroke: Option<f64>) -> Self {
         let filled = match mode {
             DrawMode::Fill(rule) | DrawMode::FillAndStroke(rule, _) => Some(*rule),
@@ -33,7 +33,7 @@ impl PaintedPath {
         self.path.elements().len()
     }
 
-    /// Whether it puts paint on a letter.
+    /// Whether its paint touches a letter.
     pub(crate) fn touches(&self, ink: Rect) -> bool {
         has_edge_in(ink.inflate(self.reach, self.reach), &self.path)
             || self.filled.is_some_and(|rule| has_inside(&self.path, rule, ink.center()))

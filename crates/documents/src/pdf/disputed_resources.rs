@@ -1,7 +1,7 @@
-//! Resources of a page that programs which show PDFs understand differently, so that no drawing of it
-//! is the one that a person sees: colours that stand in for the plain ones (PDF 32000-1 §8.6.5.6) or
-//! paint nothing, inks turned around by a transfer function, layers whose state is disputed
-//! (`crate::pdf::layers`), and digits of a font of symbols that is not in the file.
+//! Page resources that viewers interpret differently, so that no rendering proves what a person
+//! sees: default colour spaces (ISO 32000-1 §8.6.5.6), colour spaces that paint nothing, transfer
+//! functions, disputed layers (`crate::pdf::layers`), and digits of a symbol font that is not
+//! embedded.
 //!
 //! Not covered: such resources of patterns and of the glyphs of Type 3 fonts.
 
@@ -18,13 +18,12 @@ use crate::pdf::contested_digits::DIGIT_CODES;
 use crate::pdf::font_programs::{FontPrograms, ObjectVerdicts, SYMBOLIC, is_in_file};
 use crate::pdf::layers::{HiddenLayers, LayerState};
 
-/// Drawings of a page that are looked at, those within others included; with more, or deeper ones, it is
-/// disputed.
+/// Forms examined per page, nested ones included; a page with more or deeper forms is disputed.
 const MAX_DRAWINGS: usize = 2_000;
-/// Drawings within a drawing.
+/// Nesting depth of forms.
 const MAX_DEPTH: usize = 16;
 const DEFAULT_COLOURS: [&[u8]; 3] = [b"DefaultGray", b"DefaultRGB", b"DefaultCMYK"];
-/// Parts of the names of fonts that have symbols in the place of digits, in lower case.
+/// Lower-case parts of the names of fonts with symbols at the codes of digits.
 const SYMBOL_FONTS: [&[u8]; 12] = [
     b"symbol",
     b"dingbat",
@@ -39,7 +38,7 @@ const SYMBOL_FONTS: [&[u8]; 12] = [
     b"sorts",
     b"mathematicalpi",
 ];
-/// Bend of the colours of usual devices.
+/// Gamma of usual devices.
 const USUAL_GAMMA: std::ops::RangeInclusive<f64> = 0.9..=3.0;
 
 /// Whether what a page draws with these resources is disputed.
@@ -53,8 +52,8 @@ pub(crate) fn are_disputed(
     search.is_disputed(resources, MAX_DEPTH)
 }
 
-/// Whether the page draws by no simple font that has a program in the file. Of forms, patterns and
-/// annotations, which have resources of their own, that is not known.
+/// Whether the page uses no embedded simple font. `false` on pages with forms, patterns or
+/// annotations, which have resources of their own.
 pub(crate) fn has_composite_fonts_only(page: &PdfPage<'_>) -> bool {
     let resources = page.resources();
     let has_content = !resources.patterns.is_empty()
@@ -84,7 +83,7 @@ fn is_composite(font: &Dict<'_>) -> bool {
     font.get::<Name<'_>>(b"Subtype").is_some_and(|kind| kind.as_ref() == b"Type0")
 }
 
-/// Whether the glyphs of a font are procedures, which may draw by other fonts.
+/// Whether a font is Type 3: its glyph procedures may use other fonts.
 fn is_drawn(font: &Dict<'_>) -> bool {
     font.contains_key(b"CharProcs")
 }
@@ -148,8 +147,8 @@ impl ResourceSearch<'_> {
         }
         let kind = drawing.get::<Name<'_>>(b"Subtype");
         let is_form = kind.is_some_and(|kind| kind.as_ref() == b"Form");
-        // Some programs draw a form without a box, and the interpreter does not; where a form ends, some
-        // end the layers that it opened.
+        // Some viewers draw a form without `BBox`, the interpreter does not. Some end the layers
+        // that a form opened where the form ends.
         let is_open = is_form
             && (!drawing.contains_key(b"BBox")
                 || self.layers.hide_any()
@@ -165,7 +164,7 @@ impl ResourceSearch<'_> {
         own.is_some_and(|own| self.is_disputed(&Resources::new(own), depth))
     }
 
-    /// Whether the interpreter, which reads no expressions, shows a drawing as viewers do.
+    /// Whether the interpreter, which ignores visibility expressions, shows a form as viewers do.
     fn is_drawn_as_stated(&self, layer: &Dict<'_>) -> bool {
         match self.layers.state_of(layer) {
             LayerState::Shown => !self.layers.change_on_opening(),
@@ -191,7 +190,7 @@ fn is_left_open(form: &Stream<'_>) -> bool {
     open > 0
 }
 
-/// Whether the colours in place of plain ones look like them.
+/// Whether the default colour spaces look like the device spaces that they replace.
 fn is_usual_colour(colours: &Dict<'_>, key: &[u8]) -> bool {
     match colours.get::<Object<'_>>(key) {
         None => true,
@@ -216,14 +215,13 @@ fn is_usual_space(space: &Array<'_>) -> bool {
     }
 }
 
-/// Whether an entry passes. Entries beyond [`MAX_DRAWINGS`] are not looked at.
+/// Whether any entry passes the check. Only [`MAX_DRAWINGS`] entries are examined.
 fn has_any(entries: &Dict<'_>, mut passes: impl FnMut(&Object<'_>) -> bool) -> bool {
     let mut keys = entries.keys().take(MAX_DRAWINGS);
     keys.any(|key| entries.get::<Object<'_>>(&key).is_some_and(|entry| passes(&entry)))
 }
 
-/// Whether programs differ in what colours of a space look like: without an ink, or far from those of
-/// usual devices.
+/// Whether viewers render a colour space differently: one without ink, or far from usual devices.
 fn is_odd_space(space: &Array<'_>) -> bool {
     let mut parts = space.iter::<Object<'_>>();
     match (parts.next(), parts.next()) {
@@ -241,19 +239,19 @@ fn is_odd_space(space: &Array<'_>) -> bool {
     }
 }
 
-/// Whether a graphics state has a transfer function, which some programs apply.
+/// Whether a graphics state has a transfer function, which only some viewers apply.
 fn turns_inks(state: &Dict<'_>) -> bool {
     let turns = |key: &[u8]| match state.get::<Object<'_>>(key) {
         None => false,
         Some(Object::Name(name)) => !matches!(name.as_ref(), b"Identity" | b"Default"),
         Some(_) => true,
     };
-    // The second one counts before the first.
+    // `TR2` takes precedence over `TR`.
     if state.contains_key(b"TR2") { turns(b"TR2") } else { turns(b"TR") }
 }
 
-/// Whether a simple font of symbols that is not in the file has digits: what is drawn for them depends
-/// on the fonts of the machine.
+/// Whether a simple symbol font that is not embedded has digits: their drawing depends on the fonts
+/// installed.
 fn has_symbols(font: &Dict<'_>) -> bool {
     let kind = font.get::<Name<'_>>(b"Subtype");
     let is_simple = kind.is_some_and(|kind| matches!(kind.as_ref(), b"Type1" | b"TrueType"));

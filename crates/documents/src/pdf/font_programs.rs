@@ -1,7 +1,7 @@
-//! Fonts whose program is not the one that every viewer draws.
+//! Fonts that viewers do not all draw with the embedded program.
 //!
-//! Programs that show PDFs choose by different rules among several programs, and take one that does not
-//! fit its font, or draw a font of their own in its place. What the interpreter draws then proves nothing.
+//! Viewers choose differently among several embedded programs. A program that does not fit its font
+//! they use or substitute. The interpreter's rendering proves nothing then.
 
 use std::collections::HashMap;
 
@@ -13,12 +13,12 @@ use hayro_font::{FontCache, FontGlyph};
 use crate::pdf::contested_digits::{DIGIT_CODES, DIGIT_NAMES};
 use crate::pdf::standard_shapes::is_digit_of_substitute;
 
-/// Where a font's program is.
+/// Descriptor keys of an embedded font program.
 const PROGRAMS: [&[u8]; 3] = [b"FontFile", b"FontFile2", b"FontFile3"];
-/// A descriptor's flag for fonts of other letters than Latin ones.
+/// The descriptor's `Symbolic` flag.
 pub(crate) const SYMBOLIC: u32 = 4;
 
-/// Whether something holds for objects of a file, found out once for each.
+/// Cache of one predicate over objects of a file.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectVerdicts(HashMap<ObjectIdentifier, bool>);
 
@@ -32,11 +32,11 @@ impl ObjectVerdicts {
 /// The fonts of a file.
 #[derive(Debug, Default)]
 pub(crate) struct FontPrograms {
-    /// Whether a substitute draws a digit.
+    /// Whether the page has a digit drawn by a substitute font.
     has_substitute: bool,
-    /// Whether the interpreter draws a font without its program.
+    /// Fonts that the interpreter substitutes although they are embedded.
     replaced: ObjectVerdicts,
-    /// Whether the entries of a font leave open how it is drawn.
+    /// Fonts whose dictionary is ambiguous.
     open: ObjectVerdicts,
 }
 
@@ -49,7 +49,7 @@ impl FontPrograms {
                 && is_digit_of_substitute(glyph);
     }
 
-    /// Whether programs differ in what they draw for a font's glyphs.
+    /// Whether viewers draw different glyphs for a font.
     pub(crate) fn is_disputed(&mut self, font: &Dict<'_>) -> bool {
         self.open.holds(font, || has_odd_program(font) || encodes_digits_anew(font))
             || self.has_substitute
@@ -62,7 +62,7 @@ pub(crate) fn is_in_file(font: &Dict<'_>) -> bool {
     !programs_of(&descriptor_of(font)).is_empty()
 }
 
-/// The descriptor of a font, of a composite one that of its descendant.
+/// The font descriptor; of a composite font, its descendant's.
 fn descriptor_of<'a>(font: &Dict<'a>) -> Dict<'a> {
     let descendants = font.get::<Array<'a>>(b"DescendantFonts");
     let descendant = descendants.and_then(|all| all.iter::<Dict<'a>>().next());
@@ -74,8 +74,8 @@ fn programs_of(descriptor: &Dict<'_>) -> Vec<&'static [u8]> {
     PROGRAMS.into_iter().filter(|key| descriptor.contains_key(key)).collect()
 }
 
-/// Whether a font has several programs, one of another kind of font, or is a composite one without any
-/// that its map to Unicode draws.
+/// Whether a font has several programs or one of another font type, or is a composite font without
+/// any that is drawn by its `ToUnicode` map.
 fn has_odd_program(font: &Dict<'_>) -> bool {
     let kind = font.get::<Name<'_>>(b"Subtype");
     let fitting: &[&[u8]] = match kind.as_ref().map(|kind| kind.as_ref()) {
@@ -96,8 +96,8 @@ fn is_drawn_by_map(font: &Dict<'_>) -> bool {
     font.contains_key(b"DescendantFonts") && font.contains_key(b"ToUnicode")
 }
 
-/// Whether the digits of a Type 1 font are others by its program than by the standard encoding, and the
-/// file leaves open which one counts (ISO 32000-1, 9.6.6.2).
+/// Whether the built-in encoding of a Type 1 font changes digits of the standard encoding, and the
+/// file does not state which applies (ISO 32000-1, 9.6.6.2).
 fn encodes_digits_anew(font: &Dict<'_>) -> bool {
     let descriptor = descriptor_of(font);
     let is_symbolic = descriptor.get::<u32>(b"Flags").is_some_and(|it| it & SYMBOLIC != 0);
@@ -113,8 +113,8 @@ fn encodes_digits_anew(font: &Dict<'_>) -> bool {
     program.is_some_and(|program| names_other_digits(&program))
 }
 
-/// Whether the encoding in the readable part of a Type 1 program, `dup 49 /one put`, has another name at
-/// the code of a digit.
+/// Whether the clear-text encoding of a Type 1 program (`dup 49 /one put`) has another name at the
+/// code of a digit.
 fn names_other_digits(program: &[u8]) -> bool {
     let end = memchr::memmem::find(program, b"eexec").unwrap_or(program.len());
     let readable = String::from_utf8_lossy(program.get(..end).unwrap_or(program));

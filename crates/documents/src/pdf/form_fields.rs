@@ -82,7 +82,7 @@ fn takes_place_of_drawing(text: &str, area: Rect, glyphs: &mut [PageGlyph]) -> b
     true
 }
 
-/// Adds the value of a text or choice field that is shown and drawn otherwise or not at all.
+/// Adds the value of a visible text or choice field whose appearance shows another text or none.
 fn add_value(field: &Dict<'_>, upright: Affine, glyphs: &mut Vec<PageGlyph>) {
     let kind = holder_of(field, b"FT").and_then(|holder| holder.get::<Name<'_>>(b"FT"));
     let is_choice = kind.as_ref().is_some_and(|kind| kind.as_ref() == b"Ch");
@@ -119,7 +119,7 @@ fn add_value(field: &Dict<'_>, upright: Affine, glyphs: &mut Vec<PageGlyph>) {
         }
         y -= size * 1.2;
     }
-    // A choice may show another word than its value.
+    // A choice field may display another text than its value.
     let added = glyphs.iter_mut().skip(before).filter(|_| is_drawn || is_choice);
     added.for_each(|glyph| glyph.unproven = true);
 }

@@ -1,23 +1,23 @@
-//! The glyphs of a page by their place, to find the neighbours of each.
+//! Spatial index of a page's glyphs, to find neighbours.
 
 use hayro::kurbo::Rect;
 
 #[cfg(test)]
 use crate::pdf::page_glyph::PageGlyph;
 
-/// Cells across and down, in which glyphs are found.
+/// Cells across and down.
 const CELLS: usize = 128;
-/// Cells that one glyph is looked for in.
+/// Cells searched for one glyph.
 const MAX_GLYPH_CELLS: usize = 1 << 14;
 /// Glyphs that are compared in one cell.
 const MAX_COMPARED: usize = 64;
 
-/// The glyphs of a page by their place.
+/// Glyphs by grid cell, as linked lists.
 pub(super) struct GlyphCells {
     page: Rect,
     /// The latest entry of each cell.
     latest: Vec<Option<usize>>,
-    /// Glyphs, and the entry of the same cell before.
+    /// Glyph, and the previous entry of its cell.
     entries: Vec<(usize, Option<usize>)>,
 }
 
@@ -57,7 +57,7 @@ impl GlyphCells {
         }
     }
 
-    /// The latest glyphs of a cell.
+    /// The glyphs of a cell, latest first.
     pub(super) fn latest(&self, cell: usize) -> impl Iterator<Item = usize> {
         let latest = self.latest.get(cell).copied().flatten();
         let first = latest.and_then(|at| self.entries.get(at));

@@ -65,7 +65,7 @@ const MAX_LINE_GREY: u8 = 200;
 const MAX_LINE_WIDTH: f64 = 4.0;
 /// Wider strokes along a letter's outline change its shape, in ems.
 const MAX_LETTER_STROKE_EMS: f64 = 0.12;
-/// Lighter ink than this grey is no mark.
+/// Lighter ink is ignored; grey level, 255 is white.
 const MAX_FAINT_GREY: u8 = 250;
 
 /// A word may be drawn in pieces, in a number that is unknown before they are joined: never in more
@@ -103,9 +103,9 @@ pub(crate) struct GlyphCollector {
     pub lines: PageLines,
     /// Layers that are not shown.
     pub layers: HiddenLayers,
-    /// Whether programs find other content on the page.
+    /// Whether viewers may show other content on the page.
     pub is_disputed: bool,
-    /// Whether each marked content that is open is shown.
+    /// State of each open marked-content section.
     open_content: Vec<LayerState>,
     clips: PageClips,
     groups: Vec<OpacityGroup>,
@@ -260,8 +260,8 @@ impl GlyphCollector {
         self.open_content.iter().any(|state| *state != LayerState::Shown)
     }
 
-    /// Something is drawn in `area` on a layer that is not shown. Where other programs show it, it
-    /// changes digits beside it, and hides letters if it `covers` them.
+    /// Records paint on a hidden layer. In viewers that show it, it changes adjacent digits, and
+    /// hides letters if it `covers` them.
     fn note_hidden(&mut self, area: Rect, covers: bool) {
         if self.open_content.contains(&LayerState::Hidden) {
             return;
@@ -272,7 +272,7 @@ impl GlyphCollector {
         }
     }
 
-    /// Marks the letters in `area` as such that programs show differently.
+    /// Marks the letters in `area` as contested between viewers.
     pub(crate) fn dispute_area(&mut self, area: Rect) {
         self.count_operations(self.glyphs.len() / 64);
         for glyph in self.glyphs.iter_mut().filter(|glyph| area.contains(glyph.centre())) {
@@ -284,7 +284,7 @@ impl GlyphCollector {
         self.groups.iter().map(|group| group.opacity).product()
     }
 
-    /// Whether letters that are painted now show in their own shapes.
+    /// Whether letters painted now keep their shapes.
     fn is_even_here(&self, props: &DrawProps<'_>) -> bool {
         props.soft_mask.is_none()
             && keeps_shapes(props.blend_mode)
@@ -325,7 +325,7 @@ impl GlyphCollector {
         }
     }
 
-    /// Letters that paint goes over may look like others now, unless it hides them. `None`: it fills
+    /// Marks letters that paint partly covers: they may look like others. `None`: the paint fills
     /// its area.
     fn pare_glyphs(&mut self, area: Rect, painted: Option<&PaintedPath>, mode: BlendMode) {
         let elements = painted.map_or(0, PaintedPath::element_count);
@@ -342,7 +342,7 @@ impl GlyphCollector {
         self.count_operations(looked_at / 64);
     }
 
-    /// Ink of a glyph out of its place goes over others as paint does.
+    /// Ink outside of the glyph's advance covers other letters as paint does.
     fn paint_stray(&mut self, area: Rect) {
         let area = area.intersect(self.clips.area());
         self.small.note(area);
@@ -448,7 +448,7 @@ fn keeps_shapes(mode: BlendMode) -> bool {
     matches!(mode, BlendMode::Normal | BlendMode::Multiply | BlendMode::Darken)
 }
 
-/// Whether programs agree on what paint in this mode leaves of letters under it.
+/// Whether viewers agree on the effect of this blend mode on letters under it.
 fn is_agreed_mode(mode: BlendMode) -> bool {
     keeps_shapes(mode) || matches!(mode, BlendMode::Screen | BlendMode::Lighten)
 }
@@ -480,7 +480,7 @@ fn strokes_whole(mode: &DrawMode, transform: Affine, size: f64) -> bool {
     width <= MAX_LETTER_STROKE_EMS * size && stroke.dash_array.is_empty()
 }
 
-/// Whether a drawing is a filled shape of one opaque colour.
+/// Whether the paint is one opaque colour.
 fn is_plain_cover(props: &DrawProps<'_>, mode: &DrawMode) -> bool {
     let ink = paint_appearance(&props.paint);
     !matches!(mode, DrawMode::Stroke(_)) && ink.solid && ink.alpha >= 1.0
@@ -536,7 +536,7 @@ impl<'a> Device<'a> for GlyphCollector {
         let is_condition = tag == b"OC";
         let state = match properties {
             Some(properties) if is_condition => self.layers.state_of(properties),
-            // The interpreter leaves out a hidden layer behind any tag, other programs behind the one.
+            // The interpreter hides layers behind any tag, other viewers behind `/OC` only.
             Some(properties) => {
                 self.is_disputed |= self.layers.state_of(properties) != LayerState::Shown;
                 LayerState::Shown
@@ -658,7 +658,7 @@ impl<'a> Device<'a> for GlyphCollector {
                 && glyph.size >= tiny
                 && glyph.em.length() >= glyph.size * MIN_STRETCH
                 && ground != LetterGround::White;
-            // It is no text and still a mark, which may belong to a number.
+            // Not text, but a mark that may belong to a number.
             if glyph.drawn && was_visible && !glyph.visible && ink.on_white <= MAX_FAINT_GREY {
                 self.small.note(glyph.letter_box());
             }

@@ -35,24 +35,24 @@ use docmill_core::model::OutcomeReason;
 
 /// Characters that one glyph may stand for; ligatures have no more.
 const MAX_GLYPH_CHARS: usize = 4;
-/// A glyph looks like a character if it differs by at most this from one of its shapes, ...
+/// Maximum difference of a glyph from one of the shapes of its character, ...
 const MAX_DIFFERENCE: f32 = 0.33;
-/// ... and does not differ by so much more from it than from another digit, where both are digits,
+/// ... maximum excess over its difference from another digit, where both are digits, ...
 const DIGIT_MARGIN: f32 = 0.01;
-/// from a letter that is drawn nearly like it,
+/// ... from a letter of nearly equal shape, ...
 const CLOSE_MARGIN: f32 = 0.04;
 const CLOSE_LETTERS: [[char; 2]; 4] = [['E', 'F'], ['E', 'L'], ['C', 'G'], ['C', 'O']];
-/// or from any other letter or digit.
+/// ... and from any other letter or digit.
 const OTHER_MARGIN: f32 = 0.08;
-/// A glyph of unknown shape is taken for a digit or letter if it differs by at most this from it.
+/// Maximum difference at which an unmapped glyph counts as a digit or letter.
 const MAX_RESEMBLANCE: f32 = 0.12;
-/// Ink that is smaller than this both ways, in ems, is not seen.
+/// Ink smaller than this in both directions, in ems, is invisible.
 const MIN_INK_EMS: f64 = 0.03;
 /// Ink may stand out of its glyph's place by this, in ems.
 const MAX_OVERHANG_EMS: f64 = 0.5;
 /// Ink of a digit beyond its stated width, in ems.
 const MAX_KERN_EMS: f64 = 0.15;
-/// Room behind the ink of a digit that is its own, in ems.
+/// Right side bearing of a digit, in ems.
 const MAX_BEARING_EMS: f64 = 0.4;
 /// Operations in the procedure of one glyph, and filled shapes among them that are compared.
 const MAX_TYPE3_OPERATIONS: u32 = 100_000;
@@ -63,7 +63,7 @@ const MAX_TEXTS: usize = 32;
 const MAX_GLYPHS: usize = 8_192;
 /// The first letter behind those of Latin scripts.
 const FIRST_OTHER_SCRIPT: char = '\u{370}';
-/// Signs that no other sign may be drawn as.
+/// Signs that must be drawn as themselves.
 const AMOUNT_SIGNS: [char; 3] = ['-', '.', ','];
 /// Letters that fonts join in one glyph.
 const LIGATURES: [&str; 22] = [
@@ -86,19 +86,19 @@ const SIMILAR_CHARACTERS: [&str; 9] = [
 /// Result for a glyph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GlyphProof {
-    /// It draws what its text says.
+    /// The drawing shows the text.
     Proven,
     /// It draws nothing.
     Unseen,
     /// Its drawing does not show its text.
     Doubtful,
-    /// Its font is not in the file, and there is none to draw it with.
+    /// Its font is not embedded, and no substitute exists.
     Undrawn,
-    /// Other programs may draw another one.
+    /// Other viewers may draw another glyph.
     Contested,
 }
 
-/// The texts that one drawing was given.
+/// Texts mapped to one drawing, with their results.
 #[derive(Debug, Default)]
 struct JudgedDrawing {
     texts: Vec<(CompactString, GlyphProof)>,
@@ -108,7 +108,7 @@ struct JudgedDrawing {
 /// How far the ink of a glyph reaches, in [`EM_UNITS`].
 #[derive(Debug, Clone, Copy, Default)]
 struct InkReach {
-    /// The box around it, if that leaves the glyph's place.
+    /// Its bounding box, if that exceeds the advance.
     stray: Option<Rect>,
     /// Its right edge, if it is known.
     right: Option<f64>,
@@ -121,13 +121,13 @@ pub(crate) struct GlyphProofs {
     pub(crate) fonts: FontPrograms,
     /// Whether each form of the file leaves marked content open.
     pub(crate) open_forms: ObjectVerdicts,
-    /// Whether all fonts of the page that have a program are composite ones.
+    /// Whether all embedded fonts of the page are composite.
     is_composite: bool,
     judged: HashMap<DrawingKey, JudgedDrawing, BuildHasherDefault<KeyHasher>>,
 }
 
 impl GlyphProofs {
-    /// Begins a page. Results of pages with other kinds of fonts do not count for it.
+    /// Begins a page. Results from pages with other font types are discarded.
     pub(crate) fn begin_page(&mut self, is_composite: bool) {
         if std::mem::replace(&mut self.is_composite, is_composite) != is_composite {
             self.judged.clear();
@@ -185,7 +185,7 @@ impl GlyphProofs {
                 (GlyphProof::Proven, ink) if is_contested(outline, text, all) => {
                     (GlyphProof::Contested, ink)
                 }
-                // A character that no map names is read off the drawing.
+                // An unmapped character is recognised by its drawing.
                 (GlyphProof::Doubtful, ink)
                     if text.starts_with('\u{fffd}') && is_contested(outline, text, all) =>
                 {
@@ -225,8 +225,8 @@ fn readable_text(text: CompactString, proof: GlyphProof) -> CompactString {
     }
 }
 
-/// A digit whose width as the font states it is not that of its ink, with the ink's: what follows
-/// elsewhere does not go on with it, and what is painted over it is over its ink.
+/// Sets the advance of a digit to its ink where the font's width differs: text elsewhere does not
+/// continue it, and paint over it covers its ink.
 fn fit_advance(glyph: PageGlyph, right: Option<f64>) -> PageGlyph {
     let is_digit = glyph.text.contains(|c: char| c.is_ascii_digit());
     let Some(right) = right.map(|right| right / EM_UNITS).filter(|_| is_digit) else {
@@ -280,7 +280,7 @@ fn is_in_place(bounds: Rect, advance: f64) -> bool {
     place_of(advance).contains(bounds.center())
 }
 
-/// Whether no ink leaves the place of its glyph.
+/// Whether all ink is within the glyph's advance.
 fn has_room_for(bounds: Rect, advance: f64) -> bool {
     place_of(advance).contains_rect(bounds)
 }
@@ -470,7 +470,7 @@ struct Type3Drawing {
     /// Its ink, if it draws in the colour of the text.
     on_white: u8,
     filled: Vec<DrawnOutline>,
-    /// The box around all that it draws.
+    /// The bounding box of all ink.
     reach: Option<Rect>,
     /// Whether it draws in another way than filling shapes in the colour of the text.
     is_involved: bool,
@@ -541,7 +541,7 @@ impl<'a> Device<'a> for Type3Drawing {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, _: &DrawMode) {
         self.count_operation();
         for glyph in run.glyphs() {
-            // Whatever a letter draws: it reaches no further than some ems.
+            // Bounded: a letter reaches no further than a few ems.
             let around = Rect::new(-EM_UNITS, -EM_UNITS, 2.0 * EM_UNITS, 2.0 * EM_UNITS);
             let to_procedure = props.transform * glyph.transform();
             self.note_reach(to_procedure.transform_rect_bbox(around));
@@ -588,7 +588,7 @@ impl DrawingKey {
             Glyph::Outline(outline) => {
                 let mut parts = KeyParts::default();
                 outline.identifier().hash(&mut parts);
-                // Which maps led to it depends on its code.
+                // The maps that selected it depend on its code.
                 parts.0.glyph |= u128::from(outline.char_code()) << 64;
                 parts.0
             }

@@ -14,7 +14,7 @@ const DOWN: usize = 18;
 /// Rows of cells in one word of 64 bits, and the words of a shape.
 const WORD_ROWS: usize = 5;
 pub(crate) const WORDS: usize = 4;
-/// A cell is ink if this share of it is.
+/// Minimum covered share of a cell that counts as ink.
 const MIN_INK_SHARE: f64 = 0.25;
 /// An outline of more elements than this is no character of a text font.
 const MAX_ELEMENTS: usize = 400;
@@ -296,7 +296,7 @@ fn add_row(steps: &mut [f64; ACROSS], [from, to]: [f64; 2], height: f64) {
     }
 }
 
-/// The cell that a place is in.
+/// The cell of a coordinate.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -315,7 +315,7 @@ fn edge_of(cell: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// Places across and down a cell that are tried.
+    /// Sample points across and down a cell.
     const TRIED: u8 = 8;
 
     fn shape_of(path: &BezPath, is_even_odd: bool) -> GlyphShape {

@@ -1,4 +1,4 @@
-//! Images within the program of a page: how much data they have.
+//! Data size of inline images.
 
 use hayro::hayro_interpret::hayro_syntax::object::{Object, Stream};
 
@@ -8,11 +8,11 @@ use docmill_core::model::OutcomeReason;
 
 /// Most bytes of a pixel: four components of 16 bits.
 const PIXEL_BYTES: u64 = 8;
-/// Bytes that may follow the pixels of an image without being used.
+/// Unused bytes that may follow the pixels of an image.
 const SPARE_BYTES: u64 = 1 << 20;
 
-/// Stops at an image in the program of a page whose data expands to far more than its pixels take.
-/// Images that are objects of the file were counted when it was opened.
+/// Rejects a page with an inline image whose data expands far beyond its pixels. Image objects were
+/// counted when the file was opened.
 pub(super) fn check_image_data(stream: &Stream<'_>, pixels: u64) {
     let most = pixels.saturating_mul(PIXEL_BYTES).saturating_add(SPARE_BYTES);
     if stream_bytes(stream, most) >= most {
@@ -21,8 +21,8 @@ pub(super) fn check_image_data(stream: &Stream<'_>, pixels: u64) {
     }
 }
 
-/// Whether an image without a filter has less data than its pixels take. Where it ends is found by
-/// searching for its end: programs that count its bytes find another one, and draw what is between.
+/// Whether an unfiltered image has less data than its pixels need. The interpreter searches for its
+/// `EI`; viewers that count bytes find another end, and draw the content between.
 pub(super) fn is_cut_short(stream: &Stream<'_>, width: u32, height: u32) -> bool {
     if !stream.filters().is_empty() {
         return false;

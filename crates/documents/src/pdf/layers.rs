@@ -1,8 +1,8 @@
-//! Optional content (PDF 32000-1 §8.11) as viewers show it: layers that are off, also by their usage,
-//! and content that depends on several layers by a policy or an expression.
+//! Optional content (ISO 32000-1 §8.11): layers that are off by state or usage, and membership by
+//! policy or visibility expression.
 //!
-//! The interpreter knows layers that are named one by one; this is for the rest. Programs differ in
-//! whether a layer's usage and intent count: where that decides, the state is disputed.
+//! The interpreter supports single layers only. Viewers differ in whether usage and intent count:
+//! where that decides, the state is disputed.
 
 use std::collections::HashSet;
 
@@ -13,17 +13,17 @@ use hayro::hayro_interpret::hayro_syntax::xref::XRef;
 
 /// Expressions within an expression.
 const MAX_DEPTH: usize = 32;
-/// Layers of a file that are looked at.
+/// Layers read of a file.
 const MAX_LAYERS: usize = 10_000;
-/// Actions that change nothing of a page.
+/// Actions that change no page content.
 const HARMLESS: [&[u8]; 3] = [b"GoTo", b"Named", b"URI"];
 
 /// The layers of a file that viewers do not show.
 #[derive(Debug, Default)]
 pub(crate) struct HiddenLayers {
-    /// By the configuration that a file opens with.
+    /// By the default configuration (`D`).
     configured: LayerSet,
-    /// The same, where the usage and the intent of each layer count as well.
+    /// The same with usage and intent applied.
     by_usage: LayerSet,
     /// Layers that are off, and shown in print.
     printed: LayerSet,
@@ -36,7 +36,7 @@ pub(crate) struct HiddenLayers {
 pub(crate) enum LayerState {
     Shown,
     Hidden,
-    /// By some programs.
+    /// Viewers differ.
     Disputed,
 }
 
@@ -67,7 +67,7 @@ impl HiddenLayers {
         let configured = LayerSet(hidden);
         let listed: HashSet<ObjectIdentifier> = layers_of(&properties, b"OCGs").collect();
         let mut by_usage = configured.clone();
-        // Some programs know no layer that is missing in the list of all.
+        // Some viewers ignore a layer that `OCGs` does not list.
         by_usage.0.retain(|layer| listed.contains(layer));
         let mut printed = LayerSet::default();
         for layer in listed {
@@ -84,19 +84,19 @@ impl HiddenLayers {
         Self { configured, by_usage, printed, change_on_opening }
     }
 
-    /// Whether a layer is hidden, by some programs at least.
+    /// Whether any viewer hides a layer.
     pub(crate) fn hide_any(&self) -> bool {
         !self.configured.0.is_empty() || !self.by_usage.0.is_empty()
     }
 
-    /// Whether the file runs a script or changes what is shown when it is opened: programs differ in
-    /// which actions they run.
+    /// Whether opening the file runs a script or an action on layers: viewers differ in the actions
+    /// that they run.
     pub(crate) fn change_on_opening(&self) -> bool {
         self.change_on_opening
     }
 
-    /// Whether some programs show content under this condition that the interpreter leaves out, which
-    /// reads no expressions.
+    /// Whether viewers that evaluate visibility expressions show content that the interpreter
+    /// omits.
     pub(crate) fn leaves_out(&self, condition: &Dict<'_>) -> bool {
         let is_printed = condition.obj_id().is_some_and(|layer| self.printed.0.contains(&layer));
         let is_shown = self.configured.shows(condition);
@@ -123,7 +123,7 @@ impl LayerSet {
         self.shows_listed(condition)
     }
 
-    /// The same by the list of layers and the policy alone.
+    /// The same by `OCGs` and the policy `P` alone.
     fn shows_listed(&self, condition: &Dict<'_>) -> bool {
         let is_membership =
             condition.get::<Name<'_>>(b"Type").is_some_and(|name| name.as_ref() == b"OCMD");
@@ -173,7 +173,7 @@ fn is_printed(layer: &Dict<'_>) -> bool {
     state.is_some_and(|state| state.as_ref() == b"ON")
 }
 
-/// Whether a catalogue has actions on opening that are more than going to a page.
+/// Whether the catalog has an opening action other than navigation.
 fn acts_on_opening(catalog: &Dict<'_>) -> bool {
     let names = catalog.get::<Dict<'_>>(b"Names");
     let action = catalog.get::<Dict<'_>>(b"OpenAction");

@@ -1,17 +1,17 @@
-//! Dark grounds, which white letters are seen on.
+//! Dark backgrounds, which make white letters visible.
 
 use hayro::kurbo::Rect;
 
 use crate::pdf::page_glyph::PageGlyph;
 
-/// Paint that goes over less of a letter than this leaves it as it is, in ems.
+/// Minimum overlap of paint and letter that changes the letter, in ems.
 pub(super) const MIN_CUT_EMS: f64 = 0.05;
 
-/// The grounds that were painted so far, in their order.
+/// Painted backgrounds, in painting order.
 #[derive(Debug, Default)]
 pub(super) struct PaintedGrounds(Vec<GroundPiece>);
 
-/// Paint that white letters may be on.
+/// Paint that may be under white letters.
 #[derive(Debug, Clone, Copy)]
 struct GroundPiece {
     area: Rect,
@@ -21,11 +21,11 @@ struct GroundPiece {
 /// The ground under a white letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LetterGround {
-    /// No letter is seen on it.
+    /// White letters on it are invisible.
     White,
-    /// The whole letter is seen.
+    /// The whole letter is visible.
     Dark,
-    /// Dark under a part of it, which alone shows.
+    /// Only a part of the letter is visible.
     Uneven,
 }
 
@@ -35,7 +35,7 @@ impl PaintedGrounds {
         self.0.push(GroundPiece { area, is_dark });
     }
 
-    /// The ground that was painted under a white letter before it, and how many pieces were examined.
+    /// The background of a white letter, and the number of pieces examined.
     pub(super) fn under(&self, glyph: &PageGlyph) -> (LetterGround, usize) {
         let (centre, ink) = (glyph.centre(), glyph.ink_box());
         let is_dark = |piece: &GroundPiece| piece.is_dark && piece.area.contains(centre);
@@ -54,7 +54,7 @@ impl PaintedGrounds {
     }
 }
 
-/// Whether paint goes over a part of a letter that shows.
+/// Whether paint overlaps visible ink.
 pub(super) fn is_cut_by(ink: Rect, paint: Rect, size: f64) -> bool {
     let shared = ink.intersect(paint);
     shared.width() > MIN_CUT_EMS * size && shared.height() > MIN_CUT_EMS * size

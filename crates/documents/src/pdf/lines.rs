@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 use columns::order_rows;
 use row::WordRow;
 
-use crate::pdf::page_glyph::CONTRADICTED;
 use crate::pdf::words::{WordPiece, join_pieces};
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
@@ -156,7 +155,7 @@ fn word_from_piece(angle: i32, piece: WordPiece) -> TextWord {
             w: round_to_tenth(right - left),
             h: round_to_tenth(low - high),
         },
-        confidence: if piece.contested { CONTRADICTED } else { 1.0 },
+        confidence: if piece.contested { TextWord::CONTRADICTED } else { 1.0 },
         unwitnessed: piece.unproven,
     }
 }

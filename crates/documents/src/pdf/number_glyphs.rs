@@ -1,6 +1,6 @@
-//! Whether a digit or sign of a number is as large as in print and stands in its place. A font may draw
-//! a digit as a speck, above its line or in the place of its neighbour: the shape is right, and a
-//! person reads another number.
+//! Whether a digit or sign of a number has a usual size and position. A font may draw a digit as a
+//! speck, above its line or over its neighbour: the shape is right, and a person reads another
+//! number.
 
 use hayro::kurbo::Rect;
 
@@ -9,21 +9,21 @@ use crate::pdf::glyph_shapes::EM_UNITS;
 /// Least height of a digit, and least width but for 1, in ems. Old-style digits are half an em high.
 const MIN_DIGIT_HEIGHT_EMS: f64 = 0.38;
 const MIN_DIGIT_WIDTH_EMS: f64 = 0.14;
-/// Where the lower edge of a digit may be over the baseline, in ems.
+/// Lower edge of a digit above the baseline, in ems.
 const DIGIT_BOTTOM_EMS: std::ops::RangeInclusive<f64> = -0.35..=0.2;
-/// Ink of a digit or sign beside its place, in ems.
+/// Ink of a digit or sign outside of its advance, in ems.
 const MAX_BESIDE_EMS: f64 = 0.15;
 /// Least longer side of a point or comma, and its highest edges, in ems.
 const MIN_POINT_EMS: f64 = 0.055;
 const MAX_POINT_TOP_EMS: f64 = 0.35;
 const MAX_POINT_BOTTOM_EMS: f64 = 0.1;
-/// Least width and thickness of a minus, and where its middle may be, in ems.
+/// Least width and thickness of a minus, and height of its middle, in ems.
 const MIN_MINUS_WIDTH_EMS: f64 = 0.15;
 const MIN_MINUS_THICKNESS_EMS: f64 = 0.02;
 const MINUS_MIDDLE_EMS: std::ops::RangeInclusive<f64> = 0.1..=0.5;
 
-/// Whether ink with these bounds, in [`EM_UNITS`], is that of `text` in its place. Other text than
-/// digits, points, commas and minus signs may have any.
+/// Whether ink with these bounds, in [`EM_UNITS`], has the size and position of `text`. Checks
+/// digits, points, commas and minus signs only.
 pub(super) fn fits_number(text: &str, bounds: Rect, advance: f64) -> bool {
     let mut characters = text.chars();
     let (Some(character), None) = (characters.next(), characters.next()) else { return true };

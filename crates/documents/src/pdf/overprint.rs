@@ -1,9 +1,9 @@
-//! Letters that share their place with something else: other letters, or small drawings beside and
-//! on digits, which a person reads as digits and signs of the same number.
+//! Letters that overlap other letters, and digits with small drawings beside or on them, which a
+//! person reads as part of the number.
 //!
-//! A letter under another one may be unseen, and two of the same size are read as neither: the
-//! rendered page decides, and the text counts only if it is read there as well. A letter that is
-//! drawn twice, as fake bold is, stays what it is.
+//! A letter under another one may be invisible, and two of one size are illegible: the text counts
+//! only if the rendered page confirms it. A letter that is drawn twice, as fake bold is, stays
+//! valid.
 
 use hayro::kurbo::{Point, Rect, Vec2};
 
@@ -15,7 +15,7 @@ use crate::pdf::uneven_numbers::mark_uneven;
 const MIN_COVERED_SHARE: f64 = 0.4;
 /// Letters of these proportions are of one size.
 const ONE_SIZE: std::ops::RangeInclusive<f64> = 0.6..=1.67;
-/// Greys that are the same ink.
+/// Difference in grey within one ink.
 const SAME_INK: u8 = 16;
 /// A digit's copy, as bold print and shadows have it, is nearer along the line, in ems.
 const MAX_COPY_EMS: f64 = 0.1;
@@ -25,7 +25,7 @@ const MAX_SIGNS: usize = 50_000;
 const MAX_SIGN_POINTS: f64 = 60.0;
 /// A minus may reach so far into its digit's place, in ems.
 const MAX_MINUS_OVERLAP: f64 = 0.1;
-/// A larger drawing on a digit is no stroke of it but goes around it, in ems.
+/// Maximum size of a stroke on a digit, in ems; a larger drawing surrounds it.
 const MAX_STROKE_EMS: f64 = 1.1;
 /// A longer minus is read as a rule, in ems.
 const MAX_MINUS_EMS: f64 = 0.65;
@@ -38,7 +38,7 @@ const MAX_MINUS_GAP: f64 = 0.9;
 #[derive(Debug, Default)]
 pub(crate) struct SmallDrawings {
     boxes: Vec<Rect>,
-    /// Those that some programs do not draw.
+    /// Drawings that some viewers omit.
     disputed: Vec<Rect>,
     is_full: bool,
 }
@@ -49,13 +49,13 @@ impl SmallDrawings {
         self.is_full |= !keep_sign(&mut self.boxes, area);
     }
 
-    /// The same for one that some programs do not draw.
+    /// The same for a drawing that some viewers omit.
     pub(crate) fn note_disputed(&mut self, area: Rect) {
         self.is_full |= !keep_sign(&mut self.disputed, area);
     }
 }
 
-/// Whether there is room for a sign, if it is one.
+/// Keeps a drawing of the size of a sign; `false`: no room for it.
 fn keep_sign(signs: &mut Vec<Rect>, area: Rect) -> bool {
     let longest = area.width().max(area.height());
     if !(longest > 0.0 && longest <= MAX_SIGN_POINTS) {
@@ -152,7 +152,7 @@ fn print_over(earlier: &mut PageGlyph, later: &PageGlyph) -> bool {
     }
     let is_same_ink = earlier.ink.abs_diff(later.ink) <= SAME_INK;
     if earlier.text == later.text && is_same_ink && is_one_size {
-        // Two equal digits so far from each other may be two, of which one passes for a copy.
+        // At this distance, two equal digits may be two digits and no copy.
         let apart = (later.origin - earlier.origin).dot(earlier.em.normalize()).abs();
         let is_two = is_digit(earlier) && apart > MAX_COPY_EMS * earlier.size;
         earlier.unproven |= is_two;
@@ -220,7 +220,7 @@ fn sign_of(drawing: Rect, glyph: &PageGlyph) -> Option<NumberSign> {
         return None;
     }
     if !is_minus || place.x1 > MAX_MINUS_OVERLAP {
-        // A thin one is a digit of its own for a person, and a speck for a reader.
+        // A person reads a thin one as a digit, a reader as a speck.
         let is_thin = is_figure && width < 0.12;
         let is_within = is_stroke || is_thin || is_point && gap <= 0.0;
         return Some(if is_within || is_minus { NumberSign::Contested } else { NumberSign::Other });

@@ -1,4 +1,4 @@
-//! The clips that hold while a page is drawn.
+//! The current clip paths of a page.
 
 use hayro::hayro_interpret::ClipPath;
 use hayro::kurbo::Rect;
@@ -6,14 +6,14 @@ use hayro::kurbo::Rect;
 use crate::pdf::cut_letters::is_within;
 use crate::pdf::glyph_proof::closed_path;
 
-/// Clips of more elements together leave no letter whole: they are not looked at.
+/// With more path elements in all, every letter counts as cut, unexamined.
 const MAX_CLIP_ELEMENTS: usize = 1_000;
 
-/// Nested clips, of which the page is the outermost.
+/// Nested clips; the page is the outermost.
 #[derive(Debug)]
 pub(super) struct PageClips {
     page: Rect,
-    /// The area of each within those around it, and its shape if that is no box.
+    /// Each clip's effective area, and its shape unless that is a box.
     nested: Vec<(Rect, Option<ClipPath>)>,
 }
 
@@ -36,12 +36,12 @@ impl PageClips {
         self.nested.pop();
     }
 
-    /// Whether one of them is no box.
+    /// Whether any clip is not a box.
     pub(super) fn is_shaped(&self) -> bool {
         self.nested.iter().any(|(_, shape)| shape.is_some())
     }
 
-    /// Whether all of them leave a letter whole, and how many elements were examined.
+    /// Whether no clip cuts a letter, and the number of elements examined.
     pub(super) fn leave_whole(&self, ink: Rect) -> (bool, usize) {
         let shapes = || self.nested.iter().filter_map(|(_, shape)| shape.as_ref());
         let elements = shapes().map(|clip| clip.path.elements().len()).sum::<usize>();

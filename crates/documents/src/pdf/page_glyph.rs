@@ -28,12 +28,10 @@ pub(crate) struct PageGlyph {
     pub doubtful: bool,
     /// Whether its drawing does not show its text.
     pub unproven: bool,
-    /// Whether programs draw different glyphs for it.
+    /// Whether viewers draw different glyphs for it.
     pub contested: bool,
 }
 
-/// Confidence of a word that its drawing contradicts, or that other programs draw otherwise.
-pub(crate) const CONTRADICTED: f32 = 0.3;
 /// A wider gap than this share of the letters' size parts two words.
 const MAX_GAP_EMS: f64 = 0.3;
 

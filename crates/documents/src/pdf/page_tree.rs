@@ -1,17 +1,17 @@
-//! Numbers of pages that a tree of pages states (PDF 32000-1 §7.7.3.2). Viewers show as many pages as it
-//! states, and the interpreter all that it has.
+//! Page counts stated by the page tree (ISO 32000-1 §7.7.3.2). Viewers show as many pages as it
+//! states, the interpreter all of them.
 
 use hayro::hayro_interpret::hayro_syntax::Pdf;
 use hayro::hayro_interpret::hayro_syntax::object::{Array, Dict, Number};
 
-/// Nodes within a node.
+/// Depth of the tree.
 const MAX_DEPTH: usize = 32;
 
-/// Whether a part of the tree states fewer pages than it has, or is too deep to be counted.
+/// Whether a subtree states fewer pages than it has, or is too deep to count.
 pub(crate) fn hides_pages(pdf: &Pdf) -> bool {
     let catalog = pdf.xref().get::<Dict<'_>>(pdf.xref().root_id());
     let tree = catalog.and_then(|catalog| catalog.get::<Dict<'_>>(b"Pages"));
-    // A tree without a page was rebuilt from the pages themselves.
+    // A tree without pages was rebuilt by the parser from page objects.
     tree.is_some_and(|tree| count_pages(&tree, MAX_DEPTH).is_none())
 }
 

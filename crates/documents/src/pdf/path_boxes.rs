@@ -2,12 +2,12 @@
 
 use hayro::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape as _};
 
-/// Corners of a box may be off by this, in points.
+/// Tolerance for the corners of a box, in points.
 pub(super) const CORNER_TOLERANCE: f64 = 1e-3;
-/// Parts of one drawing that are looked at by themselves.
+/// Subpaths examined separately.
 const MAX_PATH_PARTS: usize = 4_096;
 
-/// The boxes around the parts of a path, of one that has several.
+/// Bounding boxes of the subpaths, of a path with several.
 pub(super) fn parts_of(path: &BezPath) -> Vec<Rect> {
     let mut parts: Vec<BezPath> = Vec::new();
     for element in path.elements() {

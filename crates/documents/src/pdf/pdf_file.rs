@@ -281,8 +281,8 @@ impl PdfFile {
         render::render_page(self.page_at(index)?, bounds)
     }
 
-    /// Draws the rows of page `index`, starting at 0, between two heights in points from its top, and
-    /// says how many pixels are above them.
+    /// Draws the rows of page `index`, starting at 0, between two heights in points from its top.
+    /// Also returns the number of pixel rows above.
     pub(crate) fn draw_rows(
         &self,
         index: u32,

@@ -47,11 +47,10 @@ pub(crate) fn render_page(
     Ok(paint_rows(page, 0.0..f64::INFINITY, bounds)?.to_grey().0)
 }
 
-/// Renders the rows of a page between two heights, in points from its top, as [`render_page`] does;
-/// and how many pixels of it are above them.
+/// Renders the rows of a page between two heights, in points from its top, like [`render_page`].
+/// Also returns the number of pixel rows above.
 ///
-/// # Errors
-/// As there.
+/// # Errors As [`render_page`].
 pub(crate) fn render_rows(
     page: &PdfPage<'_>,
     rows: Range<f64>,

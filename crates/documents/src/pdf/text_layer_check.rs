@@ -9,11 +9,10 @@ use hayro::kurbo::Rect;
 
 use crate::language::LanguageEvidence;
 use crate::page::PageRaster;
-use crate::pdf::page_glyph::CONTRADICTED;
 use crate::pdf::render::{self, RenderBounds};
 use crate::quality::text_cells::TextCells;
 use crate::refusal::PageRefusal;
-use docmill_core::model::{BoundingBox, TextLine};
+use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
 /// Dots per inch that are enough to see where text is.
 pub(crate) const GLANCE_DPI: u32 = 150;
@@ -51,8 +50,8 @@ pub(crate) fn leaves_text_out(glance: &PageRaster, layer: &[TextLine]) -> bool {
     TextCells::from_raster(glance).coverage(&lines) < MIN_COVERED_SHARE
 }
 
-/// Marks the numbers that images have ink beside, which may be a digit or a sign of theirs; no second
-/// reading clears them. Rules that go on above and below a line do not count.
+/// Marks numbers beside image ink that may be a further digit or sign; no second reading clears
+/// them. Vertical rules that continue above and below the line are ignored.
 pub(crate) fn mark_beside_ink(lines: &mut [TextLine], glance: &PageRaster, images: &[Rect]) {
     let in_pixels = scale_to_pixels(lines, glance.dpi);
     let scale = f64::from(glance.dpi) / 72.0;
@@ -66,7 +65,7 @@ pub(crate) fn mark_beside_ink(lines: &mut [TextLine], glance: &PageRaster, image
                 && images.iter().any(|image| image.overlaps(place))
                 && has_ink_beside(own, &boxes, glance)
             {
-                (word.confidence, word.unwitnessed) = (CONTRADICTED, true);
+                (word.confidence, word.unwitnessed) = (TextWord::CONTRADICTED, true);
             }
         }
     }
@@ -186,7 +185,6 @@ fn longer_words(lines: &[TextLine]) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use docmill_core::model::TextWord;
 
     fn line(text: &str, y: f32) -> TextLine {
         let word = |(at, text): (usize, &str)| {
@@ -233,7 +231,7 @@ mod tests {
             mark_beside_ink(&mut marked, &glance, images);
             let word = &marked[0].words[1];
             assert_eq!(word.unwitnessed, expected, "{name}");
-            assert_eq!(word.confidence == CONTRADICTED, expected, "{name}");
+            assert_eq!(word.confidence == TextWord::CONTRADICTED, expected, "{name}");
         }
     }
 

@@ -22,9 +22,9 @@ const MAX_ANNOTATIONS: usize = 10_000;
 const MAX_LINE_NUMBERS: usize = 10_000;
 /// Characters of a text that are shown.
 const MAX_TEXT_CHARS: usize = 2_000;
-/// Wider borders and lines cover what they lie on, in points.
+/// Wider borders and lines cover the text under them, in points.
 const MAX_BORDER_POINTS: f64 = 4.0;
-/// Text under a darker highlight is not read, as a share of black.
+/// Darkest highlight through which text is legible, as a share of black.
 const MIN_DARKNESS: f64 = 0.6;
 /// Points, where a text does not state its size.
 const USUAL_SIZE: f64 = 10.0;
@@ -71,7 +71,7 @@ pub(crate) fn draw_annotations(page: &PdfPage<'_>, surface: &mut GlyphCollector)
                 cover_area(&annotation, b"C", upright, surface);
                 write_text(&annotation, upright, surface);
             }
-            // Some viewers draw one of their own.
+            // Some viewers generate an appearance.
             Some(b"Link" | b"Widget" | b"Popup" | b"Highlight" | b"Underline" | b"Squiggly") => {}
             _ => dispute_area(&annotation, upright, surface),
         }
@@ -87,7 +87,7 @@ pub(crate) fn hidden_areas(page: &PdfPage<'_>, layers: &HiddenLayers) -> Vec<Rec
     unshown.filter_map(|it| area_of(&it, upright)).collect()
 }
 
-/// Whether an annotation has a drawing of its own: one for each of its states, or one.
+/// Whether an annotation has an appearance stream: one, or one per state.
 fn has_appearance(annotation: &Dict<'_>) -> bool {
     let drawings = annotation.get::<Dict<'_>>(b"AP");
     drawings.is_some_and(|drawings| {
@@ -95,7 +95,7 @@ fn has_appearance(annotation: &Dict<'_>) -> bool {
     })
 }
 
-/// Whether an annotation has drawings for states and names none of them.
+/// Whether an annotation has appearances per state and selects none.
 fn is_state_open(annotation: &Dict<'_>) -> bool {
     let drawings = annotation.get::<Dict<'_>>(b"AP");
     let has_states = drawings.is_some_and(|it| it.get::<Stream<'_>>(b"N").is_none());
@@ -114,7 +114,7 @@ fn is_dark(annotation: &Dict<'_>) -> bool {
     }
 }
 
-/// Marks the letters in and beside the area of an annotation that some viewers draw and others do not.
+/// Marks the letters in and beside an annotation that only some viewers draw.
 fn dispute_area(annotation: &Dict<'_>, upright: Affine, surface: &mut GlyphCollector) {
     if let Some(area) = area_of(annotation, upright) {
         surface.dispute_area(area);

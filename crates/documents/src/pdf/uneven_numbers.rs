@@ -1,10 +1,9 @@
-//! Numbers whose digits and signs are not drawn alike: smaller, raised, turned or paler than their
-//! neighbours; and numbers in print that nobody reads.
+//! Numbers with digits or signs smaller, raised, rotated or paler than their neighbours; and
+//! numbers in illegibly small print.
 //!
-//! Producers print a number evenly. Of an uneven one a person may overlook a digit, or read it as a
-//! note. Such numbers are read once more from the drawn page; where the parts differ so much that no
-//! reading says which of them a person takes, they stay marked. Not covered: numbers that are pale as
-//! a whole.
+//! Producers print a number evenly. In an uneven one a person may overlook a digit, or take it for
+//! a note. Such numbers are read once more from the rendered page; with larger differences they
+//! stay marked. Not covered: numbers that are pale as a whole.
 
 use hayro::kurbo::Vec2;
 
@@ -13,25 +12,24 @@ use crate::pdf::page_glyph::PageGlyph;
 
 /// The gap between neighbours in a number, in ems of the larger one; a space is wider.
 const MAX_GAP_EMS: f64 = 0.22;
-/// Glyphs that share more of their width than this are printed over each other, in ems.
+/// Overlap of neighbours, in ems; with more they are printed over each other.
 const MAX_OVERLAP_EMS: f64 = 0.3;
-/// Lines of text are farther from each other than this, in ems of the larger one.
+/// Vertical offset within one line of text, in ems of the larger glyph.
 const MAX_RAISE_EMS: f64 = 0.75;
-/// Deviations of even neighbours: of size, of stretch, ...
+/// Tolerances within an even number: ratio of size, of stretch, ...
 const EVEN_SIZE: f64 = 1.06;
 const EVEN_STRETCH: f64 = 1.5;
-/// ... of the baseline in ems, of the direction as its sine, of the ink as a grey; ...
+/// ... baseline in ems, sine of the rotation, grey level; ...
 const EVEN_RAISE_EMS: f64 = 0.04;
 const EVEN_TURN: f64 = 0.02;
 const EVEN_GREY: u8 = 48;
-/// ... and of neighbours that a reading of the page may clear.
+/// ... and within a number that a second reading may clear.
 const CLEARED_SIZE: f64 = 1.25;
 const CLEARED_RAISE_EMS: f64 = 0.12;
 const CLEARED_TURN: f64 = 0.07;
-/// Digits below this share of the page's longer side, 4.2 points on A4, are print that nobody reads.
+/// Minimum legible size of digits, as a share of the page's longer side: 4.2 points on A4.
 const MIN_PRINT_SHARE: f64 = 1.0 / 200.0;
-/// Lighter ink than this grey is pale, and may be overlooked beside dark ink. Lighter than the second
-/// one it is not seen at all.
+/// Grey levels of pale ink, which may be overlooked beside dark ink. Lighter ink is invisible.
 const MIN_PALE_GREY: u8 = 128;
 const MAX_PALE_GREY: u8 = 250;
 
@@ -74,12 +72,12 @@ fn mark_glyph(glyph: &mut PageGlyph, likeness: NeighbourLikeness) {
     glyph.contested |= likeness == NeighbourLikeness::Unlike;
 }
 
-/// A digit that is painted, whether or not it is large or dark enough to be read.
+/// A painted digit of any size and colour.
 fn is_digit(glyph: &PageGlyph) -> bool {
     glyph.drawn && glyph.text.chars().all(char::is_numeric) && is_inked(glyph)
 }
 
-/// A digit or a sign in numbers.
+/// A digit or a sign that occurs in numbers.
 fn is_part(glyph: &PageGlyph) -> bool {
     const SIGNS: &str = "-.,\u{2212}\u{2013}";
     glyph.drawn

@@ -52,7 +52,7 @@ pub(crate) struct WordPiece {
     pub after_space: bool,
     /// Whether one of its glyphs does not show its text.
     pub unproven: bool,
-    /// Whether programs draw different glyphs for one of them.
+    /// Whether viewers draw different glyphs for one of them.
     pub contested: bool,
     /// The word itself, if it was read by OCR and not made from glyphs.
     pub word: Option<TextWord>,

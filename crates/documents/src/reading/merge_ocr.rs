@@ -21,9 +21,9 @@ const MIN_SHARED_SHARE: f32 = 0.5;
 const MIN_CONFIDENCE_LEAD: f32 = 0.1;
 /// Confidence of a word that only one reading has: specks look like words too.
 const MIN_LONE_CONFIDENCE: f32 = 0.5;
-/// Letters of a word that no misreading turns into another word of the language.
+/// Minimum letters of a word that no misreading turns into another word of the language.
 pub(crate) const MIN_LISTED_LETTERS: usize = 8;
-/// Letters that a misreading of a listed word differs in, at one place: `rn` for `m`.
+/// Maximum letters in which a misreading differs from a listed word, at one position: `rn` for `m`.
 const MAX_MISREAD_LETTERS: usize = 3;
 
 /// Readers of two readings.
@@ -139,8 +139,8 @@ fn choose_words(
     kept
 }
 
-/// Of two readings of one word, one of which is a listed word and the other a misreading of it:
-/// whether the other reader's is listed.
+/// Of two readings of one word, one listed and the other its misreading: whether the other reader's
+/// is the listed one.
 fn listed_other(
     base: &[&TextWord],
     other: &[&TextWord],
@@ -160,7 +160,7 @@ pub(crate) fn letters_of(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
-/// Whether two words differ at one place, by few letters.
+/// Whether two words differ at one position, by at most [`MAX_MISREAD_LETTERS`].
 fn is_misreading(one: &str, other: &str) -> bool {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let alike = one.iter().zip(&other).take_while(|(a, b)| a == b).count();

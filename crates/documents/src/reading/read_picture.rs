@@ -139,10 +139,9 @@ impl OcrPass<'_> {
         (self.legibility.confidence >= SURELY_UPRIGHT).then_some(self.candidate.turned)
     }
 
-    /// With the words that `other`, a worse reading of the same page, has better or alone; `listed`:
-    /// long words of either that the languages have.
-    /// Unchanged if the words of the two cannot be compared, or if `other` is so much worse that
-    /// its few sure words are luck.
+    /// Adds the words that `other`, a worse reading of the same page, has better or alone.
+    /// `listed`: long words of either reading that are in the word lists. Unchanged if the words of
+    /// the two cannot be compared, or if `other` is so much worse that its few sure words are luck.
     fn merge_with(&mut self, other: &Self, listed: &HashSet<String>) {
         let is_peer =
             other.legibility.confidence >= MIN_PEER_CONFIDENCE * self.legibility.confidence;
@@ -191,8 +190,8 @@ struct PageReading<'a> {
 }
 
 impl<'a> PageReading<'a> {
-    /// Merges `next` into the best reading, or the other way round; the worse of the two. `listed`:
-    /// long words of either that the languages have.
+    /// Merges the worse of `next` and the best reading into the better one, and returns the worse.
+    /// `listed`: long words of either reading that are in the word lists.
     fn merge(&mut self, next: OcrPass<'a>, listed: &HashSet<String>) -> OcrPass<'a> {
         let worse = match next.replaces(&self.best) {
             true => std::mem::replace(&mut self.best, next),
@@ -305,7 +304,7 @@ impl PictureReader<'_> {
         Ok(reading)
     }
 
-    /// The long words of two readers' readings that the page's languages have.
+    /// The long words of both readings that are in the word lists.
     fn listed_words(
         &mut self,
         one: &OcrPass<'_>,

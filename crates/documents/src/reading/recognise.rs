@@ -58,7 +58,7 @@ pub trait PageRecogniser: Send {
         Ok(TurnedReading::of_upright(self.recognise(page, languages)?))
     }
 
-    /// Of each of `words` whether it is one of these languages', or a compound of such; of none
+    /// For each of `words`, whether the word lists of these languages have it or its parts; `false`
     /// without word lists.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ pub trait PageRecogniser: Send {
         Ok(vec![false; words.len()])
     }
 
-    /// Whether it reads bad pictures well, in any orientation and all of its languages at once.
+    /// Whether it reads bad pictures in any orientation, and all of its languages at once.
     fn is_robust(&self) -> bool {
         false
     }

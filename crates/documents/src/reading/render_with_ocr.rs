@@ -57,8 +57,8 @@ pub(crate) fn render_with_ocr(
         codes: Vec::new(),
     };
     let image = encode_page(&fit_raster(&raster, fit)?)?;
-    let witness = Some(Box::new(read));
-    Ok(PageViewResult::Picture(Box::new(PagePicture { facts, image, witness })))
+    let local_reading = Some(Box::new(read));
+    Ok(PageViewResult::Picture(Box::new(PagePicture { facts, image, local_reading })))
 }
 
 /// A picture that this process has encoded.

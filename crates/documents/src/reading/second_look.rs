@@ -14,7 +14,6 @@ use crate::marks::is_checkbox;
 use crate::page::PageRaster;
 use crate::page_error::PageError;
 use crate::pdf::glyph_proof::is_unreadable;
-use crate::pdf::page_glyph::CONTRADICTED;
 use crate::pdf::text_layer_check::{scale_to_pixels, shows_words};
 use crate::reading::merge_ocr::{SharedRegion, shared_regions};
 use crate::reading::read_picture::PictureReader;
@@ -31,7 +30,7 @@ const MAX_UNNAMED_CHARS: usize = 4;
 /// The gap between a sign and its number, by the number's height.
 const MAX_SIGN_GAP: f32 = 0.4;
 const MAX_MINUS_GAP: f32 = 0.9;
-/// White rows above and below each line that is read, and rows of the page around it, by its height.
+/// White margin above and below each line, and page rows around it, as shares of its height.
 const GAP_SHARE: f32 = 0.5;
 const MARGIN_SHARE: f32 = 0.3;
 /// Longer words of which a picture shows less than half: it is drawn in another font than the
@@ -61,8 +60,7 @@ pub(crate) fn look_again(
     Ok(take_words(lines, &compared))
 }
 
-/// From the top of the first line with a marked word to the end of the last one, in points; `None`:
-/// there is none.
+/// The band from the first line with a marked word to the last, in points; `None`: no marked word.
 fn marked_rows(lines: &[TextLine]) -> Option<Range<f64>> {
     let marked = lines.iter().filter(|line| is_marked(line)).map(|line| {
         let area = line.bounding_box();
@@ -114,7 +112,7 @@ fn mark_contradicted(
         };
         for at in region.base.iter().filter(|_| !is_same) {
             if let Some(word) = words.get_mut(*at) {
-                (word.confidence, word.unwitnessed) = (CONTRADICTED, true);
+                (word.confidence, word.unwitnessed) = (TextWord::CONTRADICTED, true);
             }
         }
     }
@@ -183,15 +181,15 @@ pub(crate) fn compare_words(mut layer: Vec<TextLine>, read: &[TextLine]) -> Vec<
     for (word, result) in words.zip(results) {
         *word = result;
         if word.unwitnessed {
-            word.confidence = CONTRADICTED;
+            word.confidence = TextWord::CONTRADICTED;
         }
     }
     layer
 }
 
-/// Whether other programs show another word than the one that is drawn here.
+/// Whether other viewers may show another word.
 fn is_contradicted(word: &TextWord) -> bool {
-    word.confidence <= CONTRADICTED
+    word.confidence <= TextWord::CONTRADICTED
 }
 
 /// Compares the words of a region with those that were read there.
@@ -212,7 +210,7 @@ fn compare_region(
     let is_same =
         matches_pattern(&word_key(&printed), &word_key(&seen)) && has_marks_of(&printed, &seen);
     for (position, at) in own.iter().enumerate() {
-        // One that was contradicted before stays so, whatever is drawn here.
+        // A contradicted word stays contradicted.
         let word = results.get_mut(*at);
         let Some(word) = word.filter(|it| it.unwitnessed && !is_contradicted(it)) else { continue };
         // The reader's words for it, where they are known apart.
@@ -271,7 +269,7 @@ fn is_minus_sign(c: char) -> bool {
     matches!(c, '-' | '\u{2212}' | '\u{2013}' | '(')
 }
 
-/// Whether a number is drawn with the sign and the decimals of its text.
+/// Whether the drawn number has the sign and the decimals of its text.
 fn has_marks_of(printed: &str, seen: &str) -> bool {
     let is_number = [printed, seen].iter().all(|text| text.contains(|c: char| c.is_ascii_digit()));
     let is_negative = |text: &str| {
@@ -282,7 +280,7 @@ fn has_marks_of(printed: &str, seen: &str) -> bool {
         || is_negative(printed) == is_negative(seen) && decimals_of(printed) == decimals_of(seen)
 }
 
-/// The number of decimals, where a number certainly has some.
+/// The number of decimals, where the decimal mark is certain.
 fn decimals_of(number: &str) -> Option<usize> {
     let (whole, decimals) = number.rsplit_once(['.', ','])?;
     let is_number = whole.ends_with(|c: char| c.is_ascii_digit())
@@ -392,8 +390,8 @@ impl LineStrips {
     }
 }
 
-/// The rows of a line and a margin, as far as none of its unmarked neighbours stands there: halves of
-/// letters would be read as letters.
+/// The rows of a line with a margin, up to its unmarked neighbours: halves of letters would be read
+/// as letters.
 fn band_of(area: BoundingBox, lines: &[TextLine]) -> Range<f32> {
     let margin = area.h * MARGIN_SHARE;
     let mut band = area.y - margin..area.bottom() + margin;
@@ -438,7 +436,7 @@ mod tests {
 
     #[test]
     fn a_word_that_programs_draw_differently_stays_marked_whatever_is_drawn_here() {
-        for (confidence, is_marked) in [(1.0, false), (CONTRADICTED, true)] {
+        for (confidence, is_marked) in [(1.0, false), (TextWord::CONTRADICTED, true)] {
             let mut own = layer(&[("1,100.00", 0.0, 60.0)]);
             own[0].words[0].confidence = confidence;
             let read = [TextLine { words: vec![word("1,100.00", 1.0, 58.0)] }];

@@ -228,7 +228,7 @@ impl<W: Write> PageServer<W> {
                 }
                 Ok(DocumentAnswer::from_shown(shown))
             }
-            DocumentRequest::Witness { document, index, fit } => {
+            DocumentRequest::ReadLocally { document, index, fit } => {
                 let document = self.find_document(document)?;
                 let read = self.read_page(&document, index)?;
                 let shown = render_with_ocr(&document, index, fit, read)?;

@@ -73,7 +73,7 @@ pub fn show_page(
     };
     let image =
         if view == PageViewMode::Facts { without_bytes(&raster) } else { encode_page(&raster)? };
-    Ok(PageViewResult::Picture(Box::new(PagePicture { facts, image, witness: None })))
+    Ok(PageViewResult::Picture(Box::new(PagePicture { facts, image, local_reading: None })))
 }
 
 /// A text layer of which the drawing does not show some words, with the page's picture.

@@ -42,9 +42,9 @@ pub fn believes_answer(answer: DocumentAnswer, body: Vec<u8>, limits: &LimitsCon
         DocumentAnswer::Read { .. } => {
             answer.into_page(body).is_some_and(|read| check.is_page_read(&read, 0))
         }
-        DocumentAnswer::Witnessed { .. } => answer
+        DocumentAnswer::LocalRead { .. } => answer
             .into_shown_page(body)
-            .is_some_and(|shown| check.is_witnessed_page(&shown, fit, 0)),
+            .is_some_and(|shown| check.has_local_reading(&shown, fit, 0)),
         DocumentAnswer::Known { .. } | DocumentAnswer::Shown { .. } | DocumentAnswer::Unaltered => {
             answer
                 .into_shown_page(body)
@@ -124,14 +124,14 @@ impl<'a> AnswerCheck<'a> {
                 };
                 picture.facts.number == index + 1
                     && is_picture
-                    && picture.witness.is_none()
+                    && picture.local_reading.is_none()
                     && self.are_facts(&picture.facts)
             }
         }
     }
 
     /// Page `index`, which starts at 0, as it was read, with a picture that fits another reader.
-    pub(super) fn is_witnessed_page(
+    pub(super) fn has_local_reading(
         self,
         shown: &PageViewResult,
         fit: PictureFit,
@@ -146,7 +146,10 @@ impl<'a> AnswerCheck<'a> {
                     && header.width.max(header.height) <= fit.longest_side
                     && is_sound_picture(&picture.image, self.most_pixels().min(fit.pixels))
                     && self.are_facts(&picture.facts)
-                    && picture.witness.as_ref().is_some_and(|read| self.is_page_read(read, index))
+                    && picture
+                        .local_reading
+                        .as_ref()
+                        .is_some_and(|read| self.is_page_read(read, index))
             }
         }
     }
@@ -407,19 +410,19 @@ mod tests {
         let limits = LimitsConfig::default();
         let check = AnswerCheck::new(&limits);
         let fit = PictureFit { quarter_turns: 0, longest_side: 4096, pixels: check.most_pixels() };
-        let shown = |witness: Option<PageReadResult>| {
+        let shown = |local_reading: Option<PageReadResult>| {
             PageViewResult::Picture(Box::new(PagePicture {
                 facts: facts(),
                 image: picture(),
-                witness: witness.map(Box::new),
+                local_reading: local_reading.map(Box::new),
             }))
         };
         let read =
             |number: u32| PageReadResult { page: PageText { number, ..page() }, repaired: None };
-        assert!(check.is_witnessed_page(&shown(Some(read(1))), fit, 0));
-        assert!(!check.is_witnessed_page(&shown(None), fit, 0), "nothing was read of it");
-        assert!(!check.is_witnessed_page(&shown(Some(read(2))), fit, 0), "another page was read");
-        assert!(!check.is_witnessed_page(&PageViewResult::Unaltered, fit, 0), "no picture");
+        assert!(check.has_local_reading(&shown(Some(read(1))), fit, 0));
+        assert!(!check.has_local_reading(&shown(None), fit, 0), "nothing was read of it");
+        assert!(!check.has_local_reading(&shown(Some(read(2))), fit, 0), "another page was read");
+        assert!(!check.has_local_reading(&PageViewResult::Unaltered, fit, 0), "no picture");
     }
 
     #[test]

@@ -27,11 +27,11 @@ use docmill_formats::einvoice::EinvoiceFinding;
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// How long an abandoned page may run on in a process that serves no other document.
 const ABANDONED_GRACE: Duration = Duration::from_secs(1);
-/// Less than this part of the time on a core: the machine stood still or has too few cores.
+/// Minimum share of CPU time in elapsed time; below it the machine was suspended or overloaded.
 const MIN_CORE_SHARE: f64 = 0.25;
-/// The system counts time on a core in hundredths of a second: shorter times say nothing.
+/// CPU time is counted in hundredths of a second: shorter times are not evaluated.
 const MIN_JUDGED_TIME: Duration = Duration::from_secs(1);
-/// The failure of a page that had no core.
+/// The failure of a page that got no CPU time.
 const STARVED: &str = "a page took longer than limits.page_time because it had no core";
 
 /// Why a document could not be read.
@@ -290,14 +290,14 @@ impl OpenDocument {
     ///
     /// # Errors
     /// As [`OpenDocument::read_page`].
-    pub async fn witness_page(
+    pub async fn read_locally(
         &self,
         index: u32,
         fit: PictureFit,
     ) -> Result<PageViewResult, DocumentReadError> {
-        let request = DocumentRequest::Witness { document: self.number, index, fit };
+        let request = DocumentRequest::ReadLocally { document: self.number, index, fit };
         let is_asked_for =
-            |shown: &PageViewResult| self.check().is_witnessed_page(shown, fit, index);
+            |shown: &PageViewResult| self.check().has_local_reading(shown, fit, index);
         let shown = self.ask_with_retry(request, |answer, body| {
             answer.into_shown_page(body).filter(is_asked_for)
         });
@@ -305,7 +305,7 @@ impl OpenDocument {
         match &shown {
             PageViewResult::Text(page) => self.check_text(page)?,
             PageViewResult::Picture(picture) => {
-                picture.witness.iter().try_for_each(|read| self.check_text(&read.page))?;
+                picture.local_reading.iter().try_for_each(|read| self.check_text(&read.page))?;
             }
             PageViewResult::Unaltered => {}
         }
@@ -664,7 +664,7 @@ impl RunningRequest {
         drop(tell.send(answered));
     }
 
-    /// The time since `start`; if the process had a core for little of it, the time that it had one.
+    /// The time since `start`; the CPU time instead, if the process got too little of it.
     fn time_had_core(&self, start: Instant, before: Option<Duration>) -> Duration {
         let elapsed = start.elapsed();
         let used = self.process.cpu_time().zip(before);

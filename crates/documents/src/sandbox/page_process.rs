@@ -191,12 +191,12 @@ impl PageProcess {
         self.shared.lock_state().exit_reason()
     }
 
-    /// The time that the process and the programs it has run were on a core, where the system reports
-    /// it (Linux).
+    /// CPU time of the process and its children; `None` where the system does not report it (only
+    /// Linux does).
     pub(super) fn cpu_time(&self) -> Option<Duration> {
         let pid = self.shared.pid?;
         let line = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-        // The second column is a name in brackets. Columns 14 to 17 are the times.
+        // The second column is the name in brackets; columns 14 to 17 are CPU times.
         let (_name, columns) = line.rsplit_once(") ")?;
         let times = columns.split(' ').skip(11).take(4);
         let ticks: u64 = times.map(|time| time.parse::<u64>().unwrap_or_default()).sum();

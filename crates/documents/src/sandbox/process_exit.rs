@@ -16,7 +16,7 @@ pub(super) enum ProcessExit {
         /// The document's number, as the supervisor assigns it.
         document: u64,
     },
-    /// The same, but the page had little of a core in that time: the machine was stopped or overloaded.
+    /// The same, but the page got little CPU time: the machine was suspended or overloaded.
     Starved {
         /// The document's number, as the supervisor assigns it.
         document: u64,

@@ -63,7 +63,7 @@ pub enum DocumentRequest {
         view: PageViewMode,
     },
     /// Read a page, and show the picture that it was read from to a reader elsewhere.
-    Witness {
+    ReadLocally {
         /// The number under which the document was opened.
         document: u64,
         /// Index of the page, starting at 0.
@@ -157,7 +157,7 @@ impl DocumentRequest {
             | Self::Read { document, .. }
             | Self::LookAgain { document, .. }
             | Self::Show { document, .. }
-            | Self::Witness { document, .. }
+            | Self::ReadLocally { document, .. }
             | Self::Draw { document, .. }
             | Self::Paint { document, .. }
             | Self::Copy { document, .. }
@@ -231,7 +231,7 @@ pub enum DocumentAnswer {
     /// A page that was read, and is to be read elsewhere as well. In the frame's body the picture
     /// for that comes first, and behind it the one it was read from, if that is not what the file
     /// shows.
-    Witnessed {
+    LocalRead {
         /// Facts of the picture that was read.
         facts: Box<PictureFacts>,
         /// Size and format of the picture for the other reader.
@@ -297,29 +297,34 @@ impl DocumentAnswer {
             PageViewResult::Text(page) => (Self::Known { page }, Vec::new()),
             PageViewResult::Unaltered => (Self::Unaltered, Vec::new()),
             PageViewResult::Picture(picture) => {
-                let PagePicture { facts, image: EncodedImage { header, bytes }, witness } =
+                let PagePicture { facts, image: EncodedImage { header, bytes }, local_reading } =
                     *picture;
                 let facts = Box::new(facts);
-                match witness {
+                match local_reading {
                     None => (Self::Shown { facts, image: header }, bytes),
-                    Some(witness) => Self::from_witness(facts, header, bytes, *witness),
+                    Some(local_reading) => {
+                        Self::from_local_reading(facts, header, bytes, *local_reading)
+                    }
                 }
             }
         }
     }
 
-    fn from_witness(
+    fn from_local_reading(
         facts: Box<PictureFacts>,
         image: ImageHeader,
         mut body: Vec<u8>,
-        witness: PageReadResult,
+        local_reading: PageReadResult,
     ) -> (Self, Vec<u8>) {
         let length = body.len();
-        let repaired = witness.repaired.map(|read| {
+        let repaired = local_reading.repaired.map(|read| {
             body.extend_from_slice(&read.bytes);
             read.header
         });
-        (Self::Witnessed { facts, image, length, page: Box::new(witness.page), repaired }, body)
+        (
+            Self::LocalRead { facts, image, length, page: Box::new(local_reading.page), repaired },
+            body,
+        )
     }
 
     /// The inverse of [`DocumentAnswer::from_shown`]; `None` if it is something else.
@@ -329,19 +334,19 @@ impl DocumentAnswer {
             Self::Unaltered => Some(PageViewResult::Unaltered),
             Self::Shown { facts, image } => {
                 let image = EncodedImage { header: image, bytes: body };
-                let (facts, witness) = (*facts, None);
-                Some(PageViewResult::Picture(Box::new(PagePicture { facts, image, witness })))
+                let (facts, local_reading) = (*facts, None);
+                Some(PageViewResult::Picture(Box::new(PagePicture { facts, image, local_reading })))
             }
-            Self::Witnessed { facts, image, length, page, repaired } => {
+            Self::LocalRead { facts, image, length, page, repaired } => {
                 let (shown, read) = body.split_at_checked(length)?;
                 if repaired.is_none() && !read.is_empty() {
                     return None;
                 }
                 let image = EncodedImage { header: image, bytes: shown.to_vec() };
                 let repaired = repaired.map(|header| EncodedImage { header, bytes: read.to_vec() });
-                let witness = Some(Box::new(PageReadResult { page: *page, repaired }));
+                let local_reading = Some(Box::new(PageReadResult { page: *page, repaired }));
                 let facts = *facts;
-                Some(PageViewResult::Picture(Box::new(PagePicture { facts, image, witness })))
+                Some(PageViewResult::Picture(Box::new(PagePicture { facts, image, local_reading })))
             }
             _ => None,
         }

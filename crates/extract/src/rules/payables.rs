@@ -221,8 +221,8 @@ fn combine_to_tax(
     })
 }
 
-/// The accounts that are printed, each once, without one that is debited. One may be broken at the end of
-/// its row.
+/// The printed accounts without duplicates and without the debited one. An account may be broken at
+/// the end of its row.
 fn find_accounts(matches: &LabelMatches<'_>) -> Vec<FoundValue<String>> {
     let debits = matches.of_field("debit").filter_map(|it| matches.cell_of(it));
     let debited: Vec<usize> = debits.map(|cell| cell.row).collect();

@@ -124,7 +124,7 @@ impl InvoiceXmlFields {
         self.charges.push(adjustment_value(reason, 0.into(), amount));
     }
 
-    /// Adds a tax to the row of the breakdown that is alike but for its amounts, else as a row.
+    /// Adds a tax to the breakdown row with the same category and rate, or as a new row.
     pub(super) fn add_tax(&mut self, row: Value) {
         let alike = self.taxes.iter_mut().find(|own| {
             let mut cells = ["rate", "category", "exemption_reason"].iter();

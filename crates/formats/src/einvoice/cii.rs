@@ -268,7 +268,7 @@ fn payment_term(term: Node<'_, '_>, reader: &mut ValueReader) -> PaymentTerm {
     let amount = reader.number("instalments.amount", element_at(term, "PartialPaymentAmount"));
     PaymentTerm {
         day: reader.day("due_date", first_element(Some(term), &day)),
-        // A part of the invoice is due on its day, whatever discount it bears.
+        // An instalment is due on its date even if it has a discount.
         has_discount: is_discount && amount.is_null(),
         amount,
     }

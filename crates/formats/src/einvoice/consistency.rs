@@ -1,6 +1,6 @@
-//! Contradictions within an invoice: elements that stand once and do not, sums that do not come out,
-//! codes of no invoice. Each is a doubt about the invoice. The sums are those of every format: one that
-//! does not state the sum of its lines is held against the total without VAT.
+//! Contradictions within an invoice: repeated single elements, wrong sums, document codes other
+//! than of an invoice. Each is a doubt about the invoice. Sums apply to every format: without a
+//! stated sum of lines, the lines are compared with the total without VAT.
 //!
 //! The rules are those that EN 16931-1 and its code lists make of any invoice. Amounts may be off by
 //! what rounding does to them. Not covered: quantities and prices, which make the amount of a line in

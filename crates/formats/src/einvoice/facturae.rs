@@ -39,7 +39,7 @@ const MANDATORY: [&str; 8] = [
     "Invoices/Invoice/TaxesOutputs", "Invoices/Invoice/InvoiceTotals/InvoiceTotal",
 ];
 
-/// Stated amounts and those computed of their parts differ by rounding alone.
+/// Tolerance between a stated amount and the sum of its parts: rounding.
 const ONE_CENT: Decimal = Decimal::from_parts(1, 0, 0, false, 2);
 
 pub(super) fn parse_facturae(
@@ -229,7 +229,7 @@ fn read_taxes(
 }
 
 /// Category and reason of the lines without tax (`SpecialTaxableEvent`): exempt or not subject.
-/// None: there are none; those that are not alike are noted.
+/// `None` without any; differing ones are noted.
 fn untaxed_category(
     invoice: Option<Node<'_, '_>>,
     reader: &mut ValueReader,
@@ -365,7 +365,7 @@ fn sum_below(
     sum_of(&parts)
 }
 
-/// Notes totals of the file that are not those of its only invoice.
+/// Notes file totals that differ from those of its only invoice.
 fn check_batch(root: Node<'_, '_>, invoice: Option<Node<'_, '_>>, reader: &mut ValueReader) {
     let batch = element_at(root, "FileHeader/Batch");
     for (field, of_file, of_invoice) in [

@@ -89,7 +89,7 @@ pub(super) fn only_body<'a, 'i: 'a>(
     if bodies.len() > 1 { Err(EinvoiceDefect::Batch) } else { Ok(bodies.first().copied()) }
 }
 
-/// The parts that the ordinary and the simplified invoice have alike.
+/// Parts shared by the ordinary and the simplified invoice.
 pub(super) fn read_head(
     root: Node<'_, '_>,
     body: Option<Node<'_, '_>>,

@@ -145,7 +145,7 @@ impl InvoiceXmlFields {
         }
     }
 
-    /// The reference of the account that is taken; several days and references are noted.
+    /// The reference for the chosen account; differing due dates and references are noted.
     fn complete_payment(&mut self, reader: &mut ValueReader) {
         let mut days = self.instalments.iter().map(|part| part.get("due_date"));
         let first_day = days.next();
@@ -161,7 +161,7 @@ impl InvoiceXmlFields {
         }
     }
 
-    /// Notes that the amount due (BT-115) is missing, which no invoice of EN 16931 lacks.
+    /// Notes a missing amount due (BT-115), which EN 16931 requires.
     pub(super) fn note_missing_due(&self, reader: &mut ValueReader) {
         if self.amount_due.is_null() {
             reader.note("missing.amount_due");
@@ -278,7 +278,7 @@ impl InvoiceXmlLine {
 }
 
 impl InvoiceXmlLine {
-    /// Whether quantity and price make an amount of another sign or, where they make all of it, one that
+    /// Whether the line amount contradicts quantity and price: another sign, or a difference that
     /// no usual discount, rounding or tax explains.
     fn contradicts_product(&self, is_whole: bool) -> bool {
         let [quantity, price, amount] = [&self.quantity, &self.price, &self.amount].map(decimal_of);
@@ -354,7 +354,7 @@ pub(super) fn day_after(day: &Value, days: &Value) -> Value {
     later.map_or(Value::Null, |day| date::to_iso(day).into())
 }
 
-/// The code of a document that the buyer wrote in the seller's name, for its own code.
+/// The self-billing code that corresponds to a document code.
 pub(super) fn self_billed(code: &str) -> &'static str {
     if CREDIT_NOTES.contains(&code) { "261" } else { "389" }
 }
@@ -400,14 +400,14 @@ pub(super) struct PaymentTerm {
     pub(super) has_discount: bool,
 }
 
-/// Words for a discount for early payment, in small letters. With a percentage up to this one they
-/// describe its term; a higher one is that of a part of the invoice.
+/// Lower-case words for a discount for early payment, and its maximum percentage; a higher one is a
+/// share of the invoice.
 const DISCOUNT_WORDS: [&str; 6] =
     ["skonto", "discount", "escompte", "sconto", "korting", "descuento"];
 const MAX_DISCOUNT_PERCENT: Decimal = Decimal::from_parts(5, 0, 0, false, 0);
 
 impl PaymentTerm {
-    /// Whether a term is described as that of a discount, where its elements do not say it.
+    /// Whether the description alone makes a payment term one of a discount.
     pub(super) fn describes_discount(description: &str) -> bool {
         let text = description.to_lowercase();
         let is_named = DISCOUNT_WORDS.iter().any(|word| text.contains(word));
@@ -425,8 +425,8 @@ impl PaymentTerm {
     }
 }
 
-/// The due date without a discount, and the instalments if there are several: then the first. The
-/// last day is no discount's.
+/// The due date without discount (of instalments, the first), and the instalments if there are
+/// several. The last date never belongs to a discount.
 pub(super) fn settle_terms(terms: Vec<PaymentTerm>) -> (Value, Vec<Value>) {
     let days = terms.iter().filter_map(|term| term.day.as_str());
     let last = days.max().map_or(Value::Null, Value::from);
@@ -451,7 +451,7 @@ pub(super) fn settle_terms(terms: Vec<PaymentTerm>) -> (Value, Vec<Value>) {
 /// Most accounts beside the first that are kept: each is compared with all before it.
 const MAX_FURTHER_ACCOUNTS: usize = 100;
 
-/// Most references of payments that are kept.
+/// Maximum payment references kept.
 const MAX_REFERENCES: usize = 100;
 
 /// The accounts to pay to.
@@ -463,12 +463,12 @@ pub(super) struct PaymentAccounts {
     pub(super) bic: Value,
     /// The identifiers of all others.
     pub(super) further: Vec<Value>,
-    /// References that payments to an account, or to none, have to name.
+    /// Payment references by account, or without one.
     references: Vec<[Value; 2]>,
 }
 
 impl PaymentAccounts {
-    /// Adds a way to pay: an account, its bank, and what a payment to it is to name.
+    /// Adds a payment means: account, bank and payment reference.
     pub(super) fn add_way(&mut self, account: Value, bic: Value, reference: Value) {
         let iban = iban_value(&account);
         if !reference.is_null() && self.references.len() < MAX_REFERENCES {
@@ -478,8 +478,8 @@ impl PaymentAccounts {
         self.add(account, bic);
     }
 
-    /// The reference of the account that is taken, else one without an account; and whether there is
-    /// another one.
+    /// The reference for the chosen account, else one without an account; and whether others
+    /// differ.
     fn settle_reference(&self) -> (Option<&Value>, bool) {
         let first = self.further.first().unwrap_or(&Value::Null);
         let taken = if self.iban.is_null() { first } else { &self.iban };

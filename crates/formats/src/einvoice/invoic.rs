@@ -24,14 +24,14 @@ use crate::notation::date;
 /// Amounts of an allowance or charge (UNTDID 5025).
 const ADJUSTMENTS: [&str; 4] = ["8", "204", "23", "131"];
 
-/// The amount that an allowance or charge is a share of.
+/// The base amount of an allowance or charge.
 const SHARE_BASE: &str = "25";
 
-/// The element of the interchange's head that calls it a test.
+/// The test indicator's position in UNB.
 const TEST_ELEMENT: usize = 10;
 
-/// Forms of days (UNTDID 2379): code, digits that they begin with, and the century where they have
-/// none. Without a code a day is one of 102.
+/// Date formats (UNTDID 2379): code, leading digits, and the century of two-digit years. A date
+/// without code has format 102.
 const DAY_FORMS: [(&str, usize, &str); 12] = [
     ("101", 6, "20"),
     ("201", 10, "20"),
@@ -167,9 +167,9 @@ struct InvoicReader<'r> {
     is_discount: bool,
     /// Whether the line has an allowance or charge of its own.
     is_adjusted: bool,
-    /// Whether an allowance or charge of the header is a percentage of nothing that is stated.
+    /// Whether a header allowance or charge has a percentage without base amount.
     has_lost_share: bool,
-    /// The days from the day of issue on that terms of payment give.
+    /// Days from issue to the due date, by the payment terms.
     term_days: Vec<Value>,
     /// Rates of VAT that the header states.
     header_rates: Vec<Value>,
@@ -178,7 +178,7 @@ struct InvoicReader<'r> {
     line_days: Vec<Value>,
     /// The code of the tax that is read, where it is not VAT.
     other_tax: Option<String>,
-    /// The accounts of another payee, to whom the debt is owed.
+    /// The accounts of a payee other than the seller.
     payee_accounts: PaymentAccounts,
     /// Amounts of the summary by their code.
     totals: Vec<(String, Value)>,
@@ -237,7 +237,7 @@ impl InvoicReader<'_> {
         value_of(number)
     }
 
-    /// Until when a discount is given, where its days are not stated.
+    /// The end date of a discount, where its days are not stated.
     fn note_discount_day(&mut self, text: &str, format: &str) {
         if self.discount_days == Some(Value::Null) {
             let until = self.day("cash_discounts", text, format);
@@ -340,7 +340,7 @@ impl InvoicReader<'_> {
 
     fn read_partner(&mut self, segment: &EdifactSegment) {
         segment.get(0, 0).clone_into(&mut self.party);
-        // Partners of a line are none of the invoice.
+        // Parties of a line are not parties of the invoice.
         if !matches!(self.part, InvoicSection::Opening | InvoicSection::Header) {
             return;
         }

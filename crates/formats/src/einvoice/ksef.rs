@@ -357,8 +357,8 @@ fn settle_type(
     }
 }
 
-/// Adds the advances that a settlement takes off its lines, by rate, as allowances. `false`: the lines
-/// do not exceed the sums, or a rate is unknown.
+/// Adds the advances deducted in a settlement, by rate, as allowances. `false`: the lines do not
+/// exceed the sums, or a rate is unknown.
 fn settle_advances(
     body: Option<Node<'_, '_>>,
     fields: &mut InvoiceXmlFields,

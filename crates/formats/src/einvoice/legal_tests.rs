@@ -1,4 +1,5 @@
-//! Legal invoices in which a plain reader goes wrong: values by the text of each format.
+//! Valid invoices that a simple reader misreads, with the values that each format's specification
+//! gives.
 
 use serde_json::{Value, json};
 

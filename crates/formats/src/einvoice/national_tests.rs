@@ -122,7 +122,7 @@ pub(super) fn changed(mut text: String, changes: &[(&str, &str)]) -> String {
     text
 }
 
-/// A place of an invoice, the text that takes it, and the doubts that arise.
+/// A fragment of an invoice, its replacement, and the resulting doubts.
 type Contradiction<'a> = (&'a str, &'a str, &'a str);
 
 /// Fails for every place whose change gives other doubts.

@@ -51,7 +51,7 @@ const COPY_DESCRIPTIONS: [&str; 2] = ["commercialinvoice", "primaryimage"];
 /// A file within an invoice that supports it (BG-24).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SupportingFile {
-    /// Its name, as the invoice has it.
+    /// Its file name, as stated in the invoice.
     pub name: Option<String>,
     /// Its content in base64.
     pub base64: String,

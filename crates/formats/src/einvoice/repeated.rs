@@ -1,8 +1,7 @@
-//! Parts of an invoice in a national format or in EDIFACT that stand several times and not alike,
-//! although their schema has them once: programs differ in which of them counts.
+//! Elements repeated with different content in a national format or EDIFACT, although the schema
+//! allows one: programs differ in which of them counts.
 //!
-//! The other way round than a list of what is read: each element is single unless its schema lets it
-//! stand several times.
+//! Every element is single unless a list below names it as repeatable.
 
 use std::collections::HashMap;
 
@@ -12,7 +11,7 @@ use super::edifact::EdifactSegment;
 use super::element::{ValueReader, is_of_family, whole_text};
 use super::root::EinvoiceSyntax;
 
-/// Elements that `KSeF` lets stand several times.
+/// Repeatable elements of `KSeF`.
 const KSEF: &str = "\
     Akapit BlokDanych DaneFaKorygowanej DaneKontaktowe DodatkowyOpis FaWiersz FakturaZaliczkowa \
     Informacje Kol MetaDane NowySrodekTransportu NrPartiiTowaru NrRB Obciazenia Odliczenia \
@@ -20,22 +19,22 @@ const KSEF: &str = "\
     SKom TMetaDane Tabela TabelaMetaDane Tekst TerminPlatnosci Transport Umowy WKom WZ Wiersz \
     WysylkaPrzez ZaliczkaCzesciowa Zamowienia ZamowienieWiersz ZaplataCzesciowa";
 
-/// Elements that `FatturaPA` lets stand several times.
+/// Repeatable elements of `FatturaPA`.
 const FATTURA_PA: &str = "\
     Allegati AltriDatiGestionali Causale CodiceArticolo DatiCassaPrevidenziale DatiContratto \
     DatiConvenzione DatiDDT DatiFattureCollegate DatiOrdineAcquisto DatiPagamento DatiRicezione \
     DatiRiepilogo DatiRitenuta DatiSAL DettaglioLinee DettaglioPagamento RiferimentoNumeroLinea \
     ScontoMaggiorazione";
 
-/// Elements that Italy's simplified invoice lets stand several times.
+/// Repeatable elements of Italy's simplified invoice.
 const FATTURA_SEMPLIFICATA: &str = "Allegati DatiBeniServizi";
 
-/// Elements that Facturae lets stand several times.
+/// Repeatable elements of Facturae.
 const FACTURAE: &str = "\
     AdministrativeCentre Attachment Charge DeliveryNote Discount Extensions Installment \
     InvoiceLine LegalReference PaymentOnAccount ReimbursableExpenses Subsidy Tax WithheldTax";
 
-/// Elements that ebInterface lets stand several times.
+/// Repeatable elements of ebInterface.
 const EB_INTERFACE: &str = "\
     AdditionalInformation AddressExtension AddressIdentifier ArticleNumber BelowTheLineItem \
     BeneficiaryAccount Classification ContactPerson Description Discount Email \
@@ -44,7 +43,7 @@ const EB_INTERFACE: &str = "\
     RelatedDocument SerialNumber ChargeNumber Size Color Surcharge SurchargeListLineItem TaxItem \
     VATItem Weight";
 
-/// Fields with the elements that stand for them; others are doubted by their own names.
+/// Field and its elements; a doubt about another element has that element's name.
 const FIELDS: [(&str, &str); 9] = [
     ("invoice_date", "P_1 Data IssueDate InvoiceDate"),
     ("invoice_number", "P_2 Numero InvoiceNumber"),
@@ -57,7 +56,7 @@ const FIELDS: [(&str, &str); 9] = [
     ("due_date", "PaymentConditions"),
 ];
 
-/// Notes the elements of a national format that have a sibling of their name and of another text.
+/// Notes elements of a national format with a sibling of equal name and different text.
 pub(super) fn note_repeated_elements(
     root: Node<'_, '_>,
     syntax: EinvoiceSyntax,
@@ -100,7 +99,7 @@ fn field_of(name: &str) -> String {
     known.map_or_else(|| name.to_ascii_lowercase(), |(field, _)| (*field).to_owned())
 }
 
-/// Segments that a group of INVOIC has once, with their code and the field of each.
+/// Single segments of INVOIC groups, with code and field.
 const SEGMENTS: [(&str, &str, &str); 16] = [
     ("BGM", "", "invoice_number"),
     ("DTM", "137", "invoice_date"),
@@ -120,7 +119,7 @@ const SEGMENTS: [(&str, &str, &str); 16] = [
     ("TAX", "VAT", "line_items"),
 ];
 
-/// Notes the segments of a group that stand several times and not alike.
+/// Notes repeated segments of a group whose content differs.
 pub(super) fn note_repeated_segments(segments: &[EdifactSegment], reader: &mut ValueReader) {
     let mut seen: HashMap<(&str, &str), String> = HashMap::new();
     let (mut is_opening, mut is_summary, mut is_adjustment) = (true, false, false);

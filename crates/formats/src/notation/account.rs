@@ -124,8 +124,8 @@ fn read_iban(first: &str, rest: &[&str]) -> Option<(String, usize)> {
     None
 }
 
-/// The ends of a word that begin as an account does, with two letters and two digits: at its start, behind a
-/// mark, or behind the name glued to it.
+/// The suffixes of a word that begin like an IBAN, with two letters and two digits: the word
+/// itself, after punctuation, or after a name joined to it.
 fn account_starts(word: &str) -> impl Iterator<Item = &str> {
     let marks = word.char_indices().filter(|(_, c)| !c.is_alphanumeric());
     let starts = std::iter::once(0).chain(marks.map(|(at, mark)| at + mark.len_utf8()));

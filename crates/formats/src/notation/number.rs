@@ -351,8 +351,8 @@ fn read_bracketed(
     Some(FoundNumber { value: -inner.value.abs(), mark: inner.mark.or(after), words, ..inner })
 }
 
-/// A mark behind an amount that takes it back, with the currency behind the mark: `CR`, or behind money a
-/// sign that ends the words.
+/// A mark after an amount that negates it, with the currency after the mark: `CR`, or after money a
+/// sign at the end.
 fn read_sign_behind(
     words: &[&str],
     at: usize,
@@ -394,10 +394,10 @@ fn read_prefix(words: &[&str], start: usize) -> (usize, NumberDecoration) {
 /// The mark behind an amount in the customer's favour.
 const CREDIT: &str = "CR";
 
-/// The mark before an amount that is taken off, as German offices type it (DIN 5008).
+/// The mark before a deducted amount in German typewriting (DIN 5008).
 const DEDUCTED: &str = "./.";
 
-/// Takes the mark of an amount in the customer's favour off its end.
+/// Removes the trailing credit mark of an amount.
 pub fn strip_credit(text: &str) -> Option<&str> {
     let plain = text.strip_suffix('.').unwrap_or(text);
     let (amount, mark) = plain.split_at_checked(plain.len().checked_sub(CREDIT.len())?)?;

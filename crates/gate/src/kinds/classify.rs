@@ -122,9 +122,9 @@ impl KindSet {
     pub fn classify(&self, transcript: &Transcript) -> Option<ClassifiedKind> {
         let mut seen = FirstPagesText::from_pages(transcript.pages.iter().take(PAGES));
         let first = seen.mark_texts_under_amounts(self.kinds.iter().map(Arc::as_ref));
-        let near = self.best_kinds(&seen, LowTitles::None);
-        // A title under the amounts decides nothing, and may still be a reason to doubt.
-        let low = first.map_or(LowTitles::None, FirstTitle::rivals);
+        let near = self.best_kinds(&seen, TitleArea::AboveAmounts);
+        // A title below the amounts is not decisive, but may raise a doubt.
+        let low = first.map_or(TitleArea::AboveAmounts, FirstTitle::area_of_rivals);
         let near_with_low = self.best_kinds(&seen, low);
         let (Some(kind), false) = (near.first(), near_with_low.is_empty()) else {
             return self.generic_kind();
@@ -135,15 +135,15 @@ impl KindSet {
                 rivals.push(Arc::clone(other));
             }
         }
-        // Labels may outweigh a title, and an offer may have all of them.
+        // Labels may outweigh a title, and an offer may have every label of an invoice.
         let denied = transcript.pages.first().is_some_and(|page| kind.is_denied_by_title(page));
         let doubt = (denied || !rivals.is_empty()).then_some(KindAmbiguity::Tie);
         Some(ClassifiedKind { kind: Arc::clone(kind), doubt, rivals })
     }
 
-    /// The kind with the best score, if it is enough, and those that are near it, best first.
-    fn best_kinds(&self, seen: &FirstPagesText, low: LowTitles) -> Vec<Arc<Kind>> {
-        let scores = self.kinds.iter().map(|kind| (seen.score_kind(kind, low), kind));
+    /// The kind with the best sufficient score, and kinds with close scores, best first.
+    fn best_kinds(&self, seen: &FirstPagesText, area: TitleArea) -> Vec<Arc<Kind>> {
+        let scores = self.kinds.iter().map(|kind| (seen.score_kind(kind, area), kind));
         let mut scores: Vec<(f64, &Arc<Kind>)> = scores.collect();
         scores.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         let best = scores.first().map(|(best, _)| *best).filter(|best| *best >= MIN_SCORE);
@@ -173,7 +173,7 @@ impl KindSet {
     pub fn find_titles(&self, page: &PageText) -> PageTitles {
         let mut seen = FirstPagesText::from_pages([page].into_iter());
         seen.mark_texts_under_amounts(self.kinds.iter().map(Arc::as_ref));
-        let scope = TitleScope { lowest: TITLE_DEPTH, low: LowTitles::None };
+        let scope = TitleScope { lowest: TITLE_DEPTH, area: TitleArea::AboveAmounts };
         let mut titles = PageTitles::default();
         let mut heaviest = 0.0;
         for kind in &self.kinds {
@@ -193,7 +193,7 @@ impl KindSet {
 }
 
 impl Kind {
-    /// Whether a title of the page speaks against the kind, and no other one for it: a reminder, an offer.
+    /// Whether a title excludes the kind (a reminder, an offer) and no other title supports it.
     pub fn is_denied_by_title(&self, page: &PageText) -> bool {
         let mut seen = FirstPagesText::from_pages([page].into_iter());
         seen.mark_texts_under_amounts(std::iter::once(self));
@@ -213,50 +213,38 @@ struct FirstPagesText {
     amounts: Vec<(f32, f32)>,
 }
 
-/// Where a text stands to the amounts under the first title of its page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TextStanding {
-    /// Above them.
-    Above,
-    /// Under the first of them, in a row without an amount: a sentence at the foot.
-    Under,
-    /// Beside one of them: a row of the table.
-    Beside,
-}
-
-/// Which texts under the first amounts are titles although another title stands above.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LowTitles {
-    /// None.
-    None,
-    /// Those that are nothing but a heading, in a row without an amount.
-    Headings,
-    /// Those in a row without an amount.
-    Texts,
-    /// All of them.
-    All,
+/// Areas of titles, relative to the amounts below the first title of a page. Each includes those before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum TitleArea {
+    /// Above the amounts.
+    AboveAmounts,
+    /// Headings without further text, in a row without an amount.
+    LoneHeadings,
+    /// Other texts in a row without an amount: a sentence at the foot.
+    FreeRows,
+    /// Texts beside an amount: rows of the table.
+    AmountRows,
 }
 
 /// Which texts are titles.
 #[derive(Debug, Clone, Copy)]
 struct TitleScope {
-    /// The lowest place of one, as a share of its page's height.
+    /// Lowest position of a title, as a share of the page height.
     lowest: f32,
-    /// Those under the first amounts.
-    low: LowTitles,
+    area: TitleArea,
 }
 
 /// The uppermost title of the first page.
 struct FirstTitle {
     middle: f32,
-    /// It is a heading rather than the beginning of a text.
+    /// Whether it is a heading rather than the beginning of a text.
     heading: bool,
 }
 
 impl FirstTitle {
-    /// The texts under the amounts that may be titles as well as this one: under a heading a sentence is none.
-    fn rivals(self) -> LowTitles {
-        if self.heading { LowTitles::Headings } else { LowTitles::Texts }
+    /// The area of texts that may be titles besides this one: below a heading, a sentence is not.
+    fn area_of_rivals(self) -> TitleArea {
+        if self.heading { TitleArea::LoneHeadings } else { TitleArea::FreeRows }
     }
 }
 
@@ -271,7 +259,7 @@ struct FoldedText {
     depth: f32,
     /// The middle of its line.
     middle: f32,
-    standing: TextStanding,
+    area: TitleArea,
     /// Words before its title: those that open a subject line.
     subject: usize,
 }
@@ -281,10 +269,10 @@ impl FirstPagesText {
         let mut seen = Self::default();
         for (index, page) in pages.enumerate() {
             for (at, line) in page.lines.iter().enumerate() {
-                let area = line.bounding_box();
-                let (depth, middle) = (area.y / page.height.max(1.0), area.y + area.h / 2.0);
+                let bounds = line.bounding_box();
+                let (depth, middle) = (bounds.y / page.height.max(1.0), bounds.y + bounds.h / 2.0);
                 if index == 0 {
-                    seen.amounts.extend(prints_amount(line).then(|| (area.y, area.bottom())));
+                    seen.amounts.extend(prints_amount(line).then(|| (bounds.y, bounds.bottom())));
                 }
                 let upper = index == 0 && depth <= UPPER;
                 let above = at.checked_sub(1).and_then(|at| page.lines.get(at));
@@ -292,14 +280,13 @@ impl FirstPagesText {
                     let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
                     let upper = upper && words.len() <= MAX_TITLE;
                     let subject = usize::from(words.len() > 1 && begins_subject(&text));
-                    let standing = TextStanding::Above;
                     seen.add_text(FoldedText {
                         words,
                         upper,
                         label,
                         depth,
                         middle,
-                        standing,
+                        area: TitleArea::AboveAmounts,
                         subject,
                     });
                 }
@@ -326,14 +313,14 @@ impl FirstPagesText {
         for text in self.texts.iter_mut().filter(|text| text.upper && text.middle >= limit) {
             let mut amounts = self.amounts.iter();
             let beside = amounts.any(|(top, bottom)| (*top..=*bottom).contains(&text.middle));
-            text.standing = if beside { TextStanding::Beside } else { TextStanding::Under };
+            text.area = if beside { TitleArea::AmountRows } else { TitleArea::FreeRows };
         }
         Some(first)
     }
 
-    /// The uppermost text that is a title of any kind or speaks against one.
+    /// The uppermost text that is a title for or against any kind.
     fn find_first_title<'k>(&self, kinds: impl Iterator<Item = &'k Kind>) -> Option<FirstTitle> {
-        let scope = TitleScope { lowest: f32::MAX, low: LowTitles::All };
+        let scope = TitleScope { lowest: f32::MAX, area: TitleArea::AmountRows };
         let signals = kinds.flat_map(|kind| &kind.signals);
         let titles = signals.filter(|signal| signal.place != SignalArea::Anywhere);
         let found = titles.flat_map(|signal| {
@@ -345,13 +332,13 @@ impl FirstPagesText {
         found.min_by(|a, b| a.middle.total_cmp(&b.middle).then(b.heading.cmp(&a.heading)))
     }
 
-    fn score_kind(&self, kind: &Kind, low: LowTitles) -> f64 {
+    fn score_kind(&self, kind: &Kind, area: TitleArea) -> f64 {
         // A heading at the top of the page decides, whatever is printed below it.
-        let head = TitleScope { lowest: HEAD, low };
+        let head = TitleScope { lowest: HEAD, area };
         let headed = self.shows_own_title(kind, SignalArea::Heading, head);
-        let above = TitleScope { lowest: f32::MAX, low: LowTitles::None };
+        let above = TitleScope { lowest: f32::MAX, area: TitleArea::AboveAmounts };
         let areas = [SignalArea::Heading, SignalArea::Title];
-        let titled = areas.into_iter().any(|area| self.shows_own_title(kind, area, above));
+        let titled = areas.into_iter().any(|place| self.shows_own_title(kind, place, above));
         let found = kind.signals.iter().filter(|signal| {
             let against = signal.weight < 0.0;
             let lowest = if headed && against && signal.place != SignalArea::Anywhere {
@@ -359,9 +346,9 @@ impl FirstPagesText {
             } else {
                 f32::MAX
             };
-            // Under the amounts nothing turns the title above them into another one.
-            let low = if titled == against { low } else { LowTitles::All };
-            self.shows_signal(signal, TitleScope { lowest, low })
+            // No text below the amounts replaces the title above them.
+            let area = if titled == against { area } else { TitleArea::AmountRows };
+            self.shows_signal(signal, TitleScope { lowest, area })
         });
         found.map(|signal| signal.weight).sum()
     }
@@ -377,7 +364,7 @@ impl FirstPagesText {
         kind: &'s Kind,
         against: bool,
     ) -> impl Iterator<Item = &'s FoldedText> {
-        let scope = TitleScope { lowest: TITLE_DEPTH, low: LowTitles::None };
+        let scope = TitleScope { lowest: TITLE_DEPTH, area: TitleArea::AboveAmounts };
         let signals = kind.signals.iter().filter(move |signal| {
             signal.place != SignalArea::Anywhere && (signal.weight < 0.0) == against
         });
@@ -387,7 +374,7 @@ impl FirstPagesText {
         })
     }
 
-    /// Whether one of a signal's phrases stands where it has to.
+    /// Whether a phrase of the signal occurs in its required area.
     fn shows_signal(&self, signal: &KindSignal, scope: TitleScope) -> bool {
         let mut phrases = signal.phrases.iter();
         phrases.any(|it| self.texts_with(it, signal.place, scope).next().is_some())
@@ -415,7 +402,7 @@ impl FirstPagesText {
 }
 
 impl FoldedText {
-    /// Whether a phrase stands from a place on, and the text lies in the area.
+    /// Whether a phrase begins at this word, and the text is in the area.
     fn holds_phrase(
         &self,
         place: usize,
@@ -424,13 +411,9 @@ impl FoldedText {
         scope: TitleScope,
     ) -> bool {
         let alone = !self.label && self.words.len() == phrase.words.len();
-        let counts = match (self.standing, scope.low) {
-            (TextStanding::Above, _) | (_, LowTitles::All) => true,
-            (TextStanding::Under, LowTitles::Texts) => true,
-            (TextStanding::Under, LowTitles::Headings) => alone,
-            (_, LowTitles::None) | (TextStanding::Beside, _) => false,
-        };
-        let begins = self.upper && counts && (place == 0 || place == self.subject);
+        let is_lone = alone && self.area == TitleArea::FreeRows;
+        let own_area = if is_lone { TitleArea::LoneHeadings } else { self.area };
+        let begins = self.upper && own_area <= scope.area && (place == 0 || place == self.subject);
         let fits = match area {
             SignalArea::Anywhere => true,
             SignalArea::Title => begins,
@@ -477,7 +460,7 @@ fn split_texts(
         right = area.right();
     }
     let pairs = texts.windows(2).filter(|pair| pair.first().is_some_and(|it| it.0.ends_with(':')));
-    // `Invoice   Number:   17`: one text beside labels with their values may be the title.
+    // `Invoice Number: 17`: a text beside labels with values may be the title.
     let one_beside_pairs = texts.len() == 2 * pairs.count() + 1;
     let strip = texts.len() >= STRIP;
     let folded = texts.iter().enumerate().flat_map(|(at, (text, area))| {

@@ -55,8 +55,8 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(250);
 const CONNECT_WAITS: RetryBackoff =
     RetryBackoff::constant(CONNECT_PAUSE).with_jitter(Jitter::Quarter);
 
-/// For how long one try waits for its answers, and never more than a third of the time for all tries: a
-/// connection that fell silent never answers again.
+/// Timeout of one attempt, at most a third of the time for all attempts: a half-open connection
+/// never answers.
 pub(super) const TRY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Makes the first connection, and refuses a pooler that changes it between transactions. It has the
@@ -81,7 +81,7 @@ pub(super) async fn open_first(
     );
     let is_shared = opened.await.map_err(|said| {
         let waited = begun.elapsed().as_secs();
-        // With the error's own words comes a line number in the source of Postgres.
+        // The error's text would include a line number of Postgres' source.
         let words = said.as_database_error().map(|error| error.message().to_owned());
         let words = words.unwrap_or_else(|| said.to_string());
         let advice = if faults::is_permanent(&said) {
@@ -97,7 +97,7 @@ pub(super) async fn open_first(
     if is_shared { Err(pooler::refusal(place)) } else { Ok(()) }
 }
 
-/// Opens a connection and closes it again; whether transactions on it share sessions.
+/// Opens and closes a connection; returns whether its transactions share sessions with others.
 async fn try_session(options: &PgConnectOptions, settings: &str) -> sqlx::Result<bool> {
     let mut first = options.connect().await?;
     first.execute(AssertSqlSafe(settings.to_owned())).await?;

@@ -1,4 +1,4 @@
-//! Applying migrations beside work that goes on.
+//! Applies migrations while workers run.
 //!
 //! Each migration that changes a table waits only moments for its lock and then tries again: a
 //! waiting lock would hold up every claim behind it. Indexes of large tables are built
@@ -35,8 +35,7 @@ const TRIES: u32 = 60;
 /// In between, sessions queued behind it have their turn.
 const TRY_PAUSES: RetryBackoff =
     RetryBackoff::doubling(Duration::from_millis(500)).up_to(Duration::from_secs(3));
-/// No statement is cut short by its time, but Postgres gives one up within this time once the program
-/// that waits for it is gone.
+/// Statements have no timeout, but Postgres cancels one within this time after the client has gone.
 const MIGRATION_LIMITS: &str =
     "SET statement_timeout = 0; SET client_connection_check_interval = '5s'";
 /// Where sqlx notes what was applied.
@@ -66,7 +65,7 @@ pub(super) async fn apply_missing(
     Ok(())
 }
 
-/// Waits for an answer that takes Postgres moments. A connection that fell silent never answers again.
+/// Waits for a quick statement. A half-open connection never answers.
 async fn answered_in_moments<T, E>(
     asked: impl Future<Output = std::result::Result<T, E>>,
     late: impl FnOnce(sqlx::Error) -> E,
@@ -87,8 +86,8 @@ pub(super) async fn lift_limits(connection: &mut PgConnection) -> Result<()> {
     lifted.map(drop).context("preparing a connection to migrate")
 }
 
-/// Makes the schema if it is not there. In turn as well: two that make it at the same moment fail in spite
-/// of IF NOT EXISTS.
+/// Creates the schema if missing, under the lock: two concurrent creations fail in spite of IF NOT
+/// EXISTS.
 ///
 /// # Errors
 /// As [`refuse_unreleased`].

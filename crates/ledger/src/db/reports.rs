@@ -97,7 +97,7 @@ pub struct IngestionRow {
     pub pages: Option<i32>,
     /// How likely the data is right, 0 to 1, as the gate sees it.
     pub gate_score: Option<f32>,
-    /// Whether the reader says that it could read all that it was asked for.
+    /// Whether the reader supports everything requested.
     pub extraction_successful: Option<bool>,
     /// How sure the reader says it is: `high`, `medium` or `low`.
     pub extraction_confidence: Option<String>,
@@ -154,7 +154,7 @@ pub struct IngestionFilter {
 /// A document with its data, as it is exported.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ExportedDocument {
-    /// Id of its newest ingestion of the kind, to go on after.
+    /// Id of its newest ingestion of the kind; the cursor of the next page.
     pub ingestion_id: Uuid,
     /// Id of the document.
     pub document_id: Uuid,

@@ -74,7 +74,7 @@ pub(super) async fn learn_decision(
     .execute(&mut *connection)
     .await
     .context("remembering a supplier")?;
-    // Rows that somebody else has locked are left for the next lesson.
+    // Rows locked by another connection are left for the next lesson.
     sqlx::query!(
         "WITH worn AS MATERIALIZED (
              SELECT m.document_id FROM supplier_memory m JOIN (

@@ -23,7 +23,7 @@ pub struct BatchResults {
 }
 
 impl BatchResults {
-    /// Over the body of a response; `what` says what is being done, for errors.
+    /// Over the body of a response; `what`: the operation, for error texts.
     pub(crate) fn new(
         response: Response,
         what: String,

@@ -15,7 +15,7 @@ pub(crate) const UPLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Batches on a page of a vendor's list.
 pub(crate) const PAGE: usize = 100;
-/// Pages of a list that are looked at.
+/// Pages of a list that are read.
 const PAGES: usize = 50;
 /// Our clock and a vendor's differ by so much at most.
 pub(crate) const CLOCK_SKEW: Duration = Duration::from_secs(600);

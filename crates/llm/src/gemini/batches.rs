@@ -214,7 +214,7 @@ impl PagedBatchList for GeminiBatches {
         Ok(BatchListPage {
             found: found.map(|batch| batch.name),
             is_undecided: false,
-            // In which order they are listed is not said: all of them are looked at.
+            // In which order they are listed is not said: all of them are examined.
             next: list.next_page_token.filter(|token| !token.is_empty()),
         })
     }

@@ -231,7 +231,7 @@ pub(super) enum CompletionParseError {
     /// There is nothing in it.
     #[error("no choices in it")]
     Empty,
-    /// The server gave up.
+    /// The server aborted.
     #[error("the server gave up on the reply")]
     GivenUp,
 }

@@ -77,7 +77,7 @@ impl SchemaDialect {
         !self.type_lists
     }
 
-    /// How a reply to a schema differs from what the kind's rules and examples show.
+    /// Differences of a reply from the kind's rules and examples.
     pub(crate) fn reply_note(self, schema: &Value) -> Option<&'static str> {
         match self {
             _ if self.lacks_unions() => nulls::allows_null(schema).then_some(WITHOUT_NULL),

@@ -205,8 +205,9 @@ fn change_inner(schema: &Value, change: fn(&Value) -> Value) -> Value {
 /// Reads the text of a number as a decimal of JSON; `None`: it is no number, or may be more than one.
 pub type NumberReader<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Brings a reply into the form of its own schema: texts become numbers where these may be null, and in a reply
-/// without null empty texts, lists and objects become null where it is allowed, and texts true and false.
+/// Converts a reply to the original schema. Texts become numbers where these may be null. In a
+/// dialect without null, empty texts, lists and objects become null where allowed, and texts become
+/// booleans.
 ///
 /// A reply that has null somewhere is not one without, nor is one that has no text in place of another value. A number
 /// that cannot be read, or has more digits than a JSON number keeps, stays a text, which the schema then refuses.
@@ -259,7 +260,8 @@ impl ReplyRestorer<'_> {
         replaced
     }
 
-    /// The schema that another names by `$ref`, also beside null. One that only names a third is not followed.
+    /// The schema that another refers to by `$ref`, also beside null. Chains of references are not
+    /// followed.
     fn find_definition(&self, schema: &Value) -> Option<&Value> {
         let beside = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
         let name = std::iter::once(schema).chain(beside).find_map(|it| it.get("$ref")?.as_str())?;
@@ -288,7 +290,7 @@ impl ReplyRestorer<'_> {
         replaced
     }
 
-    /// The value that a text stands for; `None`: itself.
+    /// The value of a text in the original schema; `None`: the text itself.
     fn restore_text(&self, nullable: &NullableSchema<'_>, text: &str) -> Option<Value> {
         if nullable.is_number() {
             let text = text.trim();

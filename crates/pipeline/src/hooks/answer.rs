@@ -23,11 +23,11 @@ const MAX_FIELD_BYTES: usize = 16 << 10;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum HookAnswer {
-    /// The document goes on.
+    /// The document continues.
     Continue,
     /// It ends here and a person looks at it, for this reason.
     Stop(String),
-    /// It goes on with this.
+    /// The document continues with this data.
     Add(HookAddition),
 }
 

@@ -63,7 +63,7 @@ pub(super) enum PictureRequest {
     /// Its own, or the repaired one.
     View(PageViewMode),
     /// The one that is read here as well, sized for the provider.
-    Witnessed(PictureFit),
+    WithLocalReading(PictureFit),
 }
 
 impl PictureRequest {
@@ -75,7 +75,7 @@ impl PictureRequest {
         let index = number.saturating_sub(1);
         match self {
             Self::View(view) => document.show_page(index, view).await,
-            Self::Witnessed(fit) => document.witness_page(index, fit).await,
+            Self::WithLocalReading(fit) => document.read_locally(index, fit).await,
         }
     }
 }
@@ -100,7 +100,7 @@ impl<'a> PageBatcher<'a> {
         self,
         numbers: Vec<u32>,
     ) -> impl Stream<Item = Result<DrawnPages, StepError>> + 'a {
-        if matches!(self.wanted, PictureRequest::Witnessed(_)) {
+        if matches!(self.wanted, PictureRequest::WithLocalReading(_)) {
             return stream::iter(numbers)
                 .map(move |number| async move {
                     let batch = self.fill(&mut VecDeque::from([number])).await?;
@@ -174,7 +174,7 @@ impl BatchBuilder {
         };
         let size = picture.image.bytes.len();
         // The local reading is held until the call ends.
-        let repaired = picture.witness.as_ref().and_then(|read| read.repaired.as_ref());
+        let repaired = picture.local_reading.as_ref().and_then(|read| read.repaired.as_ref());
         let held = size + repaired.map_or(0, |image| image.bytes.len());
         if size > reach.bytes {
             self.too_large.push((picture.facts.number, size));
@@ -209,7 +209,7 @@ mod tests {
         let (encoding, bytes) = (ImageEncoding::Png, vec![0; bytes]);
         let image =
             EncodedImage { header: ImageHeader { width: 1, height: 1, dpi: 100, encoding }, bytes };
-        PageViewResult::Picture(Box::new(PagePicture { facts, image, witness: None }))
+        PageViewResult::Picture(Box::new(PagePicture { facts, image, local_reading: None }))
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl<'a> ProviderPass<'a> {
     /// Reads pages remotely that are also read locally. Pages reported as rotated are turned as
     /// reported, then the other way round: models disagree about "clockwise".
     async fn read_beside(&mut self, fit: PictureFit, open: Vec<u32>) -> Result<(), StepError> {
-        self.run_calls(PictureRequest::Witnessed(fit), open).await?;
+        self.run_calls(PictureRequest::WithLocalReading(fit), open).await?;
         for round in 0..MAX_TURNS {
             for (number, turn) in std::mem::take(&mut self.turned) {
                 let quarter_turns = if round == 0 { turn } else { (4 - turn % 4) % 4 };
@@ -109,7 +109,7 @@ impl<'a> ProviderPass<'a> {
                     continue;
                 }
                 let turned = PictureFit { quarter_turns, ..fit };
-                self.run_calls(PictureRequest::Witnessed(turned), vec![number]).await?;
+                self.run_calls(PictureRequest::WithLocalReading(turned), vec![number]).await?;
                 // Later rotations start from the first report, not from that about the turned
                 // picture.
                 let again = self.turned.iter_mut().filter(|(other, _)| *other == number);
@@ -263,9 +263,9 @@ impl<'a> ProviderPass<'a> {
         picture: PagePicture,
         reading: ProviderReading,
     ) -> Result<(), StepError> {
-        let PagePicture { facts, image, witness } = picture;
-        if let Some(witness) = witness {
-            return self.accept_beside(*witness, reading).await;
+        let PagePicture { facts, image, local_reading } = picture;
+        if let Some(local_reading) = local_reading {
+            return self.accept_beside(*local_reading, reading).await;
         }
         let mut page = page_from_reading(self.provider.name(), &facts, &image.header, reading);
         if !facts.repaired {
@@ -290,10 +290,10 @@ impl<'a> ProviderPass<'a> {
     /// Replaces the local reading by the remote one, or records that an unusable one was paid for.
     async fn accept_beside(
         &mut self,
-        witness: PageReadResult,
+        local_reading: PageReadResult,
         reading: ProviderReading,
     ) -> Result<(), StepError> {
-        let PageReadResult { page, repaired } = witness;
+        let PageReadResult { page, repaired } = local_reading;
         let name = self.provider.name();
         let number = page.number;
         let Some(why) = reading.refused else {

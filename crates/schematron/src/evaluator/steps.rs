@@ -62,7 +62,7 @@ impl<'a> XPathEvaluator<'a> {
         step: &'a AxisStep,
         focus: &XPathFocus<'a>,
     ) -> EvaluatedNodes {
-        // Most rules are on elements that the document does not have.
+        // Most rules concern elements that are absent.
         if is_absent(self.tree, step) && is_plain(left) {
             return focus.node().map(|_| NodeList::new());
         }
@@ -240,7 +240,7 @@ impl<'a> XPathEvaluator<'a> {
         Ok(kept)
     }
 
-    /// Whether an item stays: a number is compared with its position.
+    /// Whether an item passes a predicate: a number is compared with its position.
     fn is_kept(
         &mut self,
         predicate: &'a XPathPredicate,
@@ -308,7 +308,7 @@ fn is_plain(path: &XPathExpr) -> bool {
     }
 }
 
-/// `above//@name`: what is above, and the name.
+/// Splits `above//@name` into the path and the attribute's name.
 fn attributes_below<'e>(left: &'e XPathExpr, step: &AxisStep) -> Option<(&'e XPathExpr, NameId)> {
     let (XPathExpr::Path(above, every), NodeTest::Name(name)) = (left, &step.test) else {
         return None;

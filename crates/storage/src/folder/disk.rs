@@ -117,8 +117,8 @@ impl StoreDirectory {
         Ok(is_file.then_some(file))
     }
 
-    /// Without our own folder this is no store, but the empty place of a volume that is not mounted: no
-    /// object is missing then.
+    /// Without our own folder this is the mount point of an unmounted volume, not a store: objects
+    /// are not missing then.
     fn ensure_mounted(&self) -> io::Result<()> {
         fs::metadata(self.root.join(OURS)).map(drop)
     }

@@ -14,7 +14,7 @@ use docmill_core::fault::{Error, Fault};
 
 /// An object of ours, written with the bucket's own encryption where there is none yet.
 pub(super) const OWN_PROBE: &str = "ingestions/.docmill-probe";
-/// An unused key, looked for beside the refused object.
+/// An unused key, requested beside the refused object.
 const NOBODYS: &str = ".docmill-nobodys";
 
 /// The object of ours beside which a refusal is judged.

@@ -17,10 +17,10 @@ use docmill_pipeline::ClaimHandle;
 /// The loop that supplies jobs shows that it lives at least this often.
 pub const TICK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Whether jobs still run is looked at this often.
+/// Interval of checks for running jobs.
 const IDLE_POLL: Duration = Duration::from_millis(100);
 
-/// The right to run one job, taken before work is looked for.
+/// The right to run one job, acquired before polling.
 #[derive(Debug)]
 pub struct SlotPermit {
     _permit: OwnedSemaphorePermit,

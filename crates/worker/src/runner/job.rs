@@ -171,7 +171,7 @@ async fn execute_job<S: JobSource>(
     source.run_deferred(job, rest).await;
 }
 
-/// Does the work until it ends or must not go on.
+/// Runs the work until it ends or must stop.
 async fn run_to_outcome<S: JobSource>(
     shared: &RunnerState<S>,
     run: &JobTask<S::Job>,
@@ -294,7 +294,8 @@ async fn is_shared<S: JobSource>(
     hold_if_shared(shared, claim, context) || shared.outcomes.wait_for_evidence(context).await
 }
 
-/// The consequence of a failure that is everybody's: released for others, or deferred as in an outage.
+/// The consequence of a failure shared by all documents: release to other workers, or deferral as
+/// in an outage.
 fn conclude_shared<S: JobSource>(
     shared: &RunnerState<S>,
     job: &S::Job,
@@ -318,8 +319,8 @@ fn conclude_shared<S: JobSource>(
     conclude_job(outage, stage, source.retry_attempt(job), &source.retry_config())
 }
 
-/// Notes the failure; returns `true` if it is not the document's own. Intake is closed then if a person
-/// must mend what they share.
+/// Records the failure; returns `true` if it is shared by all documents. Intake is closed then if a
+/// person must fix its cause.
 fn hold_if_shared<S: JobSource>(
     shared: &RunnerState<S>,
     claim: &ClaimHandle,

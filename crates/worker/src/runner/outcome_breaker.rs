@@ -7,8 +7,9 @@
 //! tries. A job that passes the context's stage closes the breaker again. The first failures wait a
 //! moment for those after them: where all fail at once, none is counted.
 //!
-//! `transient` failures are noted as well. Where they are everybody's they are an outage of what no probe
-//! sees, such as a machine that kills page processes. Nothing is counted then, but intake stays open.
+//! `transient` failures are recorded as well. Shared by all documents, they are an outage that no
+//! probe detects, such as a machine that kills page processes. They are not counted as attempts
+//! then, and intake stays open.
 //!
 //! Providers are not this breaker's: the limiter of each (`docmill_client::throttle`) holds the calls
 //! that it declines, and other documents go on.
@@ -51,7 +52,7 @@ impl FailureContext {
         noted.contains(&fault).then(|| Self { stage, fault: fault.code() })
     }
 
-    /// Whether a person must mend what these failures share. If not, they are an outage.
+    /// Whether a person must fix the common cause of these failures. If not, they are an outage.
     pub(super) fn closes_intake(self) -> bool {
         [Fault::Internal.code(), Fault::Misconfigured.code()].contains(&self.fault)
     }
@@ -107,7 +108,8 @@ impl OutcomeBreaker {
         tokio::time::timeout(EVIDENCE_TIMEOUT, judged).await.unwrap_or(false)
     }
 
-    /// Whether failures in this context are everybody's; `None`: too few documents failed to say.
+    /// Whether failures in this context are shared by all documents; `None`: too few failed to
+    /// decide.
     fn judge(&self, context: FailureContext) -> Option<bool> {
         let streaks = self.streaks.lock();
         match streaks.get(&context) {
@@ -134,12 +136,12 @@ impl OutcomeBreaker {
         has_closed && !is_open
     }
 
-    /// The context in which documents fail one after the other, so that intake is closed.
+    /// The context whose documents all fail, so that intake is closed.
     pub(super) fn open_context(&self) -> Option<FailureContext> {
         first_open(&self.streaks.lock())
     }
 
-    /// Forgets contexts without news for long. Returns whether the breaker is closed.
+    /// Drops stale contexts. Returns whether the breaker is closed.
     pub(super) fn forget_old(&self) -> bool {
         let now = Instant::now();
         let mut streaks = self.streaks.lock();

@@ -1,4 +1,4 @@
-//! The result of a usable reading: the witness's places, the model's words beside them.
+//! The result of a usable reading: the local reader's places, the model's words beside them.
 
 use super::*;
 
@@ -7,14 +7,14 @@ fn words(page: &PageText) -> impl Iterator<Item = &TextWord> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_that_both_read_alike_has_the_places_of_the_witness_and_is_surer_than_it() {
+async fn a_page_that_both_read_alike_has_the_places_of_the_local_reader_and_is_surer_than_it() {
     let script = Script::function(|request| says(&rows(page_of(&request.picture().unwrap()))));
     let (read, kept, server) = read_by(script, SURE, 3).await;
     for page in &read.pages {
         assert_eq!(page.text(), rows(page.number).join("\n"));
         assert_eq!(page.provider.as_ref().unwrap().name, "vision");
         assert!(words(page).all(|word| word.confidence >= 0.93 && !word.unwitnessed));
-        assert!(words(page).all(|word| word.bounding_box.w > 5.0), "places of the witness");
+        assert!(words(page).all(|word| word.bounding_box.w > 5.0), "places of the local reader");
     }
     assert_eq!(read.provider, "vision");
     assert_eq!(server.completed_twice(), Vec::<String>::new());
@@ -62,7 +62,11 @@ async fn olmocr_is_asked_in_its_own_words_without_a_system_message_and_answers_i
     let reader = vision_reader(&config, SURE).await;
     let (read, kept) = read_pages(&reader, pictures::scans(1), Vec::new()).await;
     assert_eq!((read.provider.as_str(), kept.refusals()), ("vision", Vec::new()));
-    assert_eq!(read.pages[0].text(), rows(1).join("\n"), "what it leaves out is the witness's");
+    assert_eq!(
+        read.pages[0].text(),
+        rows(1).join("\n"),
+        "what it leaves out is the local reader's"
+    );
     let sent = server.exchanges().remove(0).request;
     assert_eq!(sent["messages"].as_array().unwrap().len(), 1);
     assert!(sent.get("response_format").is_none());
@@ -71,7 +75,7 @@ async fn olmocr_is_asked_in_its_own_words_without_a_system_message_and_answers_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_digit_passes_unmarked_that_the_witness_did_not_see_whatever_the_model_says() {
+async fn no_digit_passes_unmarked_that_the_local_reader_did_not_see_whatever_the_model_says() {
     let honest = rows(1);
     let seen = honest.join(" ");
     let change = |from: &str, to: &str| -> Vec<String> {
@@ -110,7 +114,7 @@ async fn no_digit_passes_unmarked_that_the_witness_did_not_see_whatever_the_mode
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_model_drops_stays_as_the_witness_read_it() {
+async fn what_the_model_drops_stays_as_the_local_reader_read_it() {
     let dropped = ["-72,00", "Total amount due on receipt ", "thank you"];
     for dropped in dropped {
         let said: Vec<String> = rows(1).iter().map(|row| row.replace(dropped, "")).collect();
@@ -125,7 +129,7 @@ async fn a_page_on_which_nothing_looks_like_text_is_shown_to_nobody() {
     let invented = vec!["Invoice 1".to_owned(), "Total 5,00".to_owned()];
     let server = Server::start(Script::always(says(&invented))).await.unwrap();
     let config = settings(&server, Vendor::Openai, VisionRecipe::General);
-    let reader = vision_reader(&config, Witness { reads: false, ..SURE }).await;
+    let reader = vision_reader(&config, LocalReader { reads: false, ..SURE }).await;
     let mut file = docmill_documents::ImagePdf::default();
     file.add_page(1, &pictures::blank(1)).unwrap();
     let document = reader.open_document(file.finish().into(), false).await.unwrap();

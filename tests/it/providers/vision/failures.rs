@@ -57,7 +57,7 @@ async fn a_reading_that_is_of_no_use_is_refused_with_its_reason_and_the_next_one
         let (read, kept, server) = read_by(Script::always(answer), SURE, 1).await;
         assert_eq!(kept.refusals(), [reason], "{name}");
         assert_eq!(texts(&read), [rows(1).join("\n")], "{name}: read by the next one");
-        assert!(read.pages[0].provider.is_none() && read.provider == "witness", "{name}");
+        assert!(read.pages[0].provider.is_none() && read.provider == "local", "{name}");
         assert_eq!(server.calls().len(), 1, "{name}: asked once");
         assert_eq!(kept.used.len(), 1, "{name}: what was paid is booked");
     }
@@ -91,7 +91,7 @@ async fn a_server_that_leaves_the_picture_out_is_told_by_what_it_counts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn text_without_ink_is_invented_even_where_nobody_here_can_read() {
-    let unread = Witness { reads: false, ..SURE };
+    let unread = LocalReader { reads: false, ..SURE };
     let some: Vec<String> = (0..6).map(|at| format!("written by hand {at}")).collect();
     let (read, kept, _server) = read_by(Script::always(says(&some)), unread.clone(), 1).await;
     assert_eq!(kept.refusals(), [], "as much as there is ink for");
@@ -111,7 +111,7 @@ async fn text_without_ink_is_invented_even_where_nobody_here_can_read() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_a_model_leaves_out_are_missed_by_their_ink_where_nothing_was_read_surely() {
-    let unsure = Witness { confidence: 0.7, reads: true };
+    let unsure = LocalReader { confidence: 0.7, reads: true };
     for (said, expected) in [(2, vec![Incomplete]), (5, Vec::new())] {
         let script = Script::always(says(&rows(1)[..said]));
         let (read, kept, _server) = read_by(script, unsure.clone(), 1).await;
@@ -126,7 +126,7 @@ async fn a_server_that_is_down_or_takes_no_pictures_leaves_its_pages_to_the_next
     for answer in refusing {
         let (read, kept, _server) = read_by(Script::always(answer), SURE, 2).await;
         assert_eq!(texts(&read), [rows(1).join("\n"), rows(2).join("\n")]);
-        assert!(kept.used.is_empty() && read.provider == "witness");
+        assert!(kept.used.is_empty() && read.provider == "local");
     }
     let server = Server::start(Script::always(Answer::throttled("60"))).await.unwrap();
     let config = settings(&server, Vendor::Openai, VisionRecipe::General);

@@ -4,7 +4,7 @@ use docmill_core::model::ReadingRefusal::Turned;
 
 use super::*;
 
-const LOST: Witness = Witness { confidence: 0.3, reads: true };
+const LOST: LocalReader = LocalReader { confidence: 0.3, reads: true };
 
 /// A model that reads when the page stands as `(width, height)` says, and otherwise asks for a turn.
 fn reads_upright(size: (u32, u32), asks: &'static str) -> Script {

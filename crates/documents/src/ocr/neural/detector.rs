@@ -17,17 +17,16 @@ use super::pixels::{self, LevelScale};
 use crate::image::opencv_mat::{OpenCvError, PixelMatrix};
 use docmill_core::fault::Result;
 
-/// The shorter side of a page is at least this long when it is looked at, ...
+/// Minimum of the shorter side of a page given to the network, in pixels; ...
 const SHORTER_SIDE: f32 = 736.0;
-/// ... and its longer side at most this long; ...
+/// ... maximum of the longer side; ...
 const LONGER_SIDE: f32 = 2016.0;
-/// ... if a half is longer than this, as of A4 at 300 dots per inch, it is this long, because the
-/// letters are large, ...
+/// ... its length where half of it exceeds this, as with A4 at 300 dpi: letters are large there.
 const HALVED_SIDE: f32 = 1440.0;
-/// ... unless the page is a strip: then the shorter side counts, up to this many pixels in all.
+/// Maximum pixels of a strip, which is scaled by its shorter side only.
 const MAX_PIXELS: f32 = 8_000_000.0;
 const STRIP: f32 = 3.0;
-/// No page is enlarged more than this.
+/// Maximum enlargement of a page.
 const MAX_ENLARGED: f32 = 4.0;
 /// Sides of a tile, and how far two of them overlap; both multiples of what the network divides by.
 const TILE: usize = 640;
@@ -46,10 +45,9 @@ pub(super) struct LineDetector {
 }
 
 impl LineDetector {
-    /// From the bytes of the network's file.
+    /// Loads the network from the bytes of its file.
     ///
-    /// # Errors
-    /// They are none that can be used.
+    /// # Errors The file cannot be used.
     pub(super) fn load(runtime: &Environment, bytes: &[u8]) -> Result<Self> {
         Ok(Self { network: NeuralNetwork::load(runtime, "detector", bytes)? })
     }
@@ -69,7 +67,7 @@ impl LineDetector {
         Ok(find_boxes(&map, scale).map_err(OpenCvError::from)?)
     }
 
-    /// For each pixel of `view` how surely it is text, 0 to 255.
+    /// Probability of text for each pixel of `view`, 0 to 255.
     fn probability_map(&mut self, view: &Mat) -> Result<Mat> {
         let grey = view.data_bytes().map_err(OpenCvError::from)?;
         let mut map = ProbabilityMap::empty(view);

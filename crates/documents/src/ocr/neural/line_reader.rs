@@ -20,26 +20,26 @@ use crate::image::opencv_mat::{OpenCvError, PixelMatrix};
 use docmill_core::fault::{Error, Result};
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
-/// Height at which the network sees lines.
+/// Height of the network's input, in pixels.
 const HEIGHT: i32 = 48;
-/// Widest strip: longer lines are squeezed, so that memory has an end.
+/// Widest strip: longer lines are squeezed, to bound memory.
 const MAX_STRIP_PIXELS: i32 = 3200;
 /// Widest piece of a strip that a network reads at once.
 const MAX_PIECE_PIXELS: usize = 800;
 /// Input scaling of the network's training.
 const SCALE: LevelScale = LevelScale { mean: 0.5, deviation: 0.5 };
-/// Four in five words are right that were corrected, however surely they were read before: names that
-/// no list has are among the others.
+/// Confidence of a corrected word: four in five are right, at any earlier confidence. The others
+/// include names that no list has.
 const CORRECTED: f32 = 0.8;
-/// Of what is unsure of words that the language has this part is left, where they were read at least
-/// as surely as that: of those that are read at .3 to .8 nineteen in twenty are right.
+/// Remaining share of the doubt about a listed word read with at least the confidence below:
+/// nineteen in twenty of those read at .3 to .8 are right.
 const DOUBT_OF_KNOWN: f32 = 0.2;
 const HALFWAY_READ: f32 = 0.3;
-/// The small network's reading of a piece is kept if each of its words has this confidence, ...
+/// Minimum confidence of each word for the small network's reading of a piece to be kept; ...
 const MIN_QUICK_CONFIDENCE: f32 = 0.85;
-/// ... or this, if it has a digit: no dictionary and no neighbour shows that a digit is wrong.
+/// ... of a word with a digit, whose errors no dictionary detects.
 const MIN_QUICK_DIGITS: f32 = 0.98;
-/// Widths are multiples of what the network divides by.
+/// Widths are multiples of the network's stride.
 const STRIDE: usize = 8;
 
 /// Reads lines.
@@ -61,15 +61,14 @@ pub(super) struct LineReading {
     pub line: TextLine,
     /// Mean confidence of the words, longer ones counting more; 0 without any.
     pub confidence: f32,
-    /// Of each word the letters that it might have instead of unsure ones.
+    /// For each word, the alternatives to its uncertain letters.
     rivals: Vec<Vec<LetterRival>>,
 }
 
 impl LineReader {
-    /// From the two networks' files.
+    /// Loads both networks from their files.
     ///
-    /// # Errors
-    /// They are none that can be used.
+    /// # Errors The files cannot be used.
     pub(super) fn load(
         runtime: &Environment,
         quick: &RecogniserFiles,
@@ -83,8 +82,7 @@ impl LineReader {
 
     /// Reads the text in `line` on `page`.
     ///
-    /// # Errors
-    /// No memory; a network and the names of its classes do not fit.
+    /// # Errors Out of memory, or the number of classes differs from the network's output.
     pub(super) fn read_line(
         &mut self,
         page: &impl PixelMatrix,
@@ -94,7 +92,7 @@ impl LineReader {
         let ink = StripInk::measure(&strip).map_err(OpenCvError::from)?;
         let (mut output, mut of_strip) = (StripOutput::default(), 0);
         for piece in ink.pieces(MAX_PIECE_PIXELS, STRIDE) {
-            // The last columns are those of the filling.
+            // The last columns are padding.
             of_strip += padded_width(&piece);
             output.append(self.read_piece(&strip, &piece)?);
         }
@@ -122,7 +120,7 @@ struct StripOutput {
 }
 
 impl StripOutput {
-    /// Adds the words of the piece behind those before.
+    /// Appends the words of a piece.
     fn append(&mut self, piece: Self) {
         for mut word in piece.words {
             word.columns = word.columns.start + self.columns..word.columns.end + self.columns;
@@ -198,7 +196,7 @@ fn padded_width(piece: &Range<usize>) -> usize {
     piece.len().next_multiple_of(STRIDE)
 }
 
-/// A piece of the strip as the network takes it, filled up with grey on the right.
+/// A piece of the strip as network input, padded with grey on the right.
 fn strip_input(strip: &Mat, piece: &Range<usize>) -> Result<NetworkInput> {
     let (width, height) = (pixels::side(strip.cols()), pixels::side(strip.rows()));
     let padded = padded_width(piece);

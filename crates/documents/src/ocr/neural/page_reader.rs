@@ -268,7 +268,7 @@ impl Lexicon for ListedWords {
     }
 }
 
-/// Those of `languages` that have word lists.
+/// The members of `languages` with word lists.
 fn listed_languages(words: &LanguageWords, languages: &[String]) -> Vec<String> {
     let listed = words.languages();
     languages.iter().filter(|language| listed.contains(language)).cloned().collect()

@@ -28,7 +28,7 @@ pub(super) struct NetworkFiles {
     pub detector: Vec<u8>,
     /// The small network that reads every line.
     pub quick: RecogniserFiles,
-    /// The larger one, for lines that the small one leaves unsure.
+    /// The larger network, for lines of low confidence.
     pub thorough: RecogniserFiles,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct NetworkFiles {
 pub(super) struct RecogniserFiles {
     /// Its weights, ONNX.
     pub weights: Vec<u8>,
-    /// Names of its classes, a line each.
+    /// Names of its classes, one per line.
     pub characters: String,
 }
 

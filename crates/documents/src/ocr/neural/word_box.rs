@@ -58,9 +58,9 @@ impl StripInk {
         Ok(Self { ink: ink.data_bytes()?.to_vec(), width, height })
     }
 
-    /// Ranges of columns of at most `max` that cover the strip, all but the last of them multiples of
-    /// `stride`. They part in the middle of the widest gap within their second half, rounded down to
-    /// `stride`; without a gap, at their end.
+    /// Ranges of at most `max` columns that cover the strip; all but the last are multiples of
+    /// `stride`. Each ends in the middle of the widest gap in its second half, rounded down to
+    /// `stride`; without a gap, at `max`.
     pub(super) fn pieces(&self, max: usize, stride: usize) -> Vec<Range<usize>> {
         let mut pieces = Vec::new();
         let mut start = 0;

@@ -1,17 +1,17 @@
-//! A model's reading laid on that of the witness: the witness's lines with their places, in which
-//! words are confirmed, corrected, doubted or added.
+//! Aligns a model's reading with the local one: the lines and positions are local; words are
+//! confirmed, corrected, doubted or added.
 //!
 //! | | text | place | confidence | marked |
 //! |---|---|---|---|---|
-//! | both have it | the witness's | its | at least 0.9 | no |
-//! | other letters, the witness was sure | the witness's | its | its | no |
+//! | both have it | the local reader's | its | at least 0.9 | no |
+//! | other letters, the local reader was sure | the local reader's | its | its | no |
 //! | other letters, it was not | the model's | its | 0.3 | yes |
-//! | other digits | the witness's | its | at most 0.3 | yes |
+//! | other digits | the local reader's | its | at most 0.3 | yes |
 //! | the model alone | the model's | between its neighbours, or none | 0.35 | yes |
-//! | the witness alone | the witness's | its | its | no |
+//! | the local reader alone | the local reader's | its | its | no |
 //!
-//! Unsure words of the witness that the model reads differently are dropped, unless they have a
-//! digit. The order is the witness's. Not promised: that a marked word is on the page.
+//! Local words of low confidence that the model reads differently are dropped, unless they have a
+//! digit. The order is the local one. Not promised: that a marked word is on the page.
 
 use std::collections::BTreeMap;
 
@@ -19,96 +19,95 @@ use super::match_words::{WordMatch, has_digit, match_words, word_key};
 use super::recipe::ModelPage;
 use docmill_core::model::{BoundingBox, TextLine, TextWord};
 
-/// A word of the witness that is read at least this surely stays as it is.
+/// Minimum confidence at which a local word is kept unchanged.
 const SURE: f32 = 0.8;
-/// Less sure, and contradicted or left out by the model, it is no word.
+/// Minimum confidence of a local word that the model contradicts or omits; below, it is dropped.
 const HARDLY: f32 = 0.5;
-/// Two that read the same are at least this sure.
+/// Minimum confidence of a word that both read.
 const AGREED: f32 = 0.9;
-const CONTRADICTED: f32 = 0.3;
-/// Below what the rule `legible` wants.
-const UNWITNESSED: f32 = 0.35;
+/// Confidence of a word of the model alone; below the threshold of the rule `legible`.
+const UNCONFIRMED: f32 = 0.35;
 
-/// Both readings in one, and how far they agree.
+/// Both readings merged, and their agreement.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct AlignedPage {
     pub(super) lines: Vec<TextLine>,
     pub(super) agreement: ReadingAgreement,
-    /// The words of the witness that the model has as well.
+    /// The local words that the model has as well.
     pub(super) confirmed: Vec<TextLine>,
 }
 
 /// Counts of words of two or more letters or digits, and of letters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ReadingAgreement {
-    /// Words that the witness is sure of.
+    /// Local words of high confidence.
     pub(super) sure: usize,
-    /// Those among them that the model has.
+    /// Of these, words that the model has.
     pub(super) sure_found: usize,
     /// Words that the model has.
     pub(super) said: usize,
-    /// Those among them that the witness has.
+    /// Of these, words that the local reader has.
     pub(super) said_found: usize,
-    /// Letters of words that the witness has nothing like.
+    /// Letters of words without a similar local word.
     pub(super) letters_alone: usize,
 }
 
-/// Position of a word of the witness.
+/// Position of a word of the local reader.
 #[derive(Clone, Copy)]
 struct WordPlace {
     line: usize,
     at: usize,
 }
 
-/// Where the line of a word of the model is among its own.
+/// A word of the model, with the index of its line.
 struct ModelWord<'a> {
     text: &'a str,
     line: usize,
 }
 
-/// Lays `page` on the lines of the witness.
-pub(super) fn align_page(page: &ModelPage, witness: &[TextLine]) -> AlignedPage {
+/// Aligns `page` with the lines of the local reader.
+pub(super) fn align_page(page: &ModelPage, local: &[TextLine]) -> AlignedPage {
     let model: Vec<ModelWord<'_>> = (0..)
         .zip(&page.lines)
         .flat_map(|(line, words)| words.iter().map(move |text| ModelWord { text, line }))
         .collect();
     let places: Vec<WordPlace> = (0..)
-        .zip(witness)
+        .zip(local)
         .flat_map(|(line, words)| (0..words.words.len()).map(move |at| WordPlace { line, at }))
         .collect();
     let model_keys: Vec<String> = model.iter().map(|word| word_key(word.text)).collect();
-    let all = witness.iter().flat_map(|line| &line.words);
-    let witness_keys: Vec<String> = all.map(|word| word_key(&word.text)).collect();
-    let found = match_words(&model_keys, &witness_keys);
-    let aligner = PageAligner { witness, places, model, found };
+    let all = local.iter().flat_map(|line| &line.words);
+    let local_keys: Vec<String> = all.map(|word| word_key(&word.text)).collect();
+    let found = match_words(&model_keys, &local_keys);
+    let aligner = PageAligner { local, places, model, found };
     aligner.finish()
 }
 
 struct PageAligner<'a> {
-    witness: &'a [TextLine],
+    local: &'a [TextLine],
     places: Vec<WordPlace>,
     model: Vec<ModelWord<'a>>,
     found: Vec<WordMatch>,
 }
 
-/// Words that only the model has, by where they go.
+/// Words of the model alone, by insertion point.
 #[derive(Default)]
 struct AddedWords {
-    /// Behind the word of this number of the witness, within its line.
+    /// After the local word of this index, within its line.
     behind: BTreeMap<usize, Vec<TextWord>>,
-    /// Before the word of this number.
+    /// Before the local word of this index.
     before: BTreeMap<usize, Vec<TextWord>>,
-    /// As lines behind the line of this number; 0 is before the first.
+    /// As lines after the local line of this index plus one; 0 is before the first.
     lines: BTreeMap<usize, Vec<TextLine>>,
-    /// Words of the witness that they replace.
+    /// Local words that they replace.
     replaced: Vec<usize>,
 }
 
 impl PageAligner<'_> {
     fn finish(&self) -> AlignedPage {
-        let mut by_witness: Vec<Option<usize>> = vec![None; self.places.len()];
+        let mut by_local: Vec<Option<usize>> = vec![None; self.places.len()];
         for (at, found) in self.found.iter().enumerate() {
-            if let Some(place) = found.witness().and_then(|place| by_witness.get_mut(place)) {
+            if let Some(place) = found.local().and_then(|place| by_local.get_mut(place)) {
                 *place = Some(at);
             }
         }
@@ -116,12 +115,12 @@ impl PageAligner<'_> {
         let mut lines: Vec<TextLine> = added.lines.remove(&0).unwrap_or_default();
         let mut confirmed = Vec::new();
         let mut number = 0;
-        for (at, line) in self.witness.iter().enumerate() {
+        for (at, line) in self.local.iter().enumerate() {
             let mut words = Vec::with_capacity(line.words.len());
             let mut known = Vec::new();
             for word in &line.words {
                 words.extend(added.before.remove(&number).unwrap_or_default());
-                let beside = by_witness.get(number).copied().flatten();
+                let beside = by_local.get(number).copied().flatten();
                 match beside {
                     Some(beside) => {
                         words.push(self.joined_word(word, beside));
@@ -141,10 +140,10 @@ impl PageAligner<'_> {
             }
             lines.extend(added.lines.remove(&(at + 1)).unwrap_or_default());
         }
-        AlignedPage { lines, agreement: self.agreement(&by_witness), confirmed }
+        AlignedPage { lines, agreement: self.agreement(&by_local), confirmed }
     }
 
-    /// A word of the witness, with what the model has in its place.
+    /// A local word merged with the model's word at its position.
     fn joined_word(&self, word: &TextWord, beside: usize) -> TextWord {
         let said = self.model.get(beside).map_or("", |word| word.text);
         match self.found.get(beside) {
@@ -152,13 +151,13 @@ impl PageAligner<'_> {
                 TextWord { confidence: word.confidence.max(AGREED), ..word.clone() }
             }
             Some(WordMatch::Differs(_)) => TextWord {
-                confidence: word.confidence.min(CONTRADICTED),
+                confidence: word.confidence.min(TextWord::CONTRADICTED),
                 unwitnessed: true,
                 ..word.clone()
             },
             Some(WordMatch::Alike(_)) if word.confidence < SURE => TextWord {
                 text: said.into(),
-                confidence: CONTRADICTED,
+                confidence: TextWord::CONTRADICTED,
                 unwitnessed: true,
                 ..word.clone()
             },
@@ -166,11 +165,11 @@ impl PageAligner<'_> {
         }
     }
 
-    /// Sorts what only the model has by where it goes.
+    /// Collects the words of the model alone by insertion point.
     fn add_words(&self) -> AddedWords {
         let mut added = AddedWords::default();
         let mut at = 0;
-        // The last line of the witness that a word of the model was found on.
+        // The last line of the local reader that a word of the model was found on.
         let mut last_line = 0;
         while at < self.model.len() {
             if let Some(place) = self.place_of(at) {
@@ -191,20 +190,20 @@ impl PageAligner<'_> {
     }
 
     fn place_of(&self, model: usize) -> Option<WordPlace> {
-        self.places.get(self.found.get(model)?.witness()?).copied()
+        self.places.get(self.found.get(model)?.local()?).copied()
     }
 
-    /// The witness's word for the model's word `at`, if that is on this line of the model.
-    fn witness_on_line(&self, at: usize, line: Option<usize>) -> Option<usize> {
+    /// The local reader's word for the model's word `at`, if that is on this line of the model.
+    fn local_on_line(&self, at: usize, line: Option<usize>) -> Option<usize> {
         (self.model.get(at)?.line == line?).then_some(())?;
-        self.found.get(at)?.witness()
+        self.found.get(at)?.local()
     }
 
     /// Adds the model's words from `start` to `end`, which are on one line and unmatched.
     fn add_run(&self, start: usize, end: usize, last_line: usize, added: &mut AddedWords) {
         let line = self.model.get(start).map(|word| word.line);
-        let left = start.checked_sub(1).and_then(|before| self.witness_on_line(before, line));
-        let right = self.witness_on_line(end, line);
+        let left = start.checked_sub(1).and_then(|before| self.local_on_line(before, line));
+        let right = self.local_on_line(end, line);
         let between = match (left, right) {
             (Some(left), Some(right)) if left < right => self.gap_between(left, right, added),
             _ => None,
@@ -224,7 +223,7 @@ impl PageAligner<'_> {
                 added.before.entry(right).or_default().extend(spread_words(&texts, edge));
             }
             (None, None, _) => {
-                let above = last_line.checked_sub(1).and_then(|at| self.witness.get(at));
+                let above = last_line.checked_sub(1).and_then(|at| self.local.get(at));
                 let area = above.map(TextLine::bounding_box).unwrap_or_default();
                 let place = BoundingBox { x: area.x, y: area.bottom(), w: 0.0, h: 0.0 };
                 let words = spread_words(&texts, place);
@@ -233,7 +232,7 @@ impl PageAligner<'_> {
         }
     }
 
-    /// The gap between two words of one line, if it holds only unsure words of the witness, which
+    /// The gap between two words of one line, if it holds only unsure words of the local reader, which
     /// are dropped.
     fn gap_between(
         &self,
@@ -243,7 +242,7 @@ impl PageAligner<'_> {
     ) -> Option<BoundingBox> {
         let (first, last) = (self.places.get(left)?, self.places.get(right)?);
         (first.line == last.line).then_some(())?;
-        let words = &self.witness.get(first.line)?.words;
+        let words = &self.local.get(first.line)?.words;
         let (from, to) = (words.get(first.at)?.bounding_box, words.get(last.at)?.bounding_box);
         for (number, word) in (left + 1..right).zip(words.get(first.at + 1..last.at)?) {
             if word.confidence < HARDLY && !has_digit(&word.text) {
@@ -255,17 +254,17 @@ impl PageAligner<'_> {
     }
 
     /// A zero-width position at an edge of a word: beside it at an unknown distance.
-    fn edge_of(&self, witness: usize, edge: impl Fn(&BoundingBox) -> f32) -> BoundingBox {
-        let place = self.places.get(witness);
-        let word = place.and_then(|place| self.witness.get(place.line)?.words.get(place.at));
+    fn edge_of(&self, local: usize, edge: impl Fn(&BoundingBox) -> f32) -> BoundingBox {
+        let place = self.places.get(local);
+        let word = place.and_then(|place| self.local.get(place.line)?.words.get(place.at));
         let area = word.map(|word| word.bounding_box).unwrap_or_default();
         BoundingBox { x: edge(&area), w: 0.0, ..area }
     }
 
-    fn agreement(&self, by_witness: &[Option<usize>]) -> ReadingAgreement {
+    fn agreement(&self, by_local: &[Option<usize>]) -> ReadingAgreement {
         let mut counts = ReadingAgreement::default();
-        let all = self.witness.iter().flat_map(|line| &line.words);
-        for (word, beside) in all.zip(by_witness) {
+        let all = self.local.iter().flat_map(|line| &line.words);
+        for (word, beside) in all.zip(by_local) {
             if word.confidence >= SURE && counts_as_word(&word.text) {
                 counts.sure += 1;
                 let found = beside.and_then(|at| self.found.get(at));
@@ -299,7 +298,7 @@ fn spread_words(texts: &[&str], place: BoundingBox) -> Vec<TextWord> {
         let bounding_box = BoundingBox { x, w, ..place };
         x += w;
         let text = (*text).to_owned();
-        TextWord { text: text.into(), bounding_box, confidence: UNWITNESSED, unwitnessed: true }
+        TextWord { text: text.into(), bounding_box, confidence: UNCONFIRMED, unwitnessed: true }
     });
     words.collect()
 }
@@ -315,7 +314,7 @@ mod tests {
     type LineTexts = &'static [&'static str];
 
     /// Lines of words `text` or `text~confidence`, each ten pixels a letter.
-    fn witness(lines: &[&str]) -> Vec<TextLine> {
+    fn local(lines: &[&str]) -> Vec<TextLine> {
         let line = |(row, text): (u8, &&str)| {
             let mut x = 0.0;
             let words = text.split(' ').map(|word| {
@@ -360,20 +359,20 @@ mod tests {
             ("before the first word",    &["Total 9"],            &["Grand Total 9"],       &["Grand* Total 9"]),
         ];
         for (name, beside, said, expected) in table {
-            assert_eq!(shown(&align_page(&model(said), &witness(beside))), expected, "{name}");
+            assert_eq!(shown(&align_page(&model(said), &local(beside))), expected, "{name}");
         }
-        let page = align_page(&model(&["Total EUR"]), &witness(&["Total~0.6 x~0.95 EUR~0.95"]));
+        let page = align_page(&model(&["Total EUR"]), &local(&["Total~0.6 x~0.95 EUR~0.95"]));
         let confidences: Vec<f32> =
             page.lines[0].words.iter().map(|word| word.confidence).collect();
         assert_eq!(confidences, [0.9, 0.95, 0.95]);
     }
 
     #[test]
-    fn no_unmarked_digit_is_one_that_the_witness_has_not() {
+    fn no_unmarked_digit_is_one_that_the_local_reader_has_not() {
         let beside = ["Invoice 2041 of 03.04.2026", "Net 1.000,00", "VAT 190,00 DE123456789"];
         let page = align_page(
             &model(&["Invoice 2047 of 03.04.2026 99", "Net 1.000,00 1.000,00", "7 VAT 190.00"]),
-            &witness(&beside),
+            &local(&beside),
         );
         let said: Vec<&str> = beside.iter().flat_map(|line| line.split(' ')).collect();
         let words = page.lines.iter().flat_map(|line| &line.words);
@@ -389,7 +388,7 @@ mod tests {
 
     #[test]
     fn an_added_word_stands_between_its_neighbours_or_has_no_width() {
-        let page = align_page(&model(&["Total 9,50 EUR now"]), &witness(&["Total xxxx~0.1 EUR"]));
+        let page = align_page(&model(&["Total 9,50 EUR now"]), &local(&["Total xxxx~0.1 EUR"]));
         let words = &page.lines[0].words;
         assert_eq!(words.len(), 4, "{words:?}");
         let (gap, end) = (words[1].bounding_box, words[3].bounding_box);
@@ -399,10 +398,8 @@ mod tests {
 
     #[test]
     fn agreement_counts_sure_words_and_the_letters_of_nobody_else() {
-        let page = align_page(
-            &model(&["Total 9,50 or somewhat"]),
-            &witness(&["Total 9,50 EUR faint~0.2"]),
-        );
+        let page =
+            align_page(&model(&["Total 9,50 or somewhat"]), &local(&["Total 9,50 EUR faint~0.2"]));
         let expected = ReadingAgreement {
             sure: 3,
             sure_found: 2,

@@ -1,5 +1,5 @@
 //! Whether a model's reply is usable, and its usable part: by its stop reason, its form, the ink of
-//! the page, and the witness's reading of the same picture.
+//! the page, and the local reader's reading of the same picture.
 //!
 //! The shares are starting values, not fitted. A reading that passes is no truth: see `align`.
 
@@ -11,16 +11,16 @@ use docmill_core::config::{LlmServer, VisionConfig};
 use docmill_core::model::{PageText, ProviderReading, ReadingRefusal, TextMap};
 use docmill_llm::{FinishReason, ModelReply, Prompt, count_words};
 
-/// Below this many sure words of the witness, recall is not judged.
+/// Below this many sure words of the local reader, recall is not judged.
 const FEW_WORDS: usize = 8;
 /// A page of at least this quality was read here well.
 const READ_WELL: f32 = 0.8;
-/// On a well-read page, any honest reading has one in this many of the witness's sure words, and
-/// one in this many of its own words is the witness's.
+/// On a well-read page, any honest reading has one in this many of the local reader's sure words, and
+/// one in this many of its own words is the local reader's.
 const ONE_IN_GOOD: usize = 2;
 /// The same of a bad page.
 const ONE_IN_BAD: usize = 5;
-/// Of the cells that look like text and carry words of the witness, one in this many may be left
+/// Of the cells that look like text and carry words of the local reader, one in this many may be left
 /// out.
 const LEFT_OUT: usize = 4;
 /// Letters that fit into a cell, a tenth of an inch each way, of the smallest print; and those that
@@ -40,7 +40,7 @@ pub(super) struct ReplyJudge {
     /// Where on the picture there seems to be text.
     pub(super) map: TextMap,
     /// The local reading.
-    pub(super) witness: PageText,
+    pub(super) local: PageText,
 }
 
 /// The least share of the tokens of a picture, counted by its vendor's rule, that a server counts; 0
@@ -82,7 +82,7 @@ impl ReplyJudge {
         if page.lines.iter().any(|line| ends_in_loop(&line.join(" "))) || self.loops(&page) {
             return Err((ReadingRefusal::Loop, None));
         }
-        let aligned = align_page(&page, &self.witness.lines);
+        let aligned = align_page(&page, &self.local.lines);
         self.check_upright(&page, aligned.agreement)?;
         self.check_agreement(aligned.agreement)
             .and_then(|()| self.check_ink(&aligned))
@@ -92,8 +92,8 @@ impl ReplyJudge {
 
     fn loops(&self, page: &ModelPage) -> bool {
         let text: Vec<String> = page.lines.iter().map(|line| line.join(" ")).collect();
-        // A page may repeat itself: then the witness has it as well.
-        ends_in_loop(&text.join("\n")) && !ends_in_loop(&self.witness.text())
+        // A page may repeat itself: then the local reader has it as well.
+        ends_in_loop(&text.join("\n")) && !ends_in_loop(&self.local.text())
     }
 
     /// Whether the picture can have been among what was counted: some servers leave it out, and the
@@ -132,7 +132,7 @@ impl ReplyJudge {
 
     fn check_agreement(&self, agreement: ReadingAgreement) -> Result<(), ReadingRefusal> {
         let ReadingAgreement { sure, sure_found, said, said_found, .. } = agreement;
-        let read_well = self.witness.quality >= READ_WELL;
+        let read_well = self.local.quality >= READ_WELL;
         let one_in = if read_well { ONE_IN_GOOD } else { ONE_IN_BAD };
         let strange = said >= FEW_WORDS && !has_share(said_found, said, one_in);
         if sure >= FEW_WORDS && !has_share(sure_found, sure, one_in) {
@@ -153,7 +153,7 @@ impl ReplyJudge {
         if page.agreement.letters_alone > FREE_LETTERS + LETTERS_PER_CELL * free {
             return Err(ReadingRefusal::Invented);
         }
-        let left_out = free.saturating_sub(uncovered_cells(&self.map, &self.witness.lines));
+        let left_out = free.saturating_sub(uncovered_cells(&self.map, &self.local.lines));
         let left_out = left_out.saturating_sub(page.agreement.letters_alone / USUAL_LETTERS);
         if left_out * LEFT_OUT > self.map.text.len() {
             return Err(ReadingRefusal::Incomplete);

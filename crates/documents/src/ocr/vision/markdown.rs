@@ -1,6 +1,6 @@
 //! The words of Markdown with HTML tables in it, as models write it: marks, tags and invented
 //! descriptions of figures are dropped, printed words stay. This is no renderer: unusual syntax
-//! stays, and is checked against the witness like everything else.
+//! stays, and is checked against the local reader like everything else.
 
 /// The text, with a line for each line, row and heading.
 pub(super) fn plain_text(markdown: &str) -> String {

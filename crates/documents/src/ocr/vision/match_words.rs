@@ -1,4 +1,4 @@
-//! Which word of a model is which word of the witness: first runs of words that occur once in both,
+//! Which word of a model is which word of the local reader: first runs of words that occur once in both,
 //! then single ones, nearest first, at last similar words between two equal ones.
 //!
 //! Words need not come in one order: columns are read in any. A word with a digit is the same only
@@ -13,7 +13,7 @@ use docmill_formats::notation::fold_text;
 /// Words on either side of a gap in which words that are nearly alike are looked for.
 const MAX_GAP_WORDS: usize = 24;
 
-/// How a word of the model belongs to one of the witness.
+/// The relation of a word of the model to a local one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WordMatch {
     /// The same word.
@@ -22,13 +22,13 @@ pub(super) enum WordMatch {
     Alike(usize),
     /// They differ where digits are.
     Differs(usize),
-    /// Nothing of the witness.
+    /// No local word.
     Alone,
 }
 
 impl WordMatch {
-    /// The word of the witness.
-    pub(super) fn witness(self) -> Option<usize> {
+    /// The word of the local reader.
+    pub(super) fn local(self) -> Option<usize> {
         match self {
             Self::Same(at) | Self::Alike(at) | Self::Differs(at) => Some(at),
             Self::Alone => None,
@@ -49,13 +49,13 @@ pub(super) fn has_digit(word: &str) -> bool {
     word.chars().any(char::is_numeric)
 }
 
-/// For each word of the model what it is of the witness.
-pub(super) fn match_words(model: &[String], witness: &[String]) -> Vec<WordMatch> {
+/// Matches each word of the model with a local one.
+pub(super) fn match_words(model: &[String], local: &[String]) -> Vec<WordMatch> {
     let mut matcher = WordMatcher {
         model,
-        witness,
+        local,
         found: vec![WordMatch::Alone; model.len()],
-        taken: vec![false; witness.len()],
+        taken: vec![false; local.len()],
     };
     for length in [3, 2, 1] {
         matcher.match_unique_runs(length);
@@ -67,7 +67,7 @@ pub(super) fn match_words(model: &[String], witness: &[String]) -> Vec<WordMatch
 
 struct WordMatcher<'a> {
     model: &'a [String],
-    witness: &'a [String],
+    local: &'a [String],
     found: Vec<WordMatch>,
     taken: Vec<bool>,
 }
@@ -79,9 +79,9 @@ impl WordMatcher<'_> {
     fn match_unique_runs(&mut self, length: usize) {
         let model =
             unique_runs(self.model, length, |at| self.found.get(at) == Some(&WordMatch::Alone));
-        let witness = unique_runs(self.witness, length, |at| self.taken.get(at) == Some(&false));
+        let local = unique_runs(self.local, length, |at| self.taken.get(at) == Some(&false));
         let mut pairs: Vec<(usize, usize)> =
-            model.iter().filter_map(|(run, at)| Some(((*at)?, (*witness.get(run)?)?))).collect();
+            model.iter().filter_map(|(run, at)| Some(((*at)?, (*local.get(run)?)?))).collect();
         pairs.sort_unstable();
         for (one, other) in pairs {
             self.extend_match(one, other);
@@ -89,12 +89,12 @@ impl WordMatcher<'_> {
     }
 
     /// Matches these two, and what follows and precedes them as long as it is the same.
-    fn extend_match(&mut self, model: usize, witness: usize) {
-        let (mut one, mut other) = (model, witness);
+    fn extend_match(&mut self, model: usize, local: usize) {
+        let (mut one, mut other) = (model, local);
         while self.match_same(one, other) {
             (one, other) = (one + 1, other + 1);
         }
-        let (mut one, mut other) = (model, witness);
+        let (mut one, mut other) = (model, local);
         while let (Some(before), Some(beside)) = (one.checked_sub(1), other.checked_sub(1)) {
             if !self.match_same(before, beside) {
                 break;
@@ -103,19 +103,18 @@ impl WordMatcher<'_> {
         }
     }
 
-    fn match_same(&mut self, model: usize, witness: usize) -> bool {
-        let same =
-            self.model.get(model).is_some_and(|word| self.witness.get(witness) == Some(word));
+    fn match_same(&mut self, model: usize, local: usize) -> bool {
+        let same = self.model.get(model).is_some_and(|word| self.local.get(local) == Some(word));
         let open = self.found.get(model) == Some(&WordMatch::Alone)
-            && self.taken.get(witness) == Some(&false);
+            && self.taken.get(local) == Some(&false);
         if same && open {
-            self.take(model, WordMatch::Same(witness));
+            self.take(model, WordMatch::Same(local));
         }
         same && open
     }
 
     fn take(&mut self, model: usize, found: WordMatch) {
-        let taken = found.witness().and_then(|at| self.taken.get_mut(at));
+        let taken = found.local().and_then(|at| self.taken.get_mut(at));
         if let (Some(place), Some(taken)) = (self.found.get_mut(model), taken) {
             (*place, *taken) = (found, true);
         }
@@ -125,12 +124,12 @@ impl WordMatcher<'_> {
     /// predecessor was found.
     fn match_nearest(&mut self) {
         let mut free: HashMap<&str, BTreeSet<usize>> = HashMap::new();
-        for (at, word) in self.witness.iter().enumerate().filter(|(at, _)| !self.is_taken(*at)) {
+        for (at, word) in self.local.iter().enumerate().filter(|(at, _)| !self.is_taken(*at)) {
             free.entry(word).or_default().insert(at);
         }
         let mut expected = 0;
         for (at, word) in self.model.iter().enumerate() {
-            if let Some(known) = self.found.get(at).and_then(|found| found.witness()) {
+            if let Some(known) = self.found.get(at).and_then(|found| found.local()) {
                 expected = known + 1;
                 continue;
             }
@@ -145,12 +144,12 @@ impl WordMatcher<'_> {
         }
     }
 
-    fn is_taken(&self, witness: usize) -> bool {
-        self.taken.get(witness).copied().unwrap_or(true)
+    fn is_taken(&self, local: usize) -> bool {
+        self.taken.get(local).copied().unwrap_or(true)
     }
 
     /// Between two words that were found, those that were not: each of the model's takes the most
-    /// alike of the witness's, in their order.
+    /// alike of the local reader's, in their order.
     fn match_gaps(&mut self) {
         let mut start = 0;
         while start < self.found.len() {
@@ -164,14 +163,14 @@ impl WordMatcher<'_> {
     }
 
     fn match_gap(&mut self, start: usize, end: usize) {
-        let before = start.checked_sub(1).and_then(|at| self.found.get(at)?.witness());
-        let behind = self.found.get(end).and_then(|found| found.witness());
+        let before = start.checked_sub(1).and_then(|at| self.found.get(at)?.local());
+        let behind = self.found.get(end).and_then(|found| found.local());
         let low = before.map(|at| at + 1);
         let (low, high) = match (low, behind) {
             (Some(low), Some(high)) => (low, high),
-            (Some(low), None) => (low, self.witness.len().min(low + MAX_GAP_WORDS)),
+            (Some(low), None) => (low, self.local.len().min(low + MAX_GAP_WORDS)),
             (None, Some(high)) => (high.saturating_sub(MAX_GAP_WORDS), high),
-            (None, None) if start == 0 && end == self.found.len() => (0, self.witness.len()),
+            (None, None) if start == 0 && end == self.found.len() => (0, self.local.len()),
             (None, None) => return,
         };
         let mut next = low;
@@ -182,11 +181,11 @@ impl WordMatcher<'_> {
             let Some(word) = self.model.get(at) else { return };
             let free = (next..high).filter(|place| !self.is_taken(*place));
             let rated = free.filter_map(|place| {
-                let (distance, length) = spelling_distance(word, self.witness.get(place)?);
+                let (distance, length) = spelling_distance(word, self.local.get(place)?);
                 (distance * 2 <= length).then_some((distance, place))
             });
             let Some((distance, place)) = rated.min() else { continue };
-            let Some(beside) = self.witness.get(place) else { return };
+            let Some(beside) = self.local.get(place) else { return };
             let found = match has_digit(word) || has_digit(beside) {
                 // Two that were found the same before, in another order of words.
                 _ if distance == 0 => WordMatch::Same(place),
@@ -239,13 +238,13 @@ mod tests {
     use super::WordMatch::{Alike, Alone, Differs, Same};
     use super::*;
 
-    fn matches(model: &str, witness: &str) -> Vec<WordMatch> {
+    fn matches(model: &str, local: &str) -> Vec<WordMatch> {
         let keys = |text: &str| text.split(' ').map(word_key).collect::<Vec<String>>();
-        match_words(&keys(model), &keys(witness))
+        match_words(&keys(model), &keys(local))
     }
 
     #[test]
-    fn a_word_of_the_model_is_that_of_the_witness_which_it_repeats() {
+    fn a_word_of_the_model_is_that_of_the_local_reader_which_it_repeats() {
         #[rustfmt::skip]
         let table: [(&str, &str, &str, Vec<WordMatch>); 9] = [
             ("the same",          "total 9,50 eur",      "Total 9,50 EUR",      vec![Same(0), Same(1), Same(2)]),
@@ -258,8 +257,8 @@ mod tests {
             ("nothing there",     "sum gross 12,00",     "sum 12,00",           vec![Same(0), Alone, Same(1)]),
             ("currency signs",    "(€12,00)",            "12,00",               vec![Same(0)]),
         ];
-        for (name, model, witness, expected) in table {
-            assert_eq!(matches(model, witness), expected, "{name}");
+        for (name, model, local, expected) in table {
+            assert_eq!(matches(model, local), expected, "{name}");
         }
     }
 

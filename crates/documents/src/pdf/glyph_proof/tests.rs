@@ -17,7 +17,6 @@ use super::*;
 use crate::page::PageContent;
 use crate::pdf::contested_digits::tests::maps_of;
 use crate::pdf::glyphless_font::{glyphless_font, lay_out};
-use crate::pdf::page_glyph::CONTRADICTED;
 use crate::{DocumentFormat, open_document};
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::{TextLine, TextWord};
@@ -513,8 +512,8 @@ fn a_digit_that_the_maps_of_its_font_name_differently_is_marked_for_good() {
         ("one map",               vec![symbols],               vec![1],       (false, 1.0)),
         ("maps that agree",       vec![symbols, western, old], vec![1, 1, 1], (false, 1.0)),
         ("another glyph, drawn",  vec![symbols, old],          vec![2, 1],    (true, 1.0)),
-        ("another glyph, not drawn", vec![symbols, old],       vec![1, 2],    (true, CONTRADICTED)),
-        ("another by its code",   vec![western, old],          vec![1, 2],    (true, CONTRADICTED)),
+        ("another glyph, not drawn", vec![symbols, old],       vec![1, 2],    (true, TextWord::CONTRADICTED)),
+        ("another by its code",   vec![western, old],          vec![1, 2],    (true, TextWord::CONTRADICTED)),
     ];
     for (name, maps, glyphs, expected) in table {
         assert_eq!(marks_of_nine(&mapped("91", &maps, &glyphs)), expected, "{name}");
@@ -531,10 +530,10 @@ fn a_digit_of_a_composite_font_is_chosen_by_no_map_where_no_simple_font_may_draw
     assert_eq!(marks_of_last(page(&objects, "")), (false, 1.0));
     objects.push(simple_font(&tables).swap_remove(0));
     let beside = "/Font<</F1 3 0 R/F2 7 0 R>>";
-    assert_eq!(marks_of_last(page(&objects, beside)), (true, CONTRADICTED));
+    assert_eq!(marks_of_last(page(&objects, beside)), (true, TextWord::CONTRADICTED));
     objects.push(stream("/Type/XObject/Subtype/Form/BBox[0 0 1 1]", b""));
     let form = "/Font<</F1 3 0 R>>/XObject<</X 8 0 R>>";
-    assert_eq!(marks_of_last(page(&objects, form)), (true, CONTRADICTED));
+    assert_eq!(marks_of_last(page(&objects, form)), (true, TextWord::CONTRADICTED));
 }
 
 /// Whether a nine of a font is marked, and its confidence.
@@ -563,11 +562,11 @@ fn a_digit_of_another_name_or_a_damaged_program_is_marked_for_good() {
     #[rustfmt::skip]
     let table = [
         ("named as drawn",       b"post", named([0, 28, 20], b""),            (false, 1.0)),
-        ("named as another",     b"post", named([0, 20, 28], b""),            (true, CONTRADICTED)),
-        ("named anew",           b"post", named([0, 20, 258], b"\x04nine"),   (true, CONTRADICTED)),
+        ("named as another",     b"post", named([0, 20, 28], b""),            (true, TextWord::CONTRADICTED)),
+        ("named anew",           b"post", named([0, 20, 258], b"\x04nine"),   (true, TextWord::CONTRADICTED)),
         ("named otherwise anew", b"post", named([0, 258, 259], b"\x01a\x01b"), (false, 1.0)),
         ("without names",        b"post", version([0, 3, 0, 0]),              (false, 1.0)),
-        ("without a needed one", b"hmtx", Vec::new(),                         (true, CONTRADICTED)),
+        ("without a needed one", b"hmtx", Vec::new(),                         (true, TextWord::CONTRADICTED)),
     ];
     for (name, tag, content, expected) in table {
         let mut tables = tables_of("91");
@@ -587,7 +586,7 @@ fn a_digit_of_another_name_or_a_damaged_program_is_marked_for_good() {
     numbered.push(b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>".to_vec());
     let content = "BT /F2 12 Tf 60 700 Td (Our invoice) Tj /F1 12 Tf 90 0 Td (9) Tj ET";
     let page = page_of(content, &numbered, ["/Font<</F1 3 0 R/F2 6 0 R>>", ""]);
-    assert_eq!(marks_of_last(page), (true, CONTRADICTED), "a digit by its drawing alone");
+    assert_eq!(marks_of_last(page), (true, TextWord::CONTRADICTED), "a digit by its drawing alone");
 }
 
 #[test]

@@ -53,8 +53,8 @@ pub(super) enum PassPicture {
 pub(super) enum PassCondition {
     /// The best reading falls short of a good one.
     FallsShort,
-    /// The best reading leaves a doubt. For the main reader, which makes other mistakes than the
-    /// robust one.
+    /// The best reading is doubtful. For the main reader, whose mistakes differ from the robust
+    /// one's.
     InDoubt,
 }
 

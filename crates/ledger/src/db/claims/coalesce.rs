@@ -52,7 +52,7 @@ pub(super) trait BatchedStatement: Send + Sync + 'static {
     type Row: Send + Sync;
     /// The caller's answer.
     type Answer: Send;
-    /// Rows in one statement; also bounds what is sent to Postgres and answered at a time.
+    /// Rows in one statement; also bounds the size of one request and its answer.
     const MAX_ROWS: usize = 64;
 
     /// Runs the statement for all of these rows; one answer for each, in their order.

@@ -16,7 +16,7 @@ use docmill_core::fault::{Error, Fault};
 /// A pooler in session mode may have no second connection to give; then nothing is shown.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Whether a connection shares its session with another one, as behind such a pooler.
+/// Whether a connection shares its session with others, as behind a transaction pooler.
 ///
 /// # Errors
 /// No answer from Postgres.
@@ -36,7 +36,7 @@ pub(super) async fn shares_sessions(
     Ok(other == Some(one))
 }
 
-/// The refusal of a way to Postgres on which a session is not one, with what to do.
+/// The error for a connection without sessions of its own, with the remedy.
 pub(super) fn refusal(place: &DatabaseAddress) -> Error {
     Error::new(
         Fault::Misconfigured,

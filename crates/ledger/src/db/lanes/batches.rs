@@ -78,7 +78,7 @@ pub struct OpenBatch {
     pub overdue: f64,
     /// Whether the vendor was asked to cancel it.
     pub is_cancelled: bool,
-    /// How often it was looked at.
+    /// How often it was polled.
     pub polls: i32,
 }
 
@@ -269,7 +269,7 @@ SELECT count(*) AS "count!" FROM back
     Ok(u64::try_from(waiting).unwrap_or(0))
 }
 
-/// The batches at this place that have not ended and are to be looked at now.
+/// The open batches of this provider that are due for a poll.
 ///
 /// # Errors
 /// No answer from Postgres.

@@ -18,7 +18,7 @@ use docmill_core::fault::{Error, Fault, Result};
 use crate::db::{SqlErrorContext, fault_from_sqlx};
 use needs::SchemaNeeds;
 
-/// Lets earlier workers go on beside ours.
+/// Lets workers of the earlier system run beside ours.
 const BRIDGE: &str = include_str!("adopting/bridge.sql");
 /// Ends that.
 const FAREWELL: &str = include_str!("adopting/farewell.sql");

@@ -47,7 +47,7 @@ pub struct SendPosition {
 pub struct ResendPage {
     /// Rows whose message must be gone, if the queue is not behind them.
     pub candidates: Vec<ResendCandidate>,
-    /// Where the next look goes on; `None`: from the beginning.
+    /// Where the next pass continues; `None`: from the beginning.
     pub next: Option<SendPosition>,
 }
 

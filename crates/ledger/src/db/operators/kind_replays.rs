@@ -85,16 +85,16 @@ pub struct KindReplayRow {
     pub shadow_report: Option<Value>,
 }
 
-/// A worker's turn with a draft in the shadow: the decisions of people after one, up to another.
+/// One worker's batch for a shadow run: a range of decisions by people.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ShadowTurn {
     /// The draft's replay.
     pub id: Uuid,
     /// The share of the documents that are read, above 0 up to 1.
     pub share: f64,
-    /// The decisions are numbered higher than this.
+    /// Lower bound of the decisions' numbers, exclusive.
     pub after: i64,
-    /// And no higher than this.
+    /// Upper bound, inclusive.
     pub up_to: i64,
 }
 
@@ -270,8 +270,9 @@ pub async fn save_replay(
     Ok(done.rows_affected() > 0)
 }
 
-/// Has a draft read this share of the documents decided from now on, instead of another draft of its
-/// tenant and kind; `None` ends that. `false`: the replay is gone or did not pass its gate.
+/// Starts a shadow run over this share of the documents decided from now on, in place of another
+/// one of the tenant and kind; `None` ends it. `false`: the replay is gone or did not pass its
+/// gate.
 ///
 /// # Errors
 /// No answer from Postgres, or a share that it refuses.
@@ -304,8 +305,8 @@ pub async fn set_shadow(db: &Db, id: Uuid, share: Option<f64>, by: &AuditNote) -
     Ok(done.rows_affected() > 0)
 }
 
-/// Takes the draft in the shadow that was looked at longest ago, and not within `interval`, with up to
-/// `max_decisions` later decisions. No turn takes them again: one that fails is not paid twice.
+/// Takes the shadow run that was evaluated longest ago, and not within `interval`, with up to
+/// `max_decisions` later decisions. They are never taken again: a failed batch is not paid twice.
 ///
 /// # Errors
 /// No answer from Postgres.

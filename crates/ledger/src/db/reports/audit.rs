@@ -194,7 +194,7 @@ impl AuditFilter {
 /// An action of an operator or a decision of a reviewer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AuditEntry {
-    /// Its link of the chain, by which the list goes on.
+    /// Its link of the chain; the cursor of the list.
     pub link: i64,
     /// The table of its row.
     pub source: String,

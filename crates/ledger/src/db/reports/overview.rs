@@ -96,18 +96,19 @@ pub struct LaneTotals {
     pub down: i64,
     /// Workers that it takes no call of until a person has acted.
     pub denied: i64,
-    /// When a call was answered last.
+    /// Time of the last answered call.
     #[serde(with = "time::serde::rfc3339::option")]
     pub answered_at: Option<OffsetDateTime>,
-    /// Milliseconds that it took.
+    /// Latency of that call, in milliseconds.
     pub answer_ms: Option<i64>,
-    /// When the first call failed of those since the last answer; `None`: the last was answered.
+    /// Time of the first failed call after the last answered one; `None`: the last call was
+    /// answered.
     #[serde(with = "time::serde::rfc3339::option")]
     pub failing_since: Option<OffsetDateTime>,
 }
 
 impl LaneTotals {
-    /// Whether it is a hook, its name the model.
+    /// Whether it is a hook; the model is its name.
     pub fn is_hook(&self) -> bool {
         self.provider == HOOK_PROVIDER
     }
@@ -419,7 +420,7 @@ pub async fn measure_reviews(db: &Db) -> Result<ReviewBacklog> {
     .context("measuring the review queue")
 }
 
-/// The oldest transaction id that somebody still needs, and who: vacuum removes nothing newer.
+/// The oldest transaction id still in use, and by which connection: vacuum removes nothing newer.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct VacuumHorizon {
     /// The transaction id.

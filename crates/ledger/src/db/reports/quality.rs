@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 use crate::db::{Db, SqlErrorContext};
 use docmill_core::fault::Result;
 
-/// Ended ingestions that are looked at, the newest ones of all tenants.
+/// Ended ingestions evaluated, the newest of all tenants.
 pub const MAX_ENDED: i64 = 5_000;
-/// Decisions that are looked at, the newest ones of all tenants.
+/// Decisions evaluated, the newest of all tenants.
 pub const MAX_DECISIONS: i64 = 2_000;
 /// Rows of each table.
 const MAX_ROWS: i64 = 30;

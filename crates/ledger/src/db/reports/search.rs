@@ -163,7 +163,7 @@ pub async fn find_documents(
     .context("looking for documents")
 }
 
-/// Documents with one of these keys that are looked at.
+/// Documents with one of these keys that are examined.
 const MAX_KEYED_DOCUMENTS: i64 = 200;
 
 /// Keys of a document, each found by an index.

@@ -67,7 +67,7 @@ pub struct QueuePlace {
     pub total: i64,
 }
 
-/// Where a document stands in a part of the queue.
+/// Position of a document in a part of the queue.
 ///
 /// # Errors
 /// No answer from Postgres.

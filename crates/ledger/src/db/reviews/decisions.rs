@@ -91,9 +91,9 @@ pub struct WrittenDecision {
 pub enum UndoEnd {
     /// The document carries this again.
     Undone(Option<Value>),
-    /// Nobody has decided about it, or that is undone already.
+    /// No decision exists, or it is undone already.
     Nothing,
-    /// Somebody else has decided.
+    /// Another reviewer has decided.
     Others(String),
     /// The time for it is over.
     TooLate,

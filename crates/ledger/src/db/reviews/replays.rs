@@ -18,7 +18,7 @@ pub struct ReplayFilter {
     pub after: i64,
     /// Only decisions numbered no higher than this; `i64::MAX`: all.
     pub up_to: i64,
-    /// Only this share of the documents, the same ones each time; 1: all.
+    /// Only this share of the documents, chosen deterministically; 1: all.
     pub share: f64,
 }
 

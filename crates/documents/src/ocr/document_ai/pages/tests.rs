@@ -17,7 +17,7 @@ fn picture(number: u32) -> PagePicture {
         header: ImageHeader { width: 1000, height: 2000, dpi: 100, encoding: ImageEncoding::Png },
         bytes: vec![],
     };
-    PagePicture { facts, image, witness: None }
+    PagePicture { facts, image, local_reading: None }
 }
 
 fn layout(start: usize, end: usize, confidence: f64) -> Value {
