@@ -27,7 +27,7 @@ pub(super) struct RightsArgs {
     pub(super) why: String,
 }
 
-/// Other rights; those left out stay.
+/// Other rights; omitted ones stay.
 #[derive(Debug, clap::Args)]
 pub(super) struct UserChangeArgs {
     /// Name
@@ -56,9 +56,9 @@ pub(super) enum UsersCommand {
     List,
     /// Add a user
     Add(RightsArgs),
-    /// Give a user other rights; those left out stay
+    /// Give a user other rights; omitted ones stay
     Change(UserChangeArgs),
-    /// End a user: no token is taken, sessions end
+    /// End a user: tokens are refused, sessions end
     End {
         /// Name
         name: String,
@@ -66,7 +66,7 @@ pub(super) enum UsersCommand {
         #[arg(long, default_value = "")]
         why: String,
     },
-    /// Take an ended user up again
+    /// Restore an ended user
     Restore {
         /// Name
         name: String,
@@ -98,7 +98,7 @@ pub(super) enum TokensCommand {
         #[arg(long, default_value = "")]
         why: String,
     },
-    /// Revoke a token: it is not taken, its sessions end
+    /// Revoke a token: it is refused, its sessions end
     Revoke {
         /// Number, as shown by `list`
         id: i64,

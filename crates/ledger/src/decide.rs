@@ -60,11 +60,11 @@ pub struct LoneEnds {
 }
 
 impl LoneEnds {
-    /// Number of documents examined.
+    /// Maximum ends examined.
     pub const MAX_ENDS: usize = 8;
-    /// So many attempts are searched for them.
+    /// Maximum attempts searched for them.
     pub const MAX_ATTEMPTS: usize = 256;
-    /// Ends before that say nothing about the workers of today.
+    /// Maximum age of an end that counts for the present workers.
     pub const MAX_AGE: Duration = Duration::from_secs(3600);
 
     /// Whether workers live as a rule: at least three of four documents survived being worked on alone.

@@ -95,11 +95,11 @@ pub struct IngestionRow {
     pub sha256: Option<String>,
     /// Number of pages that were read.
     pub pages: Option<i32>,
-    /// How likely the data is right, 0 to 1, as the gate sees it.
+    /// The gate's estimate that the data is right, 0 to 1.
     pub gate_score: Option<f32>,
-    /// Whether the reader supports everything requested.
+    /// Whether the reader reports a complete reading.
     pub extraction_successful: Option<bool>,
-    /// How sure the reader says it is: `high`, `medium` or `low`.
+    /// The reader's own confidence: `high`, `medium` or `low`.
     pub extraction_confidence: Option<String>,
     /// Fields that the reader says are not on the document.
     pub missing_fields: Option<Vec<String>>,
