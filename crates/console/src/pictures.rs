@@ -110,7 +110,7 @@ async fn is_repaired(
     let read = move || serde_json::from_slice::<TranscriptOutline>(&bytes).unwrap_or_default();
     #[expect(clippy::disallowed_methods, reason = "a few at once: each has a place of its own")]
     let outline = tokio::task::spawn_blocking(read).await.map_err(|_panicked| {
-        tracing::error!("a transcript could not be looked into for its pages");
+        tracing::error!("a transcript could not be searched for its pages");
         ConsoleFailure::from_status(StatusCode::INTERNAL_SERVER_ERROR)
     })?;
     // A transcript of the earlier system, without these facts.

@@ -329,7 +329,10 @@ impl Maintenance {
             Ok(true) => return true,
             Ok(false) => {
                 let next = before.name();
-                tracing::warn!(next, "maintenance lost its lead before {next}: another goes on");
+                tracing::warn!(
+                    next,
+                    "maintenance lost its lead before {next}: another worker continues"
+                );
             }
             Err(error) => {
                 report_failure(before, &error);

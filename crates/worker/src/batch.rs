@@ -238,7 +238,9 @@ async fn settle_survivors(source: &QueueJobSource, runner: &RunnerHandle<QueueJo
         match source.ledger.renew_leases(&renewals, source.terms.lease).await {
             Ok(answers) if !answers.contains(&LeaseStatus::Locked) => return false,
             Ok(_) => {}
-            Err(error) => tracing::warn!(error = %error, "the end of a suspect is not written"),
+            Err(error) => {
+                tracing::warn!(error = %error, "the outcome of a suspect is not written yet")
+            }
         }
     }
     true

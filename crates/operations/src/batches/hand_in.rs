@@ -51,7 +51,7 @@ impl BatchCollector {
                 self.keep_handle(api, batch, &handle).await
             }
             Err(error) if error.fault == Fault::ClaimLost => {
-                tracing::warn!(batch = name, "batch {name} is handed in by somebody else");
+                tracing::warn!(batch = name, "batch {name} is submitted by another worker");
                 if let Some(file) = &file {
                     api.remove_input(file).await?;
                 }
@@ -61,7 +61,7 @@ impl BatchCollector {
             Err(error) if matches!(error.fault, Fault::Internal | Fault::Rejected) => {
                 // Unless it will not have them because another try has taken them away.
                 if fence.pass().await.is_err() {
-                    tracing::warn!(batch = name, "batch {name} is handed in by somebody else");
+                    tracing::warn!(batch = name, "batch {name} is submitted by another worker");
                     return Ok(StepEnd::Open);
                 }
                 tracing::error!(batch = name, "batch {name} is refused: {error}");
@@ -111,7 +111,7 @@ impl BatchCollector {
                 Ok(StepEnd::Open)
             }
             FoundBatch::Undecided if batch.age < GIVE_UP_AGE.as_secs_f64() => {
-                let detail = "the vendor has a batch that may be it, which has not ended";
+                let detail = "the vendor has an unfinished batch that may be this one";
                 self.look_again(batch, Some(detail)).await
             }
             FoundBatch::Undecided => self.give_up(api, batch).await,

@@ -33,7 +33,7 @@ fn is_passing(fault: Fault) -> bool {
 /// Removes the files of an ended batch at the vendor, which removes them in the end by itself.
 async fn discard(api: &dyn BatchApi, name: &str, handle: &str) {
     if let Err(error) = guard_call(FailureSeam::BatchDiscard, api.discard(handle)).await {
-        tracing::info!(batch = name, "what the vendor keeps of it stays: {error}");
+        tracing::info!(batch = name, "the copy at the vendor was not deleted: {error}");
     }
 }
 

@@ -454,7 +454,7 @@ impl WebhookCourier {
         let reply = reply_or_problem(name, self.send(&delivery).await);
         let answer = answer_of(&reply, begun.elapsed());
         if let Err(error) = rows::note_answer(&self.db, name, &answer).await {
-            tracing::warn!(webhook = name, error = %error, "an answer was not noted: {error}");
+            tracing::warn!(webhook = name, error = %error, "an answer was not recorded: {error}");
         }
         let (news, outcome) = (LaneNews::of(&reply), describe_outcome(&reply));
         metrics::count_webhook(name, outcome);

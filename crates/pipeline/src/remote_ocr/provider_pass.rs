@@ -141,7 +141,7 @@ impl<'a> ProviderPass<'a> {
         self.run_calls(PictureRequest::View(PageViewMode::Repaired), numbers).await?;
         match self.stop.take() {
             Some(error) if should_try_next(error.fault) => {
-                tracing::warn!(ocr.provider = name, "{error}: bad pages stay as they were read");
+                tracing::warn!(ocr.provider = name, "{error}: bad pages keep their local reading");
                 Ok(())
             }
             Some(error) => Err(error.into()),

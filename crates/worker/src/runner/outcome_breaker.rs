@@ -85,7 +85,7 @@ impl OutcomeBreaker {
             tracing::error!(
                 stage = context.stage.code(),
                 fault = context.fault,
-                "{context}: taken for an outage, nothing is counted"
+                "{context}: treated as an outage, no attempt counts"
             );
         }
         self.changed.notify_waiters();
