@@ -3,9 +3,8 @@
 //! The same code as in production with other backends: a private Postgres, a folder as store and
 //! one as queue, all below one data folder. It submits the given documents, runs a worker in this
 //! process, shows progress, and ends when every document has ended; without documents, or with
-//! `--keep` or `--open`, it serves the pages and goes on. Running it again is safe:
-//! finished documents are shown, interrupted ones continue. Not for production: the database has no
-//! backup.
+//! `--keep` or `--open`, it serves the pages and keeps running. Running it again is safe: finished
+//! documents are shown, interrupted ones continue. Not for production: the database has no backup.
 
 mod data_folder;
 mod document_summary;

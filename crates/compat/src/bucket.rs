@@ -120,7 +120,7 @@ impl BlobForgeBucket {
         self.engine.store().describe()
     }
 
-    /// The store that the bucket lies in.
+    /// The store of the bucket.
     pub fn store(&self) -> Arc<dyn ObjectStore> {
         self.engine.shared_store()
     }

@@ -19,7 +19,7 @@ use docmill_pipeline::{ClaimHandle, PipelineContext, PipelineServices};
 use docmill_storage::ObjectStore;
 use docmill_storage::memory::MemoryStore;
 
-/// Where an original lies in the store that is made for it.
+/// The original's key in its temporary store.
 const KEY: &str = "document";
 
 /// The pipeline of a bucket or workspace.

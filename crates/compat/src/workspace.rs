@@ -79,7 +79,7 @@ impl Workspace {
         self.engine.store().describe()
     }
 
-    /// The store that the workspace lies in.
+    /// The store of the workspace.
     pub fn store(&self) -> Arc<dyn ObjectStore> {
         self.engine.shared_store()
     }

@@ -89,9 +89,9 @@ struct ShownCase<'a> {
     pages: &'a PicturedPages,
     findings: &'a [ReviewFinding],
     place: Option<QueuePlace>,
-    /// The other document, if this one is taken for its duplicate.
+    /// The other document, if this one may be its duplicate.
     similar: Option<SimilarDocument>,
-    /// Accounts that were confirmed of the supplier, if a rule says that this is another.
+    /// The supplier's confirmed accounts, if a rule found another one.
     known_accounts: Vec<KnownAccount>,
     /// The pages on which further documents seem to begin.
     firsts: Vec<u32>,
@@ -136,7 +136,7 @@ pub(super) async fn case_page(
     frame_work(state, visitor, &title, &body, &scripts)
 }
 
-/// The other document, if a rule says that there is one.
+/// The other document, if a rule found one.
 async fn find_similar(
     state: &ConsoleState,
     case: &ReviewCase,
@@ -152,7 +152,7 @@ async fn find_similar(
     found.ok().flatten()
 }
 
-/// The accounts that were confirmed of the supplier, if a rule says that the account is another.
+/// The supplier's confirmed accounts, if a rule found another one.
 async fn find_known_accounts(
     state: &ConsoleState,
     case: &ReviewCase,
@@ -417,7 +417,7 @@ async fn load_pages(
     PicturedPages::new(state, case.ingestion_id, sheets, FieldPlaces::read(places))
 }
 
-/// The pages on which further documents seem to begin, if the gate says that there are some.
+/// The pages on which further documents may begin, if the gate found any.
 async fn propose_cuts(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,

@@ -1,7 +1,7 @@
 //! One change of many ingestions: of the rows that were selected in a list, or of all that match its filter.
 //!
-//! Two steps, without script: a page that counts what is meant, and the change itself. A request changes at
-//! most [`MAX_TOGETHER`] ingestions; its answer offers to go on with the rest.
+//! Two steps, without script: a page that counts what is meant, and the change itself. A request
+//! changes at most [`MAX_TOGETHER`] ingestions; its answer offers to continue with the rest.
 
 use axum::Extension;
 use axum::extract::State;

@@ -35,7 +35,7 @@ use docmill_operations::saved_views::ViewedList;
 
 /// Rows of a page.
 pub(super) const PAGE_ROWS: u32 = 50;
-/// How long words are looked for, and the piece that is being looked through then.
+/// Time limit of a word search, and the range searched by then.
 const SEARCH_TIMEOUT: Duration = Duration::from_millis(100);
 /// The same for a request to look further back.
 const WIDE_SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
@@ -311,7 +311,7 @@ async fn find_by_hash(
     Ok(FoundDocuments { rows, next, looked_back_to: None })
 }
 
-/// Says how far was looked, and leads on.
+/// Shows how far the search got, with a link to continue.
 fn further_link(href: Option<String>, looked_back_to: OffsetDateTime) -> Markup {
     html! {
         p.hint { "Looked through what was registered since " (moment(looked_back_to)) " (UTC)." }

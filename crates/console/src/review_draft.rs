@@ -13,7 +13,7 @@ use super::state::ConsoleState;
 use docmill_core::config::WebRole;
 use docmill_operations::review::{self, ReviewCase, ReviewDraft};
 
-/// Names of a form that nobody types.
+/// Names of hidden form fields.
 const UNTYPED: [&str; 3] = ["form_secret", "page", "decision"];
 
 /// The version that the form was made for.
@@ -39,8 +39,8 @@ fn is_changed(state: &ConsoleState, case: &ReviewCase, form: &FieldValues) -> bo
     differs || form.get("why").is_some()
 }
 
-/// Saves the typed values of a form, or deletes the draft if it says what the document says. A
-/// failure is logged: the form itself is still with its reviewer.
+/// Saves the typed values of a form, or deletes the draft if they equal the document's. A failure
+/// is logged: the form itself is still with its reviewer.
 pub(super) async fn keep_draft(
     state: &ConsoleState,
     visitor: &ConsoleVisitor,

@@ -201,7 +201,7 @@ fn queue_row(
             td { (foreign_name(row.tenant.as_deref().unwrap_or("–"))) }
             td.reasons { (reasons_in_words(kind, &row.review_reasons)) @if row.decided_before { " (decided before)" } }
             td { @match row.status.as_deref() {
-                // Green would say that nothing is left to do.
+                // Green would suggest that nothing is left to do.
                 Some("completed") | None => "–",
                 Some(status) => (state_mark(status)),
             } }

@@ -26,7 +26,7 @@ const MAX_FILES: usize = 100;
 const SHOWN_ROWS: u32 = 15;
 /// Milliseconds after which the script loads what moves again.
 const FOLLOW_MS: u32 = 1_500;
-/// Documents for a first look, as they lie in `samples/`.
+/// Bundled sample documents, as in `samples/`.
 const SAMPLES: [(&str, &str, &[u8]); 5] = [
     ("invoice_en.pdf", "An invoice", include_bytes!("../../../samples/invoice_en.pdf")),
     ("rechnung_de.pdf", "A German invoice", include_bytes!("../../../samples/rechnung_de.pdf")),

@@ -89,7 +89,7 @@ fn last_answer(target: &WebhookTargetState) -> Markup {
     }
 }
 
-/// How the last test ended, or that nobody has sent it.
+/// The result of the last test, or that none was sent.
 fn last_test(target: &WebhookTargetState) -> Markup {
     html! {
         @match (target.test_asked_at, target.test_ended_at) {

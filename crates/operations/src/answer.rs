@@ -88,8 +88,8 @@ struct AnswerState<'a> {
 }
 
 impl<'a> AnswerState<'a> {
-    /// Nobody's decision: it arrived, or waits for a person. A decision is passed on, a rejection with
-    /// its reason.
+    /// No person's decision: it arrived, or waits for a person. A decision is passed on, a
+    /// rejection with its reason.
     fn of(
         needs_review: bool,
         ended: OffsetDateTime,

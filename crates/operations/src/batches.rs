@@ -218,7 +218,7 @@ impl BatchCollector {
         rows::postpone_batch(&self.db, name, wait, Some(&error.to_string())).await
     }
 
-    /// The wait before the next look at a batch that was looked at so often.
+    /// The delay before the next poll of a batch, by the number of polls so far.
     fn next_look(&self, polls: i32) -> Duration {
         let doublings = u32::try_from(polls / 4).unwrap_or(0).min(MAX_POLL_FACTOR.ilog2());
         self.config.poll.saturating_mul(1 << doublings)

@@ -122,7 +122,7 @@ pub struct ReconcileReport {
 /// How a reconciliation goes about it.
 #[derive(Debug, Clone, Copy)]
 pub struct ReconcileTerms {
-    /// Most letters that are looked at.
+    /// Maximum dead letters read.
     pub most: usize,
     /// Crashed attempts after which a row is failed; see `retry.crash_attempts`.
     pub crash_limit: u32,

@@ -118,9 +118,8 @@ async fn find_page(db: &Db, tenant: &str, after: TenantPosition) -> Result<Tenan
 /// Erases everything of a tenant. `notice` is how long workers need to notice a lost claim: a
 /// heartbeat and the write that may be under way.
 ///
-/// # Errors
-/// Postgres, the store or the queue does not answer; what was erased until then stays erased, and
-/// the next run goes on.
+/// # Errors Postgres, the store or the queue does not answer; earlier erasures remain, and the next
+///   run continues.
 pub async fn erase_tenant(
     places: ErasureBackends<'_>,
     tenant: &str,
@@ -152,7 +151,7 @@ pub struct RetentionSweep(Mutex<RetentionPosition>);
 struct RetentionPosition {
     /// Of tenants with more documents than one pass looks through.
     documents: BTreeMap<String, TenantPosition>,
-    /// The tenant that was looked at last: the next one is first in the next pass.
+    /// The tenant processed last: the next one is first in the next pass.
     tenant: Option<String>,
 }
 

@@ -63,7 +63,7 @@ const SEARCH_PIECE_ROWS: u32 = 10_000;
 pub struct FoundDocuments {
     /// The newest that pass.
     pub rows: Vec<DocumentRow>,
-    /// The document after which looking goes on; `None`: all were looked through.
+    /// The document after which the search continues; `None`: all were looked through.
     pub next: Option<Uuid>,
     /// Looking ended at documents of this time although the page is not full.
     pub looked_back_to: Option<OffsetDateTime>,

@@ -75,11 +75,11 @@ pub struct Maintenance {
     batches: Option<BatchCollector>,
 }
 
-/// Where sweeps that take several passes go on.
+/// Where sweeps of several passes continue.
 #[derive(Debug, Default)]
 struct SweepProgress {
     resend: Option<SendPosition>,
-    /// The last attempt that was looked at.
+    /// The last attempt examined.
     attempts: Option<ExpiredAttempt>,
     horizon: HorizonWatch,
 }
@@ -182,7 +182,7 @@ pub struct JanitorReport {
     pub dry_run: bool,
     /// Parked rows whose message was sent.
     pub woken: usize,
-    /// Rows that waited long enough to be looked at.
+    /// Rows that waited long enough to be examined.
     pub candidates: usize,
     /// Rows whose message was sent again.
     pub resent: Vec<IngestionId>,
@@ -206,7 +206,7 @@ pub struct JanitorReport {
     pub cut_short: bool,
 }
 
-/// How long a chore that works in batches may go on.
+/// Time limit of a chore that works in batches.
 #[derive(Debug, Clone, Copy)]
 pub struct ChoreTurn<'a> {
     until: Instant,

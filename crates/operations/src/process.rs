@@ -38,7 +38,7 @@ use docmill_pipeline::{
 use docmill_storage::memory::MemoryStore;
 use docmill_storage::{GetOptions, GetResult, ObjectStore, keys};
 
-/// Where a document lies in the store that is made for it.
+/// The document's key in its temporary store.
 const KEY: &str = "document";
 /// Bytes of a stored transcript, or of replies, that a replay reads.
 const MAX_TRANSCRIPT_BYTES: u64 = 256 << 20;
@@ -173,7 +173,7 @@ pub struct TimingsView {
 impl LocalPipeline {
     /// Over these services without their daily budget; of a file only the document itself is read.
     pub fn new(mut services: PipelineServices) -> Self {
-        // Nobody would work on the documents that a file is cut into: it is flagged instead.
+        // No worker would process the documents that a file is cut into: it is flagged instead.
         Arc::make_mut(&mut services.config).packets = PacketsConfig::default();
         Self { takes_children: false, ..Self::with_children(services) }
     }

@@ -1,4 +1,4 @@
-//! The bound on silent errors: judges the decisions about drawn documents, and says how it stands.
+//! The bound on silent errors: judges the decisions about drawn documents, and reports the state.
 //!
 //! The statistics are those of `docmill-assurance`; the draws themselves are made as a result is
 //! recorded. Each level is judged from one tenant's documents of one kind and reader, and from no

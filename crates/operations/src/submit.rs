@@ -201,9 +201,9 @@ fn too_large(size: u64, largest: u64) -> String {
     format!("{size} bytes, limits.document_bytes is {largest}")
 }
 
-/// Hands in what a search finds, in batches, while the search goes on. `report` gets a line for
-/// everything; within a batch what was refused at first sight comes before what was handed in.
-/// Memory is bounded, however much is found.
+/// Submits the findings of a search in batches while it runs. `report` gets a line for everything;
+/// within a batch what was refused at first sight comes before what was handed in. Memory is
+/// bounded, however much is found.
 ///
 /// # Errors
 /// Store or database do not answer; what was reported before is done.
@@ -302,7 +302,7 @@ async fn inspect_source(
     Ok(Ok(SubmitCandidate { source, what }))
 }
 
-/// The key of a file that lies in the store already.
+/// The key of a file that is in the store already.
 async fn stored_key(context: SubmitContext<'_>, path: &Path) -> Option<String> {
     context.store.key_of_file(&tokio::fs::canonicalize(path).await.ok()?)
 }

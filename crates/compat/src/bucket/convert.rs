@@ -16,7 +16,7 @@ use docmill_layout::{DocumentLayout, render_with_pictures};
 use docmill_operations::process::ProcessReport;
 use docmill_pipeline::{ClaimHandle, CutFigures, StepError, cut_figures, find_layout};
 
-/// A document as it lies in the bucket.
+/// A document as stored in the bucket.
 #[derive(Debug, Clone)]
 pub struct OriginalDocument {
     /// SHA-256 of the bytes, in hex.

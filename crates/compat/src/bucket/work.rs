@@ -68,7 +68,7 @@ pub struct BucketWorkerOptions {
     pub largest: u64,
     /// Replaces the machine's fingerprint.
     pub name: Option<String>,
-    /// How long documents in work may go on after a stop.
+    /// How long running documents may continue after a stop.
     pub drain: Duration,
     /// When documents are taken.
     pub windows: RunWindows,

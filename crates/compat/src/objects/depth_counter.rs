@@ -166,7 +166,7 @@ impl DepthCounter {
         Ok(DepthTally { depth, reads, now, locks, streak })
     }
 
-    /// Adds what a page shows, taken for a fair sample of `whole` messages.
+    /// Adds the counts of one page as a sample of `whole` messages.
     async fn add_page(&self, page: &MarkerPage, whole: u64, tally: &mut DepthTally) -> Result<()> {
         let (mut ready, mut in_flight, mut delayed) = (0, 0, 0);
         for entry in &page.markers {

@@ -39,7 +39,7 @@ pub struct MarkerPage {
     pub markers: Vec<ObjectEntry>,
     /// How many keys the store listed, those of others included.
     pub listed: usize,
-    /// The last of these keys: where a next page goes on.
+    /// The last of these keys: where the next page continues.
     pub last_key: Option<String>,
 }
 

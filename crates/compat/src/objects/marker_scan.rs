@@ -34,7 +34,7 @@ pub(super) struct MarkerScan {
     next: Option<Instant>,
 }
 
-/// Where to go on in a priority that is gone through once around.
+/// Where to continue in a priority that is scanned round robin.
 struct TierWalk {
     tier: Priority,
     after: Option<String>,

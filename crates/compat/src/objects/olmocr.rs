@@ -40,7 +40,7 @@ pub enum WorkspaceFormat {
 }
 
 impl WorkspaceFormat {
-    /// The locks that are taken for a group.
+    /// The locks acquired for a group.
     pub fn lock_keys(self, hash: &str) -> Vec<String> {
         match self {
             Self::Newer => vec![newer_lock_key(hash)],

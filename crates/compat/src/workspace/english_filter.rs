@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use whatlang::Lang;
 
-/// Pages that are looked at.
+/// Maximum pages examined.
 pub(super) const SAMPLED_PAGES: u32 = 5;
 /// Minimum characters for a decision.
 const ENOUGH: usize = 200;

@@ -63,7 +63,7 @@ pub struct WorkspaceOptions {
     pub poll_interval: Duration,
     /// End once only such groups are left.
     pub leave_locked: bool,
-    /// How long groups in work may go on after a stop.
+    /// How long running groups may continue after a stop.
     pub drain: Duration,
 }
 

@@ -21,7 +21,7 @@ use docmill_storage::keys;
 pub(super) enum StepEnd {
     /// All of its questions are settled.
     Ended,
-    /// It is looked at again.
+    /// It is polled again.
     Open,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct SubmitCandidate {
 /// Facts about a candidate.
 #[derive(Debug, Clone)]
 pub(super) enum CandidateContent {
-    /// A local file; `lies_at` is its key if it lies in the store already.
+    /// A local file; `lies_at`: its key if it is in the store already.
     Content { content: FileContent, lies_at: Option<String> },
     /// An object in a bucket.
     Object(ObjectMeta),
@@ -335,7 +335,7 @@ fn document_from_content(
     }
 }
 
-/// The document that the file's name at its source stands for.
+/// The document of the file's name at its source.
 fn named_document(terms: &SubmitOptions) -> Option<DocumentId> {
     let tenant = terms.tenant.as_deref().unwrap_or_default();
     terms.identity.as_deref().map(|name| DocumentId::from_identity(name, tenant))

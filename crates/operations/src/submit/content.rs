@@ -74,7 +74,7 @@ fn check_format(path: &Path, start: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The bytes of a file that was looked at before; if it is read again, it must still be the same.
+/// The bytes of a file that was examined before; if it is read again, it must still be the same.
 pub(super) async fn read_unchanged(path: &Path, known: &FileContent) -> Result<Bytes, String> {
     if let Some(whole) = &known.whole {
         return Ok(whole.clone());

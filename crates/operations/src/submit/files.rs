@@ -59,7 +59,7 @@ pub struct SkippedPath {
     pub file: PathBuf,
     /// Why it is not handed in, for people.
     pub problem: String,
-    /// Whether the person named this path, rather than a folder it lies in.
+    /// Whether the person named this path, rather than a parent folder.
     pub named: bool,
 }
 
@@ -252,7 +252,7 @@ impl<'a> SubmitSearch<'a> {
     }
 }
 
-/// Text has no signature: a file of a folder is one if its name says so as well.
+/// Text has no signature: a file of a folder is one only if its name agrees.
 fn looks_like_document(path: &Path, bytes: &[u8]) -> bool {
     const TEXT_ENDINGS: [&str; 4] = ["txt", "csv", "tsv", "text"];
     let ending = path.extension().unwrap_or_default().to_ascii_lowercase();

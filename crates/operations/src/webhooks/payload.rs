@@ -1,4 +1,4 @@
-//! The payload for a target: ids, outcome, kind and links; the data only if the settings say so.
+//! The payload for a target: ids, outcome, kind and links; the data only if the settings allow it.
 
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;

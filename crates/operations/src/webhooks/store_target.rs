@@ -164,7 +164,7 @@ impl StoreTarget {
             let Some(first) = self.load(db, event).await? else { return Ok(()) };
             let key = self.key_of(&first, ending_of(form));
             let before = self.place.store.head(&key).await?.map(|known| known.etag);
-            // Read after the object was looked at: a write since then is noticed.
+            // Read after the object was checked: a write since then is noticed.
             let Some(now) = self.load(db, event).await? else { return Ok(()) };
             let bytes = self.content_of(db, &now, form).await?;
             if self.put(&key, before, bytes).await? {

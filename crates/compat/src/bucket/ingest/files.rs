@@ -10,7 +10,7 @@ use docmill_core::model::digest;
 use docmill_documents::DocumentFormat;
 use docmill_operations::folder_walk::{FolderWalk, WalkStep};
 
-/// Names whose content in Git LFS is taken for a document unseen.
+/// Names whose Git LFS content counts as a document without being read.
 const NAMED: [&str; 14] = [
     "pdf", "png", "jpg", "jpeg", "tif", "tiff", "webp", "gif", "bmp", "heic", "heif", "avif",
     "jxl", "xml",

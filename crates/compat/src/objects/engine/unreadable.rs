@@ -17,8 +17,8 @@ const TRANSIENT_IN_A_ROW: u32 = 2;
 pub struct UnreadableStreak(u32);
 
 impl UnreadableStreak {
-    /// Whether to go on with the next object after this failure. If not, the streak is over as well:
-    /// it has been answered for.
+    /// Whether to continue with the next object after this failure. If not, the streak is over as
+    /// well: it has been answered for.
     pub(crate) fn passes_over(&mut self, error: &Error) -> bool {
         let most = match error.fault {
             Fault::Internal | Fault::Denied | Fault::Missing | Fault::Rejected => IN_A_ROW,
