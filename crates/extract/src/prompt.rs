@@ -16,10 +16,10 @@ use super::printed::PrintedRows;
 use super::schema::example_reply;
 use docmill_core::model::Transcript;
 use docmill_gate::kinds::Kind;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Raised when the text of the prompt changes: part of the identity of stored replies.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Bytes per token, for estimates: right for English.
 pub(super) const BYTES_PER_TOKEN: usize = 4;
@@ -84,11 +84,11 @@ pub fn write_remembered(kind: &Kind, documents: &[RememberedPages], prompt_token
     for document in documents.iter().take(MAX_REMEMBERED) {
         let shown = TranscriptView::of_transcript(&document.transcript);
         let data = example_reply(&asked, &Value::Object(document.data.clone()), false);
-        let fields = data.get("fields").unwrap_or(&Value::Null);
+        let fields = json!({"fields": data.get("fields")});
         let earlier = format!(
             "An earlier document of the same issuer, to show where its values stand. None of its \
              values belongs to the document that is asked about.\n{}\nThe confirmed fields of that \
-             earlier document: {fields}\n\n",
+             earlier document:\n{fields}\n\n",
             shown.fenced_rows(shown.all_rows()),
         );
         let tokens = estimated_tokens(&earlier);

@@ -84,7 +84,8 @@ impl ReplyForm {
         if !has_text && note.is_none() {
             return Cow::Borrowed(&prompt.system);
         }
-        let mut text = format!("{}{}", prompt.system, note.unwrap_or_default());
+        let mut text = self.write_examples(&prompt.system, prompt).into_owned();
+        text.push_str(note.unwrap_or_default());
         if has_text {
             text.push_str(SCHEMA_HEADING);
             let schema = if note.is_some() {
@@ -96,6 +97,18 @@ impl ReplyForm {
             text.push('\n');
         }
         Cow::Owned(text)
+    }
+
+    /// The user's text of a prompt, with its examples in the form that is demanded.
+    pub(crate) fn write_user_text(self, prompt: &Prompt) -> Cow<'_, str> {
+        self.write_examples(&prompt.user, prompt)
+    }
+
+    fn write_examples<'t>(self, text: &'t str, prompt: &Prompt) -> Cow<'t, str> {
+        match self.has_schema() {
+            true => self.dialect.write_examples(text, &prompt.schema),
+            false => Cow::Borrowed(text),
+        }
     }
 }
 

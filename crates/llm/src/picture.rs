@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::Prompt;
+use super::form::ReplyForm;
 use docmill_core::model::{EncodedImage, ImageEncoding};
 
 /// A part of the user's turn.
@@ -18,7 +19,7 @@ pub(super) enum TurnPart<'p> {
 }
 
 /// The user's turn in order: the pictures of pages with their numbers, the text, other pictures.
-pub(super) fn turn_parts(prompt: &Prompt) -> Vec<TurnPart<'_>> {
+pub(super) fn turn_parts(prompt: &Prompt, form: ReplyForm) -> Vec<TurnPart<'_>> {
     let mut parts = Vec::new();
     for picture in &prompt.pictures {
         if let Some(page) = picture.page {
@@ -26,7 +27,7 @@ pub(super) fn turn_parts(prompt: &Prompt) -> Vec<TurnPart<'_>> {
             parts.push(TurnPart::Picture(&picture.image));
         }
     }
-    parts.push(TurnPart::Text(Cow::Borrowed(&prompt.user)));
+    parts.push(TurnPart::Text(form.write_user_text(prompt)));
     let others = prompt.pictures.iter().filter(|picture| picture.page.is_none());
     parts.extend(others.map(|picture| TurnPart::Picture(&picture.image)));
     parts
@@ -54,6 +55,7 @@ pub(super) fn encode_base64(picture: &EncodedImage) -> String {
 mod tests {
     use super::*;
     use crate::{PromptPicture, PromptThinking};
+    use docmill_core::config::LlmConfig;
     use docmill_core::model::{ImageHeader, PictureRule};
 
     #[test]
@@ -73,7 +75,8 @@ mod tests {
             max_output_tokens: 9,
             pictures: vec![picture(1), picture(2).of_page(4), picture(3).of_page(7)],
         };
-        let order: Vec<String> = turn_parts(&prompt)
+        let form = ReplyForm::from_config(&LlmConfig::default());
+        let order: Vec<String> = turn_parts(&prompt, form)
             .into_iter()
             .map(|part| match part {
                 TurnPart::Text(text) => text.into_owned(),

@@ -6,6 +6,7 @@
 
 mod closed;
 pub(super) mod dialect;
+mod examples;
 pub mod limits;
 pub(super) mod nulls;
 

@@ -28,6 +28,11 @@ impl Request {
         if role == "system" { asked.system } else { asked.user }
     }
 
+    /// Schema of the reply, as the request or its text has it; null without one.
+    pub fn schema(&self) -> Value {
+        read::asked(&self.body).schema
+    }
+
     /// The first picture that was sent, if one was.
     pub fn picture(&self) -> Option<SentPicture> {
         self.pictures().into_iter().next()

@@ -2,7 +2,9 @@
 //! for the same event.
 
 use docmill_client::throttle::Governor;
-use docmill_core::config::{LlmServer, ModelEffort, PromptCache, StructuredOutput, ThrottleConfig};
+use docmill_core::config::{
+    LlmServer, ModelEffort, PromptCache, ReplyNumbers, StructuredOutput, ThrottleConfig,
+};
 use docmill_core::model::{EncodedImage, ImageEncoding, ImageHeader, ModelUsage, PictureRule};
 use docmill_llm::PromptPicture;
 use docmill_llm::anthropic::AnthropicClient;
@@ -159,6 +161,40 @@ async fn every_shipped_kind_is_within_the_limits_of_every_vendor_in_every_mode()
         }
     }
     std::io::Write::write_all(&mut std::io::stdout(), table.as_bytes()).unwrap();
+}
+
+/// Whether each example reply in the prompt is a reply to the schema of the request.
+fn has_consistent_examples(request: &Request) -> bool {
+    let validator = jsonschema::validator_for(&request.schema()).unwrap();
+    let system = request.message("system");
+    let mut replies = system.lines().filter(|line| line.starts_with("{\"fields\":"));
+    replies.all(|line| validator.is_valid(&serde_json::from_str(line).unwrap()))
+}
+
+#[tokio::test]
+async fn the_examples_of_a_prompt_are_replies_to_the_schema_that_its_request_demands() {
+    let kinds = KindSet::load(&KindsConfig::default()).unwrap();
+    for vendor in VENDORS {
+        let script = Script::function(|request: &Request| match has_consistent_examples(request) {
+            true => Answer::Read,
+            false => Answer::Text { content: "inconsistent".to_owned() },
+        });
+        let server = Server::start(script.from(vendor)).await.unwrap();
+        for structured in demands_of(vendor) {
+            for numbers in [ReplyNumbers::Json, ReplyNumbers::Printed] {
+                let config = config_of(vendor, &server);
+                let llm = model(&LlmConfig { structured, numbers, ..config }).await;
+                for kind in kinds.iter() {
+                    let prompt = docmill_extract::probe::probe_prompt(kind, false).unwrap();
+                    let shown = prompt.system.matches("\n{\"fields\":").count();
+                    assert_eq!(shown, kind.examples.len(), "{}", kind.name);
+                    let reply = llm.complete(&prompt).await.unwrap();
+                    let at = format!("{vendor:?} {structured:?} {numbers:?} {}", kind.name);
+                    assert!(!reply.text.contains("inconsistent"), "{at}");
+                }
+            }
+        }
+    }
 }
 
 /// Answers of vendors that do not take a schema, in their recorded words.

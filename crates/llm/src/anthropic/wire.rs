@@ -49,8 +49,8 @@ pub(super) struct AnthropicRequest<'a> {
 }
 
 /// Text and pictures.
-fn user_content(prompt: &Prompt) -> Vec<Value> {
-    let parts = turn_parts(prompt).into_iter().map(|part| match part {
+fn user_content(prompt: &Prompt, form: ReplyForm) -> Vec<Value> {
+    let parts = turn_parts(prompt, form).into_iter().map(|part| match part {
         TurnPart::Text(text) => json!({"type": "text", "text": text}),
         TurnPart::Picture(image) => json!({
             "type": "image",
@@ -96,7 +96,7 @@ pub(super) fn build_request<'a>(
         max_tokens: call.max_tokens,
         // An empty text is refused.
         system: (!text.is_empty()).then_some([system]),
-        messages: [json!({"role": "user", "content": user_content(prompt)})],
+        messages: [json!({"role": "user", "content": user_content(prompt, form)})],
         output_config: (!output.is_empty()).then_some(Value::Object(output)),
         thinking: (call.effort == CallEffort::Off).then(|| json!({"type": "disabled"})),
         temperature: call.temperature,

@@ -10,7 +10,7 @@ use super::errors::says_too_long;
 use super::wire::{ModelFields, map_stop_reason};
 use crate::form::ReplyForm;
 use crate::options::CallOptions;
-use crate::picture::encode_base64;
+use crate::picture::{TurnPart, encode_base64, turn_parts};
 use crate::{FinishReason, ModelReply, Prompt};
 use docmill_client::throttle::RateLimitHeaders;
 use docmill_core::model::{ImageEncoding, ModelUsage};
@@ -22,15 +22,17 @@ pub(super) fn build_input(
     fields: &ModelFields,
     call: CallOptions<'_>,
 ) -> Value {
-    let mut content = vec![json!({"text": prompt.user})];
-    content.extend(prompt.pictures.iter().map(|picture| {
-        let format = match picture.image.header.encoding {
-            ImageEncoding::Png => "png",
-            ImageEncoding::Jpeg => "jpeg",
-        };
-        let bytes = encode_base64(&picture.image);
-        json!({"image": {"format": format, "source": {"bytes": bytes}}})
-    }));
+    let content = turn_parts(prompt, form).into_iter().map(|part| match part {
+        TurnPart::Text(text) => json!({"text": text}),
+        TurnPart::Picture(image) => {
+            let format = match image.header.encoding {
+                ImageEncoding::Png => "png",
+                ImageEncoding::Jpeg => "jpeg",
+            };
+            json!({"image": {"format": format, "source": {"bytes": encode_base64(image)}}})
+        }
+    });
+    let content: Vec<Value> = content.collect();
     let mut input = Map::new();
     let text = form.write_system_text(prompt);
     if !text.is_empty() {

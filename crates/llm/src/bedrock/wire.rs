@@ -105,7 +105,7 @@ impl BedrockRequest {
         let cache = fields.cache;
         let most = i32::try_from(call.max_tokens).unwrap_or(i32::MAX);
         let mut content = Vec::new();
-        for part in turn_parts(prompt) {
+        for part in turn_parts(prompt, form) {
             content.push(match part {
                 TurnPart::Text(text) => ContentBlock::Text(text.into_owned()),
                 TurnPart::Picture(image) => ContentBlock::Image(image_block(image)?),

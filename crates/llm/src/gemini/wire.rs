@@ -22,7 +22,7 @@ pub(super) struct GeminiOptions<'a> {
 /// The request for a prompt.
 pub(super) fn build_request(prompt: &Prompt, options: GeminiOptions<'_>) -> Value {
     let GeminiOptions { form, call, .. } = options;
-    let parts = turn_parts(prompt).into_iter().map(|part| match part {
+    let parts = turn_parts(prompt, form).into_iter().map(|part| match part {
         TurnPart::Text(text) => json!({"text": text}),
         TurnPart::Picture(image) => {
             json!({"inlineData": {"mimeType": media_type(image), "data": encode_base64(image)}})

@@ -73,11 +73,11 @@ enum OpenAiContent<'a> {
 
 /// Text and pictures, each of these as a data URL: an address would make the server fetch it.
 /// The default of `detail` differs from model to model.
-fn user_content(prompt: &Prompt) -> OpenAiContent<'_> {
+fn user_content(prompt: &Prompt, form: ReplyForm) -> OpenAiContent<'_> {
     if prompt.pictures.is_empty() {
-        return OpenAiContent::Text(Cow::Borrowed(&prompt.user));
+        return OpenAiContent::Text(form.write_user_text(prompt));
     }
-    let parts = turn_parts(prompt).into_iter().map(|part| match part {
+    let parts = turn_parts(prompt, form).into_iter().map(|part| match part {
         TurnPart::Text(text) => json!({"type": "text", "text": text}),
         TurnPart::Picture(image) => {
             let url = data_url(image);
@@ -134,7 +134,7 @@ pub(super) fn build_request<'a>(
         })
     };
     let text = form.write_system_text(prompt);
-    let user = OpenAiMessage { role: "user", content: user_content(prompt) };
+    let user = OpenAiMessage { role: "user", content: user_content(prompt, form) };
     // Models that were trained without a system message are asked without one.
     let messages = if text.is_empty() {
         vec![user]

@@ -4,20 +4,23 @@
 //! (`pattern`, `minimum`, ...) move into the description; those that matter only to docmill are
 //! dropped. Nothing is lost: a reply is validated against the whole schema afterwards.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::closed::close_schema;
+use super::examples::write_examples;
 use super::nulls::{self, append_description};
 use docmill_core::config::LlmConfig;
 
-/// How a reply is written in a dialect without unions. The kind's rules and examples speak of null.
-const WITHOUT_NULL: &str = "\nIn this reply nothing is null. Where the text above has null, write an empty text: \
+/// How a reply is written in a dialect without unions. The kind's rules speak of null.
+const WITHOUT_NULL: &str = "\nIn this reply nothing is null. Where the rules above have null, write an empty text: \
     \"\". A list that is not on the document is [], an object that is not has all its fields empty. A number, or true \
     or false, in a field of type string is written as text: \"1234.50\", \"true\".\n";
 
-/// How numbers are written as texts. The kind's rules and examples have them in JSON.
+/// How numbers are written as texts. The kind's rules have them in JSON.
 const PRINTED_NUMBERS: &str = "\nIn this reply every number in `fields` is a text, copied from the document as it is \
-    printed, with its own separators and every decimal, without unit or currency: where the text above has 15387.08 and \
+    printed, with its own separators and every decimal, without unit or currency: where the rules above have 15387.08 and \
     the document 15.387,08, write \"15.387,08\". A number that is not printed is null.\n";
 
 /// Which JSON schema features a vendor accepts.
@@ -77,7 +80,7 @@ impl SchemaDialect {
         !self.type_lists
     }
 
-    /// Differences of a reply from the kind's rules and examples.
+    /// Differences of a reply from the kind's rules.
     pub(crate) fn reply_note(self, schema: &Value) -> Option<&'static str> {
         match self {
             _ if self.lacks_unions() => nulls::allows_null(schema).then_some(WITHOUT_NULL),
@@ -86,6 +89,14 @@ impl SchemaDialect {
             }
             _ => None,
         }
+    }
+
+    /// Writes the example replies in a prompt's text as replies of this dialect are written.
+    pub(crate) fn write_examples<'t>(self, text: &'t str, schema: &Value) -> Cow<'t, str> {
+        if self.type_lists && !self.printed_numbers {
+            return Cow::Borrowed(text);
+        }
+        write_examples(text, schema, self.type_lists)
     }
 
     /// Compiles a schema: first into the form of all dialects ([`close_schema`]), then into this one.

@@ -13,15 +13,15 @@ use super::closed::close_schema;
 const MAX_EXACT_DIGITS: usize = 15;
 
 /// A schema that allows null beside values of one sort.
-struct NullableSchema<'a> {
+pub(super) struct NullableSchema<'a> {
     /// The schema of the values; its `type` and `enum` may name null as well.
-    schema: &'a Map<String, Value>,
+    pub(super) schema: &'a Map<String, Value>,
     /// Their type; `None` beside an `enum` or `const` without one.
-    kind: Option<&'a str>,
+    pub(super) kind: Option<&'a str>,
 }
 
 impl<'a> NullableSchema<'a> {
-    fn of(schema: &'a Value) -> Option<Self> {
+    pub(super) fn of(schema: &'a Value) -> Option<Self> {
         let object = schema.as_object()?;
         if let Some(Value::Array(any)) = object.get("anyOf") {
             let (nulls, values): (Vec<&Value>, Vec<&Value>) =
@@ -57,7 +57,7 @@ impl<'a> NullableSchema<'a> {
         Some(Self { schema, kind })
     }
 
-    fn is_number(&self) -> bool {
+    pub(super) fn is_number(&self) -> bool {
         matches!(self.kind, Some("number" | "integer")) && self.listed_values().is_none()
     }
 
@@ -71,7 +71,7 @@ impl<'a> NullableSchema<'a> {
     }
 
     /// Whether an object of it can have only empty fields.
-    fn can_be_empty(&self) -> bool {
+    pub(super) fn can_be_empty(&self) -> bool {
         let properties = self.schema.get("properties").and_then(Value::as_object);
         properties
             .into_iter()
@@ -179,7 +179,8 @@ fn listed_texts(mut object: Map<String, Value>, values: &[&Value]) -> Value {
     Value::Object(object)
 }
 
-fn text_of(value: &Value) -> String {
+/// A value as text.
+pub(super) fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
@@ -228,6 +229,13 @@ fn holds_null(value: &Value) -> bool {
     }
 }
 
+/// The schema that another refers to by `$ref`, also beside null. Chains of references are not followed.
+pub(super) fn find_definition<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
+    let beside = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
+    let name = std::iter::once(schema).chain(beside).find_map(|it| it.get("$ref")?.as_str())?;
+    root.pointer(name.strip_prefix('#')?).filter(|found| found.get("type").is_some())
+}
+
 struct ReplyRestorer<'a> {
     /// The schema of the whole reply.
     root: &'a Value,
@@ -239,7 +247,7 @@ struct ReplyRestorer<'a> {
 impl ReplyRestorer<'_> {
     /// Whether a text was replaced.
     fn restore(&self, schema: &Value, value: &mut Value) -> bool {
-        let schema = self.find_definition(schema).unwrap_or(schema);
+        let schema = find_definition(self.root, schema).unwrap_or(schema);
         let Some(nullable) = NullableSchema::of(schema) else {
             return schema.as_object().is_some_and(|schema| self.restore_inner(schema, value));
         };
@@ -258,14 +266,6 @@ impl ReplyRestorer<'_> {
             *value = Value::Null;
         }
         replaced
-    }
-
-    /// The schema that another refers to by `$ref`, also beside null. Chains of references are not
-    /// followed.
-    fn find_definition(&self, schema: &Value) -> Option<&Value> {
-        let beside = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
-        let name = std::iter::once(schema).chain(beside).find_map(|it| it.get("$ref")?.as_str())?;
-        self.root.pointer(name.strip_prefix('#')?).filter(|found| found.get("type").is_some())
     }
 
     fn restore_inner(&self, schema: &Map<String, Value>, value: &mut Value) -> bool {
